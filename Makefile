@@ -1,0 +1,108 @@
+# Everything one does with the sources. `make demo` and `make test` install what they lack; the other targets expect it.
+#
+# What bootscope needs beside itself (guest-init, the QEMU plugin) goes to target/lib/bootscope,
+# which is ../lib/bootscope as seen from target/release and from target/debug alike.
+
+PREFIX ?= /usr/local
+KERNEL ?=
+SUITE ?= bookworm trixie
+FUZZ_SECONDS ?= 20
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+CARGO ?= cargo
+LIB := target/lib/bootscope
+PLUGIN := bootscope-qemu.so
+GUEST_TARGET := $(shell uname -m)-unknown-linux-gnu
+# Rust 1.85's clippy has these in its default set, or finds them where later ones do not.
+NOT_IN_LATER_CLIPPY := -A clippy::precedence -A clippy::format_collect -A clippy::needless_lifetimes
+TOOLS := $(CURDIR)/target/tools
+
+.DEFAULT_GOAL := build
+.PHONY: build demo check test test-qemu test-exports fuzz bench fmt install chroot-test
+
+build:
+	$(CARGO) build --locked --release -p bootscope -p qemu-plugin
+	RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
+	    $(CARGO) build --locked --profile guest -p guest-init --target $(GUEST_TARGET)
+	install -D target/$(GUEST_TARGET)/guest/guest-init $(LIB)/guest-init
+	install -D -s -m 644 target/release/libbootscope_qemu_plugin.so $(LIB)/$(PLUGIN)
+
+# Another kernel than the machine's own release has: make demo KERNEL=/path/to/vmlinuz
+demo:
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory build
+	@kernel="$(KERNEL)"; target/release/bootscope record --kernel "$${kernel:-$$(scripts/fetch-kernel --demo)}" \
+	    --append quiet --memory 512M --cpus 1 --force -o boots/demo
+	@target/release/bootscope show boots/demo
+	@target/release/bootscope report boots/demo -o boots/demo.html
+	@printf '\nOpen this in a browser: file://%s\n' "$(CURDIR)/boots/demo.html"
+
+# What one runs before each commit: under three minutes once the dependencies are built.
+check:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings $(NOT_IN_LATER_CLIPPY)
+	scripts/check-licences
+	$(CARGO) test --locked --workspace --no-fail-fast --lib --bin bootscope
+
+# Everything; a step that fails does not keep the next from running, and is named at the end.
+test:
+	@scripts/setup test
+	@$(MAKE) --no-print-directory build
+	@failed=(); summary=(); \
+	for step in check test-qemu test-exports fuzz; do \
+	    echo "== $$step"; from=$$SECONDS; outcome=passed; \
+	    $(MAKE) --no-print-directory $$step || { outcome=FAILED; failed+=("$$step"); }; \
+	    summary+=("$$(printf '%-14s %s in %d s' $$step $$outcome $$((SECONDS - from)))"); \
+	done; \
+	printf '\n'; printf '%s\n' "$${summary[@]}"; \
+	grep -ahiE '^ *skip' target/test-*.log | sort | uniq -c || true; \
+	[ $${#failed[@]} = 0 ] || { echo "make test: failed: $${failed[*]}"; exit 1; }; \
+	echo "make test: passed in $$SECONDS s"
+
+# The black-box tests, one at a time because they boot machines and measure time. What they skip is in the log, with
+# the reason, and in the closing summary of `make test`.
+test-qemu:
+	@export BOOTSCOPE_LIB=$(CURDIR)/$(LIB); \
+	export BOOTSCOPE_TEST_KERNEL=$$(scripts/fetch-kernel 6.1-cloud); \
+	export BOOTSCOPE_TEST_KERNELS=$$BOOTSCOPE_TEST_KERNEL:$$(scripts/fetch-kernel 6.1):$$(scripts/fetch-kernel 6.12-cloud); \
+	$(CARGO) test --locked --workspace --no-fail-fast --test '*' -- --test-threads=1 --show-output 2>&1 | tee target/test-qemu.log
+
+test-exports:
+	@for check in tests/exports/check-*; do $$check; done 2>&1 | tee target/test-exports.log
+
+# Every fuzz target for FUZZ_SECONDS. Without a sanitizer: the readers are safe Rust, so what can go wrong is a panic,
+# memory without bound and time without bound, and Debian's Rust has no sanitizer runtimes.
+fuzz:
+	@export PATH=$(TOOLS)/bin:$$PATH; \
+	$(CARGO) fuzz build --sanitizer none; \
+	for target in $$($(CARGO) fuzz list); do \
+	    seeds=crates/evidence/tests/data; [ ! -d fuzz/seeds/$$target ] || seeds=fuzz/seeds/$$target; \
+	    mkdir -p fuzz/corpus/$$target; \
+	    $(CARGO) fuzz run --sanitizer none $$target fuzz/corpus/$$target $$seeds -- \
+	        -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=1024 -max_len=65536 >target/fuzz-$$target.log 2>&1 || \
+	        { tail -n 30 target/fuzz-$$target.log; echo "fuzz: $$target: a finding, see above and target/fuzz-$$target.log"; exit 1; }; \
+	    echo "fuzz: $$target: $$(tail -n 1 target/fuzz-$$target.log)"; \
+	done
+
+bench: build
+	$(CARGO) bench --locked -p bootscope --bench figures
+
+fmt:
+	$(CARGO) fmt
+
+# As the user who may write there, after `make build`: sudo make install PREFIX=/usr/local
+install:
+	@[ -x target/release/bootscope ] || { echo "install: nothing built yet; run: make build"; exit 1; }
+	install -D target/release/bootscope $(DESTDIR)$(PREFIX)/bin/bootscope
+	install -D $(LIB)/guest-init $(DESTDIR)$(PREFIX)/lib/bootscope/guest-init
+	install -D -m 644 $(LIB)/$(PLUGIN) $(DESTDIR)$(PREFIX)/lib/bootscope/$(PLUGIN)
+	target/release/bootscope man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
+	target/release/bootscope completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/bootscope
+	target/release/bootscope completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_bootscope
+	target/release/bootscope completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/bootscope.fish
+
+# `make demo` and `make test` on bare machines, as root: make chroot-test SUITE=trixie
+chroot-test:
+	@for suite in $(SUITE); do scripts/chroot-test $$suite; done
