@@ -1,0 +1,130 @@
+//! The model of a boot: what every reader produces and every analysis consumes.
+//!
+//! Time is signed nanoseconds since *time zero* ([`Ns`]); raw counter values ([`Ticks`]) become time
+//! only through a [`Clock`]. Work is [`Spans`] on [`Tracks`]; who ran where is [`Running`]; who
+//! waited for whom is [`Wait`]; where one phase of the boot gives way to the next is [`Boundary`].
+//! Spans are kept in columns and names are interned, because a million of them is normal.
+//!
+//! This crate does no I/O and knows no operating system and no file format. Input that does not
+//! add up (an exit without an entry, a clock that steps back) becomes a counted
+//! [`Diagnostics`] entry: never a panic, never silence.
+
+mod builder;
+mod clock;
+mod diagnostics;
+mod names;
+mod nest;
+mod span;
+mod time;
+mod track;
+
+pub use builder::SpanBuilder;
+pub use clock::{Clock, Delay, SyncPoint};
+pub use diagnostics::{Diagnostic, Diagnostics};
+pub use names::{NameId, Names};
+pub use span::{SpanId, SpanKind, SpanRow, Spans};
+pub use time::{Ns, Ticks};
+pub use track::{Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
+
+/// Where the zero of a timeline is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeBase {
+    /// The moment the host started the virtual machine monitor.
+    Host,
+    /// The reset vector, in guest-virtual time (deterministic boots: one instruction, one nanosecond).
+    GuestVirtual,
+    /// The first event of evidence that was taken elsewhere.
+    #[default]
+    Evidence,
+}
+
+/// An instant with a name, such as a line on the console.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mark {
+    /// When.
+    pub at: Ns,
+    /// What happened.
+    pub name: NameId,
+    /// On which line of execution.
+    pub track: TrackId,
+}
+
+/// The phase of time that no evidence reaches. There may be several stretches of it.
+pub const UNEXPLAINED: &str = "unexplained";
+
+/// The start of a phase of the boot, as one piece of evidence shows it.
+///
+/// Several readers may report the same phase; the analysis takes the one with the smallest error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Boundary {
+    /// The phase that begins here.
+    pub phase: NameId,
+    /// When it begins.
+    pub at: Ns,
+    /// How far off `at` may be.
+    pub error: Ns,
+    /// What shows it, in words.
+    pub evidence: NameId,
+}
+
+/// The instant at which the boot counts as done, and what showed it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct End {
+    /// When.
+    pub at: Ns,
+    /// How far off `at` may be.
+    pub error: Ns,
+    /// The track that reached it: the boot path is walked back from here.
+    pub track: Option<TrackId>,
+    /// What shows it, in words.
+    pub evidence: NameId,
+}
+
+/// One boot, or as much of it as the evidence shows.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// All strings, once each.
+    pub names: Names,
+    /// Where zero is.
+    pub time_base: TimeBase,
+    /// The clocks that evidence was stamped with.
+    pub clocks: Vec<Clock>,
+    /// Lines of execution.
+    pub tracks: Tracks,
+    /// Work, as nested intervals.
+    pub spans: Spans,
+    /// Instants.
+    pub marks: Vec<Mark>,
+    /// Stretches in which a track did not run.
+    pub waits: Vec<Wait>,
+    /// Which CPU ran which track.
+    pub running: Vec<Running>,
+    /// Where phases begin.
+    pub boundaries: Vec<Boundary>,
+    /// When the boot was done.
+    pub end: Option<End>,
+    /// What did not add up.
+    pub diagnostics: Diagnostics,
+}
+
+impl Timeline {
+    /// An empty timeline with its zero at `time_base`.
+    pub fn new(time_base: TimeBase) -> Self {
+        Timeline { time_base, ..Timeline::default() }
+    }
+
+    /// Adds the start of a phase.
+    pub fn boundary(&mut self, phase: &str, at: Ns, error: Ns, evidence: &str) {
+        let (phase, evidence) = (self.names.intern(phase), self.names.intern(evidence));
+        self.boundaries.push(Boundary { phase, at, error, evidence });
+    }
+
+    /// Sorts waits and running stretches by track and time, marks by time, and nests all spans
+    /// (see [`Spans::nest`]). Call once, when all evidence is in. `O(n log n)`.
+    pub fn settle(&mut self, tolerance: Ns) {
+        self.waits.sort_by_key(|w| (w.track, w.from));
+        self.running.sort_by_key(|r| (r.track, r.from));
+        self.marks.sort_by_key(|m| m.at);
+        self.spans.nest(tolerance, &mut self.diagnostics);
+    }
+}

@@ -1,0 +1,95 @@
+//! Interned strings: each name is stored once and known by a small number.
+
+use hashbrown::HashTable;
+use std::hash::BuildHasher;
+
+/// A name in [`Names`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NameId(u32);
+
+impl NameId {
+    /// The empty name: "no detail".
+    pub const EMPTY: NameId = NameId(0);
+
+    /// Whether this is the empty name.
+    pub fn is_empty(self) -> bool {
+        self == NameId::EMPTY
+    }
+}
+
+/// All names of a timeline. The text of all of them lies in one string; the table holds numbers only.
+#[derive(Clone, Debug)]
+pub struct Names {
+    text: String,
+    /// `ends[id]` is where name `id` ends in `text`; it starts where the one before it ends.
+    ends: Vec<usize>,
+    table: HashTable<u32>,
+    hasher: hashbrown::DefaultHashBuilder,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        let mut names = Names {
+            text: String::new(),
+            ends: Vec::new(),
+            table: HashTable::new(),
+            hasher: hashbrown::DefaultHashBuilder::default(),
+        };
+        names.intern("");
+        names
+    }
+}
+
+impl Names {
+    /// The number of `name`, new or known.
+    ///
+    /// # Panics
+    /// After four thousand million different names.
+    pub fn intern(&mut self, name: &str) -> NameId {
+        let hash = self.hasher.hash_one(name);
+        let (text, ends, hasher) = (&mut self.text, &mut self.ends, &self.hasher);
+        if let Some(&id) = self.table.find(hash, |&id| slice(text, ends, id) == name) {
+            return NameId(id);
+        }
+        let id = u32::try_from(ends.len()).expect("fewer than 2^32 names");
+        text.push_str(name);
+        ends.push(text.len());
+        self.table.insert_unique(hash, id, |&id| hasher.hash_one(slice(text, ends, id)));
+        NameId(id)
+    }
+
+    /// The number of `name`, if it was interned.
+    pub fn find(&self, name: &str) -> Option<NameId> {
+        let hash = self.hasher.hash_one(name);
+        self.table.find(hash, |&id| slice(&self.text, &self.ends, id) == name).map(|&id| NameId(id))
+    }
+
+    /// The text of a name.
+    pub fn get(&self, id: NameId) -> &str {
+        slice(&self.text, &self.ends, id.0)
+    }
+}
+
+fn slice<'a>(text: &'a str, ends: &[usize], id: u32) -> &'a str {
+    let id = id as usize;
+    let start = if id == 0 { 0 } else { ends[id - 1] };
+    &text[start..ends[id]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_has_one_number() {
+        let mut names = Names::default();
+        let a = names.intern("acpi_init");
+        let b = names.intern("pci_init");
+        assert_ne!(a, b);
+        assert_eq!(names.intern("acpi_init"), a);
+        assert_eq!(names.get(b), "pci_init");
+        assert_eq!(names.intern(""), NameId::EMPTY);
+        assert_eq!(names.find("nobody"), None);
+        assert_eq!(names.find("pci_init"), Some(b));
+    }
+}

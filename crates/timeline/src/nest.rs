@@ -1,0 +1,131 @@
+//! What lies in what, where spans of several sources meet on one track.
+//!
+//! Spans of one source nest by construction; those of two can cross by as much as their clocks
+//! disagree. What the kernel reported (an initcall, a probe, work) has the ends it was reported
+//! with: it is never moved. A *call* is inferred from when code ran, on another clock, and fits
+//! itself to the reported spans: an end of it that lies within the tolerance of theirs is moved onto
+//! it, and a call that still crosses one is left out, and counted.
+
+use crate::{Diagnostics, Ns, SpanId, SpanKind, SpanRow, Spans, TrackId};
+
+/// Ends can only be moved to one reported span after the other; a call that crosses more is left out.
+const MOVES_MAX: usize = 8;
+
+impl Spans {
+    /// Sorts by track, start, and length (longest first), and computes what lies in what.
+    ///
+    /// Calls are fitted to the other spans. Of two other spans, or two calls, that cross, the one that
+    /// starts later is cut at the end of the one it starts in; where the cut is more than
+    /// `tolerance` it is counted. `O(n log n)`.
+    pub fn nest(&mut self, tolerance: Ns, diagnostics: &mut Diagnostics) {
+        let calls = self.iter().filter(|(_, row)| row.kind == SpanKind::Call).count();
+        if calls == 0 || calls == self.len() {
+            *self = nested(self, tolerance, diagnostics);
+            return;
+        }
+        let mut reported = Spans::with_capacity(self.len());
+        for (_, row) in self.iter().filter(|(_, row)| row.kind != SpanKind::Call) {
+            reported.push(row, None);
+        }
+        let reported = nested(&reported, tolerance, diagnostics);
+        let first = first_of_tracks(&reported);
+        let mut all = reported.clone();
+        for (_, row) in self.iter().filter(|(_, row)| row.kind == SpanKind::Call) {
+            match fitted(row, &reported, &first, tolerance) {
+                Some(row) => {
+                    all.push(row, None);
+                }
+                None => diagnostics.note("calls left out: they cross what the kernel reported", String::new),
+            }
+        }
+        *self = nested(&all, tolerance, diagnostics);
+    }
+}
+
+fn nested(spans: &Spans, tolerance: Ns, diagnostics: &mut Diagnostics) -> Spans {
+    let mut nested = Spans::with_capacity(spans.len());
+    let mut open: Vec<SpanId> = Vec::new();
+    for id in spans.in_order() {
+        let mut row = spans.get(id);
+        while let Some(&top) = open.last() {
+            let around = nested.get(top);
+            // An empty span at the very end of another still lies in it; anything else comes after.
+            let inside = row.start < around.end || (row.start == around.end && row.length() == Ns::ZERO);
+            if around.track == row.track && inside {
+                if row.end - around.end > tolerance {
+                    diagnostics.note("spans of two sources cross", String::new);
+                }
+                row.end = row.end.min(around.end);
+                break;
+            }
+            open.pop();
+        }
+        open.push(nested.push(row, open.last().copied()));
+    }
+    nested
+}
+
+/// Where each track's spans begin in nested spans.
+fn first_of_tracks(spans: &Spans) -> Vec<(TrackId, u32)> {
+    let mut first: Vec<(TrackId, u32)> = Vec::new();
+    for (id, row) in spans.iter() {
+        if first.last().is_none_or(|&(track, _)| track != row.track) {
+            first.push((row.track, id.0));
+        }
+    }
+    first
+}
+
+/// The innermost reported span of a track that began before `at` and ends after it.
+fn innermost(spans: &Spans, first: &[(TrackId, u32)], track: TrackId, at: Ns) -> Option<SpanRow> {
+    let place = first.binary_search_by_key(&track, |&(t, _)| t).ok()?;
+    let begin = first[place].1;
+    let end = first.get(place + 1).map_or(spans.len() as u32, |&(_, next)| next);
+    let (mut low, mut high) = (begin, end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if spans.get(SpanId(middle)).start < at { low = middle + 1 } else { high = middle }
+    }
+    let mut candidate = (low > begin).then(|| SpanId(low - 1));
+    while let Some(id) = candidate {
+        if spans.get(id).end > at {
+            return Some(spans.get(id));
+        }
+        candidate = spans.parent(id);
+    }
+    None
+}
+
+/// The call with its ends moved, if it must be and that is possible, so that it crosses no reported span.
+fn fitted(mut call: SpanRow, reported: &Spans, first: &[(TrackId, u32)], tolerance: Ns) -> Option<SpanRow> {
+    for _ in 0..MOVES_MAX {
+        let around_start = innermost(reported, first, call.track, call.start);
+        let around_end = innermost(reported, first, call.track, call.end);
+        if let Some(ends) = around_start.filter(|r| r.end < call.end) {
+            // It reaches out of what it starts in.
+            if call.end - ends.end <= tolerance {
+                call.end = ends.end;
+            } else if ends.end - call.start <= tolerance {
+                call.start = ends.end;
+            } else if call.start - ends.start <= tolerance {
+                call.start = ends.start;
+            } else {
+                return None;
+            }
+        } else if let Some(begins) = around_end.filter(|r| r.start > call.start) {
+            // It reaches into what it ends in.
+            if begins.start - call.start <= tolerance {
+                call.start = begins.start;
+            } else if call.end - begins.start <= tolerance {
+                call.end = begins.start;
+            } else if begins.end - call.end <= tolerance {
+                call.end = begins.end;
+            } else {
+                return None;
+            }
+        } else {
+            return (call.start < call.end).then_some(call);
+        }
+    }
+    None
+}

@@ -1,0 +1,138 @@
+//! Time and raw counter values, as types that cannot be mixed up, and the one way times are printed.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
+
+/// Nanoseconds: a point in time (since time zero, possibly before it) or a length of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ns(pub i64);
+
+/// A raw counter value, as the evidence has it. Only a [`crate::Clock`] makes time of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticks(pub u64);
+
+impl Ns {
+    /// Time zero; no time at all.
+    pub const ZERO: Ns = Ns(0);
+    /// The latest time there is: "never ends".
+    pub const MAX: Ns = Ns(i64::MAX);
+
+    /// A length in microseconds.
+    pub const fn from_us(us: i64) -> Ns {
+        Ns(us.saturating_mul(1_000))
+    }
+
+    /// A length in milliseconds.
+    pub const fn from_ms(ms: i64) -> Ns {
+        Ns(ms.saturating_mul(1_000_000))
+    }
+
+    /// This time in milliseconds, for drawing and for people. Not for sums.
+    pub fn as_ms(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// The distance from zero.
+    pub fn abs(self) -> Ns {
+        Ns(self.0.saturating_abs())
+    }
+}
+
+impl Add for Ns {
+    type Output = Ns;
+    fn add(self, other: Ns) -> Ns {
+        Ns(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sub for Ns {
+    type Output = Ns;
+    fn sub(self, other: Ns) -> Ns {
+        Ns(self.0.saturating_sub(other.0))
+    }
+}
+
+impl AddAssign for Ns {
+    fn add_assign(&mut self, other: Ns) {
+        *self = *self + other;
+    }
+}
+
+impl SubAssign for Ns {
+    fn sub_assign(&mut self, other: Ns) {
+        *self = *self - other;
+    }
+}
+
+impl Neg for Ns {
+    type Output = Ns;
+    fn neg(self) -> Ns {
+        Ns(self.0.saturating_neg())
+    }
+}
+
+impl std::iter::Sum for Ns {
+    fn sum<I: Iterator<Item = Ns>>(parts: I) -> Ns {
+        parts.fold(Ns::ZERO, Add::add)
+    }
+}
+
+/// A length of time for people: three significant digits and a unit (`1.24 s`, `76.5 ms`, `9.77 ms`, `312 µs`, `41 ns`).
+impl fmt::Display for Ns {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let ns = self.0.unsigned_abs();
+        let text = if ns < 1_000 {
+            format!("{sign}{ns} ns")
+        } else {
+            // Rounding can carry into the next unit (999.6 µs is 1.00 ms), so each limit is the value that rounds up.
+            let (value, unit) = if ns < 999_500 {
+                (ns as f64 / 1e3, "µs")
+            } else if ns < 999_500_000 {
+                (ns as f64 / 1e6, "ms")
+            } else {
+                (ns as f64 / 1e9, "s")
+            };
+            let decimals = if value < 9.995 {
+                2
+            } else if value < 99.95 {
+                1
+            } else {
+                0
+            };
+            format!("{sign}{value:.decimals$} {unit}")
+        };
+        out.pad(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Ns;
+
+    fn check(ns: i64, text: &str) {
+        assert_eq!(Ns(ns).to_string(), text);
+    }
+
+    #[test]
+    fn three_significant_digits_and_a_unit() {
+        check(0, "0 ns");
+        check(999, "999 ns");
+        check(1_000, "1.00 µs");
+        check(9_765_000, "9.77 ms");
+        check(76_540_000, "76.5 ms");
+        check(999_499, "999 µs");
+        check(999_500, "1.00 ms");
+        check(999_499_999, "999 ms");
+        check(999_500_000, "1.00 s");
+        check(19_360_000_000, "19.4 s");
+        check(1_800_000_000_000, "1800 s");
+        check(-1_500, "-1.50 µs");
+        check(i64::MIN, "-9223372037 s");
+    }
+
+    #[test]
+    fn padding_is_honoured() {
+        assert_eq!(format!("{:>10}", Ns(1_500)), "   1.50 µs");
+    }
+}

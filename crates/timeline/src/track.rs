@@ -1,0 +1,129 @@
+//! Lines of execution, when each ran on which CPU, and why it did not run in between.
+
+use crate::{NameId, Ns};
+
+/// A track in [`Tracks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TrackId(pub u32);
+
+/// What a track stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrackKind {
+    /// The virtual machine monitor, before and while the guest runs.
+    Vmm,
+    /// What runs before the kernel: firmware, option ROMs, loader, decompressor.
+    Firmware,
+    /// A thread of the kernel or a process.
+    Thread,
+    /// A CPU, where the evidence does not say which thread it ran.
+    Cpu,
+    /// The console: lines, not work.
+    Console,
+}
+
+/// A line of execution: a thread, or what stands for one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Track {
+    /// Its name: a thread's last known one.
+    pub name: NameId,
+    /// What it stands for.
+    pub kind: TrackKind,
+    /// The number that the evidence knows it by (a thread id).
+    pub id: u64,
+    /// When it was created and by whom, if that is known.
+    pub created: Option<(Ns, TrackId)>,
+    /// Whether this is a CPU's idle loop: its running is nobody's work.
+    pub idle: bool,
+}
+
+/// All tracks of a timeline.
+#[derive(Clone, Debug, Default)]
+pub struct Tracks(Vec<Track>);
+
+impl Tracks {
+    /// Adds a track.
+    pub fn add(&mut self, name: NameId, kind: TrackKind, id: u64) -> TrackId {
+        let track = TrackId(u32::try_from(self.0.len()).expect("fewer than 2^32 tracks"));
+        self.0.push(Track { name, kind, id, created: None, idle: false });
+        track
+    }
+
+    /// The track of that kind and name, new or known. `O(number of tracks)`.
+    pub fn named(&mut self, name: NameId, kind: TrackKind) -> TrackId {
+        match self.0.iter().position(|t| t.kind == kind && t.name == name) {
+            Some(known) => TrackId(known as u32),
+            None => self.add(name, kind, 0),
+        }
+    }
+
+    /// The track of that kind and number, if there is one. `O(number of tracks)`.
+    pub fn find(&self, kind: TrackKind, id: u64) -> Option<TrackId> {
+        self.0.iter().position(|t| t.kind == kind && t.id == id).map(|i| TrackId(i as u32))
+    }
+
+    /// One track.
+    pub fn get(&self, id: TrackId) -> &Track {
+        &self.0[id.0 as usize]
+    }
+
+    /// One track, to change it.
+    pub fn get_mut(&mut self, id: TrackId) -> &mut Track {
+        &mut self.0[id.0 as usize]
+    }
+
+    /// All tracks with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (TrackId, &Track)> {
+        self.0.iter().enumerate().map(|(i, t)| (TrackId(i as u32), t))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A CPU ran a track from `from` to `to`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Running {
+    /// Who ran.
+    pub track: TrackId,
+    /// Where.
+    pub cpu: u32,
+    /// From when.
+    pub from: Ns,
+    /// Until when.
+    pub to: Ns,
+}
+
+/// Who or what ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitedOn {
+    /// Another thread woke it.
+    Thread(TrackId),
+    /// An interrupt woke it: a timer or a device, not whoever was interrupted.
+    Interrupt(NameId),
+    /// It was preempted: nobody had to wake it.
+    Nothing,
+    /// The evidence does not say.
+    Unknown,
+}
+
+/// A stretch in which a track did not run: blocked from `from` to `woken`, then runnable until `until`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wait {
+    /// Who waited.
+    pub track: TrackId,
+    /// When it stopped running.
+    pub from: Ns,
+    /// When it could have run again; `from` itself if it was preempted.
+    pub woken: Ns,
+    /// When it ran again ([`Ns::MAX`]: never seen to).
+    pub until: Ns,
+    /// Who or what woke it.
+    pub by: WaitedOn,
+}
