@@ -1,0 +1,124 @@
+//! What can go wrong with a recording: errors that end the operation, and diagnostics that do not.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An operation on a recording that could not be done. Each message says what, where, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The output folder is there already.
+    #[error("{path} exists already: choose another output, or replace it with --force")]
+    Exists {
+        /// The folder or file.
+        path: PathBuf,
+    },
+    /// `--force` was given for something that is not a recording.
+    #[error(
+        "{path} is not replaced, not even with --force, because {why}: remove it yourself or choose another output"
+    )]
+    Foreign {
+        /// The folder or file.
+        path: PathBuf,
+        /// What gave it away.
+        why: &'static str,
+    },
+    /// Another process records into the folder.
+    #[error("{path} is being recorded into at this moment: wait for it, or choose another output")]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Neither a folder nor a packed recording.
+    #[error(
+        "{path} is neither a recording folder nor a packed recording (.tar.zst): wrap other files with `bootscope import`"
+    )]
+    NotARecording {
+        /// What was to be opened.
+        path: PathBuf,
+    },
+    /// A later bootscope wrote it.
+    #[error("{path} has schema {found}, this bootscope reads up to bootscope.recording/{known}: use a newer bootscope")]
+    LaterSchema {
+        /// The recording.
+        path: PathBuf,
+        /// Its schema.
+        found: String,
+        /// The latest version that is understood.
+        known: u32,
+    },
+    /// A packed recording with an entry that has no place in one.
+    #[error("{path} is refused, nothing of it was read: entry {entry:?} {why}")]
+    HostilePack {
+        /// The packed file.
+        path: PathBuf,
+        /// The entry's path, made printable.
+        entry: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// More than this crate takes into memory.
+    #[error("{path} is larger than {limit} bytes{hint}", limit = crate::BYTES_MAX)]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// What to do instead.
+        hint: &'static str,
+    },
+    /// A name that no file in a recording can have.
+    #[error("{name:?} cannot be a file of a recording: letters, digits and -_.+,@= only, not hidden")]
+    BadName {
+        /// The name.
+        name: String,
+    },
+    /// The disk is full.
+    #[error("no space left on the disk while writing {path}: free some space and try again")]
+    DiskFull {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Any other input or output error.
+    #[error("cannot {doing} {path}: {why}{advice}", advice = advice(why))]
+    Io {
+        /// Verb.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason. Not an error's `source`: it is in the message, and a chain would say it twice.
+        why: io::Error,
+    },
+}
+
+impl Error {
+    /// A closure for `map_err` that says what was being done to which file.
+    pub(crate) fn io<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
+        move |why| {
+            let path = path.to_path_buf();
+            match why.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::DiskFull { path },
+                _ => Error::Io { doing, path, why },
+            }
+        }
+    }
+}
+
+/// What to do about an error of the system's, to be put behind it; nothing where there is no telling.
+#[must_use]
+pub fn advice(why: &io::Error) -> &'static str {
+    match why.kind() {
+        io::ErrorKind::NotFound => "; check the path",
+        io::ErrorKind::PermissionDenied => "; check its permissions and those of the folders above it",
+        io::ErrorKind::ReadOnlyFilesystem => "; choose another place",
+        io::ErrorKind::IsADirectory => "; name a file in it",
+        _ => "",
+    }
+}
+
+/// Something about a recording that one should know, but that does not keep it from being read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// A fixed word for counting, such as `unfinished-recording`.
+    pub kind: &'static str,
+    /// What exactly.
+    pub detail: String,
+}

@@ -1,0 +1,82 @@
+//! Wrapping evidence that was taken elsewhere into a recording.
+//!
+//! Files are copied as they are, under `NN-<their name>`: what they hold is found out by its readers,
+//! from the content. There is no outcome and no time base but the evidence's own.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::manifest::{Input, Manifest};
+use crate::{BYTES_MAX, Error, Writer};
+
+/// Makes the recording `dir` from `files`, replacing one that is there only with `force`.
+///
+/// # Errors
+/// If a file cannot be read or is larger than 1 GiB, or the folder cannot be made.
+pub fn import(files: &[PathBuf], dir: &Path, force: bool) -> Result<(), Error> {
+    // Open all of them first: a mistyped name must not cost the recording that `force` replaces.
+    let open: Vec<(&PathBuf, File)> =
+        files.iter().map(|path| open_file(path).map(|file| (path, file))).collect::<Result<_, _>>()?;
+    let mut manifest = Manifest::begun_now();
+    let mut writer = Writer::create(dir, force, &manifest)?;
+    for (number, (path, file)) in open.into_iter().enumerate() {
+        let bytes = copy(&mut writer, &format!("{number:02}-{}", plain(path)), path, file)?;
+        manifest.inputs.push(Input {
+            role: "evidence".to_owned(),
+            path: path.display().to_string(),
+            bytes,
+            sha256: String::new(),
+        });
+    }
+    writer.finish(manifest)
+}
+
+fn open_file(path: &Path) -> Result<File, Error> {
+    let file = File::open(path).map_err(Error::io("open", path))?;
+    let meta = file.metadata().map_err(Error::io("read", path))?;
+    if meta.is_dir() {
+        return Err(Error::io("import", path)(io::ErrorKind::IsADirectory.into()));
+    }
+    Ok(file)
+}
+
+fn copy(writer: &mut Writer, name: &str, path: &Path, mut file: File) -> Result<u64, Error> {
+    let mut partial = writer.partial(name, &format!("imported from {}", path.display()))?;
+    let mut buffer = vec![0; 1 << 16];
+    let mut total = 0;
+    loop {
+        let n = match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(Error::io("read", path)(e)),
+        };
+        total += n as u64;
+        if total > BYTES_MAX {
+            return Err(Error::TooLarge { path: path.to_path_buf(), hint: ": cut out the part that is of interest" });
+        }
+        partial.append(&buffer[..n])?;
+    }
+    partial.commit()?;
+    Ok(total)
+}
+
+/// The file's own name with everything replaced that a recording's names cannot have.
+fn plain(path: &Path) -> String {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned());
+    let mut name: String = name
+        .unwrap_or_default()
+        .chars()
+        .map(|c| match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => c,
+            _ => '_',
+        })
+        .take(100)
+        .collect();
+    // `.partial` at the end would be taken for a file that was never finished.
+    if name.ends_with(['.']) || name.ends_with(crate::PARTIAL_SUFFIX) || name.is_empty() {
+        name.push('_');
+    }
+    name
+}

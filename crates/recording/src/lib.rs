@@ -1,0 +1,66 @@
+//! The recording: a folder with what one boot said, byte for byte, and how it was run.
+//!
+//! ```text
+//! boots/a/
+//!   recording.json          how it was run and how it ended (schema "bootscope.recording/1")
+//!   console.log             a stream: bytes as they came
+//!   console.idx             its lines: `<byte offset of the line's first byte> <ns since time zero>`
+//!   kmsg.log trace.txt …    evidence: under its own name only when whole
+//!   trace.txt.partial       evidence that was being written when the recorder was killed
+//! ```
+//! Streams are appended as they come. `recording.json` says `running` from the start and is replaced
+//! by rename at the end, so what a killed recorder leaves behind is readable. The folder is flat:
+//! every name is one plain component ([`is_plain_name`]).
+//!
+//! This crate knows files and nothing of what is in them; nothing here parses evidence.
+
+mod error;
+mod import;
+mod manifest;
+mod open;
+mod packed;
+mod stream;
+mod write;
+
+pub use error::{Diagnostic, Error, advice};
+pub use import::import;
+pub use manifest::{
+    End, Evidence, Host, Input, Manifest, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION, State, Subject, TimeBase, Vmm,
+};
+pub use open::Recording;
+pub use packed::pack;
+pub use stream::{Stream, StreamEnd};
+pub use write::{Partial, Writer};
+
+/// The file that makes a folder a recording.
+pub const MANIFEST_NAME: &str = "recording.json";
+
+/// Ending of a file that is not whole (yet).
+const PARTIAL_SUFFIX: &str = ".partial";
+
+/// The most that one file of a recording, or a packed recording in all, may take in memory.
+const BYTES_MAX: u64 = 1 << 30;
+
+/// Whether `name` may be a file's name in a recording: one component of printable ASCII that is not
+/// hidden, cannot climb out and means the same on every file system.
+#[must_use]
+pub fn is_plain_name(name: &str) -> bool {
+    let ok = |b: u8| b.is_ascii_alphanumeric() || b"-_.+,@=".contains(&b);
+    (1..=200).contains(&name.len()) && name.bytes().all(ok) && !name.starts_with(['.', '-']) && !name.ends_with('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_plain_name;
+
+    #[test]
+    fn names_that_climb_or_hide_are_refused() {
+        for good in ["console.log", "00-serial.log", "a", "kallsyms.gz", "x..y"] {
+            assert!(is_plain_name(good), "{good}");
+        }
+        for bad in ["", ".", "..", "../x", "/x", "a/b", ".hidden", "-rf", "a\n", "ä", "x."] {
+            assert!(!is_plain_name(bad), "{bad:?}");
+        }
+        assert!(!is_plain_name(&"x".repeat(201)));
+    }
+}

@@ -1,0 +1,320 @@
+//! `recording.json`: how a recording was made and how it ended.
+//!
+//! Fields are added, never renamed; each may be missing (a killed recorder knows less), and fields
+//! that this version does not know are ignored. Evidence is found by looking into the folder: the
+//! manifest's list says where it came from and is never needed to read it.
+
+use serde::{Deserialize, Serialize};
+
+/// The latest version of the schema that this crate reads, and the one it writes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+const SCHEMA_PREFIX: &str = "bootscope.recording/";
+
+/// The content of `recording.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// `bootscope.recording/<version>`.
+    pub schema: String,
+    /// Version of the bootscope that made it.
+    #[serde(default)]
+    pub tool_version: String,
+    /// When it was begun, RFC 3339, UTC.
+    #[serde(default)]
+    pub created: String,
+    /// Whether the recorder finished.
+    #[serde(default)]
+    pub state: State,
+    /// Where the zero of its time is.
+    #[serde(default)]
+    pub time_base: TimeBase,
+    /// What was booted.
+    #[serde(default)]
+    pub subject: Subject,
+    /// The virtual machine monitor.
+    #[serde(default)]
+    pub vmm: Vmm,
+    /// The machine it ran on.
+    #[serde(default)]
+    pub host: Host,
+    /// Files that went into the boot.
+    #[serde(default)]
+    pub inputs: Vec<Input>,
+    /// The recorder's options as given, in the recorder's own form, so that `--like` can repeat them.
+    #[serde(default)]
+    pub how: serde_json::Value,
+    /// How the boot ended; none for evidence taken elsewhere.
+    #[serde(default)]
+    pub outcome: Option<Outcome>,
+    /// The event that the measured boot ends at, if it was reached.
+    #[serde(default)]
+    pub end: Option<End>,
+    /// The files of the recording and where they came from.
+    #[serde(default)]
+    pub evidence: Vec<Evidence>,
+    /// What recording cost, as last measured on this host.
+    #[serde(default)]
+    pub overhead: Option<Overhead>,
+    /// What else a reader should know, in sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// Whether the recorder finished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It is still at work, or was killed.
+    #[default]
+    Running,
+    /// It wrote everything it had.
+    Finished,
+}
+
+/// Where the zero of a recording's time is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TimeBase {
+    /// The host's monotonic clock just before the VMM was executed.
+    Host,
+    /// The reset vector, in guest-virtual time.
+    GuestVirtual,
+    /// The first event of evidence that was taken elsewhere.
+    #[default]
+    Evidence,
+}
+
+/// What was booted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Subject {
+    /// Operating system, such as `Linux`; empty if unknown.
+    pub os: String,
+    /// Kernel release or file name.
+    pub kernel: String,
+    /// Machine type, such as `pc`.
+    pub machine: String,
+    /// `tcg`, `kvm` or empty.
+    pub accelerator: String,
+    /// Virtual CPUs; 0 if unknown.
+    pub cpus: u32,
+    /// Guest memory in bytes; 0 if unknown.
+    pub memory_bytes: u64,
+}
+
+/// The virtual machine monitor and what it used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Vmm {
+    /// Full command line, program first.
+    pub command: Vec<String>,
+    /// The program's path.
+    pub path: String,
+    /// Its version, as it says.
+    pub version: String,
+    /// Maximum resident set in bytes.
+    pub max_rss_bytes: Option<u64>,
+    /// User time.
+    pub user_ns: Option<u64>,
+    /// System time.
+    pub system_ns: Option<u64>,
+}
+
+/// The machine the boot was recorded on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Host {
+    /// CPU model name.
+    pub cpu: String,
+    /// CPUs online.
+    pub cores: u32,
+    /// Kernel release.
+    pub kernel: String,
+    /// Load average over one minute, at the start.
+    pub load1: f64,
+    /// Rate of the time stamp counter, measured against the monotonic clock over the boot.
+    pub tsc_hz: Option<f64>,
+}
+
+/// A file that went into the boot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Input {
+    /// `kernel`, `initrd`, `disk`, …
+    pub role: String,
+    /// Its path on the host.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Hash of its content, hexadecimal; empty where it was not hashed.
+    pub sha256: String,
+}
+
+/// How a boot ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Which way.
+    pub kind: OutcomeKind,
+    /// The line, reason or message that shows it.
+    #[serde(default)]
+    pub detail: String,
+    /// When, in ns since time zero, if known.
+    #[serde(default)]
+    pub at_ns: Option<i64>,
+}
+
+/// The ways a boot can end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutcomeKind {
+    /// The end mark was reached.
+    Reached,
+    /// The guest's kernel panicked.
+    Panic,
+    /// The guest reset itself before the end mark.
+    Reset,
+    /// The guest powered itself off before the end mark.
+    PowerOff,
+    /// Neither console nor kernel log nor disks moved, and the CPUs stood still.
+    Hang,
+    /// The time limit was up.
+    Timeout,
+    /// The user stopped it.
+    Interrupted,
+    /// The virtual machine monitor failed.
+    VmmFailed,
+}
+
+impl OutcomeKind {
+    /// The word used in `recording.json` and everywhere else.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            OutcomeKind::Reached => "reached",
+            OutcomeKind::Panic => "panic",
+            OutcomeKind::Reset => "reset",
+            OutcomeKind::PowerOff => "power-off",
+            OutcomeKind::Hang => "hang",
+            OutcomeKind::Timeout => "timeout",
+            OutcomeKind::Interrupted => "interrupted",
+            OutcomeKind::VmmFailed => "vmm-failed",
+        }
+    }
+}
+
+/// The event that the measured boot ends at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// What it is: `init`, `power-off`, or the line that matched.
+    #[serde(default)]
+    pub what: String,
+    /// When it was seen, in ns since time zero.
+    #[serde(default)]
+    pub at_ns: i64,
+    /// How much earlier it may have been, in ns: what lay between two looks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_ns: Option<i64>,
+    /// The kernel's own stamp of the line that matched, by its printk clock, where the line was found in its log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printk_ns: Option<i64>,
+}
+
+/// A file of the recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Evidence {
+    /// Its name in the folder.
+    pub file: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Where it came from, in a few words.
+    pub origin: String,
+}
+
+/// What recording cost: recorded ÷ plain boot time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Overhead {
+    /// Ratio of medians.
+    pub ratio: f64,
+    /// Lower end of its interval.
+    pub low: f64,
+    /// Upper end of its interval.
+    pub high: f64,
+    /// How it was measured.
+    pub how: String,
+}
+
+impl Default for Manifest {
+    fn default() -> Self {
+        Manifest {
+            schema: format!("{SCHEMA_PREFIX}{SCHEMA_VERSION}"),
+            tool_version: String::new(),
+            created: String::new(),
+            state: State::Running,
+            time_base: TimeBase::Evidence,
+            subject: Subject::default(),
+            vmm: Vmm::default(),
+            host: Host::default(),
+            inputs: Vec::new(),
+            how: serde_json::Value::Null,
+            outcome: None,
+            end: None,
+            evidence: Vec::new(),
+            overhead: None,
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl Manifest {
+    /// A manifest begun now, by this version of the program.
+    #[must_use]
+    pub fn begun_now() -> Self {
+        let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now());
+        Manifest { tool_version: env!("CARGO_PKG_VERSION").to_owned(), created: now.to_string(), ..Manifest::default() }
+    }
+
+    /// How the boot ended, as one word; `running` while, or for ever if, the manifest was never finished.
+    #[must_use]
+    pub fn outcome_word(&self) -> &'static str {
+        match (&self.outcome, self.state) {
+            (Some(outcome), _) => outcome.kind.as_str(),
+            (None, State::Running) => "running",
+            (None, State::Finished) => "imported",
+        }
+    }
+
+    /// The JSON text, ending in a newline.
+    pub(crate) fn to_json(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec_pretty(self).expect("plain data always serializes");
+        text.push(b'\n');
+        text
+    }
+
+    /// Parses `recording.json`.
+    pub(crate) fn parse(text: &[u8]) -> Result<Manifest, Unreadable> {
+        #[derive(Deserialize)]
+        struct SchemaOnly {
+            schema: String,
+        }
+        let damaged = |e: serde_json::Error| Unreadable::Damaged(e.to_string());
+        // The schema first: a later one may have changed the type of any other field.
+        let SchemaOnly { schema } = serde_json::from_slice(text).map_err(damaged)?;
+        let version = schema.strip_prefix(SCHEMA_PREFIX).and_then(|v| v.parse::<u32>().ok());
+        match version {
+            Some(0) | None => {
+                Err(Unreadable::Damaged(format!("its schema is {schema:?}, not {SCHEMA_PREFIX}{SCHEMA_VERSION}")))
+            }
+            Some(v) if v > SCHEMA_VERSION => Err(Unreadable::Later(schema)),
+            Some(_) => serde_json::from_slice(text).map_err(damaged),
+        }
+    }
+}
+
+/// Why a manifest cannot be used.
+#[derive(Debug)]
+pub(crate) enum Unreadable {
+    Later(String),
+    Damaged(String),
+}

@@ -1,0 +1,184 @@
+//! A recording in one file: a tar archive, compressed with zstd.
+//!
+//! Layout: `<folder>/recording.json` first, then the other files, sorted; no times, no owners, so
+//! that the same recording gives the same bytes. Reading takes entries with or without the one
+//! folder in front, and refuses the whole file if any entry is not a regular file or folder, has a
+//! path that is absolute or climbs out, or comes twice; nothing is ever unpacked to disk. All that
+//! is read is held in memory, at most 1 GiB. An archive that was cut gives what it still holds.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Component, Path};
+
+use tar::{Archive, Builder, Entry, EntryType, Header};
+
+use crate::open::read_bounded;
+use crate::write::{files_in, replace_with};
+use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, PARTIAL_SUFFIX, Recording, is_plain_name};
+
+/// The files of a packed recording.
+pub(crate) type Entries = BTreeMap<String, Vec<u8>>;
+
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+const ZSTD_LEVEL: i32 = 9;
+
+/// Headers and padding beside the files' bytes; long names too are read into memory.
+const ARCHIVE_OVERHEAD_MAX: u64 = 64 << 20;
+
+/// Packs the recording in the folder `dir` into the file `out`, which must not exist unless `force`.
+///
+/// # Errors
+/// If `dir` is not a recording's folder, `out` exists, or reading or writing fails.
+pub fn pack(dir: &Path, out: &Path, force: bool) -> Result<(), Error> {
+    if !dir.is_dir() {
+        return Err(Error::NotARecording { path: dir.to_path_buf() });
+    }
+    // Opening it says what is wrong with it, before anything is written.
+    Recording::open(dir)?;
+    if out.symlink_metadata().is_ok_and(|m| !m.is_file()) {
+        return Err(Error::Foreign { path: out.to_path_buf(), why: "it is not a file" });
+    }
+    if out.exists() && !force {
+        return Err(Error::Exists { path: out.to_path_buf() });
+    }
+    replace_with(out, |beside| {
+        let file = File::create(beside).map_err(Error::io("create", beside))?;
+        write_archive(dir, file, beside)
+    })
+}
+
+fn write_archive(dir: &Path, file: File, path: &Path) -> Result<(), Error> {
+    let writing = || Error::io("write", path);
+    let zstd = zstd::Encoder::new(file, ZSTD_LEVEL).map_err(writing())?;
+    let mut tar = Builder::new(zstd);
+    let folder = folder_name(dir);
+    let evidence = files_in(dir)?.plain.into_iter().map(|(name, _)| name);
+    for name in std::iter::once(MANIFEST_NAME.to_owned()).chain(evidence) {
+        let from = dir.join(&name);
+        if name == MANIFEST_NAME && !from.exists() {
+            continue;
+        }
+        let bytes = read_bounded(&from)?;
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::Regular);
+        header.set_mode(0o644);
+        header.set_size(bytes.len() as u64);
+        tar.append_data(&mut header, format!("{folder}/{name}"), bytes.as_slice()).map_err(writing())?;
+    }
+    let zstd = tar.into_inner().map_err(writing())?;
+    zstd.finish().map_err(writing())?;
+    Ok(())
+}
+
+/// The folder's own name where it is a plain one.
+fn folder_name(dir: &Path) -> String {
+    let real = dir.canonicalize().unwrap_or_else(|_| dir.to_path_buf());
+    match real.file_name().and_then(OsStr::to_str) {
+        Some(name) if is_plain_name(name) => name.to_owned(),
+        _ => "recording".to_owned(),
+    }
+}
+
+/// Reads a packed recording.
+pub(crate) fn read(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Result<Entries, Error> {
+    let mut file = BufReader::new(File::open(path).map_err(Error::io("open", path))?);
+    let not_one = || Error::NotARecording { path: path.to_path_buf() };
+    let mut magic = [0; 4];
+    file.read_exact(&mut magic).map_err(|_| not_one())?;
+    if magic != ZSTD_MAGIC {
+        return Err(not_one());
+    }
+    let file = io::Cursor::new(magic).chain(file);
+    let zstd = zstd::Decoder::with_buffer(file).map_err(Error::io("unpack", path))?;
+    let mut archive = Archive::new(zstd.take(BYTES_MAX + ARCHIVE_OVERHEAD_MAX));
+    let mut reader = Reader { path, folder: None, entries: Entries::new(), room: BYTES_MAX };
+    let cut = archive.entries().map_err(Error::io("unpack", path))?.find_map(|entry| reader.take(entry).transpose());
+    match cut {
+        None => {}
+        Some(Err(error)) => return Err(error),
+        Some(Ok(_)) if reader.entries.is_empty() => return Err(not_one()),
+        Some(Ok(cut)) => diagnostics.push(Diagnostic {
+            kind: "cut-archive",
+            detail: format!("after {} files: {}", reader.entries.len(), cut.0),
+        }),
+    }
+    if reader.entries.is_empty() {
+        return Err(not_one());
+    }
+    Ok(reader.entries)
+}
+
+/// Why the rest of an archive cannot be read.
+struct Cut(String);
+
+struct Reader<'a> {
+    path: &'a Path,
+    folder: Option<Option<String>>,
+    entries: Entries,
+    room: u64,
+}
+
+impl Reader<'_> {
+    /// Takes one entry: nothing if it was taken, why not if the archive is cut here.
+    fn take<R: Read>(&mut self, entry: io::Result<Entry<'_, R>>) -> Result<Option<Cut>, Error> {
+        let mut entry = match entry {
+            Ok(entry) => entry,
+            Err(e) => return Ok(Some(Cut(e.to_string()))),
+        };
+        let shown = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let refuse = |why| Error::HostilePack { path: self.path.to_path_buf(), entry: shown.clone(), why };
+        match entry.header().entry_type() {
+            EntryType::Regular => {}
+            EntryType::Directory | EntryType::XGlobalHeader => return Ok(None),
+            _ => return Err(refuse("is a link or a device, not a file")),
+        }
+        let (folder, name) = split_path(&shown).map_err(refuse)?;
+        if *self.folder.get_or_insert_with(|| folder.clone()) != folder {
+            return Err(refuse("is in another folder than the entries before it"));
+        }
+        if self.entries.contains_key(&name) {
+            return Err(refuse("comes twice"));
+        }
+        let mut bytes = Vec::new();
+        let result = (&mut entry).take(self.room + 1).read_to_end(&mut bytes);
+        if bytes.len() as u64 > self.room {
+            return Err(Error::TooLarge {
+                path: self.path.to_path_buf(),
+                hint: " unpacked: unpack it with `tar --zstd -xf` and open the folder",
+            });
+        }
+        self.room -= bytes.len() as u64;
+        // Of a file that was cut, what is there is kept, under a name that says so.
+        let cut = match result {
+            Ok(_) if (bytes.len() as u64) < entry.size() => Some(Cut(format!("{shown} is cut"))),
+            Ok(_) => None,
+            Err(e) => Some(Cut(format!("{shown}: {e}"))),
+        };
+        let name = if cut.is_some() && name != MANIFEST_NAME { format!("{name}{PARTIAL_SUFFIX}") } else { name };
+        self.entries.insert(name, bytes);
+        Ok(cut)
+    }
+}
+
+/// Splits an entry's path into the folder in front, if any, and the file's name.
+fn split_path(path: &str) -> Result<(Option<String>, String), &'static str> {
+    let mut parts = Vec::new();
+    for component in Path::new(path).components() {
+        match component {
+            Component::Normal(part) => parts.push(part.to_str().unwrap_or_default().to_owned()),
+            Component::CurDir => {}
+            _ => return Err("has a path that climbs out of the recording"),
+        }
+    }
+    let name = parts.pop().unwrap_or_default();
+    if !is_plain_name(&name) {
+        return Err("has a name that no file of a recording can have");
+    }
+    match parts.len() {
+        0 => Ok((None, name)),
+        1 => Ok((parts.pop(), name)),
+        _ => Err("is in a folder inside a folder, which a recording never has"),
+    }
+}

@@ -1,0 +1,147 @@
+//! Packed recordings: what goes in comes out, and what has no place in one is refused.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use recording::{Error, Manifest, Recording, Writer, pack};
+use tar::{Builder, EntryType, Header};
+use tempfile::TempDir;
+
+fn recorded(dir: &Path) -> PathBuf {
+    let path = dir.join("linux-6.1");
+    let mut writer = Writer::create(&path, false, &Manifest::begun_now()).unwrap();
+    let mut console = writer.stream("console", "serial", 1 << 20).unwrap();
+    console.append(b"one\ntwo\n", 7).unwrap();
+    console.finish().unwrap();
+    writer.put("trace.txt", &[b'x'; 100_000], "tracefs").unwrap();
+    writer.finish(Manifest::begun_now()).unwrap();
+    path
+}
+
+#[test]
+fn a_packed_recording_reads_like_its_folder() {
+    let dir = TempDir::new().unwrap();
+    let folder = recorded(dir.path());
+    let out = dir.path().join("a.tar.zst");
+    pack(&folder, &out, false).unwrap();
+
+    let (a, b) = (Recording::open(&folder).unwrap(), Recording::open(&out).unwrap());
+    assert_eq!(a.manifest(), b.manifest());
+    assert_eq!(b.diagnostics, []);
+    assert_eq!(a.names().collect::<Vec<_>>(), b.names().collect::<Vec<_>>());
+    for name in a.names() {
+        assert_eq!(a.read(name).unwrap(), b.read(name).unwrap(), "{name}");
+    }
+    assert!(fs::metadata(&out).unwrap().len() < 2000);
+
+    assert!(matches!(pack(&folder, &out, false), Err(Error::Exists { .. })));
+    let first = fs::read(&out).unwrap();
+    pack(&folder, &out, true).unwrap();
+    assert_eq!(fs::read(&out).unwrap(), first, "the same recording gives the same bytes");
+}
+
+#[test]
+fn a_cut_archive_gives_what_it_still_holds() {
+    let dir = TempDir::new().unwrap();
+    let folder = dir.path().join("r");
+    let mut writer = Writer::create(&folder, false, &Manifest::begun_now()).unwrap();
+    writer.put("a.txt", b"small", "").unwrap();
+    // Incompressible, so that cutting the archive cuts into this file.
+    let mut state = 1_u64;
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    })
+    .take(1 << 20)
+    .collect();
+    writer.put("b.bin", &noise, "").unwrap();
+    writer.finish(Manifest::begun_now()).unwrap();
+    let out = dir.path().join("a.tar.zst");
+    pack(&folder, &out, false).unwrap();
+
+    let whole = fs::read(&out).unwrap();
+    fs::write(&out, &whole[..whole.len() / 2]).unwrap();
+    let recording = Recording::open(&out).unwrap();
+    let kinds: Vec<&str> = recording.diagnostics.iter().map(|d| d.kind).collect();
+    assert_eq!(kinds, ["cut-archive", "unfinished-file"]);
+    assert_eq!(recording.read("a.txt").unwrap().unwrap(), b"small");
+    let part = recording.read("b.bin").unwrap().unwrap();
+    assert!(noise.starts_with(&part) && part.len() > 100_000);
+
+    for cut in [0, 1, 4, 10] {
+        fs::write(&out, &whole[..cut]).unwrap();
+        let error = Recording::open(&out).unwrap_err();
+        assert!(matches!(error, Error::NotARecording { .. }), "{cut}: {error}");
+    }
+}
+
+/// A packed file with these entries: path written as it is, kind.
+fn hostile(dir: &Path, entries: &[(&str, EntryType)]) -> PathBuf {
+    let mut builder = Builder::new(Vec::new());
+    for (path, kind) in entries {
+        let mut header = Header::new_gnu();
+        header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
+        header.set_entry_type(*kind);
+        header.set_size(2);
+        header.set_cksum();
+        builder.append(&header, &b"{}"[..]).unwrap();
+    }
+    let out = dir.join("hostile.tar.zst");
+    let tar = builder.into_inner().unwrap();
+    fs::write(&out, zstd::encode_all(tar.as_slice(), 1).unwrap()).unwrap();
+    out
+}
+
+fn check_refused(entries: &[(&str, EntryType)], why: &str) {
+    let dir = TempDir::new().unwrap();
+    let error = Recording::open(&hostile(dir.path(), entries)).unwrap_err();
+    assert!(matches!(error, Error::HostilePack { .. }), "{entries:?}: {error}");
+    assert!(error.to_string().contains(why), "{entries:?}: {error}");
+}
+
+#[test]
+fn entries_that_have_no_place_in_a_recording_are_refused() {
+    let file = EntryType::Regular;
+    check_refused(&[("a/x.log", file), ("../../etc/cron.d/x", file)], "climbs out");
+    check_refused(&[("/etc/passwd", file)], "climbs out");
+    check_refused(&[("a/../x", file)], "climbs out");
+    check_refused(&[("a/x", file), ("a/x", file)], "comes twice");
+    check_refused(&[("a/x", file), ("b/y", file)], "another folder");
+    check_refused(&[("a/b/y", file)], "folder inside");
+    check_refused(&[("a/x", EntryType::Symlink)], "link");
+    check_refused(&[("a/x", EntryType::Link)], "link");
+    check_refused(&[("a/x", EntryType::Fifo)], "link or a device");
+    check_refused(&[("a/x\x1b[2J", file)], "name");
+    check_refused(&[("a/.hidden", file)], "name");
+}
+
+#[test]
+fn a_bomb_is_refused() {
+    let dir = TempDir::new().unwrap();
+    let out = dir.path().join("bomb.tar.zst");
+    let mut zstd = zstd::Encoder::new(fs::File::create(&out).unwrap(), 1).unwrap();
+    let mut header = Header::new_gnu();
+    header.set_path("a/x").unwrap();
+    header.set_size(1 << 40);
+    header.set_cksum();
+    std::io::Write::write_all(&mut zstd, header.as_bytes()).unwrap();
+    let zeros = vec![0; 1 << 20];
+    for _ in 0..1100 {
+        std::io::Write::write_all(&mut zstd, &zeros).unwrap();
+    }
+    zstd.finish().unwrap();
+    assert!(matches!(Recording::open(&out), Err(Error::TooLarge { .. })));
+}
+
+#[test]
+fn other_files_are_no_recordings() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("x");
+    for bytes in [&b"hello"[..], b"", b"\x28\xb5\x2f\xfdgarbage"] {
+        fs::write(&path, bytes).unwrap();
+        let error = Recording::open(&path).unwrap_err();
+        assert!(matches!(error, Error::NotARecording { .. }), "{error}");
+    }
+    let error = Recording::open(&dir.path().join("gone")).unwrap_err();
+    assert!(error.to_string().contains("gone"));
+}
