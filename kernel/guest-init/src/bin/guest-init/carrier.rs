@@ -1,0 +1,179 @@
+//! Carrying files home: fills rounds and offers each to the host, through memory while that works, else by the port.
+//!
+//! A round is never given up: when the host does not answer in time, or says that memory cannot be the way, the same
+//! round goes by the port, and so does everything after it. The host passes over what it had already taken.
+
+use crate::memory::Area;
+use crate::port_io::Port;
+use guest_init::config::{Carry, Config};
+use guest_init::round::{Answer, CHUNKS_MAX, Chunk, Header, PAGE_BYTES, ROUND_BYTES_MAX, encode_lists, sum};
+use guest_init::words::Word;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Room that a read must have: one record of the kernel log takes up to 8 KiB and is not given in parts.
+const ROOM_MIN: usize = 8192;
+/// What is enough where nothing has to lie still for the host.
+const PORT_BUFFER_BYTES: usize = 256 << 10;
+/// How often a round that arrived damaged is offered again.
+const RETRIES: u32 = 3;
+
+/// The round that is being filled, and the way it will go.
+pub struct Carrier<'a> {
+    port: Port,
+    config: &'a Config,
+    /// The procfs that tells where pages lie; none: by the port.
+    memory: Option<PathBuf>,
+    area: Area,
+    /// Bytes of list pages at the start of the area; data follows.
+    lists_bytes: usize,
+    filled: usize,
+    chunks: Vec<Chunk>,
+    round: u32,
+}
+
+impl<'a> Carrier<'a> {
+    /// Takes memory: what the host asked for, but at most a quarter of what is available.
+    pub fn new(port: Port, config: &'a Config, procfs: Option<&Path>, available_bytes: Option<u64>) -> Carrier<'a> {
+        let memory = procfs.filter(|_| config.carry == Carry::Auto).map(Path::to_path_buf);
+        let wanted = if memory.is_some() { config.buffer_bytes } else { PORT_BUFFER_BYTES };
+        let quarter = available_bytes.map_or(usize::MAX, |bytes| (bytes / 4) as usize);
+        let data_bytes = wanted.min(quarter).clamp(4 * ROOM_MIN, ROUND_BYTES_MAX).next_multiple_of(PAGE_BYTES);
+        let lists_bytes = Header::lists_for(data_bytes / PAGE_BYTES) * PAGE_BYTES;
+        let area = Area::new(lists_bytes + data_bytes).expect("memory for the smallest buffer");
+        let carrier = Carrier { port, config, memory, area, lists_bytes, filled: 0, chunks: vec![], round: 0 };
+        if carrier.memory.is_some() {
+            // Unlocked pages are mostly still in place: a page that is not will be noticed.
+            carrier.area.lock().unwrap_or_else(|e| port.lack("mlock", e));
+        }
+        carrier
+    }
+
+    /// Carries one file, read to its end.
+    pub fn carry(&mut self, name: &'static str, source: &mut dyn Read) {
+        let mut source = source.take(self.config.file_bytes_max);
+        let mut offset = 0;
+        loop {
+            let (bytes, ended) = self.fill(name, &mut source);
+            let data = &self.area.bytes()[self.lists_bytes..][self.filled..][..bytes];
+            let sum = sum(data);
+            self.chunks.push(Chunk { name, offset, bytes: bytes as u32, sum, last: ended });
+            self.filled += bytes;
+            offset += bytes as u64;
+            if !ended || self.chunks.len() == CHUNKS_MAX {
+                self.send(false);
+            }
+            if ended {
+                break;
+            }
+        }
+        let cut = offset == self.config.file_bytes_max && !matches!(source.into_inner().read(&mut [0]), Ok(0));
+        if cut {
+            self.port.lack(name, format_args!("cut at {offset} bytes (file_max)"));
+        }
+    }
+
+    /// Sends what is left.
+    pub fn finish(mut self) {
+        self.send(true);
+    }
+
+    /// Reads into what is free of the round; how many bytes, and whether that was the file's end.
+    fn fill(&mut self, name: &str, source: &mut dyn Read) -> (usize, bool) {
+        let free = &mut self.area.bytes()[self.lists_bytes..][self.filled..];
+        let mut bytes = 0;
+        while free.len() - bytes >= ROOM_MIN {
+            match source.read(&mut free[bytes..]) {
+                Ok(0) => return (bytes, true),
+                Ok(n) => bytes += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => {
+                    self.port.lack(name, format_args!("cut in reading: {e}"));
+                    return (bytes, true);
+                }
+            }
+        }
+        (bytes, false)
+    }
+
+    /// Sends the round by whichever way works, and begins the next.
+    fn send(&mut self, last: bool) {
+        if let Some(procfs) = self.memory.take() {
+            match self.send_by_memory(&procfs, last) {
+                Ok(()) => self.memory = Some(procfs),
+                Err(e) => self.port.lack("memory", e),
+            }
+        }
+        if self.memory.is_none() {
+            self.send_by_port();
+        }
+        self.filled = 0;
+        self.chunks.clear();
+        self.round += 1;
+    }
+
+    fn send_by_memory(&mut self, procfs: &Path, last: bool) -> io::Result<()> {
+        for _ in 0..=RETRIES {
+            let header_phys = self.lay_out(procfs, last)?;
+            self.port.say(&Word::Round { header_phys });
+            match self.wait() {
+                Some(Answer::Taken) => return Ok(()),
+                Some(Answer::Retry) => {}
+                Some(Answer::GiveUp) => return Err(io::Error::other("the host cannot take it")),
+                None => return Err(io::Error::other(format!("no answer in {} ms", self.config.wait_ms))),
+            }
+        }
+        Err(io::Error::other(format!("damaged {} times", RETRIES + 1)))
+    }
+
+    /// Writes lists and header by where the pages lie now; gives the header's address.
+    fn lay_out(&mut self, procfs: &Path, last: bool) -> io::Result<u64> {
+        let lists = self.lists_bytes / PAGE_BYTES;
+        let frames = self.filled.div_ceil(PAGE_BYTES);
+        let addresses = self.area.frames(procfs, 1 + lists + frames)?;
+        let (header_phys, rest) = addresses.split_first().ok_or(io::ErrorKind::UnexpectedEof)?;
+        let (list_addresses, data_addresses) = rest.split_at(lists);
+        let listed = &mut self.area.bytes()[..8 * frames];
+        listed.iter_mut().zip(encode_lists(data_addresses)).for_each(|(to, byte)| *to = byte);
+        let lists_sum = sum(listed);
+        let header = Header {
+            round: self.round,
+            last,
+            frames: frames as u32,
+            lists: list_addresses[..Header::lists_for(frames)].to_vec(),
+            lists_sum,
+            chunks: self.chunks.clone(),
+        };
+        self.area.put_header(&header.encode());
+        Ok(*header_phys)
+    }
+
+    /// Waits for the host's answer: at first without sleeping, since it mostly takes less than a sleep would.
+    fn wait(&self) -> Option<Answer> {
+        let start = Instant::now();
+        loop {
+            let answer = self.area.answer();
+            let waited_ms = start.elapsed().as_millis() as u64;
+            if answer.is_some() || waited_ms >= self.config.wait_ms {
+                return answer;
+            }
+            if waited_ms < self.config.spin_ms {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        }
+    }
+
+    fn send_by_port(&mut self) {
+        let mut data = &self.area.bytes()[self.lists_bytes..][..self.filled];
+        for chunk in &self.chunks {
+            let (bytes, rest) = data.split_at(chunk.bytes as usize);
+            self.port.say(&Word::Chunk(*chunk));
+            self.port.send(bytes);
+            self.port.send(b"\n");
+            data = rest;
+        }
+    }
+}

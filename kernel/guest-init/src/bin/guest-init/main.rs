@@ -1,0 +1,67 @@
+//! Process 1 of a Linux guest that bootscope records: says that the kernel has handed over, gathers the kernel's
+//! evidence, carries it to the host, then powers off or becomes the user's own init.
+//!
+//! The hand-over is marked by the program's first instructions ([`entry`]); all the rest comes after the measured
+//! moment, first what changes by being looked at. Whatever the kernel lacks is said (`L`) and done without: nothing here
+//! may stop a guest from reaching its end. It leaves no mount, open file or privilege to the init that follows it.
+//! The protocol is the library's; this program holds what needs a kernel, and all that is unsafe.
+#![no_main]
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod carrier;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod end;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod entry;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod gather;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod memory;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod mounts;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod port_io;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod sync;
+
+/// Called by libc itself: the standard library's own start-up would open files and set up signals first, and abort
+/// where the guest has neither console nor /dev/null.
+#[unsafe(no_mangle)]
+pub extern "C" fn main(_argc: i32, _argv: *const *const u8) -> i32 {
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    if std::process::id() == 1 {
+        run();
+    }
+    eprintln!(
+        "guest-init: this is process 1 of an x86-64 Linux guest, started by `rdinit=/bootscope/init`; \
+         `bootscope record` puts it there"
+    );
+    2
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn run() -> ! {
+    use guest_init::config::Config;
+    use guest_init::cpio::CONFIG_PATH;
+    use guest_init::words::Word;
+
+    let port = entry::finish_mark();
+    end::power_off_on_panic(port);
+    sync::ticks(port);
+
+    let text = std::fs::read_to_string(CONFIG_PATH);
+    let (config, problems) = Config::parse(text.as_deref().unwrap_or(""));
+    let unread = text.err().map(|e| format!("{CONFIG_PATH}: {e}"));
+    for problem in unread.into_iter().chain(problems) {
+        port.say(&Word::Lack { what: "config".into(), why: problem });
+    }
+    if port.is_heard() {
+        let mounts = mounts::Mounts::new(port);
+        sync::logs(port, &mounts);
+        gather::bring_home(port, &config, &mounts);
+        mounts.undo(port);
+        sync::ticks(port);
+        sync::clock(port);
+    }
+    end::end(port, &config)
+}

@@ -1,0 +1,78 @@
+//! The port and the time stamp counter: the machine instructions that process 1 needs beside its entry.
+
+use guest_init::words::{PORT, Word};
+
+/// The way to the host, if somebody listens there; else what is said is lost.
+#[derive(Clone, Copy)]
+pub struct Port {
+    heard: bool,
+}
+
+impl Port {
+    /// Somebody listens, and this process may use ports (its entry has made sure of both).
+    pub fn heard() -> Port {
+        Port { heard: true }
+    }
+
+    /// Nobody listens, or ports are forbidden.
+    pub fn unheard() -> Port {
+        Port { heard: false }
+    }
+
+    /// Whether somebody listens.
+    pub fn is_heard(self) -> bool {
+        self.heard
+    }
+
+    /// Says a line.
+    pub fn say(self, word: &Word) {
+        self.send(format!("{word}\n").as_bytes());
+    }
+
+    /// Says that something is lacking.
+    pub fn lack(self, what: &str, why: impl ToString) {
+        self.say(&Word::Lack { what: what.to_string(), why: why.to_string() });
+    }
+
+    /// Sends bytes as they are.
+    pub fn send(self, bytes: &[u8]) {
+        if !self.heard {
+            return;
+        }
+        // SAFETY: rsi and rcx span `bytes`, which are only read; `heard` is set only where iopl(3) has succeeded.
+        unsafe {
+            std::arch::asm!(
+                "rep outsb",
+                inout("rsi") bytes.as_ptr() => _,
+                inout("rcx") bytes.len() => _,
+                in("dx") PORT,
+                options(readonly, nostack, preserves_flags)
+            );
+        }
+    }
+}
+
+/// The time stamp counter, not before everything that precedes this call is done.
+pub fn tsc() -> u64 {
+    // SAFETY: every x86-64 CPU has both instructions, and nothing here forbids user space to read the counter.
+    unsafe {
+        std::arch::x86_64::_mm_lfence();
+        std::arch::x86_64::_rdtsc()
+    }
+}
+
+/// Gives up or takes back the right to use ports; the init that follows must not inherit it.
+pub fn allow_ports(allow: bool) {
+    let level = if allow { 3u64 } else { 0 };
+    // SAFETY: iopl changes this process's right to use ports, no memory. Its failure leaves things as they are.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inout("rax") 172u64 => _,
+            in("rdi") level,
+            out("rcx") _,
+            out("r11") _,
+            options(nostack)
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! What the host asks of process 1: `key=value` lines in `/bootscope/config`.
+//!
+//! Process 1 must never fail for a line it does not understand: it says so and goes on with the default.
+
+use std::fmt;
+
+/// What to do when the evidence is home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// Power the machine off.
+    PowerOff,
+    /// Become the user's own init.
+    Exec,
+}
+
+/// By which way files go home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carry {
+    /// Through memory, and by the port where the kernel or the host refuses that.
+    Auto,
+    /// By the port only.
+    Port,
+}
+
+/// Everything that can be asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// `then=poweroff|exec`
+    pub then: Then,
+    /// `init=<path>`: whom to become with `then=exec`; without it the kernel's own list is tried, from `/init` on.
+    pub init: Option<String>,
+    /// `carry=auto|port`
+    pub carry: Carry,
+    /// `buffer=<bytes>` of guest memory for one round; less is taken where memory is scarce.
+    pub buffer_bytes: usize,
+    /// `wait_ms=<n>`: how long the host may take over one round, in guest time, before the port is used instead.
+    pub wait_ms: u64,
+    /// `spin_ms=<n>`: how much of that is spent spinning. Asleep, a guest whose clock skips idle time (`-icount
+    /// sleep=off`) would use up its patience in no time at all: give such a guest as much as `wait_ms`.
+    pub spin_ms: u64,
+    /// `file_max=<bytes>` that are taken of one file; what is cut is said.
+    pub file_bytes_max: u64,
+    /// `payload=<bytes>` of test pattern to carry as well.
+    pub payload_bytes: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            then: Then::PowerOff,
+            init: None,
+            carry: Carry::Auto,
+            buffer_bytes: 8 << 20,
+            wait_ms: 10_000,
+            spin_ms: 20,
+            file_bytes_max: 256 << 20,
+            payload_bytes: 0,
+        }
+    }
+}
+
+impl Config {
+    /// Reads a configuration; the second value lists the lines that were not understood, each with why.
+    pub fn parse(text: &str) -> (Config, Vec<String>) {
+        let mut config = Config::default();
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let problems = lines.filter_map(|line| config.set(line).err().map(|why| format!("{line}: {why}"))).collect();
+        (config, problems)
+    }
+
+    fn set(&mut self, line: &str) -> Result<(), &'static str> {
+        let (key, value) = line.split_once('=').ok_or("not key=value")?;
+        match (key, value) {
+            ("then", "poweroff") => self.then = Then::PowerOff,
+            ("then", "exec") => self.then = Then::Exec,
+            ("init", path) if path.starts_with('/') => self.init = Some(path.to_string()),
+            ("carry", "auto") => self.carry = Carry::Auto,
+            ("carry", "port") => self.carry = Carry::Port,
+            ("buffer", n) => self.buffer_bytes = number(n)? as usize,
+            ("wait_ms", n) => self.wait_ms = number(n)?,
+            ("spin_ms", n) => self.spin_ms = number(n)?,
+            ("file_max", n) => self.file_bytes_max = number(n)?,
+            ("payload", n) => self.payload_bytes = number(n)?,
+            ("then" | "init" | "carry", _) => return Err("not a value of this key"),
+            _ => return Err("unknown key"),
+        }
+        Ok(())
+    }
+}
+
+fn number(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| "not a whole number")
+}
+
+impl fmt::Display for Config {
+    /// The text that [`Config::parse`] reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let then = if self.then == Then::Exec { "exec" } else { "poweroff" };
+        let carry = if self.carry == Carry::Port { "port" } else { "auto" };
+        writeln!(f, "then={then}\ncarry={carry}\nbuffer={}", self.buffer_bytes)?;
+        writeln!(f, "wait_ms={}\nspin_ms={}", self.wait_ms, self.spin_ms)?;
+        writeln!(f, "file_max={}\npayload={}", self.file_bytes_max, self.payload_bytes)?;
+        self.init.iter().try_for_each(|path| writeln!(f, "init={path}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let asked = Config {
+            then: Then::Exec,
+            init: Some("/sbin/my init=1".into()),
+            carry: Carry::Port,
+            buffer_bytes: 1 << 20,
+            wait_ms: 7,
+            spin_ms: 3,
+            file_bytes_max: 9,
+            payload_bytes: 1 << 40,
+        };
+        assert_eq!(Config::parse(&asked.to_string()), (asked, vec![]));
+        assert_eq!(Config::parse(&Config::default().to_string()), (Config::default(), vec![]));
+    }
+
+    #[test]
+    fn a_strange_line_is_named_and_the_rest_still_counts() {
+        let (config, problems) = Config::parse("# note\n\nthen=maybe\nwait_ms=x\r\ncolour=red\nnonsense\npayload=5\n");
+        assert_eq!(config, Config { payload_bytes: 5, ..Config::default() });
+        assert_eq!(
+            problems,
+            [
+                "then=maybe: not a value of this key",
+                "wait_ms=x: not a whole number",
+                "colour=red: unknown key",
+                "nonsense: not key=value"
+            ]
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! The archive that brings process 1 into a guest: cpio's "newc" form, as the kernel unpacks it.
+//!
+//! An entry is a header of `070701` and thirteen 8-digit hexadecimal fields, the name with its NUL, then the data; name
+//! and data each end in zeros up to a multiple of four from the archive's start. `TRAILER!!!` ends it.
+//!
+//! **Put this archive before the user's own initrd, not after it.** The kernel unpacks what is concatenated, in order,
+//! and wants an uncompressed archive at a multiple of four bytes (init/initramfs.c); zeros between are skipped. Before
+//! the user's it always is: the archive is padded to 512 bytes. After it, a boot configuration that the user's initrd
+//! carries would no longer be found (it must be the very end), and some decompressors (lz4) take what follows for their
+//! own. And the user's own entries win where both have one (`/dev`).
+//!
+//! The archive names nothing of the host: no times, owners or inode numbers of real files.
+
+use crate::config::Config;
+
+/// Path of process 1 in the guest, for `rdinit=`.
+pub const INIT_PATH: &str = "/bootscope/init";
+/// Path of its configuration in the guest.
+pub const CONFIG_PATH: &str = "/bootscope/config";
+/// Where it mounts procfs: its own folder, so that the user's init finds its places as the kernel left them.
+pub const PROC_PATH: &str = "/bootscope/proc";
+/// Where it mounts tracefs (or debugfs, where tracefs does not exist yet).
+pub const TRACING_PATH: &str = "/bootscope/tracing";
+/// A device node of its own for the kernel log, so that devtmpfs is not needed.
+pub const KMSG_PATH: &str = "/bootscope/kmsg";
+
+const DIRECTORY: u32 = 0o040_755;
+const CHARACTER_DEVICE: u32 = 0o020_600;
+const EXECUTABLE: u32 = 0o100_755;
+const PLAIN: u32 = 0o100_644;
+
+/// The archive: process 1, its configuration, the folders and device nodes that it needs. Its length is a multiple of
+/// 512 bytes.
+pub fn archive(init_elf: &[u8], config: &Config) -> Vec<u8> {
+    let mut out = Archive::default();
+    out.entry("dev", DIRECTORY, (0, 0), &[]);
+    // Opened by the kernel as standard input, output and error of process 1.
+    out.entry("dev/console", CHARACTER_DEVICE, (5, 1), &[]);
+    out.entry("bootscope", DIRECTORY, (0, 0), &[]);
+    out.entry(&PROC_PATH[1..], DIRECTORY, (0, 0), &[]);
+    out.entry(&TRACING_PATH[1..], DIRECTORY, (0, 0), &[]);
+    out.entry(&KMSG_PATH[1..], CHARACTER_DEVICE, (1, 11), &[]);
+    out.entry(&CONFIG_PATH[1..], PLAIN, (0, 0), config.to_string().as_bytes());
+    out.entry(&INIT_PATH[1..], EXECUTABLE, (0, 0), init_elf);
+    out.finish()
+}
+
+#[derive(Default)]
+struct Archive {
+    bytes: Vec<u8>,
+    entries: u32,
+}
+
+impl Archive {
+    fn entry(&mut self, name: &str, mode: u32, (major, minor): (u32, u32), data: &[u8]) {
+        self.entries += 1;
+        let size = u32::try_from(data.len()).expect("a cpio entry holds less than 4 GiB");
+        let links = if mode == DIRECTORY { 2 } else { 1 };
+        // inode, mode, uid, gid, links, mtime, size, device, device of the node, length of name and NUL, (no) checksum
+        let fields = [self.entries, mode, 0, 0, links, 0, size, 0, 0, major, minor, name.len() as u32 + 1, 0];
+        self.bytes.extend_from_slice(b"070701");
+        fields.iter().for_each(|field| self.bytes.extend_from_slice(format!("{field:08x}").as_bytes()));
+        self.bytes.extend_from_slice(name.as_bytes());
+        self.bytes.push(0);
+        self.pad(4);
+        self.bytes.extend_from_slice(data);
+        self.pad(4);
+    }
+
+    fn pad(&mut self, to: usize) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(to), 0);
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.entry("TRAILER!!!", 0, (0, 0), &[]);
+        self.pad(512);
+        self.bytes
+    }
+}

@@ -1,0 +1,264 @@
+//! The lines that process 1 says on port 0xe9; the host stamps the arrival of each line's first byte.
+//!
+//! ```text
+//! I <tsc>                                         process 1 runs; the tick was read just before the `I` was sent
+//! T <tsc>                                         sync point, likewise
+//! S trace <tsc> <tsc> <seq>                       between the two ticks `bootscope-sync <seq>` went to trace_marker
+//! S kmsg <tsc> <tsc> <seq>                        … to /dev/kmsg
+//! S clock <tsc> <tsc> <monotonic ns> <boottime ns>  between the two ticks both clocks were read
+//! L <what> <why>                                  something is lacking
+//! H <hex>                                         a round lies ready in memory, its header at that physical address
+//! P <name> <offset> <bytes> <sum> <more|last>   that many bytes of the file follow, then a newline
+//! E <outcome>                                     done: `poweroff`, or `exec <path>`
+//! ```
+//!
+//! Numbers are decimal, addresses and checksums hexadecimal. A word that is not one of these is no fault of the
+//! protocol's: it is reported as strange and passed over.
+
+use crate::files;
+use crate::round::{CHUNK_BYTES_MAX, Chunk};
+use std::fmt;
+
+/// The port. A read of it gives [`PORT_PRESENT`] where somebody listens.
+pub const PORT: u16 = 0xe9;
+/// What a read of [`PORT`] gives on QEMU and Bochs.
+pub const PORT_PRESENT: u8 = 0xe9;
+/// What goes to trace_marker and kmsg, before a space and the sequence number.
+pub const SYNC_TEXT: &str = "bootscope-sync";
+/// Longest line that either side makes or takes, newline not counted.
+pub const LINE_BYTES_MAX: usize = 1024;
+
+/// Where a sync line was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncPlace {
+    /// trace_marker, so that it is in the trace.
+    Trace,
+    /// /dev/kmsg, so that it is in the kernel log.
+    Kmsg,
+}
+
+/// One line. Every `tsc` is in ticks of the guest's time stamp counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// Process 1 runs.
+    Init {
+        /// Read just before the line's first byte was sent.
+        tsc: u64,
+    },
+    /// Sync point between the guest's ticks and the host's clock.
+    Tick {
+        /// Read just before the line's first byte was sent.
+        tsc: u64,
+    },
+    /// Sync point between ticks and a log's own clock.
+    Sync {
+        /// Which log.
+        place: SyncPlace,
+        /// Before it was written.
+        before: u64,
+        /// After it was written.
+        after: u64,
+        /// The number in the written line.
+        seq: u32,
+    },
+    /// Sync point between ticks and the kernel's clocks.
+    Clock {
+        /// Before they were read.
+        before: u64,
+        /// After they were read.
+        after: u64,
+        /// CLOCK_MONOTONIC in ns.
+        monotonic_ns: u64,
+        /// CLOCK_BOOTTIME in ns.
+        boottime_ns: u64,
+    },
+    /// Something is lacking.
+    Lack {
+        /// What; one word.
+        what: String,
+        /// Why, in the kernel's words where it has any.
+        why: String,
+    },
+    /// A round lies ready in memory.
+    Round {
+        /// Guest-physical address of its header.
+        header_phys: u64,
+    },
+    /// A piece of a file follows on the port.
+    Chunk(Chunk),
+    /// The guest is done.
+    End {
+        /// What it does now.
+        outcome: String,
+    },
+}
+
+impl fmt::Display for Word {
+    /// The line, without its newline. Control characters in free text become `?`; what is too long is cut.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Word::Init { tsc } => write!(f, "I {tsc}"),
+            Word::Tick { tsc } => write!(f, "T {tsc}"),
+            Word::Sync { place, before, after, seq } => {
+                let place = if *place == SyncPlace::Trace { "trace" } else { "kmsg" };
+                write!(f, "S {place} {before} {after} {seq}")
+            }
+            Word::Clock { before, after, monotonic_ns, boottime_ns } => {
+                write!(f, "S clock {before} {after} {monotonic_ns} {boottime_ns}")
+            }
+            Word::Lack { what, why } => write!(f, "L {} {}", plain(what, 64), plain(why, LINE_BYTES_MAX - 100)),
+            Word::Round { header_phys } => write!(f, "H {header_phys:x}"),
+            Word::Chunk(c) => {
+                let end = if c.last { "last" } else { "more" };
+                write!(f, "P {} {} {} {:08x} {end}", c.name, c.offset, c.bytes, c.sum)
+            }
+            Word::End { outcome } => write!(f, "E {}", plain(outcome, LINE_BYTES_MAX - 100)),
+        }
+    }
+}
+
+/// Free text, fit for one line: at most `bytes_max` bytes, nothing that could end the line.
+fn plain(text: &str, bytes_max: usize) -> String {
+    let mut out = String::new();
+    for c in text.chars().map(|c| if c.is_control() { '?' } else { c }) {
+        if out.len() + c.len_utf8() > bytes_max {
+            break;
+        }
+        out.push(c);
+    }
+    out
+}
+
+impl Word {
+    /// Reads a line (without its newline); none if it is not a word of this protocol.
+    pub fn parse(line: &str) -> Option<Word> {
+        let (letter, rest) = line.split_once(' ')?;
+        match letter {
+            "I" => Some(Word::Init { tsc: number(rest)? }),
+            "T" => Some(Word::Tick { tsc: number(rest)? }),
+            "S" => sync(rest),
+            "L" => {
+                let (what, why) = rest.split_once(' ').unwrap_or((rest, ""));
+                Some(Word::Lack { what: what.to_string(), why: why.to_string() })
+            }
+            "H" => Some(Word::Round { header_phys: u64::from_str_radix(rest, 16).ok()? }),
+            "P" => chunk(rest).map(Word::Chunk),
+            "E" => Some(Word::End { outcome: rest.to_string() }),
+            _ => None,
+        }
+    }
+}
+
+/// A whole number of digits only: `parse` alone would take a sign, too.
+fn number(text: &str) -> Option<u64> {
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+fn fields<const N: usize>(text: &str) -> Option<[&str; N]> {
+    text.split(' ').collect::<Vec<_>>().try_into().ok()
+}
+
+fn sync(rest: &str) -> Option<Word> {
+    if let Some(clocks) = rest.strip_prefix("clock ") {
+        let [before, after, monotonic, boottime] = fields(clocks)?;
+        return Some(Word::Clock {
+            before: number(before)?,
+            after: number(after)?,
+            monotonic_ns: number(monotonic)?,
+            boottime_ns: number(boottime)?,
+        });
+    }
+    let [place, before, after, seq] = fields(rest)?;
+    let place = match place {
+        "trace" => SyncPlace::Trace,
+        "kmsg" => SyncPlace::Kmsg,
+        _ => return None,
+    };
+    Some(Word::Sync { place, before: number(before)?, after: number(after)?, seq: number(seq)?.try_into().ok()? })
+}
+
+fn chunk(rest: &str) -> Option<Chunk> {
+    let [name, offset, bytes, sum, end] = fields(rest)?;
+    let last = match end {
+        "last" => true,
+        "more" => false,
+        _ => return None,
+    };
+    Some(Chunk {
+        name: files::find(name)?.name,
+        offset: number(offset)?,
+        bytes: number(bytes)?.try_into().ok().filter(|&bytes| bytes <= CHUNK_BYTES_MAX)?,
+        sum: u32::from_str_radix(sum, 16).ok()?,
+        last,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_word_is_read_as_it_was_said() {
+        let chunk = Chunk { name: "kmsg.log", offset: 1 << 33, bytes: CHUNK_BYTES_MAX, sum: 0xab, last: true };
+        let words = [
+            (Word::Init { tsc: u64::MAX }, "I 18446744073709551615"),
+            (Word::Tick { tsc: 0 }, "T 0"),
+            (Word::Sync { place: SyncPlace::Trace, before: 1, after: 2, seq: 3 }, "S trace 1 2 3"),
+            (Word::Sync { place: SyncPlace::Kmsg, before: 1, after: 2, seq: 3 }, "S kmsg 1 2 3"),
+            (Word::Clock { before: 1, after: 2, monotonic_ns: 3, boottime_ns: 4 }, "S clock 1 2 3 4"),
+            (Word::Lack { what: "trace".into(), why: "no such device".into() }, "L trace no such device"),
+            (Word::Round { header_phys: 0x1f000 }, "H 1f000"),
+            (Word::Chunk(chunk), "P kmsg.log 8589934592 67108864 000000ab last"),
+            (Word::End { outcome: "exec /sbin/init".into() }, "E exec /sbin/init"),
+        ];
+        for (word, line) in words {
+            assert_eq!(word.to_string(), line);
+            assert_eq!(Word::parse(line), Some(word));
+        }
+    }
+
+    #[test]
+    fn what_is_no_word_is_none() {
+        for line in [
+            "",
+            "I",
+            "I ",
+            "I x",
+            "I -1",
+            "I +1",
+            "I 99999999999999999999",
+            "Q 1",
+            "S trace 1 2",
+            "S dmesg 1 2 3",
+            "S clock 1 2 3",
+            "H",
+            "H xyz",
+            "P kmsg.log 0 1 0",
+            "P ../etc 0 1 0 last",
+            "P kmsg.log 0 67108865 0 last",
+            "P kmsg.log 0 1 0 next",
+            "S kmsg 1 2 4294967296",
+        ] {
+            assert_eq!(Word::parse(line), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn free_text_stays_on_its_line() {
+        let word = Word::Lack { what: "a\nb".into(), why: format!("{}\r\n", "é".repeat(4000)) };
+        let line = word.to_string();
+        assert!(line.starts_with("L a?b éé") && !line.contains(['\r', '\n']));
+        assert!(line.len() <= LINE_BYTES_MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read_without_panic(line in "\\PC{0,80}") {
+            // What is a word at all means the same when it is said again.
+            if let Some(word) = Word::parse(&line) {
+                prop_assert_eq!(Word::parse(&word.to_string()), Some(word));
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The archive against Debian's own cpio.
+
+use guest_init::config::Config;
+use guest_init::cpio;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// What `cpio` makes of the archive, or none where there is no cpio.
+fn cpio(arguments: &[&str], archive: &[u8]) -> Option<String> {
+    let mut child = match Command::new("cpio")
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+    {
+        Ok(child) => child,
+        Err(e) => {
+            let why = format!("SKIPPED: cannot run cpio ({e}); Debian's package `cpio` has it\n");
+            let _ = std::io::stderr().write_all(why.as_bytes());
+            return None;
+        }
+    };
+    // cpio stops reading at the trailer; what follows is padding, and a closed pipe is then no fault.
+    let _ = child.stdin.take().expect("piped").write_all(archive);
+    let output = child.wait_with_output().expect("cpio ends");
+    assert!(output.status.success(), "cpio: {}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).expect("text"))
+}
+
+#[test]
+fn debian_s_cpio_lists_every_entry_with_its_kind() {
+    let archive = cpio::archive(b"\x7fELF not really", &Config::default());
+    let Some(listing) = cpio(&["-tv", "--quiet"], &archive) else { return };
+    let kinds: Vec<(&str, &str)> = listing
+        .lines()
+        .map(|line| (line.split(' ').next().unwrap_or(""), line.rsplit(' ').next().unwrap_or("")))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            ("drwxr-xr-x", "dev"),
+            ("crw-------", "dev/console"),
+            ("drwxr-xr-x", "bootscope"),
+            ("drwxr-xr-x", "bootscope/proc"),
+            ("drwxr-xr-x", "bootscope/tracing"),
+            ("crw-------", "bootscope/kmsg"),
+            ("-rw-r--r--", "bootscope/config"),
+            ("-rwxr-xr-x", "bootscope/init"),
+        ]
+    );
+    assert!(listing.contains("5,   1") && listing.contains("1,  11"), "device numbers:\n{listing}");
+}
+
+#[test]
+fn contents_come_out_as_they_went_in_for_every_length() {
+    for bytes in 0..9 {
+        let elf: Vec<u8> = (0..bytes).map(|i| b'a' + i).collect();
+        let archive = cpio::archive(&elf, &Config::default());
+        assert_eq!(archive.len() % 512, 0);
+        let Some(text) = cpio(&["-i", "--to-stdout", "--quiet", "bootscope/init"], &archive) else { return };
+        assert_eq!(text.as_bytes(), elf);
+    }
+    let asked = Config { payload_bytes: 12345, ..Config::default() };
+    let archive = cpio::archive(b"", &asked);
+    let Some(text) = cpio(&["-i", "--to-stdout", "--quiet", "bootscope/config"], &archive) else { return };
+    assert_eq!(Config::parse(&text), (asked, vec![]));
+}

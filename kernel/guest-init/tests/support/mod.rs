@@ -1,0 +1,273 @@
+//! A small host: boots a kernel under QEMU with guest-init, takes home what it offers, and keeps account.
+//!
+//! It is the least that shows the protocol from outside; the real host is `crates/machine`.
+
+use guest_init::config::Config;
+use guest_init::delivery::{Delivery, Error};
+use guest_init::port::{Heard, PortReader};
+use guest_init::round::{ANSWER_OFFSET, Answer};
+use guest_init::words::Word;
+use guest_init::{cpio, files};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+/// A boot to make.
+#[derive(Clone)]
+pub struct Boot {
+    pub append: &'static str,
+    pub config: Config,
+    pub memory: &'static str,
+    /// The user's own initrd.
+    pub initrd: Vec<u8>,
+    /// What else QEMU is told.
+    pub machine: &'static [&'static str],
+    /// A machine without the port.
+    pub deaf: bool,
+    /// Flips a bit of the first page that is read of the first so many rounds.
+    pub damaged_rounds: u32,
+    /// What to tell the guest instead of the truth; none: nothing at all.
+    pub answer: fn(Answer) -> Option<Answer>,
+}
+
+impl Default for Boot {
+    fn default() -> Self {
+        Boot {
+            append: "quiet",
+            config: Config::default(),
+            memory: "256M",
+            initrd: vec![],
+            machine: &[],
+            deaf: false,
+            damaged_rounds: 0,
+            answer: Some,
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Default)]
+pub struct Outcome {
+    /// Each word, and when its line ended, from QEMU's start.
+    pub words: Vec<(Duration, Word)>,
+    pub strange: Vec<String>,
+    /// What would be guest.log.
+    pub said: Vec<u8>,
+    pub files: BTreeMap<&'static str, Vec<u8>>,
+    pub unfinished: Vec<String>,
+    pub errors: Vec<String>,
+    pub console: String,
+    /// Of each round: its bytes, and how long the host took over it.
+    pub rounds: Vec<(u64, Duration)>,
+    /// Of each chunk by the port: its name, its bytes, and when it was whole.
+    pub chunks: Vec<(&'static str, usize, Duration)>,
+    pub repeats: u64,
+}
+
+impl Outcome {
+    pub fn text(&self, name: &str) -> String {
+        let bytes = self.files.get(name).unwrap_or_else(|| panic!("{name} did not come home: {self}"));
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+
+    /// The reasons given for what is lacking of that name.
+    pub fn lacks(&self, name: &str) -> Vec<&str> {
+        let words = self.words.iter().filter_map(|(_, word)| match word {
+            Word::Lack { what, why } if what == name => Some(why.as_str()),
+            _ => None,
+        });
+        words.collect()
+    }
+
+    pub fn ends(&self) -> Vec<&str> {
+        let words = self.words.iter();
+        words
+            .filter_map(|(_, word)| if let Word::End { outcome } = word { Some(outcome.as_str()) } else { None })
+            .collect()
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    /// What one must see of a boot that went wrong.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "--- console\n{}\n--- port\n{}", self.console, String::from_utf8_lossy(&self.said))?;
+        writeln!(f, "--- errors {:?}, strange {:?}, unfinished {:?}", self.errors, self.strange, self.unfinished)
+    }
+}
+
+/// The kernel to boot, or none, saying why.
+pub fn kernel() -> Option<PathBuf> {
+    // Not by `eprintln!`, which the test harness keeps to itself while a test passes.
+    let skip = |why: &str| {
+        let _ = io::stderr().write_all(format!("SKIPPED: {why}\n").as_bytes());
+        None
+    };
+    let Some(kernel) = std::env::var_os("BOOTSCOPE_TEST_KERNEL") else {
+        return skip("BOOTSCOPE_TEST_KERNEL does not name a kernel to boot");
+    };
+    if Command::new("qemu-system-x86_64").arg("--version").stdout(Stdio::null()).status().is_err() {
+        return skip("no qemu-system-x86_64; Debian's package `qemu-system-x86` has it");
+    }
+    assert!(Path::new(&kernel).is_file(), "BOOTSCOPE_TEST_KERNEL names {kernel:?}, which is no file");
+    Some(kernel.into())
+}
+
+/// Process 1 as it is shipped: static, by the profile `guest`.
+pub fn init_elf() -> &'static [u8] {
+    static ELF: OnceLock<Vec<u8>> = OnceLock::new();
+    ELF.get_or_init(|| {
+        let target = "x86_64-unknown-linux-gnu";
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "-p", "guest-init", "--bin", "guest-init"])
+            .args(["--profile", "guest", "--target", target])
+            .env("RUSTFLAGS", "-C target-feature=+crt-static -C relocation-model=static")
+            .current_dir(package)
+            .status()
+            .expect("cargo runs");
+        assert!(status.success(), "guest-init does not build");
+        // The test's own binary lies in <target dir>/<profile>/deps.
+        let own = std::env::current_exe().expect("a path");
+        let target_dir = own.ancestors().nth(3).expect("a target directory");
+        std::fs::read(target_dir.join(target).join("guest/guest-init")).expect("the binary just built")
+    })
+}
+
+/// One boot at a time: they are timed, and the machine is small.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Boots, and comes back when the machine is off (or after two minutes).
+pub fn boot(kernel: &Path, boot: &Boot) -> Outcome {
+    let elf = init_elf();
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let shm = Path::new("/dev/shm");
+    let folder = tempfile::tempdir_in(if shm.is_dir() { shm } else { Path::new("/tmp") }).expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let mut initrd = cpio::archive(elf, &boot.config);
+    initrd.extend_from_slice(&boot.initrd);
+    std::fs::write(at("initrd"), initrd).expect("an initrd");
+    let bytes = boot.memory.trim_end_matches('M').parse::<u64>().expect("so many M") << 20;
+    let ram = OpenOptions::new().read(true).write(true).create_new(true).open(at("ram")).expect("guest memory");
+    ram.set_len(bytes).expect("room for guest memory");
+
+    let start = Instant::now();
+    let mut qemu = Command::new("timeout");
+    qemu.args(["--kill-after=5", "120", "qemu-system-x86_64", "-nodefaults", "-display", "none", "-no-reboot"]);
+    qemu.args(["-machine", "pc,accel=tcg,memory-backend=ram", "-m", boot.memory]);
+    qemu.arg("-object").arg(format!(
+        "memory-backend-file,id=ram,size={},share=on,mem-path={}",
+        boot.memory,
+        at("ram").display()
+    ));
+    qemu.arg("-serial").arg(format!("file:{}", at("console").display()));
+    qemu.args(boot.machine).args(["-chardev", "stdio,id=guest,signal=off"]);
+    if !boot.deaf {
+        qemu.args(["-device", "isa-debugcon,iobase=0xe9,chardev=guest"]);
+    }
+    qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(at("initrd"));
+    qemu.arg("-append").arg(format!("console=ttyS0 panic=-1 rdinit={} {}", cpio::INIT_PATH, boot.append));
+    let mut child = qemu.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("qemu starts");
+    let mut host = Host::new(boot, ram, start);
+    host.listen(child.stdout.take().expect("piped")).expect("the port is heard");
+    child.wait().expect("qemu ends");
+
+    let mut outcome = host.outcome;
+    outcome.unfinished = host.delivery.unfinished().map(|(name, bytes)| format!("{name} {bytes}")).collect();
+    outcome.repeats = host.delivery.repeats();
+    outcome.console = String::from_utf8_lossy(&std::fs::read(at("console")).unwrap_or_default()).into_owned();
+    outcome
+}
+
+struct Host<'a> {
+    boot: &'a Boot,
+    ram: File,
+    start: Instant,
+    delivery: Delivery,
+    offered: u32,
+    outcome: Outcome,
+}
+
+impl<'a> Host<'a> {
+    fn new(boot: &'a Boot, ram: File, start: Instant) -> Host<'a> {
+        Host { boot, ram, start, delivery: Delivery::new(1 << 30), offered: 0, outcome: Outcome::default() }
+    }
+
+    fn listen(&mut self, mut port: impl Read) -> io::Result<()> {
+        let (mut reader, mut buffer) = (PortReader::new(), vec![0; 64 << 10]);
+        loop {
+            let bytes = port.read(&mut buffer)?;
+            if bytes == 0 {
+                return Ok(());
+            }
+            reader.feed(&buffer[..bytes], &mut |heard| self.hear(heard));
+            // QEMU writes byte by byte; a reader that waits in `read` would be woken, at the guest's cost, for each.
+            if reader.cut_off().is_some() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+
+    fn hear(&mut self, heard: Heard<'_>) {
+        let now = self.start.elapsed();
+        match heard {
+            Heard::Said(bytes) => self.outcome.said.extend_from_slice(bytes),
+            Heard::Strange(text) => self.outcome.strange.push(text.to_string()),
+            Heard::Word(word) => {
+                if let Word::Round { header_phys } = word {
+                    self.take_round(header_phys);
+                }
+                self.outcome.words.push((now, word));
+            }
+            Heard::Chunk(chunk, bytes) => {
+                self.outcome.chunks.push((chunk.name, bytes.len(), now));
+                let files = &mut self.outcome.files;
+                let taken =
+                    self.delivery.take_chunk(&chunk, bytes, &mut |name, bytes: &[u8], _| keep(files, name, bytes));
+                self.outcome.errors.extend(taken.err().map(|e| e.to_string()));
+            }
+        }
+    }
+
+    fn take_round(&mut self, header_phys: u64) {
+        let began = Instant::now();
+        self.offered += 1;
+        let damage = self.offered <= self.boot.damaged_rounds;
+        let (ram, files) = (&self.ram, &mut self.outcome.files);
+        // Below 3 GiB of a `pc`, physical addresses are offsets in the file.
+        let mut read_at = |phys: u64, buffer: &mut [u8]| {
+            ram.read_exact_at(buffer, phys)?;
+            if damage && phys != header_phys {
+                buffer[0] ^= 1;
+            }
+            Ok(())
+        };
+        let taken =
+            self.delivery.take_round(header_phys, &mut read_at, &mut |name, bytes: &[u8], _| keep(files, name, bytes));
+        let answer = taken.as_ref().map_or_else(Error::answer, |_| Answer::Taken);
+        if let Some(answer) = (self.boot.answer)(answer) {
+            let word = (answer as u32).to_le_bytes();
+            self.ram.write_all_at(&word, header_phys + ANSWER_OFFSET).expect("guest memory can be written");
+        }
+        match taken {
+            Ok(taken) => self.outcome.rounds.push((taken.bytes, began.elapsed())),
+            Err(e) => self.outcome.errors.push(e.to_string()),
+        }
+    }
+}
+
+fn keep(files: &mut BTreeMap<&'static str, Vec<u8>>, name: &'static str, bytes: &[u8]) -> io::Result<()> {
+    files.entry(name).or_default().extend_from_slice(bytes);
+    Ok(())
+}
+
+/// Whether these bytes are the test pattern.
+pub fn is_payload(bytes: &[u8]) -> bool {
+    let mut expected = vec![0; bytes.len()];
+    files::payload(0, &mut expected);
+    expected == bytes
+}
