@@ -1,0 +1,219 @@
+//! The callbacks that QEMU calls, and nothing else: unpack, lock, hand to the recorder.
+//!
+//! Options, after the plugin's path (which takes the name `file=`):
+//! - `fd=N` (an inherited descriptor) or `out=PATH`: where the output goes;
+//! - `zero=NS`: the host's `CLOCK_MONOTONIC` at the recording's time zero, to be kept in the header;
+//! - `clock=virtual`: the guest's virtual clock, for `-icount`, where an instruction is a fixed number of nanoseconds
+//!   and the host's time means nothing;
+//! - `one-thread=on`: one thread of QEMU's runs all vCPUs (`thread=single`), so blocks are ascribed to no vCPU.
+//!   `clock=virtual` implies it.
+//!
+//! Why the translation callback may read the virtual clock under icount: QEMU translates between blocks, when it
+//! allows I/O. Callbacks of instructions run inside a block, where reading the clock ends QEMU ("Bad icount read").
+//!
+//! Several vCPU threads translate at once: all state is behind one lock, and times are taken while it is held, so that
+//! records are in the order of their times. A panic must not unwind into QEMU; `extern "C"` makes it an abort, so
+//! nothing here panics, and a poisoned lock is used as it is.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::fs::File;
+use std::os::fd::FromRawFd;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::api::{self, Info, PluginId, Tb};
+use crate::encode::{Block, Header};
+use crate::ending::{self, Ending};
+use crate::recorder::{Now, Recorder, host_ns};
+
+struct State {
+    recorder: Recorder,
+    now: Now,
+    one_thread: bool,
+    x86: bool,
+}
+
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+static THREADS: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// This thread's number, from 1; 0 until its first translation.
+    static THREAD: Cell<u32> = const { Cell::new(0) };
+    /// Whether it is noted which vCPU this thread runs.
+    static VCPU_NOTED: Cell<bool> = const { Cell::new(false) };
+}
+
+fn state() -> MutexGuard<'static, Option<State>> {
+    STATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Called by QEMU when it has loaded this object. Returns 0, or anything else to be unloaded.
+///
+/// # Safety
+/// `info` and the `argc` strings of `argv` are valid, as QEMU's interface promises.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qemu_plugin_install(
+    id: PluginId,
+    info: *const Info,
+    argc: c_int,
+    argv: *const *const c_char,
+) -> c_int {
+    let install_host_ns = host_ns();
+    // SAFETY: valid during this call by the contract above, and not written to.
+    let info = unsafe { &*info };
+    // SAFETY: a C string by the contract above.
+    let target = unsafe { CStr::from_ptr(info.target_name) };
+    let args = (0..argc as usize).map(|i| {
+        // SAFETY: argc strings by the contract above.
+        unsafe { CStr::from_ptr(*argv.add(i)) }.to_string_lossy()
+    });
+    let options = match Options::parse(args, info.system_emulation) {
+        Ok(options) => options,
+        Err(message) => {
+            eprintln!("bootscope plugin: {message}");
+            return 1;
+        }
+    };
+    api::set_current_version(info.version_cur);
+    let header = Header {
+        clock: options.now.clock(),
+        api: info.version_cur.clamp(0, 255) as u8,
+        vcpus: info.smp_vcpus.max(0) as u32,
+        zero_host_ns: options.zero_host_ns,
+        install_host_ns,
+        target: target.to_bytes(),
+    };
+    *state() = Some(State {
+        recorder: Recorder::new(options.out, &header),
+        one_thread: options.one_thread,
+        now: options.now,
+        x86: matches!(target.to_bytes(), b"x86_64" | b"i386"),
+    });
+    // SAFETY: id is ours, and the callbacks are functions that live as long as the object, which is never unloaded.
+    unsafe {
+        api::qemu_plugin_register_vcpu_init_cb(id, vcpu_init);
+        api::qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+        api::qemu_plugin_register_atexit_cb(id, at_exit, null_mut());
+    }
+    0
+}
+
+struct Options {
+    out: File,
+    now: Now,
+    one_thread: bool,
+    zero_host_ns: u64,
+}
+
+impl Options {
+    fn parse<S: AsRef<str>>(args: impl Iterator<Item = S>, system: bool) -> Result<Options, String> {
+        if !system {
+            return Err("this is user-mode emulation, which boots nothing: use qemu-system-*".into());
+        }
+        let (mut out, mut now, mut one_thread, mut zero_host_ns) = (None, Now { guest: None }, false, 0);
+        for arg in args {
+            match arg.as_ref().split_once('=').unwrap_or((arg.as_ref(), "on")) {
+                ("fd", fd) => out = Some(inherited(fd)?),
+                ("out", path) => out = Some(File::create(path).map_err(|e| format!("cannot create {path}: {e}"))?),
+                ("clock", "virtual") => (now, one_thread) = (Now { guest: Some(virtual_clock()?) }, true),
+                ("clock", "host") => {}
+                ("zero", ns) => zero_host_ns = ns.parse().map_err(|_| format!("zero={ns} is not a number of ns"))?,
+                ("one-thread", "on") => one_thread = true,
+                ("one-thread", "off") => {}
+                _ => {
+                    return Err(format!(
+                        "unknown option '{}': fd=N, out=PATH, zero=NS, clock=host|virtual, one-thread=on|off are known",
+                        arg.as_ref()
+                    ));
+                }
+            }
+        }
+        let out = out.ok_or("say where the output goes: fd=N (inherited) or out=PATH")?;
+        Ok(Options { out, now, one_thread, zero_host_ns })
+    }
+}
+
+fn inherited(fd: &str) -> Result<File, String> {
+    let fd: c_int = fd.parse().map_err(|_| format!("fd={fd} is not a number"))?;
+    // SAFETY: F_GETFD takes any number and changes nothing.
+    if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
+        return Err(format!("fd={fd} is not open in QEMU: pass it on without close-on-exec"));
+    }
+    // SAFETY: it is open, and whoever started QEMU gave it to this plugin by naming it.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// `qemu_clock_get_ns` is no part of the plugin interface; QEMU exports it to its own modules where it has any.
+fn virtual_clock() -> Result<extern "C" fn(c_int) -> i64, String> {
+    let at = api::find(c"qemu_clock_get_ns")
+        .ok_or("clock=virtual: this QEMU does not export qemu_clock_get_ns; leave it out to have host time")?;
+    // SAFETY: int64_t qemu_clock_get_ns(QEMUClockType), the same since QEMU 2.0; the enumeration is an int.
+    Ok(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(c_int) -> i64>(at) })
+}
+
+extern "C" fn vcpu_init(_: PluginId, vcpu: c_uint) {
+    if let Some(s) = state().as_mut() {
+        s.recorder.vcpu(s.now.ns(), vcpu);
+    }
+}
+
+extern "C" fn translated(_: PluginId, tb: *mut Tb) {
+    let first = |insn: *mut api::Insn| {
+        // SAFETY: an instruction of the block of this callback.
+        unsafe { api::qemu_plugin_insn_haddr(insn) as u64 }
+    };
+    // SAFETY: the block of this callback, which has at least one instruction.
+    let (vaddr, host) = unsafe { (api::qemu_plugin_tb_vaddr(tb), first(api::qemu_plugin_tb_get_insn(tb, 0))) };
+    let thread = thread_number();
+    let mut state = state();
+    let Some(s) = state.as_mut() else { return };
+    let x86 = s.x86;
+    // SAFETY: as above; `describe` runs within this callback.
+    s.recorder.translated(s.now.ns(), thread, vaddr, host, || unsafe { describe(tb, vaddr, x86) });
+    if !s.one_thread && !VCPU_NOTED.get() {
+        // SAFETY: as above; the callback lives as long as the object.
+        unsafe { api::qemu_plugin_register_vcpu_tb_exec_cb(tb, tells_vcpu, api::CB_NO_REGS, null_mut()) };
+    }
+}
+
+/// The translation callback does not say which vCPU it is for, so a thread's first block is made to say so when it
+/// runs. Other threads may run that block too, and each of them only tells for itself.
+extern "C" fn tells_vcpu(vcpu: c_uint, _: *mut c_void) {
+    if !VCPU_NOTED.replace(true) {
+        if let Some(s) = state().as_mut() {
+            s.recorder.runs(thread_number(), vcpu);
+        }
+    }
+}
+
+fn thread_number() -> u32 {
+    THREAD.with(|n| {
+        if n.get() == 0 {
+            n.set(THREADS.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+        n.get()
+    })
+}
+
+/// # Safety
+/// `tb` is the block of the running translation callback.
+unsafe fn describe(tb: *const Tb, vaddr: u64, x86: bool) -> Block {
+    // SAFETY: the block by this function's contract; it has at least one instruction, and `last` is its last.
+    unsafe {
+        let insns = api::qemu_plugin_tb_n_insns(tb);
+        let last = api::qemu_plugin_tb_get_insn(tb, insns.saturating_sub(1));
+        let end = api::qemu_plugin_insn_vaddr(last).wrapping_add(api::qemu_plugin_insn_size(last) as u64);
+        let mut bytes = [0; 16];
+        let (ending, displacement) =
+            if x86 { ending::decode(api::insn_bytes(last, &mut bytes)) } else { (Ending::Other, None) };
+        Block { vaddr, size: end.wrapping_sub(vaddr), insns: insns as u64, ending, displacement }
+    }
+}
+
+extern "C" fn at_exit(_: PluginId, _: *mut c_void) {
+    if let Some(s) = state().as_mut() {
+        s.recorder.exit(s.now.ns());
+    }
+}

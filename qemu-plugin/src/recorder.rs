@@ -1,0 +1,176 @@
+//! What the callbacks feed: keeps first runs, drops repetitions, writes out.
+//!
+//! Output goes to a file descriptor, from a buffer that is written when it is full, and at a callback that comes
+//! [`WRITE_EVERY_NS`] or more after the last writing: a QEMU that is killed leaves a file that ends with a whole
+//! record, at most that much guest activity short. A failed write ends the output, never the guest.
+
+use std::fs::File;
+use std::io::Write;
+
+use crate::encode::{Block, Clock, Counts, Encoder, Header};
+use crate::seen::{Answer, Seen};
+
+const WRITE_EVERY_NS: u64 = 10_000_000;
+
+/// The state behind all callbacks.
+pub struct Recorder {
+    seen: Seen,
+    encoder: Encoder,
+    counts: Counts,
+    /// None once a write has failed.
+    out: Option<File>,
+    written_ns: u64,
+    /// The thread that the last block ran in.
+    thread: u32,
+}
+
+impl Recorder {
+    /// Starts a file with its header.
+    pub fn new(out: File, header: &Header) -> Recorder {
+        let mut r = Recorder {
+            seen: Seen::default(),
+            encoder: Encoder::new(header),
+            counts: Counts::default(),
+            out: Some(out),
+            written_ns: 0,
+            thread: 0,
+        };
+        r.write_out();
+        r
+    }
+
+    /// A block was translated by a thread at `now_ns`; its code lies at `host` in QEMU's memory. `describe` is asked
+    /// for the block only if it is new.
+    pub fn translated(&mut self, now_ns: u64, thread: u32, vaddr: u64, host: u64, describe: impl FnOnce() -> Block) {
+        self.counts.translated += 1;
+        match self.seen.add(vaddr, host) {
+            Answer::Known => self.counts.again += 1,
+            Answer::Full => self.counts.full += 1,
+            Answer::New => {
+                if thread != self.thread {
+                    self.thread = thread;
+                    self.record(|e| e.thread(thread));
+                }
+                let block = describe();
+                self.record(|e| e.block(now_ns, &block));
+            }
+        }
+        if now_ns.saturating_sub(self.written_ns) >= WRITE_EVERY_NS {
+            self.written_ns = now_ns;
+            self.write_out();
+        }
+    }
+
+    /// A thread turned out to run this vCPU.
+    pub fn runs(&mut self, thread: u32, vcpu: u32) {
+        self.record(|e| e.runs(thread, vcpu));
+    }
+
+    /// A vCPU came into being.
+    pub fn vcpu(&mut self, now_ns: u64, vcpu: u32) {
+        self.record(|e| e.vcpu(now_ns, vcpu));
+        self.write_out();
+    }
+
+    /// QEMU ends.
+    pub fn exit(&mut self, now_ns: u64) {
+        let counts = self.counts;
+        self.record(|e| e.counts(&counts));
+        self.record(|e| e.exit(now_ns));
+        self.write_out();
+    }
+
+    fn record(&mut self, write: impl FnOnce(&mut Encoder)) {
+        if self.encoder.is_full() {
+            self.write_out();
+        }
+        write(&mut self.encoder);
+    }
+
+    fn write_out(&mut self) {
+        if let Some(Err(error)) = self.out.as_mut().map(|out| out.write_all(self.encoder.pending())) {
+            eprintln!("bootscope plugin: cannot write first runs, noting no more of them: {error}");
+            self.out = None;
+        }
+        self.encoder.clear();
+    }
+}
+
+/// Now, on the clock of the records.
+pub struct Now {
+    /// QEMU's `qemu_clock_get_ns`, for the guest's virtual clock.
+    pub guest: Option<extern "C" fn(std::ffi::c_int) -> i64>,
+}
+
+impl Now {
+    /// `QEMU_CLOCK_VIRTUAL`
+    const VIRTUAL: std::ffi::c_int = 1;
+
+    /// Which clock this is.
+    pub fn clock(&self) -> Clock {
+        if self.guest.is_some() { Clock::Virtual } else { Clock::Host }
+    }
+
+    /// Nanoseconds.
+    pub fn ns(&self) -> u64 {
+        match self.guest {
+            Some(get) => get(Self::VIRTUAL).max(0) as u64,
+            None => host_ns(),
+        }
+    }
+}
+
+/// The host's `CLOCK_MONOTONIC`, ns.
+pub fn host_ns() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a timespec of ours. The call cannot fail for this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::HEADER;
+    use crate::ending::Ending;
+
+    fn header() -> Header<'static> {
+        Header { clock: Clock::Host, api: 1, vcpus: 1, zero_host_ns: 0, install_host_ns: 0, target: b"x86_64" }
+    }
+
+    fn block(vaddr: u64) -> Block {
+        Block { vaddr, size: 4, insns: 1, ending: Ending::Other, displacement: None }
+    }
+
+    fn file(name: &str) -> (std::path::PathBuf, File) {
+        let path = std::env::temp_dir().join(format!("bootscope-recorder-{}-{name}", std::process::id()));
+        let file = File::create(&path).expect("a file in the temporary folder");
+        (path, file)
+    }
+
+    #[test]
+    fn a_kill_loses_only_what_came_since_the_last_writing() {
+        let (path, out) = file("kill");
+        let mut r = Recorder::new(out, &header());
+        r.translated(WRITE_EVERY_NS, 1, 0x1000, 0, || block(0x1000));
+        let first = std::fs::read(&path).expect("the file").len();
+        assert_eq!(first, HEADER + 2 + 9, "thread and block");
+        r.translated(WRITE_EVERY_NS + 1, 1, 0x1000, 0, || unreachable!("known"));
+        r.translated(WRITE_EVERY_NS + 2, 1, 0x2000, 0, || block(0x2000));
+        assert_eq!(std::fs::read(&path).expect("the file").len(), first);
+        r.translated(2 * WRITE_EVERY_NS, 1, 0x1000, 0, || unreachable!("known"));
+        assert!(std::fs::read(&path).expect("the file").len() > first);
+        std::fs::remove_file(path).expect("removed");
+    }
+
+    #[test]
+    fn a_full_disk_ends_the_output_only() {
+        let full = File::options().write(true).open("/dev/full").expect("/dev/full");
+        let mut r = Recorder::new(full, &header());
+        for i in 0..100_000 {
+            r.translated(i, 1, i * 16, 0, || block(i * 16));
+        }
+        r.exit(100_000);
+        assert!(r.out.is_none());
+    }
+}
