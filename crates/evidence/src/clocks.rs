@@ -1,0 +1,221 @@
+//! Joins a recording's clocks: the guest's counter, the trace's clock and printk's, each to time.
+//!
+//! The guest's counter is fitted to the host's clock: process 1 read it just before it sent a byte
+//! that the host stamped on arrival. In a deterministic boot the counter *is* time. The trace is
+//! stamped with that counter, or with a clock of the kernel's that process 1 wrote sync lines for.
+//! printk's clock is joined to the trace's by the messages that both have; else by process 1's sync
+//! lines; else by the arrival of its lines on the console. Where nothing joins them, printk's clock
+//! is time.
+
+use crate::ftrace::{Stamps, Trace};
+use crate::guest_words::Said;
+use crate::index::Index;
+use crate::kernel_log::KernelLog;
+use guest_init::words::{SyncPlace, Word};
+use hashbrown::HashMap;
+use recording::{Manifest, TimeBase};
+use timeline::{Clock, Delay, Diagnostics, Ns, SyncPoint, Ticks};
+
+/// Where printk's clock was only compared with another one.
+pub const NEAR_PROCESS_1: &str = "set by sync lines of process 1; ticks that the kernel lost earlier are not seen";
+
+/// What printk's clock is called.
+const PRINTK: &str = "printk";
+
+/// The clocks of a recording, as far as it has them.
+#[derive(Default)]
+pub struct Clocks {
+    /// The guest's time stamp counter.
+    pub counter: Option<Clock>,
+    /// The trace's stamps.
+    pub trace: Option<Clock>,
+    /// printk's stamps; its ticks are nanoseconds.
+    pub printk: Option<Clock>,
+}
+
+/// What the clocks are found from.
+pub struct Evidence<'a> {
+    pub manifest: &'a Manifest,
+    pub words: &'a [Said],
+    pub trace: Option<&'a Trace<'a>>,
+    /// The kernel's own log.
+    pub log: Option<&'a KernelLog>,
+    /// The console, with the arrival of its lines.
+    pub console: Option<(&'a KernelLog, &'a Index)>,
+}
+
+/// Finds the clocks; what could not be joined is said in `diagnostics`.
+pub fn join(evidence: &Evidence<'_>, diagnostics: &mut Diagnostics) -> Clocks {
+    let counter = counter(evidence);
+    let mut printk = printk_from_words(evidence, counter.as_ref()).or_else(|| printk_from_console(evidence));
+    if evidence.manifest.time_base == TimeBase::Evidence {
+        printk = printk.or_else(|| Some(Clock::linear(PRINTK, 1e9, Ticks(0), Ns::ZERO, "printk's clock is time")));
+    }
+    let trace = evidence.trace.and_then(|trace| trace_clock(evidence, trace, counter.as_ref(), printk.as_ref()));
+    if let (Some(_), None) = (evidence.trace, &trace) {
+        diagnostics.note("trace left out: nothing says what time its stamps are", String::new);
+    }
+    if evidence.manifest.time_base != TimeBase::Evidence {
+        if let (Some(text), Some(clock)) = (evidence.trace, &trace) {
+            printk = printk_from_trace(evidence, text, clock).or(printk);
+        }
+    }
+    Clocks { counter, trace, printk }
+}
+
+fn counter(evidence: &Evidence<'_>) -> Option<Clock> {
+    const NAME: &str = "guest TSC";
+    if evidence.manifest.time_base == TimeBase::GuestVirtual {
+        return Some(Clock::linear(NAME, 1e9, Ticks(0), Ns::ZERO, "one tick is one instruction is 1 ns"));
+    }
+    // Once process 1 has handed over, anybody may write to its port. It says that it runs once, and first.
+    let own = evidence.words.iter().take_while(|said| !matches!(said.word, Word::End { .. }));
+    let points: Vec<SyncPoint> = own
+        .enumerate()
+        .filter(|(i, said)| *i == 0 || !matches!(said.word, Word::Init { .. }))
+        .filter_map(|(_, said)| match said.word {
+            Word::Init { tsc } | Word::Tick { tsc } => Some(SyncPoint { ticks: Ticks(tsc), at: said.arrival? }),
+            _ => None,
+        })
+        .collect();
+    match evidence.manifest.host.tsc_hz {
+        // The guest's counter runs at the host's rate, which was measured over the whole boot.
+        Some(hz) if hz > 0.0 => Clock::fit_offset(NAME, hz, &points, Delay::Late, "measured on the host"),
+        _ => Clock::fit(NAME, &points, Delay::Late),
+    }
+}
+
+fn trace_clock(
+    evidence: &Evidence<'_>,
+    trace: &Trace<'_>,
+    counter: Option<&Clock>,
+    printk: Option<&Clock>,
+) -> Option<Clock> {
+    const NAME: &str = "trace";
+    let hosted = evidence.manifest.time_base != TimeBase::Evidence;
+    match trace.stamps {
+        Stamps::Counter if hosted => counter.map(|c| c.renamed(NAME)),
+        Stamps::Counter => {
+            let common = common_messages(evidence.log?, trace);
+            let at = |stamp: Ns| Some(printk?.to_ns(log_ticks(stamp)));
+            let points: Vec<SyncPoint> =
+                common.iter().filter_map(|&(stamp, ticks)| Some(SyncPoint { ticks, at: at(stamp)? })).collect();
+            Clock::fit(NAME, &points, Delay::Even)
+        }
+        Stamps::Nanoseconds if hosted => {
+            let markers: HashMap<u64, Ticks> = trace.markers().iter().map(|m| (m.seq, m.ticks)).collect();
+            let points: Vec<SyncPoint> = evidence
+                .words
+                .iter()
+                .filter_map(|said| match said.word {
+                    Word::Sync { place: SyncPlace::Trace, before, after, seq } => {
+                        Some(SyncPoint { ticks: *markers.get(&u64::from(seq))?, at: between(counter?, before, after) })
+                    }
+                    _ => None,
+                })
+                .collect();
+            Clock::fit_offset(NAME, 1e9, &points, Delay::Even, "the kernel's own").or_else(|| {
+                // Nothing joins them, but the usual trace clocks are printk's clock.
+                printk.map(|p| p.renamed(NAME))
+            })
+        }
+        Stamps::Nanoseconds => printk.map(|p| p.renamed(NAME)),
+    }
+}
+
+fn between(clock: &Clock, before: u64, after: u64) -> Ns {
+    let (before, after) = (clock.to_ns(Ticks(before)), clock.to_ns(Ticks(after)));
+    before + Ns((after - before).0 / 2)
+}
+
+/// printk's stamps as ticks: they are nanoseconds and never negative.
+pub fn log_ticks(stamp: Ns) -> Ticks {
+    Ticks(u64::try_from(stamp.0).unwrap_or(0))
+}
+
+/// printk's clock, from messages that are also in the trace.
+fn printk_from_trace(evidence: &Evidence<'_>, trace: &Trace<'_>, clock: &Clock) -> Option<Clock> {
+    let points: Vec<SyncPoint> = common_messages(evidence.log?, trace)
+        .into_iter()
+        .map(|(stamp, event)| SyncPoint { ticks: log_ticks(stamp), at: clock.to_ns(event) })
+        .collect();
+    Clock::through(PRINTK, &points)
+}
+
+/// The messages that log and trace both have: the log's stamp, the trace's.
+fn common_messages(log: &KernelLog, trace: &Trace<'_>) -> Vec<(Ns, Ticks)> {
+    /// A message is looked for this far ahead: the trace may lack some, but never many in a row.
+    const AHEAD: usize = 512;
+    let mut common = Vec::new();
+    let mut next = 0;
+    for message in trace.console() {
+        let text = first_line(message.text);
+        let ahead = &log.lines[next..log.lines.len().min(next + AHEAD)];
+        let Some(skipped) = ahead.iter().position(|line| first_line(log.text(line).as_bytes()) == text) else {
+            continue;
+        };
+        next += skipped + 1;
+        if let Some(stamp) = ahead[skipped].stamp {
+            common.push((stamp, message.ticks));
+        }
+    }
+    common
+}
+
+fn first_line(text: &[u8]) -> &[u8] {
+    text.split(|&b| b == b'\n').next().unwrap_or(text).trim_ascii()
+}
+
+/// printk's clock, from the lines that process 1 wrote into the log.
+fn printk_from_words(evidence: &Evidence<'_>, counter: Option<&Clock>) -> Option<Clock> {
+    let log = evidence.log?;
+    let stamp = |seq: u32| {
+        let text = format!("bootscope-sync {seq}");
+        log.lines.iter().rev().find(|line| log.text(line).trim() == text)?.stamp
+    };
+    let points: Vec<SyncPoint> = evidence
+        .words
+        .iter()
+        .filter_map(|said| match said.word {
+            Word::Sync { place: SyncPlace::Kmsg, before, after, seq } => {
+                Some(SyncPoint { ticks: log_ticks(stamp(seq)?), at: between(counter?, before, after) })
+            }
+            _ => None,
+        })
+        .collect();
+    Clock::fit_offset(PRINTK, 1e9, &points, Delay::Even, NEAR_PROCESS_1)
+}
+
+/// printk's clock, from the arrival of stamped lines: by our own index, or as a serial logger stamped them.
+fn printk_from_console(evidence: &Evidence<'_>) -> Option<Clock> {
+    let arrivals = |log: &KernelLog, index: Option<&Index>| -> Vec<SyncPoint> {
+        let lines = log.lines.iter();
+        lines
+            .filter_map(|line| {
+                let at = match index {
+                    Some(index) => index.arrival(line.offset),
+                    None => line.host_stamp,
+                };
+                Some(SyncPoint { ticks: log_ticks(line.stamp?), at: at? })
+            })
+            .collect()
+    };
+    let points = match evidence.console {
+        Some((console, index)) => arrivals(console, Some(index)),
+        None => arrivals(evidence.log?, None),
+    };
+    let mut clock = Clock::through(PRINTK, &least_late(points.clone()))
+        .or_else(|| Clock::fit_offset(PRINTK, 1e9, &points, Delay::Late, ""))?;
+    clock.rate_from = "set by the arrival of its lines".to_owned();
+    Some(clock)
+}
+
+/// Of each 20 ms of stamps the line that was least late: printk's clock bends while it has no good clocksource, so the
+/// points are followed, but not those that were held up.
+fn least_late(mut points: Vec<SyncPoint>) -> Vec<SyncPoint> {
+    const WINDOW: u64 = 20_000_000;
+    let lateness = |p: &SyncPoint| p.at.0 as i128 - i128::from(p.ticks.0);
+    points.sort_by_key(|p| (p.ticks.0 / WINDOW, lateness(p)));
+    points.dedup_by_key(|p| p.ticks.0 / WINDOW);
+    points
+}

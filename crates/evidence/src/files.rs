@@ -1,0 +1,209 @@
+//! A recording's files, each read once, sorted by what they are.
+//!
+//! A recording of our own names its files; in one that was imported, what a file is is told by its
+//! content.
+
+use crate::detect::{self, Format};
+use crate::first_run::{self, FirstRun, symbols::Symbols};
+use crate::ftrace::Trace;
+use crate::guest_words::{self, Said};
+use crate::index::Index;
+use crate::kernel_log::KernelLog;
+use crate::text::Lines;
+use recording::Recording;
+use std::io::Read;
+use timeline::{Diagnostics, Ns};
+
+/// The most that a compressed file may become.
+const UNPACKED_BYTES_MAX: u64 = 256 << 20;
+
+/// A file and its name.
+#[derive(Clone)]
+pub struct File {
+    pub name: String,
+    pub bytes: Vec<u8>,
+}
+
+/// A stream: bytes, and when each line of them arrived.
+pub struct Stream {
+    pub file: File,
+    pub index: Index,
+}
+
+/// What a recording holds.
+#[derive(Default)]
+pub struct Files {
+    pub console: Option<Stream>,
+    pub firmware: Option<Stream>,
+    pub vmm_marks: Option<File>,
+    pub first_run: Option<File>,
+    pub symbols: Option<File>,
+    guest: Option<Stream>,
+    traces: Vec<File>,
+    /// Kernel logs other than the console, the best one first.
+    logs: Vec<File>,
+}
+
+impl Files {
+    /// Reads everything that a timeline is made of.
+    pub fn read(recording: &Recording, diagnostics: &mut Diagnostics) -> Result<Files, recording::Error> {
+        let mut files = Files {
+            console: stream(recording, "console", diagnostics)?,
+            firmware: stream(recording, "firmware", diagnostics)?,
+            guest: stream(recording, "guest", diagnostics)?,
+            vmm_marks: file(recording, "vmm.json")?,
+            first_run: file(recording, "first-run.bin")?,
+            symbols: unpacked(recording, "kallsyms.gz", diagnostics)?,
+            ..Files::default()
+        };
+        files.traces.extend(file(recording, "trace.txt")?);
+        files.logs.extend(file(recording, "kmsg.log")?);
+        files.logs.extend(file(recording, "kmsg-memory.log")?);
+        for name in imported(recording) {
+            let Some(found) = file(recording, &name)? else { continue };
+            files.add_imported(found, diagnostics);
+        }
+        Ok(files)
+    }
+
+    /// One capture can hold several kinds of evidence, each for its own reader.
+    fn add_imported(&mut self, file: File, diagnostics: &mut Diagnostics) {
+        if first_run::recognise(&file.bytes) {
+            self.first_run = self.first_run.take().or(Some(file));
+            return;
+        }
+        let kinds: Vec<Format> = detect::detect(&file.bytes).iter().map(|found| found.format).collect();
+        let has = |kind| kinds.contains(&kind);
+        if has(Format::Trace) {
+            self.traces.push(file.clone());
+        }
+        if has(Format::Kmsg) || has(Format::KernelLog) {
+            self.logs.push(file);
+        } else if has(Format::Kallsyms) {
+            self.symbols = self.symbols.take().or(Some(file));
+        } else if !has(Format::Trace) {
+            diagnostics.note("evidence of a kind that is not used", || file.name);
+        }
+    }
+
+    pub fn trace(&self, diagnostics: &mut Diagnostics) -> Option<Trace<'_>> {
+        let trace = self.traces.first()?;
+        for further in &self.traces[1..] {
+            diagnostics.note("a second trace is not used", || further.name.clone());
+        }
+        match Trace::read(&trace.name, &trace.bytes, diagnostics) {
+            Ok(trace) => Some(trace),
+            Err(not) => {
+                diagnostics.note("trace without an event", || not.to_string());
+                None
+            }
+        }
+    }
+
+    pub fn guest_words(&self, diagnostics: &mut Diagnostics) -> Vec<Said> {
+        let Some(guest) = &self.guest else { return Vec::new() };
+        guest_words::read(&guest.file.name, &guest.file.bytes, &guest.index, diagnostics)
+    }
+
+    /// The kernel's log, from the best source that has it: the kernel's own records, then a log taken elsewhere.
+    pub fn kernel_log(&self, diagnostics: &mut Diagnostics) -> Option<(String, KernelLog)> {
+        let log = self.logs.first()?;
+        for further in &self.logs[1..] {
+            diagnostics.note("a second kernel log is not used", || further.name.clone());
+        }
+        read_log(log, diagnostics)
+    }
+
+    /// The console as a kernel log: with the arrival of each line.
+    pub fn console_log(&self, diagnostics: &mut Diagnostics) -> Option<(KernelLog, &Index)> {
+        let console = self.console.as_ref()?;
+        read_log(&console.file, diagnostics).map(|(_, log)| (log, &console.index))
+    }
+
+    pub fn first_run(&self, diagnostics: &mut Diagnostics) -> Option<FirstRun> {
+        let file = self.first_run.as_ref()?;
+        Some(first_run::read(&file.name, &file.bytes, diagnostics))
+    }
+
+    pub fn symbols(&self, diagnostics: &mut Diagnostics) -> Symbols {
+        let Some(file) = &self.symbols else { return Symbols::default() };
+        Symbols::read(&file.name, &file.bytes, diagnostics)
+    }
+}
+
+fn read_log(file: &File, diagnostics: &mut Diagnostics) -> Option<(String, KernelLog)> {
+    if file.bytes.trim_ascii().is_empty() {
+        return None;
+    }
+    let log = KernelLog::read(&file.name, &file.bytes, diagnostics).ok()?;
+    Some((file.name.clone(), log))
+}
+
+/// Imported files are numbered: `00-serial.log`.
+fn is_imported(name: &str) -> bool {
+    let digits = name.bytes().take_while(u8::is_ascii_digit).count();
+    digits >= 2 && name.as_bytes().get(digits) == Some(&b'-')
+}
+
+fn file(recording: &Recording, name: &str) -> Result<Option<File>, recording::Error> {
+    Ok(recording.read(name)?.map(|bytes| File { name: name.to_owned(), bytes }))
+}
+
+fn stream(
+    recording: &Recording,
+    name: &str,
+    diagnostics: &mut Diagnostics,
+) -> Result<Option<Stream>, recording::Error> {
+    let Some(file) = file(recording, &format!("{name}.log"))? else { return Ok(None) };
+    let idx = format!("{name}.idx");
+    let index = Index::read(&idx, &recording.read(&idx)?.unwrap_or_default(), diagnostics);
+    Ok(Some(Stream { file, index }))
+}
+
+fn unpacked(
+    recording: &Recording,
+    name: &str,
+    diagnostics: &mut Diagnostics,
+) -> Result<Option<File>, recording::Error> {
+    let Some(packed) = recording.read(name)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    let unpacking = flate2::read::GzDecoder::new(packed.as_slice()).take(UNPACKED_BYTES_MAX).read_to_end(&mut bytes);
+    if let Err(e) = unpacking {
+        diagnostics.note("compressed file is damaged", || format!("{name}: {e}"));
+    }
+    Ok(Some(File { name: name.to_owned(), bytes }))
+}
+
+pub(crate) fn imported(recording: &Recording) -> Vec<String> {
+    recording.names().filter(|name| is_imported(name)).map(str::to_owned).collect()
+}
+
+/// What of a file's content is evidence that is used, in words; nothing if none of it is.
+pub fn recognise(bytes: &[u8]) -> Vec<String> {
+    if first_run::recognise(bytes) {
+        return vec!["when code ran for the first time".to_owned()];
+    }
+    let used = [Format::Trace, Format::Kmsg, Format::KernelLog, Format::Kallsyms];
+    let found = detect::detect(bytes).into_iter().filter(|found| used.contains(&found.format));
+    found.map(|found| format!("{} ({} lines)", found.format, found.lines)).collect()
+}
+
+/// The console of a recording.
+pub struct Console(Option<Stream>);
+
+impl Console {
+    /// Each line without its end, and when its first byte arrived.
+    pub fn lines(&self) -> impl Iterator<Item = (Option<Ns>, &[u8])> {
+        self.0.iter().flat_map(|stream| {
+            Lines::new(&stream.file.bytes).map(|line| (stream.index.arrival(line.offset as u64), line.bytes))
+        })
+    }
+}
+
+/// Reads the console; empty where there is none.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn console(recording: &Recording) -> Result<Console, recording::Error> {
+    stream(recording, "console", &mut Diagnostics::default()).map(Console)
+}

@@ -1,0 +1,363 @@
+//! First calls: how long a call site's first call took.
+//!
+//! A call ends a block, and its return address begins another one. If both run for the first time in one thread of
+//! QEMU's, the callee was at work in between: a flame chart of everything that ran for the first time, which early in
+//! a boot is nearly everything, of a kernel with nothing in it. A call site's later calls are not seen.
+//!
+//! What makes a pair wrong is left out and counted: a call whose return block ran in another thread, and calls that
+//! cross. Until the kernel switches threads for the first time (`__switch_to_asm`) there is one stack, interrupts
+//! nest, and every pair is right. After it, a callee that slept has other threads' work in its time, and another
+//! thread may come back first from the same call site: such a span is placed only where the scheduler's evidence
+//! ([`timeline::Running`]) says that the same thread ran at both its ends.
+
+use super::symbols::Symbols;
+use super::{Block, Ending, FirstRun};
+use hashbrown::HashMap;
+use timeline::{Diagnostics, Ns, Running, SpanKind, SpanRow, Timeline, TrackId};
+
+/// The first call of a call site.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FirstCall {
+    /// When the block that ends in the call began.
+    pub start: Ns,
+    /// When the block at the return address began.
+    pub end: Ns,
+    /// False if it was not seen to return before the first switch of threads or the end of the evidence, which then
+    /// is its end: `start_kernel`, and everything on the stack of a kernel that stopped.
+    pub returned: bool,
+    /// The return address, which tells the call site; 0 for the function that was jumped to.
+    pub returns_to: u64,
+    /// The callee's first address, if it is known.
+    pub callee: Option<u64>,
+    /// The callee is the function that ran for the first time right after an indirect call. It may also have been
+    /// called by a callee that had run before.
+    pub inferred: bool,
+    /// The vCPU; none where one thread of QEMU's runs several.
+    pub vcpu: Option<u32>,
+}
+
+/// All first calls of at least some length.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FirstCalls {
+    /// In order of their starts, outer ones first.
+    pub calls: Vec<FirstCall>,
+    /// When the kernel first switched threads; none if it was not seen to.
+    pub first_switch: Option<Ns>,
+}
+
+const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
+const ELSEWHERE: &str = "first call that returned on another vCPU";
+const CROSSING: &str = "first calls that cross before there are threads";
+const UNPLACED: &str = "first call by a thread that is not known";
+
+/// Finds the first calls that took at least `min`.
+pub fn calls(run: &FirstRun, symbols: &Symbols, min: Ns, diagnostics: &mut Diagnostics) -> FirstCalls {
+    let switch = symbols.address("__switch_to_asm");
+    let mut found = FirstCalls::default();
+    let mut open: HashMap<u64, (usize, Block)> = HashMap::new();
+    let mut stack = BootStack::default();
+    for (i, block) in run.blocks.iter().enumerate() {
+        if Some(block.address) == switch && found.first_switch.is_none() {
+            found.first_switch = Some(block.at);
+            let stood = stack.still_open(run, symbols, i);
+            // Whoever comes back from these after the switch is not known to be the thread that made them.
+            stood.iter().for_each(|call| _ = open.remove(&call.returns_to));
+            found.calls.extend(stood);
+        }
+        if let Some((site, call)) = open.remove(&block.address) {
+            stack.pop(site);
+            if call.thread != block.thread {
+                diagnostics.note(ELSEWHERE, || format!("return to {:#x}", block.address));
+            } else if block.at - call.at >= min {
+                found.calls.push(first_call(run, symbols, site, block.at, true));
+            }
+        }
+        if matches!(block.ending, Ending::Call | Ending::CallIndirect) {
+            open.insert(block.end(), (i, block));
+            if block.address >= UPPER_HALF && found.first_switch.is_none() {
+                stack.push(i, block.thread);
+            }
+        }
+    }
+    if found.first_switch.is_none() && !run.blocks.is_empty() {
+        found.calls.extend(stack.still_open(run, symbols, run.blocks.len() - 1));
+    }
+    found.calls.sort_by_key(|c| (c.start, std::cmp::Reverse(c.end)));
+    found
+}
+
+fn first_call(run: &FirstRun, symbols: &Symbols, site: usize, end: Ns, returned: bool) -> FirstCall {
+    let call = run.blocks.get(site);
+    let (callee, inferred) = callee(run, symbols, site, &call);
+    let vcpu = run.vcpu(call.thread);
+    FirstCall { start: call.at, end, returned, returns_to: call.end(), callee, inferred, vcpu }
+}
+
+/// The calls, as positions of their blocks, that the kernel's first thread has made and not come back from.
+#[derive(Default)]
+struct BootStack {
+    thread: Option<u16>,
+    sites: Vec<usize>,
+}
+
+impl BootStack {
+    fn push(&mut self, site: usize, thread: u16) {
+        if *self.thread.get_or_insert(thread) == thread {
+            self.sites.push(site);
+        }
+    }
+
+    /// The call at `site` returned, and with it whatever was called in it and left in another way.
+    fn pop(&mut self, site: usize) {
+        self.sites.truncate(self.sites.partition_point(|s| *s < site));
+    }
+
+    /// Those that are open when block `last` runs, and the function that made the outermost of them (a kernel's first
+    /// functions are jumped to, not called).
+    ///
+    /// A caller that ran again later has been returned to, if by a way that it had gone before. A thunk's call, which
+    /// only serves to put an address on the stack, does not go to a function's start.
+    fn still_open(&mut self, run: &FirstRun, symbols: &Symbols, last: usize) -> Vec<FirstCall> {
+        let mut ran: HashMap<u64, (usize, usize)> = HashMap::new();
+        for i in 0..=last {
+            let b = run.blocks.get(i);
+            if let Some(function) = symbols.function(b.address).filter(|_| Some(b.thread) == self.thread) {
+                ran.entry(function).or_insert((i, i)).1 = i;
+            }
+        }
+        let end = run.blocks.get(last).at;
+        let caller_ran = |site: usize| ran.get(&symbols.function(run.blocks.get(site).address)?);
+        self.sites.retain(|&site| caller_ran(site).is_some_and(|&(_, last)| last == site));
+        let root = self.sites.first().and_then(|&site| Some(run.blocks.get(caller_ran(site)?.0)));
+        let root = root.map(|b| FirstCall {
+            start: b.at,
+            end,
+            returned: false,
+            returns_to: 0,
+            callee: Some(b.address),
+            inferred: false,
+            vcpu: run.vcpu(b.thread),
+        });
+        let is_function = |c: &FirstCall| c.callee.and_then(|a| symbols.find(a)).is_some_and(|p| p.offset == 0);
+        let calls = self.sites.drain(..).map(|site| first_call(run, symbols, site, end, false)).filter(is_function);
+        root.into_iter().chain(calls).collect()
+    }
+}
+
+/// Whom the call at the end of `blocks[site]` called. A call through a register goes to whatever function began to run
+/// next, past the thunks that kernels make such calls through; entries of interrupts are none of its doing.
+fn callee(run: &FirstRun, symbols: &Symbols, site: usize, call: &Block) -> (Option<u64>, bool) {
+    let is_thunk = |name: &str| name.starts_with("__x86_indirect_") || name.starts_with("__x86_return_thunk");
+    if let Some(target) = call.target {
+        if symbols.find(target).is_none_or(|p| !is_thunk(p.name)) {
+            return (Some(target), false);
+        }
+    }
+    let after = (site + 1..run.blocks.len()).map(|i| run.blocks.get(i)).filter(|b| b.thread == call.thread);
+    for block in after.take(8) {
+        match symbols.find(block.address) {
+            Some(place) if is_thunk(place.name) => {}
+            Some(place) if place.offset == 0 && !place.name.starts_with("asm_") => return (Some(block.address), true),
+            _ => break,
+        }
+    }
+    (None, true)
+}
+
+/// Adds the calls as spans: those before the first switch on `boot` (the thread that the kernel starts in), the others
+/// on the track that ran on their vCPU. A call without a known callee is named after its caller.
+pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut Timeline) {
+    let runners = Runners::new(&timeline.running);
+    let alone_until = found.first_switch.unwrap_or(Ns::MAX);
+    let mut stack: Vec<Ns> = Vec::new();
+    for call in &found.calls {
+        let Some((name, detail)) = label(call, symbols) else { continue };
+        let track = if call.end <= alone_until {
+            while stack.last().is_some_and(|end| *end <= call.start) {
+                stack.pop();
+            }
+            if stack.last().is_some_and(|end| *end < call.end) {
+                timeline.diagnostics.note(CROSSING, || format!("{name} at {}", call.start));
+                continue;
+            }
+            stack.push(call.end);
+            Some(boot)
+        } else {
+            let runner = |at| runners.at(call.vcpu?, at);
+            runner(call.start).filter(|track| runner(call.end) == Some(*track))
+        };
+        let Some(track) = track else {
+            timeline.diagnostics.note(UNPLACED, || format!("{name} at {}", call.start));
+            continue;
+        };
+        let (name, detail) = (timeline.names.intern(&name), timeline.names.intern(&detail));
+        let (start, end, kind) = (call.start, call.end, SpanKind::Call);
+        timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
+    }
+}
+
+/// A span's name and detail. None for code without symbols, which is not the kernel's.
+fn label(call: &FirstCall, symbols: &Symbols) -> Option<(String, String)> {
+    let detail = match call {
+        FirstCall { inferred: true, callee: Some(_), .. } => "by pointer",
+        _ => "",
+    };
+    let name = match call.callee.and_then(|a| symbols.find(a)) {
+        Some(callee) => callee.name.to_owned(),
+        None => format!("{} (a call of it)", symbols.find(call.returns_to.wrapping_sub(1))?.name),
+    };
+    Some((name, detail.to_owned()))
+}
+
+/// Who ran on each CPU.
+struct Runners {
+    by_cpu: HashMap<u32, Vec<Running>>,
+}
+
+impl Runners {
+    fn new(running: &[Running]) -> Runners {
+        let mut by_cpu: HashMap<u32, Vec<Running>> = HashMap::new();
+        for r in running {
+            by_cpu.entry(r.cpu).or_default().push(*r);
+        }
+        by_cpu.values_mut().for_each(|rs| rs.sort_by_key(|r| r.from));
+        Runners { by_cpu }
+    }
+
+    fn at(&self, cpu: u32, at: Ns) -> Option<TrackId> {
+        let rs = self.by_cpu.get(&cpu)?;
+        let r = rs[..rs.partition_point(|r| r.from <= at)].last()?;
+        (at <= r.to).then_some(r.track)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::first_run::tests::blocks;
+    use Ending::*;
+    use timeline::{TimeBase, TrackKind};
+
+    const BASE: u64 = 0xffff_ffff_8100_0000;
+
+    fn symbols() -> Symbols {
+        let names = ["start_kernel", "setup_arch", "mm_init", "__switch_to_asm", "probe", "__x86_indirect_thunk_rax"];
+        let text: String = (0..).zip(names).map(|(i, name)| format!("{:x} T {name}\n", BASE + i * 0x100)).collect();
+        Symbols::read("kallsyms", text.as_bytes(), &mut Diagnostics::default())
+    }
+
+    fn at(function: u64, offset: u64) -> u64 {
+        BASE + function * 0x100 + offset
+    }
+
+    fn check(
+        rows: &[(i64, u64, u32, Ending, u64, u16)],
+        running: &[(u32, u32, i64, i64)],
+        expected: &[(&str, u32, i64, i64)],
+    ) -> Timeline {
+        let mut t = Timeline::new(TimeBase::Host);
+        let name = t.names.intern("thread");
+        for id in 0..3 {
+            t.tracks.add(name, TrackKind::Thread, id);
+        }
+        t.running = running
+            .iter()
+            .map(|&(track, cpu, from, to)| Running {
+                track: TrackId(track),
+                cpu,
+                from: Ns::from_us(from),
+                to: Ns::from_us(to),
+            })
+            .collect();
+        let (run, symbols) = (blocks(rows), symbols());
+        let mut diagnostics = Diagnostics::default();
+        let found = calls(&run, &symbols, Ns::from_us(5), &mut diagnostics);
+        t.diagnostics.extend(diagnostics);
+        add(&found, &symbols, TrackId(0), &mut t);
+        let got: Vec<_> = t
+            .spans
+            .iter()
+            .map(|(_, s)| (t.names.get(s.name).to_owned(), s.track.0, s.start.0 / 1000, s.end.0 / 1000))
+            .collect();
+        let expected: Vec<_> = expected.iter().map(|&(n, t, s, e)| (n.to_owned(), t, s, e)).collect();
+        assert_eq!(got, expected);
+        t
+    }
+
+    #[test]
+    fn calls_nest_and_short_ones_are_left_out() {
+        let t = check(
+            &[
+                (0, at(0, 0), 0x10, Call, at(1, 0), 1),
+                (10, at(1, 0), 8, Call, at(2, 0), 1),
+                (11, at(2, 0), 8, Return, 0, 1),
+                (30, at(1, 8), 8, Call, at(2, 0), 1),
+                (32, at(1, 0x10), 8, Return, 0, 1),
+                (50, at(0, 0x10), 8, Halt, 0, 1),
+            ],
+            &[],
+            &[("setup_arch", 0, 0, 50), ("mm_init", 0, 10, 30)],
+        );
+        assert!(t.diagnostics.is_empty());
+    }
+
+    #[test]
+    fn an_indirect_call_goes_past_the_thunk() {
+        check(
+            &[
+                (0, at(0, 0), 0x10, Call, at(5, 0), 1),
+                (1, at(5, 0), 8, JumpIndirect, 0, 1),
+                (2, at(4, 0), 8, Return, 0, 1),
+                (50, at(0, 0x10), 8, CallIndirect, 0, 1),
+                (52, at(4, 0x20), 8, Return, 0, 1),
+                (60, at(0, 0x18), 8, Return, 0, 1),
+            ],
+            &[],
+            &[("probe", 0, 0, 50), ("start_kernel (a call of it)", 0, 50, 60)],
+        );
+    }
+
+    /// After the first switch, thread 1 calls and thread 2 comes back from the same place first.
+    #[test]
+    fn after_the_first_switch_only_with_the_same_thread_at_both_ends() {
+        let rows = [
+            (0, at(0, 0), 0x10, Call, at(1, 0), 1),
+            (5, at(3, 0), 8, Return, 0, 1),
+            (10, at(1, 0), 8, Call, at(2, 0), 1),
+            (20, at(1, 8), 8, Call, at(4, 0), 1),
+            (40, at(1, 0x10), 8, Return, 0, 1),
+            (60, at(0, 0x10), 8, Halt, 0, 1), // start_kernel goes on, or another thread does: not told
+        ];
+        let running = [(0, 0, 0, 5), (1, 0, 5, 30), (2, 0, 30, 50), (0, 0, 50, 100)];
+        let t = check(&rows, &running, &[("start_kernel", 0, 0, 5), ("setup_arch", 0, 0, 5), ("mm_init", 1, 10, 20)]);
+        assert_eq!(t.diagnostics.count(UNPLACED), 1);
+        check(&rows, &[], &[("start_kernel", 0, 0, 5), ("setup_arch", 0, 0, 5)]);
+    }
+
+    /// What is on the stack when the evidence ends, without what was left another way and a thunk's trick.
+    #[test]
+    fn what_did_not_return() {
+        let t = check(
+            &[
+                (0, at(0, 0), 0x10, Call, at(1, 0), 1),
+                (1, at(1, 0), 8, Call, at(2, 0), 1),
+                (2, at(2, 0), 8, Call, at(2, 9), 1),
+                (3, at(2, 9), 8, Return, 0, 1),
+                (20, at(1, 8), 8, Call, at(4, 0), 1),
+                (21, at(4, 0), 8, Call, at(4, 9), 1),
+                (30, at(4, 9), 8, Jump, 0, 1),
+            ],
+            &[],
+            &[("start_kernel", 0, 0, 30), ("setup_arch", 0, 0, 30), ("mm_init", 0, 1, 20), ("probe", 0, 20, 30)],
+        );
+        let details: Vec<_> = t.spans.iter().map(|(_, s)| t.names.get(s.detail)).collect();
+        assert_eq!(details, ["", "", "", ""]);
+    }
+
+    #[test]
+    fn a_return_on_another_vcpu_is_counted() {
+        let rows = [(0, at(0, 0), 0x10, Call, at(1, 0), 1), (50, at(0, 0x10), 8, Halt, 0, 2)];
+        let t = check(&rows, &[], &[]);
+        assert_eq!(t.diagnostics.count(ELSEWHERE), 1);
+    }
+}

@@ -1,0 +1,170 @@
+//! Names of addresses, from the text of `/proc/kallsyms`.
+//!
+//! Lines are `<address, hexadecimal> <type> <name>`, with `\t[module]` after the names of modules. Only code (types
+//! t, T, w, W) is kept. Before it runs at its virtual address, a kernel runs where it was loaded ("identity mapped");
+//! those addresses have the same names once it is known where it was loaded. A kernel that hides addresses prints
+//! zeros: those lines are counted, not kept.
+
+use timeline::Diagnostics;
+
+/// Functions sorted by address. Where several names have one address, the first in the text is kept.
+#[derive(Clone, Debug, Default)]
+pub struct Symbols {
+    addresses: Vec<u64>,
+    /// Where each name ends in `text`, and so where the next begins.
+    ends: Vec<u32>,
+    text: String,
+    /// Added to an address of the loaded image to get its virtual address; the image's first and last address.
+    loaded: Option<(u64, u64, u64)>,
+}
+
+/// A function and how far into it an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The function's name.
+    pub name: &'a str,
+    /// Bytes from its start.
+    pub offset: u64,
+}
+
+/// No function is longer: an address further from the one before it is in none.
+const FUNCTION_BYTES_MAX: u64 = 1 << 20;
+/// No kernel image is longer.
+const IMAGE_BYTES_MAX: u64 = 1 << 28;
+
+impl Symbols {
+    /// Reads the text; lines that are none are counted.
+    pub fn read(place: &str, text: &[u8], diagnostics: &mut Diagnostics) -> Symbols {
+        let mut rows: Vec<(u64, &str)> = Vec::with_capacity(text.len() / 40);
+        let ends = memchr::memchr_iter(b'\n', text).chain([text.len()]);
+        let mut start = 0;
+        for (i, end) in ends.enumerate() {
+            let line = &text[start..end];
+            start = (end + 1).min(text.len());
+            match parse(line) {
+                Some((0, ..)) if i > 8 => diagnostics.note("hidden symbol address", || format!("{place}:{}", i + 1)),
+                Some((address, b't' | b'T' | b'w' | b'W', name)) if address != 0 => rows.push((address, name)),
+                Some(_) => {}
+                None if line.is_empty() => {}
+                None => diagnostics.note("symbol line that is none", || format!("{place}:{}", i + 1)),
+            }
+        }
+        rows.sort_by_key(|row| row.0);
+        rows.dedup_by_key(|row| row.0);
+        let mut symbols = Symbols::default();
+        for (address, name) in rows {
+            symbols.text.push_str(name);
+            let Ok(end) = u32::try_from(symbols.text.len()) else { break };
+            symbols.addresses.push(address);
+            symbols.ends.push(end);
+        }
+        symbols
+    }
+
+    /// How many functions there are.
+    pub fn len(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.addresses.is_empty()
+    }
+
+    /// The address of a function, by name.
+    pub fn address(&self, name: &str) -> Option<u64> {
+        (0..self.len()).find(|&i| self.name(i) == name).map(|i| self.addresses[i])
+    }
+
+    /// The kernel's image was loaded at `physical`: addresses from there on get its names too.
+    pub fn loaded_at(&mut self, physical: u64) {
+        if let Some(text) = self.address("_text").or_else(|| self.address("_stext")) {
+            self.loaded = Some((text.wrapping_sub(physical), physical, physical.saturating_add(IMAGE_BYTES_MAX)));
+        }
+    }
+
+    /// The function that an address is in.
+    pub fn find(&self, address: u64) -> Option<Place<'_>> {
+        let (i, offset) = self.nearest(address)?;
+        Some(Place { name: self.name(i), offset })
+    }
+
+    /// The virtual address of the function that an address is in.
+    pub fn function(&self, address: u64) -> Option<u64> {
+        self.nearest(address).map(|(i, _)| self.addresses[i])
+    }
+
+    fn nearest(&self, address: u64) -> Option<(usize, u64)> {
+        let address = match self.loaded {
+            Some((shift, from, to)) if (from..to).contains(&address) => address.wrapping_add(shift),
+            _ => address,
+        };
+        let i = self.addresses.partition_point(|a| *a <= address).checked_sub(1)?;
+        let offset = address - self.addresses[i];
+        (offset < FUNCTION_BYTES_MAX).then_some((i, offset))
+    }
+
+    fn name(&self, i: usize) -> &str {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.text[start as usize..self.ends[i] as usize]
+    }
+}
+
+fn parse(line: &[u8]) -> Option<(u64, u8, &str)> {
+    let space = line.iter().take(17).position(|b| *b == b' ')?;
+    let mut address = 0u64;
+    for digit in &line[..space] {
+        address = address << 4 | u64::from((*digit as char).to_digit(16)?);
+    }
+    let [b' ', kind, b' ', name @ ..] = &line[space..] else { return None };
+    let name = name.split(|b| b.is_ascii_whitespace()).next()?;
+    (space > 0 && !name.is_empty()).then_some((address, *kind, std::str::from_utf8(name).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &[u8] = b"0000000000000000 A fixed_percpu_data\n\
+        ffffffff81000000 T _text\n\
+        ffffffff81000000 T startup_64\n\
+        ffffffff81000100 t helper\n\
+        ffffffff82000000 D some_data\n\
+        ffffffffc0000000 t probe\t[virtio]\n";
+
+    #[test]
+    fn nearest_function_before() {
+        let mut diagnostics = Diagnostics::default();
+        let mut s = Symbols::read("kallsyms", TEXT, &mut diagnostics);
+        assert!(diagnostics.is_empty());
+        assert_eq!(s.len(), 3);
+        let check = |s: &Symbols, address, expected: Option<(&str, u64)>| {
+            assert_eq!(s.find(address).map(|p| (p.name, p.offset)), expected, "{address:x}");
+        };
+        check(&s, 0xffff_ffff_8100_0104, Some(("helper", 4)));
+        check(&s, 0xffff_ffff_8100_00ff, Some(("_text", 0xff)));
+        check(&s, 0xffff_ffff_c000_0010, Some(("probe", 0x10)));
+        check(&s, 0xffff_ffff_9000_0000, None);
+        check(&s, 0x100, None);
+        check(&s, 0xfe0_0104, None);
+        s.loaded_at(0xfe0_0000);
+        check(&s, 0xfe0_0104, Some(("helper", 4)));
+        check(&s, 0xfdf_ffff, None);
+    }
+
+    #[test]
+    fn lines_that_are_none_are_counted() {
+        let mut diagnostics = Diagnostics::default();
+        let s = Symbols::read(
+            "k",
+            b"ffffffff81000000 T ok\nzz T x\nffff\n1234567890abcdef01 T long\n1 T \xff\n",
+            &mut diagnostics,
+        );
+        assert_eq!(s.len(), 1);
+        assert_eq!(diagnostics.count("symbol line that is none"), 4);
+        let mut hidden = Vec::new();
+        (0..20).for_each(|_| hidden.extend_from_slice(b"0000000000000000 T x\n"));
+        assert!(Symbols::read("k", &hidden, &mut diagnostics).is_empty());
+        assert_eq!(diagnostics.count("hidden symbol address"), 11);
+    }
+}

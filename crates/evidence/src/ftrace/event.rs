@@ -1,0 +1,309 @@
+//! What happened, from an event's name and its arguments as the kernel prints them.
+//!
+//! Only events that something is made of are taken apart. A command's name stands unquoted among
+//! the arguments and may hold anything, so it ends where everything behind it fits.
+
+use crate::text::{Symbol, number, signed, skip_spaces};
+
+/// A thread as an event's arguments name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task<'a> {
+    /// Its command at the time.
+    pub comm: &'a [u8],
+    /// Its id.
+    pub pid: u32,
+}
+
+/// An event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A level of initcalls begins.
+    Level(&'a [u8]),
+    /// An initcall begins.
+    InitcallStart(Symbol<'a>),
+    /// An initcall has returned.
+    InitcallFinish {
+        /// Which one.
+        function: Symbol<'a>,
+        /// What it returned.
+        returned: i64,
+    },
+    /// A CPU goes from one thread to another.
+    Switch {
+        /// Who stops running.
+        prev: Task<'a>,
+        /// Its state: `R` and `R+` could go on, `X` and `Z` never will.
+        state: &'a [u8],
+        /// Who runs now.
+        next: Task<'a>,
+    },
+    /// Somebody wakes a thread.
+    Waking(Task<'a>),
+    /// A thread has been woken: by somebody else's hands, if that was on another CPU.
+    Wakeup(Task<'a>),
+    /// A new thread may run for the first time.
+    WakeupNew(Task<'a>),
+    /// A thread was created.
+    Fork {
+        /// Its id.
+        child: Task<'a>,
+    },
+    /// A process runs another program.
+    Exec(&'a [u8]),
+    /// A thread ends.
+    Exit(Task<'a>),
+    /// A module was loaded; its initcall comes next.
+    ModuleLoad(&'a [u8]),
+    /// A work item begins: its function.
+    WorkStart(&'a [u8]),
+    /// The work item ends.
+    WorkEnd,
+    /// A device's interrupt handler begins: the name it is registered by.
+    IrqEntry(&'a [u8]),
+    /// It ends.
+    IrqExit,
+    /// A softirq begins: its action.
+    SoftirqEntry(&'a [u8]),
+    /// It ends.
+    SoftirqExit,
+    /// The CPU's own timer interrupts.
+    LocalTimerEntry,
+    /// It has been handled.
+    LocalTimerExit,
+    /// A timer's function begins.
+    TimerEntry(&'a [u8]),
+    /// It has returned.
+    TimerExit,
+    /// A message of printk's.
+    Console(&'a [u8]),
+    /// Text that was written to `trace_marker`.
+    Marker(&'a [u8]),
+    /// An event that nothing is made of: its name.
+    Other(&'a [u8]),
+    /// An event that something would be made of, but its arguments are not the usual ones.
+    Damaged(&'a [u8]),
+}
+
+impl<'a> Event<'a> {
+    /// From `name: arguments`. `None` without a name.
+    #[inline]
+    pub(super) fn parse(text: &'a [u8]) -> Option<Event<'a>> {
+        // The name is short; a stack trace's heading (`<stack trace>`) is the one that has no colon.
+        let Some(colon) = memchr::memchr(b':', text) else {
+            return (text == b"<stack trace>").then_some(Event::Other(text));
+        };
+        let name = &text[..colon];
+        let arguments = skip_spaces(&text[colon + 1..]);
+        Some(known(name, arguments).unwrap_or(Event::Damaged(name)))
+    }
+}
+
+#[inline]
+fn known<'a>(name: &'a [u8], args: &'a [u8]) -> Option<Event<'a>> {
+    Some(match name {
+        b"sched_switch" => switch(args)?,
+        b"sched_waking" => Event::Waking(task(args)?),
+        b"sched_wakeup" => Event::Wakeup(task(args)?),
+        b"sched_wakeup_new" => Event::WakeupNew(task(args)?),
+        b"initcall_start" => Event::InitcallStart(Symbol::parse(function(args)?)),
+        b"initcall_finish" => finish(args)?,
+        b"initcall_level" => Event::Level(args.strip_prefix(b"level=")?),
+        b"console" => Event::Console(args),
+        b"tracing_mark_write" => Event::Marker(args),
+        b"local_timer_entry" => Event::LocalTimerEntry,
+        b"local_timer_exit" => Event::LocalTimerExit,
+        b"softirq_entry" => Event::SoftirqEntry(after(args, b"[action=")?.strip_suffix(b"]")?),
+        b"softirq_exit" => Event::SoftirqExit,
+        b"irq_handler_entry" => Event::IrqEntry(after(args, b"name=")?),
+        b"irq_handler_exit" => Event::IrqExit,
+        b"hrtimer_expire_entry" | b"timer_expire_entry" => Event::TimerEntry(until_space(after(args, b"function=")?)),
+        b"hrtimer_expire_exit" | b"timer_expire_exit" => Event::TimerExit,
+        b"workqueue_execute_start" => Event::WorkStart(symbol(after(args, b"function ")?)),
+        b"workqueue_execute_end" => Event::WorkEnd,
+        b"module_load" => Event::ModuleLoad(until_space(args)),
+        b"sched_process_fork" => fork(args)?,
+        b"sched_process_exec" => exec(args)?,
+        b"sched_process_exit" => Event::Exit(task(args)?),
+        _ => Event::Other(name),
+    })
+}
+
+/// What follows the first `key`, which starts the arguments or comes after a space.
+fn after<'a>(args: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    args.strip_prefix(key).or_else(|| split(args, key, |rest| Some(((), rest))).map(|(_, (), rest)| rest))
+}
+
+/// Splits at the first space before `key` behind which `fits` is content: before, its result, the rest.
+#[inline]
+fn split<'a, T>(
+    text: &'a [u8],
+    key: &[u8],
+    fits: impl Fn(&'a [u8]) -> Option<(T, &'a [u8])>,
+) -> Option<(&'a [u8], T, &'a [u8])> {
+    let mut from = 0;
+    while let Some(space) = memchr::memchr(b' ', &text[from..]) {
+        let at = from + space;
+        if let Some((value, rest)) = text[at + 1..].strip_prefix(key).and_then(&fits) {
+            return Some((&text[..at], value, rest));
+        }
+        from = at + 1;
+    }
+    None
+}
+
+fn until_space(text: &[u8]) -> &[u8] {
+    &text[..memchr::memchr(b' ', text).unwrap_or(text.len())]
+}
+
+/// A function's name without offset; kernels print plain names or `name+0x0/0x10`.
+fn symbol(text: &[u8]) -> &[u8] {
+    Symbol::parse(text).name
+}
+
+fn pid(text: &[u8]) -> Option<(u32, &[u8])> {
+    let (pid, rest) = number(text)?;
+    Some((u32::try_from(pid).ok()?, rest))
+}
+
+/// `func=acpi_init+0x0/0x4c2`; kernels before 5.x put a space before the value.
+fn function(args: &[u8]) -> Option<&[u8]> {
+    args.strip_prefix(b"func=").map(skip_spaces)
+}
+
+/// `func=acpi_init+0x0/0x4c2 ret=0`
+fn finish(args: &[u8]) -> Option<Event<'_>> {
+    let (symbol, returned, _) = split(function(args)?, b"ret=", |rest| signed(rest).filter(|r| r.1.is_empty()))?;
+    Some(Event::InitcallFinish { function: Symbol::parse(symbol), returned })
+}
+
+/// `prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=b next_pid=2 next_prio=120`
+#[inline]
+fn switch(args: &[u8]) -> Option<Event<'_>> {
+    let Some(text) = args.strip_prefix(b"prev_comm=") else {
+        return switch_by_trace_cmd(args);
+    };
+    let (prev_comm, (prev_pid, state), rest) = split(text, b"prev_pid=", |rest| {
+        let (pid, rest) = pid(rest)?;
+        let (_, rest) = number(rest.strip_prefix(b" prev_prio=")?)?;
+        let rest = rest.strip_prefix(b" prev_state=")?;
+        let end = memchr::memchr(b' ', rest)?;
+        Some(((pid, &rest[..end]), rest[end..].strip_prefix(b" ==> next_comm=")?))
+    })?;
+    let (next_comm, next_pid, _) = split(rest, b"next_pid=", |rest| {
+        let (pid, rest) = pid(rest)?;
+        Some((pid, rest.strip_prefix(b" next_prio=")?))
+    })?;
+    let prev = Task { comm: prev_comm, pid: prev_pid };
+    Some(Event::Switch { prev, state, next: Task { comm: next_comm, pid: next_pid } })
+}
+
+/// `a:1 [120] S ==> b:2 [120]`, as trace-cmd prints it.
+fn switch_by_trace_cmd(args: &[u8]) -> Option<Event<'_>> {
+    let at = memchr::memmem::find(args, b" ==> ")?;
+    let (left, right) = (&args[..at], &args[at + 5..]);
+    let (prev, state) = task_by_trace_cmd(left)?;
+    let (next, _) = task_by_trace_cmd(right)?;
+    Some(Event::Switch { prev, state: state.trim_ascii(), next })
+}
+
+/// `comm=a pid=1 prio=120 …`, or `a:1 [120] …` as trace-cmd prints it.
+#[inline]
+fn task(args: &[u8]) -> Option<Task<'_>> {
+    let Some(text) = args.strip_prefix(b"comm=") else {
+        return task_by_trace_cmd(args).map(|(task, _)| task);
+    };
+    let (comm, pid, _) = split(text, b"pid=", |rest| {
+        let (pid, rest) = pid(rest)?;
+        Some((pid, rest.strip_prefix(b" prio=")?))
+    })?;
+    Some(Task { comm, pid })
+}
+
+fn task_by_trace_cmd(text: &[u8]) -> Option<(Task<'_>, &[u8])> {
+    let open = memchr::memmem::rfind(text, b" [")?;
+    let (_, rest) = number(&text[open + 2..])?;
+    let colon = memchr::memrchr(b':', &text[..open])?;
+    let (pid, _) = pid(&text[colon + 1..open]).filter(|(_, rest)| rest.is_empty())?;
+    Some((Task { comm: &text[..colon], pid }, rest.strip_prefix(b"]")?))
+}
+
+/// `comm=a pid=1 child_comm=b child_pid=2`
+fn fork(args: &[u8]) -> Option<Event<'_>> {
+    let text = after(args, b"child_comm=")?;
+    let (comm, pid, _) = split(text, b"child_pid=", |rest| pid(rest).filter(|(_, rest)| rest.is_empty()))?;
+    Some(Event::Fork { child: Task { comm, pid } })
+}
+
+/// `filename=/sbin/init pid=1 old_pid=1`
+fn exec(args: &[u8]) -> Option<Event<'_>> {
+    let (name, ..) = split(args.strip_prefix(b"filename=")?, b"pid=", |rest| {
+        let (pid, rest) = pid(rest)?;
+        Some((pid, rest.strip_prefix(b" old_pid=")?))
+    })?;
+    Some(Event::Exec(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Event<'_>) {
+        assert_eq!(Event::parse(text.as_bytes()), Some(expected), "{text}");
+    }
+
+    fn a_task(comm: &str, pid: u32) -> Task<'_> {
+        Task { comm: comm.as_bytes(), pid }
+    }
+
+    #[test]
+    fn arguments_are_taken_apart() {
+        let switch = |comm, state| Event::Switch { prev: a_task(comm, 1), state, next: a_task("b c", 2) };
+        check(
+            "sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=R+ ==> next_comm=b c next_pid=2 next_prio=120",
+            switch("a", b"R+"),
+        );
+        check(
+            "sched_switch: prev_comm=x prev_pid=7 prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=b c next_pid=2 next_prio=120",
+            switch("x prev_pid=7", b"S"),
+        );
+        check("sched_switch:         a:1 [120] D ==> b c:2 [120]", switch("a", b"D"));
+        check("sched_waking: comm=a pid=1 b pid=9 prio=120 target_cpu=001", Event::Waking(a_task("a pid=1 b", 9)));
+        check("sched_wakeup: kworker/0:1:9 [120] success=1 CPU:000", Event::Wakeup(a_task("kworker/0:1", 9)));
+        check("sched_process_fork: comm=a pid=1 child_comm=b child_pid=3", Event::Fork { child: a_task("b", 3) });
+        check("sched_process_exec: filename=/sbin/init pid=1 old_pid=1", Event::Exec(b"/sbin/init"));
+        check("sched_process_exit: comm=a pid=3 prio=120", Event::Exit(a_task("a", 3)));
+        let symbol = Symbol { name: b"init_module", module: Some(b"virtio") };
+        check("initcall_start: func=init_module+0x0/0x10 [virtio]", Event::InitcallStart(symbol));
+        check(
+            "initcall_finish: func=init_module+0x0/0x10 [virtio] ret=-19",
+            Event::InitcallFinish { function: symbol, returned: -19 },
+        );
+        check("softirq_entry: vec=9 [action=RCU]", Event::SoftirqEntry(b"RCU"));
+        check("irq_handler_entry: irq=4 name=ttyS0 x", Event::IrqEntry(b"ttyS0 x"));
+        check(
+            "workqueue_execute_start: work struct (____ptrval____): function process_srcu",
+            Event::WorkStart(b"process_srcu"),
+        );
+        check(
+            "hrtimer_expire_entry: hrtimer=(____ptrval____) function=tick_sched_timer now=1717240526",
+            Event::TimerEntry(b"tick_sched_timer"),
+        );
+        check("module_load: virtio_net E", Event::ModuleLoad(b"virtio_net"));
+        check("console: [    1.5] a: b", Event::Console(b"[    1.5] a: b"));
+        check("sched_stat_runtime: comm=a", Event::Other(b"sched_stat_runtime"));
+    }
+
+    #[test]
+    fn unusual_arguments_are_damage() {
+        for text in [
+            "sched_switch: prev_comm=a prev_pid=1",
+            "initcall_finish: func=x",
+            "sched_waking: comm=x pid=99999999999 prio=1",
+            "initcall_level:",
+        ] {
+            assert!(matches!(Event::parse(text.as_bytes()), Some(Event::Damaged(_))), "{text}");
+        }
+        assert_eq!(Event::parse(b"no name"), None);
+    }
+}

@@ -1,0 +1,360 @@
+//! From a trace's events to tracks, running, waits and spans.
+//!
+//! Whoever ran when an interrupt woke somebody has nothing to do with it: such a waking belongs to
+//! the innermost thing that the interrupt was known to be doing (a timer's function, a device's
+//! handler, a softirq), and where nothing is known the name says so.
+
+use super::Trace;
+use super::event::{Event, Task};
+use super::line::{Context, Entry, Record};
+use super::sched::{Sched, ThreadNo};
+use crate::text::{Symbol, lossy};
+use hashbrown::HashMap;
+use timeline::{Clock, Mark, NameId, Ns, SpanBuilder, SpanKind, SpanRow, Timeline, TrackId, WaitedOn};
+
+/// What a trace became.
+#[derive(Clone, Debug)]
+pub struct Laid {
+    /// When its first event was.
+    pub first: Ns,
+    /// When its last one was.
+    pub last: Ns,
+    threads: HashMap<u32, TrackId>,
+}
+
+impl Laid {
+    /// The track of a process id other than 0: of its last owner, where it was reused.
+    pub fn thread(&self, pid: u32) -> Option<TrackId> {
+        self.threads.get(&pid).copied()
+    }
+}
+
+/// An interrupt that is being handled on a CPU.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    name: NameId,
+    detail: NameId,
+    track: TrackId,
+}
+
+/// What a CPU is interrupted by.
+#[derive(Debug, Default)]
+struct Interrupts {
+    frames: Vec<Frame>,
+    /// The timer function that was last called there.
+    timer: Option<NameId>,
+}
+
+/// What a thread is in the middle of, beside initcalls.
+#[derive(Debug, Default)]
+struct Doing {
+    level: Option<Level>,
+    module: Option<(NameId, Ns)>,
+    process: Option<(NameId, Ns)>,
+    work: Vec<NameId>,
+}
+
+/// A level of initcalls: it lasts to the return of its last initcall.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    name: NameId,
+    start: Ns,
+    end: Ns,
+}
+
+struct Layer<'a, 't> {
+    trace: &'t Trace<'a>,
+    clock: &'t Clock,
+    timeline: &'t mut Timeline,
+    sched: Sched<'a>,
+    spans: SpanBuilder,
+    interrupts: HashMap<u32, Interrupts>,
+    doing: HashMap<TrackId, Doing>,
+    words: Words,
+    now: Ns,
+    line: u32,
+}
+
+/// The names that spans are called by.
+struct Words {
+    initcall: NameId,
+    level: NameId,
+    module: NameId,
+    process: NameId,
+    work: NameId,
+    irq: NameId,
+    softirq: NameId,
+    local_timer: NameId,
+    unnamed: NameId,
+}
+
+pub(super) fn lay(trace: &Trace<'_>, clock: &Clock, timeline: &mut Timeline) -> Laid {
+    let first = clock.to_ns(trace.first);
+    let mut word = |name: &str| timeline.names.intern(name);
+    let words = Words {
+        initcall: word("initcall"),
+        level: word("initcall level"),
+        module: word("module"),
+        process: word("process"),
+        work: word("work"),
+        irq: word("irq"),
+        softirq: word("softirq"),
+        local_timer: word("local timer"),
+        unnamed: word("timer or unnamed interrupt"),
+    };
+    let mut layer = Layer {
+        trace,
+        clock,
+        timeline,
+        sched: Sched::new(trace.counts.switches > 0),
+        spans: SpanBuilder::default(),
+        interrupts: HashMap::new(),
+        doing: HashMap::new(),
+        words,
+        now: first,
+        line: 0,
+    };
+    for (line, entry) in trace.entries() {
+        layer.line = line.number;
+        match entry {
+            Entry::Event(record) if record.stamps == trace.stamps => layer.record(record),
+            Entry::Lost { cpu, .. } => layer.sched.lost(cpu, layer.timeline),
+            _ => {}
+        }
+    }
+    layer.finish(first)
+}
+
+impl<'a> Layer<'a, '_> {
+    fn record(&mut self, record: Record<'a>) {
+        let at = self.clock.to_ns(record.ticks);
+        if at < self.now {
+            let place = self.place();
+            self.timeline.diagnostics.note("clock stepped back", place);
+        }
+        self.now = self.now.max(at);
+        let task = Task { comm: record.comm, pid: record.pid };
+        let place = self.place();
+        let current = self.sched.current(task, record.cpu, self.now, self.timeline, place);
+        if record.context == Context::Thread {
+            self.leave_interrupts(record.cpu);
+        }
+        self.event(&record, current);
+    }
+
+    fn event(&mut self, record: &Record<'a>, current: ThreadNo) {
+        let (track, cpu) = (self.sched.track(current), record.cpu);
+        match record.event {
+            Event::Switch { state, next, .. } => {
+                self.sched.switch(current, state, next, cpu, self.now, self.timeline);
+            }
+            Event::Waking(task) | Event::Wakeup(task) => {
+                let by = self.waker(record, track);
+                let thread = self.sched.thread(task, cpu, self.timeline);
+                self.sched.runnable(thread, by, self.now);
+            }
+            Event::WakeupNew(task) => {
+                self.kernel_boots(record, current);
+                let thread = self.sched.born(task, track, cpu, self.now, self.timeline);
+                self.sched.runnable(thread, WaitedOn::Thread(track), self.now);
+            }
+            Event::Fork { child } => {
+                self.sched.born(child, track, cpu, self.now, self.timeline);
+            }
+            Event::Exec(file) => {
+                self.sched.execs(current, file);
+                self.exec(track, file);
+            }
+            Event::Exit(task) => {
+                let thread = self.sched.thread(task, cpu, self.timeline);
+                self.sched.ends(thread);
+                let track = self.sched.track(thread);
+                self.process_ends(track);
+            }
+            Event::Level(name) => {
+                self.kernel_boots(record, current);
+                self.level(track, name);
+            }
+            Event::InitcallStart(function) => {
+                self.kernel_boots(record, current);
+                let detail = self.intern(function.text().as_bytes());
+                self.begin(track, SpanKind::Initcall, self.words.initcall, detail);
+            }
+            Event::InitcallFinish { function, .. } => self.initcall_finish(track, function),
+            Event::ModuleLoad(name) => {
+                let name = self.intern(name);
+                self.mark(track, "module loaded: ", name);
+                self.doing.entry(track).or_default().module = Some((name, self.now));
+            }
+            Event::WorkStart(function) => {
+                let detail = self.intern(function);
+                self.doing.entry(track).or_default().work.push(detail);
+                self.begin(track, SpanKind::Work, self.words.work, detail);
+            }
+            Event::WorkEnd => {
+                let detail = self.doing.get_mut(&track).and_then(|doing| doing.work.pop());
+                self.end(track, self.words.work, detail.unwrap_or_default());
+            }
+            Event::IrqEntry(name) => self.interrupt(cpu, track, self.words.irq, name),
+            Event::SoftirqEntry(action) => self.interrupt(cpu, track, self.words.softirq, action),
+            Event::LocalTimerEntry => self.interrupt(cpu, track, self.words.local_timer, b""),
+            Event::IrqExit => self.interrupt_ends(cpu, track, self.words.irq),
+            Event::SoftirqExit => self.interrupt_ends(cpu, track, self.words.softirq),
+            Event::LocalTimerExit => self.interrupt_ends(cpu, track, self.words.local_timer),
+            Event::TimerEntry(function) => {
+                let name = self.intern(&[b"timer ", function].concat());
+                self.interrupts.entry(cpu).or_default().timer = Some(name);
+            }
+            Event::TimerExit => self.interrupts.entry(cpu).or_default().timer = None,
+            Event::Console(_) | Event::Marker(_) | Event::Other(_) | Event::Damaged(_) => {}
+        }
+    }
+
+    /// Who or what wakes somebody, at an event on `track`.
+    fn waker(&mut self, record: &Record<'_>, track: TrackId) -> WaitedOn {
+        let interrupts = self.interrupts.get(&record.cpu);
+        let frame = interrupts.and_then(|i| i.frames.last()).copied();
+        match record.context {
+            Context::Thread => return WaitedOn::Thread(track),
+            Context::Unknown if frame.is_none() => return WaitedOn::Thread(track),
+            _ => {}
+        }
+        let timer = interrupts.and_then(|i| i.timer);
+        let named = timer.or_else(|| frame.map(|frame| self.name_of(frame)));
+        WaitedOn::Interrupt(named.unwrap_or(self.words.unnamed))
+    }
+
+    /// `irq ttyS0`, `softirq NET_RX`, `local timer`.
+    fn name_of(&mut self, frame: Frame) -> NameId {
+        if frame.detail.is_empty() {
+            return frame.name;
+        }
+        let names = &mut self.timeline.names;
+        let text = format!("{} {}", names.get(frame.name), names.get(frame.detail));
+        names.intern(&text)
+    }
+
+    /// Process id 0 does the kernel's own initialisation before it becomes the idle loop.
+    fn kernel_boots(&mut self, record: &Record<'_>, current: ThreadNo) {
+        if record.pid == 0 && matches!(record.context, Context::Thread | Context::Unknown) {
+            self.sched.boots(current);
+        }
+    }
+
+    fn level(&mut self, track: TrackId, name: &[u8]) {
+        let name = self.intern(name);
+        let next = Level { name, start: self.now, end: self.now };
+        if let Some(level) = self.doing.entry(track).or_default().level.replace(next) {
+            self.push(track, SpanKind::Level, self.words.level, level.name, level.start, level.end);
+        }
+    }
+
+    fn initcall_finish(&mut self, track: TrackId, function: Symbol<'_>) {
+        let detail = self.intern(function.text().as_bytes());
+        self.end(track, self.words.initcall, detail);
+        let Some(doing) = self.doing.get_mut(&track) else { return };
+        let Some(module) = function.module else {
+            if let Some(level) = &mut doing.level {
+                level.end = self.now;
+            }
+            return;
+        };
+        let loaded = doing.module.take_if(|(name, _)| self.timeline.names.get(*name).as_bytes() == module);
+        if let Some((name, start)) = loaded {
+            self.push(track, SpanKind::Module, self.words.module, name, start, self.now);
+        }
+    }
+
+    fn exec(&mut self, track: TrackId, file: &[u8]) {
+        self.process_ends(track);
+        let name = self.intern(file);
+        self.mark(track, "exec ", name);
+        self.doing.entry(track).or_default().process = Some((name, self.now));
+    }
+
+    fn process_ends(&mut self, track: TrackId) {
+        if let Some((name, start)) = self.doing.get_mut(&track).and_then(|doing| doing.process.take()) {
+            self.push(track, SpanKind::Process, self.words.process, name, start, self.now);
+        }
+    }
+
+    fn interrupt(&mut self, cpu: u32, track: TrackId, name: NameId, detail: &[u8]) {
+        let detail = self.intern(detail);
+        self.interrupts.entry(cpu).or_default().frames.push(Frame { name, detail, track });
+        self.begin(track, SpanKind::Interrupt, name, detail);
+    }
+
+    fn interrupt_ends(&mut self, cpu: u32, track: TrackId, name: NameId) {
+        let on = self.interrupts.entry(cpu).or_default();
+        on.timer = None;
+        match on.frames.iter().rposition(|f| f.name == name) {
+            Some(at) => {
+                let frame = on.frames[at];
+                on.frames.truncate(at);
+                self.end(frame.track, name, frame.detail);
+            }
+            None => self.end(track, name, NameId::EMPTY),
+        }
+    }
+
+    /// A thread runs again: whatever interrupted it is over, also where its end was not traced.
+    fn leave_interrupts(&mut self, cpu: u32) {
+        let Some(on) = self.interrupts.get_mut(&cpu) else { return };
+        on.timer = None;
+        if let Some(&outermost) = on.frames.first() {
+            on.frames.clear();
+            self.end(outermost.track, outermost.name, outermost.detail);
+        }
+    }
+
+    fn begin(&mut self, track: TrackId, kind: SpanKind, name: NameId, detail: NameId) {
+        let row = SpanBuilder::row(track, kind, name, detail, self.now);
+        let place = self.place();
+        self.spans.begin(&mut self.timeline.spans, row, &mut self.timeline.diagnostics, place);
+    }
+
+    fn end(&mut self, track: TrackId, name: NameId, detail: NameId) {
+        let place = self.place();
+        let timeline = &mut *self.timeline;
+        self.spans.end(&mut timeline.spans, track, (name, detail), self.now, &mut timeline.diagnostics, place);
+    }
+
+    /// A span that is whole; [`Timeline::settle`] finds what lies in it.
+    fn push(&mut self, track: TrackId, kind: SpanKind, name: NameId, detail: NameId, start: Ns, end: Ns) {
+        self.timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
+    }
+
+    fn mark(&mut self, track: TrackId, what: &str, name: NameId) {
+        let text = format!("{what}{}", self.timeline.names.get(name));
+        let name = self.timeline.names.intern(&text);
+        self.timeline.marks.push(Mark { at: self.now, name, track });
+    }
+
+    fn intern(&mut self, name: &[u8]) -> NameId {
+        self.timeline.names.intern(&lossy(name))
+    }
+
+    fn place(&self) -> impl Fn() -> String + use<'a> {
+        let (file, line) = (self.trace.file, self.line);
+        move || format!("{file}:{line}")
+    }
+
+    fn finish(mut self, first: Ns) -> Laid {
+        let last = self.now;
+        let doing: Vec<_> = self.doing.drain().collect();
+        for (track, doing) in doing {
+            if let Some(level) = doing.level {
+                // The trace ends inside one of its initcalls, or after the last of them.
+                let end = if self.spans.innermost(track).is_some() { last } else { level.end };
+                self.push(track, SpanKind::Level, self.words.level, level.name, level.start, end);
+            }
+            if let Some((name, start)) = doing.process {
+                self.push(track, SpanKind::Process, self.words.process, name, start, last);
+            }
+        }
+        let timeline = self.timeline;
+        self.spans.finish(&mut timeline.spans, last, &mut timeline.diagnostics);
+        let threads = self.sched.finish(last, timeline);
+        Laid { first, last, threads }
+    }
+}

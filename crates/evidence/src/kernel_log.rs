@@ -1,0 +1,357 @@
+//! The kernel's messages, in whatever dress they come.
+//!
+//! ```text
+//! 6,339,5140900,-;NET: Registered protocol family 10        /dev/kmsg: priority,sequence,µs,flags;text
+//!  SUBSYSTEM=net                                            … and what belongs to the record above
+//! [    0.260204] initcall spawn_ksoftirqd+0x0/0x58 …        dmesg, or a console
+//! <6>[    1.234567][    T1] calling  acpi_init …            with level and caller
+//! [2.104881 0.000123] [    0.260204] Brought up 1 CPUs      with the stamp of whoever logged the serial line
+//! Nov 21 10:11:12 box kernel: [    0.260204] …              syslog, journal
+//! [    1.23456[    1.234570] a message printed into another one
+//! ```
+//! A console also holds what is not the kernel's: each line of it is a [`Line`] without stamp. The
+//! text is kept without carriage returns, escape sequences and control characters; the file keeps
+//! them. A stamp of 0.000000 is none: the clock did not run yet.
+
+mod clean;
+mod host_stamp;
+mod kmsg;
+mod stamp;
+
+use crate::NotThisFormat;
+use crate::text::{Lines, lossy};
+use clean::Cleaner;
+use host_stamp::Loggers;
+use std::ops::Range;
+use timeline::{Diagnostics, Ns};
+
+pub(crate) use kmsg::record as kmsg_record;
+pub(crate) use stamp::Prefix;
+
+/// Who printed a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// A thread, by its id.
+    Thread(u32),
+    /// An interrupt on a CPU.
+    Cpu(u32),
+}
+
+/// One message, or one line of something else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The kernel's stamp, since its clock's start. None if it has none, or 0.000000.
+    pub stamp: Option<Ns>,
+    /// What the logger of the serial line stamped, since the first such stamp.
+    pub host_stamp: Option<Ns>,
+    /// Its level, 0 (emergency) to 7 (debug).
+    pub level: Option<u8>,
+    /// Who printed it.
+    pub caller: Option<Caller>,
+    /// Its sequence number in `/dev/kmsg`.
+    pub seq: Option<u64>,
+    /// Where the file's line that it stands in starts, in bytes.
+    pub offset: u64,
+    /// That line's number, from 1.
+    pub number: u32,
+    /// In [`KernelLog`]'s text; a file has at most 1 GiB, of which replacing bytes that are no
+    /// text makes at most three.
+    text: Range<u32>,
+}
+
+/// How many lines of the file were what:
+/// `lines = records - glued + continuations + comments + blank + unreadable`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Lines in all.
+    pub lines: u64,
+    /// Messages found.
+    pub records: u64,
+    /// Of these, messages that began in the middle of a line.
+    pub glued: u64,
+    /// Lines that belong to the record before them.
+    pub continuations: u64,
+    /// Lines that begin with `#` in a file of records.
+    pub comments: u64,
+    /// Lines with nothing in them.
+    pub blank: u64,
+    /// Lines that should have been records.
+    pub unreadable: u64,
+}
+
+/// All messages, in the order of the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelLog {
+    /// The messages.
+    pub lines: Vec<Line>,
+    /// How many lines were what.
+    pub counts: Counts,
+    /// Messages that are missing, by their sequence numbers.
+    pub lost: u64,
+    /// Comments (`# how: …`) of a file of records.
+    pub comments: Vec<String>,
+    /// Who stamped the serial line, if anybody did.
+    pub logger: Option<&'static str>,
+    text: String,
+}
+
+impl KernelLog {
+    /// Reads a file of `/dev/kmsg` records, if its first line that is not a comment is one; any
+    /// other text as lines of a console or of dmesg.
+    ///
+    /// # Errors
+    /// If there is no line in it.
+    pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Result<KernelLog, NotThisFormat> {
+        let mut reader = Reader { file, diagnostics, log: KernelLog::default() };
+        // Touching memory is most of the cost, so none is touched twice.
+        reader.log.lines.reserve_exact(memchr::memchr_iter(b'\n', bytes).count() + 1);
+        reader.log.text.reserve_exact(bytes.len());
+        let mut first = Lines::new(bytes).filter(|l| !l.bytes.trim_ascii().is_empty() && !l.bytes.starts_with(b"#"));
+        match first.next().or(Lines::new(bytes).next()) {
+            None => {
+                let found = "the file is empty".to_owned();
+                return Err(NotThisFormat { file: file.to_owned(), expected: "a kernel log", found });
+            }
+            Some(line) if kmsg_record(line.bytes).is_some() => reader.read_kmsg(bytes),
+            Some(_) => reader.read_text(bytes),
+        }
+        reader.note_steps_back();
+        Ok(reader.log)
+    }
+
+    /// A line's text.
+    pub fn text(&self, line: &Line) -> &str {
+        &self.text[line.text.start as usize..line.text.end as usize]
+    }
+
+    /// All texts, one after the other without anything between.
+    pub(crate) fn all_text(&self) -> &str {
+        &self.text
+    }
+
+    fn push(&mut self, line: Line, text: &[u8]) {
+        let start = self.text.len();
+        match std::str::from_utf8(text) {
+            Ok(text) => self.text.push_str(text),
+            Err(_) => self.text.push_str(&lossy(text)),
+        }
+        self.counts.records += 1;
+        match (u32::try_from(start), u32::try_from(self.text.len())) {
+            (Ok(start), Ok(end)) => self.lines.push(Line { text: start..end, ..line }),
+            // Beyond what can be counted: the line is kept, its text is not.
+            _ => {
+                self.text.truncate(start);
+                self.lines.push(Line { text: 0..0, ..line });
+            }
+        }
+    }
+}
+
+struct Reader<'d> {
+    file: &'d str,
+    diagnostics: &'d mut Diagnostics,
+    log: KernelLog,
+}
+
+impl Reader<'_> {
+    /// A stamp earlier than the one before it: two CPUs' clocks, two boots in one file, or lines out of order.
+    fn note_steps_back(&mut self) {
+        let mut before = Ns(i64::MIN);
+        for (stamp, number) in self.log.lines.iter().filter_map(|line| Some((line.stamp?, line.number))) {
+            if stamp < before {
+                self.diagnostics.note("clock stepped back", || format!("{}:{number}", self.file));
+            }
+            before = stamp;
+        }
+    }
+
+    fn read_text(&mut self, bytes: &[u8]) {
+        let mut loggers = Loggers::detect(bytes);
+        self.log.logger = loggers.name();
+        let mut cleaner = Cleaner::default();
+        for line in Lines::new(bytes) {
+            self.log.counts.lines += 1;
+            let (text, controls) = cleaner.clean(line.bytes);
+            let place = || format!("{}:{}", self.file, line.number);
+            self.diagnostics.note_many("control characters in a log", controls, place);
+            if !line.whole {
+                self.diagnostics.note("log is cut in its last line", place);
+            }
+            if text.trim_ascii().is_empty() {
+                self.log.counts.blank += 1;
+                continue;
+            }
+            let (host_stamp, text) = loggers.strip(text);
+            self.messages(text, host_stamp, line.offset as u64, line.number);
+        }
+    }
+
+    /// The message that a line begins with, and those that were printed into it.
+    fn messages(&mut self, text: &[u8], host_stamp: Option<Ns>, offset: u64, number: u32) {
+        let (mut prefix, mut text) = Prefix::strip(text);
+        loop {
+            let next = stamp::find_glued(text);
+            let own = &text[..next.map_or(text.len(), |at| at)];
+            let line = Line {
+                stamp: prefix.stamp,
+                host_stamp,
+                level: prefix.level,
+                caller: prefix.caller,
+                seq: None,
+                offset,
+                number,
+                text: 0..0,
+            };
+            self.log.push(line, own);
+            let Some(at) = next else { return };
+            self.log.counts.glued += 1;
+            self.diagnostics.note("messages printed into one another", || format!("{}:{number}", self.file));
+            (prefix, text) = Prefix::strip(&text[at..]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &[u8]) -> (KernelLog, Diagnostics) {
+        let mut diagnostics = Diagnostics::default();
+        let log = KernelLog::read("a.log", text, &mut diagnostics).unwrap();
+        let c = log.counts;
+        assert_eq!(c.lines, c.records - c.glued + c.continuations + c.comments + c.blank + c.unreadable);
+        (log, diagnostics)
+    }
+
+    #[track_caller]
+    fn check(text: &[u8], expected: &[(Option<i64>, &str)]) -> (KernelLog, Diagnostics) {
+        let (log, diagnostics) = read(text);
+        let found: Vec<_> = log.lines.iter().map(|l| (l.stamp.map(|s| s.0), log.text(l))).collect();
+        assert_eq!(found, expected);
+        (log, diagnostics)
+    }
+
+    #[test]
+    fn console_lines() {
+        let text = b"\x1bc\x1b[?7l\x1b[2J\r\n[    0.000000] Linux version 6.1.0\r\n<6>[   12.345678][   T17] a [b] 1.5\r\r\nSeaBIOS\n[    1.5";
+        let (log, diagnostics) = check(
+            text,
+            &[
+                (None, "Linux version 6.1.0"),
+                (Some(12_345_678_000), "a [b] 1.5"),
+                (None, "SeaBIOS"),
+                (None, "[    1.5"),
+            ],
+        );
+        assert_eq!((log.lines[1].level, log.lines[1].caller), (Some(6), Some(Caller::Thread(17))));
+        assert_eq!((log.lines[1].number, log.lines[1].offset), (3, 49));
+        assert_eq!(diagnostics.count("log is cut in its last line"), 1);
+        assert_eq!(diagnostics.count("control characters in a log"), 0);
+    }
+
+    #[test]
+    fn messages_printed_into_one_another() {
+        let text =
+            b"[    1.234500] foo[    1.234600] bar<4>[    1.234700][    C0] baz\nlogin: [    9.000000] x [1] [2.5] y\n";
+        let (log, diagnostics) = check(
+            text,
+            &[
+                (Some(1_234_500_000), "foo"),
+                (Some(1_234_600_000), "bar"),
+                (Some(1_234_700_000), "baz"),
+                (None, "login: "),
+                (Some(9_000_000_000), "x [1] [2.5] y"),
+            ],
+        );
+        assert_eq!((log.lines[2].level, log.lines[2].caller), (Some(4), Some(Caller::Cpu(0))));
+        assert_eq!(diagnostics.count("clock stepped back"), 0);
+        assert_eq!((log.counts.glued, diagnostics.count("messages printed into one another")), (3, 3));
+    }
+
+    #[test]
+    fn stamps_that_step_back() {
+        let stamps = [Some(2_000_000_000), Some(1_000_000_000), None, Some(1_500_000_000), Some(1_000_000_000)];
+        let expected: Vec<_> = stamps.into_iter().map(|stamp| (stamp, "x")).collect();
+        let text = b"[    2.000000] x\n[    1.000000] x\n[    0.000000] x\n[    1.500000] x\n[    1.000000] x\n";
+        let (_, diagnostics) = check(text, &expected);
+        assert_eq!(diagnostics.count("clock stepped back"), 2);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text() {
+        let (_, diagnostics) = check(b"[    1.000000] a\0\0b\xff\x07\n", &[(Some(1_000_000_000), "ab\u{fffd}")]);
+        assert_eq!(diagnostics.count("control characters in a log"), 3);
+    }
+
+    #[test]
+    fn the_stamps_of_serial_loggers() {
+        let kernel = |at: &str, second: &str| {
+            format!("{at}[    0.000000] Linux version 3.5.7\r\n{second}[    0.250000] Brought up 1 CPUs\r\n")
+        };
+        let cases = [
+            ("grabserial", "[0.000002 0.000002] ", "[0.300002 0.300000] "),
+            ("syslog or ts", "Nov 21 23:59:59.9 ", "Nov 22 00:00:00.2 "),
+            ("syslog or ts", "Dec 31 23:59:59.9 box kernel: ", "Jan  1 00:00:00.2 box kernel: "),
+            ("ts with a time of day", "23:59:59.900000 ", "00:00:00.200000 "),
+            ("ts with seconds", "1700000000.100000 ", "1700000000.400000 "),
+            ("minicom or tio", "[2026-02-28 23:59:59.900] ", "[2026-03-01 00:00:00.200] "),
+            ("minicom or tio", "[23:59:59.900] ", "[00:00:00.200] "),
+            (
+                "date and time",
+                "2026-11-21T10:11:12.500000+00:00 box kernel: ",
+                "2026-11-21T10:11:12.800000+00:00 box kernel: ",
+            ),
+            ("date and time", "2026-11-21 10:11:12,500 ", "2026-11-21 10:11:12,800 "),
+            ("a second stamp in brackets", "[   10.100000] ", "[   10.400000] "),
+        ];
+        for (name, first, second) in cases {
+            let (log, diagnostics) = check(
+                kernel(first, second).as_bytes(),
+                &[(None, "Linux version 3.5.7"), (Some(250_000_000), "Brought up 1 CPUs")],
+            );
+            assert_eq!(log.logger, Some(name));
+            let host: Vec<_> = log.lines.iter().map(|l| l.host_stamp.unwrap().0).collect();
+            assert_eq!(host, [0, 300_000_000], "{first}");
+            assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        }
+        let (log, _) = check(
+            b"[Sat Nov 21 07:17:05 2026] Linux version 6.1\n[Sat Nov 21 07:17:06 2026] smp: up\n",
+            &[(None, "Linux version 6.1"), (None, "smp: up")],
+        );
+        assert_eq!(log.lines[1].host_stamp, Some(Ns(1_000_000_000)));
+        check(
+            b"kern  :info  : [    1.500000] a\nkern  :err   : [    2.000000] b\n",
+            &[(Some(1_500_000_000), "a"), (Some(2_000_000_000), "b")],
+        );
+    }
+
+    #[test]
+    fn records_of_kmsg() {
+        let text = b"# how: ring buffer\n6,3,0,-;Linux version 6.1\n7,4,1500001,-;a\\x5cb\\x0ac\n SUBSYSTEM=acpi\n DEVICE=+acpi:X\n30,5,1500002.750,-,caller=T12;systemd\n4,9,1500003,c,caller=C1;late\n7,9,1,-;again\nrubbish\n7,10,15";
+        let (log, diagnostics) = check(
+            text,
+            &[
+                (None, "Linux version 6.1"),
+                (Some(1_500_001_000), "a\\b\nc"),
+                (Some(1_500_002_750), "systemd"),
+                (Some(1_500_003_000), "late"),
+                (Some(1_000), "again"),
+            ],
+        );
+        let callers: Vec<_> = log.lines.iter().map(|l| (l.level, l.caller, l.seq)).collect();
+        assert_eq!(callers[2], (Some(6), Some(Caller::Thread(12)), Some(5)));
+        assert_eq!(callers[3], (Some(4), Some(Caller::Cpu(1)), Some(9)));
+        assert_eq!(log.comments, ["how: ring buffer"]);
+        assert_eq!((log.lost, log.counts.continuations, log.counts.unreadable), (6, 2, 2));
+        assert_eq!(diagnostics.count("kernel log overwritten before it was read"), 3);
+        assert_eq!(diagnostics.count("kernel log records missing"), 3);
+        assert_eq!(diagnostics.count("kernel log record out of order"), 1);
+        assert_eq!(diagnostics.count("kernel log record cut or not readable"), 2);
+    }
+
+    #[test]
+    fn an_empty_file_is_no_log() {
+        let error = KernelLog::read("a.log", b"", &mut Diagnostics::default()).unwrap_err();
+        assert_eq!(error.to_string(), "a.log: this is not a kernel log: the file is empty");
+    }
+}

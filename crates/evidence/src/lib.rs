@@ -1,0 +1,40 @@
+//! Readers of evidence: bytes that a boot left behind become records, and records become a timeline.
+//!
+//! One module per format, each of the same shape: notes on the format, a `read` that takes the
+//! file's name (for places in diagnostics) and its bytes, and typed records. A reader does no I/O,
+//! panics on nothing, and drops nothing silently: what it could not use is counted in
+//! [`timeline::Diagnostics`]. `Err` means one thing only: this is not that format
+//! ([`NotThisFormat`]).
+//!
+//! Which format a file has is told by its content ([`detect`]), never by its name.
+
+mod clocks;
+pub mod detect;
+mod files;
+pub mod firmware;
+pub mod first_run;
+pub mod ftrace;
+pub mod guest_words;
+pub mod index;
+pub mod initcalls;
+pub mod kernel_log;
+mod meminfo;
+mod merge;
+mod text;
+mod vmm;
+
+pub use files::{Console, console, recognise};
+pub use meminfo::{GuestMemory, kernel_release, meminfo};
+pub use merge::load;
+
+/// The bytes are not of the format that the reader is for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}: this is not {expected}: {found}")]
+pub struct NotThisFormat {
+    /// The file's name.
+    pub file: String,
+    /// What the reader reads, in words.
+    pub expected: &'static str,
+    /// What it found instead.
+    pub found: String,
+}

@@ -1,0 +1,51 @@
+//! Small facts from small files: the guest's memory, and which kernel it was.
+
+use crate::kernel_log::KernelLog;
+use recording::Recording;
+use timeline::Diagnostics;
+
+/// What `/proc/meminfo` said at the end mark, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GuestMemory {
+    /// `MemTotal`.
+    pub total_bytes: Option<u64>,
+    /// `MemAvailable`.
+    pub available_bytes: Option<u64>,
+}
+
+/// Reads `meminfo.txt`; unknown where there is none.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn meminfo(recording: &Recording) -> Result<GuestMemory, recording::Error> {
+    let bytes = recording.read("meminfo.txt")?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(GuestMemory { total_bytes: kib(&text, "MemTotal:"), available_bytes: kib(&text, "MemAvailable:") })
+}
+
+/// `MemTotal:         487936 kB`
+fn kib(text: &str, key: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(key))?;
+    let number: u64 = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    number.checked_mul(1024)
+}
+
+/// The kernel's release, from its own banner (`Linux version 6.1.0-47-cloud-amd64 …`), wherever that was logged.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn kernel_release(recording: &Recording) -> Result<Option<String>, recording::Error> {
+    let mut candidates = ["kmsg.log", "kmsg-memory.log", "console.log"].map(str::to_owned).to_vec();
+    candidates.extend(crate::files::imported(recording));
+    for name in candidates {
+        let Some(bytes) = recording.read(&name)? else { continue };
+        // The banner is one of the first messages.
+        let head = &bytes[..bytes.len().min(64 << 10)];
+        let Ok(log) = KernelLog::read(&name, head, &mut Diagnostics::default()) else { continue };
+        let banner = log.lines.iter().find_map(|line| log.text(line).strip_prefix("Linux version "));
+        if let Some(release) = banner.and_then(|b| b.split_whitespace().next()) {
+            return Ok(Some(release.to_owned()));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,459 @@
+//! A recording's evidence on one timeline: which clock is which, who follows whom, where phases begin.
+//!
+//! The order matters. First the clocks ([`clocks`]). Then the trace (threads, waits, initcalls), then
+//! what ran for the first time, which needs to know which thread ran where, then the kernel's
+//! messages, then what came before the kernel. Last, each line of execution is chained to the one
+//! that started it, so that the boot path can be walked back from process 1 to the moment the
+//! virtual machine monitor was executed.
+
+use crate::clocks::{self, Clocks, log_ticks};
+use crate::files::Files;
+use crate::first_run::regions::Region;
+use crate::first_run::{FirstRun, calls, regions};
+use crate::ftrace::Laid;
+use crate::guest_words::Said;
+use crate::index::Index;
+use crate::kernel_log::{KernelLog, Line};
+use crate::{firmware, initcalls, vmm};
+use guest_init::words::Word;
+use hashbrown::HashMap;
+use recording::{Manifest, OutcomeKind, Recording};
+use timeline::{Clock, End, Mark, NameId, Ns, SpanKind, Ticks, TimeBase, Timeline, TrackId, TrackKind, UNEXPLAINED};
+
+/// First calls shorter than this are not spans: they would be most of the spans and little of the time.
+const FIRST_CALL_MIN: Ns = Ns(20_000);
+
+/// Everything that a recording says about its boot, as a settled timeline.
+///
+/// # Errors
+/// If a file of the recording cannot be read. What is in the files never is an error: what does not
+/// add up is in [`Timeline::diagnostics`].
+pub fn load(recording: &Recording) -> Result<Timeline, recording::Error> {
+    let mut timeline = Timeline::new(match recording.manifest().time_base {
+        recording::TimeBase::Host => TimeBase::Host,
+        recording::TimeBase::GuestVirtual => TimeBase::GuestVirtual,
+        recording::TimeBase::Evidence => TimeBase::Evidence,
+    });
+    for odd in &recording.diagnostics {
+        timeline.diagnostics.note(odd.kind, || odd.detail.clone());
+    }
+    let files = Files::read(recording, &mut timeline.diagnostics)?;
+    merge(recording.manifest(), &files, &mut timeline);
+    let tolerance = timeline.clocks.iter().map(|c| c.residual).max().unwrap_or_default();
+    timeline.settle(tolerance.max(Ns::from_us(50)));
+    Ok(timeline)
+}
+
+fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) {
+    let words = files.guest_words(&mut timeline.diagnostics);
+    for said in &words {
+        if let Word::Lack { what, why } = &said.word {
+            timeline
+                .diagnostics
+                .note(&format!("process 1 had no {what}: {why}"), || format!("guest.log:{}", said.line));
+        }
+    }
+    let trace = files.trace(&mut timeline.diagnostics);
+    let log = files.kernel_log(&mut timeline.diagnostics);
+    let console = files.console_log(&mut timeline.diagnostics);
+    let found = clocks::Evidence {
+        manifest,
+        words: &words,
+        trace: trace.as_ref(),
+        log: log.as_ref().map(|(_, log)| log),
+        console: console.as_ref().map(|(log, index)| (log, *index)),
+    };
+    let clocks = clocks::join(&found, &mut timeline.diagnostics);
+    // An event is stamped a few µs after what it reports began.
+    let trace_error = clocks.trace.as_ref().map_or(Ns::ZERO, |c| c.residual) + Ns::from_us(10);
+    let mut merge = Merge { manifest, files, timeline, trace_error };
+
+    let laid = match (&trace, &clocks.trace) {
+        (Some(trace), Some(clock)) => Some(trace.lay(clock, merge.timeline)),
+        _ => None,
+    };
+    let boot = merge.boot_thread(laid.as_ref());
+    let init = laid.as_ref().and_then(|laid| laid.thread(1)).unwrap_or(boot);
+    let first_run = files.first_run(&mut merge.timeline.diagnostics);
+    let regions = first_run.as_ref().map(regions::regions).unwrap_or_default();
+    if let Some(run) = &first_run {
+        merge.first_calls(run, &regions, boot);
+    }
+    let traced = merge.timeline.spans.iter().any(|(_, s)| s.kind == SpanKind::Initcall);
+    let arrivals = match (&log, &console) {
+        (Some(_), Some((console, index))) => Arrivals::by_text(console, index),
+        (None, Some((_, index))) => Arrivals::ByOffset(index),
+        (_, None) => Arrivals::Unknown,
+    };
+    let log = match (&log, &console) {
+        (Some((file, log)), _) => Some(Log { file, log, arrivals }),
+        (None, Some((log, _))) => Some(Log { file: "console.log", log, arrivals }),
+        (None, None) => None,
+    };
+    if let Some(log) = &log {
+        merge.kernel_log(log, clocks.printk.as_ref(), traced);
+    }
+    let init = merge.process_1_track(init, boot);
+    merge.levels();
+    merge.initcalls_without_levels(init);
+    merge.process_1(init);
+    let firmware = merge.before_the_kernel(&regions, &clocks);
+    merge.chain(firmware, boot, &regions);
+    merge.end(&words, &clocks, first_run.as_ref(), init);
+    merge.name_the_kernel();
+    merge.timeline.clocks.extend([clocks.counter, clocks.trace, clocks.printk].into_iter().flatten());
+}
+
+/// The kernel's log, and when its lines arrived on the console.
+struct Log<'a> {
+    file: &'a str,
+    log: &'a KernelLog,
+    arrivals: Arrivals<'a>,
+}
+
+/// When a message arrived on the console, which is all that is known of those from before the kernel's clock ran.
+enum Arrivals<'a> {
+    Unknown,
+    /// The log is the console.
+    ByOffset(&'a Index),
+    /// The console has the same messages.
+    ByText(HashMap<&'a str, Ns>),
+}
+
+impl<'a> Arrivals<'a> {
+    fn by_text(console: &'a KernelLog, index: &Index) -> Self {
+        let mut by_text = HashMap::new();
+        for line in console.lines.iter().filter(|line| line.stamp.is_none()) {
+            if let Some(at) = index.arrival(line.offset) {
+                by_text.entry(console.text(line).trim()).or_insert(at);
+            }
+        }
+        Arrivals::ByText(by_text)
+    }
+
+    fn of(&self, log: &KernelLog, line: &Line) -> Option<Ns> {
+        match self {
+            Arrivals::Unknown => None,
+            Arrivals::ByOffset(index) => index.arrival(line.offset),
+            Arrivals::ByText(by_text) => by_text.get(log.text(line).trim()).copied(),
+        }
+    }
+}
+
+struct Merge<'a> {
+    manifest: &'a Manifest,
+    files: &'a Files,
+    timeline: &'a mut Timeline,
+    /// How far off the time of a trace's event may be.
+    trace_error: Ns,
+}
+
+impl Merge<'_> {
+    /// The thread that the kernel starts in: process id 0, before it becomes the idle loop.
+    fn boot_thread(&mut self, laid: Option<&Laid>) -> TrackId {
+        let tracks = &self.timeline.tracks;
+        let creator = laid.and_then(|laid| laid.thread(1)).and_then(|init| tracks.get(init).created);
+        let known = creator.map(|(_, by)| by).or_else(|| {
+            tracks.iter().find(|(_, t)| t.kind == TrackKind::Thread && t.id == 0 && !t.idle).map(|(id, _)| id)
+        });
+        known.unwrap_or_else(|| {
+            let name = self.timeline.names.intern("swapper/0");
+            self.timeline.tracks.add(name, TrackKind::Thread, 0)
+        })
+    }
+
+    /// Process 1's track, chained to the thread that the kernel started in.
+    fn process_1_track(&mut self, traced: TrackId, boot: TrackId) -> TrackId {
+        let init =
+            if traced == boot { self.timeline.tracks.find(TrackKind::Thread, 1).unwrap_or(boot) } else { traced };
+        if init != boot && self.timeline.tracks.get(init).created.is_none() {
+            // Nothing says when it was created; before the first thing it is known to have done it was not needed.
+            let spans = self.timeline.spans.iter().filter(|(_, s)| s.track == init);
+            if let Some(at) = spans.map(|(_, s)| s.start).min() {
+                self.timeline.tracks.get_mut(init).created = Some((at, boot));
+            }
+        }
+        init
+    }
+
+    fn first_calls(&mut self, run: &FirstRun, regions: &[Region], boot: TrackId) {
+        let mut symbols = self.files.symbols(&mut self.timeline.diagnostics);
+        if symbols.is_empty() {
+            return;
+        }
+        if let Some(at) = regions::loaded_at(regions) {
+            symbols.loaded_at(at);
+        }
+        let found = calls::calls(run, &symbols, FIRST_CALL_MIN, &mut self.timeline.diagnostics);
+        calls::add(&found, &symbols, boot, self.timeline);
+    }
+
+    /// Messages become marks; initcalls that the kernel printed become spans where the trace has none.
+    fn kernel_log(&mut self, log: &Log<'_>, clock: Option<&Clock>, traced: bool) {
+        let Log { file, log, arrivals } = log;
+        let name = self.timeline.names.intern("kernel log");
+        let track = self.timeline.tracks.named(name, TrackKind::Console);
+        let place = |line: &Line| match (line.stamp, clock) {
+            (Some(stamp), Some(clock)) => Some(clock.to_ns(log_ticks(stamp))),
+            _ => arrivals.of(log, line).or(line.host_stamp),
+        };
+        for line in &log.lines {
+            let place_in_file = || format!("{file}:{}", line.number);
+            let Some(at) = place(line) else {
+                self.timeline.diagnostics.note("messages without a stamp or an arrival: not placed", place_in_file);
+                continue;
+            };
+            if line.stamp.is_none() {
+                self.timeline.diagnostics.note("messages without a stamp: placed by their arrival", place_in_file);
+            }
+            let name = self.timeline.names.intern(log.text(line));
+            self.timeline.marks.push(Mark { at, name, track });
+        }
+        let mut found = initcalls::read(file, log, place, &mut self.timeline.diagnostics);
+        if traced {
+            found.calls.retain(|call| call.kind != initcalls::Kind::Initcall);
+            found.levels.clear();
+        }
+        if !found.is_empty() {
+            found.lay(self.timeline);
+        }
+        if let Some(clock) = clock {
+            self.log_boundaries(log, clock);
+        }
+    }
+
+    /// What the kernel's messages say about phases; the trace says it sharper where there is one.
+    fn log_boundaries(&mut self, log: &KernelLog, clock: &Clock) {
+        // Until the kernel has a good clocksource its clock loses ticks: a tenth of the time was seen under TCG, more on a
+        // busy host. Where the clock was only compared near process 1, that is the error of what is far from it.
+        let last = log.lines.iter().filter_map(|line| line.stamp).max().unwrap_or_default();
+        let near_process_1 = clock.rate_from == clocks::NEAR_PROCESS_1;
+        let error = |stamp: Ns| {
+            let lost = if near_process_1 { Ns((last - stamp).0 / 5) } else { Ns::ZERO };
+            clock.residual.max(Ns::from_us(500)) + lost
+        };
+        let mut boundary = |phase: &str, find: &dyn Fn(&str) -> bool| {
+            if let Some(line) = log.lines.iter().find(|l| l.stamp.is_some() && find(log.text(l))) {
+                let stamp = line.stamp.unwrap_or_default();
+                let at = clock.to_ns(log_ticks(stamp));
+                let text: String = log.text(line).chars().take(60).collect();
+                self.timeline.boundary(phase, at, error(stamp), &format!("kernel log: “{text}”"));
+            }
+        };
+        boundary("hand-over", &|text| text.starts_with("Freeing unused kernel"));
+        boundary("process 1", &|text| text.starts_with("Run ") && text.ends_with(" as init process"));
+        boundary("early kernel", &|_| true);
+    }
+
+    /// Phases by level of initcalls. Console initcalls run in the middle of the early kernel and are no phase.
+    fn levels(&mut self) {
+        let error = self.trace_error;
+        let mut levels: Vec<(Ns, Ns, NameId)> = Vec::new();
+        for (_, span) in self.timeline.spans.iter().filter(|(_, s)| s.kind == SpanKind::Level) {
+            if self.timeline.names.get(span.detail) != "console" {
+                levels.push((span.start, span.end, span.detail));
+            }
+        }
+        levels.sort_by_key(|level| level.0);
+        for (i, &(start, end, name)) in levels.iter().enumerate() {
+            let name = self.timeline.names.get(name).to_owned();
+            self.timeline.boundary(&format!("initcalls: {name}"), start, error, "trace: initcall_level");
+            let evidence = format!("trace: last initcall of level {name} returned");
+            if name == "early" && i + 1 < levels.len() {
+                self.timeline.boundary("start other CPUs", end, error, &evidence);
+            }
+            if i + 1 == levels.len() {
+                self.timeline.boundary("hand-over", end, error, &evidence);
+            }
+        }
+    }
+
+    /// Without levels, initcalls are at least one phase: from the first one of process 1's to the last one's return.
+    fn initcalls_without_levels(&mut self, init: TrackId) {
+        if self.timeline.spans.iter().any(|(_, s)| s.kind == SpanKind::Level) {
+            return;
+        }
+        let of_init = |s: &timeline::SpanRow| s.kind == SpanKind::Initcall && s.track == init;
+        let spans: Vec<_> = self.timeline.spans.iter().map(|(_, s)| s).filter(of_init).collect();
+        let (first, last) = (spans.iter().map(|s| s.start).min(), spans.iter().map(|s| s.end).max());
+        if let (Some(first), Some(last)) = (first, last) {
+            let error = Ns::from_us(500);
+            self.timeline.boundary("initcalls: all levels", first, error, "kernel log: the first initcall");
+            self.timeline.boundary("hand-over", last, error, "kernel log: the last initcall returned");
+        }
+    }
+
+    fn process_1(&mut self, init: TrackId) {
+        let names = &self.timeline.names;
+        let execs = self.timeline.marks.iter().filter(|m| m.track == init && names.get(m.name).starts_with("exec "));
+        if let Some(exec) = execs.min_by_key(|m| m.at).copied() {
+            let evidence = format!("trace: {}", self.timeline.names.get(exec.name));
+            let error = self.trace_error;
+            self.timeline.boundary("process 1", exec.at, error, &evidence);
+        }
+    }
+
+    /// The monitor's set-up, firmware, loader, decompressor. Returns the track of what ran before the kernel.
+    fn before_the_kernel(&mut self, regions: &[Region], clocks: &Clocks) -> Option<TrackId> {
+        if self.manifest.time_base == recording::TimeBase::Evidence {
+            return None;
+        }
+        let mut track = |name: &str, kind| {
+            let name = self.timeline.names.intern(name);
+            self.timeline.tracks.named(name, kind)
+        };
+        let (vmm_track, firmware_track) = (track("QEMU", TrackKind::Vmm), track("firmware", TrackKind::Firmware));
+        regions::add(regions, firmware_track, self.timeline);
+
+        let hosted = self.manifest.time_base == recording::TimeBase::Host;
+        let steps = match &self.files.vmm_marks {
+            Some(marks) if hosted => vmm::steps(&marks.name, &marks.bytes, &mut self.timeline.diagnostics),
+            _ => Vec::new(),
+        };
+        let counter_zero =
+            |counter: &Clock| (counter.to_ns(Ticks(0)), counter.residual, "the guest's TSC is 0".to_owned());
+        let first_instruction = match (regions.first(), vmm::let_go(&steps), &clocks.counter) {
+            (Some(first), ..) => Some(first.at),
+            (None, let_go, counter) => {
+                let heard = let_go.map(|step| (step.end, step.error, step.evidence.clone()));
+                heard.or_else(|| counter.as_ref().map(counter_zero)).map(|(at, error, evidence)| {
+                    // Without a word of the firmware's nothing says what runs until the kernel's first message.
+                    let phase = if self.files.firmware.is_some() { "firmware" } else { UNEXPLAINED };
+                    self.timeline.boundary(phase, at, error, &evidence);
+                    at
+                })
+            }
+        };
+        if hosted {
+            vmm::lay(&steps, first_instruction, vmm_track, self.timeline);
+            if let Some(at) = first_instruction {
+                self.timeline.tracks.get_mut(firmware_track).created = Some((at, vmm_track));
+            }
+        }
+        self.stages(regions, firmware_track);
+        self.firmware_lines(regions);
+        Some(firmware_track)
+    }
+
+    /// Loader, setup code and decompressor are one piece of work each.
+    fn stages(&mut self, regions: &[Region], track: TrackId) {
+        use regions::Stage;
+        let lasting = |r: &&Region| !matches!(r.stage, Stage::OptionRom | Stage::Kernel | Stage::UserSpace);
+        let lasting: Vec<&Region> = regions.iter().filter(lasting).collect();
+        for pair in lasting.windows(2) {
+            let what = match pair[0].stage {
+                Stage::Loader => "load the kernel",
+                Stage::SetupCode => "real-mode setup",
+                Stage::Decompressor => "decompress the kernel",
+                _ => continue,
+            };
+            let name = self.timeline.names.intern(what);
+            let (start, end) = (pair[0].at, pair[1].at);
+            let row = timeline::SpanRow { name, detail: NameId::EMPTY, start, end, track, kind: SpanKind::Stage };
+            self.timeline.spans.push(row, None);
+        }
+    }
+
+    fn firmware_lines(&mut self, regions: &[Region]) {
+        let Some(log) = &self.files.firmware else { return };
+        if self.manifest.time_base == recording::TimeBase::Host {
+            let until = regions.iter().find(|r| r.stage > regions::Stage::OptionRom).map(|r| r.at);
+            let until = until.or_else(|| self.start_of("early kernel")).unwrap_or(Ns::MAX);
+            let said = firmware::read(&log.file.bytes, &log.index);
+            firmware::lay(&said, until, self.timeline);
+            // Nothing says when the firmware was done but that it said nothing more.
+            let last = said.iter().filter_map(|s| Some((s.at?, s))).rfind(|(at, _)| *at < until);
+            if let Some((at, line)) = last.filter(|_| regions.is_empty()) {
+                let evidence = format!("last line of the firmware: “{}”", line.text);
+                self.timeline.boundary(UNEXPLAINED, at, Ns::from_ms(1), &evidence);
+            }
+        }
+    }
+
+    /// The kernel follows the firmware, and process 1 the thread that the kernel started in.
+    fn chain(&mut self, firmware: Option<TrackId>, boot: TrackId, regions: &[Region]) {
+        let Some(firmware) = firmware else { return };
+        let early = regions.iter().find(|r| r.stage == regions::Stage::EarlyKernel).map(|r| r.at);
+        if let Some(at) = early.or_else(|| self.start_of("early kernel")) {
+            self.timeline.tracks.get_mut(boot).created = Some((at, firmware));
+        }
+    }
+
+    fn start_of(&self, phase: &str) -> Option<Ns> {
+        let phase = self.timeline.names.find(phase)?;
+        self.timeline.boundaries.iter().find(|b| b.phase == phase).map(|b| b.at)
+    }
+
+    fn end(&mut self, words: &[Said], clocks: &Clocks, run: Option<&FirstRun>, init: TrackId) {
+        let init_word = words.iter().find_map(|said| match said.word {
+            Word::Init { tsc } => Some((Ticks(tsc), said.arrival)),
+            _ => None,
+        });
+        let imported = self.start_of("process 1").filter(|_| self.manifest.time_base == recording::TimeBase::Evidence);
+        let mut set = |at: Ns, error: Ns, evidence: &str| {
+            let evidence = self.timeline.names.intern(evidence);
+            self.timeline.end = Some(End { at, error, track: Some(init), evidence });
+        };
+        // The recorder stamped it by the host's clock, which is no time of a deterministic boot.
+        let hosted = self.manifest.time_base == recording::TimeBase::Host;
+        let asked = self.manifest.end.as_ref().filter(|end| end.what != "init" && hosted);
+        match (asked, init_word, &clocks.counter) {
+            (Some(end), ..) => {
+                let printed = end.printk_ns.zip(clocks.printk.as_ref());
+                match printed {
+                    // Found in the kernel's log in memory: its own stamp is nearer to it than when the host looked.
+                    Some((stamp, clock)) => {
+                        set(clock.to_ns(log_ticks(Ns(stamp))), clock.residual + Ns::from_us(500), &end.what);
+                    }
+                    None => set(Ns(end.at_ns), end.error_ns.map_or(Ns::from_ms(1), Ns), &end.what),
+                }
+            }
+            (None, Some((ticks, _)), Some(counter)) => {
+                set(counter.to_ns(ticks), counter.residual, "process 1 sent its first byte");
+            }
+            (None, Some((_, Some(arrival))), None) => set(arrival, Ns::from_ms(1), "process 1's first byte arrived"),
+            _ if imported.is_some() => {
+                set(imported.unwrap_or_default(), Ns::from_ms(1), "the kernel started process 1")
+            }
+            _ => self.last_sign(run, init),
+        }
+    }
+
+    /// No end mark: the boot is shown up to the last thing that the kernel is known to have done; if it was then
+    /// watched on, because it hung, that is a phase of its own.
+    fn last_sign(&mut self, run: Option<&FirstRun>, init: TrackId) {
+        let hosted = self.manifest.time_base == recording::TimeBase::Host;
+        let console = self.files.console.as_ref().filter(|_| hosted).and_then(|c| c.index.iter().last());
+        let block = run.and_then(|run| run.blocks.iter().next_back()).map(|block| block.at);
+        let marks = self.timeline.marks.iter().map(|m| m.at);
+        let ran = self.timeline.running.iter().map(|r| r.to);
+        let spans = self.timeline.spans.iter().map(|(_, s)| s.end);
+        let signs = marks.chain(console.map(|(_, at)| at)).chain(block).chain(ran).chain(spans);
+        let Some(last) = signs.max() else { return };
+        let outcome = self.manifest.outcome.as_ref().filter(|_| hosted);
+        let watched = outcome.and_then(|o| o.at_ns).map_or(last, Ns).max(last);
+        let silent = outcome.is_some_and(|o| matches!(o.kind, OutcomeKind::Hang | OutcomeKind::Timeout));
+        let (at, error) = if silent { (watched, Ns::ZERO) } else { (last, watched - last) };
+        if silent {
+            let evidence = "the last sign of the kernel: message, console, trace, code that ran for the first time";
+            self.timeline.boundary("no further sign", last, Ns::ZERO, evidence);
+        }
+        let evidence = self.timeline.names.intern(if silent {
+            "no end mark: given up"
+        } else {
+            "no end mark: the last sign of the kernel"
+        });
+        self.timeline.end = Some(End { at, error, track: Some(init), evidence });
+    }
+
+    /// Where nothing says when initcalls ran, what is called the early kernel is all of it.
+    fn name_the_kernel(&mut self) {
+        let names = &mut self.timeline.names;
+        let Some(early) = names.find("early kernel") else { return };
+        let told_apart = self.timeline.boundaries.iter().any(|b| names.get(b.phase).starts_with("initcalls: "));
+        if !told_apart {
+            let kernel = names.intern("kernel, initcalls not told apart");
+            self.timeline.boundaries.iter_mut().filter(|b| b.phase == early).for_each(|b| b.phase = kernel);
+        }
+    }
+}

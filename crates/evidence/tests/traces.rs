@@ -1,0 +1,138 @@
+//! Real traces, each against the text dump of what it became (`BLESS=1` writes the dumps).
+
+mod support;
+
+use evidence::ftrace::{Stamps, Trace};
+use std::path::Path;
+use timeline::{Clock, Diagnostics, Ns, TimeBase, Timeline};
+
+fn dump(name: &str, bytes: &[u8]) -> String {
+    let mut diagnostics = Diagnostics::default();
+    let trace = Trace::read(name, bytes, &mut diagnostics).unwrap();
+    let hz = match trace.stamps {
+        Stamps::Nanoseconds => 1e9,
+        Stamps::Counter => 2e9,
+    };
+    let clock = Clock::linear("trace", hz, trace.first, Ns::ZERO, "test");
+    let mut timeline = Timeline::new(TimeBase::Evidence);
+    timeline.diagnostics = diagnostics;
+    trace.lay(&clock, &mut timeline);
+    timeline.settle(Ns::ZERO);
+    let lines = bytes.split_inclusive(|&b| b == b'\n').count() as u64;
+    let c = trace.counts;
+    assert_eq!(c.events + c.headings + c.stacks + c.lost_notes + c.unreadable, lines, "each line is counted once");
+    let sync = trace.markers().iter().map(|m| format!("marker {} at {}\n", m.seq, m.ticks.0)).collect::<String>();
+    let console = trace
+        .console()
+        .first()
+        .map(|c| format!("first message: {} at {}\n", String::from_utf8_lossy(c.text), c.ticks.0));
+    let heads =
+        format!("{:?}\n{c:?}, lost {}\nfirst {}, last {}\n", trace.stamps, trace.lost, trace.first.0, trace.last.0);
+    let (console, diagnostics) = (console.unwrap_or_default(), support::diagnostics(&timeline.diagnostics));
+    format!("{heads}{sync}{console}{diagnostics}{}", support::timeline(&timeline))
+}
+
+#[test]
+fn real_traces() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/trace");
+    let mut fixtures: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    fixtures.retain(|path| path.extension().is_some_and(|e| e == "txt"));
+    fixtures.sort();
+    assert!(!fixtures.is_empty());
+    for fixture in fixtures {
+        let bytes = std::fs::read(&fixture).unwrap();
+        support::compare(&fixture, &dump(fixture.file_name().unwrap().to_str().unwrap(), &bytes));
+    }
+}
+
+/// Lines of a hand-made trace against what they must become, without the headings of the dump.
+#[track_caller]
+fn check(lines: &[&str], expected: &str) {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let dump = dump("t", text.as_bytes());
+    let made: Vec<&str> = dump.lines().skip(3).map(str::trim_end).collect();
+    let expected: Vec<&str> = expected.lines().map(str::trim_end).filter(|l| !l.is_empty()).collect();
+    assert_eq!(made, expected);
+}
+
+const A_BLOCKS: &str = "a-11 [000] d..2. 0.000010: sched_switch: prev_comm=a prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=b next_pid=12 next_prio=120";
+const B_BLOCKS: &str = "b-12 [000] d..2. 0.000050: sched_switch: prev_comm=b prev_pid=12 prev_prio=120 prev_state=S ==> next_comm=a next_pid=11 next_prio=120";
+
+#[test]
+fn a_waking_while_the_thread_still_runs_is_none() {
+    let early = "a-11 [000] d.h2. 0.000005: sched_waking: comm=a pid=11 prio=120 target_cpu=000";
+    let late = "b-12 [000] d..2. 0.000020: sched_waking: comm=a pid=11 prio=120 target_cpu=000";
+    let again = "b-12 [000] d.h2. 0.000030: sched_waking: comm=a pid=11 prio=120 target_cpu=000";
+    check(
+        &[early, A_BLOCKS, late, again, B_BLOCKS],
+        "track a#0 id 11\n  ran on 0 0.000..5.000\n  ran on 0 45.000..45.000\n  waited 5.000..15.000..45.000 b#1\n\
+         track b#1 id 12\n  ran on 0 5.000..45.000\n  waited 45.000..never..never not known\n",
+    );
+}
+
+#[test]
+fn who_was_interrupted_wakes_nobody() {
+    let begin = "b-12 [000] d.h1. 0.000020: irq_handler_entry: irq=4 name=ttyS0";
+    let wake = "b-12 [000] d.h2. 0.000021: sched_waking: comm=a pid=11 prio=120 target_cpu=000";
+    let end = "b-12 [000] d.h1. 0.000022: irq_handler_exit: irq=4 ret=handled";
+    check(
+        &[A_BLOCKS, begin, wake, end, B_BLOCKS],
+        "track a#0 id 11\n  ran on 0 0.000..0.000\n  ran on 0 40.000..40.000\n  waited 0.000..11.000..40.000 interrupt: irq ttyS0\n\
+         track b#1 id 12\n  ran on 0 0.000..40.000\n  waited 40.000..never..never not known\n  interrupt: irq ttyS0 10.000..12.000\n",
+    );
+    let bare = "b-12 [000] d.s2. 0.000021: sched_waking: comm=a pid=11 prio=120 target_cpu=000";
+    check(
+        &[A_BLOCKS, bare, B_BLOCKS],
+        "track a#0 id 11\n  ran on 0 0.000..0.000\n  ran on 0 40.000..40.000\n  waited 0.000..11.000..40.000 interrupt: timer or unnamed interrupt\n\
+         track b#1 id 12\n  ran on 0 0.000..40.000\n  waited 40.000..never..never not known\n",
+    );
+}
+
+#[test]
+fn where_events_were_lost_nothing_is_invented() {
+    let before = "b-12 [000] ..... 0.000020: initcall_level: level=late";
+    let after = "a-11 [000] ..... 0.000090: initcall_level: level=late";
+    check(
+        &[A_BLOCKS, before, "CPU:0 [LOST 3 EVENTS]", after],
+        "diagnostic: trace events lost × 3 (t:3)\n\
+         track a#0 id 11\n  ran on 0 0.000..0.000\n  ran on 0 80.000..80.000\n  waited 0.000..80.000..80.000 not known\n  level: initcall level late 80.000..80.000\n\
+         track b#1 id 12\n  ran on 0 0.000..10.000\n  waited 10.000..never..never not known\n  level: initcall level late 10.000..10.000\n",
+    );
+}
+
+#[test]
+fn a_process_id_is_used_again() {
+    let exit = "a-11 [000] ..... 0.000008: sched_process_exit: comm=a pid=11 prio=120";
+    let dead = "a-11 [000] d..2. 0.000010: sched_switch: prev_comm=a prev_pid=11 prev_prio=120 prev_state=X ==> next_comm=b next_pid=12 next_prio=120";
+    let fork = "b-12 [000] ..... 0.000020: sched_process_fork: comm=b pid=12 child_comm=b child_pid=11";
+    let new = "b-12 [000] d..2. 0.000021: sched_wakeup_new: comm=b pid=11 prio=120 target_cpu=000";
+    check(
+        &[exit, dead, fork, new, B_BLOCKS],
+        "track a#0 id 11\n  ran on 0 0.000..2.000\n\
+         track b#1 id 12\n  ran on 0 2.000..42.000\n  waited 42.000..never..never not known\n\
+         track a#2 id 11 created 13.000 by b#1\n  ran on 0 42.000..42.000\n  waited 13.000..13.000..42.000 b#1\n",
+    );
+}
+
+#[test]
+fn modules_levels_and_processes() {
+    check(
+        &[
+            "m-7 [000] ..... 0.000001: sched_process_exec: filename=/sbin/modprobe pid=7 old_pid=7",
+            "m-7 [000] ..... 0.000002: module_load: virtio_net E",
+            "m-7 [000] ..... 0.000003: initcall_start: func=init_module+0x0/0x1000 [virtio_net]",
+            "m-7 [000] ..... 0.000004: initcall_finish: func=init_module+0x0/0x1000 [virtio_net] ret=0",
+            "m-7 [000] ..... 0.000009: sched_process_exit: comm=m pid=7 prio=120",
+            "i-1 [000] ..... 0.000010: initcall_level: level=core",
+            "i-1 [000] ..... 0.000011: initcall_start: func=a+0x0/0x1",
+            "i-1 [000] ..... 0.000012: initcall_finish: func=a+0x0/0x1 ret=-19",
+            "i-1 [000] ..... 0.000015: initcall_level: level=late",
+            "i-1 [000] ..... 0.000016: initcall_start: func=b+0x0/0x1",
+            "i-1 [000] ..... 0.000020: initcall_start: func=c+0x0/0x1 [m]",
+        ],
+        "diagnostic: entry without an exit × 2 ()\n\
+         track m#0 id 7\n  process: process /sbin/modprobe 0.000..8.000\n    module: module virtio_net 1.000..3.000\n      initcall: initcall init_module [virtio_net] 2.000..3.000\n\
+         track i#1 id 1\n  level: initcall level core 9.000..11.000\n    initcall: initcall a 10.000..11.000\n  level: initcall level late 14.000..19.000\n    initcall: initcall b 15.000..19.000\n      initcall: initcall c [m] 19.000..19.000\n\
+         mark 0.000 m#0 exec /sbin/modprobe\nmark 1.000 m#0 module loaded: virtio_net\n",
+    );
+}

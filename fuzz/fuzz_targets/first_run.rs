@@ -1,0 +1,19 @@
+//! What the plugin wrote, and the symbols it is read with. The symbols come first, up to a NUL.
+#![no_main]
+
+use evidence::first_run::symbols::Symbols;
+use evidence::first_run::{self, calls, regions};
+use libfuzzer_sys::fuzz_target;
+use timeline::{Diagnostics, Ns};
+
+fuzz_target!(|bytes: &[u8]| {
+    let split = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    let (text, run) = (&bytes[..split], &bytes[(split + 1).min(bytes.len())..]);
+    let mut diagnostics = Diagnostics::default();
+    let symbols = Symbols::read("kallsyms", text, &mut diagnostics);
+    let run = first_run::read("first-run.bin", run, &mut diagnostics);
+    let regions = regions::regions(&run);
+    assert!(regions.iter().is_sorted_by_key(|region| region.at));
+    let found = calls::calls(&run, &symbols, Ns(0), &mut diagnostics);
+    assert!(found.calls.iter().all(|call| call.start <= call.end));
+});

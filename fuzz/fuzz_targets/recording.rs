@@ -1,0 +1,30 @@
+//! All of a recording's files at once: joined on one timeline, and analysed. NULs part the files, which come in the
+//! order of `FILES`. Whatever they say, the phases and the boot path add up to the total.
+#![no_main]
+
+use evidence::load;
+use libfuzzer_sys::fuzz_target;
+use recording::Recording;
+use std::fs;
+use timeline::Ns;
+
+const FILES: [&str; 9] = [
+    "recording.json", "guest.log", "guest.idx", "trace.txt", "kmsg.log", "console.log", "console.idx", "vmm.json",
+    "firmware.log",
+];
+
+fuzz_target!(|bytes: &[u8]| {
+    let folder = tempfile::tempdir_in("/dev/shm").expect("a folder in /dev/shm");
+    for (name, content) in FILES.iter().zip(bytes.split(|&byte| byte == 0)) {
+        fs::write(folder.path().join(name), content).expect("room in /dev/shm");
+    }
+    let Ok(recording) = Recording::open(folder.path()) else { return };
+    let timeline = load(&recording).expect("its files can be read");
+    let total = analysis::total(&timeline);
+    let phases = analysis::phases(&timeline);
+    let path = analysis::boot_path(&timeline);
+    assert_eq!(phases.iter().map(|phase| phase.length()).sum::<Ns>(), total);
+    if !path.stretches.is_empty() {
+        assert_eq!(path.stretches.iter().map(|stretch| stretch.length()).sum::<Ns>(), total);
+    }
+});

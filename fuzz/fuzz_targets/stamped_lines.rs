@@ -1,0 +1,18 @@
+//! Arrival times, and the guest's and the firmware's lines that have them. The index comes first, up to a NUL.
+#![no_main]
+
+use evidence::index::Index;
+use evidence::{firmware, guest_words};
+use libfuzzer_sys::fuzz_target;
+use timeline::{Diagnostics, Ns, TimeBase, Timeline};
+
+fuzz_target!(|bytes: &[u8]| {
+    let split = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    let (index, lines) = (&bytes[..split], &bytes[(split + 1).min(bytes.len())..]);
+    let mut diagnostics = Diagnostics::default();
+    let index = Index::read("a.idx", index, &mut diagnostics);
+    guest_words::read("guest.log", lines, &index, &mut diagnostics);
+    let mut timeline = Timeline::new(TimeBase::Host);
+    firmware::lay(&firmware::read(lines, &index), Ns(1_000_000), &mut timeline);
+    timeline.settle(Ns::ZERO);
+});
