@@ -1,0 +1,39 @@
+//! Answers from a timeline: pure functions, no I/O, no text layout.
+//!
+//! * [`phases`]: the stages of the boot, contiguous, summing to the total exactly;
+//! * [`boot_path`]: what the boot waited on at each instant, walked back from the end mark;
+//! * [`tables`]: the path charged to rows that one can fix ([`Tables::wheres`]), to functions, and,
+//!   as a different view, the sum over all threads.
+//!
+//! * [`initcalls`]: each from its call to its return.
+//!
+//! Every function takes a settled timeline ([`timeline::Timeline::settle`]).
+
+mod chain;
+mod groups;
+mod initcalls;
+mod path;
+mod phases;
+mod segments;
+mod tables;
+mod under_way;
+
+pub use chain::Chain;
+pub use groups::Groups;
+pub use initcalls::{Initcall, initcalls};
+pub use path::{BootPath, Frame, Stretch, StretchKind, boot_path};
+pub use phases::{Phase, phases};
+pub use tables::{Row, Tables, tables};
+
+use timeline::{Ns, Timeline};
+
+/// From time zero to the end mark; to the last thing that is known where there is no end mark.
+pub fn total(timeline: &Timeline) -> Ns {
+    let last_known = || {
+        let spans = timeline.spans.iter().map(|(_, s)| s.end);
+        let marks = timeline.marks.iter().map(|m| m.at);
+        let boundaries = timeline.boundaries.iter().map(|b| b.at);
+        spans.chain(marks).chain(boundaries).max().unwrap_or_default()
+    };
+    timeline.end.map_or_else(last_known, |end| end.at).max(Ns::ZERO)
+}

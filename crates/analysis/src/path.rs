@@ -1,0 +1,249 @@
+//! The boot path: for each instant of the boot, who was being waited for.
+//!
+//! Walking back from the end mark on the thread that reached it: while it ran, the time is its own;
+//! while it was blocked, the time belongs to whoever woke it, recursively, and its stack lies on top
+//! of the waiter's; an interrupt that woke it is a wait for that timer or device, never for the
+//! thread that happened to be interrupted; while it was runnable but not running, the time belongs
+//! to whoever ran on its CPU. Before a thread's first run the path goes on in its creator.
+//! Every stretch has exactly one owner, and the stretches cover the whole boot.
+
+use crate::chain::Chain;
+use crate::segments::Segments;
+use hashbrown::HashMap;
+use timeline::{NameId, Ns, Running, SpanId, Timeline, TrackId, Wait, WaitedOn};
+
+/// Why a stretch of the path passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StretchKind {
+    /// The owner ran (or, without scheduler evidence, may have).
+    Running,
+    /// The thread waited for its turn on a CPU that ran the owner.
+    Runqueue,
+    /// The owner waited for a timer or a device: nobody ran for it.
+    Interrupt(NameId),
+    /// The owner waited, and the evidence does not say for whom.
+    Wait,
+}
+
+/// A thread and its innermost span at some instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The thread.
+    pub track: TrackId,
+    /// What it was doing, as far as the evidence says.
+    pub span: Option<SpanId>,
+}
+
+/// A stretch of the boot path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stretch {
+    /// From when.
+    pub from: Ns,
+    /// Until when.
+    pub to: Ns,
+    /// Why the time passed.
+    pub kind: StretchKind,
+    /// Who waited for whom: the thread the path is walked on first, the owner last. Never empty.
+    pub chain: Chain,
+}
+
+impl Stretch {
+    /// Who the time belongs to.
+    pub fn owner(&self) -> Frame {
+        *self.chain.last().expect("a chain has an owner")
+    }
+
+    /// How long it is.
+    pub fn length(&self) -> Ns {
+        self.to - self.from
+    }
+}
+
+/// All stretches in order of time, covering zero to the end mark without gap or overlap.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BootPath {
+    /// In order of time.
+    pub stretches: Vec<Stretch>,
+    /// Whether the evidence shows who waited and who ran; without it no blame could be moved.
+    pub scheduler_evidence: bool,
+}
+
+/// Walks the path back from the end mark. Empty if the end mark has no track.
+///
+/// Linear in the number of stretches, of which each look-up is logarithmic.
+pub fn boot_path(timeline: &Timeline) -> BootPath {
+    let scheduler_evidence = !timeline.waits.is_empty();
+    let Some((track, end)) = timeline.end.and_then(|e| Some((e.track?, e.at))) else {
+        return BootPath { stretches: Vec::new(), scheduler_evidence };
+    };
+    let mut walk = Walk::new(timeline);
+    walk.back(track, Ns::ZERO, end, &mut Vec::new());
+    let mut stretches = walk.stretches;
+    // None is empty and none overlaps another, so that no two begin at one instant.
+    stretches.sort_unstable_by_key(|s| s.from);
+    BootPath { stretches, scheduler_evidence }
+}
+
+/// Waits and creations nested deeper than this are not a boot's but broken evidence's (a cycle).
+const DEEPEST_WALK: usize = 64;
+
+struct Walk<'a> {
+    timeline: &'a Timeline,
+    segments: Segments,
+    /// Of each track, its entries in the timeline's `running` and `waits`.
+    running: Vec<&'a [Running]>,
+    waits: Vec<&'a [Wait]>,
+    /// What each CPU ran, by time, as places in the timeline's `running`.
+    cpus: HashMap<u32, Vec<u32>>,
+    stretches: Vec<Stretch>,
+    /// How many walks are under way inside each other.
+    nested: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(timeline: &'a Timeline) -> Self {
+        let running = by_track(timeline, &timeline.running, |r| r.track);
+        let waits = by_track(timeline, &timeline.waits, |w| w.track);
+        let mut cpus: HashMap<u32, Vec<u32>> = HashMap::new();
+        for (i, r) in (0..).zip(&timeline.running) {
+            cpus.entry(r.cpu).or_default().push(i);
+        }
+        for ran in cpus.values_mut() {
+            ran.sort_by_key(|&i| timeline.running[i as usize].from);
+        }
+        Walk { timeline, segments: Segments::new(timeline), running, waits, cpus, stretches: Vec::new(), nested: 0 }
+    }
+
+    /// Gives `from..to` of `track` to its owners. `chain` holds who waits for this track.
+    fn back(&mut self, track: TrackId, from: Ns, to: Ns, chain: &mut Vec<Frame>) {
+        if self.nested == DEEPEST_WALK {
+            return self.own(track, from, to, StretchKind::Wait, chain);
+        }
+        self.nested += 1;
+        let mut at = to;
+        while at > from {
+            let ran = last_before(self.running[track.0 as usize], at, |r| r.from);
+            let waited = last_before(self.waits[track.0 as usize], at, |w| w.from);
+            at = match (ran, waited) {
+                (Some(r), _) if r.to >= at => self.ran(track, r.from.max(from), at, chain),
+                (_, Some(w)) if w.until >= at => self.waited(w, from, at, chain),
+                _ => {
+                    let known = ran.map(|r| r.to).max(waited.map(|w| w.until));
+                    self.unseen(track, known, from, at, chain)
+                }
+            };
+        }
+        self.nested -= 1;
+    }
+
+    /// The track ran: the time is its own, span by span.
+    fn ran(&mut self, track: TrackId, from: Ns, to: Ns, chain: &[Frame]) -> Ns {
+        self.own(track, from, to, StretchKind::Running, chain);
+        from
+    }
+
+    fn own(&mut self, track: TrackId, from: Ns, to: Ns, kind: StretchKind, chain: &[Frame]) {
+        let stretches = &mut self.stretches;
+        self.segments.within(track, from, to, |piece| {
+            let chain = Chain::new(chain, Frame { track, span: piece.span });
+            stretches.push(Stretch { from: piece.from, to: piece.to, kind, chain });
+        });
+    }
+
+    /// The track did not run: blocked until it was woken, then waiting for its turn.
+    fn waited(&mut self, wait: Wait, from: Ns, to: Ns, chain: &mut Vec<Frame>) -> Ns {
+        let start = wait.from.max(from);
+        let woken = wait.woken.clamp(start, to);
+        let waiter = Frame { track: wait.track, span: self.segments.before(wait.track, wait.from) };
+        if woken < to {
+            self.runqueue(wait, woken, to, waiter, chain);
+        }
+        if start < woken {
+            match wait.by {
+                WaitedOn::Thread(waker) if waker != wait.track => {
+                    chain.push(waiter);
+                    self.back(waker, start, woken, chain);
+                    chain.pop();
+                }
+                WaitedOn::Interrupt(name) => self.wait(start, woken, StretchKind::Interrupt(name), waiter, chain),
+                _ => self.wait(start, woken, StretchKind::Wait, waiter, chain),
+            }
+        }
+        start
+    }
+
+    fn wait(&mut self, from: Ns, to: Ns, kind: StretchKind, waiter: Frame, chain: &[Frame]) {
+        self.stretches.push(Stretch { from, to, kind, chain: Chain::new(chain, waiter) });
+    }
+
+    /// The track was runnable: the time belongs to whoever ran on the CPU that it then ran on.
+    fn runqueue(&mut self, wait: Wait, from: Ns, to: Ns, waiter: Frame, chain: &mut Vec<Frame>) {
+        let own = self.running[wait.track.0 as usize];
+        let next = own.get(own.partition_point(|r| r.from < wait.until));
+        let others: Vec<Running> = match next.and_then(|next| self.cpus.get(&next.cpu)) {
+            Some(ran) => {
+                let all = &self.timeline.running;
+                let first = ran.partition_point(|&i| all[i as usize].to <= from);
+                let here = ran[first..].iter().map(|&i| all[i as usize]).take_while(|r| r.from < to);
+                here.filter(|r| r.track != wait.track).collect()
+            }
+            None => Vec::new(),
+        };
+        let mut at = from;
+        for other in others {
+            let (begin, end) = (other.from.max(at), other.to.min(to));
+            if begin >= end {
+                continue;
+            }
+            if at < begin {
+                self.wait(at, begin, StretchKind::Runqueue, waiter, chain);
+            }
+            if self.timeline.tracks.get(other.track).idle {
+                // The CPU was idle: waking it up is what took the time.
+                self.wait(begin, end, StretchKind::Runqueue, waiter, chain);
+            } else {
+                chain.push(waiter);
+                self.own(other.track, begin, end, StretchKind::Runqueue, chain);
+                chain.pop();
+            }
+            at = end;
+        }
+        if at < to {
+            self.wait(at, to, StretchKind::Runqueue, waiter, chain);
+        }
+    }
+
+    /// Nothing is known of the track from `known` on: before its creation the path goes on in its
+    /// creator; else it is taken to have run.
+    fn unseen(&mut self, track: TrackId, known: Option<Ns>, from: Ns, to: Ns, chain: &mut Vec<Frame>) -> Ns {
+        let start = known.unwrap_or(Ns(i64::MIN)).max(from);
+        let created = self.timeline.tracks.get(track).created.filter(|&(at, by)| at > start && by != track);
+        match created {
+            Some((at, creator)) => {
+                let born = at.min(to);
+                if born < to {
+                    self.own(track, born, to, StretchKind::Running, chain);
+                }
+                // The creator did not wait for its child: it takes its place.
+                self.back(creator, start, born, chain);
+                start
+            }
+            _ => self.ran(track, start, to, chain),
+        }
+    }
+}
+
+/// Cuts what is sorted by track where tracks change.
+fn by_track<'a, T>(timeline: &Timeline, sorted: &'a [T], track: impl Fn(&T) -> TrackId) -> Vec<&'a [T]> {
+    let mut each: Vec<&[T]> = vec![&[]; timeline.tracks.len()];
+    for chunk in sorted.chunk_by(|a, b| track(a) == track(b)) {
+        each[track(&chunk[0]).0 as usize] = chunk;
+    }
+    each
+}
+
+/// The last entry that begins before `at`.
+fn last_before<T: Copy>(sorted: &[T], at: Ns, start: impl Fn(&T) -> Ns) -> Option<T> {
+    let after = sorted.partition_point(|entry| start(entry) < at);
+    after.checked_sub(1).map(|i| sorted[i])
+}

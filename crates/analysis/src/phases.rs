@@ -1,0 +1,129 @@
+//! The stages of the boot: from time zero to the end mark without gap or overlap.
+//!
+//! A phase starts where the evidence with the smallest error says so and lasts until the next one
+//! starts, so the lengths sum to the total to the nanosecond whatever the evidence is. Time that no
+//! evidence reaches is a phase of its own, [`UNEXPLAINED`].
+
+use timeline::{Boundary, NameId, Ns, Timeline, UNEXPLAINED};
+
+/// One stage of the boot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Phase {
+    /// What it is.
+    pub name: String,
+    /// When it starts: where the one before it ends.
+    pub start: Ns,
+    /// When it ends.
+    pub end: Ns,
+    /// How far off its start may be.
+    pub error: Ns,
+    /// What shows its start.
+    pub evidence: String,
+}
+
+impl Phase {
+    /// How long it took.
+    pub fn length(&self) -> Ns {
+        self.end - self.start
+    }
+}
+
+/// All phases in order of time. Empty only if the total is zero.
+pub fn phases(timeline: &Timeline) -> Vec<Phase> {
+    let total = crate::total(timeline);
+    let mut starts = best_boundaries(timeline);
+    starts.retain(|b| b.at < total);
+    for b in &mut starts {
+        b.at = b.at.max(Ns::ZERO);
+    }
+    // Of several that start at one instant the last is the one that lasts.
+    starts.sort_by_key(|b| b.at);
+    let mut phases: Vec<Phase> = Vec::with_capacity(starts.len() + 1);
+    if starts.first().is_none_or(|b| b.at > Ns::ZERO) && total > Ns::ZERO {
+        let none = "no evidence reaches here".to_owned();
+        phases.push(Phase {
+            name: UNEXPLAINED.to_owned(),
+            start: Ns::ZERO,
+            end: total,
+            error: Ns::ZERO,
+            evidence: none,
+        });
+    }
+    for b in starts {
+        if let Some(before) = phases.last_mut() {
+            before.end = b.at;
+        }
+        let (name, evidence) = (timeline.names.get(b.phase).to_owned(), timeline.names.get(b.evidence).to_owned());
+        phases.push(Phase { name, start: b.at, end: total, error: b.error, evidence });
+    }
+    phases.retain(|p| p.length() > Ns::ZERO);
+    phases
+}
+
+/// The boundary with the smallest error of each phase, the first of equals; of [`UNEXPLAINED`], all.
+fn best_boundaries(timeline: &Timeline) -> Vec<Boundary> {
+    let unexplained: Option<NameId> = timeline.names.find(UNEXPLAINED);
+    let mut best: Vec<Boundary> = Vec::new();
+    for &b in &timeline.boundaries {
+        match best.iter_mut().find(|known| known.phase == b.phase && Some(b.phase) != unexplained) {
+            Some(known) if b.error < known.error => *known = b,
+            Some(_) => {}
+            None => best.push(b),
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use timeline::{End, TimeBase};
+
+    fn boot(boundaries: &[(&str, i64, i64)], end: i64) -> Timeline {
+        let mut t = Timeline::new(TimeBase::Host);
+        for &(phase, at, error) in boundaries {
+            t.boundary(phase, Ns(at), Ns(error), "test");
+        }
+        let evidence = t.names.intern("test");
+        t.end = Some(End { at: Ns(end), error: Ns::ZERO, track: None, evidence });
+        t
+    }
+
+    fn check(boundaries: &[(&str, i64, i64)], end: i64, expected: &[(&str, i64, i64)]) {
+        let got = phases(&boot(boundaries, end));
+        let got: Vec<_> = got.iter().map(|p| (p.name.as_str(), p.start.0, p.end.0)).collect();
+        assert_eq!(got, expected);
+        assert_eq!(got.iter().map(|p| p.2 - p.1).sum::<i64>(), end);
+    }
+
+    #[test]
+    fn phases_follow_each_other_and_sum_to_the_total() {
+        check(
+            &[("kernel", 500, 9), ("vmm", 0, 0), ("firmware", 100, 0)],
+            900,
+            &[("vmm", 0, 100), ("firmware", 100, 500), ("kernel", 500, 900)],
+        );
+    }
+
+    #[test]
+    fn the_sharper_evidence_wins() {
+        check(&[("vmm", 0, 0), ("kernel", 500, 90), ("kernel", 520, 3)], 900, &[("vmm", 0, 520), ("kernel", 520, 900)]);
+    }
+
+    #[test]
+    fn what_no_evidence_reaches_is_unexplained() {
+        check(&[("kernel", 500, 0)], 900, &[("unexplained", 0, 500), ("kernel", 500, 900)]);
+        check(&[], 900, &[("unexplained", 0, 900)]);
+        check(
+            &[("vmm", 0, 0), ("unexplained", 10, 0), ("kernel", 20, 0), ("unexplained", 30, 0)],
+            40,
+            &[("vmm", 0, 10), ("unexplained", 10, 20), ("kernel", 20, 30), ("unexplained", 30, 40)],
+        );
+    }
+
+    #[test]
+    fn evidence_outside_the_boot_is_cut() {
+        check(&[("vmm", -50, 0), ("kernel", 500, 0), ("later", 950, 0)], 900, &[("vmm", 0, 500), ("kernel", 500, 900)]);
+        check(&[("vmm", 0, 0)], 0, &[]);
+    }
+}

@@ -1,0 +1,87 @@
+//! Which span is innermost on a track at each instant: each track cut into pieces once, then looked up.
+
+use timeline::{Ns, SpanId, Timeline, TrackId};
+
+/// A piece of a track during which one span is innermost (or none is).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Segment {
+    pub from: Ns,
+    pub to: Ns,
+    pub span: Option<SpanId>,
+}
+
+/// The pieces of every track. Memory and time are linear in the number of spans.
+pub struct Segments {
+    by_track: Vec<Vec<Segment>>,
+}
+
+impl Segments {
+    pub fn new(timeline: &Timeline) -> Segments {
+        let mut by_track = vec![Vec::new(); timeline.tracks.len()];
+        let mut open: Vec<SpanId> = Vec::new();
+        let mut cursor = Ns::ZERO;
+        for (id, row) in timeline.spans.iter() {
+            let leaves = |top: SpanId| {
+                let around = timeline.spans.get(top);
+                around.track != row.track || timeline.spans.parent(id) != Some(top)
+            };
+            while let Some(&top) = open.last() {
+                if !leaves(top) {
+                    break;
+                }
+                close(&mut by_track, timeline, &mut open, &mut cursor);
+            }
+            if let Some(&top) = open.last() {
+                push(&mut by_track, row.track, cursor, row.start, top);
+            }
+            cursor = row.start;
+            open.push(id);
+        }
+        while !open.is_empty() {
+            close(&mut by_track, timeline, &mut open, &mut cursor);
+        }
+        Segments { by_track }
+    }
+
+    /// The pieces of `from..to` on a track, in order of time, covering it without gap.
+    pub fn within(&self, track: TrackId, from: Ns, to: Ns, mut each: impl FnMut(Segment)) {
+        let all = &self.by_track[track.0 as usize];
+        let mut at = from;
+        for piece in &all[all.partition_point(|s| s.to <= from)..] {
+            if piece.from >= to {
+                break;
+            }
+            if piece.from > at {
+                each(Segment { from: at, to: piece.from, span: None });
+                at = piece.from;
+            }
+            let end = piece.to.min(to);
+            each(Segment { from: at, to: end, span: piece.span });
+            at = end;
+        }
+        if at < to {
+            each(Segment { from: at, to, span: None });
+        }
+    }
+
+    /// The innermost span just before an instant.
+    pub fn before(&self, track: TrackId, at: Ns) -> Option<SpanId> {
+        let all = &self.by_track[track.0 as usize];
+        let piece = all.get(all.partition_point(|s| s.to < at))?;
+        if piece.from < at { piece.span } else { None }
+    }
+}
+
+fn close(by_track: &mut [Vec<Segment>], timeline: &Timeline, open: &mut Vec<SpanId>, cursor: &mut Ns) {
+    if let Some(top) = open.pop() {
+        let row = timeline.spans.get(top);
+        push(by_track, row.track, *cursor, row.end, top);
+        *cursor = (*cursor).max(row.end);
+    }
+}
+
+fn push(by_track: &mut [Vec<Segment>], track: TrackId, from: Ns, to: Ns, span: SpanId) {
+    if from < to {
+        by_track[track.0 as usize].push(Segment { from, to, span: Some(span) });
+    }
+}
