@@ -1,0 +1,190 @@
+//! Choosing between KVM and TCG.
+//!
+//! There are hosts where `/dev/kvm` opens, a small guest runs, and a stock kernel prints nothing for ever. So
+//! `--accel auto` believes only what it has seen: this kernel, on this host, under this QEMU. It is booted once under
+//! KVM with an early console and nothing else; when it has printed its banner and gone on, KVM is usable; when it falls
+//! silent for [`SILENCE`] before, it is not. The answer is remembered, so a kernel pays for it once.
+
+use std::fs::OpenOptions;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use recording::Host;
+use serde::{Deserialize, Serialize};
+
+use crate::arguments::Cpu;
+use crate::launch::{Instruments, Launch};
+use crate::lines::{Lines, shown};
+use crate::listen::Source;
+use crate::options::{Accel, Init, RecordOptions};
+use crate::qemu::Qemu;
+use crate::{Error, Observer, memo};
+
+/// A kernel that prints its early messages prints one at least this often, or does not run.
+const SILENCE: Duration = Duration::from_secs(3);
+/// No trial takes longer.
+const TRIAL_MAX: Duration = Duration::from_secs(15);
+/// Lines after the banner that show that it goes on.
+const LINES_ENOUGH: u32 = 20;
+const BANNER: &[u8] = b"Linux version";
+
+/// What was chosen.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    pub(crate) kvm: bool,
+    /// Why not what one might expect.
+    pub(crate) note: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Remembered {
+    usable: bool,
+    why_not: String,
+}
+
+/// Chooses for this kernel (by its hash) on this host.
+pub(crate) fn choose(
+    options: &RecordOptions,
+    qemu: &Qemu,
+    host: &Host,
+    kernel_sha256: &str,
+    observer: &mut dyn Observer,
+) -> Result<Choice, Error> {
+    let tcg = |why: String| Ok(Choice { kvm: false, note: Some(format!("TCG is used: {why}")) });
+    let device = OpenOptions::new().read(true).write(true).open("/dev/kvm");
+    match (options.accel, device) {
+        (Accel::Tcg, _) => Ok(Choice { kvm: false, note: None }),
+        _ if options.deterministic => Ok(Choice { kvm: false, note: None }),
+        (Accel::Kvm, Ok(_)) => Ok(Choice { kvm: true, note: None }),
+        (Accel::Kvm, Err(error)) => Err(Error::option(format!(
+            "--accel kvm: /dev/kvm cannot be opened ({error}): load the kvm module and join the group kvm, or use \
+             --accel tcg"
+        ))),
+        (Accel::Auto, Err(error)) => tcg(format!("/dev/kvm cannot be opened ({error})")),
+        (Accel::Auto, Ok(_)) if options.kernel.is_none() => {
+            tcg("whether KVM works can be tried only with a --kernel; --accel kvm takes it untried".to_owned())
+        }
+        (Accel::Auto, Ok(_)) => {
+            let found = remembered(options, qemu, host, kernel_sha256, observer)?;
+            if found.usable { Ok(Choice { kvm: true, note: None }) } else { tcg(found.why_not) }
+        }
+    }
+}
+
+fn remembered(
+    options: &RecordOptions,
+    qemu: &Qemu,
+    host: &Host,
+    kernel_sha256: &str,
+    observer: &mut dyn Observer,
+) -> Result<Remembered, Error> {
+    let (path, version) = (qemu.path.display(), &qemu.version);
+    // Further arguments belong to it: a CPU model among them decides.
+    let machine = format!("{} {:?}", options.machine, options.extra);
+    let key = format!("{}\n{}\n{path}\n{version}\n{machine}\n{kernel_sha256}", host.cpu, host.kernel);
+    if let Some(known) = memo::recall("kvm", &key) {
+        return Ok(known);
+    }
+    let found = match try_kvm(options, qemu, observer)? {
+        Trialled::GetsOn => Remembered { usable: true, why_not: String::new() },
+        Trialled::Silent(why_not) => Remembered { usable: false, why_not },
+        // It costs nothing to see again, and may be no matter of KVM at all but of an argument.
+        Trialled::Ended(why_not) => return Ok(Remembered { usable: false, why_not }),
+    };
+    memo::remember("kvm", &key, &found);
+    Ok(found)
+}
+
+/// What came of a trial under KVM.
+enum Trialled {
+    /// The kernel makes progress.
+    GetsOn,
+    /// It does not.
+    Silent(String),
+    /// QEMU ended.
+    Ended(String),
+}
+
+/// Boots the kernel under KVM for as long as it takes to see whether it gets on; why it does not.
+fn try_kvm(options: &RecordOptions, qemu: &Qemu, observer: &mut dyn Observer) -> Result<Trialled, Error> {
+    let trial = RecordOptions { initrd: None, disks: Vec::new(), cpus: 1, init: Init::Keep, ..options.clone() };
+    let mut vm = Launch {
+        options: &trial,
+        qemu: &qemu.path,
+        cpu: Cpu::Host,
+        kernel_line: "console=ttyS0 earlyprintk=serial,ttyS0,115200",
+        initrd: None,
+        instruments: Instruments::default(),
+    }
+    .start()?;
+    let (began, mut lines, mut seen) = (Instant::now(), Lines::default(), Trial::default());
+    let (mut last_line, mut said) = (began, String::new());
+    loop {
+        match vm.heard.recv_timeout(Duration::from_millis(50)) {
+            Ok(heard) if heard.source == Source::Console => {
+                lines.feed(&heard.bytes, &mut |line| {
+                    if line.whole {
+                        seen.take(line.text);
+                        last_line = Instant::now();
+                    }
+                });
+            }
+            Ok(heard) if heard.source == Source::Vmm => {
+                said = format!("{said} {}", shown(&heard.bytes, 200));
+            }
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                vm.wait()?;
+                let said: String = said.chars().take(160).map(|c| if c.is_control() { ' ' } else { c }).collect();
+                return Ok(Trialled::Ended(format!("under KVM, QEMU ended at once (--accel kvm insists):{said}")));
+            }
+        }
+        if seen.gets_on() {
+            return Ok(Trialled::GetsOn);
+        }
+        if last_line.elapsed() > SILENCE || began.elapsed() > TRIAL_MAX {
+            let how_far = if seen.banner { "stopped printing" } else { "printed no banner" };
+            let silence = SILENCE.as_secs();
+            return Ok(Trialled::Silent(format!(
+                "this kernel {how_far} for {silence} s under KVM here (remembered; --accel kvm insists)"
+            )));
+        }
+        if observer.stop() {
+            return Err(Error::option("stopped by the user before the boot was begun"));
+        }
+    }
+}
+
+/// How far a kernel got.
+#[derive(Debug, Default)]
+struct Trial {
+    banner: bool,
+    lines_after: u32,
+}
+
+impl Trial {
+    fn take(&mut self, line: &[u8]) {
+        self.lines_after += u32::from(self.banner);
+        self.banner |= memchr::memmem::find(line, BANNER).is_some();
+    }
+
+    fn gets_on(&self) -> bool {
+        self.lines_after >= LINES_ENOUGH
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decompressor_alone_does_not_show_that_a_kernel_runs() {
+        let mut trial = Trial::default();
+        (0..50).for_each(|_| trial.take(b"input_data: 0x0000000002b4a2c4"));
+        assert!(!trial.gets_on());
+        trial.take(b"[    0.000000] Linux version 6.1.0-47-cloud-amd64");
+        assert!(!trial.gets_on());
+        (0..20).for_each(|_| trial.take(b"[    0.000000] x"));
+        assert!(trial.gets_on());
+    }
+}

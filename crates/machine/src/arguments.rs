@@ -1,0 +1,229 @@
+//! QEMU's command line.
+//!
+//! The machine's own defaults stay (its display adapter, network card, CD-ROM drive), because a boot is recorded as
+//! the user would run it; `-- -nodefaults` takes them away. Added is what watching needs:
+//! - `-S` with a `cont` that waits in the monitor's socket before QEMU is even started: the guest runs as soon as the
+//!   machine is complete, and the monitor says when that was;
+//! - `-no-reboot -no-shutdown`: a guest that resets or powers off is paused, so that its end can be told and its
+//!   memory read;
+//! - console, firmware's debug port and guest-init's port each on an inherited pipe, the monitor on an inherited
+//!   socket: nothing in the file system, nothing to clean up;
+//! - guest RAM in an inherited memfd.
+//!
+//! Everything that is the user's to choose comes after, so that `--` can override it.
+
+use std::os::fd::RawFd;
+use std::path::Path;
+
+use crate::Error;
+use crate::image::disk_format;
+use crate::options::{RecordOptions, escaped};
+
+/// Where SeaBIOS and others write their debug messages.
+const FIRMWARE_PORT: u16 = 0x402;
+
+/// Descriptors that QEMU inherits.
+#[derive(Clone, Debug)]
+pub(crate) struct Inherited {
+    pub(crate) monitor: RawFd,
+    pub(crate) console: RawFd,
+    pub(crate) guest: Option<RawFd>,
+    pub(crate) firmware: Option<RawFd>,
+    pub(crate) ram: Option<RawFd>,
+    pub(crate) initrd: Option<RawFd>,
+}
+
+/// A plugin object to load, without the arguments that are known only at the start.
+#[derive(Clone, Debug)]
+pub(crate) struct Plugin<'a> {
+    pub(crate) object: &'a Path,
+    pub(crate) fd: RawFd,
+    pub(crate) zero_ns: i64,
+}
+
+/// What the guest's CPUs are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cpu {
+    /// The host's, run by KVM.
+    Host,
+    /// QEMU's own default, translated.
+    Default,
+    /// The same without `cmpxchg16b`, translated.
+    WithoutCx16,
+}
+
+/// The arguments, without the program's own name.
+pub(crate) fn arguments(
+    options: &RecordOptions,
+    cpu: Cpu,
+    kernel_line: &str,
+    fds: &Inherited,
+    plugin: Option<&Plugin<'_>>,
+) -> Result<Vec<String>, Error> {
+    let mut line = Line::default();
+    line.machine(options, cpu, fds);
+    line.boot(options, kernel_line, fds)?;
+    line.disks(options)?;
+    line.watch(fds);
+    if options.deterministic {
+        line.deterministic();
+    }
+    if let Some(plugin) = plugin {
+        let clock = if options.deterministic { ",clock=virtual" } else { "" };
+        let object = escaped(plugin.object)?;
+        line.pair("-plugin", format!("{object},fd={},zero={}{clock}", plugin.fd, plugin.zero_ns));
+    }
+    line.0.extend(options.extra.iter().cloned());
+    Ok(line.0)
+}
+
+#[derive(Default)]
+struct Line(Vec<String>);
+
+impl Line {
+    fn flag(&mut self, flag: &str) {
+        self.0.push(flag.to_owned());
+    }
+
+    fn pair(&mut self, flag: &str, value: impl Into<String>) {
+        self.flag(flag);
+        self.0.push(value.into());
+    }
+
+    fn machine(&mut self, options: &RecordOptions, cpu: Cpu, fds: &Inherited) {
+        let mib = options.memory_bytes >> 20;
+        let mut machine = options.machine.clone();
+        if let Some(ram) = fds.ram {
+            let path = format!("/proc/self/fd/{ram}");
+            self.pair("-object", format!("memory-backend-file,id=ram,size={mib}M,share=on,mem-path={path}"));
+            machine += ",memory-backend=ram";
+        }
+        self.pair("-machine", machine);
+        self.pair("-accel", if cpu == Cpu::Host { "kvm" } else { "tcg" });
+        match cpu {
+            // What anyone uses with KVM; QEMU's default model hides half of the CPU.
+            Cpu::Host => self.pair("-cpu", "host"),
+            Cpu::WithoutCx16 => self.pair("-cpu", "qemu64,-cx16"),
+            Cpu::Default => {}
+        }
+        self.pair("-m", format!("{mib}M"));
+        self.pair("-smp", options.cpus.to_string());
+    }
+
+    fn boot(&mut self, options: &RecordOptions, kernel_line: &str, fds: &Inherited) -> Result<(), Error> {
+        let Some(kernel) = &options.kernel else {
+            return Ok(());
+        };
+        let text = kernel.to_str().ok_or_else(|| Error::option("the kernel's path is not UTF-8: link it"))?;
+        self.pair("-kernel", text);
+        if let Some(fd) = fds.initrd {
+            self.pair("-initrd", format!("/proc/self/fd/{fd}"));
+        }
+        self.pair("-append", kernel_line);
+        Ok(())
+    }
+
+    fn disks(&mut self, options: &RecordOptions) -> Result<(), Error> {
+        for disk in &options.disks {
+            let (file, format) = (escaped(disk)?, disk_format(disk)?);
+            self.pair("-drive", format!("file={file},format={format},snapshot=on,if=virtio"));
+        }
+        Ok(())
+    }
+
+    fn watch(&mut self, fds: &Inherited) {
+        self.pair("-display", "none");
+        self.flag("-no-reboot");
+        self.flag("-no-shutdown");
+        self.flag("-S");
+        self.pair("-chardev", format!("socket,id=monitor,fd={}", fds.monitor));
+        self.pair("-mon", "chardev=monitor,mode=control");
+        self.pipe("console", fds.console);
+        self.pair("-serial", "chardev:console");
+        if let Some(fd) = fds.firmware {
+            self.pipe("firmware", fd);
+            self.pair("-device", format!("isa-debugcon,iobase={FIRMWARE_PORT:#x},chardev=firmware"));
+        }
+        if let Some(fd) = fds.guest {
+            self.pipe("guest", fd);
+            let port = guest_init::words::PORT;
+            self.pair("-device", format!("isa-debugcon,iobase={port:#x},chardev=guest"));
+        }
+    }
+
+    /// A pipe is written through its file: QEMU's sockets cost it more, and it needs to hear nothing back.
+    fn pipe(&mut self, id: &str, fd: RawFd) {
+        self.pair("-chardev", format!("file,id={id},path=/proc/self/fd/{fd}"));
+    }
+
+    fn deterministic(&mut self) {
+        // One instruction is one nanosecond, idle time is skipped, every clock is the guest's.
+        self.pair("-icount", "shift=0,sleep=off");
+        self.pair("-rtc", "base=2020-01-01T00:00:00,clock=vm");
+        self.pair("-seed", "1");
+        // The default network card and drives would be answered by the host.
+        self.flag("-nodefaults");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn fds() -> Inherited {
+        Inherited { monitor: 3, console: 4, guest: Some(5), firmware: Some(6), ram: Some(7), initrd: Some(8) }
+    }
+
+    fn line(change: impl FnOnce(&mut RecordOptions)) -> String {
+        let mut options = RecordOptions { kernel: Some(PathBuf::from("/boot/vmlinuz")), ..Default::default() };
+        change(&mut options);
+        arguments(&options, Cpu::Default, "quiet", &fds(), None).unwrap().join(" ")
+    }
+
+    #[test]
+    fn a_machine_is_watched_through_what_it_inherits() {
+        let line = line(|_| {});
+        for part in [
+            "-object memory-backend-file,id=ram,size=512M,share=on,mem-path=/proc/self/fd/7",
+            "-machine pc,memory-backend=ram -accel tcg -m 512M -smp 1",
+            "-kernel /boot/vmlinuz -initrd /proc/self/fd/8 -append quiet",
+            "-chardev socket,id=monitor,fd=3 -mon chardev=monitor,mode=control",
+            "-chardev file,id=console,path=/proc/self/fd/4 -serial chardev:console",
+            "-device isa-debugcon,iobase=0x402,chardev=firmware",
+            "-device isa-debugcon,iobase=0xe9,chardev=guest",
+            "-no-reboot -no-shutdown -S",
+        ] {
+            assert!(line.contains(part), "{part} in {line}");
+        }
+        assert!(!line.contains("-icount") && !line.contains("-nodefaults") && !line.contains("-plugin"));
+    }
+
+    #[test]
+    fn the_users_own_arguments_come_last() {
+        assert!(line(|options| options.extra = vec!["-device".into(), "foo".into()]).ends_with(" -device foo"));
+    }
+
+    #[test]
+    fn a_deterministic_machine_has_no_clock_of_the_hosts() {
+        let line = line(|options| options.deterministic = true);
+        assert!(line.contains("-icount shift=0,sleep=off -rtc base=2020-01-01T00:00:00,clock=vm -seed 1 -nodefaults"));
+    }
+
+    #[test]
+    fn disks_are_never_written_and_their_commas_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = dir.path().join("a,b.img");
+        std::fs::write(&disk, b"QFI\xfb....").unwrap();
+        let line = line(|options| options.disks = vec![disk]);
+        assert!(line.contains("a,,b.img,format=qcow2,snapshot=on,if=virtio"), "{line}");
+    }
+
+    #[test]
+    fn the_plugin_learns_time_zero() {
+        let options = RecordOptions { deterministic: true, ..Default::default() };
+        let plugin = Plugin { object: Path::new("/lib/p,1.so"), fd: 9, zero_ns: 42 };
+        let line = arguments(&options, Cpu::Default, "", &fds(), Some(&plugin)).unwrap().join(" ");
+        assert!(line.contains("-plugin /lib/p,,1.so,fd=9,zero=42,clock=virtual"), "{line}");
+    }
+}

@@ -1,0 +1,65 @@
+//! The host's clocks: nanoseconds of CLOCK_MONOTONIC, and the time stamp counter beside them.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// CLOCK_MONOTONIC in ns. Read through the vDSO: tens of nanoseconds.
+#[must_use]
+pub fn monotonic_ns() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
+/// A moment on both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) ns: i64,
+    pub(crate) ticks: u64,
+}
+
+impl Moment {
+    /// The same moment on both clocks: of a few tries the one that was disturbed least.
+    pub(crate) fn now() -> Option<Moment> {
+        (0..5)
+            .filter_map(|_| {
+                let before = ticks()?;
+                let ns = monotonic_ns();
+                let after = ticks()?;
+                let width = after.wrapping_sub(before);
+                Some((width, Moment { ns, ticks: before.wrapping_add(width / 2) }))
+            })
+            .min_by_key(|(width, _)| *width)
+            .map(|(_, moment)| moment)
+    }
+
+    /// The counter's rate between two moments, in Hz; none if they are too close to tell.
+    pub(crate) fn rate_to(self, later: Moment) -> Option<f64> {
+        let ns = later.ns - self.ns;
+        let ticks = later.ticks.wrapping_sub(self.ticks);
+        // Each moment is known to some 50 ns: over 100 ms that is 1 ppm.
+        (ns >= 100_000_000).then(|| ticks as f64 * 1e9 / ns as f64)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn ticks() -> Option<u64> {
+    // SAFETY: RDTSC has no operands and touches no memory; every x86-64 CPU has it, and Linux lets programs use it
+    // unless a program asked for itself to be stopped (PR_SET_TSC), which this one never does.
+    Some(unsafe { core::arch::x86_64::_rdtsc() })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn ticks() -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_needs_some_time() {
+        let at = |ns, ticks| Moment { ns, ticks };
+        assert_eq!(at(0, 0).rate_to(at(1000, 2500)), None);
+        assert_eq!(at(5, u64::MAX).rate_to(at(1_000_000_005, 2_499_999_999)), Some(2.5e9));
+    }
+}

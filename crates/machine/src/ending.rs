@@ -1,0 +1,244 @@
+//! When a boot is over, and how it ended: pure decisions from the facts.
+//!
+//! The end mark comes first: what happens to a guest after it (it powers off, it panics while it gathers) does not undo
+//! it. Then what the guest did (panicked, reset, powered off), then what it did not (time is up, nothing moves).
+
+use recording::{End, OutcomeKind};
+
+use crate::options::{RecordOptions, Until};
+use crate::watch::{ARRIVAL_ERROR_NS, Facts, Seen};
+
+/// A panic's text is given this long to be printed.
+const PANIC_PATIENCE_NS: i64 = 3_000_000_000;
+/// A panic that was silent for this long has printed what it has to print.
+const PANIC_SILENCE_NS: i64 = 500_000_000;
+/// Bringing evidence home may be silent for this long.
+const GATHER_SILENCE_NS: i64 = 30_000_000_000;
+
+/// How a boot ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ending {
+    pub(crate) kind: OutcomeKind,
+    pub(crate) detail: String,
+    pub(crate) at_ns: i64,
+    /// What a reader should know beside it.
+    pub(crate) note: Option<String>,
+}
+
+impl Ending {
+    fn new(kind: OutcomeKind, seen: &Seen) -> Ending {
+        Ending { kind, detail: seen.what.clone(), at_ns: seen.at_ns, note: None }
+    }
+}
+
+/// The end mark, if it was reached.
+pub(crate) fn end_mark(options: &RecordOptions, facts: &Facts) -> Option<End> {
+    let heard =
+        |at_ns, what: &str| End { what: what.to_owned(), at_ns, error_ns: Some(ARRIVAL_ERROR_NS), printk_ns: None };
+    match options.until {
+        Until::Init if options.guest_init() => facts.init_ns.map(|at_ns| heard(at_ns, "init")),
+        Until::Init | Until::Regex(_) => facts.matched.clone(),
+        Until::PowerOff => {
+            let off = facts.shutdown.as_ref().filter(|shutdown| shutdown.what == "guest-shutdown")?;
+            Some(heard(off.at_ns, "power-off"))
+        }
+    }
+}
+
+/// Whether the boot is over at `now_ns`, and how it ended.
+pub(crate) fn ending(options: &RecordOptions, facts: &Facts, now_ns: i64, stop: bool) -> Option<Ending> {
+    let late = options.timeout_ms.is_some_and(|ms| now_ns / 1_000_000 >= i64::try_from(ms).unwrap_or(i64::MAX));
+    if let Some(end) = end_mark(options, facts) {
+        let mut ending = at(OutcomeKind::Reached, &end.what, end.at_ns);
+        ending.note = why_no_more_evidence(options, facts, now_ns, stop || late)?;
+        return Some(ending);
+    }
+    if stop {
+        return Some(at(OutcomeKind::Interrupted, "stopped by the user", now_ns));
+    }
+    if let Some(shutdown) = &facts.shutdown {
+        return Some(after_shutdown(facts, shutdown));
+    }
+    if facts.gone {
+        // What QEMU said and how it exited is added by who waits for it.
+        return Some(at(OutcomeKind::VmmFailed, "", now_ns));
+    }
+    if let Some(panic) = &facts.panic {
+        return panic_printed(facts, panic, now_ns).then(|| Ending::new(OutcomeKind::Panic, panic));
+    }
+    if let Some(hang) = &facts.hang {
+        return Some(at(OutcomeKind::Hang, &hang.to_string(), now_ns));
+    }
+    late.then(|| {
+        let ms = options.timeout_ms.unwrap_or_default();
+        at(OutcomeKind::Timeout, &format!("the end mark was not reached within {} s", ms as f64 / 1e3), now_ns)
+    })
+}
+
+/// How a boot ended that could be watched no longer, because of `why`.
+pub(crate) fn cut_short(options: &RecordOptions, facts: &Facts, now_ns: i64, why: &str) -> Ending {
+    match (end_mark(options, facts), &facts.shutdown, &facts.panic) {
+        (Some(end), ..) => at(OutcomeKind::Reached, &end.what, end.at_ns),
+        (None, Some(shutdown), _) => after_shutdown(facts, shutdown),
+        (None, None, Some(panic)) => Ending::new(OutcomeKind::Panic, panic),
+        (None, None, None) => at(OutcomeKind::Interrupted, why, now_ns),
+    }
+}
+
+/// QEMU's word that the guest is off can overtake the guest's own last word, which comes by another way.
+const LAST_WORDS_NS: i64 = 500_000_000;
+
+/// After the end mark: none while evidence is still coming, else a note if some never will.
+fn why_no_more_evidence(options: &RecordOptions, facts: &Facts, now_ns: i64, stop: bool) -> Option<Option<String>> {
+    if !options.guest_init() || facts.guest_done.is_some() {
+        return Some(None);
+    }
+    let why = if facts.init_ns.is_none() && options.until == Until::PowerOff {
+        "guest-init never ran"
+    } else if facts.gone {
+        "QEMU ended"
+    } else if facts.shutdown.as_ref().is_some_and(|seen| now_ns - seen.at_ns > LAST_WORDS_NS) {
+        "the guest reset or powered off"
+    } else if facts.panic.as_ref().is_some_and(|panic| panic_printed(facts, panic, now_ns)) {
+        "the guest panicked"
+    } else if stop {
+        "recording was stopped"
+    } else if now_ns - facts.heard_ns > GATHER_SILENCE_NS {
+        "guest-init said nothing for 30 s"
+    } else {
+        return None;
+    };
+    Some(Some(format!("after the end mark, before all evidence was home: {why}")))
+}
+
+fn after_shutdown(facts: &Facts, shutdown: &Seen) -> Ending {
+    if let Some(panic) = &facts.panic {
+        return Ending::new(OutcomeKind::Panic, panic);
+    }
+    let (kind, detail) = match shutdown.what.as_str() {
+        "guest-reset" => (OutcomeKind::Reset, "the guest reset the machine, or all its CPUs faulted thrice"),
+        "guest-shutdown" => (OutcomeKind::PowerOff, "the guest powered the machine off before the end mark"),
+        "guest-panic" => (OutcomeKind::Panic, "the guest told QEMU that it panicked"),
+        "host-signal" | "host-ui" | "host-qmp-quit" => (OutcomeKind::Interrupted, "QEMU was told to end"),
+        other => (OutcomeKind::VmmFailed, other),
+    };
+    at(kind, detail, shutdown.at_ns)
+}
+
+fn panic_printed(facts: &Facts, panic: &Seen, now_ns: i64) -> bool {
+    let silent = now_ns - facts.heard_ns > PANIC_SILENCE_NS;
+    facts.panic_over || silent || now_ns - panic.at_ns > PANIC_PATIENCE_NS
+}
+
+fn at(kind: OutcomeKind, detail: &str, at_ns: i64) -> Ending {
+    Ending { kind, detail: detail.to_owned(), at_ns, note: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Init;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn seen(at_ns: i64, what: &str) -> Option<Seen> {
+        Some(Seen { at_ns, what: what.to_owned() })
+    }
+
+    fn kind(options: &RecordOptions, facts: &Facts, now_ns: i64) -> Option<&'static str> {
+        ending(options, facts, now_ns, false).map(|ending| ending.kind.as_str())
+    }
+
+    #[test]
+    fn process_one_is_the_end_and_evidence_is_waited_for() {
+        let options = RecordOptions::default();
+        let mut facts = Facts { init_ns: Some(2 * SECOND), heard_ns: 2 * SECOND, ..Facts::default() };
+        assert_eq!(kind(&options, &facts, 3 * SECOND), None);
+        facts.guest_done = seen(3 * SECOND, "poweroff");
+        let reached = ending(&options, &facts, 3 * SECOND, false).unwrap();
+        assert_eq!((reached.kind, reached.at_ns, reached.note), (OutcomeKind::Reached, 2 * SECOND, None));
+    }
+
+    #[test]
+    fn what_happens_after_the_end_mark_does_not_undo_it() {
+        let options = RecordOptions::default();
+        let base = || Facts { init_ns: Some(SECOND), heard_ns: SECOND, ..Facts::default() };
+        let cases = [
+            (Facts { gone: true, ..base() }, SECOND),
+            (Facts { shutdown: seen(SECOND, "guest-reset"), ..base() }, 2 * SECOND),
+            (Facts { panic: seen(SECOND, "Kernel panic"), panic_over: true, ..base() }, SECOND),
+            (base(), 32 * SECOND),
+            (base(), 700 * SECOND),
+        ];
+        for (facts, now) in cases {
+            let ending = ending(&options, &facts, now, false).unwrap();
+            assert_eq!(ending.kind, OutcomeKind::Reached);
+            assert!(ending.note.is_some());
+        }
+        // The guest's last word may still be on its way.
+        let facts = Facts { shutdown: seen(SECOND, "guest-shutdown"), ..base() };
+        assert!(ending(&options, &facts, SECOND, false).is_none());
+    }
+
+    #[test]
+    fn before_the_end_mark_each_end_has_its_name() {
+        let options = RecordOptions::default();
+        let facts = Facts::default;
+        assert_eq!(kind(&options, &facts(), SECOND), None);
+        assert_eq!(kind(&options, &Facts { gone: true, ..facts() }, SECOND), Some("vmm-failed"));
+        assert_eq!(kind(&options, &facts(), 600 * SECOND), Some("timeout"));
+        for (reason, expected) in [
+            ("guest-reset", "reset"),
+            ("guest-shutdown", "power-off"),
+            ("guest-panic", "panic"),
+            ("host-signal", "interrupted"),
+            ("host-error", "vmm-failed"),
+        ] {
+            let facts = Facts { shutdown: seen(SECOND, reason), ..facts() };
+            assert_eq!(kind(&options, &facts, SECOND), Some(expected));
+        }
+        let interrupted = ending(&options, &facts(), SECOND, true).unwrap();
+        assert_eq!(interrupted.kind, OutcomeKind::Interrupted);
+    }
+
+    #[test]
+    fn a_panic_is_let_finish_and_outranks_the_reset_that_follows() {
+        let options = RecordOptions::default();
+        let mut facts = Facts { panic: seen(SECOND, "Kernel panic - x"), heard_ns: SECOND, ..Facts::default() };
+        assert_eq!(kind(&options, &facts, SECOND + 1), None);
+        assert_eq!(kind(&options, &facts, 2 * SECOND), Some("panic"));
+        facts.heard_ns = 5 * SECOND;
+        assert_eq!(kind(&options, &facts, 5 * SECOND), Some("panic"));
+        facts.shutdown = seen(SECOND, "guest-reset");
+        let ending = ending(&options, &facts, SECOND + 1, false).unwrap();
+        assert_eq!((ending.kind, ending.detail.as_str()), (OutcomeKind::Panic, "Kernel panic - x"));
+    }
+
+    #[test]
+    fn a_boot_that_can_be_watched_no_longer_keeps_what_it_reached() {
+        let options = RecordOptions::default();
+        let facts = Facts { init_ns: Some(SECOND), ..Facts::default() };
+        let reached = cut_short(&options, &facts, 2 * SECOND, "no space");
+        assert_eq!((reached.kind, reached.at_ns), (OutcomeKind::Reached, SECOND));
+        let cut = cut_short(&options, &Facts::default(), 2 * SECOND, "no space");
+        assert_eq!((cut.kind, cut.detail.as_str(), cut.at_ns), (OutcomeKind::Interrupted, "no space", 2 * SECOND));
+        let facts = Facts { panic: seen(SECOND, "Kernel panic"), ..Facts::default() };
+        assert_eq!(cut_short(&options, &facts, 2 * SECOND, "no space").kind, OutcomeKind::Panic);
+    }
+
+    #[test]
+    fn power_off_and_lines_can_be_the_end() {
+        let options = RecordOptions { until: Until::PowerOff, init: Init::Keep, ..Default::default() };
+        let facts = Facts { shutdown: seen(SECOND, "guest-shutdown"), ..Facts::default() };
+        assert_eq!(kind(&options, &facts, SECOND), Some("reached"));
+        let facts = Facts { shutdown: seen(SECOND, "guest-reset"), ..Facts::default() };
+        assert_eq!(kind(&options, &facts, SECOND), Some("reset"));
+
+        let options = RecordOptions { until: Until::Regex("login:".into()), ..Default::default() };
+        let matched = End { what: "a login:".into(), at_ns: SECOND, ..End::default() };
+        let mut facts = Facts { matched: Some(matched), heard_ns: SECOND, ..Facts::default() };
+        assert_eq!(kind(&options, &facts, SECOND), None);
+        facts.guest_done = seen(2 * SECOND, "exec /init");
+        assert_eq!(kind(&options, &facts, 2 * SECOND), Some("reached"));
+    }
+}

@@ -1,0 +1,308 @@
+//! Telling a hang from a quiet boot.
+//!
+//! Hung is a machine of which nothing has moved for some time: no byte on any port, no new record in the kernel log, no
+//! disk request, no code that never ran before, *and* whose CPUs are halted or stay within one page of code. A busy CPU
+//! that moves through code is progress, however quiet it is. The CPUs are only looked at in the second half of that
+//! time: looking disturbs.
+//!
+//! "Some time" passes for the machine, not only for us: on a loaded host a kernel that unpacks itself in one loop needs
+//! many seconds for what is one of its own. So a busy CPU stands still only once it also *ran* for that long. So does a
+//! halted one where idle time is skipped (`-icount sleep=off`), because there a machine that waits for something is
+//! halted between any two looks and busy in between; unless it does not run at all, as nothing will ever wake it.
+//!
+//! This decides from what it is told; it asks nobody.
+
+use std::fmt;
+
+use crate::cpu_time::CpuTimes;
+
+/// What moves while a machine boots.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Movement {
+    /// Bytes said on all ports, and written by the plugin about code that ran for the first time.
+    pub(crate) bytes: u64,
+    /// The newest record of the kernel log in memory, where that is known.
+    pub(crate) newest_record: Option<u64>,
+    /// Requests to all disks so far.
+    pub(crate) disk_requests: u64,
+}
+
+/// Where a CPU stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stand {
+    pub(crate) halted: bool,
+    pub(crate) address: u64,
+}
+
+/// A CPU that stands still is allowed to be elsewhere in one look of five: a halted one still serves its timer.
+const LOOKS: usize = 5;
+const LOOKS_ALIKE: usize = 4;
+
+/// A QEMU that ran for less than this part of the time does not run.
+const ASLEEP_PART: i64 = 50;
+
+/// A moment: ours, and what QEMU has run until then.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Now {
+    /// Since time zero.
+    pub(crate) ns: i64,
+    pub(crate) cpu: CpuTimes,
+}
+
+/// Watches one boot.
+#[derive(Debug)]
+pub(crate) struct HangDetector {
+    after_ns: i64,
+    skips_idle: bool,
+    /// When something moved last.
+    moved: Now,
+    seen: Movement,
+    looks: Vec<Vec<Stand>>,
+}
+
+/// What a hang looks like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hang {
+    quiet_ns: i64,
+    ran_ns: i64,
+    cpus: Vec<Stand>,
+}
+
+impl HangDetector {
+    /// `skips_idle` is a machine whose clocks leap to the next timer when all its CPUs are halted.
+    pub(crate) fn new(after_ms: u64, skips_idle: bool) -> HangDetector {
+        let after_ns = i64::try_from(after_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+        HangDetector { after_ns, skips_idle, moved: Now::default(), seen: Movement::default(), looks: Vec::new() }
+    }
+
+    /// Whether it has been quiet for so long that all of [`Movement`] and the CPUs should be looked at.
+    pub(crate) fn doubtful(&mut self, now: &Now, bytes: u64) -> bool {
+        if bytes != self.seen.bytes {
+            self.seen.bytes = bytes;
+            self.moved(now);
+        }
+        now.ns - self.moved.ns >= self.after_ns / 2
+    }
+
+    /// Takes a look; none if it is no hang yet.
+    pub(crate) fn look(&mut self, now: &Now, movement: Movement, cpus: Vec<Stand>) -> Option<Hang> {
+        // The first look that knows of records or disks has nothing to compare them with.
+        let first = self.looks.is_empty();
+        let moved = movement != self.seen;
+        self.seen = movement;
+        if moved && !first {
+            self.moved(now);
+            return None;
+        }
+        self.looks.push(cpus);
+        if self.looks.len() > LOOKS {
+            self.looks.remove(0);
+        }
+        let last = self.looks.last()?;
+        let places: Option<Vec<Place>> = (0..last.len()).map(|cpu| self.stands_still(cpu)).collect();
+        if self.looks.len() < LOOKS || last.is_empty() {
+            return None;
+        }
+        let Some(places) = places else {
+            self.moved(now);
+            return None;
+        };
+        let quiet_ns = now.ns - self.moved.ns;
+        let ran_ns = now.cpu.busiest_since(&self.moved.cpu);
+        let hung = quiet_ns >= self.after_ns && self.had_its_chance(&places, quiet_ns, ran_ns);
+        hung.then(|| Hang { quiet_ns, ran_ns, cpus: last.clone() })
+    }
+
+    /// Whether the machine could have moved in this time, on a host that has other things to do as well.
+    fn had_its_chance(&self, places: &[Place], quiet_ns: i64, ran_ns: i64) -> bool {
+        let halted = places.iter().all(|place| *place == Place::Halted);
+        let asleep = ran_ns < quiet_ns / ASLEEP_PART;
+        ran_ns >= self.after_ns || halted && (!self.skips_idle || asleep)
+    }
+
+    fn moved(&mut self, now: &Now) {
+        self.moved = now.clone();
+        self.looks.clear();
+    }
+
+    /// Where a CPU was in nearly all looks.
+    fn stands_still(&self, cpu: usize) -> Option<Place> {
+        let places: Vec<Place> =
+            self.looks.iter().filter_map(|look| look.get(cpu)).map(|stand| stand.place()).collect();
+        let alike = |place: &Place| places.iter().filter(|p| *p == place).count();
+        places.iter().copied().find(|place| alike(place) >= LOOKS_ALIKE)
+    }
+}
+
+/// What counts as one place: halted anywhere, or a page of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Halted,
+    Page(u64),
+}
+
+impl Stand {
+    fn place(self) -> Place {
+        if self.halted { Place::Halted } else { Place::Page(self.address >> 12) }
+    }
+}
+
+impl fmt::Display for Hang {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |ns: i64| ns / 1_000_000_000;
+        write!(f, "nothing moved for {} s, of which QEMU ran {} s", seconds(self.quiet_ns), seconds(self.ran_ns))?;
+        for (number, cpu) in self.cpus.iter().enumerate().take(8) {
+            let how = if cpu.halted { "halted" } else { "busy in one place" };
+            write!(f, "; CPU {number} {how} at {:#x}", cpu.address)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where the CPUs stand, out of the text of `info registers -a`.
+pub(crate) fn stands(registers: &str) -> Vec<Stand> {
+    let mut cpus: Vec<Stand> = Vec::new();
+    for line in registers.lines().map(str::trim) {
+        if line.starts_with("CPU#") {
+            cpus.push(Stand { halted: false, address: 0 });
+        }
+        let Some(cpu) = cpus.last_mut() else {
+            continue;
+        };
+        // `RIP=ffffffff9abb85c3 RFL=00000203 … HLT=0`, or `EIP=`.
+        let value = |key: &str| line.split_whitespace().find_map(|word| word.strip_prefix(key));
+        if let Some(address) = value("RIP=").or_else(|| value("EIP=")) {
+            cpu.address = u64::from_str_radix(address, 16).unwrap_or(0);
+            cpu.halted = value("HLT=") == Some("1");
+        }
+    }
+    cpus
+}
+
+/// Requests to all disks, out of the text of `info blockstats`.
+pub(crate) fn disk_requests(statistics: &str) -> u64 {
+    // `virtio0: rd_bytes=512 … rd_operations=1 wr_operations=0 … idle_time_ns=5`: the last changes by itself.
+    let counts = statistics.split_whitespace().filter_map(|word| word.split_once("_operations="));
+    counts.filter_map(|(_, count)| count.parse::<u64>().ok()).fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn at(address: u64) -> Vec<Stand> {
+        vec![Stand { halted: false, address }]
+    }
+
+    fn halted() -> Vec<Stand> {
+        vec![Stand { halted: true, address: 0x1000 }]
+    }
+
+    /// What a test boot does, second by second.
+    struct Boot {
+        skips_idle: bool,
+        /// How much of each second QEMU runs, in ms.
+        ran_ms: i64,
+    }
+
+    const ALONE: Boot = Boot { skips_idle: false, ran_ms: 1000 };
+
+    impl Boot {
+        /// Runs a detector for 10 s over a minute; when it found a hang, in s.
+        fn hung_at(&self, movement: impl Fn(i64) -> Movement, cpus: impl Fn(i64) -> Vec<Stand>) -> Option<i64> {
+            let mut detector = HangDetector::new(10_000, self.skips_idle);
+            (1..60).find(|&s| {
+                let now = Now { ns: s * SECOND, cpu: CpuTimes::of_one_thread(s * self.ran_ms * 1_000_000) };
+                detector.doubtful(&now, movement(s).bytes) && detector.look(&now, movement(s), cpus(s)).is_some()
+            })
+        }
+    }
+
+    fn hung_at(movement: impl Fn(i64) -> Movement, cpus: impl Fn(i64) -> Vec<Stand>) -> Option<i64> {
+        ALONE.hung_at(movement, cpus)
+    }
+
+    fn silent_after(last: i64) -> impl Fn(i64) -> Movement {
+        move |s| Movement { bytes: s.min(last) as u64, ..Movement::default() }
+    }
+
+    #[test]
+    fn a_busy_cpu_on_a_loaded_host_gets_its_time() {
+        let loaded = Boot { ran_ms: 400, ..ALONE };
+        assert_eq!(loaded.hung_at(silent_after(0), |_| at(0x1000)), Some(25));
+        // One that was halted as well is judged like the busy one.
+        assert_eq!(loaded.hung_at(silent_after(0), |_| [halted(), at(0x1000)].concat()), Some(25));
+        assert_eq!(Boot { ran_ms: 10, ..ALONE }.hung_at(silent_after(0), |_| at(0x1000)), None);
+        // Each needs both: time of ours, and of its own.
+        assert_eq!(Boot { ran_ms: 3000, ..ALONE }.hung_at(silent_after(0), |_| at(0x1000)), Some(10));
+        assert_eq!(loaded.hung_at(silent_after(0), |_| halted()), Some(10));
+    }
+
+    #[test]
+    fn a_halted_cpu_whose_idle_time_is_skipped_is_hung_when_it_ran_or_sleeps() {
+        let hung_at = |ran_ms| Boot { skips_idle: true, ran_ms }.hung_at(silent_after(0), |_| halted());
+        assert_eq!(hung_at(1000), Some(10));
+        assert_eq!(hung_at(400), Some(25));
+        assert_eq!(hung_at(1), Some(10));
+    }
+
+    #[test]
+    fn a_machine_of_which_nothing_moves_is_hung() {
+        assert_eq!(hung_at(silent_after(3), |_| halted()), Some(13));
+        assert_eq!(hung_at(silent_after(0), |_| at(0xffff_ffff_8100_0123)), Some(10));
+    }
+
+    #[test]
+    fn a_quiet_boot_is_not_a_hang() {
+        assert_eq!(hung_at(silent_after(3), |s| at(0x1000 * s as u64)), None);
+        let logging = |s: i64| Movement { newest_record: Some(s as u64 / 4), ..Movement::default() };
+        assert_eq!(hung_at(logging, |_| halted()), None);
+        let reading = |s: i64| Movement { disk_requests: s as u64 / 4, ..Movement::default() };
+        assert_eq!(hung_at(reading, |_| halted()), None);
+    }
+
+    #[test]
+    fn one_cpu_that_moves_is_enough() {
+        let cpus = |s: i64| [halted(), at(0x1000 * s as u64)].concat();
+        assert_eq!(hung_at(silent_after(0), cpus), None);
+    }
+
+    #[test]
+    fn a_timer_tick_now_and_then_is_no_movement() {
+        let cpus = |s: i64| if s % 5 == 0 { at(0xffff_ffff_8123_4567) } else { halted() };
+        assert_eq!(hung_at(silent_after(0), cpus), Some(10));
+    }
+
+    #[test]
+    fn nothing_known_of_the_cpus_is_no_hang() {
+        assert_eq!(hung_at(silent_after(0), |_| Vec::new()), None);
+    }
+
+    #[test]
+    fn registers_are_read_for_each_cpu() {
+        let text = "\r\nCPU#0\r\nRAX=0000 RBX=01\r\nRIP=ffffffff9abb85c3 RFL=00000203 [------C] CPL=0 HLT=0\r\n\
+                    CPU#1\r\nEIP=0000fff0 EFL=00000002 [-------] CPL=0 II=0 A20=1 SMM=0 HLT=1\r\n";
+        let expected =
+            [Stand { halted: false, address: 0xffff_ffff_9abb_85c3 }, Stand { halted: true, address: 0xfff0 }];
+        assert_eq!(stands(text), expected);
+        assert_eq!(stands("unknown command"), []);
+    }
+
+    #[test]
+    fn requests_are_counted_and_idle_time_is_not() {
+        let text = "virtio0: rd_bytes=512 wr_bytes=0 rd_operations=3 wr_operations=1 flush_operations=0 \
+                    rd_total_time_ns=99 idle_time_ns=5\r\nfloppy0: rd_operations=2 wr_operations=0\r\n";
+        assert_eq!(disk_requests(text), 6);
+        assert_eq!(disk_requests(""), 0);
+    }
+
+    #[test]
+    fn a_hang_says_where_the_cpus_stand() {
+        let hang = Hang { quiet_ns: 12 * SECOND, ran_ns: 10 * SECOND, cpus: [halted(), at(0x2000)].concat() };
+        let text =
+            "nothing moved for 12 s, of which QEMU ran 10 s; CPU 0 halted at 0x1000; CPU 1 busy in one place at 0x2000";
+        assert_eq!(hang.to_string(), text);
+    }
+}

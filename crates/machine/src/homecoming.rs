@@ -1,0 +1,190 @@
+//! Taking home what guest-init gathered: out of guest memory, or by the port, into the recording.
+//!
+//! A file is `NAME.partial` until its last piece is there and undamaged, so one that was cut off is seen to be. The
+//! kernel's symbol table is the one file that is large and compresses well; it is kept as `kallsyms.gz`.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use guest_init::delivery::{self, Delivery, Taken};
+use guest_init::round::{ANSWER_OFFSET, Answer, Chunk};
+use recording::{Partial, Writer};
+
+use crate::Error;
+use crate::memory::{GuestRam, PhysicalMemory};
+
+/// The most that a guest may bring home.
+const BYTES_MAX: u64 = 1 << 30;
+
+/// What came home so far.
+pub(crate) struct Homecoming {
+    delivery: Delivery,
+    open: BTreeMap<&'static str, Out>,
+    /// Names that are whole.
+    whole: Vec<&'static str>,
+    /// Pieces that could not be taken, and why the first could not.
+    refused: u64,
+    first_refusal: Option<String>,
+    by_port: bool,
+}
+
+enum Out {
+    Plain(Partial),
+    /// The encoder's output waits in memory only until it is appended.
+    Gzip(GzEncoder<Vec<u8>>, Partial),
+}
+
+impl Homecoming {
+    pub(crate) fn new() -> Homecoming {
+        Homecoming {
+            delivery: Delivery::new(BYTES_MAX),
+            open: BTreeMap::new(),
+            whole: Vec::new(),
+            refused: 0,
+            first_refusal: None,
+            by_port: false,
+        }
+    }
+
+    /// Takes a round that lies ready in memory, and answers the guest.
+    pub(crate) fn take_round(&mut self, phys: u64, ram: &GuestRam, writer: &mut Writer) -> Result<(), Error> {
+        let mut keeper = Keeper { open: &mut self.open, whole: &mut self.whole, writer, failed: None };
+        let mut read_at = |phys, buffer: &mut [u8]| ram.read_at(phys, buffer);
+        let taken = self.delivery.take_round(phys, &mut read_at, &mut keeper);
+        let failed = keeper.failed.take();
+        let answer = match &taken {
+            Ok(Taken { .. }) => Answer::Taken,
+            Err(error) => error.answer(),
+        };
+        if let Err(error) = taken {
+            self.refuse(&error);
+        }
+        if let Err(error) = ram.write_u32(phys.saturating_add(ANSWER_OFFSET), answer as u32) {
+            self.note(format!("the guest could not be answered: {error}"));
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Takes a piece that came by the port.
+    pub(crate) fn take_chunk(&mut self, chunk: &Chunk, bytes: &[u8], writer: &mut Writer) -> Result<(), Error> {
+        self.by_port = true;
+        let mut keeper = Keeper { open: &mut self.open, whole: &mut self.whole, writer, failed: None };
+        let taken = self.delivery.take_chunk(chunk, bytes, &mut keeper);
+        let failed = keeper.failed.take();
+        if let Err(error) = taken {
+            self.refuse(&error);
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Whether this file is home, whole.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.whole.contains(&name)
+    }
+
+    /// Bytes that came.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.delivery.bytes()
+    }
+
+    /// What a reader of the recording should know about it, in sentences.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.by_port {
+            notes.push("evidence came home by the port, not through memory".to_owned());
+        }
+        if let Some(first) = &self.first_refusal {
+            notes.push(format!("{} pieces of evidence were not taken, the first because {first}", self.refused));
+        }
+        let unfinished: Vec<&str> = self.delivery.unfinished().map(|(name, _)| name).collect();
+        if !unfinished.is_empty() {
+            notes.push(format!("evidence that came only in part: {}", unfinished.join(", ")));
+        }
+        notes
+    }
+
+    fn refuse(&mut self, error: &delivery::Error) {
+        self.note(error.to_string());
+    }
+
+    fn note(&mut self, why: String) {
+        self.refused += 1;
+        self.first_refusal.get_or_insert(why);
+    }
+}
+
+/// Puts pieces into files. The delivery knows only `io::Error`; what really failed is kept here.
+struct Keeper<'a> {
+    open: &'a mut BTreeMap<&'static str, Out>,
+    whole: &'a mut Vec<&'static str>,
+    writer: &'a mut Writer,
+    failed: Option<Error>,
+}
+
+impl delivery::Sink for Keeper<'_> {
+    fn write(&mut self, name: &'static str, bytes: &[u8], last: bool) -> io::Result<()> {
+        self.keep(name, bytes, last).map_err(|error| {
+            let text = error.to_string();
+            self.failed = Some(error);
+            io::Error::other(text)
+        })
+    }
+}
+
+impl Keeper<'_> {
+    fn keep(&mut self, name: &'static str, bytes: &[u8], last: bool) -> Result<(), Error> {
+        let mut out = match self.open.remove(name) {
+            Some(out) => out,
+            None => Out::create(name, self.writer)?,
+        };
+        out.append(bytes)?;
+        if last {
+            out.commit()?;
+            self.whole.push(name);
+        } else {
+            self.open.insert(name, out);
+        }
+        Ok(())
+    }
+}
+
+impl Out {
+    fn create(name: &str, writer: &mut Writer) -> Result<Out, Error> {
+        const ORIGIN: &str = "guest-init";
+        Ok(match name {
+            "kallsyms" => {
+                let partial = writer.partial("kallsyms.gz", "guest-init, compressed")?;
+                Out::Gzip(GzEncoder::new(Vec::new(), Compression::fast()), partial)
+            }
+            _ => Out::Plain(writer.partial(name, ORIGIN)?),
+        })
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        match self {
+            Out::Plain(partial) => partial.append(bytes)?,
+            Out::Gzip(gzip, partial) => {
+                gzip.write_all(bytes).map_err(compressed)?;
+                partial.append(gzip.get_ref())?;
+                gzip.get_mut().clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn commit(self) -> Result<(), Error> {
+        match self {
+            Out::Plain(partial) => Ok(partial.commit()?),
+            Out::Gzip(gzip, mut partial) => {
+                partial.append(&gzip.finish().map_err(compressed)?)?;
+                Ok(partial.commit()?)
+            }
+        }
+    }
+}
+
+fn compressed(why: io::Error) -> Error {
+    Error::Host { doing: "compress kallsyms", why }
+}

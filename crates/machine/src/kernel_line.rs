@@ -1,0 +1,181 @@
+//! The kernel command line: the user's own, and what recording adds to it.
+//!
+//! What is added goes in front, because of two values of one parameter the kernel takes the last: where the user says
+//! something else, the user wins. The exception is `rdinit=`, without which nothing would be brought home; the user's
+//! own is then who is handed over to. Nothing is added for a guest that is recorded with its own init, but a console
+//! where none was asked for: without one there is nothing to see.
+
+use crate::Error;
+use crate::options::RecordOptions;
+
+/// COMMAND_LINE_SIZE of x86, less the NUL.
+const LINE_BYTES_MAX: usize = 2047;
+
+/// Which of the kernel's events are traced.
+///
+/// Initcalls and modules are what a boot consists of; the scheduler's tell who waited for whom, interrupts by whom one
+/// was woken, work items what a kworker did; messages, which the log has too, join printk's clock to the trace's.
+const EVENTS: &str = "initcall:*,module:*,sched:sched_switch,sched:sched_waking,sched:sched_wakeup_new,\
+    sched:sched_process_fork,sched:sched_process_exec,workqueue:workqueue_execute_start,\
+    workqueue:workqueue_execute_end,irq:irq_handler_entry,irq:irq_handler_exit,printk:console";
+
+/// A command line, and what was taken out of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct KernelLine {
+    /// The whole command line.
+    pub(crate) text: String,
+    /// The user's own `rdinit=`, which is handed over to instead.
+    pub(crate) rdinit: Option<String>,
+}
+
+/// Makes the command line for these options; `plain` leaves out what is only there to record.
+pub(crate) fn kernel_line(options: &RecordOptions, plain: bool) -> Result<KernelLine, Error> {
+    let (parameters, for_init) = split(&options.append);
+    let mut rdinit = None;
+    let mut line = added(options, plain, &parameters);
+    for parameter in parameters {
+        match parameter.strip_prefix("rdinit=") {
+            Some(path) if options.guest_init() => rdinit = Some(path.to_owned()),
+            _ => line.push(parameter),
+        }
+    }
+    if options.guest_init() {
+        line.push(format!("rdinit={}", guest_init::cpio::INIT_PATH));
+    }
+    if !for_init.is_empty() {
+        line.push("--".to_owned());
+        line.extend(for_init);
+    }
+    let text = line.join(" ");
+    if text.len() > LINE_BYTES_MAX {
+        return Err(Error::option(format!(
+            "the kernel command line is {} bytes with what recording adds ({} without), the kernel takes {LINE_BYTES_MAX}: \
+             shorten --append, or record with --trace none",
+            text.len(),
+            options.append.len()
+        )));
+    }
+    Ok(KernelLine { text, rdinit })
+}
+
+fn added(options: &RecordOptions, plain: bool, user: &[String]) -> Vec<String> {
+    let given = |prefix: &str| user.iter().any(|parameter| parameter.starts_with(prefix));
+    let mut line = Vec::new();
+    if !given("console=") {
+        line.push("console=ttyS0".to_owned());
+    }
+    if options.deterministic && !given("kaslr") {
+        line.push("nokaslr".to_owned());
+    }
+    if plain || !options.guest_init() {
+        return line;
+    }
+    if verbose(user) {
+        line.push("log_buf_len=1048576".to_owned());
+    }
+    if options.trace_events {
+        // The clock is given because a kernel that chooses it itself may do so late, and empties the buffer then.
+        line.push(format!("trace_event={EVENTS}"));
+        line.push("trace_clock=x86-tsc".to_owned());
+        line.push(format!("trace_buf_size={}", trace_buffer_bytes(options)));
+    }
+    line
+}
+
+/// Whether the kernel is asked to say more than its usual log holds. A larger one is not given to every boot: the kernel
+/// clears all of it, which under TCG costs some 50 ms for each MiB.
+fn verbose(parameters: &[String]) -> bool {
+    const LOUD: [&str; 4] = ["initcall_debug", "debug", "dyndbg", "apic=debug"];
+    parameters.iter().any(|p| LOUD.iter().any(|loud| p == loud || p.starts_with(&format!("{loud}="))))
+}
+
+/// Bytes of trace buffer for each CPU: at most 1/16 of memory in all, and no more than a boot fills, because the kernel
+/// clears every page of it.
+fn trace_buffer_bytes(options: &RecordOptions) -> u64 {
+    let share = options.memory_bytes / 16 / u64::from(options.cpus);
+    let wanted = if options.cpus == 1 { 2 << 20 } else { 1 << 20 };
+    share.clamp(128 << 10, wanted)
+}
+
+/// The kernel's parameters, and those after `--`, which are init's. A double quote keeps blanks in a parameter.
+fn split(append: &str) -> (Vec<String>, Vec<String>) {
+    let mut all: Vec<String> = Vec::new();
+    let (mut quoted, mut inside) = (false, false);
+    for c in append.chars() {
+        if c.is_ascii_whitespace() && !quoted {
+            inside = false;
+            continue;
+        }
+        quoted ^= c == '"';
+        if !inside {
+            all.push(String::new());
+            inside = true;
+        }
+        all.last_mut().expect("one was just pushed").push(c);
+    }
+    match all.iter().position(|parameter| parameter == "--") {
+        Some(at) => {
+            let for_init = all.split_off(at + 1);
+            all.pop();
+            (all, for_init)
+        }
+        None => (all, Vec::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Init;
+
+    fn line(append: &str, change: impl FnOnce(&mut RecordOptions)) -> KernelLine {
+        let mut options = RecordOptions { append: append.to_owned(), trace_events: false, ..Default::default() };
+        change(&mut options);
+        kernel_line(&options, false).unwrap()
+    }
+
+    #[test]
+    fn what_is_added_stands_in_front_and_the_users_init_arguments_stay_last() {
+        let line = line("quiet dyndbg=\"file a +p\" -- single", |_| {});
+        let expected = "console=ttyS0 log_buf_len=1048576 quiet dyndbg=\"file a +p\" rdinit=/bootscope/init -- single";
+        assert_eq!(line.text, expected);
+        assert_eq!(line.rdinit, None);
+    }
+
+    #[test]
+    fn the_users_console_and_rdinit_are_respected() {
+        let line = line("console=tty0 rdinit=/linuxrc", |_| {});
+        assert_eq!(line.text, "console=tty0 rdinit=/bootscope/init");
+        assert_eq!(line.rdinit.as_deref(), Some("/linuxrc"));
+    }
+
+    #[test]
+    fn a_guest_with_its_own_init_gets_a_console_and_no_more() {
+        let line = line("root=/dev/vda1 rdinit=/x", |options| options.init = Init::Keep);
+        assert_eq!(line.text, "console=ttyS0 root=/dev/vda1 rdinit=/x");
+    }
+
+    #[test]
+    fn events_are_traced_with_a_clock_and_a_buffer_to_fit() {
+        let one = line("", |options| options.trace_events = true).text;
+        assert!(one.contains(" trace_event=initcall:*,module:*,sched:sched_switch,sched:"), "{one}");
+        assert!(one.contains(" trace_clock=x86-tsc trace_buf_size=2097152 "), "{one}");
+        let small = line("", |options| {
+            options.trace_events = true;
+            (options.cpus, options.memory_bytes) = (4, 128 << 20);
+        });
+        assert!(small.text.contains("trace_buf_size=1048576"), "{}", small.text);
+    }
+
+    #[test]
+    fn a_deterministic_boot_stays_where_it_is() {
+        assert!(line("", |options| options.deterministic = true).text.contains("nokaslr"));
+    }
+
+    #[test]
+    fn a_line_that_the_kernel_would_cut_is_refused() {
+        let options = RecordOptions { append: "x".repeat(1800), ..Default::default() };
+        let error = kernel_line(&options, false).unwrap_err().to_string();
+        assert!(error.contains("2047") && error.contains("1800"), "{error}");
+    }
+}

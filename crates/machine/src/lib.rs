@@ -1,0 +1,43 @@
+//! Boots a machine in QEMU, watches it, and brings its evidence home into a recording.
+//!
+//! [`record`] is all of it: options in, a finished recording and an outcome out. Time zero is taken just before QEMU is
+//! executed; everything the machine says is stamped on arrival by a thread that does nothing else; whatever happens to
+//! the guest (it reaches its end mark, panics, resets, hangs, runs out of time, takes QEMU down with it) is an
+//! [`Outcome`](recording::Outcome), while an [`Error`] means that there is no such recording to be had.
+//!
+//! This crate knows what is *said* only as far as watching needs (guest-init's words, a panic's line, the awaited
+//! line); it makes nothing of the evidence. The user's files are never written, and no QEMU outlives its recorder.
+
+mod accel;
+mod arguments;
+mod clock;
+mod cpu_time;
+mod ending;
+mod error;
+mod hang;
+mod homecoming;
+mod host;
+mod image;
+mod kernel_line;
+mod launch;
+mod library;
+mod lines;
+mod linker;
+mod listen;
+mod marks;
+mod memo;
+pub mod memory;
+mod monitor;
+mod observe;
+mod options;
+mod plain;
+mod qemu;
+mod record;
+mod watch;
+
+pub use clock::monotonic_ns;
+pub use error::Error;
+pub use observe::{Observer, Progress, Silent, Stage, stop_on_signals};
+pub use options::{Accel, Init, RecordOptions, Then, Until};
+pub use plain::time_plain;
+pub use record::{Recorded, record};

@@ -1,0 +1,45 @@
+//! Finding what bootscope needs at run time beside itself: guest-init and the QEMU plugin.
+
+use std::path::{Path, PathBuf};
+
+/// Process 1 for Linux guests.
+pub(crate) const GUEST_INIT: &str = "guest-init";
+/// The QEMU plugin; one object for every version of QEMU's interface.
+pub(crate) const PLUGIN: &str = "bootscope-qemu.so";
+
+/// The file `name`: in `$BOOTSCOPE_LIB`, in `../lib/bootscope` as seen from the executable, or beside it, in this order.
+/// Beside it comes last because a build folder has a guest-init there that was not linked for a guest.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let beside = std::env::current_exe().ok()?.canonicalize().ok()?;
+    let beside = beside.parent()?;
+    let own = std::env::var_os("BOOTSCOPE_LIB").map(PathBuf::from);
+    find_in(name, own.as_deref(), beside)
+}
+
+fn find_in(name: &str, own: Option<&Path>, beside: &Path) -> Option<PathBuf> {
+    let installed = beside.join("../lib/bootscope");
+    let folders = own.into_iter().chain([&*installed, beside]);
+    folders.map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_users_own_folder_comes_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let (bin, lib, own) = (dir.path().join("bin"), dir.path().join("lib/bootscope"), dir.path().join("own"));
+        for folder in [&bin, &lib, &own] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        assert_eq!(find_in("x", Some(&own), &bin), None);
+        fs::write(bin.join("x"), "").unwrap();
+        assert_eq!(find_in("x", Some(&own), &bin), Some(bin.join("x")));
+        fs::write(lib.join("x"), "").unwrap();
+        assert_eq!(find_in("x", None, &bin), Some(bin.join("../lib/bootscope/x")));
+        fs::write(own.join("x"), "").unwrap();
+        assert_eq!(find_in("x", Some(&own), &bin), Some(own.join("x")));
+    }
+}

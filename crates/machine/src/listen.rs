@@ -1,0 +1,121 @@
+//! One thread that listens to everything QEMU and its guest say, and stamps it.
+//!
+//! It does nothing else, so that writing files, reading guest memory or asking QEMU never makes a stamp late: wait for
+//! any descriptor, take the time, read, hand on. What it hands on is bounded: when the receiver falls behind by
+//! [`WAITING_MAX`] pieces, listening stops, the pipes fill and QEMU waits; nothing is lost and memory stays small.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::Error;
+use crate::clock::monotonic_ns;
+
+/// Pieces of at most [`PIECE_BYTES`] that may wait for the receiver.
+const WAITING_MAX: usize = 256;
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Who said something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The serial console.
+    Console,
+    /// The firmware's debug port.
+    Firmware,
+    /// guest-init's port.
+    Guest,
+    /// QEMU's standard output and standard error.
+    Vmm,
+    /// QEMU's monitor.
+    Monitor,
+}
+
+/// Something that was said.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub(crate) source: Source,
+    /// CLOCK_MONOTONIC when it was there to be read.
+    pub(crate) at_ns: i64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Starts listening. The channel ends when all descriptors have.
+pub(crate) fn listen(ears: Vec<(Source, OwnedFd)>) -> Result<Receiver<Heard>, Error> {
+    let (sender, receiver) = sync_channel(WAITING_MAX);
+    thread::Builder::new()
+        .name("listen".to_owned())
+        .spawn(move || hand_on_all(ears, &sender))
+        .map_err(Error::host("start a thread"))?;
+    Ok(receiver)
+}
+
+fn hand_on_all(mut ears: Vec<(Source, OwnedFd)>, sender: &SyncSender<Heard>) {
+    let mut buffer = vec![0; PIECE_BYTES];
+    while !ears.is_empty() {
+        let Ok(ready) = wait(&ears) else {
+            return;
+        };
+        let at_ns = monotonic_ns();
+        let mut ended = Vec::new();
+        for at in ready {
+            let (source, fd) = &ears[at];
+            match rustix::io::read(fd, &mut buffer) {
+                Ok(0) => ended.push(at),
+                Ok(n) => {
+                    let bytes = buffer[..n].to_vec();
+                    if sender.send(Heard { source: *source, at_ns, bytes }).is_err() {
+                        return;
+                    }
+                }
+                Err(e) if e == rustix::io::Errno::INTR || e == rustix::io::Errno::AGAIN => {}
+                // A socket whose other end died with unread data.
+                Err(_) => ended.push(at),
+            }
+        }
+        for at in ended.into_iter().rev() {
+            ears.swap_remove(at);
+        }
+    }
+}
+
+/// Waits until something can be read; which.
+fn wait(ears: &[(Source, OwnedFd)]) -> io::Result<Vec<usize>> {
+    let mut polled: Vec<PollFd<'_>> =
+        ears.iter().map(|(_, fd)| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)).collect();
+    loop {
+        match poll(&mut polled, None) {
+            Ok(_) => break,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(polled.iter().enumerate().filter(|(_, fd)| !fd.revents().is_empty()).map(|(at, _)| at).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::pipe::pipe;
+
+    #[test]
+    fn what_is_said_arrives_in_order_with_rising_stamps_until_all_have_ended() {
+        let ((a, to_a), (b, to_b)) = (pipe().unwrap(), pipe().unwrap());
+        let heard = listen(vec![(Source::Console, a), (Source::Guest, b)]).unwrap();
+        let before = monotonic_ns();
+        rustix::io::write(&to_a, b"one").unwrap();
+        let first = heard.recv().unwrap();
+        rustix::io::write(&to_b, b"two").unwrap();
+        let second = heard.recv().unwrap();
+        assert_eq!((first.source, first.bytes.as_slice()), (Source::Console, &b"one"[..]));
+        assert_eq!((second.source, second.bytes.as_slice()), (Source::Guest, &b"two"[..]));
+        assert!(before <= first.at_ns && first.at_ns <= second.at_ns && second.at_ns <= monotonic_ns());
+        drop(to_a);
+        rustix::io::write(&to_b, b"three").unwrap();
+        assert_eq!(heard.recv().unwrap().bytes, b"three");
+        drop(to_b);
+        assert!(heard.recv().is_err());
+    }
+}

@@ -1,0 +1,71 @@
+//! `vmm.json`: how QEMU set the machine up, as the host saw it.
+//!
+//! A list of `{"name", "at_ns", "error_ns", "evidence"}`, in order of time; `at_ns` counts from time zero. What was not
+//! seen is not there.
+
+use serde::Serialize;
+
+use crate::launch::Vm;
+use crate::watch::Facts;
+
+/// How late a waiting thread usually runs on a host that is not overloaded.
+const WAKE_ERROR_NS: i64 = 100_000;
+
+/// A moment of the set-up.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct SetUpMark {
+    pub(crate) name: &'static str,
+    pub(crate) at_ns: i64,
+    pub(crate) error_ns: i64,
+    pub(crate) evidence: String,
+}
+
+/// The marks of a boot. `linker` is what the dynamic linker left, `tsc_hz` the rate that its cycles count at.
+pub(crate) fn marks(vm: &Vm, facts: &Facts, linker: &str, tsc_hz: Option<f64>) -> Vec<SetUpMark> {
+    let executed = vm.executed_ns - vm.zero.ns;
+    let mut marks = vec![SetUpMark {
+        name: "executed",
+        at_ns: executed,
+        error_ns: executed,
+        evidence: "spawn returned: the program was executed at the latest now".to_owned(),
+    }];
+    let cycles = linker_cycles(linker);
+    if let (Some(cycles), Some(hz)) = (cycles, tsc_hz) {
+        marks.push(SetUpMark {
+            name: "linked",
+            at_ns: executed + (cycles as f64 * 1e9 / hz) as i64,
+            error_ns: executed,
+            evidence: format!("the dynamic linker took {cycles} cycles from the start of the program"),
+        });
+    }
+    let heard = [
+        ("monitor ready", facts.greeting_ns, "QMP greeting"),
+        ("machine complete", facts.complete_ns, "QMP answers: QEMU's main loop runs, all devices are made"),
+        ("first instruction", facts.running_ns, "QMP event RESUME: the CPUs were let go"),
+    ];
+    for (name, at_ns, evidence) in heard {
+        let evidence = evidence.to_owned();
+        marks.extend(at_ns.map(|at_ns| SetUpMark { name, at_ns, error_ns: WAKE_ERROR_NS, evidence }));
+    }
+    marks
+}
+
+/// Cycles that glibc's linker needed before the program's own first instruction.
+fn linker_cycles(statistics: &str) -> Option<u64> {
+    let line = statistics.lines().find(|line| line.contains("total startup time in dynamic loader:"))?;
+    line.rsplit(':').next()?.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_linkers_cycles_are_found() {
+        let text = "      3445:\t\n      3445:\truntime linker statistics:\n\
+                    \x20     3445:\t  total startup time in dynamic loader: 4753112 cycles\n\
+                    \x20     3445:\t            time needed for relocation: 3709199 cycles (78.0%)\n";
+        assert_eq!(linker_cycles(text), Some(4_753_112));
+        assert_eq!(linker_cycles(""), None);
+    }
+}

@@ -1,0 +1,221 @@
+//! A guest's memory, read on the host while the guest runs, hangs or is dead.
+//!
+//! Guest RAM is a file (a memfd that QEMU maps shared, see `-object memory-backend-file`), so reading it is `pread`
+//! at a file offset: no mapping, nothing unsafe, and a guest that changes what is being read can at worst give bytes
+//! that do not fit together, which every reader here has to expect anyway.
+//!
+//! [`Extent`]s say which guest-physical addresses lie where in that file; [`mtree`] gets them from QEMU's own words.
+//! [`kernel_log`] is the first reader: a Linux kernel's log, from a kernel that says nothing on its console.
+//!
+//! Nothing here may trust the guest: what is read are sizes, offsets and pointers a guest can set at will.
+
+mod kernel_log;
+mod mtree;
+mod sweep;
+
+#[cfg(test)]
+mod image;
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+pub use kernel_log::{Caller, KernelLog, LastWords, LeftOut, LogError, LogProbe, Method, Record, kernel_log};
+pub use mtree::{MtreeError, ram_extents};
+
+/// A stretch of guest-physical memory and where it lies in the file behind guest RAM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// First guest-physical address.
+    pub phys: u64,
+    /// Where that address lies in the file, in bytes.
+    pub file_offset: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+}
+
+impl Extent {
+    /// The guest-physical addresses, end exclusive.
+    pub fn range(&self) -> Range<u64> {
+        self.phys..self.phys.saturating_add(self.bytes)
+    }
+}
+
+/// Memory that is addressed as the guest's CPUs address it after paging.
+pub trait PhysicalMemory {
+    /// Fills `buf` from guest-physical address `phys`.
+    ///
+    /// # Errors
+    /// When a byte of it is not RAM (`InvalidInput`, naming the address), or when the file cannot be read.
+    fn read_at(&self, phys: u64, buf: &mut [u8]) -> io::Result<()>;
+
+    /// What is RAM: ascending, without overlap.
+    fn extents(&self) -> &[Extent];
+
+    /// The next stretch at or above `phys` that may hold something else than zeros; `None` when there is none.
+    ///
+    /// A search of memory uses it to pass over what the guest never touched.
+    fn next_data(&self, phys: u64) -> Option<Range<u64>> {
+        let range = self.extents().iter().map(Extent::range).find(|range| range.end > phys)?;
+        Some(range.start.max(phys)..range.end)
+    }
+}
+
+/// The RAM of a QEMU guest, in the file that backs it.
+#[derive(Debug)]
+pub struct GuestRam {
+    file: File,
+    extents: Vec<Extent>,
+}
+
+impl GuestRam {
+    /// `file` is what QEMU got as `mem-path`; `extents` say what of it the guest sees where (see [`ram_extents`]).
+    ///
+    /// # Errors
+    /// `InvalidInput` when extents are empty, overlap or wrap around.
+    pub fn new(file: File, mut extents: Vec<Extent>) -> io::Result<GuestRam> {
+        extents.sort_by_key(|extent| extent.phys);
+        let wraps = |e: &Extent| {
+            e.bytes == 0 || e.phys.checked_add(e.bytes).is_none() || e.file_offset.checked_add(e.bytes).is_none()
+        };
+        let overlap = extents.windows(2).any(|pair| pair[0].range().end > pair[1].phys);
+        if extents.is_empty() || overlap || extents.iter().any(wraps) {
+            let what = format!("guest RAM needs extents that neither are empty nor overlap, got {extents:x?}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        Ok(GuestRam { file, extents })
+    }
+
+    /// Writes a little-endian word into the running guest, which has to expect it there.
+    ///
+    /// # Errors
+    /// As [`PhysicalMemory::read_at`].
+    pub fn write_u32(&self, phys: u64, value: u32) -> io::Result<()> {
+        let (extent, within) = self.locate(phys)?;
+        if extent.bytes - within < 4 {
+            return Err(not_ram(extent.range().end));
+        }
+        self.file.write_all_at(&value.to_le_bytes(), extent.file_offset + within)
+    }
+
+    /// The extent that holds `phys`, and how far into it that is.
+    fn locate(&self, phys: u64) -> io::Result<(&Extent, u64)> {
+        let after = self.extents.partition_point(|extent| extent.phys <= phys);
+        let extent = after.checked_sub(1).map(|at| &self.extents[at]).ok_or_else(|| not_ram(phys))?;
+        let within = phys - extent.phys;
+        if within < extent.bytes { Ok((extent, within)) } else { Err(not_ram(phys)) }
+    }
+
+    /// The next data in this one extent's part of the file, from `within` on.
+    fn data_in(&self, extent: &Extent, within: u64) -> Option<Range<u64>> {
+        use rustix::fs::{SeekFrom, seek};
+        let from = extent.file_offset + within;
+        // A file system that does not know its holes says that all is data; an error other than "no data from here
+        // on" (ENXIO) is treated the same way, because reading a hole costs time and skipping data costs evidence.
+        let start = match seek(&self.file, SeekFrom::Data(from)) {
+            Err(rustix::io::Errno::NXIO) => return None,
+            Err(_) => return Some(extent.phys + within..extent.range().end),
+            Ok(start) => start,
+        };
+        let end = seek(&self.file, SeekFrom::Hole(start)).unwrap_or(u64::MAX);
+        let limit = extent.file_offset + extent.bytes;
+        let (start, end) = (start.max(from), end.min(limit));
+        (start < end).then(|| extent.phys + (start - extent.file_offset)..extent.phys + (end - extent.file_offset))
+    }
+}
+
+impl PhysicalMemory for GuestRam {
+    fn read_at(&self, phys: u64, buf: &mut [u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < buf.len() {
+            let at = phys.checked_add(done as u64).ok_or_else(|| not_ram(phys))?;
+            let (extent, within) = self.locate(at)?;
+            let here = usize::try_from(extent.bytes - within).map_or(buf.len(), |rest| rest.min(buf.len() - done));
+            self.file.read_exact_at(&mut buf[done..done + here], extent.file_offset + within)?;
+            done += here;
+        }
+        Ok(())
+    }
+
+    fn extents(&self) -> &[Extent] {
+        &self.extents
+    }
+
+    fn next_data(&self, phys: u64) -> Option<Range<u64>> {
+        self.extents
+            .iter()
+            .filter(|extent| extent.range().end > phys)
+            .find_map(|extent| self.data_in(extent, phys.saturating_sub(extent.phys)))
+    }
+}
+
+fn not_ram(phys: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("guest-physical address {phys:#x} is not RAM"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// Two extents, in the file the other way round than in memory, with a gap between them.
+    fn ram() -> GuestRam {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[[2u8; 0x1000], [1u8; 0x1000]].concat()).unwrap();
+        let low = Extent { phys: 0, file_offset: 0x1000, bytes: 0x1000 };
+        let high = Extent { phys: 0x4000, file_offset: 0, bytes: 0x1000 };
+        GuestRam::new(file, vec![high, low]).unwrap()
+    }
+
+    #[test]
+    fn reads_each_extent_from_its_place_in_the_file() {
+        let mut buf = [0; 4];
+        ram().read_at(0x10, &mut buf).unwrap();
+        assert_eq!(buf, [1; 4]);
+        ram().read_at(0x4ffc, &mut buf).unwrap();
+        assert_eq!(buf, [2; 4]);
+    }
+
+    #[test]
+    fn reading_outside_names_the_address() {
+        let mut buf = [0; 4];
+        for (phys, named) in [(0x1000, "0x1000"), (0xffe, "0x1000"), (0x4ffe, "0x5000"), (u64::MAX, "0xfff")] {
+            let error = ram().read_at(phys, &mut buf).unwrap_err();
+            assert!(error.to_string().contains(named), "{phys:#x}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_word_written_is_read_back_and_none_is_written_past_the_end() {
+        let ram = ram();
+        ram.write_u32(0x4010, 0x1234_5678).unwrap();
+        let mut buf = [0; 4];
+        ram.read_at(0x4010, &mut buf).unwrap();
+        assert_eq!(u32::from_le_bytes(buf), 0x1234_5678);
+        assert!(ram.write_u32(0xffe, 1).is_err());
+    }
+
+    #[test]
+    fn extents_that_overlap_are_refused() {
+        let extent = |phys| Extent { phys, file_offset: 0, bytes: 0x1000 };
+        for extents in [vec![], vec![extent(0), extent(0x800)], vec![extent(u64::MAX)]] {
+            assert!(GuestRam::new(tempfile::tempfile().unwrap(), extents).is_err());
+        }
+    }
+
+    #[test]
+    fn untouched_memory_is_passed_over() {
+        // On a file system without holes the answer is coarser; then there is nothing to test.
+        let file = tempfile::tempfile_in("/dev/shm").unwrap();
+        file.set_len(16 << 20).unwrap();
+        file.write_all_at(b"x", 9 << 20).unwrap();
+        let low = Extent { phys: 0, file_offset: 0, bytes: 4 << 20 };
+        let high = Extent { phys: 1 << 32, file_offset: 4 << 20, bytes: 12 << 20 };
+        let ram = GuestRam::new(file, vec![low, high]).unwrap();
+        let data = ram.next_data(0).unwrap();
+        let place = (1 << 32) + (5 << 20);
+        assert!(data.contains(&place) && data.end - data.start <= 2 << 20, "{data:x?}");
+        assert_eq!(ram.next_data(data.end), None);
+    }
+}

@@ -1,0 +1,193 @@
+//! QEMU's monitor (QMP): what is sent to it, and what it says of the machine.
+//!
+//! One JSON document a line, both ways. The commands and their envelope are the crate `qapi`'s. What comes back is
+//! read without its types: they are of one QEMU version (a 7.2's block statistics do not parse, lacking what 9 has),
+//! and an event that a later version adds must not end a recording. So everything that is asked is asked in ways whose
+//! answer is text (`human-monitor-command`), and events are taken by name.
+//!
+//! Nothing here waits: bytes are fed in as they are heard, answers are kept until they are fetched.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use qapi::qmp::{QmpCommand, cont, human_monitor_command, qmp_capabilities, quit};
+use qapi::{Any, Execute};
+
+/// No answer that is asked for comes near it.
+const LINE_BYTES_MAX: usize = 16 << 20;
+
+/// How long QEMU may leave a command unread.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+
+const CAPABILITIES_ID: u64 = 1;
+const CONT_ID: u64 = 2;
+
+/// Something about the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// The monitor is there.
+    Greeting,
+    /// The machine is complete, and QEMU's main loop runs.
+    Complete,
+    /// The guest's CPUs run.
+    Running,
+    /// The guest is at its end; with QEMU's word for why, such as `guest-reset`.
+    Shutdown { reason: String },
+    /// The guest told QEMU that it panicked (pvpanic).
+    Panicked,
+}
+
+/// The monitor's end of the socket.
+#[derive(Debug)]
+pub(crate) struct Monitor {
+    socket: UnixStream,
+    partial: Vec<u8>,
+    answers: BTreeMap<u64, Result<String, String>>,
+    last_id: u64,
+    /// Lines that could not be understood.
+    pub(crate) strange: u64,
+}
+
+impl Monitor {
+    /// Takes the host's end of the socket and writes what the guest's start waits for. QEMU finds it there as soon as
+    /// it looks; nobody has to wait for anybody.
+    pub(crate) fn new(socket: UnixStream) -> io::Result<Monitor> {
+        socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
+        let answers = BTreeMap::new();
+        let mut monitor = Monitor { socket, partial: Vec::new(), answers, last_id: 0, strange: 0 };
+        monitor.send(qmp_capabilities { enable: None })?;
+        monitor.send(cont {})?;
+        debug_assert_eq!(monitor.last_id, CONT_ID);
+        Ok(monitor)
+    }
+
+    /// Asks a question in the human monitor's language; the answer comes under the number returned.
+    pub(crate) fn ask(&mut self, command_line: &str) -> io::Result<u64> {
+        self.send(human_monitor_command { cpu_index: None, command_line: command_line.to_owned() })
+    }
+
+    /// Tells QEMU to leave.
+    pub(crate) fn quit(&mut self) -> io::Result<()> {
+        self.send(quit {}).map(drop)
+    }
+
+    /// The answer to a question, if it has come: the text, or QEMU's complaint.
+    pub(crate) fn answer(&mut self, id: u64) -> Option<Result<String, String>> {
+        self.answers.remove(&id)
+    }
+
+    /// Takes bytes that QEMU said.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<News> {
+        let mut news = Vec::new();
+        for piece in bytes.split_inclusive(|&b| b == b'\n') {
+            if self.partial.len() + piece.len() > LINE_BYTES_MAX {
+                self.partial.clear();
+                self.strange += 1;
+            }
+            self.partial.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                let line = std::mem::take(&mut self.partial);
+                news.extend(self.take_line(&line));
+            }
+        }
+        news
+    }
+
+    fn send<C: QmpCommand>(&mut self, command: C) -> io::Result<u64> {
+        self.last_id += 1;
+        let mut line = serde_json::to_vec(&Execute::with_id(command, self.last_id))?;
+        line.push(b'\n');
+        self.socket.write_all(&line)?;
+        Ok(self.last_id)
+    }
+
+    fn take_line(&mut self, line: &[u8]) -> Option<News> {
+        let Ok(Any::Object(message)) = serde_json::from_slice(line) else {
+            self.strange += 1;
+            return None;
+        };
+        if message.contains_key("QMP") {
+            return Some(News::Greeting);
+        }
+        if let Some(event) = message.get("event").and_then(Any::as_str) {
+            let reason = message.get("data").and_then(|data| data.get("reason")).and_then(Any::as_str);
+            return match event {
+                "RESUME" => Some(News::Running),
+                "SHUTDOWN" => Some(News::Shutdown { reason: reason.unwrap_or("unknown").to_owned() }),
+                "GUEST_PANICKED" => Some(News::Panicked),
+                _ => None,
+            };
+        }
+        let id = message.get("id").and_then(Any::as_u64)?;
+        let answer = match (message.get("return"), message.get("error")) {
+            (Some(text), None) => Ok(text.as_str().unwrap_or_default().to_owned()),
+            (_, Some(error)) => Err(error["desc"].as_str().unwrap_or("no reason given").to_owned()),
+            (None, None) => Err("neither answer nor error".to_owned()),
+        };
+        if id > CONT_ID {
+            self.answers.insert(id, answer);
+            return None;
+        }
+        (id == CAPABILITIES_ID && answer.is_ok()).then_some(News::Complete)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+
+    fn monitor() -> (Monitor, BufReader<UnixStream>) {
+        let (ours, qemus) = UnixStream::pair().unwrap();
+        (Monitor::new(ours).unwrap(), BufReader::new(qemus))
+    }
+
+    fn said(qemu: &mut BufReader<UnixStream>) -> Any {
+        let mut line = String::new();
+        qemu.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    #[test]
+    fn the_start_waits_in_the_socket() {
+        let (_monitor, mut qemu) = monitor();
+        assert_eq!(said(&mut qemu)["execute"], "qmp_capabilities");
+        assert_eq!(said(&mut qemu)["execute"], "cont");
+    }
+
+    #[test]
+    fn a_boot_is_told_as_it_goes() {
+        let (mut monitor, _qemu) = monitor();
+        let text = "{\"QMP\": {\"version\": {}, \"capabilities\": [\"oob\"]}}\r\n{\"return\": {}, \"id\": 1}\r\n\
+                    {\"timestamp\": {}, \"event\": \"RESUME\"}\r\n{\"return\": {}, \"id\": 2}\r\n\
+                    {\"event\": \"RTC_CHANGE\", \"data\": {\"offset\": 1}}\r\nnonsense\r\n\
+                    {\"event\": \"SHUTDOWN\", \"data\": {\"guest\": true, \"reason\": \"guest-reset\"}}\r\n";
+        let expected =
+            [News::Greeting, News::Complete, News::Running, News::Shutdown { reason: "guest-reset".to_owned() }];
+        assert_eq!(monitor.feed(text.as_bytes()), expected);
+        assert_eq!(monitor.strange, 1);
+        // The same, a byte at a time.
+        let (mut monitor, _qemu) = self::monitor();
+        let news: Vec<News> = text.bytes().flat_map(|byte| monitor.feed(&[byte])).collect();
+        assert_eq!(news, expected);
+    }
+
+    #[test]
+    fn answers_find_their_questions() {
+        let (mut monitor, mut qemu) = monitor();
+        let (first, second) = (monitor.ask("info mtree -f").unwrap(), monitor.ask("x").unwrap());
+        let asked = std::iter::repeat_with(|| said(&mut qemu)).nth(2).unwrap();
+        assert_eq!(asked["arguments"]["command-line"], "info mtree -f");
+        assert_eq!(asked["id"], first);
+        assert_eq!(monitor.answer(first), None);
+        let line = format!(
+            "{{\"error\": {{\"class\": \"GenericError\", \"desc\": \"no\"}}, \"id\": {second}}}\n\
+             {{\"return\": \"text\", \"id\": {first}}}\n"
+        );
+        monitor.feed(line.as_bytes());
+        assert_eq!(monitor.answer(first), Some(Ok("text".to_owned())));
+        assert_eq!(monitor.answer(second), Some(Err("no".to_owned())));
+    }
+}

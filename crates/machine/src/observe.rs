@@ -1,0 +1,63 @@
+//! Whoever started a recording and looks at it while it goes on.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// Is told how a boot goes, and can stop it. Called every 50 ms or so, from the thread that records.
+pub trait Observer {
+    /// How the boot goes.
+    fn progress(&mut self, _progress: &Progress<'_>) {}
+
+    /// Whether to stop now. The recording is finished all the same, with the outcome `interrupted`.
+    fn stop(&mut self) -> bool {
+        false
+    }
+}
+
+/// Looks at nothing and never stops anything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Observer for Silent {}
+
+/// How a boot goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Since time zero.
+    pub elapsed_ns: i64,
+    /// What is being done.
+    pub stage: Stage,
+    /// The console's last line that is not blank, without control characters.
+    pub last_line: &'a str,
+    /// What the console has printed.
+    pub console_bytes: u64,
+    /// What guest-init has brought home.
+    pub evidence_bytes: u64,
+}
+
+/// What is being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The machine boots.
+    Booting,
+    /// Process 1 gathers and carries out its evidence.
+    Gathering,
+}
+
+/// A flag that Ctrl-C and requests to end set, for an [`Observer`] to pass on. The second one of a kind ends the program
+/// at once, as if nobody had asked for the first; QEMU ends with it.
+///
+/// # Errors
+/// If the system refuses the handlers.
+pub fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // In this order: the first looks at the flag before the second sets it.
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}

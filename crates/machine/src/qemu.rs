@@ -1,0 +1,229 @@
+//! The QEMU to boot with: where it is, its version, and whether it takes bootscope's plugin.
+//!
+//! Asking a binary costs tens of milliseconds, so the answers are remembered for as long as the file is the same
+//! (path, size and time of change).
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use crate::arguments::Cpu;
+use crate::library::PLUGIN;
+use crate::options::escaped;
+use crate::{Error, library, memo};
+
+/// `-action`-era option syntax, `memory-backend` for every machine and `-S` with a socket by descriptor.
+const OLDEST: (u32, u32) = (6, 0);
+const OLDEST_TEXT: &str = "6.0";
+
+/// A QEMU binary and what is known of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Qemu {
+    pub(crate) path: PathBuf,
+    /// Such as `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`.
+    pub(crate) version: String,
+    identity: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Version {
+    version: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PluginTaken {
+    taken: bool,
+    why_not: String,
+}
+
+impl Qemu {
+    /// Finds the binary, by path or in `$PATH`, and checks its version.
+    pub(crate) fn find(binary: &Path) -> Result<Qemu, Error> {
+        let missing = || Error::QemuMissing { binary: binary.to_path_buf() };
+        let path = which(binary, std::env::var_os("PATH").as_deref()).ok_or_else(missing)?;
+        let identity = identity(&path).ok_or_else(missing)?;
+        let version = match memo::recall::<Version>("qemu", &identity) {
+            Some(known) => known.version,
+            None => {
+                let version = ask_version(&path)?;
+                memo::remember("qemu", &identity, &Version { version: version.clone() });
+                version
+            }
+        };
+        match parse_version(&version) {
+            Some(found) if found >= OLDEST => {
+                check_program(&path)?;
+                Ok(Qemu { path, version, identity })
+            }
+            _ => Err(Error::QemuTooOld { binary: path, found: version, needed: OLDEST_TEXT }),
+        }
+    }
+
+    /// Major and minor version.
+    pub(crate) fn number(&self) -> (u32, u32) {
+        parse_version(&self.version).unwrap_or(OLDEST)
+    }
+
+    /// The CPUs that this QEMU is asked for.
+    ///
+    /// Debian's 6.12 kernel crashed at random before process 1 in about one boot of four under the translator of QEMU
+    /// 7.2, each time after `cmpxchg16b` with garbage in the flags; without that instruction 20 of 20 boots went well.
+    /// QEMU 8 and later are not known to do so.
+    pub(crate) fn cpu(&self, kvm: bool) -> Cpu {
+        match (kvm, self.number()) {
+            (true, _) => Cpu::Host,
+            (false, (major, _)) if major < 8 => Cpu::WithoutCx16,
+            (false, _) => Cpu::Default,
+        }
+    }
+
+    /// bootscope's plugin, if this QEMU loads it; or why not.
+    pub(crate) fn plugin(&self) -> Result<PathBuf, String> {
+        let object = library::find(PLUGIN).ok_or_else(|| format!("{PLUGIN} is not installed"))?;
+        match self.takes(&object) {
+            PluginTaken { taken: true, .. } => Ok(object),
+            PluginTaken { why_not, .. } => Err(format!("this QEMU refuses bootscope's plugin: {why_not}")),
+        }
+    }
+
+    fn takes(&self, object: &Path) -> PluginTaken {
+        let key = format!("{}\n{}", self.identity, identity(object).unwrap_or_default());
+        memo::recall("plugin", &key).unwrap_or_else(|| {
+            let answer = try_plugin(&self.path, object);
+            memo::remember("plugin", &key, &answer);
+            answer
+        })
+    }
+}
+
+/// Fails unless it is the program itself. A script's QEMU is its child: the kernel would kill the script when we end,
+/// and QEMU would run on for ever; and what is stamped and measured would be the script.
+fn check_program(path: &Path) -> Result<(), Error> {
+    let mut magic = [0; 4];
+    let broken = |why: String| Error::QemuBroken { binary: path.to_path_buf(), why };
+    File::open(path).and_then(|mut file| file.read_exact(&mut magic)).map_err(|e| broken(e.to_string()))?;
+    if magic == *b"\x7fELF" {
+        return Ok(());
+    }
+    Err(broken(
+        "it is a script that starts QEMU, and if bootscope were killed, QEMU would run on: name the program itself \
+         with --qemu, and give further arguments for it after --"
+            .to_owned(),
+    ))
+}
+
+fn which(binary: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
+    if binary.components().count() > 1 {
+        return binary.is_file().then(|| binary.to_path_buf());
+    }
+    std::env::split_paths(path?).map(|folder| folder.join(binary)).find(|candidate| candidate.is_file())
+}
+
+/// What changes when the file is another one.
+fn identity(path: &Path) -> Option<String> {
+    let path = path.canonicalize().ok()?;
+    let meta = fs::metadata(&path).ok()?;
+    Some(format!("{} {} {}.{}", path.display(), meta.len(), meta.mtime(), meta.mtime_nsec()))
+}
+
+fn ask_version(path: &Path) -> Result<String, Error> {
+    let broken = |why: String| Error::QemuBroken { binary: path.to_path_buf(), why };
+    let output =
+        Command::new(path).arg("--version").stdin(Stdio::null()).output().map_err(|e| broken(e.to_string()))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let version = said.lines().next().and_then(|line| line.strip_prefix("QEMU emulator version "));
+    version.map(|version| version.trim().to_owned()).ok_or_else(|| {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        broken(format!("`--version` says {:?}", said.lines().chain(stderr.lines()).next().unwrap_or("nothing")))
+    })
+}
+
+fn parse_version(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// Loads the object into a machine that has nothing, and leaves at once.
+fn try_plugin(qemu: &Path, object: &Path) -> PluginTaken {
+    let refused = |why_not: String| PluginTaken { taken: false, why_not };
+    let object = match escaped(object) {
+        Ok(object) => object,
+        Err(error) => return refused(error.to_string()),
+    };
+    let child = Command::new(qemu)
+        .args(["-machine", "none", "-nodefaults", "-display", "none", "-accel", "tcg", "-S", "-qmp", "stdio"])
+        .args(["-plugin", &format!("{object},out=/dev/null")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    let output = child.and_then(|mut child| {
+        if let Some(mut stdin) = child.stdin.take() {
+            // If it has refused the plugin nobody reads this: the exit status tells.
+            let _ = stdin.write_all(b"{\"execute\":\"qmp_capabilities\"}\n{\"execute\":\"quit\"}\n");
+        }
+        child.wait_with_output()
+    });
+    match output {
+        Ok(output) if output.status.success() => PluginTaken { taken: true, why_not: String::new() },
+        Ok(output) => {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            refused(stderr.lines().next().unwrap_or("QEMU refused it").to_owned())
+        }
+        Err(error) => refused(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A program that says `text` and exits.
+    fn program(dir: &Path, text: &str) -> PathBuf {
+        let path = dir.join("qemu");
+        fs::write(&path, format!("#!/bin/sh\necho '{text}'\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(parse_version("7.2.22 (Debian 1:7.2+dfsg)"), Some((7, 2)));
+        assert_eq!(parse_version("10.0.2"), Some((10, 0)));
+        assert!(parse_version("10.0.2") > parse_version("9.1.0"));
+        assert_eq!(parse_version("x"), None);
+    }
+
+    #[test]
+    fn a_missing_qemu_names_the_package() {
+        let error = Qemu::find(Path::new("qemu-system-nonexistent")).unwrap_err().to_string();
+        assert!(error.contains("apt install qemu-system-x86"), "{error}");
+        assert!(matches!(Qemu::find(Path::new("/nonexistent/qemu")), Err(Error::QemuMissing { .. })));
+    }
+
+    #[test]
+    fn a_script_around_qemu_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = program(dir.path(), "QEMU emulator version 7.2.22 (Debian 1:7.2)");
+        let error = Qemu::find(&script).unwrap_err().to_string();
+        assert!(error.contains("is a script") && error.contains("after --"), "{error}");
+        assert!(check_program(&std::env::current_exe().unwrap()).is_ok());
+    }
+
+    #[test]
+    fn an_old_qemu_and_a_program_that_is_none_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let old = program(dir.path(), "QEMU emulator version 5.2.0 (Debian 1:5.2)");
+        let error = Qemu::find(&old).unwrap_err().to_string();
+        assert!(error.contains("5.2.0") && error.contains("6.0"), "{error}");
+        let other = program(dir.path(), "hello, this is no QEMU");
+        let error = Qemu::find(&other).unwrap_err().to_string();
+        assert!(error.contains("hello"), "{error}");
+    }
+}

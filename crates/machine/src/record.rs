@@ -1,0 +1,306 @@
+//! Recording one boot: the story, from the options to the finished folder.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use guest_init::config::{self, Config};
+use recording::{End, Input, Manifest, Outcome, OutcomeKind, Partial, Subject, TimeBase, Vmm, Writer};
+use regex::bytes::Regex;
+
+use crate::clock::Moment;
+use crate::ending::{Ending, cut_short, end_mark, ending};
+use crate::kernel_line::{KernelLine, kernel_line};
+use crate::launch::{Exit, Instruments, Launch, memory_file};
+use crate::marks::marks;
+use crate::options::{RecordOptions, Then, Until};
+use crate::qemu::Qemu;
+use crate::watch::{Facts, Finished, Watch};
+use crate::{Error, Observer, Progress, Stage, accel, host, image, library};
+
+/// What the kernel says when it starts a guest's own process 1.
+const OWN_INIT: &str = r"Run /\S+ as init process";
+/// QEMU with several vCPUs under icount: 7.2 hangs, 10.0 works.
+const ICOUNT_SMP: (u32, u32) = (10, 0);
+
+/// A recorded boot.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// How the boot ended.
+    pub outcome: Outcome,
+    /// The end mark, if it was reached.
+    pub end: Option<End>,
+    /// What `recording.json` says.
+    pub manifest: Manifest,
+}
+
+/// What is booted, when all files are looked at and all choices made.
+pub(crate) struct Prepared {
+    pub(crate) qemu: Qemu,
+    pub(crate) kvm: bool,
+    pub(crate) line: KernelLine,
+    pub(crate) initrd: Option<File>,
+    manifest: Manifest,
+}
+
+/// Boots a machine and records it into `options.out`.
+///
+/// The thread that calls this must stay until it returns: QEMU is bound to it, and ends with it.
+///
+/// # Errors
+/// If the boot cannot be begun, or the recording cannot be written (a full disk): then it is finished with what there is
+/// of it, where that is possible. How the boot itself fails is the outcome.
+pub fn record(options: &RecordOptions, observer: &mut dyn Observer) -> Result<Recorded, Error> {
+    let mut prepared = prepare(options, false, observer)?;
+    let plugin = if options.first_run && !prepared.kvm { prepared.qemu.plugin() } else { Err(String::new()) };
+    let mut writer = Writer::create(&options.out, options.force, &prepared.manifest)?;
+    let first_run = match &plugin {
+        Ok(object) => Some((object.as_path(), writer.partial("first-run.bin", "bootscope's QEMU plugin")?)),
+        Err(why) => {
+            let note = format!("when code first ran is not recorded: {why}");
+            prepared.manifest.notes.extend((!why.is_empty()).then_some(note));
+            None
+        }
+    };
+    let vm = Launch {
+        options,
+        qemu: &prepared.qemu.path,
+        cpu: prepared.qemu.cpu(prepared.kvm),
+        kernel_line: &prepared.line.text,
+        initrd: prepared.initrd.as_ref(),
+        instruments: Instruments {
+            ram: true,
+            firmware: options.firmware_log,
+            plugin: first_run.as_ref().map(|(object, partial)| (*object, partial.file())),
+            linker: true,
+        },
+    }
+    .start()?;
+    prepared.manifest.vmm.command.clone_from(&vm.command);
+    writer.update(&prepared.manifest)?;
+
+    let mut watch = Watch::new(options, awaited_line(options), vm, &mut writer)?;
+    let (ending, failed) = watched(options, &mut watch, observer);
+    let finished = watch.finish(failed);
+    let first_run = first_run.map(|(_, partial)| partial);
+    let (manifest, failed) = conclude(options, prepared.manifest, ending, finished, first_run)?;
+    writer.finish(manifest.clone())?;
+    if let Some(why) = failed {
+        return Err(Error::CutShort { folder: options.out.clone(), why: Box::new(why) });
+    }
+    let outcome = manifest.outcome.clone().expect("conclude gives every boot an outcome");
+    Ok(Recorded { outcome, end: manifest.end.clone(), manifest })
+}
+
+/// Looks at everything that does not need the machine, and makes what it will be given.
+pub(crate) fn prepare(options: &RecordOptions, plain: bool, observer: &mut dyn Observer) -> Result<Prepared, Error> {
+    options.check()?;
+    let qemu = Qemu::find(&options.qemu)?;
+    if options.deterministic && options.cpus > 1 && qemu.number() < ICOUNT_SMP {
+        return Err(Error::option(format!(
+            "--deterministic with --cpus {} hangs in QEMU {}: use --cpus 1, or QEMU 10",
+            options.cpus, qemu.version
+        )));
+    }
+    let line = kernel_line(options, plain)?;
+    let initrd = initrd(options, &line)?;
+    let host = host::host();
+    let inputs = inputs(options)?;
+    let kernel_sha256 = inputs.iter().find(|input| input.role == "kernel").map_or("", |input| &input.sha256);
+    let choice = accel::choose(options, &qemu, &host, kernel_sha256, observer)?;
+    let manifest = Manifest {
+        time_base: if options.deterministic { TimeBase::GuestVirtual } else { TimeBase::Host },
+        subject: subject(options, choice.kvm)?,
+        vmm: Vmm { path: qemu.path.display().to_string(), version: qemu.version.clone(), ..Vmm::default() },
+        host,
+        inputs,
+        overhead: options.overhead.clone(),
+        how: serde_json::to_value(options).expect("options are plain data"),
+        notes: choice.note.into_iter().collect(),
+        ..Manifest::begun_now()
+    };
+    Ok(Prepared { qemu, kvm: choice.kvm, line, initrd, manifest })
+}
+
+/// Watches until the boot is over, and takes the last evidence; or until either cannot be written any more, and why.
+fn watched(options: &RecordOptions, watch: &mut Watch<'_>, observer: &mut dyn Observer) -> (Ending, Option<Error>) {
+    match boot(options, watch, observer) {
+        Ok(mut ending) => {
+            let failed = last_evidence(options, watch, &mut ending).err();
+            (ending, failed)
+        }
+        Err(error) => {
+            let why = format!("recording could not go on: {error}");
+            (cut_short(options, &watch.facts, watch.vm.elapsed_ns(), &why), Some(error))
+        }
+    }
+}
+
+/// Watches until the boot is over.
+fn boot(options: &RecordOptions, watch: &mut Watch<'_>, observer: &mut dyn Observer) -> Result<Ending, Error> {
+    loop {
+        watch.step()?;
+        let now_ns = watch.vm.elapsed_ns();
+        if let Some(ending) = ending(options, &watch.facts, now_ns, observer.stop()) {
+            return Ok(ending);
+        }
+        watch.look()?;
+        observer.progress(&progress(&watch.facts, now_ns, watch.home.bytes()));
+    }
+}
+
+fn progress(facts: &Facts, elapsed_ns: i64, evidence_bytes: u64) -> Progress<'_> {
+    Progress {
+        elapsed_ns,
+        stage: if facts.init_ns.is_some() { Stage::Gathering } else { Stage::Booting },
+        last_line: &facts.last_line,
+        console_bytes: facts.console_bytes,
+        evidence_bytes,
+    }
+}
+
+/// Takes what only the stopped or stuck machine itself can tell: its kernel log, and where its CPUs stand.
+fn last_evidence(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut Ending) -> Result<(), Error> {
+    if matches!(ending.kind, OutcomeKind::Hang | OutcomeKind::Timeout | OutcomeKind::Interrupted) {
+        if let Some(registers) = watch.ask("info registers -a")? {
+            watch.writer.put("registers.txt", registers.as_bytes(), "QEMU's `info registers -a`, at the end")?;
+        }
+    }
+    if watch.home.has("kmsg.log") || ending.kind == OutcomeKind::VmmFailed {
+        return Ok(());
+    }
+    match watch.kernel_log()? {
+        Ok(log) => {
+            watch.writer.put("kmsg-memory.log", &log.to_kmsg(), "read out of guest memory by the host")?;
+            let unexplained = matches!(ending.kind, OutcomeKind::Hang | OutcomeKind::Timeout | OutcomeKind::Reset);
+            if let (true, Some(panic)) = (unexplained, log.last_words().panic) {
+                // Its console was elsewhere, or had no time to print it.
+                ending.kind = OutcomeKind::Panic;
+                ending.detail = crate::lines::shown(&panic.text, 300);
+            }
+        }
+        Err(why) if options.kernel.is_some() => {
+            ending.note.get_or_insert(format!("no kernel log could be read out of guest memory: {why}"));
+        }
+        // Whatever boots from a disk need not be Linux.
+        Err(_) => {}
+    }
+    Ok(())
+}
+
+/// Fills in what is known only at the end; with what could not be written, if anything.
+fn conclude(
+    options: &RecordOptions,
+    mut manifest: Manifest,
+    ending: Ending,
+    mut finished: Finished<'_>,
+    first_run: Option<Partial>,
+) -> Result<(Manifest, Option<Error>), Error> {
+    let exit = finished.vm.wait()?;
+    manifest.host.tsc_hz = finished.vm.zero.moment.zip(Moment::now()).and_then(|(zero, now)| zero.rate_to(now));
+    let linker = finished.vm.linker.as_mut().map_or_else(String::new, |linker| linker.read().to_owned());
+    let marks = marks(&finished.vm, &finished.facts, &linker, manifest.host.tsc_hz);
+    let json = serde_json::to_vec_pretty(&marks).expect("marks are plain data");
+    // Nobody else writes any more.
+    finished.writer.release();
+    let put = finished.writer.put("vmm.json", &json, "what the host saw of QEMU's set-up");
+    finished.keep(put);
+    if let Some(partial) = first_run {
+        let written = partial.file().metadata().is_ok_and(|meta| meta.len() > 0);
+        finished.keep(if written { partial.commit() } else { partial.discard() });
+    }
+    let Finished { facts, notes, failed, .. } = finished;
+    manifest.vmm.max_rss_bytes = Some(exit.max_rss_bytes);
+    manifest.vmm.user_ns = Some(exit.user_ns);
+    manifest.vmm.system_ns = Some(exit.system_ns);
+    manifest.end = end_mark(options, &facts);
+    manifest.notes.extend(ending.note.clone());
+    manifest.notes.extend(notes);
+    manifest.notes.extend(failed.as_ref().map(|error| format!("this recording is not complete: {error}")));
+    manifest.outcome = Some(Outcome {
+        kind: ending.kind,
+        detail: if ending.kind == OutcomeKind::VmmFailed { vmm_failure(&ending, &facts, exit) } else { ending.detail },
+        at_ns: Some(ending.at_ns),
+    });
+    Ok((manifest, failed))
+}
+
+/// How QEMU failed: how it ended, and what it said last.
+fn vmm_failure(ending: &Ending, facts: &Facts, exit: Exit) -> String {
+    let mut parts = vec![format!("QEMU ended with {}", exit.status)];
+    parts.extend((!ending.detail.is_empty()).then(|| ending.detail.clone()));
+    parts.extend(facts.vmm_said.iter().cloned());
+    parts.join(": ")
+}
+
+/// The pattern of the end mark where that is a line.
+fn awaited_line(options: &RecordOptions) -> Option<Regex> {
+    let pattern = match &options.until {
+        Until::Regex(pattern) => pattern,
+        Until::Init if !options.guest_init() => OWN_INIT,
+        _ => return None,
+    };
+    Some(Regex::new(pattern).expect("options are checked before anything is started"))
+}
+
+/// The initrd that the machine gets: guest-init's archive in front of the user's own.
+fn initrd(options: &RecordOptions, line: &KernelLine) -> Result<Option<File>, Error> {
+    let users = options.initrd.as_deref().map(open).transpose()?;
+    if !options.guest_init() {
+        return Ok(users);
+    }
+    let missing = || Error::LibraryMissing {
+        name: library::GUEST_INIT,
+        instead: ", or record the guest's own process 1 with --init keep",
+    };
+    let elf = library::find(library::GUEST_INIT).ok_or_else(missing)?;
+    let elf = std::fs::read(&elf).map_err(Error::unreadable(&elf))?;
+    let mut both = memory_file("bootscope-initrd")?;
+    both.write_all(&guest_init::cpio::archive(&elf, &config(options, line)))
+        .map_err(Error::host("write the initrd to memory"))?;
+    if let Some(mut users) = users {
+        io::copy(&mut users, &mut both).map_err(Error::host("copy the initrd to memory"))?;
+    }
+    Ok(Some(both))
+}
+
+fn config(options: &RecordOptions, line: &KernelLine) -> Config {
+    let mut config = Config {
+        then: match options.then {
+            Then::PowerOff => config::Then::PowerOff,
+            Then::Exec => config::Then::Exec,
+        },
+        init: line.rdinit.clone(),
+        ..Config::default()
+    };
+    if options.deterministic {
+        // Asleep, such a guest would skip its patience instead of waiting.
+        config.spin_ms = config.wait_ms;
+    }
+    config
+}
+
+fn open(path: &Path) -> Result<File, Error> {
+    File::open(path).map_err(Error::unreadable(path))
+}
+
+fn inputs(options: &RecordOptions) -> Result<Vec<Input>, Error> {
+    let kernel = options.kernel.iter().map(|path| ("kernel", path, true));
+    let initrd = options.initrd.iter().map(|path| ("initrd", path, true));
+    let disks = options.disks.iter().map(|path| ("disk", path, false));
+    let all = kernel.chain(initrd).chain(disks);
+    all.map(|(role, path, hashed)| image::input(role, path, hashed)).collect()
+}
+
+fn subject(options: &RecordOptions, kvm: bool) -> Result<Subject, Error> {
+    let release = options.kernel.as_deref().map(image::linux_release).transpose()?.flatten();
+    let file_name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    Ok(Subject {
+        os: if release.is_some() || options.guest_init() { "Linux".to_owned() } else { String::new() },
+        kernel: release.or_else(|| file_name(options.kernel.as_deref()?)).unwrap_or_default(),
+        machine: options.machine.clone(),
+        accelerator: if kvm { "kvm" } else { "tcg" }.to_owned(),
+        cpus: options.cpus,
+        memory_bytes: options.memory_bytes,
+    })
+}

@@ -1,0 +1,210 @@
+//! The kernel log of real kernels, read out of QEMU's guest RAM, against what the same kernel says on its console.
+//!
+//! Needs QEMU and `BOOTSCOPE_TEST_KERNEL`, the path of a stock x86-64 bzImage (several, with `:` between them);
+//! without either it prints why nothing was tested. The kernels get no initrd and panic for want of a root.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use machine::memory::{GuestRam, KernelLog, LogError, LogProbe, Method, Record, kernel_log, ram_extents};
+
+const QEMU: &str = "qemu-system-x86_64";
+const BOOT_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// A guest with its RAM in a file on tmpfs, and QEMU's monitor.
+struct Guest {
+    folder: tempfile::TempDir,
+    qemu: Child,
+    monitor: (ChildStdin, ChildStdout),
+    ram: GuestRam,
+}
+
+impl Guest {
+    /// Powers on with the CPUs stopped.
+    fn new(kernel: &Path, append: &str, machine: &[&str]) -> Guest {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let (ram, console) = (folder.path().join("ram"), folder.path().join("console"));
+        let memory = machine.iter().skip_while(|word| **word != "-m").nth(1).expect("-m is given");
+        let mut qemu = Command::new(QEMU)
+            .args(["-S", "-nodefaults", "-display", "none", "-no-reboot", "-monitor", "stdio"])
+            .args(machine)
+            .arg("-serial")
+            .arg(format!("file:{}", console.display()))
+            .arg("-object")
+            .arg(format!("memory-backend-file,id=ram,share=on,size={memory},mem-path={}", ram.display()))
+            .arg("-kernel")
+            .arg(kernel)
+            .arg("-append")
+            .arg(format!("console=ttyS0 {append}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut monitor = (qemu.stdin.take().unwrap(), qemu.stdout.take().unwrap());
+        until_prompt(&mut monitor.1);
+        let mtree = say(&mut monitor, "info mtree -f");
+        let ram = GuestRam::new(File::open(ram).unwrap(), ram_extents(&mtree, "ram").unwrap()).unwrap();
+        Guest { folder, qemu, monitor, ram }
+    }
+
+    fn say(&mut self, command: &str) -> String {
+        say(&mut self.monitor, command)
+    }
+
+    /// Lets it run for a moment at a time until there is a log to speak of, which is then of a stopped guest.
+    fn early_log(&mut self) -> KernelLog {
+        let start = Instant::now();
+        loop {
+            self.say("cont");
+            std::thread::sleep(Duration::from_millis(150));
+            self.say("stop");
+            match kernel_log(&self.ram) {
+                Ok(log) if log.records.len() > 50 => return log,
+                Ok(_) | Err(LogError::NotFound { .. }) => assert!(start.elapsed() < BOOT_TIME_MAX, "no log in memory"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// The log of the running guest, once it has panicked and says nothing more.
+    fn last_log(&mut self) -> KernelLog {
+        self.say("cont");
+        let start = Instant::now();
+        let mut newest = None;
+        loop {
+            std::thread::sleep(Duration::from_millis(300));
+            assert!(start.elapsed() < BOOT_TIME_MAX, "no panic; newest record {newest:?}");
+            let Ok(probe) = LogProbe::find(&self.ram) else { continue };
+            let Ok(log) = probe.read(&self.ram) else { continue };
+            let before = std::mem::replace(&mut newest, probe.newest_seq(&self.ram).unwrap());
+            if log.last_words().panic.is_some() && before == newest {
+                assert_eq!(newest, log.records.last().map(|record| record.seq));
+                return log;
+            }
+        }
+    }
+
+    fn console(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.folder.path().join("console")).unwrap()).replace('\r', "")
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let _ = self.qemu.kill();
+        let _ = self.qemu.wait();
+    }
+}
+
+fn say(monitor: &mut (ChildStdin, ChildStdout), command: &str) -> String {
+    writeln!(monitor.0, "{command}").unwrap();
+    until_prompt(&mut monitor.1)
+}
+
+fn until_prompt(output: &mut ChildStdout) -> String {
+    let mut text = Vec::new();
+    while !text.ends_with(b"\n(qemu) ") {
+        let mut byte = [0];
+        assert_eq!(output.read(&mut byte).unwrap(), 1, "QEMU ended: {}", String::from_utf8_lossy(&text));
+        text.push(byte[0]);
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// The kernels to test with, or why there are none.
+fn kernels() -> Vec<PathBuf> {
+    let Ok(paths) = std::env::var("BOOTSCOPE_TEST_KERNEL") else {
+        println!("skipped: BOOTSCOPE_TEST_KERNEL names no kernel");
+        return Vec::new();
+    };
+    if Command::new(QEMU).arg("--version").output().is_err() {
+        println!("skipped: no {QEMU} (Debian's package is qemu-system-x86)");
+        return Vec::new();
+    }
+    paths.split(':').map(PathBuf::from).collect()
+}
+
+/// The lines of a record as the kernel's console driver writes them.
+fn console_lines(record: &Record) -> Vec<String> {
+    let (seconds, micros) = (record.ts_ns / 1_000_000_000, record.ts_ns / 1000 % 1_000_000);
+    let text = String::from_utf8_lossy(&record.text);
+    text.split('\n').map(|line| format!("[{seconds:5}.{micros:06}] {line}")).collect()
+}
+
+/// A text without what differs from boot to boot: numbers and addresses.
+fn without_numbers(record: &Record) -> String {
+    let text = String::from_utf8_lossy(&record.text).into_owned();
+    let words =
+        text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.contains(|c: char| c.is_ascii_digit()));
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Boots verbosely: the log is read early, by its shape, and after the panic; both are what the console says.
+/// Returns the late one.
+fn check_verbose(kernel: &Path, append: &str, machine: &[&str]) -> KernelLog {
+    let mut guest = Guest::new(kernel, append, machine);
+    let early = guest.early_log();
+    let late = guest.last_log();
+    let console = guest.console();
+    println!("{} {append} {machine:?}", kernel.display());
+    println!(
+        "  early {:?} {} records, late {:?} {} records",
+        early.method,
+        early.records.len(),
+        late.method,
+        late.records.len()
+    );
+    assert_eq!((early.method, late.method), (Method::Scan, Method::Vmcoreinfo));
+    assert!(!early.records.is_empty() && early.records.len() < late.records.len());
+    assert_eq!(early.records, late.records[..early.records.len()]);
+    assert_eq!(early.left_out.damaged + late.left_out.damaged, 0);
+    assert_eq!(late.left_out.before, 0);
+    let numbers: Vec<u64> = late.records.iter().map(|record| record.seq).collect();
+    assert_eq!(numbers, (0..late.records.len() as u64).collect::<Vec<_>>());
+    let said: Vec<&str> = console.lines().filter(|line| line.starts_with('[')).collect();
+    let read: Vec<String> = late.records.iter().filter(|r| r.level < 7).flat_map(console_lines).collect();
+    assert_eq!(read, said);
+    late
+}
+
+/// Boots quietly, with KASLR: the log has what the console keeps to itself.
+fn check_quiet(kernel: &Path, verbose: &KernelLog, machine: &[&str]) {
+    let mut guest = Guest::new(kernel, "quiet", machine);
+    let log = guest.last_log();
+    let console = guest.console();
+    assert!(!console.contains("Linux version"), "not quiet: {console}");
+    let words = log.last_words();
+    assert!(words.panic.unwrap().text.starts_with(b"Kernel panic - not syncing: VFS: Unable to mount root"));
+    let texts =
+        |log: &KernelLog| log.records.iter().map(without_numbers).filter(|text| is_same_in_any_boot(text)).collect();
+    let (quiet, verbose): (BTreeSet<_>, BTreeSet<_>) = (texts(&log), texts(verbose));
+    let differ: Vec<_> = quiet.symmetric_difference(&verbose).collect();
+    println!("  quiet: {} records, {} kinds of text, not in both boots: {differ:?}", log.records.len(), quiet.len());
+    assert!(differ.len() * 50 <= verbose.len(), "{differ:#?}");
+}
+
+/// The command line differs on purpose, and what a kernel says of its clocks depends on how busy the host is.
+fn is_same_in_any_boot(text: &str) -> bool {
+    let text = text.to_lowercase();
+    !["command line", "clock", "tsc"].iter().any(|word| text.contains(word))
+}
+
+#[test]
+fn a_log_in_memory_is_what_the_console_says() {
+    for kernel in kernels() {
+        let verbose = check_verbose(&kernel, "", &["-machine", "pc,memory-backend=ram", "-m", "256M"]);
+        check_quiet(&kernel, &verbose, &["-machine", "pc,memory-backend=ram", "-m", "256M"]);
+    }
+}
+
+#[test]
+fn a_log_moved_to_the_direct_map_with_five_level_tables_and_two_cpus() {
+    for kernel in kernels() {
+        let machine = ["-machine", "q35,memory-backend=ram", "-m", "4G", "-cpu", "max", "-smp", "2"];
+        check_verbose(&kernel, "log_buf_len=4M", &machine);
+    }
+}
