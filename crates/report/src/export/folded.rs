@@ -1,0 +1,143 @@
+//! Folded stacks: `frame;frame;frame nanoseconds`, a line per stretch, in order of time.
+//!
+//! Flame graph tools sort and merge such lines; kept in order they are also what a flame chart is
+//! made of. Rules of the format: `;` sets frames apart, the last word is the number, a number before it would be taken
+//! for a second one, and a line that begins with `# ` is a comment; [`frame`] keeps names clear of all that.
+
+use super::Export;
+use crate::Boot;
+use crate::lanes::{Edge, Group, Label, edges};
+use std::collections::HashMap;
+use std::io::{self, Write};
+use timeline::Ns;
+
+/// The `folded` formats.
+pub struct Folded {
+    /// Every thread's own time instead of the boot path.
+    pub all_threads: bool,
+}
+
+impl Export for Folded {
+    fn name(&self) -> &'static str {
+        if self.all_threads { "folded-all-threads" } else { "folded" }
+    }
+
+    fn extension(&self) -> &'static str {
+        "folded"
+    }
+
+    fn about(&self) -> &'static str {
+        if self.all_threads {
+            "stacks of all threads (waits included) as frame;frame ns, for flame graph tools"
+        } else {
+            "stacks of the boot path as frame;frame ns, for flame graph tools"
+        }
+    }
+
+    fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
+        if self.all_threads {
+            return all_threads(boot, out);
+        }
+        path(boot, |stack, length| writeln!(out, "{stack} {}", length.0))
+    }
+}
+
+/// The stretches of the boot path as folded stacks, in order of time; equal neighbours are one.
+fn path(boot: &Boot, mut each: impl FnMut(&str, Ns) -> io::Result<()>) -> io::Result<()> {
+    let mut names = Names::new(boot);
+    let mut frames = Vec::new();
+    let (mut stack, mut last, mut length) = (String::new(), String::new(), Ns::ZERO);
+    for stretch in &boot.path.stretches {
+        boot.frames(stretch, &mut frames);
+        stack.clear();
+        for (i, (label, _)) in frames.iter().enumerate() {
+            if i > 0 {
+                stack.push(';');
+            }
+            stack.push_str(names.text(*label));
+        }
+        if stack != last && length > Ns::ZERO {
+            each(&last, length)?;
+            length = Ns::ZERO;
+        }
+        std::mem::swap(&mut stack, &mut last);
+        length += stretch.length();
+    }
+    if length > Ns::ZERO { each(&last, length) } else { Ok(()) }
+}
+
+/// Each track's spans with the time in which they were innermost.
+fn all_threads(boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
+    let mut names = Names::new(boot);
+    for lane in boot.lanes().iter().filter(|l| matches!(l.group, Group::Threads | Group::Machine)) {
+        let mut stack = frame(&lane.name);
+        let mut ends: Vec<usize> = Vec::new();
+        let mut since = Ns::ZERO;
+        edges(lane.slices(), |edge| {
+            let at = edge.at();
+            if at > since && !ends.is_empty() {
+                writeln!(out, "{stack} {}", (at - since).0)?;
+            }
+            since = at;
+            match edge {
+                Edge::Begin(slice) => {
+                    ends.push(stack.len());
+                    stack.push(';');
+                    stack.push_str(names.text(slice.label));
+                }
+                Edge::End(_) => stack.truncate(ends.pop().unwrap_or_default()),
+            }
+            io::Result::Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Frames' texts, made once.
+pub struct Names<'a> {
+    boot: &'a Boot<'a>,
+    texts: HashMap<Label, String>,
+}
+
+impl<'a> Names<'a> {
+    pub fn new(boot: &'a Boot<'a>) -> Self {
+        Names { boot, texts: HashMap::new() }
+    }
+
+    pub fn text(&mut self, label: Label) -> &str {
+        self.texts.entry(label).or_insert_with(|| frame(&self.boot.text(label)))
+    }
+}
+
+/// Harmless text as a frame of a folded stack.
+pub fn frame(text: &str) -> String {
+    let mut frame = text.trim().replace(';', ":");
+    if frame.is_empty() {
+        return "(blank)".to_owned();
+    }
+    if let Some(last) = frame.rfind(' ') {
+        let ends_in_number = frame[last + 1..].chars().all(|c| c.is_ascii_digit() || c == '.');
+        if ends_in_number {
+            frame.replace_range(last..last + 1, "_");
+        }
+    }
+    if frame.starts_with('#') {
+        frame.replace_range(..1, "\\x23");
+    }
+    frame
+}
+
+#[cfg(test)]
+mod tests {
+    use super::frame;
+
+    #[test]
+    fn frames_keep_clear_of_the_formats_own_signs() {
+        assert_eq!(frame("initcall acpi_init"), "initcall acpi_init");
+        assert_eq!(frame("a;b"), "a:b");
+        assert_eq!(frame("CPU 7"), "CPU_7");
+        assert_eq!(frame("load 1.25"), "load_1.25");
+        assert_eq!(frame("# comment"), "\\x23 comment");
+        assert_eq!(frame("  "), "(blank)");
+    }
+}

@@ -1,0 +1,194 @@
+//! The whole timeline as JSON, schema `bootscope.timeline/1`: everything that the views are computed from.
+//!
+//! One object with, in this order: `schema`, `time_base`, `total_ns`, `end`, and these arrays, one element per line:
+//! * `clocks`: name, hz, residual_ns, rate_from
+//! * `tracks`: track (its number below), name, kind, id (the evidence's number), created_ns, created_by, idle
+//! * `phases`: name, start_ns, end_ns, error_ns, evidence
+//! * `spans`: track, start_ns, end_ns, depth, kind, name, detail; by track, then start, outer ones first
+//! * `marks`: track, at_ns, name
+//! * `waits`: track, from_ns, woken_ns, until_ns (`null`: never), by (`thread`, `interrupt`, `nothing`, `unknown`), and which thread or interrupt
+//! * `running`: track, cpu, from_ns, to_ns
+//! * `path`: from_ns, to_ns, how (`running`, `runqueue`, `interrupt`, `wait`), stack (outermost first, made harmless)
+//! * `diagnostics`: kind, count, first
+//!
+//! Text is as the evidence has it, quoted as JSON demands: a program reads it.
+
+use super::{Export, csv};
+use crate::Boot;
+use analysis::StretchKind;
+use serde::Serialize;
+use serde_json::json;
+use std::io::{self, Write};
+use timeline::{Ns, TrackKind, WaitedOn};
+
+/// The `json` format.
+pub struct Json;
+
+impl Export for Json {
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
+    fn extension(&self) -> &'static str {
+        "json"
+    }
+
+    fn about(&self) -> &'static str {
+        "the whole timeline, for programs"
+    }
+
+    fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
+        let t = boot.timeline;
+        let base = crate::summary::time_base(t.time_base);
+        let end = t.end.map(|e| {
+            let track = e.track.map(|t| t.0);
+            json!({"at_ns": e.at.0, "error_ns": e.error.0, "track": track, "evidence": t.names.get(e.evidence)})
+        });
+        let end = end.unwrap_or_default();
+        write!(
+            out,
+            "{{\"schema\":\"bootscope.timeline/1\",\"time_base\":\"{base}\",\"total_ns\":{},\"end\":{}",
+            boot.total.0,
+            crate::json(&end, false)?
+        )?;
+        array(out, "clocks", t.clocks.iter().map(clock))?;
+        array(out, "tracks", t.tracks.iter().map(|(id, track)| track_row(boot, id.0, track)))?;
+        array(out, "phases", boot.phases.iter().map(phase))?;
+        array(out, "spans", t.spans.iter().map(|(id, row)| span(boot, id, row)))?;
+        array(
+            out,
+            "marks",
+            t.marks.iter().map(|m| json!({"track": m.track.0, "at_ns": m.at.0, "name": t.names.get(m.name)})),
+        )?;
+        array(out, "waits", t.waits.iter().map(|w| wait(boot, w)))?;
+        array(out, "running", t.running.iter().map(running))?;
+        let mut frames = Vec::new();
+        array(out, "path", boot.path.stretches.iter().map(|s| stretch(boot, s, &mut frames)))?;
+        array(
+            out,
+            "diagnostics",
+            t.diagnostics.iter().map(|d| json!({"kind": d.kind, "count": d.count, "first": d.first})),
+        )?;
+        writeln!(out, "}}")
+    }
+}
+
+fn array<T: Serialize>(out: &mut dyn Write, name: &str, rows: impl Iterator<Item = T>) -> io::Result<()> {
+    write!(out, ",\n\"{name}\":[")?;
+    for (i, row) in rows.enumerate() {
+        write!(out, "{}", if i == 0 { "\n" } else { ",\n" })?;
+        out.write_all(crate::json(&row, false)?.as_bytes())?;
+    }
+    write!(out, "]")
+}
+
+/// Spans are the many: a plain struct, no tree of values.
+#[derive(Serialize)]
+struct SpanOut<'a> {
+    track: u32,
+    start_ns: i64,
+    end_ns: i64,
+    depth: u32,
+    kind: &'static str,
+    name: &'a str,
+    detail: &'a str,
+}
+
+fn span<'a>(boot: &'a Boot, id: timeline::SpanId, row: timeline::SpanRow) -> SpanOut<'a> {
+    SpanOut {
+        track: row.track.0,
+        start_ns: row.start.0,
+        end_ns: row.end.0,
+        depth: boot.timeline.spans.depth(id),
+        kind: csv::kind(row.kind),
+        name: boot.timeline.names.get(row.name),
+        detail: boot.timeline.names.get(row.detail),
+    }
+}
+
+#[derive(Serialize)]
+struct RunningOut {
+    track: u32,
+    cpu: u32,
+    from_ns: i64,
+    to_ns: i64,
+}
+
+fn running(r: &timeline::Running) -> RunningOut {
+    RunningOut { track: r.track.0, cpu: r.cpu, from_ns: r.from.0, to_ns: r.to.0 }
+}
+
+#[derive(Serialize)]
+struct WaitOut<'a> {
+    track: u32,
+    from_ns: i64,
+    woken_ns: i64,
+    until_ns: Option<i64>,
+    by: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interrupt: Option<&'a str>,
+}
+
+fn wait<'a>(boot: &'a Boot, w: &timeline::Wait) -> WaitOut<'a> {
+    let (by, thread, interrupt) = match w.by {
+        WaitedOn::Thread(track) => ("thread", Some(track.0), None),
+        WaitedOn::Interrupt(name) => ("interrupt", None, Some(boot.timeline.names.get(name))),
+        WaitedOn::Nothing => ("nothing", None, None),
+        WaitedOn::Unknown => ("unknown", None, None),
+    };
+    let until_ns = (w.until != Ns::MAX).then_some(w.until.0);
+    WaitOut { track: w.track.0, from_ns: w.from.0, woken_ns: w.woken.0, until_ns, by, thread, interrupt }
+}
+
+#[derive(Serialize)]
+struct StretchOut {
+    from_ns: i64,
+    to_ns: i64,
+    how: &'static str,
+    stack: Vec<String>,
+}
+
+fn stretch(
+    boot: &Boot,
+    s: &analysis::Stretch,
+    frames: &mut Vec<(crate::lanes::Label, Option<timeline::SpanId>)>,
+) -> StretchOut {
+    boot.frames(s, frames);
+    let how = match s.kind {
+        StretchKind::Running => "running",
+        StretchKind::Runqueue => "runqueue",
+        StretchKind::Interrupt(_) => "interrupt",
+        StretchKind::Wait => "wait",
+    };
+    let stack = frames.iter().map(|(label, _)| boot.text(*label)).collect();
+    StretchOut { from_ns: s.from.0, to_ns: s.to.0, how, stack }
+}
+
+fn clock(c: &timeline::Clock) -> serde_json::Value {
+    json!({"name": c.name, "hz": c.hz, "residual_ns": c.residual.0, "rate_from": c.rate_from})
+}
+
+fn phase(p: &analysis::Phase) -> serde_json::Value {
+    json!({"name": p.name, "start_ns": p.start.0, "end_ns": p.end.0, "error_ns": p.error.0, "evidence": p.evidence})
+}
+
+fn track_row(boot: &Boot, number: u32, track: &timeline::Track) -> serde_json::Value {
+    let kind = match track.kind {
+        TrackKind::Vmm => "vmm",
+        TrackKind::Firmware => "firmware",
+        TrackKind::Thread => "thread",
+        TrackKind::Cpu => "cpu",
+        TrackKind::Console => "console",
+    };
+    json!({
+        "track": number,
+        "name": boot.timeline.names.get(track.name),
+        "kind": kind,
+        "id": track.id,
+        "created_ns": track.created.map(|(at, _)| at.0),
+        "created_by": track.created.map(|(_, by)| by.0),
+        "idle": track.idle,
+    })
+}

@@ -1,0 +1,50 @@
+//! Exports: the whole boot in the formats of other programs. One file per format, one trait for all.
+//!
+//! Each writes as it goes, in time linear in the number of spans. Names in them have passed
+//! [`crate::harmless`]; times are exact to the nanosecond wherever the format allows it.
+
+mod chrome;
+mod csv;
+mod folded;
+mod json;
+mod perfetto;
+mod speedscope;
+mod svg;
+
+pub(crate) use svg::chart;
+
+use crate::Boot;
+use std::io::{self, Write};
+
+/// A format that a boot can be written in.
+pub trait Export: Sync {
+    /// What `--to` calls it.
+    fn name(&self) -> &'static str;
+    /// The usual ending of its files, without the dot.
+    fn extension(&self) -> &'static str;
+    /// What it holds and who reads it, in a line.
+    fn about(&self) -> &'static str;
+    /// Writes the boot. `out` should be buffered.
+    ///
+    /// # Errors
+    /// What `out` says; for `svg`, also a boot without a path.
+    fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()>;
+}
+
+/// All formats.
+pub const FORMATS: [&dyn Export; 9] = [
+    &perfetto::Perfetto,
+    &speedscope::Speedscope,
+    &chrome::Chrome,
+    &folded::Folded { all_threads: false },
+    &folded::Folded { all_threads: true },
+    &svg::Svg,
+    &csv::Spans,
+    &csv::Where,
+    &json::Json,
+];
+
+/// The format of that name.
+pub fn format(name: &str) -> Option<&'static dyn Export> {
+    FORMATS.into_iter().find(|f| f.name() == name)
+}

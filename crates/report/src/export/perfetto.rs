@@ -1,0 +1,204 @@
+//! Perfetto's protobuf trace: packets of track descriptors and track events (ui.perfetto.dev opens it).
+//!
+//! The messages below are the few fields needed of Perfetto's public `trace_packet.proto`,
+//! `track_event.proto`, `track_descriptor.proto` and `interned_data.proto`, with their numbers; a
+//! test decodes the output with Perfetto's own schema. Layout: groups of lanes stand as processes, lanes as their
+//! threads; slices are begin and end events; marks are instants. Names are interned on one
+//! sequence, each in the packet that first uses it.
+
+use super::Export;
+use crate::Boot;
+use crate::lanes::{Edge, Group, Label, Lane, edges};
+use prost::Message;
+use std::collections::HashMap;
+use std::io::{self, Write};
+use timeline::Ns;
+
+/// The `perfetto` format.
+pub struct Perfetto;
+
+impl Export for Perfetto {
+    fn name(&self) -> &'static str {
+        "perfetto"
+    }
+
+    fn extension(&self) -> &'static str {
+        "pftrace"
+    }
+
+    fn about(&self) -> &'static str {
+        "every track, the boot path, phases and CPUs, for ui.perfetto.dev"
+    }
+
+    fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
+        let mut packets = Packets { boot, out, names: HashMap::new(), begun: false, zero: boot.earliest() };
+        for group in Group::ALL {
+            packets.group(group)?;
+        }
+        let lanes = boot.lanes();
+        for lane in &lanes {
+            packets.lane(lane)?;
+        }
+        packets.marks(&lanes)
+    }
+}
+
+const SLICE_BEGIN: i32 = 1;
+const SLICE_END: i32 = 2;
+const INSTANT: i32 = 3;
+const STATE_CLEARED: u32 = 1;
+const NEEDS_STATE: u32 = 2;
+const SEQUENCE: u32 = 1;
+
+#[derive(Clone, PartialEq, Message)]
+struct TracePacket {
+    #[prost(uint64, optional, tag = "8")]
+    timestamp: Option<u64>,
+    #[prost(uint32, tag = "10")]
+    trusted_packet_sequence_id: u32,
+    #[prost(message, optional, tag = "11")]
+    track_event: Option<TrackEvent>,
+    #[prost(message, optional, tag = "12")]
+    interned_data: Option<InternedData>,
+    #[prost(uint32, tag = "13")]
+    sequence_flags: u32,
+    #[prost(message, optional, tag = "60")]
+    track_descriptor: Option<TrackDescriptor>,
+    #[prost(bool, tag = "87")]
+    first_packet_on_sequence: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TrackEvent {
+    #[prost(int32, tag = "9")]
+    r#type: i32,
+    #[prost(uint64, optional, tag = "10")]
+    name_iid: Option<u64>,
+    #[prost(uint64, tag = "11")]
+    track_uuid: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct InternedData {
+    #[prost(message, repeated, tag = "2")]
+    event_names: Vec<EventName>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct EventName {
+    #[prost(uint64, tag = "1")]
+    iid: u64,
+    #[prost(string, tag = "2")]
+    name: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TrackDescriptor {
+    #[prost(uint64, tag = "1")]
+    uuid: u64,
+    #[prost(message, optional, tag = "3")]
+    process: Option<ProcessDescriptor>,
+    #[prost(message, optional, tag = "4")]
+    thread: Option<ThreadDescriptor>,
+    #[prost(uint64, optional, tag = "5")]
+    parent_uuid: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ProcessDescriptor {
+    #[prost(int32, tag = "1")]
+    pid: i32,
+    #[prost(string, tag = "6")]
+    process_name: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ThreadDescriptor {
+    #[prost(int32, tag = "1")]
+    pid: i32,
+    #[prost(int32, tag = "2")]
+    tid: i32,
+    #[prost(string, tag = "5")]
+    thread_name: String,
+}
+
+struct Packets<'a> {
+    boot: &'a Boot<'a>,
+    out: &'a mut dyn Write,
+    /// The number that each name was interned under.
+    names: HashMap<Label, u64>,
+    begun: bool,
+    /// Perfetto's times are unsigned: all of ours are moved so that the earliest is at zero.
+    zero: Ns,
+}
+
+impl Packets<'_> {
+    /// Writes a packet as an element of `Trace.packet`, field 1.
+    fn put(&mut self, packet: TracePacket) -> io::Result<()> {
+        let flags = if self.begun { NEEDS_STATE } else { STATE_CLEARED };
+        let packet = TracePacket {
+            trusted_packet_sequence_id: SEQUENCE,
+            sequence_flags: flags,
+            first_packet_on_sequence: !self.begun,
+            ..packet
+        };
+        self.begun = true;
+        self.out.write_all(&[1 << 3 | 2])?;
+        self.out.write_all(&packet.encode_length_delimited_to_vec())
+    }
+
+    fn group(&mut self, group: Group) -> io::Result<()> {
+        let number = group.number();
+        let process = ProcessDescriptor { pid: number as i32, process_name: group.name().to_owned() };
+        let descriptor = TrackDescriptor { uuid: number.into(), process: Some(process), ..TrackDescriptor::default() };
+        self.put(TracePacket { track_descriptor: Some(descriptor), ..TracePacket::default() })
+    }
+
+    fn lane(&mut self, lane: &Lane) -> io::Result<()> {
+        let thread = ThreadDescriptor {
+            pid: lane.group.number() as i32,
+            tid: lane.number as i32,
+            thread_name: lane.name.clone(),
+        };
+        let descriptor = TrackDescriptor {
+            uuid: lane.number.into(),
+            thread: Some(thread),
+            parent_uuid: Some(lane.group.number().into()),
+            ..TrackDescriptor::default()
+        };
+        self.put(TracePacket { track_descriptor: Some(descriptor), ..TracePacket::default() })?;
+        edges(lane.slices(), |edge| match edge {
+            Edge::Begin(slice) => self.event(slice.start, SLICE_BEGIN, lane.number, Some(slice.label)),
+            Edge::End(slice) => self.event(slice.end, SLICE_END, lane.number, None),
+        })
+    }
+
+    /// Marks lie on the lane of their track.
+    fn marks(&mut self, lanes: &[Lane]) -> io::Result<()> {
+        let numbers: HashMap<_, _> = lanes.iter().filter_map(|l| Some((l.track?, l.number))).collect();
+        for mark in &self.boot.timeline.marks {
+            if let Some(&number) = numbers.get(&mark.track) {
+                self.event(mark.at, INSTANT, number, Some(Label::Span(mark.name, timeline::NameId::EMPTY)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, at: Ns, r#type: i32, lane: u32, label: Option<Label>) -> io::Result<()> {
+        let mut interned_data = None;
+        let name_iid = label.map(|label| {
+            let next = self.names.len() as u64 + 1;
+            *self.names.entry(label).or_insert_with(|| {
+                let name = self.boot.text(label);
+                interned_data = Some(InternedData { event_names: vec![EventName { iid: next, name }] });
+                next
+            })
+        });
+        self.put(TracePacket {
+            timestamp: Some((at - self.zero).0.unsigned_abs()),
+            track_event: Some(TrackEvent { r#type, name_iid, track_uuid: lane.into() }),
+            interned_data,
+            ..TracePacket::default()
+        })
+    }
+}

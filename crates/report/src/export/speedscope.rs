@@ -1,0 +1,91 @@
+//! speedscope's evented profiles (speedscope.app; its file format is public and versioned by `$schema`).
+//!
+//! One profile per lane that has slices, the boot path first. Events are opens and closes in order
+//! of time; frames are shared and written last, when all are known.
+
+use super::Export;
+use crate::Boot;
+use crate::lanes::{Edge, Label, Lane, edges};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+/// The `speedscope` format.
+pub struct Speedscope;
+
+impl Export for Speedscope {
+    fn name(&self) -> &'static str {
+        "speedscope"
+    }
+
+    fn extension(&self) -> &'static str {
+        "speedscope.json"
+    }
+
+    fn about(&self) -> &'static str {
+        "a profile per track, the boot path first, for speedscope.app"
+    }
+
+    fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
+        let mut frames = Frames { boot, numbers: HashMap::new(), labels: Vec::new() };
+        write!(
+            out,
+            "{{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\
+             \"exporter\":\"bootscope {}\",\"name\":{},\"activeProfileIndex\":0,\"profiles\":[",
+            env!("CARGO_PKG_VERSION"),
+            Value::from(format!("boot of {}", crate::harmless(&boot.facts.subject.kernel)))
+        )?;
+        let mut first = true;
+        for lane in boot.lanes() {
+            if lane.slices().next().is_some() {
+                write!(out, "{}", if first { "\n" } else { ",\n" })?;
+                first = false;
+                write_profile(&lane, &mut frames, out)?;
+            }
+        }
+        write!(out, "],\n\"shared\":{{\"frames\":[")?;
+        for (i, label) in frames.labels.iter().enumerate() {
+            let comma = if i == 0 { "" } else { "," };
+            write!(out, "{comma}\n{{\"name\":{}}}", Value::from(boot.text(*label)))?;
+        }
+        writeln!(out, "]}}}}")
+    }
+}
+
+struct Frames<'a> {
+    boot: &'a Boot<'a>,
+    numbers: HashMap<Label, usize>,
+    labels: Vec<Label>,
+}
+
+impl Frames<'_> {
+    fn number(&mut self, label: Label) -> usize {
+        *self.numbers.entry(label).or_insert_with(|| {
+            self.labels.push(label);
+            self.labels.len() - 1
+        })
+    }
+}
+
+fn write_profile(lane: &Lane, frames: &mut Frames, out: &mut dyn Write) -> io::Result<()> {
+    let start = lane.slices().map(|s| s.start).min().unwrap_or_default();
+    let end = lane.slices().map(|s| s.end).max().unwrap_or_default().max(frames.boot.total);
+    let name = Value::from(lane.name.as_str());
+    write!(
+        out,
+        "{{\"type\":\"evented\",\"name\":{name},\"unit\":\"nanoseconds\",\"startValue\":{},\"endValue\":{},\"events\":[",
+        start.0.min(0),
+        end.0
+    )?;
+    let mut first = true;
+    edges(lane.slices(), |edge| {
+        let (kind, slice) = match edge {
+            Edge::Begin(slice) => ('O', slice),
+            Edge::End(slice) => ('C', slice),
+        };
+        let comma = if first { "" } else { "," };
+        first = false;
+        write!(out, "{comma}\n{{\"type\":\"{kind}\",\"frame\":{},\"at\":{}}}", frames.number(slice.label), edge.at().0)
+    })?;
+    write!(out, "]}}")
+}

@@ -1,0 +1,250 @@
+//! The sections of the page beside the chart: header, phases, tables, console, how it was run.
+
+use super::{ConsoleLine, MOST_LINES, MOST_ROWS, esc};
+use crate::text::{bytes, counted, percent, thousands};
+use crate::{Boot, FunctionLine, Summary, WhereLine, harmless_bytes};
+use std::io::{self, Write};
+use timeline::Ns;
+
+type Out<'a> = &'a mut dyn Write;
+
+pub fn header(s: &Summary, title: &str, out: Out) -> io::Result<()> {
+    let good = if s.outcome == "reached" { "good" } else { "bad" };
+    let outcome = if s.outcome.is_empty() { "outcome unknown" } else { &s.outcome };
+    let end = match &s.end {
+        Some(end) => format!("to {} (±{})", esc(&end.evidence), Ns(end.error_ns)),
+        None => "to the last evidence; there is no end mark".to_owned(),
+    };
+    writeln!(
+        out,
+        "<header><h1>{}</h1>\n<p class=\"total\"><strong>{}</strong> {end} \
+         <span class=\"outcome {good}\">{}</span></p>",
+        esc(title),
+        Ns(s.total_ns),
+        esc(outcome)
+    )?;
+    if !s.outcome_detail.is_empty() {
+        writeln!(out, "<p class=\"detail\">{}</p>", esc(&s.outcome_detail))?;
+    }
+    let subject = &s.subject;
+    let known = |text: &str| (!text.is_empty()).then(|| esc(text));
+    let facts = [
+        ("machine", known(&subject.machine)),
+        ("accelerator", known(&subject.accelerator)),
+        ("CPUs", (subject.cpus > 0).then(|| subject.cpus.to_string())),
+        ("memory", (subject.memory_bytes > 0).then(|| bytes(subject.memory_bytes))),
+        ("in the guest", s.memory.guest_total_bytes.map(bytes)),
+        ("available", s.memory.guest_available_bytes.map(bytes)),
+        ("VMM, at most", s.memory.vmm_max_rss_bytes.map(bytes)),
+        ("explained", Some(percent(s.explained))),
+    ];
+    write!(out, "<dl class=\"facts\">")?;
+    for (label, value) in facts.iter().filter_map(|(l, v)| Some((l, v.as_ref()?))) {
+        write!(out, "<div><dt>{label}</dt><dd>{value}</dd></div>")?;
+    }
+    writeln!(out, "</dl></header>")
+}
+
+/// Percent of the bar that a phase must have to carry its name there; every one has it on hover and in the table.
+const ROOM_FOR_A_NAME: f64 = 6.0;
+
+pub fn phases(s: &Summary, out: Out) -> io::Result<()> {
+    let share = |ns: i64| if s.total_ns > 0 { ns as f64 / s.total_ns as f64 } else { 0.0 };
+    let class =
+        |i: usize, name: &str| if name == timeline::UNEXPLAINED { "p-x".to_owned() } else { format!("p{}", i % 10) };
+    writeln!(
+        out,
+        "<section aria-labelledby=\"h-phases\"><h2 id=\"h-phases\">Phases</h2>\n<div class=\"bar\" aria-hidden=\"true\">"
+    )?;
+    for (i, p) in s.phases.iter().enumerate() {
+        let length = p.end_ns - p.start_ns;
+        let (class, name) = (class(i, &p.name), esc(&p.name));
+        let width = share(length) * 100.0;
+        let shown = if width >= ROOM_FOR_A_NAME { name.as_str() } else { "" };
+        write!(
+            out,
+            "<div class=\"{class}\" style=\"width:{width:.4}%\" title=\"{name}: {}, {}\"><span>{shown}</span></div>",
+            Ns(length),
+            percent(share(length))
+        )?;
+    }
+    writeln!(
+        out,
+        "</div>\n<div class=\"wide\"><table class=\"phases\"><thead><tr><th scope=\"col\">phase</th><th scope=\"col\" class=\"n\">start</th>\
+         <th scope=\"col\" class=\"n\">length</th><th scope=\"col\" class=\"n\">share</th>\
+         <th scope=\"col\" class=\"n\">error of start</th><th scope=\"col\">evidence of start</th></tr></thead><tbody>"
+    )?;
+    for (i, p) in s.phases.iter().enumerate() {
+        let length = p.end_ns - p.start_ns;
+        writeln!(
+            out,
+            "<tr><th scope=\"row\"><i class=\"key {}\"></i>{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+             <td class=\"n\">{}</td><td class=\"n\">±{}</td><td>{}</td></tr>",
+            class(i, &p.name),
+            esc(&p.name),
+            Ns(p.start_ns),
+            Ns(length),
+            percent(share(length)),
+            Ns(p.error_ns),
+            esc(&p.evidence)
+        )?;
+    }
+    let sum = s.phases.iter().map(|p| p.end_ns - p.start_ns).sum();
+    writeln!(
+        out,
+        "</tbody><tfoot><tr><th scope=\"row\">total</th><td></td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+         <td></td><td></td></tr></tfoot></table></div></section>",
+        Ns(sum),
+        percent(share(sum))
+    )
+}
+
+/// A row of any of the three tables.
+struct Row<'a> {
+    name: String,
+    self_ns: i64,
+    total_ns: i64,
+    count: u64,
+    tracks: &'a [String],
+}
+
+impl<'a> From<&'a WhereLine> for Row<'a> {
+    fn from(r: &'a WhereLine) -> Self {
+        Row { name: r.name.clone(), self_ns: r.self_ns, total_ns: r.total_ns, count: r.count, tracks: &r.tracks }
+    }
+}
+
+impl<'a> From<&'a FunctionLine> for Row<'a> {
+    fn from(r: &'a FunctionLine) -> Self {
+        let name = format!("{} {}", r.name, r.detail);
+        Row { name, self_ns: r.self_ns, total_ns: r.total_ns, count: r.count, tracks: &r.tracks }
+    }
+}
+
+pub fn tables(s: &Summary, out: Out) -> io::Result<()> {
+    let moved =
+        if s.scheduler_evidence { "" } else { " There is no scheduler evidence, so waits stay with those who waited." };
+    let about =
+        format!("The boot path, each stretch charged once, by what one can fix. The rows sum to the total.{moved}");
+    table("where", "Where the boot path went", &about, s.wheres.iter().map(Row::from).collect(), true, out)?;
+    let about = "The boot path by function: self is time in which it was innermost, total also what it called.";
+    table("functions", "Functions on the boot path", about, s.functions.iter().map(Row::from).collect(), false, out)?;
+    let about = "Not the path: what every thread did until the end mark. Threads work and wait side by side, so this \
+                 is no account of the boot's length.";
+    let rows = s.where_all_threads.iter().map(Row::from).collect();
+    table("threads", "All threads, summed", about, rows, false, out)
+}
+
+fn table(id: &str, title: &str, about: &str, rows: Vec<Row>, open: bool, out: Out) -> io::Result<()> {
+    let whole: i64 = rows.iter().map(|r| r.self_ns).sum();
+    let share = |ns: i64| if whole > 0 { ns as f64 / whole as f64 } else { 0.0 };
+    let open = if open { " open" } else { "" };
+    writeln!(
+        out,
+        "<details{open}><summary><h2>{title}</h2> <span class=\"faint\">{}</span></summary><p>{about}</p>\n\
+         <div class=\"wide tall\" tabindex=\"0\"><table class=\"sortable\" id=\"{id}\"><thead><tr><th scope=\"col\">what</th>\
+         <th scope=\"col\" class=\"n\" aria-sort=\"descending\">self</th><th scope=\"col\" class=\"n\">share</th>\
+         <th scope=\"col\" class=\"n\">total</th><th scope=\"col\" class=\"n\">count</th><th scope=\"col\">threads</th>\
+         </tr></thead><tbody>",
+        counted(rows.len() as u64, "row")
+    )?;
+    for r in rows.iter().take(MOST_ROWS) {
+        let tracks = r.tracks.iter().take(8).map(|t| esc(t)).collect::<Vec<_>>().join(", ");
+        let more = if r.tracks.len() > 8 { format!(" and {} more", r.tracks.len() - 8) } else { String::new() };
+        writeln!(
+            out,
+            "<tr><th scope=\"row\">{}</th><td class=\"n\" data-v=\"{}\">{}</td>\
+             <td class=\"n\" data-v=\"{}\"><i class=\"share\" style=\"width:{:.2}em\"></i>{}</td>\
+             <td class=\"n\" data-v=\"{}\">{}</td><td class=\"n\" data-v=\"{}\">{}</td><td>{tracks}{more}</td></tr>",
+            esc(r.name.trim_end()),
+            r.self_ns,
+            Ns(r.self_ns),
+            r.self_ns,
+            share(r.self_ns) * 8.0,
+            percent(share(r.self_ns)),
+            r.total_ns,
+            Ns(r.total_ns),
+            r.count,
+            thousands(r.count)
+        )?;
+    }
+    writeln!(out, "</tbody><tfoot>")?;
+    let mut foot = |name: &str, ns: i64| {
+        let (length, share) = (Ns(ns), percent(share(ns)));
+        writeln!(
+            out,
+            "<tr><th scope=\"row\">{name}</th><td class=\"n\">{length}</td><td class=\"n\">{share}</td><td></td><td></td><td></td></tr>"
+        )
+    };
+    if let Some(rest) = rows.get(MOST_ROWS..).filter(|rest| !rest.is_empty()) {
+        let name = format!("everything else ({})", counted(rest.len() as u64, "row"));
+        foot(&name, rest.iter().map(|r| r.self_ns).sum())?;
+    }
+    foot("total", whole)?;
+    writeln!(out, "</tfoot></table></div></details>")
+}
+
+/// Bytes of one console line that the page shows.
+const LONGEST_LINE: usize = 2_000;
+
+pub fn console(lines: &[ConsoleLine], out: Out) -> io::Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "<details open><summary><h2>Console</h2> <span class=\"faint\">{}</span></summary>\n\
+         <p>Each line as it came, stamped when its first byte arrived.</p>\n<div class=\"console\" tabindex=\"0\" role=\"log\" \
+         aria-label=\"console\">",
+        counted(lines.len() as u64, "line")
+    )?;
+    let (head, tail) = if lines.len() <= MOST_LINES {
+        (lines, &lines[..0])
+    } else {
+        (&lines[..MOST_LINES / 2], &lines[lines.len() - MOST_LINES / 2..])
+    };
+    head.iter().try_for_each(|line| console_line(line, out))?;
+    if !tail.is_empty() {
+        let n = lines.len() - head.len() - tail.len();
+        writeln!(out, "<p class=\"gap\">{} not shown; the recording has them</p>", counted(n as u64, "line"))?;
+    }
+    tail.iter().try_for_each(|line| console_line(line, out))?;
+    writeln!(out, "</div></details>")
+}
+
+fn console_line(line: &ConsoleLine, out: Out) -> io::Result<()> {
+    let at = line.at.map_or(String::new(), |at| format!("{:.6}", at.0 as f64 / 1e9));
+    let shown = &line.text[..line.text.len().min(LONGEST_LINE)];
+    // A tab is no more than space here, and an escape in its place would hide what the line looks like.
+    let text = shown.split(|&b| b == b'\t').map(|part| esc(&harmless_bytes(part))).collect::<Vec<_>>().join("\t");
+    let rest = line.text.len() - shown.len();
+    let more = if rest > 0 { format!("<em> … {}</em>", counted(rest as u64, "more byte")) } else { String::new() };
+    writeln!(out, "<div><time>{at}</time><span>{text}{more}</span></div>")
+}
+
+pub fn run(boot: &Boot, s: &Summary, out: Out) -> io::Result<()> {
+    writeln!(
+        out,
+        "<section aria-labelledby=\"h-run\"><h2 id=\"h-run\">How it was run, and how sure this is</h2><dl class=\"run\">"
+    )?;
+    let mut item = |label: &str, text: &str| writeln!(out, "<dt>{}</dt><dd>{}</dd>", esc(label), esc(text));
+    for (label, text) in &boot.facts.how {
+        item(label, text)?;
+    }
+    item("time base", &s.time_base)?;
+    for c in &s.clocks {
+        let rate = if c.pieces > 1 { "in pieces".to_owned() } else { format!("at {:.0} Hz", c.hz) };
+        item("clock", &format!("{} {rate}, {}, residual {}", c.name, c.rate_from, Ns(c.residual_ns)))?;
+    }
+    if let Some(o) = &s.overhead {
+        item("overhead", &format!("recorded ÷ plain {:.3} ({:.3} to {:.3}), {}", o.ratio, o.low, o.high, o.how))?;
+    }
+    for d in &s.diagnostics {
+        let place = if d.first.is_empty() { String::new() } else { format!(", first at {}", d.first) };
+        item("evidence", &format!("{} ({}×{place})", d.kind, thousands(d.count)))?;
+    }
+    for note in &s.notes {
+        item("note", note)?;
+    }
+    writeln!(out, "</dl></section>")
+}

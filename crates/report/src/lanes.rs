@@ -1,0 +1,252 @@
+//! The boot as lanes of properly nested slices: what every chart and every trace viewer draws.
+//!
+//! A lane is the boot path, the phases, a CPU, or a track. Its slices come in order of start, outer
+//! ones first, and each lies within the last one before it that it starts in. Labels are small
+//! keys, so that a writer can intern them; [`Boot::text`] makes text of one.
+
+use crate::{Boot, harmless};
+use analysis::{Stretch, StretchKind};
+use std::ops::Range;
+use timeline::{NameId, Ns, Running, SpanId, SpanKind, TrackId, TrackKind};
+
+/// What a slice is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Label {
+    Span(NameId, NameId),
+    Thread(TrackId),
+    Phase(usize),
+    WaitFor(NameId),
+    Wait,
+    Runqueue,
+}
+
+/// A named stretch of a lane.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slice {
+    pub start: Ns,
+    pub end: Ns,
+    pub label: Label,
+    /// What kind of span it is, where it is one.
+    pub kind: Option<SpanKind>,
+}
+
+/// Which lanes belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    Boot,
+    Machine,
+    Threads,
+    Cpus,
+}
+
+impl Group {
+    pub const ALL: [Group; 4] = [Group::Boot, Group::Machine, Group::Threads, Group::Cpus];
+
+    /// What viewers call it, in the place of a process.
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Boot => "boot",
+            Group::Machine => "VMM and firmware",
+            Group::Threads => "threads",
+            Group::Cpus => "CPUs",
+        }
+    }
+
+    /// A number in the place of a process id; lanes' numbers do not reach it.
+    pub fn number(self) -> u32 {
+        1_000_000_001 + self as u32
+    }
+}
+
+/// A line of slices. `number` is unique and counts from 1.
+pub struct Lane<'a> {
+    pub number: u32,
+    pub group: Group,
+    pub name: String,
+    /// The track it shows, if it is one.
+    pub track: Option<TrackId>,
+    slices: Slices<'a>,
+}
+
+enum Slices<'a> {
+    Own(Vec<Slice>),
+    Spans(&'a Boot<'a>, Range<u32>),
+}
+
+impl Lane<'_> {
+    pub fn slices(&self) -> Box<dyn Iterator<Item = Slice> + '_> {
+        match &self.slices {
+            Slices::Own(own) => Box::new(own.iter().copied()),
+            Slices::Spans(boot, ids) => Box::new(ids.clone().map(|i| boot.slice(SpanId(i)))),
+        }
+    }
+}
+
+/// The start or the end of a slice.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Edge {
+    Begin(Slice),
+    End(Slice),
+}
+
+impl Edge {
+    pub fn at(self) -> Ns {
+        match self {
+            Edge::Begin(slice) => slice.start,
+            Edge::End(slice) => slice.end,
+        }
+    }
+}
+
+/// Nested slices as begins and ends in order of time.
+pub fn edges<E>(slices: impl Iterator<Item = Slice>, mut each: impl FnMut(Edge) -> Result<(), E>) -> Result<(), E> {
+    let mut open: Vec<Slice> = Vec::new();
+    for slice in slices {
+        // An empty slice at the very end of another lies in it, as it does in the timeline.
+        let holds = |top: &Slice| slice.start < top.end || (slice.start == top.end && slice.end == slice.start);
+        while let Some(&top) = open.last().filter(|top| !holds(top)) {
+            open.pop();
+            each(Edge::End(top))?;
+        }
+        each(Edge::Begin(slice))?;
+        open.push(slice);
+    }
+    while let Some(top) = open.pop() {
+        each(Edge::End(top))?;
+    }
+    Ok(())
+}
+
+impl Boot<'_> {
+    /// All lanes: boot path, phases, machine, threads, CPUs.
+    pub(crate) fn lanes(&self) -> Vec<Lane<'_>> {
+        let mut lanes = Vec::new();
+        let mut add = |group, name: String, track, slices| {
+            lanes.push(Lane { number: lanes.len() as u32 + 1, group, name, track, slices });
+        };
+        add(Group::Boot, "boot path".to_owned(), None, Slices::Own(self.path_slices()));
+        add(Group::Boot, "phases".to_owned(), None, Slices::Own(self.phase_slices()));
+        let mut spans: Vec<Option<Range<u32>>> = vec![None; self.timeline.tracks.len()];
+        for (id, row) in self.timeline.spans.iter() {
+            spans[row.track.0 as usize].get_or_insert(id.0..id.0).end = id.0 + 1;
+        }
+        for (track, t) in self.timeline.tracks.iter() {
+            let group = match t.kind {
+                TrackKind::Vmm | TrackKind::Firmware | TrackKind::Console => Group::Machine,
+                TrackKind::Thread | TrackKind::Cpu => Group::Threads,
+            };
+            let range = spans[track.0 as usize].clone().unwrap_or(0..0);
+            add(group, self.lane_name(track), Some(track), Slices::Spans(self, range));
+        }
+        for (cpu, slices) in self.cpu_slices() {
+            add(Group::Cpus, format!("CPU {cpu}"), None, Slices::Own(slices));
+        }
+        lanes
+    }
+
+    fn lane_name(&self, track: TrackId) -> String {
+        let t = self.timeline.tracks.get(track);
+        let name = harmless(self.track_name(track));
+        if t.kind == TrackKind::Thread { format!("{name} [{}]", t.id) } else { name.into_owned() }
+    }
+
+    fn slice(&self, id: SpanId) -> Slice {
+        let row = self.timeline.spans.get(id);
+        Slice { start: row.start, end: row.end, label: Label::Span(row.name, row.detail), kind: Some(row.kind) }
+    }
+
+    /// The text of a label, harmless.
+    pub(crate) fn text(&self, label: Label) -> String {
+        let name = |id| self.timeline.names.get(id);
+        let text = match label {
+            Label::Span(n, d) if d.is_empty() => name(n).to_owned(),
+            Label::Span(n, d) => format!("{} {}", name(n), name(d)),
+            Label::Thread(track) => self.track_name(track).to_owned(),
+            Label::Phase(i) => self.phases[i].name.clone(),
+            Label::WaitFor(by) => format!("wait for {}", name(by)),
+            Label::Wait => "wait".to_owned(),
+            Label::Runqueue => "runqueue".to_owned(),
+        };
+        if text.is_empty() { "(no name)".to_owned() } else { harmless(&text).into_owned() }
+    }
+
+    /// The frames of a stretch of the path, outermost first: threads with their spans on top, then how it passed.
+    pub(crate) fn frames(&self, stretch: &Stretch, frames: &mut Vec<(Label, Option<SpanId>)>) {
+        frames.clear();
+        for frame in &stretch.chain {
+            frames.push((Label::Thread(frame.track), None));
+            let bottom = frames.len();
+            let mut at = frame.span;
+            while let Some(span) = at {
+                let row = self.timeline.spans.get(span);
+                frames.push((Label::Span(row.name, row.detail), Some(span)));
+                at = self.timeline.spans.parent(span);
+            }
+            frames[bottom..].reverse();
+        }
+        match stretch.kind {
+            StretchKind::Running => {}
+            StretchKind::Runqueue => frames.push((Label::Runqueue, None)),
+            StretchKind::Interrupt(by) => frames.push((Label::WaitFor(by), None)),
+            StretchKind::Wait => frames.push((Label::Wait, None)),
+        }
+    }
+
+    /// The boot path as nested slices: a frame that neighbouring stretches share is one slice.
+    pub(crate) fn path_slices(&self) -> Vec<Slice> {
+        let mut slices: Vec<Slice> = Vec::new();
+        let mut open: Vec<((Label, Option<SpanId>), usize)> = Vec::new();
+        let mut frames = Vec::new();
+        for stretch in &self.path.stretches {
+            self.frames(stretch, &mut frames);
+            let shared = open.iter().zip(&frames).take_while(|((known, _), frame)| known == *frame).count();
+            open.truncate(shared);
+            for &frame in &frames[shared..] {
+                let kind = frame.1.map(|span| self.timeline.spans.get(span).kind);
+                open.push((frame, slices.len()));
+                slices.push(Slice { start: stretch.from, end: stretch.to, label: frame.0, kind });
+            }
+            for (_, slice) in &open {
+                slices[*slice].end = stretch.to;
+            }
+        }
+        slices
+    }
+
+    fn phase_slices(&self) -> Vec<Slice> {
+        let slice = |(i, p): (usize, &analysis::Phase)| Slice {
+            start: p.start,
+            end: p.end,
+            label: Label::Phase(i),
+            kind: None,
+        };
+        self.phases.iter().enumerate().map(slice).collect()
+    }
+
+    /// What each CPU ran. Where evidence has one CPU run two threads at once, the later one starts when the first ends.
+    fn cpu_slices(&self) -> Vec<(u32, Vec<Slice>)> {
+        let mut running: Vec<&Running> = self.timeline.running.iter().collect();
+        running.sort_by_key(|r| (r.cpu, r.from));
+        let mut cpus: Vec<(u32, Vec<Slice>)> = Vec::new();
+        for r in running {
+            if cpus.last().is_none_or(|(cpu, _)| *cpu != r.cpu) {
+                cpus.push((r.cpu, Vec::new()));
+            }
+            let Some((_, slices)) = cpus.last_mut() else { continue };
+            let start = slices.last().map_or(r.from, |before: &Slice| before.end.max(r.from));
+            let end = if r.to == Ns::MAX { self.total } else { r.to };
+            if start < end {
+                slices.push(Slice { start, end, label: Label::Thread(r.track), kind: None });
+            }
+        }
+        cpus
+    }
+
+    /// The earliest time of anything, at most zero: trace formats have no time before theirs.
+    pub(crate) fn earliest(&self) -> Ns {
+        let spans = self.timeline.spans.iter().map(|(_, s)| s.start);
+        let marks = self.timeline.marks.iter().map(|m| m.at);
+        let running = self.timeline.running.iter().map(|r| r.from);
+        spans.chain(marks).chain(running).min().unwrap_or_default().min(Ns::ZERO)
+    }
+}

@@ -1,0 +1,26 @@
+//! Views of one boot: the JSON summary, tables for a terminal, one HTML page, and exports for other tools.
+//!
+//! A view takes a [`Boot`] (a settled timeline, what [`analysis`] says of it, and the [`Facts`] that no
+//! timeline holds) and writes; it opens no file and computes no result of its own. Only this crate
+//! knows how anything looks. All text that came from a machine passes [`harmless`] (or the
+//! format's own quoting) on its way out.
+
+mod boot;
+mod export;
+mod facts;
+mod html;
+mod lanes;
+mod summary;
+mod table;
+mod terminal;
+mod text;
+
+pub use boot::Boot;
+pub use export::{Export, FORMATS, format};
+pub use facts::{Facts, Memory, Overhead, Subject};
+pub use html::{ConsoleLine, page};
+pub use summary::{
+    ClockLine, DiagnosticLine, EndLine, FunctionLine, InitcallLine, PhaseLine, Summary, WhereLine, summarize,
+};
+pub use terminal::{Layout, functions, initcalls, rows, show};
+pub use text::{Style, harmless, harmless_bytes, json};

@@ -1,0 +1,370 @@
+//! The `show --json` document, schema `bootscope.show/1`: wire structs, apart from the model's types.
+//!
+//! Fields are added, never renamed or removed. Times are integers of nanoseconds in fields that end in
+//! `_ns`; shares and ratios are fractions; what is unknown is `null`, an empty string, or 0. Text is as
+//! the evidence has it: whoever shows it makes it harmless.
+//!
+//! `show.example.json`, beside this file, is a whole document; a test parses it.
+
+use crate::{Boot, Facts, Memory, Overhead, Subject};
+use analysis::Row;
+use serde::{Deserialize, Serialize};
+use timeline::{Names, TimeBase, Timeline};
+
+/// The name and version of the document.
+pub const SCHEMA: &str = "bootscope.show/1";
+
+/// The whole document.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// How the boot ended: `reached`, `panic`, `reset`, `power-off`, `hang`, `timeout`, `interrupted`, `vmm-failed`,
+    /// `running` (the recorder was killed), `imported`.
+    pub outcome: String,
+    /// The line, reason or message that shows the outcome.
+    pub outcome_detail: String,
+    /// `host`, `guest-virtual` or `evidence`.
+    pub time_base: String,
+    /// What was booted.
+    pub subject: Subject,
+    /// From time zero to the end mark.
+    pub total_ns: i64,
+    /// The end mark; `null` where there is none: the total then ends with the last evidence.
+    pub end: Option<EndLine>,
+    /// Share of the boot path that something narrower than a phase owns.
+    pub explained: f64,
+    /// Whether the evidence shows which thread ran and which waited for whom; without it no blame is moved.
+    pub scheduler_evidence: bool,
+    /// The stages of the boot, contiguous; their lengths sum to `total_ns`.
+    pub phases: Vec<PhaseLine>,
+    /// The boot path by what one can fix, largest first; `self_ns` sums to `total_ns` where there is a path.
+    #[serde(rename = "where")]
+    pub wheres: Vec<WhereLine>,
+    /// Initcalls, the longest first: each from its call to its return, so what it waited for is in it.
+    #[serde(default)]
+    pub initcalls: Vec<InitcallLine>,
+    /// The boot path by function.
+    pub functions: Vec<FunctionLine>,
+    /// Another view: not the path, but what every thread did until the end mark.
+    pub where_all_threads: Vec<WhereLine>,
+    /// Figures of a recording with calls; `null` without.
+    pub calls: Option<Calls>,
+    /// What recording costs on this machine; `null` where it was never measured.
+    pub overhead: Option<Overhead>,
+    /// Causes found, with remedies.
+    pub findings: Vec<Finding>,
+    /// Memory inside and outside the guest.
+    pub memory: Memory,
+    /// The clocks of the evidence.
+    pub clocks: Vec<ClockLine>,
+    /// What did not add up in the evidence.
+    pub diagnostics: Vec<DiagnosticLine>,
+    /// What else a reader should know, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// The instant at which the boot counts as done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EndLine {
+    /// What shows it.
+    pub evidence: String,
+    /// When.
+    pub at_ns: i64,
+    /// How far off `at_ns` may be.
+    pub error_ns: i64,
+    /// The thread that reached it: the boot path is walked back from there.
+    pub track: Option<String>,
+}
+
+/// A stage of the boot.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PhaseLine {
+    /// What it is; `unexplained` where no evidence reaches.
+    pub name: String,
+    /// When it starts.
+    pub start_ns: i64,
+    /// When it ends: where the next one starts.
+    pub end_ns: i64,
+    /// How far off its start may be.
+    pub error_ns: i64,
+    /// What shows its start.
+    pub evidence: String,
+}
+
+/// A row of `where`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WhereLine {
+    /// What took the time.
+    pub name: String,
+    /// Time charged to this row.
+    pub self_ns: i64,
+    /// Time during which it was under way, also what other rows are charged for.
+    pub total_ns: i64,
+    /// How often it was.
+    pub count: u64,
+    /// `self_ns` as a share of the view's whole.
+    pub share: f64,
+    /// The threads that did it.
+    pub tracks: Vec<String>,
+}
+
+/// An initcall.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct InitcallLine {
+    /// The function.
+    pub name: String,
+    /// When it was called.
+    pub start_ns: i64,
+    /// From its call to its return.
+    pub elapsed_ns: i64,
+    /// The thread that ran it.
+    pub track: String,
+}
+
+/// A row of `functions`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FunctionLine {
+    /// The function, or what kind of step it is (`initcall`).
+    pub name: String,
+    /// Which one (`acpi_init`); empty if there is no more to say.
+    pub detail: String,
+    /// Time in which it was innermost on the path.
+    pub self_ns: i64,
+    /// Time in which it was on the path at all.
+    pub total_ns: i64,
+    /// How often it was.
+    pub count: u64,
+    /// The threads that did it.
+    pub tracks: Vec<String>,
+}
+
+/// Figures of a recording with calls.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calls {
+    /// Calls seen.
+    pub count: u64,
+    /// Share of returns that matched their call.
+    pub matched: f64,
+    /// Share of instructions that lie in a known stack.
+    pub owned: f64,
+    /// Instructions seen.
+    pub instructions: u64,
+}
+
+/// A cause, its evidence, its cost and its remedy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Its stable name.
+    pub id: String,
+    /// What is wrong, in a sentence.
+    pub title: String,
+    /// What it costs on the boot path.
+    pub cost_ns: i64,
+    /// `high`, `medium` or `low`.
+    pub confidence: String,
+    /// Spans that show it.
+    pub evidence: Vec<FindingEvidence>,
+    /// What to do about it.
+    pub remedy: String,
+    /// Where it was first described.
+    pub seed: String,
+}
+
+/// A span that shows a finding.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FindingEvidence {
+    /// On which thread.
+    pub track: String,
+    /// From when.
+    pub start_ns: i64,
+    /// Until when.
+    pub end_ns: i64,
+    /// What.
+    pub name: String,
+}
+
+/// A clock of the evidence.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockLine {
+    /// What it is called.
+    pub name: String,
+    /// Ticks a second; of a clock in pieces, in its longest one.
+    pub hz: f64,
+    /// How many pieces of different rate it has.
+    #[serde(default)]
+    pub pieces: usize,
+    /// How far sync points typically lie from the fit.
+    pub residual_ns: i64,
+    /// Where the rate came from.
+    pub rate_from: String,
+}
+
+/// One kind of trouble in the evidence.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DiagnosticLine {
+    /// What was wrong.
+    pub kind: String,
+    /// How often.
+    pub count: u64,
+    /// Where first, as `file:line`; empty if there is no place.
+    pub first: String,
+}
+
+/// The summary of a settled timeline.
+pub fn summarize(timeline: &Timeline, facts: &Facts) -> Summary {
+    Summary::of(&Boot::new(timeline, facts))
+}
+
+impl Summary {
+    /// The summary of a boot that was analysed already.
+    pub fn of(boot: &Boot) -> Summary {
+        let (timeline, facts) = (boot.timeline, boot.facts);
+        Summary {
+            schema: SCHEMA.to_owned(),
+            outcome: facts.outcome.clone(),
+            outcome_detail: facts.outcome_detail.clone(),
+            time_base: time_base(timeline.time_base).to_owned(),
+            subject: facts.subject.clone(),
+            total_ns: boot.total.0,
+            end: end_line(boot),
+            explained: boot.tables.explained,
+            scheduler_evidence: boot.path.scheduler_evidence,
+            phases: phase_lines(boot),
+            wheres: boot.tables.wheres.iter().map(where_line).collect(),
+            initcalls: initcall_lines(boot),
+            functions: boot.tables.functions.iter().map(|row| function_line(&timeline.names, row)).collect(),
+            where_all_threads: boot.tables.all_threads.iter().map(where_line).collect(),
+            calls: None,
+            overhead: facts.overhead.clone(),
+            findings: Vec::new(),
+            memory: facts.memory,
+            clocks: clock_lines(timeline),
+            diagnostics: diagnostic_lines(timeline),
+            notes: facts.notes.clone(),
+        }
+    }
+
+    /// The document, indented, ending in a newline.
+    pub fn to_json(&self) -> String {
+        let mut text = crate::json(self, true).expect("plain data always serializes");
+        text.push('\n');
+        text
+    }
+}
+
+pub(crate) fn time_base(base: TimeBase) -> &'static str {
+    match base {
+        TimeBase::Host => "host",
+        TimeBase::GuestVirtual => "guest-virtual",
+        TimeBase::Evidence => "evidence",
+    }
+}
+
+fn end_line(boot: &Boot) -> Option<EndLine> {
+    boot.timeline.end.map(|end| EndLine {
+        evidence: boot.timeline.names.get(end.evidence).to_owned(),
+        at_ns: end.at.0,
+        error_ns: end.error.0,
+        track: end.track.map(|t| boot.track_name(t).to_owned()),
+    })
+}
+
+fn initcall_lines(boot: &Boot) -> Vec<InitcallLine> {
+    let line = |i: &analysis::Initcall| InitcallLine {
+        name: boot.timeline.names.get(i.function).to_owned(),
+        start_ns: i.start.0,
+        elapsed_ns: i.elapsed.0,
+        track: boot.track_name(i.track).to_owned(),
+    };
+    analysis::initcalls(boot.timeline).iter().map(line).collect()
+}
+
+fn phase_lines(boot: &Boot) -> Vec<PhaseLine> {
+    let line = |p: &analysis::Phase| PhaseLine {
+        name: p.name.clone(),
+        start_ns: p.start.0,
+        end_ns: p.end.0,
+        error_ns: p.error.0,
+        evidence: p.evidence.clone(),
+    };
+    boot.phases.iter().map(line).collect()
+}
+
+fn where_line(row: &Row) -> WhereLine {
+    WhereLine {
+        name: row.name.clone(),
+        self_ns: row.self_time.0,
+        total_ns: row.total_time.0,
+        count: row.count,
+        share: row.share,
+        tracks: row.tracks.clone(),
+    }
+}
+
+fn function_line(names: &Names, row: &Row) -> FunctionLine {
+    let (name, detail) = split(names, &row.name);
+    FunctionLine {
+        name: name.to_owned(),
+        detail: detail.to_owned(),
+        self_ns: row.self_time.0,
+        total_ns: row.total_time.0,
+        count: row.count,
+        tracks: row.tracks.clone(),
+    }
+}
+
+/// The analysis joins name and detail by a space; a row without detail is a name as a whole.
+fn split<'a>(names: &Names, joined: &'a str) -> (&'a str, &'a str) {
+    if names.find(joined).is_some() {
+        return (joined, "");
+    }
+    let known = |(name, detail): &(&str, &str)| names.find(name).is_some() && names.find(detail).is_some();
+    let at_each_space = joined.match_indices(' ').map(|(i, _)| (&joined[..i], &joined[i + 1..]));
+    at_each_space.into_iter().find(known).unwrap_or((joined, ""))
+}
+
+fn clock_lines(timeline: &Timeline) -> Vec<ClockLine> {
+    let line = |c: &timeline::Clock| ClockLine {
+        name: c.name.clone(),
+        hz: c.hz,
+        pieces: c.pieces(),
+        residual_ns: c.residual.0,
+        rate_from: c.rate_from.clone(),
+    };
+    timeline.clocks.iter().map(line).collect()
+}
+
+fn diagnostic_lines(timeline: &Timeline) -> Vec<DiagnosticLine> {
+    let line =
+        |d: &timeline::Diagnostic| DiagnosticLine { kind: d.kind.clone(), count: d.count, first: d.first.clone() };
+    timeline.diagnostics.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_the_document() {
+        let text = include_str!("show.example.json");
+        let example: Summary = serde_json::from_str(text).expect("the example parses");
+        assert_eq!(example.schema, SCHEMA);
+        let again: serde_json::Value = serde_json::to_value(&example).unwrap();
+        // Equal as values: the example has every field that is written, and no other.
+        assert_eq!(again, serde_json::from_str::<serde_json::Value>(text).unwrap());
+        assert_eq!(example.phases.iter().map(|p| p.end_ns - p.start_ns).sum::<i64>(), example.total_ns);
+        assert_eq!(example.wheres.iter().map(|w| w.self_ns).sum::<i64>(), example.total_ns);
+    }
+
+    #[test]
+    fn functions_are_split_into_name_and_detail() {
+        let mut names = Names::default();
+        for name in ["initcall", "acpi_init", "Freeing unused memory", "Freeing", "probe", "0000:00:02.0 virtio-pci"] {
+            names.intern(name);
+        }
+        assert_eq!(split(&names, "initcall acpi_init"), ("initcall", "acpi_init"));
+        assert_eq!(split(&names, "Freeing unused memory"), ("Freeing unused memory", ""));
+        assert_eq!(split(&names, "probe 0000:00:02.0 virtio-pci"), ("probe", "0000:00:02.0 virtio-pci"));
+    }
+}

@@ -1,0 +1,348 @@
+//! The summary as tables for a terminal: nothing wider than the layout allows, nothing that a terminal would obey.
+//!
+//! It reads the [`Summary`] alone, so that what is printed and what `--json` says cannot differ.
+
+use crate::table::{Align, Column, Line, render};
+use crate::text::{bytes, counted, cut, percent, thousands, width};
+use crate::{FunctionLine, InitcallLine, PhaseLine, Style, Summary, WhereLine, harmless};
+use std::fmt::Write;
+use timeline::Ns;
+
+/// How a terminal view is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Columns of the terminal; 80 if unknown.
+    pub width: usize,
+    /// How many rows of a table are listed before "everything else".
+    pub top: usize,
+    /// Colour or none.
+    pub style: Style,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Layout { width: 80, top: 20, style: Style::Plain }
+    }
+}
+
+/// From this many columns on there is room for bars.
+const ROOM_FOR_BARS: usize = 100;
+
+/// What the outcome line needs beside the name of the end mark.
+const OUTCOME_AND_TOTAL: usize = 40;
+
+/// Everything that `bootscope show` prints: header, phases, where, memory, clocks, overhead, diagnostics, notes.
+pub fn show(summary: &Summary, layout: Layout) -> String {
+    let mut out = String::new();
+    header(summary, layout, &mut out);
+    out.push('\n');
+    phases(summary, layout, &mut out);
+    out.push('\n');
+    if summary.wheres.is_empty() {
+        paragraph("no boot path: no evidence says which thread reached the end mark", "", layout, &mut out);
+    } else {
+        out.push_str(&rows("where the boot path went", &summary.wheres, layout));
+        explained(summary, layout, &mut out);
+    }
+    if !summary.initcalls.is_empty() {
+        out.push('\n');
+        out.push_str(&initcalls(&summary.initcalls, Layout { top: layout.top.min(INITCALLS_SHOWN), ..layout }));
+    }
+    facts(summary, layout, &mut out);
+    diagnostics(summary, layout, &mut out);
+    for note in &summary.notes {
+        paragraph(&harmless(note), "note: ", layout, &mut out);
+    }
+    out
+}
+
+fn header(summary: &Summary, layout: Layout, out: &mut String) {
+    let s = &summary.subject;
+    let cpus = if s.cpus == 0 { String::new() } else { counted(s.cpus.into(), "CPU") };
+    let memory = if s.memory_bytes == 0 { String::new() } else { bytes(s.memory_bytes) };
+    let what = joined(" ", [&s.os, &s.kernel]);
+    let machine = joined(" under ", [&s.machine, &s.accelerator]);
+    let line = joined(" · ", [&what, &machine, &cpus, &memory]);
+    if !line.is_empty() {
+        paragraph(&harmless(&line), "", layout, out);
+    }
+    let outcome = if summary.outcome.is_empty() { "outcome unknown".into() } else { harmless(&summary.outcome) };
+    let outcome = if summary.outcome == "reached" { layout.style.good(&outcome) } else { layout.style.bad(&outcome) };
+    let total = layout.style.heading(&Ns(summary.total_ns).to_string());
+    let _ = match &summary.end {
+        Some(end) => {
+            let evidence = harmless(&end.evidence);
+            let evidence = cut(&evidence, layout.width.saturating_sub(OUTCOME_AND_TOTAL));
+            writeln!(out, "{outcome}: {total} to {evidence} (±{})", Ns(end.error_ns))
+        }
+        None => writeln!(out, "{outcome}: {total} to the last evidence, there is no end mark"),
+    };
+    if !summary.outcome_detail.is_empty() {
+        paragraph(&harmless(&summary.outcome_detail), "  ", layout, out);
+    }
+}
+
+fn joined<const N: usize>(by: &str, parts: [&String; N]) -> String {
+    let known: Vec<&str> = parts.into_iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
+    known.join(by)
+}
+
+fn phases(summary: &Summary, layout: Layout, out: &mut String) {
+    let mut columns = vec![
+        Column::new("phase", Align::Left, Some(22)),
+        Column::new("start", Align::Right, Some(9)),
+        Column::new("length", Align::Right, Some(9)),
+        Column::new("share", Align::Right, Some(7)),
+    ];
+    let bars = layout.width >= ROOM_FOR_BARS;
+    if bars {
+        columns.push(Column { paint: Style::bar, ..Column::new("", Align::Left, Some(BAR)) });
+    }
+    columns.push(Column::new("error", Align::Right, Some(9)));
+    columns.push(Column::new("evidence", Align::Left, None));
+    let share = |ns: i64| if summary.total_ns > 0 { ns as f64 / summary.total_ns as f64 } else { 0.0 };
+    let row = |name: String, start: String, length: i64, error: String, evidence: String, faint: bool| {
+        let mut cells = vec![name, start, Ns(length).to_string(), percent(share(length))];
+        cells.extend(bars.then(|| if faint { String::new() } else { bar(share(length)) }));
+        cells.extend([error, evidence]);
+        Line { cells, faint }
+    };
+    let line = |p: &PhaseLine| {
+        let (name, evidence) = (harmless(&p.name).into_owned(), harmless(&p.evidence).into_owned());
+        row(name, Ns(p.start_ns).to_string(), p.end_ns - p.start_ns, format!("±{}", Ns(p.error_ns)), evidence, false)
+    };
+    let mut lines: Vec<Line> = summary.phases.iter().map(line).collect();
+    let sum = summary.phases.iter().map(|p| p.end_ns - p.start_ns).sum();
+    lines.push(row("total".to_owned(), String::new(), sum, String::new(), String::new(), true));
+    render(&columns, &lines, layout.width, layout.style, out);
+}
+
+/// How many initcalls `show` lists by itself.
+const INITCALLS_SHOWN: usize = 5;
+
+/// The longest initcalls, each from its call to its return.
+pub fn initcalls(all: &[InitcallLine], layout: Layout) -> String {
+    let columns = [
+        Column::new("initcalls, longest first", Align::Left, None),
+        Column::new("elapsed", Align::Right, Some(9)),
+        Column::new("start", Align::Right, Some(9)),
+        Column::new("thread", Align::Left, Some(15)),
+    ];
+    let line = |name: String, elapsed: i64, start: String, thread: String, faint: bool| Line {
+        cells: vec![name, Ns(elapsed).to_string(), start, thread],
+        faint,
+    };
+    let (top, rest) = all.split_at(layout.top.min(all.len()));
+    let mut lines: Vec<Line> = top
+        .iter()
+        .map(|i| {
+            line(
+                harmless(&i.name).into_owned(),
+                i.elapsed_ns,
+                Ns(i.start_ns).to_string(),
+                harmless(&i.track).into_owned(),
+                false,
+            )
+        })
+        .collect();
+    if !rest.is_empty() {
+        let sum = rest.iter().map(|i| i.elapsed_ns).sum();
+        lines.push(line(format!("{} more (waits included)", rest.len()), sum, String::new(), String::new(), true));
+    }
+    let mut out = String::new();
+    render(&columns, &lines, layout.width, layout.style, &mut out);
+    out
+}
+
+/// How long a bar for everything is.
+const BAR: usize = 20;
+
+/// A share as a bar, in steps of an eighth of a column.
+fn bar(share: f64) -> String {
+    let eighths = (share * (BAR * 8) as f64).round() as usize;
+    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    "█".repeat(eighths / 8) + part
+}
+
+/// A table of `where`: the top rows, everything else, the sum.
+pub fn rows(title: &'static str, all: &[WhereLine], layout: Layout) -> String {
+    let cells = |r: &WhereLine| Cells {
+        name: harmless(&r.name).into_owned(),
+        self_ns: r.self_ns,
+        total_ns: r.total_ns,
+        count: r.count,
+        tracks: tracks(&r.tracks),
+    };
+    table(title, all.iter().map(cells).collect(), layout)
+}
+
+/// The table of functions on the path.
+pub fn functions(all: &[FunctionLine], layout: Layout) -> String {
+    let cells = |r: &FunctionLine| Cells {
+        name: harmless(&joined(" ", [&r.name, &r.detail])).into_owned(),
+        self_ns: r.self_ns,
+        total_ns: r.total_ns,
+        count: r.count,
+        tracks: tracks(&r.tracks),
+    };
+    table("function on the boot path", all.iter().map(cells).collect(), layout)
+}
+
+struct Cells {
+    name: String,
+    self_ns: i64,
+    total_ns: i64,
+    count: u64,
+    tracks: String,
+}
+
+fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
+    let columns = [
+        Column::new(title, Align::Left, None),
+        Column::new("self", Align::Right, Some(9)),
+        Column::new("share", Align::Right, Some(7)),
+        Column::new("total", Align::Right, Some(9)),
+        Column::new("count", Align::Right, Some(9)),
+        Column::new("thread", Align::Left, Some(15)),
+    ];
+    let whole: i64 = all.iter().map(|r| r.self_ns).sum();
+    let share = |ns: i64| if whole > 0 { percent(ns as f64 / whole as f64) } else { String::new() };
+    let rest = &all[layout.top.min(all.len())..];
+    let line = |r: &Cells| Line {
+        cells: vec![
+            r.name.clone(),
+            Ns(r.self_ns).to_string(),
+            share(r.self_ns),
+            Ns(r.total_ns).to_string(),
+            thousands(r.count),
+            r.tracks.clone(),
+        ],
+        faint: false,
+    };
+    let sum = |name: String, ns: i64| {
+        let none = String::new;
+        Line { cells: vec![name, Ns(ns).to_string(), share(ns), none(), none(), none()], faint: true }
+    };
+    let mut lines: Vec<Line> = all.iter().take(layout.top).map(line).collect();
+    if !rest.is_empty() {
+        let name = format!("everything else ({})", counted(rest.len() as u64, "row"));
+        lines.push(sum(name, rest.iter().map(|r| r.self_ns).sum()));
+    }
+    lines.push(sum("total".to_owned(), whole));
+    let mut out = String::new();
+    render(&columns, &lines, layout.width, layout.style, &mut out);
+    out
+}
+
+/// The first thread by name, and how many more.
+fn tracks(all: &[String]) -> String {
+    match all {
+        [] => String::new(),
+        [one] => harmless(one).into_owned(),
+        [one, more @ ..] => {
+            let more = format!(" +{}", more.len());
+            let one = harmless(one);
+            format!("{}{more}", cut(&one, 15usize.saturating_sub(width(&more))))
+        }
+    }
+}
+
+fn explained(summary: &Summary, layout: Layout, out: &mut String) {
+    let share = percent(summary.explained);
+    let text = match summary.scheduler_evidence {
+        true => format!("{share} of the path has an owner narrower than its phase"),
+        false => format!(
+            "{share} of the path has an owner narrower than its phase; there is no scheduler evidence, \
+             so waits stay with those who waited"
+        ),
+    };
+    paragraph(&text, "", layout, out);
+}
+
+fn facts(summary: &Summary, layout: Layout, out: &mut String) {
+    let m = &summary.memory;
+    let memory: Vec<String> = [
+        (m.guest_total_bytes, "in the guest"),
+        (m.guest_available_bytes, "of it available"),
+        (m.vmm_max_rss_bytes, "at most resident in the VMM"),
+    ]
+    .into_iter()
+    .filter_map(|(n, what)| Some(format!("{} {what}", bytes(n?))))
+    .collect();
+    let mut fact = |title: &str, text: &str| {
+        let indent = format!("{title:<10}");
+        paragraph(text, &indent, layout, out);
+    };
+    if !memory.is_empty() {
+        fact("memory", &memory.join(", "));
+    }
+    for clock in &summary.clocks {
+        let text = format!(
+            "{} {}, {}, residual {}",
+            harmless(&clock.name),
+            if clock.pieces > 1 { format!("in {} pieces", clock.pieces) } else { format!("at {}", rate(clock.hz)) },
+            harmless(&clock.rate_from),
+            Ns(clock.residual_ns)
+        );
+        fact("clock", &text);
+    }
+    if let Some(o) = &summary.overhead {
+        let text = format!("recorded ÷ plain {:.3} ({:.3} to {:.3}), {}", o.ratio, o.low, o.high, harmless(&o.how));
+        fact("overhead", &text);
+    }
+}
+
+fn rate(hz: f64) -> String {
+    let (value, unit) = match hz {
+        hz if hz >= 1e9 => (hz / 1e9, "GHz"),
+        hz if hz >= 1e6 => (hz / 1e6, "MHz"),
+        hz => (hz / 1e3, "kHz"),
+    };
+    format!("{value:.6} {unit}")
+}
+
+fn diagnostics(summary: &Summary, layout: Layout, out: &mut String) {
+    for d in &summary.diagnostics {
+        let place = if d.first.is_empty() { String::new() } else { format!(", first at {}", harmless(&d.first)) };
+        let text = format!("{} ({}×{place})", harmless(&d.kind), thousands(d.count));
+        paragraph(&text, "evidence: ", layout, out);
+    }
+}
+
+/// Text broken at spaces; `first` stands before it, and as much space before the lines that follow.
+fn paragraph(text: &str, first: &str, layout: Layout, out: &mut String) {
+    let indent = width(first);
+    let room = layout.width.saturating_sub(indent).max(20);
+    let mut line = String::new();
+    let mut begun = false;
+    let mut flush = |line: &mut String| {
+        let lead = if begun { " ".repeat(indent) } else { first.to_owned() };
+        begun = true;
+        let _ = writeln!(out, "{lead}{line}");
+        line.clear();
+    };
+    for word in text.split(' ').flat_map(|word| pieces(word, room)) {
+        if !line.is_empty() && width(&line) + 1 + width(&word) > room {
+            flush(&mut line);
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&word);
+    }
+    flush(&mut line);
+}
+
+/// A word, cut where it is wider than a line.
+fn pieces(word: &str, room: usize) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    for c in word.chars() {
+        let last = pieces.last_mut().expect("never empty");
+        last.push(c);
+        if width(last) > room || last.len() > room * 8 {
+            last.pop();
+            pieces.push(c.to_string());
+        }
+    }
+    pieces
+}

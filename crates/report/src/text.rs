@@ -1,0 +1,238 @@
+//! Text on its way to a person: made harmless, cut to a width, coloured. No other file may print text of a machine's.
+
+use serde::Serialize;
+use std::borrow::Cow;
+use std::fmt::Write;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Shows what a terminal or a browser would obey or hide as escapes: control characters, and
+/// characters that turn the direction of text, end lines or are invisible. Everything else stays.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let Some(first) = text.find(is_harmful) else { return Cow::Borrowed(text) };
+    let mut shown = text[..first].to_owned();
+    for c in text[first..].chars() {
+        if is_harmful(c) {
+            escape(c, &mut shown);
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// As [`harmless`], for bytes that may be no text at all: what is not UTF-8 is shown as `\xNN`.
+pub fn harmless_bytes(bytes: &[u8]) -> String {
+    let mut shown = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        shown.push_str(&harmless(chunk.valid()));
+        for byte in chunk.invalid() {
+            let _ = write!(shown, "\\x{byte:02x}");
+        }
+    }
+    shown
+}
+
+fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+fn escape(c: char, out: &mut String) {
+    let _ = match c {
+        '\n' => write!(out, "\\n"),
+        '\r' => write!(out, "\\r"),
+        '\t' => write!(out, "\\t"),
+        _ if c.is_ascii() => write!(out, "\\x{:02x}", u32::from(c)),
+        _ => write!(out, "\\u{{{:x}}}", u32::from(c)),
+    };
+}
+
+/// JSON text of a value, with what [`harmless`] would escape escaped in JSON's own way: the value is the
+/// same, and a terminal that it is printed to obeys nothing.
+pub fn json<T: Serialize>(value: &T, indented: bool) -> serde_json::Result<String> {
+    let text = if indented { serde_json::to_string_pretty(value)? } else { serde_json::to_string(value)? };
+    // Outside of strings JSON has no such character but the newline, which it escapes in strings.
+    let harmful = |c: char| c != '\n' && is_harmful(c);
+    if !text.contains(harmful) {
+        return Ok(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 64);
+    for c in text.chars() {
+        if harmful(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        } else {
+            shown.push(c);
+        }
+    }
+    Ok(shown)
+}
+
+/// How many columns harmless text takes.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// Harmless text cut to `columns`, the cut shown by `…`. Stacked marks without width are cut too.
+pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+    let most_chars = columns.saturating_mul(4);
+    if width(text) <= columns && text.chars().nth(most_chars).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut taken = 0;
+    let mut kept = String::new();
+    for c in text.chars().take(most_chars) {
+        taken += c.width().unwrap_or(0);
+        if taken + 1 > columns {
+            break;
+        }
+        kept.push(c);
+    }
+    if columns > 0 {
+        kept.push('…');
+    }
+    Cow::Owned(kept)
+}
+
+/// A number of bytes for people: `512 MiB`, `1.50 GiB`.
+pub(crate) fn bytes(n: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = n as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let decimals = if value.fract() == 0.0 || value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.decimals$} {}", units[unit])
+}
+
+/// A share (0 to 1) for people.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A number of things: `1 line`, `2 lines`, with thousands set apart.
+pub(crate) fn counted(n: u64, thing: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", thousands(n))
+}
+
+/// A whole number, its thousands set apart by spaces.
+pub(crate) fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Whether and how a terminal view is coloured. Who chose is the program's business.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// Text only.
+    #[default]
+    Plain,
+    /// ANSI escape sequences (16 colours, so that the terminal's own theme holds).
+    Colour,
+}
+
+impl Style {
+    fn sgr(self, code: &str, text: &str) -> String {
+        match self {
+            Style::Colour if !text.trim_end().is_empty() => format!("\x1b[{code}m{text}\x1b[0m"),
+            _ => text.to_owned(),
+        }
+    }
+
+    pub(crate) fn heading(self, text: &str) -> String {
+        self.sgr("1", text)
+    }
+
+    pub(crate) fn faint(self, text: &str) -> String {
+        self.sgr("2", text)
+    }
+
+    pub(crate) fn good(self, text: &str) -> String {
+        self.sgr("32", text)
+    }
+
+    pub(crate) fn bad(self, text: &str) -> String {
+        self.sgr("1;31", text)
+    }
+
+    pub(crate) fn bar(self, text: &str) -> String {
+        self.sgr("34", text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown() {
+        assert_eq!(harmless("acpi_init"), "acpi_init");
+        assert_eq!(harmless("µs “ok” ·"), "µs “ok” ·");
+        assert_eq!(harmless("\x1b[2J\x07 \u{9b}31m\r\n"), "\\x1b[2J\\x07 \\u{9b}31m\\r\\n");
+        assert_eq!(
+            harmless("a\u{202e}b\u{2066}c\u{200b}d\u{2028}\u{feff}"),
+            "a\\u{202e}b\\u{2066}c\\u{200b}d\\u{2028}\\u{feff}"
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_shown() {
+        assert_eq!(harmless_bytes(b"ok \xff\xfe\x1b \xc2\xb5s"), "ok \\xff\\xfe\\x1b µs");
+    }
+
+    #[test]
+    fn json_keeps_its_value() {
+        let value = "a\u{202e}\u{9b}\u{7f}\u{e0041}\n\u{1b}µ";
+        for indented in [false, true] {
+            let text = json(&[value], indented).unwrap();
+            assert!(!text.contains(|c: char| c != '\n' && is_harmful(c)), "{text:?}");
+            assert_eq!(serde_json::from_str::<[String; 1]>(&text).unwrap()[0], value);
+        }
+    }
+
+    fn check_cut(text: &str, columns: usize, expected: &str) {
+        let got = cut(text, columns);
+        assert_eq!(got, expected);
+        assert!(width(&got) <= columns, "{got:?} is wider than {columns}");
+    }
+
+    #[test]
+    fn text_is_cut_by_columns() {
+        check_cut("acpi_init", 9, "acpi_init");
+        check_cut("acpi_init", 8, "acpi_in…");
+        check_cut("日本語", 5, "日本…");
+        check_cut("日本語", 4, "日…");
+        check_cut("x", 0, "");
+        let stacked = format!("a{}", "\u{301}".repeat(10_000));
+        assert!(cut(&stacked, 10).len() < 100);
+    }
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(bytes(512 << 20), "512 MiB");
+        assert_eq!(bytes(1_610_612_736), "1.50 GiB");
+        assert_eq!(bytes(999), "999 B");
+        assert_eq!(thousands(1_234_567), "1 234 567");
+        assert_eq!(counted(1, "row"), "1 row");
+        assert_eq!(percent(0.1234), "12.3 %");
+    }
+}

@@ -1,0 +1,259 @@
+//! The exports of the sample boot, of none, and of random ones, read back: nothing lost, everything nested, sums right.
+
+mod sample;
+
+use proptest::prelude::*;
+use report::{Boot, ConsoleLine, FORMATS, Facts};
+use serde_json::Value;
+use std::collections::HashMap;
+use timeline::{End, Ns, SpanKind, TimeBase, Timeline, TrackKind};
+
+fn export(boot: &Boot, name: &str) -> String {
+    let mut out = Vec::new();
+    report::format(name).expect("a known format").write(boot, &mut out).expect("memory can be written to");
+    String::from_utf8(out).expect("text")
+}
+
+fn with_sample(check: impl FnOnce(&Boot)) {
+    let (timeline, facts) = (sample::timeline(), sample::facts());
+    check(&Boot::new(&timeline, &facts));
+}
+
+/// Slices of each thread as (start, end) in ns, in the order of the file.
+fn chrome_slices(text: &str) -> HashMap<u64, Vec<(i64, i64)>> {
+    let document: Value = serde_json::from_str(text).expect("JSON");
+    let ns = |v: &Value| (v.as_f64().expect("a number") * 1e3).round() as i64;
+    let mut slices: HashMap<u64, Vec<(i64, i64)>> = HashMap::new();
+    for event in document["traceEvents"].as_array().expect("events").iter().filter(|e| e["ph"] == "X") {
+        let start = ns(&event["ts"]);
+        slices.entry(event["tid"].as_u64().unwrap()).or_default().push((start, start + ns(&event["dur"])));
+    }
+    slices
+}
+
+fn assert_nested(slices: &[(i64, i64)]) {
+    let mut open: Vec<(i64, i64)> = Vec::new();
+    for &(start, end) in slices {
+        assert!(open.last().is_none_or(|top| top.0 <= start), "not in order of start: {slices:?}");
+        while open.last().is_some_and(|top| top.1 <= start && !(top.1 == start && end == start)) {
+            open.pop();
+        }
+        assert!(open.last().is_none_or(|top| end <= top.1), "{start}..{end} sticks out of {open:?}");
+        open.push((start, end));
+    }
+}
+
+/// Opens and closes balance, by frame, and time goes forward.
+fn assert_speedscope(text: &str) {
+    let document: Value = serde_json::from_str(text).expect("JSON");
+    let frames = document["shared"]["frames"].as_array().expect("frames").len() as u64;
+    for profile in document["profiles"].as_array().expect("profiles") {
+        let mut open = Vec::new();
+        let mut last = profile["startValue"].as_i64().unwrap();
+        for event in profile["events"].as_array().expect("events") {
+            let (frame, at) = (event["frame"].as_u64().unwrap(), event["at"].as_i64().unwrap());
+            assert!(frame < frames && at >= last);
+            last = at;
+            match event["type"].as_str().unwrap() {
+                "O" => open.push(frame),
+                _ => assert_eq!(open.pop(), Some(frame)),
+            }
+        }
+        assert!(open.is_empty() && last <= profile["endValue"].as_i64().unwrap());
+    }
+}
+
+/// The sum of a folded file's numbers, each line being what the format allows.
+fn folded_sum(text: &str) -> i64 {
+    let length = |line: &str| {
+        let (stack, n) = line.rsplit_once(' ').expect("a number at the end");
+        let last_word = stack.rsplit(' ').next().expect("a word");
+        assert!(
+            stack.ends_with(')') || !last_word.chars().all(|c| c.is_ascii_digit() || c == '.') || last_word == stack
+        );
+        assert!(!stack.split(';').any(str::is_empty) && !line.starts_with('#'), "{line:?}");
+        n.parse::<i64>().expect("a whole number")
+    };
+    text.lines().map(length).sum()
+}
+
+#[test]
+fn chrome_is_nested_and_has_every_span() {
+    with_sample(|boot| {
+        let slices = chrome_slices(&export(boot, "chrome"));
+        slices.values().for_each(|s| assert_nested(s));
+        // Lanes 3 to 7 are the tracks.
+        let spans: usize = (3..=7).filter_map(|tid| slices.get(&tid)).map(Vec::len).sum();
+        assert_eq!(spans, boot.timeline.spans.len());
+        assert_eq!(slices[&3][0], (0, 20_500_000), "time before zero is moved, not cut");
+    });
+}
+
+#[test]
+fn speedscope_balances() {
+    with_sample(|boot| assert_speedscope(&export(boot, "speedscope")));
+}
+
+#[test]
+fn inferno_reads_folded_stacks_as_they_were_meant() {
+    with_sample(|boot| {
+        let folded = export(boot, "folded");
+        assert_eq!(folded_sum(&folded), boot.total.0);
+        let mut lines: Vec<&str> = folded.lines().collect();
+        lines.sort_unstable();
+        let mut svg = Vec::new();
+        let mut options = inferno::flamegraph::Options::default();
+        options.min_width = 0.0;
+        inferno::flamegraph::from_lines(&mut options, lines, &mut svg).unwrap();
+        let svg = String::from_utf8(svg).unwrap();
+        assert!(svg.contains(&format!("total_samples=\"{}\"", boot.total.0)), "inferno counts another total");
+        assert!(svg.contains("<title>initcall acpi_init (230,000,000 samples, 24.47%)</title>"));
+        assert!(!svg.contains("%;"), "inferno took a number in a name for a second count");
+    });
+}
+
+#[test]
+fn the_chart_runs_left_to_right_and_draws_everything_of_a_small_boot() {
+    with_sample(|boot| {
+        let svg = export(boot, "svg");
+        let frame = |name: &str| svg.split("<g>").find(|g| g.contains(&format!("<title>{name} ("))).unwrap().to_owned();
+        assert!(frame("qemu").contains("fg:x=\"0\""));
+        assert!(frame("unpack_to_rootfs").contains("fg:x=\"715000000\""));
+        assert!(frame("initcall small_init_29").contains("fg:w=\"700000\""));
+    });
+}
+
+#[test]
+fn a_large_boots_chart_says_what_it_leaves_out() {
+    let (timeline, facts) = (sample::large(100_000), sample::facts());
+    let boot = Boot::new(&timeline, &facts);
+    let svg = export(&boot, "svg");
+    assert!(svg.contains("are drawn together"), "{}", &svg[..2_000]);
+    let shown = svg.matches("<title>").count();
+    assert!((1_000..20_000).contains(&shown), "{shown} frames");
+    let mut page = Vec::new();
+    report::page(&boot, &[], &mut page).unwrap();
+    assert!(page.len() < 6_000_000, "{} bytes", page.len());
+}
+
+#[test]
+fn json_has_everything() {
+    with_sample(|boot| {
+        let document: Value = serde_json::from_str(&export(boot, "json")).unwrap();
+        let rows = |name: &str| document[name].as_array().unwrap().clone();
+        assert_eq!(document["schema"], "bootscope.timeline/1");
+        assert_eq!(rows("spans").len(), boot.timeline.spans.len());
+        assert_eq!(rows("tracks").len(), boot.timeline.tracks.len());
+        assert_eq!(rows("waits").len(), 2);
+        assert_eq!(rows("waits")[1]["by"], "thread");
+        assert_eq!(rows("running").len(), 5);
+        assert_eq!(rows("marks")[0]["name"], sample::HOSTILE);
+        let length = |s: &Value| s["to_ns"].as_i64().unwrap() - s["from_ns"].as_i64().unwrap();
+        assert_eq!(rows("path").iter().map(length).sum::<i64>(), document["total_ns"].as_i64().unwrap());
+    });
+}
+
+#[test]
+fn csv_has_a_line_per_row() {
+    with_sample(|boot| {
+        assert_eq!(export(boot, "csv").lines().count(), boot.timeline.spans.len() + 1);
+        assert_eq!(export(boot, "csv-where").lines().count(), boot.tables.wheres.len() + 1);
+    });
+}
+
+#[test]
+fn a_boot_of_nothing_is_exported_too() {
+    let (timeline, facts) = (Timeline::default(), Facts::default());
+    let boot = Boot::new(&timeline, &facts);
+    for format in FORMATS {
+        let result = format.write(&boot, &mut Vec::new());
+        assert_eq!(result.is_err(), format.name() == "svg", "{}", format.name());
+    }
+    assert_speedscope(&export(&boot, "speedscope"));
+    assert!(chrome_slices(&export(&boot, "chrome")).is_empty());
+    report::page(&boot, &[], &mut Vec::new()).unwrap();
+}
+
+/// The same as in Chromium, without one: no markup of the guest's gets through, whatever bytes it is made of.
+#[test]
+fn the_page_escapes_everything() {
+    with_sample(|boot| {
+        let lines: [&[u8]; 3] = [sample::HOSTILE.as_bytes(), b"\xff<b>\xfe\x1b[2J", &[b'x'; 10_000]];
+        let console = lines.map(|text| ConsoleLine { at: None, text });
+        let mut page = Vec::new();
+        report::page(boot, &console, &mut page).unwrap();
+        let page = String::from_utf8(page).expect("the page is text");
+        for markup in ["<img", "<b>", "<script>ran", "\u{202e}", "\u{1b}", "\u{7}"] {
+            assert!(!page.contains(markup), "{markup:?} got through");
+        }
+        assert!(page.contains("\\xff&lt;b&gt;\\xfe\\x1b[2J"));
+        assert!(page.contains("8 000 more bytes"), "a long line is cut, and says so");
+    });
+}
+
+#[test]
+fn a_long_console_is_shown_in_part() {
+    with_sample(|boot| {
+        let console = vec![ConsoleLine { at: Some(Ns(1)), text: b"line" }; 100_000];
+        let mut page = Vec::new();
+        report::page(boot, &console, &mut page).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        assert_eq!(page.matches("<time>0.000000</time>").count(), 6_000);
+        assert!(page.contains("94 000 lines not shown"));
+    });
+}
+
+fn any_name() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("\u{1b}[2J\u{9b}\n".to_owned()),
+        Just(String::new()),
+        Just("a".to_owned()),
+        Just("CPU 1".to_owned()),
+        Just("# ;".to_owned()),
+        ".{0,6}"
+    ]
+}
+
+prop_compose! {
+    fn any_timeline()(
+        spans in prop::collection::vec((0u32..3, any_name(), any_name(), -50i64..200, 0i64..100), 0..40),
+        end in prop::option::of(0i64..250),
+    ) -> Timeline {
+        let mut t = Timeline::new(TimeBase::Host);
+        let tracks: Vec<_> = (0..3).map(|i| t.tracks.add(timeline::NameId::EMPTY, TrackKind::Thread, i)).collect();
+        for (track, name, detail, start, length) in spans {
+            let (name, detail) = (t.names.intern(&name), t.names.intern(&detail));
+            let row = timeline::SpanRow {
+                name, detail, start: Ns(start), end: Ns(start + length), track: tracks[track as usize], kind: SpanKind::Call,
+            };
+            t.spans.push(row, None);
+        }
+        let evidence = t.names.intern("end");
+        t.end = end.map(|at| End { at: Ns(at), error: Ns::ZERO, track: Some(tracks[0]), evidence });
+        t.settle(Ns::ZERO);
+        t
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_spans_are(timeline in any_timeline()) {
+        let facts = Facts::default();
+        let boot = Boot::new(&timeline, &facts);
+        chrome_slices(&export(&boot, "chrome")).values().for_each(|s| assert_nested(s));
+        assert_speedscope(&export(&boot, "speedscope"));
+        let path: Ns = boot.path.stretches.iter().map(|s| s.length()).sum();
+        prop_assert_eq!(folded_sum(&export(&boot, "folded")), path.0);
+        folded_sum(&export(&boot, "folded-all-threads"));
+        prop_assert_eq!(export(&boot, "csv").lines().count(), timeline.spans.len() + 1);
+        serde_json::from_str::<Value>(&export(&boot, "json")).unwrap();
+        report::format("perfetto").unwrap().write(&boot, &mut Vec::new()).unwrap();
+        report::page(&boot, &[], &mut Vec::new()).unwrap();
+        let obeyed = |c: char| c.is_control() && c != '\n';
+        for format in ["chrome", "speedscope", "folded", "folded-all-threads", "csv", "csv-where", "json"] {
+            prop_assert!(!export(&boot, format).contains(obeyed), "{}", format);
+        }
+        let shown = report::show(&report::summarize(&timeline, &facts), report::Layout::default());
+        prop_assert!(!shown.contains(obeyed));
+    }
+}

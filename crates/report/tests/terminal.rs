@@ -1,0 +1,68 @@
+//! The terminal views of the sample boot, against expected text. `BOOTSCOPE_BLESS=1` writes the expectations anew.
+
+mod sample;
+
+use report::{Layout, Style, Summary, summarize};
+use std::path::Path;
+use unicode_width::UnicodeWidthStr;
+
+fn check(name: &str, got: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("BOOTSCOPE_BLESS").is_some() {
+        std::fs::write(&path, got).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path)
+        .unwrap_or_else(|e| panic!("{}: {e}; look at the output, then bless it:\n{got}", path.display()));
+    assert_eq!(got, expected, "{}: if this is right, run again with BOOTSCOPE_BLESS=1", path.display());
+}
+
+fn summary() -> Summary {
+    summarize(&sample::timeline(), &sample::facts())
+}
+
+#[test]
+fn eighty_columns() {
+    check("show-80.txt", &report::show(&summary(), Layout::default()));
+}
+
+#[test]
+fn wide_and_in_colour() {
+    let layout = Layout { width: 120, top: 5, style: Style::Colour };
+    check("show-120-colour.txt", &report::show(&summary(), layout));
+}
+
+#[test]
+fn other_tables() {
+    let s = summary();
+    let layout = Layout { top: 6, ..Layout::default() };
+    let text = report::functions(&s.functions, layout)
+        + "\n"
+        + &report::rows("all threads, summed", &s.where_all_threads, layout);
+    check("tables-80.txt", &text);
+}
+
+#[test]
+fn nothing_known() {
+    let text = report::show(&summarize(&timeline::Timeline::default(), &report::Facts::default()), Layout::default());
+    check("nothing.txt", &text);
+}
+
+#[test]
+fn no_line_is_too_wide_and_nothing_is_obeyed() {
+    for width in [80, 81, 99, 100, 132, 300] {
+        let text = report::show(&summary(), Layout { width, ..Layout::default() });
+        for line in text.lines() {
+            assert!(line.width() <= width, "{} > {width}: {line}", line.width());
+        }
+        let text = text + &summary().to_json();
+        assert!(!text.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'), "{text:?}");
+    }
+}
+
+#[test]
+fn the_parts_sum_to_the_whole() {
+    let s = summary();
+    assert_eq!(s.phases.iter().map(|p| p.end_ns - p.start_ns).sum::<i64>(), s.total_ns);
+    assert_eq!(s.wheres.iter().map(|w| w.self_ns).sum::<i64>(), s.total_ns);
+    assert!(s.functions.iter().any(|f| (f.name.as_str(), f.detail.as_str()) == ("initcall", "acpi_init")));
+}

@@ -1,0 +1,18 @@
+# Sourced by the checks: where things are, the files to check, and how a check is skipped.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+here=tests/exports
+tools=target/tools
+name=$(basename "$0")
+export PYTHONDONTWRITEBYTECODE=1
+
+# A skip is said, with its reason and what would have installed the reader.
+skip() {
+    echo "skip $name: $1; scripts/setup test installs it"
+    exit 0
+}
+
+# The made-up boot in every format, in target/exports. Made anew each time: it takes a tenth of a second.
+make_exports() {
+    ${CARGO:-cargo} run --locked --quiet --release -p report --example sample -- target/exports
+}
