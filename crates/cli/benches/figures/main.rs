@@ -1,0 +1,90 @@
+//! The figures that the project promises, each beside its promise, from one run on this machine: `make bench`.
+//!
+//! One line per figure: what it is, what was measured (the median, and the range in brackets), what was promised, and
+//! whether it was kept. Figures that two machines share are ratios of one run. What cannot be measured here says why.
+//! Exit status 1 if a promise is not kept.
+//!
+//! `cargo bench -p bootscope --bench figures -- [--pairs N] [PART]…`, with the parts `readers`, `synthetic`, `boot`
+//! and `home`; without any, all.
+
+mod boot;
+mod home;
+mod host;
+mod readers;
+mod show;
+mod synthetic;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use table::Table;
+
+/// The program under test.
+const BOOTSCOPE: &str = env!("CARGO_BIN_EXE_bootscope");
+
+fn main() -> ExitCode {
+    let (parts, pairs) = match arguments() {
+        Ok(read) => read,
+        Err(wrong) => {
+            eprintln!("figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|boot|home]…");
+            return ExitCode::from(2);
+        }
+    };
+    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|p| p == part);
+    let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join("figures");
+    let kernel = kernel();
+    let mut table = Table::default();
+    if wanted("boot") {
+        boot::measure(kernel.as_deref(), &work, pairs, &mut table);
+    }
+    if wanted("home") {
+        home::measure(kernel.as_deref(), &mut table);
+    }
+    if wanted("synthetic") {
+        show::synthetic(&work, &mut table);
+    }
+    if wanted("readers") {
+        readers::measure(&mut table);
+    }
+    println!("\n{}\n{table}", host::description(kernel.as_deref().ok()));
+    if table.kept() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn arguments() -> Result<(Vec<String>, u32), String> {
+    let (mut parts, mut pairs) = (Vec::new(), 5);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            // Cargo says so to every benchmark.
+            "--bench" => {}
+            "--pairs" => {
+                let count = arguments.next().and_then(|n| n.parse().ok()).filter(|n| *n >= 2);
+                pairs = count.ok_or("--pairs takes a number from 2")?;
+            }
+            "readers" | "synthetic" | "boot" | "home" => parts.push(argument),
+            _ => return Err(format!("`{argument}` is no part")),
+        }
+    }
+    Ok((parts, pairs))
+}
+
+/// The kernel to boot, or why nothing can be booted here.
+fn kernel() -> Result<PathBuf, String> {
+    if host::said("qemu-system-x86_64", &["--version"]).is_none() {
+        return Err("no qemu-system-x86_64: install Debian's package qemu-system-x86".to_owned());
+    }
+    if let Some(named) = std::env::var_os("BOOTSCOPE_TEST_KERNEL") {
+        let path = PathBuf::from(named);
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(format!("BOOTSCOPE_TEST_KERNEL: no file {}", path.display()))
+        };
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/fetch-kernel");
+    match std::process::Command::new(script).arg("6.1-cloud").output() {
+        Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).trim().into()),
+        Ok(output) => Err(table::last_line(&output.stderr)),
+        Err(e) => Err(format!("no BOOTSCOPE_TEST_KERNEL, and scripts/fetch-kernel: {e}")),
+    }
+}

@@ -1,0 +1,114 @@
+//! Opens a recording and puts together what the views need: its timeline, and how it was run.
+
+use anyhow::{Context, bail};
+use recording::{Manifest, Recording};
+use report::{Facts, Memory, Overhead, Subject};
+use std::path::Path;
+use timeline::Timeline;
+
+/// A recording, read.
+pub struct Opened {
+    /// The folder or packed file.
+    pub recording: Recording,
+    /// What its evidence says.
+    pub timeline: Timeline,
+    /// How it was run.
+    pub facts: Facts,
+}
+
+/// Reads a recording.
+pub fn open(path: &Path) -> anyhow::Result<Opened> {
+    let recording = Recording::open(path)?;
+    refuse_other_folders(&recording)?;
+    let timeline = evidence::load(&recording).with_context(|| format!("cannot read {}", path.display()))?;
+    let facts = facts(&recording)?;
+    Ok(Opened { recording, timeline, facts })
+}
+
+/// A folder without `recording.json` is one only if it holds evidence: the recorder may have been killed early.
+pub fn refuse_other_folders(recording: &Recording) -> anyhow::Result<()> {
+    const ITS_OWN: [&str; 4] = [recording::MANIFEST_NAME, "console.log", "trace.txt", "kmsg.log"];
+    let path = recording.path();
+    let manifest = path.is_file() || path.join(recording::MANIFEST_NAME).exists();
+    if manifest || recording.names().any(|name| ITS_OWN.contains(&name)) {
+        return Ok(());
+    }
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let inside = entries.filter(|e| e.path().join(recording::MANIFEST_NAME).exists());
+    let inside: Vec<String> = inside.map(|e| e.path().display().to_string()).collect();
+    match inside.is_empty() {
+        true => bail!("{} is not a recording: it has no {}", path.display(), recording::MANIFEST_NAME),
+        false => bail!("{} is not a recording; recordings in it: {}", path.display(), inside.join(", ")),
+    }
+}
+
+fn facts(recording: &Recording) -> anyhow::Result<Facts> {
+    let manifest = recording.manifest();
+    let guest = evidence::meminfo(recording)?;
+    let subject = &manifest.subject;
+    Ok(Facts {
+        subject: Subject {
+            os: subject.os.clone(),
+            kernel: evidence::kernel_release(recording)?.unwrap_or_else(|| subject.kernel.clone()),
+            machine: subject.machine.clone(),
+            accelerator: subject.accelerator.clone(),
+            cpus: subject.cpus,
+            memory_bytes: subject.memory_bytes,
+        },
+        outcome: manifest.outcome_word().to_owned(),
+        // That the default end mark was reached says the end mark's own line.
+        outcome_detail: manifest.outcome.as_ref().map(|o| o.detail.clone()).filter(|d| d != "init").unwrap_or_default(),
+        memory: Memory {
+            guest_total_bytes: guest.total_bytes,
+            guest_available_bytes: guest.available_bytes,
+            vmm_max_rss_bytes: manifest.vmm.max_rss_bytes,
+        },
+        overhead: manifest.overhead.as_ref().map(|o| Overhead {
+            ratio: o.ratio,
+            low: o.low,
+            high: o.high,
+            how: o.how.clone(),
+        }),
+        how: how(manifest),
+        notes: manifest.notes.clone(),
+    })
+}
+
+/// How it was run, for the page: what is known, in the order in which one asks.
+fn how(manifest: &Manifest) -> Vec<(String, String)> {
+    let mut how: Vec<(String, String)> = Vec::new();
+    let mut add = |label: &str, text: String| {
+        if !text.is_empty() {
+            how.push((label.to_owned(), text));
+        }
+    };
+    add("command line", shell_words(&manifest.vmm.command));
+    add("VMM", manifest.vmm.version.clone());
+    for input in &manifest.inputs {
+        let hash = if input.sha256.is_empty() { String::new() } else { format!(", sha256 {}", input.sha256) };
+        add(&input.role, format!("{}, {} bytes{hash}", input.path, input.bytes));
+    }
+    let host = &manifest.host;
+    add("host CPU", host.cpu.clone());
+    add(
+        "host cores",
+        if host.cores > 0 { format!("{}, load {:.2} at the start", host.cores, host.load1) } else { String::new() },
+    );
+    add("host kernel", host.kernel.clone());
+    add("recorded", manifest.created.clone());
+    add("bootscope", manifest.tool_version.clone());
+    how
+}
+
+/// A command line as one would type it.
+pub fn shell_words(command: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c);
+    let quoted = command.iter().map(|word| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,49 @@
+//! `bootscope export`: the boot in other tools' formats.
+
+use crate::files::write_file;
+use crate::{Done, boot, output::Output};
+use anyhow::Context;
+use report::{Boot, Export};
+use std::io::{BufWriter, Write, stdout};
+use std::path::PathBuf;
+
+/// Write the boot in another tool's format
+#[derive(clap::Args)]
+#[command(after_help = formats())]
+pub struct Args {
+    /// A recording: its folder, or the packed file
+    recording: PathBuf,
+    /// The format
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    to: &'static dyn Export,
+    /// The file to write [default: standard output]
+    #[arg(short, long)]
+    output: Option<PathBuf>,
+}
+
+fn formats() -> String {
+    let lines = report::FORMATS.iter().map(|f| format!("  {:<12} {}", f.name(), f.about()));
+    format!("Formats:\n{}", lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn format(name: &str) -> Result<&'static dyn Export, String> {
+    let known = || report::FORMATS.map(|f| f.name()).join(", ");
+    report::format(name).ok_or_else(|| format!("there is no such format; there are {}", known()))
+}
+
+/// Runs it.
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
+    let opened = boot::open(&args.recording)?;
+    let boot = Boot::new(&opened.timeline, &opened.facts);
+    match args.output.as_ref().filter(|path| path.as_os_str() != "-") {
+        Some(path) => {
+            write_file(path, |out| args.to.write(&boot, out))?;
+            output.note(&format!("wrote {}", path.display()));
+        }
+        None => {
+            let mut out = BufWriter::new(stdout().lock());
+            args.to.write(&boot, &mut out).and_then(|()| out.flush()).context("cannot write to standard output")?;
+        }
+    }
+    Ok(Done::Well)
+}

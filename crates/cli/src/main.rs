@@ -1,0 +1,96 @@
+//! The `bootscope` program: parse, call, print. One file per subcommand; no number is computed here.
+
+mod boot;
+mod export;
+mod files;
+mod import;
+mod manual;
+mod output;
+mod overhead;
+mod pack;
+mod progress;
+mod record;
+mod report;
+mod show;
+
+use clap::{Parser, Subcommand};
+use output::{Output, OutputArgs};
+use std::process::ExitCode;
+
+/// Shows where every millisecond of a kernel boot goes
+#[derive(Parser)]
+#[command(name = "bootscope", version, after_help = EXAMPLES, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bootscope record --kernel vmlinuz --append quiet -o boots/a      boot it and keep what it said
+  bootscope show boots/a                                           where the time went
+  bootscope report boots/a -o a.html                               the same as a page
+  bootscope export boots/a --to perfetto -o a.pftrace              for other tools
+  bootscope import serial.log dmesg.txt -o boots/b                 evidence taken elsewhere
+
+Exit status: 0 done; 1 the boot did not reach its end mark, or a check failed; 2 usage or input error.";
+
+#[derive(Subcommand)]
+enum Command {
+    Record(Box<record::Args>),
+    Show(show::Args),
+    Report(report::Args),
+    Export(export::Args),
+    Import(import::Args),
+    Pack(pack::Args),
+    #[command(hide = true)]
+    Completions(manual::CompletionArgs),
+    #[command(hide = true)]
+    Man(manual::ManArgs),
+}
+
+/// How a command that did its work ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// All is well.
+    Well,
+    /// The boot did not reach its end mark, or a check that was asked for failed.
+    Badly,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let output = Output::new(&cli.output);
+    match run(cli.command, &output) {
+        Ok(Done::Well) => ExitCode::SUCCESS,
+        Ok(Done::Badly) => ExitCode::from(1),
+        Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
+        Err(e) => {
+            output.error(&e);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
+    match command {
+        Command::Record(args) => record::run(&args, output),
+        Command::Show(args) => show::run(&args, output),
+        Command::Report(args) => report::run(&args, output),
+        Command::Export(args) => export::run(&args, output),
+        Command::Import(args) => import::run(&args, output),
+        Command::Pack(args) => pack::run(&args, output),
+        Command::Completions(args) => manual::completions(&args, output),
+        Command::Man(args) => manual::man(&args),
+    }
+}
+
+/// Whoever read our output has seen enough: that is no error.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}

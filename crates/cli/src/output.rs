@@ -1,0 +1,88 @@
+//! What all commands share about their output: JSON or text, how much of it, colour, width.
+
+use anyhow::Context;
+use report::{Layout, Style, harmless};
+use serde::Serialize;
+use std::io::{IsTerminal, Write, stderr, stdout};
+
+/// Flags that every command takes.
+#[derive(clap::Args)]
+pub struct OutputArgs {
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    json: bool,
+    /// Say only what was asked for
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// Say more (how each number was found)
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    verbose: bool,
+    /// Colour in text: auto is only on a terminal, and never with NO_COLOR set
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    color: Color,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// Where and how to print.
+pub struct Output {
+    /// One JSON document instead of text.
+    pub json: bool,
+    /// Only what was asked for.
+    pub quiet: bool,
+    /// More than was asked for.
+    pub verbose: bool,
+    style: Style,
+}
+
+impl Output {
+    /// Resolves the flags against terminal and environment.
+    pub fn new(args: &OutputArgs) -> Output {
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        let colored = match args.color {
+            Color::Auto => stdout().is_terminal() && !no_color,
+            Color::Always => true,
+            Color::Never => false,
+        };
+        let style = if colored { Style::Colour } else { Style::Plain };
+        Output { json: args.json, quiet: args.quiet, verbose: args.verbose, style }
+    }
+
+    /// How tables are laid out: `top` rows each.
+    pub fn layout(&self, top: usize) -> Layout {
+        let width =
+            if stdout().is_terminal() { terminal_size::terminal_size().map(|(w, _)| usize::from(w.0)) } else { None };
+        Layout { width: width.unwrap_or(80), top, style: self.style }
+    }
+
+    /// Prints text to standard output.
+    pub fn text(&self, text: &str) -> anyhow::Result<()> {
+        stdout().lock().write_all(text.as_bytes()).context("cannot write to standard output")
+    }
+
+    /// Prints one JSON document to standard output.
+    pub fn document(&self, document: &impl Serialize) -> anyhow::Result<()> {
+        let mut text = report::json(document, true)?;
+        text.push('\n');
+        self.text(&text)
+    }
+
+    /// A remark on standard error, unless asked to be quiet.
+    pub fn note(&self, text: &str) {
+        if !self.quiet {
+            eprintln!("bootscope: {}", harmless(text));
+        }
+    }
+
+    /// An error with all its causes, on standard error.
+    pub fn error(&self, error: &anyhow::Error) {
+        let text = format!("{error:#}");
+        // Standard error may be closed; then there is nobody to tell.
+        let _ = writeln!(stderr(), "bootscope: {}", harmless(&text));
+    }
+}

@@ -1,0 +1,134 @@
+//! What recording costs: plain and recorded boots in turn, and the last figure of this machine.
+
+use crate::output::Output;
+use crate::progress::Watcher;
+use anyhow::{Context, bail};
+use machine::RecordOptions;
+use recording::{OutcomeKind, Overhead};
+use std::path::PathBuf;
+use timeline::Ns;
+
+/// Boots plain and recorded in turn, prints the ratio, and remembers it for the recordings to come.
+pub fn measure(options: &RecordOptions, boots: u32, watcher: &mut Watcher, output: &Output) -> anyhow::Result<()> {
+    let folder = std::env::temp_dir().join(format!("bootscope-overhead-{}", std::process::id()));
+    let recorded = RecordOptions { out: folder.clone(), force: true, ..options.clone() };
+    let mut ratios = Vec::new();
+    let mut failed = Ok(());
+    for boot in 1..=boots {
+        watcher.doing(&format!("overhead, boot {boot} of {boots}"));
+        match pair(&recorded, boot, watcher) {
+            Ok((plain, with)) => {
+                ratios.push(with as f64 / plain as f64);
+                output.note(&format!("boot {boot}: plain {}, recorded {}", Ns(plain), Ns(with)));
+            }
+            Err(e) => failed = Err(e),
+        }
+        if failed.is_err() {
+            break;
+        }
+    }
+    watcher.clear();
+    // It was made here and holds nothing that anybody asked for.
+    let _ = std::fs::remove_dir_all(&folder);
+    failed?;
+    let overhead = summarize(&mut ratios, options);
+    remember(&overhead).context("the figure could not be kept for recordings to come")?;
+    if output.json {
+        output.document(&overhead)?;
+    } else {
+        output.text(&format!(
+            "recorded ÷ plain: {:.3} ({:.3} to {:.3}; {})\n",
+            overhead.ratio, overhead.low, overhead.high, overhead.how
+        ))?;
+    }
+    Ok(())
+}
+
+/// One boot of each kind, in changing order, so that a machine that gets faster or slower favours neither. In ns.
+fn pair(options: &RecordOptions, boot: u32, watcher: &mut Watcher) -> anyhow::Result<(i64, i64)> {
+    let mut plain = 0;
+    let mut with = 0;
+    for plain_now in [boot % 2 == 1, boot % 2 == 0] {
+        if plain_now {
+            plain = machine::time_plain(options, watcher)?;
+        } else {
+            let recorded = machine::record(options, watcher)?;
+            if recorded.outcome.kind != OutcomeKind::Reached {
+                bail!("a boot did not reach its end mark: {}", recorded.manifest.outcome_word());
+            }
+            with = recorded.end.context("a boot reached its end mark without a time")?.at_ns;
+        }
+    }
+    Ok((plain, with))
+}
+
+fn summarize(ratios: &mut [f64], options: &RecordOptions) -> Overhead {
+    ratios.sort_by(f64::total_cmp);
+    let middle = ratios.len() / 2;
+    let ratio = if ratios.len() % 2 == 1 { ratios[middle] } else { (ratios[middle - 1] + ratios[middle]) / 2.0 };
+    let (cut, confidence) = interval_of_median(ratios.len());
+    let (low, high) = (ratios[cut], ratios[ratios.len() - 1 - cut]);
+    let kernel = options.kernel.as_ref().and_then(|k| k.file_name()).map(|n| n.to_string_lossy().into_owned());
+    let how = format!(
+        "median of {} pairs of boots to process 1 with its {:.0} % interval, {}, {} CPUs",
+        ratios.len(),
+        confidence * 100.0,
+        kernel.unwrap_or_default(),
+        options.cpus
+    );
+    Overhead { ratio, low, high, how }
+}
+
+/// How many of `n` sorted values to leave out at each end so that the rest spans the median with at least 95 %
+/// confidence, whatever the distribution, and what the confidence is. With few values it is less, and none is left out.
+/// Each value lies below the median with probability 1/2 (the sign test's interval).
+fn interval_of_median(n: usize) -> (usize, f64) {
+    let mut tail = 0.5_f64.powi(n as i32);
+    let mut outside = tail;
+    let mut found = (0, 1.0 - 2.0 * outside);
+    for cut in 1..n / 2 {
+        tail *= (n - cut + 1) as f64 / cut as f64;
+        outside += tail;
+        let confidence = 1.0 - 2.0 * outside;
+        if confidence < 0.95 {
+            break;
+        }
+        found = (cut, confidence);
+    }
+    found
+}
+
+fn path() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    Some(cache.join("bootscope").join("overhead.json"))
+}
+
+fn remember(overhead: &Overhead) -> anyhow::Result<()> {
+    let path = path().context("neither XDG_CACHE_HOME nor HOME is set")?;
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let text = serde_json::to_vec_pretty(overhead)?;
+    crate::files::write_file(&path, |out| out.write_all(&text))
+}
+
+/// The last figure of this machine, if there is one.
+pub fn last() -> Option<Overhead> {
+    serde_json::from_slice(&std::fs::read(path()?).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::interval_of_median;
+
+    #[test]
+    fn the_interval_is_that_of_the_sign_test() {
+        // From tables of the binomial distribution.
+        for (n, cut, confidence) in [(5, 0, 0.9375), (6, 0, 0.96875), (10, 1, 0.978516), (20, 5, 0.958611)] {
+            let found = interval_of_median(n);
+            assert_eq!(found.0, cut, "{n}");
+            assert!((found.1 - confidence).abs() < 1e-5, "{n}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! `bootscope pack`: one file of a recording.
+
+use crate::{Done, output::Output};
+use std::path::PathBuf;
+
+/// Make one .tar.zst file of a recording; every command reads it too
+#[derive(clap::Args)]
+pub struct Args {
+    /// The recording's folder
+    recording: PathBuf,
+    /// The file to write [default: the folder's name with .tar.zst]
+    #[arg(short, long)]
+    output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+}
+
+/// Runs it.
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
+    let packed = args.output.clone().unwrap_or_else(|| {
+        let mut name = args.recording.components().as_path().as_os_str().to_owned();
+        name.push(".tar.zst");
+        name.into()
+    });
+    crate::boot::refuse_other_folders(&recording::Recording::open(&args.recording)?)?;
+    recording::pack(&args.recording, &packed, args.force)?;
+    output.note(&format!("wrote {}", packed.display()));
+    Ok(Done::Well)
+}

@@ -1,0 +1,62 @@
+//! Progress of a boot on a terminal, and Ctrl-C.
+
+use crate::output::Output;
+use indicatif::{ProgressBar, ProgressStyle};
+use machine::{Observer, Progress, Stage};
+use report::harmless;
+use std::io::{IsTerminal, stderr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use timeline::Ns;
+
+/// Draws a line while a machine boots, if standard error is a terminal; stops the boot on Ctrl-C in any case.
+pub struct Watcher {
+    bar: Option<ProgressBar>,
+    prefix: String,
+    stop: Arc<AtomicBool>,
+}
+
+impl Watcher {
+    /// Takes over Ctrl-C.
+    pub fn new(output: &Output) -> anyhow::Result<Watcher> {
+        let stop = machine::stop_on_signals()?;
+        let draws = stderr().is_terminal() && !output.quiet;
+        let bar = draws.then(|| {
+            let style = ProgressStyle::with_template("{spinner} {wide_msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_spinner());
+            ProgressBar::new_spinner().with_style(style)
+        });
+        Ok(Watcher { bar, prefix: String::new(), stop })
+    }
+
+    /// What is being done, for boots that are one of several.
+    pub fn doing(&mut self, what: &str) {
+        self.prefix = format!("{what}: ");
+    }
+
+    /// Clears the line.
+    pub fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Observer for Watcher {
+    fn progress(&mut self, progress: &Progress<'_>) {
+        let Some(bar) = &self.bar else { return };
+        let elapsed = Ns(progress.elapsed_ns);
+        let prefix = &self.prefix;
+        bar.set_message(match progress.stage {
+            Stage::Booting => {
+                format!("{prefix}{elapsed}  {} B  {}", progress.console_bytes, harmless(progress.last_line))
+            }
+            Stage::Gathering => format!("{prefix}{elapsed}  bringing evidence home: {} B", progress.evidence_bytes),
+        });
+        bar.tick();
+    }
+
+    fn stop(&mut self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}

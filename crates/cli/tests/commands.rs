@@ -1,0 +1,219 @@
+//! What every command promises its user: help, exit statuses, JSON that adds up, output folders that are safe, colour
+//! only where it is wanted, and evidence taken elsewhere from import to every export. Nothing is booted here.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use support::{bootscope, fixture, fixtures, imported, list, ns, ran, rows, run, shown, skip, text};
+
+const COMMANDS: [&str; 6] = ["record", "show", "report", "export", "import", "pack"];
+const FORMATS: [&str; 8] = ["perfetto", "speedscope", "chrome", "folded", "svg", "csv", "csv-where", "json"];
+
+const TICKS_ONLY: &str = "trace left out: nothing says what time its stamps are";
+
+#[test]
+fn help_names_every_command_and_what_exit_statuses_mean() {
+    let help = run(&mut bootscope("--help")).exits(0);
+    for command in COMMANDS {
+        assert!(help.text().contains(&format!("\n  {command} ")), "{command} is not in:\n{}", help.text());
+        let own = run(bootscope(command).arg("--help")).exits(0);
+        assert!(own.text().contains("Usage: bootscope"), "{}", own.text());
+        assert!(own.text().lines().all(|line| line.chars().count() <= 100), "{}", own.text());
+    }
+    assert!(help.text().contains("Exit status: 0 done; 1"), "{}", help.text());
+    assert!(run(&mut bootscope("--version")).exits(0).text().starts_with("bootscope "));
+}
+
+#[test]
+fn completions_and_man_pages_know_every_command() {
+    for (shell, sign) in [("bash", "complete -F"), ("zsh", "#compdef bootscope"), ("fish", "complete -c bootscope")] {
+        let script = run(bootscope("completions").arg(shell)).exits(0);
+        assert!(script.text().contains(sign) && script.text().contains("until"), "{shell}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    run(bootscope("man").arg(folder.path().join("man1"))).exits(0);
+    for command in COMMANDS {
+        let page = fs::read_to_string(folder.path().join(format!("man1/bootscope-{command}.1"))).unwrap();
+        assert!(page.contains(".SH SYNOPSIS"), "{page}");
+    }
+    assert!(folder.path().join("man1/bootscope.1").is_file());
+}
+
+#[test]
+fn what_was_typed_wrongly_is_refused_with_a_reason() {
+    run(&mut Command::new(env!("CARGO_BIN_EXE_bootscope"))).refuses(&["Usage"]);
+    run(&mut bootscope("shwo")).refuses(&["unrecognized", "show"]);
+    run(&mut bootscope("show")).refuses(&["RECORDING"]);
+    run(bootscope("show").args(["--top", "many", "x"])).refuses(&["--top", "many"]);
+    run(bootscope("record").args(["--memory", "much", "-o", "x"])).refuses(&["`much` is no size", "512M"]);
+    run(bootscope("record").args(["--kernel", "x"])).refuses(&["--output"]);
+    run(bootscope("import").args(["-o", "x"])).refuses(&["FILES"]);
+    let folder = tempfile::tempdir().unwrap();
+    let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
+    run(bootscope("export").arg(&recording).args(["--to", "gnuplot"])).refuses(&["there are", "perfetto", "folded"]);
+    let like = bootscope("record").arg("--like").arg(&recording).arg("-o").arg(folder.path().join("b")).output();
+    assert!(String::from_utf8_lossy(&like.unwrap().stderr).contains("does not say how it was run"));
+    assert!(!folder.path().join("b").exists(), "a refused recording leaves nothing");
+}
+
+#[test]
+fn every_fixture_goes_all_the_way_from_import_to_every_view() {
+    for file in fixtures() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = imported(&file, &folder.path().join("boot"));
+        let document = shown(&recording);
+        assert_eq!(document["outcome"], "imported", "{}", file.display());
+        // Raw ticks alone are no time: nothing in such a file says how many make a second.
+        let ticks_only = !rows(&document["diagnostics"], "kind", TICKS_ONLY).is_empty();
+        assert_eq!(ticks_only, file.to_string_lossy().contains("x86-tsc"), "{}", document["diagnostics"]);
+        assert_eq!(ns(&document["total_ns"]) > 0, !ticks_only, "{}: nothing was read", file.display());
+        if ticks_only {
+            run(bootscope("show").arg(&recording)).exits(0);
+            continue;
+        }
+
+        let human = run(bootscope("show").args(["--functions", "--all-threads"]).arg(&recording)).exits(0);
+        assert!(human.text().lines().all(|line| line.chars().count() <= 80), "wider than 80:\n{}", human.text());
+        assert_eq!(human.stderr, "");
+        for format in FORMATS {
+            let whole = run(bootscope("export").arg(&recording).args(["--to", format])).exits(0);
+            assert!(!whole.stdout.is_empty(), "{format} of {}", file.display());
+            if format == "json" || format == "chrome" || format == "speedscope" {
+                whole.json();
+            }
+            let path = folder.path().join(format);
+            run(bootscope("export").arg(&recording).args(["--to", format, "-q", "-o"]).arg(&path)).exits(0);
+            assert_eq!(fs::read(&path).unwrap(), whole.stdout, "{format}: the file and standard output differ");
+        }
+        run(bootscope("report").arg(&recording)).exits(0);
+        let page = fs::read_to_string(folder.path().join("boot.html")).unwrap();
+        assert!(page.to_lowercase().starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
+
+        let packed = folder.path().join("boot.tar.zst");
+        run(bootscope("pack").arg(&recording)).exits(0);
+        assert_eq!(shown(&packed), document, "{}: packed and unpacked differ", file.display());
+    }
+}
+
+#[test]
+fn the_imx6_logs_units_are_1024_ns() {
+    // "9765 usecs" of a kernel that prints ns >> 10 is one tick of 10 ms, and 19531 are two.
+    let folder = tempfile::tempdir().unwrap();
+    let file = fixture("log/linux-3.5.7-imx6-only-returns.log");
+    let document = shown(&imported(&file, &folder.path().join("imx6")));
+    for (initcall, ms) in
+        [("spawn_ksoftirqd", 10), ("init_workqueues", 10), ("cpu_stop_init", 20), ("rcu_spawn_kthreads", 20)]
+    {
+        let row = rows(&document["functions"], "detail", initcall);
+        let [row] = row[..] else { panic!("{initcall}: {row:?}") };
+        let off = (ns(&row["total_ns"]) - ms * 1_000_000).abs();
+        assert!(off < ms * 10_000, "{initcall} is more than 1 % off {ms} ms: {row}");
+    }
+}
+
+#[test]
+fn evidence_of_one_boot_in_several_files_is_one_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let (serial, kmsg) = (fixture("log/linux-6.1-serial.log"), fixture("log/linux-6.1-kmsg.log"));
+    let into = folder.path().join("both");
+    let import = run(bootscope("import").args([&serial, &kmsg]).arg("-o").arg(&into)).exits(0);
+    for sign in ["linux-6.1-serial.log: kernel log", "linux-6.1-kmsg.log: kernel log records"] {
+        assert!(import.stderr.contains(sign), "{}", import.stderr);
+    }
+    assert_eq!(fs::read(into.join("00-linux-6.1-serial.log")).unwrap(), fs::read(&serial).unwrap(), "byte for byte");
+    shown(&into);
+}
+
+#[test]
+fn an_output_that_exists_is_kept_unless_forced() {
+    let folder = tempfile::tempdir().unwrap();
+    let (imx6, serial) = (fixture("log/linux-3.5.7-imx6-only-returns.log"), fixture("log/linux-6.1-serial.log"));
+    let into = imported(&imx6, &folder.path().join("boot"));
+    let before = shown(&into);
+    run(bootscope("import").arg(&serial).arg("-o").arg(&into)).refuses(&["exists already", "--force"]);
+    let missing = folder.path().join("missing.log");
+    run(bootscope("import").arg(&missing).arg("--force").arg("-o").arg(&into)).refuses(&["missing.log"]);
+    assert_eq!(shown(&into), before);
+    run(bootscope("import").arg(&serial).arg("--force").arg("-o").arg(&into)).exits(0);
+    assert_ne!(shown(&into), before);
+
+    run(bootscope("pack").arg(&into)).exits(0);
+    run(bootscope("pack").arg(&into)).refuses(&["exists already", "--force"]);
+    run(bootscope("pack").arg(&into).arg("--force")).exits(0);
+
+    // What is not a recording is never removed.
+    let foreign = folder.path().join("home");
+    fs::create_dir(&foreign).unwrap();
+    fs::write(foreign.join("thesis.tex"), "years of work").unwrap();
+    run(bootscope("import").arg(&serial).arg("--force").arg("-o").arg(&foreign)).refuses(&["not a recording"]);
+    assert_eq!(fs::read_to_string(foreign.join("thesis.tex")).unwrap(), "years of work");
+}
+
+#[test]
+fn colour_is_for_terminals_and_no_color_is_obeyed() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
+    let colored = |command: &mut Command| run(command).exits(0).stdout.contains(&0x1b);
+    assert!(!colored(bootscope("show").arg(&recording)), "a pipe is no terminal");
+    assert!(colored(bootscope("show").arg(&recording).args(["--color", "always"])));
+    if Command::new("script").arg("--version").output().is_err() {
+        return skip("no `script` (util-linux) to give the program a terminal");
+    }
+    let on_terminal = |flags: &str| {
+        let line = format!("{} show {} {flags}", env!("CARGO_BIN_EXE_bootscope"), recording.display());
+        let mut command = Command::new("script");
+        command.args(["-qec", &line, "/dev/null"]).env_remove("NO_COLOR").stdin(Stdio::null());
+        command
+    };
+    assert!(colored(&mut on_terminal("")));
+    assert!(!colored(on_terminal("").env("NO_COLOR", "1")));
+    assert!(colored(on_terminal("").env("NO_COLOR", "")), "only a value that is not empty counts");
+    assert!(!colored(&mut on_terminal("--color never")));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
+    let path = recording.to_str().unwrap();
+    let json = ["export", path, "--to", "json"];
+    for arguments in [&["show", path][..], &["show", path, "--json"], &json, &["completions", "bash"], &["--help"]] {
+        let mut command = bootscope(arguments[0]);
+        let mut child = command.args(&arguments[1..]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // Nobody reads: whatever it writes fails.
+        drop(child.stdout.take());
+        let ended = ran(child.wait_with_output().unwrap(), format!("{arguments:?}")).exits(0);
+        assert_eq!(ended.stderr, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
+    for arguments in [&["show"][..], &["export", "--to", "folded"]] {
+        let mut command = bootscope(arguments[0]);
+        command.args(&arguments[1..]).arg(&recording).stdout(fs::File::create("/dev/full").unwrap());
+        run(&mut command).refuses(&["standard output", "No space left"]);
+    }
+    let nowhere = Path::new("/nonexistent/folder/a.html");
+    run(bootscope("report").arg(&recording).arg("-o").arg(nowhere)).refuses(&["/nonexistent/folder/a.html"]);
+}
+
+#[test]
+fn rows_say_who_did_it_and_shares_are_of_the_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = fixture("trace/linux-6.1-global-first-switches.txt");
+    let document = shown(&imported(&trace, &folder.path().join("a")));
+    let total = ns(&document["total_ns"]) as f64;
+    for row in list(&document["where"]) {
+        assert!(!list(&row["tracks"]).is_empty() && !text(&row["name"]).is_empty(), "{row}");
+        assert!(ns(&row["self_ns"]) <= ns(&row["total_ns"]), "{row}");
+        let share = row["share"].as_f64().unwrap();
+        assert!((share - ns(&row["self_ns"]) as f64 / total).abs() < 1e-9, "{row}");
+    }
+    let selfs: Vec<i64> = list(&document["where"]).iter().map(|row| ns(&row["self_ns"])).collect();
+    assert!(selfs.is_sorted_by(|a, b| a >= b), "largest first");
+}

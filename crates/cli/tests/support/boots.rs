@@ -1,0 +1,114 @@
+//! Boots of real kernels: which ones, how, and what every recording of one has to hold.
+//!
+//! `BOOTSCOPE_TEST_KERNEL` names one kernel, `BOOTSCOPE_TEST_KERNELS` several with `:` between them; each is a path, or a
+//! name as `scripts/fetch-kernel` knows it that was fetched before. Without them the tests skip, and say so. The boots
+//! are under TCG, which is everywhere.
+
+use super::{Ran, bootscope, run, skip};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tempfile::TempDir;
+
+/// One boot at a time: they share the host's CPUs, and some tests wait for time to pass.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A folder for one test, and the turn to boot.
+pub struct Scratch {
+    folder: TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Scratch {
+    /// Waits for the turn.
+    pub fn new() -> Scratch {
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        Scratch { folder: TempDir::new().unwrap(), _turn: turn }
+    }
+
+    /// The folder itself.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A path in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// The kernel to test with; none, with the reason said, if there is none.
+pub fn kernel() -> Option<PathBuf> {
+    let Some(kernel) = std::env::var("BOOTSCOPE_TEST_KERNEL").ok().filter(|k| !k.is_empty()) else {
+        skip("BOOTSCOPE_TEST_KERNEL names no kernel");
+        return None;
+    };
+    Some(found(&kernel))
+}
+
+/// All kernels to test with; at least the one, if that is given.
+pub fn kernels() -> Vec<PathBuf> {
+    let several = std::env::var("BOOTSCOPE_TEST_KERNELS").unwrap_or_default();
+    let several: Vec<PathBuf> = several.split(':').filter(|name| !name.is_empty()).map(found).collect();
+    if several.is_empty() { kernel().into_iter().collect() } else { several }
+}
+
+fn found(name: &str) -> PathBuf {
+    let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/kernels").join(name);
+    let path = if name.contains('/') { PathBuf::from(name) } else { fetched };
+    path.canonicalize().unwrap_or_else(|e| panic!("no kernel {name} at {}: {e}", path.display()))
+}
+
+/// `bootscope record` of a kernel into a folder.
+pub fn record(kernel: &Path, into: &Path) -> Command {
+    let mut command = bootscope("record");
+    command.args(["--accel", "tcg", "--kernel"]).arg(kernel).arg("-o").arg(into);
+    command
+}
+
+/// Records, and asserts exit status and outcome: 0 for `reached`, 1 for every other end of a boot.
+#[track_caller]
+pub fn recorded(command: &mut Command, into: &Path, outcome: &str) -> Ran {
+    let ran = run(command);
+    let said = ran.stderr.clone();
+    let ran = ran.exits(i32::from(outcome != "reached"));
+    assert_eq!(manifest(into)["outcome"]["kind"], outcome, "{said}");
+    ran
+}
+
+/// `recording.json`.
+#[track_caller]
+pub fn manifest(recording: &Path) -> Value {
+    let path = recording.join("recording.json");
+    let text = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    serde_json::from_slice(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// A file of a recording, as text.
+#[track_caller]
+pub fn evidence(recording: &Path, name: &str) -> String {
+    let path = recording.join(name);
+    let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Stamp in microseconds and text of each record of a `kmsg*.log`, with what `/dev/kmsg` escapes put back.
+pub fn messages(kmsg: &str) -> Vec<(u64, String)> {
+    let record = |line: &str| {
+        let (head, text) = line.split_once(';')?;
+        let stamp = head.split(',').nth(2)?.split('.').next()?.parse().ok()?;
+        Some((stamp, text.replace("\\x09", "\t").replace("\\x5c", "\\")))
+    };
+    kmsg.lines().filter(|line| !line.starts_with([' ', '#'])).filter_map(record).collect()
+}
+
+/// Stamp in microseconds and text of each kernel message on a console.
+pub fn console_messages(console: &str) -> Vec<(u64, String)> {
+    let message = |line: &str| {
+        let (stamp, text) = line.strip_prefix('[')?.split_once("] ")?;
+        let (seconds, micros) = stamp.trim_start().split_once('.')?;
+        Some((seconds.parse::<u64>().ok()? * 1_000_000 + micros.parse::<u64>().ok()?, text.to_owned()))
+    };
+    console.lines().map(|line| line.trim_end_matches('\r')).filter_map(message).collect()
+}
