@@ -31,6 +31,10 @@ const TICK: Duration = Duration::from_millis(50);
 const ANSWER_NS: i64 = 5_000_000_000;
 /// How often the machine is looked at for a hang.
 const LOOK_NS: i64 = 1_000_000_000;
+/// How soon memory is searched for a kernel log again: by how long the last search took, within these.
+const FIND_NS: std::ops::RangeInclusive<i64> = 100_000_000..=LOOK_NS;
+/// A search may take one part in five of a host CPU.
+const FIND_REST: i64 = 4;
 /// How late what is heard is stamped, at most, on a host that is not overloaded.
 pub(crate) const ARRIVAL_ERROR_NS: i64 = 1_000_000;
 /// The line that names a panic, of every Linux there is.
@@ -184,7 +188,7 @@ impl<'a> Watch<'a> {
             next_look_ns: 0,
             has_disks: options.kernel.is_none() || !options.disks.is_empty() || !options.extra.is_empty(),
             layout: Layout::Unknown,
-            log: LogWatch { next_find_ns: LOOK_NS, ..LogWatch::default() },
+            log: LogWatch { next_find_ns: *FIND_NS.start(), ..LogWatch::default() },
         })
     }
 
@@ -478,7 +482,8 @@ impl<'a> Watch<'a> {
             return Ok(());
         };
         let Some(probe) = probe.or_else(|| LogProbe::find(ram).ok()) else {
-            self.log.next_find_ns = self.vm.elapsed_ns() + LOOK_NS;
+            let done = self.vm.elapsed_ns();
+            self.log.next_find_ns = done + (FIND_REST * (done - now)).clamp(*FIND_NS.start(), *FIND_NS.end());
             return Ok(());
         };
         let Ok(found) = probe.newest_seq(ram) else {
@@ -495,12 +500,17 @@ impl<'a> Watch<'a> {
             }
             if let Some(record) = hit {
                 let at_ns = self.vm.elapsed_ns();
+                // 0 is no time: the kernel's clock did not run yet.
+                let printk_ns = i64::try_from(record.ts_ns).ok().filter(|&ns| ns > 0);
+                // The kernel's clock began after the machine did.
+                let not_before_ns =
+                    printk_ns.zip(self.facts.running_ns).map_or(0, |(ns, from)| from.saturating_add(ns));
+                let after_ns = self.log.looks.absent_ns(record.seq).max(not_before_ns).min(at_ns);
                 self.facts.matched = Some(End {
                     what: format!("{} (in the kernel log)", shown(&record.text, 200)),
                     at_ns,
-                    error_ns: Some(at_ns - self.log.looks.absent_ns(record.seq)),
-                    // 0 is no time: the kernel's clock did not run yet.
-                    printk_ns: i64::try_from(record.ts_ns).ok().filter(|&ns| ns > 0),
+                    error_ns: Some(at_ns - after_ns),
+                    printk_ns,
                 });
             }
         }
