@@ -232,7 +232,7 @@ impl Around {
     fn and(self, span: SpanId, row: &SpanRow, roles: Roles) -> Around {
         let rank = match row.kind {
             SpanKind::Call if roles.prints => Some(Rank::Printing),
-            SpanKind::Probe | SpanKind::Module | SpanKind::Work => Some(Rank::Whole),
+            SpanKind::Probe | SpanKind::Mount | SpanKind::Module | SpanKind::Work => Some(Rank::Whole),
             SpanKind::Initcall => Some(Rank::Initcall),
             _ => None,
         };

@@ -24,7 +24,7 @@ pub use diagnostics::{Diagnostic, Diagnostics};
 pub use names::{NameId, Names};
 pub use span::{SpanId, SpanKind, SpanRow, Spans};
 pub use time::{Ns, Ticks};
-pub use track::{Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
+pub use track::{Hold, Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
 
 /// Where the zero of a timeline is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,6 +97,8 @@ pub struct Timeline {
     pub marks: Vec<Mark>,
     /// Stretches in which a track did not run.
     pub waits: Vec<Wait>,
+    /// Who held what others waited for.
+    pub holds: Vec<Hold>,
     /// Which CPU ran which track.
     pub running: Vec<Running>,
     /// Where phases begin.
@@ -123,6 +125,7 @@ impl Timeline {
     /// (see [`Spans::nest`]). Call once, when all evidence is in. `O(n log n)`.
     pub fn settle(&mut self, tolerance: Ns) {
         self.waits.sort_by_key(|w| (w.track, w.from));
+        self.holds.sort_by_key(|h| (h.topic, h.to, h.from));
         self.running.sort_by_key(|r| (r.track, r.from));
         self.marks.sort_by_key(|m| m.at);
         self.spans.nest(tolerance, &mut self.diagnostics);

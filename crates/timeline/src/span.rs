@@ -24,6 +24,10 @@ pub enum SpanKind {
     Module,
     /// A driver's probe of a device.
     Probe,
+    /// A driver's attaching to a device that its probe found.
+    Attach,
+    /// A file system being mounted.
+    Mount,
     /// A work item or asynchronous call run for somebody else.
     Work,
     /// A function of the kernel.

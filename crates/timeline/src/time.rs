@@ -16,6 +16,8 @@ impl Ns {
     pub const ZERO: Ns = Ns(0);
     /// The latest time there is: "never ends".
     pub const MAX: Ns = Ns(i64::MAX);
+    /// Before anything that can happen.
+    pub const MIN: Ns = Ns(i64::MIN);
 
     /// A length in microseconds.
     pub const fn from_us(us: i64) -> Ns {

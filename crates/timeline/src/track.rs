@@ -107,6 +107,8 @@ pub enum WaitedOn {
     Thread(TrackId),
     /// An interrupt woke it: a timer or a device, not whoever was interrupted.
     Interrupt(NameId),
+    /// Nobody held this topic any more: whoever had [held](Hold) it is to blame.
+    Holders(NameId),
     /// It was preempted: nobody had to wake it.
     Nothing,
     /// The evidence does not say.
@@ -126,4 +128,17 @@ pub struct Wait {
     pub until: Ns,
     /// Who or what woke it.
     pub by: WaitedOn,
+}
+
+/// A track kept everybody who waits for a topic waiting.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hold {
+    /// What is held.
+    pub topic: NameId,
+    /// Who held it.
+    pub track: TrackId,
+    /// Since when ([`Ns::MIN`]: before the evidence begins).
+    pub from: Ns,
+    /// When it was released ([`Ns::MAX`]: never seen to be).
+    pub to: Ns,
 }

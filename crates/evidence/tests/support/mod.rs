@@ -44,6 +44,7 @@ pub fn timeline(timeline: &Timeline) -> String {
             let by = match w.by {
                 WaitedOn::Thread(track) => name(track),
                 WaitedOn::Interrupt(by) => format!("interrupt: {}", timeline.names.get(by)),
+                WaitedOn::Holders(topic) => format!("holders of: {}", timeline.names.get(topic)),
                 WaitedOn::Nothing => "preempted".to_owned(),
                 WaitedOn::Unknown => "not known".to_owned(),
             };

@@ -84,6 +84,8 @@ pub fn kind(kind: SpanKind) -> &'static str {
         SpanKind::Initcall => "initcall",
         SpanKind::Module => "module",
         SpanKind::Probe => "probe",
+        SpanKind::Attach => "attach",
+        SpanKind::Mount => "mount",
         SpanKind::Work => "work",
         SpanKind::Call => "call",
         SpanKind::Interrupt => "interrupt",

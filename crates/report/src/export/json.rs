@@ -135,6 +135,7 @@ fn wait<'a>(boot: &'a Boot, w: &timeline::Wait) -> WaitOut<'a> {
     let (by, thread, interrupt) = match w.by {
         WaitedOn::Thread(track) => ("thread", Some(track.0), None),
         WaitedOn::Interrupt(name) => ("interrupt", None, Some(boot.timeline.names.get(name))),
+        WaitedOn::Holders(topic) => ("holders", None, Some(boot.timeline.names.get(topic))),
         WaitedOn::Nothing => ("nothing", None, None),
         WaitedOn::Unknown => ("unknown", None, None),
     };

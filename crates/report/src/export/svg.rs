@@ -154,7 +154,7 @@ fn colour(slice: &Slice, name: &str) -> Color {
         (_, Some(SpanKind::Initcall)) => (140, 190, 235),
         (_, Some(SpanKind::Level)) => (185, 212, 235),
         (_, Some(SpanKind::Module | SpanKind::Process)) => (150, 215, 190),
-        (_, Some(SpanKind::Probe)) => (120, 205, 205),
+        (_, Some(SpanKind::Probe | SpanKind::Attach)) => (120, 205, 205),
         (_, Some(SpanKind::Work)) => (205, 175, 235),
         (_, Some(SpanKind::Interrupt)) => (240, 150, 160),
         (_, Some(SpanKind::Stage | SpanKind::Message)) => (240, 215, 140),
