@@ -7,7 +7,7 @@ mod support;
 
 use serde_json::Value;
 use std::path::Path;
-use support::boots::{Scratch, evidence, kernels, record, recorded};
+use support::boots::{QUIET, Scratch, evidence, kernels, record, recorded};
 use support::{bootscope, list, ns, run, shown, text};
 
 #[test]
@@ -15,7 +15,7 @@ fn a_thread_that_is_waited_for_is_on_the_boot_path_with_its_own_stack() {
     for kernel in kernels() {
         let scratch = Scratch::new();
         let into = scratch.path("boot");
-        recorded(record(&kernel, &into).args(["--append", "quiet"]), &into, "reached");
+        recorded(record(&kernel, &into).args(["--append", QUIET]), &into, "reached");
         let document = shown(&into);
         assert_eq!(document["scheduler_evidence"], true);
         let thread = "cryptomgr_test";

@@ -10,7 +10,7 @@ mod support;
 
 use std::collections::HashMap;
 use std::path::Path;
-use support::boots::{Scratch, evidence, kernels, messages, record, recorded};
+use support::boots::{QUIET, Scratch, evidence, kernels, messages, record, recorded};
 use support::{bootscope, run};
 
 /// As the issue has it.
@@ -52,7 +52,11 @@ fn the_sum_of_initcalls_agrees_with_the_kernels_own_figures() {
 fn compare(kernel: &Path, flags: &[&str]) -> [Comparison; 2] {
     let scratch = Scratch::new();
     let into = scratch.path("boot");
-    recorded(record(kernel, &into).args(["--append", "quiet initcall_debug"]).args(flags), &into, "reached");
+    recorded(
+        record(kernel, &into).args(["--append", &format!("{QUIET} initcall_debug")]).args(flags),
+        &into,
+        "reached",
+    );
     let own = Own::read(&messages(&evidence(&into, "kmsg.log")));
     assert!(own.coarse.iter().all(|us| us % 4000 == 0), "no ticks: {:?}", own.coarse);
     // Without the kernel's log only the trace is left to tell of initcalls.

@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::boots::{Scratch, evidence, kernel, manifest, record, recorded};
+use support::boots::{QUIET, Scratch, evidence, kernel, manifest, record, recorded};
 use support::{bootscope, run, shown};
 
 #[test]
@@ -11,8 +11,8 @@ fn like_repeats_every_option_but_those_given() {
     let scratch = Scratch::new();
     let (first, packed) = (scratch.path("first"), scratch.path("first.tar.zst"));
     let mut command = record(&kernel, &first);
-    command.args(["--append", "quiet", "--memory", "320M", "--cpus", "2", "--machine", "q35", "--no-firmware-log"]);
-    command.args(["--timeout", "100s", "--trace", "none", "--", "-device", "virtio-rng-pci"]);
+    command.args(["--append", QUIET, "--memory", "320M", "--cpus", "2", "--machine", "q35", "--no-firmware-log"]);
+    command.args(["--timeout", "5m", "--trace", "none", "--", "-device", "virtio-rng-pci"]);
     recorded(&mut command, &first, "reached");
     run(bootscope("pack").arg(&first)).exits(0);
 
@@ -28,13 +28,17 @@ fn like_repeats_every_option_but_those_given() {
 
     let third = scratch.path("third");
     let mut command = bootscope("record");
-    command.arg("--like").arg(&first).args(["--append", "quiet tsc=reliable", "--cpus", "1", "-o"]).arg(&third);
+    command
+        .arg("--like")
+        .arg(&first)
+        .args(["--append", "quiet tsc=reliable no_timer_check", "--cpus", "1", "-o"])
+        .arg(&third);
     recorded(&mut command, &third, "reached");
     let mut expected = of_first["how"].clone();
-    expected["append"] = "quiet tsc=reliable".into();
+    expected["append"] = "quiet tsc=reliable no_timer_check".into();
     expected["cpus"] = 1.into();
     assert_eq!(manifest(&third)["how"], expected, "that one, but");
-    assert!(evidence(&third, "cmdline.txt").contains("quiet tsc=reliable"));
+    assert!(evidence(&third, "cmdline.txt").contains("quiet tsc=reliable no_timer_check"));
 }
 
 #[test]
@@ -42,7 +46,7 @@ fn a_packed_recording_of_a_boot_is_the_same_recording() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
     let (folder, packed) = (scratch.path("boot"), scratch.path("small.tar.zst"));
-    recorded(record(&kernel, &folder).args(["--append", "quiet"]), &folder, "reached");
+    recorded(record(&kernel, &folder).args(["--append", QUIET]), &folder, "reached");
     run(bootscope("pack").arg(&folder).arg("-o").arg(&packed)).exits(0);
     assert_eq!(shown(&packed), shown(&folder));
     for format in ["perfetto", "folded", "csv", "json"] {

@@ -7,7 +7,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::boots::{Scratch, evidence, kernel, manifest, messages, record, recorded};
+use support::boots::{CALM, Scratch, evidence, kernel, manifest, messages, record, recorded};
 use support::{bootscope, list, ns, run, shown, skip, text};
 
 fn rootfs() -> Option<PathBuf> {
@@ -30,7 +30,7 @@ fn a_debian_is_recorded_to_its_login_prompt() {
     let mut command = record(&kernel, &into);
     command.args(["--init", "keep", "--until", "login:", "--memory", "2G", "--timeout", "8m", "--initrd"]).arg(&rootfs);
     // Systemd may be quiet for long on a busy host, but not for ever.
-    command.args(["--hang-after", "60s", "--append", "rdinit=/sbin/init console=ttyS0 no_timer_check"]);
+    command.args(["--hang-after", "60s", "--append", &format!("rdinit=/sbin/init console=ttyS0 {CALM}")]);
     recorded(&mut command, &into, "reached");
 
     let manifest = manifest(&into);

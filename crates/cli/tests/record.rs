@@ -8,7 +8,7 @@ mod support;
 
 use serde_json::Value;
 use std::path::Path;
-use support::boots::{Scratch, evidence, kernels, manifest, messages, record, recorded};
+use support::boots::{QUIET, Scratch, evidence, kernels, manifest, messages, record, recorded};
 use support::{bootscope, list, ns, run, shown, text};
 
 const MIB: i64 = 1 << 20;
@@ -50,7 +50,7 @@ fn boot(kernel: &Path, cpus: i64, mib: i64) {
     let into = scratch.path("boot");
     let (cpus_text, memory) = (cpus.to_string(), format!("{mib}M"));
     let mut command = record(kernel, &into);
-    command.args(["--append", "quiet", "--cpus", &cpus_text, "--memory", &memory]);
+    command.args(["--append", QUIET, "--cpus", &cpus_text, "--memory", &memory]);
     recorded(&mut command, &into, "reached");
     let document = shown(&into);
     println!("{}", figures(kernel, &document));

@@ -55,7 +55,7 @@ fn a_panic_that_resets_at_once_is_still_a_panic() {
     let Some(mut options) = scratch.kernel_options() else { return };
     options.init = Init::Keep;
     // On a console that is not recorded: only the log in memory tells.
-    options.append = "quiet console=ttyS3 panic=-1".to_owned();
+    options.append = "quiet no_timer_check console=ttyS3 panic=-1".to_owned();
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Panic);
     assert_eq!(boot.text("console.log"), "");

@@ -77,7 +77,7 @@ fn a_guest_that_prints_for_ever_fills_no_disk() {
     let scratch = Scratch::new();
     let mut options = scratch.sector_options(PRINT);
     options.stream_bytes_max = 50_000;
-    options.timeout_ms = Some(4_000);
+    options.timeout_ms = Some(8_000);
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Timeout);
     assert_eq!(boot.text("console.log").len() + boot.text("console.idx").len(), 50_000);
