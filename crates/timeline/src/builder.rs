@@ -11,19 +11,25 @@ use hashbrown::HashMap;
 /// Amortised `O(1)` per event, also for hostile input.
 #[derive(Debug, Default)]
 pub struct SpanBuilder {
-    tracks: HashMap<TrackId, Open>,
+    /// By the track's number, which is small: tracks are counted from 0.
+    tracks: Vec<Open>,
 }
+
+/// So deep a stack is searched. Real stacks are hardly deeper; what lies deeper is counted by name instead, so that no
+/// input can make an end without a begin cost more than this.
+const SEARCHED: usize = 64;
 
 #[derive(Debug, Default)]
 struct Open {
     stack: Vec<(SpanId, NameId, NameId)>,
-    /// How many of each name and detail are on the stack, so that an end without a begin costs no search.
-    count: HashMap<(NameId, NameId), u32>,
+    /// How many of each name and detail lie deeper than [`SEARCHED`].
+    deep: HashMap<(NameId, NameId), u32>,
     last: Option<Ns>,
 }
 
 impl Open {
     /// Time on one track never goes back: a step back is counted and taken as standing still.
+    #[inline]
     fn advance(&mut self, at: Ns, diagnostics: &mut Diagnostics, place: impl FnOnce() -> String) -> Ns {
         match self.last {
             Some(last) if at < last => {
@@ -37,12 +43,41 @@ impl Open {
         }
     }
 
+    #[inline]
+    fn push(&mut self, id: SpanId, name: NameId, detail: NameId) {
+        if self.stack.len() >= SEARCHED {
+            *self.deep.entry((name, detail)).or_default() += 1;
+        }
+        self.stack.push((id, name, detail));
+    }
+
+    #[inline]
     fn pop(&mut self) -> Option<(SpanId, NameId, NameId)> {
         let top = self.stack.pop()?;
-        if let Some(n) = self.count.get_mut(&(top.1, top.2)) {
-            *n -= 1;
+        if self.stack.len() >= SEARCHED {
+            if let Some(n) = self.deep.get_mut(&(top.1, top.2)) {
+                *n -= 1;
+            }
         }
         Some(top)
+    }
+
+    #[inline]
+    fn has(&self, name: NameId, detail: NameId) -> bool {
+        let is = |open: &(SpanId, NameId, NameId)| (open.1, open.2) == (name, detail);
+        if self.stack.last().is_some_and(is) {
+            return true;
+        }
+        let searched = &self.stack[..self.stack.len().min(SEARCHED)];
+        searched.iter().rev().any(is) || self.deep.get(&(name, detail)).is_some_and(|&n| n > 0)
+    }
+
+    fn close(&mut self, spans: &mut Spans, at: Ns, diagnostics: &mut Diagnostics, place: impl Fn() -> String) {
+        let end = self.last.map_or(at, |last| last.max(at));
+        while let Some((id, ..)) = self.pop() {
+            spans.set_end(id, end);
+            diagnostics.note("entry without an exit", &place);
+        }
     }
 }
 
@@ -55,12 +90,11 @@ impl SpanBuilder {
         diagnostics: &mut Diagnostics,
         place: impl FnOnce() -> String,
     ) -> SpanId {
-        let open = self.tracks.entry(row.track).or_default();
+        let open = self.open(row.track);
         let start = open.advance(row.start, diagnostics, place);
         let parent = open.stack.last().map(|top| top.0);
         let id = spans.push(SpanRow { start, end: start, ..row }, parent);
-        open.stack.push((id, row.name, row.detail));
-        *open.count.entry((row.name, row.detail)).or_default() += 1;
+        open.push(id, row.name, row.detail);
         id
     }
 
@@ -74,9 +108,9 @@ impl SpanBuilder {
         diagnostics: &mut Diagnostics,
         place: impl Fn() -> String,
     ) -> Option<SpanId> {
-        let open = self.tracks.entry(track).or_default();
+        let open = self.open(track);
         let at = open.advance(at, diagnostics, &place);
-        if open.count.get(&(name, detail)).is_none_or(|&n| n == 0) {
+        if !open.has(name, detail) {
             diagnostics.note("exit without an entry", place);
             return None;
         }
@@ -92,18 +126,34 @@ impl SpanBuilder {
 
     /// The innermost open span of a track.
     pub fn innermost(&self, track: TrackId) -> Option<SpanId> {
-        self.tracks.get(&track)?.stack.last().map(|top| top.0)
+        self.tracks.get(track.0 as usize)?.stack.last().map(|top| top.0)
+    }
+
+    /// Nothing more is known of a track: what is open on it ends at `at`, or at its last event if that is later.
+    pub fn close(
+        &mut self,
+        spans: &mut Spans,
+        track: TrackId,
+        at: Ns,
+        diagnostics: &mut Diagnostics,
+        place: impl Fn() -> String,
+    ) {
+        self.open(track).close(spans, at, diagnostics, place);
     }
 
     /// No more events: what is still open ends at `at`, or at its track's last event if that is later.
     pub fn finish(self, spans: &mut Spans, at: Ns, diagnostics: &mut Diagnostics) {
-        for mut open in self.tracks.into_values() {
-            let end = open.last.map_or(at, |last| last.max(at));
-            while let Some((id, ..)) = open.pop() {
-                spans.set_end(id, end);
-                diagnostics.note("entry without an exit", String::new);
-            }
+        for mut open in self.tracks {
+            open.close(spans, at, diagnostics, String::new);
         }
+    }
+
+    fn open(&mut self, track: TrackId) -> &mut Open {
+        let number = track.0 as usize;
+        if number >= self.tracks.len() {
+            self.tracks.resize_with(number + 1, Open::default);
+        }
+        &mut self.tracks[number]
     }
 
     /// A row for [`SpanBuilder::begin`].

@@ -80,6 +80,33 @@ pub struct End {
     pub evidence: NameId,
 }
 
+/// What [`Ns`] counts on a timeline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    #[default]
+    Nanoseconds,
+    /// Ticks of a counter of which nobody knows the rate.
+    Ticks,
+}
+
+/// A user process.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Process {
+    /// Its number.
+    pub pid: u64,
+    /// Its parent's number.
+    pub parent: u64,
+    /// How many known ancestors it has.
+    pub depth: u32,
+    /// What it ran, or what it is best known by.
+    pub name: NameId,
+    /// When it was forked.
+    pub start: Ns,
+    /// When it exited; none if it was alive when the evidence was taken.
+    pub end: Option<Ns>,
+}
+
 /// One boot, or as much of it as the evidence shows.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
@@ -105,6 +132,14 @@ pub struct Timeline {
     pub boundaries: Vec<Boundary>,
     /// When the boot was done.
     pub end: Option<End>,
+    /// User processes: each after its parent, siblings by number.
+    pub processes: Vec<Process>,
+    /// What its times count.
+    pub unit: Unit,
+    /// The operating system by what the evidence says (`FreeBSD`); empty if it does not.
+    pub os: &'static str,
+    /// What every view says first, in sentences: that the evidence ends too early, that times are no times.
+    pub warnings: Vec<String>,
     /// What did not add up.
     pub diagnostics: Diagnostics,
 }

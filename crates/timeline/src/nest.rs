@@ -18,6 +18,9 @@ impl Spans {
     /// starts later is cut at the end of the one it starts in; where the cut is more than
     /// `tolerance` it is counted. `O(n log n)`.
     pub fn nest(&mut self, tolerance: Ns, diagnostics: &mut Diagnostics) {
+        if self.is_nested() {
+            return;
+        }
         let calls = self.iter().filter(|(_, row)| row.kind == SpanKind::Call).count();
         if calls == 0 || calls == self.len() {
             *self = nested(self, tolerance, diagnostics);
@@ -39,6 +42,33 @@ impl Spans {
             }
         }
         *self = nested(&all, tolerance, diagnostics);
+    }
+
+    /// Whether all lie in what they are said to lie in, track after track and in order of time: a reader of whole
+    /// stacks can give them so, and then there is nothing to do. `O(n)`.
+    fn is_nested(&self) -> bool {
+        let mut open: Vec<(SpanId, SpanRow)> = Vec::new();
+        let mut last = TrackId(0);
+        for (id, row) in self.iter() {
+            let parent = self.parent(id);
+            let mut before = None;
+            while let Some(&(_, around)) = open.last().filter(|(top, _)| Some(*top) != parent) {
+                before = Some(around);
+                open.pop();
+            }
+            if parent.is_some() && open.is_empty() {
+                return false;
+            }
+            let follows = before.is_none_or(|b| b.track != row.track || b.end <= row.start);
+            let inside =
+                open.last().is_none_or(|(_, a)| a.track == row.track && a.start <= row.start && row.end <= a.end);
+            if row.track < last || !follows || !inside {
+                return false;
+            }
+            last = row.track;
+            open.push((id, row));
+        }
+        true
     }
 }
 

@@ -105,6 +105,18 @@ impl Spans {
         id
     }
 
+    /// Makes room for `more` spans.
+    pub fn reserve(&mut self, more: usize) {
+        self.name.reserve(more);
+        self.detail.reserve(more);
+        self.start.reserve(more);
+        self.end.reserve(more);
+        self.track.reserve(more);
+        self.kind.reserve(more);
+        self.parent.reserve(more);
+        self.depth.reserve(more);
+    }
+
     /// Ends a span at another time (never before its start).
     pub fn set_end(&mut self, id: SpanId, end: Ns) {
         let i = id.0 as usize;
