@@ -132,8 +132,6 @@ pub struct Timeline {
     pub boundaries: Vec<Boundary>,
     /// When the boot was done.
     pub end: Option<End>,
-    /// The operating system, as the evidence itself tells it (`Linux`, `FreeBSD`, …); empty if it does not.
-    pub os: String,
     /// User processes: each after its parent, siblings by number.
     pub processes: Vec<Process>,
     /// What its times count.
