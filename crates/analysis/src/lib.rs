@@ -11,12 +11,14 @@
 
 mod chain;
 mod groups;
+mod holds;
 mod initcalls;
 mod path;
 mod phases;
 mod segments;
 mod tables;
 mod under_way;
+mod waits;
 
 pub use chain::Chain;
 pub use groups::Groups;
