@@ -20,8 +20,9 @@ pub struct Opened {
 pub fn open(path: &Path) -> anyhow::Result<Opened> {
     let recording = Recording::open(path)?;
     refuse_other_folders(&recording)?;
-    let timeline = evidence::load(&recording).with_context(|| format!("cannot read {}", path.display()))?;
-    let facts = facts(&recording)?;
+    let loaded = evidence::read(&recording).with_context(|| format!("cannot read {}", path.display()))?;
+    let (timeline, subject) = (loaded.timeline, loaded.subject);
+    let facts = facts(&recording, &subject, timeline.os)?;
     Ok(Opened { recording, timeline, facts })
 }
 
@@ -42,19 +43,11 @@ pub fn refuse_other_folders(recording: &Recording) -> anyhow::Result<()> {
     }
 }
 
-fn facts(recording: &Recording) -> anyhow::Result<Facts> {
+fn facts(recording: &Recording, found: &evidence::Subject, os: &str) -> anyhow::Result<Facts> {
     let manifest = recording.manifest();
     let guest = evidence::meminfo(recording)?;
-    let subject = &manifest.subject;
     Ok(Facts {
-        subject: Subject {
-            os: subject.os.clone(),
-            kernel: evidence::kernel_release(recording)?.unwrap_or_else(|| subject.kernel.clone()),
-            machine: subject.machine.clone(),
-            accelerator: subject.accelerator.clone(),
-            cpus: subject.cpus,
-            memory_bytes: subject.memory_bytes,
-        },
+        subject: subject(recording, found, os)?,
         outcome: manifest.outcome_word().to_owned(),
         // That the default end mark was reached says the end mark's own line.
         outcome_detail: manifest.outcome.as_ref().map(|o| o.detail.clone()).filter(|d| d != "init").unwrap_or_default(),
@@ -71,6 +64,24 @@ fn facts(recording: &Recording) -> anyhow::Result<Facts> {
         }),
         how: how(manifest),
         notes: manifest.notes.clone(),
+    })
+}
+
+/// What was booted: as the recorder or the user said; else as the evidence says.
+fn subject(recording: &Recording, found: &evidence::Subject, os: &str) -> anyhow::Result<Subject> {
+    let said = &recording.manifest().subject;
+    let first = |texts: [&str; 3]| texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default().to_owned();
+    let kernel = match found.kernel.as_str() {
+        "" => evidence::kernel_release(recording)?.unwrap_or_else(|| said.kernel.clone()),
+        release => release.to_owned(),
+    };
+    Ok(Subject {
+        os: first([&said.os, &found.os, os]),
+        kernel,
+        machine: said.machine.clone(),
+        accelerator: said.accelerator.clone(),
+        cpus: if said.cpus > 0 { said.cpus } else { found.cpus },
+        memory_bytes: if said.memory_bytes > 0 { said.memory_bytes } else { found.memory_bytes },
     })
 }
 

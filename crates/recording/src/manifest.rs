@@ -55,6 +55,9 @@ pub struct Manifest {
     /// What recording cost, as last measured on this host.
     #[serde(default)]
     pub overhead: Option<Overhead>,
+    /// How fast the counter of an event log runs, as the user said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticks_hz: Option<f64>,
     /// What else a reader should know, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -262,6 +265,7 @@ impl Default for Manifest {
             end: None,
             evidence: Vec::new(),
             overhead: None,
+            ticks_hz: None,
             notes: Vec::new(),
         }
     }
