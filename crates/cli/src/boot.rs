@@ -18,17 +18,23 @@ pub struct Opened {
 
 /// Reads a recording.
 pub fn open(path: &Path) -> anyhow::Result<Opened> {
-    let recording = Recording::open(path)?;
-    refuse_other_folders(&recording)?;
+    let recording = open_recording(path)?;
     let loaded = evidence::read(&recording).with_context(|| format!("cannot read {}", path.display()))?;
     let (timeline, subject) = (loaded.timeline, loaded.subject);
     let facts = facts(&recording, &subject, timeline.os)?;
     Ok(Opened { recording, timeline, facts })
 }
 
+/// Opens a recording without reading what is in it.
+pub fn open_recording(path: &Path) -> anyhow::Result<Recording> {
+    let recording = Recording::open(path)?;
+    refuse_other_folders(&recording)?;
+    Ok(recording)
+}
+
 /// A folder without `recording.json` is one only if it holds evidence: the recorder may have been killed early.
 pub fn refuse_other_folders(recording: &Recording) -> anyhow::Result<()> {
-    const ITS_OWN: [&str; 4] = [recording::MANIFEST_NAME, "console.log", "trace.txt", "kmsg.log"];
+    const ITS_OWN: [&str; 5] = [recording::MANIFEST_NAME, "console.log", "trace.txt", "kmsg.log", "tslog.txt"];
     let path = recording.path();
     let manifest = path.is_file() || path.join(recording::MANIFEST_NAME).exists();
     if manifest || recording.names().any(|name| ITS_OWN.contains(&name)) {

@@ -57,7 +57,7 @@ impl Output {
     pub fn layout(&self, top: usize) -> Layout {
         let width =
             if stdout().is_terminal() { terminal_size::terminal_size().map(|(w, _)| usize::from(w.0)) } else { None };
-        Layout { width: width.unwrap_or(80), top, style: self.style }
+        Layout { width: width.unwrap_or(80), top, style: self.style, ..Layout::default() }
     }
 
     /// Prints text to standard output.

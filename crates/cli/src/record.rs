@@ -255,7 +255,7 @@ fn note_other_inputs(earlier: &Path, recorded: &Recorded, output: &Output) -> an
 }
 
 /// A size such as 512M.
-fn bytes(text: &str) -> Result<u64, String> {
+pub fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is no size: write a number with K, M, G or T, such as 512M");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: u64 = digits.parse().map_err(|_| wrong())?;

@@ -1,7 +1,7 @@
 //! `bootscope show`: the summary in the terminal.
 
 use crate::{Done, boot, output::Output};
-use report::{Boot, Summary};
+use report::{Boot, Layout, Summary};
 use std::path::PathBuf;
 
 /// Show where the time went: phases, boot path, memory, what did not add up
@@ -18,6 +18,9 @@ pub struct Args {
     /// Also list functions on the boot path, with self and total time (--top says how many)
     #[arg(long)]
     functions: bool,
+    /// List all user processes, not only those that last
+    #[arg(long)]
+    processes: bool,
     /// Also sum over all threads: not the boot path, but all that was done until the end mark
     #[arg(long)]
     all_threads: bool,
@@ -32,11 +35,11 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         output.document(&summary)?;
         return Ok(Done::Well);
     }
-    let layout = output.layout(args.top);
+    let layout = Layout { all_processes: args.processes, ..output.layout(args.top) }.of(&summary);
     let mut text = report::show(&summary, layout);
     if args.initcalls {
         text.push('\n');
-        text.push_str(&report::initcalls(&summary.initcalls, output.layout(usize::MAX)));
+        text.push_str(&report::initcalls(&summary.initcalls, Layout { top: usize::MAX, ..layout }));
     }
     if args.functions {
         text.push('\n');

@@ -23,7 +23,7 @@ mod stream;
 mod write;
 
 pub use error::{Diagnostic, Error, advice};
-pub use import::import;
+pub use import::{Known, import, import_known};
 pub use manifest::{
     End, Evidence, Host, Input, Manifest, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION, State, Subject, TimeBase, Vmm,
 };

@@ -10,6 +10,7 @@ mod json;
 mod perfetto;
 mod speedscope;
 mod svg;
+mod tslog;
 
 pub(crate) use svg::chart;
 
@@ -32,7 +33,7 @@ pub trait Export: Sync {
 }
 
 /// All formats.
-pub const FORMATS: [&dyn Export; 9] = [
+pub const FORMATS: [&dyn Export; 10] = [
     &perfetto::Perfetto,
     &speedscope::Speedscope,
     &chrome::Chrome,
@@ -42,6 +43,7 @@ pub const FORMATS: [&dyn Export; 9] = [
     &csv::Spans,
     &csv::Where,
     &json::Json,
+    &tslog::Tslog,
 ];
 
 /// The format of that name.
