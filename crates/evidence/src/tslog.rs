@@ -165,23 +165,16 @@ pub(crate) fn is_process(line: &[u8]) -> bool {
 struct Threads {
     ids: Vec<u64>,
     numbers: HashMap<u64, u32>,
-    /// The last one asked for: most records are of the same thread as the one before.
-    last: Option<(u64, u32)>,
 }
 
 impl Threads {
     #[inline]
     fn number(&mut self, id: u64) -> u32 {
-        if let Some((_, number)) = self.last.filter(|&(last, _)| last == id) {
-            return number;
-        }
-        let number = *self.numbers.entry(id).or_insert_with(|| {
+        *self.numbers.entry(id).or_insert_with(|| {
             self.ids.push(id);
             // There are fewer threads than lines, and of those fewer than 2^32.
             (self.ids.len() - 1) as u32
-        });
-        self.last = Some((id, number));
-        number
+        })
     }
 }
 
@@ -198,10 +191,12 @@ struct Reader<'a> {
     between: Option<(u64, u32)>,
     /// Of each thread, the piece it was last seen in and its ticks there.
     seen: Vec<(usize, u64)>,
+    /// How the last record's line begins, up to the space behind the thread, and that thread: mostly the next one's too.
+    head: (&'a [u8], u32),
 }
 
 impl<'a> Reader<'a> {
-    fn new(log: &'a mut Log, file: &str, bytes: &[u8], diagnostics: &'a mut Diagnostics) -> Self {
+    fn new(log: &'a mut Log, file: &str, bytes: &'a [u8], diagnostics: &'a mut Diagnostics) -> Self {
         log.files.push(file.to_owned());
         let file = (log.files.len() - 1) as u32;
         // A record is about this long. Guessed too high costs no memory that is not touched.
@@ -209,23 +204,33 @@ impl<'a> Reader<'a> {
             log.records.reserve(bytes.len() / 40);
         }
         let (counts, loggers) = (Counts::default(), Loggers::detect(bytes));
-        Reader { log, diagnostics, file, loggers, counts, open: false, between: None, seen: Vec::new() }
+        Reader { log, diagnostics, file, loggers, counts, open: false, between: None, seen: Vec::new(), head: (b"", 0) }
     }
 
     #[inline]
-    fn line(&mut self, line: Line<'_>) {
-        if let Entry::Record(record) = line::entry(line.bytes) {
-            return self.record(line, record);
+    fn line(&mut self, line: Line<'a>) {
+        let (head, thread) = self.head;
+        if let Some(rest) = line.bytes.strip_prefix(head).filter(|_| !head.is_empty()) {
+            if let Some((ticks, what, tail)) = line::after_thread(rest) {
+                return self.record(line, thread, ticks, what, tail);
+            }
         }
-        self.other(line);
+        match line::entry(line.bytes) {
+            Entry::Record(record) => {
+                let space = memchr::memchr(b' ', line.bytes).map_or(0, |space| space + 1);
+                self.head = (&line.bytes[..space], self.log.threads.number(record.thread));
+                self.record(line, self.head.1, record.ticks, record.what, record.tail);
+            }
+            _ => self.other(line),
+        }
     }
 
     /// A line that does not begin with a record.
-    fn other(&mut self, line: Line<'_>) {
+    fn other(&mut self, line: Line<'a>) {
         let (stamp, text) = self.loggers.strip(line::trim(line.bytes));
         let text = line::trim(text);
         match line::entry(text) {
-            Entry::Record(record) => return self.record(line, record),
+            Entry::Record(record) => return self.late_record(line, &record),
             Entry::Unknown if self.open => return self.damaged(line, "TSLOG records of an unknown type"),
             Entry::Cut if self.open && line.whole => return self.damaged(line, "TSLOG lines cut or not readable"),
             Entry::Cut if self.open => return self.damaged(line, "TSLOG log is cut in its last line"),
@@ -243,7 +248,7 @@ impl<'a> Reader<'a> {
         if let Some(record) = line::behind_other_text(text) {
             self.diagnostics
                 .note("TSLOG records behind other text on their line", || self.log.place(self.file, line.number));
-            return self.record(line, record);
+            return self.late_record(line, &record);
         }
         if let Some(rate) = rate::line(text) {
             self.counts.rates += 1;
@@ -269,18 +274,24 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn record(&mut self, line: Line<'_>, record: line::Record<'_>) {
-        if !line.whole && !self.log.labels.knows(record.tail) {
+    /// A record that does not begin its line.
+    fn late_record(&mut self, line: Line<'a>, record: &line::Record<'_>) {
+        let thread = self.log.threads.number(record.thread);
+        self.record(line, thread, record.ticks, record.what, record.tail);
+    }
+
+    #[inline]
+    fn record(&mut self, line: Line<'a>, thread: u32, ticks: u64, what: What, tail: &[u8]) {
+        if !line.whole && !self.log.labels.knows(tail) {
             // The name may go on, or the file may just lack its last newline: a name that was seen before is whole.
             return self.damaged(line, "TSLOG log is cut in its last line");
         }
-        let label = self.log.labels.number(record.tail);
-        let thread = self.log.threads.number(record.thread);
+        let label = self.log.labels.number(tail);
         if self.seen.len() <= thread as usize {
             self.seen.resize(thread as usize + 1, (usize::MAX, 0));
         }
         let role = self.log.labels.role(label);
-        let record = Record { ticks: record.ticks, thread, label, line: line.number, piece: 0, what: record.what };
+        let record = Record { ticks, thread, label, line: line.number, piece: 0, what };
         self.counts.records += 1;
         if !self.open || self.begins_anew(&record, role) {
             self.begin(&record);

@@ -52,23 +52,71 @@ pub fn entry(line: &[u8]) -> Entry<'_> {
     let Some(rest) = line.strip_prefix(b"0x") else { return Entry::Other };
     let Some((thread, rest)) = hex(rest) else { return Entry::Other };
     let Some(rest) = rest.strip_prefix(b" ") else { return if rest.is_empty() { Entry::Cut } else { Entry::Other } };
-    let Some((ticks, rest)) = number(rest) else {
+    match after_thread(rest) {
+        Some((ticks, what, tail)) => Entry::Record(Record { thread, ticks, what, tail }),
+        None => damaged(rest),
+    }
+}
+
+/// Of a record, what stands behind the thread: ticks, what, and name with detail.
+#[inline]
+pub fn after_thread(rest: &[u8]) -> Option<(u64, What, &[u8])> {
+    let (ticks, rest) = ticks(rest)?;
+    let (what, tail) = what(rest.strip_prefix(b" ")?)?;
+    let tail = trim_end(tail);
+    (!tail.is_empty()).then_some((ticks, what, tail))
+}
+
+/// Why what stands behind a thread is no record.
+fn damaged(rest: &[u8]) -> Entry<'_> {
+    let Some((_, rest)) = number(rest) else {
         let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
         return if digits == rest.len() || rest[digits] == b' ' && digits > 0 { Entry::Cut } else { Entry::Other };
     };
     let Some(rest) = rest.strip_prefix(b" ") else { return if rest.is_empty() { Entry::Cut } else { Entry::Other } };
-    let Some((what, tail)) = what(rest) else {
-        return if begins_a_word(rest) { Entry::Cut } else { Entry::Unknown };
-    };
-    let tail = trim_end(tail);
-    if tail.is_empty() { Entry::Cut } else { Entry::Record(Record { thread, ticks, what, tail }) }
+    if what(rest).is_some() || begins_a_word(rest) { Entry::Cut } else { Entry::Unknown }
+}
+
+/// A number, eight digits at a time: ticks have about ten.
+#[inline]
+fn ticks(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    match bytes.first_chunk::<8>().and_then(|chunk| eight_digits(u64::from_le_bytes(*chunk))) {
+        Some(high) => {
+            let (mut value, mut rest) = (high, &bytes[8..]);
+            while let [digit @ b'0'..=b'9', after @ ..] = rest {
+                value = value.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
+                rest = after;
+            }
+            Some((value, rest))
+        }
+        None => number(bytes),
+    }
+}
+
+/// Eight ASCII digits, the first in the lowest byte, as a number: pairs, then fours, then all, side by side in one word.
+#[inline]
+fn eight_digits(word: u64) -> Option<u64> {
+    const ZEROS: u64 = 0x3030_3030_3030_3030;
+    const HIGH: u64 = 0xf0f0_f0f0_f0f0_f0f0;
+    // A byte is a digit if its high half is 3, and still is with 6 added.
+    let digits = word & HIGH == ZEROS && word.wrapping_add(0x0606_0606_0606_0606) & HIGH == ZEROS;
+    digits.then(|| {
+        let word = word & !HIGH;
+        let pairs = (word.wrapping_mul(10) + (word >> 8)) & 0x00ff_00ff_00ff_00ff;
+        let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+        (fours.wrapping_mul(10_000) + (fours >> 32)) & 0xffff_ffff
+    })
 }
 
 #[inline]
 fn what(rest: &[u8]) -> Option<(What, &[u8])> {
-    const WORDS: [(What, &[u8]); 4] =
-        [(What::Enter, b"ENTER "), (What::Exit, b"EXIT "), (What::Event, b"EVENT "), (What::Thread, b"THREAD ")];
-    WORDS.iter().find_map(|&(what, word)| Some((what, rest.strip_prefix(word)?)))
+    match rest {
+        [b'E', b'N', b'T', b'E', b'R', b' ', tail @ ..] => Some((What::Enter, tail)),
+        [b'E', b'X', b'I', b'T', b' ', tail @ ..] => Some((What::Exit, tail)),
+        [b'E', b'V', b'E', b'N', b'T', b' ', tail @ ..] => Some((What::Event, tail)),
+        [b'T', b'H', b'R', b'E', b'A', b'D', b' ', tail @ ..] => Some((What::Thread, tail)),
+        _ => None,
+    }
 }
 
 /// Whether the text is nothing, or all or the beginning of a known word.
@@ -180,6 +228,19 @@ mod tests {
             "0x1 12.5 ENTER x",
         ] {
             assert_eq!(entry(other.as_bytes()), Entry::Other, "{other}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_any_length() {
+        for value in [0, 7, 12_345_678, 123_456_789, 1_234_567_890, 99_999_999, 100_000_000, u64::MAX] {
+            let text = format!("{value} x");
+            assert_eq!(ticks(text.as_bytes()), Some((value, &b" x"[..])));
+            assert_eq!(ticks(&text.as_bytes()[..text.len() - 2]), Some((value, &b""[..])));
+        }
+        assert_eq!(ticks(b"18446744073709551616 "), None);
+        for not in [b"1234567:", b"1234567/", b"1234567\xb1"] {
+            assert_eq!(eight_digits(u64::from_le_bytes(*not)), None);
         }
     }
 
