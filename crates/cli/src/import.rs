@@ -4,6 +4,7 @@ use crate::record::bytes;
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
 use recording::Known;
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// Wrap logs taken elsewhere (a serial capture, a dmesg, a trace, a TSLOG dump) into a recording
@@ -40,9 +41,24 @@ Examples:
 On a FreeBSD machine whose kernel has `options TSLOG`:
   sysctl -b debug.tslog > tslog.txt; sysctl -b debug.tslog_user > user.txt; sysctl machdep.tsc_freq > rate.txt";
 
+/// What `--json` says.
+#[derive(Serialize)]
+struct Imported {
+    schema: &'static str,
+    recording: String,
+    files: Vec<Recognised>,
+}
+
+#[derive(Serialize)]
+struct Recognised {
+    file: String,
+    /// What is in it, in words; nothing if nothing is known.
+    formats: Vec<String>,
+}
+
 /// Runs it, and says what was recognised.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let mut any = false;
+    let mut files = Vec::new();
     for path in &args.files {
         let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
         let kinds: Vec<String> = evidence::recognise(&bytes);
@@ -51,9 +67,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             path.display(),
             if kinds.is_empty() { "nothing that is known".to_owned() } else { kinds.join(", ") }
         ));
-        any |= !kinds.is_empty();
+        files.push(Recognised { file: path.display().to_string(), formats: kinds });
     }
-    if !any {
+    if files.iter().all(|file| file.formats.is_empty()) {
         bail!(
             "nothing to import: give kernel messages (dmesg, /dev/kmsg, a capture of a serial line, with or without a \
              logger's time stamps), the text of /sys/kernel/tracing/trace, a TSLOG dump (sysctl -b debug.tslog), or \
@@ -63,5 +79,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let known = Known { ticks_hz: args.tsc_frequency, cpus: args.cpus, memory_bytes: args.memory };
     recording::import_known(&args.files, &args.output, args.force, known)?;
     output.note(&format!("see it with: bootscope show {}", args.output.display()));
+    if output.json {
+        let recording = args.output.display().to_string();
+        output.document(&Imported { schema: "bootscope.import/1", recording, files })?;
+    }
     Ok(Done::Well)
 }

@@ -5,6 +5,7 @@ use crate::progress::Watcher;
 use anyhow::{Context, bail};
 use machine::RecordOptions;
 use recording::{OutcomeKind, Overhead};
+use serde::Serialize;
 use std::path::PathBuf;
 use timeline::Ns;
 
@@ -34,7 +35,7 @@ pub fn measure(options: &RecordOptions, boots: u32, watcher: &mut Watcher, outpu
     let overhead = summarize(&mut ratios, options);
     remember(&overhead).context("the figure could not be kept for recordings to come")?;
     if output.json {
-        output.document(&overhead)?;
+        output.document(&Measured { schema: "bootscope.overhead/1", overhead: &overhead })?;
     } else {
         output.text(&format!(
             "recorded ÷ plain: {:.3} ({:.3} to {:.3}; {})\n",
@@ -42,6 +43,14 @@ pub fn measure(options: &RecordOptions, boots: u32, watcher: &mut Watcher, outpu
         ))?;
     }
     Ok(())
+}
+
+/// What `--json` says.
+#[derive(Serialize)]
+struct Measured<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    overhead: &'a Overhead,
 }
 
 /// One boot of each kind, in changing order, so that a machine that gets faster or slower favours neither. In ns.
@@ -110,7 +119,7 @@ fn remember(overhead: &Overhead) -> anyhow::Result<()> {
         std::fs::create_dir_all(folder)?;
     }
     let text = serde_json::to_vec_pretty(overhead)?;
-    crate::files::write_file(&path, |out| out.write_all(&text))
+    crate::files::write_file(&path, true, |out| out.write_all(&text)).map(drop)
 }
 
 /// The last figure of this machine, if there is one.

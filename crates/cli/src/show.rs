@@ -5,6 +5,9 @@ use report::{Boot, Layout, Summary};
 use std::path::PathBuf;
 
 /// Show where the time went: phases, boot path, memory, what did not add up
+///
+/// With --quiet only how it ended, after how long, and the tables that are asked for by name; with --verbose also the
+/// whole evidence of each phase, and how the boot was run.
 #[derive(clap::Args)]
 pub struct Args {
     /// A recording: its folder, or the packed file
@@ -36,7 +39,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         return Ok(Done::Well);
     }
     let layout = Layout { all_processes: args.processes, ..output.layout(args.top) }.of(&summary);
-    let mut text = report::show(&summary, layout);
+    let mut text = if output.quiet { report::headline(&summary, layout) } else { report::show(&summary, layout) };
     if args.initcalls {
         text.push('\n');
         text.push_str(&report::initcalls(&summary.initcalls, Layout { top: usize::MAX, ..layout }));
@@ -48,6 +51,10 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.all_threads {
         text.push('\n');
         text.push_str(&report::rows("All threads (not the boot path)", &summary.where_all_threads, layout));
+    }
+    if output.verbose {
+        text.push('\n');
+        text.push_str(&report::details(&summary, &opened.facts.how, layout));
     }
     output.text(&text)?;
     Ok(Done::Well)

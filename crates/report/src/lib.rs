@@ -24,5 +24,5 @@ pub use summary::{
     ClockLine, DiagnosticLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, Summary, WhereLine,
     summarize,
 };
-pub use terminal::{Layout, functions, initcalls, rows, show};
+pub use terminal::{Layout, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};

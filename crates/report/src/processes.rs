@@ -47,7 +47,7 @@ pub fn processes(processes: &[ProcessLine], layout: Layout) -> String {
         lines.push(Line { cells: vec![name, String::new(), String::new(), String::new()], faint: true });
     }
     let mut out = String::new();
-    render(&columns, &lines, layout.width, layout.style, &mut out);
+    render(&columns, &lines, layout.table_width(), layout.style, &mut out);
     out
 }
 

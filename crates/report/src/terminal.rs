@@ -14,6 +14,8 @@ use timeline::{Ns, Unit};
 pub struct Layout {
     /// Columns of the terminal; 80 if unknown.
     pub width: usize,
+    /// Whether tables may be wider, so that names and evidence need not be cut: no terminal shows them.
+    pub wide_tables: bool,
     /// How many rows of a table are listed before "everything else".
     pub top: usize,
     /// Colour or none.
@@ -29,6 +31,11 @@ impl Layout {
     #[must_use]
     pub fn of(self, summary: &Summary) -> Layout {
         Layout { unit: summary.time_unit(), ..self }
+    }
+
+    /// How wide a table may be.
+    pub(crate) fn table_width(&self) -> usize {
+        if self.wide_tables { WIDE_TABLE } else { self.width }
     }
 
     /// A length of time as text.
@@ -47,9 +54,19 @@ impl Layout {
 
 impl Default for Layout {
     fn default() -> Self {
-        Layout { width: 80, top: 20, style: Style::Plain, unit: Unit::default(), all_processes: false }
+        Layout {
+            width: 80,
+            wide_tables: false,
+            top: 20,
+            style: Style::Plain,
+            unit: Unit::default(),
+            all_processes: false,
+        }
     }
 }
+
+/// Wide enough for every name and every evidence of a usual kernel; an endless name is still cut.
+const WIDE_TABLE: usize = 240;
 
 /// From this many columns on there is room for bars.
 const ROOM_FOR_BARS: usize = 100;
@@ -60,11 +77,7 @@ const OUTCOME_AND_TOTAL: usize = 40;
 /// Everything that `bootscope show` prints: header, phases, where, memory, clocks, overhead, diagnostics, notes.
 pub fn show(summary: &Summary, layout: Layout) -> String {
     let layout = layout.of(summary);
-    let mut out = String::new();
-    for warning in &summary.warnings {
-        paragraph(&harmless(warning), "warning: ", layout, &mut out);
-    }
-    header(summary, layout, &mut out);
+    let mut out = headline(summary, layout);
     out.push('\n');
     phases(summary, layout, &mut out);
     out.push('\n');
@@ -90,6 +103,37 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
     out
 }
 
+/// What was booted, how it ended and after how long; what one must know before believing it comes first.
+pub fn headline(summary: &Summary, layout: Layout) -> String {
+    let layout = layout.of(summary);
+    let mut out = String::new();
+    for warning in &summary.warnings {
+        paragraph(&harmless(warning), "warning: ", layout, &mut out);
+    }
+    header(summary, layout, &mut out);
+    out
+}
+
+/// How each number was found: the whole evidence of each phase, and how the boot was run, as label and text.
+pub fn details(summary: &Summary, how: &[(String, String)], layout: Layout) -> String {
+    let mut out = String::new();
+    let mut list = |title: &str, lines: &mut dyn Iterator<Item = (&str, &str)>| {
+        let mut lines = lines.peekable();
+        if lines.peek().is_some() {
+            let _ = writeln!(out, "{}", layout.style.heading(title));
+        }
+        for (label, text) in lines {
+            paragraph(&harmless(text), &format!("  {:<22}  ", cut(&harmless(label), 22)), layout, &mut out);
+        }
+    };
+    list(
+        "what each phase's start rests on",
+        &mut summary.phases.iter().map(|p| (p.name.as_str(), p.evidence.as_str())),
+    );
+    list("how it was run", &mut how.iter().map(|(label, text)| (label.as_str(), text.as_str())));
+    out
+}
+
 fn header(summary: &Summary, layout: Layout, out: &mut String) {
     let s = &summary.subject;
     let cpus = if s.cpus == 0 { String::new() } else { counted(s.cpus.into(), "CPU") };
@@ -106,7 +150,7 @@ fn header(summary: &Summary, layout: Layout, out: &mut String) {
     let _ = match &summary.end {
         Some(end) => {
             let evidence = harmless(&end.evidence);
-            let evidence = cut(&evidence, layout.width.saturating_sub(OUTCOME_AND_TOTAL));
+            let evidence = cut(&evidence, layout.table_width().saturating_sub(OUTCOME_AND_TOTAL));
             writeln!(out, "{outcome}: {total} to {evidence} (±{})", layout.time(end.error_ns))
         }
         None => writeln!(out, "{outcome}: {total} to the last evidence, there is no end mark"),
@@ -155,7 +199,7 @@ fn phases(summary: &Summary, layout: Layout, out: &mut String) {
     let mut lines: Vec<Line> = summary.phases.iter().map(line).collect();
     let sum = summary.phases.iter().map(|p| p.end_ns - p.start_ns).sum();
     lines.push(row("total".to_owned(), String::new(), sum, String::new(), String::new(), true));
-    render(&columns, &lines, layout.width, layout.style, out);
+    render(&columns, &lines, layout.table_width(), layout.style, out);
 }
 
 /// How many initcalls `show` lists by itself.
@@ -191,7 +235,7 @@ pub fn initcalls(all: &[InitcallLine], layout: Layout) -> String {
         lines.push(line(format!("{} more (waits included)", rest.len()), sum, String::new(), String::new(), true));
     }
     let mut out = String::new();
-    render(&columns, &lines, layout.width, layout.style, &mut out);
+    render(&columns, &lines, layout.table_width(), layout.style, &mut out);
     out
 }
 
@@ -271,7 +315,7 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
     }
     lines.push(sum("total".to_owned(), whole));
     let mut out = String::new();
-    render(&columns, &lines, layout.width, layout.style, &mut out);
+    render(&columns, &lines, layout.table_width(), layout.style, &mut out);
     out
 }
 

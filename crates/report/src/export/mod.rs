@@ -25,6 +25,10 @@ pub trait Export: Sync {
     fn extension(&self) -> &'static str;
     /// What it holds and who reads it, in a line.
     fn about(&self) -> &'static str;
+    /// Whether it is something else than text.
+    fn is_binary(&self) -> bool {
+        false
+    }
     /// Writes the boot. `out` should be buffered.
     ///
     /// # Errors
