@@ -136,7 +136,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         overhead::measure(&options, boots, &mut watcher, output)?;
         return Ok(Done::Well);
     }
-    options.overhead = overhead::last();
+    options.overheads = overhead::known();
     let recorded = machine::record(&options, &mut watcher);
     watcher.clear();
     let recorded = recorded?;

@@ -135,7 +135,9 @@ mod tests {
 
     #[test]
     fn an_initrd_is_an_archive_or_compressed() {
-        for good in [&b"070701003"[..], b"\0\0\0\0070702", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh9"] {
+        for good in
+            [&b"070701003"[..], b"\x00\x00\x00\x00070702", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh9"]
+        {
             assert_eq!(initrd_kind(good), Ok(()), "{good:?}");
         }
         for (bad, why) in

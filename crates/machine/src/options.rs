@@ -55,9 +55,9 @@ pub struct RecordOptions {
     pub stream_bytes_max: u64,
     /// Further arguments for QEMU, as they are.
     pub extra: Vec<String>,
-    /// What recording costs on this host, as last measured: noted in the recording.
+    /// What recording costs on this host, as far as it was measured: what fits this boot is noted in the recording.
     #[serde(skip)]
-    pub overhead: Option<recording::Overhead>,
+    pub overheads: Vec<recording::Overhead>,
     /// The recording's folder.
     #[serde(skip)]
     pub out: PathBuf,
@@ -137,7 +137,7 @@ impl Default for RecordOptions {
             first_run: true,
             stream_bytes_max: 256 << 20,
             extra: Vec::new(),
-            overhead: None,
+            overheads: Vec::new(),
             out: PathBuf::new(),
             force: false,
         }

@@ -133,17 +133,18 @@ pub(crate) fn prepare(options: &RecordOptions, plain: bool, observer: &mut dyn O
     let kernel_sha256 = inputs.iter().find(|input| input.role == "kernel").map_or("", |input| &input.sha256);
     let choice = accel::choose(options, &qemu, &host, kernel_sha256, observer)?;
     let oddity = options.initrd_oddity()?.map(|oddity| format!("{oddity}; at most it is the image of a root disk"));
-    let manifest = Manifest {
+    let mut manifest = Manifest {
         time_base: if options.deterministic { TimeBase::GuestVirtual } else { TimeBase::Host },
         subject: subject(options, choice.kvm)?,
         vmm: Vmm { path: qemu.path.display().to_string(), version: qemu.version.clone(), ..Vmm::default() },
         host,
         inputs,
-        overhead: options.overhead.clone(),
         how: serde_json::to_value(options).expect("options are plain data"),
         notes: choice.note.into_iter().chain(oddity).collect(),
         ..Manifest::begun_now()
     };
+    let measured = manifest.measured();
+    manifest.overhead = options.overheads.iter().find(|overhead| overhead.of == measured).cloned();
     Ok(Prepared { qemu, kvm: choice.kvm, line, initrd, manifest })
 }
 
