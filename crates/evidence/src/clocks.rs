@@ -112,18 +112,16 @@ fn trace_clock(
     let hosted = evidence.manifest.time_base != TimeBase::Evidence;
     match trace.stamps {
         Stamps::Counter if hosted => counter.map(|c| c.renamed(TRACE)),
-        Stamps::Counter => {
-            let common = common_messages(evidence.log?, trace);
-            let at = |stamp: Ns| Some(printk?.to_ns(log_ticks(stamp)));
-            let points: Vec<SyncPoint> =
-                common.iter().filter_map(|&(stamp, ticks)| Some(SyncPoint { ticks, at: at(stamp)? })).collect();
-            Clock::fit(TRACE, &points, Delay::Even).or_else(|| {
-                // Beside a log that it shares nothing with, where it lies is not known; how long it is, is.
-                let alone = evidence.log.is_none();
-                let hz = evidence.manifest.ticks_hz.filter(|_| alone)?;
-                Some(from_first_event(trace, hz, "given by the user"))
-            })
-        }
+        Stamps::Counter => match evidence.log {
+            Some(log) => {
+                let at = |stamp: Ns| Some(printk?.to_ns(log_ticks(stamp)));
+                let common = common_messages(log, trace).into_iter();
+                let points: Vec<SyncPoint> =
+                    common.filter_map(|(stamp, ticks)| Some(SyncPoint { ticks, at: at(stamp)? })).collect();
+                Clock::fit(TRACE, &points, Delay::Even)
+            }
+            None => Some(from_first_event(trace, evidence.manifest.ticks_hz?, "given by the user")),
+        },
         Stamps::Nanoseconds if hosted => {
             let markers: HashMap<u64, Ticks> = trace.markers().iter().map(|m| (m.seq, m.ticks)).collect();
             let points: Vec<SyncPoint> = evidence
