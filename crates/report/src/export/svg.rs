@@ -30,7 +30,8 @@ impl Export for Svg {
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
         let chart = chart(boot, true)?.ok_or_else(|| {
-            let why = "there is no boot path to draw: no evidence says which thread reached the end mark";
+            let why = "there is no boot path to draw, because no evidence says which thread reached the end mark: record \
+                       or import a trace with scheduler events, or a log with initcall_debug";
             io::Error::new(io::ErrorKind::InvalidData, why)
         })?;
         out.write_all(&chart.svg)
