@@ -10,6 +10,7 @@ mod export;
 mod facts;
 mod html;
 mod lanes;
+mod ledger;
 mod processes;
 mod summary;
 mod table;
@@ -20,9 +21,10 @@ pub use boot::Boot;
 pub use export::{Export, FORMATS, format};
 pub use facts::{Facts, Memory, Overhead, Subject};
 pub use html::{ConsoleLine, page};
+pub use ledger::{Ledger, LedgerStep, State};
 pub use summary::{
     ClockLine, DiagnosticLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, Summary, WhereLine,
     summarize,
 };
-pub use terminal::{Layout, details, functions, headline, initcalls, rows, show};
+pub use terminal::{Cutoff, Layout, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};
