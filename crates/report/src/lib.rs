@@ -8,6 +8,7 @@
 mod boot;
 mod export;
 mod facts;
+mod fit;
 mod html;
 mod lanes;
 mod ledger;
@@ -20,6 +21,7 @@ mod text;
 pub use boot::Boot;
 pub use export::{Export, FORMATS, format};
 pub use facts::{Facts, Memory, Overhead, Subject};
+pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use html::{ConsoleLine, page};
 pub use ledger::{Ledger, LedgerStep, State};
 pub use summary::{
