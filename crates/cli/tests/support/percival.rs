@@ -231,19 +231,30 @@ impl<'a> Log<'a> {
 
     /// Lets a part of a row's time pass.
     fn spend(&mut self, row: &str, part: u64, of: u64) {
-        self.now += self.rows.get(row).copied().unwrap_or(0) * TICKS_PER_US * part / of;
+        self.now += self.ticks(row) * part / of;
+    }
+
+    /// Lets one of so many parts pass, all of which are the whole to the tick.
+    fn spend_one(&mut self, row: &str, which: u64, of: u64) {
+        let all = self.ticks(row);
+        self.now += all * (which + 1) / of - all * which / of;
+    }
+
+    fn ticks(&self, row: &str) -> u64 {
+        self.rows.get(row).copied().unwrap_or(0) * TICKS_PER_US
     }
 
     /// A row's time in so many delays.
     fn delay(&mut self, row: &str, times: u64) {
-        for _ in 0..times {
-            self.within("DELAY", |log| log.spend(row, 1, times));
+        for i in 0..times {
+            self.within("DELAY", |log| log.spend_one(row, i, times));
         }
     }
 
     /// An equal part of all printing.
     fn print(&mut self) {
+        let which = self.prints;
         self.prints += 1;
-        self.within("_vprintf", |log| log.spend("_vprintf", 1, PRINTS));
+        self.within("_vprintf", |log| log.spend_one("_vprintf", which, PRINTS));
     }
 }
