@@ -49,6 +49,16 @@ pub fn decode(bytes: &[u8]) -> (Ending, Option<i64>) {
     }
 }
 
+/// Whether the instruction is a return to another segment.
+pub fn is_far_return(bytes: &[u8]) -> bool {
+    matches!(after_prefixes(bytes).first(), Some(0xca | 0xcb))
+}
+
+/// Whether the instruction writes to a port.
+pub fn writes_port(bytes: &[u8]) -> bool {
+    matches!(after_prefixes(bytes).first(), Some(0xe6 | 0xe7 | 0xee | 0xef | 0x6e | 0x6f))
+}
+
 /// Skips legacy prefixes and REX. In 32-bit code the REX bytes are instructions of one byte: nothing is left of those.
 fn after_prefixes(bytes: &[u8]) -> &[u8] {
     let is_prefix =
@@ -103,6 +113,13 @@ mod tests {
         check(&[0x75, 0x02], Ending::Branch, Some(2));
         check(&[0x0f, 0x84, 0, 1, 0, 0], Ending::Branch, Some(256));
         check(&[0xe2, 0xfc], Ending::Branch, Some(-4));
+    }
+
+    #[test]
+    fn far_returns_and_writes_to_ports() {
+        assert!(is_far_return(&[0x48, 0xcb]) && is_far_return(&[0xca, 2, 0]) && !is_far_return(&[0xc3]));
+        assert!(writes_port(&[0xee]) && writes_port(&[0x66, 0xef]) && writes_port(&[0xf3, 0x6e]));
+        assert!(!writes_port(&[0xec]) && !writes_port(&[0x0f, 0xee]) && !writes_port(&[]));
     }
 
     #[test]
