@@ -4,7 +4,7 @@
 //! learned about it later (that it is called, that interrupts enter there) are flags that only ever go from 0 to 1.
 //! The same code translated again gives the same block, so that their number is bounded by the guest's code.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use crate::ending::Ending;
 
@@ -40,8 +40,6 @@ pub struct Block {
     /// Whether it ends with a return to another segment.
     pub far_return: bool,
     flags: AtomicU8,
-    /// Of the call at its end: the last caller's node, and what became of it in the call tree.
-    cached: AtomicU64,
 }
 
 impl Block {
@@ -55,8 +53,8 @@ impl Block {
             Ending::Other => (end, last, NOWHERE),
             _ => (NOWHERE, NOWHERE, NOWHERE),
         };
-        let (flags, cached) = Default::default();
-        Block { start, end, fall, target, callee, insns, ending, user: false, far_return: false, flags, cached }
+        let flags = AtomicU8::new(0);
+        Block { start, end, fall, target, callee, insns, ending, user: false, far_return: false, flags }
     }
 
     /// A block of user space: only its length matters, and that nothing leads to it as expected.
@@ -101,18 +99,6 @@ impl Block {
         self.flags.fetch_and(!flags, Relaxed);
     }
 
-    /// What the call at its end became when it was last made from this node.
-    #[inline(always)]
-    pub fn cached_child(&self, parent: u32) -> Option<u32> {
-        let both = self.cached.load(Relaxed);
-        (both >> 32 == u64::from(parent) && both as u32 != 0).then_some(both as u32)
-    }
-
-    /// Keeps that.
-    pub fn cache_child(&self, parent: u32, child: u32) {
-        self.cached.store(u64::from(parent) << 32 | u64::from(child), Relaxed);
-    }
-
     fn same_code(&self, other: &Block) -> bool {
         let key = |b: &Block| (b.start, b.end, b.target, b.callee, b.insns, b.ending, b.user);
         key(self) == key(other)
@@ -128,18 +114,19 @@ pub struct Blocks {
     most: usize,
 }
 
+const CHAINS: usize = 1 << 17;
 /// A block has at most so many instructions (`TCG_MAX_INSNS` is 512).
 const MOST_INSNS: usize = 512;
 
 impl Blocks {
     /// Room for `most` blocks.
     pub fn new(most: usize) -> Blocks {
-        Blocks { chains: vec![Vec::new(); 1 << 14], user: vec![None; MOST_INSNS + 1], len: 0, most }
+        Blocks { chains: vec![Vec::new(); CHAINS], user: vec![None; MOST_INSNS + 1], len: 0, most }
     }
 
     /// The lasting form of a block; none if there are too many.
     pub fn keep(&mut self, block: Block) -> Option<&'static Block> {
-        let chain = &mut self.chains[(block.start ^ block.start >> 14) as usize & ((1 << 14) - 1)];
+        let chain = &mut self.chains[(block.start ^ block.start >> 16) as usize % CHAINS];
         if let Some(known) = chain.iter().find(|b| b.same_code(&block)) {
             return Some(known);
         }

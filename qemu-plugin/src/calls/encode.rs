@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 
-use super::tree::{Path, Totals};
+use super::tree::{Kind, Path, Totals};
 
 /// First bytes of the file.
 pub const MAGIC: [u8; 8] = *b"BSCALLS\n";
@@ -110,7 +110,6 @@ pub struct Out {
     defined: u32,
     time: u64,
     function: u64,
-    site: u64,
 }
 
 impl Out {
@@ -124,7 +123,6 @@ impl Out {
             defined: 0,
             time: 0,
             function: 0,
-            site: 0,
         };
         out.begin();
         out
@@ -141,8 +139,10 @@ impl Out {
         self.signed(i64::from(id) - i64::from(self.defined));
         self.varint(u64::from(path.parent));
         self.signed(path.function.wrapping_sub(self.function) as i64);
-        self.signed(path.site.wrapping_sub(self.site) as i64);
-        (self.defined, self.function, self.site) = (id, path.function, path.site);
+        if path.kind == Kind::Stack {
+            self.varint(path.place);
+        }
+        (self.defined, self.function) = (id, path.function);
     }
 
     /// What a node has counted so far; ticks only where they are not instructions.
@@ -244,7 +244,7 @@ impl Out {
         self.buffer.extend_from_slice(&[0; 4]);
         self.buffer.extend_from_slice(&self.vcpu.to_le_bytes());
         self.buffer.extend_from_slice(&[0; 2]);
-        (self.node, self.defined, self.time, self.function, self.site) = (0, 0, 0, 0, 0);
+        (self.node, self.defined, self.time, self.function) = (0, 0, 0, 0);
     }
 
     /// Begins a record; a new chunk if it may not fit into this one.
@@ -290,7 +290,6 @@ impl Out {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::tree::Kind;
 
     /// The reader's test has the same bytes and the same meaning.
     #[test]
@@ -323,8 +322,8 @@ mod tests {
         assert_eq!(header.bytes()[..], expected);
 
         let mut out = Out::new(None, 1);
-        out.node(1, &Path { parent: 0, function: 0xfff0, site: 0x8000, kind: Kind::Stack });
-        out.node(2, &Path { parent: 1, function: 0x1_0000, site: 0x7ff0, kind: Kind::Call });
+        out.node(1, &Path { parent: 0, function: 0xfff0, place: 0x8000, kind: Kind::Stack });
+        out.node(2, &Path { parent: 1, function: 0x1_0000, place: 0, kind: Kind::Call });
         out.switch(1, 100);
         out.open(2, 130, 150);
         out.idle(2, 200, 300);
@@ -337,8 +336,8 @@ mod tests {
         out.counts(&[3, 2, 300]);
         out.exit(519);
         let records = [
-            &[0x01, 2, 0, 0xe0, 0xff, 7, 0x80, 0x80, 4][..],
-            &[0x11, 2, 1, 0x20, 0x1f],
+            &[0x01, 2, 0, 0xe0, 0xff, 7, 0x80, 0x80, 2][..],
+            &[0x11, 2, 1, 0x20],
             &[5, 2, 100],
             &[4, 2, 50, 20],
             &[6, 0, 0x96, 1, 100],
@@ -360,7 +359,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("bootscope-calls-{}", std::process::id()));
         let file = Arc::new(File::create(&path).expect("a file in the temporary folder"));
         let mut out = Out::new(Some(file), 3);
-        for i in 0..200_000 {
+        for i in 0..300_000 {
             out.span(5, i * 10, i * 10 + 1000);
         }
         out.flush();

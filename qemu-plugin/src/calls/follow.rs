@@ -68,7 +68,7 @@ impl Shared {
     /// Room for `nodes` (a power of two) and `frames`.
     pub fn new(clock: Clock, min_call: u64, interval: u64, nodes: usize, frames: usize) -> Shared {
         let (tree, stacks) = (Tree::new(nodes), Stacks::new(frames));
-        let user = tree.child(&Path { parent: 0, function: 0, site: 0, kind: Kind::User }, |_| {});
+        let user = tree.child(&Path { parent: 0, function: 0, place: 0, kind: Kind::User }, |_| {});
         debug_assert_eq!(user, Some(USER));
         Shared { tree, stacks, clock, min_call, interval, user_seen: AtomicBool::new(false) }
     }
@@ -247,7 +247,7 @@ impl Vcpu {
             NOWHERE => 0,
             callee => callee,
         };
-        let child = self.callee(shared, before, function);
+        let child = self.child(shared, self.node, function, 0, Kind::Call);
         self.push(shared, Open { sp, back: before.end, ..self.frame(child, Entered::Call, now) });
         self.counts.calls += 1;
         self.function = function;
@@ -257,19 +257,6 @@ impl Vcpu {
             self.interrupted(shared, before, block, now);
         }
         self.tick(shared, now);
-    }
-
-    /// The node of a call, mostly the same as the last time the same call was made.
-    #[inline(always)]
-    fn callee(&mut self, shared: &Shared, before: &Block, function: u64) -> u32 {
-        if let Some(child) = before.cached_child(self.node) {
-            if before.callee != NOWHERE || shared.tree.get(child).function() == function {
-                return child;
-            }
-        }
-        let child = self.child(shared, self.node, function, before.end, Kind::Call);
-        before.cache_child(self.node, child);
-        child
     }
 
     #[inline(always)]
@@ -336,7 +323,7 @@ impl Vcpu {
     fn becomes(&mut self, shared: &Shared, top: u32, function: u64) {
         let frame = shared.stacks.frame(top);
         let was = shared.tree.get(frame.get().node).path();
-        let node = self.child(shared, was.parent, function, was.site, was.kind);
+        let node = self.child(shared, was.parent, function, 0, was.kind);
         frame.set_node(node);
         shared.tree.get(node).enter();
         self.touch(shared, node);
@@ -349,7 +336,7 @@ impl Vcpu {
         let expected = before.leads_to(block.start);
         if expected || (before.ending == Ending::JumpIndirect && !block.has(INTERRUPT)) {
             if block.has(ENTRY) && block.start != self.function {
-                self.tail_called(shared, before, block);
+                self.tail_called(shared, block);
             } else if self.node == 0 {
                 self.starts(shared, block);
             }
@@ -370,7 +357,7 @@ impl Vcpu {
         self.out.switch(self.node, self.spent_ticks);
     }
 
-    fn tail_called(&mut self, shared: &Shared, before: &'static Block, block: &'static Block) {
+    fn tail_called(&mut self, shared: &Shared, block: &'static Block) {
         let top = shared.stacks.top(self.stack);
         if top == 0 || self.pending.is_some() {
             return; // no frame that it would return with
@@ -391,7 +378,7 @@ impl Vcpu {
             self.node = self.node_of(shared, shared.stacks.top(self.stack));
             return;
         }
-        let child = self.child(shared, self.node, block.start, before.end, Kind::Tail);
+        let child = self.child(shared, self.node, block.start, 0, Kind::Tail);
         self.push(shared, Open { sp: from.sp, back: from.back, ..self.frame(child, Entered::Tail, now) });
         self.counts.tail_calls += 1;
         self.tick(shared, now);
@@ -610,8 +597,9 @@ impl Vcpu {
     }
 
     /// The node of a path; where there is no room, the one that it goes on from.
-    fn child(&mut self, shared: &Shared, parent: u32, function: u64, site: u64, kind: Kind) -> u32 {
-        let path = Path { parent, function, site, kind };
+    #[inline(always)]
+    fn child(&mut self, shared: &Shared, parent: u32, function: u64, place: u64, kind: Kind) -> u32 {
+        let path = Path { parent, function, place, kind };
         let out = &mut self.out;
         shared.tree.child(&path, |id| out.node(id, &path)).unwrap_or_else(|| {
             self.counts.folded += 1;
@@ -639,7 +627,7 @@ impl Vcpu {
     /// Writes all that there is to say so far.
     #[inline(never)]
     fn interval(&mut self, shared: &Shared, now: u64) {
-        self.next_interval = now + shared.interval;
+        self.next_interval = now.saturating_add(shared.interval);
         self.announce(shared, now);
         let host = matches!(shared.clock, Clock::Host(_));
         for node in self.touched.drain(..) {

@@ -26,14 +26,19 @@ pub enum Kind {
     User = 4,
 }
 
+const NEAR: usize = 4;
+
 /// A node. Sized and aligned to be one line of the cache.
 #[repr(align(64))]
 pub struct Node {
     function: AtomicU64,
-    site: AtomicU64,
+    place: AtomicU64,
     parent: AtomicU32,
     kind: AtomicU8,
     touched: AtomicU8,
+    /// Children that were looked up last, by their function: most lookups end here, without the index,
+    /// which is too large for the CPU's caches.
+    near: [AtomicU32; NEAR],
     calls: AtomicU64,
     insns: AtomicU64,
     ticks: AtomicU64,
@@ -57,8 +62,8 @@ pub struct Path {
     pub parent: u32,
     /// Address of the function.
     pub function: u64,
-    /// Where it returns to in its caller; for a stack's bottom, where the stack is.
-    pub site: u64,
+    /// Of a stack's bottom, where the stack is; otherwise 0.
+    pub place: u64,
     /// How it is entered.
     pub kind: Kind,
 }
@@ -89,7 +94,20 @@ impl Tree {
     }
 
     /// The node for this path. `new` is told of one that had to be made; none if there is no room.
+    #[inline(always)]
     pub fn child(&self, path: &Path, new: impl FnOnce(u32)) -> Option<u32> {
+        let near = &self.get(path.parent).near[(path.function >> 4 ^ path.function >> 7) as usize % NEAR];
+        let child = near.load(Ordering::Relaxed);
+        if child != 0 && self.get(child).is(path) {
+            return Some(child);
+        }
+        let child = self.far_child(path, new)?;
+        near.store(child, Ordering::Relaxed);
+        Some(child)
+    }
+
+    #[inline(never)]
+    fn far_child(&self, path: &Path, new: impl FnOnce(u32)) -> Option<u32> {
         let hash = hash(path);
         if let Ok(known) = self.find(hash, path) {
             return Some(known);
@@ -116,7 +134,7 @@ impl Tree {
         loop {
             match self.index[slot].load(Ordering::Acquire) {
                 0 => return Err(slot),
-                id if self.get(id).path() == *path => return Ok(id),
+                id if self.get(id).is(path) => return Ok(id),
                 _ => slot = (slot + 1) % self.index.len(),
             }
         }
@@ -124,17 +142,25 @@ impl Tree {
 }
 
 fn hash(p: &Path) -> u64 {
-    let x = p.function ^ p.site.rotate_left(21) ^ (u64::from(p.parent) << 4 | p.kind as u64).rotate_left(40);
-    let x = x.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    x ^ x >> 29
+    let x = p.function ^ p.place.rotate_left(21) ^ (u64::from(p.parent) << 4 | p.kind as u64).rotate_left(40);
+    let x = (x ^ x >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x >> 32
 }
 
 impl Node {
     fn become_path(&self, path: &Path) {
         self.function.store(path.function, Ordering::Relaxed);
-        self.site.store(path.site, Ordering::Relaxed);
+        self.place.store(path.place, Ordering::Relaxed);
         self.parent.store(path.parent, Ordering::Relaxed);
         self.kind.store(path.kind as u8, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn is(&self, path: &Path) -> bool {
+        self.function() == path.function
+            && self.parent.load(Ordering::Relaxed) == path.parent
+            && self.place.load(Ordering::Relaxed) == path.place
+            && self.kind.load(Ordering::Relaxed) == path.kind as u8
     }
 
     /// How it is found.
@@ -149,12 +175,13 @@ impl Node {
         Path {
             parent: self.parent.load(Ordering::Relaxed),
             function: self.function(),
-            site: self.site.load(Ordering::Relaxed),
+            place: self.place.load(Ordering::Relaxed),
             kind,
         }
     }
 
     /// Address of its function.
+    #[inline(always)]
     pub fn function(&self) -> u64 {
         self.function.load(Ordering::Relaxed)
     }
@@ -200,7 +227,7 @@ mod tests {
     use super::*;
 
     fn path(parent: u32, function: u64) -> Path {
-        Path { parent, function, site: function + 5, kind: Kind::Call }
+        Path { parent, function, place: 0, kind: Kind::Call }
     }
 
     #[test]
