@@ -49,6 +49,11 @@ pub fn decode(bytes: &[u8]) -> (Ending, Option<i64>) {
     }
 }
 
+/// Whether these are only the first bytes of a jump or a call: they do not say where to.
+pub fn lacks_target(bytes: &[u8]) -> bool {
+    matches!(decode(bytes), (Ending::Call | Ending::Jump | Ending::Branch, None))
+}
+
 /// Whether the instruction is a return to another segment.
 pub fn is_far_return(bytes: &[u8]) -> bool {
     matches!(after_prefixes(bytes).first(), Some(0xca | 0xcb))
@@ -113,6 +118,12 @@ mod tests {
         check(&[0x75, 0x02], Ending::Branch, Some(2));
         check(&[0x0f, 0x84, 0, 1, 0, 0], Ending::Branch, Some(256));
         check(&[0xe2, 0xfc], Ending::Branch, Some(-4));
+    }
+
+    #[test]
+    fn a_jump_that_is_cut_off() {
+        assert!(lacks_target(&[0x0f, 0x84]) && lacks_target(&[0xe8]) && lacks_target(&[0x75]));
+        assert!(lacks_target(&[0xe9, 1, 0, 0]) && !lacks_target(&[0xe9, 1, 0, 0, 0]) && !lacks_target(&[0xc3]));
     }
 
     #[test]

@@ -25,6 +25,7 @@ const NODES: usize = 1 << 21;
 const FRAMES: usize = 1 << 20;
 /// Blocks of code: twenty times a Linux boot's.
 const BLOCKS: usize = 1 << 20;
+const PAGE_BITS: u32 = 12;
 /// Totals are written this often.
 const INTERVAL_NS: u64 = 10_000_000;
 /// Calls at least this long are in the timeline unless told otherwise: a Linux boot's are a million.
@@ -162,8 +163,9 @@ impl Follower {
     unsafe fn instrument(&self, tb: *mut Tb, start: u64, user: bool, one_thread: bool) {
         // SAFETY: the block by this function's contract; it has at least one instruction, and `last` is its last.
         let (last, block) = unsafe {
-            let last = api::qemu_plugin_tb_get_insn(tb, api::qemu_plugin_tb_n_insns(tb).saturating_sub(1));
-            (last, self.block(tb, start, last, user))
+            let insns = length(tb);
+            let last = api::qemu_plugin_tb_get_insn(tb, insns - 1);
+            (last, self.block(tb, start, insns, user))
         };
         let Some(block) = block else {
             if !self.not_followed.swap(true, Ordering::Relaxed) {
@@ -192,20 +194,20 @@ impl Follower {
     }
 
     /// # Safety
-    /// `tb` is the block of the running translation callback, and `last` its last instruction.
-    unsafe fn block(&self, tb: *mut Tb, start: u64, last: *mut Insn, user: bool) -> Option<&'static Block> {
+    /// `tb` is the block of the running translation callback, with so many instructions.
+    unsafe fn block(&self, tb: *mut Tb, start: u64, insns: usize, user: bool) -> Option<&'static Block> {
         let mut blocks = self.blocks.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         // SAFETY: by this function's contract.
         unsafe {
-            let insns = api::qemu_plugin_tb_n_insns(tb) as u32;
             if user {
-                return Some(self.user_block(&mut blocks, tb, insns));
+                return Some(self.user_block(&mut blocks, tb, insns as u32));
             }
+            let last = api::qemu_plugin_tb_get_insn(tb, insns - 1);
             let (last_start, size) = (api::qemu_plugin_insn_vaddr(last), api::qemu_plugin_insn_size(last) as u64);
             let mut bytes = [0; 16];
             let bytes = api::insn_bytes(last, &mut bytes);
             let (ending, displacement) = crate::ending::decode(bytes);
-            let mut block = Block::new(start, last_start.wrapping_add(size), last_start, insns, ending, displacement);
+            let mut block = Block::new(start, last_start.wrapping_add(size), last_start, insns as u32, ending, displacement);
             block.far_return = ending == Ending::Return && crate::ending::is_far_return(bytes);
             blocks.keep(block)
         }
@@ -227,6 +229,24 @@ impl Follower {
             }
         }
         blocks.user(insns)
+    }
+}
+
+/// Instructions of a block, at least one. QEMU 7.2 also tells of one that it has taken away again: an instruction that
+/// reaches into the next page always begins a block of its own.
+///
+/// # Safety
+/// `tb` is the block of the running translation callback.
+unsafe fn length(tb: *mut Tb) -> usize {
+    // SAFETY: the block by this function's contract, and its last instruction.
+    unsafe {
+        let told = api::qemu_plugin_tb_n_insns(tb).max(1);
+        let last: *mut Insn = api::qemu_plugin_tb_get_insn(tb, told - 1);
+        let (start, size) = (api::qemu_plugin_insn_vaddr(last), api::qemu_plugin_insn_size(last) as u64);
+        let crosses = start >> PAGE_BITS != start.wrapping_add(size).wrapping_sub(1) >> PAGE_BITS;
+        // Of such a one it may have kept only the bytes before the page's end.
+        let cut = crate::ending::lacks_target(api::insn_bytes(last, &mut [0; 16]));
+        if told > 1 && (crosses || cut) { told - 1 } else { told }
     }
 }
 

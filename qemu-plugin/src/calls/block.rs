@@ -75,6 +75,12 @@ impl Block {
         to == self.fall || to == self.target
     }
 
+    /// Whether the fixed call at its end is of `to`.
+    #[inline(always)]
+    pub fn calls(&self, to: u64) -> bool {
+        to == self.callee || wraps(self.callee, to)
+    }
+
     /// Whether anything is to be looked at even when it is reached as expected.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
@@ -103,6 +109,11 @@ impl Block {
         let key = |b: &Block| (b.start, b.end, b.target, b.callee, b.insns, b.ending, b.user);
         key(self) == key(other)
     }
+}
+
+/// Whether a jump to `target` arrives at `at` because 16-bit code wraps around within its segment.
+pub fn wraps(target: u64, at: u64) -> bool {
+    at < 0x11_0000 && at.abs_diff(target) == 0x1_0000
 }
 
 /// All blocks, by address.

@@ -15,7 +15,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::block::{Block, ENTRY, INTERRUPT, MARK, NOWHERE};
+use super::block::{Block, ENTRY, INTERRUPT, MARK, NOWHERE, wraps};
 use super::clock::{Asker, HostClock};
 use super::counts::Counts;
 use super::encode::Out;
@@ -227,13 +227,9 @@ impl Vcpu {
     #[inline(always)]
     fn called(&mut self, shared: &Shared, before: &'static Block, block: &'static Block) {
         let now = self.now(shared);
-        let arrived = if before.callee == NOWHERE { !block.has(INTERRUPT) } else { before.callee == block.start };
+        let arrived = if before.callee == NOWHERE { !block.has(INTERRUPT) } else { before.calls(block.start) };
         let Some(sp) = self.sp.take() else {
-            // The call itself failed, or QEMU does not tell.
-            match arrived {
-                true => self.counts.calls_without_stack += 1,
-                false => self.interrupted(shared, before, block, now),
-            }
+            self.counts.calls_without_stack += u64::from(!self.not_reached(shared, before, block, now));
             return;
         };
         self.settle(shared, now);
@@ -243,7 +239,7 @@ impl Vcpu {
             self.attach(shared, sp, now);
         }
         let function = match before.callee {
-            NOWHERE if arrived => block.start,
+            _ if arrived => block.start,
             NOWHERE => 0,
             callee => callee,
         };
@@ -263,11 +259,7 @@ impl Vcpu {
     fn returned(&mut self, shared: &Shared, before: &'static Block, block: &'static Block) {
         let now = self.now(shared);
         let Some(sp) = self.sp.take() else {
-            // It failed: its stack was not there.
-            match block.has(INTERRUPT) {
-                true => self.interrupted(shared, before, block, now),
-                false => self.counts.returns_without_stack += 1,
-            }
+            self.counts.returns_without_stack += u64::from(!self.not_reached(shared, before, block, now));
             return;
         };
         self.settle(shared, now);
@@ -333,7 +325,7 @@ impl Vcpu {
     /// Neither call nor return: a jump, or something came between.
     #[inline(always)]
     fn jumped(&mut self, shared: &Shared, before: &'static Block, block: &'static Block) {
-        let expected = before.leads_to(block.start);
+        let expected = before.leads_to(block.start) || wraps(before.target, block.start);
         if expected || (before.ending == Ending::JumpIndirect && !block.has(INTERRUPT)) {
             if block.has(ENTRY) && block.start != self.function {
                 self.tail_called(shared, block);
@@ -382,6 +374,21 @@ impl Vcpu {
         self.push(shared, Open { sp: from.sp, back: from.back, ..self.frame(child, Entered::Tail, now) });
         self.counts.tail_calls += 1;
         self.tick(shared, now);
+    }
+
+    /// Whether the call or the return at the end of `before` was not reached, or failed: then it is dealt with here.
+    #[inline(never)]
+    fn not_reached(&mut self, shared: &Shared, before: &'static Block, block: &'static Block, now: u64) -> bool {
+        if let Some(not_run) = left_early(before, block) {
+            self.counts.left_early += 1;
+            self.insns -= u64::from(not_run);
+            return true;
+        }
+        let exception = block.has(INTERRUPT) || (before.callee != NOWHERE && !before.calls(block.start));
+        if exception {
+            self.interrupted(shared, before, block, now);
+        }
+        exception
     }
 
     /// An interrupt, an exception or a system call in the kernel or before it.

@@ -303,3 +303,14 @@ fn an_access_that_is_not_the_block_s_is_a_stray() {
     g.plain(0x1010);
     assert_eq!((g.vcpu.counts.strays, g.vcpu.counts.matched), (1, 1));
 }
+
+#[test]
+fn code_of_16_bits_wraps_around_in_its_segment() {
+    let mut g = Guest::new();
+    g.call(0xf_6000, 0xe_f000, 0x8000);
+    g.jump(0xf_f000, 0xe_6100); // both targets as they are without wrapping
+    g.ret(0xf_6100, 0x8000);
+    g.plain(0xf_6010);
+    g.check(&["f6000 0 10", "f6000 0 10", "f6000/ff000 1 20"]);
+    assert_eq!((g.vcpu.counts.interrupts, g.vcpu.counts.matched), (0, 1));
+}
