@@ -169,7 +169,9 @@ impl Follower {
         };
         let Some(block) = block else {
             if !self.not_followed.swap(true, Ordering::Relaxed) {
-                eprintln!("bootscope plugin: more than {BLOCKS} blocks of code: what is new from now on is not followed");
+                eprintln!(
+                    "bootscope plugin: more than {BLOCKS} blocks of code: what is new from now on is not followed"
+                );
             }
             return;
         };
@@ -207,7 +209,8 @@ impl Follower {
             let mut bytes = [0; 16];
             let bytes = api::insn_bytes(last, &mut bytes);
             let (ending, displacement) = crate::ending::decode(bytes);
-            let mut block = Block::new(start, last_start.wrapping_add(size), last_start, insns as u32, ending, displacement);
+            let mut block =
+                Block::new(start, last_start.wrapping_add(size), last_start, insns as u32, ending, displacement);
             block.far_return = ending == Ending::Return && crate::ending::is_far_return(bytes);
             blocks.keep(block)
         }
@@ -219,7 +222,9 @@ impl Follower {
         if !self.user_out_seen.load(Ordering::Relaxed) {
             let writes_port = |i| {
                 // SAFETY: an instruction of the block.
-                unsafe { crate::ending::writes_port(api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, i), &mut [0; 16])) }
+                unsafe {
+                    crate::ending::writes_port(api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, i), &mut [0; 16]))
+                }
             };
             if (0..insns as usize).any(writes_port) {
                 self.user_out_seen.store(true, Ordering::Relaxed);

@@ -151,7 +151,10 @@ impl Options {
             }
         }
         if out.is_none() && calls_out.is_none() {
-            return Err("say where the output goes: fd=N (inherited) or out=PATH, or for calls calls-fd=N or calls-out=PATH".into());
+            return Err(
+                "say where the output goes: fd=N (inherited) or out=PATH, or for calls calls-fd=N or calls-out=PATH"
+                    .into(),
+            );
         }
         let calls = calls_out.map(|out| (out, calls));
         Ok(Options { out, calls, now, one_thread, zero_host_ns })

@@ -115,15 +115,8 @@ pub struct Out {
 impl Out {
     /// Output of a vCPU to a file that others write to as well; without a file it is thrown away.
     pub fn new(file: Option<Arc<File>>, vcpu: u16) -> Out {
-        let mut out = Out {
-            buffer: Vec::with_capacity(FULL + LONGEST),
-            file,
-            vcpu,
-            node: 0,
-            defined: 0,
-            time: 0,
-            function: 0,
-        };
+        let mut out =
+            Out { buffer: Vec::with_capacity(FULL + LONGEST), file, vcpu, node: 0, defined: 0, time: 0, function: 0 };
         out.begin();
         out
     }
