@@ -1,7 +1,8 @@
 //! `bootscope show`: the summary in the terminal.
 
 use crate::{Done, boot, output::Output};
-use report::{Boot, Summary};
+use evidence::calls::BootCalls;
+use report::{Boot, CallLine, Summary};
 use std::path::PathBuf;
 
 /// Show where the time went: phases, boot path, memory, what did not add up
@@ -27,13 +28,21 @@ pub struct Args {
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let opened = boot::open(&args.recording)?;
     let boot = Boot::new(&opened.timeline, &opened.facts);
-    let summary = Summary::of(&boot);
+    let mut summary = Summary::of(&boot);
+    if let Some(found) = evidence::calls::load(&opened.recording)? {
+        summary.calls = Some(calls(&found));
+        summary.diagnostics.extend(found.diagnostics.iter().map(report::DiagnosticLine::from));
+    }
     if output.json {
         output.document(&summary)?;
         return Ok(Done::Well);
     }
     let layout = output.layout(args.top);
     let mut text = report::show(&summary, layout);
+    if let Some(calls) = &summary.calls {
+        text.push('\n');
+        text.push_str(&report::calls(calls, layout));
+    }
     if args.initcalls {
         text.push('\n');
         text.push_str(&report::initcalls(&summary.initcalls, output.layout(usize::MAX)));
@@ -48,4 +57,21 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     output.text(&text)?;
     Ok(Done::Well)
+}
+
+/// The figures and functions of calls, for the document.
+fn calls(found: &BootCalls) -> report::Calls {
+    let line = |row: &timeline::FunctionRow| CallLine {
+        name: found.names.get(row.name).to_owned(),
+        calls: row.calls,
+        self_instructions: row.own,
+        total_instructions: row.total,
+    };
+    report::Calls {
+        count: found.calls.counts.calls,
+        matched: found.calls.counts.share_matched().unwrap_or(0.0),
+        owned: found.share.owned().unwrap_or(0.0),
+        instructions: found.share.insns,
+        functions: found.profile.functions().iter().map(line).collect(),
+    }
 }

@@ -42,7 +42,10 @@
 //! A chunk that makes no sense is left at the record that makes none; what comes after it is read. Memory grows with the
 //! input only. What it means is in [`profile`].
 
+mod load;
 pub mod profile;
+
+pub use load::{BootCalls, load};
 
 use timeline::{Diagnostics, Ns};
 

@@ -26,6 +26,8 @@ use crate::recorder::host_ns;
 
 /// The node of user space.
 pub const USER: u32 = 1;
+/// A return address is moved no further than this, in bytes.
+const MOVED: u64 = 512;
 /// Tail calls from tail calls are told apart up to this many.
 const TAILS: usize = 16;
 /// Virtual time is asked for this often, in instructions.
@@ -279,6 +281,7 @@ impl Vcpu {
                 self.interrupted(shared, before, block, now);
             }
             Some(_) => self.redirected(shared, sp, block),
+            None if self.returned_from_below(shared, sp, block, now) => self.counts.matched += 1,
             None => self.counts.unmatched += 1,
         }
         self.tick(shared, now);
@@ -296,6 +299,19 @@ impl Vcpu {
             }
             back = self.pop(shared, now).map(|open| open.back).or(back);
         }
+    }
+
+    /// A function that has moved its own return address down the stack, as Linux's `error_entry` does: it returns to
+    /// where it was called from, but not from where that was pushed.
+    fn returned_from_below(&mut self, shared: &Shared, sp: u64, block: &Block, now: u64) -> bool {
+        let top = shared.stacks.top(self.stack);
+        let open = shared.stacks.frame(top).get();
+        let moved = top != 0 && open.back == block.start && open.sp.wrapping_sub(sp) < MOVED;
+        if moved {
+            self.take_frames_at(shared, open.sp, now);
+            self.function = shared.tree.get(self.node).function();
+        }
+        moved
     }
 
     /// A return went elsewhere. Right above lies the return address of whoever arranged that: it called this function.
@@ -424,15 +440,12 @@ impl Vcpu {
     fn resumed(&mut self, shared: &Shared, block: &'static Block) {
         let now = self.now(shared);
         self.settle(shared, now);
-        let top = shared.stacks.top(self.stack);
-        let after = if let Some(pending) = self.pending.take() {
-            shared.tree.get(pending.node).enter();
-            Some(pending.after)
-        } else if top != 0 && shared.stacks.frame(top).get().entered == Entered::Interrupt {
-            // SAFETY: `back` of an interrupt's frame was made of such a reference, in `attach`.
-            self.pop(shared, now).map(|open| unsafe { &*(open.back as *const Block) })
-        } else {
-            None
+        let after = match self.pending.take() {
+            Some(pending) => {
+                shared.tree.get(pending.node).enter();
+                Some(pending.after)
+            }
+            None => self.ends_interrupt(shared, block, now),
         };
         let top = shared.stacks.top(self.stack);
         self.node = self.node_of(shared, top);
@@ -449,6 +462,30 @@ impl Vcpu {
             self.spent_insns -= n;
         }
         self.tick(shared, now);
+    }
+
+    /// Takes off the innermost interrupt, if this can be the return from it: nothing was called since that has not
+    /// returned, or execution goes on where it was interrupted. Returns the block that it came after.
+    fn ends_interrupt(&mut self, shared: &Shared, block: &Block, now: u64) -> Option<&'static Block> {
+        let top = shared.stacks.top(self.stack);
+        let mut at = top;
+        while at != 0 && shared.stacks.frame(at).get().entered != Entered::Interrupt {
+            at = shared.stacks.frame(at).below();
+        }
+        if at == 0 {
+            return None;
+        }
+        // SAFETY: `back` of an interrupt's frame was made of such a reference, in `attach`.
+        let after: &'static Block = unsafe { &*(shared.stacks.frame(at).get().back as *const Block) };
+        if at != top && !after.leads_to(block.start) && left_early(after, block).is_none() {
+            return None;
+        }
+        while shared.stacks.top(self.stack) != at {
+            let lost = self.pop(shared, now);
+            self.counts.dropped += u64::from(lost.is_some_and(|open| open.entered == Entered::Call));
+        }
+        self.pop(shared, now);
+        Some(after)
     }
 
     fn enters_user(&mut self, shared: &Shared, before: &Block, block: &'static Block) {

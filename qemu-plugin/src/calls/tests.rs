@@ -321,3 +321,33 @@ fn code_of_16_bits_wraps_around_in_its_segment() {
     g.check(&["f6000 0 10", "f6000 0 10", "f6000/ff000 1 20"]);
     assert_eq!((g.vcpu.counts.interrupts, g.vcpu.counts.matched), (0, 1));
 }
+
+#[test]
+fn a_return_address_that_was_moved_down() {
+    let mut g = Guest::new();
+    g.call(0x1000, 0x2000, 0x8000);
+    g.plain(0x2000);
+    g.call(0x9000, 0xa000, 0x7f00); // an interrupt, whose handler calls what saves the registers
+    g.ret(0xa000, 0x7e80); // below its own return address
+    g.call(0x9010, 0xb000, 0x7e88);
+    g.ret(0xb000, 0x7e88);
+    g.interrupt_return(0x9020);
+    g.ret(0x2010, 0x8000);
+    g.plain(0x1010);
+    let handler = ["1000!9000 1 30", "1000!9000/a000 1 10", "1000!9000/b000 1 10"];
+    g.check(&[&["1000 0 10", "1000 0 10", "1000/2000 1 20"][..], &handler].concat());
+    assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.unmatched, g.vcpu.counts.dropped), (3, 0, 0));
+}
+
+#[test]
+fn an_interrupt_ends_although_a_call_in_it_never_returned() {
+    let mut g = Guest::new();
+    g.call(0x1000, 0x2000, 0x8000);
+    g.plain(0x2000);
+    g.call(0x9000, 0xa000, 0x7f00);
+    g.interrupt_return(0xa000); // back to 2010, past the handler's own end
+    g.ret(0x2010, 0x8000);
+    g.plain(0x1010);
+    g.check(&["1000 0 10", "1000 0 10", "1000/2000 1 20", "1000!9000 1 10", "1000!9000/a000 1 10"]);
+    assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.dropped), (1, 1));
+}
