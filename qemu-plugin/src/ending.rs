@@ -83,7 +83,7 @@ fn group_5(rest: &[u8]) -> Ending {
 fn two_byte(rest: &[u8]) -> (Ending, Option<i64>) {
     match rest.split_first() {
         Some((0x80..=0x8f, rest)) => (Ending::Branch, displacement(rest)),
-        Some((0x07 | 0x35, _)) => (Ending::InterruptReturn, None),
+        Some((0x07 | 0x35 | 0xaa, _)) => (Ending::InterruptReturn, None),
         Some((0x05 | 0x34 | 0x0b, _)) => (Ending::Trap, None),
         _ => (Ending::Other, None),
     }
@@ -145,6 +145,7 @@ mod tests {
         check(&[0xf3, 0xc3], Ending::Return, None);
         check(&[0x48, 0xcf], Ending::InterruptReturn, None); // iretq
         check(&[0x48, 0x0f, 0x07], Ending::InterruptReturn, None); // sysretq
+        check(&[0x0f, 0xaa], Ending::InterruptReturn, None); // rsm
         check(&[0xf4], Ending::Halt, None);
         check(&[0x0f, 0x05], Ending::Trap, None);
         check(&[0x90], Ending::Other, None);

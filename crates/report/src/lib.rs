@@ -19,8 +19,9 @@ pub use boot::Boot;
 pub use export::{Export, FORMATS, format};
 pub use facts::{Facts, Memory, Overhead, Subject};
 pub use html::{ConsoleLine, page};
-pub use summary::{CallLine, Calls, 
-    ClockLine, DiagnosticLine, EndLine, FunctionLine, InitcallLine, PhaseLine, Summary, WhereLine, summarize,
+pub use summary::{
+    CallLine, Calls, ClockLine, DiagnosticLine, EndLine, FunctionLine, InitcallLine, PhaseLine, Summary, WhereLine,
+    summarize,
 };
 pub use terminal::{Layout, calls, functions, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};

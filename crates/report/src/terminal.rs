@@ -197,7 +197,8 @@ pub fn calls(calls: &Calls, layout: Layout) -> String {
         Column::new("with callees", Align::Right, Some(15)),
         Column::new("calls", Align::Right, Some(12)),
     ];
-    let share = |n: u64| if calls.instructions > 0 { percent(n as f64 / calls.instructions as f64) } else { String::new() };
+    let share =
+        |n: u64| if calls.instructions > 0 { percent(n as f64 / calls.instructions as f64) } else { String::new() };
     let line = |name: String, own: u64, total: String, count: String, faint: bool| Line {
         cells: vec![name, thousands(own), share(own), total, count],
         faint,

@@ -2,8 +2,13 @@
 //!
 //! A block lives as long as the plugin, because translated code points at it, and is shared by all vCPUs; what is
 //! learned about it later (that it is called, that interrupts enter there) are flags that only ever go from 0 to 1.
+//! QEMU from 7.2 on translates code once for all virtual addresses that it is mapped at, and tells of the first one
+//! only. A kernel's code that ran before its upper half was mapped is such a block; when it is met where an address in
+//! the upper half was expected, it moves there for good.
+//!
 //! The same code translated again gives the same block, so that their number is bounded by the guest's code.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use crate::ending::Ending;
@@ -17,6 +22,8 @@ pub const ENTRY: u8 = 1;
 pub const INTERRUPT: u8 = 2;
 /// A mark is to be set when this block runs.
 pub const MARK: u8 = 4;
+/// It runs at another address than the one that it was translated at.
+pub const MOVED: u8 = 8;
 
 /// A block of guest code.
 #[derive(Debug)]
@@ -40,6 +47,7 @@ pub struct Block {
     /// Whether it ends with a return to another segment.
     pub far_return: bool,
     flags: AtomicU8,
+    moved: OnceLock<&'static Block>,
 }
 
 impl Block {
@@ -54,7 +62,19 @@ impl Block {
             _ => (NOWHERE, NOWHERE, NOWHERE),
         };
         let flags = AtomicU8::new(0);
-        Block { start, end, fall, target, callee, insns, ending, user: false, far_return: false, flags }
+        Block {
+            start,
+            end,
+            fall,
+            target,
+            callee,
+            insns,
+            ending,
+            user: false,
+            far_return: false,
+            flags,
+            moved: OnceLock::new(),
+        }
     }
 
     /// A block of user space: only its length matters, and that nothing leads to it as expected.
@@ -103,6 +123,44 @@ impl Block {
     /// Takes one away.
     pub fn unset(&self, flags: u8) {
         self.flags.fetch_and(!flags, Relaxed);
+    }
+
+    /// Whether this is the code at `expected`, translated when it ran at its address before the upper half was mapped:
+    /// one of the two is in the upper half, and they have the same place in their pages.
+    pub fn is_also_at(&self, expected: u64) -> bool {
+        expected != NOWHERE && (expected ^ self.start) >> 63 == 1 && (expected ^ self.start) & 0xfff == 0
+    }
+
+    /// From now on this block is at `to`.
+    pub fn moves(&'static self, to: u64) -> &'static Block {
+        let moved = self.moved.get_or_init(|| {
+            let shift = to.wrapping_sub(self.start);
+            let at = |address: u64| if address == NOWHERE { NOWHERE } else { address.wrapping_add(shift) };
+            let ([start, end], [fall, target, callee]) =
+                ([self.start, self.end].map(at), [self.fall, self.target, self.callee].map(at));
+            let (insns, ending, far_return, flags) = (self.insns, self.ending, self.far_return, AtomicU8::new(0));
+            let (user, moved) = (self.user, OnceLock::new());
+            Box::leak(Box::new(Block {
+                start,
+                end,
+                fall,
+                target,
+                callee,
+                insns,
+                ending,
+                user,
+                far_return,
+                flags,
+                moved,
+            }))
+        });
+        self.set(MOVED);
+        moved
+    }
+
+    /// The block at the address where it is now.
+    pub fn now(&'static self) -> &'static Block {
+        self.moved.get().copied().unwrap_or(self)
     }
 
     fn same_code(&self, other: &Block) -> bool {

@@ -15,7 +15,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::block::{Block, ENTRY, INTERRUPT, MARK, NOWHERE, wraps};
+use super::block::{Block, ENTRY, INTERRUPT, MARK, MOVED, NOWHERE, wraps};
 use super::clock::{Asker, HostClock};
 use super::counts::Counts;
 use super::encode::Out;
@@ -27,7 +27,7 @@ use crate::recorder::host_ns;
 /// The node of user space.
 pub const USER: u32 = 1;
 /// A return address is moved no further than this, in bytes.
-const MOVED: u64 = 512;
+const MOVED_BYTES: u64 = 512;
 /// Tail calls from tail calls are told apart up to this many.
 const TAILS: usize = 16;
 /// Virtual time is asked for this often, in instructions.
@@ -168,7 +168,7 @@ impl Vcpu {
     #[inline(always)]
     pub fn stack_pointer(&mut self, block: &'static Block, sp: u64) {
         // QEMU 7.2 goes on calling for other instructions than the one that was asked about.
-        if !std::ptr::eq(self.block, block) {
+        if !std::ptr::eq(self.block, block) && !std::ptr::eq(self.block, block.now()) {
             self.counts.strays += 1;
         } else if !(block.far_return && self.sp.is_some()) {
             // The last write of a far call is the lowest, but the first read of a far return.
@@ -210,6 +210,7 @@ impl Vcpu {
     /// What the guest does is not what the block before leads to.
     #[inline(never)]
     fn turns(&mut self, shared: &Shared, before: &'static Block, block: &'static Block) {
+        let [before, block] = self.where_they_are(shared, before, block);
         if before.user && block.user && block.is_plain() {
             return;
         }
@@ -224,6 +225,44 @@ impl Vcpu {
             Ending::InterruptReturn => self.resumed(shared, block),
             _ => self.jumped(shared, before, block),
         }
+    }
+
+    /// Both blocks at the addresses that they run at.
+    #[inline(always)]
+    fn where_they_are(
+        &mut self,
+        shared: &Shared,
+        before: &'static Block,
+        block: &'static Block,
+    ) -> [&'static Block; 2] {
+        let block = if block.has(MOVED) { block.now() } else { block };
+        let both = match (before.start ^ block.start) >> 63 == 1 && !block.user && !before.user {
+            true => self.other_half(shared, before, block),
+            false => [before, block],
+        };
+        self.block = both[1];
+        both
+    }
+
+    /// From one half of the address space to the other: mostly it is one of the two that has moved.
+    #[inline(never)]
+    fn other_half(&self, shared: &Shared, before: &'static Block, block: &'static Block) -> [&'static Block; 2] {
+        let back = self.return_address(shared).unwrap_or(NOWHERE);
+        let expected = [before.fall, before.target, before.callee, back];
+        match expected.into_iter().find(|&expected| block.is_also_at(expected)) {
+            Some(expected) if expected >> 63 == 1 => [before, block.moves(expected)],
+            Some(expected) if expected != back => {
+                [before.moves(before.start.wrapping_add(block.start.wrapping_sub(expected))), block]
+            }
+            _ => [before, block],
+        }
+    }
+
+    /// Where the return that was just made leads, if it is from the innermost call.
+    fn return_address(&self, shared: &Shared) -> Option<u64> {
+        let top = shared.stacks.top(self.stack);
+        let open = shared.stacks.frame(top).get();
+        (top != 0 && Some(open.sp) == self.sp && open.entered != Entered::Interrupt).then_some(open.back)
     }
 
     #[inline(always)]
@@ -274,7 +313,7 @@ impl Vcpu {
         let back = self.take_frames_at(shared, sp, now);
         self.function = shared.tree.get(self.node).function();
         match back {
-            Some(back) if back == block.start => self.counts.matched += 1,
+            Some(back) if back == block.start || block.is_also_at(back) => self.counts.matched += 1,
             // It returned, and an interrupt came before anything else.
             Some(_) if block.has(INTERRUPT) => {
                 self.counts.matched += 1;
@@ -306,7 +345,7 @@ impl Vcpu {
     fn returned_from_below(&mut self, shared: &Shared, sp: u64, block: &Block, now: u64) -> bool {
         let top = shared.stacks.top(self.stack);
         let open = shared.stacks.frame(top).get();
-        let moved = top != 0 && open.back == block.start && open.sp.wrapping_sub(sp) < MOVED;
+        let moved = top != 0 && open.back == block.start && open.sp.wrapping_sub(sp) < MOVED_BYTES;
         if moved {
             self.take_frames_at(shared, open.sp, now);
             self.function = shared.tree.get(self.node).function();

@@ -62,6 +62,11 @@ impl Guest {
         self.runs(block);
     }
 
+    fn jump_indirect(&mut self, at: u64) {
+        let block = self.block(at, Ending::JumpIndirect, 0);
+        self.runs(block);
+    }
+
     fn interrupt_return(&mut self, at: u64) {
         let block = self.block(at, Ending::InterruptReturn, 0);
         self.runs(block);
@@ -350,4 +355,24 @@ fn an_interrupt_ends_although_a_call_in_it_never_returned() {
     g.plain(0x1010);
     g.check(&["1000 0 10", "1000 0 10", "1000/2000 1 20", "1000!9000 1 10", "1000!9000/a000 1 10"]);
     assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.dropped), (1, 1));
+}
+
+#[test]
+fn code_that_was_translated_before_the_upper_half_was_mapped() {
+    const UPPER: u64 = 0xffff_ffff_8000_0000;
+    let mut g = Guest::new();
+    g.call(0x10_1000, 0x10_2000, 0x8000);
+    g.ret(0x10_2000, 0x8000);
+    g.jump_indirect(0x10_1010);
+    // From here on QEMU still shows 2000 and what follows its call where they were.
+    g.call(UPPER + 0x10_3000, UPPER + 0x10_2000, 0x8000);
+    g.ret(0x10_2000, 0x8000);
+    g.jump(UPPER + 0x10_3010, UPPER + 0x10_1000);
+    g.call(0x10_1000, 0x10_2000, 0x8000);
+    g.ret(0x10_2000, 0x8000);
+    g.jump_indirect(0x10_1010);
+    g.plain(UPPER + 0x10_3000);
+    let upper = "101000/ffffffff80102000 2 20";
+    g.check(&["101000 0 10", "101000 0 70", "101000/102000 1 10", upper]);
+    assert_eq!((g.vcpu.counts.interrupts, g.vcpu.counts.matched, g.vcpu.counts.unmatched), (0, 3, 0));
 }

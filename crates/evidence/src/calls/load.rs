@@ -2,8 +2,8 @@
 
 use super::profile::{Share, end, profile};
 use super::{Calls, read};
-use crate::first_run::{self, regions};
 use crate::files::Files;
+use crate::first_run::{self, regions};
 use recording::Recording;
 use timeline::{Diagnostics, Names, Profile};
 
