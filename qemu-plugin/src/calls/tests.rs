@@ -373,6 +373,6 @@ fn code_that_was_translated_before_the_upper_half_was_mapped() {
     g.jump_indirect(0x10_1010);
     g.plain(UPPER + 0x10_3000);
     let upper = "101000/ffffffff80102000 2 20";
-    g.check(&["101000 0 10", "101000 0 70", "101000/102000 1 10", upper]);
+    g.check(&["101000 0 10", "101000 0 60", "101000/102000 1 10", upper]);
     assert_eq!((g.vcpu.counts.interrupts, g.vcpu.counts.matched, g.vcpu.counts.unmatched), (0, 3, 0));
 }
