@@ -42,6 +42,11 @@ pub struct Info {
 
 /// `QEMU_PLUGIN_CB_NO_REGS`: the callback looks at no register.
 pub const CB_NO_REGS: c_int = 0;
+/// `QEMU_PLUGIN_MEM_RW`: reads and writes. Of reads alone, QEMU 7.2 misses most: it compares with the wrong bit.
+pub const MEM_RW: c_int = 3;
+
+/// Called with the vCPU, QEMU's own description of the access, its address, and the data given.
+pub type MemCallback = extern "C" fn(c_uint, u32, u64, *mut c_void);
 
 unsafe extern "C" {
     pub fn qemu_plugin_register_vcpu_init_cb(id: PluginId, cb: extern "C" fn(PluginId, c_uint));
@@ -52,6 +57,20 @@ unsafe extern "C" {
         flags: c_int,
         userdata: *mut c_void,
     );
+    pub fn qemu_plugin_register_vcpu_insn_exec_cb(
+        insn: *mut Insn,
+        cb: extern "C" fn(c_uint, *mut c_void),
+        flags: c_int,
+        userdata: *mut c_void,
+    );
+    pub fn qemu_plugin_register_vcpu_mem_cb(
+        insn: *mut Insn,
+        cb: MemCallback,
+        flags: c_int,
+        rw: c_int,
+        userdata: *mut c_void,
+    );
+    pub fn qemu_plugin_mem_is_store(info: u32) -> bool;
     pub fn qemu_plugin_register_atexit_cb(
         id: PluginId,
         cb: extern "C" fn(PluginId, *mut c_void),

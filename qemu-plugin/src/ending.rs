@@ -50,6 +50,21 @@ pub fn decode(bytes: &[u8]) -> (Ending, Option<i64>) {
     }
 }
 
+/// Whether these are only the first bytes of a jump or a call: they do not say where to.
+pub fn lacks_target(bytes: &[u8]) -> bool {
+    matches!(decode(bytes), (Ending::Call | Ending::Jump | Ending::Branch, None))
+}
+
+/// Whether the instruction is a return to another segment.
+pub fn is_far_return(bytes: &[u8]) -> bool {
+    matches!(after_prefixes(bytes).first(), Some(0xca | 0xcb))
+}
+
+/// Whether the instruction writes to a port.
+pub fn writes_port(bytes: &[u8]) -> bool {
+    matches!(after_prefixes(bytes).first(), Some(0xe6 | 0xe7 | 0xee | 0xef | 0x6e | 0x6f))
+}
+
 /// Skips legacy prefixes and REX. In 32-bit code the REX bytes are instructions of one byte: nothing is left of those.
 fn after_prefixes(bytes: &[u8]) -> &[u8] {
     let is_prefix =
@@ -69,7 +84,7 @@ fn group_5(rest: &[u8]) -> Ending {
 fn two_byte(rest: &[u8]) -> (Ending, Option<i64>) {
     match rest.split_first() {
         Some((0x80..=0x8f, rest)) => (Ending::Branch, displacement(rest)),
-        Some((0x07 | 0x35, _)) => (Ending::InterruptReturn, None),
+        Some((0x07 | 0x35 | 0xaa, _)) => (Ending::InterruptReturn, None),
         Some((0x05 | 0x34 | 0x0b, _)) => (Ending::Trap, None),
         _ => (Ending::Other, None),
     }
@@ -107,6 +122,19 @@ mod tests {
     }
 
     #[test]
+    fn a_jump_that_is_cut_off() {
+        assert!(lacks_target(&[0x0f, 0x84]) && lacks_target(&[0xe8]) && lacks_target(&[0x75]));
+        assert!(lacks_target(&[0xe9, 1, 0, 0]) && !lacks_target(&[0xe9, 1, 0, 0, 0]) && !lacks_target(&[0xc3]));
+    }
+
+    #[test]
+    fn far_returns_and_writes_to_ports() {
+        assert!(is_far_return(&[0x48, 0xcb]) && is_far_return(&[0xca, 2, 0]) && !is_far_return(&[0xc3]));
+        assert!(writes_port(&[0xee]) && writes_port(&[0x66, 0xef]) && writes_port(&[0xf3, 0x6e]));
+        assert!(!writes_port(&[0xec]) && !writes_port(&[0x0f, 0xee]) && !writes_port(&[]));
+    }
+
+    #[test]
     fn what_leads_elsewhere_carries_none() {
         check(&[0xff, 0xd0], Ending::CallIndirect, None); // call *%rax
         check(&[0x41, 0xff, 0xd3], Ending::CallIndirect, None); // call *%r11
@@ -118,6 +146,7 @@ mod tests {
         check(&[0xf3, 0xc3], Ending::Return, None);
         check(&[0x48, 0xcf], Ending::InterruptReturn, None); // iretq
         check(&[0x48, 0x0f, 0x07], Ending::InterruptReturn, None); // sysretq
+        check(&[0x0f, 0xaa], Ending::InterruptReturn, None); // rsm
         check(&[0xf4], Ending::Halt, None);
         check(&[0x0f, 0x05], Ending::Trap, None);
         check(&[0x90], Ending::Other, None);

@@ -10,6 +10,7 @@
 //! `recorder`); `recorder` keeps the first runs, with `seen` (which blocks are known), `ending` (how a block ends) and
 //! `encode` (the file). No memory is allocated once the plugin is installed.
 
+pub mod calls;
 pub mod encode;
 pub mod ending;
 pub mod recorder;
@@ -18,5 +19,7 @@ pub mod seen;
 // Not in the test program, which has no QEMU around it to find the interface's functions in.
 #[cfg(not(test))]
 mod api;
+#[cfg(not(test))]
+mod follower;
 #[cfg(not(test))]
 mod plugin;

@@ -3,6 +3,8 @@
 //! Options, after the plugin's path (which takes the name `file=`):
 //! - `fd=N` (an inherited descriptor) or `out=PATH`: where the output goes;
 //! - `zero=NS`: the host's `CLOCK_MONOTONIC` at the recording's time zero, to be kept in the header;
+//! - `calls-fd=N` or `calls-out=PATH`: every call is followed, and this is where that goes; `min-call=NS`: the shortest
+//!   call that is in its timeline;
 //! - `clock=virtual`: the guest's virtual clock, for `-icount`, where an instruction is a fixed number of nanoseconds
 //!   and the host's time means nothing;
 //! - `one-thread=on`: one thread of QEMU's runs all vCPUs (`thread=single`), so blocks are ascribed to no vCPU.
@@ -26,10 +28,12 @@ use std::sync::{Mutex, MutexGuard};
 use crate::api::{self, Info, PluginId, Tb};
 use crate::encode::{Block, Header};
 use crate::ending::{self, Ending};
+use crate::follower;
 use crate::recorder::{Now, Recorder, host_ns};
 
 struct State {
-    recorder: Recorder,
+    /// None if only calls are wanted.
+    recorder: Option<Recorder>,
     now: Now,
     one_thread: bool,
     x86: bool,
@@ -41,8 +45,8 @@ static THREADS: AtomicU32 = AtomicU32::new(0);
 thread_local! {
     /// This thread's number, from 1; 0 until its first translation.
     static THREAD: Cell<u32> = const { Cell::new(0) };
-    /// Whether it is noted which vCPU this thread runs.
-    static VCPU_NOTED: Cell<bool> = const { Cell::new(false) };
+    /// The vCPU that this thread runs, once that is known.
+    static VCPU: Cell<Option<c_uint>> = const { Cell::new(None) };
 }
 
 fn state() -> MutexGuard<'static, Option<State>> {
@@ -77,6 +81,14 @@ pub unsafe extern "C" fn qemu_plugin_install(
         }
     };
     api::set_current_version(info.version_cur);
+    let x86 = matches!(target.to_bytes(), b"x86_64" | b"i386");
+    if let Some((out, calls)) = options.calls {
+        if !x86 {
+            eprintln!("bootscope plugin: calls can be followed on x86 only, not on {}", target.to_string_lossy());
+            return 1;
+        }
+        follower::start(calls, out, options.zero_host_ns, options.now.guest, info, target.to_bytes());
+    }
     let header = Header {
         clock: options.now.clock(),
         api: info.version_cur.clamp(0, 255) as u8,
@@ -86,10 +98,10 @@ pub unsafe extern "C" fn qemu_plugin_install(
         target: target.to_bytes(),
     };
     *state() = Some(State {
-        recorder: Recorder::new(options.out, &header),
-        one_thread: options.one_thread,
+        recorder: options.out.map(|out| Recorder::new(out, &header)),
+        one_thread: options.one_thread || info.max_vcpus == 1,
         now: options.now,
-        x86: matches!(target.to_bytes(), b"x86_64" | b"i386"),
+        x86,
     });
     // SAFETY: id is ours, and the callbacks are functions that live as long as the object, which is never unloaded.
     unsafe {
@@ -101,7 +113,8 @@ pub unsafe extern "C" fn qemu_plugin_install(
 }
 
 struct Options {
-    out: File,
+    out: Option<File>,
+    calls: Option<(File, follower::Options)>,
     now: Now,
     one_thread: bool,
     zero_host_ns: u64,
@@ -113,10 +126,16 @@ impl Options {
             return Err("this is user-mode emulation, which boots nothing: use qemu-system-*".into());
         }
         let (mut out, mut now, mut one_thread, mut zero_host_ns) = (None, Now { guest: None }, false, 0);
+        let (mut calls_out, mut calls) = (None, follower::Options::default());
         for arg in args {
             match arg.as_ref().split_once('=').unwrap_or((arg.as_ref(), "on")) {
                 ("fd", fd) => out = Some(inherited(fd)?),
-                ("out", path) => out = Some(File::create(path).map_err(|e| format!("cannot create {path}: {e}"))?),
+                ("out", path) => out = Some(created(path)?),
+                ("calls-fd", fd) => calls_out = Some(inherited(fd)?),
+                ("calls-out", path) => calls_out = Some(created(path)?),
+                ("min-call", ns) => {
+                    calls.min_call_ns = Some(ns.parse().map_err(|_| format!("min-call={ns} is not a number of ns"))?);
+                }
                 ("clock", "virtual") => (now, one_thread) = (Now { guest: Some(virtual_clock()?) }, true),
                 ("clock", "host") => {}
                 ("zero", ns) => zero_host_ns = ns.parse().map_err(|_| format!("zero={ns} is not a number of ns"))?,
@@ -124,15 +143,26 @@ impl Options {
                 ("one-thread", "off") => {}
                 _ => {
                     return Err(format!(
-                        "unknown option '{}': fd=N, out=PATH, zero=NS, clock=host|virtual, one-thread=on|off are known",
+                        "unknown option '{}': fd=N, out=PATH, calls-fd=N, calls-out=PATH, min-call=NS, zero=NS, \
+                         clock=host|virtual, one-thread=on|off are known",
                         arg.as_ref()
                     ));
                 }
             }
         }
-        let out = out.ok_or("say where the output goes: fd=N (inherited) or out=PATH")?;
-        Ok(Options { out, now, one_thread, zero_host_ns })
+        if out.is_none() && calls_out.is_none() {
+            return Err(
+                "say where the output goes: fd=N (inherited) or out=PATH, or for calls calls-fd=N or calls-out=PATH"
+                    .into(),
+            );
+        }
+        let calls = calls_out.map(|out| (out, calls));
+        Ok(Options { out, calls, now, one_thread, zero_host_ns })
     }
+}
+
+fn created(path: &str) -> Result<File, String> {
+    File::create(path).map_err(|e| format!("cannot create {path}: {e}"))
 }
 
 fn inherited(fd: &str) -> Result<File, String> {
@@ -155,11 +185,24 @@ fn virtual_clock() -> Result<extern "C" fn(c_int) -> i64, String> {
 
 extern "C" fn vcpu_init(_: PluginId, vcpu: c_uint) {
     if let Some(s) = state().as_mut() {
-        s.recorder.vcpu(s.now.ns(), vcpu);
+        let now_ns = s.now.ns();
+        s.recorder.iter_mut().for_each(|r| r.vcpu(now_ns, vcpu));
     }
 }
 
 extern "C" fn translated(_: PluginId, tb: *mut Tb) {
+    let one_thread = note_first_run(tb);
+    let vcpu = VCPU.get();
+    // SAFETY: the block of this callback.
+    unsafe { follower::translated(tb, vcpu, one_thread) };
+    if !one_thread && vcpu.is_none() {
+        // SAFETY: as above; the callback lives as long as the object.
+        unsafe { api::qemu_plugin_register_vcpu_tb_exec_cb(tb, tells_vcpu, api::CB_NO_REGS, null_mut()) };
+    }
+}
+
+/// Returns whether one thread runs all vCPUs.
+fn note_first_run(tb: *mut Tb) -> bool {
     let first = |insn: *mut api::Insn| {
         // SAFETY: an instruction of the block of this callback.
         unsafe { api::qemu_plugin_insn_haddr(insn) as u64 }
@@ -168,22 +211,21 @@ extern "C" fn translated(_: PluginId, tb: *mut Tb) {
     let (vaddr, host) = unsafe { (api::qemu_plugin_tb_vaddr(tb), first(api::qemu_plugin_tb_get_insn(tb, 0))) };
     let thread = thread_number();
     let mut state = state();
-    let Some(s) = state.as_mut() else { return };
+    let Some(s) = state.as_mut() else { return true };
     let x86 = s.x86;
-    // SAFETY: as above; `describe` runs within this callback.
-    s.recorder.translated(s.now.ns(), thread, vaddr, host, || unsafe { describe(tb, vaddr, x86) });
-    if !s.one_thread && !VCPU_NOTED.get() {
-        // SAFETY: as above; the callback lives as long as the object.
-        unsafe { api::qemu_plugin_register_vcpu_tb_exec_cb(tb, tells_vcpu, api::CB_NO_REGS, null_mut()) };
+    if let Some(recorder) = &mut s.recorder {
+        // SAFETY: as above; `describe` runs within this callback.
+        recorder.translated(s.now.ns(), thread, vaddr, host, || unsafe { describe(tb, vaddr, x86) });
     }
+    s.one_thread
 }
 
 /// The translation callback does not say which vCPU it is for, so a thread's first block is made to say so when it
 /// runs. Other threads may run that block too, and each of them only tells for itself.
 extern "C" fn tells_vcpu(vcpu: c_uint, _: *mut c_void) {
-    if !VCPU_NOTED.replace(true) {
-        if let Some(s) = state().as_mut() {
-            s.recorder.runs(thread_number(), vcpu);
+    if VCPU.replace(Some(vcpu)).is_none() {
+        if let Some(recorder) = state().as_mut().and_then(|s| s.recorder.as_mut()) {
+            recorder.runs(thread_number(), vcpu);
         }
     }
 }
@@ -213,7 +255,9 @@ unsafe fn describe(tb: *const Tb, vaddr: u64, x86: bool) -> Block {
 }
 
 extern "C" fn at_exit(_: PluginId, _: *mut c_void) {
+    follower::ends();
     if let Some(s) = state().as_mut() {
-        s.recorder.exit(s.now.ns());
+        let now_ns = s.now.ns();
+        s.recorder.iter_mut().for_each(|r| r.exit(now_ns));
     }
 }

@@ -54,9 +54,13 @@ pub struct Args {
     #[arg(last = true, value_name = "QEMU ARGUMENTS", help_heading = "On what")]
     extra: Vec<String>,
 
-    /// What the kernel traces: events (initcalls, scheduler, modules, work, interrupts), or none [default: events]
-    #[arg(long, value_name = "WHAT", help_heading = "What to record")]
-    trace: Option<Trace>,
+    /// events (what the kernel traces: initcalls, scheduler, modules, work, interrupts), calls (every call from the
+    /// reset vector on, by QEMU), events,calls, or none [default: events]
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', help_heading = "What to record")]
+    trace: Vec<Trace>,
+    /// Of --trace calls: the shortest call kept with its times; every call is counted. 0 keeps all [default: 1us]
+    #[arg(long, value_name = "TIME", value_parser = min_call, help_heading = "What to record")]
+    min_call: Option<Duration>,
     /// guest: bootscope's process 1; keep: the guest's own, evidence then comes from console and memory [default: guest]
     #[arg(long, value_name = "WHOSE", help_heading = "What to record")]
     init: Option<InitArg>,
@@ -97,6 +101,7 @@ Examples:
   bootscope record --like boots/a --append 'quiet tsc=reliable' -o boots/b
   bootscope record --disk debian.qcow2 --init keep --until 'login:' -o boots/vm
   bootscope record --kernel vmlinuz -o boots/c -- -device virtio-rng-pci
+  bootscope record --kernel vmlinuz --trace calls --deterministic -o boots/d
   bootscope record --kernel vmlinuz --overhead 5";
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -109,6 +114,7 @@ enum AccelArg {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Trace {
     Events,
+    Calls,
     None,
 }
 
@@ -130,6 +136,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         Some(path) => like(path)?,
         None => RecordOptions::default(),
     };
+    if args.trace.len() > 1 && args.trace.contains(&Trace::None) {
+        bail!("--trace none leaves nothing to name beside it: give either none, or events, calls or both");
+    }
     args.apply(&mut options);
     let mut watcher = Watcher::new(output)?;
     if let Some(boots) = args.overhead {
@@ -193,7 +202,13 @@ impl Args {
                 ThenArg::Exec => Then::Exec,
             }),
         );
-        set(&mut o.trace_events, self.trace.map(|t| t == Trace::Events));
+        if !self.trace.is_empty() {
+            o.trace_events = self.trace.contains(&Trace::Events);
+            o.calls = self.trace.contains(&Trace::Calls);
+        }
+        if let Some(shortest) = self.min_call {
+            o.min_call_ns = Some(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX));
+        }
         set(&mut o.until, self.until.as_deref().map(until));
         set(&mut o.hang_after_ms, self.hang_after.map(ms));
         if let Some(timeout) = self.timeout {
@@ -252,6 +267,11 @@ fn note_other_inputs(earlier: &Path, recorded: &Recorded, output: &Output) -> an
         }
     }
     Ok(())
+}
+
+/// A duration with its unit, or 0.
+fn min_call(text: &str) -> Result<Duration, humantime::DurationError> {
+    if text == "0" { Ok(Duration::ZERO) } else { humantime::parse_duration(text) }
 }
 
 /// A size such as 512M.

@@ -5,7 +5,8 @@ use crate::record::bytes;
 use crate::{Done, amount, output::Output};
 use analysis::Size;
 use anyhow::{Context, bail};
-use report::{Boot, Cutoff, Fit, Layout, Summary};
+use evidence::calls::BootCalls;
+use report::{Boot, CallLine, Cutoff, Fit, Layout, Summary};
 use std::path::{Path, PathBuf};
 use timeline::Unit;
 
@@ -78,7 +79,11 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         bail!("show is for one recording at a time, except with --fit cpus or --fit memory");
     };
     let opened = boot::open(recording)?;
-    let summary = Summary::of(&opened.boot(args.group.as_deref())?);
+    let mut summary = Summary::of(&opened.boot(args.group.as_deref())?);
+    if let Some(found) = evidence::calls::load(&opened.recording)? {
+        summary.calls = Some(calls(&found));
+        summary.diagnostics.extend(found.diagnostics.iter().map(report::DiagnosticLine::from));
+    }
     if output.json {
         output.document(&summary)?;
         return Ok(Done::Well);
@@ -87,6 +92,10 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let (all_processes, cutoff) = (args.processes, args.cutoff.unwrap_or_default());
     let layout = Layout { all_processes, cutoff, ..output.layout(top) }.of(&summary);
     let mut text = if output.quiet { report::headline(&summary, layout) } else { report::show(&summary, layout) };
+    if let Some(calls) = &summary.calls {
+        text.push('\n');
+        text.push_str(&report::calls(calls, layout));
+    }
     if args.initcalls {
         text.push('\n');
         text.push_str(&report::initcalls(&summary.initcalls, Layout { top: usize::MAX, ..layout }));
@@ -175,4 +184,20 @@ fn fit(args: &Args, by: Sizes, output: &Output) -> anyhow::Result<Done> {
         output.text(&fit.text(output.layout(args.top.unwrap_or(TOP))))?
     }
     Ok(Done::Well)
+}
+/// The figures and functions of calls, for the document.
+fn calls(found: &BootCalls) -> report::Calls {
+    let line = |row: &timeline::FunctionRow| CallLine {
+        name: found.names.get(row.name).to_owned(),
+        calls: row.calls,
+        self_instructions: row.own,
+        total_instructions: row.total,
+    };
+    report::Calls {
+        count: found.calls.counts.calls,
+        matched: found.calls.counts.share_matched().unwrap_or(0.0),
+        owned: found.share.owned().unwrap_or(0.0),
+        instructions: found.share.insns,
+        functions: found.profile.functions().iter().map(line).collect(),
+    }
 }

@@ -8,6 +8,7 @@
 //!
 //! Which format a file has is told by its content ([`detect`]), never by its name.
 
+pub mod calls;
 mod clocks;
 pub mod detect;
 mod files;

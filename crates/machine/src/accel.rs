@@ -54,7 +54,7 @@ pub(crate) fn choose(
     let device = OpenOptions::new().read(true).write(true).open("/dev/kvm");
     match (options.accel, device) {
         (Accel::Tcg, _) => Ok(Choice { kvm: false, note: None }),
-        _ if options.deterministic => Ok(Choice { kvm: false, note: None }),
+        _ if options.deterministic || options.calls => Ok(Choice { kvm: false, note: None }),
         (Accel::Kvm, Ok(_)) => Ok(Choice { kvm: true, note: None }),
         (Accel::Kvm, Err(error)) => Err(Error::option(format!(
             "--accel kvm: /dev/kvm cannot be opened ({error}): load the kvm module and join the group kvm, or use \

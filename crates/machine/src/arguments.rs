@@ -37,7 +37,10 @@ pub(crate) struct Inherited {
 #[derive(Clone, Debug)]
 pub(crate) struct Plugin<'a> {
     pub(crate) object: &'a Path,
-    pub(crate) fd: RawFd,
+    /// Where first runs go.
+    pub(crate) fd: Option<RawFd>,
+    /// Where calls go.
+    pub(crate) calls_fd: Option<RawFd>,
     pub(crate) zero_ns: i64,
 }
 
@@ -69,9 +72,7 @@ pub(crate) fn arguments(
         line.deterministic();
     }
     if let Some(plugin) = plugin {
-        let clock = if options.deterministic { ",clock=virtual" } else { "" };
-        let object = escaped(plugin.object)?;
-        line.pair("-plugin", format!("{object},fd={},zero={}{clock}", plugin.fd, plugin.zero_ns));
+        line.plugin(options, plugin)?;
     }
     line.0.extend(options.extra.iter().cloned());
     Ok(line.0)
@@ -88,6 +89,18 @@ impl Line {
     fn pair(&mut self, flag: &str, value: impl Into<String>) {
         self.flag(flag);
         self.0.push(value.into());
+    }
+
+    fn plugin(&mut self, options: &RecordOptions, plugin: &Plugin<'_>) -> Result<(), Error> {
+        let mut value = escaped(plugin.object)?;
+        let mut add = |name: &str, what: Option<String>| value.extend(what.map(|what| format!(",{name}={what}")));
+        add("fd", plugin.fd.map(|fd| fd.to_string()));
+        add("calls-fd", plugin.calls_fd.map(|fd| fd.to_string()));
+        add("min-call", options.min_call_ns.map(|ns| ns.to_string()));
+        add("zero", Some(plugin.zero_ns.to_string()));
+        add("clock", options.deterministic.then(|| "virtual".to_owned()));
+        self.pair("-plugin", value);
+        Ok(())
     }
 
     fn machine(&mut self, options: &RecordOptions, cpu: Cpu, fds: &Inherited) {
@@ -222,7 +235,7 @@ mod tests {
     #[test]
     fn the_plugin_learns_time_zero() {
         let options = RecordOptions { deterministic: true, ..Default::default() };
-        let plugin = Plugin { object: Path::new("/lib/p,1.so"), fd: 9, zero_ns: 42 };
+        let plugin = Plugin { object: Path::new("/lib/p,1.so"), fd: Some(9), calls_fd: None, zero_ns: 42 };
         let line = arguments(&options, Cpu::Default, "", &fds(), Some(&plugin)).unwrap().join(" ");
         assert!(line.contains("-plugin /lib/p,,1.so,fd=9,zero=42,clock=virtual"), "{line}");
     }

@@ -45,8 +45,12 @@ pub(crate) struct Instruments<'a> {
     pub(crate) ram: bool,
     /// The firmware's debug port.
     pub(crate) firmware: bool,
-    /// The plugin's object and where its output goes.
-    pub(crate) plugin: Option<(&'a Path, &'a File)>,
+    /// The plugin's object.
+    pub(crate) plugin: Option<&'a Path>,
+    /// Where it notes first runs.
+    pub(crate) first_run: Option<&'a File>,
+    /// Where it notes calls.
+    pub(crate) calls: Option<&'a File>,
     /// The dynamic linker's statistics.
     pub(crate) linker: bool,
 }
@@ -63,7 +67,7 @@ pub(crate) struct Vm {
     pub(crate) heard: Receiver<Heard>,
     pub(crate) monitor: Monitor,
     pub(crate) ram: Option<File>,
-    /// Where the plugin writes.
+    /// Where the plugin notes first runs.
     pub(crate) first_run: Option<File>,
     /// The full command line.
     pub(crate) command: Vec<String>,
@@ -119,9 +123,9 @@ impl Launch<'_> {
         inherited.extend(to_firmware.as_ref().map(AsFd::as_fd));
         inherited.extend(ram.as_ref().map(AsFd::as_fd));
         inherited.extend(self.initrd.map(AsFd::as_fd));
-        inherited.extend(self.instruments.plugin.map(|(_, file)| file.as_fd()));
+        inherited.extend(self.instruments.first_run.iter().chain(&self.instruments.calls).map(|file| file.as_fd()));
 
-        let first_run = self.instruments.plugin.map(|(_, file)| file.try_clone()).transpose();
+        let first_run = self.instruments.first_run.map(File::try_clone).transpose();
         let first_run = first_run.map_err(Error::host("copy a file"))?;
         let linker = self.instruments.linker.then(Linker::ask).flatten();
         let mut command = self.command(&to_vmm, linker.as_ref())?;
@@ -136,8 +140,12 @@ impl Launch<'_> {
     }
 
     fn arguments(&self, fds: &Inherited, zero: Zero) -> Result<Vec<String>, Error> {
-        let plugin =
-            self.instruments.plugin.map(|(object, file)| Plugin { object, fd: file.as_raw_fd(), zero_ns: zero.ns });
+        let plugin = self.instruments.plugin.map(|object| Plugin {
+            object,
+            fd: self.instruments.first_run.map(AsRawFd::as_raw_fd),
+            calls_fd: self.instruments.calls.map(AsRawFd::as_raw_fd),
+            zero_ns: zero.ns,
+        });
         arguments(self.options, self.cpu, self.kernel_line, fds, plugin.as_ref())
     }
 

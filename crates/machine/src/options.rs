@@ -50,6 +50,10 @@ pub struct RecordOptions {
     pub firmware_log: bool,
     /// Whether QEMU's plugin notes what ran for the first time when (TCG only).
     pub first_run: bool,
+    /// Whether QEMU's plugin follows every call (TCG only).
+    pub calls: bool,
+    /// Shortest call that is kept with its times, ns (of a deterministic boot: instructions); none: the plugin's choice.
+    pub min_call_ns: Option<u64>,
     /// The most that each stream (console, firmware, guest, VMM) keeps of its start on disk, index included. Of one that
     /// is longer, the last 64 KiB come on top, with their index.
     pub stream_bytes_max: u64,
@@ -135,6 +139,8 @@ impl Default for RecordOptions {
             hang_after_ms: 10_000,
             firmware_log: true,
             first_run: true,
+            calls: false,
+            min_call_ns: None,
             stream_bytes_max: 256 << 20,
             extra: Vec::new(),
             overheads: Vec::new(),
@@ -181,6 +187,19 @@ impl RecordOptions {
         self.check_what_boots()?;
         if self.deterministic {
             self.check_deterministic()?;
+        }
+        self.check_calls()
+    }
+
+    fn check_calls(&self) -> Result<(), Error> {
+        if self.calls && self.accel == Accel::Kvm {
+            return Err(Error::option(
+                "--trace calls needs QEMU to translate the guest's code, and with KVM the CPU runs it itself: leave out \
+                 --accel kvm, or --trace calls",
+            ));
+        }
+        if self.min_call_ns.is_some() && !self.calls {
+            return Err(Error::option("--min-call is about the calls of --trace calls: give that too"));
         }
         Ok(())
     }

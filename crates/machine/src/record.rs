@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use guest_init::config::{self, Config};
 use recording::{End, Input, Manifest, Outcome, OutcomeKind, Partial, Subject, TimeBase, Vmm, Writer};
@@ -20,6 +20,7 @@ use crate::{Error, Observer, Progress, Stage, accel, host, image, library};
 
 /// What the kernel says when it starts a guest's own process 1.
 const OWN_INIT: &str = r"Run /\S+ as init process";
+const PLUGIN: &str = "bootscope's QEMU plugin";
 /// QEMU with several vCPUs under icount: 7.2 hangs, 10.0 works.
 const ICOUNT_SMP: (u32, u32) = (10, 0);
 
@@ -52,8 +53,9 @@ pub(crate) struct Prepared {
 /// of it, where that is possible. How the boot itself fails is the outcome.
 pub fn record(options: &RecordOptions, observer: &mut dyn Observer) -> Result<Recorded, Error> {
     let mut prepared = prepare(options, false, observer)?;
+    let plugin = plugin(options, &mut prepared)?;
     let mut writer = Writer::create(&options.out, options.force, &prepared.manifest)?;
-    let (mut watch, first_run) = match begin(options, &mut prepared, &mut writer) {
+    let (mut watch, noted) = match begin(options, &mut prepared, plugin.as_deref(), &mut writer) {
         Ok(begun) => begun,
         Err(error) => return Err(nothing_recorded(writer, error)),
     };
@@ -65,7 +67,7 @@ pub fn record(options: &RecordOptions, observer: &mut dyn Observer) -> Result<Re
         drop(finished);
         return Err(nothing_recorded(writer, Error::QemuRefused { why }));
     }
-    let (manifest, failed) = conclude(options, prepared.manifest, ending, finished, first_run)?;
+    let (manifest, failed) = conclude(options, prepared.manifest, ending, finished, noted)?;
     writer.finish(manifest.clone())?;
     if let Some(why) = failed {
         return Err(Error::CutShort { folder: options.out.clone(), why: Box::new(why) });
@@ -78,17 +80,12 @@ pub fn record(options: &RecordOptions, observer: &mut dyn Observer) -> Result<Re
 fn begin<'a>(
     options: &RecordOptions,
     prepared: &mut Prepared,
+    plugin: Option<&Path>,
     writer: &'a mut Writer,
-) -> Result<(Watch<'a>, Option<Partial>), Error> {
-    let plugin = if options.first_run && !prepared.kvm { prepared.qemu.plugin() } else { Err(String::new()) };
-    let first_run = match &plugin {
-        Ok(object) => Some((object.as_path(), writer.partial("first-run.bin", "bootscope's QEMU plugin")?)),
-        Err(why) => {
-            let note = format!("when code first ran is not recorded: {why}");
-            prepared.manifest.notes.extend((!why.is_empty()).then_some(note));
-            None
-        }
-    };
+) -> Result<(Watch<'a>, Vec<Partial>), Error> {
+    let mut noted = |name, wanted| (plugin.is_some() && wanted).then(|| writer.partial(name, PLUGIN)).transpose();
+    let first_run = noted("first-run.bin", options.first_run)?;
+    let calls = noted("calls.bin", options.calls)?;
     let vm = Launch {
         options,
         qemu: &prepared.qemu.path,
@@ -98,7 +95,9 @@ fn begin<'a>(
         instruments: Instruments {
             ram: true,
             firmware: options.firmware_log,
-            plugin: first_run.as_ref().map(|(object, partial)| (*object, partial.file())),
+            plugin: plugin.as_deref(),
+            first_run: first_run.as_ref().map(Partial::file),
+            calls: calls.as_ref().map(Partial::file),
             linker: true,
         },
     }
@@ -106,7 +105,7 @@ fn begin<'a>(
     prepared.manifest.vmm.command.clone_from(&vm.command);
     writer.update(&prepared.manifest)?;
     let watch = Watch::new(options, awaited_line(options), vm, writer)?;
-    Ok((watch, first_run.map(|(_, partial)| partial)))
+    Ok((watch, first_run.into_iter().chain(calls).collect()))
 }
 
 /// Takes back a recording of nothing, for this reason.
@@ -114,6 +113,21 @@ fn nothing_recorded(writer: Writer, error: Error) -> Error {
     // The reason is what matters, also where not even that can be done.
     let _ = writer.discard();
     error
+}
+
+/// The plugin, if it is wanted and can be had. Without it a boot can be recorded, but not its calls.
+fn plugin(options: &RecordOptions, prepared: &mut Prepared) -> Result<Option<PathBuf>, Error> {
+    if prepared.kvm || !(options.first_run || options.calls) {
+        return Ok(None);
+    }
+    match prepared.qemu.plugin() {
+        Ok(object) => Ok(Some(object)),
+        Err(why) if options.calls => Err(Error::option(format!("--trace calls needs bootscope's QEMU plugin: {why}"))),
+        Err(why) => {
+            prepared.manifest.notes.push(format!("when code first ran is not recorded: {why}"));
+            Ok(None)
+        }
+    }
 }
 
 /// Looks at everything that does not need the machine, and makes what it will be given.
@@ -220,7 +234,7 @@ fn conclude(
     mut manifest: Manifest,
     ending: Ending,
     mut finished: Finished<'_>,
-    first_run: Option<Partial>,
+    noted: Vec<Partial>,
 ) -> Result<(Manifest, Option<Error>), Error> {
     let exit = finished.vm.wait()?;
     manifest.host.tsc_hz = finished.vm.zero.moment.zip(Moment::now()).and_then(|(zero, now)| zero.rate_to(now));
@@ -231,7 +245,7 @@ fn conclude(
     finished.writer.release();
     let put = finished.writer.put("vmm.json", &json, "what the host saw of QEMU's set-up");
     finished.keep(put);
-    if let Some(partial) = first_run {
+    for partial in noted {
         let written = partial.file().metadata().is_ok_and(|meta| meta.len() > 0);
         finished.keep(if written { partial.commit() } else { partial.discard() });
     }

@@ -25,8 +25,8 @@ pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use html::{ConsoleLine, page};
 pub use ledger::{Ledger, LedgerStep, State};
 pub use summary::{
-    ClockLine, DiagnosticLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, Summary, WhereLine,
-    summarize,
+    CallLine, Calls, ClockLine, DiagnosticLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, Summary,
+    WhereLine, summarize,
 };
-pub use terminal::{Cutoff, Layout, details, functions, headline, initcalls, rows, show};
+pub use terminal::{Cutoff, Layout, calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};

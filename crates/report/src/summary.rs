@@ -177,8 +177,24 @@ pub struct Calls {
     pub matched: f64,
     /// Share of instructions that lie in a known stack.
     pub owned: f64,
-    /// Instructions seen.
+    /// Instructions seen until the end mark.
     pub instructions: u64,
+    /// Functions until the end mark, those with the most instructions of their own first.
+    #[serde(default)]
+    pub functions: Vec<CallLine>,
+}
+
+/// A function of a recording with calls: all of its calls, on whatever path.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallLine {
+    /// The function.
+    pub name: String,
+    /// How often it was called.
+    pub calls: u64,
+    /// Instructions in it itself.
+    pub self_instructions: u64,
+    /// Instructions in it and what it called.
+    pub total_instructions: u64,
 }
 
 /// A cause, its evidence, its cost and its remedy.
@@ -238,6 +254,12 @@ pub struct DiagnosticLine {
     pub count: u64,
     /// Where first, as `file:line`; empty if there is no place.
     pub first: String,
+}
+
+impl From<&timeline::Diagnostic> for DiagnosticLine {
+    fn from(d: &timeline::Diagnostic) -> DiagnosticLine {
+        DiagnosticLine { kind: d.kind.clone(), count: d.count, first: d.first.clone() }
+    }
 }
 
 /// The summary of a settled timeline.
@@ -405,9 +427,7 @@ fn clock_lines(timeline: &Timeline) -> Vec<ClockLine> {
 }
 
 fn diagnostic_lines(timeline: &Timeline) -> Vec<DiagnosticLine> {
-    let line =
-        |d: &timeline::Diagnostic| DiagnosticLine { kind: d.kind.clone(), count: d.count, first: d.first.clone() };
-    timeline.diagnostics.iter().map(line).collect()
+    timeline.diagnostics.iter().map(DiagnosticLine::from).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,585 @@
+//! `calls.bin`: every call of a boot, from the QEMU plugin.
+//!
+//! # Format, version 1
+//! All fixed numbers little-endian. Header, 80 bytes:
+//! ```text
+//!  0  8  "BSCALLS\n"
+//!  8  2  version of the format
+//! 10  1  clock of the ticks: 0 the host's, 1 the guest's virtual time (instructions, and ns in which it slept)
+//! 11  1  version of the plugin interface that QEMU implements
+//! 12  4  vCPUs
+//! 16  8  host CLOCK_MONOTONIC, ns, at time zero; 0: the plugin was not told
+//! 24  8  host CLOCK_MONOTONIC, ns, when the ticks began at 0
+//! 32  8  ticks per second, as far as it was known at the start
+//! 40  8  ticks of the shortest call in the timeline
+//! 48  8  what following a call and its return costs the plugin, ps of the host, measured at the start
+//! 56  8  ticks between two tables of totals
+//! 64  8  guest architecture, NUL padded
+//! 72  8  0
+//! ```
+//! Then chunks, each of one vCPU and readable by itself: `"CHNK"`, length of what follows the chunk's header (4), vCPU
+//! (2), 0 (2). In a chunk, records: a tag byte whose low four bits say what it is, and numbers as LEB128; those marked ±
+//! zigzag. **node** is a node's number, ± relative to the last such number in the chunk; **time** ticks since the last
+//! time in the chunk (the first: since 0).
+//! ```text
+//!  1 node      tag bits 4-6: kind; ± number less that of the last new node, parent's number (0: none),
+//!              ± function's address less that of the last new node, [kind 0: where the stack is]
+//!  2 totals    tag bit 4: has ticks; node, calls, instructions of its own, [ticks of its own]; all since the start
+//!  3 span      node, time of return, ticks since the call
+//!  4 open      node, time, ticks since the call, which has not returned
+//!  5 switch    node, time: the vCPU goes on in this node, on another stack
+//!  6 idle      node, time of waking, ticks since it fell asleep
+//!  7 sync      time, ns of the other clock: the host's CLOCK_MONOTONIC (clock 0), the guest's virtual clock (1)
+//!  8 mark      time, kind (1 first instruction of user space, 2 its first that writes to a port), instructions
+//!  9 interval  time, instructions: the totals before this are complete up to here
+//! 10 counts    how many, then so many figures: see [`Counts`]; all since the start
+//! 11 exit      time: QEMU ended in order
+//! ```
+//! Kinds of nodes: 0 the bottom of a stack, 1 called, 2 jumped to instead of a call, 3 entered by an interrupt, an
+//! exception or a system call, 4 user space. A parent's number is lower than its children's. Nodes may be mentioned
+//! before the chunk of the vCPU that defined them was written. Node 1 is user space.
+//!
+//! A chunk that makes no sense is left at the record that makes none; what comes after it is read. Memory grows with the
+//! input only. What it means is in [`profile`].
+
+mod load;
+pub mod profile;
+
+pub use load::{BootCalls, load};
+
+use timeline::{Diagnostics, Ns};
+
+const MAGIC: &[u8] = b"BSCALLS\n";
+const VERSION: u16 = 1;
+const HEADER: usize = 80;
+const CHUNK: &[u8] = b"CHNK";
+const CHUNK_HEADER: usize = 12;
+/// A node's definition is at least this long: so many bytes define no more nodes.
+const NODE_BYTES_MIN: usize = 4;
+/// Further figures are of a later version, and passed over.
+const COUNTS_MAX: u64 = 64;
+
+/// What the ticks are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallClock {
+    /// The host's.
+    #[default]
+    Host,
+    /// The guest's virtual time.
+    Virtual,
+}
+
+/// How a node came to be under its parent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// The bottom of a stack.
+    #[default]
+    Stack,
+    /// Called.
+    Call,
+    /// Jumped to instead of a call.
+    Tail,
+    /// Entered by an interrupt, an exception or a system call.
+    Interrupt,
+    /// User space.
+    User,
+}
+
+impl Kind {
+    fn from_bits(bits: u8) -> Option<Kind> {
+        [Kind::Stack, Kind::Call, Kind::Tail, Kind::Interrupt, Kind::User].get(bits as usize).copied()
+    }
+}
+
+/// A path of calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Number of the node that it goes on from; 0: none.
+    pub parent: u32,
+    /// How.
+    pub kind: Kind,
+    /// Address of the function; 0 where it is not known, and of user space.
+    pub function: u64,
+    /// Of the bottom of a stack, an address on it.
+    pub stack: u64,
+}
+
+/// What a node had counted at some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// The node's number.
+    pub node: u32,
+    /// Times it was entered.
+    pub calls: u64,
+    /// Instructions of its own.
+    pub insns: u64,
+    /// Ticks of its own; 0 where the clock is virtual.
+    pub ticks: u64,
+}
+
+/// A long call, or a sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// The node's number.
+    pub node: u32,
+    /// The vCPU that it ended on.
+    pub vcpu: u16,
+    /// Ticks when it began.
+    pub from: u64,
+    /// Ticks when it ended, or was last seen.
+    pub to: u64,
+}
+
+/// A vCPU goes on with another stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// The node's number.
+    pub node: u32,
+    /// The vCPU.
+    pub vcpu: u16,
+    /// Ticks.
+    pub at: u64,
+}
+
+/// What [`Mark`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkKind {
+    /// The first instruction of user space.
+    FirstUser,
+    /// The first instruction of user space that writes to a port.
+    FirstUserOut,
+}
+
+/// A moment of note, at which totals were written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// What.
+    pub kind: MarkKind,
+    /// Ticks.
+    pub at: u64,
+    /// Instructions of its vCPU so far.
+    pub insns: u64,
+}
+
+/// The totals of a vCPU up to a moment: those of the intervals before, and these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// The vCPU.
+    pub vcpu: u16,
+    /// Ticks at its end.
+    pub to: u64,
+    /// One past its last entry in [`Calls::totals`].
+    pub totals_to: usize,
+}
+
+/// How well calls were followed, summed over the vCPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Instructions.
+    pub insns: u64,
+    /// Calls.
+    pub calls: u64,
+    /// Returns to where the call came from.
+    pub matched: u64,
+    /// Returns that lead elsewhere on purpose: retpolines.
+    pub redirected: u64,
+    /// Returns that no call is known of.
+    pub unmatched: u64,
+    /// Calls that were gone before they returned.
+    pub dropped: u64,
+    /// Jumps to functions.
+    pub tail_calls: u64,
+    /// Interrupts, exceptions and system calls.
+    pub interrupts: u64,
+    /// Of these, followed by another before they had called anything.
+    pub lost_interrupts: u64,
+    /// Blocks that were left before their end.
+    pub left_early: u64,
+    /// Stacks.
+    pub stacks: u64,
+    /// Changes from one stack to another.
+    pub switches: u64,
+    /// Accesses to memory that QEMU told of without being asked.
+    pub strays: u64,
+    /// Calls whose stack pointer QEMU did not tell.
+    pub calls_without_stack: u64,
+    /// Returns of that kind.
+    pub returns_without_stack: u64,
+    /// Nodes for which there was no room: counted in the one that called.
+    pub folded: u64,
+    /// Calls under way for which there was no room.
+    pub deep: u64,
+    /// Blocks for which there was no room: they were not followed.
+    pub blocks_not_followed: u64,
+}
+
+impl Counts {
+    /// In the order of the file.
+    fn fields(&mut self) -> [&mut u64; 18] {
+        [
+            &mut self.insns,
+            &mut self.calls,
+            &mut self.matched,
+            &mut self.redirected,
+            &mut self.unmatched,
+            &mut self.dropped,
+            &mut self.tail_calls,
+            &mut self.interrupts,
+            &mut self.lost_interrupts,
+            &mut self.left_early,
+            &mut self.stacks,
+            &mut self.switches,
+            &mut self.strays,
+            &mut self.calls_without_stack,
+            &mut self.returns_without_stack,
+            &mut self.folded,
+            &mut self.deep,
+            &mut self.blocks_not_followed,
+        ]
+    }
+
+    /// Share of the returns whose call is known; none without any return.
+    pub fn share_matched(&self) -> Option<f64> {
+        let known = self.matched as f64 + self.redirected as f64;
+        let all = known + self.unmatched as f64 + self.returns_without_stack as f64;
+        (all > 0.0).then(|| known / all)
+    }
+}
+
+/// What the file says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Calls {
+    /// What ticks are.
+    pub clock: CallClock,
+    /// Version of QEMU's plugin interface.
+    pub api: u8,
+    /// vCPUs of the machine.
+    pub vcpus: u32,
+    /// The guest's architecture.
+    pub target: String,
+    /// Where ticks begin, on the host's clock.
+    pub began: Ns,
+    /// Ticks per second, as far as it was known at the start.
+    pub ticks_per_second: u64,
+    /// Calls shorter than this are not among the spans.
+    pub min_call_ticks: u64,
+    /// What following a call and its return costs the plugin, picoseconds of the host.
+    pub call_cost_ps: u64,
+    /// Nodes by number; what no chunk defined is the bottom of a stack at address 0.
+    pub nodes: Vec<Node>,
+    /// Totals in the order of the file.
+    pub totals: Vec<Totals>,
+    /// Where the totals of each interval end.
+    pub intervals: Vec<Interval>,
+    /// Long calls that returned, in the order of their returns on each vCPU.
+    pub spans: Vec<Stretch>,
+    /// Long calls that were under way when they were last looked at. Those that returned later are among the spans too.
+    pub open: Vec<Stretch>,
+    /// Changes of stacks.
+    pub switches: Vec<Switch>,
+    /// Sleeps.
+    pub idle: Vec<Stretch>,
+    /// Ticks, and the other clock's ns at the same moment.
+    pub syncs: Vec<(u64, u64)>,
+    /// Moments of note.
+    pub marks: Vec<Mark>,
+    /// How well it went.
+    pub counts: Counts,
+    /// Ticks at which QEMU ended, if it ended in order.
+    pub exit: Option<u64>,
+    /// Host time zero, ns of its clock; kept to place `syncs`.
+    zero_host_ns: u64,
+}
+
+impl Calls {
+    /// The last totals of each node, by number, that were written at `until` (in ticks) or before.
+    pub fn totals_until(&self, until: u64) -> Vec<Totals> {
+        let mut last: Vec<Totals> =
+            (0..self.nodes.len() as u32).map(|node| Totals { node, ..Totals::default() }).collect();
+        let mut from = 0;
+        // What was cut off before its interval ended, ended at an unknown time.
+        let rest = Interval { vcpu: 0, to: u64::MAX, totals_to: self.totals.len() };
+        for interval in self.intervals.iter().chain([&rest]) {
+            let totals = &self.totals[from..interval.totals_to];
+            from = interval.totals_to;
+            if interval.to <= until {
+                for t in totals {
+                    let slot = &mut last[t.node as usize];
+                    // Of two vCPUs' chunks the later one in the file need not be the later one in time.
+                    if (t.calls, t.insns) >= (slot.calls, 0) {
+                        *slot = *t;
+                    }
+                }
+            }
+        }
+        last
+    }
+
+    /// The last tick that anything is known of.
+    pub fn last_tick(&self) -> u64 {
+        let intervals = self.intervals.iter().map(|i| i.to);
+        intervals.chain(self.spans.iter().map(|s| s.to)).chain(self.exit).max().unwrap_or(0)
+    }
+
+    /// A moment in nanoseconds from time zero: between the sync points on either side of it, in a straight line.
+    pub fn at(&self, tick: u64) -> Ns {
+        let i = self.syncs.partition_point(|(t, _)| *t <= tick);
+        let rate = 1e9 / self.ticks_per_second.max(1) as f64;
+        let begin = match self.clock {
+            CallClock::Host => (0, self.zero_host_ns.wrapping_add(self.began.0 as u64)),
+            CallClock::Virtual => (0, 0),
+        };
+        let before = i.checked_sub(1).map_or(begin, |i| self.syncs[i]);
+        let rate = match self.syncs.get(i) {
+            Some(after) if after.0 > before.0 && after.1 >= before.1 => {
+                (after.1 - before.1) as f64 / (after.0 - before.0) as f64
+            }
+            _ => rate,
+        };
+        let ns = i128::from(before.1) + ((tick.saturating_sub(before.0)) as f64 * rate) as i128;
+        let zero = if self.clock == CallClock::Host { self.zero_host_ns } else { 0 };
+        Ns((ns - i128::from(zero)).clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+    }
+}
+
+/// Whether this looks like a file of the plugin's calls.
+pub fn recognise(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+
+const CUT: &str = "calls cut off in a record";
+const SENSELESS: &str = "calls with a record that makes no sense: the rest of its chunk was not read";
+
+/// Reads the file. What is cut off or makes no sense is counted in `diagnostics`, and everything else is returned;
+/// `place` names the file. A header that is not one gives an empty result.
+pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Calls {
+    let mut calls = Calls::default();
+    if !header(bytes, place, &mut calls, diagnostics) {
+        return calls;
+    }
+    let mut reader = Reader { calls, nodes_max: bytes.len() / NODE_BYTES_MIN, defined: Vec::new(), counts: Vec::new() };
+    let mut at = HEADER;
+    while at < bytes.len() {
+        let Some((vcpu, chunk)) = chunk(&bytes[at..]) else {
+            diagnostics
+                .note("calls with something that is no chunk: the rest was not read", || format!("{place}: byte {at}"));
+            break;
+        };
+        at += CHUNK_HEADER;
+        let mut records = Records { bytes: chunk, at: 0, vcpu, node: 0, defined: 0, time: 0, function: 0 };
+        while records.at < chunk.len() {
+            let start = at + records.at;
+            if let Err(kind) = reader.record(&mut records) {
+                diagnostics.note(kind, || format!("{place}: byte {start}"));
+                break;
+            }
+        }
+        at += chunk.len();
+    }
+    reader.finish(place, diagnostics)
+}
+
+/// A chunk's vCPU and records. The last one may be cut off.
+fn chunk(bytes: &[u8]) -> Option<(u16, &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<CHUNK_HEADER>()?;
+    let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
+    head.starts_with(CHUNK).then(|| (u16::from_le_bytes([head[8], head[9]]), &rest[..length.min(rest.len())]))
+}
+
+fn header(bytes: &[u8], place: &str, calls: &mut Calls, diagnostics: &mut Diagnostics) -> bool {
+    let Some(head) = bytes.first_chunk::<HEADER>().filter(|_| recognise(bytes)) else {
+        if !bytes.is_empty() {
+            diagnostics.note("calls without a header", || place.to_owned());
+        }
+        return false;
+    };
+    let u64_at = |i: usize| u64::from_le_bytes(head[i..i + 8].try_into().expect("eight bytes"));
+    let version = u16::from_le_bytes([head[8], head[9]]);
+    if version != VERSION || head[10] > 1 {
+        let found = || format!("{place}: version {version}, clock {}", head[10]);
+        diagnostics.note("calls of a format that this version does not know", found);
+        return false;
+    }
+    calls.clock = if head[10] == 0 { CallClock::Host } else { CallClock::Virtual };
+    calls.api = head[11];
+    calls.vcpus = u32::from_le_bytes([head[12], head[13], head[14], head[15]]);
+    let began = u64_at(24);
+    calls.zero_host_ns = if u64_at(16) == 0 { began } else { u64_at(16) };
+    let since = i128::from(began) - i128::from(calls.zero_host_ns);
+    calls.began = Ns(since.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
+    (calls.ticks_per_second, calls.min_call_ticks, calls.call_cost_ps) = (u64_at(32), u64_at(40), u64_at(48));
+    calls.target = String::from_utf8_lossy(&head[64..72]).trim_end_matches('\0').to_owned();
+    true
+}
+
+/// Where reading a chunk stands, and what the next record is relative to.
+struct Records<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    vcpu: u16,
+    node: u32,
+    defined: u32,
+    time: u64,
+    function: u64,
+}
+
+struct Reader {
+    calls: Calls,
+    nodes_max: usize,
+    /// Of each node, whether it was defined.
+    defined: Vec<bool>,
+    /// The last figures of each vCPU.
+    counts: Vec<(u16, Counts)>,
+}
+
+impl Reader {
+    fn record(&mut self, r: &mut Records) -> Result<(), &'static str> {
+        let tag = r.byte()?;
+        match tag & 15 {
+            1 => return self.define(r, tag),
+            2 => {
+                let (node, calls, insns) = (self.mention(r)?, r.varint()?, r.varint()?);
+                let ticks = if tag & 16 != 0 { r.varint()? } else { 0 };
+                self.calls.totals.push(Totals { node, calls, insns, ticks });
+            }
+            kind @ (3 | 4 | 6) => {
+                let (node, to, length) = (self.mention(r)?, r.time()?, r.varint()?);
+                let stretch = Stretch { node, vcpu: r.vcpu, from: to.saturating_sub(length), to };
+                match kind {
+                    3 => self.calls.spans.push(stretch),
+                    4 => self.calls.open.push(stretch),
+                    _ => self.calls.idle.push(stretch),
+                }
+            }
+            5 => {
+                let switch = Switch { node: self.mention(r)?, vcpu: r.vcpu, at: r.time()? };
+                self.calls.switches.push(switch);
+            }
+            7 => {
+                let sync = (r.time()?, r.varint()?);
+                self.calls.syncs.push(sync);
+            }
+            8 => {
+                let (at, kind, insns) = (r.time()?, r.varint()?, r.varint()?);
+                let kind = match kind {
+                    1 => MarkKind::FirstUser,
+                    2 => MarkKind::FirstUserOut,
+                    _ => return Err(SENSELESS),
+                };
+                self.calls.marks.push(Mark { kind, at, insns });
+            }
+            9 => {
+                let (to, _insns) = (r.time()?, r.varint()?);
+                self.calls.intervals.push(Interval { vcpu: r.vcpu, to, totals_to: self.calls.totals.len() });
+            }
+            10 => self.counts(r)?,
+            11 => self.calls.exit = self.calls.exit.max(Some(r.time()?)),
+            _ => return Err(SENSELESS),
+        }
+        Ok(())
+    }
+
+    fn define(&mut self, r: &mut Records, tag: u8) -> Result<(), &'static str> {
+        let number = i64::from(r.defined).checked_add(r.signed()?).and_then(|n| u32::try_from(n).ok());
+        let number = number.ok_or(SENSELESS)?;
+        let (parent, function) = (r.varint()?, r.function.wrapping_add(r.signed()? as u64));
+        let kind = Kind::from_bits(tag >> 4 & 7).ok_or(SENSELESS)?;
+        let stack = if kind == Kind::Stack { r.varint()? } else { 0 };
+        if number == 0 || parent >= u64::from(number) {
+            return Err(SENSELESS);
+        }
+        self.room(number)?;
+        self.defined[number as usize] = true;
+        self.calls.nodes[number as usize] = Node { parent: parent as u32, kind, function, stack };
+        (r.defined, r.function) = (number, function);
+        Ok(())
+    }
+
+    /// A node's number. It may be defined only later in the file.
+    fn mention(&mut self, r: &mut Records) -> Result<u32, &'static str> {
+        let number = i64::from(r.node).checked_add(r.signed()?).and_then(|n| u32::try_from(n).ok());
+        r.node = number.ok_or(SENSELESS)?;
+        self.room(r.node)?;
+        Ok(r.node)
+    }
+
+    fn room(&mut self, number: u32) -> Result<(), &'static str> {
+        if number as usize > self.nodes_max {
+            return Err(SENSELESS);
+        }
+        if number as usize >= self.defined.len() {
+            self.defined.resize(number as usize + 1, false);
+            self.calls.nodes.resize(number as usize + 1, Node::default());
+        }
+        Ok(())
+    }
+
+    fn counts(&mut self, r: &mut Records) -> Result<(), &'static str> {
+        let many = r.varint()?;
+        if many > COUNTS_MAX {
+            return Err(SENSELESS);
+        }
+        let mut counts = Counts::default();
+        let figures = (0..many).map(|_| r.varint()).collect::<Result<Vec<u64>, _>>()?;
+        for (field, n) in counts.fields().into_iter().zip(figures) {
+            *field = n;
+        }
+        match self.counts.iter_mut().find(|(vcpu, _)| *vcpu == r.vcpu) {
+            Some((_, last)) => *last = counts,
+            None => self.counts.push((r.vcpu, counts)),
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, place: &str, diagnostics: &mut Diagnostics) -> Calls {
+        let mut calls = self.calls;
+        for (_, counts) in &mut self.counts {
+            for (sum, n) in calls.counts.fields().into_iter().zip(counts.fields()) {
+                *sum = sum.saturating_add(*n);
+            }
+        }
+        calls.syncs.sort_unstable();
+        calls.intervals.sort_by_key(|i| i.totals_to);
+        let lost = self.defined.iter().skip(1).filter(|defined| !**defined).count() as u64;
+        let whole = || place.to_owned();
+        diagnostics.note_many("calls of nodes that no chunk tells of", lost, whole);
+        diagnostics.note_many("calls not told apart: the plugin's tree was full", calls.counts.folded, whole);
+        diagnostics.note_many("calls too deep for the plugin", calls.counts.deep, whole);
+        diagnostics.note_many("code not followed: the plugin's room was full", calls.counts.blocks_not_followed, whole);
+        calls
+    }
+}
+
+impl Records<'_> {
+    fn byte(&mut self) -> Result<u8, &'static str> {
+        let byte = *self.bytes.get(self.at).ok_or(CUT)?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    fn time(&mut self) -> Result<u64, &'static str> {
+        self.time = self.time.saturating_add(self.varint()?);
+        Ok(self.time)
+    }
+
+    fn signed(&mut self) -> Result<i64, &'static str> {
+        let v = self.varint()?;
+        Ok((v >> 1) as i64 ^ -((v & 1) as i64))
+    }
+
+    #[inline]
+    fn varint(&mut self) -> Result<u64, &'static str> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(SENSELESS)
+    }
+}
+
+#[cfg(test)]
+mod tests;

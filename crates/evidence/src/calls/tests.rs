@@ -1,0 +1,136 @@
+use super::*;
+
+/// The bytes that the plugin's encoder is tested to write.
+pub(super) fn sample() -> Vec<u8> {
+    let header: [&[u8]; 10] = [
+        b"BSCALLS\n",
+        &[1, 0, 0, 1, 2, 0, 0, 0],
+        &[0x58, 2, 0, 0, 0, 0, 0, 0],
+        &[0xe8, 3, 0, 0, 0, 0, 0, 0],
+        &[0, 0x94, 0x35, 0x77, 0, 0, 0, 0],
+        &[0x2c, 1, 0, 0, 0, 0, 0, 0],
+        &[0x40, 0x9c, 0, 0, 0, 0, 0, 0],
+        &[0, 0x2d, 0x31, 1, 0, 0, 0, 0],
+        b"x86_64\0\0",
+        &[0; 8],
+    ];
+    let records: [&[u8]; 13] = [
+        &[0x01, 2, 0, 0xe0, 0xff, 7, 0x80, 0x80, 2],
+        &[0x11, 2, 1, 0x20],
+        &[5, 2, 100],
+        &[4, 2, 50, 20],
+        &[6, 0, 0x96, 1, 100],
+        &[3, 0, 0xc8, 1, 0xf2, 2],
+        &[0x12, 0, 1, 70, 0x8e, 2],
+        &[2, 1, 0, 9],
+        &[7, 10, 0xd0, 0x0f],
+        &[8, 0, 1, 79],
+        &[9, 10, 80],
+        &[10, 3, 3, 2, 0xac, 2],
+        &[11, 0],
+    ];
+    let records = records.concat();
+    [&header.concat()[..], &framed(1, &records)].concat()
+}
+
+fn framed(vcpu: u8, records: &[u8]) -> Vec<u8> {
+    [b"CHNK", &(records.len() as u32).to_le_bytes()[..], &[vcpu, 0, 0, 0], records].concat()
+}
+
+#[test]
+fn what_the_plugin_writes() {
+    let mut diagnostics = Diagnostics::default();
+    let calls = read("calls.bin", &sample(), &mut diagnostics);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    assert_eq!((calls.clock, calls.api, calls.vcpus, calls.target.as_str()), (CallClock::Host, 1, 2, "x86_64"));
+    assert_eq!((calls.began, calls.ticks_per_second, calls.min_call_ticks), (Ns(400), 2_000_000_000, 300));
+    assert_eq!(calls.call_cost_ps, 40_000);
+    let bottom = Node { parent: 0, kind: Kind::Stack, function: 0xfff0, stack: 0x8000 };
+    let called = Node { parent: 1, kind: Kind::Call, function: 0x1_0000, stack: 0 };
+    assert_eq!(calls.nodes[1..], [bottom, called]);
+    assert_eq!(calls.switches, [Switch { node: 1, vcpu: 1, at: 100 }]);
+    assert_eq!(calls.open, [Stretch { node: 2, vcpu: 1, from: 130, to: 150 }]);
+    assert_eq!(calls.idle, [Stretch { node: 2, vcpu: 1, from: 200, to: 300 }]);
+    assert_eq!(calls.spans, [Stretch { node: 2, vcpu: 1, from: 130, to: 500 }]);
+    let expected = [
+        Totals::default(),
+        Totals { node: 1, calls: 0, insns: 9, ticks: 0 },
+        Totals { node: 2, calls: 1, insns: 70, ticks: 270 },
+    ];
+    assert_eq!(calls.totals_until(520), expected);
+    assert_eq!(calls.totals_until(519)[2].calls, 0, "the interval ends at 520");
+    assert_eq!(calls.syncs, [(510, 2000)]);
+    assert_eq!(calls.marks, [Mark { kind: MarkKind::FirstUser, at: 510, insns: 79 }]);
+    assert_eq!(calls.counts, Counts { insns: 3, calls: 2, matched: 300, ..Counts::default() });
+    assert_eq!((calls.exit, calls.last_tick()), (Some(520), 520));
+}
+
+#[test]
+fn ticks_become_time_between_sync_points() {
+    let calls = read("f", &sample(), &mut Diagnostics::default());
+    assert_eq!(calls.at(0), Ns(400), "when ticks began");
+    assert_eq!(calls.at(255), Ns(900), "half way to 2000 less 600");
+    assert_eq!(calls.at(510), Ns(1400));
+    assert_eq!(calls.at(710), Ns(1500), "at the rate of the header");
+    let order: Vec<Ns> = [0, 1, 509, 510, 511, 1 << 40, u64::MAX].map(|t| calls.at(t)).to_vec();
+    assert!(order.is_sorted(), "{order:?}");
+}
+
+#[test]
+fn cut_anywhere_it_gives_what_came_before() {
+    let whole = sample();
+    let mut seen = 0;
+    for len in 0..whole.len() {
+        let calls = read("f", &whole[..len], &mut Diagnostics::default());
+        let now = calls.spans.len() + calls.totals.len() + calls.nodes.len();
+        assert!(now >= seen, "more input never gives less");
+        seen = now;
+        assert_eq!(calls.exit, None);
+    }
+    assert_eq!(seen, 6);
+}
+
+#[test]
+fn any_byte_changed_is_no_harm() {
+    let whole = sample();
+    for at in 0..whole.len() {
+        for value in [0, 1, 0x7f, 0x80, 0xff, whole[at] ^ 0x10] {
+            let mut broken = whole.clone();
+            broken[at] = value;
+            let calls = read("f", &broken, &mut Diagnostics::default());
+            calls.totals_until(u64::MAX);
+            calls.at(1000);
+        }
+    }
+}
+
+#[test]
+fn troubles_are_counted_with_their_place() {
+    let check = |bytes: &[u8], kind: &str, first: &str| {
+        let mut diagnostics = Diagnostics::default();
+        let calls = read("f", bytes, &mut diagnostics);
+        let d = diagnostics.iter().next().expect("a diagnostic");
+        assert_eq!((d.kind.as_str(), d.first.as_str()), (kind, first));
+        calls
+    };
+    let s = sample();
+    let head = &s[..HEADER];
+    check(b"hello", "calls without a header", "f");
+    check(
+        &[&s[..8], &[2], &s[9..]].concat(),
+        "calls of a format that this version does not know",
+        "f: version 2, clock 0",
+    );
+    check(
+        &[head, b"CHUNKY CHUNK"].concat(),
+        "calls with something that is no chunk: the rest was not read",
+        "f: byte 80",
+    );
+    let far = [3, 0xff, 0xff, 0xff, 0x0f, 0, 0]; // a node far beyond what the file can define
+    let after = framed(0, &[11, 7]);
+    let calls = check(&[head, &framed(0, &far), &after].concat(), SENSELESS, "f: byte 92");
+    assert_eq!(calls.exit, Some(7), "the next chunk stands for itself");
+    check(&[head, &framed(0, &[0x11, 2, 1, 0])].concat(), SENSELESS, "f: byte 92"); // its own parent
+    check(&[head, &framed(0, &[3, 4, 1])].concat(), CUT, "f: byte 92");
+    check(&[head, &framed(0, &[2, 4, 1, 1])].concat(), "calls of nodes that no chunk tells of", "f");
+}

@@ -1,0 +1,174 @@
+//! What time it is for the calls: host ticks, or the guest's own time where that is what repeats.
+//!
+//! **Host**: the time stamp counter, where the CPU promises that it runs evenly and in all sleep states: reading it
+//! costs a third of what the system's clock does, and it is read for every call and every return. Otherwise
+//! `CLOCK_MONOTONIC`.
+//!
+//! **Virtual** (`-icount shift=0`): one instruction is one nanosecond, so the count of instructions is the clock, plus
+//! what the guest slept. That has to be asked of QEMU, which ends with "Bad icount read" if a callback does it. A
+//! thread that runs no vCPU may ask; it gets the time at which the vCPU's present slice of instructions began, which
+//! for the first block after a `hlt` is now.
+
+use std::ffi::c_int;
+use std::sync::{Condvar, Mutex};
+
+use crate::recorder::host_ns;
+
+/// The host's ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostClock {
+    tsc: bool,
+    zero: u64,
+    /// Ticks per second; measured where it is the time stamp counter, so a little off.
+    pub per_second: u64,
+}
+
+impl HostClock {
+    /// A clock that reads 0 now. Takes a millisecond, to know how fast it runs.
+    pub fn start() -> HostClock {
+        let mut clock = HostClock { tsc: has_even_tsc(), zero: 0, per_second: 1_000_000_000 };
+        let (from_ns, from) = (host_ns(), clock.now());
+        if clock.tsc {
+            let mut ns = host_ns() - from_ns;
+            while ns < 1_000_000 {
+                ns = host_ns() - from_ns;
+            }
+            clock.per_second = ((clock.now() - from) as u128 * 1_000_000_000 / u128::from(ns)) as u64;
+        }
+        clock.zero = clock.now();
+        clock
+    }
+
+    /// Ticks since it was started.
+    #[inline(always)]
+    pub fn now(&self) -> u64 {
+        (if self.tsc { tsc() } else { host_ns() }).wrapping_sub(self.zero)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn tsc() -> u64 {
+    // SAFETY: every x86-64 CPU has it.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn tsc() -> u64 {
+    unreachable!("has_even_tsc is false")
+}
+
+/// The bit "invariant TSC" of CPUID's leaf 0x80000007.
+#[cfg(target_arch = "x86_64")]
+fn has_even_tsc() -> bool {
+    use std::arch::x86_64::__cpuid;
+    // SAFETY: every x86-64 CPU has CPUID and this leaf, which tells the highest one of its kind. Newer Rust knows that.
+    #[allow(unused_unsafe, reason = "the function is unsafe up to Rust 1.88")]
+    let (highest, power) = unsafe { (__cpuid(0x8000_0000).eax, __cpuid(0x8000_0007).edx) };
+    highest >= 0x8000_0007 && power & 1 << 8 != 0
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_even_tsc() -> bool {
+    false
+}
+
+/// QEMU's `qemu_clock_get_ns`.
+pub type GetNs = extern "C" fn(c_int) -> i64;
+/// `QEMU_CLOCK_VIRTUAL`
+pub const VIRTUAL: c_int = 1;
+
+/// A thread that asks QEMU for the virtual time.
+pub struct Asker {
+    get: GetNs,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    NoThread,
+    Waiting,
+    Asked,
+    Answered(u64),
+}
+
+impl Asker {
+    /// No thread yet: QEMU may still fork to become a daemon.
+    pub fn new(get: GetNs) -> Asker {
+        Asker { get, state: Mutex::new(State::NoThread), changed: Condvar::new() }
+    }
+
+    /// The virtual time at which the present slice of instructions began, ns; none if no thread can be had.
+    pub fn ask(&'static self) -> Option<u64> {
+        let mut state = self.lock();
+        if *state == State::NoThread {
+            self.start()?;
+        }
+        *state = State::Asked;
+        self.changed.notify_all();
+        loop {
+            if let State::Answered(ns) = *state {
+                *state = State::Waiting;
+                return Some(ns);
+            }
+            state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+
+    fn start(&'static self) -> Option<()> {
+        // The thread must take no signal that QEMU expects elsewhere: it inherits a mask of all of them.
+        // SAFETY: both sets are ours and are filled in before they are read.
+        let old = unsafe {
+            let (mut all, mut old) = (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
+            old
+        };
+        let thread = std::thread::Builder::new().name("bootscope".into()).stack_size(64 << 10);
+        let started = thread.spawn(|| self.answer());
+        // SAFETY: the set that was just read.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut()) };
+        started.ok().map(drop)
+    }
+
+    fn answer(&self) {
+        let mut state = self.lock();
+        loop {
+            if *state == State::Asked {
+                *state = State::Answered((self.get)(VIRTUAL).max(0) as u64);
+                self.changed.notify_all();
+            }
+            state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_s_clock_runs_at_the_rate_it_says() {
+        let clock = HostClock::start();
+        let (ns, ticks) = (host_ns(), clock.now());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let (ns, ticks) = (host_ns() - ns, clock.now() - ticks);
+        let expected = ns as f64 * clock.per_second as f64 / 1e9;
+        assert!((ticks as f64 / expected - 1.0).abs() < 0.05, "{ticks} ticks in {ns} ns, {clock:?}");
+    }
+
+    #[test]
+    fn another_thread_asks() {
+        extern "C" fn get(clock: c_int) -> i64 {
+            assert_eq!(std::thread::current().name(), Some("bootscope"));
+            i64::from(clock) + 41
+        }
+        let asker: &'static Asker = Box::leak(Box::new(Asker::new(get)));
+        assert_eq!([asker.ask(), asker.ask()], [Some(42); 2]);
+    }
+}

@@ -1,0 +1,46 @@
+//! Room that is taken at once and paid for only where it is touched.
+
+use std::ops::Deref;
+
+/// A fixed number of `T`, all bytes zero: untouched pages of it are no memory yet.
+pub struct Zeroed<T: 'static>(&'static [T]);
+
+/// What may be made of zero bytes: atomics, and structures of nothing else.
+///
+/// # Safety
+/// All bytes zero is a valid value, and it needs no drop.
+pub unsafe trait FromZeros {}
+
+// SAFETY: an atomic integer is that integer.
+unsafe impl FromZeros for std::sync::atomic::AtomicU32 {}
+// SAFETY: an atomic integer is that integer.
+unsafe impl FromZeros for std::sync::atomic::AtomicU64 {}
+// SAFETY: it has atomic integers only.
+unsafe impl FromZeros for super::tree::Node {}
+// SAFETY: it has atomic integers only.
+unsafe impl FromZeros for super::stacks::Frame {}
+
+impl<T: FromZeros> Zeroed<T> {
+    /// `len` of them, for as long as the program runs.
+    pub fn new(len: usize) -> Zeroed<T> {
+        assert!(len > 0 && size_of::<T>() > 0);
+        let bytes = len.checked_mul(size_of::<T>()).expect("fewer bytes than there are addresses");
+        // Not the allocator: with an alignment beyond its own it writes the zeros itself, and that is touching.
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: new anonymous memory; nothing that exists is affected.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind | libc::MAP_NORESERVE, -1, 0) };
+        assert!(at != libc::MAP_FAILED, "no room for {bytes} bytes: {}", std::io::Error::last_os_error());
+        assert!(align_of::<T>() <= 4096, "pages are aligned enough");
+        // SAFETY: there is room for `len` of T, zeros are a T by the trait's contract, and nobody ever unmaps them.
+        Zeroed(unsafe { std::slice::from_raw_parts(at.cast::<T>(), len) })
+    }
+}
+
+impl<T> Deref for Zeroed<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        self.0
+    }
+}

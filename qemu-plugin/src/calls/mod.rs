@@ -1,0 +1,17 @@
+//! Follows every call of a boot, from the reset vector.
+//!
+//! `follow` has the rules, `block` what is known of code, `stacks` the calls under way, `tree` where the time goes,
+//! `encode` the output, `clock` the time. Nothing here knows QEMU but `clock`'s [`Asker`](clock::Asker).
+
+pub mod block;
+pub mod clock;
+pub mod cost;
+pub mod counts;
+pub mod encode;
+pub mod follow;
+pub mod memory;
+pub mod stacks;
+pub mod tree;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,378 @@
+//! The rules, on guests made by hand: a few instructions, with the stack pointers that they would have.
+
+use super::block::Block;
+use super::encode::Out;
+use super::follow::{Clock, Shared, USER, Vcpu};
+use super::tree::{Kind, Totals};
+use crate::ending::Ending;
+
+/// A guest of one vCPU whose code is made up as it runs.
+struct Guest {
+    shared: Shared,
+    vcpu: Vcpu,
+    blocks: super::block::Blocks,
+}
+
+impl Guest {
+    fn new() -> Guest {
+        let shared = Shared::new(Clock::Virtual(None), 0, u64::MAX, 1 << 10, 1 << 10);
+        let vcpu = Vcpu::new(&shared, Out::new(None, 0));
+        Guest { shared, vcpu, blocks: super::block::Blocks::new(1 << 10) }
+    }
+
+    /// A block of ten instructions and 16 bytes.
+    fn block(&mut self, start: u64, ending: Ending, to: u64) -> &'static Block {
+        let end = start + 16;
+        let displacement = (to != 0).then(|| to.wrapping_sub(end) as i64);
+        self.blocks.keep(Block::new(start, end, end - 4, 10, ending, displacement)).expect("room")
+    }
+
+    fn runs(&mut self, block: &'static Block) {
+        self.vcpu.runs(&self.shared, block);
+    }
+
+    /// Runs a block at `at` that calls `to`, pushing the return address at `sp`.
+    fn call(&mut self, at: u64, to: u64, sp: u64) {
+        let block = self.block(at, Ending::Call, to);
+        self.runs(block);
+        self.vcpu.stack_pointer(block, sp);
+    }
+
+    /// The same through a register.
+    fn call_indirect(&mut self, at: u64, sp: u64) {
+        let block = self.block(at, Ending::CallIndirect, 0);
+        self.runs(block);
+        self.vcpu.stack_pointer(block, sp);
+    }
+
+    /// Runs a block that returns, to the address at `sp`.
+    fn ret(&mut self, at: u64, sp: u64) {
+        let block = self.block(at, Ending::Return, 0);
+        self.runs(block);
+        self.vcpu.stack_pointer(block, sp);
+    }
+
+    fn plain(&mut self, at: u64) {
+        let block = self.block(at, Ending::Other, 0);
+        self.runs(block);
+    }
+
+    fn jump(&mut self, at: u64, to: u64) {
+        let block = self.block(at, Ending::Jump, to);
+        self.runs(block);
+    }
+
+    fn jump_indirect(&mut self, at: u64) {
+        let block = self.block(at, Ending::JumpIndirect, 0);
+        self.runs(block);
+    }
+
+    fn interrupt_return(&mut self, at: u64) {
+        let block = self.block(at, Ending::InterruptReturn, 0);
+        self.runs(block);
+    }
+
+    fn user(&mut self) {
+        let block = self.blocks.user(10);
+        self.runs(block);
+    }
+
+    /// The nodes with what they counted, as lines: path of functions, calls, instructions of their own.
+    fn tree(&mut self) -> Vec<String> {
+        self.vcpu.ends(&self.shared, true);
+        let mut lines = Vec::new();
+        for id in 1.. {
+            let node = self.shared.tree.get(id);
+            let path = node.path();
+            if path.function + u64::from(path.parent) == 0 && id != USER {
+                return lines;
+            }
+            let Totals { calls, insns, .. } = node.totals();
+            if calls + insns > 0 {
+                lines.push(format!("{} {calls} {insns}", self.name(id)));
+            }
+        }
+        unreachable!("node numbers have no end")
+    }
+
+    fn name(&self, id: u32) -> String {
+        let path = self.shared.tree.get(id).path();
+        let mark = match path.kind {
+            Kind::Stack => return format!("{:x}", path.function),
+            Kind::User => return "user".into(),
+            Kind::Call => "/",
+            Kind::Tail => "~",
+            Kind::Interrupt => "!",
+        };
+        format!("{}{mark}{:x}", self.name(path.parent), path.function)
+    }
+
+    fn check(&mut self, expected: &[&str]) {
+        assert_eq!(self.tree(), expected);
+        assert_eq!(self.vcpu.counts.lost_interrupts, 0);
+    }
+}
+
+#[test]
+fn calls_return_to_whom_they_came_from() {
+    let mut g = Guest::new();
+    for _ in 0..3 {
+        g.call(0x1000, 0x2000, 0x8000);
+        g.call(0x2000, 0x3000, 0x7ff0);
+        g.ret(0x3000, 0x7ff0);
+        g.ret(0x2010, 0x8000);
+        g.jump(0x1010, 0x1000);
+    }
+    // The first block ran before it was known on which stack.
+    g.check(&["1000 0 10", "1000 0 50", "1000/2000 3 60", "1000/2000/3000 3 30"]);
+    assert_eq!((g.vcpu.counts.calls, g.vcpu.counts.matched, g.vcpu.counts.unmatched), (6, 6, 0));
+}
+
+#[test]
+fn recursion_as_deep_as_there_is_room_and_deeper() {
+    let mut g = Guest::new();
+    let deep = 900;
+    g.call(0x1000, 0x2000, 0x100_0000);
+    for i in 1..deep {
+        g.call(0x2000, 0x2000, 0x100_0000 - 0x100 * i);
+    }
+    for i in (1..deep).rev() {
+        g.ret(0x2010, 0x100_0000 - 0x100 * i);
+    }
+    g.ret(0x2010, 0x100_0000);
+    g.plain(0x1010);
+    assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.dropped, g.vcpu.counts.stacks), (deep, 0, 1));
+
+    let mut g = Guest::new();
+    for i in 0..2000 {
+        g.call(0x2000, 0x2000, 0x100_0000 - 0x100 * i);
+    }
+    g.plain(0x2000);
+    assert_eq!(g.vcpu.counts.calls, 2000);
+    assert!(g.vcpu.counts.deep > 900 && g.vcpu.counts.folded > 900, "{:?}", g.vcpu.counts);
+    let all: u64 = (0..1 << 10).map(|id| g.shared.tree.get(id).totals().insns).sum();
+    g.vcpu.ends(&g.shared, true);
+    assert!(all <= 20_010, "nothing is counted twice");
+}
+
+#[test]
+fn a_longjmp_takes_its_frames_away() {
+    let mut g = Guest::new();
+    g.call(0x1000, 0x2000, 0x8000);
+    g.call(0x2000, 0x3000, 0x7ff0);
+    g.call(0x3000, 0x4000, 0x7fe0);
+    // 4000 restores the stack pointer of 2000 and jumps there.
+    g.jump(0x4000, 0x2010);
+    g.call(0x2010, 0x5000, 0x7ff0);
+    g.ret(0x5000, 0x7ff0);
+    g.ret(0x2020, 0x8000);
+    g.plain(0x1010);
+    g.check(&[
+        "1000 0 10",
+        "1000 0 10",
+        "1000/2000 1 20",
+        "1000/2000/3000 1 10",
+        "1000/2000/3000/4000 1 20",
+        "1000/2000/5000 1 10",
+    ]);
+    assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.unmatched), (2, 0));
+}
+
+#[test]
+fn a_tail_call_returns_with_its_caller() {
+    let mut g = Guest::new();
+    g.call(0x1000, 0x3000, 0x8000); // so that 3000 is known to be called
+    g.ret(0x3000, 0x8000);
+    g.call(0x1010, 0x2000, 0x8000);
+    g.jump(0x2000, 0x3000);
+    g.ret(0x3000, 0x8000);
+    g.plain(0x1020);
+    g.check(&["1000 0 10", "1000 0 20", "1000/3000 1 10", "1000/2000 1 10", "1000/2000~3000 1 10"]);
+    assert_eq!((g.vcpu.counts.tail_calls, g.vcpu.counts.matched), (1, 2));
+}
+
+#[test]
+fn functions_that_jump_to_each_other_do_not_get_deeper() {
+    let mut g = Guest::new();
+    g.call(0x1000, 0x2000, 0x8000);
+    g.ret(0x2000, 0x8000);
+    g.call(0x1010, 0x3000, 0x8000);
+    g.jump(0x3000, 0x2000);
+    for _ in 0..100 {
+        g.jump(0x2000, 0x3000);
+        g.jump(0x3000, 0x2000);
+    }
+    g.ret(0x2000, 0x8000);
+    g.plain(0x1020);
+    g.check(&["1000 0 10", "1000 0 20", "1000/2000 1 10", "1000/3000 1 1010", "1000/3000~2000 101 1010"]);
+}
+
+#[test]
+fn a_retpoline_calls_what_it_returns_to() {
+    let mut g = Guest::new();
+    for target in [0x5000, 0x6000] {
+        g.call(0x1000, 0x2000, 0x8000); // the thunk
+        g.call(0x2000, 0x2020, 0x7ff8);
+        g.ret(0x2020, 0x7ff8); // after it has put the target at 7ff8
+        g.ret(target, 0x8000);
+        g.jump(0x1010, 0x1000);
+    }
+    g.check(&["1000 0 10", "1000 0 30", "1000/2000 2 20", "1000/2000/2020 2 20", "1000/5000 1 10", "1000/6000 1 10"]);
+    let counts = g.vcpu.counts;
+    assert_eq!((counts.redirected, counts.matched, counts.unmatched), (2, 2, 0));
+}
+
+#[test]
+fn an_interrupt_hangs_from_the_bottom_and_comes_back() {
+    let mut g = Guest::new();
+    g.call(0x1000, 0x2000, 0x8000);
+    g.plain(0x2000);
+    g.call(0x9000, 0xa000, 0x7f00); // the handler, which nothing led to
+    g.ret(0xa000, 0x7f00);
+    g.interrupt_return(0x9010);
+    g.ret(0x2010, 0x8000);
+    g.plain(0x1010);
+    g.check(&["1000 0 10", "1000 0 10", "1000/2000 1 20", "1000!9000 1 20", "1000!9000/a000 1 10"]);
+    assert_eq!((g.vcpu.counts.interrupts, g.vcpu.counts.matched, g.vcpu.counts.unmatched), (1, 2, 0));
+}
+
+#[test]
+fn an_interrupt_right_after_a_call_or_a_return() {
+    let mut g = Guest::new();
+    let interrupt = |g: &mut Guest| {
+        g.plain(0x9000);
+        g.interrupt_return(0x9010);
+    };
+    g.plain(0xff0);
+    interrupt(&mut g); // so that 9000 is known
+    g.call(0x1000, 0x2000, 0x8000);
+    interrupt(&mut g);
+    g.ret(0x2000, 0x8000);
+    interrupt(&mut g);
+    g.call_indirect(0x1010, 0x8000);
+    interrupt(&mut g);
+    g.ret(0x3000, 0x8000);
+    g.plain(0x1020);
+    let tree = g.tree();
+    for line in ["1000/2000 1 10", "1000/3000 1 10"] {
+        assert!(tree.iter().any(|l| l == line), "{line}: {tree:?}");
+    }
+    assert_eq!((g.vcpu.counts.interrupts, g.vcpu.counts.matched, g.vcpu.counts.redirected), (4, 2, 0));
+}
+
+#[test]
+fn what_an_exception_kept_from_running_is_not_counted() {
+    let mut g = Guest::new();
+    g.plain(0x1000);
+    g.plain(0x1010);
+    g.plain(0x9000); // 1010 failed half way
+    g.interrupt_return(0x9010);
+    let rest = g.blocks.keep(Block::new(0x1018, 0x1020, 0x101c, 5, Ending::Other, None)).unwrap();
+    g.runs(rest);
+    g.plain(0x1020);
+    assert_eq!(g.vcpu.counts.left_early, 1);
+    g.check(&["1000 0 30", "1000!9000 1 20"]);
+}
+
+#[test]
+fn user_space_is_one_node_and_empties_the_stack() {
+    let mut g = Guest::new();
+    g.call(0x1000, 0x2000, 0x8000);
+    g.interrupt_return(0x2000);
+    g.user();
+    g.user();
+    g.call(0x9000, 0xa000, 0x8000); // a system call; its handler has changed to the thread's stack
+    g.ret(0xa000, 0x8000);
+    g.interrupt_return(0x9010);
+    g.user();
+    g.check(&["user 0 30", "1000 0 10", "1000/2000 1 10", "user!9000 0 10", "1000!9000 1 10", "1000!9000/a000 1 10"]);
+    assert_eq!(g.vcpu.counts.dropped, 0);
+}
+
+#[test]
+fn threads_are_told_apart_by_their_stacks() {
+    let mut g = Guest::new();
+    g.call(0x1000, 0x5000, 0x8000); // 5000 switches stacks
+    g.ret(0x5000, 0x1_8000); // to one that is new, whose thread begins at 6000
+    g.call(0x6000, 0x5000, 0x1_7f00);
+    g.ret(0x5000, 0x8000); // and back
+    g.call(0x1010, 0x5000, 0x8000);
+    g.ret(0x5000, 0x1_7f00);
+    g.plain(0x6010);
+    g.check(&["1000 0 10", "1000 0 10", "1000/5000 2 20", "6000 0 20", "6000/5000 1 10"]);
+    let counts = g.vcpu.counts;
+    assert_eq!((counts.stacks, counts.switches, counts.unmatched, counts.matched), (2, 4, 1, 2));
+}
+
+#[test]
+fn an_access_that_is_not_the_block_s_is_a_stray() {
+    let mut g = Guest::new();
+    g.call(0x1000, 0x2000, 0x8000);
+    let caller = g.block(0x1000, Ending::Call, 0x2000);
+    g.plain(0x2000);
+    g.vcpu.stack_pointer(caller, 0x6000);
+    g.ret(0x2010, 0x8000);
+    g.plain(0x1010);
+    assert_eq!((g.vcpu.counts.strays, g.vcpu.counts.matched), (1, 1));
+}
+
+#[test]
+fn code_of_16_bits_wraps_around_in_its_segment() {
+    let mut g = Guest::new();
+    g.call(0xf_6000, 0xe_f000, 0x8000);
+    g.jump(0xf_f000, 0xe_6100); // both targets as they are without wrapping
+    g.ret(0xf_6100, 0x8000);
+    g.plain(0xf_6010);
+    g.check(&["f6000 0 10", "f6000 0 10", "f6000/ff000 1 20"]);
+    assert_eq!((g.vcpu.counts.interrupts, g.vcpu.counts.matched), (0, 1));
+}
+
+#[test]
+fn a_return_address_that_was_moved_down() {
+    let mut g = Guest::new();
+    g.call(0x1000, 0x2000, 0x8000);
+    g.plain(0x2000);
+    g.call(0x9000, 0xa000, 0x7f00); // an interrupt, whose handler calls what saves the registers
+    g.ret(0xa000, 0x7e80); // below its own return address
+    g.call(0x9010, 0xb000, 0x7e88);
+    g.ret(0xb000, 0x7e88);
+    g.interrupt_return(0x9020);
+    g.ret(0x2010, 0x8000);
+    g.plain(0x1010);
+    let handler = ["1000!9000 1 30", "1000!9000/a000 1 10", "1000!9000/b000 1 10"];
+    g.check(&[&["1000 0 10", "1000 0 10", "1000/2000 1 20"][..], &handler].concat());
+    assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.unmatched, g.vcpu.counts.dropped), (3, 0, 0));
+}
+
+#[test]
+fn an_interrupt_ends_although_a_call_in_it_never_returned() {
+    let mut g = Guest::new();
+    g.call(0x1000, 0x2000, 0x8000);
+    g.plain(0x2000);
+    g.call(0x9000, 0xa000, 0x7f00);
+    g.interrupt_return(0xa000); // back to 2010, past the handler's own end
+    g.ret(0x2010, 0x8000);
+    g.plain(0x1010);
+    g.check(&["1000 0 10", "1000 0 10", "1000/2000 1 20", "1000!9000 1 10", "1000!9000/a000 1 10"]);
+    assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.dropped), (1, 1));
+}
+
+#[test]
+fn code_that_was_translated_before_the_upper_half_was_mapped() {
+    const UPPER: u64 = 0xffff_ffff_8000_0000;
+    let mut g = Guest::new();
+    g.call(0x10_1000, 0x10_2000, 0x8000);
+    g.ret(0x10_2000, 0x8000);
+    g.jump_indirect(0x10_1010);
+    // From here on QEMU still shows 2000 and what follows its call where they were.
+    g.call(UPPER + 0x10_3000, UPPER + 0x10_2000, 0x8000);
+    g.ret(0x10_2000, 0x8000);
+    g.jump(UPPER + 0x10_3010, UPPER + 0x10_1000);
+    g.call(0x10_1000, 0x10_2000, 0x8000);
+    g.ret(0x10_2000, 0x8000);
+    g.jump_indirect(0x10_1010);
+    g.plain(UPPER + 0x10_3000);
+    let upper = "101000/ffffffff80102000 2 20";
+    g.check(&["101000 0 10", "101000 0 60", "101000/102000 1 10", upper]);
+    assert_eq!((g.vcpu.counts.interrupts, g.vcpu.counts.matched, g.vcpu.counts.unmatched), (0, 3, 0));
+}

@@ -1,0 +1,262 @@
+//! The call tree: one node per path of calls, with how often it was taken and what was spent in it.
+//!
+//! Fixed room for nodes and for the index that finds a node's child. Looking up and counting take no lock; a new node
+//! is published by a release store into the index, under a lock that only new nodes take. Counters are plain loads and
+//! stores: a node belongs to one stack, and a stack runs on one vCPU at a time. Nodes are never removed or changed,
+//! so that what was said of them to the output stays true.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use super::memory::Zeroed;
+
+/// How a node came to be under its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// The bottom of a stack.
+    Stack = 0,
+    /// Called.
+    Call = 1,
+    /// Jumped to, instead of a call and a return.
+    Tail = 2,
+    /// Entered by an interrupt, an exception or a system call.
+    Interrupt = 3,
+    /// User space.
+    User = 4,
+}
+
+const NEAR: usize = 4;
+
+/// A node. Sized and aligned to be one line of the cache.
+#[repr(align(64))]
+pub struct Node {
+    function: AtomicU64,
+    place: AtomicU64,
+    parent: AtomicU32,
+    kind: AtomicU8,
+    touched: AtomicU8,
+    /// Children that were looked up last, by their function: most lookups end here, without the index,
+    /// which is too large for the CPU's caches.
+    near: [AtomicU32; NEAR],
+    calls: AtomicU64,
+    insns: AtomicU64,
+    ticks: AtomicU64,
+}
+
+/// What a node has counted so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Times it was entered.
+    pub calls: u64,
+    /// Instructions in it, not in what it called.
+    pub insns: u64,
+    /// Ticks of the host in it, not in what it called.
+    pub ticks: u64,
+}
+
+/// A path, as it is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Node that it goes on from.
+    pub parent: u32,
+    /// Address of the function.
+    pub function: u64,
+    /// Of a stack's bottom, where the stack is; otherwise 0.
+    pub place: u64,
+    /// How it is entered.
+    pub kind: Kind,
+}
+
+/// All nodes. Number 0 stands for none.
+pub struct Tree {
+    nodes: Zeroed<Node>,
+    index: Zeroed<AtomicU32>,
+    /// How many there are, with 0.
+    len: Mutex<u32>,
+}
+
+impl Tree {
+    /// Room for `most` nodes, a power of two.
+    pub fn new(most: usize) -> Tree {
+        Tree { nodes: Zeroed::new(most), index: Zeroed::new(most * 2), len: Mutex::new(1) }
+    }
+
+    /// For how many there is room, with 0.
+    pub fn capacity(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// One node.
+    #[inline(always)]
+    pub fn get(&self, node: u32) -> &Node {
+        &self.nodes[node as usize]
+    }
+
+    /// The node for this path. `new` is told of one that had to be made; none if there is no room.
+    #[inline(always)]
+    pub fn child(&self, path: &Path, new: impl FnOnce(u32)) -> Option<u32> {
+        let near = &self.get(path.parent).near[(path.function >> 4 ^ path.function >> 7) as usize % NEAR];
+        let child = near.load(Ordering::Relaxed);
+        if child != 0 && self.get(child).is(path) {
+            return Some(child);
+        }
+        let child = self.far_child(path, new)?;
+        near.store(child, Ordering::Relaxed);
+        Some(child)
+    }
+
+    #[inline(never)]
+    fn far_child(&self, path: &Path, new: impl FnOnce(u32)) -> Option<u32> {
+        let hash = hash(path);
+        if let Ok(known) = self.find(hash, path) {
+            return Some(known);
+        }
+        let mut len = self.len.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let slot = match self.find(hash, path) {
+            Ok(known) => return Some(known),
+            Err(slot) => slot,
+        };
+        if *len as usize == self.nodes.len() {
+            return None;
+        }
+        let id = *len;
+        *len += 1;
+        self.get(id).become_path(path);
+        self.index[slot].store(id, Ordering::Release);
+        new(id);
+        Some(id)
+    }
+
+    /// The node, or the free slot for it. The index is never more than half full.
+    fn find(&self, hash: u64, path: &Path) -> Result<u32, usize> {
+        let mut slot = hash as usize % self.index.len();
+        loop {
+            match self.index[slot].load(Ordering::Acquire) {
+                0 => return Err(slot),
+                id if self.get(id).is(path) => return Ok(id),
+                _ => slot = (slot + 1) % self.index.len(),
+            }
+        }
+    }
+}
+
+fn hash(p: &Path) -> u64 {
+    let x = p.function ^ p.place.rotate_left(21) ^ (u64::from(p.parent) << 4 | p.kind as u64).rotate_left(40);
+    let x = (x ^ x >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x >> 32
+}
+
+impl Node {
+    fn become_path(&self, path: &Path) {
+        self.function.store(path.function, Ordering::Relaxed);
+        self.place.store(path.place, Ordering::Relaxed);
+        self.parent.store(path.parent, Ordering::Relaxed);
+        self.kind.store(path.kind as u8, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn is(&self, path: &Path) -> bool {
+        self.function() == path.function
+            && self.parent.load(Ordering::Relaxed) == path.parent
+            && self.place.load(Ordering::Relaxed) == path.place
+            && self.kind.load(Ordering::Relaxed) == path.kind as u8
+    }
+
+    /// How it is found.
+    pub fn path(&self) -> Path {
+        let kind = match self.kind.load(Ordering::Relaxed) {
+            0 => Kind::Stack,
+            1 => Kind::Call,
+            2 => Kind::Tail,
+            3 => Kind::Interrupt,
+            _ => Kind::User,
+        };
+        Path {
+            parent: self.parent.load(Ordering::Relaxed),
+            function: self.function(),
+            place: self.place.load(Ordering::Relaxed),
+            kind,
+        }
+    }
+
+    /// Address of its function.
+    #[inline(always)]
+    pub fn function(&self) -> u64 {
+        self.function.load(Ordering::Relaxed)
+    }
+
+    /// Counts one more entering.
+    #[inline(always)]
+    pub fn enter(&self) {
+        add(&self.calls, 1);
+    }
+
+    /// Adds to what was spent in it; differences wrap, so that something can be taken back.
+    #[inline(always)]
+    pub fn spend(&self, insns: u64, ticks: u64) {
+        add(&self.insns, insns);
+        add(&self.ticks, ticks);
+    }
+
+    /// Whether this is the first time that this is asked since [`Node::totals`] was.
+    #[inline(always)]
+    pub fn first_touch(&self) -> bool {
+        let first = self.touched.load(Ordering::Relaxed) == 0;
+        if first {
+            self.touched.store(1, Ordering::Relaxed);
+        }
+        first
+    }
+
+    /// What it has counted. Whatever is counted from now on touches it again: the flag falls before anything is read.
+    pub fn totals(&self) -> Totals {
+        self.touched.store(0, Ordering::SeqCst);
+        let [calls, insns, ticks] = [&self.calls, &self.insns, &self.ticks].map(|n| n.load(Ordering::Relaxed));
+        Totals { calls, insns, ticks }
+    }
+}
+
+#[inline(always)]
+fn add(to: &AtomicU64, n: u64) {
+    to.store(to.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(parent: u32, function: u64) -> Path {
+        Path { parent, function, place: 0, kind: Kind::Call }
+    }
+
+    #[test]
+    fn a_path_is_one_node_and_is_told_once() {
+        let tree = Tree::new(8);
+        let mut told = Vec::new();
+        let a = tree.child(&path(0, 0x1000), |id| told.push(id)).unwrap();
+        assert_eq!(tree.child(&path(0, 0x1000), |id| told.push(id)), Some(a));
+        let b = tree.child(&path(a, 0x1000), |id| told.push(id)).unwrap();
+        assert_eq!(told, [a, b]);
+        assert_eq!(tree.get(b).path(), path(a, 0x1000));
+    }
+
+    #[test]
+    fn full_it_says_so_and_finds_what_is_there() {
+        let tree = Tree::new(8);
+        let made: Vec<_> = (1..20).filter_map(|i| tree.child(&path(0, i), |_| {})).collect();
+        assert_eq!(made, [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(tree.child(&path(0, 3), |_| {}), Some(3));
+    }
+
+    #[test]
+    fn what_is_counted_after_the_totals_touches_again() {
+        let tree = Tree::new(8);
+        let node = tree.get(tree.child(&path(0, 1), |_| {}).unwrap());
+        assert!(node.first_touch() && !node.first_touch());
+        node.enter();
+        node.spend(7, 0);
+        assert_eq!(node.totals(), Totals { calls: 1, insns: 7, ticks: 0 });
+        assert!(node.first_touch());
+    }
+}

@@ -1,0 +1,328 @@
+//! The callbacks that follow calls, and nothing else: find the vCPU and the block, hand them to `calls::follow`.
+//!
+//! Three callbacks, chosen by what each costs. One at the start of every block, which mostly compares two addresses;
+//! one for the access to the stack of each call and return, because nothing else tells the stack pointer in version 1
+//! of the interface; one before each `hlt`. The state of a vCPU is its own: its callbacks come one after the other.
+
+use std::cell::UnsafeCell;
+use std::ffi::{c_int, c_uint, c_void};
+use std::fs::File;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::api::{self, Info, Insn, Tb};
+use crate::calls::block::{Block, Blocks, MARK};
+use crate::calls::clock::{Asker, GetNs, HostClock, VIRTUAL};
+use crate::calls::encode::{Header, Out, Unit};
+use crate::calls::follow::{Clock, Shared, Vcpu};
+use crate::ending::Ending;
+use crate::recorder::host_ns;
+
+/// Nodes of the call tree: 128 MiB of addresses, of which a Linux boot uses a quarter.
+const NODES: usize = 1 << 21;
+/// Calls under way at once.
+const FRAMES: usize = 1 << 20;
+/// Blocks of code: twenty times a Linux boot's.
+const BLOCKS: usize = 1 << 20;
+const PAGE_BITS: u32 = 12;
+/// Totals are written this often.
+const INTERVAL_NS: u64 = 10_000_000;
+/// Calls at least this long are in the timeline unless told otherwise: a Linux boot's are a million.
+const MIN_CALL_NS: u64 = 1000;
+
+/// What the user may choose.
+#[derive(Default)]
+pub struct Options {
+    /// Shortest call in the timeline, ns; under the virtual clock that is instructions.
+    pub min_call_ns: Option<u64>,
+}
+
+struct Follower {
+    shared: Shared,
+    vcpus: Box<[Cell]>,
+    blocks: Mutex<Blocks>,
+    clock: Option<GetNs>,
+    /// The vCPU that ran last, where one thread runs all.
+    turn: AtomicU32,
+    upper_half_seen: AtomicBool,
+    user_out_seen: AtomicBool,
+    not_followed: AtomicBool,
+}
+
+/// A vCPU, with a cache line on either side of it.
+#[repr(align(128))]
+struct Cell(UnsafeCell<Vcpu>);
+
+// SAFETY: only the callbacks of a vCPU touch its cell, and QEMU makes them one after the other; at the end, when the
+// vCPUs have stopped, the exit callback does.
+unsafe impl Sync for Cell {}
+
+static FOLLOWER: AtomicPtr<Follower> = AtomicPtr::new(null_mut());
+
+fn follower() -> Option<&'static Follower> {
+    // SAFETY: null, or a Follower that was leaked for good.
+    unsafe { FOLLOWER.load(Ordering::Acquire).as_ref() }
+}
+
+impl Follower {
+    /// # Safety
+    /// The caller is a callback of this vCPU, or no vCPU runs any more.
+    #[allow(clippy::mut_from_ref, reason = "the contract is the exclusion")]
+    unsafe fn vcpu(&self, vcpu: c_uint) -> Option<&mut Vcpu> {
+        // SAFETY: nobody else has it, by this function's contract.
+        self.vcpus.get(vcpu as usize).map(|cell| unsafe { &mut *cell.0.get() })
+    }
+}
+
+/// Starts to follow. `clock` is the guest's, for `-icount`; without it times are the host's.
+pub fn start(options: Options, out: File, zero_host_ns: u64, clock: Option<GetNs>, info: &Info, target: &[u8]) {
+    let (unit, shared_clock, per_second, install) = match clock {
+        Some(get) => {
+            let asker: &'static Asker = Box::leak(Box::new(Asker::new(get)));
+            (Unit::Virtual, Clock::Virtual(Some(asker)), 1_000_000_000, host_ns())
+        }
+        None => {
+            let host = HostClock::start();
+            (Unit::HostTicks, Clock::Host(host), host.per_second, host_ns())
+        }
+    };
+    let ticks = |ns: u64| (u128::from(ns) * u128::from(per_second) / 1_000_000_000) as u64;
+    let (min_call, interval) = (ticks(options.min_call_ns.unwrap_or(MIN_CALL_NS)), ticks(INTERVAL_NS));
+    let header = Header {
+        unit,
+        api: info.version_cur.clamp(0, 255) as u8,
+        vcpus: info.smp_vcpus.max(0) as u32,
+        zero_host_ns,
+        install_host_ns: install,
+        ticks_per_second: per_second,
+        min_call_ticks: min_call,
+        call_cost_ps: crate::calls::cost::of_a_call_ps(),
+        interval_ticks: interval,
+        target,
+    };
+    let file = Arc::new(out);
+    if let Err(error) = std::io::Write::write_all(&mut &*file, &header.bytes()) {
+        eprintln!("bootscope plugin: cannot write calls: {error}");
+        return;
+    }
+    let shared = Shared::new(shared_clock, min_call, interval, NODES, FRAMES);
+    let vcpus = (0..info.max_vcpus.clamp(1, 1 << 10) as u16)
+        .map(|n| Cell(UnsafeCell::new(Vcpu::new(&shared, Out::new(Some(file.clone()), n)))))
+        .collect();
+    let follower = Follower {
+        shared,
+        vcpus,
+        blocks: Mutex::new(Blocks::new(BLOCKS)),
+        clock,
+        turn: AtomicU32::new(0),
+        upper_half_seen: AtomicBool::new(false),
+        user_out_seen: AtomicBool::new(false),
+        not_followed: AtomicBool::new(false),
+    };
+    FOLLOWER.store(Box::into_raw(Box::new(follower)), Ordering::Release);
+}
+
+/// A block is being translated, by the thread that runs `vcpu` if that is known.
+///
+/// # Safety
+/// `tb` is the block of the running translation callback.
+pub unsafe fn translated(tb: *mut Tb, vcpu: Option<c_uint>, one_thread: bool) {
+    let Some(f) = follower() else { return };
+    let vcpu = if one_thread { Some(f.turn.load(Ordering::Relaxed)) } else { vcpu };
+    // SAFETY: the callback is of the thread that runs this vCPU, which is therefore in no other.
+    let running = vcpu.and_then(|n| unsafe { f.vcpu(n) });
+    // SAFETY: the block by this function's contract.
+    let (start, user) = unsafe {
+        let start = api::qemu_plugin_tb_vaddr(tb);
+        (start, running.as_ref().is_some_and(|v| f.is_user(start, v)))
+    };
+    if let (Some(get), Some(running)) = (f.clock, running) {
+        if running.wants_virtual_time(&f.shared) {
+            running.virtual_time(&f.shared, get(VIRTUAL).max(0) as u64);
+        }
+    }
+    // SAFETY: as above.
+    unsafe { f.instrument(tb, start, user, one_thread) };
+}
+
+impl Follower {
+    /// Version 1 of the interface does not tell the privilege level: user space is what lies in the lower half once a
+    /// kernel runs in the upper, and is reached by a return from an interrupt or a system call, or from user space.
+    fn is_user(&self, start: u64, running: &Vcpu) -> bool {
+        if start >> 63 != 0 {
+            self.upper_half_seen.store(true, Ordering::Relaxed);
+            return false;
+        }
+        let before = running.block();
+        before.user || (before.ending == Ending::InterruptReturn && self.upper_half_seen.load(Ordering::Relaxed))
+    }
+
+    /// # Safety
+    /// `tb` is the block of the running translation callback.
+    unsafe fn instrument(&self, tb: *mut Tb, start: u64, user: bool, one_thread: bool) {
+        // SAFETY: the block by this function's contract; it has at least one instruction, and `last` is its last.
+        let (last, block) = unsafe {
+            let insns = length(tb);
+            let last = api::qemu_plugin_tb_get_insn(tb, insns - 1);
+            (last, self.block(tb, start, insns, user))
+        };
+        let Some(block) = block else {
+            if !self.not_followed.swap(true, Ordering::Relaxed) {
+                eprintln!(
+                    "bootscope plugin: more than {BLOCKS} blocks of code: what is new from now on is not followed"
+                );
+            }
+            return;
+        };
+        let data = std::ptr::from_ref(block).cast_mut().cast::<c_void>();
+        let runs = if one_thread && self.vcpus.len() > 1 { runs_in_turn } else { runs };
+        // SAFETY: block and instruction of the running callback; the data lives for good.
+        unsafe {
+            api::qemu_plugin_register_vcpu_tb_exec_cb(tb, runs, api::CB_NO_REGS, data);
+            let on_stack: Option<api::MemCallback> = match block.ending {
+                Ending::Call if !user => Some(touches_stack),
+                Ending::CallIndirect if !user => Some(writes_stack),
+                Ending::Return if !user => Some(reads_stack),
+                _ => None,
+            };
+            if let Some(callback) = on_stack {
+                api::qemu_plugin_register_vcpu_mem_cb(last, callback, api::CB_NO_REGS, api::MEM_RW, data);
+            }
+            if block.ending == Ending::Halt {
+                api::qemu_plugin_register_vcpu_insn_exec_cb(last, halts, api::CB_NO_REGS, data);
+            }
+        }
+    }
+
+    /// # Safety
+    /// `tb` is the block of the running translation callback, with so many instructions.
+    unsafe fn block(&self, tb: *mut Tb, start: u64, insns: usize, user: bool) -> Option<&'static Block> {
+        let mut blocks = self.blocks.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // SAFETY: by this function's contract.
+        unsafe {
+            if user {
+                return Some(self.user_block(&mut blocks, tb, insns as u32));
+            }
+            let last = api::qemu_plugin_tb_get_insn(tb, insns - 1);
+            let (last_start, size) = (api::qemu_plugin_insn_vaddr(last), api::qemu_plugin_insn_size(last) as u64);
+            let mut bytes = [0; 16];
+            let bytes = api::insn_bytes(last, &mut bytes);
+            let (ending, displacement) = crate::ending::decode(bytes);
+            let mut block =
+                Block::new(start, last_start.wrapping_add(size), last_start, insns as u32, ending, displacement);
+            block.far_return = ending == Ending::Return && crate::ending::is_far_return(bytes);
+            blocks.keep(block)
+        }
+    }
+
+    /// # Safety
+    /// `tb` is the block of the running translation callback.
+    unsafe fn user_block(&self, blocks: &mut Blocks, tb: *mut Tb, insns: u32) -> &'static Block {
+        if !self.user_out_seen.load(Ordering::Relaxed) {
+            let writes_port = |i| {
+                // SAFETY: an instruction of the block.
+                unsafe {
+                    crate::ending::writes_port(api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, i), &mut [0; 16]))
+                }
+            };
+            if (0..insns as usize).any(writes_port) {
+                self.user_out_seen.store(true, Ordering::Relaxed);
+                let block = Block::user(insns);
+                block.set(MARK);
+                return Box::leak(Box::new(block));
+            }
+        }
+        blocks.user(insns)
+    }
+}
+
+/// Instructions of a block, at least one. QEMU 7.2 also tells of one that it has taken away again: an instruction that
+/// reaches into the next page always begins a block of its own.
+///
+/// # Safety
+/// `tb` is the block of the running translation callback.
+unsafe fn length(tb: *mut Tb) -> usize {
+    // SAFETY: the block by this function's contract, and its last instruction.
+    unsafe {
+        let told = api::qemu_plugin_tb_n_insns(tb).max(1);
+        let last: *mut Insn = api::qemu_plugin_tb_get_insn(tb, told - 1);
+        let (start, size) = (api::qemu_plugin_insn_vaddr(last), api::qemu_plugin_insn_size(last) as u64);
+        let crosses = start >> PAGE_BITS != start.wrapping_add(size).wrapping_sub(1) >> PAGE_BITS;
+        // Of such a one it may have kept only the bytes before the page's end.
+        let cut = crate::ending::lacks_target(api::insn_bytes(last, &mut [0; 16]));
+        if told > 1 && (crosses || cut) { told - 1 } else { told }
+    }
+}
+
+/// QEMU ends; no vCPU runs any more.
+pub fn ends() {
+    let Some(f) = follower() else { return };
+    for n in 0..f.vcpus.len() {
+        // SAFETY: by what QEMU does: it stops the vCPUs before it exits.
+        if let Some(vcpu) = unsafe { f.vcpu(n as c_uint) }.filter(|vcpu| vcpu.has_run()) {
+            vcpu.ends(&f.shared, n == 0);
+        }
+    }
+}
+
+/// # Safety
+/// Called by QEMU for this vCPU with data that was given to it here.
+#[inline(always)]
+unsafe fn find(vcpu: c_uint, data: *mut c_void) -> Option<(&'static Follower, &'static mut Vcpu, &'static Block)> {
+    let f = follower()?;
+    // SAFETY: a callback of this vCPU; the data was made of a block that lives for good.
+    unsafe { Some((f, f.vcpu(vcpu)?, &*data.cast::<Block>())) }
+}
+
+extern "C" fn runs(vcpu: c_uint, data: *mut c_void) {
+    // SAFETY: QEMU calls this.
+    if let Some((f, vcpu, block)) = unsafe { find(vcpu, data) } {
+        vcpu.runs(&f.shared, block);
+    }
+}
+
+extern "C" fn runs_in_turn(vcpu: c_uint, data: *mut c_void) {
+    // SAFETY: QEMU calls this.
+    let Some((f, running, block)) = (unsafe { find(vcpu, data) }) else { return };
+    let last = f.turn.load(Ordering::Relaxed);
+    if last != vcpu {
+        f.turn.store(vcpu, Ordering::Relaxed);
+        // SAFETY: one thread runs all vCPUs, and this is it; it is another one than `running`.
+        if let Some(last) = unsafe { f.vcpu(last) } {
+            running.takes_over(&f.shared, last);
+        }
+    }
+    running.runs(&f.shared, block);
+}
+
+extern "C" fn touches_stack(vcpu: c_uint, _: u32, address: u64, data: *mut c_void) {
+    // SAFETY: QEMU calls this.
+    if let Some((_, vcpu, block)) = unsafe { find(vcpu, data) } {
+        vcpu.stack_pointer(block, address);
+    }
+}
+
+extern "C" fn writes_stack(vcpu: c_uint, info: u32, address: u64, data: *mut c_void) {
+    // SAFETY: QEMU's description of the access of this callback.
+    if unsafe { api::qemu_plugin_mem_is_store(info) } {
+        touches_stack(vcpu, info, address, data);
+    }
+}
+
+extern "C" fn reads_stack(vcpu: c_uint, info: u32, address: u64, data: *mut c_void) {
+    // SAFETY: QEMU's description of the access of this callback.
+    if !unsafe { api::qemu_plugin_mem_is_store(info) } {
+        touches_stack(vcpu, info, address, data);
+    }
+}
+
+extern "C" fn halts(vcpu: c_uint, data: *mut c_void) {
+    // SAFETY: QEMU calls this.
+    if let Some((f, vcpu, _)) = unsafe { find(vcpu, data) } {
+        vcpu.halts(&f.shared);
+    }
+}
+
+// The interface's enumeration of accesses is an int.
+const _: () = assert!(size_of::<c_int>() == 4);
