@@ -52,9 +52,9 @@ pub fn modes(values: &[f64]) -> Option<Modes> {
     if low.len().min(high.len()) < MODE_RUNS_MIN {
         return None;
     }
-    let p = p_value(found.gain, thinned.len());
+    let p = p_value(found.gain, thinned.len())?;
     let (low_count, high_count) = (low.len(), high.len());
-    (p <= ALPHA).then(|| Modes { low: median(low), low_count, high: median(high), high_count, border, p })
+    Some(Modes { low: median(low), low_count, high: median(high), high_count, border, p })
 }
 
 fn thin(sorted: &[f64]) -> Vec<f64> {
@@ -120,14 +120,20 @@ fn best_until(n: usize, share: f64, cost_of_gap: impl Fn(usize) -> f64) -> Vec<P
     all
 }
 
-fn p_value(gain: f64, n: usize) -> f64 {
+/// How rare so much gain is without two modes; `None`, and early, if it is not rare.
+fn p_value(gain: f64, n: usize) -> Option<f64> {
     let mut random = fastrand::Rng::with_seed(0x6d6f_6465);
-    let mut as_much = 0;
+    let mut p = 1.0 / (SIMULATIONS + 1) as f64;
     for _ in 0..SIMULATIONS {
         let values: Vec<f64> = (0..n).map(|_| random.f64()).collect();
-        as_much += usize::from(excess(&sorted(&values)).is_some_and(|e| e.gain >= gain));
+        if excess(&sorted(&values)).is_some_and(|e| e.gain >= gain) {
+            p += 1.0 / (SIMULATIONS + 1) as f64;
+        }
+        if p > ALPHA {
+            return None;
+        }
     }
-    (as_much + 1) as f64 / (SIMULATIONS + 1) as f64
+    Some(p)
 }
 
 #[cfg(test)]
@@ -183,12 +189,12 @@ mod tests {
     #[test]
     fn skew_is_no_second_mode() {
         let mut random = fastrand::Rng::with_seed(7);
-        let trials = 150;
+        let trials = 1000;
         let called = (0..trials).filter(|_| {
             let values: Vec<f64> = (0..20).map(|_| (0.4 * normal(&mut random)).exp()).collect();
             modes(&values).is_some()
         });
         let called = called.count();
-        assert!(called <= 5, "{called} of {trials}");
+        assert!(called <= 20, "{called} of {trials}");
     }
 }
