@@ -1,0 +1,16 @@
+//! Many boots instead of one: how long, how sure, and whether a change helped.
+//!
+//! [`run`] follows a [`Plan`]: warm-up, rounds in random order, and when it is enough; [`Journal`] keeps each boot the
+//! moment it is over; [`Document`] is all of it and what [`stats`] say of it. This crate boots nothing itself (a boot is
+//! its caller's, through [`Boots`]) and knows nothing of how a result looks.
+
+mod document;
+mod journal;
+mod results;
+mod runs;
+pub mod stats;
+
+pub use document::{Document, Head, SCHEMA, Variant};
+pub use journal::{Journal, JournalError, Journaled, read};
+pub use results::{Against, Moved, PhaseRuns, Results, VariantRuns, results};
+pub use runs::{Boot, Boots, Ended, Finished, Measured, PhaseTime, Plan, Stop, Turn, run};

@@ -1,0 +1,61 @@
+//! Statistics of boot times: pure functions, each module with the source of its method in its head.
+//!
+//! What is special about boot times: they are skewed (whatever goes wrong on a host only ever adds), they come in moods
+//! (what slows one boot slows the next), they drift, and there are few of them. So nothing here assumes a normal
+//! distribution or independent runs where it can be avoided. A comparison of two variants leans on the one thing that
+//! the program controls itself: which of a pair's two boots came first was decided by a coin ([`pairs`]).
+//!
+//! Values are `f64` in any unit; results are in the same unit unless they are ratios. A value that is not finite is
+//! refused by the callers; the functions treat it as they treat any number and promise nothing.
+
+pub mod describe;
+pub mod dithered;
+pub mod holm;
+pub mod modes;
+pub mod order;
+pub mod outliers;
+pub mod pairs;
+pub mod power;
+pub mod quantile;
+pub mod rank_sum;
+pub mod signed_rank;
+pub mod verdict;
+
+mod normal;
+
+use serde::{Deserialize, Serialize};
+
+/// The confidence of every interval that is not said to have another.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// An estimate and where the true value lies, with the confidence that was really reached: few values allow few.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The estimate.
+    pub estimate: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// How often such an interval holds the true value, at least.
+    pub confidence: f64,
+}
+
+impl Interval {
+    /// Whether the value lies in it, ends included.
+    pub fn holds(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+
+    /// Half its width.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+}
+
+/// The values in ascending order.
+pub fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values
+}

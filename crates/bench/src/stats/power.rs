@@ -1,0 +1,164 @@
+//! What so many pairs could have shown, and how many pairs would show a given difference.
+//!
+//! By simulation with the noise that was seen, and the very test that decides: pairs are drawn from the seen differences
+//! (their centre taken out, each with a random sign, as the coin gives it) and what difference would just have been
+//! significant is noted; the quantile of these is the answer (bootstrap: Efron and Tibshirani, An Introduction to the
+//! Bootstrap, 25.5). The random numbers are seeded: the same runs give the same answer.
+
+use super::quantile::{median, quantile};
+use super::signed_rank::SignedRank;
+use super::{CONFIDENCE, sorted};
+
+const SIMULATIONS: usize = 1000;
+/// With more pairs the smallest difference shrinks with the square root of their number; no need to simulate.
+const SIMULATED_MOST: usize = 40;
+/// Fewer pairs show nothing.
+const PAIRS_MIN: usize = 6;
+/// More are no advice.
+const PAIRS_MOST: usize = 1_000_000;
+
+/// A spread that came out too small by chance loses more power than one too large wins. So much more spread, over the
+/// number of pairs, keeps the promise on average; found by simulation (`tests/simulation.rs`, `full_shown`).
+const LOST_TO_CHANCE: f64 = 2.0;
+
+/// How far pairs scatter: relative distances of their differences from the centre.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spread(Vec<f64>);
+
+/// The spread of pairs whose second is about `ratio` times the first; `None` under six pairs.
+pub fn spread(first: &[f64], second: &[f64], ratio: f64) -> Option<Spread> {
+    let n = first.len();
+    let unit = median(&sorted(first));
+    if n < PAIRS_MIN || unit <= 0.0 || ratio <= 0.0 {
+        return None;
+    }
+    // The centre was fitted to the same pairs, so they lie closer to it than new ones will.
+    let fitted = (n as f64 / (n as f64 - 1.0)).sqrt() * (1.0 + LOST_TO_CHANCE / n as f64);
+    Some(Spread((0..n).map(|i| (second[i] / ratio - first[i]).abs() / unit * fitted).collect()))
+}
+
+/// The smallest relative difference that `pairs` pairs show with probability `power`; `None` under six.
+pub fn shown_from(spread: &Spread, pairs: usize, power: f64) -> Option<f64> {
+    simulated(&spread.0, pairs, power)
+}
+
+/// How far the interval of the ratio reaches from its estimate, told without looking at which variant was the faster.
+///
+/// This is for stopping early. Runs that lean to one side by chance have a narrower interval too, so that a bench stopped
+/// for its real interval makes false alarms (7 % instead of 5 on a drifting host, simulated). This looks only at the
+/// distance between the logarithms of a pair's two times, which is the same whichever the coin made the first: the coins
+/// stay fair, and the test stays exact. The price is that where the difference is larger than the noise, the noise is
+/// told by the scatter of those distances, times the most that a scatter can lose with its sign: two to three times the
+/// pairs that would do. `None` under six pairs, or if a value is not positive.
+pub fn half_width(first: &[f64], second: &[f64]) -> Option<f64> {
+    let distances: Vec<f64> = first.iter().zip(second).map(|(a, b)| (b / a).ln().abs()).collect();
+    if distances.len() < PAIRS_MIN || distances.iter().any(|d| !d.is_finite()) {
+        return None;
+    }
+    let middle = median(&sorted(&distances));
+    let root_mean_square = |around: f64| {
+        let squares: f64 = distances.iter().map(|d| (d - around).powi(2)).sum();
+        (squares / distances.len() as f64).sqrt()
+    };
+    let scatter = root_mean_square(0.0).min(root_mean_square(middle) * FOLDED);
+    Some(STANDARD_ERRORS * scatter / (distances.len() as f64).sqrt())
+}
+
+/// A normal distribution's root mean square, divided by that of its absolute values around their median.
+const FOLDED: f64 = 1.63;
+/// Half the width of the interval where noise is normal is 2.0 standard errors. It is first found small enough when it is
+/// found too small, so that a little more is needed for the real one to be as narrow in most cases (by simulation).
+const STANDARD_ERRORS: f64 = 2.35;
+
+/// The difference that `pairs` pairs show with probability `power`, drawn from the distances in `spread`.
+fn simulated(spread: &[f64], pairs: usize, power: f64) -> Option<f64> {
+    let simulated = pairs.min(SIMULATED_MOST);
+    let cut = SignedRank::new(simulated).critical(1.0 - CONFIDENCE)?;
+    let mut random = fastrand::Rng::with_seed(0x7077_6572);
+    let mut drawn = vec![0.0; simulated];
+    let mut means = Vec::new();
+    let mut just_shown: Vec<f64> = (0..SIMULATIONS)
+        .map(|_| {
+            drawn.fill_with(|| spread[random.usize(..spread.len())] * if random.bool() { 1.0 } else { -1.0 });
+            -lower_end(&drawn, cut, &mut means)
+        })
+        .collect();
+    just_shown.sort_by(f64::total_cmp);
+    Some(quantile(&just_shown, power) * (simulated as f64 / pairs as f64).sqrt())
+}
+
+/// The pairs that show a relative difference with probability `power`; `None` if a million would not.
+pub fn pairs_needed(spread: &Spread, difference: f64, power: f64) -> Option<usize> {
+    let enough = |pairs| shown_from(spread, pairs, power).is_some_and(|d| d <= difference);
+    if !enough(SIMULATED_MOST) {
+        let ratio = shown_from(spread, SIMULATED_MOST, power)? / difference;
+        let pairs = (SIMULATED_MOST as f64 * ratio * ratio).ceil();
+        return (pairs <= PAIRS_MOST as f64).then_some(pairs as usize);
+    }
+    let (mut low, mut high) = (PAIRS_MIN, SIMULATED_MOST);
+    while low < high {
+        let middle = (low + high) / 2;
+        if enough(middle) { high = middle } else { low = middle + 1 }
+    }
+    Some(low)
+}
+
+/// The lower end of the interval of the centre, as [`super::pairs`] cuts it.
+fn lower_end(values: &[f64], cut: usize, means: &mut Vec<f64>) -> f64 {
+    means.clear();
+    for i in 0..values.len() {
+        means.extend((0..=i).map(|j| (values[i] + values[j]) / 2.0));
+    }
+    *means.select_nth_unstable_by(cut, f64::total_cmp).1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(n: usize, sd: f64) -> Spread {
+        let mut random = fastrand::Rng::with_seed(9);
+        Spread((0..n).map(|_| ((0..12).map(|_| random.f64()).sum::<f64>() - 6.0).abs() * sd).collect())
+    }
+
+    #[test]
+    fn close_to_the_formula_for_normal_noise() {
+        // (1.960 + 1.282) sd / √n, and a little more because ranks lose 4.5 %.
+        let formula = (1.96 + 1.2816) * 0.1 / 100.0_f64.sqrt();
+        let found = shown_from(&of(2000, 0.1), 100, 0.9).unwrap();
+        assert!((found / formula - 1.0).abs() < 0.07, "{found}, formula {formula}");
+    }
+
+    #[test]
+    fn the_two_questions_are_each_others_inverse() {
+        let spread = of(40, 0.1);
+        for pairs in [8, 20, 39, 100] {
+            let difference = shown_from(&spread, pairs, 0.9).unwrap();
+            assert!(pairs_needed(&spread, difference, 0.9).unwrap().abs_diff(pairs) <= 1 + pairs / 8, "{pairs}");
+        }
+        let far = pairs_needed(&spread, 0.001, 0.9).unwrap();
+        assert!((50_000..200_000).contains(&far), "{far}");
+        assert_eq!(pairs_needed(&spread, 1e-6, 0.9), None);
+    }
+
+    #[test]
+    fn the_width_does_not_tell_which_was_faster() {
+        let (first, second) = ([1.0, 1.1, 1.2, 1.0, 0.9, 1.3, 1.1], [1.1, 1.0, 1.3, 1.3, 1.0, 1.1, 1.2]);
+        let (mut one, mut other) = (first, second);
+        (one[2], other[2]) = (second[2], first[2]);
+        let width = half_width(&first, &second).unwrap();
+        assert!((half_width(&one, &other).unwrap() - width).abs() < 1e-12);
+        // A difference that is the same in every pair is no noise.
+        let times = |factor: f64| half_width(&first, &second.map(|b| factor * b)).unwrap();
+        assert!((times(10.0) - times(1000.0)).abs() < 1e-9 && times(10.0) < 3.0 * width);
+        assert_eq!(half_width(&first[..5], &second[..5]), None);
+        assert_eq!(half_width(&[0.0; 6], &[1.0; 6]), None);
+    }
+
+    #[test]
+    fn too_few_pairs_have_no_spread() {
+        assert_eq!(spread(&[1.0; 5], &[1.0; 5], 1.0), None);
+        assert_eq!(shown_from(&of(10, 0.1), 5, 0.9), None);
+        assert_eq!(shown_from(&spread(&[1.0; 6], &[1.0; 6], 1.0).unwrap(), 6, 0.9), Some(0.0));
+    }
+}

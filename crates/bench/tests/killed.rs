@@ -1,0 +1,81 @@
+//! `kill -9` in the middle of a bench: every boot that was over is kept.
+//!
+//! The test starts itself again as the bench that is killed, and hears from it which boots it kept.
+
+use bench::stats::verdict::Ask;
+use bench::{Boot, Boots, Head, Journal, JournalError, Measured, Plan, SCHEMA, Stop, Turn, Variant, read, run};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const PATH: &str = "BOOTSCOPE_TEST_JOURNAL";
+
+struct Quick(Journal);
+
+impl Boots for Quick {
+    type Error = JournalError;
+    fn boot(&mut self, turn: &Turn) -> Result<Option<Measured>, JournalError> {
+        // As long as a boot's line gets with many phases.
+        let detail = "x".repeat(turn.number as usize * 37 % 5000);
+        Ok(Some(Measured { outcome: "reached".to_owned(), detail, total_ns: Some(1), ..Measured::default() }))
+    }
+    fn keep(&mut self, boot: &Boot) -> Result<(), JournalError> {
+        self.0.boot(boot)?;
+        println!("kept {}", boot.number);
+        std::io::stdout().flush().unwrap();
+        Ok(())
+    }
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+#[test]
+#[ignore = "the bench that the other test kills"]
+fn bench() {
+    let Some(path) = std::env::var_os(PATH) else { return };
+    let stop = Stop { rounds: u32::MAX, width: None, budget_ns: None };
+    let plan = Plan { variants: 2, warm_ups: 1, stop, seed: 1 };
+    let variant = |name: &str| Variant { name: name.to_owned(), how: serde_json::Value::Null };
+    let head = Head {
+        schema: SCHEMA.to_owned(),
+        tool_version: String::new(),
+        created: String::new(),
+        plan: plan.clone(),
+        variants: vec![variant("a"), variant("b")],
+        deterministic: false,
+        host_cpus_allowed: String::new(),
+        ask: Ask::default(),
+    };
+    run(&plan, &mut Quick(Journal::create(Path::new(&path), &head).unwrap()));
+}
+
+#[test]
+fn a_kill_at_any_moment_loses_no_boot_that_was_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = fastrand::Rng::new();
+    println!("random numbers from {}", random.get_seed());
+    for kill in 0..20 {
+        let path = folder.path().join(format!("{kill}.jsonl"));
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "bench", "--nocapture"])
+            .env(PATH, &path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let first = lines.by_ref().map(Result::unwrap).find(|line| line.starts_with("kept"));
+        assert!(first.is_some(), "it never began");
+        let reader = std::thread::spawn(move || lines.map_while(Result::ok).filter(|l| l.starts_with("kept")).count());
+        std::thread::sleep(Duration::from_micros(random.u64(0..20_000)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let said = 1 + reader.join().unwrap();
+        let found = read(&path).unwrap();
+        let numbers: Vec<u32> = found.document.boots.iter().map(|b| b.number).collect();
+        assert!(numbers.len() >= said && numbers.len() <= said + 1, "{} kept, {said} said so", numbers.len());
+        assert!(numbers.iter().copied().eq(0..numbers.len() as u32));
+        assert!(found.damaged.len() <= 1 && found.document.ended.is_none());
+    }
+}
