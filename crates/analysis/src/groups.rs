@@ -1,287 +1,321 @@
-//! Which row of `where` a stretch of the path is charged to: an ordered list, first match wins.
+//! The rules by which rows of `where` are made: an ordered list, the first that matches wins.
 //!
-//! The aim is that each row is a thing one can fix. Printing is one row over all callers; a blamed
-//! thread, a probe and a module are rows whole, with all under them; a delay is charged to whoever
-//! asked for it, with the mechanism as a suffix; the rest goes to the innermost initcall, or to the
-//! function below the containers that merely call one step of the boot after the other.
+//! Each operating system has its own ([`Groups::of`]), written as a user writes them: a rule a line, `#` begins a comment.
 //!
-//! A rule asks what is around a place, and a boot has millions of places: so each span inherits the
-//! answers from the span around it, in one pass, and a stretch only looks them up.
+//! ```text
+//! HOW WHAT [| WHAT]... [-> ROW]
+//!
+//! whole WHAT      the outermost WHAT is a row, with all under it
+//! outer WHAT      the outermost WHAT is a row; delays and waits under it are rows apart: "acpi_init · msleep"
+//! inner WHAT      the same with the innermost WHAT
+//! delay WHAT      WHAT only lets time pass: what called it has the row, with WHAT as the suffix
+//! skip WHAT       WHAT only calls the steps of the boot: no rule above makes a row of it
+//! recording WHAT  WHAT takes its time because the boot is recorded: a suffix says so
+//! threads WORD    a blamed thread is called "WORD NAME"
+//! use SYSTEM      the rules of a system come here: linux, freebsd
+//! ```
+//!
+//! WHAT is what tables print, a name and maybe its detail (`DEVICE_PROBE psm`), in which `*` stands for any text and `?`
+//! for any character. A kind may stand before it: `probe:*`, `call:f`, and `thread:usbus*` for a thread that another
+//! waits for. `-> ROW` makes one row of all that the rule matches.
 
-use crate::path::{Frame, StretchKind};
-use hashbrown::HashMap;
-use timeline::{NameId, SpanId, SpanKind, SpanRow, Timeline};
+use std::fmt;
+use timeline::SpanKind;
 
-/// The rules of one operating system: tables of names.
-#[derive(Clone, Copy, Debug)]
+/// The rules of one operating system, or a user's own.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Groups {
-    /// Functions that print: all time under them is one row.
-    pub printing: &'static [&'static str],
-    /// Functions that delay or sleep: a suffix to whoever called them.
-    pub delays: &'static [&'static str],
-    /// Functions that only call the steps of the boot: a step is what they call.
-    pub containers: &'static [&'static str],
-    /// Initcalls that take their time because the boot is recorded.
-    pub recording: &'static [&'static str],
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) delays: Vec<Pattern>,
+    pub(crate) skips: Vec<Pattern>,
+    pub(crate) recording: Vec<Pattern>,
+    /// What stands before the name of a blamed thread.
+    pub(crate) thread_word: String,
 }
+
+/// A rule that makes rows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Rule {
+    pub place: Place,
+    pub what: Vec<Pattern>,
+    pub row: Option<String>,
+}
+
+/// Which of several matches around a place has the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The outermost, with all under it.
+    Whole,
+    Outer,
+    Inner,
+}
+
+/// What a rule is for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Pattern {
+    kind: Option<Kind>,
+    glob: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Thread,
+    Span(SpanKind),
+}
+
+const KINDS: [(&str, Kind); 13] = [
+    ("thread", Kind::Thread),
+    ("stage", Kind::Span(SpanKind::Stage)),
+    ("level", Kind::Span(SpanKind::Level)),
+    ("initcall", Kind::Span(SpanKind::Initcall)),
+    ("module", Kind::Span(SpanKind::Module)),
+    ("probe", Kind::Span(SpanKind::Probe)),
+    ("attach", Kind::Span(SpanKind::Attach)),
+    ("mount", Kind::Span(SpanKind::Mount)),
+    ("work", Kind::Span(SpanKind::Work)),
+    ("call", Kind::Span(SpanKind::Call)),
+    ("interrupt", Kind::Span(SpanKind::Interrupt)),
+    ("process", Kind::Span(SpanKind::Process)),
+    ("message", Kind::Span(SpanKind::Message)),
+];
+
+const BUILT_IN: [(&str, &str); 2] =
+    [("linux", include_str!("groups/linux.rules")), ("freebsd", include_str!("groups/freebsd.rules"))];
+
+/// A line that is no rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotARule {
+    /// Which line, from 1.
+    pub line: usize,
+    /// What is wrong with it, and what would be right.
+    pub what: String,
+}
+
+impl fmt::Display for NotARule {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "line {}: {}", self.line, self.what)
+    }
+}
+
+impl std::error::Error for NotARule {}
 
 impl Groups {
-    /// Linux.
-    pub const LINUX: Groups = Groups {
-        printing: &["vprintk", "vprintk_emit", "vprintk_default", "_printk", "printk", "console_unlock"],
-        delays: &["msleep", "msleep_interruptible", "usleep_range_state", "usleep_range", "__udelay", "__const_udelay"],
-        containers: &[
-            "secondary_startup_64_no_verify",
-            "common_startup_64",
-            "startup_64",
-            "x86_64_start_kernel",
-            "x86_64_start_reservations",
-            "start_kernel",
-            "arch_call_rest_init",
-            "rest_init",
-            "ret_from_fork",
-            "kthread",
-            "kernel_init",
-            "kernel_init_freeable",
-            "do_pre_smp_initcalls",
-            "do_basic_setup",
-            "do_initcalls",
-            "do_initcall_level",
-            "do_one_initcall",
-        ],
-        // It patches the trace points that were asked for on the command line into the running kernel.
-        recording: &["event_trace_enable_again"],
-    };
-}
-
-/// What a stretch is charged to: a [`Base`] by its number, and how the time passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Charge {
-    pub base: BaseId,
-    pub suffix: Suffix,
-}
-
-/// A base in [`Charger::bases`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BaseId(pub u32);
-
-impl BaseId {
-    /// [`Base::Nothing`].
-    pub const NOTHING: BaseId = BaseId(0);
-}
-
-/// The thing that took the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Base {
-    Printing,
-    /// A span's name and detail.
-    Work(NameId, NameId),
-    /// What followed a message.
-    After(NameId),
-    /// Between the initcalls of a level.
-    Between(NameId),
-    /// A thread, of which only the name is known.
-    Thread(NameId),
-    /// Nothing narrower than the phase.
-    Nothing,
-}
-
-/// How it passed, where that is not by running.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Suffix {
-    None,
-    Delay(NameId),
-    Interrupt(NameId),
-    Wait,
-    Runqueue,
-    /// It is the recording's own doing.
-    Recording,
-}
-
-/// Finds the charge of stretches: what each span stands for, and what around it earns its time.
-pub struct Charger {
-    /// All bases of the boot.
-    pub bases: Vec<Base>,
-    /// All names and details that spans have.
-    pub functions: Vec<(NameId, NameId)>,
-    /// Of each span, what it stands for by itself: the row whose total it counts to.
-    pub base: Vec<u32>,
-    /// Of each span, its name and detail in `functions`.
-    pub function: Vec<u32>,
-    /// Of each span, what is around it.
-    around: Vec<Around>,
-    /// Of each track, its base as a blamed thread.
-    thread: Vec<BaseId>,
-}
-
-/// What is around a place, the place's own innermost span included.
-#[derive(Clone, Copy, Default)]
-struct Around {
-    /// The outermost that prints, else the outermost that is a row whole, else the innermost initcall.
-    narrow: Option<Earner>,
-    /// The outermost function that is no container.
-    step: Option<SpanId>,
-    /// The outermost function that delays.
-    delay: Option<NameId>,
-    /// Whether it is the recording's own doing.
-    recording: bool,
-}
-
-#[derive(Clone, Copy)]
-struct Earner {
-    span: SpanId,
-    rank: Rank,
-}
-
-/// What earns before what.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
-    Initcall,
-    Whole,
-    Printing,
-}
-
-/// What a name is, by the rules.
-#[derive(Clone, Copy)]
-struct Roles {
-    prints: bool,
-    delays: bool,
-    contains: bool,
-    records: bool,
-}
-
-impl Charger {
-    /// Gives each span its charge. Linear in the number of spans.
-    pub fn new(timeline: &Timeline, groups: &Groups) -> Self {
-        let ids = |names: &[&str]| -> Vec<NameId> { names.iter().filter_map(|n| timeline.names.find(n)).collect() };
-        let (printing, delays, containers) = (ids(groups.printing), ids(groups.delays), ids(groups.containers));
-        let recording = ids(groups.recording);
-        let count = timeline.spans.len();
-        let mut bases = Numbered::default();
-        bases.number(Base::Nothing);
-        let mut functions = Numbered::default();
-        let mut roles: Vec<Roles> = Vec::new();
-        let mut base = Vec::with_capacity(count);
-        let mut function = Vec::with_capacity(count);
-        let mut around: Vec<Around> = Vec::with_capacity(count);
-        for (id, row) in timeline.spans.iter() {
-            let no = functions.number((row.name, row.detail));
-            if no as usize == roles.len() {
-                let has = |names: &[NameId]| names.contains(&row.name);
-                roles.push(Roles {
-                    prints: has(&printing),
-                    delays: has(&delays),
-                    contains: has(&containers),
-                    records: recording.contains(&row.detail),
-                });
-            }
-            let roles = roles[no as usize];
-            let outer = timeline.spans.parent(id).map_or_else(Around::default, |p| around[p.0 as usize]);
-            around.push(outer.and(id, &row, roles));
-            base.push(bases.number(own_base(&row, roles)));
-            function.push(no);
-        }
-        let thread = timeline.tracks.iter().map(|(_, t)| BaseId(bases.number(Base::Thread(t.name)))).collect();
-        Charger { bases: bases.all, functions: functions.all, base, function, around, thread }
-    }
-
-    /// The charge of a stretch that `chain` owns, and the span that earned it.
-    pub fn charge(&self, kind: StretchKind, chain: &[Frame]) -> (Charge, Option<SpanId>) {
-        let Some(owner) = chain.last() else { return (Charge { base: BaseId::NOTHING, suffix: Suffix::None }, None) };
-        let around = owner.span.map_or_else(Around::default, |s| self.around[s.0 as usize]);
-        let blamed = chain.len() > 1;
-        let earner = match around.narrow {
-            Some(earner) => Some(earner.span),
-            None if blamed => None,
-            None => around.step.or(owner.span),
-        };
-        let base = match earner {
-            Some(span) => BaseId(self.base[span.0 as usize]),
-            None if blamed => self.thread[owner.track.0 as usize],
-            None => BaseId::NOTHING,
-        };
-        let suffix = match (around.delay, kind) {
-            _ if around.recording => Suffix::Recording,
-            (Some(name), _) => Suffix::Delay(name),
-            (None, StretchKind::Running) => Suffix::None,
-            (None, StretchKind::Interrupt(name)) => Suffix::Interrupt(name),
-            (None, StretchKind::Wait) => Suffix::Wait,
-            (None, StretchKind::Runqueue) => Suffix::Runqueue,
-        };
-        (Charge { base, suffix }, earner)
-    }
-
-    /// Whether a stretch that `chain` owns has an owner narrower than a phase: an initcall, a probe, work, a function
-    /// that is no mere container, what followed a message, or another thread that was waited for. A stage or a level
-    /// of initcalls is a phase itself.
-    pub fn explains(&self, chain: &[Frame]) -> bool {
-        let Some(span) = chain.last().and_then(|owner| owner.span) else { return chain.len() > 1 };
-        let around = self.around[span.0 as usize];
-        let after_message = matches!(self.base_of(BaseId(self.base[span.0 as usize])), Base::After(_));
-        chain.len() > 1 || around.narrow.is_some() || around.step.is_some() || after_message
-    }
-
-    /// A base by its number.
-    pub fn base_of(&self, id: BaseId) -> Base {
-        self.bases[id.0 as usize]
-    }
-}
-
-impl Around {
-    /// The same one span further in.
-    fn and(self, span: SpanId, row: &SpanRow, roles: Roles) -> Around {
-        let rank = match row.kind {
-            SpanKind::Call if roles.prints => Some(Rank::Printing),
-            SpanKind::Probe | SpanKind::Mount | SpanKind::Module | SpanKind::Work => Some(Rank::Whole),
-            SpanKind::Initcall => Some(Rank::Initcall),
-            _ => None,
-        };
-        let narrow = match (self.narrow, rank) {
-            // Of two alike the outer one is the row, but of initcalls the inner one.
-            (Some(outer), Some(rank)) if outer.rank > rank || (outer.rank == rank && rank != Rank::Initcall) => {
-                Some(outer)
-            }
-            (outer, None) => outer,
-            (_, Some(rank)) => Some(Earner { span, rank }),
-        };
-        let is_step = row.kind == SpanKind::Call && !roles.contains;
-        Around {
-            narrow,
-            step: self.step.or(is_step.then_some(span)),
-            delay: self.delay.or(roles.delays.then_some(row.name)),
-            recording: self.recording || (row.kind == SpanKind::Initcall && roles.records),
+    /// The rules for an operating system by its name. Unknown is taken for Linux; every other kernel for one that logs
+    /// as FreeBSD does.
+    pub fn of(os: &str) -> Groups {
+        match os {
+            "" | "Linux" => Groups::linux(),
+            _ => Groups::freebsd(),
         }
     }
-}
 
-/// What a span stands for by itself.
-fn own_base(row: &SpanRow, roles: Roles) -> Base {
-    match row.kind {
-        SpanKind::Call if roles.prints => Base::Printing,
-        SpanKind::Message => Base::After(row.name),
-        SpanKind::Level => Base::Between(row.detail),
-        _ => Base::Work(row.name, row.detail),
+    /// Linux's.
+    pub fn linux() -> Groups {
+        Groups::built_in("linux")
+    }
+
+    /// FreeBSD's, also for NetBSD.
+    pub fn freebsd() -> Groups {
+        Groups::built_in("freebsd")
+    }
+
+    fn built_in(name: &str) -> Groups {
+        let text = BUILT_IN.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text);
+        Groups::parse(text).expect("a test parses them")
+    }
+
+    /// Rules from text.
+    ///
+    /// # Errors
+    /// The first line that is no rule.
+    pub fn parse(text: &str) -> Result<Groups, NotARule> {
+        let mut groups = Groups {
+            rules: Vec::new(),
+            delays: Vec::new(),
+            skips: Vec::new(),
+            recording: Vec::new(),
+            thread_word: "thread".to_owned(),
+        };
+        for (i, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if !line.is_empty() && !line.starts_with('#') {
+                groups.line(line).map_err(|what| NotARule { line: i + 1, what })?;
+            }
+        }
+        Ok(groups)
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let (how, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim();
+        if rest.is_empty() {
+            return Err(format!("{how:?} is not followed by what it is for"));
+        }
+        let (what, row) = match rest.split_once("->") {
+            Some((what, row)) => (what.trim(), Some(row.trim().to_owned())),
+            None => (rest, None),
+        };
+        let mut rule = |place| {
+            let what = patterns(what)?;
+            self.rules.push(Rule { place, what, row: row.clone() });
+            Ok(())
+        };
+        match how {
+            "whole" => return rule(Place::Whole),
+            "outer" => return rule(Place::Outer),
+            "inner" => return rule(Place::Inner),
+            _ if row.is_some() => return Err(format!("{how:?} makes no row, so it cannot have \"->\"")),
+            "delay" => self.delays.extend(patterns(what)?),
+            "skip" => self.skips.extend(patterns(what)?),
+            "recording" => self.recording.extend(patterns(what)?),
+            "threads" => what.clone_into(&mut self.thread_word),
+            "use" => self.include(what)?,
+            _ => {
+                let known = "whole, outer, inner, delay, skip, recording, threads, use";
+                return Err(format!("{how:?} is none of {known}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn include(&mut self, name: &str) -> Result<(), String> {
+        if !BUILT_IN.iter().any(|(known, _)| *known == name) {
+            return Err(format!(
+                "there are no rules of {name:?}, but of {}",
+                BUILT_IN.map(|(known, _)| known).join(", ")
+            ));
+        }
+        let other = Groups::built_in(name);
+        self.rules.extend(other.rules);
+        self.delays.extend(other.delays);
+        self.skips.extend(other.skips);
+        self.recording.extend(other.recording);
+        self.thread_word = other.thread_word;
+        Ok(())
+    }
+
+    /// The first rule for a span that is printed as `text`.
+    pub(crate) fn rule_of(&self, kind: SpanKind, text: &str) -> Option<usize> {
+        self.rules.iter().position(|rule| any(&rule.what, kind, text))
+    }
+
+    /// The first rule for a blamed thread.
+    pub(crate) fn rule_of_thread(&self, name: &str) -> Option<usize> {
+        let is = |p: &Pattern| p.kind == Some(Kind::Thread) && matches(&p.glob, name);
+        self.rules.iter().position(|rule| rule.what.iter().any(is))
     }
 }
 
-/// Things, each with a number.
-struct Numbered<T> {
-    all: Vec<T>,
-    numbers: HashMap<T, u32>,
+/// Whether one of the patterns is for a span that is printed as `text`.
+pub(crate) fn any(patterns: &[Pattern], kind: SpanKind, text: &str) -> bool {
+    patterns.iter().any(|p| p.kind.is_none_or(|k| k == Kind::Span(kind)) && matches(&p.glob, text))
 }
 
-impl<T> Default for Numbered<T> {
-    fn default() -> Self {
-        Numbered { all: Vec::new(), numbers: HashMap::new() }
+fn patterns(text: &str) -> Result<Vec<Pattern>, String> {
+    text.split('|').map(|what| pattern(what.trim())).collect()
+}
+
+fn pattern(what: &str) -> Result<Pattern, String> {
+    let kind = what.split_once(':').and_then(|(kind, glob)| {
+        let (_, kind) = KINDS.iter().find(|(known, _)| *known == kind)?;
+        Some(Pattern { kind: Some(*kind), glob: glob.to_owned() })
+    });
+    let pattern = kind.unwrap_or_else(|| Pattern { kind: None, glob: what.to_owned() });
+    if pattern.glob.is_empty() {
+        Err("there is a pattern without a name; * is for all".to_owned())
+    } else {
+        Ok(pattern)
     }
 }
 
-impl<T: Copy + Eq + std::hash::Hash> Numbered<T> {
-    fn number(&mut self, thing: T) -> u32 {
-        // There are fewer different things than spans and tracks, and of those fewer than 2^32.
-        *self.numbers.entry(thing).or_insert_with(|| {
-            self.all.push(thing);
-            (self.all.len() - 1) as u32
-        })
+/// Whether `glob` is for the whole of `text`: `*` is any text, `?` any character. `O(glob × text)`.
+pub fn matches(glob: &str, text: &str) -> bool {
+    let (glob, text) = (glob.as_bytes(), text.as_bytes());
+    let (mut g, mut t) = (0, 0);
+    // After the last star: where to go on in the glob, and what of the text the star stands for so far.
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        if glob.get(g) == Some(&b'*') {
+            star = Some((g + 1, t));
+            g += 1;
+        } else if glob.get(g) == Some(&b'?') {
+            g += 1;
+            t = next_char(text, t);
+        } else if glob.get(g) == Some(&text[t]) {
+            g += 1;
+            t += 1;
+        } else if let Some((after, from)) = star {
+            star = Some((after, from + 1));
+            (g, t) = (after, from + 1);
+        } else {
+            return false;
+        }
+    }
+    glob[g..].iter().all(|&b| b == b'*')
+}
+
+/// Where the next character of UTF-8 text begins.
+fn next_char(text: &[u8], at: usize) -> usize {
+    let continues = |&&b: &&u8| b & 0xc0 == 0x80;
+    at + 1 + text[at + 1..].iter().take_while(continues).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_rules_are_rules() {
+        for (name, text) in BUILT_IN {
+            let groups = Groups::parse(text).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert!(!groups.rules.is_empty() && !groups.delays.is_empty() && !groups.skips.is_empty());
+        }
+        assert_eq!(Groups::parse("use freebsd").unwrap(), Groups::of("NetBSD"));
+        assert_eq!(Groups::of("Linux"), Groups::of(""));
+    }
+
+    #[test]
+    fn globs() {
+        for (glob, text) in [
+            ("*", ""),
+            ("DEVICE_PROBE hpt*", "DEVICE_PROBE hptnr"),
+            ("*a*b*", "xxaxxbxx"),
+            ("a?c", "aäc"),
+            ("a**", "a"),
+            ("*ab", "aab"),
+        ] {
+            assert!(matches(glob, text), "{glob} {text}");
+        }
+        for (glob, text) in [("", "a"), ("a", ""), ("?", ""), ("DEVICE_PROBE", "DEVICE_PROBE psm"), ("*a?", "ba")] {
+            assert!(!matches(glob, text), "{glob} {text}");
+        }
+        let (glob, text) = ("*a".repeat(40) + "b", "a".repeat(20_000));
+        assert!(!matches(&glob, &text), "and does not take for ever");
+    }
+
+    #[test]
+    fn first_match_wins() {
+        let groups =
+            Groups::parse("whole probe:hpt*\ninner probe:* | call:*\n outer thread:usb* -> USB # no comment").unwrap();
+        assert_eq!(groups.rule_of(SpanKind::Probe, "hptnr"), Some(0));
+        assert_eq!(groups.rule_of(SpanKind::Probe, "psm"), Some(1));
+        assert_eq!(groups.rule_of(SpanKind::Initcall, "psm"), None);
+        assert_eq!(groups.rule_of_thread("usbus0"), Some(2));
+        assert_eq!(groups.rule_of_thread("g_event"), None);
+        assert_eq!(groups.rules[2].row.as_deref(), Some("USB # no comment"));
+    }
+
+    #[test]
+    fn what_is_no_rule_is_refused_with_its_line() {
+        for (text, words) in [
+            ("inner *\n\nentire *", "line 3: \"entire\" is none of whole, outer"),
+            ("whole", "\"whole\" is not followed"),
+            ("use plan9", "of \"plan9\", but of linux, freebsd"),
+            ("delay DELAY -> sleeping", "makes no row"),
+            ("inner a | | b", "without a name"),
+        ] {
+            let error = Groups::parse(text).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
     }
 }

@@ -10,16 +10,19 @@
 //! Every function takes a settled timeline ([`timeline::Timeline::settle`]).
 
 mod chain;
+mod charge;
 mod groups;
+mod holds;
 mod initcalls;
 mod path;
 mod phases;
 mod segments;
 mod tables;
 mod under_way;
+mod waits;
 
 pub use chain::Chain;
-pub use groups::Groups;
+pub use groups::{Groups, NotARule};
 pub use initcalls::{Initcall, initcalls};
 pub use path::{BootPath, Frame, Stretch, StretchKind, boot_path};
 pub use phases::{Phase, phases};

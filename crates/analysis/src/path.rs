@@ -4,11 +4,14 @@
 //! while it was blocked, the time belongs to whoever woke it, recursively, and its stack lies on top
 //! of the waiter's; an interrupt that woke it is a wait for that timer or device, never for the
 //! thread that happened to be interrupted; while it was runnable but not running, the time belongs
-//! to whoever ran on its CPU. Before a thread's first run the path goes on in its creator.
+//! to whoever ran on its CPU. Where a thread says itself what it waited for, the time belongs to
+//! whoever [held](crate::holds) it. Before a thread's first run the path goes on in its creator.
 //! Every stretch has exactly one owner, and the stretches cover the whole boot.
 
 use crate::chain::Chain;
+use crate::holds::Holds;
 use crate::segments::Segments;
+use crate::waits::{WaitNo, WaitPiece, Waits};
 use hashbrown::HashMap;
 use timeline::{NameId, Ns, Running, SpanId, Timeline, TrackId, Wait, WaitedOn};
 
@@ -64,24 +67,30 @@ impl Stretch {
 pub struct BootPath {
     /// In order of time.
     pub stretches: Vec<Stretch>,
-    /// Whether the evidence shows who waited and who ran; without it no blame could be moved.
+    /// Whether the evidence shows who waited and who woke whom.
     pub scheduler_evidence: bool,
+    /// Whether it shows what threads waited for, and who held that. With neither no blame could be moved.
+    pub hold_evidence: bool,
 }
 
 /// Walks the path back from the end mark. Empty if the end mark has no track.
 ///
 /// Linear in the number of stretches, of which each look-up is logarithmic.
 pub fn boot_path(timeline: &Timeline) -> BootPath {
-    let scheduler_evidence = !timeline.waits.is_empty();
-    let Some((track, end)) = timeline.end.and_then(|e| Some((e.track?, e.at))) else {
-        return BootPath { stretches: Vec::new(), scheduler_evidence };
+    let told = |w: &Wait| matches!(w.by, WaitedOn::Holders(_));
+    let mut path = BootPath {
+        stretches: Vec::new(),
+        scheduler_evidence: timeline.waits.iter().any(|w| !told(w)),
+        hold_evidence: !timeline.holds.is_empty() && timeline.waits.iter().any(told),
     };
-    let mut walk = Walk::new(timeline);
-    walk.back(track, Ns::ZERO, end, &mut Vec::new());
-    let mut stretches = walk.stretches;
-    // None is empty and none overlaps another, so that no two begin at one instant.
-    stretches.sort_unstable_by_key(|s| s.from);
-    BootPath { stretches, scheduler_evidence }
+    if let Some((track, end)) = timeline.end.and_then(|e| Some((e.track?, e.at))) {
+        let mut walk = Walk::new(timeline);
+        walk.back(track, Ns::ZERO, end, &mut Vec::new());
+        path.stretches = walk.stretches;
+        // None is empty and none overlaps another, so that no two begin at one instant.
+        path.stretches.sort_unstable_by_key(|s| s.from);
+    }
+    path
 }
 
 /// Waits and creations nested deeper than this are not a boot's but broken evidence's (a cycle).
@@ -90,9 +99,10 @@ const DEEPEST_WALK: usize = 64;
 struct Walk<'a> {
     timeline: &'a Timeline,
     segments: Segments,
-    /// Of each track, its entries in the timeline's `running` and `waits`.
+    /// Of each track, its entries in the timeline's `running`.
     running: Vec<&'a [Running]>,
-    waits: Vec<&'a [Wait]>,
+    waits: Waits<'a>,
+    holds: Holds,
     /// What each CPU ran, by time, as places in the timeline's `running`.
     cpus: HashMap<u32, Vec<u32>>,
     stretches: Vec<Stretch>,
@@ -103,7 +113,6 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn new(timeline: &'a Timeline) -> Self {
         let running = by_track(timeline, &timeline.running, |r| r.track);
-        let waits = by_track(timeline, &timeline.waits, |w| w.track);
         let mut cpus: HashMap<u32, Vec<u32>> = HashMap::new();
         for (i, r) in (0..).zip(&timeline.running) {
             cpus.entry(r.cpu).or_default().push(i);
@@ -111,7 +120,16 @@ impl<'a> Walk<'a> {
         for ran in cpus.values_mut() {
             ran.sort_by_key(|&i| timeline.running[i as usize].from);
         }
-        Walk { timeline, segments: Segments::new(timeline), running, waits, cpus, stretches: Vec::new(), nested: 0 }
+        Walk {
+            timeline,
+            segments: Segments::new(timeline),
+            running,
+            waits: Waits::new(timeline),
+            holds: Holds::new(timeline),
+            cpus,
+            stretches: Vec::new(),
+            nested: 0,
+        }
     }
 
     /// Gives `from..to` of `track` to its owners. `chain` holds who waits for this track.
@@ -123,12 +141,12 @@ impl<'a> Walk<'a> {
         let mut at = to;
         while at > from {
             let ran = last_before(self.running[track.0 as usize], at, |r| r.from);
-            let waited = last_before(self.waits[track.0 as usize], at, |w| w.from);
+            let waited = self.waits.before(track, at);
             at = match (ran, waited) {
                 (Some(r), _) if r.to >= at => self.ran(track, r.from.max(from), at, chain),
-                (_, Some(w)) if w.until >= at => self.waited(w, from, at, chain),
+                (_, Some(w)) if w.to >= at => self.waited(w, from, at, chain),
                 _ => {
-                    let known = ran.map(|r| r.to).max(waited.map(|w| w.until));
+                    let known = ran.map(|r| r.to).max(waited.map(|w| w.to));
                     self.unseen(track, known, from, at, chain)
                 }
             };
@@ -151,10 +169,11 @@ impl<'a> Walk<'a> {
     }
 
     /// The track did not run: blocked until it was woken, then waiting for its turn.
-    fn waited(&mut self, wait: Wait, from: Ns, to: Ns, chain: &mut Vec<Frame>) -> Ns {
-        let start = wait.from.max(from);
+    fn waited(&mut self, piece: WaitPiece, from: Ns, to: Ns, chain: &mut Vec<Frame>) -> Ns {
+        let wait = self.waits.get(piece.wait);
+        let start = piece.from.max(from);
         let woken = wait.woken.clamp(start, to);
-        let waiter = Frame { track: wait.track, span: self.segments.before(wait.track, wait.from) };
+        let waiter = self.waiter(&wait);
         if woken < to {
             self.runqueue(wait, woken, to, waiter, chain);
         }
@@ -166,10 +185,48 @@ impl<'a> Walk<'a> {
                     chain.pop();
                 }
                 WaitedOn::Interrupt(name) => self.wait(start, woken, StretchKind::Interrupt(name), waiter, chain),
+                WaitedOn::Holders(_) => self.held_up(piece.wait, start, woken, chain),
                 _ => self.wait(start, woken, StretchKind::Wait, waiter, chain),
             }
         }
         start
+    }
+
+    /// Who waited, and what it was doing then.
+    fn waiter(&self, wait: &Wait) -> Frame {
+        Frame { track: wait.track, span: self.segments.before(wait.track, wait.from) }
+    }
+
+    /// The time of a wait for a topic: whoever held it has it. While nobody did, a wait around this one has it, which
+    /// would have gone on all the same; else the waiter.
+    fn held_up(&mut self, no: WaitNo, from: Ns, to: Ns, chain: &mut Vec<Frame>) {
+        let wait = self.waits.get(no);
+        let WaitedOn::Holders(topic) = wait.by else { return self.alone(&wait, from, to, chain) };
+        for (held_by, from, to) in self.holds.blame(&wait, topic, from, to) {
+            // Who waits for this thread cannot be what it waits for.
+            match held_by.filter(|&holder| chain.iter().all(|frame| frame.track != holder)) {
+                Some(holder) => {
+                    chain.push(self.waiter(&wait));
+                    self.back(holder, from, to, chain);
+                    chain.pop();
+                }
+                None => match self.waits.outer(no) {
+                    Some(outer) => self.held_up(outer, from, to, chain),
+                    None => self.alone(&wait, from, to, chain),
+                },
+            }
+        }
+    }
+
+    /// There is nobody to blame: what the thread entered after it began to wait, it ran; else it waited.
+    fn alone(&mut self, wait: &Wait, from: Ns, to: Ns, chain: &[Frame]) {
+        let (spans, stretches) = (&self.timeline.spans, &mut self.stretches);
+        self.segments.within(wait.track, from, to, |piece| {
+            let entered = piece.span.is_some_and(|span| spans.get(span).start > wait.from);
+            let kind = if entered { StretchKind::Running } else { StretchKind::Wait };
+            let chain = Chain::new(chain, Frame { track: wait.track, span: piece.span });
+            stretches.push(Stretch { from: piece.from, to: piece.to, kind, chain });
+        });
     }
 
     fn wait(&mut self, from: Ns, to: Ns, kind: StretchKind, waiter: Frame, chain: &[Frame]) {

@@ -1,12 +1,13 @@
 //! The path in rows: by what one can fix, by function, and, as another view, over all threads.
 
-use crate::groups::{Base, BaseId, Charge, Charger, Groups, Suffix};
+use crate::Groups;
+use crate::charge::{Base, BaseId, Charge, Charger, Suffix, joined};
 use crate::path::{BootPath, Frame, Stretch, StretchKind};
 use crate::phases::Phase;
 use crate::segments::Segments;
 use crate::under_way::{Touched, UnderWay};
 use hashbrown::{HashMap, HashSet};
-use timeline::{NameId, Ns, SpanId, Timeline, Track, TrackId, TrackKind};
+use timeline::{Ns, SpanId, Timeline, Track, TrackId, TrackKind};
 
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +76,7 @@ struct Sum {
 /// Charges each stretch once.
 struct Charged<'a> {
     timeline: &'a Timeline,
-    charger: &'a Charger,
+    charger: &'a Charger<'a>,
     phases: &'a [Phase],
     rows: HashMap<Key, u32>,
     sums: Vec<Sum>,
@@ -89,7 +90,7 @@ struct Charged<'a> {
 }
 
 impl<'a> Charged<'a> {
-    fn new(timeline: &'a Timeline, charger: &'a Charger, phases: &'a [Phase]) -> Self {
+    fn new(timeline: &'a Timeline, charger: &'a Charger<'a>, phases: &'a [Phase]) -> Self {
         Charged {
             timeline,
             charger,
@@ -149,7 +150,7 @@ impl<'a> Charged<'a> {
                 _ => Ns::ZERO,
             };
             Row {
-                name: label(timeline, charger.base_of(charge.base), charge.suffix, phase),
+                name: charger.label(charge, phase),
                 self_time: sum.self_time,
                 total_time: under_way.max(sum.self_time),
                 count: if sum.spans == 0 { sum.stretches } else { sum.spans },
@@ -307,33 +308,6 @@ fn everything(timeline: &Timeline, mut each: impl FnMut(Ns, Ns, Frame)) {
         if !scheduled[track.0 as usize] && t.kind != TrackKind::Console {
             add(track, Ns::ZERO, end, true);
         }
-    }
-}
-
-fn label(timeline: &Timeline, base: Base, suffix: Suffix, phase: &str) -> String {
-    let name = |id: NameId| timeline.names.get(id);
-    let base = match base {
-        Base::Printing => "printing".to_owned(),
-        Base::Work(n, d) => joined(timeline, n, d),
-        Base::After(message) => format!("after “{}”", name(message)),
-        Base::Between(level) => format!("between initcalls, level {}", name(level)),
-        Base::Thread(n) => format!("thread {}", name(n)),
-        Base::Nothing => format!("({phase})"),
-    };
-    match suffix {
-        Suffix::None => base,
-        Suffix::Delay(by) => format!("{base} · {}", name(by)),
-        Suffix::Interrupt(by) => format!("{base} · wait for {}", name(by)),
-        Suffix::Wait => format!("{base} · wait"),
-        Suffix::Runqueue => format!("{base} · runqueue"),
-        Suffix::Recording => format!("{base} · recording"),
-    }
-}
-
-fn joined(timeline: &Timeline, name: NameId, detail: NameId) -> String {
-    match (timeline.names.get(name), timeline.names.get(detail)) {
-        (name, "") => name.to_owned(),
-        (name, detail) => format!("{name} {detail}"),
     }
 }
 

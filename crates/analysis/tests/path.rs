@@ -51,7 +51,7 @@ fn assert_covers(path: &BootPath, end: i64) {
 fn rows(t: &Timeline) -> Vec<(String, i64, i64)> {
     let path = boot_path(t);
     assert_covers(&path, t.end.unwrap().at.0);
-    let rows = tables(t, &path, &phases(t), &Groups::LINUX).wheres;
+    let rows = tables(t, &path, &phases(t), &Groups::linux()).wheres;
     assert_eq!(rows.iter().map(|r| r.self_time).sum::<Ns>(), t.end.unwrap().at);
     rows.into_iter().map(|r| (r.name, r.self_time.0, r.total_time.0)).collect()
 }
@@ -168,7 +168,7 @@ fn what_sleeps_in_parallel_is_not_on_the_path() {
     b.ran(sleeper, 1, 0, 1000);
     let t = b.end(init, 100);
     check(&t, &[("initcall quick", 100, 100)]);
-    let all = tables(&t, &boot_path(&t), &phases(&t), &Groups::LINUX).all_threads;
+    let all = tables(&t, &boot_path(&t), &phases(&t), &Groups::linux()).all_threads;
     let slow = all.iter().find(|r| r.name == "work slow_probe").unwrap();
     assert_eq!(slow.self_time, Ns(100), "the other view has it, cut at the end mark");
 }

@@ -28,6 +28,11 @@ fn told(rows: &[Row]) -> BTreeMap<String, Told> {
     all
 }
 
+/// What Linux's rules name, as far as the boots below have it.
+const PRINTING: [&str; 1] = ["vprintk"];
+const DELAYS: [&str; 1] = ["msleep"];
+const CONTAINERS: [&str; 2] = ["do_initcalls", "start_kernel"];
+
 /// The rules, read out slowly: every stretch looks at its whole stack.
 struct Model<'a> {
     t: &'a Timeline,
@@ -71,7 +76,7 @@ impl Model<'_> {
 
     fn base(&self, row: &SpanRow) -> String {
         match row.kind {
-            SpanKind::Call if self.is(row, Groups::LINUX.printing) => "printing".to_owned(),
+            SpanKind::Call if self.is(row, &PRINTING) => "printing".to_owned(),
             SpanKind::Message => format!("after “{}”", self.name(row.name)),
             SpanKind::Level => format!("between initcalls, level {}", self.name(row.detail)),
             _ => self.function(row),
@@ -82,14 +87,18 @@ impl Model<'_> {
         let stack = self.stack(&s.owner());
         let call = |row: &SpanRow| row.kind == SpanKind::Call;
         let whole = [SpanKind::Probe, SpanKind::Module, SpanKind::Work];
-        let prints = stack.iter().find(|(_, r)| call(r) && self.is(r, Groups::LINUX.printing));
+        let delay = stack.iter().position(|(_, r)| self.is(r, &DELAYS));
+        // What a delay calls is the delay.
+        let above = &stack[..delay.unwrap_or(stack.len())];
+        let prints = above.iter().find(|(_, r)| call(r) && self.is(r, &PRINTING));
         let earner = prints
-            .or_else(|| stack.iter().find(|(_, r)| whole.contains(&r.kind)))
-            .or_else(|| stack.iter().rfind(|(_, r)| r.kind == SpanKind::Initcall));
+            .or_else(|| above.iter().find(|(_, r)| whole.contains(&r.kind)))
+            .or_else(|| above.iter().rfind(|(_, r)| r.kind == SpanKind::Initcall));
         let blamed = earner.is_none() && s.chain.len() > 1;
-        let step = || stack.iter().find(|(_, r)| call(r) && !self.is(r, Groups::LINUX.containers)).or(stack.last());
-        let earner = if blamed { None } else { earner.or_else(step) };
-        let delay = stack.iter().find(|(_, r)| self.is(r, Groups::LINUX.delays));
+        let step = || above.iter().find(|(_, r)| call(r) && !self.is(r, &CONTAINERS));
+        let delay = delay.map(|i| &stack[i]);
+        let earner = if blamed { None } else { earner.or_else(step).or(above.last()).or(delay) };
+        let delay = delay.filter(|_| blamed || !above.is_empty());
         let suffix = match (delay, s.kind) {
             (Some((_, r)), _) => format!(" · {}", self.name(r.name)),
             (None, StretchKind::Running) => String::new(),
@@ -245,7 +254,7 @@ fn depth_and_waits_do_not_multiply() {
     t.end = Some(End { at: end, error: Ns::ZERO, track: Some(init), evidence: NameId::EMPTY });
     t.settle(Ns::ZERO);
     let start = std::time::Instant::now();
-    let tables = tables(&t, &boot_path(&t), &[], &Groups::LINUX);
+    let tables = tables(&t, &boot_path(&t), &[], &Groups::linux());
     let outermost = tables.functions.iter().find(|row| row.name == "f0").unwrap();
     assert_eq!((outermost.self_time, outermost.total_time), (Ns(1), end));
     assert_eq!(tables.wheres.iter().find(|row| row.name == "thread worker").unwrap().self_time, Ns(MANY));
@@ -258,7 +267,7 @@ proptest! {
     #[test]
     fn the_tables_are_those_of_a_model_that_takes_no_short_cut(t in boots()) {
         let (path, phases) = (boot_path(&t), phases(&t));
-        let tables = tables(&t, &path, &phases, &Groups::LINUX);
+        let tables = tables(&t, &path, &phases, &Groups::linux());
         let model = model(&t, &phases, &path);
         prop_assert_eq!(told(&tables.functions), model.functions(&path.stretches));
         prop_assert_eq!(told(&tables.wheres), model.rows());

@@ -15,6 +15,11 @@ const PANIC_SILENCE_NS: i64 = 500_000_000;
 /// Bringing evidence home may be silent for this long.
 const GATHER_SILENCE_NS: i64 = 30_000_000_000;
 
+/// A line that was waited for, and that nothing was added to for this long, is a prompt.
+const PROMPT_SILENCE_NS: i64 = 100_000_000;
+/// The rest of that line is given this long to be printed.
+const LINE_PATIENCE_NS: i64 = 1_000_000_000;
+
 /// How a boot ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ending {
@@ -49,6 +54,9 @@ pub(crate) fn end_mark(options: &RecordOptions, facts: &Facts) -> Option<End> {
 pub(crate) fn ending(options: &RecordOptions, facts: &Facts, now_ns: i64, stop: bool) -> Option<Ending> {
     let late = options.timeout_ms.is_some_and(|ms| now_ns / 1_000_000 >= i64::try_from(ms).unwrap_or(i64::MAX));
     if let Some(end) = end_mark(options, facts) {
+        if line_goes_on(facts, &end, now_ns) && !stop && !late {
+            return None;
+        }
         let mut ending = at(OutcomeKind::Reached, &end.what, end.at_ns);
         ending.note = why_no_more_evidence(options, facts, now_ns, stop || late)?;
         return Some(ending);
@@ -73,6 +81,12 @@ pub(crate) fn ending(options: &RecordOptions, facts: &Facts, now_ns: i64, stop: 
         let ms = options.timeout_ms.unwrap_or_default();
         at(OutcomeKind::Timeout, &format!("the end mark was not reached within {} s", ms as f64 / 1e3), now_ns)
     })
+}
+
+/// Whether the rest of the line that was waited for is still to come: a pattern matches before the line is whole.
+fn line_goes_on(facts: &Facts, end: &End, now_ns: i64) -> bool {
+    let spoken = now_ns - facts.heard_ns < PROMPT_SILENCE_NS && now_ns - end.at_ns < LINE_PATIENCE_NS;
+    facts.matched_line_open && spoken && !facts.gone && facts.shutdown.is_none()
 }
 
 /// How a boot ended that could be watched no longer, because of `why`.
@@ -240,5 +254,22 @@ mod tests {
         assert_eq!(kind(&options, &facts, SECOND), None);
         facts.guest_done = seen(2 * SECOND, "exec /init");
         assert_eq!(kind(&options, &facts, 2 * SECOND), Some("reached"));
+    }
+
+    #[test]
+    fn the_rest_of_the_line_is_heard_out() {
+        let options =
+            RecordOptions { until: Until::Regex("login:".into()), init: Init::Keep, ..RecordOptions::default() };
+        let matched = End { what: "login:".into(), at_ns: SECOND, ..End::default() };
+        let open =
+            || Facts { matched: Some(matched.clone()), matched_line_open: true, heard_ns: SECOND, ..Facts::default() };
+        assert_eq!(kind(&options, &open(), SECOND + 1_000_000), None);
+        assert_eq!(kind(&options, &open(), SECOND + PROMPT_SILENCE_NS), Some("reached"), "a prompt has no end");
+        let ended = Facts { matched_line_open: false, ..open() };
+        assert_eq!(kind(&options, &ended, SECOND + 1_000_000), Some("reached"));
+        let endless = Facts { heard_ns: SECOND + LINE_PATIENCE_NS, ..open() };
+        assert_eq!(kind(&options, &endless, SECOND + LINE_PATIENCE_NS), Some("reached"));
+        assert_eq!(kind(&options, &Facts { gone: true, ..open() }, SECOND + 1_000_000), Some("reached"));
+        assert!(ending(&options, &open(), SECOND + 1_000_000, true).is_some(), "the user does not want to wait");
     }
 }

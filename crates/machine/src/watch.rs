@@ -60,6 +60,8 @@ pub(crate) struct Facts {
     pub(crate) guest_done: Option<Seen>,
     /// The line that was waited for.
     pub(crate) matched: Option<End>,
+    /// Its end is not printed yet.
+    pub(crate) matched_line_open: bool,
     pub(crate) panic: Option<Seen>,
     /// The panic's last line was printed.
     pub(crate) panic_over: bool,
@@ -341,9 +343,17 @@ impl<'a> Watch<'a> {
         let until = &self.until;
         self.console.feed(bytes, &mut |line| {
             note_panic(facts, &line, at_ns);
-            if facts.matched.is_none() && until.as_ref().is_some_and(|pattern| pattern.is_match(line.text)) {
-                let error_ns = Some(ARRIVAL_ERROR_NS);
-                facts.matched = Some(End { what: shown(line.text, 200), at_ns, error_ns, printk_ns: None });
+            match &mut facts.matched {
+                None if until.as_ref().is_some_and(|pattern| pattern.is_match(line.text)) => {
+                    let error_ns = Some(ARRIVAL_ERROR_NS);
+                    facts.matched = Some(End { what: shown(line.text, 200), at_ns, error_ns, printk_ns: None });
+                    facts.matched_line_open = !line.whole;
+                }
+                Some(end) if facts.matched_line_open => {
+                    end.what = shown(line.text, 200);
+                    facts.matched_line_open = !line.whole;
+                }
+                _ => {}
             }
             if line.text.iter().any(|b| !b.is_ascii_whitespace()) {
                 facts.last_line = shown(line.text, 200);

@@ -18,6 +18,13 @@ const SPIN: &[u8] = &[0xeb, 0xfe];
 const RESET: &[u8] = &[0xb0, 0xfe, 0xe6, 0x64, 0xeb, 0xfe];
 /// `mov dx, 0x3f8; mov al, 'x'; l: out dx, al; jmp l`
 const PRINT: &[u8] = &[0xba, 0xf8, 0x03, 0xb0, b'x', 0xee, 0xeb, 0xfd];
+/// Prints "login:", counts down from a million, prints "!" and halts.
+/// `mov si, 0x7c1e; mov dx, 0x3f8; l: lodsb; test al, al; jz w; out dx, al; jmp l; w: mov ecx, 1000000; loop $;
+/// mov al, '!'; out dx, al; h: cli; hlt; jmp h`
+const PROMPT: &[u8] = &[
+    0xbe, 0x1e, 0x7c, 0xba, 0xf8, 0x03, 0xac, 0x84, 0xc0, 0x74, 0x03, 0xee, 0xeb, 0xf8, 0x66, 0xb9, 0x40, 0x42, 0x0f,
+    0x00, 0x67, 0xe2, 0xfd, 0xb0, b'!', 0xee, 0xfa, 0xf4, 0xeb, 0xfc, b'l', b'o', b'g', b'i', b'n', b':', 0,
+];
 /// Walks up through the first 64 KiB, 4 KiB at a time, for ever: fills each page's start with `jmp` to the next.
 /// `mov ax, 0x1000; mov es, ax; xor di, di; l: mov dword [es:di], 0x900ffde9; add di, 0x1000; jnz l; jmp 0x1000:0`
 /// (`e9 fd 0f` jumps 0x1000 on from its own start).
@@ -97,6 +104,18 @@ fn a_line_on_the_console_can_be_the_end() {
     assert!(end.what.contains("xxxx") && end.at_ns > 0);
     assert_eq!((end.error_ns, end.printk_ns), (Some(1_000_000), None));
     assert_eq!(boot.recorded.outcome.at_ns, Some(end.at_ns));
+}
+
+#[test]
+fn the_line_that_was_waited_for_is_heard_out() {
+    let scratch = Scratch::new();
+    let mut options = scratch.sector_options(PROMPT);
+    options.until = Until::Regex("login".to_owned());
+    let Some(boot) = boot(scratch, &options) else { return };
+    assert_eq!(boot.kind(), OutcomeKind::Reached);
+    assert_eq!(boot.text("console.log"), "login:!");
+    let (end, outcome) = (boot.recorded.end.as_ref().unwrap(), &boot.recorded.outcome);
+    assert_eq!((end.what.as_str(), outcome.detail.as_str()), ("login:!", "login:!"));
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! A boot with everything the views need of it, computed once.
+//! A boot with everything the views need of it, each computed once, and the tables only for views that show them.
 
 use crate::Facts;
 use analysis::{BootPath, Groups, Phase, Tables};
+use std::cell::OnceCell;
 use timeline::{Ns, Timeline, TrackId};
 
 /// A settled timeline, what the analysis says of it, and how it was run.
@@ -16,17 +17,39 @@ pub struct Boot<'a> {
     pub phases: Vec<Phase>,
     /// What the boot waited on at each instant.
     pub path: BootPath,
-    /// The path in rows.
-    pub tables: Tables,
+    /// The rules by which the path is put in rows.
+    groups: Groups,
+    tables: OnceCell<Tables>,
 }
 
 impl<'a> Boot<'a> {
-    /// Analyses a settled timeline.
+    /// Analyses a settled timeline, with the rules of its operating system.
     pub fn new(timeline: &'a Timeline, facts: &'a Facts) -> Self {
-        let phases = analysis::phases(timeline);
-        let path = analysis::boot_path(timeline);
-        let tables = analysis::tables(timeline, &path, &phases, &Groups::LINUX);
-        Boot { timeline, facts, total: analysis::total(timeline), phases, path, tables }
+        let os = if timeline.os.is_empty() { &facts.subject.os } else { timeline.os };
+        Boot::with_groups(timeline, facts, Groups::of(os))
+    }
+
+    /// Analyses a settled timeline, with rules of one's own.
+    pub fn with_groups(timeline: &'a Timeline, facts: &'a Facts, groups: Groups) -> Self {
+        Boot {
+            timeline,
+            facts,
+            total: analysis::total(timeline),
+            phases: analysis::phases(timeline),
+            path: analysis::boot_path(timeline),
+            groups,
+            tables: OnceCell::new(),
+        }
+    }
+
+    /// The path in rows.
+    pub fn tables(&self) -> &Tables {
+        self.tables.get_or_init(|| analysis::tables(self.timeline, &self.path, &self.phases, &self.groups))
+    }
+
+    /// The rules by which the path is put in rows.
+    pub fn groups(&self) -> &Groups {
+        &self.groups
     }
 
     /// A track's name, as the evidence has it.

@@ -34,8 +34,11 @@ pub struct Summary {
     pub end: Option<EndLine>,
     /// Share of the boot path that something narrower than a phase owns.
     pub explained: f64,
-    /// Whether the evidence shows which thread ran and which waited for whom; without it no blame is moved.
+    /// Whether the evidence shows which thread ran and which waited for whom.
     pub scheduler_evidence: bool,
+    /// Whether the evidence shows what threads waited for and who held that. With neither no blame is moved.
+    #[serde(default)]
+    pub hold_evidence: bool,
     /// The stages of the boot, contiguous; their lengths sum to `total_ns`.
     pub phases: Vec<PhaseLine>,
     /// The boot path by what one can fix, largest first; `self_ns` sums to `total_ns` where there is a path.
@@ -228,13 +231,14 @@ impl Summary {
             subject: facts.subject.clone(),
             total_ns: boot.total.0,
             end: end_line(boot),
-            explained: boot.tables.explained,
+            explained: boot.tables().explained,
             scheduler_evidence: boot.path.scheduler_evidence,
+            hold_evidence: boot.path.hold_evidence,
             phases: phase_lines(boot),
-            wheres: boot.tables.wheres.iter().map(where_line).collect(),
+            wheres: boot.tables().wheres.iter().map(where_line).collect(),
             initcalls: initcall_lines(boot),
-            functions: boot.tables.functions.iter().map(|row| function_line(&timeline.names, row)).collect(),
-            where_all_threads: boot.tables.all_threads.iter().map(where_line).collect(),
+            functions: boot.tables().functions.iter().map(|row| function_line(&timeline.names, row)).collect(),
+            where_all_threads: boot.tables().all_threads.iter().map(where_line).collect(),
             calls: None,
             overhead: facts.overhead.clone(),
             findings: Vec::new(),
@@ -242,6 +246,17 @@ impl Summary {
             clocks: clock_lines(timeline),
             diagnostics: diagnostic_lines(timeline),
             notes: facts.notes.clone(),
+        }
+    }
+
+    /// How blame was moved from those who waited; empty where the scheduler shows it.
+    pub fn blame(&self) -> &'static str {
+        match (self.scheduler_evidence, self.hold_evidence) {
+            (true, _) => "",
+            (false, true) => "waits are blamed on the last thread to release what was waited for",
+            (false, false) => {
+                "there is neither scheduler nor hold evidence: no blame could be moved, so waits stay with those who waited"
+            }
         }
     }
 

@@ -249,13 +249,8 @@ fn tracks(all: &[String]) -> String {
 
 fn explained(summary: &Summary, layout: Layout, out: &mut String) {
     let share = percent(summary.explained);
-    let text = match summary.scheduler_evidence {
-        true => format!("{share} of the path has an owner narrower than its phase"),
-        false => format!(
-            "{share} of the path has an owner narrower than its phase; there is no scheduler evidence, \
-             so waits stay with those who waited"
-        ),
-    };
+    let by = if summary.blame().is_empty() { "" } else { "; " };
+    let text = format!("{share} of the path has an owner narrower than its phase{by}{}", summary.blame());
     paragraph(&text, "", layout, out);
 }
 

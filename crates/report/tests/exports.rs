@@ -157,7 +157,7 @@ fn json_has_everything() {
 fn csv_has_a_line_per_row() {
     with_sample(|boot| {
         assert_eq!(export(boot, "csv").lines().count(), boot.timeline.spans.len() + 1);
-        assert_eq!(export(boot, "csv-where").lines().count(), boot.tables.wheres.len() + 1);
+        assert_eq!(export(boot, "csv-where").lines().count(), boot.tables().wheres.len() + 1);
     });
 }
 

@@ -67,7 +67,7 @@ impl Export for Where {
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "name,self_ns,total_ns,count,share,tracks")?;
-        for row in &boot.tables.wheres {
+        for row in &boot.tables().wheres {
             let (name, tracks) = (cell(&row.name), row.tracks.join(" | "));
             let (own, total) = (row.self_time.0, row.total_time.0);
             writeln!(out, "{name},{own},{total},{},{:.6},{}", row.count, row.share, cell(&tracks))?;

@@ -122,8 +122,7 @@ impl<'a> From<&'a FunctionLine> for Row<'a> {
 }
 
 pub fn tables(s: &Summary, out: Out) -> io::Result<()> {
-    let moved =
-        if s.scheduler_evidence { "" } else { " There is no scheduler evidence, so waits stay with those who waited." };
+    let moved = if s.blame().is_empty() { String::new() } else { format!(" Note: {}.", s.blame()) };
     let about =
         format!("The boot path, each stretch charged once, by what one can fix. The rows sum to the total.{moved}");
     table("where", "Where the boot path went", &about, s.wheres.iter().map(Row::from).collect(), true, out)?;

@@ -1,0 +1,284 @@
+//! Which row of `where` a stretch of the path is charged to, by the [rules](crate::Groups) of an operating system.
+//!
+//! The aim is that each row is a thing one can fix. Printing is one row over all callers; a blamed
+//! thread, a probe and a mount are rows whole, with all under them; a delay is charged to whoever
+//! asked for it, with the mechanism as a suffix; the rest goes to the innermost initcall, attach or function.
+//!
+//! A rule asks what is around a place, and a boot has millions of places: so each span inherits the
+//! answers from the span around it, in one pass, and a stretch only looks them up.
+
+use crate::groups::{Groups, Place, any};
+use crate::path::{Frame, StretchKind};
+use hashbrown::HashMap;
+use timeline::{NameId, SpanId, SpanKind, SpanRow, Timeline};
+
+/// What a stretch is charged to: a [`Base`] by its number, and how the time passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Charge {
+    pub base: BaseId,
+    pub suffix: Suffix,
+}
+
+/// A base in [`Charger::bases`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BaseId(pub u32);
+
+impl BaseId {
+    /// [`Base::Nothing`].
+    pub const NOTHING: BaseId = BaseId(0);
+}
+
+/// The thing that took the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Base {
+    /// A row that its rule gives a name, by the rule's number.
+    Named(u32),
+    /// A span's name and detail.
+    Work(NameId, NameId),
+    /// What followed a message.
+    After(NameId),
+    /// Between the initcalls of a level.
+    Between(NameId),
+    /// A thread, of which only the name is known.
+    Thread(NameId),
+    /// Nothing narrower than the phase.
+    Nothing,
+}
+
+/// How it passed, where that is not by running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Suffix {
+    None,
+    Delay(NameId),
+    Interrupt(NameId),
+    Wait,
+    Runqueue,
+    /// It is the recording's own doing.
+    Recording,
+}
+
+/// Finds the charge of stretches: what each span stands for, and what around it earns its time.
+pub struct Charger<'a> {
+    timeline: &'a Timeline,
+    groups: &'a Groups,
+    /// All bases of the boot.
+    pub bases: Vec<Base>,
+    /// All names and details that spans have.
+    pub functions: Vec<(NameId, NameId)>,
+    /// Of each span, what it stands for by itself: the row whose total it counts to.
+    pub base: Vec<u32>,
+    /// Of each span, its name and detail in `functions`.
+    pub function: Vec<u32>,
+    /// Of each span, what is around it.
+    around: Vec<Around>,
+    /// Of each track, its base as a blamed thread, and the rule for it.
+    thread: Vec<(Option<u32>, BaseId)>,
+}
+
+/// What is around a place, the place's own innermost span included.
+#[derive(Clone, Copy, Default)]
+struct Around {
+    /// By the first rule that anything around matches: the span that has the row.
+    earner: Option<Earner>,
+    /// The innermost span that is not a delay's.
+    here: Option<SpanId>,
+    /// The outermost that delays.
+    delay: Option<(SpanId, NameId)>,
+    /// Whether it is the recording's own doing.
+    recording: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Earner {
+    span: SpanId,
+    rule: u32,
+}
+
+/// What a name is, by the rules.
+#[derive(Clone, Copy)]
+struct Role {
+    kind: SpanKind,
+    rule: Option<u32>,
+    delays: bool,
+    records: bool,
+}
+
+impl<'a> Charger<'a> {
+    /// Gives each span its charge. Linear in the number of spans.
+    pub fn new(timeline: &'a Timeline, groups: &'a Groups) -> Self {
+        let count = timeline.spans.len();
+        let mut bases = Numbered::default();
+        bases.number(Base::Nothing);
+        let mut functions = Numbered::default();
+        let mut roles: Vec<Role> = Vec::new();
+        let mut base = Vec::with_capacity(count);
+        let mut function = Vec::with_capacity(count);
+        let mut around: Vec<Around> = Vec::with_capacity(count);
+        for (id, row) in timeline.spans.iter() {
+            let no = functions.number((row.name, row.detail));
+            if no as usize == roles.len() {
+                roles.push(role(timeline, groups, &row));
+            }
+            let mut role_of = roles[no as usize];
+            if role_of.kind != row.kind {
+                role_of = role(timeline, groups, &row);
+            }
+            let outer = timeline.spans.parent(id).map_or_else(Around::default, |p| around[p.0 as usize]);
+            around.push(outer.and(id, &row, role_of, groups));
+            base.push(bases.number(own_base(&row, role_of, groups)));
+            function.push(no);
+        }
+        let thread = timeline.tracks.iter().map(|(_, track)| {
+            let rule = groups.rule_of_thread(timeline.names.get(track.name)).map(|rule| rule as u32);
+            let named = rule.filter(|&rule| groups.rules[rule as usize].row.is_some());
+            (rule, BaseId(bases.number(named.map_or(Base::Thread(track.name), Base::Named))))
+        });
+        let thread = thread.collect();
+        Charger { timeline, groups, bases: bases.all, functions: functions.all, base, function, around, thread }
+    }
+
+    /// The charge of a stretch that `chain` owns, and the span that earned it.
+    pub fn charge(&self, kind: StretchKind, chain: &[Frame]) -> (Charge, Option<SpanId>) {
+        let Some(owner) = chain.last() else { return (Charge { base: BaseId::NOTHING, suffix: Suffix::None }, None) };
+        let around = self.around(owner.span);
+        let (thread_rule, thread) = self.thread[owner.track.0 as usize];
+        let blamed = chain.len() > 1;
+        let thread_rule = thread_rule.filter(|_| blamed);
+        let (base, earner, rule) = match (around.earner, thread_rule) {
+            (Some(earner), by) if by.is_none_or(|by| earner.rule < by) => {
+                (BaseId(self.base[earner.span.0 as usize]), Some(earner.span), Some(earner.rule))
+            }
+            (_, Some(by)) => (thread, None, Some(by)),
+            _ if blamed => (thread, None, None),
+            _ => {
+                let span = around.here.or(around.delay.map(|delay| delay.0));
+                (span.map_or(BaseId::NOTHING, |span| BaseId(self.base[span.0 as usize])), span, None)
+            }
+        };
+        let whole = rule.is_some_and(|rule| self.groups.rules[rule as usize].place == Place::Whole);
+        let suffix = match (around.delay, kind) {
+            _ if around.recording => Suffix::Recording,
+            _ if whole => Suffix::None,
+            (Some((delay, name)), _) if earner != Some(delay) => Suffix::Delay(name),
+            (_, StretchKind::Running) => Suffix::None,
+            (_, StretchKind::Interrupt(name)) => Suffix::Interrupt(name),
+            (_, StretchKind::Wait) => Suffix::Wait,
+            (_, StretchKind::Runqueue) => Suffix::Runqueue,
+        };
+        (Charge { base, suffix }, earner)
+    }
+
+    /// Whether a stretch that `chain` owns has an owner narrower than a phase: what a rule makes a row of, what followed
+    /// a message, or another thread that was waited for. A stage or a level of initcalls is a phase itself.
+    pub fn explains(&self, chain: &[Frame]) -> bool {
+        let Some(span) = chain.last().and_then(|owner| owner.span) else { return chain.len() > 1 };
+        let around = self.around(Some(span));
+        let after_message = matches!(self.base_of(BaseId(self.base[span.0 as usize])), Base::After(_));
+        chain.len() > 1 || around.earner.is_some() || around.delay.is_some() || after_message
+    }
+
+    fn around(&self, span: Option<SpanId>) -> Around {
+        span.map_or_else(Around::default, |s| self.around[s.0 as usize])
+    }
+
+    /// A base by its number.
+    pub fn base_of(&self, id: BaseId) -> Base {
+        self.bases[id.0 as usize]
+    }
+
+    /// What tables print; `phase` is for what nothing narrower owns.
+    pub fn label(&self, charge: Charge, phase: &str) -> String {
+        let name = |id: NameId| self.timeline.names.get(id);
+        let base = match self.base_of(charge.base) {
+            Base::Named(rule) => self.groups.rules[rule as usize].row.clone().unwrap_or_default(),
+            Base::Work(n, d) => joined(self.timeline, n, d),
+            Base::After(message) => format!("after “{}”", name(message)),
+            Base::Between(level) => format!("between initcalls, level {}", name(level)),
+            Base::Thread(n) => format!("{} {}", self.groups.thread_word, name(n)),
+            Base::Nothing => format!("({phase})"),
+        };
+        match charge.suffix {
+            Suffix::None => base,
+            Suffix::Delay(by) => format!("{base} · {}", name(by)),
+            Suffix::Interrupt(by) => format!("{base} · wait for {}", name(by)),
+            Suffix::Wait => format!("{base} · wait"),
+            Suffix::Runqueue => format!("{base} · runqueue"),
+            Suffix::Recording => format!("{base} · recording"),
+        }
+    }
+}
+
+impl Around {
+    /// The same one span further in. What a delay calls is the delay.
+    fn and(self, span: SpanId, row: &SpanRow, role: Role, groups: &Groups) -> Around {
+        let recording = self.recording || role.records;
+        if self.delay.is_some() {
+            return Around { recording, ..self };
+        }
+        if role.delays {
+            return Around { delay: Some((span, row.name)), recording, ..self };
+        }
+        let earner = match (self.earner, role.rule) {
+            (outer, None) => outer,
+            (Some(outer), Some(rule)) if outer.rule < rule => Some(outer),
+            (Some(outer), Some(rule)) if outer.rule == rule && groups.rules[rule as usize].place != Place::Inner => {
+                Some(outer)
+            }
+            (_, Some(rule)) => Some(Earner { span, rule }),
+        };
+        Around { earner, here: Some(span), delay: None, recording }
+    }
+}
+
+/// What a span is, by the rules. What delays or is skipped makes no row of its own.
+fn role(timeline: &Timeline, groups: &Groups, row: &SpanRow) -> Role {
+    let text = joined(timeline, row.name, row.detail);
+    let delays = any(&groups.delays, row.kind, &text);
+    let makes_a_row = !delays && !any(&groups.skips, row.kind, &text);
+    Role {
+        kind: row.kind,
+        rule: groups.rule_of(row.kind, &text).filter(|_| makes_a_row).map(|rule| rule as u32),
+        delays,
+        records: any(&groups.recording, row.kind, &text),
+    }
+}
+
+/// What a span stands for by itself.
+fn own_base(row: &SpanRow, role: Role, groups: &Groups) -> Base {
+    match (role.rule, row.kind) {
+        (Some(rule), _) if groups.rules[rule as usize].row.is_some() => Base::Named(rule),
+        (_, SpanKind::Message) => Base::After(row.name),
+        (_, SpanKind::Level) => Base::Between(row.detail),
+        _ => Base::Work(row.name, row.detail),
+    }
+}
+
+/// A name and its detail, as tables print them.
+pub fn joined(timeline: &Timeline, name: NameId, detail: NameId) -> String {
+    match (timeline.names.get(name), timeline.names.get(detail)) {
+        (name, "") => name.to_owned(),
+        (name, detail) => format!("{name} {detail}"),
+    }
+}
+
+/// Things, each with a number.
+struct Numbered<T> {
+    all: Vec<T>,
+    numbers: HashMap<T, u32>,
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Numbered { all: Vec::new(), numbers: HashMap::new() }
+    }
+}
+
+impl<T: Copy + Eq + std::hash::Hash> Numbered<T> {
+    fn number(&mut self, thing: T) -> u32 {
+        // There are fewer different things than spans and tracks, and of those fewer than 2^32.
+        *self.numbers.entry(thing).or_insert_with(|| {
+            self.all.push(thing);
+            (self.all.len() - 1) as u32
+        })
+    }
+}

@@ -1,0 +1,423 @@
+//! Waits and holds: logs of a few lines, each with the one boot path that it means.
+//!
+//! A log has an event a line: when, which thread, what. The path is written down as `from-to owner`, with the threads
+//! that wait for the owner before it (`main>usb`), each with its innermost function, and `~` where the owner waits itself.
+
+use analysis::{BootPath, StretchKind, boot_path};
+use proptest::prelude::*;
+use std::collections::HashMap;
+use timeline::{End, Hold, NameId, Ns, SpanBuilder, SpanKind, TimeBase, Timeline, TrackId, TrackKind, Wait, WaitedOn};
+
+/// The log as a timeline: `enter F`, `exit F`, `wait T`, `unwait T`, `hold T`, `release T`, `created`, `end`.
+fn log(text: &str) -> Timeline {
+    let mut t = Timeline::new(TimeBase::Evidence);
+    let mut spans = SpanBuilder::default();
+    let mut held: HashMap<(TrackId, NameId), Vec<Ns>> = HashMap::new();
+    let mut waits: HashMap<(TrackId, NameId), Ns> = HashMap::new();
+    let mut last = Ns::ZERO;
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let at = Ns(words[0].parse().unwrap());
+        last = at;
+        let name = t.names.intern(words[1]);
+        let track = t.tracks.named(name, TrackKind::Thread);
+        let what = t.names.intern(words.get(3).unwrap_or(&""));
+        let key = (track, what);
+        let wait = |from, until| Wait { track, from, woken: until, until, by: WaitedOn::Holders(what) };
+        match words[2] {
+            "enter" => {
+                let row = SpanBuilder::row(track, SpanKind::Call, what, NameId::EMPTY, at);
+                spans.begin(&mut t.spans, row, &mut t.diagnostics, String::new);
+            }
+            "exit" => {
+                spans.end(&mut t.spans, track, (what, NameId::EMPTY), at, &mut t.diagnostics, String::new);
+            }
+            "wait" => drop(waits.insert(key, at)),
+            "unwait" => t.waits.push(wait(waits.remove(&key).unwrap(), at)),
+            "hold" => held.entry(key).or_default().push(at),
+            "release" => {
+                let from = held.get_mut(&key).and_then(Vec::pop).unwrap_or(Ns::MIN);
+                t.holds.push(Hold { topic: what, track, from, to: at });
+            }
+            "created" => t.tracks.get_mut(track).created = Some((at, TrackId(0))),
+            "end" => t.end = Some(End { at, error: Ns::ZERO, track: Some(track), evidence: NameId::EMPTY }),
+            other => panic!("{other}?"),
+        }
+    }
+    for ((track, topic), since) in held {
+        t.holds.extend(since.iter().map(|&from| Hold { topic, track, from, to: Ns::MAX }));
+    }
+    for ((track, topic), from) in waits {
+        t.waits.push(Wait { track, from, woken: Ns::MAX, until: Ns::MAX, by: WaitedOn::Holders(topic) });
+    }
+    spans.finish(&mut t.spans, last, &mut t.diagnostics);
+    t.settle(Ns::ZERO);
+    t
+}
+
+fn assert_covers(path: &BootPath, end: Ns) {
+    let mut at = Ns::ZERO;
+    for s in &path.stretches {
+        assert_eq!(s.from, at, "gap or overlap at {s:?}");
+        assert!(s.to > s.from, "empty stretch {s:?}");
+        at = s.to;
+    }
+    assert_eq!(at, end);
+}
+
+fn told(t: &Timeline) -> Vec<String> {
+    let path = boot_path(t);
+    assert_covers(&path, t.end.unwrap().at);
+    let mut stretches: Vec<(String, Ns, Ns)> = Vec::new();
+    for s in &path.stretches {
+        let frame = |f: &analysis::Frame| {
+            let span = f.span.map(|span| format!(":{}", t.names.get(t.spans.get(span).name)));
+            format!("{}{}", t.names.get(t.tracks.get(f.track).name), span.unwrap_or_default())
+        };
+        let chain: Vec<String> = s.chain.iter().map(frame).collect();
+        let waits = if s.kind == StretchKind::Wait { "~" } else { "" };
+        let owner = format!("{}{waits}", chain.join(">"));
+        match stretches.last_mut() {
+            Some((last, _, to)) if *last == owner => *to = s.to,
+            _ => stretches.push((owner, s.from, s.to)),
+        }
+    }
+    stretches.into_iter().map(|(owner, from, to)| format!("{}-{} {owner}", from.0, to.0)).collect()
+}
+
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    assert_eq!(told(&log(text)), expected);
+}
+
+#[test]
+fn the_last_to_release_is_to_blame_for_as_long_as_it_held() {
+    check(
+        "0  main enter mount
+         5  usb  hold root
+         10 main wait root
+         40 usb  release root
+         41 main unwait root
+         50 main exit mount
+         50 main end",
+        &["0-10 main:mount", "10-40 main:mount>usb", "40-41 main:mount~", "41-50 main:mount"],
+    );
+}
+
+#[test]
+fn then_the_one_before_it() {
+    // b released last, a held before b did; c lies within b's and d within nobody's.
+    check(
+        "0  d    hold root
+         5  main wait root
+         10 d    release root
+         15 a    hold root
+         20 b    hold root
+         22 c    hold root
+         24 c    release root
+         30 a    release root
+         40 b    release root
+         40 main unwait root
+         50 main end",
+        &["0-5 main", "5-10 main>d", "10-15 main~", "15-20 main>a", "20-40 main>b", "40-50 main"],
+    );
+}
+
+#[test]
+fn nobody_is_to_blame_before_it_was_created() {
+    check(
+        "0  main wait root
+         10 usb  created
+         30 usb  release root
+         30 main unwait root
+         40 main end",
+        &["0-10 main~", "10-30 main>usb", "30-40 main"],
+    );
+}
+
+#[test]
+fn a_release_without_a_hold_held_since_the_thread_was_there() {
+    // It is not known when disk was created: it may have held for ever.
+    check(
+        "10 main wait root
+         30 disk release root
+         30 main unwait root
+         40 main end",
+        &["0-10 main", "10-30 main>disk", "30-40 main"],
+    );
+    // The boot thread holds on behalf of the one it creates, and never releases.
+    check(
+        "0  main hold hooks
+         5  usb  created
+         10 main wait hooks
+         30 usb  release hooks
+         30 main unwait hooks
+         40 main end",
+        &["0-10 main", "10-30 main>usb", "30-40 main"],
+    );
+}
+
+#[test]
+fn what_is_still_held_after_a_wait_did_not_end_it() {
+    check(
+        "0  late hold root
+         0  usb  hold root
+         10 main wait root
+         20 usb  release root
+         30 main unwait root
+         40 main end",
+        &["0-10 main", "10-20 main>usb", "20-30 main~", "30-40 main"],
+    );
+    // Released after the wait is the same, however long it held before.
+    check(
+        "0  late hold root
+         10 main wait root
+         30 main unwait root
+         35 late release root
+         40 main end",
+        &["0-10 main", "10-30 main~", "30-40 main"],
+    );
+}
+
+#[test]
+fn a_wait_that_never_ends_is_for_what_is_never_released() {
+    check(
+        "0  usb  hold root
+         5  disk hold root
+         10 main wait root
+         20 disk release root
+         60 main end",
+        &["0-10 main", "10-60 main>usb"],
+    );
+    // Of several, for the one that was held longest.
+    check(
+        "15 usb  hold root
+         5  disk hold root
+         10 main wait root
+         60 main end",
+        &["0-10 main", "10-60 main>disk"],
+    );
+}
+
+#[test]
+fn a_wait_with_nobody_to_blame_stays_the_waiters() {
+    check(
+        "0  main enter mount
+         10 main wait root
+         30 main unwait root
+         40 main end",
+        &["0-10 main:mount", "10-30 main:mount~", "30-40 main:mount"],
+    );
+    // What it enters while it waits, it runs.
+    check(
+        "0  main enter mount
+         10 main wait root
+         15 main enter printf
+         20 main exit printf
+         30 main unwait root
+         40 main end",
+        &["0-10 main:mount", "10-15 main:mount~", "15-20 main:printf", "20-30 main:mount~", "30-40 main:mount"],
+    );
+}
+
+#[test]
+fn topics_are_apart() {
+    check(
+        "0  usb  hold usb
+         0  disk hold disk
+         10 main wait disk
+         20 disk release disk
+         20 main unwait disk
+         25 main wait usb
+         30 usb  release usb
+         30 main unwait usb
+         40 main end",
+        &["0-10 main", "10-20 main>disk", "20-25 main", "25-30 main>usb", "30-40 main"],
+    );
+}
+
+#[test]
+fn a_wait_within_a_wait_has_its_own_blame_and_else_the_outers() {
+    // The inner wait blames geom while that held, then usb, for which the outer wait would have gone on.
+    check(
+        "0  usb  hold root
+         0  main enter mount
+         10 main wait root
+         11 main enter idle
+         12 main wait events
+         12 geom hold events
+         20 geom release events
+         25 main unwait events
+         25 main exit idle
+         40 usb  release root
+         42 main unwait root
+         50 main end",
+        &[
+            "0-10 main:mount",
+            "10-12 main:mount>usb",
+            "12-20 main:idle>geom",
+            "20-40 main:mount>usb",
+            "40-42 main:mount~",
+            "42-50 main:mount",
+        ],
+    );
+}
+
+#[test]
+fn waits_that_cross() {
+    check(
+        "0  a    hold one
+         0  b    hold two
+         10 main wait one
+         15 main wait two
+         20 a    release one
+         20 main unwait one
+         30 b    release two
+         30 main unwait two
+         40 main end",
+        &["0-10 main", "10-15 main>a", "15-30 main>b", "30-40 main"],
+    );
+}
+
+#[test]
+fn who_is_to_blame_may_wait_itself() {
+    check(
+        "0  usb  hold root
+         0  hub  hold ports
+         5  usb  enter explore
+         10 main wait root
+         20 usb  wait ports
+         30 hub  release ports
+         32 usb  unwait ports
+         40 usb  exit explore
+         40 usb  release root
+         40 main unwait root
+         50 main end",
+        &[
+            "0-10 main",
+            "10-20 main>usb:explore",
+            "20-30 main>usb:explore>hub",
+            "30-32 main>usb:explore~",
+            "32-40 main>usb:explore",
+            "40-50 main",
+        ],
+    );
+}
+
+#[test]
+fn nobody_waits_for_itself() {
+    check(
+        "0  main hold root
+         10 main wait root
+         20 main release root
+         30 main unwait root
+         40 main end",
+        &["0-10 main", "10-30 main~", "30-40 main"],
+    );
+    // Each holds what the other waits for: that cannot be what ended either wait.
+    check(
+        "0  main hold a
+         0  usb  hold b
+         10 main wait b
+         15 usb  wait a
+         20 main release a
+         25 usb  unwait a
+         30 usb  release b
+         30 main unwait b
+         40 main end",
+        &["0-10 main", "10-15 main>usb", "15-25 main>usb~", "25-30 main>usb", "30-40 main"],
+    );
+}
+
+#[test]
+fn a_thread_that_is_created_within_a_wait_and_holds_at_once() {
+    check(
+        "0  main wait root
+         5  hub  hold root
+         10 usb  created
+         12 usb  hold root
+         14 hub  release root
+         30 usb  release root
+         30 main unwait root
+         40 main end",
+        &["0-5 main~", "5-12 main>hub", "12-30 main>usb", "30-40 main"],
+    );
+}
+
+#[test]
+fn what_evidence_there_is_of_blame() {
+    let none = boot_path(&log("0 main enter f\n10 main end"));
+    assert_eq!((none.scheduler_evidence, none.hold_evidence), (false, false));
+    let waits = boot_path(&log("0 main wait root\n5 main unwait root\n10 main end"));
+    assert_eq!((waits.scheduler_evidence, waits.hold_evidence), (false, false), "a wait alone moves no blame");
+    let holds = boot_path(&log("0 main wait root\n5 usb release root\n5 main unwait root\n10 main end"));
+    assert_eq!((holds.scheduler_evidence, holds.hold_evidence), (false, true));
+}
+
+/// Very many holds, waits and threads that wait for each other: the walk must not look at all of them for each.
+#[test]
+fn many_holds_do_not_multiply() {
+    const MANY: i64 = 100_000;
+    let mut t = Timeline::new(TimeBase::Evidence);
+    let (a, b) = (t.names.intern("a"), t.names.intern("b"));
+    let main = t.tracks.add(NameId::EMPTY, TrackKind::Thread, 0);
+    for i in 0..MANY {
+        let track = t.tracks.add(NameId::EMPTY, TrackKind::Thread, i as u64 + 1);
+        t.holds.push(Hold { topic: a, track, from: Ns(i), to: Ns(i + 1) });
+        t.holds.push(Hold { topic: b, track, from: Ns(i), to: Ns(i + 1) });
+        t.waits.push(Wait { track, from: Ns(0), woken: Ns(MANY), until: Ns(MANY), by: WaitedOn::Holders(b) });
+    }
+    t.waits.push(Wait { track: main, from: Ns(0), woken: Ns(MANY), until: Ns(MANY), by: WaitedOn::Holders(a) });
+    t.end = Some(End { at: Ns(MANY), error: Ns::ZERO, track: Some(main), evidence: NameId::EMPTY });
+    t.settle(Ns::ZERO);
+    let start = std::time::Instant::now();
+    assert_covers(&boot_path(&t), Ns(MANY));
+    assert!(start.elapsed().as_secs() < 10, "took {:?}", start.elapsed());
+}
+
+/// Who is to blame at `at` for a wait that ended at `end`, read out slowly: of those that then held, the last to release.
+fn blamed(t: &Timeline, waiter: TrackId, at: i64, end: Ns) -> Option<TrackId> {
+    let since = |h: &Hold| t.tracks.get(h.track).created.map_or(h.from, |(created, _)| h.from.max(created));
+    let held = t.holds.iter().filter(|h| h.track != waiter && since(h).0 <= at && at < h.to.0 && h.to <= end);
+    held.max_by_key(|h| (h.to, std::cmp::Reverse(since(h)))).map(|h| h.track)
+}
+
+proptest! {
+    /// Every nanosecond of a wait belongs to whom the rule names.
+    #[test]
+    fn the_blame_is_that_of_a_model_that_takes_no_short_cut(
+        holds in prop::collection::vec((1u32..6, -5i64..60, 0i64..40, 0u32..8), 0..40),
+        created in prop::collection::vec(0i64..40, 5),
+        (from, length) in (0i64..30, 0i64..40),
+    ) {
+        let mut t = Timeline::new(TimeBase::Evidence);
+        for i in 0..6 {
+            t.tracks.add(NameId::EMPTY, TrackKind::Thread, i);
+        }
+        for (i, at) in (1..).zip(created) {
+            t.tracks.get_mut(TrackId(i)).created = (at < 20).then_some((Ns(at), TrackId(0)));
+        }
+        let topic = t.names.intern("root");
+        for (track, from, length, open) in holds {
+            let (from, to) = match open {
+                0 => (Ns(from), Ns::MAX),
+                1 => (Ns::MIN, Ns(from + length)),
+                _ => (Ns(from), Ns(from + length)),
+            };
+            t.holds.push(Hold { topic, track: TrackId(track), from, to });
+        }
+        let until = Ns(from + length);
+        t.waits.push(Wait { track: TrackId(0), from: Ns(from), woken: until, until, by: WaitedOn::Holders(topic) });
+        t.end = Some(End { at: Ns(80), error: Ns::ZERO, track: Some(TrackId(0)), evidence: NameId::EMPTY });
+        t.settle(Ns::ZERO);
+        let path = boot_path(&t);
+        assert_covers(&path, Ns(80));
+        for s in &path.stretches {
+            for at in s.from.0..s.to.0 {
+                let waits = from <= at && Ns(at) < until;
+                let expected = if waits { blamed(&t, TrackId(0), at, until) } else { None };
+                prop_assert_eq!(s.owner().track, expected.unwrap_or(TrackId(0)), "at {}", at);
+            }
+        }
+    }
+}

@@ -1,0 +1,27 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(test), no_std)]
+
+pub mod counter;
+mod global;
+mod image;
+pub mod layout;
+mod log;
+mod macros;
+mod name;
+mod record;
+mod slots;
+mod sync;
+mod text;
+
+#[cfg(test)]
+mod testing;
+
+#[cfg(feature = "on")]
+#[doc(hidden)]
+pub use global::record;
+pub use global::{Kernel, Scope, add_range, copy, log, rebase, set_ticks_hz, start, start_in, write_text};
+pub use image::{AddressRange, Head, Image, Place, Slot, SlotCounts, Wrong, find};
+pub use log::{Counts, Log, Region};
+pub use name::Name;
+pub use record::{Entry, Kind};
+pub use text::{Dump, NAME_BYTES_MAX, write_image_text};
