@@ -68,12 +68,12 @@ fn write_function(code: &mut String, interface: &str, table: &str, method: &Meth
     let _ = writeln!(code, "pub fn {interface}_{}(methods: &{table}{arguments}) -> {} {{", method.name, method.result);
     if let Some([name, place, detail]) = method.log {
         let _ = writeln!(code, "    let detail: &'static str = {detail};");
-        let _ = writeln!(code, "    crate::recorder::enter!({name}, detail);");
+        let _ = writeln!(code, "    tslog::enter!({name}, detail);");
         let _ = writeln!(code, "    crate::script::at(lab::switches::Kind::{place}, detail);");
     }
     let _ = writeln!(code, "    let result = (methods.{})({});", method.name, names.join(", "));
     if let Some([name, ..]) = method.log {
-        let _ = writeln!(code, "    crate::recorder::exit!({name}, detail);");
+        let _ = writeln!(code, "    tslog::exit!({name}, detail);");
     }
     code.push_str("    result\n}\n");
 }
@@ -125,9 +125,14 @@ mod tests {
 
     #[test]
     fn a_logged_method_logs_around_the_call() {
-        let code = generate("INTERFACE bus;\n\n# Looks.\nMETHOD scan(bus: &Bus, at: u8) -> bool\n  LOG \"SCAN\" Probe bus.name;\n");
+        let code = generate(
+            "INTERFACE bus;\n\n# Looks.\nMETHOD scan(bus: &Bus, at: u8) -> bool\n  LOG \"SCAN\" Probe bus.name;\n",
+        );
         let code = code.unwrap();
-        assert!(code.contains("pub struct BusMethods {\n    /// Looks.\n    pub scan: fn(&Bus, u8) -> bool,\n}"), "{code}");
+        assert!(
+            code.contains("pub struct BusMethods {\n    /// Looks.\n    pub scan: fn(&Bus, u8) -> bool,\n}"),
+            "{code}"
+        );
         assert!(code.contains("pub fn bus_scan(methods: &BusMethods, bus: &Bus, at: u8) -> bool {"), "{code}");
         let place = |text| code.find(text).unwrap_or_else(|| panic!("{text}: {code}"));
         let enter = place("enter!(\"SCAN\", detail)");
@@ -138,7 +143,7 @@ mod tests {
     #[test]
     fn a_method_without_log_is_only_called() {
         let code = generate("INTERFACE a;\nMETHOD b(c: u8) -> ();").unwrap();
-        assert!(code.contains("let result = (methods.b)(c);") && !code.contains("recorder"), "{code}");
+        assert!(code.contains("let result = (methods.b)(c);") && !code.contains("tslog"), "{code}");
     }
 
     #[test]

@@ -83,10 +83,10 @@ mod tests {
         let mut bytes = archive(&[("init", b"hello"), ("etc/rc", b"")]);
         bytes.extend(b"garbage");
         let found: Vec<_> = entries(&bytes).map(|entry| entry.unwrap()).collect();
-        assert_eq!(found.iter().map(|e| (e.name, e.contents)).collect::<Vec<_>>(), [
-            (&b"init"[..], &b"hello"[..]),
-            (b"etc/rc", b"")
-        ]);
+        assert_eq!(
+            found.iter().map(|e| (e.name, e.contents)).collect::<Vec<_>>(),
+            [(&b"init"[..], &b"hello"[..]), (b"etc/rc", b"")]
+        );
         assert_eq!(found[0].mode, 0o100644);
     }
 

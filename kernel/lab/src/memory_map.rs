@@ -52,7 +52,8 @@ pub fn free_ranges(map: &[Region], taken: &[Range<u64>], mut each: impl FnMut(Ra
             if until > rest.start {
                 each(rest.start..until);
             }
-            rest.start = next.end.checked_next_multiple_of(FRAME_BYTES).unwrap_or(rest.end).max(rest.start + FRAME_BYTES);
+            rest.start =
+                next.end.checked_next_multiple_of(FRAME_BYTES).unwrap_or(rest.end).max(rest.start + FRAME_BYTES);
         }
     }
 }

@@ -8,7 +8,8 @@
 //!
 //! A place is a SYSINIT, a probe, an attach, a mount or a thread: `clocks`, `psm`, `psm0`, `initrd`, `usbus0`. Where one
 //! name could be several, the kind comes first: `sysinit.clocks`, `probe.psm`, `attach.psm0`, `mount.initrd`,
-//! `thread.usbus0`. Plain `sysinit`, `probe`, `attach`, `mount`, `thread` is the first of that kind.
+//! `thread.usbus0`. Before the first SYSINIT there are stages: `stage.paging`. Plain `stage`, `sysinit`, `probe`,
+//! `attach`, `mount`, `thread` is every place of that kind.
 //!
 //! What is not understood is kept aside, to be printed, and changes nothing. Of two words for one switch the later wins;
 //! delays of one place add up.
@@ -179,11 +180,11 @@ switches! {
         /// It sleeps on a high-resolution timer, which has no better resolution than a tick that early.
         "hrtimer" => Hrtimer,
     }
-    /// Whether a thread that wakes another gives way to it.
-    preempt: Preempt = None {
-        /// It goes on.
-        "none" => None,
-        /// It gives way at points where it may.
+    /// Whether a thread that wakes another gives way to it at once.
+    preempt: Preempt = Full {
+        /// It does: the woken one runs first.
+        "full" => Full,
+        /// It goes on until it waits itself.
         "voluntary" => Voluntary,
     }
     /// Whether the event log is printed on the serial console at the end.
@@ -204,6 +205,8 @@ struct Delay<'a> {
 /// A kind of place in the boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// A step before the first SYSINIT.
+    Stage,
     /// A SYSINIT.
     Sysinit,
     /// A driver's probe method.
@@ -220,6 +223,7 @@ impl Kind {
     /// As it stands in front of a place's name.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Kind::Stage => "stage",
             Kind::Sysinit => "sysinit",
             Kind::Probe => "probe",
             Kind::Attach => "attach",
@@ -364,7 +368,9 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_kept_and_changes_nothing() {
-        for word in ["aps", "aps=", "aps=fast", "APS=serial", "hz=0", "hz=10001", "hz=-1", "delay.=3", "delay.x=", "x=y"] {
+        for word in
+            ["aps", "aps=", "aps=fast", "APS=serial", "hz=0", "hz=10001", "hz=-1", "delay.=3", "delay.x=", "x=y"]
+        {
             let switches = Switches::parse(word);
             assert!(switches.strange().eq([word]), "{word}");
             assert_eq!(Switches { strange: Switches::new().strange, ..switches }, Switches::new(), "{word}");
@@ -373,7 +379,8 @@ mod tests {
 
     #[test]
     fn a_place_is_meant_by_name_by_kind_or_by_both() {
-        let switches = Switches::parse("delay.psm=3 delay.probe.psm=250us delay.probe=1ms delay.attach.psm=9 hang=attach");
+        let switches =
+            Switches::parse("delay.psm=3 delay.probe.psm=250us delay.probe=1ms delay.attach.psm=9 hang=attach");
         assert_eq!(switches.delay_ns(Kind::Probe, "psm"), 4_250_000);
         assert_eq!(switches.delay_ns(Kind::Attach, "psm"), 12_000_000);
         assert_eq!(switches.delay_ns(Kind::Thread, "psmx"), 0);

@@ -2,9 +2,9 @@
 INTERFACE device;
 
 # Whether the driver's hardware is there, and how well the driver fits it. It must not touch more than it needs to tell.
-METHOD probe(device: &'static Device) -> Option<Fit>
+METHOD probe(device: &Device) -> Option<Fit>
     LOG "DEVICE_PROBE" Probe device.driver.name;
 
 # Takes the hardware into use, and adds the devices behind it.
-METHOD attach(device: &'static Device) -> Result<(), Failure>
+METHOD attach(device: &Device) -> Result<(), Failure>
     LOG "DEVICE_ATTACH" Attach device.name;

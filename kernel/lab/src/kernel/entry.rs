@@ -91,6 +91,7 @@ global_asm!(
         mov fs, ax
         mov gs, ax
         lea rax, [rip + boot_cpu]
+        mov [rax], rax                  # a CPU's data begins with its own address
         mov rdx, rax
         shr rdx, 32
         mov ecx, 0xc0000101             # GS base

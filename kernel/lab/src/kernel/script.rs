@@ -1,0 +1,32 @@
+//! Scripted delays, hangs and panics: whatever the command line asks for at a place of the boot.
+//!
+//! A thread is delayed asleep, so that others run meanwhile; every other place is delayed in `DELAY`, as a slow driver
+//! would be.
+
+use crate::{boot, clock, cpu, thread};
+use lab::switches::{Kind, means};
+
+/// The boot has come to a place.
+pub fn at(kind: Kind, name: &'static str) {
+    let switches = boot::switches();
+    match switches.delay_ns(kind, name) {
+        0 => {}
+        ns if kind == Kind::Thread => thread::sleep_ns(ns),
+        ns => clock::delay_us(ns / 1000),
+    }
+    if switches.panic.is_some_and(|place| means(place, kind, name)) {
+        panic!("asked for at {} {name}", kind.as_str());
+    }
+    if switches.hang.is_some_and(|place| means(place, kind, name)) {
+        hang();
+    }
+}
+
+/// What a kernel does that waits for what never comes: spin, with interrupts off.
+fn hang() -> ! {
+    x86_64::instructions::interrupts::disable();
+    loop {
+        cpu::spin(1000);
+        core::hint::spin_loop();
+    }
+}
