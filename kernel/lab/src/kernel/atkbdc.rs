@@ -9,7 +9,6 @@ use crate::clock::delay_us;
 use crate::console::verbose;
 use crate::cpu::{inb, outb};
 use crate::device::{self, Device, Failure, Fit, Location, driver};
-use crate::isa::is_at;
 use lab::switches::Ps2;
 
 driver!(atkbdc, on isa, probe_controller, attach_controller);
@@ -88,19 +87,19 @@ fn reset(select: impl Fn()) -> bool {
     receive() == Some(ACKNOWLEDGE) && receive() == Some(BASIC_ASSURANCE_PASSED)
 }
 
-fn probe_controller(device: &Device) -> Option<Fit> {
-    (is_at(device, "atkbdc") && is_present()).then_some(Fit::Exact)
+fn probe_controller(_: &Device) -> Option<Fit> {
+    is_present().then_some(Fit::Exact)
 }
 
 fn attach_controller(_: &Device) -> Result<(), Failure> {
     for place in ["atkbd", "psm"] {
-        device::add("atkbdc", Location::Named(place));
+        device::add("atkbdc", Location::Fixed(place));
     }
     Ok(())
 }
 
-fn probe_keyboard(device: &Device) -> Option<Fit> {
-    (is_at(device, "atkbd") && is_wanted()).then_some(Fit::Exact)
+fn probe_keyboard(_: &Device) -> Option<Fit> {
+    is_wanted().then_some(Fit::Exact)
 }
 
 fn attach_keyboard(device: &Device) -> Result<(), Failure> {
@@ -109,8 +108,8 @@ fn attach_keyboard(device: &Device) -> Result<(), Failure> {
     if answered > 0 { Ok(()) } else { Err(Failure("the keyboard does not answer")) }
 }
 
-fn probe_mouse(device: &Device) -> Option<Fit> {
-    if !is_at(device, "psm") || !is_wanted() {
+fn probe_mouse(_: &Device) -> Option<Fit> {
+    if !is_wanted() {
         return None;
     }
     send(COMMAND, ENABLE_MOUSE_PORT);

@@ -19,8 +19,8 @@ sysinit!(configure, Subsystem::Drivers, 0, configure);
 /// Where a device is.
 #[derive(Clone, Copy, Debug)]
 pub enum Location {
-    /// A fixed place that its bus knows by name.
-    Named(&'static str),
+    /// A place where only the driver of this name could be.
+    Fixed(&'static str),
     /// A function on PCI.
     Pci(crate::pci::Function),
 }
@@ -88,7 +88,7 @@ fn drivers() -> &'static [&'static Driver] {
 
 /// SYSINIT configure: the whole tree, from its root.
 fn configure() {
-    add("root", Location::Named("nexus"));
+    add("root", Location::Fixed("nexus"));
 }
 
 /// Finds a driver for a place on a bus of that kind, and attaches it. The device, if one was found.
@@ -98,7 +98,11 @@ pub fn add(bus: &'static str, location: Location) -> Option<&'static Device> {
     let order = calling_order(drivers.len(), |i| drivers[i].name, &mut places);
     let order = order.unwrap_or_else(|| panic!("device::add: {} drivers, room for {DRIVERS_MAX}", drivers.len()));
     let mut best: Option<(Fit, &'static Driver)> = None;
-    for driver in order.iter().map(|&place| drivers[place]).filter(|driver| driver.bus == bus) {
+    let could_be = |driver: &&Driver| match location {
+        Location::Fixed(name) => driver.bus == bus && driver.name == name,
+        Location::Pci(_) => driver.bus == bus,
+    };
+    for driver in order.iter().map(|&place| drivers[place]).filter(could_be) {
         // A probe sees a device that is not its own yet.
         let candidate = Device { name: driver.name, driver, location };
         if let Some(fit) = device_probe(&driver.methods, &candidate) {

@@ -6,24 +6,19 @@ use crate::uart;
 driver!(isa, on nexus, probe, attach);
 driver!(uart, on isa, probe_uart, attach_uart);
 
-/// Whether a device is at the place that its bus knows by that name.
-pub fn is_at(device: &Device, place: &str) -> bool {
-    matches!(device.location, Location::Named(name) if name == place)
-}
-
-fn probe(device: &Device) -> Option<Fit> {
-    is_at(device, "isa").then_some(Fit::Exact)
+fn probe(_: &Device) -> Option<Fit> {
+    Some(Fit::Exact)
 }
 
 fn attach(_: &Device) -> Result<(), Failure> {
     for place in ["uart", "atkbdc"] {
-        device::add("isa", Location::Named(place));
+        device::add("isa", Location::Fixed(place));
     }
     Ok(())
 }
 
-fn probe_uart(device: &Device) -> Option<Fit> {
-    (is_at(device, "uart") && uart::is_present()).then_some(Fit::Exact)
+fn probe_uart(_: &Device) -> Option<Fit> {
+    uart::is_present().then_some(Fit::Exact)
 }
 
 fn attach_uart(_: &Device) -> Result<(), Failure> {

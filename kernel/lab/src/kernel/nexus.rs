@@ -10,7 +10,7 @@ fn probe(_: &Device) -> Option<Fit> {
 
 fn attach(_: &Device) -> Result<(), Failure> {
     for bus in ["isa", "pcib", "cam", "usbus"] {
-        device::add("nexus", Location::Named(bus));
+        device::add("nexus", Location::Fixed(bus));
     }
     Ok(())
 }

@@ -3,7 +3,6 @@
 use crate::console::verbose;
 use crate::cpu::{inl, outl};
 use crate::device::{self, Device, Failure, Fit, Location, driver};
-use crate::isa::is_at;
 use crate::lock::SpinLock;
 use pci_types::{ConfigRegionAccess, HeaderType, PciAddress, PciHeader, PciPciBridgeHeader};
 
@@ -54,11 +53,11 @@ impl ConfigRegionAccess for Configuration {
     }
 }
 
-fn probe_host(device: &Device) -> Option<Fit> {
+fn probe_host(_: &Device) -> Option<Fit> {
     let _ports = PORTS.lock();
     outl(ADDRESS, ENABLE);
     // Where there is no PCI (microvm) the port reads as all ones.
-    (is_at(device, "pcib") && inl(ADDRESS) == ENABLE).then_some(Fit::Exact)
+    (inl(ADDRESS) == ENABLE).then_some(Fit::Exact)
 }
 
 fn attach_host(_: &Device) -> Result<(), Failure> {

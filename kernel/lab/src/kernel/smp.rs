@@ -203,7 +203,9 @@ extern "sysv64" fn ap_main() -> ! {
     syscall::start();
     AWAKE.fetch_add(1, Ordering::AcqRel);
     while !GO.load(Ordering::Acquire) {
-        core::hint::spin_loop();
+        // Not by spinning: on a busy host that would take time from the CPU that boots.
+        x86_64::instructions::interrupts::enable_and_hlt();
+        x86_64::instructions::interrupts::disable();
     }
     let index = cpu::this().index.get();
     tslog::thread!(thread::idle_id(index), thread::idle_name(index));
@@ -220,7 +222,9 @@ extern "sysv64" fn ap_main() -> ! {
 fn start_aps() {
     tslog::wait!(TOPIC);
     GO.store(true, Ordering::Release);
-    while cpu::running() <= AWAKE.load(Ordering::Acquire) {
+    let awake = AWAKE.load(Ordering::Acquire);
+    (1..=awake).for_each(|index| apic::interrupt(cpu::apic_id_of(index), trap::RESCHEDULE));
+    while cpu::running() <= awake {
         core::hint::spin_loop();
     }
     tslog::unwait!(TOPIC);

@@ -6,14 +6,13 @@
 use crate::boot;
 use crate::device::{Device, Failure, Fit, driver};
 use crate::hold::ROOT_MOUNT;
-use crate::isa::is_at;
 use crate::thread;
 use lab::switches::Usb;
 
 driver!(usbus, on nexus, probe, attach);
 
-fn probe(device: &Device) -> Option<Fit> {
-    (is_at(device, "usbus") && boot::switches().usb == Usb::Yes).then_some(Fit::Exact)
+fn probe(_: &Device) -> Option<Fit> {
+    (boot::switches().usb == Usb::Yes).then_some(Fit::Exact)
 }
 
 fn attach(device: &Device) -> Result<(), Failure> {
