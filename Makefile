@@ -35,7 +35,7 @@ demo:
 	@kernel="$(KERNEL)"; target/release/bootscope record --kernel "$${kernel:-$$(scripts/fetch-kernel --demo)}" \
 	    --append quiet --memory 512M --cpus 1 --force -o boots/demo
 	@target/release/bootscope show boots/demo
-	@target/release/bootscope report boots/demo -o boots/demo.html
+	@target/release/bootscope report boots/demo --force -o boots/demo.html
 	@printf '\nOpen this in a browser: file://%s\n' "$(CURDIR)/boots/demo.html"
 
 # What one runs before each commit: under three minutes once the dependencies are built.

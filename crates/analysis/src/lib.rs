@@ -3,8 +3,8 @@
 //! * [`phases`]: the stages of the boot, contiguous, summing to the total exactly;
 //! * [`boot_path`]: what the boot waited on at each instant, walked back from the end mark;
 //! * [`tables`]: the path charged to rows that one can fix ([`Tables::wheres`]), to functions, and,
-//!   as a different view, the sum over all threads.
-//!
+//!   as a different view, the sum over all threads;
+//! * [`WhatIf`]: the boot again with some of its work made shorter;
 //! * [`initcalls`]: each from its call to its return.
 //!
 //! Every function takes a settled timeline ([`timeline::Timeline::settle`]).
@@ -16,10 +16,12 @@ mod holds;
 mod initcalls;
 mod path;
 mod phases;
+mod replay;
 mod segments;
 mod tables;
 mod under_way;
 mod waits;
+mod what_if;
 
 pub use chain::Chain;
 pub use groups::{Groups, NotARule};
@@ -27,6 +29,7 @@ pub use initcalls::{Initcall, initcalls};
 pub use path::{BootPath, Frame, Stretch, StretchKind, boot_path};
 pub use phases::{Phase, phases};
 pub use tables::{Row, Tables, tables};
+pub use what_if::{Becomes, Cannot, Rung, Saving, Target, WhatIf};
 
 use timeline::{Ns, Timeline};
 

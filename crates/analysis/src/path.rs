@@ -290,6 +290,21 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// The tracks that the path is walked on where nobody is blamed: the one that reached the end mark, its creator, and so
+/// on, each with the instant until which it is.
+pub(crate) fn lineage(timeline: &Timeline, end: TrackId) -> Vec<(TrackId, Ns)> {
+    let mut lineage = vec![(end, Ns::MAX)];
+    let mut track = end;
+    while let Some((at, by)) = timeline.tracks.get(track).created {
+        if lineage.iter().any(|&(known, _)| known == by) {
+            break;
+        }
+        lineage.push((by, at));
+        track = by;
+    }
+    lineage
+}
+
 /// Cuts what is sorted by track where tracks change.
 fn by_track<'a, T>(timeline: &Timeline, sorted: &'a [T], track: impl Fn(&T) -> TrackId) -> Vec<&'a [T]> {
     let mut each: Vec<&[T]> = vec![&[]; timeline.tracks.len()];

@@ -64,6 +64,20 @@ impl Segments {
         }
     }
 
+    /// When the first span on a track begins.
+    pub fn first(&self, track: TrackId) -> Option<Ns> {
+        self.by_track[track.0 as usize].first().map(|piece| piece.from)
+    }
+
+    /// Since when no span was open on a track at an instant ([`Ns::MIN`]: there was none before); none if one is open.
+    pub fn idle_since(&self, track: TrackId, at: Ns) -> Option<Ns> {
+        let all = &self.by_track[track.0 as usize];
+        let over = all.partition_point(|s| s.to <= at);
+        let open = all.get(over).is_some_and(|piece| piece.from < at);
+        let last = over.checked_sub(1).map_or(Ns::MIN, |i| all[i].to);
+        (!open).then_some(last)
+    }
+
     /// The innermost span just before an instant.
     pub fn before(&self, track: TrackId, at: Ns) -> Option<SpanId> {
         let all = &self.by_track[track.0 as usize];

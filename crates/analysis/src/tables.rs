@@ -144,7 +144,7 @@ impl<'a> Charged<'a> {
         let by_name = TracksByName::new(timeline);
         let rows = self.rows.into_iter().map(|(Key { charge, phase }, row)| {
             let sum = &self.sums[row as usize];
-            let phase = phase.and_then(|p| phases.get(p)).map_or("after the last phase", |p| p.name.as_str());
+            let phase = phase_name(phases, phase);
             let under_way = match charge.suffix {
                 Suffix::None => totals[charge.base.0 as usize] + blamed.get(&charge.base).copied().unwrap_or_default(),
                 _ => Ns::ZERO,
@@ -215,8 +215,13 @@ impl<'a> TracksByName<'a> {
     }
 }
 
+/// What the row of time is called that nothing narrower than a phase owns.
+pub(crate) fn phase_name(phases: &[Phase], phase: Option<usize>) -> &str {
+    phase.and_then(|p| phases.get(p)).map_or("after the last phase", |p| p.name.as_str())
+}
+
 /// Cuts `from..to` where phases change. Without any phase it stays whole.
-fn by_phase(from: Ns, to: Ns, phases: &[Phase], mut each: impl FnMut(Option<usize>, Ns)) {
+pub(crate) fn by_phase(from: Ns, to: Ns, phases: &[Phase], mut each: impl FnMut(Option<usize>, Ns)) {
     let mut at = from;
     let first = phases.partition_point(|p| p.end <= at);
     for (i, phase) in phases.iter().enumerate().skip(first).take_while(|(_, p)| p.start < to) {

@@ -3,57 +3,12 @@
 //! A log has an event a line: when, which thread, what. The path is written down as `from-to owner`, with the threads
 //! that wait for the owner before it (`main>usb`), each with its innermost function, and `~` where the owner waits itself.
 
-use analysis::{BootPath, StretchKind, boot_path};
-use proptest::prelude::*;
-use std::collections::HashMap;
-use timeline::{End, Hold, NameId, Ns, SpanBuilder, SpanKind, TimeBase, Timeline, TrackId, TrackKind, Wait, WaitedOn};
+mod common;
 
-/// The log as a timeline: `enter F`, `exit F`, `wait T`, `unwait T`, `hold T`, `release T`, `created`, `end`.
-fn log(text: &str) -> Timeline {
-    let mut t = Timeline::new(TimeBase::Evidence);
-    let mut spans = SpanBuilder::default();
-    let mut held: HashMap<(TrackId, NameId), Vec<Ns>> = HashMap::new();
-    let mut waits: HashMap<(TrackId, NameId), Ns> = HashMap::new();
-    let mut last = Ns::ZERO;
-    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let at = Ns(words[0].parse().unwrap());
-        last = at;
-        let name = t.names.intern(words[1]);
-        let track = t.tracks.named(name, TrackKind::Thread);
-        let what = t.names.intern(words.get(3).unwrap_or(&""));
-        let key = (track, what);
-        let wait = |from, until| Wait { track, from, woken: until, until, by: WaitedOn::Holders(what) };
-        match words[2] {
-            "enter" => {
-                let row = SpanBuilder::row(track, SpanKind::Call, what, NameId::EMPTY, at);
-                spans.begin(&mut t.spans, row, &mut t.diagnostics, String::new);
-            }
-            "exit" => {
-                spans.end(&mut t.spans, track, (what, NameId::EMPTY), at, &mut t.diagnostics, String::new);
-            }
-            "wait" => drop(waits.insert(key, at)),
-            "unwait" => t.waits.push(wait(waits.remove(&key).unwrap(), at)),
-            "hold" => held.entry(key).or_default().push(at),
-            "release" => {
-                let from = held.get_mut(&key).and_then(Vec::pop).unwrap_or(Ns::MIN);
-                t.holds.push(Hold { topic: what, track, from, to: at });
-            }
-            "created" => t.tracks.get_mut(track).created = Some((at, TrackId(0))),
-            "end" => t.end = Some(End { at, error: Ns::ZERO, track: Some(track), evidence: NameId::EMPTY }),
-            other => panic!("{other}?"),
-        }
-    }
-    for ((track, topic), since) in held {
-        t.holds.extend(since.iter().map(|&from| Hold { topic, track, from, to: Ns::MAX }));
-    }
-    for ((track, topic), from) in waits {
-        t.waits.push(Wait { track, from, woken: Ns::MAX, until: Ns::MAX, by: WaitedOn::Holders(topic) });
-    }
-    spans.finish(&mut t.spans, last, &mut t.diagnostics);
-    t.settle(Ns::ZERO);
-    t
-}
+use analysis::{BootPath, StretchKind, boot_path};
+use common::log;
+use proptest::prelude::*;
+use timeline::{End, Hold, NameId, Ns, TimeBase, Timeline, TrackId, TrackKind, Wait, WaitedOn};
 
 fn assert_covers(path: &BootPath, end: Ns) {
     let mut at = Ns::ZERO;

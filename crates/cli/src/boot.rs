@@ -18,16 +18,23 @@ pub struct Opened {
 
 /// Reads a recording.
 pub fn open(path: &Path) -> anyhow::Result<Opened> {
+    let recording = open_recording(path)?;
+    let loaded = evidence::read(&recording).with_context(|| format!("cannot read {}", path.display()))?;
+    let (timeline, subject) = (loaded.timeline, loaded.subject);
+    let facts = facts(&recording, &subject, timeline.os)?;
+    Ok(Opened { recording, timeline, facts })
+}
+
+/// Opens a recording without reading what is in it.
+pub fn open_recording(path: &Path) -> anyhow::Result<Recording> {
     let recording = Recording::open(path)?;
     refuse_other_folders(&recording)?;
-    let timeline = evidence::load(&recording).with_context(|| format!("cannot read {}", path.display()))?;
-    let facts = facts(&recording)?;
-    Ok(Opened { recording, timeline, facts })
+    Ok(recording)
 }
 
 /// A folder without `recording.json` is one only if it holds evidence: the recorder may have been killed early.
 pub fn refuse_other_folders(recording: &Recording) -> anyhow::Result<()> {
-    const ITS_OWN: [&str; 4] = [recording::MANIFEST_NAME, "console.log", "trace.txt", "kmsg.log"];
+    const ITS_OWN: [&str; 5] = [recording::MANIFEST_NAME, "console.log", "trace.txt", "kmsg.log", "tslog.txt"];
     let path = recording.path();
     let manifest = path.is_file() || path.join(recording::MANIFEST_NAME).exists();
     if manifest || recording.names().any(|name| ITS_OWN.contains(&name)) {
@@ -42,19 +49,11 @@ pub fn refuse_other_folders(recording: &Recording) -> anyhow::Result<()> {
     }
 }
 
-fn facts(recording: &Recording) -> anyhow::Result<Facts> {
+fn facts(recording: &Recording, found: &evidence::Subject, os: &str) -> anyhow::Result<Facts> {
     let manifest = recording.manifest();
     let guest = evidence::meminfo(recording)?;
-    let subject = &manifest.subject;
     Ok(Facts {
-        subject: Subject {
-            os: subject.os.clone(),
-            kernel: evidence::kernel_release(recording)?.unwrap_or_else(|| subject.kernel.clone()),
-            machine: subject.machine.clone(),
-            accelerator: subject.accelerator.clone(),
-            cpus: subject.cpus,
-            memory_bytes: subject.memory_bytes,
-        },
+        subject: subject(recording, found, os)?,
         outcome: manifest.outcome_word().to_owned(),
         // That the default end mark was reached says the end mark's own line.
         outcome_detail: manifest.outcome.as_ref().map(|o| o.detail.clone()).filter(|d| d != "init").unwrap_or_default(),
@@ -71,6 +70,24 @@ fn facts(recording: &Recording) -> anyhow::Result<Facts> {
         }),
         how: how(manifest),
         notes: manifest.notes.clone(),
+    })
+}
+
+/// What was booted: as the recorder or the user said; else as the evidence says.
+fn subject(recording: &Recording, found: &evidence::Subject, os: &str) -> anyhow::Result<Subject> {
+    let said = &recording.manifest().subject;
+    let first = |texts: [&str; 3]| texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default().to_owned();
+    let kernel = match found.kernel.as_str() {
+        "" => evidence::kernel_release(recording)?.unwrap_or_else(|| said.kernel.clone()),
+        release => release.to_owned(),
+    };
+    Ok(Subject {
+        os: first([&said.os, &found.os, os]),
+        kernel,
+        machine: said.machine.clone(),
+        accelerator: said.accelerator.clone(),
+        cpus: if said.cpus > 0 { said.cpus } else { found.cpus },
+        memory_bytes: if said.memory_bytes > 0 { said.memory_bytes } else { found.memory_bytes },
     })
 }
 

@@ -1,10 +1,11 @@
 //! `bootscope export`: the boot in other tools' formats.
 
 use crate::files::write_file;
-use crate::{Done, boot, output::Output};
-use anyhow::Context;
+use crate::output::{Output, Written};
+use crate::{Done, boot};
+use anyhow::{Context, bail};
 use report::{Boot, Export};
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, IsTerminal, Write, stdout};
 use std::path::PathBuf;
 
 /// Write the boot in another tool's format
@@ -19,6 +20,9 @@ pub struct Args {
     /// The file to write [default: standard output]
     #[arg(short, long)]
     output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
 }
 
 fn formats() -> String {
@@ -31,19 +35,66 @@ fn format(name: &str) -> Result<&'static dyn Export, String> {
     report::format(name).ok_or_else(|| format!("there is no such format; there are {}", known()))
 }
 
+impl Args {
+    /// Where to write, if not to standard output.
+    fn file(&self) -> Option<&PathBuf> {
+        self.output.as_ref().filter(|path| path.as_os_str() != "-")
+    }
+}
+
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
+    if args.file().is_none() {
+        check_standard_output(args.to, output)?;
+    }
+    if args.to.name() == "tslog" && own_log(args, output)? {
+        return Ok(Done::Well);
+    }
     let opened = boot::open(&args.recording)?;
     let boot = Boot::new(&opened.timeline, &opened.facts);
-    match args.output.as_ref().filter(|path| path.as_os_str() != "-") {
+    write(args, output, |out| args.to.write(&boot, out))?;
+    Ok(Done::Well)
+}
+
+/// A kernel's own log is written as it was logged, tick for tick. Whether there is one.
+fn own_log(args: &Args, output: &Output) -> anyhow::Result<bool> {
+    let recording = boot::open_recording(&args.recording)?;
+    let log = evidence::tslog_log(&recording).with_context(|| format!("cannot read {}", args.recording.display()))?;
+    if log.is_empty() {
+        output.note("there is no TSLOG in it: spans are written as entries and exits, a tick is a nanosecond");
+        return Ok(false);
+    }
+    write(args, output, |out| log.write(out))?;
+    Ok(true)
+}
+
+/// To the file, or to standard output.
+fn write(
+    args: &Args,
+    output: &Output,
+    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> anyhow::Result<()> {
+    match args.file() {
         Some(path) => {
-            write_file(path, |out| args.to.write(&boot, out))?;
+            let bytes = write_file(path, args.force, write)?;
             output.note(&format!("wrote {}", path.display()));
+            output.written(&Written::new("bootscope.export/1", path, bytes))?;
         }
         None => {
             let mut out = BufWriter::new(stdout().lock());
-            args.to.write(&boot, &mut out).and_then(|()| out.flush()).context("cannot write to standard output")?;
+            write(&mut out).and_then(|()| out.flush()).context("cannot write to standard output")?;
         }
     }
-    Ok(Done::Well)
+    Ok(())
+}
+
+/// Refuses what standard output would not take well.
+fn check_standard_output(to: &dyn Export, output: &Output) -> anyhow::Result<()> {
+    if to.is_binary() && stdout().is_terminal() {
+        bail!("{} is no text, and would go to your terminal: name a file (-o boot.{})", to.name(), to.extension());
+    }
+    if output.json {
+        bail!("--json tells of the file that was written, and there is none: name it with -o, or leave out --json");
+    }
+    Ok(())
 }

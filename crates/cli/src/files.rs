@@ -1,24 +1,68 @@
-//! Output files appear under their name only when whole.
+//! Output files appear under their name only when whole, and replace nothing unasked.
 
-use anyhow::Context;
-use std::fs::File;
+use anyhow::{Context, bail};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Writes a file: first under another name in the same folder, then renamed.
-pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+/// Writes a file: first under another name in the same folder, then renamed. One that is there is replaced with `force`
+/// only; a device or a pipe is written to as it is. How many bytes it is.
+pub fn write_file(
+    path: &Path,
+    force: bool,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<u64> {
+    let there = path.metadata().ok();
+    if there.as_ref().is_some_and(std::fs::Metadata::is_dir) {
+        bail!("{} is a folder: name a file in it", path.display());
+    }
+    if there.as_ref().is_some_and(std::fs::Metadata::is_file) && !force {
+        return Err(recording::Error::Exists { path: path.to_owned() }.into());
+    }
+    let written = if there.is_some_and(|there| !there.is_file()) {
+        OpenOptions::new().write(true).open(path).and_then(|file| fill(file, write))
+    } else {
+        replace(path, write)
+    };
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<u64> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = Path::new(&partial);
-    let written = File::create(partial).and_then(|file| {
-        let mut out = BufWriter::new(file);
-        write(&mut out)?;
-        out.flush()?;
-        std::fs::rename(partial, path)
+    let written = File::create(partial).and_then(|file| fill(file, write)).and_then(|bytes| {
+        std::fs::rename(partial, path)?;
+        Ok(bytes)
     });
     if written.is_err() {
         // What is there is not the file; that it cannot be removed either changes nothing.
         let _ = std::fs::remove_file(partial);
     }
-    written.with_context(|| format!("cannot write {}", path.display()))
+    written
+}
+
+fn fill(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<u64> {
+    let mut out = Counted { file: BufWriter::new(file), bytes: 0 };
+    write(&mut out)?;
+    out.flush()?;
+    Ok(out.bytes)
+}
+
+/// Counts what goes through: a pipe cannot tell afterwards.
+struct Counted {
+    file: BufWriter<File>,
+    bytes: u64,
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }

@@ -1,13 +1,17 @@
 //! `bootscope import`: evidence that was taken elsewhere becomes a recording.
 
+use crate::record::bytes;
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
+use recording::Known;
+use serde::Serialize;
 use std::path::PathBuf;
 
-/// Wrap logs taken elsewhere (a serial capture, a dmesg, a trace) into a recording
+/// Wrap logs taken elsewhere (a serial capture, a dmesg, a trace, a TSLOG dump) into a recording
 ///
 /// Formats are recognised by content; several files of one boot belong into one recording.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The logs
     #[arg(required = true)]
@@ -18,11 +22,43 @@ pub struct Args {
     /// Replace the recording that is there
     #[arg(long)]
     force: bool,
+    /// How fast the counter of a TSLOG runs (2445431964, 2.4GHz), where the evidence does not say
+    #[arg(long, value_name = "HZ", value_parser = evidence::tslog::parse_frequency)]
+    tsc_frequency: Option<f64>,
+    /// How many CPUs the machine has, where the evidence does not say
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    cpus: u32,
+    /// How much memory it has, where the evidence does not say
+    #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "0", hide_default_value = true)]
+    memory: u64,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bootscope import serial.log dmesg.txt -o boots/a
+  bootscope import tslog.txt user.txt --tsc-frequency 2445431964 -o boots/b
+
+On a FreeBSD machine whose kernel has `options TSLOG`:
+  sysctl -b debug.tslog > tslog.txt; sysctl -b debug.tslog_user > user.txt; sysctl machdep.tsc_freq > rate.txt";
+
+/// What `--json` says.
+#[derive(Serialize)]
+struct Imported {
+    schema: &'static str,
+    recording: String,
+    files: Vec<Recognised>,
+}
+
+#[derive(Serialize)]
+struct Recognised {
+    file: String,
+    /// What is in it, in words; nothing if nothing is known.
+    formats: Vec<String>,
 }
 
 /// Runs it, and says what was recognised.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let mut any = false;
+    let mut files = Vec::new();
     for path in &args.files {
         let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
         let kinds: Vec<String> = evidence::recognise(&bytes);
@@ -31,15 +67,21 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             path.display(),
             if kinds.is_empty() { "nothing that is known".to_owned() } else { kinds.join(", ") }
         ));
-        any |= !kinds.is_empty();
+        files.push(Recognised { file: path.display().to_string(), formats: kinds });
     }
-    if !any {
+    if files.iter().all(|file| file.formats.is_empty()) {
         bail!(
             "nothing to import: give kernel messages (dmesg, /dev/kmsg, a capture of a serial line, with or without a \
-             logger's time stamps), the text of /sys/kernel/tracing/trace, or several of one boot"
+             logger's time stamps), the text of /sys/kernel/tracing/trace, a TSLOG dump (sysctl -b debug.tslog), or \
+             several of one boot"
         );
     }
-    recording::import(&args.files, &args.output, args.force)?;
+    let known = Known { ticks_hz: args.tsc_frequency, cpus: args.cpus, memory_bytes: args.memory };
+    recording::import_known(&args.files, &args.output, args.force, known)?;
     output.note(&format!("see it with: bootscope show {}", args.output.display()));
+    if output.json {
+        let recording = args.output.display().to_string();
+        output.document(&Imported { schema: "bootscope.import/1", recording, files })?;
+    }
     Ok(Done::Well)
 }

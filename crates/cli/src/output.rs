@@ -4,6 +4,7 @@ use anyhow::Context;
 use report::{Layout, Style, harmless};
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stderr, stdout};
+use std::path::Path;
 
 /// Flags that every command takes.
 #[derive(clap::Args)]
@@ -27,6 +28,21 @@ enum Color {
     Auto,
     Always,
     Never,
+}
+
+/// What `--json` says of a file that a command wrote.
+#[derive(Serialize)]
+pub struct Written {
+    schema: &'static str,
+    file: String,
+    bytes: u64,
+}
+
+impl Written {
+    /// A file of so many bytes.
+    pub fn new(schema: &'static str, path: &Path, bytes: u64) -> Written {
+        Written { schema, file: path.display().to_string(), bytes }
+    }
 }
 
 /// Where and how to print.
@@ -55,9 +71,11 @@ impl Output {
 
     /// How tables are laid out: `top` rows each.
     pub fn layout(&self, top: usize) -> Layout {
-        let width =
-            if stdout().is_terminal() { terminal_size::terminal_size().map(|(w, _)| usize::from(w.0)) } else { None };
-        Layout { width: width.unwrap_or(80), top, style: self.style }
+        let terminal = stdout().is_terminal();
+        let width = if terminal { terminal_size::terminal_size().map(|(w, _)| usize::from(w.0)) } else { None };
+        // Some terminals say that they have no columns at all.
+        let width = width.filter(|&columns| columns > 0).unwrap_or(80);
+        Layout { width, wide_tables: !terminal, top, style: self.style, ..Layout::default() }
     }
 
     /// Prints text to standard output.
@@ -70,6 +88,11 @@ impl Output {
         let mut text = report::json(document, true)?;
         text.push('\n');
         self.text(&text)
+    }
+
+    /// With `--json`, says what was written.
+    pub fn written(&self, written: &Written) -> anyhow::Result<()> {
+        if self.json { self.document(written) } else { Ok(()) }
     }
 
     /// A remark on standard error, unless asked to be quiet.

@@ -1,10 +1,13 @@
-//! What recording costs: plain and recorded boots in turn, and the last figure of this machine.
+//! What recording costs: plain and recorded boots in turn, and what is remembered of it.
+//!
+//! A figure is of one kernel on one machine type with so many CPUs: the last of each is kept, for recordings of the same.
 
 use crate::output::Output;
 use crate::progress::Watcher;
 use anyhow::{Context, bail};
 use machine::RecordOptions;
-use recording::{OutcomeKind, Overhead};
+use recording::{Measured, OutcomeKind, Overhead};
+use serde::Serialize;
 use std::path::PathBuf;
 use timeline::Ns;
 
@@ -12,12 +15,13 @@ use timeline::Ns;
 pub fn measure(options: &RecordOptions, boots: u32, watcher: &mut Watcher, output: &Output) -> anyhow::Result<()> {
     let folder = std::env::temp_dir().join(format!("bootscope-overhead-{}", std::process::id()));
     let recorded = RecordOptions { out: folder.clone(), force: true, ..options.clone() };
-    let mut ratios = Vec::new();
+    let (mut ratios, mut of) = (Vec::new(), Measured::default());
     let mut failed = Ok(());
     for boot in 1..=boots {
         watcher.doing(&format!("overhead, boot {boot} of {boots}"));
         match pair(&recorded, boot, watcher) {
-            Ok((plain, with)) => {
+            Ok((plain, with, measured)) => {
+                of = measured;
                 ratios.push(with as f64 / plain as f64);
                 output.note(&format!("boot {boot}: plain {}, recorded {}", Ns(plain), Ns(with)));
             }
@@ -31,10 +35,10 @@ pub fn measure(options: &RecordOptions, boots: u32, watcher: &mut Watcher, outpu
     // It was made here and holds nothing that anybody asked for.
     let _ = std::fs::remove_dir_all(&folder);
     failed?;
-    let overhead = summarize(&mut ratios, options);
-    remember(&overhead).context("the figure could not be kept for recordings to come")?;
+    let overhead = summarize(&mut ratios, options, of);
+    remember(known(), &overhead).context("the figure could not be kept for recordings to come")?;
     if output.json {
-        output.document(&overhead)?;
+        output.document(&Document { schema: "bootscope.overhead/1", overhead: &overhead })?;
     } else {
         output.text(&format!(
             "recorded ÷ plain: {:.3} ({:.3} to {:.3}; {})\n",
@@ -44,10 +48,18 @@ pub fn measure(options: &RecordOptions, boots: u32, watcher: &mut Watcher, outpu
     Ok(())
 }
 
-/// One boot of each kind, in changing order, so that a machine that gets faster or slower favours neither. In ns.
-fn pair(options: &RecordOptions, boot: u32, watcher: &mut Watcher) -> anyhow::Result<(i64, i64)> {
-    let mut plain = 0;
-    let mut with = 0;
+/// What `--json` says.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    overhead: &'a Overhead,
+}
+
+/// One boot of each kind, in changing order, so that a machine that gets faster or slower favours neither. In ns; and what
+/// was booted.
+fn pair(options: &RecordOptions, boot: u32, watcher: &mut Watcher) -> anyhow::Result<(i64, i64, Measured)> {
+    let (mut plain, mut with, mut of) = (0, 0, Measured::default());
     for plain_now in [boot % 2 == 1, boot % 2 == 0] {
         if plain_now {
             plain = machine::time_plain(options, watcher)?;
@@ -56,13 +68,14 @@ fn pair(options: &RecordOptions, boot: u32, watcher: &mut Watcher) -> anyhow::Re
             if recorded.outcome.kind != OutcomeKind::Reached {
                 bail!("a boot did not reach its end mark: {}", recorded.manifest.outcome_word());
             }
+            of = recorded.manifest.measured();
             with = recorded.end.context("a boot reached its end mark without a time")?.at_ns;
         }
     }
-    Ok((plain, with))
+    Ok((plain, with, of))
 }
 
-fn summarize(ratios: &mut [f64], options: &RecordOptions) -> Overhead {
+fn summarize(ratios: &mut [f64], options: &RecordOptions, of: Measured) -> Overhead {
     ratios.sort_by(f64::total_cmp);
     let middle = ratios.len() / 2;
     let ratio = if ratios.len() % 2 == 1 { ratios[middle] } else { (ratios[middle - 1] + ratios[middle]) / 2.0 };
@@ -70,13 +83,14 @@ fn summarize(ratios: &mut [f64], options: &RecordOptions) -> Overhead {
     let (low, high) = (ratios[cut], ratios[ratios.len() - 1 - cut]);
     let kernel = options.kernel.as_ref().and_then(|k| k.file_name()).map(|n| n.to_string_lossy().into_owned());
     let how = format!(
-        "median of {} pairs of boots to process 1 with its {:.0} % interval, {}, {} CPUs",
+        "median of {} pairs of boots to process 1 with its {:.0} % interval, {}, {} CPU{}",
         ratios.len(),
         confidence * 100.0,
         kernel.unwrap_or_default(),
-        options.cpus
+        options.cpus,
+        if options.cpus == 1 { "" } else { "s" }
     );
-    Overhead { ratio, low, high, how }
+    Overhead { ratio, low, high, how, of }
 }
 
 /// How many of `n` sorted values to leave out at each end so that the rest spans the median with at least 95 %
@@ -104,18 +118,25 @@ fn path() -> Option<PathBuf> {
     Some(cache.join("bootscope").join("overhead.json"))
 }
 
-fn remember(overhead: &Overhead) -> anyhow::Result<()> {
+/// Figures of so many different boots are kept.
+const KEPT: usize = 100;
+
+/// Keeps a figure in front of all others, in the place of an earlier one of the same.
+fn remember(known: Vec<Overhead>, overhead: &Overhead) -> anyhow::Result<()> {
+    let others = known.iter().filter(|known| known.of != overhead.of);
+    let all: Vec<&Overhead> = std::iter::once(overhead).chain(others).take(KEPT).collect();
     let path = path().context("neither XDG_CACHE_HOME nor HOME is set")?;
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let text = serde_json::to_vec_pretty(overhead)?;
-    crate::files::write_file(&path, |out| out.write_all(&text))
+    let text = serde_json::to_vec_pretty(&all)?;
+    crate::files::write_file(&path, true, |out| out.write_all(&text)).map(drop)
 }
 
-/// The last figure of this machine, if there is one.
-pub fn last() -> Option<Overhead> {
-    serde_json::from_slice(&std::fs::read(path()?).ok()?).ok()
+/// The last figure of each kind of boot on this host, the newest first.
+pub fn known() -> Vec<Overhead> {
+    let text = path().and_then(|path| std::fs::read(path).ok());
+    text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! `bootscope pack`: one file of a recording.
 
-use crate::{Done, output::Output};
+use crate::Done;
+use crate::output::{Output, Written};
+use anyhow::Context;
 use std::path::PathBuf;
 
 /// Make one .tar.zst file of a recording; every command reads it too
@@ -26,5 +28,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     crate::boot::refuse_other_folders(&recording::Recording::open(&args.recording)?)?;
     recording::pack(&args.recording, &packed, args.force)?;
     output.note(&format!("wrote {}", packed.display()));
+    let bytes = packed.metadata().with_context(|| format!("cannot look at {}", packed.display()))?.len();
+    output.written(&Written::new("bootscope.pack/1", &packed, bytes))?;
     Ok(Done::Well)
 }

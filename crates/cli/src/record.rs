@@ -136,7 +136,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         overhead::measure(&options, boots, &mut watcher, output)?;
         return Ok(Done::Well);
     }
-    options.overhead = overhead::last();
+    options.overheads = overhead::known();
     let recorded = machine::record(&options, &mut watcher);
     watcher.clear();
     let recorded = recorded?;
@@ -255,7 +255,7 @@ fn note_other_inputs(earlier: &Path, recorded: &Recorded, output: &Output) -> an
 }
 
 /// A size such as 512M.
-fn bytes(text: &str) -> Result<u64, String> {
+pub fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is no size: write a number with K, M, G or T, such as 512M");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: u64 = digits.parse().map_err(|_| wrong())?;
@@ -267,7 +267,12 @@ fn bytes(text: &str) -> Result<u64, String> {
         "T" | "TB" | "TIB" => 40,
         _ => return Err(wrong()),
     };
-    number.checked_mul(1 << shift).ok_or_else(wrong)
+    let bytes = number.checked_mul(1 << shift).ok_or_else(wrong)?;
+    // 0 is no size at all; a number in between is one whose unit was forgotten.
+    if digits == text && (1..1 << 20).contains(&bytes) {
+        return Err(format!("`{text}` is {text} bytes: with its unit, such as {text}M, it is what you mean"));
+    }
+    Ok(bytes)
 }
 
 /// Says how the boot ended and what to do next.
@@ -306,5 +311,6 @@ mod tests {
         for wrong in ["", "M", "12X", "-1M", "1.5G", "99999999999999T"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
+        assert!(bytes("512").unwrap_err().contains("512M"), "the unit was forgotten");
     }
 }

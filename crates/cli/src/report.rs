@@ -1,7 +1,8 @@
 //! `bootscope report`: one page that opens from disk.
 
 use crate::files::write_file;
-use crate::{Done, boot, output::Output};
+use crate::output::{Output, Written};
+use crate::{Done, boot};
 use anyhow::Context;
 use report::{Boot, ConsoleLine};
 use std::path::PathBuf;
@@ -14,6 +15,9 @@ pub struct Args {
     /// The file to write [default: the recording's name with .html]
     #[arg(short, long)]
     output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
 }
 
 /// Runs it.
@@ -27,7 +31,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         name.push(".html");
         name.into()
     });
-    write_file(&path, |out| report::page(&boot, &lines, out))?;
+    let bytes = write_file(&path, args.force, |out| report::page(&boot, &lines, out))?;
     output.note(&format!("wrote {}: open it in a browser", path.display()));
+    output.written(&Written::new("bootscope.report/1", &path, bytes))?;
     Ok(Done::Well)
 }

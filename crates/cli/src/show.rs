@@ -1,10 +1,13 @@
 //! `bootscope show`: the summary in the terminal.
 
 use crate::{Done, boot, output::Output};
-use report::{Boot, Summary};
+use report::{Boot, Layout, Summary};
 use std::path::PathBuf;
 
 /// Show where the time went: phases, boot path, memory, what did not add up
+///
+/// With --quiet only how it ended, after how long, and the tables that are asked for by name; with --verbose also the
+/// whole evidence of each phase, and how the boot was run.
 #[derive(clap::Args)]
 pub struct Args {
     /// A recording: its folder, or the packed file
@@ -18,6 +21,9 @@ pub struct Args {
     /// Also list functions on the boot path, with self and total time (--top says how many)
     #[arg(long)]
     functions: bool,
+    /// List all user processes, not only those that last
+    #[arg(long)]
+    processes: bool,
     /// Also sum over all threads: not the boot path, but all that was done until the end mark
     #[arg(long)]
     all_threads: bool,
@@ -32,11 +38,11 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         output.document(&summary)?;
         return Ok(Done::Well);
     }
-    let layout = output.layout(args.top);
-    let mut text = report::show(&summary, layout);
+    let layout = Layout { all_processes: args.processes, ..output.layout(args.top) }.of(&summary);
+    let mut text = if output.quiet { report::headline(&summary, layout) } else { report::show(&summary, layout) };
     if args.initcalls {
         text.push('\n');
-        text.push_str(&report::initcalls(&summary.initcalls, output.layout(usize::MAX)));
+        text.push_str(&report::initcalls(&summary.initcalls, Layout { top: usize::MAX, ..layout }));
     }
     if args.functions {
         text.push('\n');
@@ -45,6 +51,10 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.all_threads {
         text.push('\n');
         text.push_str(&report::rows("All threads (not the boot path)", &summary.where_all_threads, layout));
+    }
+    if output.verbose {
+        text.push('\n');
+        text.push_str(&report::details(&summary, &opened.facts.how, layout));
     }
     output.text(&text)?;
     Ok(Done::Well)

@@ -48,6 +48,7 @@ fn what_was_typed_wrongly_is_refused_with_a_reason() {
     run(&mut bootscope("show")).refuses(&["RECORDING"]);
     run(bootscope("show").args(["--top", "many", "x"])).refuses(&["--top", "many"]);
     run(bootscope("record").args(["--memory", "much", "-o", "x"])).refuses(&["`much` is no size", "512M"]);
+    run(bootscope("record").args(["--memory", "512", "-o", "x"])).refuses(&["512 bytes", "512M"]);
     run(bootscope("record").args(["--kernel", "x"])).refuses(&["--output"]);
     run(bootscope("import").args(["-o", "x"])).refuses(&["FILES"]);
     let folder = tempfile::tempdir().unwrap();
@@ -75,7 +76,6 @@ fn every_fixture_goes_all_the_way_from_import_to_every_view() {
         }
 
         let human = run(bootscope("show").args(["--functions", "--all-threads"]).arg(&recording)).exits(0);
-        assert!(human.text().lines().all(|line| line.chars().count() <= 80), "wider than 80:\n{}", human.text());
         assert_eq!(human.stderr, "");
         for format in FORMATS {
             let whole = run(bootscope("export").arg(&recording).args(["--to", format])).exits(0);
@@ -143,6 +143,22 @@ fn an_output_that_exists_is_kept_unless_forced() {
     run(bootscope("pack").arg(&into)).refuses(&["exists already", "--force"]);
     run(bootscope("pack").arg(&into).arg("--force")).exits(0);
 
+    run(bootscope("pack").arg(&into).arg("-o").arg(folder.path().join("twice.tar.zst"))).exits(0);
+    run(bootscope("pack").arg(folder.path().join("twice.tar.zst"))).refuses(&["packed recording already", "--zstd"]);
+
+    let page = folder.path().join("a.html");
+    fs::write(&page, "mine").unwrap();
+    for command in [&["report"][..], &["export", "--to", "folded"]] {
+        let write =
+            |flags: &[&str]| run(bootscope(command[0]).args(&command[1..]).args(flags).arg(&into).arg("-o").arg(&page));
+        write(&[]).refuses(&["a.html exists already", "--force"]);
+        assert_eq!(fs::read_to_string(&page).unwrap(), "mine");
+        write(&["--force"]).exits(0);
+        assert_ne!(fs::read_to_string(&page).unwrap(), "mine");
+        fs::write(&page, "mine").unwrap();
+    }
+    run(bootscope("report").arg(&into).arg("--force").arg("-o").arg(folder.path())).refuses(&["is a folder"]);
+
     // What is not a recording is never removed.
     let foreign = folder.path().join("home");
     fs::create_dir(&foreign).unwrap();
@@ -158,19 +174,92 @@ fn colour_is_for_terminals_and_no_color_is_obeyed() {
     let colored = |command: &mut Command| run(command).exits(0).stdout.contains(&0x1b);
     assert!(!colored(bootscope("show").arg(&recording)), "a pipe is no terminal");
     assert!(colored(bootscope("show").arg(&recording).args(["--color", "always"])));
+    let show = |flags: &str| on_terminal(&format!("show {} {flags}", recording.display()));
+    let Some(mut plain) = show("") else { return };
+    assert!(colored(&mut plain));
+    assert!(!colored(plain.env("NO_COLOR", "1")));
+    assert!(colored(plain.env("NO_COLOR", "")), "only a value that is not empty counts");
+    assert!(!colored(&mut show("--color never").unwrap()));
+}
+
+/// The program on a terminal of 80 columns; none, with the reason said, where there is none to be had.
+fn on_terminal(arguments: &str) -> Option<Command> {
     if Command::new("script").arg("--version").output().is_err() {
-        return skip("no `script` (util-linux) to give the program a terminal");
+        skip("no `script` (util-linux) to give the program a terminal");
+        return None;
     }
-    let on_terminal = |flags: &str| {
-        let line = format!("{} show {} {flags}", env!("CARGO_BIN_EXE_bootscope"), recording.display());
-        let mut command = Command::new("script");
-        command.args(["-qec", &line, "/dev/null"]).env_remove("NO_COLOR").stdin(Stdio::null());
-        command
-    };
-    assert!(colored(&mut on_terminal("")));
-    assert!(!colored(on_terminal("").env("NO_COLOR", "1")));
-    assert!(colored(on_terminal("").env("NO_COLOR", "")), "only a value that is not empty counts");
-    assert!(!colored(&mut on_terminal("--color never")));
+    let line = format!("stty cols 80; exec {} {arguments}", env!("CARGO_BIN_EXE_bootscope"));
+    let mut command = Command::new("script");
+    command.args(["-qec", &line, "/dev/null"]).env_remove("NO_COLOR").stdin(Stdio::null());
+    Some(command)
+}
+
+#[test]
+fn a_terminal_is_not_overrun_and_a_pipe_gets_all_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
+    let piped = run(bootscope("show").args(["--functions", "--all-threads"]).arg(&recording)).exits(0);
+    assert!(!piped.text().contains('…') && piped.text().lines().any(|line| line.chars().count() > 80));
+    let shown = format!("show {} --functions --all-threads --color never", recording.display());
+    let Some(mut command) = on_terminal(&shown) else { return };
+    let shown = run(&mut command).exits(0);
+    assert!(shown.text().contains('…'), "{}", shown.text());
+    assert!(shown.text().lines().all(|line| line.trim_end().chars().count() <= 80), "{}", shown.text());
+
+    let to = |flags: &str| on_terminal(&format!("export {} --to {flags}", recording.display())).unwrap();
+    let refused = run(&mut to("perfetto")).exits(2);
+    assert!(
+        refused.text().contains("would go to your terminal") && refused.text().contains("-o"),
+        "{}",
+        refused.text()
+    );
+    run(&mut to("folded")).exits(0);
+}
+
+#[test]
+fn quiet_and_verbose_say_less_and_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
+    let show = |flag: &[&str]| run(bootscope("show").args(flag).arg(&recording)).exits(0).text().to_owned();
+    let [quiet, usual, verbose] = [&["-q"][..], &[], &["-v"]].map(show);
+    assert!(usual.starts_with(&quiet) && quiet.contains("imported: ") && !quiet.contains("phase"), "{quiet}");
+    assert!(verbose.starts_with(&usual) && verbose[usual.len()..].contains("rests on"), "{verbose}");
+    assert!(show(&["-q", "--initcalls"]).contains("longest first"), "what is asked for by name comes all the same");
+}
+
+#[test]
+fn each_command_that_writes_says_so_as_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, into) = (fixture("log/linux-6.1-serial.log"), folder.path().join("a"));
+    let import = run(bootscope("import").arg("--json").arg(&log).arg("-o").arg(&into)).exits(0).json();
+    assert_eq!((text(&import["schema"]), text(&import["recording"])), ("bootscope.import/1", into.to_str().unwrap()));
+    assert!(text(&import["files"][0]["formats"][0]).contains("kernel log"), "{import}");
+    for (command, name) in
+        [(&["report"][..], "a.html"), (&["export", "--to", "csv"], "a.csv"), (&["pack"], "a.tar.zst")]
+    {
+        let file = folder.path().join(name);
+        let mut run_it = bootscope(command[0]);
+        let said = run(run_it.args(&command[1..]).args(["--json", "-o"]).arg(&file).arg(&into)).exits(0).json();
+        assert_eq!(said["schema"], format!("bootscope.{}/1", command[0]));
+        assert_eq!((text(&said["file"]), ns(&said["bytes"])), (file.to_str().unwrap(), size(&file)), "{said}");
+    }
+    run(bootscope("export").args(["--to", "csv", "--json"]).arg(&into)).refuses(&["--json", "-o"]);
+}
+
+fn size(file: &Path) -> i64 {
+    i64::try_from(fs::metadata(file).unwrap().len()).unwrap()
+}
+
+#[test]
+fn a_pipe_is_written_to_and_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
+    let script = r#"mkfifo "$1/pipe" && cat "$1/pipe" >"$1/heard" & sleep 0.2
+        "$2" export "$1/a" --to csv -o "$1/pipe" && [ -p "$1/pipe" ] && wait && [ -s "$1/heard" ]"#;
+    let mut command = Command::new("sh");
+    run(command.args(["-c", script, "-"]).arg(folder.path()).arg(env!("CARGO_BIN_EXE_bootscope"))).exits(0);
+    let direct = run(bootscope("export").args(["--to", "csv"]).arg(&recording)).exits(0);
+    assert_eq!(fs::read(folder.path().join("heard")).unwrap(), direct.stdout);
 }
 
 #[test]

@@ -260,13 +260,24 @@ fn what_qemu_refuses_is_said_in_its_own_words() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
     let into = scratch.path("boot");
+    run(record(&kernel, &into).args(["--", "-device", "nonsense"]))
+        .refuses(&["exit status: 1", "'nonsense' is not a valid device"]);
+    run(record(&kernel, &into).args(["--machine", "foo"])).refuses(&["unsupported machine type", "-machine help"]);
+    assert!(!into.exists(), "nothing was recorded");
+}
+
+#[test]
+fn an_initrd_that_no_kernel_unpacks_is_refused_or_told_of() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new();
+    let (into, script) = (scratch.path("boot"), scratch.path("init.sh"));
+    std::fs::write(&script, "#!/bin/sh\n").unwrap();
+    run(record(&kernel, &into).arg("--initrd").arg(&script)).refuses(&["init.sh", "neither a cpio", "-H newc"]);
+    // With the guest's own init it may be the image of a disk.
     let mut command = record(&kernel, &into);
-    let ran = recorded(command.args(["--", "-device", "nonsense"]), &into, "vmm-failed");
-    for sign in ["exit status: 1", "'nonsense' is not a valid device"] {
-        assert!(ran.stderr.contains(sign), "{}", ran.stderr);
-    }
-    assert!(evidence(&into, "vmm.log").contains("'nonsense' is not a valid device"));
-    assert_eq!(shown(&into)["outcome"], "vmm-failed");
+    command.args(["--init", "keep", "--append", QUIET, "--initrd"]).arg(&script);
+    let ran = recorded(&mut command, &into, "panic");
+    assert!(ran.stderr.contains("init.sh is no initial RAM file system"), "{}", ran.stderr);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
-use support::boots::{CALM, Scratch, kernel, manifest, messages, record};
+use support::boots::{CALM, Scratch, console_messages, kernel, manifest, messages, record};
 use support::{assert_adds_up, bootscope, fixture, ran, run, shown};
 
 /// How long a QEMU may outlive us.
@@ -129,6 +129,25 @@ fn ctrl_c_ends_the_boot_and_keeps_what_was_heard() {
         let memory = messages(&support::boots::evidence(&into, "kmsg-memory.log"));
         assert!(memory.iter().any(|(_, text)| text.starts_with("Linux version")), "{memory:?}");
     }
+}
+
+#[test]
+fn a_qemu_that_dies_leaves_its_guests_kernel_log() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new();
+    let into = scratch.path("boot");
+    let boot = begin(&kernel, &into, 0);
+    wait_for(|| fs::read_to_string(into.join("console.log")).is_ok_and(|log| log.contains("clocksource: Switched")));
+    let [qemu] = &alive(&boot.name)[..] else { panic!("{:?}", alive(&boot.name)) };
+    let pid = qemu.trim_start_matches("/proc/");
+    assert!(Command::new("sh").args(["-c", &format!("kill -KILL {pid}")]).status().unwrap().success());
+    let ended = ran(boot.child.wait_with_output().unwrap(), "record".to_owned()).exits(1);
+    assert!(ended.stderr.contains("vmm-failed") && ended.stderr.contains("signal: 9"), "{}", ended.stderr);
+    assert_eq!(shown(&into)["outcome"], "vmm-failed");
+    // It was killed between two bytes of the console: the log in memory has at least what the console says.
+    let [memory, console] = ["kmsg-memory.log", "console.log"].map(|name| support::boots::evidence(&into, name));
+    let (memory, console) = (messages(&memory), console_messages(&console));
+    assert!(console.len() > 100 && memory.len() >= console.len(), "{} {}", console.len(), memory.len());
 }
 
 #[test]

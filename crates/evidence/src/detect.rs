@@ -5,7 +5,9 @@
 //! one with the most lines first. Containers are told by their first bytes.
 
 use crate::kernel_log::{Prefix, kmsg_record};
-use crate::text::{Line, Lines, number};
+use crate::text::{Line, Lines};
+use crate::tslog;
+use std::ops::Range;
 
 /// A kind of evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,8 +22,10 @@ pub enum Format {
     SeaBios,
     /// `/proc/kallsyms`.
     Kallsyms,
-    /// FreeBSD's `debug.tslog`.
+    /// FreeBSD's `debug.tslog`: [`crate::tslog`].
     Tslog,
+    /// FreeBSD's `debug.tslog_user`: [`crate::tslog`].
+    TslogUser,
     /// Compressed by gzip.
     Gzip,
     /// Compressed by zstd, as a packed recording is.
@@ -41,6 +45,7 @@ impl std::fmt::Display for Format {
             Format::SeaBios => "SeaBIOS debug lines",
             Format::Kallsyms => "kernel symbols",
             Format::Tslog => "TSLOG dump",
+            Format::TslogUser => "TSLOG process table",
             Format::Gzip => "compressed by gzip: unpack it first",
             Format::Zstd => "compressed by zstd: unpack it first",
             Format::Text => "text of no known kind",
@@ -64,6 +69,11 @@ pub struct Found {
 
 /// What the bytes hold, most lines first; nothing only for an empty file.
 pub fn detect(bytes: &[u8]) -> Vec<Found> {
+    detect_in(bytes, std::slice::from_ref(&(0..bytes.len())))
+}
+
+/// The same, of some whole lines of a file only: somebody knows the others.
+pub(crate) fn detect_in(bytes: &[u8], parts: &[Range<usize>]) -> Vec<Found> {
     let whole = |format| Found { format, lines: 0, start: 0, end: bytes.len() };
     match bytes {
         [] => return Vec::new(),
@@ -72,12 +82,12 @@ pub fn detect(bytes: &[u8]) -> Vec<Found> {
         _ => {}
     }
     let mut found: Vec<Found> = Vec::new();
-    for line in Lines::new(bytes) {
+    for (line, from) in parts.iter().flat_map(|part| Lines::new(&bytes[part.clone()]).map(|line| (line, part.start))) {
         let Some(format) = format_of(line) else { continue };
-        let end = line.offset + line.bytes.len();
+        let (start, end) = (from + line.offset, from + line.offset + line.bytes.len());
         match found.iter_mut().find(|f| f.format == format) {
             Some(known) => (known.lines, known.end) = (known.lines + 1, end),
-            None => found.push(Found { format, lines: 1, start: line.offset, end }),
+            None => found.push(Found { format, lines: 1, start, end }),
         }
     }
     // Loggers put their stamps before each line, and then only they know what is behind them.
@@ -94,7 +104,8 @@ fn format_of(line: Line<'_>) -> Option<Format> {
     let first = *text.first()?;
     match first {
         b'S' if text.starts_with(b"SeaBIOS (version ") => return Some(Format::SeaBios),
-        b'0' if text.starts_with(b"0x") => return is_tslog(text).then_some(Format::Tslog),
+        b'0' if text.starts_with(b"0x") => return tslog::is_record(text).then_some(Format::Tslog),
+        b'0'..=b'9' if tslog::is_process(text) => return Some(Format::TslogUser),
         b'#' if text.starts_with(b"# tracer: ") => return Some(Format::Trace),
         b'[' | b'<' if Prefix::strip(text).0.stamped => return Some(Format::KernelLog),
         b'[' if has_date(text) => return Some(Format::KernelLog),
@@ -112,15 +123,6 @@ fn format_of(line: Line<'_>) -> Option<Format> {
 fn has_date(text: &[u8]) -> bool {
     const DAYS: [&[u8]; 7] = [b"[Mon ", b"[Tue ", b"[Wed ", b"[Thu ", b"[Fri ", b"[Sat ", b"[Sun "];
     DAYS.iter().any(|day| text.starts_with(day)) && text.get(25) == Some(&b']')
-}
-
-/// `0xffff… 123456 ENTER name`
-fn is_tslog(text: &[u8]) -> bool {
-    let mut words = text.splitn(4, |&b| b == b' ');
-    let (thread, ticks, what) = (words.next(), words.next(), words.next());
-    thread.is_some_and(|t| t.len() > 2 && t[2..].iter().all(u8::is_ascii_hexdigit))
-        && ticks.is_some_and(|t| number(t).is_some_and(|(_, rest)| rest.is_empty()))
-        && matches!(what, Some(b"ENTER" | b"EXIT" | b"THREAD" | b"EVENT"))
 }
 
 /// `ffffffff81000000 T _text`
@@ -184,6 +186,7 @@ mod tests {
         check(b"calling  a+0x0/0x1 @ 1\ninitcall a+0x0/0x1 returned 0 after 1 usecs\n", &[(Format::KernelLog, 2)]);
         check(b"ffffffff81000000 T _text\nffffffff81000001 t foo [mod]\n", &[(Format::Kallsyms, 2)]);
         check(b"0xfffff80 123 ENTER mi_startup\n0x0 124 EVENT WAIT x y\n", &[(Format::Tslog, 2)]);
+        check(b"98 0 0 0 \"\" \"\"\n1 0 5 0 \"/sbin/init\" \"dev\"\n", &[(Format::TslogUser, 2)]);
         check(b"\x28\xb5\x2f\xfd....", &[(Format::Zstd, 0)]);
         check(b"\x1f\x8b\x08", &[(Format::Gzip, 0)]);
         check(b"hello\n", &[(Format::Text, 0)]);

@@ -10,6 +10,7 @@ use crate::guest_words::{self, Said};
 use crate::index::Index;
 use crate::kernel_log::KernelLog;
 use crate::text::Lines;
+use crate::tslog;
 use recording::Recording;
 use std::io::Read;
 use timeline::{Diagnostics, Ns};
@@ -42,6 +43,8 @@ pub struct Files {
     traces: Vec<File>,
     /// Kernel logs other than the console, the best one first.
     logs: Vec<File>,
+    /// What there is of a kernel's event log.
+    pub tslog: tslog::Log,
 }
 
 impl Files {
@@ -59,6 +62,11 @@ impl Files {
         files.traces.extend(file(recording, "trace.txt")?);
         files.logs.extend(file(recording, "kmsg.log")?);
         files.logs.extend(file(recording, "kmsg-memory.log")?);
+        for name in ["tslog.txt", "tslog_user.txt"] {
+            if let Some(file) = file(recording, name)? {
+                files.tslog.read(name, &file.bytes, diagnostics);
+            }
+        }
         for name in imported(recording) {
             let Some(found) = file(recording, &name)? else { continue };
             files.add_imported(found, diagnostics);
@@ -72,7 +80,10 @@ impl Files {
             self.first_run = self.first_run.take().or(Some(file));
             return;
         }
-        let kinds: Vec<Format> = detect::detect(&file.bytes).iter().map(|found| found.format).collect();
+        // It knows its own lines; only the others can be anything else.
+        let logged = self.tslog.read(&file.name, &file.bytes, diagnostics);
+        let kinds = detect::detect_in(&file.bytes, &logged.others);
+        let kinds: Vec<Format> = kinds.iter().map(|found| found.format).collect();
         let has = |kind| kinds.contains(&kind);
         if has(Format::Trace) {
             self.traces.push(file.clone());
@@ -81,7 +92,7 @@ impl Files {
             self.logs.push(file);
         } else if has(Format::Kallsyms) {
             self.symbols = self.symbols.take().or(Some(file));
-        } else if !has(Format::Trace) {
+        } else if !has(Format::Trace) && logged.is_nothing() {
             diagnostics.note("evidence of a kind that is not used", || file.name);
         }
     }
@@ -98,6 +109,11 @@ impl Files {
                 None
             }
         }
+    }
+
+    /// Whether there is a trace, or a kernel's log beside the console.
+    pub fn has_linux_evidence(&self) -> bool {
+        !self.traces.is_empty() || !self.logs.is_empty()
     }
 
     pub fn guest_words(&self, diagnostics: &mut Diagnostics) -> Vec<Said> {
@@ -183,9 +199,25 @@ pub fn recognise(bytes: &[u8]) -> Vec<String> {
     if first_run::recognise(bytes) {
         return vec!["when code ran for the first time".to_owned()];
     }
+    let logged = tslog::Log::default().read("", bytes, &mut Diagnostics::default());
+    let mut known = vec![
+        (logged.records, "TSLOG dump"),
+        (logged.processes, "TSLOG process table"),
+        (logged.rates, "rate of the TSLOG's counter"),
+    ];
+    known.retain(|(lines, _)| *lines > 0);
     let used = [Format::Trace, Format::Kmsg, Format::KernelLog, Format::Kallsyms];
-    let found = detect::detect(bytes).into_iter().filter(|found| used.contains(&found.format));
-    found.map(|found| format!("{} ({} lines)", found.format, found.lines)).collect()
+    let found = detect::detect_in(bytes, &logged.others).into_iter().filter(|found| used.contains(&found.format));
+    let known = known.into_iter().map(|(lines, what)| format!("{what} ({lines} lines)"));
+    known.chain(found.map(|found| format!("{} ({} lines)", found.format, found.lines))).collect()
+}
+
+/// The kernel's event log of a recording, as it was written.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn tslog_log(recording: &Recording) -> Result<tslog::Log, recording::Error> {
+    Files::read(recording, &mut Diagnostics::default()).map(|files| files.tslog)
 }
 
 /// The console of a recording.

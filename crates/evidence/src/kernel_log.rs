@@ -21,10 +21,10 @@ mod stamp;
 use crate::NotThisFormat;
 use crate::text::{Lines, lossy};
 use clean::Cleaner;
-use host_stamp::Loggers;
 use std::ops::Range;
 use timeline::{Diagnostics, Ns};
 
+pub(crate) use host_stamp::Loggers;
 pub(crate) use kmsg::record as kmsg_record;
 pub(crate) use stamp::Prefix;
 

@@ -20,12 +20,15 @@ pub mod initcalls;
 pub mod kernel_log;
 mod meminfo;
 mod merge;
+mod subject;
 mod text;
+pub mod tslog;
 mod vmm;
 
-pub use files::{Console, console, recognise};
+pub use files::{Console, console, recognise, tslog_log};
 pub use meminfo::{GuestMemory, kernel_release, meminfo};
-pub use merge::load;
+pub use merge::{Loaded, load, read};
+pub use subject::Subject;
 
 /// The bytes are not of the format that the reader is for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -14,7 +14,7 @@ use crate::ftrace::Laid;
 use crate::guest_words::Said;
 use crate::index::Index;
 use crate::kernel_log::{KernelLog, Line};
-use crate::{firmware, initcalls, vmm};
+use crate::{Subject, firmware, initcalls, tslog, vmm};
 use guest_init::words::Word;
 use hashbrown::HashMap;
 use recording::{Manifest, OutcomeKind, Recording};
@@ -23,12 +23,29 @@ use timeline::{Clock, End, Mark, NameId, Ns, SpanKind, Ticks, TimeBase, Timeline
 /// First calls shorter than this are not spans: they would be most of the spans and little of the time.
 const FIRST_CALL_MIN: Ns = Ns(20_000);
 
+/// A recording's evidence, read once.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// Everything that it says about its boot, settled.
+    pub timeline: Timeline,
+    /// What it says about the machine.
+    pub subject: Subject,
+}
+
 /// Everything that a recording says about its boot, as a settled timeline.
+///
+/// # Errors
+/// As [`read`].
+pub fn load(recording: &Recording) -> Result<Timeline, recording::Error> {
+    read(recording).map(|loaded| loaded.timeline)
+}
+
+/// Everything that a recording says.
 ///
 /// # Errors
 /// If a file of the recording cannot be read. What is in the files never is an error: what does not
 /// add up is in [`Timeline::diagnostics`].
-pub fn load(recording: &Recording) -> Result<Timeline, recording::Error> {
+pub fn read(recording: &Recording) -> Result<Loaded, recording::Error> {
     let mut timeline = Timeline::new(match recording.manifest().time_base {
         recording::TimeBase::Host => TimeBase::Host,
         recording::TimeBase::GuestVirtual => TimeBase::GuestVirtual,
@@ -37,11 +54,17 @@ pub fn load(recording: &Recording) -> Result<Timeline, recording::Error> {
     for odd in &recording.diagnostics {
         timeline.diagnostics.note(odd.kind, || odd.detail.clone());
     }
-    let files = Files::read(recording, &mut timeline.diagnostics)?;
-    merge(recording.manifest(), &files, &mut timeline);
+    let mut files = Files::read(recording, &mut timeline.diagnostics)?;
+    let log = std::mem::take(&mut files.tslog);
+    let subject = Subject::of(log.facts());
+    if log.is_empty() {
+        merge(recording.manifest(), &files, &mut timeline);
+    } else {
+        merge_tslog(recording.manifest(), log, &files, &mut timeline);
+    }
     let tolerance = timeline.clocks.iter().map(|c| c.residual).max().unwrap_or_default();
     timeline.settle(tolerance.max(Ns::from_us(50)));
-    Ok(timeline)
+    Ok(Loaded { timeline, subject })
 }
 
 fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) {
@@ -102,6 +125,27 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) {
     merge.end(&words, &clocks, first_run.as_ref(), init);
     merge.name_the_kernel();
     merge.timeline.clocks.extend([clocks.counter, clocks.trace, clocks.printk].into_iter().flatten());
+}
+
+/// A kernel that kept an event log says all there is to say of its threads; what came before it is as with any other.
+fn merge_tslog(manifest: &Manifest, log: tslog::Log, files: &Files, timeline: &mut Timeline) {
+    let words = files.guest_words(&mut timeline.diagnostics);
+    if files.has_linux_evidence() {
+        timeline.diagnostics.note("a Linux trace or log beside a TSLOG dump is not used", String::new);
+    }
+    let found = clocks::Evidence { manifest, words: &words, trace: None, log: None, console: None };
+    let clocks = clocks::join(&found, &mut timeline.diagnostics);
+    let counter = match (&clocks.counter, manifest.ticks_hz) {
+        (Some(counter), _) => tslog::Counter::Clock(counter.clone()),
+        (None, Some(hz)) => tslog::Counter::Rate(hz, "given by the user".to_owned()),
+        (None, None) => tslog::Counter::Unknown,
+    };
+    let laid = tslog::lay(log, counter, timeline);
+    let mut merge = Merge { manifest, files, timeline, trace_error: Ns::ZERO };
+    let first = laid.loader.or(laid.main);
+    if let (Some(firmware), Some(first)) = (merge.before_the_kernel(&[], &clocks), first) {
+        merge.chain(Some(firmware), first, &[]);
+    }
 }
 
 /// The kernel's log, and when its lines arrived on the console.

@@ -31,9 +31,22 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    fn new(kind: OutcomeKind, seen: &Seen) -> Ending {
-        Ending { kind, detail: seen.what.clone(), at_ns: seen.at_ns, note: None }
+    fn panic(seen: &Seen) -> Ending {
+        Ending {
+            kind: OutcomeKind::Panic,
+            detail: seen.what.clone(),
+            at_ns: seen.at_ns,
+            note: panic_advice(&seen.what).map(str::to_owned),
+        }
     }
+}
+
+/// What to do about a panic that is not the kernel's fault.
+fn panic_advice(line: &str) -> Option<&'static str> {
+    line.contains("IO-APIC + timer doesn't work").then_some(
+        "the kernel tests its timer against its own loops, and a busy host can be too late for it: boot again, or add \
+         no_timer_check to --append",
+    )
 }
 
 /// The end mark, if it was reached.
@@ -72,7 +85,7 @@ pub(crate) fn ending(options: &RecordOptions, facts: &Facts, now_ns: i64, stop: 
         return Some(at(OutcomeKind::VmmFailed, "", now_ns));
     }
     if let Some(panic) = &facts.panic {
-        return panic_printed(facts, panic, now_ns).then(|| Ending::new(OutcomeKind::Panic, panic));
+        return panic_printed(facts, panic, now_ns).then(|| Ending::panic(panic));
     }
     if let Some(hang) = &facts.hang {
         return Some(at(OutcomeKind::Hang, &hang.to_string(), now_ns));
@@ -94,7 +107,7 @@ pub(crate) fn cut_short(options: &RecordOptions, facts: &Facts, now_ns: i64, why
     match (end_mark(options, facts), &facts.shutdown, &facts.panic) {
         (Some(end), ..) => at(OutcomeKind::Reached, &end.what, end.at_ns),
         (None, Some(shutdown), _) => after_shutdown(facts, shutdown),
-        (None, None, Some(panic)) => Ending::new(OutcomeKind::Panic, panic),
+        (None, None, Some(panic)) => Ending::panic(panic),
         (None, None, None) => at(OutcomeKind::Interrupted, why, now_ns),
     }
 }
@@ -127,7 +140,7 @@ fn why_no_more_evidence(options: &RecordOptions, facts: &Facts, now_ns: i64, sto
 
 fn after_shutdown(facts: &Facts, shutdown: &Seen) -> Ending {
     if let Some(panic) = &facts.panic {
-        return Ending::new(OutcomeKind::Panic, panic);
+        return Ending::panic(panic);
     }
     let (kind, detail) = match shutdown.what.as_str() {
         "guest-reset" => (OutcomeKind::Reset, "the guest reset the machine, or all its CPUs faulted thrice"),
@@ -224,8 +237,12 @@ mod tests {
         facts.heard_ns = 5 * SECOND;
         assert_eq!(kind(&options, &facts, 5 * SECOND), Some("panic"));
         facts.shutdown = seen(SECOND, "guest-reset");
-        let ending = ending(&options, &facts, SECOND + 1, false).unwrap();
+        let ended = |facts: &Facts| ending(&options, facts, SECOND + 1, false).unwrap();
+        let ending = ended(&facts);
         assert_eq!((ending.kind, ending.detail.as_str()), (OutcomeKind::Panic, "Kernel panic - x"));
+        assert_eq!(ending.note, None);
+        facts.panic = seen(SECOND, "Kernel panic - not syncing: IO-APIC + timer doesn't work!  Boot with apic=debug");
+        assert!(ended(&facts).note.is_some_and(|note| note.contains("no_timer_check")), "it need not be the kernel");
     }
 
     #[test]

@@ -57,6 +57,12 @@ pub enum Error {
         /// The oldest that will do.
         needed: &'static str,
     },
+    /// QEMU ended before the machine ran: what it was asked for cannot be had.
+    #[error("QEMU did not start the machine, and nothing was recorded: {why}")]
+    QemuRefused {
+        /// How it ended and what it said.
+        why: String,
+    },
     /// A part of bootscope itself is not where it should be.
     #[error(
         "{name} is not in $BOOTSCOPE_LIB, beside the program or in ../lib/bootscope: build it with `make build`{instead}"

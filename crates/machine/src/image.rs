@@ -22,6 +22,11 @@ pub(crate) fn check_kernel(path: &Path) -> Result<(), Error> {
     }
 }
 
+/// Fails with what is wrong unless a kernel can unpack the file as an initial RAM file system.
+pub(crate) fn check_initrd(path: &Path) -> Result<Result<(), &'static str>, Error> {
+    Ok(initrd_kind(&head(path)?))
+}
+
 /// The release of a Linux bzImage, such as `6.1.0-47-cloud-amd64`, out of its boot header.
 pub(crate) fn linux_release(path: &Path) -> Result<Option<String>, Error> {
     Ok(release(&head(path)?))
@@ -82,6 +87,21 @@ fn kernel_kind(head: &[u8]) -> Result<(), &'static str> {
     }
 }
 
+fn initrd_kind(head: &[u8]) -> Result<(), &'static str> {
+    // Zeros may lie before an archive, and between two.
+    let padding = head.iter().take_while(|&&byte| byte == 0).count();
+    match &head[padding..] {
+        [] => Err("it is empty"),
+        // Documentation/driver-api/early-userspace/buffer-format.rst.
+        [b'0', b'7', b'0', b'7', b'0', b'1' | b'2', ..] => Ok(()),
+        [b'0', b'7', b'0', b'7', b'0', b'7', ..] => Err("it is a cpio archive of the old format, not of `newc`"),
+        // The kernel's lib/decompress.c: gzip (twice), bzip2, lzma, xz, lzo, lz4, zstd. What is in it only it can tell.
+        [0x1f, 0x8b | 0x9e, ..] | [0x42, 0x5a, ..] | [0x5d, 0, ..] | [0xfd, 0x37, ..] => Ok(()),
+        [0x89, 0x4c, ..] | [0x02, 0x21, ..] | [0x28, 0xb5, ..] => Ok(()),
+        _ => Err("it is neither a cpio archive nor compressed"),
+    }
+}
+
 fn elf_kind(head: &[u8]) -> Result<(), &'static str> {
     // e_machine: EM_386 or EM_X86_64.
     match head.get(18..20) {
@@ -110,6 +130,20 @@ mod tests {
         let disk = with(0x1fe, &[0x55, 0xaa], vec![0; 4096]);
         for bad in [vec![], b"hello".to_vec(), vec![0x1f, 0x8b, 8], disk, elf(183)] {
             assert!(kernel_kind(&bad).is_err());
+        }
+    }
+
+    #[test]
+    fn an_initrd_is_an_archive_or_compressed() {
+        for good in
+            [&b"070701003"[..], b"\x00\x00\x00\x00070702", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh9"]
+        {
+            assert_eq!(initrd_kind(good), Ok(()), "{good:?}");
+        }
+        for (bad, why) in
+            [(&b""[..], "empty"), (&[0; 512], "empty"), (b"070707", "old format"), (b"#!/bin/sh", "neither")]
+        {
+            assert!(initrd_kind(bad).unwrap_err().contains(why), "{bad:?}");
         }
     }
 

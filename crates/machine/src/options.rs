@@ -50,13 +50,14 @@ pub struct RecordOptions {
     pub firmware_log: bool,
     /// Whether QEMU's plugin notes what ran for the first time when (TCG only).
     pub first_run: bool,
-    /// The most that each stream (console, firmware, guest, VMM) keeps on disk, index included.
+    /// The most that each stream (console, firmware, guest, VMM) keeps of its start on disk, index included. Of one that
+    /// is longer, the last 64 KiB come on top, with their index.
     pub stream_bytes_max: u64,
     /// Further arguments for QEMU, as they are.
     pub extra: Vec<String>,
-    /// What recording costs on this host, as last measured: noted in the recording.
+    /// What recording costs on this host, as far as it was measured: what fits this boot is noted in the recording.
     #[serde(skip)]
-    pub overhead: Option<recording::Overhead>,
+    pub overheads: Vec<recording::Overhead>,
     /// The recording's folder.
     #[serde(skip)]
     pub out: PathBuf,
@@ -136,7 +137,7 @@ impl Default for RecordOptions {
             first_run: true,
             stream_bytes_max: 256 << 20,
             extra: Vec::new(),
-            overhead: None,
+            overheads: Vec::new(),
             out: PathBuf::new(),
             force: false,
         }
@@ -210,7 +211,23 @@ impl RecordOptions {
         for path in self.initrd.iter().chain(&self.disks) {
             crate::image::check_readable(path)?;
         }
-        Ok(())
+        match self.initrd_oddity()? {
+            // It would lie behind bootscope's own archive, and the kernel would leave it out.
+            Some(oddity) if self.guest_init() => Err(Error::option(format!(
+                "--initrd {oddity}: give what the kernel can unpack, made by `find . | cpio -o -H newc` and compressed \
+                 or not"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// What keeps the kernel from unpacking the initrd, beginning with its name.
+    pub(crate) fn initrd_oddity(&self) -> Result<Option<String>, Error> {
+        let Some(path) = &self.initrd else {
+            return Ok(None);
+        };
+        let found = crate::image::check_initrd(path)?;
+        Ok(found.err().map(|why| format!("{} is no initial RAM file system: {why}", path.display())))
     }
 
     fn check_deterministic(&self) -> Result<(), Error> {

@@ -52,8 +52,35 @@ pub(crate) struct Prepared {
 /// of it, where that is possible. How the boot itself fails is the outcome.
 pub fn record(options: &RecordOptions, observer: &mut dyn Observer) -> Result<Recorded, Error> {
     let mut prepared = prepare(options, false, observer)?;
-    let plugin = if options.first_run && !prepared.kvm { prepared.qemu.plugin() } else { Err(String::new()) };
     let mut writer = Writer::create(&options.out, options.force, &prepared.manifest)?;
+    let (mut watch, first_run) = match begin(options, &mut prepared, &mut writer) {
+        Ok(begun) => begun,
+        Err(error) => return Err(nothing_recorded(writer, error)),
+    };
+    let (ending, failed) = watched(options, &mut watch, observer);
+    let mut finished = watch.finish(failed);
+    if ending.kind == OutcomeKind::VmmFailed && finished.facts.running_ns.is_none() {
+        let exit = finished.vm.wait()?;
+        let why = vmm_failure(&ending, &finished.facts, exit);
+        drop(finished);
+        return Err(nothing_recorded(writer, Error::QemuRefused { why }));
+    }
+    let (manifest, failed) = conclude(options, prepared.manifest, ending, finished, first_run)?;
+    writer.finish(manifest.clone())?;
+    if let Some(why) = failed {
+        return Err(Error::CutShort { folder: options.out.clone(), why: Box::new(why) });
+    }
+    let outcome = manifest.outcome.clone().expect("conclude gives every boot an outcome");
+    Ok(Recorded { outcome, end: manifest.end.clone(), manifest })
+}
+
+/// Starts the machine, and gets everything ready to watch it and to keep what it says.
+fn begin<'a>(
+    options: &RecordOptions,
+    prepared: &mut Prepared,
+    writer: &'a mut Writer,
+) -> Result<(Watch<'a>, Option<Partial>), Error> {
+    let plugin = if options.first_run && !prepared.kvm { prepared.qemu.plugin() } else { Err(String::new()) };
     let first_run = match &plugin {
         Ok(object) => Some((object.as_path(), writer.partial("first-run.bin", "bootscope's QEMU plugin")?)),
         Err(why) => {
@@ -78,18 +105,15 @@ pub fn record(options: &RecordOptions, observer: &mut dyn Observer) -> Result<Re
     .start()?;
     prepared.manifest.vmm.command.clone_from(&vm.command);
     writer.update(&prepared.manifest)?;
+    let watch = Watch::new(options, awaited_line(options), vm, writer)?;
+    Ok((watch, first_run.map(|(_, partial)| partial)))
+}
 
-    let mut watch = Watch::new(options, awaited_line(options), vm, &mut writer)?;
-    let (ending, failed) = watched(options, &mut watch, observer);
-    let finished = watch.finish(failed);
-    let first_run = first_run.map(|(_, partial)| partial);
-    let (manifest, failed) = conclude(options, prepared.manifest, ending, finished, first_run)?;
-    writer.finish(manifest.clone())?;
-    if let Some(why) = failed {
-        return Err(Error::CutShort { folder: options.out.clone(), why: Box::new(why) });
-    }
-    let outcome = manifest.outcome.clone().expect("conclude gives every boot an outcome");
-    Ok(Recorded { outcome, end: manifest.end.clone(), manifest })
+/// Takes back a recording of nothing, for this reason.
+fn nothing_recorded(writer: Writer, error: Error) -> Error {
+    // The reason is what matters, also where not even that can be done.
+    let _ = writer.discard();
+    error
 }
 
 /// Looks at everything that does not need the machine, and makes what it will be given.
@@ -108,17 +132,19 @@ pub(crate) fn prepare(options: &RecordOptions, plain: bool, observer: &mut dyn O
     let inputs = inputs(options)?;
     let kernel_sha256 = inputs.iter().find(|input| input.role == "kernel").map_or("", |input| &input.sha256);
     let choice = accel::choose(options, &qemu, &host, kernel_sha256, observer)?;
-    let manifest = Manifest {
+    let oddity = options.initrd_oddity()?.map(|oddity| format!("{oddity}; at most it is the image of a root disk"));
+    let mut manifest = Manifest {
         time_base: if options.deterministic { TimeBase::GuestVirtual } else { TimeBase::Host },
         subject: subject(options, choice.kvm)?,
         vmm: Vmm { path: qemu.path.display().to_string(), version: qemu.version.clone(), ..Vmm::default() },
         host,
         inputs,
-        overhead: options.overhead.clone(),
         how: serde_json::to_value(options).expect("options are plain data"),
-        notes: choice.note.into_iter().collect(),
+        notes: choice.note.into_iter().chain(oddity).collect(),
         ..Manifest::begun_now()
     };
+    let measured = manifest.measured();
+    manifest.overhead = options.overheads.iter().find(|overhead| overhead.of == measured).cloned();
     Ok(Prepared { qemu, kvm: choice.kvm, line, initrd, manifest })
 }
 
@@ -166,7 +192,7 @@ fn last_evidence(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut En
             watch.writer.put("registers.txt", registers.as_bytes(), "QEMU's `info registers -a`, at the end")?;
         }
     }
-    if watch.home.has("kmsg.log") || ending.kind == OutcomeKind::VmmFailed {
+    if watch.home.has("kmsg.log") {
         return Ok(());
     }
     match watch.kernel_log()? {

@@ -406,8 +406,6 @@ impl<'a> Watch<'a> {
         match word {
             Word::Init { .. } => {
                 self.facts.init_ns.get_or_insert(at_ns);
-                // It will be needed for the first round; asked now, it costs the boot nothing any more.
-                self.ask_layout();
             }
             Word::Round { header_phys } => self.rounds.push_back(header_phys),
             Word::End { outcome } => {
@@ -425,7 +423,11 @@ impl<'a> Watch<'a> {
                 self.vm.linker.as_mut().map(Linker::read);
             }
             News::Complete => drop(facts.complete_ns.get_or_insert(at_ns)),
-            News::Running => drop(facts.running_ns.get_or_insert(at_ns)),
+            News::Running => {
+                facts.running_ns.get_or_insert(at_ns);
+                // The answer is needed when evidence comes home, and may be all there is to go by should QEMU die.
+                self.ask_layout();
+            }
             News::Shutdown { reason } => drop(facts.shutdown.get_or_insert(Seen { at_ns, what: reason })),
             News::Panicked => {
                 let what = "the guest told QEMU that it panicked".to_owned();

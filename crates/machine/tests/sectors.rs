@@ -119,15 +119,21 @@ fn the_line_that_was_waited_for_is_heard_out() {
 }
 
 #[test]
-fn what_qemu_refuses_is_its_outcome_with_its_words() {
+fn what_qemu_refuses_is_said_in_its_words_and_leaves_nothing() {
     let scratch = Scratch::new();
     let mut options = scratch.sector_options(HALT);
     options.machine = "no-such-machine".to_owned();
-    let Some(boot) = boot(scratch, &options) else { return };
-    assert_eq!(boot.kind(), OutcomeKind::VmmFailed);
-    let detail = boot.detail();
-    assert!(detail.contains("exit status: 1") && detail.contains("unsupported machine type"), "{detail}");
-    assert!(boot.text("vmm.log").contains("unsupported machine type"));
+    let said = match record(&options, &mut machine::Silent) {
+        Err(Error::QemuRefused { why }) => why,
+        Err(Error::QemuMissing { .. }) => return eprintln!("skipped: no QEMU"),
+        other => panic!("{other:?}"),
+    };
+    assert!(said.contains("exit status: 1") && said.contains("unsupported machine type"), "{said}");
+    assert!(!options.out.exists());
+    // A folder that was there, and empty, stays.
+    std::fs::create_dir(&options.out).unwrap();
+    record(&options, &mut machine::Silent).unwrap_err();
+    assert_eq!(std::fs::read_dir(&options.out).unwrap().count(), 0);
 }
 
 #[test]

@@ -37,6 +37,12 @@ pub enum Error {
         /// What was to be opened.
         path: PathBuf,
     },
+    /// Packing something that is packed.
+    #[error("{path} is a packed recording already: every command reads it as it is, and `tar --zstd -xf` unpacks it")]
+    PackedAlready {
+        /// The packed file.
+        path: PathBuf,
+    },
     /// A later bootscope wrote it.
     #[error("{path} has schema {found}, this bootscope reads up to bootscope.recording/{known}: use a newer bootscope")]
     LaterSchema {

@@ -10,15 +10,36 @@ use std::path::{Path, PathBuf};
 use crate::manifest::{Input, Manifest};
 use crate::{BYTES_MAX, Error, Writer};
 
+/// What whoever took the evidence knows, and it does not say; 0 or none where it does.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Known {
+    /// How fast the counter runs that an event log was stamped with.
+    pub ticks_hz: Option<f64>,
+    /// How many CPUs the machine has.
+    pub cpus: u32,
+    /// How much memory.
+    pub memory_bytes: u64,
+}
+
 /// Makes the recording `dir` from `files`, replacing one that is there only with `force`.
 ///
 /// # Errors
-/// If a file cannot be read or is larger than 1 GiB, or the folder cannot be made.
+/// As [`import_known`].
 pub fn import(files: &[PathBuf], dir: &Path, force: bool) -> Result<(), Error> {
+    import_known(files, dir, force, Known::default())
+}
+
+/// The same, with what is `known` beside the evidence.
+///
+/// # Errors
+/// If a file cannot be read or is larger than 1 GiB, or the folder cannot be made.
+pub fn import_known(files: &[PathBuf], dir: &Path, force: bool, known: Known) -> Result<(), Error> {
     // Open all of them first: a mistyped name must not cost the recording that `force` replaces.
     let open: Vec<(&PathBuf, File)> =
         files.iter().map(|path| open_file(path).map(|file| (path, file))).collect::<Result<_, _>>()?;
     let mut manifest = Manifest::begun_now();
+    manifest.ticks_hz = known.ticks_hz;
+    (manifest.subject.cpus, manifest.subject.memory_bytes) = (known.cpus, known.memory_bytes);
     let mut writer = Writer::create(dir, force, &manifest)?;
     for (number, (path, file)) in open.into_iter().enumerate() {
         let bytes = copy(&mut writer, &format!("{number:02}-{}", plain(path)), path, file)?;

@@ -23,9 +23,10 @@ mod stream;
 mod write;
 
 pub use error::{Diagnostic, Error, advice};
-pub use import::import;
+pub use import::{Known, import, import_known};
 pub use manifest::{
-    End, Evidence, Host, Input, Manifest, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION, State, Subject, TimeBase, Vmm,
+    End, Evidence, Host, Input, Manifest, Measured, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION, State, Subject,
+    TimeBase, Vmm,
 };
 pub use open::Recording;
 pub use packed::pack;

@@ -55,6 +55,9 @@ pub struct Manifest {
     /// What recording cost, as last measured on this host.
     #[serde(default)]
     pub overhead: Option<Overhead>,
+    /// How fast the counter of an event log runs, as the user said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticks_hz: Option<f64>,
     /// What else a reader should know, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -243,6 +246,22 @@ pub struct Overhead {
     pub high: f64,
     /// How it was measured.
     pub how: String,
+    /// Of what.
+    pub of: Measured,
+}
+
+/// What a cost of recording was measured of. It is no other boot's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Measured {
+    /// Hash of the kernel, hexadecimal.
+    pub kernel_sha256: String,
+    /// Machine type.
+    pub machine: String,
+    /// `tcg` or `kvm`.
+    pub accelerator: String,
+    /// Virtual CPUs.
+    pub cpus: u32,
 }
 
 impl Default for Manifest {
@@ -262,6 +281,7 @@ impl Default for Manifest {
             end: None,
             evidence: Vec::new(),
             overhead: None,
+            ticks_hz: None,
             notes: Vec::new(),
         }
     }
@@ -273,6 +293,18 @@ impl Manifest {
     pub fn begun_now() -> Self {
         let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now());
         Manifest { tool_version: env!("CARGO_PKG_VERSION").to_owned(), created: now.to_string(), ..Manifest::default() }
+    }
+
+    /// What the cost of recording this boot is the cost of.
+    #[must_use]
+    pub fn measured(&self) -> Measured {
+        let kernel = self.inputs.iter().find(|input| input.role == "kernel");
+        Measured {
+            kernel_sha256: kernel.map(|kernel| kernel.sha256.clone()).unwrap_or_default(),
+            machine: self.subject.machine.clone(),
+            accelerator: self.subject.accelerator.clone(),
+            cpus: self.subject.cpus,
+        }
     }
 
     /// How the boot ended, as one word; `running` while, or for ever if, the manifest was never finished.

@@ -30,13 +30,13 @@ const ARCHIVE_OVERHEAD_MAX: u64 = 64 << 20;
 /// Packs the recording in the folder `dir` into the file `out`, which must not exist unless `force`.
 ///
 /// # Errors
-/// If `dir` is not a recording's folder, `out` exists, or reading or writing fails.
+/// If `dir` is not a recording's folder or is packed already, `out` exists, or reading or writing fails.
 pub fn pack(dir: &Path, out: &Path, force: bool) -> Result<(), Error> {
-    if !dir.is_dir() {
-        return Err(Error::NotARecording { path: dir.to_path_buf() });
-    }
     // Opening it says what is wrong with it, before anything is written.
     Recording::open(dir)?;
+    if !dir.is_dir() {
+        return Err(Error::PackedAlready { path: dir.to_path_buf() });
+    }
     if out.symlink_metadata().is_ok_and(|m| !m.is_file()) {
         return Err(Error::Foreign { path: out.to_path_buf(), why: "it is not a file" });
     }

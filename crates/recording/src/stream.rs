@@ -9,7 +9,8 @@
 //! log and index together take at most `bytes_max`. The start of the stream is what a boot is about,
 //! and is kept; of the rest the last 64 KiB are kept in memory and written at the end as
 //! `NAME.tail.log` and `NAME.tail.idx`, with offsets in the whole stream, and everything between is
-//! counted in [`StreamEnd::dropped_bytes`]. Never the reverse: nothing written is taken back.
+//! counted in [`StreamEnd::dropped_bytes`]. Never the reverse: nothing written is taken back. The tail
+//! comes on top of `bytes_max`: 64 KiB, and at most a line of index for each byte of it.
 
 use std::collections::VecDeque;
 use std::fs::File;

@@ -22,6 +22,8 @@ const RESERVE_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Writer {
     dir: PathBuf,
+    /// Whether the folder was not there before.
+    made: bool,
     /// Holds the lock that keeps a second recorder out of the folder.
     _lock: File,
     /// A file without a name that is only there to hold room; gone with us, however we end.
@@ -48,6 +50,7 @@ impl Writer {
     /// # Errors
     /// If something else is there, another process records into it, or it cannot be written.
     pub fn create(dir: &Path, force: bool, manifest: &Manifest) -> Result<Writer, Error> {
+        let made = !dir.exists();
         fs::create_dir_all(dir).map_err(|e| match e.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
                 Error::Foreign { path: dir.to_path_buf(), why: "it, or a folder above it, is a file" }
@@ -64,7 +67,7 @@ impl Writer {
             Err(_) => {}
         }
         make_room(dir, force)?;
-        let mut writer = Writer { dir: dir.to_path_buf(), _lock: lock, reserve: None, origins: Vec::new() };
+        let mut writer = Writer { dir: dir.to_path_buf(), made, _lock: lock, reserve: None, origins: Vec::new() };
         writer.update(manifest)?;
         writer.reserve = Some(reserve(dir)?);
         Ok(writer)
@@ -76,7 +79,8 @@ impl Writer {
         &self.dir
     }
 
-    /// Begins the stream `NAME.log` with its index `NAME.idx`, both together at most `bytes_max` bytes.
+    /// Begins the stream `NAME.log` with its index `NAME.idx`, both together at most `bytes_max` bytes; of a longer one,
+    /// the last 64 KiB come on top, with their index.
     ///
     /// # Errors
     /// If the name is not plain, is taken, or the files cannot be made.
@@ -130,6 +134,22 @@ impl Writer {
         self.release();
         let manifest = Manifest { state: State::Finished, evidence: self.evidence()?, ..manifest };
         replace(&self.dir.join(MANIFEST_NAME), &manifest.to_json())
+    }
+
+    /// Takes the recording back, because nothing came of it: its files go, and the folder if it was not there before.
+    ///
+    /// # Errors
+    /// If something cannot be removed.
+    pub fn discard(self) -> Result<(), Error> {
+        let entries = fs::read_dir(&self.dir).map_err(Error::io("list", &self.dir))?;
+        for entry in entries {
+            let path = entry.map_err(Error::io("list", &self.dir))?.path();
+            fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+        }
+        if self.made {
+            fs::remove_dir(&self.dir).map_err(Error::io("remove", &self.dir))?;
+        }
+        Ok(())
     }
 
     fn evidence(&self) -> Result<Vec<Evidence>, Error> {

@@ -206,6 +206,20 @@ fn an_existing_folder_is_refused_and_force_replaces_only_a_recording() {
 }
 
 #[test]
+fn a_recording_of_nothing_can_be_taken_back() {
+    let (_dir, path) = scratch();
+    let mut first = writer(&path);
+    first.put("kmsg.log", b"x", "").unwrap();
+    let _stream = first.stream("console", "serial", UNBOUNDED).unwrap();
+    first.discard().unwrap();
+    assert!(!path.exists());
+    // Not so a folder that somebody else made.
+    fs::create_dir(&path).unwrap();
+    writer(&path).discard().unwrap();
+    assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+}
+
+#[test]
 fn a_file_in_the_way_is_refused() {
     let (_dir, path) = scratch();
     fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -10,6 +10,7 @@ mod export;
 mod facts;
 mod html;
 mod lanes;
+mod processes;
 mod summary;
 mod table;
 mod terminal;
@@ -20,7 +21,8 @@ pub use export::{Export, FORMATS, format};
 pub use facts::{Facts, Memory, Overhead, Subject};
 pub use html::{ConsoleLine, page};
 pub use summary::{
-    ClockLine, DiagnosticLine, EndLine, FunctionLine, InitcallLine, PhaseLine, Summary, WhereLine, summarize,
+    ClockLine, DiagnosticLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, Summary, WhereLine,
+    summarize,
 };
-pub use terminal::{Layout, functions, initcalls, rows, show};
+pub use terminal::{Layout, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};

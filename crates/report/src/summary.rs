@@ -9,7 +9,7 @@
 use crate::{Boot, Facts, Memory, Overhead, Subject};
 use analysis::Row;
 use serde::{Deserialize, Serialize};
-use timeline::{Names, TimeBase, Timeline};
+use timeline::{Names, Ns, TimeBase, Timeline, Unit};
 
 /// The name and version of the document.
 pub const SCHEMA: &str = "bootscope.show/1";
@@ -28,6 +28,12 @@ pub struct Summary {
     pub time_base: String,
     /// What was booted.
     pub subject: Subject,
+    /// What the numbers of all fields in `_ns` count: `ns`, or `ticks` where nobody knows how fast the counter runs.
+    #[serde(default = "nanoseconds")]
+    pub unit: String,
+    /// What a reader must know first, in sentences: that the evidence ends too early, that times are ticks.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// From time zero to the end mark.
     pub total_ns: i64,
     /// The end mark; `null` where there is none: the total then ends with the last evidence.
@@ -51,6 +57,9 @@ pub struct Summary {
     pub functions: Vec<FunctionLine>,
     /// Another view: not the path, but what every thread did until the end mark.
     pub where_all_threads: Vec<WhereLine>,
+    /// User processes, each after its parent, siblings by number.
+    #[serde(default)]
+    pub processes: Vec<ProcessLine>,
     /// Figures of a recording with calls; `null` without.
     pub calls: Option<Calls>,
     /// What recording costs on this machine; `null` where it was never measured.
@@ -142,6 +151,23 @@ pub struct FunctionLine {
     pub tracks: Vec<String>,
 }
 
+/// A user process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessLine {
+    /// Its number.
+    pub pid: u64,
+    /// Its parent's number.
+    pub ppid: u64,
+    /// How many of its ancestors are listed.
+    pub depth: u32,
+    /// What it ran.
+    pub name: String,
+    /// When it was forked.
+    pub start_ns: i64,
+    /// When it exited; `null` if it was alive when the evidence was taken.
+    pub end_ns: Option<i64>,
+}
+
 /// Figures of a recording with calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calls {
@@ -229,6 +255,8 @@ impl Summary {
             outcome_detail: facts.outcome_detail.clone(),
             time_base: time_base(timeline.time_base).to_owned(),
             subject: facts.subject.clone(),
+            unit: timeline.unit.name().to_owned(),
+            warnings: timeline.warnings.clone(),
             total_ns: boot.total.0,
             end: end_line(boot),
             explained: boot.tables().explained,
@@ -239,6 +267,7 @@ impl Summary {
             initcalls: initcall_lines(boot),
             functions: boot.tables().functions.iter().map(|row| function_line(&timeline.names, row)).collect(),
             where_all_threads: boot.tables().all_threads.iter().map(where_line).collect(),
+            processes: timeline.processes.iter().map(|p| process_line(&timeline.names, p)).collect(),
             calls: None,
             overhead: facts.overhead.clone(),
             findings: Vec::new(),
@@ -260,12 +289,26 @@ impl Summary {
         }
     }
 
+    /// What its times count.
+    pub fn time_unit(&self) -> Unit {
+        if self.unit == Unit::Ticks.name() { Unit::Ticks } else { Unit::Nanoseconds }
+    }
+
+    /// A length of time as text.
+    pub(crate) fn time(&self, ns: i64) -> String {
+        self.time_unit().show(Ns(ns))
+    }
+
     /// The document, indented, ending in a newline.
     pub fn to_json(&self) -> String {
         let mut text = crate::json(self, true).expect("plain data always serializes");
         text.push('\n');
         text
     }
+}
+
+fn nanoseconds() -> String {
+    Unit::Nanoseconds.name().to_owned()
 }
 
 pub(crate) fn time_base(base: TimeBase) -> &'static str {
@@ -326,6 +369,17 @@ fn function_line(names: &Names, row: &Row) -> FunctionLine {
         total_ns: row.total_time.0,
         count: row.count,
         tracks: row.tracks.clone(),
+    }
+}
+
+fn process_line(names: &Names, p: &timeline::Process) -> ProcessLine {
+    ProcessLine {
+        pid: p.pid,
+        ppid: p.parent,
+        depth: p.depth,
+        name: names.get(p.name).to_owned(),
+        start_ns: p.start.0,
+        end_ns: p.end.map(|end| end.0),
     }
 }
 

@@ -2,28 +2,71 @@
 //!
 //! It reads the [`Summary`] alone, so that what is printed and what `--json` says cannot differ.
 
+use crate::processes::processes;
 use crate::table::{Align, Column, Line, render};
 use crate::text::{bytes, counted, cut, percent, thousands, width};
 use crate::{FunctionLine, InitcallLine, PhaseLine, Style, Summary, WhereLine, harmless};
 use std::fmt::Write;
-use timeline::Ns;
+use timeline::{Ns, Unit};
 
 /// How a terminal view is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Columns of the terminal; 80 if unknown.
     pub width: usize,
+    /// Whether tables may be wider, so that names and evidence need not be cut: no terminal shows them.
+    pub wide_tables: bool,
     /// How many rows of a table are listed before "everything else".
     pub top: usize,
     /// Colour or none.
     pub style: Style,
+    /// What the summary's times count.
+    pub unit: Unit,
+    /// Whether to list all user processes, not only those that last.
+    pub all_processes: bool,
+}
+
+impl Layout {
+    /// The same for a summary whose times may not be times.
+    #[must_use]
+    pub fn of(self, summary: &Summary) -> Layout {
+        Layout { unit: summary.time_unit(), ..self }
+    }
+
+    /// How wide a table may be.
+    pub(crate) fn table_width(&self) -> usize {
+        if self.wide_tables { WIDE_TABLE } else { self.width }
+    }
+
+    /// A length of time as text.
+    pub(crate) fn time(&self, ns: i64) -> String {
+        self.unit.show(Ns(ns))
+    }
+
+    /// How many columns such a text can take.
+    pub(crate) fn time_width(&self) -> usize {
+        match self.unit {
+            Unit::Nanoseconds => 9,
+            Unit::Ticks => 11,
+        }
+    }
 }
 
 impl Default for Layout {
     fn default() -> Self {
-        Layout { width: 80, top: 20, style: Style::Plain }
+        Layout {
+            width: 80,
+            wide_tables: false,
+            top: 20,
+            style: Style::Plain,
+            unit: Unit::default(),
+            all_processes: false,
+        }
     }
 }
+
+/// Wide enough for every name and every evidence of a usual kernel; an endless name is still cut.
+const WIDE_TABLE: usize = 240;
 
 /// From this many columns on there is room for bars.
 const ROOM_FOR_BARS: usize = 100;
@@ -33,8 +76,8 @@ const OUTCOME_AND_TOTAL: usize = 40;
 
 /// Everything that `bootscope show` prints: header, phases, where, memory, clocks, overhead, diagnostics, notes.
 pub fn show(summary: &Summary, layout: Layout) -> String {
-    let mut out = String::new();
-    header(summary, layout, &mut out);
+    let layout = layout.of(summary);
+    let mut out = headline(summary, layout);
     out.push('\n');
     phases(summary, layout, &mut out);
     out.push('\n');
@@ -48,11 +91,46 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
         out.push('\n');
         out.push_str(&initcalls(&summary.initcalls, Layout { top: layout.top.min(INITCALLS_SHOWN), ..layout }));
     }
+    if !summary.processes.is_empty() {
+        out.push('\n');
+        out.push_str(&processes(&summary.processes, layout));
+    }
     facts(summary, layout, &mut out);
     diagnostics(summary, layout, &mut out);
     for note in &summary.notes {
         paragraph(&harmless(note), "note: ", layout, &mut out);
     }
+    out
+}
+
+/// What was booted, how it ended and after how long; what one must know before believing it comes first.
+pub fn headline(summary: &Summary, layout: Layout) -> String {
+    let layout = layout.of(summary);
+    let mut out = String::new();
+    for warning in &summary.warnings {
+        paragraph(&harmless(warning), "warning: ", layout, &mut out);
+    }
+    header(summary, layout, &mut out);
+    out
+}
+
+/// How each number was found: the whole evidence of each phase, and how the boot was run, as label and text.
+pub fn details(summary: &Summary, how: &[(String, String)], layout: Layout) -> String {
+    let mut out = String::new();
+    let mut list = |title: &str, lines: &mut dyn Iterator<Item = (&str, &str)>| {
+        let mut lines = lines.peekable();
+        if lines.peek().is_some() {
+            let _ = writeln!(out, "{}", layout.style.heading(title));
+        }
+        for (label, text) in lines {
+            paragraph(&harmless(text), &format!("  {:<22}  ", cut(&harmless(label), 22)), layout, &mut out);
+        }
+    };
+    list(
+        "what each phase's start rests on",
+        &mut summary.phases.iter().map(|p| (p.name.as_str(), p.evidence.as_str())),
+    );
+    list("how it was run", &mut how.iter().map(|(label, text)| (label.as_str(), text.as_str())));
     out
 }
 
@@ -68,12 +146,12 @@ fn header(summary: &Summary, layout: Layout, out: &mut String) {
     }
     let outcome = if summary.outcome.is_empty() { "outcome unknown".into() } else { harmless(&summary.outcome) };
     let outcome = if summary.outcome == "reached" { layout.style.good(&outcome) } else { layout.style.bad(&outcome) };
-    let total = layout.style.heading(&Ns(summary.total_ns).to_string());
+    let total = layout.style.heading(&layout.time(summary.total_ns));
     let _ = match &summary.end {
         Some(end) => {
             let evidence = harmless(&end.evidence);
-            let evidence = cut(&evidence, layout.width.saturating_sub(OUTCOME_AND_TOTAL));
-            writeln!(out, "{outcome}: {total} to {evidence} (±{})", Ns(end.error_ns))
+            let evidence = cut(&evidence, layout.table_width().saturating_sub(OUTCOME_AND_TOTAL));
+            writeln!(out, "{outcome}: {total} to {evidence} (±{})", layout.time(end.error_ns))
         }
         None => writeln!(out, "{outcome}: {total} to the last evidence, there is no end mark"),
     };
@@ -90,31 +168,38 @@ fn joined<const N: usize>(by: &str, parts: [&String; N]) -> String {
 fn phases(summary: &Summary, layout: Layout, out: &mut String) {
     let mut columns = vec![
         Column::new("phase", Align::Left, Some(22)),
-        Column::new("start", Align::Right, Some(9)),
-        Column::new("length", Align::Right, Some(9)),
+        Column::new("start", Align::Right, Some(layout.time_width())),
+        Column::new("length", Align::Right, Some(layout.time_width())),
         Column::new("share", Align::Right, Some(7)),
     ];
     let bars = layout.width >= ROOM_FOR_BARS;
     if bars {
         columns.push(Column { paint: Style::bar, ..Column::new("", Align::Left, Some(BAR)) });
     }
-    columns.push(Column::new("error", Align::Right, Some(9)));
+    columns.push(Column::new("error", Align::Right, Some(layout.time_width())));
     columns.push(Column::new("evidence", Align::Left, None));
     let share = |ns: i64| if summary.total_ns > 0 { ns as f64 / summary.total_ns as f64 } else { 0.0 };
     let row = |name: String, start: String, length: i64, error: String, evidence: String, faint: bool| {
-        let mut cells = vec![name, start, Ns(length).to_string(), percent(share(length))];
+        let mut cells = vec![name, start, layout.time(length), percent(share(length))];
         cells.extend(bars.then(|| if faint { String::new() } else { bar(share(length)) }));
         cells.extend([error, evidence]);
         Line { cells, faint }
     };
     let line = |p: &PhaseLine| {
         let (name, evidence) = (harmless(&p.name).into_owned(), harmless(&p.evidence).into_owned());
-        row(name, Ns(p.start_ns).to_string(), p.end_ns - p.start_ns, format!("±{}", Ns(p.error_ns)), evidence, false)
+        row(
+            name,
+            layout.time(p.start_ns),
+            p.end_ns - p.start_ns,
+            format!("±{}", layout.time(p.error_ns)),
+            evidence,
+            false,
+        )
     };
     let mut lines: Vec<Line> = summary.phases.iter().map(line).collect();
     let sum = summary.phases.iter().map(|p| p.end_ns - p.start_ns).sum();
     lines.push(row("total".to_owned(), String::new(), sum, String::new(), String::new(), true));
-    render(&columns, &lines, layout.width, layout.style, out);
+    render(&columns, &lines, layout.table_width(), layout.style, out);
 }
 
 /// How many initcalls `show` lists by itself.
@@ -124,12 +209,12 @@ const INITCALLS_SHOWN: usize = 5;
 pub fn initcalls(all: &[InitcallLine], layout: Layout) -> String {
     let columns = [
         Column::new("initcalls, longest first", Align::Left, None),
-        Column::new("elapsed", Align::Right, Some(9)),
-        Column::new("start", Align::Right, Some(9)),
+        Column::new("elapsed", Align::Right, Some(layout.time_width())),
+        Column::new("start", Align::Right, Some(layout.time_width())),
         Column::new("thread", Align::Left, Some(15)),
     ];
     let line = |name: String, elapsed: i64, start: String, thread: String, faint: bool| Line {
-        cells: vec![name, Ns(elapsed).to_string(), start, thread],
+        cells: vec![name, layout.time(elapsed), start, thread],
         faint,
     };
     let (top, rest) = all.split_at(layout.top.min(all.len()));
@@ -139,7 +224,7 @@ pub fn initcalls(all: &[InitcallLine], layout: Layout) -> String {
             line(
                 harmless(&i.name).into_owned(),
                 i.elapsed_ns,
-                Ns(i.start_ns).to_string(),
+                layout.time(i.start_ns),
                 harmless(&i.track).into_owned(),
                 false,
             )
@@ -150,7 +235,7 @@ pub fn initcalls(all: &[InitcallLine], layout: Layout) -> String {
         lines.push(line(format!("{} more (waits included)", rest.len()), sum, String::new(), String::new(), true));
     }
     let mut out = String::new();
-    render(&columns, &lines, layout.width, layout.style, &mut out);
+    render(&columns, &lines, layout.table_width(), layout.style, &mut out);
     out
 }
 
@@ -199,9 +284,9 @@ struct Cells {
 fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
     let columns = [
         Column::new(title, Align::Left, None),
-        Column::new("self", Align::Right, Some(9)),
+        Column::new("self", Align::Right, Some(layout.time_width())),
         Column::new("share", Align::Right, Some(7)),
-        Column::new("total", Align::Right, Some(9)),
+        Column::new("total", Align::Right, Some(layout.time_width())),
         Column::new("count", Align::Right, Some(9)),
         Column::new("thread", Align::Left, Some(15)),
     ];
@@ -211,9 +296,9 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
     let line = |r: &Cells| Line {
         cells: vec![
             r.name.clone(),
-            Ns(r.self_ns).to_string(),
+            layout.time(r.self_ns),
             share(r.self_ns),
-            Ns(r.total_ns).to_string(),
+            layout.time(r.total_ns),
             thousands(r.count),
             r.tracks.clone(),
         ],
@@ -221,7 +306,7 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
     };
     let sum = |name: String, ns: i64| {
         let none = String::new;
-        Line { cells: vec![name, Ns(ns).to_string(), share(ns), none(), none(), none()], faint: true }
+        Line { cells: vec![name, layout.time(ns), share(ns), none(), none(), none()], faint: true }
     };
     let mut lines: Vec<Line> = all.iter().take(layout.top).map(line).collect();
     if !rest.is_empty() {
@@ -230,7 +315,7 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
     }
     lines.push(sum("total".to_owned(), whole));
     let mut out = String::new();
-    render(&columns, &lines, layout.width, layout.style, &mut out);
+    render(&columns, &lines, layout.table_width(), layout.style, &mut out);
     out
 }
 
@@ -277,7 +362,7 @@ fn facts(summary: &Summary, layout: Layout, out: &mut String) {
             harmless(&clock.name),
             if clock.pieces > 1 { format!("in {} pieces", clock.pieces) } else { format!("at {}", rate(clock.hz)) },
             harmless(&clock.rate_from),
-            Ns(clock.residual_ns)
+            layout.time(clock.residual_ns)
         );
         fact("clock", &text);
     }

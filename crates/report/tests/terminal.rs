@@ -27,7 +27,7 @@ fn eighty_columns() {
 
 #[test]
 fn wide_and_in_colour() {
-    let layout = Layout { width: 120, top: 5, style: Style::Colour };
+    let layout = Layout { width: 120, top: 5, style: Style::Colour, ..Layout::default() };
     check("show-120-colour.txt", &report::show(&summary(), layout));
 }
 

@@ -90,6 +90,44 @@ pub enum Unit {
     Ticks,
 }
 
+impl Unit {
+    /// A length for people: three significant digits and a unit (`9.77 ms`, `1.24 Mticks`).
+    pub fn show(self, length: Ns) -> String {
+        match self {
+            Unit::Nanoseconds => length.to_string(),
+            Unit::Ticks => ticks(length.0),
+        }
+    }
+
+    /// How a document calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Nanoseconds => "ns",
+            Unit::Ticks => "ticks",
+        }
+    }
+}
+
+fn ticks(count: i64) -> String {
+    let sign = if count < 0 { "-" } else { "" };
+    let count = count.unsigned_abs();
+    // Rounding can carry into the next unit, so each limit is the value that rounds up.
+    let (value, unit) = match count {
+        0..1_000 => return format!("{sign}{count} ticks"),
+        1_000..999_500 => (count as f64 / 1e3, "kticks"),
+        999_500..999_500_000 => (count as f64 / 1e6, "Mticks"),
+        _ => (count as f64 / 1e9, "Gticks"),
+    };
+    let decimals = if value < 9.995 {
+        2
+    } else if value < 99.95 {
+        1
+    } else {
+        0
+    };
+    format!("{sign}{value:.decimals$} {unit}")
+}
+
 /// A user process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Process {
@@ -164,5 +202,22 @@ impl Timeline {
         self.running.sort_by_key(|r| (r.track, r.from));
         self.marks.sort_by_key(|m| m.at);
         self.spans.nest(tolerance, &mut self.diagnostics);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_not_shown_as_time() {
+        let show = |count| Unit::Ticks.show(Ns(count));
+        assert_eq!(show(999), "999 ticks");
+        assert_eq!(show(1_234), "1.23 kticks");
+        assert_eq!(show(999_499), "999 kticks");
+        assert_eq!(show(999_500), "1.00 Mticks");
+        assert_eq!(show(-76_540_000), "-76.5 Mticks");
+        assert_eq!(show(14_119_002_000), "14.1 Gticks");
+        assert_eq!(Unit::Nanoseconds.show(Ns(1_500)), "1.50 µs");
     }
 }

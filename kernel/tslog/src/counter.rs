@@ -19,6 +19,7 @@ mod this {
     }
 
     /// CPUID says it on few machines and calibration takes time: the kernel says it when it knows.
+    #[cfg(feature = "on")]
     pub fn hz() -> u64 {
         0
     }
@@ -42,6 +43,7 @@ mod this {
     }
 
     /// What the firmware wrote there; 0 if it did not.
+    #[cfg(feature = "on")]
     pub fn hz() -> u64 {
         let hz: u64;
         // SAFETY: reads a register and nothing else.
@@ -68,6 +70,7 @@ mod this {
     }
 
     /// Only the device tree knows (`timebase-frequency`).
+    #[cfg(feature = "on")]
     pub fn hz() -> u64 {
         0
     }
@@ -78,12 +81,14 @@ pub use this::ticks;
 
 /// What [`Kernel::ticks`](crate::Kernel::ticks) counts unless the kernel has its own.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
-pub(crate) use this::{SOURCE, hz};
+pub(crate) use this::SOURCE;
+#[cfg(all(feature = "on", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+pub(crate) use this::hz;
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 pub(crate) const SOURCE: TicksSource = TicksSource::Own;
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+#[cfg(all(feature = "on", not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))))]
 pub(crate) fn hz() -> u64 {
     0
 }

@@ -52,15 +52,14 @@ pub unsafe fn start_in<K: Kernel>(memory: NonNull<u8>, bytes: usize, arena_bytes
     unsafe { this::start_in::<K>(memory, bytes, arena_bytes) }
 }
 
-/// Goes on at other addresses: everything the kernel's image has is now at its old address plus `offset`.
-///
-/// Nobody else may record while this is done.
+/// Goes on after paging has moved the kernel: called by code that already runs at its new addresses, it says that the log
+/// is now at its old address plus `offset`. Nobody else may record meanwhile.
 ///
 /// # Safety
-/// The log and the kernel's code are mapped there. A log in memory outside the image must have moved by as much.
-pub unsafe fn rebase(offset: isize) {
+/// The log's memory is mapped there, all of it, and stays so.
+pub unsafe fn rebase<K: Kernel>(offset: isize) {
     // SAFETY: the caller's promise is the same.
-    unsafe { this::rebase(offset) }
+    unsafe { this::rebase::<K>(offset) }
 }
 
 /// Copies a name that does not live for ever into the log (see [`Log::copy`]); [`Name::NONE`] before it is started.
@@ -126,7 +125,7 @@ mod this {
             BEFORE_START.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        // SAFETY: only `publish` and `rebase` store there, and what they store is a `Recorder`.
+        // SAFETY: only `store` stores there, and it stores a `Recorder`.
         let recorder: Recorder = unsafe { core::mem::transmute(recorder) };
         recorder(thread, kind, name, detail);
     }
@@ -143,7 +142,7 @@ mod this {
     #[inline(always)]
     pub fn log() -> Option<Log> {
         let base = NonNull::new(REGION.load(Ordering::Acquire))?;
-        // SAFETY: only `publish` and `rebase` store there.
+        // SAFETY: only `store` stores there: the base of a started log, or where that was said to be mapped now.
         Some(unsafe { Log::at(base) })
     }
 
@@ -162,16 +161,20 @@ mod this {
             log.set_ticks_hz(crate::counter::hz());
         }
         log.add_before_start(BEFORE_START.swap(0, Ordering::Relaxed));
-        REGION.store(log.base().as_ptr(), Ordering::Release);
+        store::<K>(log.base().as_ptr());
+    }
+
+    /// The recorder's address is that of the code that runs now.
+    fn store<K: Kernel>(base: *mut Header) {
+        REGION.store(base, Ordering::Release);
         let recorder: Recorder = record_for::<K>;
         RECORDER.store(recorder as *mut (), Ordering::Release);
     }
 
-    pub unsafe fn rebase(offset: isize) {
-        let Some(log) = log() else { return };
-        REGION.store(log.base().as_ptr().wrapping_byte_offset(offset), Ordering::Release);
-        RECORDER.store(RECORDER.load(Ordering::Relaxed).wrapping_byte_offset(offset), Ordering::Release);
-        if let Some(log) = self::log() {
+    pub unsafe fn rebase<K: Kernel>(offset: isize) {
+        let Some(old) = log() else { return };
+        store::<K>(old.base().as_ptr().wrapping_byte_offset(offset));
+        if let Some(log) = log() {
             log.moved();
         }
     }
@@ -193,7 +196,7 @@ mod this {
         true
     }
 
-    pub unsafe fn rebase(_: isize) {}
+    pub unsafe fn rebase<K: Kernel>(_: isize) {}
 }
 
 /// What [`scope!`](crate::scope) returns: it records the end when it is dropped.

@@ -102,6 +102,7 @@ impl Log {
     ///
     /// # Safety
     /// [`Log::base`] gave the address, or it is where that memory is now mapped.
+    #[cfg(feature = "on")]
     pub(crate) unsafe fn at(base: NonNull<Header>) -> Log {
         Log { base }
     }

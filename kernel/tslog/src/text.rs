@@ -194,9 +194,11 @@ mod tests {
     #[repr(align(64))]
     struct Names([u8; 2048]);
 
+    type Event<'a> = (Kind, Option<&'a [u8]>, Option<&'a [u8]>);
+
     /// Records events with names that are these bytes, and prints them from inside and from an image, which agree.
     /// A name ends before its first NUL, if it has one.
-    fn print(events: &[(Kind, Option<&[u8]>, Option<&[u8]>)], log: Log) -> (String, Dump) {
+    fn print(events: &[Event], log: Log) -> (String, Dump) {
         let names = Box::leak(Box::new(Names([0; 2048])));
         let mut used = 0;
         let start = names.0.as_ptr().expose_provenance() as u64;

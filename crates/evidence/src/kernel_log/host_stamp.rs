@@ -42,7 +42,7 @@ const LINES_LOOKED_AT: usize = 1000;
 
 /// The form of a file's stamps, and its clock.
 #[derive(Debug)]
-pub(super) struct Loggers {
+pub(crate) struct Loggers {
     form: Option<(&'static str, Strip)>,
     first: Option<i64>,
     last: i64,

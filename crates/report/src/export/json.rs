@@ -47,10 +47,12 @@ impl Export for Json {
         let end = end.unwrap_or_default();
         write!(
             out,
-            "{{\"schema\":\"bootscope.timeline/1\",\"time_base\":\"{base}\",\"total_ns\":{},\"end\":{}",
+            "{{\"schema\":\"bootscope.timeline/1\",\"time_base\":\"{base}\",\"unit\":\"{}\",\"total_ns\":{},\"end\":{}",
+            t.unit.name(),
             boot.total.0,
             crate::json(&end, false)?
         )?;
+        array(out, "warnings", t.warnings.iter())?;
         array(out, "clocks", t.clocks.iter().map(clock))?;
         array(out, "tracks", t.tracks.iter().map(|(id, track)| track_row(boot, id.0, track)))?;
         array(out, "phases", boot.phases.iter().map(phase))?;
@@ -61,6 +63,8 @@ impl Export for Json {
             t.marks.iter().map(|m| json!({"track": m.track.0, "at_ns": m.at.0, "name": t.names.get(m.name)})),
         )?;
         array(out, "waits", t.waits.iter().map(|w| wait(boot, w)))?;
+        array(out, "holds", t.holds.iter().map(|h| hold(boot, h)))?;
+        array(out, "processes", t.processes.iter().map(|p| process(boot, p)))?;
         array(out, "running", t.running.iter().map(running))?;
         let mut frames = Vec::new();
         array(out, "path", boot.path.stretches.iter().map(|s| stretch(boot, s, &mut frames)))?;
@@ -141,6 +145,28 @@ fn wait<'a>(boot: &'a Boot, w: &timeline::Wait) -> WaitOut<'a> {
     };
     let until_ns = (w.until != Ns::MAX).then_some(w.until.0);
     WaitOut { track: w.track.0, from_ns: w.from.0, woken_ns: w.woken.0, until_ns, by, thread, interrupt }
+}
+
+/// An end that is none is `null`.
+fn hold(boot: &Boot, h: &timeline::Hold) -> serde_json::Value {
+    let known = |at: Ns| (at != Ns::MIN && at != Ns::MAX).then_some(at.0);
+    json!({
+        "topic": boot.timeline.names.get(h.topic),
+        "track": h.track.0,
+        "from_ns": known(h.from),
+        "to_ns": known(h.to),
+    })
+}
+
+fn process(boot: &Boot, p: &timeline::Process) -> serde_json::Value {
+    json!({
+        "pid": p.pid,
+        "ppid": p.parent,
+        "depth": p.depth,
+        "name": boot.timeline.names.get(p.name),
+        "start_ns": p.start.0,
+        "end_ns": p.end.map(|end| end.0),
+    })
 }
 
 #[derive(Serialize)]

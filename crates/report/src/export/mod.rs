@@ -10,6 +10,7 @@ mod json;
 mod perfetto;
 mod speedscope;
 mod svg;
+mod tslog;
 
 pub(crate) use svg::chart;
 
@@ -24,6 +25,10 @@ pub trait Export: Sync {
     fn extension(&self) -> &'static str;
     /// What it holds and who reads it, in a line.
     fn about(&self) -> &'static str;
+    /// Whether it is something else than text.
+    fn is_binary(&self) -> bool {
+        false
+    }
     /// Writes the boot. `out` should be buffered.
     ///
     /// # Errors
@@ -32,7 +37,7 @@ pub trait Export: Sync {
 }
 
 /// All formats.
-pub const FORMATS: [&dyn Export; 9] = [
+pub const FORMATS: [&dyn Export; 10] = [
     &perfetto::Perfetto,
     &speedscope::Speedscope,
     &chrome::Chrome,
@@ -42,6 +47,7 @@ pub const FORMATS: [&dyn Export; 9] = [
     &csv::Spans,
     &csv::Where,
     &json::Json,
+    &tslog::Tslog,
 ];
 
 /// The format of that name.

@@ -30,6 +30,10 @@ impl Export for Perfetto {
         "every track, the boot path, phases and CPUs, for ui.perfetto.dev"
     }
 
+    fn is_binary(&self) -> bool {
+        true
+    }
+
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
         let mut packets = Packets { boot, out, names: HashMap::new(), begun: false, zero: boot.earliest() };
         for group in Group::ALL {

@@ -9,6 +9,7 @@ use crate::lanes::{Edge, Label, Lane, edges};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io::{self, Write};
+use timeline::Unit;
 
 /// The `speedscope` format.
 pub struct Speedscope;
@@ -71,9 +72,13 @@ fn write_profile(lane: &Lane, frames: &mut Frames, out: &mut dyn Write) -> io::R
     let start = lane.slices().map(|s| s.start).min().unwrap_or_default();
     let end = lane.slices().map(|s| s.end).max().unwrap_or_default().max(frames.boot.total);
     let name = Value::from(lane.name.as_str());
+    let unit = match frames.boot.timeline.unit {
+        Unit::Nanoseconds => "nanoseconds",
+        Unit::Ticks => "none",
+    };
     write!(
         out,
-        "{{\"type\":\"evented\",\"name\":{name},\"unit\":\"nanoseconds\",\"startValue\":{},\"endValue\":{},\"events\":[",
+        "{{\"type\":\"evented\",\"name\":{name},\"unit\":\"{unit}\",\"startValue\":{},\"endValue\":{},\"events\":[",
         start.0.min(0),
         end.0
     )?;

@@ -10,7 +10,7 @@ use crate::text::counted;
 use inferno::flamegraph::color::{Color, PaletteMap};
 use inferno::flamegraph::{Direction, Options, TextTruncateDirection, from_lines};
 use std::io::{self, Write};
-use timeline::{Ns, SpanKind};
+use timeline::{Ns, SpanKind, Unit};
 
 /// The `svg` format.
 pub struct Svg;
@@ -55,10 +55,11 @@ pub fn chart(boot: &Boot, alone: bool) -> io::Result<Option<Chart>> {
         return Ok(None);
     }
     let (shortest, short) = threshold(&slices);
-    let together = format!("(frames under {shortest})");
+    let unit = boot.timeline.unit;
+    let together = format!("(frames under {})", unit.show(shortest));
     let left_out = match short {
         0 => String::new(),
-        n => format!("{} shorter than {shortest} are drawn together.", counted(n as u64, "frame")),
+        n => format!("{} shorter than {} are drawn together.", counted(n as u64, "frame"), unit.show(shortest)),
     };
     let mut palette = PaletteMap::default();
     for slice in &slices {
@@ -70,13 +71,20 @@ pub fn chart(boot: &Boot, alone: bool) -> io::Result<Option<Chart>> {
     palette.insert("", Color { r: 222, g: 220, b: 214 });
     palette.insert(&together, Color { r: 232, g: 230, b: 226 });
     let mut options = options(boot);
-    options.subtitle = alone.then(|| format!("{} in order of time. {left_out}", boot.total));
+    options.subtitle = alone.then(|| subtitle(boot, &left_out));
     options.palette_map = Some(&mut palette);
     let lines = lines(boot, &slices, shortest, &together)?;
     let mut svg = Vec::new();
     // inferno puts the last line leftmost.
     from_lines(&mut options, lines.iter().rev().map(String::as_str), &mut svg)?;
     Ok(Some(Chart { svg, left_out }))
+}
+
+/// Of a chart that stands alone: warnings first, as every view has them.
+fn subtitle(boot: &Boot, left_out: &str) -> String {
+    let warnings: String =
+        boot.timeline.warnings.iter().map(|w| format!("Warning: {}. ", crate::harmless(w))).collect();
+    format!("{warnings}{} in order of time. {left_out}", boot.timeline.unit.show(boot.total))
 }
 
 /// Folded stacks in order of time, each cut at its first frame that is too short to draw: neighbours that
@@ -128,7 +136,10 @@ fn options(boot: &Boot) -> Options<'static> {
     // Shown in microseconds: more digits say nothing, fewer lose the short ones.
     options.factor = 1e-3;
     options.min_width = 0.0;
-    options.count_name = "µs".to_owned();
+    options.count_name = match boot.timeline.unit {
+        Unit::Nanoseconds => "µs".to_owned(),
+        Unit::Ticks => "kticks".to_owned(),
+    };
     options.name_type = String::new();
     options
 }

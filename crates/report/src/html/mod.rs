@@ -50,9 +50,11 @@ pub fn page(boot: &Boot, console: &[ConsoleLine], out: &mut dyn Write) -> io::Re
     )?;
     sections::header(&summary, title.trim(), out)?;
     writeln!(out, "<main>")?;
+    sections::warnings(&summary, out)?;
     sections::phases(&summary, out)?;
     let script = chart::section(boot, out)?;
     sections::tables(&summary, out)?;
+    sections::processes(&summary, out)?;
     sections::console(console, out)?;
     sections::run(boot, &summary, out)?;
     writeln!(out, "</main>")?;

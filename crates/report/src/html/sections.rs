@@ -4,7 +4,7 @@ use super::{ConsoleLine, MOST_LINES, MOST_ROWS, esc};
 use crate::text::{bytes, counted, percent, thousands};
 use crate::{Boot, FunctionLine, Summary, WhereLine, harmless_bytes};
 use std::io::{self, Write};
-use timeline::Ns;
+use timeline::{Ns, Unit};
 
 type Out<'a> = &'a mut dyn Write;
 
@@ -12,7 +12,7 @@ pub fn header(s: &Summary, title: &str, out: Out) -> io::Result<()> {
     let good = if s.outcome == "reached" { "good" } else { "bad" };
     let outcome = if s.outcome.is_empty() { "outcome unknown" } else { &s.outcome };
     let end = match &s.end {
-        Some(end) => format!("to {} (±{})", esc(&end.evidence), Ns(end.error_ns)),
+        Some(end) => format!("to {} (±{})", esc(&end.evidence), s.time(end.error_ns)),
         None => "to the last evidence; there is no end mark".to_owned(),
     };
     writeln!(
@@ -20,7 +20,7 @@ pub fn header(s: &Summary, title: &str, out: Out) -> io::Result<()> {
         "<header><h1>{}</h1>\n<p class=\"total\"><strong>{}</strong> {end} \
          <span class=\"outcome {good}\">{}</span></p>",
         esc(title),
-        Ns(s.total_ns),
+        s.time(s.total_ns),
         esc(outcome)
     )?;
     if !s.outcome_detail.is_empty() {
@@ -45,6 +45,44 @@ pub fn header(s: &Summary, title: &str, out: Out) -> io::Result<()> {
     writeln!(out, "</dl></header>")
 }
 
+/// What a reader must know first.
+pub fn warnings(s: &Summary, out: Out) -> io::Result<()> {
+    s.warnings.iter().try_for_each(|w| writeln!(out, "<p class=\"warning\" role=\"alert\">Warning: {}.</p>", esc(w)))
+}
+
+/// User processes as a tree.
+pub fn processes(s: &Summary, out: Out) -> io::Result<()> {
+    /// Deeper trees are not drawn deeper.
+    const DEEPEST: u32 = 20;
+    if s.processes.is_empty() {
+        return Ok(());
+    }
+    let shown = &s.processes[..s.processes.len().min(MOST_ROWS)];
+    writeln!(
+        out,
+        "<details open><summary><h2>User processes</h2> <span class=\"faint\">{}</span></summary>\n\
+         <div class=\"wide tall\" tabindex=\"0\"><table id=\"processes\"><thead><tr><th scope=\"col\">process</th>\
+         <th scope=\"col\" class=\"n\">pid</th><th scope=\"col\" class=\"n\">start</th>\
+         <th scope=\"col\" class=\"n\">length</th></tr></thead><tbody>",
+        thousands(s.processes.len() as u64)
+    )?;
+    for p in shown {
+        let length = p.end_ns.map_or("alive".to_owned(), |end| s.time(end - p.start_ns));
+        writeln!(
+            out,
+            "<tr><th scope=\"row\" style=\"padding-left:{}em\">{}</th><td class=\"n\">{}</td>\
+             <td class=\"n\">{}</td><td class=\"n\">{length}</td></tr>",
+            p.depth.min(DEEPEST) * 2 + 1,
+            esc(&p.name),
+            p.pid,
+            s.time(p.start_ns)
+        )?;
+    }
+    let more = s.processes.len() - shown.len();
+    let more = if more > 0 { format!("<p>{more} more are in the embedded summary.</p>") } else { String::new() };
+    writeln!(out, "</tbody></table></div>{more}</details>")
+}
+
 /// Percent of the bar that a phase must have to carry its name there; every one has it on hover and in the table.
 const ROOM_FOR_A_NAME: f64 = 6.0;
 
@@ -64,7 +102,7 @@ pub fn phases(s: &Summary, out: Out) -> io::Result<()> {
         write!(
             out,
             "<div class=\"{class}\" style=\"width:{width:.4}%\" title=\"{name}: {}, {}\"><span>{shown}</span></div>",
-            Ns(length),
+            s.time(length),
             percent(share(length))
         )?;
     }
@@ -82,10 +120,10 @@ pub fn phases(s: &Summary, out: Out) -> io::Result<()> {
              <td class=\"n\">{}</td><td class=\"n\">±{}</td><td>{}</td></tr>",
             class(i, &p.name),
             esc(&p.name),
-            Ns(p.start_ns),
-            Ns(length),
+            s.time(p.start_ns),
+            s.time(length),
             percent(share(length)),
-            Ns(p.error_ns),
+            s.time(p.error_ns),
             esc(&p.evidence)
         )?;
     }
@@ -94,7 +132,7 @@ pub fn phases(s: &Summary, out: Out) -> io::Result<()> {
         out,
         "</tbody><tfoot><tr><th scope=\"row\">total</th><td></td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
          <td></td><td></td></tr></tfoot></table></div></section>",
-        Ns(sum),
+        s.time(sum),
         percent(share(sum))
     )
 }
@@ -125,16 +163,20 @@ pub fn tables(s: &Summary, out: Out) -> io::Result<()> {
     let moved = if s.blame().is_empty() { String::new() } else { format!(" Note: {}.", s.blame()) };
     let about =
         format!("The boot path, each stretch charged once, by what one can fix. The rows sum to the total.{moved}");
-    table("where", "Where the boot path went", &about, s.wheres.iter().map(Row::from).collect(), true, out)?;
+    let unit = s.time_unit();
+    let rows = s.wheres.iter().map(Row::from).collect();
+    table(("where", "Where the boot path went"), &about, rows, unit, true, out)?;
     let about = "The boot path by function: self is time in which it was innermost, total also what it called.";
-    table("functions", "Functions on the boot path", about, s.functions.iter().map(Row::from).collect(), false, out)?;
+    let rows = s.functions.iter().map(Row::from).collect();
+    table(("functions", "Functions on the boot path"), about, rows, unit, false, out)?;
     let about = "Not the path: what every thread did until the end mark. Threads work and wait side by side, so this \
                  is no account of the boot's length.";
     let rows = s.where_all_threads.iter().map(Row::from).collect();
-    table("threads", "All threads, summed", about, rows, false, out)
+    table(("threads", "All threads, summed"), about, rows, unit, false, out)
 }
 
-fn table(id: &str, title: &str, about: &str, rows: Vec<Row>, open: bool, out: Out) -> io::Result<()> {
+fn table((id, title): (&str, &str), about: &str, rows: Vec<Row>, unit: Unit, open: bool, out: Out) -> io::Result<()> {
+    let time = |ns: i64| unit.show(Ns(ns));
     let whole: i64 = rows.iter().map(|r| r.self_ns).sum();
     let share = |ns: i64| if whole > 0 { ns as f64 / whole as f64 } else { 0.0 };
     let open = if open { " open" } else { "" };
@@ -157,19 +199,19 @@ fn table(id: &str, title: &str, about: &str, rows: Vec<Row>, open: bool, out: Ou
              <td class=\"n\" data-v=\"{}\">{}</td><td class=\"n\" data-v=\"{}\">{}</td><td>{tracks}{more}</td></tr>",
             esc(r.name.trim_end()),
             r.self_ns,
-            Ns(r.self_ns),
+            time(r.self_ns),
             r.self_ns,
             share(r.self_ns) * 8.0,
             percent(share(r.self_ns)),
             r.total_ns,
-            Ns(r.total_ns),
+            time(r.total_ns),
             r.count,
             thousands(r.count)
         )?;
     }
     writeln!(out, "</tbody><tfoot>")?;
     let mut foot = |name: &str, ns: i64| {
-        let (length, share) = (Ns(ns), percent(share(ns)));
+        let (length, share) = (time(ns), percent(share(ns)));
         writeln!(
             out,
             "<tr><th scope=\"row\">{name}</th><td class=\"n\">{length}</td><td class=\"n\">{share}</td><td></td><td></td><td></td></tr>"
@@ -233,7 +275,7 @@ pub fn run(boot: &Boot, s: &Summary, out: Out) -> io::Result<()> {
     item("time base", &s.time_base)?;
     for c in &s.clocks {
         let rate = if c.pieces > 1 { "in pieces".to_owned() } else { format!("at {:.0} Hz", c.hz) };
-        item("clock", &format!("{} {rate}, {}, residual {}", c.name, c.rate_from, Ns(c.residual_ns)))?;
+        item("clock", &format!("{} {rate}, {}, residual {}", c.name, c.rate_from, s.time(c.residual_ns)))?;
     }
     if let Some(o) = &s.overhead {
         item("overhead", &format!("recorded ÷ plain {:.3} ({:.3} to {:.3}), {}", o.ratio, o.low, o.high, o.how))?;

@@ -1,0 +1,428 @@
+//! What a boot would take if some of its work took less: one saving after the other, each on what the last one left.
+//!
+//! Nothing is subtracted. The boot is [run again](crate::replay) with the work of a row or a function made shorter on
+//! every thread, and its path is walked anew: so a saving counts only as far as nobody else is waited for then, and two
+//! that overlap count once.
+
+use crate::charge::{BaseId, Charge, Charger, joined};
+use crate::groups::matches;
+use crate::path::{BootPath, Frame, Stretch, StretchKind, boot_path, lineage};
+use crate::phases::{Phase, phases};
+use crate::replay::{Replay, Shrink};
+use crate::segments::{Segment, Segments};
+use crate::tables::{by_phase, phase_name, tables};
+use crate::{Groups, total};
+use hashbrown::{HashMap, HashSet};
+use std::cell::RefCell;
+use std::fmt;
+use timeline::{NameId, Ns, SpanId, Timeline, TrackId, Wait, WaitedOn};
+
+/// What to make shorter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saving {
+    /// A row of `where`, or any function, as the tables print them; `*` and `?` stand for any text and any character,
+    /// and a suffix (` · DELAY`) may also follow after a space or a `;`.
+    pub name: String,
+    /// What becomes of it.
+    pub becomes: Becomes,
+}
+
+/// What becomes of the time of something.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Becomes {
+    /// It takes no time.
+    Nothing,
+    /// It takes so long, in place of what it takes on the boot path.
+    Takes(Ns),
+    /// It takes less by this share (0 to 1).
+    Less(f64),
+}
+
+/// What a saving is about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// Rows of `where`: what is charged to them.
+    Rows(Vec<String>),
+    /// Functions, with all under them.
+    Functions(Vec<String>),
+}
+
+/// What a saving brought.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rung {
+    /// What its name stands for.
+    pub target: Target,
+    /// The boot's length before it.
+    pub before: Ns,
+    /// And with it.
+    pub after: Ns,
+    /// What its target took on the boot path before it.
+    pub was: Ns,
+    /// And with it.
+    pub now: Ns,
+    /// Rows of the boot path that are the target's too, by other ways for time to pass (`SYSINIT cpu · DELAY`), and were
+    /// not meant.
+    pub also: Vec<String>,
+}
+
+/// Why a saving cannot be worked out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cannot {
+    /// No evidence says which thread reached the end mark.
+    NoPath,
+    /// Nothing has that name.
+    Unknown {
+        /// The name.
+        name: String,
+        /// What is called nearly so.
+        nearest: Vec<String>,
+    },
+}
+
+impl fmt::Display for Cannot {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cannot::NoPath => write!(out, "there is no boot path: no evidence says which thread reached the end mark"),
+            Cannot::Unknown { name, nearest } => {
+                let quoted: Vec<String> = nearest.iter().map(|n| format!("{n:?}")).collect();
+                write!(
+                    out,
+                    "no row of the boot path and no function is called {name:?}; nearest: {}",
+                    quoted.join(", ")
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Cannot {}
+
+/// A boot, and what became of it with the savings so far.
+pub struct WhatIf {
+    timeline: Timeline,
+    groups: Groups,
+    end: TrackId,
+    known: Known,
+}
+
+/// What savings can name, as it was before any.
+struct Known {
+    /// Rows of the boot path.
+    rows: Vec<String>,
+    functions: Vec<(NameId, NameId)>,
+    /// Rows that threads would have if they were blamed.
+    elsewhere: Vec<String>,
+}
+
+impl WhatIf {
+    /// Begins with a boot as it was.
+    ///
+    /// # Errors
+    /// [`Cannot::NoPath`].
+    pub fn new(timeline: Timeline, groups: Groups) -> Result<WhatIf, Cannot> {
+        let end = timeline.end.and_then(|end| end.track).ok_or(Cannot::NoPath)?;
+        let known = Known::new(&timeline, &groups, end);
+        Ok(WhatIf { timeline, groups, end, known })
+    }
+
+    /// The boot with all savings so far.
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// How long it takes with all savings so far.
+    pub fn total(&self) -> Ns {
+        total(&self.timeline)
+    }
+
+    /// Makes something shorter. `O(n log n)` in the number of spans.
+    ///
+    /// # Errors
+    /// [`Cannot::Unknown`], and nothing is changed.
+    pub fn save(&mut self, saving: &Saving) -> Result<Rung, Cannot> {
+        let target = self.known.target(&self.timeline, &saving.name)?;
+        let meant = Meant::new(&self.timeline, &self.groups, self.end, &target);
+        let was = meant.on_path(&boot_path(&self.timeline));
+        let (new, now) = match saving.becomes {
+            Becomes::Nothing => self.again(&meant, &target, 0.0),
+            Becomes::Less(share) => self.again(&meant, &target, 1.0 - share),
+            Becomes::Takes(time) if Ns::ZERO < was && time < was => self.until_it_takes(time, was, &meant, &target),
+            Becomes::Takes(time) => {
+                let takes = if was > Ns::ZERO { was } else { meant.anywhere() };
+                self.again(&meant, &target, if takes > Ns::ZERO { time.0 as f64 / takes.0 as f64 } else { 1.0 })
+            }
+        };
+        let (before, after) = (self.total(), total(&new));
+        let also = self.known.also(&target);
+        self.timeline = new;
+        Ok(Rung { target, before, after, was, now, also })
+    }
+
+    /// The boot with what is meant taking `factor` of its time, and what that then takes on the path.
+    fn again(&self, meant: &Meant, target: &Target, factor: f64) -> (Timeline, Ns) {
+        let shrunk = Shrunk { meant, factor };
+        let new = Replay::new(&self.timeline, self.end, &meant.segments, &shrunk).timeline(self.end);
+        let now = Meant::new(&new, &self.groups, self.end, target).on_path(&boot_path(&new));
+        (new, now)
+    }
+
+    /// Looks for the factor with which it takes `time` on the path, of `was`. Where all of it is on the path that is the
+    /// first one tried; else it also shrinks where nobody waits for it, and of what is left less is waited for.
+    fn until_it_takes(&self, time: Ns, was: Ns, meant: &Meant, target: &Target) -> (Timeline, Ns) {
+        const TRIES: usize = 24;
+        let close = Ns(1 + was.0 / 1_000_000);
+        let (mut low, mut high) = ((0.0, Ns::ZERO), (1.0, was));
+        let mut found = None;
+        for i in 0..TRIES {
+            let part = if i % 3 < 2 { (time - low.1).0 as f64 / ((high.1 - low.1).0 as f64).max(1.0) } else { 0.5 };
+            let factor = low.0 + part * (high.0 - low.0);
+            let tried = self.again(meant, target, factor);
+            let now = tried.1;
+            found = Some(tried);
+            if (now - time).abs() <= close {
+                break;
+            }
+            if now < time { low = (factor, now) } else { high = (factor, now) }
+        }
+        found.unwrap_or_else(|| (self.timeline.clone(), was))
+    }
+}
+
+impl Known {
+    fn new(timeline: &Timeline, groups: &Groups, end: TrackId) -> Known {
+        let path = boot_path(timeline);
+        let rows = tables(timeline, &path, &phases(timeline), groups).wheres.into_iter().map(|row| row.name).collect();
+        let nothing = Target::Rows(Vec::new());
+        let all = Meant::new(timeline, groups, end, &nothing);
+        let mut charges: HashSet<Charge> = HashSet::new();
+        all.every_piece(|piece, track, blamed| {
+            let frame = Frame { track, span: piece.span };
+            charges.insert(all.charger.charge(StretchKind::Running, chain(&[frame; 2], blamed)).0);
+        });
+        charges.retain(|charge| charge.base != BaseId::NOTHING);
+        let mut elsewhere: Vec<String> = charges.into_iter().map(|charge| all.charger.label(charge, "")).collect();
+        elsewhere.sort_unstable();
+        Known { rows, functions: all.charger.functions.clone(), elsewhere }
+    }
+
+    /// What a name stands for: rows of the path before functions, and functions before what is not on the path.
+    fn target(&self, timeline: &Timeline, name: &str) -> Result<Target, Cannot> {
+        let glob = plain(name);
+        let among = |rows: &[String]| -> Vec<String> {
+            rows.iter().filter(|row| matches(&glob, &plain(row))).cloned().collect()
+        };
+        let rows = among(&self.rows);
+        if !rows.is_empty() {
+            return Ok(Target::Rows(rows));
+        }
+        let called = |&&(n, d): &&(NameId, NameId)| {
+            matches(&glob, &plain(&joined(timeline, n, d))) || matches(&glob, &plain(timeline.names.get(n)))
+        };
+        let functions: Vec<String> =
+            self.functions.iter().filter(called).map(|&(n, d)| joined(timeline, n, d)).collect();
+        if !functions.is_empty() {
+            return Ok(Target::Functions(functions));
+        }
+        let elsewhere = among(&self.elsewhere);
+        if !elsewhere.is_empty() {
+            return Ok(Target::Rows(elsewhere));
+        }
+        Err(Cannot::Unknown { name: name.to_owned(), nearest: self.nearest(timeline, &glob) })
+    }
+
+    /// A row's other rows.
+    fn also(&self, target: &Target) -> Vec<String> {
+        let Target::Rows(meant) = target else { return Vec::new() };
+        let is_other = |row: &&String| {
+            let base = row.split_once(" · ").map(|(base, _)| base);
+            !meant.contains(row) && base.is_some_and(|base| meant.iter().any(|m| m == base))
+        };
+        self.rows.iter().filter(is_other).cloned().collect()
+    }
+
+    fn nearest(&self, timeline: &Timeline, name: &str) -> Vec<String> {
+        const SHOWN: usize = 3;
+        let functions = self.functions.iter().map(|&(n, d)| joined(timeline, n, d));
+        let mut all: Vec<(f64, String)> = self
+            .rows
+            .iter()
+            .cloned()
+            .chain(functions)
+            .map(|row| (strsim::jaro_winkler(&plain(&row).to_lowercase(), &name.to_lowercase()), row))
+            .collect();
+        all.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        all.dedup_by(|a, b| a.1 == b.1);
+        all.into_iter().take(SHOWN).map(|(_, row)| row).collect()
+    }
+}
+
+/// A name with its suffix after a space, however it was set apart.
+fn plain(name: &str) -> String {
+    let words = name.split(|c: char| c.is_whitespace() || c == '·' || c == ';').filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Which time of a boot belongs to a target.
+struct Meant<'a> {
+    timeline: &'a Timeline,
+    charger: Charger<'a>,
+    segments: Segments,
+    phases: Vec<Phase>,
+    /// The boot's own tracks, each until which instant; from then on, and on all others, work is a blamed thread's.
+    lineage: Vec<(TrackId, Ns)>,
+    by: By,
+}
+
+enum By {
+    /// Their labels, and what was found of each charge.
+    Rows(HashSet<String>, RefCell<HashMap<Charge, bool>>),
+    /// Of each span, whether it or one around it is meant.
+    Under(Vec<bool>),
+}
+
+impl<'a> Meant<'a> {
+    fn new(timeline: &'a Timeline, groups: &'a Groups, end: TrackId, target: &Target) -> Self {
+        let charger = Charger::new(timeline, groups);
+        let by = match target {
+            Target::Rows(rows) => By::Rows(rows.iter().cloned().collect(), RefCell::default()),
+            Target::Functions(functions) => By::Under(under(timeline, &charger, functions)),
+        };
+        Meant {
+            timeline,
+            charger,
+            segments: Segments::new(timeline),
+            phases: phases(timeline),
+            lineage: lineage(timeline, end),
+            by,
+        }
+    }
+
+    /// The time of the target on a boot path.
+    fn on_path(&self, path: &BootPath) -> Ns {
+        path.stretches.iter().map(|s| self.of_stretch(s)).sum()
+    }
+
+    fn of_stretch(&self, s: &Stretch) -> Ns {
+        let mut sum = Ns::ZERO;
+        match &self.by {
+            By::Rows(..) => self.rows(s.kind, s.from, s.to, &s.chain, |from, to, meant| {
+                sum += if meant { to - from } else { Ns::ZERO };
+            }),
+            By::Under(under) => {
+                let is_under = s.chain.iter().any(|frame| frame.span.is_some_and(|span| under[span.0 as usize]));
+                sum = if is_under { s.length() } else { Ns::ZERO };
+            }
+        }
+        sum
+    }
+
+    /// The time of the target on all threads.
+    fn anywhere(&self) -> Ns {
+        let mut sum = Ns::ZERO;
+        self.every_piece(|piece, track, blamed| {
+            self.of_piece(piece, track, blamed, |from, to, meant| sum += if meant { to - from } else { Ns::ZERO });
+        });
+        sum
+    }
+
+    fn every_piece(&self, mut each: impl FnMut(Segment, TrackId, bool)) {
+        let end = total(self.timeline);
+        for (track, _) in self.timeline.tracks.iter() {
+            self.pieces(track, Ns::ZERO, end, |piece, blamed| each(piece, track, blamed));
+        }
+    }
+
+    /// The pieces of a track, and whether each is a blamed thread's.
+    fn pieces(&self, track: TrackId, from: Ns, to: Ns, mut each: impl FnMut(Segment, bool)) {
+        let own_until = self.own_until(track);
+        self.segments.within(track, from, to, |piece| {
+            let cut = own_until.clamp(piece.from, piece.to);
+            for (part, blamed) in [(Segment { to: cut, ..piece }, false), (Segment { from: cut, ..piece }, true)] {
+                if part.from < part.to {
+                    each(part, blamed);
+                }
+            }
+        });
+    }
+
+    fn own_until(&self, track: TrackId) -> Ns {
+        self.lineage.iter().find(|&&(own, _)| own == track).map_or(Ns::MIN, |&(_, until)| until)
+    }
+
+    fn of_piece(&self, piece: Segment, track: TrackId, blamed: bool, mut each: impl FnMut(Ns, Ns, bool)) {
+        match &self.by {
+            By::Under(under) => each(piece.from, piece.to, piece.span.is_some_and(|span| under[span.0 as usize])),
+            By::Rows(..) => {
+                let frames = [Frame { track, span: piece.span }; 2];
+                self.rows(StretchKind::Running, piece.from, piece.to, chain(&frames, blamed), each);
+            }
+        }
+    }
+
+    /// Cuts a stretch where it is of another row, and says of each part whether that is meant.
+    fn rows(&self, kind: StretchKind, from: Ns, to: Ns, chain: &[Frame], mut each: impl FnMut(Ns, Ns, bool)) {
+        let By::Rows(rows, known) = &self.by else { return };
+        let (charge, _) = self.charger.charge(kind, chain);
+        if charge.base != BaseId::NOTHING {
+            let meant =
+                *known.borrow_mut().entry(charge).or_insert_with(|| rows.contains(&self.charger.label(charge, "")));
+            return each(from, to, meant);
+        }
+        let mut at = from;
+        by_phase(from, to, &self.phases, |phase, length| {
+            let label = self.charger.label(charge, phase_name(&self.phases, phase));
+            each(at, at + length, rows.contains(&label));
+            at += length;
+        });
+    }
+}
+
+/// The chain of a piece: a blamed thread has somebody who waits for it.
+fn chain(twice: &[Frame; 2], blamed: bool) -> &[Frame] {
+    &twice[usize::from(!blamed)..]
+}
+
+/// Of each span, whether it or one around it is one of these functions.
+fn under(timeline: &Timeline, charger: &Charger, functions: &[String]) -> Vec<bool> {
+    let meant: HashSet<&String> = functions.iter().collect();
+    let is_meant: Vec<bool> = charger.functions.iter().map(|&(n, d)| meant.contains(&joined(timeline, n, d))).collect();
+    let mut under: Vec<bool> = Vec::with_capacity(timeline.spans.len());
+    for i in 0..timeline.spans.len() {
+        let around = timeline.spans.parent(SpanId(i as u32)).is_some_and(|p| under[p.0 as usize]);
+        under.push(around || is_meant[charger.function[i] as usize]);
+    }
+    under
+}
+
+struct Shrunk<'a> {
+    meant: &'a Meant<'a>,
+    factor: f64,
+}
+
+impl Shrink for Shrunk<'_> {
+    fn running(&self, track: TrackId, from: Ns, to: Ns, each: &mut dyn FnMut(Ns, f64)) {
+        self.meant.pieces(track, from, to, |piece, blamed| {
+            self.meant
+                .of_piece(piece, track, blamed, |from, _, meant| each(from, if meant { self.factor } else { 1.0 }));
+        });
+    }
+
+    fn waiting(&self, wait: &Wait) -> (f64, f64) {
+        let span = self.meant.segments.before(wait.track, wait.from);
+        let factor = |meant| if meant { self.factor } else { 1.0 };
+        match &self.meant.by {
+            By::Under(under) => (1.0, factor(span.is_some_and(|span| under[span.0 as usize]))),
+            By::Rows(..) => {
+                let kind = match wait.by {
+                    WaitedOn::Interrupt(name) => StretchKind::Interrupt(name),
+                    _ => StretchKind::Wait,
+                };
+                let frames = [Frame { track: wait.track, span }; 2];
+                let chain = chain(&frames, wait.from >= self.meant.own_until(wait.track));
+                let mut all = true;
+                self.meant.rows(kind, wait.from, wait.from + Ns(1), chain, |_, _, meant| all &= meant);
+                (factor(all), 1.0)
+            }
+        }
+    }
+}

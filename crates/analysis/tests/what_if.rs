@@ -1,0 +1,354 @@
+//! Savings on hand-made logs, each with the one answer that it has.
+
+mod common;
+
+use analysis::{Becomes, Cannot, Groups, Saving, Target, WhatIf, boot_path};
+use common::log;
+use proptest::prelude::*;
+use timeline::{Hold, NameId, Ns, Running, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind, Wait, WaitedOn};
+
+/// `NAME`, `NAME=20` (nanoseconds) or `NAME=-50%`.
+fn saving(text: &str) -> Saving {
+    let (name, becomes) = match text.split_once('=') {
+        None => (text, Becomes::Nothing),
+        Some((name, value)) => match value.strip_prefix('-').and_then(|v| v.strip_suffix('%')) {
+            Some(percent) => (name, Becomes::Less(percent.parse::<f64>().unwrap() / 100.0)),
+            None => (name, Becomes::Takes(Ns(value.parse().unwrap()))),
+        },
+    };
+    Saving { name: name.to_owned(), becomes }
+}
+
+/// After each saving the boot takes so long.
+#[track_caller]
+fn check(text: &str, savings: &[(&str, i64)]) -> WhatIf {
+    let mut boot = WhatIf::new(log(text), Groups::freebsd()).unwrap();
+    for (text, expected) in savings {
+        let before = boot.total();
+        let rung = boot.save(&saving(text)).unwrap();
+        assert_eq!((rung.before, rung.after, boot.total()), (before, Ns(*expected), Ns(*expected)), "{text}");
+        let path = boot_path(boot.timeline());
+        assert_eq!(path.stretches.iter().map(|s| s.length()).sum::<Ns>(), Ns(*expected), "{text}");
+    }
+    boot
+}
+
+const ALONE: &str = "
+    0   main enter SYSINIT/clocks
+    10  main enter DELAY
+    60  main exit  DELAY
+    70  main exit  SYSINIT/clocks
+    70  main enter _vprintf
+    90  main exit  _vprintf
+    90  main enter DEVICE_PROBE/psm
+    92  main enter DELAY
+    98  main exit  DELAY
+    100 main exit  DEVICE_PROBE/psm
+    100 main enter SYSINIT/cpu
+    110 main enter _vprintf
+    120 main exit  _vprintf
+    130 main exit  SYSINIT/cpu
+    130 main end";
+
+#[test]
+fn what_is_saved_on_one_thread_is_gone() {
+    check(ALONE, &[("_vprintf", 100), ("DEVICE_PROBE psm", 90), ("SYSINIT clocks · DELAY=5", 45)]);
+    check(ALONE, &[("_vprintf=-50%", 115), ("_vprintf=-50%", 108), ("_vprintf", 100), ("_vprintf", 100)]);
+}
+
+#[test]
+fn a_row_has_its_suffix_however_it_is_written() {
+    for name in ["SYSINIT clocks · DELAY", "SYSINIT clocks DELAY", "SYSINIT clocks;DELAY", "SYSINIT clocks * DELAY*"] {
+        check(ALONE, &[(name, if name.contains('*') { 130 } else { 80 })][..usize::from(!name.contains('*'))]);
+    }
+    let boot = check(ALONE, &[("* DELAY", 80)]);
+    assert_eq!(boot.timeline().end.unwrap().at, Ns(80));
+}
+
+#[test]
+fn a_row_is_what_is_charged_to_it_and_a_function_all_under_it() {
+    let mut boot = WhatIf::new(log(ALONE), Groups::freebsd()).unwrap();
+    let rung = boot.save(&saving("SYSINIT cpu")).unwrap();
+    assert_eq!(rung.target, Target::Rows(vec!["SYSINIT cpu".to_owned()]));
+    assert_eq!((rung.was, rung.now, rung.after), (Ns(20), Ns(0), Ns(110)), "printing is another row");
+    let rung = boot.save(&saving("SYSINIT clocks")).unwrap();
+    assert_eq!((rung.after, rung.also), (Ns(90), vec!["SYSINIT clocks · DELAY".to_owned()]), "and it says so");
+    let mut boot = WhatIf::new(log(ALONE), Groups::freebsd()).unwrap();
+    let rung = boot.save(&saving("DELAY")).unwrap();
+    assert_eq!(rung.target, Target::Functions(vec!["DELAY".to_owned()]));
+    assert_eq!((rung.was, rung.after), (Ns(56), Ns(74)), "whoever asked");
+    let rung = boot.save(&saving("SYSINIT")).unwrap();
+    assert!(matches!(rung.target, Target::Functions(names) if names == ["SYSINIT clocks", "SYSINIT cpu"]));
+    assert_eq!(rung.after, Ns(24));
+}
+
+const TWO_HOLD: &str = "
+    0   main enter mount
+    10  main wait root
+    10  usb  hold root
+    10  disk hold root
+    60  disk release root
+    100 usb  release root
+    102 main unwait root
+    110 main exit mount
+    110 main end";
+
+/// The longer of two holds is saved: the other one is still waited for.
+#[test]
+fn a_saving_within_a_wait_counts_for_as_long_as_nobody_else_held() {
+    check(TWO_HOLD, &[("THREAD usb", 70), ("THREAD disk", 18)]);
+    check(TWO_HOLD, &[("THREAD usb=-30%", 83), ("THREAD usb=-30%", 70)]);
+    // The shorter one alone was waited for by nobody.
+    check(TWO_HOLD, &[("THREAD disk", 110), ("THREAD usb", 18)]);
+}
+
+#[test]
+fn what_is_not_on_the_path_saves_nothing() {
+    let mut boot = WhatIf::new(log(TWO_HOLD), Groups::freebsd()).unwrap();
+    let rung = boot.save(&saving("THREAD disk=-50%")).unwrap();
+    assert_eq!((rung.was, rung.now, rung.before, rung.after), (Ns(0), Ns(0), Ns(110), Ns(110)));
+}
+
+#[test]
+fn not_calling_what_waits_is_not_waiting() {
+    let within = TWO_HOLD.replace("0   main enter mount", "0   main enter vfs\n0   main enter mount");
+    let within = within.replace("110 main end", "110 main exit vfs\n110 main end");
+    check(&within, &[("vfs=-50%", 55), ("vfs", 0)]);
+}
+
+/// What was over before the wait began is what it waits for when it begins earlier.
+#[test]
+fn a_saving_before_a_wait_may_only_be_waited_for() {
+    check(
+        "0   usb  created main
+         0   main enter SYSINIT/cpu
+         100 main exit  SYSINIT/cpu
+         100 main wait root
+         100 main unwait root
+         110 main end
+         20  usb  hold root
+         70  usb  release root",
+        &[("SYSINIT cpu=50", 80), ("SYSINIT cpu=20", 80), ("THREAD usb", 30)],
+    );
+    // Not for a hold that only begins when nobody waits any more.
+    check(
+        "0   usb  created main
+         0   main enter SYSINIT/cpu
+         100 main exit  SYSINIT/cpu
+         100 main wait root
+         100 main unwait root
+         110 main end
+         20  usb  hold root
+         70  usb  release root",
+        &[("SYSINIT cpu=10", 20)],
+    );
+}
+
+#[test]
+fn a_thread_begins_when_its_creator_gets_there() {
+    let created = "
+        0   main enter SYSINIT/cpu
+        50  main exit  SYSINIT/cpu
+        50  usb  created main
+        50  usb  enter explore
+        60  main wait root
+        150 usb  exit explore
+        150 usb  release root
+        150 main unwait root
+        160 main end";
+    check(created, &[("SYSINIT cpu", 110), ("THREAD usb=40", 60)]);
+    check(&created.replace("created main", "created"), &[("SYSINIT cpu", 110)]);
+    check(&created.replace("50  usb  created main", ""), &[("SYSINIT cpu", 110)]);
+}
+
+/// A thread that waits for work has not waited longer if the work comes earlier.
+#[test]
+fn work_that_is_handed_over_begins_when_it_is_handed_over() {
+    let events = "
+        0   geom created main
+        0   main enter SYSINIT/cpu
+        100 main exit  SYSINIT/cpu
+        100 main hold events
+        100 geom enter taste
+        130 geom exit taste
+        130 geom release events
+        110 main wait events
+        130 main unwait events
+        140 main end";
+    check(events, &[("SYSINIT cpu", 40), ("THREAD geom", 20)]);
+    // Busy with something else it did not wait.
+    let busy = events.replace("100 geom enter taste", "50 geom enter taste");
+    check(&busy, &[("SYSINIT cpu", 140)]);
+}
+
+#[test]
+fn who_is_waited_for_may_wait_itself() {
+    check(
+        "0   main enter mount
+         0   usb  hold root
+         0   hub  hold ports
+         10  main wait root
+         20  usb  wait ports
+         70  hub  release ports
+         72  usb  unwait ports
+         80  usb  release root
+         81  main unwait root
+         90  main end",
+        // 20 and 8 of usb's, then 1 and 9 of the boot thread's.
+        &[("THREAD hub", 38), ("THREAD usb", 19)],
+    );
+}
+
+#[test]
+fn a_wait_within_a_wait() {
+    check(
+        "0   usb  hold root
+         0   main enter mount
+         10  main wait root
+         11  main enter idle
+         12  main wait events
+         12  geom hold events
+         50  geom release events
+         51  main unwait events
+         52  main exit idle
+         80  usb  release root
+         81  main unwait root
+         90  main end",
+        &[("THREAD usb", 60), ("THREAD geom", 22)],
+    );
+}
+
+/// With a scheduler's evidence a wait ends when the waker gets there, a timer keeps its length.
+#[test]
+fn wakers_and_timers() {
+    let mut t = Timeline::new(TimeBase::Host);
+    let mut thread = |name: &str, id| {
+        let name = t.names.intern(name);
+        t.tracks.add(name, TrackKind::Thread, id)
+    };
+    let (init, worker) = (thread("init", 1), thread("worker", 2));
+    let mut span = |track, kind, name: &str, from, to| {
+        let (name, detail) = (t.names.intern("initcall"), t.names.intern(name));
+        t.spans.push(SpanRow { name, detail, start: Ns(from), end: Ns(to), track, kind }, None);
+    };
+    span(init, SpanKind::Initcall, "waits", 0, 100);
+    span(worker, SpanKind::Work, "unpack", 10, 60);
+    let timer = t.names.intern("timer");
+    for (track, from, woken, until, by) in [
+        (init, 10, 60, 65, WaitedOn::Thread(worker)),
+        (worker, 0, 8, 10, WaitedOn::Thread(init)),
+        (init, 70, 90, 90, WaitedOn::Interrupt(timer)),
+    ] {
+        t.waits.push(Wait { track, from: Ns(from), woken: Ns(woken), until: Ns(until), by });
+    }
+    for (track, from, to) in [(init, 0, 10), (worker, 10, 60), (init, 65, 70), (init, 90, 100)] {
+        t.running.push(Running { track, cpu: 0, from: Ns(from), to: Ns(to) });
+    }
+    let evidence = NameId::EMPTY;
+    t.end = Some(timeline::End { at: Ns(100), error: Ns::ZERO, track: Some(init), evidence });
+    t.settle(Ns::ZERO);
+    let mut boot = WhatIf::new(t, Groups::linux()).unwrap();
+    assert_eq!(boot.save(&saving("initcall unpack=20")).unwrap().after, Ns(70));
+    assert_eq!(boot.save(&saving("initcall unpack")).unwrap().after, Ns(45), "woken before it waits it does not wait");
+    assert_eq!(boot.save(&saving("initcall waits · wait for timer")).unwrap().after, Ns(25));
+}
+
+#[test]
+fn what_is_unknown_is_refused_with_what_is_nearly_called_so() {
+    let mut boot = WhatIf::new(log(ALONE), Groups::freebsd()).unwrap();
+    let error = boot.save(&saving("SYSINIT clock DELAY")).unwrap_err();
+    let Cannot::Unknown { nearest, .. } = &error else { panic!("{error}") };
+    assert_eq!(nearest[0], "SYSINIT clocks · DELAY");
+    assert!(error.to_string().contains("\"SYSINIT clock DELAY\"; nearest: \"SYSINIT clocks · DELAY\""), "{error}");
+    assert_eq!(boot.total(), Ns(130), "and nothing is changed");
+    let mut nowhere = log(ALONE);
+    nowhere.end = None;
+    assert_eq!(WhatIf::new(nowhere, Groups::freebsd()).err(), Some(Cannot::NoPath));
+}
+
+/// Threads that run, hold, wait for topics and for each other, and are created by each other, in any contradiction.
+fn broken() -> impl Strategy<Value = Timeline> {
+    let span = (0u32..4, 0usize..4, 0i64..180, 0i64..60);
+    let hold = (0u32..4, 0usize..2, 0i64..180, 0i64..60, 0u32..6);
+    let wait = (0u32..4, 0i64..180, 0i64..50, 0i64..10, 0u32..8);
+    let many = (
+        prop::collection::vec(span, 0..20),
+        prop::collection::vec(hold, 0..20),
+        prop::collection::vec(wait, 0..20),
+        prop::collection::vec((0u32..4, 0i64..100, 0u32..4), 0..5),
+    );
+    many.prop_map(|(spans, holds, waits, created)| {
+        let mut t = Timeline::new(TimeBase::Evidence);
+        for (i, name) in (0..).zip(["main", "a", "b", "c"]) {
+            let name = t.names.intern(name);
+            t.tracks.add(name, TrackKind::Thread, i);
+        }
+        for (track, name, from, length) in spans {
+            let name = t.names.intern(["f", "DELAY", "_vprintf", "g"][name]);
+            let (start, end, track) = (Ns(from), Ns(from + length), TrackId(track));
+            let row = SpanRow { name, detail: NameId::EMPTY, start, end, track, kind: SpanKind::Call };
+            t.spans.push(row, None);
+        }
+        let topics = ["root", "events"].map(|name| t.names.intern(name));
+        for (track, topic, from, length, open) in holds {
+            let (from, to) = match open {
+                0 => (Ns(from), Ns::MAX),
+                1 => (Ns::MIN, Ns(from + length)),
+                _ => (Ns(from), Ns(from + length)),
+            };
+            t.holds.push(Hold { topic: topics[topic], track: TrackId(track), from, to });
+        }
+        for (track, from, blocked, queued, by) in waits {
+            let by = match by {
+                0..3 => WaitedOn::Thread(TrackId(by)),
+                3 => WaitedOn::Unknown,
+                4 => WaitedOn::Nothing,
+                _ => WaitedOn::Holders(topics[by as usize % 2]),
+            };
+            let (from, woken) = (Ns(from), Ns(from + blocked));
+            t.waits.push(Wait { track: TrackId(track), from, woken, until: woken + Ns(queued), by });
+        }
+        for (child, at, by) in created {
+            t.tracks.get_mut(TrackId(child)).created = Some((Ns(at), TrackId(by)));
+        }
+        t.end = Some(timeline::End { at: Ns(200), error: Ns::ZERO, track: Some(TrackId(0)), evidence: NameId::EMPTY });
+        t.settle(Ns::ZERO);
+        t
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A boot from which nothing is saved is the same boot, whatever its evidence.
+    #[test]
+    fn nothing_saved_changes_nothing(t in broken()) {
+        let mut boot = WhatIf::new(t.clone(), Groups::freebsd()).unwrap();
+        let name = t.spans.iter().next().map_or("main".to_owned(), |(_, s)| t.names.get(s.name).to_owned());
+        if boot.save(&Saving { name, becomes: Becomes::Less(0.0) }).is_ok() {
+            let new = boot.timeline();
+            prop_assert!(t.spans.iter().eq(new.spans.iter()));
+            prop_assert_eq!(&t.waits, &new.waits);
+            prop_assert_eq!(&t.holds, &new.holds);
+            prop_assert_eq!(t.end, new.end);
+            prop_assert_eq!(boot_path(&t), boot_path(new));
+        }
+    }
+
+    /// Any saving leaves a boot whose path covers it, of spans that still lie within each other.
+    #[test]
+    fn whatever_is_saved_leaves_a_boot(t in broken(), share in 0.0f64..1.0) {
+        let mut boot = WhatIf::new(t, Groups::freebsd()).unwrap();
+        for name in ["_vprintf", "* DELAY", "f", "THREAD a"] {
+            let _ = boot.save(&Saving { name: name.to_owned(), becomes: Becomes::Less(share) });
+            let new = boot.timeline();
+            let path = boot_path(new);
+            prop_assert_eq!(path.stretches.iter().map(|s| s.length()).sum::<Ns>(), boot.total());
+            for (id, row) in new.spans.iter() {
+                if let Some(around) = new.spans.parent(id).map(|p| new.spans.get(p)) {
+                    prop_assert!(around.start <= row.start && row.end <= around.end, "{row:?} in {around:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Which system on what machine a recording is of, as far as its evidence says.
+
+use crate::tslog::Facts;
+
+/// What the evidence says was booted; each is empty or 0 where it does not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The operating system (`FreeBSD`).
+    pub os: String,
+    /// Its release.
+    pub kernel: String,
+    /// How many CPUs it has.
+    pub cpus: u32,
+    /// How much memory it has.
+    pub memory_bytes: u64,
+}
+
+impl Subject {
+    /// What the console of a BSD kernel says of its machine.
+    pub(crate) fn of(facts: &Facts) -> Subject {
+        Subject {
+            os: facts.os.unwrap_or_default().to_owned(),
+            kernel: facts.release.clone().unwrap_or_default(),
+            cpus: facts.cpus.unwrap_or_default(),
+            memory_bytes: facts.memory_bytes.unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! TSLOG: the event log of FreeBSD (12 to 15) and NetBSD kernels, as its sysctls print it.
+//!
+//! ```text
+//! 0x0 52000000 ENTER loader                              the boot loader: thread 0x0
+//! 0xffffffff8251db00 14119002 ENTER hammer_time          <thread> <ticks> <what> <name>[ <detail>]
+//! 0xffffffff8251db00 28488350 ENTER SYSINIT announce
+//! 0xfffff80003a1c000 31000000 THREAD g_event             a new thread and its name
+//! 0xffffffff8251db00 40000000 EVENT WAIT root mount      also UNWAIT, HOLD, RELEASE; any other two words
+//! ```
+//! `sysctl -b debug.tslog`. The thread is an address (in NetBSD a number), ticks are raw. Who writes what, by the source
+//! (`sys/kern/kern_tslog.c`, `sys/sys/tslog.h`, `stand/libsa/tslog.c`):
+//!
+//! * The loader's records come first, as text that it handed over; then the kernel's, in the order in which their
+//!   slots were reserved. The counter is read *before* that, so threads of two CPUs, or an interrupt in between, can
+//!   leave a record behind one of a later tick.
+//! * The buffer is fixed ([`BUFFER_RECORDS`] unless the kernel was built otherwise); what does not fit is dropped and
+//!   counted nowhere. A missing name prints as `(null)`, a record of an unknown type without any word for it.
+//! * `THREAD` is logged by the creator, with the *new* thread's address (`kthread_add`, `kproc_create`): a thread's first
+//!   record is its creation. It does not say who created it. An address is used again for a later thread. Process 1
+//!   has no such record: its first one is `ENTER start_init`, and its last in the kernel `EXIT start_init`.
+//! * A hold need not be released by who took it: `GEOM events` are held by whoever posts one, and released by `g_event`.
+//! * NetBSD counts the first thread 0 (or 1), has no loader records, and begins with `ENTER main`.
+//!
+//! `debug.tslog_user` is [`user`]'s; at what rate the counter runs is [`rate`]'s. All of it is found in whatever text is
+//! around it: a console capture with markers or without, NULs, `\r\r\n`, other lines in between, cut lines.
+//!
+//! The method of blaming waits on holders is Percival's (Profiling the FreeBSD kernel boot, 2018); the path is walked by
+//! the analysis, from the waits and holds laid here.
+
+mod boot;
+mod console;
+mod events;
+mod labels;
+mod lay;
+mod line;
+mod order;
+mod pieces;
+mod processes;
+mod rate;
+mod user;
+
+pub use lay::{Counter, Laid, lay};
+pub use rate::parse_frequency;
+
+pub(crate) use console::Facts;
+
+use crate::kernel_log::Loggers;
+use crate::text::{Line, Lines};
+use hashbrown::HashMap;
+use labels::{Labels, Role};
+use line::{Entry, What};
+use pieces::Piece;
+use rate::Rate;
+use std::io::{self, Write};
+use std::ops::Range;
+use timeline::Diagnostics;
+
+/// How many records a kernel keeps unless it was built with another `TSLOGSIZE`.
+pub const BUFFER_RECORDS: usize = 262_144;
+
+/// A record as it stands in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Record {
+    ticks: u64,
+    /// Its thread's number in [`Threads`].
+    thread: u32,
+    /// What it names, in [`Labels`].
+    label: u32,
+    line: u32,
+    /// Its place in [`order::Order::pieces`], once that is known.
+    piece: u16,
+    what: What,
+}
+
+/// All TSLOG evidence of a recording, as it was written.
+#[derive(Debug, Default)]
+pub struct Log {
+    files: Vec<String>,
+    labels: Labels,
+    threads: Threads,
+    records: Vec<Record>,
+    /// Runs of records that were written in one go, in the order of the files.
+    pieces: Vec<Piece>,
+    users: Vec<user::Entry>,
+    rates: Vec<Rate>,
+    said: Vec<console::Said>,
+    facts: Facts,
+}
+
+/// What of a file was used, and what else is in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Records.
+    pub records: u64,
+    /// Lines of the process table, unused numbers included.
+    pub processes: u64,
+    /// Lines that say how fast the counter runs.
+    pub rates: u64,
+    /// Where the lines are that are none of these.
+    pub others: Vec<Range<usize>>,
+}
+
+impl Counts {
+    /// Whether none of it was used.
+    pub fn is_nothing(&self) -> bool {
+        self.records + self.processes + self.rates == 0
+    }
+}
+
+impl Log {
+    /// Reads what there is in a file; what stands between records and is none is counted.
+    ///
+    /// Linear in the bytes. Keeps 24 bytes a record and each different name once.
+    pub fn read(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Counts {
+        let mut reader = Reader::new(self, file, bytes, diagnostics);
+        for line in Lines::new(bytes) {
+            reader.line(line);
+        }
+        reader.counts
+    }
+
+    /// Whether there is any record or process.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.users.is_empty()
+    }
+
+    /// What the console says of the machine.
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Writes the records that are used as FreeBSD prints them, in their order and with their own ticks.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        for piece in pieces::choose(&self.pieces, &mut Diagnostics::default(), |_| String::new()) {
+            for record in &self.records[self.pieces[piece].records.clone()] {
+                let (thread, what) = (self.threads.ids[record.thread as usize], record.what.word());
+                write!(out, "{thread:#x} {} {what} ", record.ticks)?;
+                out.write_all(self.labels.text(record.label))?;
+                out.write_all(b"\n")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&self, file: u32, line: u32) -> String {
+        format!("{}:{line}", self.files[file as usize])
+    }
+}
+
+/// Whether a line is a record.
+pub(crate) fn is_record(line: &[u8]) -> bool {
+    line::is_record(line)
+}
+
+/// Whether a line is of the process table.
+pub(crate) fn is_process(line: &[u8]) -> bool {
+    user::fields(line).is_some()
+}
+
+/// Threads by the address that the log knows them by.
+#[derive(Debug, Default)]
+struct Threads {
+    ids: Vec<u64>,
+    numbers: HashMap<u64, u32>,
+}
+
+impl Threads {
+    #[inline]
+    fn number(&mut self, id: u64) -> u32 {
+        *self.numbers.entry(id).or_insert_with(|| {
+            self.ids.push(id);
+            // There are fewer threads than lines, and of those fewer than 2^32.
+            (self.ids.len() - 1) as u32
+        })
+    }
+}
+
+/// Goes through one file.
+struct Reader<'a> {
+    log: &'a mut Log,
+    diagnostics: &'a mut Diagnostics,
+    file: u32,
+    loggers: Loggers,
+    counts: Counts,
+    /// Whether a piece is being read.
+    open: bool,
+    /// Lines since the last record that are none, and the first of them: inside the log only if another record follows.
+    between: Option<(u64, u32)>,
+    /// Of each thread, the piece it was last seen in and its ticks there.
+    seen: Vec<(usize, u64)>,
+    /// How the last record's line begins, up to the space behind the thread, and that thread: mostly the next one's too.
+    head: (&'a [u8], u32),
+}
+
+impl<'a> Reader<'a> {
+    fn new(log: &'a mut Log, file: &str, bytes: &'a [u8], diagnostics: &'a mut Diagnostics) -> Self {
+        log.files.push(file.to_owned());
+        let file = (log.files.len() - 1) as u32;
+        // A record is about this long. Guessed too high costs no memory that is not touched.
+        if line::is_record(bytes) {
+            log.records.reserve(bytes.len() / 40);
+        }
+        let (counts, loggers) = (Counts::default(), Loggers::detect(bytes));
+        Reader { log, diagnostics, file, loggers, counts, open: false, between: None, seen: Vec::new(), head: (b"", 0) }
+    }
+
+    #[inline]
+    fn line(&mut self, line: Line<'a>) {
+        let (head, thread) = self.head;
+        if let Some(rest) = line.bytes.strip_prefix(head).filter(|_| !head.is_empty()) {
+            if let Some((ticks, what, tail)) = line::after_thread(rest) {
+                return self.record(line, thread, ticks, what, tail);
+            }
+        }
+        match line::entry(line.bytes) {
+            Entry::Record(record) => {
+                let space = memchr::memchr(b' ', line.bytes).map_or(0, |space| space + 1);
+                self.head = (&line.bytes[..space], self.log.threads.number(record.thread));
+                self.record(line, self.head.1, record.ticks, record.what, record.tail);
+            }
+            _ => self.other(line),
+        }
+    }
+
+    /// A line that does not begin with a record.
+    fn other(&mut self, line: Line<'a>) {
+        let (stamp, text) = self.loggers.strip(line::trim(line.bytes));
+        let text = line::trim(text);
+        match line::entry(text) {
+            Entry::Record(record) => return self.late_record(line, &record),
+            Entry::Unknown if self.open => return self.damaged(line, "TSLOG records of an unknown type"),
+            Entry::Cut if self.open && line.whole => return self.damaged(line, "TSLOG lines cut or not readable"),
+            Entry::Cut if self.open => return self.damaged(line, "TSLOG log is cut in its last line"),
+            _ => {}
+        }
+        if text.is_empty() {
+            return;
+        }
+        if let Some(fields) = user::fields(text) {
+            self.counts.processes += 1;
+            let entry = user::entry(&fields, &mut self.log.labels);
+            self.log.users.extend(entry.map(|entry| user::Entry { file: self.file, line: line.number, ..entry }));
+            return;
+        }
+        if let Some(record) = line::behind_other_text(text) {
+            self.diagnostics
+                .note("TSLOG records behind other text on their line", || self.log.place(self.file, line.number));
+            return self.late_record(line, &record);
+        }
+        if let Some(rate) = rate::line(text) {
+            self.counts.rates += 1;
+            self.log.rates.push(Rate { file: self.file, line: line.number, ..rate });
+        }
+        self.log.facts.line(text);
+        self.log.said.extend(console::said(text, stamp));
+        let between = self.between.get_or_insert((0, line.number));
+        between.0 += 1;
+        let end = line.offset + line.bytes.len();
+        match self.counts.others.last_mut() {
+            // Only the newline is between them.
+            Some(before) if before.end + 1 == line.offset => before.end = end,
+            _ => self.counts.others.push(line.offset..end),
+        }
+    }
+
+    /// A line of the log that says nothing.
+    fn damaged(&mut self, line: Line<'_>, kind: &str) {
+        self.diagnostics.note(kind, || self.log.place(self.file, line.number));
+        if let Some(piece) = self.log.pieces.last_mut() {
+            piece.damaged += 1;
+        }
+    }
+
+    /// A record that does not begin its line.
+    fn late_record(&mut self, line: Line<'a>, record: &line::Record<'_>) {
+        let thread = self.log.threads.number(record.thread);
+        self.record(line, thread, record.ticks, record.what, record.tail);
+    }
+
+    #[inline]
+    fn record(&mut self, line: Line<'a>, thread: u32, ticks: u64, what: What, tail: &[u8]) {
+        if !line.whole && !self.log.labels.knows(tail) {
+            // The name may go on, or the file may just lack its last newline: a name that was seen before is whole.
+            return self.damaged(line, "TSLOG log is cut in its last line");
+        }
+        let label = self.log.labels.number(tail);
+        if self.seen.len() <= thread as usize {
+            self.seen.resize(thread as usize + 1, (usize::MAX, 0));
+        }
+        let role = self.log.labels.role(label);
+        let record = Record { ticks, thread, label, line: line.number, piece: 0, what };
+        self.counts.records += 1;
+        if !self.open || self.begins_anew(&record, role) {
+            self.begin(&record);
+        }
+        if let Some((count, first)) = self.between.take() {
+            self.diagnostics
+                .note_many("lines between TSLOG records that are none", count, || self.log.place(self.file, first));
+        }
+        self.seen[thread as usize] = (self.log.pieces.len(), record.ticks);
+        self.log.records.push(record);
+        let end = self.log.records.len();
+        if let Some(piece) = self.log.pieces.last_mut() {
+            piece.add(end, &record, role);
+        }
+    }
+
+    /// Whether a record cannot be of the piece that is being read: a function that runs once is entered again, or, after
+    /// other text, a thread is back at an earlier tick.
+    #[inline]
+    fn begins_anew(&self, record: &Record, role: Role) -> bool {
+        let Some(piece) = self.log.pieces.last() else { return true };
+        let again = record.what == What::Enter && piece.entered(role);
+        again
+            || (self.between.is_some() && {
+                let (seen_in, ticks) = self.seen[record.thread as usize];
+                seen_in == self.log.pieces.len() && record.ticks < ticks
+            })
+    }
+
+    fn begin(&mut self, record: &Record) {
+        self.open = true;
+        self.between = None;
+        let at = self.log.records.len();
+        self.log.pieces.push(Piece::new(self.file, at, record));
+    }
+}

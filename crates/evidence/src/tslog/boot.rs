@@ -1,0 +1,195 @@
+//! Where in the boot a log's functions are: phases, the end, and what a reader must know first.
+
+use super::labels::Role;
+use super::order::Order;
+use super::{BUFFER_RECORDS, Log};
+use crate::text::lossy;
+use timeline::{Clock, End, Ns, Ticks, Timeline, TrackId, UNEXPLAINED, Wait, WaitedOn};
+
+/// The tracks that the boot path goes over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chain {
+    /// The boot loader.
+    pub loader: Option<TrackId>,
+    /// The kernel's first thread.
+    pub main: Option<TrackId>,
+    /// Process 1.
+    pub init: Option<TrackId>,
+}
+
+/// Lays phases, the chain of threads, the end of the kernel's part, and warnings.
+pub struct Boot<'a> {
+    pub log: &'a Log,
+    pub order: &'a Order,
+    pub clock: &'a Clock,
+    pub chain: Chain,
+    pub timeline: &'a mut Timeline,
+}
+
+impl Boot<'_> {
+    fn time(&self, ticks: u64) -> Ns {
+        self.clock.to_ns(Ticks(ticks))
+    }
+
+    /// Each thread of the path follows the one before it.
+    pub fn link(&mut self) {
+        let known = &self.order.known;
+        let Chain { loader, main, init } = self.chain;
+        if let (Some(loader), Some(main), Some((ticks, _))) = (loader, main, known.kernel) {
+            self.timeline.tracks.get_mut(main).created = Some((self.time(ticks), loader));
+        }
+        let started = known.init().map(|life| self.order.lives[life as usize]);
+        if let (Some(main), Some(init), Some(life)) = (main, init.filter(|&init| Some(init) != main), started) {
+            let first = self.order.records[life.begin].ticks;
+            self.timeline.tracks.get_mut(init).created = Some((self.time(first), main));
+            self.wait_for_main(main, init);
+        }
+    }
+
+    /// NetBSD's process 1 is started early and waits until `main` lets it go (`sys/kern/init_main.c`).
+    fn wait_for_main(&mut self, main: TrackId, init: TrackId) {
+        let known = &self.order.known;
+        let (Some((begun, _)), Some((done, _))) = (known.enter(Role::StartInit), known.exit(Role::Main)) else {
+            return;
+        };
+        if begun < done {
+            let (from, until) = (self.time(begun), self.time(done));
+            let by = WaitedOn::Thread(main);
+            self.timeline.waits.push(Wait { track: init, from, woken: until, until, by });
+        }
+    }
+
+    /// Where phases begin, each by the record that shows it.
+    pub fn phases(&mut self) {
+        let known = &self.order.known;
+        let mut phases = Vec::new();
+        if let (Some(_), Some((ticks, _))) = (self.chain.loader, known.first) {
+            phases.push(("loader", ticks, "the log's first record, by the loader"));
+        }
+        if let Some((ticks, _)) = known.kernel.filter(|_| known.enter(Role::MachineDependent).is_some()) {
+            phases.push(("machine-dependent init", ticks, "the kernel's first record: hammer_time, initarm, …"));
+        }
+        match (known.enter(Role::MiStartup), known.enter(Role::Main), known.kernel) {
+            (Some((ticks, _)), ..) => phases.push(("SYSINITs", ticks, "ENTER mi_startup")),
+            (_, Some((ticks, _)), _) => phases.push(("main", ticks, "ENTER main")),
+            (None, None, Some((ticks, _))) if phases.last().is_none_or(|p| p.0 == "loader") => {
+                phases.push(("kernel", ticks, "the kernel's first record"));
+            }
+            _ => {}
+        }
+        if let Some((ticks, _)) = known.enter(Role::StartInit) {
+            let after_main = known.exit(Role::Main).map_or(ticks, |(done, _)| done.max(ticks));
+            phases.push(("mount root, process 1", after_main, "ENTER start_init"));
+        }
+        for (i, pair) in self.order.pieces.windows(2).enumerate() {
+            phases.push((UNEXPLAINED, pair[0].1, "a part of the log is missing"));
+            let next = self.order.records.iter().filter(|r| usize::from(r.piece) == i + 1).map(|r| r.ticks).min();
+            phases.extend(next.map(|ticks| ("after the missing part", ticks, "the log goes on")));
+        }
+        for (phase, ticks, evidence) in phases {
+            let at = self.time(ticks);
+            self.timeline.boundary(phase, at, Ns::ZERO, evidence);
+        }
+    }
+
+    /// The end of the kernel's part, or what is nearest to it.
+    pub fn end(&mut self, ending: &Ending) {
+        let at = self.time(ending.ticks);
+        let error = at - self.time(ending.ticks.saturating_sub(ending.error_ticks));
+        let evidence = self.timeline.names.intern(&ending.evidence);
+        self.timeline.end = Some(End { at, error, track: self.chain.init.or(self.chain.main), evidence });
+        match ending.kind {
+            Kind::Reached => self.timeline.boundary("user processes", at, Ns::ZERO, "EXIT start_init"),
+            Kind::UserSpace | Kind::Unknown => self.no_end(),
+        }
+    }
+
+    fn no_end(&mut self) {
+        let Some((ticks, record)) = self.order.known.last else { return };
+        let (what, text) = (record.what.word(), lossy(self.log.labels.text(record.label)));
+        let thread = self.order.lives[record.thread as usize].thread;
+        let at = self.log_time(ticks);
+        let warning = format!(
+            "the log does not have the end of the kernel's part (EXIT start_init); it ends {at} after its first record, \
+             with {what} {text} on thread {thread:#x}"
+        );
+        self.timeline.warnings.push(warning);
+    }
+
+    /// A log that was cut by its buffer, or of which a part is missing.
+    pub fn cut(&mut self) {
+        let count = self.order.known.kernel_records + self.order.damaged as usize;
+        let whole = self.order.pieces.len() < 2;
+        let full = count == BUFFER_RECORDS || (count >= SMALLEST_BUFFER && count.is_power_of_two());
+        if whole && full {
+            let after = self
+                .order
+                .known
+                .last
+                .map_or(String::new(), |(ticks, _)| format!(", {} after the first record", self.log_time(ticks)));
+            self.timeline.warnings.push(format!(
+                "the kernel's log buffer was full: it has {count} records, and what came later{after}, is not in it; a kernel \
+                 with a larger TSLOGSIZE keeps more"
+            ));
+        }
+        for pair in self.order.pieces.windows(2) {
+            let first = self.order.records.iter().map(|r| r.ticks).filter(|&ticks| ticks > pair[0].1).min();
+            let from = self.log_time(pair[0].1);
+            let to = first.map_or(String::new(), |ticks| format!(" to {}", self.log_time(ticks)));
+            self.timeline
+                .warnings
+                .push(format!("a part of the log is missing, from {from}{to}: what ran then is not known"));
+        }
+    }
+
+    fn log_time(&self, ticks: u64) -> String {
+        let since = self.time(ticks) - self.order.known.first.map_or(Ns::ZERO, |(first, _)| self.time(first));
+        self.timeline.unit.show(since)
+    }
+}
+
+/// What shows the end of the kernel's part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `EXIT start_init`.
+    Reached,
+    /// Process 1 forked: it was in user space by then.
+    UserSpace,
+    /// Only that the log ends.
+    Unknown,
+}
+
+/// Where the boot path ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    pub kind: Kind,
+    pub ticks: u64,
+    /// How much earlier it may have been.
+    pub error_ticks: u64,
+    /// What shows it, in words.
+    pub evidence: String,
+}
+
+/// The best that a log says about its end: `None` for a log of nothing.
+pub fn ending(log: &Log, order: &Order) -> Option<Ending> {
+    let known = &order.known;
+    if let Some((ticks, _)) = known.exit(Role::StartInit) {
+        let evidence = "EXIT start_init".to_owned();
+        return Some(Ending { kind: Kind::Reached, ticks, error_ticks: 0, evidence });
+    }
+    let children = log.users.iter().filter(|e| e.parent == 1 && e.forked > 0);
+    if let Some(child) = children.min_by_key(|e| e.forked) {
+        let before = order.records.iter().map(|r| r.ticks).filter(|&ticks| ticks <= child.forked).max();
+        let error_ticks = child.forked - before.unwrap_or(0);
+        let name = child.exec.map_or(String::new(), |exec| format!(" ({})", lossy(log.labels.text(exec))));
+        let evidence = format!("process 1 forked process {}{name}", child.pid);
+        return Some(Ending { kind: Kind::UserSpace, ticks: child.forked, error_ticks, evidence });
+    }
+    let (ticks, record) = known.last?;
+    let text = lossy(log.labels.text(record.label));
+    let evidence = format!("no end mark: the log ends with {} {text}", record.what.word());
+    Some(Ending { kind: Kind::Unknown, ticks, error_ticks: 0, evidence })
+}
+
+/// Nobody builds a kernel with a smaller buffer; a log of just so many records may well be whole.
+const SMALLEST_BUFFER: usize = 1 << 12;

@@ -1,0 +1,154 @@
+//! A log becomes a timeline: its clock, a track for each thread, and what is laid on them.
+
+use super::boot::{self, Boot, Chain, Kind};
+use super::console::Message;
+use super::events::Laying;
+use super::labels::Role;
+use super::line::What;
+use super::order::{Known, Life, Order, order};
+use super::processes::Processes;
+use super::{Log, rate};
+use crate::text::lossy;
+use timeline::{Clock, Delay, Ns, SyncPoint, Ticks, Timeline, TrackId, TrackKind, Unit};
+
+/// What the caller knows of the counter that the log's ticks are of.
+#[derive(Clone, Debug)]
+pub enum Counter {
+    /// A clock that counts the same ticks.
+    Clock(Clock),
+    /// Its rate, and who says so.
+    Rate(f64, String),
+    /// Nothing: whatever the evidence says.
+    Unknown,
+}
+
+/// What a log was laid as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Laid {
+    /// The boot loader's track.
+    pub loader: Option<TrackId>,
+    /// The track of the kernel's first thread.
+    pub main: Option<TrackId>,
+    /// Process 1's.
+    pub init: Option<TrackId>,
+}
+
+/// Lays a log. Time zero is its first record, unless `counter` is a clock. Linear but for the sorting of a few.
+pub fn lay(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Laid {
+    let order = order(&mut log, &mut timeline.diagnostics);
+    let clock = clock(&log, &order, counter, timeline);
+    timeline.os = os(&log, &order.known);
+    let tracks: Vec<TrackId> = add_tracks(&log, &order, timeline);
+    for (life, &track) in order.lives.iter().zip(&tracks) {
+        let created = life.created.map(|(ticks, by)| (clock.to_ns(Ticks(ticks)), tracks[by as usize]));
+        timeline.tracks.get_mut(track).created = created;
+    }
+    let track = |life: Option<u32>| life.map(|life| tracks[life as usize]);
+    let known = &order.known;
+    let chain = Chain { loader: track(known.loader()), main: track(known.main()), init: track(known.init()) };
+    let ending = boot::ending(&log, &order);
+    let last = known.last.map_or(Ns::ZERO, |(ticks, _)| clock.to_ns(Ticks(ticks)));
+    let processes = Processes::new(&log, &order.lives, &clock, last, timeline);
+    let left_kernel = ending.as_ref().filter(|e| e.kind != Kind::Unknown).map(|e| clock.to_ns(Ticks(e.ticks)));
+    let process_1 = chain.init.zip(left_kernel).and_then(|(init, at)| processes.process_1(init, at));
+
+    let mut laying = Laying::new(&log, &order, &clock, process_1, timeline);
+    for (life, &track) in order.lives.iter().zip(&tracks) {
+        laying.life(life, track);
+    }
+    laying.finish();
+    processes.lay(process_1.map(|p| p.track), timeline);
+    let mut boot = Boot { log: &log, order: &order, clock: &clock, chain, timeline };
+    boot.cut();
+    boot.link();
+    boot.phases();
+    if let Some(ending) = ending {
+        boot.end(&ending);
+    }
+    // A clock that shows ticks as ticks is none.
+    if timeline.unit == Unit::Nanoseconds {
+        timeline.clocks.push(clock);
+    }
+    Laid { loader: chain.loader, main: chain.main, init: chain.init }
+}
+
+const NAME: &str = "TSLOG";
+
+fn clock(log: &Log, order: &Order, counter: Counter, timeline: &mut Timeline) -> Clock {
+    let by_user = log.users.iter().map(|e| e.forked).filter(|&ticks| ticks > 0).min();
+    let zero = order.known.first.map(|(ticks, _)| ticks).or(by_user).unwrap_or(0);
+    let linear = |hz: f64, from: &str| Clock::linear(NAME, hz, Ticks(zero), Ns::ZERO, from);
+    let place = |rate: &rate::Rate| log.place(rate.file, rate.line);
+    match counter {
+        Counter::Clock(clock) => return clock.renamed(NAME),
+        Counter::Rate(hz, from) => return linear(hz, &from),
+        Counter::Unknown => {}
+    }
+    if let Some((hz, from)) = rate::choose(&log.rates, place) {
+        return linear(hz, &from);
+    }
+    if let Some(clock) = matched(log, order, zero) {
+        return clock;
+    }
+    timeline.unit = Unit::Ticks;
+    timeline.warnings.push(
+        "nothing says how fast the log's counter runs, so times are in ticks: import it again with --tsc-frequency, which on \
+         the machine is `sysctl machdep.tsc_freq`, on arm64 the frequency of its timecounter"
+            .to_owned(),
+    );
+    linear(1e9, "unknown: a tick is shown as a tick")
+}
+
+/// The clock by messages that both the log and a stamped console have: a line appears some time after its SYSINIT began.
+fn matched(log: &Log, order: &Order, zero: u64) -> Option<Clock> {
+    let main = order.lives.get(order.known.main()? as usize)?;
+    let records = &order.records[main.begin..main.end];
+    let mut points: Vec<SyncPoint> = Vec::new();
+    let mut names = Vec::new();
+    for said in &log.said {
+        let Message::Sysinit(name) = said.message;
+        let text = format!("SYSINIT {name}");
+        let entered = |r: &&super::Record| r.what == What::Enter && log.labels.text(r.label) == text.as_bytes();
+        if let Some(record) = records.iter().find(entered).filter(|_| !names.contains(&text)) {
+            points.push(SyncPoint { ticks: Ticks(record.ticks), at: said.at });
+            names.push(text);
+        }
+    }
+    let fitted = Clock::fit(NAME, &points, Delay::Late)?;
+    let from = format!("matched with the stamped console lines of {}", names.join(", "));
+    let mut clock = Clock::linear(NAME, fitted.hz, Ticks(zero), Ns::ZERO, &from);
+    clock.residual = fitted.residual;
+    Some(clock)
+}
+
+fn os(log: &Log, known: &Known) -> &'static str {
+    match log.facts.os {
+        Some(os) => os,
+        None if known.enter(Role::MiStartup).or(known.enter(Role::MachineDependent)).is_some() => "FreeBSD",
+        None if known.enter(Role::Main).is_some() => "NetBSD",
+        None => "",
+    }
+}
+
+fn add_tracks(log: &Log, order: &Order, timeline: &mut Timeline) -> Vec<TrackId> {
+    let known = &order.known;
+    let (loader, main, init) = (known.loader(), known.main(), known.init());
+    let netbsd = known.enter(Role::Main).is_some();
+    let name = |number: u32, life: &Life| match number {
+        n if Some(n) == loader => "loader".to_owned(),
+        n if Some(n) == main && netbsd => "lwp0".to_owned(),
+        n if Some(n) == main => "thread0".to_owned(),
+        n if Some(n) == init => "init".to_owned(),
+        _ => match life.name {
+            Some(label) => lossy(log.labels.text(label)).into_owned(),
+            None => format!("{:#x}", life.thread),
+        },
+    };
+    let lives = (0u32..).zip(&order.lives);
+    let add = |(number, life): (u32, &Life)| {
+        let name = timeline.names.intern(&name(number, life));
+        let kind = if Some(number) == loader { TrackKind::Firmware } else { TrackKind::Thread };
+        timeline.tracks.add(name, kind, life.thread)
+    };
+    lives.map(add).collect()
+}

@@ -1,0 +1,244 @@
+//! From records in the order of their slots to the lives of threads: whose each record is, and at what tick.
+//!
+//! An address is one thread's until a `THREAD` record gives it to another. The counter of the loader need not be the
+//! kernel's: where the kernel's first tick lies before the loader's last one, the kernel is taken to follow at once. A
+//! counter that begins again in the middle is taken to go on; one record that is late by a little (it was interrupted
+//! between reading the counter and reserving its slot) is left for the span builder, which lets time stand still.
+
+use super::labels::Role;
+use super::line::What;
+use super::{Log, Record, pieces};
+use timeline::Diagnostics;
+
+/// A thread from its first record to its last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Life {
+    /// The address.
+    pub thread: u64,
+    /// The label of its `THREAD` record.
+    pub name: Option<u32>,
+    /// The tick of that record, and the life that logged just before it: as good a guess as there is at who created it.
+    pub created: Option<(u64, u32)>,
+    /// Where its records begin in [`Order::records`].
+    pub begin: usize,
+    /// Where they end.
+    pub end: usize,
+}
+
+/// An event of which there is one: tick, life.
+pub type Moment = (u64, u32);
+
+/// What there is one of.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// The first record of a role's function being entered, by [`Role`].
+    enters: [Option<Moment>; 6],
+    /// The same for being left.
+    exits: [Option<Moment>; 6],
+    /// The first record.
+    pub first: Option<Moment>,
+    /// The first record that is not the loader's.
+    pub kernel: Option<Moment>,
+    /// The latest tick, and the record that has it.
+    pub last: Option<(u64, Record)>,
+    /// How many records are the kernel's.
+    pub kernel_records: usize,
+}
+
+impl Known {
+    pub fn enter(&self, role: Role) -> Option<Moment> {
+        self.enters[role as usize]
+    }
+
+    pub fn exit(&self, role: Role) -> Option<Moment> {
+        self.exits[role as usize]
+    }
+
+    /// The kernel's first thread.
+    pub fn main(&self) -> Option<u32> {
+        let entered = [Role::MiStartup, Role::Main, Role::MachineDependent].iter().find_map(|&role| self.enter(role));
+        entered.or(self.kernel).map(|(_, life)| life)
+    }
+
+    /// Process 1's.
+    pub fn init(&self) -> Option<u32> {
+        self.enter(Role::StartInit).or_else(|| self.exit(Role::StartInit)).map(|(_, life)| life)
+    }
+
+    /// The boot loader's.
+    pub fn loader(&self) -> Option<u32> {
+        self.enter(Role::Loader)
+            .or_else(|| self.exit(Role::Loader))
+            .map(|(_, life)| life)
+            .filter(|&l| Some(l) != self.main())
+    }
+}
+
+/// All records, life by life; a record's `thread` is its life, its `ticks` go forward.
+pub struct Order {
+    pub records: Vec<Record>,
+    pub lives: Vec<Life>,
+    pub known: Known,
+    /// Of each piece that is used, in order: its file, and the latest tick up to its end.
+    pub pieces: Vec<(u32, u64)>,
+    /// Lines that could not be read.
+    pub damaged: u64,
+}
+
+/// Puts the records in order. Linear.
+pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
+    let used = pieces::choose(&log.pieces, diagnostics, |piece| log.place(piece.file, piece.line));
+    let mut placing = Placing {
+        current: vec![u32::MAX; log.threads.ids.len()],
+        lives: Vec::new(),
+        counts: Vec::new(),
+        last: Vec::new(),
+        known: Known::default(),
+        shift: 0,
+        latest: 0,
+        before: None,
+    };
+    let mut pieces = Vec::new();
+    let mut damaged = 0;
+    for &piece in &used {
+        let piece = log.pieces[piece].clone();
+        for i in piece.records.clone() {
+            placing.step(log, i, piece.file, diagnostics);
+            log.records[i].piece = pieces.len() as u16;
+            placing.place(log, i);
+        }
+        damaged += piece.damaged;
+        pieces.push((piece.file, placing.latest));
+    }
+    let runs = used.iter().map(|&piece| log.pieces[piece].records.clone());
+    let (lives, records) = placing.sort(runs.flat_map(|run| &log.records[run]));
+    Order { records, lives, known: placing.known, pieces, damaged }
+}
+
+struct Placing {
+    /// The life that each thread's address stands for now.
+    current: Vec<u32>,
+    lives: Vec<Life>,
+    /// How many records each life has.
+    counts: Vec<usize>,
+    /// Each life's last tick.
+    last: Vec<u64>,
+    known: Known,
+    /// What is added to ticks because the counter began again.
+    shift: u64,
+    /// The latest tick so far.
+    latest: u64,
+    /// The life of the record before.
+    before: Option<u32>,
+}
+
+impl Placing {
+    /// Looks whether the counter began again with this record.
+    fn step(&mut self, log: &Log, i: usize, file: u32, diagnostics: &mut Diagnostics) {
+        let record = log.records[i];
+        let ticks = record.ticks.saturating_add(self.shift);
+        if ticks >= self.latest {
+            return;
+        }
+        let life = self.current[record.thread as usize];
+        let loader = self.known.loader();
+        let after_loader =
+            self.known.kernel.is_none() && loader.is_some() && self.before == loader && life != loader.unwrap_or(life);
+        let stepped_back = self.last.get(life as usize).is_some_and(|&last| ticks < last);
+        let kind = match (after_loader, stepped_back) {
+            (true, _) => "the kernel's ticks begin before the loader's end: taken to follow at once",
+            (_, true) if self.stays_behind(log, i) => "the counter began again: its ticks are taken to go on",
+            _ => return,
+        };
+        diagnostics.note(kind, || log.place(file, record.line));
+        self.shift = self.latest.saturating_add(1).saturating_sub(record.ticks);
+    }
+
+    /// Whether the next records, too, lie before what was the latest: one that was interrupted is soon overtaken.
+    fn stays_behind(&self, log: &Log, i: usize) -> bool {
+        const LOOKED_AT: usize = 64;
+        const AT_LEAST: usize = 8;
+        let ahead = log.records.get(i..(i + LOOKED_AT).min(log.records.len())).unwrap_or_default();
+        ahead.len() >= AT_LEAST && ahead.iter().all(|r| r.ticks.saturating_add(self.shift) < self.latest)
+    }
+
+    #[inline]
+    fn place(&mut self, log: &mut Log, i: usize) {
+        let record = &mut log.records[i];
+        record.ticks = record.ticks.saturating_add(self.shift);
+        let mut life = self.current[record.thread as usize];
+        if life == u32::MAX || record.what == What::Thread {
+            life = self.begin(record, &log.threads.ids);
+        }
+        record.thread = life;
+        self.counts[life as usize] += 1;
+        self.last[life as usize] = record.ticks;
+        self.latest = self.latest.max(record.ticks);
+        self.before = Some(life);
+        let role = log.labels.role(record.label);
+        self.know(record, role);
+    }
+
+    fn begin(&mut self, record: &Record, ids: &[u64]) -> u32 {
+        let life = self.lives.len() as u32;
+        let named = record.what == What::Thread;
+        self.lives.push(Life {
+            thread: ids[record.thread as usize],
+            name: named.then_some(record.label),
+            created: self.before.filter(|_| named).map(|before| (record.ticks, before)),
+            begin: 0,
+            end: 0,
+        });
+        self.counts.push(0);
+        self.last.push(0);
+        self.current[record.thread as usize] = life;
+        life
+    }
+
+    #[inline]
+    fn know(&mut self, record: &Record, role: Role) {
+        let moment = (record.ticks, record.thread);
+        let known = &mut self.known;
+        known.first.get_or_insert(moment);
+        if role != Role::None {
+            match record.what {
+                What::Enter => known.enters[role as usize].get_or_insert(moment),
+                What::Exit => known.exits[role as usize].get_or_insert(moment),
+                _ => return,
+            };
+        }
+        let of_loader = known.enters[Role::Loader as usize].is_some_and(|(_, loader)| loader == record.thread);
+        if !of_loader || known.enters[Role::Main as usize].is_some() {
+            known.kernel.get_or_insert(moment);
+            known.kernel_records += 1;
+        }
+        if known.last.is_none_or(|(last, _)| record.ticks >= last) {
+            known.last = Some((record.ticks, *record));
+        }
+    }
+
+    /// Counts the lives' records apart.
+    fn sort<'a>(&mut self, records: impl Iterator<Item = &'a Record>) -> (Vec<Life>, Vec<Record>) {
+        let mut at = 0;
+        for (life, &count) in self.lives.iter_mut().zip(&self.counts) {
+            (life.begin, life.end) = (at, at);
+            at += count;
+        }
+        let none = Record { ticks: 0, thread: 0, label: 0, line: 0, piece: 0, what: What::Enter };
+        let mut sorted = vec![none; at];
+        for &record in records {
+            let life = &mut self.lives[record.thread as usize];
+            sorted[life.end] = record;
+            life.end += 1;
+        }
+        (std::mem::take(&mut self.lives), sorted)
+    }
+}
+
+/// Lives by the address and the tick that somebody else knows them by: `THREAD` records in order of time.
+pub fn named_lives(lives: &[Life]) -> Vec<(u64, u32)> {
+    let named = lives.iter().filter_map(|life| Some((life.created?.0, life.name?)));
+    let mut named: Vec<(u64, u32)> = named.collect();
+    named.sort_unstable();
+    named
+}

@@ -1,0 +1,108 @@
+//! Which records are one log: a capture can hold a dump twice, and one dump can lie in two files with a hole between.
+//!
+//! Of two pieces that tell of the same time, or that both have the kernel's beginning, one is used: the one that has
+//! the end of the kernel's part, then the one with more records. A piece from another time is taken for another part
+//! of the same log.
+
+use super::Record;
+use super::labels::Role;
+use super::line::What;
+use std::ops::Range;
+use timeline::Diagnostics;
+
+/// Records that were written in one go.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    /// The file's number.
+    pub file: u32,
+    /// Which records.
+    pub records: Range<usize>,
+    /// The line of the first one.
+    pub line: u32,
+    /// How many lines of it could not be read.
+    pub damaged: u64,
+    /// The least and the greatest ticks: the kernel's, or the loader's where there are no others.
+    ticks: (u64, u64),
+    /// Whether the next record is the first after the loader's, whose counter may be another.
+    after_loader: bool,
+    /// The [bits](Role::bit) of functions that run once and were entered.
+    entered: u8,
+    ends: bool,
+}
+
+impl Piece {
+    /// A piece that begins with `record`, which is still to be added.
+    pub fn new(file: u32, at: usize, record: &Record) -> Piece {
+        let ticks = (record.ticks, record.ticks);
+        Piece {
+            file,
+            records: at..at,
+            line: record.line,
+            damaged: 0,
+            ticks,
+            after_loader: false,
+            entered: 0,
+            ends: false,
+        }
+    }
+
+    /// Takes in the record before `end`.
+    #[inline]
+    pub fn add(&mut self, end: usize, record: &Record, role: Role) {
+        self.records.end = end;
+        let (first, last) = if self.after_loader { (record.ticks, record.ticks) } else { self.ticks };
+        self.ticks = (first.min(record.ticks), last.max(record.ticks));
+        self.after_loader = false;
+        if role != Role::None {
+            self.mark(record.what, role);
+        }
+    }
+
+    fn mark(&mut self, what: What, role: Role) {
+        match what {
+            What::Enter => self.entered |= role.bit(),
+            What::Exit if role == Role::StartInit => self.ends = true,
+            What::Exit if role == Role::Loader => self.after_loader = true,
+            _ => {}
+        }
+    }
+
+    /// Whether a function was entered.
+    #[inline]
+    pub fn entered(&self, role: Role) -> bool {
+        self.entered & role.bit() != 0
+    }
+
+    fn rank(&self) -> (bool, usize) {
+        (self.ends, self.records.len())
+    }
+
+    fn tells_of_the_same(&self, other: &Piece) -> bool {
+        let overlap = self.ticks.0 <= other.ticks.1 && other.ticks.0 <= self.ticks.1;
+        overlap || self.entered & other.entered != 0
+    }
+}
+
+/// So many pieces are joined at most; there are two or three.
+const MOST_PIECES: usize = 1000;
+
+/// The pieces to use, in order of time. `place` says where a piece begins.
+pub fn choose(all: &[Piece], diagnostics: &mut Diagnostics, place: impl Fn(&Piece) -> String) -> Vec<usize> {
+    let mut by_rank: Vec<usize> = (0..all.len()).collect();
+    by_rank.sort_by_key(|&i| std::cmp::Reverse(all[i].rank()));
+    let mut used: Vec<usize> = Vec::new();
+    for i in by_rank {
+        let same = used.iter().any(|&u| all[u].tells_of_the_same(&all[i]));
+        if same || used.len() == MOST_PIECES {
+            let records = all[i].records.len() as u64;
+            diagnostics.note_many("TSLOG records of a second dump: not used", records, || place(&all[i]));
+        } else {
+            used.push(i);
+        }
+    }
+    used.sort_by_key(|&i| all[i].ticks);
+    for pair in used.windows(2) {
+        diagnostics.note("TSLOG records missing: a part of the log is not there", || place(&all[pair[1]]));
+    }
+    used
+}

@@ -1,0 +1,185 @@
+//! How fast the counter runs that a log's ticks are of, as far as the text around it says.
+//!
+//! ```text
+//! machdep.tsc_freq: 2445431964                                       sysctl; also `=`, or `tsc_freq=` in somebody's notes
+//! kern.timecounter.tc.ARM MPCore Timecounter.frequency: 24000000     sysctl
+//! Timecounter "TSC-low" frequency 1222715982 Hz quality 1000         console
+//! CPU: AMD EPYC (2445.80-MHz K8-class CPU)                           console
+//! ```
+//! Of several the most exact counts, in this order. `TSC-low` is the TSC shifted right until the timecounter can use
+//! it, usually by one bit (`sys/x86/x86/tsc.c`): the shift that comes nearest to the CPU's line is taken. On arm64 the
+//! log counts the generic timer. Other timecounters say nothing about the log.
+
+use crate::text::{number, skip_spaces};
+
+/// Where a rate was read, the most exact first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// `machdep.tsc_freq`.
+    Sysctl,
+    /// `kern.timecounter.tc.*.frequency`, or the console's line, of the counter itself.
+    Timecounter,
+    /// The same of `TSC-low`.
+    ShiftedTimecounter,
+    /// The CPU's line: six digits of it.
+    Cpu,
+}
+
+/// A rate that some line gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rate {
+    pub hz: f64,
+    pub source: Source,
+    pub file: u32,
+    pub line: u32,
+}
+
+/// What a line says of the counter's rate. File and line are the caller's.
+pub fn line(text: &[u8]) -> Option<Rate> {
+    // Nearly all lines are none of these, and all of these have one of two words.
+    let (hz, source) = match text {
+        _ if memchr::memmem::find(text, b"freq").is_some() => tsc_freq(text).or_else(|| timecounter(text))?,
+        _ => cpu(text)?,
+    };
+    (hz >= 1.0).then_some(Rate { hz, source, file: 0, line: 0 })
+}
+
+fn tsc_freq(text: &[u8]) -> Option<(f64, Source)> {
+    const KEY: &[u8] = b"tsc_freq";
+    let at = memchr::memmem::find(text, KEY)?;
+    let rest = skip_spaces(&text[at + KEY.len()..]);
+    let [b':' | b'=', rest @ ..] = rest else { return None };
+    let (hz, _) = number(skip_spaces(rest))?;
+    Some((hz as f64, Source::Sysctl))
+}
+
+fn timecounter(text: &[u8]) -> Option<(f64, Source)> {
+    let sysctl = || {
+        let rest = text.strip_prefix(b"kern.timecounter.tc.")?;
+        let at = memchr::memmem::find(rest, b".frequency")?;
+        let [b':' | b'=', value @ ..] = skip_spaces(&rest[at + b".frequency".len()..]) else { return None };
+        Some((&rest[..at], number(skip_spaces(value))?.0))
+    };
+    let console = || {
+        const KEY: &[u8] = b"Timecounter \"";
+        let rest = &text[memchr::memmem::find(text, KEY)? + KEY.len()..];
+        let at = memchr::memchr(b'"', rest)?;
+        let value = rest[at + 1..].strip_prefix(b" frequency ")?;
+        Some((&rest[..at], number(value)?.0))
+    };
+    let (name, hz): (&[u8], u64) = sysctl().or_else(console)?;
+    let source = match name {
+        b"TSC" | b"ARM MPCore Timecounter" | b"ARM MPCore" | b"ARM Generic Timer" | b"RISC-V Timecounter" => {
+            Source::Timecounter
+        }
+        b"TSC-low" => Source::ShiftedTimecounter,
+        _ => return None,
+    };
+    Some((hz as f64, source))
+}
+
+/// `CPU: AMD EPYC (2445.80-MHz K8-class CPU)`
+fn cpu(text: &[u8]) -> Option<(f64, Source)> {
+    let text = text.strip_prefix(b"CPU: ")?;
+    let end = memchr::memmem::find(text, b"-MHz")?;
+    let begin = memchr::memrchr(b'(', &text[..end])? + 1;
+    let mhz: f64 = std::str::from_utf8(&text[begin..end]).ok()?.parse().ok()?;
+    mhz.is_finite().then_some((mhz * 1e6, Source::Cpu))
+}
+
+/// The most exact rate, and in words where it comes from: `place` says where a line is.
+pub fn choose(rates: &[Rate], place: impl Fn(&Rate) -> String) -> Option<(f64, String)> {
+    let best = rates.iter().min_by_key(|rate| rate.source)?;
+    let place = place(best);
+    Some(match best.source {
+        Source::Sysctl => (best.hz, format!("machdep.tsc_freq, {place}")),
+        Source::Timecounter => (best.hz, format!("the timecounter's frequency, {place}")),
+        Source::Cpu => (best.hz, format!("the CPU's line, rounded as it is, {place}")),
+        Source::ShiftedTimecounter => {
+            let cpu = rates.iter().find(|rate| rate.source == Source::Cpu);
+            let shift = cpu.map_or(1, |cpu| (cpu.hz / best.hz).log2().round().clamp(0.0, 31.0) as u32);
+            let why = if cpu.is_some() { "by the CPU's line" } else { "as is usual" };
+            (best.hz * f64::from(2u32.pow(shift)), format!("TSC-low shifted back by {shift} {why}, {place}"))
+        }
+    })
+}
+
+/// A frequency as one types it: `2445431964`, `2.4GHz`, `24 MHz`.
+///
+/// # Errors
+/// If it is no number, has another unit, or is not between 1 Hz and 1 THz: in words.
+pub fn parse_frequency(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let value: f64 =
+        text[..digits].parse().map_err(|_| format!("{text:?} is no frequency: give 2445431964 or 2.4GHz"))?;
+    let scale = match text[digits..].trim().to_ascii_lowercase().as_str() {
+        "" | "hz" => 1.0,
+        "khz" => 1e3,
+        "mhz" => 1e6,
+        "ghz" => 1e9,
+        unit => return Err(format!("{unit:?} is no unit of a frequency: Hz, kHz, MHz or GHz")),
+    };
+    let hz = value * scale;
+    if (1.0..=1e12).contains(&hz) { Ok(hz) } else { Err(format!("{hz} Hz is no counter's rate")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<(f64, Source)>) {
+        assert_eq!(line(text.as_bytes()).map(|rate| (rate.hz, rate.source)), expected, "{text}");
+    }
+
+    #[test]
+    fn each_line_that_says_it() {
+        check("machdep.tsc_freq: 2445431964", Some((2445431964.0, Source::Sysctl)));
+        check("machdep.tsc_freq = 2445431964", Some((2445431964.0, Source::Sysctl)));
+        check("SMOLFIRE_TSLOG_META tsc_freq=2445431964 ncpu=1", Some((2445431964.0, Source::Sysctl)));
+        check("kern.timecounter.tc.ARM MPCore Timecounter.frequency: 24000000", Some((24e6, Source::Timecounter)));
+        check(
+            "Timecounter \"TSC-low\" frequency 1222715982 Hz quality 1000",
+            Some((1222715982.0, Source::ShiftedTimecounter)),
+        );
+        check(
+            "timecounter: Timecounter \"TSC\" frequency 2445431964 Hz quality 3000",
+            Some((2445431964.0, Source::Timecounter)),
+        );
+        check("CPU: AMD EPYC (Zen) (2445.80-MHz K8-class CPU)", Some((2445.80e6, Source::Cpu)));
+        for other in [
+            "Timecounter \"kvmclock\" frequency 1000000000 Hz quality 975",
+            "machdep.tsc_freq: 0",
+            "tsc_freq",
+            "CPU: x",
+            "freq",
+            "CPU: (e400-MHz",
+        ] {
+            check(other, None);
+        }
+    }
+
+    #[test]
+    fn the_most_exact_counts() {
+        let rates = |texts: &[&str]| -> Vec<Rate> { texts.iter().filter_map(|t| line(t.as_bytes())).collect() };
+        let hz = |texts: &[&str]| choose(&rates(texts), |_| String::new()).map(|(hz, _)| hz);
+        let (cpu, low) =
+            ("CPU: AMD EPYC (2445.80-MHz)", "Timecounter \"TSC-low\" frequency 1222715982 Hz quality 1000");
+        assert_eq!(hz(&[cpu, low]), Some(2445431964.0));
+        assert_eq!(hz(&[low]), Some(2445431964.0));
+        assert_eq!(hz(&[cpu]), Some(2445.80e6));
+        assert_eq!(hz(&[low, cpu, "machdep.tsc_freq: 5"]), Some(5.0));
+        assert_eq!(hz(&[]), None);
+    }
+
+    #[test]
+    fn frequencies_as_typed() {
+        assert_eq!(parse_frequency("2445431964"), Ok(2445431964.0));
+        assert_eq!(parse_frequency("2.4GHz"), Ok(2.4e9));
+        assert_eq!(parse_frequency(" 24 mhz"), Ok(24e6));
+        for bad in ["", "GHz", "2.4 lux", "-1", "0", "1.2.3", "9999 GHz"] {
+            assert!(parse_frequency(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! TSLOG text: what FreeBSD's `sysctl -b debug.tslog` prints, so that its scripts can read any boot.
+//!
+//! ```text
+//! 0x<thread> <ticks> <ENTER|EXIT|THREAD|EVENT> <name>[ <detail>]
+//! ```
+//! Spans are entries and exits; waits for holders, holds and marks are events. A tick is a nanosecond (a tick, where the
+//! timeline counts those), from the earliest thing on: the text has no place for a rate. FreeBSD's scripts look for the
+//! two functions that its boot begins and ends in, so where there are none, the thread that the boot path ends on is
+//! entered as `start_init`, and its creator as `mi_startup`. A boot that has the log of its kernel is better written from
+//! that; the program does.
+
+use super::Export;
+use crate::lanes::{Edge, Label, edges};
+use crate::{Boot, harmless};
+use std::collections::HashMap;
+use std::io::{self, Write};
+use timeline::{NameId, Ns, TrackId, TrackKind, WaitedOn};
+
+/// The `tslog` format.
+pub struct Tslog;
+
+impl Export for Tslog {
+    fn name(&self) -> &'static str {
+        "tslog"
+    }
+
+    fn extension(&self) -> &'static str {
+        "tslog.txt"
+    }
+
+    fn about(&self) -> &'static str {
+        "FreeBSD's debug.tslog as text, for its scripts (a log's own records, else spans; then a tick is 1 ns)"
+    }
+
+    fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
+        let mut text = Text { boot, threads: threads(boot), names: HashMap::new(), records: Vec::new() };
+        text.roles();
+        text.spans();
+        text.events();
+        // Stable: what is simultaneous stays in its thread's order.
+        text.records.sort_by_key(|record| record.at);
+        let zero = boot.earliest();
+        for record in &text.records {
+            let ticks = (record.at - zero).0;
+            let (thread, name) = (text.threads[record.track.0 as usize], &text.names[&record.label]);
+            writeln!(out, "{thread:#x} {ticks} {} {name}", record.what)?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum What {
+    Label(Label),
+    Name(NameId),
+    Event(&'static str, NameId),
+    Role(&'static str),
+}
+
+struct Record {
+    at: Ns,
+    track: TrackId,
+    what: &'static str,
+    label: What,
+}
+
+struct Text<'a> {
+    boot: &'a Boot<'a>,
+    /// Of each track, its address in the text.
+    threads: Vec<u64>,
+    names: HashMap<What, String>,
+    records: Vec<Record>,
+}
+
+impl Text<'_> {
+    fn add(&mut self, at: Ns, track: TrackId, what: &'static str, label: What) {
+        let boot = self.boot;
+        self.names.entry(label).or_insert_with(|| text(boot, label));
+        self.records.push(Record { at, track, what, label });
+    }
+
+    /// The functions that FreeBSD's scripts look for, if the boot has no others of that name.
+    fn roles(&mut self) {
+        let t = self.boot.timeline;
+        let has = |name: &str| t.names.find(name).is_some_and(|name| t.spans.iter().any(|(_, s)| s.name == name));
+        let Some((init, end)) = t.end.and_then(|end| Some((end.track?, end.at))) else { return };
+        if has("start_init") || has("mi_startup") || has("main") {
+            return;
+        }
+        let created = t.tracks.get(init).created;
+        let (born, main) = created.map_or((self.boot.earliest(), None), |(at, by)| (at, Some(by)));
+        if let Some(main) = main.filter(|&main| main != init) {
+            let from = t.tracks.get(main).created.map_or(self.boot.earliest(), |(at, _)| at);
+            self.add(from, main, "ENTER", What::Role("mi_startup"));
+            self.add(born, main, "EXIT", What::Role("mi_startup"));
+        }
+        self.add(born, init, "ENTER", What::Role("start_init"));
+        self.add(end, init, "EXIT", What::Role("start_init"));
+    }
+
+    fn spans(&mut self) {
+        for lane in self.boot.lanes() {
+            let Some(track) = lane.track else { continue };
+            let t = self.boot.timeline.tracks.get(track);
+            if let Some((at, _)) = t.created.filter(|_| t.kind == TrackKind::Thread) {
+                self.add(at, track, "THREAD", What::Name(t.name));
+            }
+            let _ = edges::<std::convert::Infallible>(lane.slices(), |edge| {
+                match edge {
+                    Edge::Begin(slice) => self.add(slice.start, track, "ENTER", What::Label(slice.label)),
+                    Edge::End(slice) => self.add(slice.end, track, "EXIT", What::Label(slice.label)),
+                }
+                Ok(())
+            });
+        }
+    }
+
+    fn events(&mut self) {
+        let t = self.boot.timeline;
+        for w in &t.waits {
+            let WaitedOn::Holders(topic) = w.by else { continue };
+            self.add(w.from, w.track, "EVENT", What::Event("WAIT", topic));
+            if w.until != Ns::MAX {
+                self.add(w.until, w.track, "EVENT", What::Event("UNWAIT", topic));
+            }
+        }
+        for h in &t.holds {
+            if h.from != Ns::MIN {
+                self.add(h.from, h.track, "EVENT", What::Event("HOLD", h.topic));
+            }
+            if h.to != Ns::MAX {
+                self.add(h.to, h.track, "EVENT", What::Event("RELEASE", h.topic));
+            }
+        }
+        for mark in t.marks.iter().filter(|m| t.tracks.get(m.track).kind != TrackKind::Console) {
+            self.add(mark.at, mark.track, "EVENT", What::Name(mark.name));
+        }
+    }
+}
+
+fn text(boot: &Boot, label: What) -> String {
+    let name = |id| harmless(boot.timeline.names.get(id)).into_owned();
+    match label {
+        What::Label(label) => boot.text(label),
+        What::Name(id) => name(id),
+        What::Event(event, topic) => format!("{event} {}", name(topic)),
+        What::Role(role) => role.to_owned(),
+    }
+}
+
+/// An address for each track: the one that it is known by, if no other track has it.
+fn threads(boot: &Boot) -> Vec<u64> {
+    /// Above all numbers of processes, below all addresses of kernels.
+    const OWN: u64 = 0x1_0000_0000;
+    let mut known: HashMap<u64, usize> = HashMap::new();
+    for (_, track) in boot.timeline.tracks.iter() {
+        *known.entry(track.id).or_default() += 1;
+    }
+    let tracks = boot.timeline.tracks.iter();
+    let unique = |(id, track): (TrackId, &timeline::Track)| match track.kind {
+        TrackKind::Firmware if known.get(&0) == Some(&1) => 0,
+        TrackKind::Thread if track.id != 0 && known[&track.id] == 1 => track.id,
+        _ => OWN + u64::from(id.0),
+    };
+    tracks.map(unique).collect()
+}

@@ -1,0 +1,80 @@
+//! `tslog.h`: its example is a boot, and C and Rust, linked into one program, write into one log.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use support::{CRATE, cc, folder, run, rustc, tslog_rlib};
+
+/// Ticks replaced by `T`; C's loops around printing do not count.
+fn without_ticks(text: &str) -> Vec<String> {
+    let line = |line: &str| {
+        let mut words: Vec<&str> = line.splitn(3, ' ').collect();
+        assert!(words.len() == 3 && words[1].parse::<u64>().is_ok_and(|ticks| ticks > 0), "{line}");
+        words[1] = "T";
+        words.join(" ")
+    };
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn the_example_records_a_boot() {
+    let program = folder("c-example").join("boot");
+    let source = Path::new(CRATE).join("examples/boot.c");
+    let mut cc = cc();
+    cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-DTSLOG", "-I"]).arg(Path::new(CRATE).join("include"));
+    run(cc.arg(&source).arg("-o").arg(&program));
+    let lines = without_ticks(&run(&mut Command::new(&program)));
+    let expected = [
+        "0x0 T ENTER main hammer_time",
+        &format!("0x0 T EVENT {} 67", source.display()),
+        "0x0 T ENTER mount_root",
+        "0x0 T EVENT WAIT root mount",
+        "0x1000 T THREAD usbus0",
+        "0x1000 T EVENT HOLD root mount",
+        "0x1000 T ENTER delay",
+        "0x1000 T EXIT delay",
+        "0x1000 T EVENT RELEASE root mount",
+        "0x0 T EVENT UNWAIT root mount",
+        "0x0 T ENTER VFS_MOUNT zfs",
+        "0x0 T EXIT VFS_MOUNT zfs",
+        "0x0 T EXIT mount_root",
+        "0x0 T EXIT main hammer_time",
+        "0x0 T EVENT TSLOG before-start 1",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn c_and_rust_write_into_one_log() {
+    let folder = folder("c-and-rust");
+    let (rlib, object, program) = (tslog_rlib(&folder, true), folder.join("part.o"), folder.join("mixed"));
+    let programs = Path::new(CRATE).join("tests/programs");
+    let mut cc = cc();
+    cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-fPIC", "-DTSLOG", "-DTSLOG_RUST", "-c", "-I"]);
+    run(cc.arg(Path::new(CRATE).join("include")).arg(programs.join("mixed.c")).arg("-o").arg(&object));
+    let mut rustc = rustc();
+    rustc.args(["-O", "-C", "panic=abort", "--extern"]).arg(format!("tslog={}", rlib.display()));
+    rustc.arg("-C").arg(format!("link-arg={}", object.display()));
+    run(rustc.arg(programs.join("mixed.rs")).arg("-o").arg(&program));
+
+    let printed = run(&mut Command::new(&program));
+    let parts: Vec<&str> = printed.split("--\n").collect();
+    let [by_rust, by_c, counts] = parts[..] else { panic!("{printed}") };
+    assert_eq!(by_rust, by_c);
+    let expected = [
+        "0x7 T ENTER attach_all",
+        "0xc T ENTER c_attach",
+        "0x1000 T THREAD usbus0",
+        "0xc T EVENT HOLD root mount",
+        "0xc T EVENT RELEASE root mount",
+        "0xc T EXIT c_attach done",
+        "0x7 T EVENT from_Rust two words",
+        "0x7 T EXIT attach_all",
+        "0x0 T EVENT TSLOG before-start 3",
+    ];
+    assert_eq!(without_ticks(by_rust), expected);
+    let expected =
+        format!("Counts {{ reserved: 16, dropped: {}, before_start: 3, arena_overflows: 0 }}", 2_000_000 + 8 - 16);
+    assert_eq!(counts.trim_end(), expected);
+}

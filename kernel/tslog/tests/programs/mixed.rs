@@ -1,0 +1,51 @@
+//! The Rust half of a kernel: starts the log, calls C, which writes into the same log, and lets both print it. Then
+//! both fill it at the same time.
+
+use std::io::{Write, stdout};
+
+struct Kernel;
+
+impl tslog::Kernel for Kernel {
+    fn thread() -> u64 {
+        0x7
+    }
+}
+
+unsafe extern "C" {
+    fn c_attach(driver: *const std::ffi::c_char);
+    fn c_flood(events: u64);
+    fn c_print();
+}
+
+fn attach_all() {
+    let _scope = tslog::scope!();
+    // SAFETY: C's half takes a string.
+    unsafe { c_attach(c"usbus".as_ptr()) };
+    tslog::event!("from Rust", tslog::copy(&String::from("two words")));
+}
+
+fn print() {
+    let mut text = String::new();
+    tslog::write_text(&mut text).expect("a string takes all");
+    print!("{text}");
+    println!("--");
+    stdout().flush().expect("stdout");
+    // SAFETY: it takes nothing.
+    unsafe { c_print() };
+    println!("--");
+}
+
+fn main() {
+    // SAFETY: it takes a number. Nothing is started yet: it is counted.
+    unsafe { c_flood(2) };
+    tslog::event!("early");
+    tslog::start!(Kernel, records = 16, arena_bytes = 64);
+    attach_all();
+    print();
+    // More than fits, from both at once: all are counted.
+    let c = std::thread::spawn(|| unsafe { c_flood(1_000_000) });
+    (0..1_000_000).for_each(|_| tslog::event!("from Rust"));
+    c.join().expect("C does not panic");
+    let log = tslog::log().expect("it was started");
+    println!("{:?}", log.counts());
+}
