@@ -68,9 +68,9 @@ extern "sysv64" fn kmain(start_info: u64) -> ! {
 /// What depends on the machine and comes before everything else.
 fn hammer_time(start_info: u64) {
     let _scope = tslog::scope!("hammer_time");
+    uart::start(); // somewhere to print
     boot::take(start_info); // command line, memory map, initrd
     stage("pit", pit::start); // a clock, so that DELAY works
-    stage("uart", uart::start); // somewhere to print
     stage("descriptors", descriptors::load); // segments, and stacks for interrupts
     stage("trap", trap::load); // from here on a fault is a panic, not a triple fault
     stage("memory", memory::find); // what is free

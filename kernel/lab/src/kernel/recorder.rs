@@ -4,18 +4,22 @@
 //! of `build/interface.rs` (probe and attach), `vfs.rs`, `clock.rs` (`DELAY`), `console.rs` (`_vprintf`), `thread.rs`
 //! (creation), `hold.rs` (waits and holds). Without the feature `tslog` all of them are nothing.
 
+use crate::{cpu, thread};
+
 struct Lab;
 
 impl tslog::Kernel for Lab {
     #[inline(always)]
     fn thread() -> u64 {
-        crate::cpu::thread_id()
+        cpu::thread_id()
     }
 }
 
-/// Starts the log: 262 144 records and 64 KiB of copied names in .bss. Names are where they were linked, or in the heap.
+/// What runs is thread0, from the first instruction on. Starts the log: 262 144 records and 64 KiB of copied names in .bss. Names are where they were linked, or in the heap.
 pub fn start() {
+    cpu::this().thread_id.set(thread::id_of(0));
     tslog::start!(Lab);
+    tslog::thread!(thread::id_of(0), "thread0");
     // All memory is mapped onto itself, but for stacks, which hold no names.
     tslog::add_range(0, 0, 1 << 40);
 }

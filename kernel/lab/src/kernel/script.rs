@@ -3,6 +3,7 @@
 //! A thread is delayed asleep, so that others run meanwhile; every other place is delayed in `DELAY`, as a slow driver
 //! would be.
 
+use crate::console::kprintln;
 use crate::{boot, clock, cpu, thread};
 use lab::switches::{Kind, means};
 
@@ -18,12 +19,13 @@ pub fn at(kind: Kind, name: &'static str) {
         panic!("asked for at {} {name}", kind.as_str());
     }
     if switches.hang.is_some_and(|place| means(place, kind, name)) {
-        hang();
+        hang(kind, name);
     }
 }
 
 /// What a kernel does that waits for what never comes: spin, with interrupts off.
-fn hang() -> ! {
+fn hang(kind: Kind, name: &str) -> ! {
+    kprintln!("hang: at {} {name}", kind.as_str());
     x86_64::instructions::interrupts::disable();
     loop {
         cpu::spin(1000);

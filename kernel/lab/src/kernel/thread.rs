@@ -90,12 +90,11 @@ pub fn start() {
     cpu.scheduler_rsp.set(prepare_stack(stack, scheduler_entry));
     cpu.kernel_rsp.set(stack_top(0));
     cpu.current.set(0);
-    cpu.thread_id.set(id_of(0));
-    tslog::thread!(id_of(0), "thread0");
     tslog::thread!(idle_id(0), IDLE_NAMES[0]);
 }
 
-fn id_of(slot: u16) -> u64 {
+/// What the log calls a thread.
+pub fn id_of(slot: u16) -> u64 {
     u64::from(slot) + 1
 }
 

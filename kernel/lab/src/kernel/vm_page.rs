@@ -58,13 +58,25 @@ fn vm_mem() {
         VmPage::ThreePass => three_passes(frames, &ranges[..count]),
         VmPage::OnePass => one_pass(0..frames, &ranges[..count]),
         VmPage::Lazy => {
-            // What is needed to go on must lie in the first part.
-            let first = (ranges[0].start + FIRST_PART_BYTES / FRAME_BYTES).min(frames);
+            let first = end_of_first_part(&ranges[..count]).min(frames);
             REST.store(first, Ordering::Relaxed);
             one_pass(0..first, &ranges[..count]);
         }
     }
     verbose!("vm_mem: {} of {frames} frames are free", memory::free_frames());
+}
+
+/// The frame below which there is as much free memory as a lazy boot begins with.
+fn end_of_first_part(ranges: &[Range<u64>]) -> u64 {
+    let mut wanted = FIRST_PART_BYTES / FRAME_BYTES;
+    for range in ranges {
+        let here = range.end - range.start;
+        if here >= wanted {
+            return range.start + wanted;
+        }
+        wanted -= here;
+    }
+    u64::MAX
 }
 
 /// SYSINIT vm_rest: what a lazy boot has left.
