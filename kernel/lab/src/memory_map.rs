@@ -64,6 +64,7 @@ pub fn end_of_memory(map: &[Region]) -> u64 {
 }
 
 #[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "lists of ranges, and some have one")]
 mod tests {
     use super::*;
 

@@ -7,11 +7,7 @@
 /// A plain insertion sort: tables are short, and nothing can be allocated yet.
 ///
 /// Returns None if there are more keys than places.
-pub fn calling_order<'p, K: Ord>(
-    count: usize,
-    key: impl Fn(usize) -> K,
-    places: &'p mut [usize],
-) -> Option<&'p [usize]> {
+pub fn calling_order<K: Ord>(count: usize, key: impl Fn(usize) -> K, places: &mut [usize]) -> Option<&[usize]> {
     let places = places.get_mut(..count)?;
     for next in 0..count {
         let mut at = next;

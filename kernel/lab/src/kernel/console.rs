@@ -51,8 +51,9 @@ pub fn _vprintf(line: fmt::Arguments) {
 
 /// Prints a line, whoever holds the console: the last words of a panic.
 pub fn last_words(line: fmt::Arguments) {
-    // SAFETY: whoever holds the console is this CPU, which does not go on, or prints a line that no longer matters.
-    let console = unsafe { CONSOLE.seize() };
+    // SAFETY: whoever holds the console is this CPU, which does not go on with it, or prints what no longer matters: at
+    // worst two lines mix.
+    let console = unsafe { &mut *CONSOLE.seize() };
     let _ = writeln!(console, "\n{line}");
 }
 

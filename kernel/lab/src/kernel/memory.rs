@@ -61,7 +61,7 @@ pub fn take_early(bytes: u64) -> u64 {
 /// Calls `each` with every range that is still free.
 pub fn for_each_free(mut each: impl FnMut(Range<u64>)) {
     let memory = MEMORY.lock();
-    memory.early[..memory.ranges].iter().cloned().filter(|range| !range.is_empty()).for_each(&mut each);
+    memory.early[..memory.ranges].iter().filter(|range| !range.is_empty()).cloned().for_each(&mut each);
 }
 
 /// From now on there is a frame allocator.
