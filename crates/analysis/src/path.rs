@@ -194,7 +194,7 @@ impl<'a> Walk<'a> {
 
     /// Who waited, and what it was doing then.
     fn waiter(&self, wait: &Wait) -> Frame {
-        Frame { track: wait.track, span: self.segments.before(wait.track, wait.from) }
+        Frame { track: wait.track, span: self.segments.waiting(wait) }
     }
 
     /// The time of a wait for a topic: whoever held it has it. While nobody did, a wait around this one has it, which

@@ -1,6 +1,6 @@
 //! Which span is innermost on a track at each instant: each track cut into pieces once, then looked up.
 
-use timeline::{Ns, SpanId, Timeline, TrackId};
+use timeline::{Ns, SpanId, Timeline, TrackId, Wait, WaitedOn};
 
 /// A piece of a track during which one span is innermost (or none is).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,8 +78,21 @@ impl Segments {
         (!open).then_some(last)
     }
 
+    /// What a track was doing when it began to wait. Where it says itself that it waits, what it entered and left at that
+    /// very instant is entered and left; where its switching away is seen, that ends what it did.
+    pub fn waiting(&self, wait: &Wait) -> Option<SpanId> {
+        match wait.by {
+            WaitedOn::Holders(_) => {
+                let all = &self.by_track[wait.track.0 as usize];
+                let piece = all.get(all.partition_point(|s| s.to <= wait.from))?;
+                if piece.from <= wait.from { piece.span } else { None }
+            }
+            _ => self.before(wait.track, wait.from),
+        }
+    }
+
     /// The innermost span just before an instant.
-    pub fn before(&self, track: TrackId, at: Ns) -> Option<SpanId> {
+    fn before(&self, track: TrackId, at: Ns) -> Option<SpanId> {
         let all = &self.by_track[track.0 as usize];
         let piece = all.get(all.partition_point(|s| s.to < at))?;
         if piece.from < at { piece.span } else { None }

@@ -408,7 +408,7 @@ impl Shrink for Shrunk<'_> {
     }
 
     fn waiting(&self, wait: &Wait) -> (f64, f64) {
-        let span = self.meant.segments.before(wait.track, wait.from);
+        let span = self.meant.segments.waiting(wait);
         let factor = |meant| if meant { self.factor } else { 1.0 };
         match &self.meant.by {
             By::Under(under) => (1.0, factor(span.is_some_and(|span| under[span.0 as usize]))),

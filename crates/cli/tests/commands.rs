@@ -11,8 +11,6 @@ use support::{bootscope, fixture, fixtures, imported, list, ns, ran, rows, run, 
 const COMMANDS: [&str; 6] = ["record", "show", "report", "export", "import", "pack"];
 const FORMATS: [&str; 8] = ["perfetto", "speedscope", "chrome", "folded", "svg", "csv", "csv-where", "json"];
 
-const TICKS_ONLY: &str = "trace left out: nothing says what time its stamps are";
-
 #[test]
 fn help_names_every_command_and_what_exit_statuses_mean() {
     let help = run(&mut bootscope("--help")).exits(0);
@@ -66,14 +64,10 @@ fn every_fixture_goes_all_the_way_from_import_to_every_view() {
         let recording = imported(&file, &folder.path().join("boot"));
         let document = shown(&recording);
         assert_eq!(document["outcome"], "imported", "{}", file.display());
+        assert!(ns(&document["total_ns"]) > 0, "{}: nothing was read", file.display());
         // Raw ticks alone are no time: nothing in such a file says how many make a second.
-        let ticks_only = !rows(&document["diagnostics"], "kind", TICKS_ONLY).is_empty();
-        assert_eq!(ticks_only, file.to_string_lossy().contains("x86-tsc"), "{}", document["diagnostics"]);
-        assert_eq!(ns(&document["total_ns"]) > 0, !ticks_only, "{}: nothing was read", file.display());
-        if ticks_only {
-            run(bootscope("show").arg(&recording)).exits(0);
-            continue;
-        }
+        let unit = if file.to_string_lossy().contains("x86-tsc") { "ticks" } else { "ns" };
+        assert_eq!(document["unit"], unit, "{}", file.display());
 
         let human = run(bootscope("show").args(["--functions", "--all-threads"]).arg(&recording)).exits(0);
         assert_eq!(human.stderr, "");
@@ -111,6 +105,24 @@ fn the_imx6_logs_units_are_1024_ns() {
         let off = (ns(&row["total_ns"]) - ms * 1_000_000).abs();
         assert!(off < ms * 10_000, "{initcall} is more than 1 % off {ms} ms: {row}");
     }
+}
+
+#[test]
+fn a_trace_of_ticks_needs_their_rate() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = fixture("trace/linux-6.1-x86-tsc-second-cpu.txt");
+    let ticks = shown(&imported(&trace, &folder.path().join("ticks")));
+    assert!(text(&ticks["warnings"][0]).contains("--tsc-frequency"), "{ticks}");
+    let known = folder.path().join("known");
+    run(bootscope("import").arg(&trace).args(["--tsc-frequency", "2GHz", "-o"]).arg(&known)).exits(0);
+    let known = shown(&known);
+    assert_eq!((&known["unit"], ns(&known["total_ns"])), (&"ns".into(), ns(&ticks["total_ns"]) / 2));
+    // Beside a log that it shares nothing with, nobody knows where it belongs.
+    let both = folder.path().join("both");
+    let log = fixture("log/linux-6.1-serial.log");
+    run(bootscope("import").args([&trace, &log]).arg("-o").arg(&both)).exits(0);
+    let left_out = shown(&both)["diagnostics"].to_string();
+    assert!(left_out.contains("trace left out") && left_out.contains("--tsc-frequency"), "{left_out}");
 }
 
 #[test]

@@ -5,7 +5,8 @@
 //! stamped with that counter, or with a clock of the kernel's that process 1 wrote sync lines for.
 //! printk's clock is joined to the trace's by the messages that both have; else by process 1's sync
 //! lines; else by the arrival of its lines on the console. Where nothing joins them, printk's clock
-//! is time.
+//! is time. A trace taken elsewhere and stamped with the counter needs its rate; alone and without
+//! one, its ticks are shown as ticks.
 
 use crate::ftrace::{Stamps, Trace};
 use crate::guest_words::Said;
@@ -19,6 +20,13 @@ use timeline::{Clock, Delay, Diagnostics, Ns, SyncPoint, Ticks};
 /// Where printk's clock was only compared with another one.
 pub const NEAR_PROCESS_1: &str = "set by sync lines of process 1; ticks that the kernel lost earlier are not seen";
 
+/// Said of a trace that cannot be placed.
+const NO_CLOCK: &str = "trace left out: nothing says what time its stamps are";
+/// The same of one that was taken elsewhere, and what to do.
+const NO_RATE: &str = "trace left out: nothing joins its ticks to the log's time (with `printk:console` events it could be \
+                       joined; or import it alone with --tsc-frequency)";
+/// What the trace's clock is called.
+const TRACE: &str = "trace";
 /// What printk's clock is called.
 const PRINTK: &str = "printk";
 
@@ -31,6 +39,8 @@ pub struct Clocks {
     pub trace: Option<Clock>,
     /// printk's stamps; its ticks are nanoseconds.
     pub printk: Option<Clock>,
+    /// Nothing says how long the trace's ticks are, and there is nothing else: they stand for themselves.
+    pub only_ticks: bool,
 }
 
 /// What the clocks are found from.
@@ -48,19 +58,27 @@ pub struct Evidence<'a> {
 pub fn join(evidence: &Evidence<'_>, diagnostics: &mut Diagnostics) -> Clocks {
     let counter = counter(evidence);
     let mut printk = printk_from_words(evidence, counter.as_ref()).or_else(|| printk_from_console(evidence));
-    if evidence.manifest.time_base == TimeBase::Evidence {
+    let stamped = evidence.log.is_some() || evidence.trace.is_some_and(|trace| trace.stamps == Stamps::Nanoseconds);
+    if evidence.manifest.time_base == TimeBase::Evidence && stamped {
         printk = printk.or_else(|| Some(Clock::linear(PRINTK, 1e9, Ticks(0), Ns::ZERO, "printk's clock is time")));
     }
-    let trace = evidence.trace.and_then(|trace| trace_clock(evidence, trace, counter.as_ref(), printk.as_ref()));
-    if let (Some(_), None) = (evidence.trace, &trace) {
-        diagnostics.note("trace left out: nothing says what time its stamps are", String::new);
+    let mut trace = evidence.trace.and_then(|trace| trace_clock(evidence, trace, counter.as_ref(), printk.as_ref()));
+    let only_ticks = trace.is_none() && !stamped && evidence.manifest.time_base == TimeBase::Evidence;
+    let only_ticks = only_ticks && evidence.trace.is_some();
+    if let (Some(text), None) = (evidence.trace, &trace) {
+        if only_ticks {
+            trace = Some(from_first_event(text, 1e9, "unknown: a tick is shown as a tick"));
+        } else {
+            let hosted = evidence.manifest.time_base != TimeBase::Evidence;
+            diagnostics.note(if hosted { NO_CLOCK } else { NO_RATE }, || text.file().to_owned());
+        }
     }
     if evidence.manifest.time_base != TimeBase::Evidence {
         if let (Some(text), Some(clock)) = (evidence.trace, &trace) {
             printk = printk_from_trace(evidence, text, clock).or(printk);
         }
     }
-    Clocks { counter, trace, printk }
+    Clocks { counter, trace, printk, only_ticks }
 }
 
 fn counter(evidence: &Evidence<'_>) -> Option<Clock> {
@@ -91,17 +109,19 @@ fn trace_clock(
     counter: Option<&Clock>,
     printk: Option<&Clock>,
 ) -> Option<Clock> {
-    const NAME: &str = "trace";
     let hosted = evidence.manifest.time_base != TimeBase::Evidence;
     match trace.stamps {
-        Stamps::Counter if hosted => counter.map(|c| c.renamed(NAME)),
-        Stamps::Counter => {
-            let common = common_messages(evidence.log?, trace);
-            let at = |stamp: Ns| Some(printk?.to_ns(log_ticks(stamp)));
-            let points: Vec<SyncPoint> =
-                common.iter().filter_map(|&(stamp, ticks)| Some(SyncPoint { ticks, at: at(stamp)? })).collect();
-            Clock::fit(NAME, &points, Delay::Even)
-        }
+        Stamps::Counter if hosted => counter.map(|c| c.renamed(TRACE)),
+        Stamps::Counter => match evidence.log {
+            Some(log) => {
+                let at = |stamp: Ns| Some(printk?.to_ns(log_ticks(stamp)));
+                let common = common_messages(log, trace).into_iter();
+                let points: Vec<SyncPoint> =
+                    common.filter_map(|(stamp, ticks)| Some(SyncPoint { ticks, at: at(stamp)? })).collect();
+                Clock::fit(TRACE, &points, Delay::Even)
+            }
+            None => Some(from_first_event(trace, evidence.manifest.ticks_hz?, "given by the user")),
+        },
         Stamps::Nanoseconds if hosted => {
             let markers: HashMap<u64, Ticks> = trace.markers().iter().map(|m| (m.seq, m.ticks)).collect();
             let points: Vec<SyncPoint> = evidence
@@ -114,13 +134,19 @@ fn trace_clock(
                     _ => None,
                 })
                 .collect();
-            Clock::fit_offset(NAME, 1e9, &points, Delay::Even, "the kernel's own").or_else(|| {
+            Clock::fit_offset(TRACE, 1e9, &points, Delay::Even, "the kernel's own").or_else(|| {
                 // Nothing joins them, but the usual trace clocks are printk's clock.
-                printk.map(|p| p.renamed(NAME))
+                printk.map(|p| p.renamed(TRACE))
             })
         }
-        Stamps::Nanoseconds => printk.map(|p| p.renamed(NAME)),
+        Stamps::Nanoseconds => printk.map(|p| p.renamed(TRACE)),
     }
+}
+
+/// A trace's clock of which only the rate is known: its first event is time zero.
+fn from_first_event(trace: &Trace<'_>, hz: f64, rate_from: &str) -> Clock {
+    let first = trace.records().map(|record| record.ticks).min().unwrap_or(Ticks(0));
+    Clock::linear(TRACE, hz, first, Ns::ZERO, rate_from)
 }
 
 fn between(clock: &Clock, before: u64, after: u64) -> Ns {

@@ -18,10 +18,17 @@ use crate::{Subject, firmware, initcalls, tslog, vmm};
 use guest_init::words::Word;
 use hashbrown::HashMap;
 use recording::{Manifest, OutcomeKind, Recording};
-use timeline::{Clock, End, Mark, NameId, Ns, SpanKind, Ticks, TimeBase, Timeline, TrackId, TrackKind, UNEXPLAINED};
+use timeline::{
+    Clock, End, Mark, NameId, Ns, SpanKind, Ticks, TimeBase, Timeline, TrackId, TrackKind, UNEXPLAINED, Unit,
+};
 
 /// First calls shorter than this are not spans: they would be most of the spans and little of the time.
 const FIRST_CALL_MIN: Ns = Ns(20_000);
+
+/// What one must know before believing a trace's ticks.
+const ONLY_TICKS: &str = "nothing says how fast the counter runs that the trace is stamped with, so times are in ticks: \
+                          import it again with --tsc-frequency (the kernel's log says `tsc: Refined TSC clocksource \
+                          calibration: 2445.406 MHz` or so), or with that log, if the trace has `printk:console` events";
 
 /// A recording's evidence, read once.
 #[derive(Clone, Debug, Default)]
@@ -87,8 +94,13 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) {
         console: console.as_ref().map(|(log, index)| (log, *index)),
     };
     let clocks = clocks::join(&found, &mut timeline.diagnostics);
+    if clocks.only_ticks {
+        timeline.unit = Unit::Ticks;
+        timeline.warnings.push(ONLY_TICKS.to_owned());
+    }
     // An event is stamped a few µs after what it reports began.
-    let trace_error = clocks.trace.as_ref().map_or(Ns::ZERO, |c| c.residual) + Ns::from_us(10);
+    let late = if clocks.only_ticks { Ns::ZERO } else { Ns::from_us(10) };
+    let trace_error = clocks.trace.as_ref().map_or(Ns::ZERO, |c| c.residual) + late;
     let mut merge = Merge { manifest, files, timeline, trace_error };
 
     let laid = match (&trace, &clocks.trace) {
@@ -124,7 +136,9 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) {
     merge.chain(firmware, boot, &regions);
     merge.end(&words, &clocks, first_run.as_ref(), init);
     merge.name_the_kernel();
-    merge.timeline.clocks.extend([clocks.counter, clocks.trace, clocks.printk].into_iter().flatten());
+    // A clock that shows ticks as ticks is none.
+    let trace = clocks.trace.filter(|_| !clocks.only_ticks);
+    merge.timeline.clocks.extend([clocks.counter, trace, clocks.printk].into_iter().flatten());
 }
 
 /// A kernel that kept an event log says all there is to say of its threads; what came before it is as with any other.

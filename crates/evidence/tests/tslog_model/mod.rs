@@ -1,0 +1,401 @@
+//! Made logs, and what they mean by a model that is slow and obvious: for each tick-interval it asks from scratch who
+//! ran, who waited for whom, and what was on whose stack.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// A record of a made log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub thread: u64,
+    pub ticks: u64,
+    pub what: &'static str,
+    pub text: String,
+}
+
+/// What a made log may have.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shape {
+    /// Records of a boot loader, whose counter is another one's.
+    pub loader: bool,
+    /// Threads that wait themselves, that hold twice, that release what they did not take, that never release.
+    pub wild: bool,
+    /// Equal ticks.
+    pub ties: bool,
+}
+
+pub const MAIN: u64 = 0xffff_ffff_8251_db00;
+pub const INIT: u64 = 0xffff_f800_0200_0000;
+const LOADER: u64 = 0;
+const FIRST_WORKER: u64 = 0xffff_f800_0300_0000;
+
+/// No name begins another one: FreeBSD's scripts take `EXIT foo` for the end of `foobar`, too.
+const FUNCTIONS: [&str; 8] = [
+    "_vprintf",
+    "DELAY",
+    "SYSINIT cpu",
+    "DEVICE_PROBE psm",
+    "DEVICE_ATTACH ena",
+    "VFS_MOUNT zfs",
+    "getblk",
+    "uma_zalloc",
+];
+const TOPICS: [&str; 3] = ["root mount", "GEOM events", "config hooks"];
+
+/// Numbers that look random and are the same each time (xorshift64*, Vigna 2016).
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % n
+    }
+
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+struct Thread {
+    id: u64,
+    stack: Vec<&'static str>,
+    holds: Vec<&'static str>,
+    waits: Option<&'static str>,
+}
+
+struct Maker {
+    dice: Dice,
+    shape: Shape,
+    ticks: u64,
+    records: Vec<Record>,
+    threads: Vec<Thread>,
+}
+
+/// A log that a kernel could have written, of about `length` records.
+pub fn log(seed: u64, shape: Shape, length: usize) -> Vec<Record> {
+    let mut maker = Maker { dice: Dice::new(seed), shape, ticks: 1_000_000, records: Vec::new(), threads: Vec::new() };
+    maker.make(length);
+    maker.records
+}
+
+/// The log as the kernel prints it.
+pub fn text(records: &[Record]) -> String {
+    let mut text = String::new();
+    for r in records {
+        writeln!(text, "{:#x} {} {} {}", r.thread, r.ticks, r.what, r.text).unwrap();
+    }
+    text
+}
+
+impl Maker {
+    fn log(&mut self, thread: u64, what: &'static str, text: &str) {
+        let still = self.shape.ties && self.dice.chance(20);
+        self.ticks += if still { 0 } else { 2 + self.dice.below(5_000) };
+        self.records.push(Record { thread, ticks: self.ticks, what, text: text.to_owned() });
+    }
+
+    fn make(&mut self, length: usize) {
+        if self.shape.loader {
+            self.log(LOADER, "ENTER", "loader");
+            self.log(LOADER, "ENTER", "elf64_loadfile");
+            self.log(LOADER, "EXIT", "elf64_loadfile");
+            self.log(LOADER, "EXIT", "loader");
+            self.ticks = 400_000;
+        }
+        self.log(MAIN, "ENTER", "hammer_time");
+        self.log(MAIN, "EXIT", "hammer_time");
+        self.begin(MAIN);
+        self.log(MAIN, "ENTER", "mi_startup");
+        for worker in 0..1 + self.dice.below(4) {
+            self.log(FIRST_WORKER + worker * 0x740, "THREAD", &format!("worker{worker}"));
+            self.begin(FIRST_WORKER + worker * 0x740);
+        }
+        self.run(MAIN, length / 2);
+        self.log(MAIN, "EXIT", "mi_startup");
+        self.threads.retain(|t| t.id != MAIN);
+        self.log(INIT, "ENTER", "start_init");
+        self.begin(INIT);
+        self.run(INIT, length / 2);
+        self.log(INIT, "EXIT", "start_init");
+        self.log(FIRST_WORKER, "ENTER", "after_the_end");
+    }
+
+    fn begin(&mut self, id: u64) {
+        self.threads.push(Thread { id, stack: Vec::new(), holds: Vec::new(), waits: None });
+    }
+
+    /// Lets threads take turns; in the end `leader` is back where it began, and waits for nobody.
+    fn run(&mut self, leader: u64, records: usize) {
+        let until = self.records.len() + records;
+        while self.records.len() < until {
+            let i = self.dice.below(self.threads.len() as u64) as usize;
+            self.turn(i, leader);
+        }
+        let Some(leader) = self.threads.iter().position(|t| t.id == leader) else { return };
+        while self.threads[leader].waits.is_some() {
+            self.give_way(leader);
+        }
+        while let Some(function) = self.threads[leader].stack.pop() {
+            let id = self.threads[leader].id;
+            self.log(id, "EXIT", function);
+        }
+    }
+
+    fn turn(&mut self, i: usize, leader: u64) {
+        let id = self.threads[i].id;
+        if self.threads[i].waits.is_some() {
+            return self.give_way(i);
+        }
+        let may_wait = id == leader || self.shape.wild;
+        match self.dice.below(10) {
+            0..4 if self.threads[i].stack.len() < 6 => {
+                let function = self.dice.of(&FUNCTIONS);
+                self.threads[i].stack.push(function);
+                self.log(id, "ENTER", function);
+            }
+            0..8 => {
+                if let Some(function) = self.threads[i].stack.pop() {
+                    self.log(id, "EXIT", function);
+                }
+            }
+            8 if may_wait && self.dice.chance(50) => {
+                let topic = self.dice.of(&TOPICS);
+                self.threads[i].waits = Some(topic);
+                self.log(id, "EVENT", &format!("WAIT {topic}"));
+            }
+            _ if id != leader || self.shape.wild => self.hold_or_release(i),
+            _ => {}
+        }
+    }
+
+    fn hold_or_release(&mut self, i: usize) {
+        let (id, topic) = (self.threads[i].id, self.dice.of(&TOPICS));
+        let held = self.threads[i].holds.iter().position(|held| *held == topic);
+        match held {
+            Some(at) if !self.shape.wild || self.dice.chance(70) => {
+                self.threads[i].holds.remove(at);
+                self.log(id, "EVENT", &format!("RELEASE {topic}"));
+            }
+            None if self.shape.wild && self.dice.chance(10) => self.log(id, "EVENT", &format!("RELEASE {topic}")),
+            _ => {
+                self.threads[i].holds.push(topic);
+                self.log(id, "EVENT", &format!("HOLD {topic}"));
+            }
+        }
+    }
+
+    /// A waiting thread goes on when nobody holds its topic any more; else a holder releases it, or works on.
+    fn give_way(&mut self, i: usize) {
+        let (id, Some(topic)) = (self.threads[i].id, self.threads[i].waits) else { return };
+        let holder = (0..self.threads.len()).find(|&j| j != i && self.threads[j].holds.contains(&topic));
+        let impatient = self.shape.wild && self.dice.chance(5);
+        match holder.filter(|&j| !impatient && self.threads[j].waits.is_none()) {
+            Some(j) => {
+                if self.dice.chance(50) {
+                    let function = self.dice.of(&FUNCTIONS);
+                    let other = self.threads[j].id;
+                    self.log(other, "ENTER", function);
+                    self.log(other, "EXIT", function);
+                }
+                let at = self.threads[j].holds.iter().position(|held| *held == topic).expect("it holds it");
+                self.threads[j].holds.remove(at);
+                let other = self.threads[j].id;
+                self.log(other, "EVENT", &format!("RELEASE {topic}"));
+            }
+            None => {
+                self.threads[i].waits = None;
+                self.log(id, "EVENT", &format!("UNWAIT {topic}"));
+            }
+        }
+    }
+}
+
+/// Whose rules the model follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    /// bootscope's: whoever holds is to blame while it holds.
+    Ours,
+    /// FreeBSD's scripts': a blamed stack stays until another thread's is written over it or the wait ends, its first
+    /// tick is the waiter's, and a thread that holds twice has two holds, of which the later is the later one's.
+    Scripts,
+}
+
+/// How long each stack was what the boot waited on, from the first record to `EXIT start_init`.
+pub fn stacks(records: &[Record], rules: Rules) -> BTreeMap<String, u64> {
+    let mut records = records.to_vec();
+    follow_the_loader(&mut records);
+    let end = records.iter().find(|r| (r.what, r.text.as_str()) == ("EXIT", "start_init")).unwrap().ticks;
+    let mut edges: Vec<u64> = records.iter().map(|r| r.ticks).filter(|&t| t <= end).collect();
+    if rules == Rules::Scripts {
+        // Where a blamed stack begins, it does so a tick late.
+        let late: Vec<u64> = edges.iter().map(|t| t + 1).filter(|&t| t <= end).collect();
+        edges.extend(late);
+    }
+    edges.sort_unstable();
+    edges.dedup();
+    let mut stacks = BTreeMap::new();
+    for pair in edges.windows(2) {
+        let stack = Model { records: &records, rules }.at(pair[0]);
+        *stacks.entry(stack).or_default() += pair[1] - pair[0];
+    }
+    stacks
+}
+
+/// The kernel's counter need not be the loader's: then the kernel follows a tick later.
+fn follow_the_loader(records: &mut [Record]) {
+    let last = records.iter().take_while(|r| r.thread == LOADER).map(|r| r.ticks).max();
+    let kernel = records.iter_mut().skip_while(|r| r.thread == LOADER);
+    let mut shift = None;
+    for r in kernel {
+        let shift = *shift.get_or_insert(match last {
+            Some(last) if r.ticks < last => last + 1 - r.ticks,
+            _ => 0,
+        });
+        r.ticks += shift;
+    }
+}
+
+struct Model<'a> {
+    records: &'a [Record],
+    rules: Rules,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    thread: u64,
+    from: u64,
+    to: u64,
+}
+
+impl Model<'_> {
+    /// The stack that the boot waited on from `t` on.
+    fn at(&self, t: u64) -> String {
+        let begun = |thread: u64| self.records.iter().any(|r| r.thread == thread && r.ticks <= t);
+        let thread = [INIT, MAIN, LOADER].into_iter().find(|&thread| begun(thread)).expect("somebody has begun");
+        self.waiting(thread, t, &mut Vec::new())
+    }
+
+    /// The stack of a thread, and on top of it that of whom it waits for.
+    fn waiting(&self, thread: u64, t: u64, waiters: &mut Vec<u64>) -> String {
+        let own = self.stack(thread, t);
+        let Some((topic, from, until)) = self.wait(thread, t) else { return own };
+        let holds = self.holds(&topic, thread);
+        let blamed = match self.rules {
+            Rules::Ours => ours(&holds, t, until).map(|hold| (hold.thread, t)),
+            Rules::Scripts => scripts(&holds, t, from, until),
+        };
+        match blamed.filter(|(holder, _)| *holder != thread && !waiters.contains(holder)) {
+            Some((holder, when)) => {
+                waiters.push(thread);
+                let theirs = self.waiting(holder, when, waiters);
+                waiters.pop();
+                format!("{own};{theirs}")
+            }
+            None => own,
+        }
+    }
+
+    /// What the thread waits for at `t`, since when and until when. A wait that begins and ends at one tick is none.
+    fn wait(&self, thread: u64, t: u64) -> Option<(String, u64, u64)> {
+        let mut open: Option<(String, u64)> = None;
+        for r in self.records.iter().filter(|r| r.thread == thread) {
+            if let Some(topic) = r.text.strip_prefix("WAIT ").filter(|_| r.what == "EVENT" && r.ticks <= t) {
+                open = Some((topic.to_owned(), r.ticks));
+            }
+            if let Some(topic) = r.text.strip_prefix("UNWAIT ").filter(|_| r.what == "EVENT") {
+                match open.take() {
+                    Some((waited, from)) if waited == topic && t < r.ticks => return Some((waited, from, r.ticks)),
+                    _ => {}
+                }
+            }
+        }
+        None
+    }
+
+    /// All holds of a topic, not from before their threads were created.
+    fn holds(&self, topic: &str, waiter: u64) -> Vec<Hold> {
+        let mut holds = Vec::new();
+        let mut threads: Vec<u64> = self.records.iter().map(|r| r.thread).filter(|&t| t != waiter).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        for thread in threads {
+            let mut open: Vec<u64> = Vec::new();
+            let mut created = 0;
+            for r in self.records.iter().filter(|r| r.thread == thread) {
+                match (r.what, r.text.strip_suffix(topic).map(str::trim_end)) {
+                    ("THREAD", _) => created = r.ticks,
+                    ("EVENT", Some("HOLD")) => open.push(r.ticks),
+                    ("EVENT", Some("RELEASE")) => {
+                        let pair = if self.rules == Rules::Ours { open.pop() } else { oldest(&mut open) };
+                        holds.push(Hold { thread, from: pair.unwrap_or(created).max(created), to: r.ticks });
+                    }
+                    _ => {}
+                }
+            }
+        }
+        holds
+    }
+
+    /// What the thread had entered and not left after the last record at or before `t`.
+    fn stack(&self, thread: u64, t: u64) -> String {
+        let mut stack = vec![if thread == LOADER { String::new() } else { "kernel".to_owned() }];
+        for r in self.records.iter().filter(|r| r.thread == thread && r.ticks <= t) {
+            match r.what {
+                "ENTER" => stack.push(r.text.clone()),
+                "EXIT" => {
+                    if let Some(at) = stack.iter().rposition(|name| *name == r.text) {
+                        stack.truncate(at);
+                    }
+                }
+                "THREAD" => stack = vec![format!("THREAD {}", r.text)],
+                _ => {}
+            }
+        }
+        match stack.as_slice() {
+            // The scripts take `kernel;` off the loader's stacks, and so leave `kernel` where there is nothing else.
+            [none] if none.is_empty() => "kernel".to_owned(),
+            [none, rest @ ..] if none.is_empty() => rest.join(";"),
+            all => all.join(";"),
+        }
+    }
+}
+
+fn oldest(open: &mut Vec<u64>) -> Option<u64> {
+    if open.is_empty() { None } else { Some(open.remove(0)) }
+}
+
+/// Of those who hold at `t`, and not beyond the wait, the one that releases last; of two such, the one that held longer.
+fn ours(holds: &[Hold], t: u64, until: u64) -> Option<Hold> {
+    let holding = holds.iter().filter(|h| h.from <= t && t < h.to && h.to <= until);
+    holding.copied().max_by_key(|h| (h.to, std::cmp::Reverse(h.from)))
+}
+
+/// Whose stack the scripts have at `t`, and of when it is: walking back from the end of the wait, each hold in the order
+/// of its release, from its beginning to its release or the beginning of the one that was blamed before it.
+fn scripts(holds: &[Hold], t: u64, from: u64, until: u64) -> Option<(u64, u64)> {
+    let mut pieces: Vec<(u64, u64, u64)> = Vec::new();
+    let mut waiting = until;
+    let mut left: Vec<Hold> = holds.iter().copied().filter(|h| h.to <= until && h.to > from).collect();
+    left.sort_by_key(|h| h.to);
+    while let Some(last) = left.pop() {
+        let begin = last.from.max(from);
+        if begin < waiting {
+            pieces.push((begin, waiting.min(last.to), last.thread));
+            waiting = begin;
+        }
+        left.retain(|h| h.from < waiting);
+    }
+    // The last piece that has begun, a tick after its beginning, is what is seen; at its end it stays as it was.
+    let seen = pieces.iter().filter(|p| p.0 < t).max_by_key(|p| p.0)?;
+    Some((seen.2, t.min(seen.1 - 1)))
+}
