@@ -48,7 +48,7 @@ macro_rules! switches {
             }
         })*
 
-        /// All switches that choose among values, in the order in which they are declared, then `hz`.
+        /// All switches that choose among values, in the order in which they are declared, then those that take a number.
         pub const SWITCHES: &[Switch] = &[
             $(Switch {
                 name: stringify!($field),
@@ -56,6 +56,7 @@ macro_rules! switches {
                 default: $choice::$default.as_str(),
             },)*
             Switch { name: "hz", values: &[], default: "100" },
+            Switch { name: "messages", values: &[], default: "0" },
         ];
 
         /// Everything that the command line decides.
@@ -64,6 +65,8 @@ macro_rules! switches {
             $($(#[doc = $doc])* pub $field: $choice,)*
             /// Timer ticks a second, 1 to 10 000.
             pub hz: u32,
+            /// How many lines a talkative driver prints, at most 10 000.
+            pub messages: u32,
             /// Where to stop with interrupts off.
             pub hang: Option<&'a str>,
             /// Where to panic.
@@ -78,6 +81,7 @@ macro_rules! switches {
                 Switches {
                     $($field: $choice::$default,)*
                     hz: 100,
+                    messages: 0,
                     hang: None,
                     panic: None,
                     delays: List::new(Delay { place: "", ns: 0 }),
@@ -259,6 +263,10 @@ impl<'a> Switches<'a> {
                 Ok(hz @ 1..=10_000) => self.hz = hz,
                 _ => return false,
             },
+            "messages" => match value.parse() {
+                Ok(messages @ 0..=10_000) => self.messages = messages,
+                _ => return false,
+            },
             _ => match (name.strip_prefix("delay."), time_ns(value)) {
                 (Some(place), Some(ns)) if !place.is_empty() => return self.delays.push(Delay { place, ns }),
                 (Some(_), _) => return false,
@@ -350,7 +358,7 @@ mod tests {
 
     #[test]
     fn every_value_of_every_switch_is_understood() {
-        for switch in SWITCHES.iter().filter(|switch| switch.name != "hz") {
+        for switch in SWITCHES.iter().filter(|switch| !switch.values.is_empty()) {
             for value in switch.values {
                 let line = format!("{}={value}", switch.name);
                 let switches = Switches::parse(&line);
@@ -368,9 +376,19 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_kept_and_changes_nothing() {
-        for word in
-            ["aps", "aps=", "aps=fast", "APS=serial", "hz=0", "hz=10001", "hz=-1", "delay.=3", "delay.x=", "x=y"]
-        {
+        for word in [
+            "aps",
+            "aps=",
+            "aps=fast",
+            "APS=serial",
+            "hz=0",
+            "hz=10001",
+            "hz=-1",
+            "messages=10001",
+            "delay.=3",
+            "delay.x=",
+            "x=y",
+        ] {
             let switches = Switches::parse(word);
             assert!(switches.strange().eq([word]), "{word}");
             assert_eq!(Switches { strange: Switches::new().strange, ..switches }, Switches::new(), "{word}");

@@ -49,6 +49,11 @@ fn delay_by_pit(us: u64) {
     }
 }
 
+/// The TSC's rate; 0 until it is known.
+pub fn tsc_hz() -> u64 {
+    TSC_HZ.load(Ordering::Relaxed)
+}
+
 fn tsc_ticks(ns: u64) -> u64 {
     (u128::from(ns) * u128::from(TSC_HZ.load(Ordering::Relaxed)) / 1_000_000_000) as u64
 }

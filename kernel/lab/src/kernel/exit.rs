@@ -4,7 +4,7 @@
 
 use crate::console::{Serial, kprintln};
 use crate::cpu::{self, inb, outb, outl, outw};
-use crate::{acpi_tables, boot};
+use crate::{acpi_tables, boot, clock};
 use core::fmt::{self, Write};
 use lab::switches::Log;
 
@@ -64,8 +64,10 @@ pub fn panicked() -> ! {
     cpu::stop()
 }
 
+/// As FreeBSD's two sysctls would.
 fn print_log() {
     let mut serial = Serial;
+    let _ = writeln!(serial, "machdep.tsc_freq: {}", clock::tsc_hz());
     let _ = serial.write_str("tslog: begin\n");
     let _ = tslog::write_text(&mut serial);
     let _ = serial.write_str("tslog: end\n");

@@ -17,7 +17,7 @@ const CLASS_STORAGE: u8 = 1;
 const COMMANDS: usize = 2048;
 const SEGMENTS: usize = 16;
 /// Adapters that such a driver is ready for.
-const ADAPTERS: usize = 16;
+const ADAPTERS: usize = 256;
 
 /// What a controller is told to do: a command with its scatter list.
 struct Command {

@@ -19,6 +19,7 @@ mod apic;
 mod atkbdc;
 mod boot;
 mod cam;
+mod chatty;
 mod clock;
 mod console;
 mod cpu;

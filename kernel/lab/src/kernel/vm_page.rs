@@ -39,6 +39,20 @@ struct Page {
 
 const _: () = assert!(size_of::<Page>() == 64, "one page structure is one cache line");
 const FREE: u16 = 1;
+const CLEAR: Page = Page {
+    next: 0,
+    previous: 0,
+    object: 0,
+    index: 0,
+    phys: 0,
+    references: 0,
+    flags: 0,
+    order: 0,
+    queue: 0,
+    segment: 0,
+    wired: 0,
+    dirty: 0,
+};
 
 /// The array's address, and the frames that a lazy boot has not come to yet.
 static PAGES: AtomicU64 = AtomicU64::new(0);
@@ -116,7 +130,7 @@ fn segment_of(frame: u64, ranges: &[Range<u64>]) -> u32 {
 fn three_passes(frames: u64, ranges: &[Range<u64>]) {
     for frame in 0..frames {
         // SAFETY: the array has so many pages, and nobody else uses it yet.
-        unsafe { page(frame).write_bytes(0, 1) };
+        unsafe { page(frame).write(CLEAR) };
     }
     for frame in 0..frames {
         // SAFETY: likewise.
@@ -158,20 +172,7 @@ fn one_pass(frames: Range<u64>, ranges: &[Range<u64>]) {
 }
 
 fn fill(frame: u64, segment: u32, flags: u16) {
-    let new = Page {
-        next: 0,
-        previous: 0,
-        object: 0,
-        index: 0,
-        phys: frame * FRAME_BYTES,
-        references: 0,
-        flags,
-        order: u8::MAX,
-        queue: u8::MAX,
-        segment,
-        wired: 0,
-        dirty: 0,
-    };
+    let new = Page { phys: frame * FRAME_BYTES, flags, order: u8::MAX, queue: u8::MAX, segment, ..CLEAR };
     // SAFETY: the array has that page, and a range of it is filled by one thread only.
     unsafe { page(frame).write(new) };
 }
