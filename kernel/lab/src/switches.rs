@@ -65,7 +65,7 @@ macro_rules! switches {
             $($(#[doc = $doc])* pub $field: $choice,)*
             /// Timer ticks a second, 1 to 10 000.
             pub hz: u32,
-            /// How many lines a talkative driver prints, at most 10 000.
+            /// How many lines a talkative driver prints, at most a million.
             pub messages: u32,
             /// Where to stop with interrupts off.
             pub hang: Option<&'a str>,
@@ -264,7 +264,7 @@ impl<'a> Switches<'a> {
                 _ => return false,
             },
             "messages" => match value.parse() {
-                Ok(messages @ 0..=10_000) => self.messages = messages,
+                Ok(messages @ 0..=1_000_000) => self.messages = messages,
                 _ => return false,
             },
             _ => match (name.strip_prefix("delay."), time_ns(value)) {
@@ -384,7 +384,7 @@ mod tests {
             "hz=0",
             "hz=10001",
             "hz=-1",
-            "messages=10001",
+            "messages=1000001",
             "delay.=3",
             "delay.x=",
             "x=y",

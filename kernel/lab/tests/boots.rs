@@ -78,6 +78,26 @@ fn what_is_not_understood_is_printed_and_the_boot_goes_on() {
 }
 
 #[test]
+fn a_full_log_counts_what_it_drops_and_the_boot_goes_on() {
+    let Some(kernel) = kernel() else { return };
+    let boot = Machine::new("q35").boot(&kernel, "messages=140000");
+    assert_eq!(boot.status, DONE);
+    // Two events a message, and 262 144 places.
+    assert!((17_856..19_000).contains(&boot.dropped), "{} dropped", boot.dropped);
+    assert!(boot.log.lines().last().unwrap().ends_with(&format!("TSLOG dropped {}", boot.dropped)));
+}
+
+#[test]
+fn without_acpi_there_is_one_cpu() {
+    let Some(kernel) = kernel() else { return };
+    let mut machine = Machine::new("pc").with(&["-no-acpi"]);
+    machine.cpus = 2;
+    let boot = machine.boot(&kernel, "");
+    assert_eq!(boot.status, DONE, "{}", boot.console);
+    assert!(boot.console.contains("SMP: 1 CPUs"), "{}", boot.console);
+}
+
+#[test]
 fn a_scripted_delay_is_in_its_place() {
     let Some(kernel) = kernel() else { return };
     let plain = Machine::deterministic().boot(&kernel, "");

@@ -10,6 +10,7 @@
 #![no_main]
 // A binary's items are nobody's interface.
 #![allow(missing_docs)]
+#![cfg_attr(not(feature = "tslog"), allow(dead_code, reason = "what only the log uses"))]
 
 extern crate alloc;
 
