@@ -181,6 +181,7 @@ mod this {
 }
 
 #[cfg(not(feature = "on"))]
+#[allow(clippy::extra_unused_type_parameters, reason = "the same signatures as the recorder's")]
 mod this {
     use super::Kernel;
     use crate::log::{Log, Region};
