@@ -35,8 +35,8 @@ global_asm!(
     .balign 8
     boot_gdt:
         .quad 0
-        .quad 0x00af9a000000ffff        # 0x08: 64-bit code
-        .quad 0x00cf92000000ffff        # 0x10: data
+        .quad 0x00af9b000000ffff        # 0x08: 64-bit code
+        .quad 0x00cf93000000ffff        # 0x10: data
     boot_gdt_pointer:
         .word boot_gdt_pointer - boot_gdt - 1
         .quad boot_gdt

@@ -95,9 +95,9 @@ global_asm!(
     .balign 8
     ap_gdt:
         .quad 0
-        .quad 0x00cf9a000000ffff        # 0x08: 32-bit code
-        .quad 0x00cf92000000ffff        # 0x10: data
-        .quad 0x00af9a000000ffff        # 0x18: 64-bit code
+        .quad 0x00cf9b000000ffff        # 0x08: 32-bit code
+        .quad 0x00cf93000000ffff        # 0x10: data
+        .quad 0x00af9b000000ffff        # 0x18: 64-bit code
     ap_gdt_pointer:
         .word 31
         .long {base} + ap_gdt - ap_trampoline
