@@ -4,7 +4,8 @@
 //! QEMU has already found the instruction's end. Whether the code is 16, 32 or 64 bits wide need not be known: the
 //! width of a displacement is what is left of the instruction. Knows nothing of QEMU.
 
-/// What the last instruction of a block does. The numbers are those of the file format.
+/// What the last instruction of a block does. The numbers are those of the file format; the reader's counterpart is in
+/// `crates/evidence/src/first_run.rs`, which this object shares no code with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ending {

@@ -5,12 +5,14 @@
 //! * [`tables`]: the path charged to rows that one can fix ([`Tables::wheres`]), to functions, and,
 //!   as a different view, the sum over all threads;
 //! * [`WhatIf`]: the boot again with some of its work made shorter;
+//! * [`growth`]: how each row grows with the machine, over boots of several sizes;
 //! * [`initcalls`]: each from its call to its return.
 //!
 //! Every function takes a settled timeline ([`timeline::Timeline::settle`]).
 
 mod chain;
 mod charge;
+mod fit;
 mod groups;
 mod holds;
 mod initcalls;
@@ -24,6 +26,7 @@ mod waits;
 mod what_if;
 
 pub use chain::Chain;
+pub use fit::{Growth, Line, Per, Size, SizedBoot, TOTAL, growth};
 pub use groups::{Groups, NotARule};
 pub use initcalls::{Initcall, initcalls};
 pub use path::{BootPath, Frame, Stretch, StretchKind, boot_path};

@@ -75,7 +75,7 @@ pub struct BootPath {
 
 /// Walks the path back from the end mark. Empty if the end mark has no track.
 ///
-/// Linear in the number of stretches, of which each look-up is logarithmic.
+/// Linear in the number of stretches, of which each look-up is logarithmic: walked backwards, they come in order.
 pub fn boot_path(timeline: &Timeline) -> BootPath {
     let told = |w: &Wait| matches!(w.by, WaitedOn::Holders(_));
     let mut path = BootPath {
@@ -87,8 +87,7 @@ pub fn boot_path(timeline: &Timeline) -> BootPath {
         let mut walk = Walk::new(timeline);
         walk.back(track, Ns::ZERO, end, &mut Vec::new());
         path.stretches = walk.stretches;
-        // None is empty and none overlaps another, so that no two begin at one instant.
-        path.stretches.sort_unstable_by_key(|s| s.from);
+        path.stretches.reverse();
     }
     path
 }
@@ -105,6 +104,7 @@ struct Walk<'a> {
     holds: Holds,
     /// What each CPU ran, by time, as places in the timeline's `running`.
     cpus: HashMap<u32, Vec<u32>>,
+    /// The last first.
     stretches: Vec<Stretch>,
     /// How many walks are under way inside each other.
     nested: usize,
@@ -162,7 +162,7 @@ impl<'a> Walk<'a> {
 
     fn own(&mut self, track: TrackId, from: Ns, to: Ns, kind: StretchKind, chain: &[Frame]) {
         let stretches = &mut self.stretches;
-        self.segments.within(track, from, to, |piece| {
+        self.segments.within_backwards(track, from, to, |piece| {
             let chain = Chain::new(chain, Frame { track, span: piece.span });
             stretches.push(Stretch { from: piece.from, to: piece.to, kind, chain });
         });
@@ -221,7 +221,7 @@ impl<'a> Walk<'a> {
     /// There is nobody to blame: what the thread entered after it began to wait, it ran; else it waited.
     fn alone(&mut self, wait: &Wait, from: Ns, to: Ns, chain: &[Frame]) {
         let (spans, stretches) = (&self.timeline.spans, &mut self.stretches);
-        self.segments.within(wait.track, from, to, |piece| {
+        self.segments.within_backwards(wait.track, from, to, |piece| {
             let entered = piece.span.is_some_and(|span| spans.get(span).start > wait.from);
             let kind = if entered { StretchKind::Running } else { StretchKind::Wait };
             let chain = Chain::new(chain, Frame { track: wait.track, span: piece.span });
@@ -246,14 +246,14 @@ impl<'a> Walk<'a> {
             }
             None => Vec::new(),
         };
-        let mut at = from;
-        for other in others {
-            let (begin, end) = (other.from.max(at), other.to.min(to));
+        let mut at = to;
+        for other in others.into_iter().rev() {
+            let (begin, end) = (other.from.max(from), other.to.min(at));
             if begin >= end {
                 continue;
             }
-            if at < begin {
-                self.wait(at, begin, StretchKind::Runqueue, waiter, chain);
+            if end < at {
+                self.wait(end, at, StretchKind::Runqueue, waiter, chain);
             }
             if self.timeline.tracks.get(other.track).idle {
                 // The CPU was idle: waking it up is what took the time.
@@ -263,10 +263,10 @@ impl<'a> Walk<'a> {
                 self.own(other.track, begin, end, StretchKind::Runqueue, chain);
                 chain.pop();
             }
-            at = end;
+            at = begin;
         }
-        if at < to {
-            self.wait(at, to, StretchKind::Runqueue, waiter, chain);
+        if from < at {
+            self.wait(from, at, StretchKind::Runqueue, waiter, chain);
         }
     }
 

@@ -64,6 +64,27 @@ impl Segments {
         }
     }
 
+    /// The same from the end backwards.
+    pub fn within_backwards(&self, track: TrackId, from: Ns, to: Ns, mut each: impl FnMut(Segment)) {
+        let all = &self.by_track[track.0 as usize];
+        let mut at = to;
+        for piece in all[..all.partition_point(|s| s.from < to)].iter().rev() {
+            if piece.to <= from {
+                break;
+            }
+            if piece.to < at {
+                each(Segment { from: piece.to, to: at, span: None });
+                at = piece.to;
+            }
+            let begin = piece.from.max(from);
+            each(Segment { from: begin, to: at, span: piece.span });
+            at = begin;
+        }
+        if at > from {
+            each(Segment { from, to: at, span: None });
+        }
+    }
+
     /// When the first span on a track begins.
     pub fn first(&self, track: TrackId) -> Option<Ns> {
         self.by_track[track.0 as usize].first().map(|piece| piece.from)
@@ -110,5 +131,32 @@ fn close(by_track: &mut [Vec<Segment>], timeline: &Timeline, open: &mut Vec<Span
 fn push(by_track: &mut [Vec<Segment>], track: TrackId, from: Ns, to: Ns, span: SpanId) {
     if from < to {
         by_track[track.0 as usize].push(Segment { from, to, span: Some(span) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use timeline::{NameId, SpanKind, SpanRow, TimeBase, TrackKind};
+
+    #[test]
+    fn backwards_is_the_same_the_other_way_round() {
+        let mut t = Timeline::new(TimeBase::Evidence);
+        let track = t.tracks.add(NameId::EMPTY, TrackKind::Thread, 1);
+        for (start, end) in [(10, 50), (20, 30), (30, 35), (60, 70)] {
+            let (name, detail, kind) = (NameId::EMPTY, NameId::EMPTY, SpanKind::Call);
+            t.spans.push(SpanRow { name, detail, start: Ns(start), end: Ns(end), track, kind }, None);
+        }
+        t.settle(Ns::ZERO);
+        let segments = Segments::new(&t);
+        for from in 0..80 {
+            for to in from..80 {
+                let (mut forwards, mut backwards) = (Vec::new(), Vec::new());
+                segments.within(track, Ns(from), Ns(to), |piece| forwards.push(piece));
+                segments.within_backwards(track, Ns(from), Ns(to), |piece| backwards.push(piece));
+                backwards.reverse();
+                assert_eq!(forwards, backwards, "{from} to {to}");
+            }
+        }
     }
 }

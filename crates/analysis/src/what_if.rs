@@ -167,24 +167,27 @@ impl WhatIf {
     }
 
     /// Looks for the factor with which it takes `time` on the path, of `was`. Where all of it is on the path that is the
-    /// first one tried; else it also shrinks where nobody waits for it, and of what is left less is waited for.
+    /// first one tried; else it also shrinks where nobody waits for it, and of what is left less is waited for. Where no
+    /// factor does, because another is waited for at once, the nearest there is.
     fn until_it_takes(&self, time: Ns, was: Ns, meant: &Meant, target: &Target) -> (Timeline, Ns) {
         const TRIES: usize = 24;
         let close = Ns(1 + was.0 / 1_000_000);
         let (mut low, mut high) = ((0.0, Ns::ZERO), (1.0, was));
-        let mut found = None;
+        let mut best: Option<(Timeline, Ns)> = None;
         for i in 0..TRIES {
             let part = if i % 3 < 2 { (time - low.1).0 as f64 / ((high.1 - low.1).0 as f64).max(1.0) } else { 0.5 };
             let factor = low.0 + part * (high.0 - low.0);
             let tried = self.again(meant, target, factor);
             let now = tried.1;
-            found = Some(tried);
+            if best.as_ref().is_none_or(|best| (now - time).abs() < (best.1 - time).abs()) {
+                best = Some(tried);
+            }
             if (now - time).abs() <= close {
                 break;
             }
             if now < time { low = (factor, now) } else { high = (factor, now) }
         }
-        found.unwrap_or_else(|| (self.timeline.clone(), was))
+        best.unwrap_or_else(|| (self.timeline.clone(), was))
     }
 }
 

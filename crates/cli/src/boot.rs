@@ -1,8 +1,9 @@
 //! Opens a recording and puts together what the views need: its timeline, and how it was run.
 
+use analysis::Groups;
 use anyhow::{Context, bail};
 use recording::{Manifest, Recording};
-use report::{Facts, Memory, Overhead, Subject};
+use report::{Boot, Facts, Memory, Overhead, Subject};
 use std::path::Path;
 use timeline::Timeline;
 
@@ -14,6 +15,20 @@ pub struct Opened {
     pub timeline: Timeline,
     /// How it was run.
     pub facts: Facts,
+}
+
+impl Opened {
+    /// The rules to make its rows by: those of a file, or its operating system's.
+    pub fn groups(&self, file: Option<&Path>) -> anyhow::Result<Groups> {
+        let Some(file) = file else { return Ok(Boot::new(&self.timeline, &self.facts).groups().clone()) };
+        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        Groups::parse(&text).with_context(|| format!("{} has no rules for rows", file.display()))
+    }
+
+    /// The boot, analysed, its rows made by the rules of a file or its operating system's.
+    pub fn boot(&self, group: Option<&Path>) -> anyhow::Result<Boot<'_>> {
+        Ok(Boot::with_groups(&self.timeline, &self.facts, self.groups(group)?))
+    }
 }
 
 /// Reads a recording.

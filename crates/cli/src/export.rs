@@ -5,7 +5,7 @@ use crate::output::{Output, Written};
 use crate::{Done, boot};
 use anyhow::{Context, bail};
 use report::{Boot, Export};
-use std::io::{BufWriter, IsTerminal, Write, stdout};
+use std::io::{self, BufWriter, IsTerminal, Write, stdout};
 use std::path::PathBuf;
 
 /// Write the boot in another tool's format
@@ -69,11 +69,7 @@ fn own_log(args: &Args, output: &Output) -> anyhow::Result<bool> {
 }
 
 /// To the file, or to standard output.
-fn write(
-    args: &Args,
-    output: &Output,
-    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
-) -> anyhow::Result<()> {
+fn write(args: &Args, output: &Output, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     match args.file() {
         Some(path) => {
             let bytes = write_file(path, args.force, write)?;
@@ -82,10 +78,17 @@ fn write(
         }
         None => {
             let mut out = BufWriter::new(stdout().lock());
-            write(&mut out).and_then(|()| out.flush()).context("cannot write to standard output")?;
+            write(&mut out).and_then(|()| out.flush()).map_err(to_standard_output)?;
         }
     }
     Ok(())
+}
+
+/// What a format says of the boot itself is not standard output's fault.
+fn to_standard_output(error: io::Error) -> anyhow::Error {
+    let of_the_boot = error.kind() == io::ErrorKind::InvalidData;
+    let error = anyhow::Error::new(error);
+    if of_the_boot { error } else { error.context("cannot write to standard output") }
 }
 
 /// Refuses what standard output would not take well.

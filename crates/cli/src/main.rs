@@ -1,5 +1,6 @@
 //! The `bootscope` program: parse, call, print. One file per subcommand; no number is computed here.
 
+mod amount;
 mod boot;
 mod export;
 mod files;
@@ -12,6 +13,7 @@ mod progress;
 mod record;
 mod report;
 mod show;
+mod what_if;
 
 use clap::{Parser, Subcommand};
 use output::{Output, OutputArgs};
@@ -33,6 +35,7 @@ Examples:
   bootscope show boots/a                                           where the time went
   bootscope report boots/a -o a.html                               the same as a page
   bootscope export boots/a --to perfetto -o a.pftrace              for other tools
+  bootscope what-if boots/a --save 'initcall acpi_init=-50%'       what it would take then
   bootscope import serial.log dmesg.txt -o boots/b                 evidence taken elsewhere
 
 Exit status: 0 done; 1 the boot did not reach its end mark, or a check failed; 2 usage or input error.";
@@ -44,6 +47,7 @@ enum Command {
     Report(report::Args),
     Export(export::Args),
     Import(import::Args),
+    WhatIf(what_if::Args),
     Pack(pack::Args),
     #[command(hide = true)]
     Completions(manual::CompletionArgs),
@@ -81,6 +85,7 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
         Command::Report(args) => report::run(&args, output),
         Command::Export(args) => export::run(&args, output),
         Command::Import(args) => import::run(&args, output),
+        Command::WhatIf(args) => what_if::run(&args, output),
         Command::Pack(args) => pack::run(&args, output),
         Command::Completions(args) => manual::completions(&args, output),
         Command::Man(args) => manual::man(&args),

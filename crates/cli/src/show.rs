@@ -1,20 +1,39 @@
 //! `bootscope show`: the summary in the terminal.
 
-use crate::{Done, boot, output::Output};
-use report::{Boot, Layout, Summary};
-use std::path::PathBuf;
+use crate::boot::{self, Opened};
+use crate::record::bytes;
+use crate::{Done, amount, output::Output};
+use analysis::Size;
+use anyhow::{Context, bail};
+use report::{Boot, Cutoff, Fit, Layout, Summary};
+use std::path::{Path, PathBuf};
+use timeline::Unit;
 
 /// Show where the time went: phases, boot path, memory, what did not add up
 ///
 /// With --quiet only how it ended, after how long, and the tables that are asked for by name; with --verbose also the
 /// whole evidence of each phase, and how the boot was run.
 #[derive(clap::Args)]
+#[command(after_help = RULES)]
 pub struct Args {
-    /// A recording: its folder, or the packed file
-    recording: PathBuf,
-    /// How many rows of each table
-    #[arg(long, default_value_t = 20, value_name = "ROWS")]
-    top: usize,
+    /// A recording: its folder, or the packed file; several with --fit
+    #[arg(required = true)]
+    recordings: Vec<PathBuf>,
+    /// How many rows of each table [default: 20, or all that are not cut off]
+    #[arg(long, value_name = "ROWS")]
+    top: Option<usize>,
+    /// List only rows of at least so much: a time (10ms), or a share (1%)
+    #[arg(long, value_name = "LEAST", value_parser = amount::cutoff)]
+    cutoff: Option<Cutoff>,
+    /// Make the rows by rules of one's own, in place of the operating system's (see below)
+    #[arg(long, value_name = "FILE")]
+    group: Option<PathBuf>,
+    /// How each row grows with the machine, over recordings of one system with other sizes
+    #[arg(long, value_name = "SIZE")]
+    fit: Option<Sizes>,
+    /// With --fit: what each row would take at this size (128 CPUs, 4T of memory); may be given again
+    #[arg(long, value_name = "SIZE", requires = "fit")]
+    at: Vec<String>,
     /// Also list all initcalls, the longest first: from call to return, waits included
     #[arg(long)]
     initcalls: bool,
@@ -29,16 +48,44 @@ pub struct Args {
     all_threads: bool,
 }
 
+/// How many rows of a table are listed if nobody says.
+const TOP: usize = 20;
+
+const RULES: &str = "\
+Rules for rows (--group FILE): one a line, the first that matches wins, # begins a comment.
+  whole WHAT [| WHAT]... [-> ROW]   the outermost WHAT is a row, with all under it
+  outer WHAT                        the outermost WHAT is a row; delays and waits under it are rows apart: \"WHAT · DELAY\"
+  inner WHAT                        the same with the innermost WHAT
+  delay WHAT                        WHAT only lets time pass: who called it has the row, and WHAT is the suffix
+  skip WHAT                         WHAT only calls the steps of the boot: no rule makes a row of it
+  recording WHAT                    WHAT takes its time because the boot is recorded
+  threads WORD                      a thread that another waited for is called \"WORD NAME\"
+  use linux|freebsd                 the rules of that system come here
+WHAT is a name and its detail as the tables print them, with * for any text and ? for any character; a kind may stand
+before it, as in probe:hpt*, call:f, thread:usbus* (a thread that another waited for), initcall:*, attach:*, mount:*.
+With -> all that a rule matches is one row.
+
+Example:
+  whole DEVICE_PROBE hpt* -> DEVICE_PROBE hpt*
+  use freebsd";
+
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let opened = boot::open(&args.recording)?;
-    let boot = Boot::new(&opened.timeline, &opened.facts);
-    let summary = Summary::of(&boot);
+    if let Some(size) = args.fit {
+        return fit(args, size, output);
+    }
+    let [recording] = args.recordings.as_slice() else {
+        bail!("show is for one recording at a time, except with --fit cpus or --fit memory");
+    };
+    let opened = boot::open(recording)?;
+    let summary = Summary::of(&opened.boot(args.group.as_deref())?);
     if output.json {
         output.document(&summary)?;
         return Ok(Done::Well);
     }
-    let layout = Layout { all_processes: args.processes, ..output.layout(args.top) }.of(&summary);
+    let top = args.top.unwrap_or(if args.cutoff.is_some() { usize::MAX } else { TOP });
+    let (all_processes, cutoff) = (args.processes, args.cutoff.unwrap_or_default());
+    let layout = Layout { all_processes, cutoff, ..output.layout(top) }.of(&summary);
     let mut text = if output.quiet { report::headline(&summary, layout) } else { report::show(&summary, layout) };
     if args.initcalls {
         text.push('\n');
@@ -57,5 +104,75 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         text.push_str(&report::details(&summary, &opened.facts.how, layout));
     }
     output.text(&text)?;
+    Ok(Done::Well)
+}
+
+/// What recordings can differ in.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Sizes {
+    /// The number of CPUs
+    Cpus,
+    /// Memory
+    Memory,
+}
+
+impl Sizes {
+    fn parse(self, text: &str) -> anyhow::Result<f64> {
+        match self {
+            Sizes::Cpus => {
+                let count: Option<u32> = text.parse().ok().filter(|&count| count > 0);
+                Ok(count.with_context(|| format!("--at {text}: give a number of CPUs, such as 128"))?.into())
+            }
+            Sizes::Memory => {
+                let bytes = bytes(text).map_err(|what| anyhow::anyhow!("--at: {what}"))?;
+                Ok(gigabytes(bytes))
+            }
+        }
+    }
+
+    /// A recording's size.
+    fn of(self, opened: &Opened, path: &Path) -> anyhow::Result<f64> {
+        let subject = &opened.facts.subject;
+        match self {
+            Sizes::Cpus if subject.cpus > 0 => Ok(subject.cpus.into()),
+            Sizes::Memory if subject.memory_bytes > 0 => Ok(gigabytes(subject.memory_bytes)),
+            Sizes::Cpus => bail!("{} does not say how many CPUs it had: import it with --cpus N", path.display()),
+            Sizes::Memory => {
+                bail!("{} does not say how much memory it had: import it with --memory SIZE", path.display())
+            }
+        }
+    }
+}
+
+/// In units of 2^30 bytes, as kernels count.
+fn gigabytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 30)
+}
+
+/// How each row grows.
+fn fit(args: &Args, by: Sizes, output: &Output) -> anyhow::Result<Done> {
+    let at = args.at.iter().map(|text| by.parse(text)).collect::<anyhow::Result<Vec<f64>>>()?;
+    let opened = args.recordings.iter().map(|path| boot::open(path)).collect::<anyhow::Result<Vec<Opened>>>()?;
+    let mut boots: Vec<(String, f64, Boot)> = Vec::new();
+    for (path, opened) in args.recordings.iter().zip(&opened) {
+        if opened.timeline.unit == Unit::Ticks {
+            bail!(
+                "{}: its times are in ticks, and nobody knows how long one is: import it with --tsc-frequency",
+                path.display()
+            );
+        }
+        boots.push((path.display().to_string(), by.of(opened, path)?, opened.boot(args.group.as_deref())?));
+    }
+    let size = if by == Sizes::Cpus { Size::Cpus } else { Size::Memory };
+    let boots: Vec<(String, f64, &Boot)> = boots.iter().map(|(name, size, boot)| (name.clone(), *size, boot)).collect();
+    let fit = Fit::new(&boots, size, &at);
+    if fit.rows.is_empty() {
+        bail!("a line needs two sizes, and there is only one: give recordings of machines of different sizes");
+    }
+    if output.json {
+        output.document(&fit)?
+    } else {
+        output.text(&fit.text(output.layout(args.top.unwrap_or(TOP))))?
+    }
     Ok(Done::Well)
 }

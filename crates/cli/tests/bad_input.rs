@@ -47,6 +47,15 @@ fn what_is_no_recording_is_refused_with_the_next_step() {
 }
 
 #[test]
+fn what_cannot_be_drawn_is_said_of_the_boot_and_not_of_the_output() {
+    let folder = TempDir::new().unwrap();
+    let recording = recording_of(&folder, "vmm.log", b"qemu: hello\n");
+    let refused = run(bootscope("export").args(["--to", "svg"]).arg(&recording))
+        .refuses(&["no boot path to draw", "scheduler events"]);
+    assert!(!refused.stderr.contains("standard output"), "{}", refused.stderr);
+}
+
+#[test]
 fn a_later_schema_asks_for_a_newer_program() {
     let folder = TempDir::new().unwrap();
     let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));

@@ -42,7 +42,8 @@ const HEADER: usize = 40;
 /// A block's record is this long on average; most are shorter than ten.
 const BLOCK_BYTES: usize = 8;
 
-/// How a block ends.
+/// How a block ends, by the numbers of the file format. The writer's counterpart is in `qemu-plugin/src/ending.rs`: an
+/// object of its own under another licence, with which this shares the format and no code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ending {

@@ -74,3 +74,157 @@ fn the_path_is_that_of_the_model() {
         }
     }
 }
+
+/// FreeBSD's scripts, with what they expect of a BSD put before them on the path.
+struct Scripts {
+    folder: PathBuf,
+    shims: PathBuf,
+}
+
+impl Scripts {
+    /// Where they are, if they are; says so if not.
+    fn find() -> Option<Scripts> {
+        let Some(folder) = std::env::var_os("BOOTSCOPE_TSLOG_SCRIPTS").map(PathBuf::from) else {
+            eprintln!("skipped: BOOTSCOPE_TSLOG_SCRIPTS names no folder with tslog.sh and stackcollapse-tslog.pl");
+            return None;
+        };
+        for tool in ["sh", "perl", "look", "sort", "sed"] {
+            let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output().unwrap();
+            if !found.status.success() {
+                eprintln!("skipped: {tool} is not installed");
+                return None;
+            }
+        }
+        assert!(folder.join("tslog.sh").exists(), "{}: there is no tslog.sh", folder.display());
+        let shims = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tslog-shims");
+        std::fs::create_dir_all(&shims).unwrap();
+        let shim = |name: &str, script: &str| {
+            let path = shims.join(name);
+            std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        };
+        shim("sysctl", "case \"$2\" in debug.tslog) cat \"$TSLOG\" ;; debug.tslog_user) : ;; *) exit 1 ;; esac");
+        shim("uname", "echo FreeBSD");
+        // BSD's takes a prefix where GNU's takes a template.
+        shim("mktemp", "exec /usr/bin/mktemp -d \"$TMPDIR/tslog.XXXXXX\"");
+        shim("lam", "sed -e \"s/^/$2/\"");
+        Some(Scripts { folder, shims })
+    }
+
+    fn run(&self, script: &str, text: &str) -> String {
+        let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tslog-scratch");
+        std::fs::create_dir_all(&scratch).unwrap();
+        let log = scratch.join("tslog.txt");
+        std::fs::write(&log, text).unwrap();
+        let path = format!("{}:{}", self.shims.display(), std::env::var("PATH").unwrap());
+        let output = Command::new("sh")
+            .args(["-c", script])
+            .current_dir(&self.folder)
+            .envs([("PATH", path.as_str()), ("LC_ALL", "C")])
+            .envs([("TSLOG", &log), ("TMPDIR", &scratch)])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// How long tslog.sh has each stack, from the log's first record on.
+    fn stacks(&self, text: &str) -> Stacks {
+        let output = self.run("sh tslog.sh 2>/dev/null", text);
+        let lines = output.lines().map(|line| line.split_once(' ').unwrap_or((line, "")));
+        let lines: Vec<(u64, &str)> = lines.map(|(ticks, stack)| (ticks.parse().unwrap(), stack)).collect();
+        let mut stacks = Stacks::new();
+        for pair in lines.windows(2).filter(|pair| pair[0].1 != "BIOS" && pair[0].0 < pair[1].0) {
+            *stacks.entry(pair[0].1.to_owned()).or_default() += pair[1].0 - pair[0].0;
+        }
+        stacks
+    }
+
+    /// The same after stackcollapse-tslog.pl.
+    fn collapsed(&self, text: &str) -> Stacks {
+        let output = self.run("sh tslog.sh 2>/dev/null | perl stackcollapse-tslog.pl", text);
+        let lines = output.lines().filter_map(|line| line.rsplit_once(' '));
+        lines
+            .filter(|(stack, _)| *stack != "BIOS")
+            .map(|(stack, ticks)| (stack.to_owned(), ticks.parse().unwrap()))
+            .collect()
+    }
+}
+
+/// They move each record that is not later than the one before it to a tick after it, and all that follow with it.
+fn bumped(records: &[Record]) -> Vec<Record> {
+    let (mut last, mut shift) = (0, 0);
+    let mut moved = records.to_vec();
+    for r in &mut moved {
+        if r.ticks <= last {
+            shift += last + 1 - r.ticks;
+        }
+        last = r.ticks;
+        r.ticks += shift;
+    }
+    moved
+}
+
+/// What of our stacks is elsewhere in theirs: the ticks in which the two differ.
+fn apart(ours: &Stacks, theirs: &Stacks) -> u64 {
+    ours.iter().map(|(stack, ticks)| ticks.saturating_sub(theirs.get(stack).copied().unwrap_or(0))).sum()
+}
+
+/// The stacks that stackcollapse-tslog.pl leaves out: it comes to a stack only by way of those it lies in, and one in
+/// which no time passed by itself it does not know.
+fn unreached(stacks: &Stacks) -> Vec<&String> {
+    let reached = |stack: &&String| stack.match_indices(';').all(|(at, _)| stacks.contains_key(&stack[..at]));
+    stacks.keys().filter(|stack| !reached(stack)).collect()
+}
+
+#[test]
+fn the_public_scripts_agree() {
+    let Some(scripts) = Scripts::find() else { return };
+    let (mut ticks, mut differ, mut left_out) = (0, 0, 0);
+    for seed in 0..30 {
+        for loader in [false, true] {
+            let shape = Shape { loader, ..Shape::default() };
+            let records = log(seed, shape, 60 + (seed as usize * 11) % 200);
+            let text = text(&records);
+            let (ours, theirs) = (path(&text), scripts.stacks(&text));
+            // By their own rules they are right …
+            same(&theirs, &stacks(&records, Rules::Scripts), &format!("{seed} {shape:?}"), &records);
+            // … and where nobody waits, the rules are the same.
+            let waits = records.iter().filter(|r| r.text.starts_with("WAIT ")).count();
+            if waits == 0 {
+                same(&ours, &theirs, &format!("{seed} {shape:?}"), &records);
+            }
+            assert_eq!(ours.values().sum::<u64>(), theirs.values().sum::<u64>(), "{seed} {shape:?}: total");
+            ticks += ours.values().sum::<u64>();
+            differ += apart(&ours, &theirs);
+
+            let collapsed = scripts.collapsed(&text);
+            let missing = unreached(&theirs);
+            let expected: Stacks =
+                theirs.iter().filter(|(stack, _)| !missing.contains(stack)).map(|(s, t)| (s.clone(), *t)).collect();
+            same(&collapsed, &expected, &format!("collapsed {seed} {shape:?}"), &records);
+            left_out += missing.iter().map(|stack| theirs[*stack]).sum::<u64>();
+        }
+    }
+    eprintln!(
+        "of {ticks} ticks, {differ} are on other stacks: a blamed stack of theirs stays from the release to the wait's \
+         end, and begins a tick late; {left_out} more are left out by stackcollapse-tslog.pl"
+    );
+}
+
+#[test]
+fn the_public_scripts_move_equal_ticks() {
+    let Some(scripts) = Scripts::find() else { return };
+    for seed in 0..10 {
+        let records = log(seed, Shape { ties: true, ..Shape::default() }, 100);
+        let moved = bumped(&records);
+        let by = moved.last().unwrap().ticks - records.last().unwrap().ticks;
+        assert!(by > 0, "the log has equal ticks");
+        let (ours, theirs) = (path(&text(&records)), scripts.stacks(&text(&records)));
+        let total = |stacks: &Stacks| stacks.values().sum::<u64>();
+        // The log's last record is after the end, with a tick that may be equal, too.
+        let longer = total(&theirs) - total(&ours);
+        assert!(longer <= by && longer + 1 >= by, "{seed}: theirs is longer by {longer}, ties moved it by {by}");
+        assert_eq!(total(&path(&text(&moved))), total(&theirs), "{seed}: the moved log is theirs");
+    }
+}

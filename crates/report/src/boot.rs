@@ -1,6 +1,6 @@
 //! A boot with everything the views need of it, each computed once, and the tables only for views that show them.
 
-use crate::Facts;
+use crate::{Facts, WhereLine};
 use analysis::{BootPath, Groups, Phase, Tables};
 use std::cell::OnceCell;
 use timeline::{Ns, Timeline, TrackId};
@@ -45,6 +45,11 @@ impl<'a> Boot<'a> {
     /// The path in rows.
     pub fn tables(&self) -> &Tables {
         self.tables.get_or_init(|| analysis::tables(self.timeline, &self.path, &self.phases, &self.groups))
+    }
+
+    /// The rows of the path as documents have them.
+    pub fn wheres(&self) -> Vec<WhereLine> {
+        self.tables().wheres.iter().map(crate::summary::where_line).collect()
     }
 
     /// The rules by which the path is put in rows.

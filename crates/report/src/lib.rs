@@ -8,8 +8,10 @@
 mod boot;
 mod export;
 mod facts;
+mod fit;
 mod html;
 mod lanes;
+mod ledger;
 mod processes;
 mod summary;
 mod table;
@@ -19,10 +21,12 @@ mod text;
 pub use boot::Boot;
 pub use export::{Export, FORMATS, format};
 pub use facts::{Facts, Memory, Overhead, Subject};
+pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use html::{ConsoleLine, page};
+pub use ledger::{Ledger, LedgerStep, State};
 pub use summary::{
     ClockLine, DiagnosticLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, Summary, WhereLine,
     summarize,
 };
-pub use terminal::{Layout, details, functions, headline, initcalls, rows, show};
+pub use terminal::{Cutoff, Layout, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};

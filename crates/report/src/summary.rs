@@ -349,7 +349,7 @@ fn phase_lines(boot: &Boot) -> Vec<PhaseLine> {
     boot.phases.iter().map(line).collect()
 }
 
-fn where_line(row: &Row) -> WhereLine {
+pub(crate) fn where_line(row: &Row) -> WhereLine {
     WhereLine {
         name: row.name.clone(),
         self_ns: row.self_time.0,

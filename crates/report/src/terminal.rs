@@ -10,7 +10,7 @@ use std::fmt::Write;
 use timeline::{Ns, Unit};
 
 /// How a terminal view is laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Layout {
     /// Columns of the terminal; 80 if unknown.
     pub width: usize,
@@ -18,12 +18,37 @@ pub struct Layout {
     pub wide_tables: bool,
     /// How many rows of a table are listed before "everything else".
     pub top: usize,
+    /// Of which rows the tables of the boot path's time are made, before "everything else".
+    pub cutoff: Cutoff,
     /// Colour or none.
     pub style: Style,
     /// What the summary's times count.
     pub unit: Unit,
     /// Whether to list all user processes, not only those that last.
     pub all_processes: bool,
+}
+
+/// What is too small to be listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Cutoff {
+    /// Nothing.
+    #[default]
+    None,
+    /// What is shorter.
+    Time(Ns),
+    /// What is a smaller share of the whole (0 to 1).
+    Share(f64),
+}
+
+impl Cutoff {
+    /// Whether a row of a table is listed.
+    fn lists(self, ns: i64, whole: i64) -> bool {
+        match self {
+            Cutoff::None => true,
+            Cutoff::Time(least) => ns >= least.0,
+            Cutoff::Share(least) => ns as f64 >= least * whole as f64,
+        }
+    }
 }
 
 impl Layout {
@@ -58,6 +83,7 @@ impl Default for Layout {
             width: 80,
             wide_tables: false,
             top: 20,
+            cutoff: Cutoff::default(),
             style: Style::Plain,
             unit: Unit::default(),
             all_processes: false,
@@ -292,7 +318,9 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
     ];
     let whole: i64 = all.iter().map(|r| r.self_ns).sum();
     let share = |ns: i64| if whole > 0 { percent(ns as f64 / whole as f64) } else { String::new() };
-    let rest = &all[layout.top.min(all.len())..];
+    // The largest come first.
+    let listed = all.iter().take(layout.top).take_while(|r| layout.cutoff.lists(r.self_ns, whole)).count();
+    let (listed, rest) = all.split_at(listed);
     let line = |r: &Cells| Line {
         cells: vec![
             r.name.clone(),
@@ -308,7 +336,7 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
         let none = String::new;
         Line { cells: vec![name, layout.time(ns), share(ns), none(), none(), none()], faint: true }
     };
-    let mut lines: Vec<Line> = all.iter().take(layout.top).map(line).collect();
+    let mut lines: Vec<Line> = listed.iter().map(line).collect();
     if !rest.is_empty() {
         let name = format!("everything else ({})", counted(rest.len() as u64, "row"));
         lines.push(sum(name, rest.iter().map(|r| r.self_ns).sum()));

@@ -121,6 +121,19 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// A change of a length, in whole per cent of it (`−31 %`).
+pub(crate) fn percent_change(change: f64) -> String {
+    let percent = (change * 100.0).round();
+    let sign = if percent < 0.0 {
+        "−"
+    } else if percent > 0.0 {
+        "+"
+    } else {
+        ""
+    };
+    format!("{sign}{:.0} %", percent.abs())
+}
+
 /// A number of things: `1 line`, `2 lines`, with thousands set apart.
 pub(crate) fn counted(n: u64, thing: &str) -> String {
     let plural = if n == 1 { "" } else { "s" };

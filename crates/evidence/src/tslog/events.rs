@@ -92,11 +92,13 @@ impl<'a> Laying<'a> {
         let mut open = Open::default();
         let mut piece = 0;
         let mut process_1 = self.process_1.filter(|p| p.track == track);
+        let Some(&(mut last)) = self.order.records.get(life.begin) else { return };
         for &record in &self.order.records[life.begin..life.end] {
             while piece < record.piece {
-                self.cut(track, piece);
+                self.cut(track, piece, last);
                 piece += 1;
             }
+            last = record;
             let at = self.clock.to_ns(Ticks(record.ticks));
             if let Some(process) = process_1.take_if(|p| p.from < at) {
                 self.begin_process(process);
@@ -121,7 +123,7 @@ impl<'a> Laying<'a> {
         if let Some(process) = process_1 {
             self.begin_process(process);
         }
-        self.end(track, piece, open);
+        self.end(track, last, open);
     }
 
     fn begin_process(&mut self, p: Process1) {
@@ -129,21 +131,20 @@ impl<'a> Laying<'a> {
         self.builder.begin(&mut self.timeline.spans, row, &mut self.timeline.diagnostics, String::new);
     }
 
-    /// A part of the log is missing: nothing says when what was entered before it ended.
-    fn cut(&mut self, track: TrackId, piece: u16) {
+    /// A piece of the log is over: nothing says when what was entered in it ended. `last` is the thread's last record.
+    fn cut(&mut self, track: TrackId, piece: u16, last: Record) {
         let at = self.clock.to_ns(Ticks(self.order.pieces[usize::from(piece)].1));
         let Timeline { spans, diagnostics, .. } = &mut *self.timeline;
-        self.builder.close(spans, track, at, diagnostics, String::new);
+        let place = || self.log.place(self.order.pieces[usize::from(last.piece)].0, last.line);
+        self.builder.close(spans, track, at, diagnostics, place);
     }
 
-    fn end(&mut self, track: TrackId, piece: u16, open: Open) {
+    fn end(&mut self, track: TrackId, last: Record, open: Open) {
         if let Some(p) = self.process_1.filter(|p| p.track == track) {
             let Timeline { spans, diagnostics, .. } = &mut *self.timeline;
             self.builder.end(spans, track, (p.name, NameId::EMPTY), p.to, diagnostics, String::new);
         }
-        if !self.order.pieces.is_empty() {
-            self.cut(track, piece);
-        }
+        self.cut(track, last.piece, last);
         let place = |r: &Record| self.log.place(self.order.pieces[r.piece as usize].0, r.line);
         for (topic, waits) in sorted(open.waits) {
             for (from, record) in waits {

@@ -18,7 +18,7 @@ pub struct Record {
 pub struct Shape {
     /// Records of a boot loader, whose counter is another one's.
     pub loader: bool,
-    /// Threads that wait themselves, that hold twice, that release what they did not take, that never release.
+    /// Waits for what nobody holds, threads that wait themselves, that hold twice, that release what they did not take, that never release.
     pub wild: bool,
     /// Equal ticks.
     pub ties: bool,
@@ -170,8 +170,11 @@ impl Maker {
             }
             8 if may_wait && self.dice.chance(50) => {
                 let topic = self.dice.of(&TOPICS);
-                self.threads[i].waits = Some(topic);
-                self.log(id, "EVENT", &format!("WAIT {topic}"));
+                let held = (0..self.threads.len()).any(|j| j != i && self.threads[j].holds.contains(&topic));
+                if held || self.shape.wild {
+                    self.threads[i].waits = Some(topic);
+                    self.log(id, "EVENT", &format!("WAIT {topic}"));
+                }
             }
             _ if id != leader || self.shape.wild => self.hold_or_release(i),
             _ => {}

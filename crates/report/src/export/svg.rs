@@ -9,6 +9,7 @@ use crate::lanes::{Edge, Label, Slice, edges};
 use crate::text::counted;
 use inferno::flamegraph::color::{Color, PaletteMap};
 use inferno::flamegraph::{Direction, Options, TextTruncateDirection, from_lines};
+use std::collections::HashMap;
 use std::io::{self, Write};
 use timeline::{Ns, SpanKind, Unit};
 
@@ -30,7 +31,8 @@ impl Export for Svg {
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
         let chart = chart(boot, true)?.ok_or_else(|| {
-            let why = "there is no boot path to draw: no evidence says which thread reached the end mark";
+            let why = "there is no boot path to draw, because no evidence says which thread reached the end mark: record \
+                       or import a trace with scheduler events, or a log with initcall_debug";
             io::Error::new(io::ErrorKind::InvalidData, why)
         })?;
         out.write_all(&chart.svg)
@@ -62,10 +64,15 @@ pub fn chart(boot: &Boot, alone: bool) -> io::Result<Option<Chart>> {
         n => format!("{} shorter than {} are drawn together.", counted(n as u64, "frame"), unit.show(shortest)),
     };
     let mut palette = PaletteMap::default();
-    for slice in &slices {
-        let name = folded::frame(&boot.text(slice.label));
-        let colour = colour(slice, &name);
-        palette.insert(name, colour);
+    // A label looks the same wherever it is; of labels with one text the last one gives the colour.
+    let mut names = folded::Names::new(boot);
+    let mut labels: HashMap<Label, &Slice> = HashMap::new();
+    labels.extend(slices.iter().map(|slice| (slice.label, slice)));
+    let mut labels: Vec<&Slice> = labels.into_values().collect();
+    labels.sort_by_key(|slice| slice.start);
+    for slice in labels {
+        let name = names.text(slice.label);
+        palette.insert(name, colour(slice, name));
     }
     // The root frame, which stands for everything, has no name.
     palette.insert("", Color { r: 222, g: 220, b: 214 });
@@ -73,7 +80,8 @@ pub fn chart(boot: &Boot, alone: bool) -> io::Result<Option<Chart>> {
     let mut options = options(boot);
     options.subtitle = alone.then(|| subtitle(boot, &left_out));
     options.palette_map = Some(&mut palette);
-    let lines = lines(boot, &slices, shortest, &together)?;
+    let lines = lines(&mut names, &slices, shortest, &together)?;
+    let lines: Vec<String> = lines.iter().map(|(stack, length)| format!("{stack} {}", length.0)).collect();
     let mut svg = Vec::new();
     // inferno puts the last line leftmost.
     from_lines(&mut options, lines.iter().rev().map(String::as_str), &mut svg)?;
@@ -87,17 +95,17 @@ fn subtitle(boot: &Boot, left_out: &str) -> String {
     format!("{warnings}{} in order of time. {left_out}", boot.timeline.unit.show(boot.total))
 }
 
-/// Folded stacks in order of time, each cut at its first frame that is too short to draw: neighbours that
-/// are cut at the same place then are one frame, called `together`.
-fn lines(boot: &Boot, slices: &[Slice], shortest: Ns, together: &str) -> io::Result<Vec<String>> {
-    let mut names = folded::Names::new(boot);
-    let mut lines = Vec::new();
+/// Folded stacks with their lengths in order of time, each cut at its first frame that is too short to draw: neighbours
+/// that are cut at the same place then are one frame, called `together`, with what lies between them if that is as short.
+fn lines(names: &mut folded::Names, slices: &[Slice], shortest: Ns, together: &str) -> io::Result<Vec<(String, Ns)>> {
+    let mut lines: Vec<(String, Ns)> = Vec::new();
     let (mut stack, mut ends, mut below) = (String::new(), Vec::new(), 0_usize);
     let mut since = Ns::ZERO;
     edges(slices.iter().copied(), |edge| {
         let at = edge.at();
         if at > since && !stack.is_empty() {
-            lines.push(format!("{stack} {}", (at - since).0));
+            let caller = ends.last().filter(|_| below > 0).map(|&end: &usize| &stack[..end]);
+            add(&mut lines, &stack, at - since, caller.map(|caller| (caller, shortest)));
         }
         since = at;
         match edge {
@@ -121,6 +129,21 @@ fn lines(boot: &Boot, slices: &[Slice], shortest: Ns, together: &str) -> io::Res
         io::Result::Ok(())
     })?;
     Ok(lines)
+}
+
+/// Adds a stretch to the line before it where they are one; of a short frame the `caller` and the limit are known.
+fn add(lines: &mut Vec<(String, Ns)>, stack: &str, length: Ns, short: Option<(&str, Ns)>) {
+    if let ([.., before, between], Some((caller, limit))) = (lines.as_mut_slice(), short) {
+        if before.0 == stack && between.0 == caller && between.1 < limit {
+            before.1 += between.1 + length;
+            lines.pop();
+            return;
+        }
+    }
+    match lines.last_mut() {
+        Some(last) if last.0 == stack => last.1 += length,
+        _ => lines.push((stack.to_owned(), length)),
+    }
 }
 
 fn options(boot: &Boot) -> Options<'static> {

@@ -1,0 +1,237 @@
+//! `bootscope what-if`: the ledger of savings.
+
+use crate::boot::Opened;
+use crate::{Done, amount, boot, output::Output};
+use analysis::{Becomes, Groups, Saving, WhatIf};
+use anyhow::{Context, bail};
+use clap::{Arg, ArgAction, ArgMatches};
+use report::{Boot, Ledger, State};
+use std::path::{Path, PathBuf};
+use timeline::Unit;
+
+/// Work out what a boot would take if some of its work took less
+///
+/// Nothing is subtracted: the boot is run again with the work made shorter on all threads, and its path is walked anew.
+/// A saving counts as far as nobody else is waited for then, and two that overlap count once.
+#[derive(clap::Args)]
+#[command(after_help = SYNTAX)]
+pub struct Args {
+    /// A recording: its folder, or the packed file
+    recording: PathBuf,
+    #[command(flatten)]
+    steps: Steps,
+    /// Rules to make the rows by, in place of the operating system's (see `bootscope show --help`)
+    #[arg(long, value_name = "FILE")]
+    group: Option<PathBuf>,
+    /// How many rows to list of what is left
+    #[arg(long, default_value_t = 5, value_name = "ROWS")]
+    top: usize,
+}
+
+const SYNTAX: &str = "\
+NAME is a row of `where` as `show` prints it, or else any function, which stands for all under it. * and ? stand for any
+text and any character; a suffix may also follow after a space or a semicolon: 'SYSINIT cpu DELAY', 'SYSINIT cpu;DELAY'.
+  NAME          it takes no time
+  NAME=20ms     it takes 20 ms of the boot path, in place of what it takes there
+  NAME=-73%     it takes 73 % less
+A step may end in its state and a note, in brackets: [done], [in progress], [wanted], [done r323290], [PR 17].
+A --rung is a recording that was made: its total stands as it was measured, and steps after it go on from it.
+
+Examples:
+  bootscope what-if boots/a --save 'SYSINIT cpu DELAY=20ms' --save 'DEVICE_PROBE psm' --save '_vprintf=-73% [in progress]'
+  bootscope what-if boots/a --rung 'signals=boots/b [done 4f2a]' --rung 'ptrace=boots/c [done 91c0]' --save 'DELAY [wanted]'";
+
+/// A step of the ledger.
+#[derive(Clone)]
+enum Step {
+    /// As typed, what it means, and how far it is.
+    Save(String, Saving, State),
+    Rung(String, PathBuf, State),
+}
+
+/// The steps in the order in which they were typed, whichever flag each has.
+#[derive(Clone)]
+struct Steps(Vec<Step>);
+
+impl clap::Args for Steps {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let save = Arg::new("save").long("save").value_name("NAME[=TIME|=-PERCENT]").value_parser(save);
+        let rung = Arg::new("rung").long("rung").value_name("NAME=RECORDING").value_parser(rung);
+        command
+            .arg(save.action(ArgAction::Append).help("Make a row or a function shorter; may be given again"))
+            .arg(rung.action(ArgAction::Append).help("A recording with what was done; may be given again"))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Steps::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for Steps {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Steps, clap::Error> {
+        let mut steps: Vec<(usize, Step)> = Vec::new();
+        for flag in ["save", "rung"] {
+            let places = matches.indices_of(flag).into_iter().flatten();
+            steps.extend(places.zip(matches.get_many::<Step>(flag).into_iter().flatten().cloned()));
+        }
+        steps.sort_by_key(|(place, _)| *place);
+        Ok(Steps(steps.into_iter().map(|(_, step)| step).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Steps::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// `NAME`, `NAME=TIME` or `NAME=-PERCENT`, and maybe a state.
+fn save(text: &str) -> Result<Step, String> {
+    let (typed, state) = state(text)?;
+    let (name, becomes) = match typed.rsplit_once('=') {
+        Some((name, value)) if value.starts_with('-') => (name, Becomes::Less(amount::percent(&value[1..])?)),
+        Some((name, value)) if value.starts_with(|c: char| c.is_ascii_digit() || c == '.') => {
+            (name, Becomes::Takes(amount::time(value)?))
+        }
+        // An equals sign of the name's own.
+        _ => (typed, Becomes::Nothing),
+    };
+    let saving = Saving { name: name.trim().to_owned(), becomes };
+    if saving.name.is_empty() {
+        Err("it names nothing to save".to_owned())
+    } else {
+        Ok(Step::Save(typed.to_owned(), saving, state))
+    }
+}
+
+/// `NAME=RECORDING`, and maybe a state.
+fn rung(text: &str) -> Result<Step, String> {
+    let (typed, state) = state(text)?;
+    match typed.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+            Ok(Step::Rung(name.trim().to_owned(), PathBuf::from(path), state))
+        }
+        _ => Err("write a name, an equals sign and a recording: before=boots/b".to_owned()),
+    }
+}
+
+/// Takes `[STATE NOTE]` off the end.
+fn state(text: &str) -> Result<(&str, State), String> {
+    const STATES: [&str; 3] = ["done", "in progress", "wanted"];
+    let text = text.trim();
+    let Some((before, inside)) = text.strip_suffix(']').and_then(|text| text.rsplit_once('[')) else {
+        return Ok((text, State::default()));
+    };
+    let inside = inside.trim();
+    let after =
+        |state: &&str| inside.strip_prefix(*state).filter(|rest| rest.is_empty() || rest.starts_with([' ', ',']));
+    let known = STATES.iter().find_map(|state| Some((*state, after(state)?)));
+    let (state, note) = known.unwrap_or(("", inside));
+    let note = note.trim_start_matches([' ', ',']).trim();
+    Ok((before.trim_end(), State { state: state.to_owned(), note: note.to_owned() }))
+}
+
+/// A boot that savings can be tried on, and what its rows are made by.
+struct Base {
+    opened: Opened,
+    groups: Groups,
+    /// Once there is a saving.
+    what_if: Option<WhatIf>,
+}
+
+impl Base {
+    fn open(path: &Path, group: Option<&Path>) -> anyhow::Result<Base> {
+        let opened = boot::open(path)?;
+        let groups = opened.groups(group)?;
+        Ok(Base { opened, groups, what_if: None })
+    }
+
+    fn save(&mut self, saving: &Saving) -> anyhow::Result<analysis::Rung> {
+        if self.opened.timeline.unit == Unit::Ticks && matches!(saving.becomes, Becomes::Takes(_)) {
+            bail!(
+                "the times of this boot are in ticks, and nobody knows how long one is: save per cent, or import it with --tsc-frequency"
+            );
+        }
+        if self.what_if.is_none() {
+            self.what_if = Some(WhatIf::new(self.opened.timeline.clone(), self.groups.clone())?);
+        }
+        let what_if = self.what_if.as_mut().expect("made above");
+        what_if.save(saving).with_context(|| format!("cannot save {:?}", saving.name))
+    }
+
+    /// What is left.
+    fn boot(&self) -> Boot<'_> {
+        let timeline = self.what_if.as_ref().map_or(&self.opened.timeline, WhatIf::timeline);
+        Boot::with_groups(timeline, &self.opened.facts, self.groups.clone())
+    }
+}
+
+/// Runs it.
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
+    if args.steps.0.is_empty() {
+        bail!(
+            "nothing to save: give --save 'NAME[=TIME|=-PERCENT]', or --rung NAME=RECORDING; `bootscope show {}` lists what there is",
+            args.recording.display()
+        );
+    }
+    let group = args.group.as_deref();
+    let mut base = Base::open(&args.recording, group)?;
+    let name = args.recording.display().to_string();
+    let mut ledger = Ledger::new(&name, base.boot().total, base.opened.timeline.unit);
+    for step in &args.steps.0 {
+        match step {
+            Step::Save(typed, saving, state) => ledger.estimate(typed, state.clone(), base.save(saving)?),
+            Step::Rung(name, path, state) => {
+                let next = Base::open(path, group)?;
+                if next.opened.timeline.unit != base.opened.timeline.unit {
+                    bail!(
+                        "{}: its times do not count the same as those of {}",
+                        path.display(),
+                        args.recording.display()
+                    );
+                }
+                base = next;
+                ledger.measured(name, state.clone(), base.boot().total);
+            }
+        }
+    }
+    ledger.wheres = base.boot().wheres();
+    if output.json {
+        output.document(&ledger)?
+    } else {
+        output.text(&ledger.text(output.layout(args.top)))?
+    }
+    Ok(Done::Well)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use timeline::Ns;
+
+    fn check(text: &str, name: &str, becomes: Becomes, (state, note): (&str, &str)) {
+        let Ok(Step::Save(_, saving, how)) = save(text) else { panic!("{text}") };
+        assert_eq!((saving.name.as_str(), saving.becomes), (name, becomes), "{text}");
+        assert_eq!((how.state.as_str(), how.note.as_str()), (state, note), "{text}");
+    }
+
+    #[test]
+    fn savings_are_read() {
+        check("_vprintf", "_vprintf", Becomes::Nothing, ("", ""));
+        check("_vprintf=-73%", "_vprintf", Becomes::Less(0.73), ("", ""));
+        check("SYSINIT cpu · DELAY=20ms [done]", "SYSINIT cpu · DELAY", Becomes::Takes(Ns::from_ms(20)), ("done", ""));
+        check("hpt* = x", "hpt* = x", Becomes::Nothing, ("", ""));
+        check("f[0]=1ms", "f[0]", Becomes::Takes(Ns::from_ms(1)), ("", ""));
+        check("f [in progress PR 17]", "f", Becomes::Nothing, ("in progress", "PR 17"));
+        check("f [doneish]", "f", Becomes::Nothing, ("", "doneish"));
+        for text in ["", "=20ms", "f=20", "f=-20", "f=-120%", "f=20parsecs [done]"] {
+            assert!(save(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rungs_are_read() {
+        let Ok(Step::Rung(name, path, how)) = rung("signals=boots/b=c [done 4f2a]") else { panic!() };
+        assert_eq!((name.as_str(), path.as_path(), how.note.as_str()), ("signals", Path::new("boots/b=c"), "4f2a"));
+        assert!(rung("boots/b").is_err() && rung("=boots/b").is_err() && rung("a=").is_err());
+    }
+}

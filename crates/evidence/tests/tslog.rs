@@ -1,0 +1,461 @@
+//! TSLOG dumps: the public ones, in any dress that a console gives them, and what no kernel would write.
+
+use evidence::tslog::{Counter, Log, lay};
+use proptest::prelude::*;
+use std::path::Path;
+use timeline::{Ns, SpanKind, TimeBase, Timeline, TrackKind, Unit, WaitedOn};
+
+const HEAD: &str = include_str!("data/tslog/freebsd15-firecracker-console-and-tslog-head.log");
+const TAIL: &str = include_str!("data/tslog/freebsd15-firecracker-tslog-tail.log");
+
+fn laid(files: &[&[u8]], counter: Counter) -> Timeline {
+    let mut timeline = Timeline::new(TimeBase::Evidence);
+    let mut log = Log::default();
+    for (i, bytes) in files.iter().enumerate() {
+        log.read(&format!("{i}.log"), bytes, &mut timeline.diagnostics);
+    }
+    lay(log, counter, &mut timeline);
+    timeline.settle(Ns::ZERO);
+    timeline
+}
+
+/// A log in which a tick is a nanosecond.
+fn made(text: &str) -> Timeline {
+    laid(&[text.as_bytes()], Counter::Rate(1e9, "made".to_owned()))
+}
+
+/// What did not add up: kind, how often, and the line of the first.
+fn diagnostics(t: &Timeline) -> Vec<(&str, u64, &str)> {
+    t.diagnostics
+        .iter()
+        .map(|d| (d.kind.as_str(), d.count, d.first.strip_prefix("0.log:").unwrap_or(&d.first)))
+        .collect()
+}
+
+#[track_caller]
+fn check(text: &str, expected: &[(&str, u64, &str)]) -> Timeline {
+    let timeline = made(text);
+    assert_eq!(diagnostics(&timeline), expected, "\n{text}");
+    timeline
+}
+
+/// `thread: name detail from..to`, by track and time.
+fn spans(t: &Timeline) -> Vec<String> {
+    let name = |id| t.names.get(id);
+    let line = |(_, s): (_, timeline::SpanRow)| {
+        let track = name(t.tracks.get(s.track).name);
+        let what = format!("{} {}", name(s.name), name(s.detail));
+        format!("{track}: {} {}..{}", what.trim_end(), s.start.0, s.end.0)
+    };
+    t.spans.iter().map(line).collect()
+}
+
+fn length(t: &Timeline, detail: &str) -> Ns {
+    let of = |s: &timeline::SpanRow| t.names.get(s.detail) == detail;
+    t.spans.iter().map(|(_, s)| s).filter(of).map(|s| s.length()).sum()
+}
+
+#[test]
+fn the_public_dump_in_two_files() {
+    for files in [[HEAD, TAIL], [TAIL, HEAD]] {
+        let t = laid(&files.map(str::as_bytes), Counter::Unknown);
+        assert_eq!(t.clocks[0].hz, 2_445_431_964.0);
+        // 18617672, 6043097, 27033569 ticks, as the log has them.
+        assert_eq!(length(&t, "announce"), Ns(7_613_245));
+        assert_eq!(length(&t, "trademark"), Ns(2_471_178));
+        assert_eq!(length(&t, "version"), Ns(11_054_721));
+        assert_eq!((t.os, t.unit), ("FreeBSD", Unit::Nanoseconds));
+        assert_eq!(t.warnings.len(), 2, "{:?}", t.warnings);
+        assert!(t.warnings[0].starts_with("a part of the log is missing, from 28.2 ms to 488 ms"), "{:?}", t.warnings);
+        assert!(t.warnings[1].contains("it ends 496 ms after its first record, with ENTER _sleep"), "{:?}", t.warnings);
+        let end = t.end.unwrap();
+        assert_eq!(t.names.get(end.evidence), "process 1 forked process 15 (/etc/rc)");
+        assert_eq!((end.at, end.error), (Ns(465_399_609), Ns(437_196_304)));
+        assert_eq!(t.diagnostics.count("TSLOG records missing: a part of the log is not there"), 1);
+        assert_eq!(t.diagnostics.count("lines between TSLOG records that are none"), 0);
+    }
+}
+
+#[test]
+fn its_processes_are_a_tree() {
+    let t = laid(&[HEAD.as_bytes(), TAIL.as_bytes()], Counter::Unknown);
+    let lines: Vec<String> = t
+        .processes
+        .iter()
+        .map(|p| {
+            let length = p.end.map_or("alive".to_owned(), |end| (end - p.start).to_string());
+            format!("{}{} {} {length}", "  ".repeat(p.depth as usize), p.pid, t.names.get(p.name))
+        })
+        .collect();
+    assert_eq!(lines.len(), 31);
+    assert_eq!(
+        lines[..4],
+        ["1 /sbin/init alive", "  15 /etc/rc alive", "    16 hostname 1.15 ms", "    17 ifconfig 2.34 ms"]
+    );
+    assert_eq!(lines[17..20], ["    31 sed alive", "2 (kernel) alive", "3 (kernel) alive"]);
+    let (_, sysctl) = t.spans.iter().find(|(_, s)| t.tracks.get(s.track).id == 29).unwrap();
+    assert_eq!((sysctl.kind, sysctl.length()), (SpanKind::Process, Ns(14_261_652_437)));
+}
+
+#[test]
+fn any_dress_of_a_console_is_taken_off() {
+    let plain = laid(&[HEAD.as_bytes()], Counter::Unknown);
+    let dresses: [(&str, fn(&str) -> String); 5] = [
+        ("\\r\\n", |l| format!("{l}\r\n")),
+        ("\\r\\r\\n", |l| format!("{l}\r\r\n")),
+        ("NULs around", |l| format!("\0\0{l}\0\n")),
+        ("a logger's stamps", |l| format!("[2026-09-23 07:38:44.255] {l}\n")),
+        ("a blank line after each", |l| format!("{l}\n\r\n")),
+    ];
+    for (name, dress) in dresses {
+        let text: String = HEAD.lines().map(dress).collect();
+        let dressed = laid(&[text.as_bytes()], Counter::Unknown);
+        assert_eq!(spans(&dressed), spans(&plain), "{name}");
+        assert_eq!(
+            diagnostics(&dressed).iter().map(|d| (d.0, d.1)).collect::<Vec<_>>(),
+            diagnostics(&plain).iter().map(|d| (d.0, d.1)).collect::<Vec<_>>(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn lines_in_between_are_counted_and_cost_nothing_else() {
+    let plain = laid(&[HEAD.as_bytes()], Counter::Unknown);
+    let text: String = HEAD
+        .lines()
+        .map(|l| match l.contains("EXIT _vprintf") {
+            true => format!("KDB: debugger backends: ddb\nlogin: {l}\n"),
+            false => format!("{l}\n"),
+        })
+        .collect();
+    let mixed = laid(&[text.as_bytes()], Counter::Unknown);
+    assert_eq!(spans(&mixed), spans(&plain));
+    assert_eq!(mixed.diagnostics.count("lines between TSLOG records that are none"), 9);
+    assert_eq!(mixed.diagnostics.count("TSLOG records behind other text on their line"), 9);
+}
+
+#[test]
+fn a_loader_a_kernel_and_process_1() {
+    let t = check(
+        "0x0 5000 ENTER loader\n0x0 9000 EXIT loader\n0xff 100 ENTER hammer_time\n0xff 200 EXIT hammer_time\n\
+         0xff 300 ENTER mi_startup\n0xee 310 THREAD g_event\n0xff 400 ENTER SYSINIT cpu\n0xff 500 EXIT SYSINIT cpu\n\
+         0xff 600 EXIT mi_startup\n0xdd 700 ENTER start_init\n0xdd 720 ENTER VFS_MOUNT zfs\n0xdd 800 EXIT VFS_MOUNT zfs\n\
+         0xdd 900 EXIT start_init\n",
+        &[("the kernel's ticks begin before the loader's end: taken to follow at once", 1, "3")],
+    );
+    assert_eq!(
+        spans(&t),
+        [
+            "loader: loader 0..4000",
+            "thread0: hammer_time 4001..4101",
+            "thread0: mi_startup 4201..4501",
+            "thread0: SYSINIT cpu 4301..4401",
+            "init: start_init 4601..4801",
+            "init: VFS_MOUNT zfs 4621..4701",
+        ]
+    );
+    let track = |name: &str| t.tracks.iter().find(|(_, track)| t.names.get(track.name) == name).unwrap();
+    let ((loader, l), (main, m), (_, init), (_, g_event)) =
+        (track("loader"), track("thread0"), track("init"), track("g_event"));
+    assert_eq!((l.kind, l.created), (TrackKind::Firmware, None));
+    assert_eq!((m.kind, m.created), (TrackKind::Thread, Some((Ns(4001), loader))));
+    assert_eq!((init.created, g_event.created), (Some((Ns(4601), main)), Some((Ns(4211), main))));
+    let phases: Vec<(&str, i64)> = t.boundaries.iter().map(|b| (t.names.get(b.phase), b.at.0)).collect();
+    assert_eq!(
+        phases,
+        [
+            ("loader", 0),
+            ("machine-dependent init", 4001),
+            ("SYSINITs", 4201),
+            ("mount root, process 1", 4601),
+            ("user processes", 4801)
+        ]
+    );
+    assert_eq!((t.end.unwrap().at, t.warnings.len()), (Ns(4801), 0));
+}
+
+#[test]
+fn netbsd_counts_threads_from_0_and_process_1_waits_for_main() {
+    let t = check(
+        "0x0 100 ENTER main\n0x1 200 ENTER start_init\n0x0 500 EXIT main\n0x1 600 EXIT start_init\n\
+         1  0  150  0  \"/sbin/init\"  \"/\"\n",
+        &[],
+    );
+    assert_eq!(t.os, "NetBSD");
+    assert_eq!(spans(&t), ["lwp0: main 0..400", "init: start_init 100..500", "init: /sbin/init 500..500"]);
+    assert_eq!(t.waits.len(), 1);
+    assert_eq!((t.waits[0].from, t.waits[0].until), (Ns(100), Ns(400)));
+    assert!(matches!(t.waits[0].by, WaitedOn::Thread(_)));
+}
+
+#[test]
+fn waits_holds_and_other_events() {
+    let t = check(
+        "0x1 0 ENTER mi_startup\n0x2 1 THREAD a\n0x1 2 EVENT WAIT root mount\n0x2 3 EVENT HOLD root mount\n\
+         0x2 4 EVENT HOLD root mount\n0x2 5 EVENT RELEASE root mount\n0x2 6 EVENT RELEASE root mount\n\
+         0x1 7 EVENT UNWAIT root mount\n0x1 8 EVENT kern_x.c 42\n0x2 9 EVENT RELEASE GEOM events\n\
+         0x2 10 EVENT HOLD config hooks\n0x1 11 EVENT UNWAIT x\n0x2 12 EVENT WAIT y\n0x1 13 EXIT mi_startup\n0x1 14 ENTER start_init\n0x1 15 EXIT start_init\n",
+        &[
+            ("end of a wait without its beginning", 1, "12"),
+            ("wait without an end", 1, "13"),
+            ("release without a hold", 1, "10"),
+            ("hold never released", 1, "11"),
+        ],
+    );
+    let name = |id| t.names.get(id);
+    let waits: Vec<_> = t.waits.iter().map(|w| (w.from.0, w.until, w.by)).collect();
+    let topic = |topic: &str| WaitedOn::Holders(t.names.find(topic).unwrap());
+    assert_eq!(waits, [(2, Ns(7), topic("root mount")), (12, Ns::MAX, topic("y"))]);
+    let mut holds: Vec<_> = t.holds.iter().map(|h| (name(h.topic), h.from, h.to)).collect();
+    holds.sort();
+    let expected = [
+        ("GEOM events", Ns::MIN, Ns(9)),
+        ("config hooks", Ns(10), Ns::MAX),
+        ("root mount", Ns(3), Ns(6)),
+        ("root mount", Ns(4), Ns(5)),
+    ];
+    assert_eq!(holds, expected);
+    assert_eq!(t.marks.iter().map(|m| (m.at.0, name(m.name))).collect::<Vec<_>>(), [(8, "kern_x.c 42")]);
+}
+
+#[test]
+fn a_hold_that_another_thread_releases_is_no_loss() {
+    let t = check(
+        "0x1 0 ENTER mi_startup\n0x2 1 THREAD g_event\n0x1 2 EVENT HOLD GEOM events\n0x2 3 EVENT RELEASE GEOM events\n0x1 5 EXIT mi_startup\n0x1 6 EXIT start_init\n",
+        &[
+            ("exit without an entry", 1, "6"),
+            ("holds that another thread released than took them, as GEOM events are", 1, "3"),
+        ],
+    );
+    assert_eq!(t.holds.len(), 2);
+}
+
+#[test]
+fn an_address_is_used_again() {
+    let t = check(
+        "0x1 0 ENTER mi_startup\n0x2 1 THREAD a\n0x2 2 ENTER f\n0x2 5 THREAD b\n0x2 6 ENTER f\n0x2 7 EXIT f\n0x1 8 EXIT start_init\n",
+        &[("exit without an entry", 1, "7"), ("entry without an exit", 2, "7")],
+    );
+    assert_eq!(spans(&t), ["thread0: mi_startup 0..8", "a: f 2..8", "b: f 6..7"]);
+}
+
+#[test]
+fn what_no_kernel_would_write() {
+    let begin = "0x1 0 ENTER mi_startup\n";
+    let end = "0x1 90 EXIT mi_startup\n0x3 91 ENTER start_init\n0x3 99 EXIT start_init\n";
+    let around = |middle: &str| format!("{begin}{middle}{end}");
+    check(&around("0x1 5 FROB x\n0x1 6 y\n"), &[("TSLOG records of an unknown type", 2, "2")]);
+    check(&around("0x1 5 ENTER f\n0x1 4 EXIT f\n"), &[("clock stepped back", 1, "3")]);
+    check(&around("0x1 5 ENTER f\n0x1 5 EXIT f\n0x1 5 ENTER g\n0x1 5 EXIT g\n"), &[]);
+    check(
+        &around("0x1 5 ENT\n0xff\n0x1 5\n0x1 99999999999999999999 EXIT f\n"),
+        &[("TSLOG lines cut or not readable", 4, "2")],
+    );
+    check(&around("0x1 5 ENTER \u{fffd}\u{1f600}\n0x1 6 EXIT \u{fffd}\u{1f600}\n"), &[]);
+    check(&around("0x1 5 ENTER f\n0x1 6 ENTER g\n0x1 7 EXIT f\n"), &[("entry without an exit", 1, "4")]);
+    check(&format!("{}0x1 99 ENTER ne", around("")), &[("TSLOG log is cut in its last line", 1, "5")]);
+    check(&format!("{}0x1 99 EN", around("")), &[("TSLOG log is cut in its last line", 1, "5")]);
+    // A name that was seen is whole, even where the newline is missing.
+    check(around("").trim_end(), &[]);
+
+    let invalid = b"0x1 0 ENTER mi_startup\n0x1 1 ENTER \xff\xfe\n0x1 2 EXIT \xff\xfe\n0x1 3 EXIT mi_startup\n0x1 4 EXIT start_init\n";
+    let t = laid(&[invalid], Counter::Unknown);
+    assert_eq!(t.diagnostics.count("TSLOG names that are not UTF-8: shown as far as they are"), 1);
+    assert_eq!(t.spans.len(), 2);
+}
+
+#[test]
+fn a_counter_that_begins_again_goes_on() {
+    let first: String =
+        (0..20).map(|i| format!("0x1 {} ENTER f{i}\n0x1 {} EXIT f{i}\n", 1000 + i * 10, 1005 + i * 10)).collect();
+    let again: String = (0..20).map(|i| format!("0x1 {} ENTER g{i}\n0x1 {} EXIT g{i}\n", i * 10, 5 + i * 10)).collect();
+    let t = check(
+        &format!("0x1 990 ENTER mi_startup\n{first}{again}0x1 300 EXIT mi_startup\n0x1 301 EXIT start_init\n"),
+        &[("the counter began again: its ticks are taken to go on", 1, "42"), ("exit without an entry", 1, "83")],
+    );
+    let last = spans(&t).pop().unwrap();
+    // 1195 was the last tick, 1196 the next, at 990 less.
+    assert_eq!(last, "thread0: g19 396..401");
+}
+
+#[test]
+fn of_two_dumps_the_better_one() {
+    let boot = |last: &str| {
+        format!(
+            "0x1 0 ENTER hammer_time\n0x1 1 EXIT hammer_time\n0x1 2 ENTER mi_startup\n0x1 5 EXIT mi_startup\n{last}"
+        )
+    };
+    let end = "0x1 6 ENTER start_init\n0x1 9 EXIT start_init\n";
+    let second = "TSLOG records of a second dump: not used";
+    check(&format!("{}BEGIN AGAIN\n{}", boot(""), boot(end)), &[(second, 4, "1")]);
+    check(&format!("{}{}", boot(end), boot("0x1 6 ENTER f\n0x1 7 ENTER f\n0x1 8 ENTER f\n")), &[(second, 7, "7")]);
+    let unlike = format!("{}# sysctl\n0x1 3 ENTER f\n0x1 4 EXIT f\n", boot(end));
+    check(&unlike, &[(second, 2, "8")]);
+}
+
+#[test]
+fn a_full_buffer_is_said_first() {
+    let mut text = "0x1 0 ENTER mi_startup\n".to_owned();
+    for i in 1..131_072 {
+        text.push_str(&format!("0x1 {i} ENTER f\n0x1 {i} EXIT f\n"));
+    }
+    text.push_str("0x1 131072 ENTER g\n");
+    let t = made(&text);
+    assert_eq!(text.lines().count(), 262_144);
+    assert!(t.warnings[0].starts_with("the kernel's log buffer was full: it has 262144 records"), "{:?}", t.warnings);
+    assert!(t.warnings[1].contains("ENTER g on thread 0x1"), "{:?}", t.warnings);
+    assert_eq!(t.names.get(t.end.unwrap().evidence), "no end mark: the log ends with ENTER g");
+    // One record less, and nothing says that it is not all there was.
+    assert_eq!(made(&text[23..]).warnings.len(), 1);
+}
+
+#[test]
+fn without_any_rate_times_are_ticks() {
+    let t =
+        laid(&[b"0x1 1000 ENTER mi_startup\n0x1 5000 EXIT mi_startup\n0x1 6000 EXIT start_init\n"], Counter::Unknown);
+    assert_eq!((t.unit, t.clocks.len(), t.end.unwrap().at), (Unit::Ticks, 0, Ns(5000)));
+    assert!(t.warnings[0].contains("--tsc-frequency"), "{:?}", t.warnings);
+}
+
+#[test]
+fn a_stamped_console_gives_the_rate() {
+    // 2 GHz; each line appears within half a millisecond of its SYSINIT's beginning.
+    let text = "[2026-09-23 07:38:44.100000] KDB: debugger backends: ddb\n\
+         [2026-09-23 07:38:44.200100] Copyright (c) 1992-2025 The FreeBSD Project.\n\
+         [2026-09-23 07:38:44.700500] FreeBSD is a registered trademark of The FreeBSD Foundation.\n\
+         [2026-09-23 07:38:45.200100] FreeBSD 15.0-RELEASE-p13 #0 releng/15.0\n\
+         [2026-09-23 07:38:50.000000] 0x1 1000000000 ENTER mi_startup\n\
+         [2026-09-23 07:38:50.000000] 0x1 1100000000 ENTER SYSINIT announce\n\
+         [2026-09-23 07:38:50.000000] 0x1 1600000000 EXIT SYSINIT announce\n\
+         [2026-09-23 07:38:50.000000] 0x1 2100000000 ENTER SYSINIT trademark\n\
+         [2026-09-23 07:38:50.000000] 0x1 2600000000 EXIT SYSINIT trademark\n\
+         [2026-09-23 07:38:50.000000] 0x1 3100000000 ENTER SYSINIT version\n\
+         [2026-09-23 07:38:50.000000] 0x1 3200000000 EXIT SYSINIT version\n\
+         [2026-09-23 07:38:50.000000] 0x1 3300000000 EXIT mi_startup\n\
+         [2026-09-23 07:38:50.000000] 0x1 3400000000 EXIT start_init\n";
+    let t = laid(&[text.as_bytes()], Counter::Unknown);
+    let clock = &t.clocks[0];
+    assert_eq!(
+        clock.rate_from,
+        "matched with the stamped console lines of SYSINIT announce, SYSINIT trademark, SYSINIT version"
+    );
+    assert!((clock.hz - 2e9).abs() < 1.0, "{}", clock.hz);
+    assert_eq!(clock.residual, Ns::ZERO, "the middle line is late by 400 µs, the median of the three is not");
+    assert_eq!((t.unit, t.end.unwrap().at), (Unit::Nanoseconds, Ns(1_200_000_000)));
+}
+
+#[test]
+fn what_is_written_is_what_was_read() {
+    let read = |bytes: &[u8]| {
+        let mut log = Log::default();
+        log.read("a", bytes, &mut Default::default());
+        let mut text = Vec::new();
+        log.write(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    };
+    let records: Vec<&str> = HEAD.lines().filter(|l| l.starts_with("0x")).collect();
+    let written = read(HEAD.replace('\n', "\r\r\n").as_bytes());
+    assert_eq!(written.lines().collect::<Vec<_>>(), records);
+    assert_eq!(read(written.as_bytes()), written);
+}
+
+#[test]
+fn a_recording_of_both_files() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tslog-recording");
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tslog");
+    let files = ["console-and-tslog-head", "tslog-tail"].map(|n| data.join(format!("freebsd15-firecracker-{n}.log")));
+    recording::import(&files, &folder, true).unwrap();
+    let loaded = evidence::read(&recording::Recording::open(&folder).unwrap()).unwrap();
+    let s = &loaded.subject;
+    assert_eq!(
+        (s.os.as_str(), s.kernel.as_str(), s.cpus, s.memory_bytes),
+        ("FreeBSD", "15.0-RELEASE-p13", 1, 536_870_912)
+    );
+    assert_eq!(loaded.timeline.processes.len(), 31);
+    assert_eq!(loaded.timeline.diagnostics.count("evidence of a kind that is not used"), 0);
+}
+
+/// Time and memory in proportion, whatever is in it.
+#[test]
+fn hostile_logs_are_read_in_linear_time() {
+    let begun = std::time::Instant::now();
+    let many = 100_000;
+    let exits: String = (0..many).map(|i| format!("0x1 {i} EXIT f{i}\n")).collect();
+    let t = made(&format!("0x1 0 ENTER mi_startup\n{exits}"));
+    assert_eq!(t.diagnostics.count("exit without an entry"), many);
+
+    let deep: String = (0..many).map(|i| format!("0x1 {i} ENTER f{}\n", i % 7)).collect();
+    let missing: String = (0..many).map(|i| format!("0x1 {} EXIT g{i}\n", many + i)).collect();
+    let t = made(&format!("{deep}{missing}"));
+    assert_eq!(t.diagnostics.count("exit without an entry"), many);
+    assert_eq!(t.diagnostics.count("entry without an exit"), many);
+
+    let long = "n".repeat(10_000);
+    let names: String = (0..1000).map(|i| format!("0x1 {i} ENTER {long}{i}\n")).collect();
+    assert_eq!(made(&names).spans.len(), 1000);
+
+    let threads: String =
+        (0..many).map(|i| format!("{i:#x} {i} EVENT HOLD {}\n{i:#x} {i} THREAD t{i}\n", i % 3)).collect();
+    assert_eq!(made(&threads).tracks.len() as u64, 2 * many);
+    let boots = "0x1 0 ENTER mi_startup\n".repeat(many as usize);
+    assert_eq!(made(&boots).diagnostics.count("TSLOG records of a second dump: not used"), many - 1);
+    let back: String = (0..many).rev().map(|i| format!("0x1 {i} ENTER f\n")).collect();
+    made(&back);
+    let chain: String = (1..many).map(|i| format!("{i} {} {i} 0 \"\" \"\"\n", i - 1)).collect();
+    assert_eq!(made(&chain).processes.len() as u64, many - 1);
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+}
+
+/// Pieces that the reader looks for, so that what is made of them gets further than noise does.
+const PIECES: [&str; 30] = [
+    "\n",
+    "\r\n",
+    " ",
+    "\0",
+    "0x",
+    "0x1",
+    "0xffffffff8251db00",
+    " 12 ",
+    " 18446744073709551615 ",
+    "ENTER ",
+    "EXIT ",
+    "EVENT ",
+    "THREAD ",
+    "WAIT x",
+    "UNWAIT x",
+    "HOLD x",
+    "RELEASE x",
+    "start_init",
+    "mi_startup",
+    "loader",
+    "main",
+    "hammer_time",
+    "0x1 5 ENTER f\n",
+    "0x2 6 EXIT f\n",
+    "1 0 5 0 \"a\" \"b\"\n",
+    "2 1 7 9 \"\" \"\"\n",
+    "machdep.tsc_freq: 1000\n",
+    "Timecounter \"TSC-low\" frequency 7 Hz\n",
+    "[2026-11-21 10:11:12.123] ",
+    "\u{fffd}",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_the_bytes_are(pieces in proptest::collection::vec(0..PIECES.len() + 2, 0..150), noise in any::<[u8; 6]>()) {
+        let piece = |i: &usize| PIECES.get(*i).map_or(&noise[..], |p| p.as_bytes()).to_vec();
+        let bytes: Vec<u8> = pieces.iter().flat_map(piece).collect();
+        let t = laid(&[&bytes, HEAD.as_bytes()], Counter::Unknown);
+        prop_assert!(t.spans.iter().all(|(_, s)| s.start <= s.end));
+        prop_assert!(t.waits.iter().all(|w| w.from <= w.woken && w.woken <= w.until));
+        prop_assert!(t.holds.iter().all(|h| h.from <= h.to));
+        for (id, s) in t.spans.iter() {
+            if let Some(parent) = t.spans.parent(id).map(|p| t.spans.get(p)) {
+                prop_assert!(parent.track == s.track && parent.start <= s.start && s.end <= parent.end);
+            }
+        }
+    }
+}

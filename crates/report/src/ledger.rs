@@ -1,0 +1,309 @@
+//! The ledger of savings: what a boot takes, and what is left of it after each step, in order.
+//!
+//! As a document it has the schema `bootscope.what-if/1`; fields are added, never renamed or removed.
+//! `what-if.example.json`, beside this file, is a whole document; a test parses it. As text all its times have one unit,
+//! so that they can be added up.
+
+use crate::table::{Align, Column, Line, render};
+use crate::text::{percent_change, thousands};
+use crate::{Layout, WhereLine, harmless, rows};
+use analysis::{Rung, Target};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use timeline::{Ns, Unit};
+
+/// The name and version of the document.
+const SCHEMA: &str = "bootscope.what-if/1";
+
+/// The whole document.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// `bootscope.what-if/1`.
+    pub schema: String,
+    /// The recording that it begins with.
+    pub recording: String,
+    /// `ns`, or `ticks` where nobody knows the counter's rate.
+    pub unit: String,
+    /// How long that boot takes.
+    pub total_ns: i64,
+    /// The steps, each from where the last one led.
+    pub steps: Vec<LedgerStep>,
+    /// What is left of the boot path after the last step, largest first.
+    #[serde(rename = "where")]
+    pub wheres: Vec<WhereLine>,
+}
+
+/// A saving, worked out, or a recording, measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LedgerStep {
+    /// `estimate` or `measured`.
+    pub kind: String,
+    /// What was to be saved, or what the recording is called.
+    pub name: String,
+    /// `done`, `in progress`, `wanted`, or empty.
+    pub state: String,
+    /// What else was said of it: a commit, a person.
+    pub note: String,
+    /// Of an estimate, what its name stands for: `rows` of `where`, or `functions` with all under them.
+    pub stands_for: Option<String>,
+    /// Their names.
+    pub names: Vec<String>,
+    /// What they took on the boot path before.
+    pub was_ns: Option<i64>,
+    /// What they then take there.
+    pub now_ns: Option<i64>,
+    /// Rows that a saved row is also charged to, by other ways for time to pass, and that were not saved.
+    pub not_saved: Vec<String>,
+    /// How long the boot takes before it.
+    pub before_ns: i64,
+    /// How much less with it. Of a recording it is the rest: what the steps before it do not explain.
+    pub saved_ns: i64,
+    /// How long it takes with it.
+    pub total_ns: i64,
+    /// How much the boot's length has changed since the beginning (−0.31: 31 % less).
+    pub change: f64,
+}
+
+/// How far a step is, and what else is said of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// `done`, `in progress`, `wanted`, or empty.
+    pub state: String,
+    /// Anything.
+    pub note: String,
+}
+
+impl Ledger {
+    /// Begins with a boot.
+    pub fn new(recording: &str, total: Ns, unit: Unit) -> Ledger {
+        Ledger {
+            schema: SCHEMA.to_owned(),
+            recording: recording.to_owned(),
+            unit: unit.name().to_owned(),
+            total_ns: total.0,
+            ..Ledger::default()
+        }
+    }
+
+    /// Adds a saving that was worked out.
+    pub fn estimate(&mut self, name: &str, state: State, rung: Rung) {
+        let (stands_for, names) = match rung.target {
+            Target::Rows(names) => ("rows", names),
+            Target::Functions(names) => ("functions", names),
+        };
+        let step = LedgerStep {
+            kind: "estimate".to_owned(),
+            stands_for: Some(stands_for.to_owned()),
+            names,
+            was_ns: Some(rung.was.0),
+            now_ns: Some(rung.now.0),
+            not_saved: rung.also,
+            ..LedgerStep::default()
+        };
+        self.step(step, name, state, rung.after);
+    }
+
+    /// Adds a recording.
+    pub fn measured(&mut self, name: &str, state: State, total: Ns) {
+        let step = LedgerStep { kind: "measured".to_owned(), ..LedgerStep::default() };
+        self.step(step, name, state, total);
+    }
+
+    fn step(&mut self, step: LedgerStep, name: &str, state: State, total: Ns) {
+        let before = self.last_ns();
+        let first = self.total_ns as f64;
+        self.steps.push(LedgerStep {
+            name: name.to_owned(),
+            state: state.state,
+            note: state.note,
+            before_ns: before,
+            saved_ns: before - total.0,
+            total_ns: total.0,
+            change: if first > 0.0 { total.0 as f64 / first - 1.0 } else { 0.0 },
+            ..step
+        });
+    }
+
+    fn last_ns(&self) -> i64 {
+        self.steps.last().map_or(self.total_ns, |step| step.total_ns)
+    }
+
+    /// As text for a terminal: the steps, what to know of them, and what is left.
+    pub fn text(&self, layout: Layout) -> String {
+        let unit = Scale::of(self);
+        let mut out = String::new();
+        let columns = [
+            Column::new("saving", Align::Left, None),
+            Column::new("was", Align::Right, Some(12)),
+            Column::new("becomes", Align::Right, Some(12)),
+            Column::new("saved", Align::Right, Some(12)),
+            Column::new("total", Align::Right, Some(14)),
+            Column::new("change", Align::Right, Some(7)),
+        ];
+        let mut lines = vec![Line {
+            cells: cells(&harmless(&self.recording), [None, None, None, Some(unit.show(self.total_ns)), None]),
+            faint: false,
+        }];
+        let mut state = "";
+        for step in &self.steps {
+            if step.state != state {
+                state = &step.state;
+                let heading = if state.is_empty() { "—".to_owned() } else { format!("{}:", harmless(state)) };
+                lines.push(Line { cells: cells(&heading, [None, None, None, None, None]), faint: true });
+            }
+            lines.push(Line { cells: self.cells(step, &unit), faint: false });
+        }
+        render(&columns, &lines, layout.table_width(), layout.style, &mut out);
+        for step in &self.steps {
+            remarks(step, &unit, &mut out);
+        }
+        if !self.wheres.is_empty() && layout.top > 0 {
+            out.push('\n');
+            out.push_str(&rows("what is left", &self.wheres, layout));
+        }
+        out
+    }
+
+    fn cells(&self, step: &LedgerStep, unit: &Scale) -> Vec<String> {
+        let mut name = harmless(&step.name).into_owned();
+        if step.kind == "measured" {
+            name = format!("measured: {name}");
+        }
+        if !step.note.is_empty() {
+            let _ = write!(name, " ({})", harmless(&step.note));
+        }
+        let show = |ns: Option<i64>| ns.map(|ns| unit.show(ns));
+        cells(
+            &format!("  {name}"),
+            [
+                show(step.was_ns),
+                show(step.now_ns),
+                show(Some(step.saved_ns)),
+                show(Some(step.total_ns)),
+                Some(percent_change(step.change)),
+            ],
+        )
+    }
+}
+
+fn cells(name: &str, numbers: [Option<String>; 5]) -> Vec<String> {
+    std::iter::once(name.to_owned()).chain(numbers.map(Option::unwrap_or_default)).collect()
+}
+
+/// What a reader would wonder about in a step.
+fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
+    let name = harmless(&step.name);
+    let (Some(was), Some(now)) = (step.was_ns, step.now_ns) else {
+        if step.saved_ns != 0 {
+            let _ = writeln!(out, "{name}: measured; {} is not by the steps before it", unit.show(step.saved_ns));
+        }
+        return;
+    };
+    if was == 0 {
+        let _ = writeln!(out, "{name}: not on the boot path, so it saves nothing by itself");
+    } else if was - now > step.saved_ns + (was / 100).max(1) {
+        let others = was - now - step.saved_ns;
+        let _ = writeln!(out, "{name}: of what it takes less, {} is then waited for elsewhere", unit.show(others));
+    }
+    if !step.not_saved.is_empty() {
+        let others: Vec<String> = step.not_saved.iter().map(|row| harmless(row).into_owned()).collect();
+        let _ = writeln!(out, "{name}: not saved are its other rows {}", others.join(", "));
+    }
+    if step.names.len() > 1 || step.stands_for.as_deref() == Some("functions") {
+        let what = if step.stands_for.as_deref() == Some("rows") { "the rows" } else { "all under" };
+        const SHOWN: usize = 5;
+        let more = step.names.len().saturating_sub(SHOWN);
+        let shown: Vec<String> = step.names.iter().take(SHOWN).map(|n| harmless(n).into_owned()).collect();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let _ = writeln!(out, "{name}: {what} {}{more}", shown.join(", "));
+    }
+}
+
+/// One unit for all times of a ledger.
+struct Scale {
+    name: &'static str,
+    ns: f64,
+}
+
+impl Scale {
+    /// The unit in which the longest time has four digits before the point or fewer than a hundred thousand.
+    fn of(ledger: &Ledger) -> Scale {
+        let longest = ledger.steps.iter().map(|s| s.total_ns).chain([ledger.total_ns]).max().unwrap_or(0);
+        let (name, ns) = match longest {
+            _ if ledger.unit == Unit::Ticks.name() => ("ticks", 1.0),
+            ..100_000 => ("ns", 1.0),
+            100_000..100_000_000 => ("µs", 1e3),
+            _ => ("ms", 1e6),
+        };
+        Scale { name, ns }
+    }
+
+    /// Whole units; of less than ten of them a tenth.
+    fn show(&self, ns: i64) -> String {
+        let value = ns as f64 / self.ns;
+        if value.abs() < 9.95 && value.fract() != 0.0 {
+            return format!("{value:.1} {}", self.name).replace('-', "−");
+        }
+        let sign = if value <= -0.5 { "−" } else { "" };
+        format!("{sign}{} {}", thousands(value.abs().round() as u64), self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rung(was: i64, now: i64, before: i64, after: i64) -> Rung {
+        let target = Target::Rows(vec!["_vprintf".to_owned()]);
+        Rung { target, before: Ns(before), after: Ns(after), was: Ns(was), now: Ns(now), also: Vec::new() }
+    }
+
+    fn state(state: &str, note: &str) -> State {
+        State { state: state.to_owned(), note: note.to_owned() }
+    }
+
+    /// The steps of a system call made faster, as they were published: cycles, and percent of the first.
+    #[test]
+    fn measured_rungs_in_percent_of_the_first() {
+        let mut ledger = Ledger::new("August 2023", Ns(344), Unit::Ticks);
+        for (name, cycles) in [("signals", 236), ("ptrace breakpoints", 184), ("saved registers", 116)] {
+            ledger.measured(name, state("done", ""), Ns(cycles));
+        }
+        let text = ledger.text(Layout { top: 0, ..Layout::default() });
+        let changes: Vec<&str> = text.lines().filter_map(|l| l.strip_suffix(" %")?.rsplit(' ').next()).collect();
+        assert_eq!(changes, ["−31", "−47", "−66"], "{text}");
+        assert!(text.contains("344 ticks"), "{text}");
+    }
+
+    #[test]
+    fn states_are_headings_and_times_have_one_unit() {
+        let ms = 1_000_000;
+        let mut ledger = Ledger::new("ec2", Ns(10_970 * ms), Unit::Nanoseconds);
+        ledger.estimate("hpt", state("done", "r325383"), rung(330 * ms, ms / 10, 10_970 * ms, 10_640 * ms + ms / 10));
+        ledger.estimate("_vprintf", state("in progress", ""), rung(3_240 * ms, 0, 0, 9_000 * ms + ms / 10));
+        let text = ledger.text(Layout { top: 0, ..Layout::default() });
+        let lines: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(lines[1], "ec2 10 970 ms");
+        assert_eq!(lines[2], "done:");
+        assert_eq!(lines[3], "hpt (r325383) 330 ms 0.1 ms 330 ms 10 640 ms −3 %");
+        assert_eq!(lines[4], "in progress:");
+        assert_eq!(lines[5], "_vprintf 3 240 ms 0 ms 1 640 ms 9 000 ms −18 %");
+        assert_eq!(lines[6], "_vprintf: of what it takes less, 1 600 ms is then waited for elsewhere");
+    }
+
+    #[test]
+    fn the_example_is_the_document() {
+        let text = include_str!("what-if.example.json");
+        let example: Ledger = serde_json::from_str(text).expect("the example parses");
+        assert_eq!(example.schema, SCHEMA);
+        // Equal as values: the example has every field that is written, and no other.
+        let again = serde_json::to_value(&example).unwrap();
+        assert_eq!(again, serde_json::from_str::<serde_json::Value>(text).unwrap());
+        let mut at = example.total_ns;
+        for step in &example.steps {
+            assert_eq!((step.before_ns, step.total_ns), (at, at - step.saved_ns));
+            at = step.total_ns;
+        }
+        assert_eq!(example.wheres.iter().map(|w| w.self_ns).sum::<i64>(), at);
+    }
+}
