@@ -4,7 +4,8 @@
 //!
 //! * `delay.PLACE=TIME`: spend TIME there (`12` and `12ms` are milliseconds, `250us` microseconds);
 //! * `hang=PLACE`: stop there, with interrupts off;
-//! * `panic=PLACE`: panic there.
+//! * `panic=PLACE`: panic there;
+//! * `fault=PLACE`: execute an invalid instruction there, which before interrupts are set up is a triple fault.
 //!
 //! A place is a SYSINIT, a probe, an attach, a mount or a thread: `clocks`, `psm`, `psm0`, `initrd`, `usbus0`. Where one
 //! name could be several, the kind comes first: `sysinit.clocks`, `probe.psm`, `attach.psm0`, `mount.initrd`,
@@ -71,6 +72,8 @@ macro_rules! switches {
             pub hang: Option<&'a str>,
             /// Where to panic.
             pub panic: Option<&'a str>,
+            /// Where to execute an invalid instruction.
+            pub fault: Option<&'a str>,
             delays: List<Delay<'a>, DELAYS_MAX>,
             strange: List<&'a str, STRANGE_MAX>,
         }
@@ -84,6 +87,7 @@ macro_rules! switches {
                     messages: 0,
                     hang: None,
                     panic: None,
+                    fault: None,
                     delays: List::new(Delay { place: "", ns: 0 }),
                     strange: List::new(""),
                 }
@@ -259,6 +263,7 @@ impl<'a> Switches<'a> {
         match name {
             "hang" if !value.is_empty() => self.hang = Some(value),
             "panic" if !value.is_empty() => self.panic = Some(value),
+            "fault" if !value.is_empty() => self.fault = Some(value),
             "hz" => match value.parse() {
                 Ok(hz @ 1..=10_000) => self.hz = hz,
                 _ => return false,

@@ -153,6 +153,22 @@ fn a_panic_anywhere_leaves_the_log() {
 }
 
 #[test]
+fn a_fault_is_a_panic_or_before_that_a_triple_fault_and_leaves_the_log() {
+    let Some(kernel) = kernel() else { return };
+    for (place, last) in PLACES {
+        let boot = Machine::deterministic().boot(&kernel, &format!("fault={place}"));
+        if place == "stage.pit" {
+            // Nothing catches it there: the machine resets, which ends QEMU.
+            assert_eq!(boot.status, Some(0), "{place}: {}", boot.console);
+        } else {
+            assert_eq!(boot.status, PANICKED, "{place}: {}", boot.console);
+            assert!(boot.console.contains("trap: invalid opcode (vector 6"), "{place}: {}", boot.console);
+        }
+        assert!(boot.log.lines().any(|line| line.ends_with(last)), "{place}: {}", boot.log);
+    }
+}
+
+#[test]
 fn a_hang_with_interrupts_off_leaves_the_log() {
     let Some(kernel) = kernel() else { return };
     for (place, last) in PLACES {

@@ -159,6 +159,12 @@ pub fn spin(rounds: u32) {
     }
 }
 
+/// What no CPU executes.
+pub fn invalid_instruction() -> ! {
+    // SAFETY: it faults, and a fault never comes back.
+    unsafe { asm!("ud2", options(noreturn, nomem, nostack)) }
+}
+
 /// For ever, with interrupts off.
 pub fn stop() -> ! {
     loop {

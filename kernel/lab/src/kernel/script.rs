@@ -15,10 +15,14 @@ pub fn at(kind: Kind, name: &'static str) {
         ns if kind == Kind::Thread => thread::sleep_ns(ns),
         ns => clock::delay_us(ns / 1000),
     }
-    if switches.panic.is_some_and(|place| means(place, kind, name)) {
+    let is_here = |place: Option<&str>| place.is_some_and(|place| means(place, kind, name));
+    if is_here(switches.panic) {
         panic!("asked for at {} {name}", kind.as_str());
     }
-    if switches.hang.is_some_and(|place| means(place, kind, name)) {
+    if is_here(switches.fault) {
+        cpu::invalid_instruction();
+    }
+    if is_here(switches.hang) {
         hang(kind, name);
     }
 }
