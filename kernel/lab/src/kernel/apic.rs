@@ -19,8 +19,10 @@ const DIVIDE: u64 = 0x3e0;
 const SOFTWARE_ENABLE: u32 = 1 << 8;
 const MASKED: u32 = 1 << 16;
 const DIVIDE_BY_1: u32 = 0b1011;
+const DELIVERY_NMI: u32 = 0b100 << 8;
 const DELIVERY_INIT: u32 = 0b101 << 8;
 const DELIVERY_STARTUP: u32 = 0b110 << 8;
+const TO_ALL_OTHERS: u32 = 0b11 << 18;
 const LEVEL_ASSERT: u32 = 1 << 14;
 const DELIVERY_PENDING: u32 = 1 << 12;
 const IA32_APIC_BASE: Msr = Msr::new(0x1b);
@@ -76,6 +78,11 @@ pub fn counted() -> u32 {
 /// Interrupts another CPU.
 pub fn interrupt(apic_id: u32, vector: u8) {
     command(apic_id, u32::from(vector) | LEVEL_ASSERT);
+}
+
+/// Interrupts all other CPUs, whatever they do: after a panic.
+pub fn stop_others() {
+    command(0, DELIVERY_NMI | TO_ALL_OTHERS | LEVEL_ASSERT);
 }
 
 pub fn send_init(apic_id: u32) {

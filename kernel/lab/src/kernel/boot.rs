@@ -50,9 +50,11 @@ struct MapEntry {
 pub struct Boot {
     command_line: [u8; COMMAND_LINE_BYTES_MAX],
     command_line_bytes: usize,
+    command_line_cut: bool,
     switches: Switches<'static>,
     map: [Region; REGIONS_MAX],
     map_entries: usize,
+    map_entries_wanted: usize,
     initrd: Range<u64>,
     rsdp_phys: u64,
 }
@@ -65,9 +67,11 @@ unsafe impl Sync for Taken {}
 static BOOT: Taken = Taken(UnsafeCell::new(Boot {
     command_line: [0; COMMAND_LINE_BYTES_MAX],
     command_line_bytes: 0,
+    command_line_cut: false,
     switches: Switches::new(),
     map: [Region { from: 0, bytes: 0, kind: 0 }; REGIONS_MAX],
     map_entries: 0,
+    map_entries_wanted: 0,
     initrd: 0..0,
     rsdp_phys: 0,
 }));
@@ -81,6 +85,8 @@ pub fn take(start_info: u64) {
     assert!(info.magic == START_INFO_MAGIC && info.version >= 1, "boot::take: magic {:#x}", info.magic);
     boot.rsdp_phys = info.rsdp_phys;
     boot.command_line_bytes = copy_line(info.command_line_phys, &mut boot.command_line);
+    boot.command_line_cut = boot.command_line_bytes == COMMAND_LINE_BYTES_MAX;
+    boot.map_entries_wanted = info.memory_map_entries as usize;
     // SAFETY: the boot information says so many entries are there.
     let entries: &[MapEntry] = unsafe { table(info.memory_map_phys, info.memory_map_entries as usize) };
     for (place, entry) in boot.map.iter_mut().zip(entries) {
@@ -150,6 +156,12 @@ pub fn report() {
     let line = &boot().command_line[..boot().command_line_bytes];
     if core::str::from_utf8(line).is_err() {
         kprintln!("command line: not UTF-8, ignored");
+    }
+    if boot().command_line_cut {
+        kprintln!("command line: cut after {COMMAND_LINE_BYTES_MAX} bytes");
+    }
+    if boot().map_entries_wanted > boot().map_entries {
+        kprintln!("memory map: {} entries, {} are used", boot().map_entries_wanted, boot().map_entries);
     }
     for word in switches().strange() {
         kprintln!("command line: not understood: {word}");

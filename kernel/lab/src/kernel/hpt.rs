@@ -47,7 +47,7 @@ fn initialise_adapter(adapter: u32) -> u32 {
 
 fn probe(device: &Device) -> Option<Fit> {
     let Location::Pci(function) = device.location else { return None };
-    // Asked for every function there is; the work is done for the first controller of any kind.
+    // Every function on the bus is probed; the work is done for every storage controller, whoever made it.
     if boot::switches().hpt == Hpt::InProbe && function.class == CLASS_STORAGE {
         core::hint::black_box(initialise());
     }

@@ -34,10 +34,9 @@ pub fn find() {
     let mut memory = MEMORY.lock();
     free_ranges(boot::map(), &[kernel_image(), boot::initrd()], |range| {
         let at = memory.ranges;
-        if let Some(place) = memory.early.get_mut(at) {
-            *place = range;
-            memory.ranges += 1;
-        }
+        assert!(at < REGIONS_MAX, "memory::find: more than {REGIONS_MAX} free ranges");
+        memory.early[at] = range;
+        memory.ranges += 1;
     });
     assert!(memory.ranges > 0, "memory::find: nothing free in {} regions", boot::map().len());
 }
