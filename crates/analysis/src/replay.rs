@@ -6,12 +6,20 @@
 //! Nobody waits for what is over before. What follows a release until the waiter went on, a wait for a timer or a device,
 //! and a wait for a turn on a CPU keep their length. With nothing shortened every map is the identity, to the nanosecond.
 //!
-//! What it cannot know: a thread whose creator the evidence does not name is taken to be the boot thread's, and one that
-//! takes its work from others without saying so is only known to wait for them where a [hold](handovers) shows it.
+//! What it cannot know it takes for granted: that a thread whose creator the evidence does not name is the boot
+//! thread's; that a thread which waits outside of any work, until an interrupt or nobody knows what, waits for work from
+//! the boot thread, and only what the boot thread waited for it keeps its length; and that a thread which takes work
+//! from others without saying so does not wait for them, unless a [hold](before::handovers) shows it.
+
+mod before;
+mod line;
+mod outcome;
 
 use crate::segments::Segments;
+use before::{boot_waits, extent, first_seen, handovers};
 use hashbrown::HashMap;
-use timeline::{NameId, Ns, SpanRow, Spans, Timeline, TrackId, Wait, WaitedOn};
+use line::{Line, Mark, Step, runs};
+use timeline::{NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
 
 /// By what factor time passes differently.
 pub trait Shrink {
@@ -29,30 +37,10 @@ pub struct Replay<'a> {
     topics: HashMap<NameId, Topic>,
     /// The first and the last time there is.
     extent: (Ns, Ns),
-}
-
-/// A line of execution.
-struct Line {
-    /// When it was created, and by whom.
-    born: Option<(Ns, TrackId)>,
-    steps: Vec<Step>,
-    /// How many steps are in `marks`.
-    done: usize,
-    /// The map, in pieces.
-    marks: Vec<Mark>,
-}
-
-/// From `old` on, until the next mark.
-#[derive(Clone, Copy, Debug)]
-struct Mark {
-    old: Ns,
-    new: f64,
-    factor: f64,
-}
-
-enum Step {
-    Run(Ns, f64),
-    Block(usize),
+    /// The boot's own tracks, each until which instant.
+    lineage: Vec<(TrackId, Ns)>,
+    /// When they waited, in order of time.
+    boot_waits: Vec<(Ns, Ns)>,
 }
 
 /// A wait with all waits within it.
@@ -63,6 +51,8 @@ struct Block {
     waits: Vec<Wait>,
     /// The factor of what nobody else is to blame for, and that of the whole.
     factors: (f64, f64),
+    /// Whether it waits outside of any work, and not on the boot's own line: it waits for work to be given to it.
+    idle: bool,
     state: State,
 }
 
@@ -105,29 +95,44 @@ impl<'a> Replay<'a> {
     /// Runs the boot again. `O(n log n)`, and each wait looks at the holds that then still last.
     pub fn new(timeline: &'a Timeline, boot: TrackId, segments: &Segments, shrink: &dyn Shrink) -> Self {
         let extent = extent(timeline);
-        let mut replay = Replay { timeline, lines: Vec::new(), blocks: Vec::new(), topics: HashMap::new(), extent };
+        let lineage = crate::path::lineage(timeline, boot);
+        let mut replay = Replay {
+            timeline,
+            lines: Vec::new(),
+            blocks: Vec::new(),
+            topics: HashMap::new(),
+            extent,
+            boot_waits: boot_waits(timeline, &lineage),
+            lineage,
+        };
         let mut waits: Vec<Vec<Wait>> = vec![Vec::new(); timeline.tracks.len()];
         for wait in timeline.waits.iter().copied().chain(handovers(timeline, segments)) {
             waits[wait.track.0 as usize].push(wait);
         }
-        let lineage = crate::path::lineage(timeline, boot);
         let seen = first_seen(timeline, segments);
         for ((track, t), mut waits) in timeline.tracks.iter().zip(waits) {
             waits.sort_by_key(|w| w.from);
-            let its_own = lineage.iter().any(|&(known, _)| known == track);
+            let its_own = replay.lineage.iter().any(|&(known, _)| known == track);
             let born = match t.created.filter(|&(_, by)| by != track) {
                 None if its_own => None,
                 None => Some((t.created.map_or(seen[track.0 as usize], |(at, _)| at), boot)),
                 born => born,
             };
-            replay.add(track, born, &waits, shrink);
+            replay.add(track, born, &waits, segments, shrink);
         }
         replay.run();
         replay
     }
 
     /// Lays out one line: what it runs, and where it waits.
-    fn add(&mut self, track: TrackId, born: Option<(Ns, TrackId)>, waits: &[Wait], shrink: &dyn Shrink) {
+    fn add(
+        &mut self,
+        track: TrackId,
+        born: Option<(Ns, TrackId)>,
+        waits: &[Wait],
+        segments: &Segments,
+        shrink: &dyn Shrink,
+    ) {
         let (first, last) = self.extent;
         let mut at = born.map_or(first, |(at, _)| at);
         let mut steps = Vec::new();
@@ -143,7 +148,9 @@ impl<'a> Replay<'a> {
             runs(track, at, from, shrink, &mut steps);
             steps.push(Step::Block(self.blocks.len()));
             let (waits, factors) = (rest[..count].to_vec(), shrink.waiting(wait));
-            self.blocks.push(Block { track, from, to, waits, factors, state: State::Ahead });
+            let own_until = self.lineage.iter().find(|own| own.0 == track).map_or(Ns::MIN, |own| own.1);
+            let idle = from >= own_until && segments.waiting(wait).is_none();
+            self.blocks.push(Block { track, from, to, waits, factors, idle, state: State::Ahead });
             rest = &rest[count..];
             at = to;
         }
@@ -278,6 +285,7 @@ impl<'a> Replay<'a> {
     fn end_of(&mut self, b: usize, start: f64, depth: usize) -> (Ns, f64, f64) {
         let block = &mut self.blocks[b];
         let (track, from, to, (alone, whole)) = (block.track, block.from, block.to, block.factors);
+        let idle = block.idle;
         let waits = std::mem::take(&mut block.waits);
         let mut topics: Vec<NameId> = Vec::new();
         let (mut woken, mut wakes, mut end) = (to, start, start);
@@ -293,6 +301,12 @@ impl<'a> Replay<'a> {
                 }
                 WaitedOn::Thread(waker) if waker != track && blocked > Ns::ZERO => {
                     self.ask(waker, was_woken, depth + 1).max(at)
+                }
+                WaitedOn::Interrupt(_) | WaitedOn::Unknown if idle => {
+                    // The boot gave it work, and then may have waited for it.
+                    let given = self.boot_ran_until(was_woken).max(since);
+                    let starts = if given > since { self.ask(self.lineage[0].0, given, depth + 1).max(at) } else { at };
+                    starts + alone * (was_woken - given).0 as f64
                 }
                 _ => at + alone * blocked.0 as f64,
             };
@@ -310,6 +324,13 @@ impl<'a> Replay<'a> {
             }
         }
         (woken, start + whole * (wakes - start), start + whole * (end - start))
+    }
+
+    /// The last instant, not after `at`, at which the boot's own line did not wait.
+    fn boot_ran_until(&self, at: Ns) -> Ns {
+        let after = self.boot_waits.partition_point(|wait| wait.0 < at);
+        let last = after.checked_sub(1).map(|i| self.boot_waits[i]);
+        last.filter(|wait| wait.1 >= at).map_or(at, |wait| wait.0)
     }
 
     /// When a wait for topics that lasted `from..to` then ends, if it starts at `start`.
@@ -338,151 +359,4 @@ impl<'a> Replay<'a> {
             None => held + alone * (to - from).0 as f64,
         }
     }
-
-    /// The boot as it would have been: the same spans with the same numbers, at other times.
-    pub fn timeline(&self, boot: TrackId) -> Timeline {
-        let mut t = self.timeline.clone();
-        let mut spans = Spans::default();
-        for (id, row) in self.timeline.spans.iter() {
-            let (start, end) = (self.time(row.track, row.start), self.time(row.track, row.end));
-            spans.push(SpanRow { start, end, ..row }, self.timeline.spans.parent(id));
-        }
-        t.spans = spans;
-        let unless_open = |track, at| if at == Ns::MAX || at == Ns::MIN { at } else { self.time(track, at) };
-        for w in &mut t.waits {
-            (w.from, w.woken, w.until) = self.wait(w);
-        }
-        for h in &mut t.holds {
-            (h.from, h.to) = (unless_open(h.track, h.from), unless_open(h.track, h.to));
-        }
-        for r in &mut t.running {
-            (r.from, r.to) = (self.time(r.track, r.from), unless_open(r.track, r.to));
-        }
-        for m in &mut t.marks {
-            m.at = self.time(m.track, m.at);
-        }
-        for b in &mut t.boundaries {
-            b.at = self.time(boot, b.at);
-        }
-        for p in &mut t.processes {
-            (p.start, p.end) = (self.time(boot, p.start), p.end.map(|end| self.time(boot, end)));
-        }
-        for (track, _) in self.timeline.tracks.iter() {
-            let created = &mut t.tracks.get_mut(track).created;
-            *created = created.map(|(at, by)| (self.time(track, at), by));
-        }
-        t.end = t.end.map(|end| timeline::End { at: self.time(boot, end.at), ..end });
-        t.waits.sort_by_key(|w| (w.track, w.from));
-        t.holds.sort_by_key(|h| (h.topic, h.to, h.from));
-        t.running.sort_by_key(|r| (r.track, r.from));
-        t.marks.sort_by_key(|m| m.at);
-        t
-    }
-
-    fn wait(&self, w: &Wait) -> (Ns, Ns, Ns) {
-        let unless_open = |at| if at == Ns::MAX { at } else { self.time(w.track, at) };
-        let from = self.time(w.track, w.from);
-        if w.until > w.from {
-            return (from, unless_open(w.woken), unless_open(w.until));
-        }
-        // It took no time, and now may take some: the upper end of the map's step.
-        let line = &self.lines[w.track.0 as usize];
-        let last = line.marks[..line.marks.partition_point(|m| m.old <= w.until)].last();
-        let until = last.filter(|m| m.old == w.until).map_or(from, |m| Ns(m.new.round() as i64));
-        (from, until, until)
-    }
-
-    /// When a line then gets to where it was at `at`.
-    pub fn time(&self, track: TrackId, at: Ns) -> Ns {
-        let mut line = &self.lines[track.0 as usize];
-        // Before it was created it is its creator, but never later than when it is created.
-        let mut latest = f64::INFINITY;
-        for _ in 0..DEEPEST {
-            let Some((_, by)) = line.born.filter(|&(born, _)| at < born) else { break };
-            latest = latest.min(line.marks.first().map_or(latest, |m| m.new));
-            line = &self.lines[by.0 as usize];
-        }
-        Ns(line.at(at).min(latest).round() as i64)
-    }
-}
-
-impl Line {
-    /// When what comes next begins, at `old` or later than all marks.
-    fn next(&self, old: Ns) -> f64 {
-        match self.marks.last() {
-            Some(mark) if mark.old == old => mark.new,
-            _ => self.at(old),
-        }
-    }
-
-    /// Where the map has a step, its lower end.
-    fn at(&self, old: Ns) -> f64 {
-        let after = self.marks.partition_point(|m| m.old < old);
-        match after.checked_sub(1).map_or_else(|| self.marks.first(), |i| self.marks.get(i)) {
-            Some(mark) if mark.old < old => mark.new + mark.factor * (old - mark.old).0 as f64,
-            Some(mark) => mark.new - (mark.old - old).0 as f64,
-            None => old.0 as f64,
-        }
-    }
-}
-
-fn runs(track: TrackId, from: Ns, to: Ns, shrink: &dyn Shrink, steps: &mut Vec<Step>) {
-    if from < to {
-        let mut last = None;
-        shrink.running(track, from, to, &mut |from, factor| {
-            if last != Some(factor) {
-                steps.push(Step::Run(from, factor));
-                last = Some(factor);
-            }
-        });
-    }
-}
-
-/// The first and the last time that is known of.
-fn extent(timeline: &Timeline) -> (Ns, Ns) {
-    let spans = timeline.spans.iter().flat_map(|(_, s)| [s.start, s.end]);
-    let waits = timeline.waits.iter().flat_map(|w| [w.from, w.woken, w.until]);
-    let holds = timeline.holds.iter().flat_map(|h| [h.from, h.to]);
-    let running = timeline.running.iter().flat_map(|r| [r.from, r.to]);
-    let created = timeline.tracks.iter().filter_map(|(_, t)| t.created).map(|(at, _)| at);
-    let all = spans.chain(waits).chain(holds).chain(running).chain(created).chain(timeline.end.map(|end| end.at));
-    let known = all.filter(|&at| at != Ns::MIN && at != Ns::MAX);
-    known.fold((Ns::ZERO, Ns::ZERO), |(first, last), at| (first.min(at), last.max(at)))
-}
-
-/// Of each track, when it first did something: it was created by then, if nobody says when.
-fn first_seen(timeline: &Timeline, segments: &Segments) -> Vec<Ns> {
-    let mut first: Vec<Option<Ns>> = timeline.tracks.iter().map(|(track, _)| segments.first(track)).collect();
-    let waits = timeline.waits.iter().map(|w| (w.track, w.from));
-    let holds = timeline.holds.iter().map(|h| (h.track, if h.from == Ns::MIN { h.to } else { h.from }));
-    for (track, at) in waits.chain(holds) {
-        let first = &mut first[track.0 as usize];
-        *first = Some(first.map_or(at, |known| known.min(at)));
-    }
-    first.into_iter().map(Option::unwrap_or_default).collect()
-}
-
-/// Work that one thread hands to another: the one holds a topic and never releases it, the other releases it and never
-/// held it. FreeBSD's g_post_event and its event thread are such a pair. Where the other did nothing until then, it had
-/// waited for the work. The first to hold is paired with the first to release. Linear, after sorting.
-fn handovers(timeline: &Timeline, segments: &Segments) -> Vec<Wait> {
-    let mut found = Vec::new();
-    for holds in timeline.holds.chunk_by(|a, b| a.topic == b.topic) {
-        let mut given: Vec<_> = holds.iter().filter(|h| h.to == Ns::MAX).collect();
-        given.sort_by_key(|h| h.from);
-        let mut given = given.into_iter().peekable();
-        let mut last_release: HashMap<TrackId, Ns> = HashMap::new();
-        for taken in holds.iter().filter(|h| h.from == Ns::MIN) {
-            let pair = given.next_if(|given| given.from < taken.to && given.track != taken.track);
-            let busy_until = last_release.insert(taken.track, taken.to).unwrap_or(Ns::MIN);
-            let Some(pair) = pair else { continue };
-            let created = timeline.tracks.get(taken.track).created.map_or(Ns::MIN, |(at, _)| at);
-            let idle = segments.idle_since(taken.track, pair.from).map(|at| at.max(created).max(busy_until));
-            if let Some(from) = idle.filter(|&at| Ns::MIN < at && at < pair.from) {
-                let (woken, by) = (pair.from, WaitedOn::Thread(pair.track));
-                found.push(Wait { track: taken.track, from, woken, until: woken, by });
-            }
-        }
-    }
-    found
 }

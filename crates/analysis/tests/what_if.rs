@@ -253,6 +253,39 @@ fn wakers_and_timers() {
     assert_eq!(boot.save(&saving("initcall waits · wait for timer")).unwrap().after, Ns(25));
 }
 
+/// A worker that an interrupt wakes: idle, it waited for the boot to give it work; at work, for a timer.
+#[test]
+fn who_waits_outside_of_any_work_waits_for_the_boot() {
+    let boot = |at_work: bool| {
+        let mut t = Timeline::new(TimeBase::Host);
+        let mut thread = |name: &str, id| {
+            let name = t.names.intern(name);
+            t.tracks.add(name, TrackKind::Thread, id)
+        };
+        let (init, worker) = (thread("init", 1), thread("worker", 2));
+        let mut span = |track, kind, name: &str, from, to| {
+            let (name, detail) = (t.names.intern("initcall"), t.names.intern(name));
+            t.spans.push(SpanRow { name, detail, start: Ns(from), end: Ns(to), track, kind }, None);
+        };
+        span(init, SpanKind::Initcall, "before", 0, 50);
+        span(worker, SpanKind::Work, "probe", if at_work { 0 } else { 60 }, 80);
+        let timer = t.names.intern("timer");
+        for (track, from, until, by) in
+            [(init, 50, 80, WaitedOn::Thread(worker)), (worker, 10, 60, WaitedOn::Interrupt(timer))]
+        {
+            let (from, until) = (Ns(from), Ns(until));
+            t.waits.push(Wait { track, from, woken: until, until, by });
+        }
+        t.end = Some(timeline::End { at: Ns(90), error: Ns::ZERO, track: Some(init), evidence: NameId::EMPTY });
+        t.settle(Ns::ZERO);
+        let mut boot = WhatIf::new(t, Groups::linux()).unwrap();
+        boot.save(&saving("initcall before=20")).unwrap().after
+    };
+    // 10 of the idle wait were waited for, then 20 of work and 10 more.
+    assert_eq!(boot(false), Ns(60));
+    assert_eq!(boot(true), Ns(90));
+}
+
 #[test]
 fn what_is_unknown_is_refused_with_what_is_nearly_called_so() {
     let mut boot = WhatIf::new(log(ALONE), Groups::freebsd()).unwrap();

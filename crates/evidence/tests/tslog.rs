@@ -100,7 +100,8 @@ fn its_processes_are_a_tree() {
 #[test]
 fn any_dress_of_a_console_is_taken_off() {
     let plain = laid(&[HEAD.as_bytes()], Counter::Unknown);
-    let dresses: [(&str, fn(&str) -> String); 5] = [
+    type Dress = fn(&str) -> String;
+    let dresses: [(&str, Dress); 5] = [
         ("\\r\\n", |l| format!("{l}\r\n")),
         ("\\r\\r\\n", |l| format!("{l}\r\r\n")),
         ("NULs around", |l| format!("\0\0{l}\0\n")),

@@ -85,13 +85,13 @@ impl Scripts {
     /// Where they are, if they are; says so if not.
     fn find() -> Option<Scripts> {
         let Some(folder) = std::env::var_os("BOOTSCOPE_TSLOG_SCRIPTS").map(PathBuf::from) else {
-            eprintln!("skipped: BOOTSCOPE_TSLOG_SCRIPTS names no folder with tslog.sh and stackcollapse-tslog.pl");
+            println!("SKIPPED: BOOTSCOPE_TSLOG_SCRIPTS names no folder with tslog.sh and stackcollapse-tslog.pl");
             return None;
         };
         for tool in ["sh", "perl", "look", "sort", "sed"] {
             let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output().unwrap();
             if !found.status.success() {
-                eprintln!("skipped: {tool} is not installed");
+                println!("SKIPPED: {tool} is not installed");
                 return None;
             }
         }

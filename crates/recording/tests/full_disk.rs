@@ -1,9 +1,10 @@
 //! A disk that is really full: a small tmpfs, in a mount namespace of the test's own.
 //!
-//! Where such a namespace is not to be had the test says so on standard error, and passes.
+//! Where such a namespace is not to be had the test says so, and passes.
 
 use std::env;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -21,12 +22,19 @@ fn on_a_small_disk(name: &str, check: impl FnOnce(&Path)) {
     }
     let dir = TempDir::new().unwrap();
     let script = r#"mount -t tmpfs -o size=512k none "$1" || exit 77; exec "$2" --exact "$3" --nocapture"#;
+    // Root needs no user namespace, which a chroot does not give even to it.
+    let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     let mut command = Command::new("unshare");
-    command.args(["-rm", "sh", "-c", script, "sh"]).arg(dir.path()).arg(env::current_exe().unwrap()).arg(name);
+    command
+        .args([if is_root { "-m" } else { "-rm" }, "sh", "-c", script, "sh"])
+        .arg(dir.path())
+        .arg(env::current_exe().unwrap())
+        .arg(name);
     match command.env(DISK, dir.path()).status() {
         Ok(status) if status.success() => {}
-        Ok(status) => assert_ne!(status.code(), FAILED, "it failed on the small disk"),
-        Err(error) => eprintln!("skipped: no mount namespace ({error})"),
+        Ok(status) if status.code() == FAILED => panic!("it failed on the small disk"),
+        Ok(status) => println!("SKIPPED: no mount namespace of its own can be made here ({status})"),
+        Err(error) => println!("SKIPPED: no mount namespace of its own can be made here ({error})"),
     }
 }
 

@@ -322,16 +322,16 @@ static inline unsigned char *tslog_arena(struct tslog_header *header)
 
 void tslog(uint64_t thread, uint32_t kind, const char *name, const char *detail)
 {
-	/* First: what follows may wait for other CPUs, and the event was before that. */
-	uint64_t ticks = TSLOG_TICKS();
 	struct tslog_header *header = __atomic_load_n(&tslog_region, __ATOMIC_ACQUIRE);
 	struct tslog_record *record;
-	uint64_t slot;
+	uint64_t ticks, slot;
 
 	if (header == NULL) {
 		__atomic_fetch_add(&tslog_before_start, 1, __ATOMIC_RELAXED);
 		return;
 	}
+	/* Before the slot, for which one may have to wait for other CPUs: the event was before that. */
+	ticks = TSLOG_TICKS();
 	/* Relaxed: only that each gets another slot matters; what is in it is ordered by its own word. */
 	slot = __atomic_fetch_add(&header->next, 1, __ATOMIC_RELAXED);
 	if (slot >= header->capacity)

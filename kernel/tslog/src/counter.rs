@@ -3,12 +3,12 @@
 //! There is no fence before the read. A fence would move the stamp by the few nanoseconds that the processor may run
 //! ahead, and cost more than that: what is measured here is functions, not instructions.
 
-use crate::layout::TicksSource;
-
 #[cfg(target_arch = "x86_64")]
 mod this {
-    use super::TicksSource;
+    #[cfg(feature = "on")]
+    use crate::layout::TicksSource;
 
+    #[cfg(feature = "on")]
     pub const SOURCE: TicksSource = TicksSource::Tsc;
 
     /// The time stamp counter: of constant rate on every processor of the last fifteen years, also while halted.
@@ -27,9 +27,11 @@ mod this {
 
 #[cfg(target_arch = "aarch64")]
 mod this {
-    use super::TicksSource;
+    #[cfg(feature = "on")]
+    use crate::layout::TicksSource;
     use core::arch::asm;
 
+    #[cfg(feature = "on")]
     pub const SOURCE: TicksSource = TicksSource::Cntvct;
 
     /// The generic timer's virtual count: of constant rate, the same on all CPUs, and readable at EL1 and EL2 from reset.
@@ -54,9 +56,11 @@ mod this {
 
 #[cfg(target_arch = "riscv64")]
 mod this {
-    use super::TicksSource;
+    #[cfg(feature = "on")]
+    use crate::layout::TicksSource;
     use core::arch::asm;
 
+    #[cfg(feature = "on")]
     pub const SOURCE: TicksSource = TicksSource::RiscvTime;
 
     /// `time`, not `cycle`: of constant rate, the same on all harts, and firmware lets supervisors read it. `cycle` stops
@@ -76,19 +80,27 @@ mod this {
     }
 }
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+mod this {
+    #[cfg(feature = "on")]
+    use crate::layout::TicksSource;
+
+    #[cfg(feature = "on")]
+    pub const SOURCE: TicksSource = TicksSource::Unknown;
+
+    /// None is known for this architecture: [`Kernel::COUNTER`](crate::Kernel::COUNTER) is read in its place.
+    #[inline(always)]
+    pub fn ticks() -> u64 {
+        0
+    }
+
+    #[cfg(feature = "on")]
+    pub fn hz() -> u64 {
+        0
+    }
+}
+
 pub use this::ticks;
 
-/// What [`Kernel::ticks`](crate::Kernel::ticks) counts unless the kernel has its own.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
-pub(crate) use this::SOURCE;
-#[cfg(all(feature = "on", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-pub(crate) use this::hz;
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-pub(crate) const SOURCE: TicksSource = TicksSource::Own;
-
-#[cfg(all(feature = "on", not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))))]
-pub(crate) fn hz() -> u64 {
-    0
-}
+#[cfg(feature = "on")]
+pub(crate) use this::{SOURCE, hz};

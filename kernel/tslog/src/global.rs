@@ -1,45 +1,37 @@
 //! The kernel's one log, which the macros write into. Without the feature `on`, all of it does nothing.
 //!
-//! Two pointers: the region, shared with C under the name `tslog_region`, and the function that records. The latter is
-//! made for the kernel's own [`Kernel`] when the log is started, so that the counter and the thread are read in line.
+//! The log is found by a pointer that C shares under the name `tslog_region`; until it is set, events are counted and
+//! lost. What records is a function that [`kernel!`](crate::kernel) defines in the kernel's own crate, under a name that
+//! the linker resolves: a macro in any crate is a direct call, and the counter and the thread are read in line.
 
-use crate::layout::TicksSource;
 use crate::log::{Log, Region};
 use crate::name::Name;
 use crate::text::Dump;
 use core::fmt;
 use core::ptr::NonNull;
 
-/// What the recorder asks of a kernel.
+/// What the recorder asks of a kernel; see [`kernel!`](crate::kernel).
 pub trait Kernel {
     /// The running thread, for every event, in any context: interrupts, NMIs, and before there are threads (0 by
     /// FreeBSD's custom, or the address of the first one). Must neither block nor record.
     fn thread() -> u64;
 
-    /// The cycle counter, in any context.
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
-    #[inline(always)]
-    fn ticks() -> u64 {
-        crate::counter::ticks()
-    }
-
-    /// The cycle counter, in any context.
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-    fn ticks() -> u64;
-
-    /// What [`Kernel::ticks`] counts; a kernel that has its own says so.
-    const TICKS_SOURCE: TicksSource = crate::counter::SOURCE;
+    /// A counter of the kernel's own in place of the architecture's, read for every event, in any context. Needed where
+    /// the architecture has none that is known here.
+    const COUNTER: Option<fn() -> u64> = None;
 }
 
 /// The log, once it is started; none if the recorder is off.
+#[inline]
 pub fn log() -> Option<Log> {
     this::log()
 }
 
 /// Starts the log in a static; [`start!`](crate::start) does it with one of its own. Started again in the same static it
 /// goes on where it was.
-pub fn start<K: Kernel, const RECORDS: usize, const ARENA_BYTES: usize>(region: &'static Region<RECORDS, ARENA_BYTES>) {
-    this::start::<K, RECORDS, ARENA_BYTES>(region);
+#[inline]
+pub fn start<const RECORDS: usize, const ARENA_BYTES: usize>(region: &'static Region<RECORDS, ARENA_BYTES>) {
+    this::start(region);
 }
 
 /// Clears memory that was found at boot and starts the log in it. False if the memory is not 64-byte aligned, has no room
@@ -47,19 +39,21 @@ pub fn start<K: Kernel, const RECORDS: usize, const ARENA_BYTES: usize>(region: 
 ///
 /// # Safety
 /// The memory is readable and writable, ordinary (cached) memory, the log's alone, and never freed.
-pub unsafe fn start_in<K: Kernel>(memory: NonNull<u8>, bytes: usize, arena_bytes: usize) -> bool {
+#[inline]
+pub unsafe fn start_in(memory: NonNull<u8>, bytes: usize, arena_bytes: usize) -> bool {
     // SAFETY: the caller's promise is the same.
-    unsafe { this::start_in::<K>(memory, bytes, arena_bytes) }
+    unsafe { this::start_in(memory, bytes, arena_bytes) }
 }
 
-/// Goes on after paging has moved the kernel: called by code that already runs at its new addresses, it says that the log
-/// is now at its old address plus `offset`. Nobody else may record meanwhile.
+/// Goes on after paging has moved the kernel: the log is now at its old address plus `offset`. Nobody else may record
+/// meanwhile.
 ///
 /// # Safety
 /// The log's memory is mapped there, all of it, and stays so.
-pub unsafe fn rebase<K: Kernel>(offset: isize) {
+#[inline]
+pub unsafe fn rebase(offset: isize) {
     // SAFETY: the caller's promise is the same.
-    unsafe { this::rebase::<K>(offset) }
+    unsafe { this::rebase(offset) }
 }
 
 /// Copies a name that does not live for ever into the log (see [`Log::copy`]); [`Name::NONE`] before it is started.
@@ -74,9 +68,10 @@ pub fn set_ticks_hz(hz: u64) {
     }
 }
 
-/// Says where a range of virtual addresses is in physical memory (see [`Log::add_range`]).
+/// Says where a range of virtual addresses is in physical memory (see [`Log::add_range`]). False if there is no room for
+/// another, or no log.
 pub fn add_range(virt: u64, phys: u64, bytes: u64) -> bool {
-    log().is_none_or(|log| log.add_range(virt, phys, bytes))
+    log().is_some_and(|log| log.add_range(virt, phys, bytes))
 }
 
 /// Prints the log as FreeBSD does, a line per record, to a UART or whatever else can be written to.
@@ -92,15 +87,16 @@ pub fn write_text<W: fmt::Write>(out: &mut W) -> Result<Dump, fmt::Error> {
 }
 
 #[cfg(feature = "on")]
-pub use this::record;
+pub use this::{record, record_thread, source_of, write_for};
 
 #[cfg(feature = "on")]
 mod this {
     use super::Kernel;
-    use crate::layout::Header;
+    use crate::counter;
+    use crate::layout::{Header, TicksSource};
     use crate::log::{Log, Region};
     use crate::name::Name;
-    use crate::record::{Entry, Kind};
+    use crate::record::{Kind, word};
     use core::ptr::NonNull;
     use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -108,72 +104,93 @@ mod this {
     #[unsafe(export_name = "tslog_region")]
     static REGION: AtomicPtr<Header> = AtomicPtr::new(core::ptr::null_mut());
 
-    /// A [`Recorder`]; null until the log is started.
-    static RECORDER: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
-
     /// Events for which there was no log yet. C counts them under the same name.
     #[unsafe(export_name = "tslog_before_start")]
     static BEFORE_START: AtomicU64 = AtomicU64::new(0);
 
-    type Recorder = fn(Option<u64>, Kind, Name, Name);
+    /// Instead of a thread: the one that is running. No thread is at that address.
+    const RUNNING: u64 = u64::MAX;
 
-    /// Records an event; of another thread than the running one if one is named. The macros call it.
-    #[inline]
-    pub fn record(thread: Option<u64>, kind: Kind, name: Name, detail: Name) {
-        let recorder = RECORDER.load(Ordering::Acquire);
-        if recorder.is_null() {
-            BEFORE_START.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        // SAFETY: only `store` stores there, and it stores a `Recorder`.
-        let recorder: Recorder = unsafe { core::mem::transmute(recorder) };
-        recorder(thread, kind, name, detail);
+    // Defined where `tslog::kernel!` stands. If the linker misses these, no crate of the kernel has that macro.
+    unsafe extern "Rust" {
+        fn __tslog_write(thread: u64, name: u64, detail: u64, word: u64);
+        safe fn __tslog_source() -> TicksSource;
     }
 
-    fn record_for<K: Kernel>(thread: Option<u64>, kind: Kind, name: Name, detail: Name) {
-        // First: what follows may wait for other CPUs, and the event was before that.
-        let ticks = K::ticks();
-        let thread = thread.unwrap_or_else(K::thread);
-        if let Some(log) = log() {
-            log.write(&Entry { ticks, thread, kind, name, detail });
+    // What refers to them must be in line, so that a program that only reads logs links without them.
+
+    /// Records an event of the running thread. The macros call it: four registers, of which most are constants there.
+    #[inline(always)]
+    pub fn record(kind: Kind, name: Name, detail: Name) {
+        // SAFETY: a `Name` is at an address that can be read for ever.
+        unsafe { __tslog_write(RUNNING, name.address, detail.address, word(kind, name, detail)) };
+    }
+
+    /// Records what a thread is called. [`thread!`](crate::thread) calls it.
+    #[inline(always)]
+    pub fn record_thread(thread: u64, name: Name) {
+        // SAFETY: likewise.
+        unsafe { __tslog_write(thread, name.address, 0, word(Kind::Thread, name, Name::NONE)) };
+    }
+
+    /// `__tslog_write` for a kernel.
+    ///
+    /// # Safety
+    /// The strings at both addresses can be read for ever, as far as the word says.
+    #[inline(always)]
+    pub unsafe fn write_for<K: Kernel>(thread: u64, name: u64, detail: u64, word: u64) {
+        // In this order: the address is there when the counter, the slowest of all, is. And the counter before the slot,
+        // for which one may have to wait for other CPUs: the event was before that.
+        let Some(log) = log() else { return too_early() };
+        let ticks = K::COUNTER.map_or_else(counter::ticks, |counter| counter());
+        let thread = if thread == RUNNING { K::thread() } else { thread };
+        // SAFETY: the caller's promise is the same.
+        unsafe { log.write([ticks, thread, name, detail, word]) };
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn too_early() {
+        BEFORE_START.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// `__tslog_source` for a kernel.
+    pub fn source_of<K: Kernel>() -> TicksSource {
+        const {
+            let known = !matches!(counter::SOURCE, TicksSource::Unknown);
+            assert!(known || K::COUNTER.is_some(), "no counter is known for this architecture: give the kernel one");
         }
+        if K::COUNTER.is_some() { TicksSource::Own } else { counter::SOURCE }
     }
 
     #[inline(always)]
     pub fn log() -> Option<Log> {
         let base = NonNull::new(REGION.load(Ordering::Acquire))?;
-        // SAFETY: only `store` stores there: the base of a started log, or where that was said to be mapped now.
+        // SAFETY: `publish` stores the base of a started log, and `rebase` where that is mapped now.
         Some(unsafe { Log::at(base) })
     }
 
-    pub fn start<K: Kernel, const R: usize, const A: usize>(region: &'static Region<R, A>) {
-        publish::<K>(Log::start(region, K::TICKS_SOURCE));
+    #[inline]
+    pub fn start<const R: usize, const A: usize>(region: &'static Region<R, A>) {
+        publish(Log::start(region, __tslog_source()));
     }
 
-    pub unsafe fn start_in<K: Kernel>(memory: NonNull<u8>, bytes: usize, arena_bytes: usize) -> bool {
+    #[inline]
+    pub unsafe fn start_in(memory: NonNull<u8>, bytes: usize, arena_bytes: usize) -> bool {
         // SAFETY: the caller's promise is the same.
-        let log = unsafe { Log::start_in(memory, bytes, arena_bytes, K::TICKS_SOURCE) };
-        log.map(publish::<K>).is_some()
+        let log = unsafe { Log::start_in(memory, bytes, arena_bytes, __tslog_source()) };
+        log.map(publish).is_some()
     }
 
-    fn publish<K: Kernel>(log: Log) {
-        if K::TICKS_SOURCE == crate::counter::SOURCE {
-            log.set_ticks_hz(crate::counter::hz());
-        }
+    fn publish(log: Log) {
+        log.set_ticks_hz_if_unknown(counter::hz());
         log.add_before_start(BEFORE_START.swap(0, Ordering::Relaxed));
-        store::<K>(log.base().as_ptr());
+        REGION.store(log.base().as_ptr(), Ordering::Release);
     }
 
-    /// The recorder's address is that of the code that runs now.
-    fn store<K: Kernel>(base: *mut Header) {
-        REGION.store(base, Ordering::Release);
-        let recorder: Recorder = record_for::<K>;
-        RECORDER.store(recorder as *mut (), Ordering::Release);
-    }
-
-    pub unsafe fn rebase<K: Kernel>(offset: isize) {
+    pub unsafe fn rebase(offset: isize) {
         let Some(old) = log() else { return };
-        store::<K>(old.base().as_ptr().wrapping_byte_offset(offset));
+        REGION.store(old.base().as_ptr().wrapping_byte_offset(offset), Ordering::Release);
         if let Some(log) = log() {
             log.moved();
         }
@@ -183,7 +200,6 @@ mod this {
 #[cfg(not(feature = "on"))]
 #[allow(clippy::extra_unused_type_parameters, reason = "the same signatures as the recorder's")]
 mod this {
-    use super::Kernel;
     use crate::log::{Log, Region};
     use core::ptr::NonNull;
 
@@ -191,13 +207,13 @@ mod this {
         None
     }
 
-    pub fn start<K: Kernel, const R: usize, const A: usize>(_: &'static Region<R, A>) {}
+    pub fn start<const R: usize, const A: usize>(_: &'static Region<R, A>) {}
 
-    pub unsafe fn start_in<K: Kernel>(_: NonNull<u8>, _: usize, _: usize) -> bool {
+    pub unsafe fn start_in(_: NonNull<u8>, _: usize, _: usize) -> bool {
         true
     }
 
-    pub unsafe fn rebase<K: Kernel>(_: isize) {}
+    pub unsafe fn rebase(_: isize) {}
 }
 
 /// What [`scope!`](crate::scope) returns: it records the end when it is dropped.
@@ -213,18 +229,18 @@ pub struct Scope {
 #[cfg(feature = "on")]
 impl Scope {
     /// Records that it begins.
-    #[inline]
+    #[inline(always)]
     pub fn enter(name: Name, detail: Name) -> Scope {
-        record(None, crate::Kind::Enter, name, detail);
+        record(crate::Kind::Enter, name, detail);
         Scope { name, detail }
     }
 }
 
 #[cfg(feature = "on")]
 impl Drop for Scope {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
-        record(None, crate::Kind::Exit, self.name, self.detail);
+        record(crate::Kind::Exit, self.name, self.detail);
     }
 }
 

@@ -375,7 +375,7 @@ mod tests {
     use crate::layout::{check, fixed_part};
     use crate::log::{Log, Region};
     use crate::record::Kind;
-    use crate::testing::{bytes_of, entry};
+    use crate::testing::{bytes_of, entry, write};
     use proptest::prelude::*;
 
     fn no_memory(_: u64, _: &mut [u8]) -> bool {
@@ -388,9 +388,9 @@ mod tests {
         let log = Log::start(&REGION, TicksSource::Tsc);
         let copied = log.copy("usbus0");
         let thread = Entry { name: copied, ..entry(1, Kind::Thread, "") };
-        log.write(&thread);
+        write(log, &thread);
         let _interrupted = log.reserve();
-        log.write(&entry(2, Kind::Enter, "SYSINIT"));
+        write(log, &entry(2, Kind::Enter, "SYSINIT"));
         log.set_ticks_hz(2_445_431_964);
         log.add_range(0xffff_8000_0000_0000, 0x1000, 0x2000);
 
@@ -415,7 +415,7 @@ mod tests {
         static REGION: Region<4, 0> = Region::new();
         let log = Log::start(&REGION, TicksSource::Tsc);
         for n in 0..7 {
-            log.write(&entry(n, Kind::Event, "event"));
+            write(log, &entry(n, Kind::Event, "event"));
         }
         let bytes = bytes_of(log);
         let counts = |end: usize| Image::new(&bytes[..end]).expect("a header").counts();
@@ -466,7 +466,7 @@ mod tests {
         check(0x1000, 3, Some("del"));
         check(0x1006, 4, Some("tail"));
         // The range ends there.
-        check(0x103e, 9, str::from_utf8(&memory[0x4e..0x50]).ok());
+        check(0x103e, 9, core::str::from_utf8(&memory[0x4e..0x50]).ok());
         check(0x1040, 1, None);
         check(0xfff, 1, None);
     }

@@ -16,12 +16,13 @@ mod text;
 #[cfg(test)]
 mod testing;
 
+pub use global::{Kernel, Scope, add_range, copy, log, rebase, set_ticks_hz, start, start_in, write_text};
 #[cfg(feature = "on")]
 #[doc(hidden)]
-pub use global::record;
-pub use global::{Kernel, Scope, add_range, copy, log, rebase, set_ticks_hz, start, start_in, write_text};
+pub use global::{record, record_thread, source_of, write_for};
 pub use image::{AddressRange, Head, Image, Place, Slot, SlotCounts, Wrong, find};
 pub use log::{Counts, Log, Region};
 pub use name::Name;
 pub use record::{Entry, Kind};
+pub use slots::Words;
 pub use text::{Dump, NAME_BYTES_MAX, write_image_text};

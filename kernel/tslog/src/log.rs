@@ -4,7 +4,7 @@ use crate::image::Slot;
 use crate::layout::{self, Header, Record, TicksSource};
 use crate::name::Name;
 use crate::record::Entry;
-use crate::slots::{Reserved, Slots};
+use crate::slots::{Reserved, Slots, Words};
 use core::mem::size_of;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, Ordering};
@@ -166,11 +166,14 @@ impl Log {
         self.slots().reserve()
     }
 
-    /// Records an event; counts it as dropped if the log is full.
+    /// Writes a record, which [`Entry::to_words`] makes; counts it as dropped if the log is full.
+    ///
+    /// # Safety
+    /// Whoever prints the log from inside reads the names: they have to be at these addresses for as long.
     #[inline(always)]
-    pub fn write(self, entry: &Entry) {
+    pub unsafe fn write(self, words: Words) {
         if let Some(slot) = self.reserve() {
-            slot.fill(entry.to_words());
+            slot.fill(words);
         }
     }
 
@@ -221,6 +224,12 @@ impl Log {
         Name { address: place.as_ptr().expose_provenance() as u64, bytes: fits as u16, flags: 0 }
     }
 
+    /// Says how many ticks a second has, unless somebody already did.
+    #[cfg(feature = "on")]
+    pub(crate) fn set_ticks_hz_if_unknown(self, hz: u64) {
+        let _ = self.header().ticks_hz.compare_exchange(0, hz, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     /// Adds to the events that came before the log was started.
     #[cfg(feature = "on")]
     pub(crate) fn add_before_start(self, events: u64) {
@@ -261,7 +270,7 @@ fn floor_char_boundary(text: &str, at: usize) -> usize {
 mod tests {
     use super::*;
     use crate::record::Kind;
-    use crate::testing::entry;
+    use crate::testing::{entry, write};
 
     /// Memory for a log, which other tests do not have.
     macro_rules! fresh {
@@ -277,7 +286,7 @@ mod tests {
         let interrupted = log.reserve().expect("it is empty");
         assert_eq!(log.slot(0), Slot::HalfWritten);
         let nmi = entry(2, Kind::Event, "nmi");
-        log.write(&nmi);
+        write(log, &nmi);
         assert_eq!(log.counts().reserved, 2);
         assert_eq!((log.slot(0), log.slot(1)), (Slot::HalfWritten, Slot::Whole(nmi)));
         let late = entry(1, Kind::Enter, "interrupted");
@@ -289,7 +298,7 @@ mod tests {
     fn a_full_log_keeps_the_beginning_and_counts_the_rest() {
         let log = fresh!(3, 0);
         for n in 0..10 {
-            log.write(&entry(n, Kind::Event, "event"));
+            write(log, &entry(n, Kind::Event, "event"));
         }
         assert_eq!(log.counts(), Counts { reserved: 3, dropped: 7, ..Counts::default() });
         assert_eq!(log.slot(2), Slot::Whole(entry(2, Kind::Event, "event")));
@@ -299,9 +308,9 @@ mod tests {
     #[test]
     fn started_again_it_goes_on() {
         static REGION: Region<4, 0> = Region::new();
-        Log::start(&REGION, TicksSource::Tsc).write(&entry(1, Kind::Enter, "first"));
+        write(Log::start(&REGION, TicksSource::Tsc), &entry(1, Kind::Enter, "first"));
         let log = Log::start(&REGION, TicksSource::Tsc);
-        log.write(&entry(2, Kind::Enter, "second"));
+        write(log, &entry(2, Kind::Enter, "second"));
         assert_eq!(log.counts().reserved, 2);
     }
 
@@ -319,7 +328,7 @@ mod tests {
                 assert!(log.bytes() <= bytes);
                 assert_eq!(log.counts(), Counts::default());
                 for n in 0..20 {
-                    log.write(&entry(n, Kind::Event, "event"));
+                    write(log, &entry(n, Kind::Event, "event"));
                 }
                 assert_eq!(log.counts().reserved + log.counts().dropped, 20);
                 log.copy("a name");

@@ -1,30 +1,43 @@
-//! The macros. All that record go through `record_!`, `scope_!` and `start_!`, which without the feature `on` throw their
+//! The macros. All go through `kernel_!`, `start_!`, `record_!` and `scope_!`, which without the feature `on` throw their
 //! tokens away: arguments are then not even evaluated.
 
-/// Starts the log, in a static of its own: `start!(Kernel)`, or with other sizes than the default
-/// `start!(Kernel, records = 4096, arena_bytes = 1024)`.
+/// Defines what records for this kernel: once, in any of its crates, beside its functions. What the kernel has to say is
+/// which thread is running, in any context: `kernel!(thread = || current().id())`; or all of a [`Kernel`](crate::Kernel)
+/// implementation: `kernel!(MyKernel)`.
+#[macro_export]
+macro_rules! kernel {
+    (thread = $thread:expr $(,)?) => {
+        $crate::kernel_!(thread = $thread);
+    };
+    ($kernel:ty) => {
+        $crate::kernel_!($kernel);
+    };
+}
+
+/// Starts the log, in a static of its own: `start!()`, or with other sizes than the default
+/// `start!(records = 4096, arena_bytes = 1024)`.
 #[macro_export]
 macro_rules! start {
-    ($kernel:ty $(,)?) => {
-        $crate::start_!($kernel, $crate::layout::DEFAULT_RECORDS, $crate::layout::DEFAULT_ARENA_BYTES)
+    () => {
+        $crate::start_!($crate::layout::DEFAULT_RECORDS, $crate::layout::DEFAULT_ARENA_BYTES)
     };
-    ($kernel:ty, records = $records:expr, arena_bytes = $arena_bytes:expr $(,)?) => {
-        $crate::start_!($kernel, $records, $arena_bytes)
+    (records = $records:expr, arena_bytes = $arena_bytes:expr $(,)?) => {
+        $crate::start_!($records, $arena_bytes)
     };
 }
 
 /// A function begins: `enter!()`; or what is named: `enter!("SYSINIT", "clocks")`.
 #[macro_export]
 macro_rules! enter {
-    () => { $crate::record_!(None, Enter, $crate::this_function!()) };
-    ($name:expr $(, $detail:expr)? $(,)?) => { $crate::record_!(None, Enter, $name $(, $detail)?) };
+    () => { $crate::record_!(Enter, $crate::this_function!()) };
+    ($name:expr $(, $detail:expr)? $(,)?) => { $crate::record_!(Enter, $name $(, $detail)?) };
 }
 
 /// A function ends: `exit!()`; or what was named: `exit!("SYSINIT", "clocks")`.
 #[macro_export]
 macro_rules! exit {
-    () => { $crate::record_!(None, Exit, $crate::this_function!()) };
-    ($name:expr $(, $detail:expr)? $(,)?) => { $crate::record_!(None, Exit, $name $(, $detail)?) };
+    () => { $crate::record_!(Exit, $crate::this_function!()) };
+    ($name:expr $(, $detail:expr)? $(,)?) => { $crate::record_!(Exit, $name $(, $detail)?) };
 }
 
 /// A function, or what is named, from here to the end of the block: `let _scope = scope!();`
@@ -38,7 +51,7 @@ macro_rules! scope {
 #[macro_export]
 macro_rules! thread {
     ($id:expr, $name:expr $(,)?) => {
-        $crate::record_!(Some($id), Thread, $name)
+        $crate::record_!(thread $id, $name)
     };
 }
 
@@ -46,7 +59,7 @@ macro_rules! thread {
 #[macro_export]
 macro_rules! wait {
     ($topic:expr $(,)?) => {
-        $crate::record_!(None, Event, "WAIT", $topic)
+        $crate::record_!(Event, "WAIT", $topic)
     };
 }
 
@@ -54,7 +67,7 @@ macro_rules! wait {
 #[macro_export]
 macro_rules! unwait {
     ($topic:expr $(,)?) => {
-        $crate::record_!(None, Event, "UNWAIT", $topic)
+        $crate::record_!(Event, "UNWAIT", $topic)
     };
 }
 
@@ -62,7 +75,7 @@ macro_rules! unwait {
 #[macro_export]
 macro_rules! hold {
     ($topic:expr $(,)?) => {
-        $crate::record_!(None, Event, "HOLD", $topic)
+        $crate::record_!(Event, "HOLD", $topic)
     };
 }
 
@@ -70,15 +83,15 @@ macro_rules! hold {
 #[macro_export]
 macro_rules! release {
     ($topic:expr $(,)?) => {
-        $crate::record_!(None, Event, "RELEASE", $topic)
+        $crate::record_!(Event, "RELEASE", $topic)
     };
 }
 
 /// Anything else: `event!("root", "found")`; `event!()` says file and line.
 #[macro_export]
 macro_rules! event {
-    () => { $crate::record_!(None, Event, ::core::file!(), ::core::concat!(::core::line!())) };
-    ($name:expr $(, $detail:expr)? $(,)?) => { $crate::record_!(None, Event, $name $(, $detail)?) };
+    () => { $crate::record_!(Event, ::core::file!(), ::core::concat!(::core::line!())) };
+    ($name:expr $(, $detail:expr)? $(,)?) => { $crate::record_!(Event, $name $(, $detail)?) };
 }
 
 /// The function one is in, as a name. Costs nothing when it is recorded: readers cut the function out of a path.
@@ -94,10 +107,46 @@ macro_rules! this_function {
 #[doc(hidden)]
 #[cfg(feature = "on")]
 #[macro_export]
+macro_rules! kernel_ {
+    (thread = $thread:expr) => {
+        const _: () = {
+            struct ThisKernel;
+
+            impl $crate::Kernel for ThisKernel {
+                #[inline(always)]
+                fn thread() -> u64 {
+                    ($thread)()
+                }
+            }
+
+            $crate::kernel_!(ThisKernel);
+        };
+    };
+    ($kernel:ty) => {
+        const _: () = {
+            // Not in line: a macro is then a call with four registers, and no more.
+            #[inline(never)]
+            #[unsafe(no_mangle)]
+            unsafe fn __tslog_write(thread: u64, name: u64, detail: u64, word: u64) {
+                // SAFETY: only the recorder calls it, with the addresses of names.
+                unsafe { $crate::write_for::<$kernel>(thread, name, detail, word) };
+            }
+
+            #[unsafe(no_mangle)]
+            fn __tslog_source() -> $crate::layout::TicksSource {
+                $crate::source_of::<$kernel>()
+            }
+        };
+    };
+}
+
+#[doc(hidden)]
+#[cfg(feature = "on")]
+#[macro_export]
 macro_rules! start_ {
-    ($kernel:ty, $records:expr, $arena_bytes:expr) => {{
+    ($records:expr, $arena_bytes:expr) => {{
         static REGION: $crate::Region<{ $records }, { $arena_bytes }> = $crate::Region::new();
-        $crate::start::<$kernel, { $records }, { $arena_bytes }>(&REGION)
+        $crate::start(&REGION)
     }};
 }
 
@@ -105,11 +154,14 @@ macro_rules! start_ {
 #[cfg(feature = "on")]
 #[macro_export]
 macro_rules! record_ {
-    ($thread:expr, $kind:ident, $name:expr) => {
-        $crate::record($thread, $crate::Kind::$kind, $crate::Name::from($name), $crate::Name::NONE)
+    (thread $id:expr, $name:expr) => {
+        $crate::record_thread($id, $crate::Name::from($name))
     };
-    ($thread:expr, $kind:ident, $name:expr, $detail:expr) => {
-        $crate::record($thread, $crate::Kind::$kind, $crate::Name::from($name), $crate::Name::from($detail))
+    ($kind:ident, $name:expr) => {
+        $crate::record($crate::Kind::$kind, $crate::Name::from($name), $crate::Name::NONE)
+    };
+    ($kind:ident, $name:expr, $detail:expr) => {
+        $crate::record($crate::Kind::$kind, $crate::Name::from($name), $crate::Name::from($detail))
     };
 }
 
@@ -123,6 +175,13 @@ macro_rules! scope_ {
     ($name:expr, $detail:expr) => {
         $crate::Scope::enter($crate::Name::from($name), $crate::Name::from($detail))
     };
+}
+
+#[doc(hidden)]
+#[cfg(not(feature = "on"))]
+#[macro_export]
+macro_rules! kernel_ {
+    ($($ignored:tt)*) => {};
 }
 
 #[doc(hidden)]

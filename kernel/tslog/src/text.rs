@@ -188,7 +188,7 @@ mod tests {
     use crate::layout::TicksSource;
     use crate::log::Region;
     use crate::record::Kind;
-    use crate::testing::bytes_of;
+    use crate::testing::{bytes_of, write};
 
     /// Memory for names, and what to fill it with: reading in pieces stays within.
     #[repr(align(64))]
@@ -211,7 +211,8 @@ mod tests {
         };
         for (n, (kind, first, second)) in (0..).zip(events) {
             let (first, second) = (name(*first), name(*second));
-            log.write(&Entry { ticks: 1_000_000 + n, thread: 0xf00, kind: *kind, name: first, detail: second });
+            let entry = Entry { ticks: 1_000_000 + n, thread: 0xf00, kind: *kind, name: first, detail: second };
+            write(log, &entry);
         }
         log.add_range(start, 0x1000, 2048);
         let mut live = String::new();

@@ -6,13 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 static CURRENT: AtomicU64 = AtomicU64::new(0);
 
-struct Kernel;
-
-impl tslog::Kernel for Kernel {
-    fn thread() -> u64 {
-        CURRENT.load(Ordering::Relaxed)
-    }
-}
+tslog::kernel!(thread = || CURRENT.load(Ordering::Relaxed));
 
 mod clock {
     pub struct Timer;
@@ -72,7 +66,7 @@ fn a_boot_is_recorded() {
     assert_eq!(text(), "");
     tslog::event!("before the start");
     tslog::enter!();
-    tslog::start!(Kernel, records = RECORDS, arena_bytes = ARENA_BYTES);
+    tslog::start!(records = RECORDS, arena_bytes = ARENA_BYTES);
     tslog::enter!();
     clock::Timer.calibrate(0u8);
     tslog::enter!("SYSINIT", "clocks");
@@ -117,10 +111,10 @@ fn a_boot_is_recorded() {
 
     let [before, after] = mapped_twice();
     // SAFETY: the mapping is the log's alone and stays.
-    assert!(unsafe { tslog::start_in::<Kernel>(before, BYTES, ARENA_BYTES) });
+    assert!(unsafe { tslog::start_in(before, BYTES, ARENA_BYTES) });
     tslog::event!("before", tslog::copy("paging"));
     // SAFETY: the same memory is mapped there, and stays.
-    unsafe { tslog::rebase::<Kernel>(after.as_ptr() as isize - before.as_ptr() as isize) };
+    unsafe { tslog::rebase(after.as_ptr() as isize - before.as_ptr() as isize) };
     assert_eq!(tslog::log().expect("it goes on").base().cast(), after);
     // SAFETY: only the log used the old mapping; the name copied there is looked for in an image.
     assert_eq!(unsafe { libc::munmap(before.as_ptr().cast(), BYTES) }, 0);

@@ -9,15 +9,14 @@ use std::path::Path;
 use support::{CRATE, cc, folder, run, rustc, tslog_rlib};
 
 /// What `instrumented.rs` becomes; with the macros if there is a recorder to compile them with.
-fn rust_assembly(folder: &Path, tslog: Option<(&Path, bool)>, optimisation: &str) -> String {
+fn rust_assembly(folder: &Path, tslog: Option<&Path>, optimisation: &str) -> String {
     let assembly = folder.join("rust.s");
     let mut rustc = rustc();
     rustc
         .args(["--emit", "asm", "-C", "panic=abort", "-C", optimisation, "-C", "codegen-units=1", "-o"])
         .arg(&assembly);
-    if let Some((rlib, on)) = tslog {
+    if let Some(rlib) = tslog {
         rustc.args(["--cfg", "instrumented", "--extern"]).arg(format!("tslog={}", rlib.display()));
-        rustc.args(if on { &["--cfg", "on"][..] } else { &[] });
     }
     run(rustc.arg(Path::new(CRATE).join("tests/programs/instrumented.rs")));
     labels_in_order(&fs::read_to_string(assembly).expect("it was just written"))
@@ -47,8 +46,8 @@ fn off_is_no_code_in_rust() {
     for optimisation in ["opt-level=0", "opt-level=2", "opt-level=s"] {
         let without = rust_assembly(&folder, None, optimisation);
         assert!(without.contains("first_function"), "{without}");
-        assert!(rust_assembly(&folder, Some((&off, false)), optimisation) == without, "{optimisation}");
-        assert!(rust_assembly(&folder, Some((&on, true)), optimisation) != without, "{optimisation}");
+        assert!(rust_assembly(&folder, Some(&off), optimisation) == without, "{optimisation}");
+        assert!(rust_assembly(&folder, Some(&on), optimisation) != without, "{optimisation}");
     }
 }
 

@@ -9,7 +9,6 @@ use crate::lanes::{Edge, Label, Slice, edges};
 use crate::text::counted;
 use inferno::flamegraph::color::{Color, PaletteMap};
 use inferno::flamegraph::{Direction, Options, TextTruncateDirection, from_lines};
-use std::collections::HashMap;
 use std::io::{self, Write};
 use timeline::{Ns, SpanKind, Unit};
 
@@ -64,13 +63,8 @@ pub fn chart(boot: &Boot, alone: bool) -> io::Result<Option<Chart>> {
         n => format!("{} shorter than {} are drawn together.", counted(n as u64, "frame"), unit.show(shortest)),
     };
     let mut palette = PaletteMap::default();
-    // A label looks the same wherever it is; of labels with one text the last one gives the colour.
     let mut names = folded::Names::new(boot);
-    let mut labels: HashMap<Label, &Slice> = HashMap::new();
-    labels.extend(slices.iter().map(|slice| (slice.label, slice)));
-    let mut labels: Vec<&Slice> = labels.into_values().collect();
-    labels.sort_by_key(|slice| slice.start);
-    for slice in labels {
+    for slice in slices.iter().filter(|slice| slice.end - slice.start >= shortest) {
         let name = names.text(slice.label);
         palette.insert(name, colour(slice, name));
     }

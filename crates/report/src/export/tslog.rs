@@ -34,9 +34,12 @@ impl Export for Tslog {
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
         let mut text = Text { boot, threads: threads(boot), names: HashMap::new(), records: Vec::new() };
-        text.roles();
+        // A thread is named before it does anything, and what stands for the whole boot is around all of it.
+        text.threads();
+        let ends = text.roles();
         text.spans();
         text.events();
+        ends.into_iter().for_each(|(at, track, role)| text.add(at, track, "EXIT", What::Role(role)));
         // Stable: what is simultaneous stays in its thread's order.
         text.records.sort_by_key(|record| record.at);
         let zero = boot.earliest();
@@ -79,32 +82,38 @@ impl Text<'_> {
         self.records.push(Record { at, track, what, label });
     }
 
-    /// The functions that FreeBSD's scripts look for, if the boot has no others of that name.
-    fn roles(&mut self) {
+    fn threads(&mut self) {
+        for (id, t) in self.boot.timeline.tracks.iter() {
+            if let Some((at, _)) = t.created.filter(|_| t.kind == TrackKind::Thread) {
+                self.add(at, id, "THREAD", What::Name(t.name));
+            }
+        }
+    }
+
+    /// Enters the functions that FreeBSD's scripts look for, if the boot has no others of that name; returns their ends.
+    fn roles(&mut self) -> Vec<(Ns, TrackId, &'static str)> {
         let t = self.boot.timeline;
         let has = |name: &str| t.names.find(name).is_some_and(|name| t.spans.iter().any(|(_, s)| s.name == name));
-        let Some((init, end)) = t.end.and_then(|end| Some((end.track?, end.at))) else { return };
+        let Some((init, end)) = t.end.and_then(|end| Some((end.track?, end.at))) else { return Vec::new() };
         if has("start_init") || has("mi_startup") || has("main") {
-            return;
+            return Vec::new();
         }
+        let mut ends = Vec::new();
         let created = t.tracks.get(init).created;
         let (born, main) = created.map_or((self.boot.earliest(), None), |(at, by)| (at, Some(by)));
         if let Some(main) = main.filter(|&main| main != init) {
             let from = t.tracks.get(main).created.map_or(self.boot.earliest(), |(at, _)| at);
             self.add(from, main, "ENTER", What::Role("mi_startup"));
-            self.add(born, main, "EXIT", What::Role("mi_startup"));
+            ends.push((born, main, "mi_startup"));
         }
         self.add(born, init, "ENTER", What::Role("start_init"));
-        self.add(end, init, "EXIT", What::Role("start_init"));
+        ends.push((end, init, "start_init"));
+        ends
     }
 
     fn spans(&mut self) {
         for lane in self.boot.lanes() {
             let Some(track) = lane.track else { continue };
-            let t = self.boot.timeline.tracks.get(track);
-            if let Some((at, _)) = t.created.filter(|_| t.kind == TrackKind::Thread) {
-                self.add(at, track, "THREAD", What::Name(t.name));
-            }
             let _ = edges::<std::convert::Infallible>(lane.slices(), |edge| {
                 match edge {
                     Edge::Begin(slice) => self.add(slice.start, track, "ENTER", What::Label(slice.label)),

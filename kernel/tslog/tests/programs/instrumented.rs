@@ -1,17 +1,9 @@
-//! The same functions with and without the recorder's macros: `--cfg instrumented` leaves them in, `--cfg on` what the
-//! kernel has to add of its own when they record.
+//! The same functions with and without the recorder's macros: `--cfg instrumented` leaves them in.
 #![no_std]
 #![crate_type = "lib"]
 
-#[cfg(on)]
-struct Kernel;
-
-#[cfg(on)]
-impl tslog::Kernel for Kernel {
-    fn thread() -> u64 {
-        unsafe { thread_id() }
-    }
-}
+#[cfg(instrumented)]
+tslog::kernel!(thread = || unsafe { thread_id() });
 
 #[allow(dead_code, improper_ctypes)]
 unsafe extern "C" {
@@ -23,7 +15,7 @@ unsafe extern "C" {
 #[unsafe(no_mangle)]
 pub extern "C" fn first_function(driver: u32) {
     #[cfg(instrumented)]
-    tslog::start!(Kernel);
+    tslog::start!();
     #[cfg(instrumented)]
     tslog::enter!();
     delay(driver);

@@ -3,13 +3,7 @@
 
 use std::io::{Write, stdout};
 
-struct Kernel;
-
-impl tslog::Kernel for Kernel {
-    fn thread() -> u64 {
-        0x7
-    }
-}
+tslog::kernel!(thread = || 0x7);
 
 unsafe extern "C" {
     fn c_attach(driver: *const std::ffi::c_char);
@@ -39,7 +33,7 @@ fn main() {
     // SAFETY: it takes a number. Nothing is started yet: it is counted.
     unsafe { c_flood(2) };
     tslog::event!("early");
-    tslog::start!(Kernel, records = 16, arena_bytes = 64);
+    tslog::start!(records = 16, arena_bytes = 64);
     attach_all();
     print();
     // More than fits, from both at once: all are counted.

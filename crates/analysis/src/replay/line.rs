@@ -1,0 +1,61 @@
+//! One line of execution: what it does one after the other, and its map from when that was to when it then is.
+
+use super::Shrink;
+use timeline::{Ns, TrackId};
+
+/// A line of execution.
+pub struct Line {
+    /// When it was created, and by whom.
+    pub born: Option<(Ns, TrackId)>,
+    pub steps: Vec<Step>,
+    /// How many steps are in `marks`.
+    pub done: usize,
+    /// The map, in pieces.
+    pub marks: Vec<Mark>,
+}
+
+/// From `old` on, until the next mark.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    pub old: Ns,
+    pub new: f64,
+    pub factor: f64,
+}
+
+pub enum Step {
+    Run(Ns, f64),
+    Block(usize),
+}
+
+impl Line {
+    /// When what comes next begins, at `old` or later than all marks.
+    pub fn next(&self, old: Ns) -> f64 {
+        match self.marks.last() {
+            Some(mark) if mark.old == old => mark.new,
+            _ => self.at(old),
+        }
+    }
+
+    /// Where the map has a step, its lower end.
+    pub fn at(&self, old: Ns) -> f64 {
+        let after = self.marks.partition_point(|m| m.old < old);
+        match after.checked_sub(1).map_or_else(|| self.marks.first(), |i| self.marks.get(i)) {
+            Some(mark) if mark.old < old => mark.new + mark.factor * (old - mark.old).0 as f64,
+            Some(mark) => mark.new - (mark.old - old).0 as f64,
+            None => old.0 as f64,
+        }
+    }
+}
+
+/// The steps of a stretch in which a track ran.
+pub fn runs(track: TrackId, from: Ns, to: Ns, shrink: &dyn Shrink, steps: &mut Vec<Step>) {
+    if from < to {
+        let mut last = None;
+        shrink.running(track, from, to, &mut |from, factor| {
+            if last != Some(factor) {
+                steps.push(Step::Run(from, factor));
+                last = Some(factor);
+            }
+        });
+    }
+}

@@ -1,0 +1,72 @@
+//! The boot as a replay leaves it.
+
+use super::{DEEPEST, Replay};
+use timeline::{End, Ns, SpanRow, Spans, Timeline, TrackId, Wait};
+
+impl Replay<'_> {
+    /// The boot as it would have been: the same spans with the same numbers, at other times.
+    pub fn timeline(&self, boot: TrackId) -> Timeline {
+        let mut t = self.timeline.clone();
+        let mut spans = Spans::default();
+        for (id, row) in self.timeline.spans.iter() {
+            let (start, end) = (self.time(row.track, row.start), self.time(row.track, row.end));
+            spans.push(SpanRow { start, end, ..row }, self.timeline.spans.parent(id));
+        }
+        t.spans = spans;
+        let unless_open = |track, at| if at == Ns::MAX || at == Ns::MIN { at } else { self.time(track, at) };
+        for w in &mut t.waits {
+            (w.from, w.woken, w.until) = self.wait(w);
+        }
+        for h in &mut t.holds {
+            (h.from, h.to) = (unless_open(h.track, h.from), unless_open(h.track, h.to));
+        }
+        for r in &mut t.running {
+            (r.from, r.to) = (self.time(r.track, r.from), unless_open(r.track, r.to));
+        }
+        for m in &mut t.marks {
+            m.at = self.time(m.track, m.at);
+        }
+        for b in &mut t.boundaries {
+            b.at = self.time(boot, b.at);
+        }
+        for p in &mut t.processes {
+            (p.start, p.end) = (self.time(boot, p.start), p.end.map(|end| self.time(boot, end)));
+        }
+        for (track, _) in self.timeline.tracks.iter() {
+            let created = &mut t.tracks.get_mut(track).created;
+            *created = created.map(|(at, by)| (self.time(track, at), by));
+        }
+        t.end = t.end.map(|end| End { at: self.time(boot, end.at), ..end });
+        t.waits.sort_by_key(|w| (w.track, w.from));
+        t.holds.sort_by_key(|h| (h.topic, h.to, h.from));
+        t.running.sort_by_key(|r| (r.track, r.from));
+        t.marks.sort_by_key(|m| m.at);
+        t
+    }
+
+    fn wait(&self, w: &Wait) -> (Ns, Ns, Ns) {
+        let unless_open = |at| if at == Ns::MAX { at } else { self.time(w.track, at) };
+        let from = self.time(w.track, w.from);
+        if w.until > w.from {
+            return (from, unless_open(w.woken), unless_open(w.until));
+        }
+        // It took no time, and now may take some: the upper end of the map's step.
+        let line = &self.lines[w.track.0 as usize];
+        let last = line.marks[..line.marks.partition_point(|m| m.old <= w.until)].last();
+        let until = last.filter(|m| m.old == w.until).map_or(from, |m| Ns(m.new.round() as i64));
+        (from, until, until)
+    }
+
+    /// When a line then gets to where it was at `at`.
+    pub fn time(&self, track: TrackId, at: Ns) -> Ns {
+        let mut line = &self.lines[track.0 as usize];
+        // Before it was created it is its creator, but never later than when it is created.
+        let mut latest = f64::INFINITY;
+        for _ in 0..DEEPEST {
+            let Some((_, by)) = line.born.filter(|&(born, _)| at < born) else { break };
+            latest = latest.min(line.marks.first().map_or(latest, |m| m.new));
+            line = &self.lines[by.0 as usize];
+        }
+        Ns(line.at(at).min(latest).round() as i64)
+    }
+}

@@ -1,0 +1,180 @@
+//! Which time of a boot belongs to what is to be saved.
+
+use super::Target;
+use crate::Groups;
+use crate::charge::{BaseId, Charge, Charger, joined};
+use crate::path::{BootPath, Frame, Stretch, StretchKind, lineage};
+use crate::phases::{Phase, phases};
+use crate::replay::Shrink;
+use crate::segments::{Segment, Segments};
+use crate::tables::{by_phase, phase_name};
+use crate::total;
+use hashbrown::{HashMap, HashSet};
+use std::cell::RefCell;
+use timeline::{Ns, SpanId, Timeline, TrackId, Wait, WaitedOn};
+
+/// Which time of a boot belongs to a target.
+pub struct Meant<'a> {
+    timeline: &'a Timeline,
+    pub charger: Charger<'a>,
+    pub segments: Segments,
+    phases: Vec<Phase>,
+    /// The boot's own tracks, each until which instant; from then on, and on all others, work is a blamed thread's.
+    lineage: Vec<(TrackId, Ns)>,
+    by: By,
+}
+
+enum By {
+    /// Their labels, and what was found of each charge.
+    Rows(HashSet<String>, RefCell<HashMap<Charge, bool>>),
+    /// Of each span, whether it or one around it is meant.
+    Under(Vec<bool>),
+}
+
+impl<'a> Meant<'a> {
+    pub fn new(timeline: &'a Timeline, groups: &'a Groups, end: TrackId, target: &Target) -> Self {
+        let charger = Charger::new(timeline, groups);
+        let by = match target {
+            Target::Rows(rows) => By::Rows(rows.iter().cloned().collect(), RefCell::default()),
+            Target::Functions(functions) => By::Under(under(timeline, &charger, functions)),
+        };
+        Meant {
+            timeline,
+            charger,
+            segments: Segments::new(timeline),
+            phases: phases(timeline),
+            lineage: lineage(timeline, end),
+            by,
+        }
+    }
+
+    /// The time of the target on a boot path.
+    pub fn on_path(&self, path: &BootPath) -> Ns {
+        path.stretches.iter().map(|s| self.of_stretch(s)).sum()
+    }
+
+    fn of_stretch(&self, s: &Stretch) -> Ns {
+        let mut sum = Ns::ZERO;
+        match &self.by {
+            By::Rows(..) => self.rows(s.kind, s.from, s.to, &s.chain, |from, to, meant| {
+                sum += if meant { to - from } else { Ns::ZERO };
+            }),
+            By::Under(under) => {
+                let is_under = s.chain.iter().any(|frame| frame.span.is_some_and(|span| under[span.0 as usize]));
+                sum = if is_under { s.length() } else { Ns::ZERO };
+            }
+        }
+        sum
+    }
+
+    /// The time of the target on all threads.
+    pub fn anywhere(&self) -> Ns {
+        let mut sum = Ns::ZERO;
+        self.every_piece(|piece, track, blamed| {
+            self.of_piece(piece, track, blamed, |from, to, meant| sum += if meant { to - from } else { Ns::ZERO });
+        });
+        sum
+    }
+
+    pub fn every_piece(&self, mut each: impl FnMut(Segment, TrackId, bool)) {
+        let end = total(self.timeline);
+        for (track, _) in self.timeline.tracks.iter() {
+            self.pieces(track, Ns::ZERO, end, |piece, blamed| each(piece, track, blamed));
+        }
+    }
+
+    /// The pieces of a track, and whether each is a blamed thread's.
+    fn pieces(&self, track: TrackId, from: Ns, to: Ns, mut each: impl FnMut(Segment, bool)) {
+        let own_until = self.own_until(track);
+        self.segments.within(track, from, to, |piece| {
+            let cut = own_until.clamp(piece.from, piece.to);
+            for (part, blamed) in [(Segment { to: cut, ..piece }, false), (Segment { from: cut, ..piece }, true)] {
+                if part.from < part.to {
+                    each(part, blamed);
+                }
+            }
+        });
+    }
+
+    fn own_until(&self, track: TrackId) -> Ns {
+        self.lineage.iter().find(|&&(own, _)| own == track).map_or(Ns::MIN, |&(_, until)| until)
+    }
+
+    fn of_piece(&self, piece: Segment, track: TrackId, blamed: bool, mut each: impl FnMut(Ns, Ns, bool)) {
+        match &self.by {
+            By::Under(under) => each(piece.from, piece.to, piece.span.is_some_and(|span| under[span.0 as usize])),
+            By::Rows(..) => {
+                let frames = [Frame { track, span: piece.span }; 2];
+                self.rows(StretchKind::Running, piece.from, piece.to, chain(&frames, blamed), each);
+            }
+        }
+    }
+
+    /// Cuts a stretch where it is of another row, and says of each part whether that is meant.
+    fn rows(&self, kind: StretchKind, from: Ns, to: Ns, chain: &[Frame], mut each: impl FnMut(Ns, Ns, bool)) {
+        let By::Rows(rows, known) = &self.by else { return };
+        let (charge, _) = self.charger.charge(kind, chain);
+        if charge.base != BaseId::NOTHING {
+            let meant =
+                *known.borrow_mut().entry(charge).or_insert_with(|| rows.contains(&self.charger.label(charge, "")));
+            return each(from, to, meant);
+        }
+        let mut at = from;
+        by_phase(from, to, &self.phases, |phase, length| {
+            let label = self.charger.label(charge, phase_name(&self.phases, phase));
+            each(at, at + length, rows.contains(&label));
+            at += length;
+        });
+    }
+}
+
+/// The chain of a piece: a blamed thread has somebody who waits for it.
+pub fn chain(twice: &[Frame; 2], blamed: bool) -> &[Frame] {
+    &twice[usize::from(!blamed)..]
+}
+
+/// Of each span, whether it or one around it is one of these functions.
+fn under(timeline: &Timeline, charger: &Charger, functions: &[String]) -> Vec<bool> {
+    let meant: HashSet<&String> = functions.iter().collect();
+    let is_meant: Vec<bool> = charger.functions.iter().map(|&(n, d)| meant.contains(&joined(timeline, n, d))).collect();
+    let mut under: Vec<bool> = Vec::with_capacity(timeline.spans.len());
+    for i in 0..timeline.spans.len() {
+        let around = timeline.spans.parent(SpanId(i as u32)).is_some_and(|p| under[p.0 as usize]);
+        under.push(around || is_meant[charger.function[i] as usize]);
+    }
+    under
+}
+
+/// What is meant takes `factor` of its time.
+pub struct Shrunk<'a> {
+    pub meant: &'a Meant<'a>,
+    pub factor: f64,
+}
+
+impl Shrink for Shrunk<'_> {
+    fn running(&self, track: TrackId, from: Ns, to: Ns, each: &mut dyn FnMut(Ns, f64)) {
+        self.meant.pieces(track, from, to, |piece, blamed| {
+            self.meant
+                .of_piece(piece, track, blamed, |from, _, meant| each(from, if meant { self.factor } else { 1.0 }));
+        });
+    }
+
+    fn waiting(&self, wait: &Wait) -> (f64, f64) {
+        let span = self.meant.segments.waiting(wait);
+        let factor = |meant| if meant { self.factor } else { 1.0 };
+        match &self.meant.by {
+            By::Under(under) => (1.0, factor(span.is_some_and(|span| under[span.0 as usize]))),
+            By::Rows(..) => {
+                let kind = match wait.by {
+                    WaitedOn::Interrupt(name) => StretchKind::Interrupt(name),
+                    _ => StretchKind::Wait,
+                };
+                let frames = [Frame { track: wait.track, span }; 2];
+                let chain = chain(&frames, wait.from >= self.meant.own_until(wait.track));
+                let mut all = true;
+                self.meant.rows(kind, wait.from, wait.from + Ns(1), chain, |_, _, meant| all &= meant);
+                (factor(all), 1.0)
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A BSD kernel's event log through the whole program: the public dump's known figures, every view of a log that is cut or
+//! has no rate, and the log written out again.
+
+mod support;
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use support::{assert_adds_up, bootscope, fixture, list, ns, rows, run, shown, text};
+
+const HEAD: &str = "tslog/freebsd15-firecracker-console-and-tslog-head.log";
+const TAIL: &str = "tslog/freebsd15-firecracker-tslog-tail.log";
+
+/// The public dump, imported from its two files.
+fn public_dump(folder: &Path) -> PathBuf {
+    let recording = folder.join("public");
+    run(bootscope("import").args([fixture(HEAD), fixture(TAIL)]).arg("-o").arg(&recording)).exits(0);
+    recording
+}
+
+fn import_text(folder: &Path, name: &str, content: &str, more: &[&str]) -> PathBuf {
+    let (file, recording) = (folder.join(format!("{name}.txt")), folder.join(name));
+    std::fs::write(&file, content).unwrap();
+    run(bootscope("import").arg(&file).args(more).arg("-o").arg(&recording)).exits(0);
+    recording
+}
+
+/// A function's total time, in ns.
+fn total_of(document: &Value, name: &str, detail: &str) -> i64 {
+    let found = rows(&document["functions"], "name", name).into_iter().find(|row| row["detail"] == detail);
+    ns(&found.unwrap_or_else(|| panic!("no function {name} {detail}"))["total_ns"])
+}
+
+#[test]
+fn the_public_dump_has_its_known_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let document = shown(&public_dump(folder.path()));
+    assert_eq!(total_of(&document, "SYSINIT", "announce"), 7_613_245);
+    assert_eq!(total_of(&document, "SYSINIT", "trademark"), 2_471_178);
+    assert_eq!(total_of(&document, "SYSINIT", "version"), 11_054_721);
+    let printing = rows(&document["where"], "name", "_vprintf");
+    assert_eq!(printing.len(), 1, "one row over all callers");
+    assert!(ns(&printing[0]["self_ns"]) > 21_000_000, "{}", printing[0]);
+    assert_eq!((text(&document["subject"]["os"]), text(&document["unit"])), ("FreeBSD", "ns"));
+    assert_eq!(document["subject"]["cpus"], 1);
+
+    let processes = list(&document["processes"]);
+    assert_eq!(processes.len(), 31);
+    let rc = &processes[1];
+    assert_eq!((rc["pid"].as_u64(), rc["ppid"].as_u64(), rc["depth"].as_u64()), (Some(15), Some(1), Some(1)));
+    assert_eq!((text(&rc["name"]), &rc["end_ns"]), ("/etc/rc", &Value::Null));
+}
+
+#[test]
+fn the_process_table_is_a_tree_in_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let shown = run(bootscope("show").arg(public_dump(folder.path()))).exits(0);
+    for line in ["/sbin/init          1 ", "  /etc/rc          15 ", "    hostname       16 "] {
+        assert!(shown.text().contains(line), "no {line:?} in\n{}", shown.text());
+    }
+}
+
+#[test]
+fn a_log_that_is_cut_says_so_at_the_top_of_every_view() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = "machdep.tsc_freq: 1000000000\n0x1 0 ENTER mi_startup\n".to_owned();
+    (1..131_072).for_each(|i| log.push_str(&format!("0x1 {i}000 ENTER f\n0x1 {i}500 EXIT f\n")));
+    log.push_str("0x1 131072000 ENTER g\n");
+    let recording = import_text(folder.path(), "full", &log, &[]);
+    let said = "the kernel's log buffer was full: it has 262144 records";
+
+    let terminal = run(bootscope("show").arg(&recording)).exits(0).text().replace('\n', " ");
+    let terminal: String = terminal.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(terminal.starts_with(&format!("warning: {said}")), "{}", &terminal[..300]);
+    let document = shown(&recording);
+    assert!(text(&document["warnings"][0]).starts_with(said));
+    assert_eq!(ns(&document["total_ns"]), 131_072_000);
+    for to in ["svg", "json"] {
+        let written = run(bootscope("export").arg(&recording).args(["--to", to])).exits(0);
+        assert!(written.text().replace("&apos;", "'").contains(said), "{to}");
+    }
+    let page = folder.path().join("page.html");
+    run(bootscope("report").arg(&recording).arg("-o").arg(&page)).exits(0);
+    let page = std::fs::read_to_string(page).unwrap();
+    let warning = page.find("it has 262144 records").expect("the page warns");
+    assert!(warning < page.find("id=\"h-phases\"").unwrap(), "the warning comes first");
+}
+
+#[test]
+fn without_a_rate_nothing_is_shown_as_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = "0x1 1000 ENTER mi_startup\n0x1 2000 ENTER f\n0x1 9000000 EXIT f\n0x1 9001000 EXIT mi_startup\n\
+               0x2 9002000 ENTER start_init\n0x2 9003000 EXIT start_init\n";
+    let recording = import_text(folder.path(), "ticks", log, &[]);
+    let terminal = run(bootscope("show").args(["--functions", "--all-threads"]).arg(&recording)).exits(0);
+    assert!(
+        terminal.text().contains("--tsc-frequency") && terminal.text().contains("9.00 Mticks"),
+        "{}",
+        terminal.text()
+    );
+    for unit in [" ns", " µs", " ms", " s "] {
+        assert!(!terminal.text().contains(unit), "{unit:?} in\n{}", terminal.text());
+    }
+    let document = shown(&recording);
+    assert_eq!((text(&document["unit"]), ns(&document["total_ns"])), ("ticks", 9_002_000));
+    assert_eq!(list(&document["clocks"]).len(), 0);
+
+    let given = import_text(folder.path(), "given", log, &["--tsc-frequency", "2GHz", "--cpus", "4", "--memory", "2G"]);
+    let document = shown(&given);
+    assert_eq!((text(&document["unit"]), ns(&document["total_ns"])), ("ns", 4_501_000));
+    assert_eq!(
+        (document["subject"]["cpus"].as_u64(), document["subject"]["memory_bytes"].as_u64()),
+        (Some(4), Some(2 << 30))
+    );
+    assert_eq!(text(&document["clocks"][0]["rate_from"]), "given by the user");
+    run(bootscope("import").arg(fixture(HEAD)).args(["--tsc-frequency", "fast", "-o", "x"]))
+        .refuses(&["--tsc-frequency"]);
+}
+
+#[test]
+fn a_log_is_written_as_it_was_logged() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = public_dump(folder.path());
+    let written = run(bootscope("export").arg(&recording).args(["--to", "tslog"])).exits(0);
+    let read = |name| std::fs::read_to_string(fixture(name)).unwrap();
+    let (head, tail) = (read(HEAD), read(TAIL));
+    let records: Vec<&str> = head.lines().chain(tail.lines()).filter(|line| line.starts_with("0x")).collect();
+    assert_eq!(written.text().lines().collect::<Vec<_>>(), records);
+    let again = import_text(folder.path(), "again", written.text(), &["--tsc-frequency", "2445431964"]);
+    let functions = |recording: &Path| shown(recording)["functions"].clone();
+    assert_eq!(total_of(&serde_json::json!({"functions": functions(&again)}), "SYSINIT", "version"), 11_054_721);
+}
+
+/// A Linux boot as entries and exits: the same spans come back, a tick a nanosecond.
+#[test]
+fn another_boot_is_written_as_entries_and_exits() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("linux");
+    let trace = fixture("log/linux-6.1-kmsg.log");
+    run(bootscope("import").arg(trace).arg("-o").arg(&recording)).exits(0);
+    let linux = shown(&recording);
+    let written = run(bootscope("export").arg(&recording).args(["--to", "tslog"])).exits(0);
+    assert!(written.stderr.contains("a tick is a nanosecond"), "{}", written.stderr);
+    let again = shown(&import_text(folder.path(), "back", written.text(), &["--tsc-frequency", "1GHz"]));
+    assert_adds_up(&again);
+    let initcalls = rows(&linux["functions"], "name", "initcall");
+    assert!(initcalls.len() >= 10, "{}", initcalls.len());
+    for call in initcalls {
+        let detail = text(&call["detail"]);
+        assert_eq!(total_of(&again, "initcall", detail), ns(&call["total_ns"]), "{detail}");
+    }
+}
