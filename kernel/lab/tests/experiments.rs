@@ -169,17 +169,15 @@ fn ap_start() {
     let Some(kernel) = kernel() else { return };
     let mut machine = Machine::new("q35");
     machine.cpus = 4;
-    let waits = |aps: &str| {
-        let boot = boot_on(&machine, &kernel, &format!("aps={aps}"));
-        let (from, to) =
-            (boot.log.find("ENTER SYSINIT cpu_mp").unwrap(), boot.log.find("EXIT SYSINIT cpu_mp").unwrap());
-        let delays: Vec<&str> = boot.log[from..to].lines().filter(|line| line.ends_with(" DELAY")).collect();
-        println!("ap-start, {aps}: {} delays", delays.len() / 2);
-        delays.len() / 2
-    };
-    // After INIT and after STARTUP, for each of three or once. A busy host adds more after STARTUP.
-    let (slow, fast) = (waits("serial"), waits("parallel"));
-    assert!(slow >= 6 && fast >= 2 && fast < slow, "{slow} {fast}");
+    for (aps, times) in [("serial", 3), ("parallel", 1)] {
+        let boot = boot_on(&machine, &kernel, &format!("aps={aps} log=text"));
+        let hz = boot.console.lines().find_map(|line| line.strip_prefix("machdep.tsc_freq: ")?.parse::<f64>().ok());
+        let ms = total_ns(&boot, "wake_aps") as f64 / hz.unwrap() * 1e3;
+        println!("ap-start, {aps}: 3 APs in {ms:.1} ms of the host's time");
+        // Each time 10 ms after INIT and 200 us after STARTUP; a busy host adds to it.
+        assert_eq!(boot.log.lines().filter(|line| line.ends_with("ENTER wake_aps")).count(), times, "{aps}");
+        assert!(ms >= 10.2 * times as f64, "{aps}: {ms} ms");
+    }
 }
 
 #[test]

@@ -182,6 +182,7 @@ fn prepare(index: usize, apic_id: u32) {
 
 /// Wakes these CPUs together, and waits until they are awake.
 fn wake(apic_ids: &[u32]) {
+    let _scope = tslog::scope!("wake_aps");
     let before = AWAKE.load(Ordering::Acquire);
     apic_ids.iter().for_each(|&apic_id| apic::send_init(apic_id));
     delay_us(AFTER_INIT_US);
