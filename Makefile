@@ -25,7 +25,9 @@ build:
 	$(CARGO) build --locked --release -p bootscope -p qemu-plugin
 	RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
 	    $(CARGO) build --locked --profile guest -p guest-init --target $(GUEST_TARGET)
+	$(CARGO) build --locked --profile lab -p lab --features kernel
 	install -D target/$(GUEST_TARGET)/guest/guest-init $(LIB)/guest-init
+	install -D target/lab/lab $(LIB)/lab
 	install -D -s -m 644 target/release/libbootscope_qemu_plugin.so $(LIB)/$(PLUGIN)
 
 # Another kernel than the machine's own release has: make demo KERNEL=/path/to/vmlinuz
@@ -42,6 +44,8 @@ demo:
 check:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings $(NOT_IN_LATER_CLIPPY)
+	$(CARGO) clippy --locked --profile lab -p lab --features kernel --bin lab -- -D warnings $(NOT_IN_LATER_CLIPPY)
+	$(CARGO) clippy --locked --profile lab -p lab --no-default-features --features kernel --bin lab -- -D warnings $(NOT_IN_LATER_CLIPPY)
 	scripts/check-licences
 	$(CARGO) test --locked --workspace --no-fail-fast --lib --bin bootscope
 
@@ -96,6 +100,7 @@ install:
 	@[ -x target/release/bootscope ] || { echo "install: nothing built yet; run: make build"; exit 1; }
 	install -D target/release/bootscope $(DESTDIR)$(PREFIX)/bin/bootscope
 	install -D $(LIB)/guest-init $(DESTDIR)$(PREFIX)/lib/bootscope/guest-init
+	install -D $(LIB)/lab $(DESTDIR)$(PREFIX)/lib/bootscope/lab
 	install -D -m 644 $(LIB)/$(PLUGIN) $(DESTDIR)$(PREFIX)/lib/bootscope/$(PLUGIN)
 	target/release/bootscope man $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)

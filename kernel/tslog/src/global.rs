@@ -198,6 +198,7 @@ mod this {
 }
 
 #[cfg(not(feature = "on"))]
+#[allow(clippy::extra_unused_type_parameters, reason = "the same signatures as the recorder's")]
 mod this {
     use crate::log::{Log, Region};
     use core::ptr::NonNull;

@@ -1,0 +1,113 @@
+//! The initrd: a cpio archive in the "newc" form, which is what `cpio -H newc` and guest-init write.
+//!
+//! Each entry is a header of 110 bytes (six, then thirteen fields of eight hexadecimal digits), the name with a NUL, and
+//! the contents; name and contents are each filled up to a multiple of four bytes. The entry `TRAILER!!!` is the last.
+
+/// A file of the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Its path, as bytes: nobody says that it is UTF-8.
+    pub name: &'a [u8],
+    /// Type and permissions.
+    pub mode: u32,
+    /// Its contents.
+    pub contents: &'a [u8],
+}
+
+/// Why an archive cannot be read on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damaged {
+    /// There is no header at this offset.
+    NoHeader(usize),
+    /// The archive ends within the entry whose header is at this offset.
+    Cut(usize),
+}
+
+const HEADER_BYTES: usize = 110;
+
+/// The entries of an archive, in order, up to its trailer or to where it is damaged.
+pub fn entries(archive: &[u8]) -> impl Iterator<Item = Result<Entry<'_>, Damaged>> {
+    let mut at = Some(0);
+    core::iter::from_fn(move || {
+        let here = at.take()?;
+        match entry(archive, here) {
+            Ok((entry, _)) if entry.name == b"TRAILER!!!" => None,
+            Ok((entry, next)) => {
+                at = Some(next);
+                Some(Ok(entry))
+            }
+            Err(damaged) => Some(Err(damaged)),
+        }
+    })
+}
+
+fn entry(archive: &[u8], at: usize) -> Result<(Entry<'_>, usize), Damaged> {
+    let header = archive.get(at..).and_then(|rest| rest.get(..HEADER_BYTES)).ok_or(Damaged::Cut(at))?;
+    if !matches!(&header[..6], b"070701" | b"070702") {
+        return Err(Damaged::NoHeader(at));
+    }
+    let field = |number: usize| hexadecimal(&header[6 + number * 8..][..8]).ok_or(Damaged::NoHeader(at));
+    let (mode, length, name_length) = (field(1)?, field(6)? as usize, field(11)? as usize);
+    let name_at = at + HEADER_BYTES;
+    let contents_at = (name_at + name_length).next_multiple_of(4);
+    let name = archive.get(name_at..name_at + name_length).ok_or(Damaged::Cut(at))?;
+    let contents = archive.get(contents_at..contents_at + length).ok_or(Damaged::Cut(at))?;
+    let name = name.strip_suffix(b"\0").unwrap_or(name);
+    Ok((Entry { name, mode, contents }, (contents_at + length).next_multiple_of(4)))
+}
+
+fn hexadecimal(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |value, &digit| Some(value << 4 | (digit as char).to_digit(16)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (name, contents) in files.iter().chain(&[("TRAILER!!!", &[][..])]) {
+            let fields = [0, 0o100644, 0, 0, 1, 0, contents.len(), 0, 0, 0, 0, name.len() + 1, 0];
+            bytes.extend(b"070701");
+            fields.iter().for_each(|field| bytes.extend(format!("{field:08x}").bytes()));
+            bytes.extend(name.bytes().chain([0]));
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+            bytes.extend(*contents);
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+        }
+        bytes
+    }
+
+    #[test]
+    fn files_up_to_the_trailer() {
+        let mut bytes = archive(&[("init", b"hello"), ("etc/rc", b"")]);
+        bytes.extend(b"garbage");
+        let found: Vec<_> = entries(&bytes).map(|entry| entry.unwrap()).collect();
+        assert_eq!(
+            found.iter().map(|e| (e.name, e.contents)).collect::<Vec<_>>(),
+            [(&b"init"[..], &b"hello"[..]), (b"etc/rc", b"")]
+        );
+        assert_eq!(found[0].mode, 0o100644);
+    }
+
+    #[test]
+    fn damage_is_told_with_its_place() {
+        let bytes = archive(&[("init", b"hello")]);
+        assert_eq!(entries(b"070701").next(), Some(Err(Damaged::Cut(0))));
+        assert_eq!(entries(&[b'x'; 200]).next(), Some(Err(Damaged::NoHeader(0))));
+        let cut: Vec<_> = entries(&bytes[..130]).collect();
+        assert_eq!(cut.len(), 2);
+        assert!(matches!(cut[1], Err(Damaged::Cut(124))), "{cut:?}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_do_harm(start: [u8; 6], rest: Vec<u8>) {
+            let mut bytes = archive(&[("a", b"b")]);
+            bytes[..6].copy_from_slice(&start);
+            bytes.extend(&rest);
+            proptest::prop_assert!(entries(&bytes).count() <= bytes.len());
+            proptest::prop_assert!(entries(&rest).count() <= rest.len() + 1);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The local APIC of each CPU: its timer, and interrupts to other CPUs.
+
+use crate::{cpu, trap};
+use x86_64::registers::model_specific::Msr;
+
+/// Where it is unless somebody moved it; nobody here does.
+const BASE: u64 = 0xfee0_0000;
+const ID: u64 = 0x20;
+const END_OF_INTERRUPT: u64 = 0xb0;
+const SPURIOUS_VECTOR: u64 = 0xf0;
+const COMMAND_LOW: u64 = 0x300;
+const COMMAND_HIGH: u64 = 0x310;
+const LVT_TIMER: u64 = 0x320;
+const LVT_LINT0: u64 = 0x350;
+const INITIAL_COUNT: u64 = 0x380;
+const CURRENT_COUNT: u64 = 0x390;
+const DIVIDE: u64 = 0x3e0;
+
+const SOFTWARE_ENABLE: u32 = 1 << 8;
+const MASKED: u32 = 1 << 16;
+const DIVIDE_BY_1: u32 = 0b1011;
+const DELIVERY_NMI: u32 = 0b100 << 8;
+const DELIVERY_INIT: u32 = 0b101 << 8;
+const DELIVERY_STARTUP: u32 = 0b110 << 8;
+const TO_ALL_OTHERS: u32 = 0b11 << 18;
+const LEVEL_ASSERT: u32 = 1 << 14;
+const DELIVERY_PENDING: u32 = 1 << 12;
+const IA32_APIC_BASE: Msr = Msr::new(0x1b);
+const GLOBAL_ENABLE: u64 = 1 << 11;
+
+fn read(register: u64) -> u32 {
+    // SAFETY: a register of the local APIC, which is mapped uncached.
+    unsafe { ((BASE + register) as *const u32).read_volatile() }
+}
+
+fn write(register: u64, value: u32) {
+    // SAFETY: likewise; what it does to other CPUs is this file's business.
+    unsafe { ((BASE + register) as *mut u32).write_volatile(value) }
+}
+
+/// Switches this CPU's on, with its timer stopped and the old interrupt controller's line masked.
+pub fn start() {
+    // SAFETY: the register is on every CPU with a local APIC, as all that run 64-bit code under QEMU have.
+    let base = unsafe { IA32_APIC_BASE.read() };
+    assert!(base & GLOBAL_ENABLE != 0 && base & !0xfff == BASE, "apic::start: base {base:#x}");
+    write(SPURIOUS_VECTOR, SOFTWARE_ENABLE | u32::from(trap::SPURIOUS));
+    write(LVT_LINT0, MASKED);
+    write(DIVIDE, DIVIDE_BY_1);
+    write(LVT_TIMER, MASKED);
+    cpu::this().apic_id.set(id());
+}
+
+pub fn id() -> u32 {
+    read(ID) >> 24
+}
+
+pub fn end_of_interrupt() {
+    write(END_OF_INTERRUPT, 0);
+}
+
+/// One timer interrupt, after so many of its ticks.
+pub fn arm_timer(ticks: u32) {
+    write(LVT_TIMER, u32::from(trap::TIMER));
+    write(INITIAL_COUNT, ticks.max(1));
+}
+
+/// Lets the timer count down without interrupts, to be read: for calibration.
+pub fn free_run() {
+    write(LVT_TIMER, MASKED);
+    write(INITIAL_COUNT, u32::MAX);
+}
+
+/// How far it has counted since `free_run`.
+pub fn counted() -> u32 {
+    u32::MAX - read(CURRENT_COUNT)
+}
+
+/// Interrupts another CPU.
+pub fn interrupt(apic_id: u32, vector: u8) {
+    command(apic_id, u32::from(vector) | LEVEL_ASSERT);
+}
+
+/// Interrupts all other CPUs, whatever they do: after a panic.
+pub fn stop_others() {
+    command(0, DELIVERY_NMI | TO_ALL_OTHERS | LEVEL_ASSERT);
+}
+
+pub fn send_init(apic_id: u32) {
+    command(apic_id, DELIVERY_INIT | LEVEL_ASSERT);
+}
+
+/// Starts a CPU at a page below 1 MiB.
+pub fn send_startup(apic_id: u32, phys: u64) {
+    command(apic_id, DELIVERY_STARTUP | LEVEL_ASSERT | (phys >> 12) as u32);
+}
+
+fn command(apic_id: u32, low: u32) {
+    write(COMMAND_HIGH, apic_id << 24);
+    write(COMMAND_LOW, low);
+    while read(COMMAND_LOW) & DELIVERY_PENDING != 0 {
+        core::hint::spin_loop();
+    }
+}

@@ -1,0 +1,73 @@
+//! Printing: on the serial port, and on the framebuffer once there is one.
+//!
+//! `_vprintf` is where all of it goes through, and what a boot's log calls it. Lines of several CPUs do not mix.
+
+use crate::framebuffer::Framebuffer;
+use crate::lock::SpinLock;
+use crate::uart;
+use core::fmt::{self, Write};
+
+/// A line on the console.
+macro_rules! kprintln {
+    ($($part:tt)*) => { $crate::console::_vprintf(format_args!($($part)*)) };
+}
+/// A line that only a verbose boot prints.
+macro_rules! verbose {
+    ($($part:tt)*) => {
+        if $crate::boot::switches().verbose == lab::switches::Verbose::Yes { $crate::console::kprintln!($($part)*) }
+    };
+}
+pub(crate) use {kprintln, verbose};
+
+pub struct Console {
+    framebuffer: Option<Framebuffer>,
+}
+
+static CONSOLE: SpinLock<Console> = SpinLock::new(Console { framebuffer: None });
+
+impl Write for Console {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            if byte == b'\n' {
+                uart::put(b'\r');
+            }
+            uart::put(byte);
+            if let Some(framebuffer) = &mut self.framebuffer {
+                framebuffer.put(byte);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Prints a line.
+#[inline(never)]
+pub fn _vprintf(line: fmt::Arguments) {
+    let _scope = tslog::scope!("_vprintf");
+    let mut console = CONSOLE.lock();
+    // A console never fails.
+    let _ = writeln!(console, "{line}");
+}
+
+/// Prints a line, whoever holds the console: the last words of a panic.
+pub fn last_words(line: fmt::Arguments) {
+    // SAFETY: whoever holds the console is this CPU, which does not go on with it, or prints what no longer matters: at
+    // worst two lines mix.
+    let console = unsafe { &mut *CONSOLE.seize() };
+    let _ = writeln!(console, "\n{line}");
+}
+
+/// From now on, print there too.
+pub fn add_framebuffer(framebuffer: Framebuffer) {
+    CONSOLE.lock().framebuffer = Some(framebuffer);
+}
+
+/// The serial port alone, without the event that printing is.
+pub struct Serial;
+
+impl Write for Serial {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.bytes().for_each(uart::put);
+        Ok(())
+    }
+}

@@ -1,0 +1,74 @@
+//! The end of a boot, as the host sees it: that the kernel has handed over, the log if it is to be printed, power-off.
+//!
+//! The words on port 0xe9 are those of guest-init: `I <tsc>` when the kernel hands over, `E <outcome>` at the end.
+
+use crate::console::{Serial, kprintln};
+use crate::cpu::{self, inb, outb, outl, outw};
+use crate::{acpi_tables, boot, clock};
+use core::fmt::{self, Write};
+use lab::switches::Log;
+
+const HOST_PORT: u16 = 0xe9;
+/// What a read of it gives where somebody listens.
+const HOST_LISTENS: u8 = 0xe9;
+/// QEMU's isa-debug-exit: it ends with twice the value, plus one.
+const DEBUG_EXIT: u16 = 0xf4;
+const DEBUG_EXIT_DONE: u32 = 0;
+const DEBUG_EXIT_PANIC: u32 = 1;
+/// QEMU's pvpanic, bit 0: the guest has panicked.
+const PVPANIC: u16 = 0x505;
+const ACPI_SLEEP_S5: u16 = 1 << 13;
+const RESET_CONTROL: u16 = 0xcf9;
+const RESET: u8 = 0x06;
+const KEYBOARD_COMMAND: u16 = 0x64;
+const PULSE_RESET: u8 = 0xfe;
+
+struct Host;
+
+impl Write for Host {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if inb(HOST_PORT) == HOST_LISTENS {
+            text.bytes().for_each(|byte| outb(HOST_PORT, byte));
+        }
+        Ok(())
+    }
+}
+
+/// The kernel has done its part.
+pub fn handed_over() {
+    // The host port never fails.
+    let _ = writeln!(Host, "I {}", cpu::rdtsc());
+}
+
+/// Prints the log if asked to, and switches the machine off by the first way that works.
+pub fn power_off() -> ! {
+    if boot::switches().log == Log::Text {
+        print_log();
+    }
+    let _ = writeln!(Host, "E poweroff");
+    outl(DEBUG_EXIT, DEBUG_EXIT_DONE);
+    if let Some(port) = acpi_tables::sleep_port() {
+        outw(port, ACPI_SLEEP_S5);
+    }
+    // A machine that cannot be switched off (microvm) is reset, which ends QEMU under -no-reboot.
+    outb(RESET_CONTROL, RESET);
+    outb(KEYBOARD_COMMAND, PULSE_RESET);
+    kprintln!("exit: this machine cannot be switched off");
+    cpu::stop()
+}
+
+/// Tells the host of a panic, and stops.
+pub fn panicked() -> ! {
+    outb(PVPANIC, 1);
+    outl(DEBUG_EXIT, DEBUG_EXIT_PANIC);
+    cpu::stop()
+}
+
+/// As FreeBSD's two sysctls would.
+fn print_log() {
+    let mut serial = Serial;
+    let _ = writeln!(serial, "machdep.tsc_freq: {}", clock::tsc_hz());
+    let _ = serial.write_str("tslog: begin\n");
+    let _ = tslog::write_text(&mut serial);
+    let _ = serial.write_str("tslog: end\n");
+}

@@ -1,0 +1,39 @@
+//! Holds: what keeps the boot from going on until somebody else is done.
+//!
+//! Whoever still has something to find takes a hold on a topic and releases it when it has; whoever must not go on
+//! before waits for the topic. Both are logged, so that a reader can tell who kept the boot waiting.
+
+use crate::wait::Shared;
+
+pub struct Topic {
+    name: &'static str,
+    holds: Shared<u32>,
+}
+
+/// Buses that may still find the disk that root is on.
+pub static ROOT_MOUNT: Topic = Topic::new("root mount");
+/// Drivers that need interrupts to finish what their attach began.
+pub static CONFIG_HOOKS: Topic = Topic::new("config hooks");
+
+impl Topic {
+    const fn new(name: &'static str) -> Self {
+        Topic { name, holds: Shared::new(0) }
+    }
+
+    pub fn hold(&self) {
+        tslog::hold!(self.name);
+        self.holds.change(|holds| *holds += 1);
+    }
+
+    pub fn release(&self) {
+        tslog::release!(self.name);
+        self.holds.change(|holds| *holds = holds.checked_sub(1).unwrap_or_else(|| panic!("release: no {}", self.name)));
+    }
+
+    /// Waits until nobody holds it.
+    pub fn wait(&self) {
+        tslog::wait!(self.name);
+        self.holds.wait_for(|holds| (*holds == 0).then_some(()));
+        tslog::unwait!(self.name);
+    }
+}

@@ -1,0 +1,27 @@
+//! The end of the boot: process 1, from a kernel thread to user space, and then power-off.
+
+use crate::console::kprintln;
+use crate::sysinit::{Subsystem, sysinit};
+use crate::{exit, syscall, thread, vfs};
+
+sysinit!(create_init, Subsystem::Init, 0, create_init);
+
+fn create_init() {
+    thread::create("init", start_init, 0);
+}
+
+/// Mounts root and starts the first process. Where this ends the boot has ended.
+fn start_init(_: usize) {
+    tslog::enter!("start_init");
+    vfs::mountroot();
+    syscall::load_user_program();
+    tslog::exit!("start_init");
+    exit::handed_over();
+    syscall::enter_user_program()
+}
+
+/// The process is done, and with it the machine.
+pub fn done() -> ! {
+    kprintln!("init: done");
+    exit::power_off()
+}

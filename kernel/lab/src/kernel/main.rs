@@ -1,0 +1,90 @@
+//! The lab: a small kernel that boots in QEMU, with the recorder inside from its first instruction.
+//!
+//! Read `kmain`, then `hammer_time`, then `mi_startup` in `sysinit.rs`: that is the boot. After them it goes on in
+//! `init.rs`. Every slow spot is chosen on the command line (`src/switches.rs`); without any, all of it is quick.
+//!
+//! Threads are cooperative: one gives up its CPU where it waits, and nowhere else. Virtual addresses are physical ones,
+//! but for thread stacks and the one user process (`paging.rs` has the map).
+
+#![no_std]
+#![no_main]
+// A binary's items are nobody's interface.
+#![allow(missing_docs)]
+#![cfg_attr(not(feature = "tslog"), allow(dead_code, reason = "what only the log uses"))]
+
+extern crate alloc;
+
+mod acpi_tables;
+mod announce;
+mod apic;
+mod atkbdc;
+mod boot;
+mod cam;
+mod chatty;
+mod clock;
+mod console;
+mod cpu;
+mod descriptors;
+mod device;
+mod entry;
+mod events;
+mod exit;
+mod framebuffer;
+mod heap;
+mod hold;
+mod hpt;
+mod init;
+mod intrhook;
+mod isa;
+mod kthread;
+mod lock;
+mod mem;
+mod memory;
+mod nexus;
+mod paging;
+mod panic;
+mod pci;
+mod pit;
+mod recorder;
+mod script;
+mod smp;
+mod syscall;
+mod sysinit;
+mod thread;
+mod trap;
+mod uart;
+mod usb;
+mod vfs;
+mod vm_page;
+mod wait;
+
+/// Where `pvh_entry` calls: the boot's table of contents.
+#[unsafe(no_mangle)]
+extern "sysv64" fn kmain(start_info: u64) -> ! {
+    recorder::start(); // the log, before anything that could be slow
+    hammer_time(start_info); // this machine
+    sysinit::mi_startup(); // everything that a SYSINIT declares; the last ones make init a thread
+    thread::idle_for_ever() // thread0 has nothing left to do
+}
+
+/// What depends on the machine and comes before everything else.
+fn hammer_time(start_info: u64) {
+    let _scope = tslog::scope!("hammer_time");
+    uart::start(); // somewhere to print
+    boot::take(start_info); // command line, memory map, initrd
+    stage("pit", pit::start); // a clock, so that DELAY works
+    stage("descriptors", descriptors::load); // segments, and stacks for interrupts
+    stage("trap", trap::load); // from here on a fault is a panic, not a triple fault
+    stage("memory", memory::find); // what is free
+    stage("paging", paging::start); // page tables of our own
+    stage("heap", heap::start); // now `alloc` works
+    stage("syscall", syscall::start); // how user processes call
+    stage("thread", thread::start); // this is thread0
+    stage("keyboard", atkbdc::reset_early); // for a debugger that would want one
+    boot::report();
+}
+
+fn stage(name: &'static str, step: fn()) {
+    script::at(lab::switches::Kind::Stage, name);
+    step();
+}

@@ -1,0 +1,16 @@
+//! The root of the device tree: the buses that no other bus leads to.
+
+use crate::device::{self, Device, Failure, Fit, Location, driver};
+
+driver!(nexus, on root, probe, attach);
+
+fn probe(_: &Device) -> Option<Fit> {
+    Some(Fit::Exact)
+}
+
+fn attach(_: &Device) -> Result<(), Failure> {
+    for bus in ["isa", "pcib", "chatty", "cam", "usbus"] {
+        device::add("nexus", Location::Fixed(bus));
+    }
+    Ok(())
+}

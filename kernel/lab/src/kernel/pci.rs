@@ -1,0 +1,107 @@
+//! PCI: configuration space by ports 0xcf8 and 0xcfc, and a scan of all buses that bridges lead to.
+
+use crate::console::verbose;
+use crate::cpu::{inl, outl};
+use crate::device::{self, Device, Failure, Fit, Location, driver};
+use crate::lock::SpinLock;
+use pci_types::{ConfigRegionAccess, HeaderType, PciAddress, PciHeader, PciPciBridgeHeader};
+
+driver!(pcib, on nexus, probe_host, attach_host);
+driver!(pci_pci, on pci, probe_bridge, attach_bridge);
+
+const ADDRESS: u16 = 0xcf8;
+const DATA: u16 = 0xcfc;
+const ENABLE: u32 = 1 << 31;
+const NO_VENDOR: u16 = 0xffff;
+const CLASS_BRIDGE: u8 = 6;
+const SUBCLASS_PCI: u8 = 4;
+
+/// A function of a device, and what it says it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Function {
+    pub address: PciAddress,
+    pub vendor: u16,
+    pub device: u16,
+    pub class: u8,
+    pub subclass: u8,
+}
+
+/// The two ports, which belong together.
+static PORTS: SpinLock<()> = SpinLock::new(());
+
+/// Access to configuration space.
+#[derive(Clone, Copy)]
+pub struct Configuration;
+
+fn select(address: PciAddress, offset: u16) {
+    let (bus, device, function) = (address.bus(), address.device(), address.function());
+    let place = u32::from(bus) << 16 | u32::from(device) << 11 | u32::from(function) << 8;
+    outl(ADDRESS, ENABLE | place | u32::from(offset) & 0xfc);
+}
+
+impl ConfigRegionAccess for Configuration {
+    unsafe fn read(&self, address: PciAddress, offset: u16) -> u32 {
+        let _ports = PORTS.lock();
+        select(address, offset);
+        inl(DATA)
+    }
+
+    unsafe fn write(&self, address: PciAddress, offset: u16, value: u32) {
+        let _ports = PORTS.lock();
+        select(address, offset);
+        outl(DATA, value);
+    }
+}
+
+fn probe_host(_: &Device) -> Option<Fit> {
+    let _ports = PORTS.lock();
+    outl(ADDRESS, ENABLE);
+    // Where there is no PCI (microvm) the port reads as all ones.
+    (inl(ADDRESS) == ENABLE).then_some(Fit::Exact)
+}
+
+fn attach_host(_: &Device) -> Result<(), Failure> {
+    scan(0);
+    Ok(())
+}
+
+fn probe_bridge(device: &Device) -> Option<Fit> {
+    let Location::Pci(function) = device.location else { return None };
+    ((function.class, function.subclass) == (CLASS_BRIDGE, SUBCLASS_PCI)).then_some(Fit::Class)
+}
+
+fn attach_bridge(device: &Device) -> Result<(), Failure> {
+    let Location::Pci(function) = device.location else { return Err(Failure("not on PCI")) };
+    let header = PciPciBridgeHeader::from_header(PciHeader::new(function.address), Configuration);
+    match header.map(|bridge| bridge.secondary_bus_number(Configuration)) {
+        // A firmware that leaves buses unnumbered (qboot) leaves 0.
+        Some(bus) if bus > function.address.bus() => scan(bus),
+        _ => verbose!("{}: no bus behind it", device.name),
+    }
+    Ok(())
+}
+
+/// Adds every function on a bus, and by way of bridges all behind it.
+fn scan(bus: u8) {
+    for device in 0..32 {
+        let first = PciAddress::new(0, bus, device, 0);
+        if PciHeader::new(first).id(Configuration).0 == NO_VENDOR {
+            continue;
+        }
+        let functions = if PciHeader::new(first).has_multiple_functions(Configuration) { 8 } else { 1 };
+        for function in 0..functions {
+            add(PciAddress::new(0, bus, device, function));
+        }
+    }
+}
+
+fn add(address: PciAddress) {
+    let header = PciHeader::new(address);
+    let (vendor, device) = header.id(Configuration);
+    if vendor == NO_VENDOR || matches!(header.header_type(Configuration), HeaderType::Unknown(_)) {
+        return;
+    }
+    let (_, class, subclass, _) = header.revision_and_class(Configuration);
+    verbose!("pci {address}: {vendor:04x}:{device:04x}, class {class:02x}{subclass:02x}");
+    device::add("pci", Location::Pci(Function { address, vendor, device, class, subclass }));
+}

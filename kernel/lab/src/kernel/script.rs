@@ -1,0 +1,38 @@
+//! Scripted delays, hangs and panics: whatever the command line asks for at a place of the boot.
+//!
+//! A thread is delayed asleep, so that others run meanwhile; every other place is delayed in `DELAY`, as a slow driver
+//! would be.
+
+use crate::console::kprintln;
+use crate::{boot, clock, cpu, thread};
+use lab::switches::{Kind, means};
+
+/// The boot has come to a place.
+pub fn at(kind: Kind, name: &'static str) {
+    let switches = boot::switches();
+    match switches.delay_ns(kind, name) {
+        0 => {}
+        ns if kind == Kind::Thread => thread::sleep_ns(ns),
+        ns => clock::delay_us(ns / 1000),
+    }
+    let is_here = |place: Option<&str>| place.is_some_and(|place| means(place, kind, name));
+    if is_here(switches.panic) {
+        panic!("asked for at {} {name}", kind.as_str());
+    }
+    if is_here(switches.fault) {
+        cpu::invalid_instruction();
+    }
+    if is_here(switches.hang) {
+        hang(kind, name);
+    }
+}
+
+/// What a kernel does that waits for what never comes: spin, with interrupts off.
+fn hang(kind: Kind, name: &str) -> ! {
+    kprintln!("hang: at {} {name}", kind.as_str());
+    x86_64::instructions::interrupts::disable();
+    loop {
+        cpu::spin(1000);
+        core::hint::spin_loop();
+    }
+}

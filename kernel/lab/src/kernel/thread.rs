@@ -1,0 +1,351 @@
+//! Kernel threads and the scheduler: one table, one run queue, cooperative.
+//!
+//! Each CPU has a scheduler with a stack of its own. A thread that waits switches to its CPU's scheduler, which takes
+//! the next from the run queue and switches to that, or halts. The lock over the table is held across each switch and
+//! released by whoever comes out at the other side, as in xv6.
+//!
+//! A slot of the table is used once: ids are never given out again, so that a log is not ambiguous.
+
+use crate::lock::{Guard, SpinLock};
+use crate::paging::{self, STACKS_BASE};
+use crate::{apic, clock, cpu, memory, script, trap};
+use core::arch::global_asm;
+use core::sync::atomic::{AtomicU32, Ordering};
+use lab::memory_map::FRAME_BYTES;
+use lab::queue::{RunQueue, SleepQueue};
+use lab::switches::Kind;
+
+pub const THREADS_MAX: usize = 64;
+/// No thread: the scheduler itself.
+pub const NO_THREAD: u16 = u16::MAX;
+const STACK_BYTES: u64 = 32 * 1024;
+const STACK_SPACING_BYTES: u64 = 2 * STACK_BYTES;
+const IDLE_IDS_FROM: u64 = 0x1000;
+const IDLE_NAMES: [&str; cpu::CPUS_MAX] = [
+    "idle:cpu0",
+    "idle:cpu1",
+    "idle:cpu2",
+    "idle:cpu3",
+    "idle:cpu4",
+    "idle:cpu5",
+    "idle:cpu6",
+    "idle:cpu7",
+    "idle:cpu8",
+    "idle:cpu9",
+    "idle:cpu10",
+    "idle:cpu11",
+    "idle:cpu12",
+    "idle:cpu13",
+    "idle:cpu14",
+    "idle:cpu15",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Unused,
+    /// On the run queue.
+    Runnable,
+    Running,
+    /// Waits for a wake-up on a channel.
+    Blocked(usize),
+    /// Waits for an instant.
+    Sleeping,
+    Finished,
+}
+
+#[derive(Clone, Copy)]
+struct Thread {
+    state: State,
+    rsp: u64,
+    /// The only CPU that may run it.
+    bound_to: Option<u32>,
+    name: &'static str,
+    entry: fn(usize),
+    argument: usize,
+}
+
+struct Table {
+    threads: [Thread; THREADS_MAX],
+    used: usize,
+    run: RunQueue<THREADS_MAX>,
+    sleepers: SleepQueue<THREADS_MAX>,
+}
+
+const UNUSED: Thread =
+    Thread { state: State::Unused, rsp: 0, bound_to: None, name: "", entry: |_| unreachable!(), argument: 0 };
+
+static TABLE: SpinLock<Table> =
+    SpinLock::new(Table { threads: [UNUSED; THREADS_MAX], used: 0, run: RunQueue::new(), sleepers: SleepQueue::new() });
+
+/// A bit for each CPU that halts because there is nothing to run.
+static IDLE: AtomicU32 = AtomicU32::new(0);
+
+/// Makes what runs now thread0, and gives the first CPU a scheduler.
+pub fn start() {
+    let mut table = TABLE.lock();
+    table.threads[0] = Thread { state: State::Running, bound_to: Some(0), name: "thread0", ..UNUSED };
+    table.used = 1;
+    let cpu = cpu::this();
+    let stack = memory::take_early(STACK_BYTES) + STACK_BYTES;
+    cpu.scheduler_rsp.set(prepare_stack(stack, scheduler_entry));
+    cpu.kernel_rsp.set(stack_top(0));
+    cpu.current.set(0);
+    tslog::thread!(idle_id(0), IDLE_NAMES[0]);
+}
+
+/// What the log calls a thread.
+pub fn id_of(slot: u16) -> u64 {
+    u64::from(slot) + 1
+}
+
+/// What the log calls a CPU's scheduler.
+pub fn idle_id(cpu: u32) -> u64 {
+    IDLE_IDS_FROM + u64::from(cpu)
+}
+
+pub fn idle_name(cpu: u32) -> &'static str {
+    IDLE_NAMES[cpu as usize]
+}
+
+fn stack_top(slot: u16) -> u64 {
+    STACKS_BASE + (u64::from(slot) + 1) * STACK_SPACING_BYTES
+}
+
+/// A stack on which `switch` returns to `entry`.
+fn prepare_stack(top: u64, entry: extern "sysv64" fn() -> !) -> u64 {
+    // Six saved registers, the address to return to, and one word so that the stack is aligned as after a call.
+    let words = [0, 0, 0, 0, 0, 0, entry as usize as u64, 0];
+    let rsp = top - size_of_val(&words) as u64;
+    // SAFETY: the stack is mapped and nobody's yet.
+    unsafe { (rsp as *mut [u64; 8]).write(words) };
+    rsp
+}
+
+/// Creates a thread that runs `entry(argument)`. Returns its slot.
+pub fn create(name: &'static str, entry: fn(usize), argument: usize) -> u16 {
+    let slot = {
+        let mut table = TABLE.lock();
+        assert!(table.used < THREADS_MAX, "thread::create: {name} is one more than {THREADS_MAX}");
+        table.used += 1;
+        (table.used - 1) as u16
+    };
+    let top = stack_top(slot);
+    for page in (top - STACK_BYTES..top).step_by(FRAME_BYTES as usize) {
+        paging::map(page, memory::allocate_frame(), paging::DATA);
+    }
+    tslog::thread!(id_of(slot), name);
+    let rsp = prepare_stack(top, thread_entry);
+    let mut table = TABLE.lock();
+    table.threads[slot as usize] = Thread { state: State::Blocked(0), rsp, bound_to: None, name, entry, argument };
+    make_runnable(&mut table, slot);
+    slot
+}
+
+/// Where a new thread comes out of its first switch.
+extern "sysv64" fn thread_entry() -> ! {
+    // SAFETY: the scheduler took the lock before it switched here.
+    unsafe { TABLE.release_forgotten() };
+    x86_64::instructions::interrupts::enable();
+    let (name, entry, argument) = {
+        let table = TABLE.lock();
+        let thread = &table.threads[cpu::this().current.get() as usize];
+        (thread.name, thread.entry, thread.argument)
+    };
+    script::at(Kind::Thread, name);
+    entry(argument);
+    let mut table = TABLE.lock();
+    let slot = cpu::this().current.get();
+    table.threads[slot as usize].state = State::Finished;
+    switch_away(table);
+    unreachable!("thread {name} runs after its end")
+}
+
+extern "sysv64" fn scheduler_entry() -> ! {
+    // SAFETY: the thread that switched here took the lock.
+    unsafe { TABLE.release_forgotten() };
+    schedule_for_ever()
+}
+
+/// A CPU's scheduler. Comes here once and stays.
+pub fn schedule_for_ever() -> ! {
+    x86_64::instructions::interrupts::disable();
+    let cpu = cpu::this();
+    let bit = 1 << cpu.index.get();
+    loop {
+        cpu.current.set(NO_THREAD);
+        cpu.thread_id.set(idle_id(cpu.index.get()));
+        let mut table = TABLE.lock();
+        let Table { threads, run: queue, .. } = &mut *table;
+        let next = queue.pop(|slot| threads[slot as usize].bound_to.is_none_or(|only| only == cpu.index.get()));
+        match next {
+            Some(slot) => run(table, slot),
+            None => {
+                IDLE.fetch_or(bit, Ordering::Relaxed);
+                drop(table);
+                // A wake-up between the look and the halt is an interrupt, and pending.
+                x86_64::instructions::interrupts::enable_and_hlt();
+                x86_64::instructions::interrupts::disable();
+                IDLE.fetch_and(!bit, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Switches to a thread; comes back when it waits.
+fn run(mut table: Guard<'_, Table>, slot: u16) {
+    let cpu = cpu::this();
+    table.threads[slot as usize].state = State::Running;
+    let rsp = table.threads[slot as usize].rsp;
+    cpu.current.set(slot);
+    cpu.thread_id.set(id_of(slot));
+    cpu.kernel_rsp.set(stack_top(slot));
+    core::mem::forget(table);
+    // SAFETY: the thread's stack was left by `switch` or made by `prepare_stack`, and nobody else runs it: it was on the
+    // run queue once.
+    unsafe { switch(cpu.scheduler_rsp.as_ptr(), rsp) };
+    // SAFETY: the thread that switched here took the lock and forgot its guard.
+    unsafe { TABLE.release_forgotten() };
+}
+
+/// Switches to the scheduler. The running thread's state says already what it waits for.
+fn switch_away(mut table: Guard<'_, Table>) {
+    let cpu = cpu::this();
+    assert!(cpu.locks_held.get() == 1, "thread::switch_away: {} locks held", cpu.locks_held.get());
+    let save: *mut u64 = &raw mut table.threads[cpu.current.get() as usize].rsp;
+    let interrupts_were_on = cpu.interrupts_were_on.get();
+    let scheduler_rsp = cpu.scheduler_rsp.get();
+    core::mem::forget(table);
+    // SAFETY: this CPU's scheduler waits in `run`, or has not begun yet.
+    unsafe { switch(save, scheduler_rsp) };
+    // Perhaps on another CPU by now, which holds the lock.
+    cpu::this().interrupts_were_on.set(interrupts_were_on);
+    // SAFETY: the scheduler took the lock before it switched here.
+    unsafe { TABLE.release_forgotten() };
+}
+
+global_asm!(
+    r#"
+    .section .text.switch, "ax"
+    .global switch
+    switch:
+        push rbp
+        push rbx
+        push r12
+        push r13
+        push r14
+        push r15
+        mov [rdi], rsp
+        mov rsp, rsi
+        pop r15
+        pop r14
+        pop r13
+        pop r12
+        pop rbx
+        pop rbp
+        ret
+    "#
+);
+
+unsafe extern "sysv64" {
+    /// Saves this stack pointer at `save`, goes on at `rsp`, where `switch` or `prepare_stack` left one.
+    fn switch(save: *mut u64, rsp: u64);
+}
+
+fn make_runnable(table: &mut Table, slot: u16) {
+    let thread = &mut table.threads[slot as usize];
+    thread.state = State::Runnable;
+    let bound_to = thread.bound_to;
+    assert!(table.run.push(slot), "thread::make_runnable: {slot} is queued twice");
+    interrupt_an_idle_cpu(bound_to);
+}
+
+/// If another CPU halts that may run it, it is to look.
+fn interrupt_an_idle_cpu(bound_to: Option<u32>) {
+    let here = cpu::this().index.get();
+    let may = bound_to.map_or(u32::MAX, |only| 1 << only) & !(1 << here);
+    let idle = IDLE.load(Ordering::Relaxed) & may;
+    if idle != 0 {
+        apic::interrupt(cpu::apic_id_of(idle.trailing_zeros()), trap::RESCHEDULE);
+    }
+}
+
+/// Waits on a channel. The lock that `guard` holds is released once nobody can miss the wake-up, and taken again.
+pub fn block<'a, T>(channel: usize, guard: Guard<'a, T>, lock: &'a SpinLock<T>) -> Guard<'a, T> {
+    let _scope = tslog::scope!("_sleep");
+    let mut table = TABLE.lock();
+    drop(guard);
+    table.threads[cpu::this().current.get() as usize].state = State::Blocked(channel);
+    switch_away(table);
+    lock.lock()
+}
+
+/// Wakes all who wait on a channel, in the order in which they were created. Whether there were any.
+pub fn wake(channel: usize) -> bool {
+    let mut table = TABLE.lock();
+    let mut any = false;
+    for slot in 0..table.used {
+        if table.threads[slot].state == State::Blocked(channel) {
+            make_runnable(&mut table, slot as u16);
+            any = true;
+        }
+    }
+    any
+}
+
+/// Lets others run first.
+pub fn yield_now() {
+    let mut table = TABLE.lock();
+    let slot = cpu::this().current.get();
+    make_runnable(&mut table, slot);
+    switch_away(table);
+}
+
+/// Sleeps. Before there are ticks there is nothing to wake by, and it delays instead.
+pub fn sleep_ns(ns: u64) {
+    if clock::is_ticking() { sleep_until(clock::now_ns() + ns) } else { clock::delay_us(ns / 1000) }
+}
+
+/// Sleeps until the next tick.
+pub fn sleep_tick() {
+    if clock::is_ticking() { sleep_until(clock::tick_ns(1)) } else { yield_now() }
+}
+
+fn sleep_until(instant_ns: u64) {
+    let _scope = tslog::scope!("_sleep");
+    let mut table = TABLE.lock();
+    let slot = cpu::this().current.get();
+    table.threads[slot as usize].state = State::Sleeping;
+    assert!(table.sleepers.push(instant_ns, slot), "thread::sleep_until: {slot} sleeps twice");
+    if cpu::this().index.get() != 0 {
+        apic::interrupt(cpu::apic_id_of(0), trap::RESCHEDULE);
+    }
+    clock::rearm_for(table.sleepers.next());
+    switch_away(table);
+}
+
+/// Wakes those whose instant has come, and says when the next one's does.
+pub fn wake_sleepers(now_ns: u64) -> Option<u64> {
+    let mut table = TABLE.lock();
+    while let Some(slot) = table.sleepers.pop_due(now_ns) {
+        make_runnable(&mut table, slot);
+    }
+    table.sleepers.next()
+}
+
+/// Whether a thread runs or is on the run queue.
+pub fn is_on_run_queue(slot: u16) -> bool {
+    matches!(TABLE.lock().threads[slot as usize].state, State::Runnable | State::Running)
+}
+
+/// From now on only that CPU runs it.
+pub fn bind(slot: u16, cpu: u32) {
+    TABLE.lock().threads[slot as usize].bound_to = Some(cpu);
+}
+
+/// What thread0 does when the boot no longer needs it.
+pub fn idle_for_ever() -> ! {
+    let mut table = TABLE.lock();
+    table.threads[0].state = State::Finished;
+    switch_away(table);
+    unreachable!("thread0 runs after its end")
+}

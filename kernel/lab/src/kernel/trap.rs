@@ -1,0 +1,214 @@
+//! Interrupts and faults: 256 stubs that lead to one function.
+//!
+//! A stub saves all general registers, and with `fxsave64` those of SSE, which compiled code uses everywhere. A fault is
+//! a bug of this kernel's, and panics with what there is to know; a user process's fault too.
+
+use crate::descriptors::{IST_DOUBLE_FAULT, IST_FAULT, IST_INTERRUPT, IST_NMI};
+use crate::{apic, clock};
+use core::arch::global_asm;
+use core::cell::UnsafeCell;
+use x86_64::VirtAddr;
+use x86_64::structures::idt::InterruptDescriptorTable;
+
+/// From this CPU's local APIC timer.
+pub const TIMER: u8 = 0x20;
+/// From another CPU: there is something to run, or an earlier instant to wake at.
+pub const RESCHEDULE: u8 = 0x21;
+/// From the local APIC, for nothing.
+pub const SPURIOUS: u8 = 0xff;
+const STUB_BYTES: u64 = 16;
+
+/// What a stub leaves on the stack.
+#[repr(C)]
+pub struct Frame {
+    r15: u64,
+    r14: u64,
+    r13: u64,
+    r12: u64,
+    r11: u64,
+    r10: u64,
+    r9: u64,
+    r8: u64,
+    rbp: u64,
+    rdi: u64,
+    rsi: u64,
+    rdx: u64,
+    rcx: u64,
+    rbx: u64,
+    rax: u64,
+    vector: u64,
+    error: u64,
+    rip: u64,
+    cs: u64,
+    rflags: u64,
+    rsp: u64,
+    ss: u64,
+}
+
+const _: () = assert!(size_of::<Frame>() == 22 * 8);
+
+global_asm!(
+    r#"
+    .section .text.trap, "ax"
+    .balign 16
+    .global trap_stubs
+    trap_stubs:
+    .set vector, 0
+    .rept 256
+        .balign 16
+        # 8, 10 to 14, 17, 21, 29 and 30 come with an error code.
+        .if (vector != 8) && (vector < 10 || vector > 14) && (vector != 17) && (vector != 21) && (vector != 29) && (vector != 30)
+            push 0
+        .endif
+        push vector
+        jmp trap_common
+        .set vector, vector + 1
+    .endr
+    .balign 16
+    trap_common:
+        test byte ptr [rsp + 24], 3     # CS: from user space GS is the user's
+        jz 1f
+        swapgs
+    1:  push rax
+        push rbx
+        push rcx
+        push rdx
+        push rsi
+        push rdi
+        push rbp
+        push r8
+        push r9
+        push r10
+        push r11
+        push r12
+        push r13
+        push r14
+        push r15
+        cld
+        mov rdi, rsp
+        mov rbx, rsp
+        sub rsp, 512
+        and rsp, -16
+        fxsave64 [rsp]
+        call trap
+        fxrstor64 [rsp]
+        mov rsp, rbx
+        pop r15
+        pop r14
+        pop r13
+        pop r12
+        pop r11
+        pop r10
+        pop r9
+        pop r8
+        pop rbp
+        pop rdi
+        pop rsi
+        pop rdx
+        pop rcx
+        pop rbx
+        pop rax
+        add rsp, 16
+        test byte ptr [rsp + 8], 3
+        jz 2f
+        swapgs
+    2:  iretq
+    "#
+);
+
+unsafe extern "C" {
+    static trap_stubs: u8;
+}
+
+struct Table(UnsafeCell<InterruptDescriptorTable>);
+
+// SAFETY: written by `load` on the first CPU, before there is a second; afterwards only the CPUs read it.
+unsafe impl Sync for Table {}
+
+static TABLE: Table = Table(UnsafeCell::new(InterruptDescriptorTable::new()));
+
+/// Fills the table and loads it on the first CPU.
+pub fn load() {
+    // SAFETY: there is only this CPU, and no interrupt yet.
+    let table = unsafe { &mut *TABLE.0.get() };
+    macro_rules! fault {
+        ($($entry:ident $vector:literal $stack:expr,)*) => {$({
+            // SAFETY: the stub for this vector, on a stack that `descriptors` has set up.
+            unsafe { table.$entry.set_handler_addr(stub($vector)).set_stack_index($stack) };
+        })*};
+    }
+    fault! {
+        divide_error 0 IST_FAULT, debug 1 IST_FAULT, non_maskable_interrupt 2 IST_NMI, breakpoint 3 IST_FAULT,
+        overflow 4 IST_FAULT, bound_range_exceeded 5 IST_FAULT, invalid_opcode 6 IST_FAULT,
+        device_not_available 7 IST_FAULT, double_fault 8 IST_DOUBLE_FAULT, invalid_tss 10 IST_FAULT,
+        segment_not_present 11 IST_FAULT, stack_segment_fault 12 IST_FAULT, general_protection_fault 13 IST_FAULT,
+        page_fault 14 IST_FAULT, x87_floating_point 16 IST_FAULT, alignment_check 17 IST_FAULT,
+        machine_check 18 IST_DOUBLE_FAULT, simd_floating_point 19 IST_FAULT,
+    }
+    for vector in 32..=255u8 {
+        // SAFETY: as above.
+        unsafe { table[vector].set_handler_addr(stub(u64::from(vector))).set_stack_index(IST_INTERRUPT) };
+    }
+    load_again();
+}
+
+/// Loads the table on another CPU.
+pub fn load_again() {
+    // SAFETY: the table lives for ever and is complete.
+    unsafe { (*TABLE.0.get()).load_unsafe() };
+}
+
+fn stub(vector: u64) -> VirtAddr {
+    VirtAddr::from_ptr(&raw const trap_stubs) + vector * STUB_BYTES
+}
+
+#[unsafe(no_mangle)]
+extern "sysv64" fn trap(frame: &Frame) {
+    match frame.vector as u8 {
+        TIMER => {
+            apic::end_of_interrupt();
+            clock::timer_interrupt();
+        }
+        RESCHEDULE => {
+            apic::end_of_interrupt();
+            clock::look_again();
+        }
+        SPURIOUS => {}
+        _ => fault(frame),
+    }
+}
+
+fn fault(frame: &Frame) -> ! {
+    const NAMES: [&str; 20] = [
+        "divide error",
+        "debug",
+        "non-maskable interrupt",
+        "breakpoint",
+        "overflow",
+        "bound range",
+        "invalid opcode",
+        "no device",
+        "double fault",
+        "coprocessor",
+        "invalid TSS",
+        "no segment",
+        "stack segment",
+        "general protection",
+        "page fault",
+        "reserved",
+        "x87",
+        "alignment",
+        "machine check",
+        "SIMD",
+    ];
+    let name = NAMES.get(frame.vector as usize).copied().unwrap_or("unexpected interrupt");
+    panic!(
+        "trap: {name} (vector {}, error {:#x}) at {:#x}, address {:#x}, stack {:#x}, {} mode",
+        frame.vector,
+        frame.error,
+        frame.rip,
+        x86_64::registers::control::Cr2::read_raw(),
+        frame.rsp,
+        if frame.cs & 3 == 0 { "kernel" } else { "user" },
+    );
+}

@@ -1,0 +1,178 @@
+//! What stands for each page frame: an array of structures, one for every 4 KiB of memory, initialised at boot.
+//!
+//! The array is why a machine with more memory boots slower. Three ways (`vm_page=`): `three-pass` walks over the array
+//! three times, to clear it, to fill it in, and to free frame by frame; `one-pass` does each structure once and frees
+//! whole ranges; `lazy` does that for the first part only, and leaves the rest to a thread.
+
+use crate::console::verbose;
+use crate::sysinit::{Subsystem, sysinit};
+use crate::{boot, memory, thread};
+use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering};
+use lab::frames::{Frames, words_for};
+use lab::memory_map::{FRAME_BYTES, REGIONS_MAX};
+use lab::switches::VmPage;
+
+sysinit!(vm_mem, Subsystem::Vm, 0, vm_mem);
+sysinit!(vm_rest, Subsystem::Kthreads, 9, vm_rest);
+
+/// How much memory a lazy boot begins with.
+const FIRST_PART_BYTES: u64 = 64 << 20;
+
+/// A page frame.
+#[repr(C)]
+struct Page {
+    next: u64,
+    previous: u64,
+    object: u64,
+    index: u64,
+    phys: u64,
+    references: u32,
+    flags: u16,
+    order: u8,
+    queue: u8,
+    /// Of the range it lies in.
+    segment: u32,
+    wired: u32,
+    dirty: u64,
+}
+
+const _: () = assert!(size_of::<Page>() == 64, "one page structure is one cache line");
+const FREE: u16 = 1;
+const CLEAR: Page = Page {
+    next: 0,
+    previous: 0,
+    object: 0,
+    index: 0,
+    phys: 0,
+    references: 0,
+    flags: 0,
+    order: 0,
+    queue: 0,
+    segment: 0,
+    wired: 0,
+    dirty: 0,
+};
+
+/// The array's address, and the frames that a lazy boot has not come to yet.
+static PAGES: AtomicU64 = AtomicU64::new(0);
+static REST: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// SYSINIT vm_mem: the array, and with it the frame allocator.
+fn vm_mem() {
+    let frames = memory::end() / FRAME_BYTES;
+    let pages = memory::take_early(frames * size_of::<Page>() as u64);
+    let words = memory::take_early(words_for(frames) as u64 * 8);
+    PAGES.store(pages, Ordering::Relaxed);
+    // SAFETY: the memory was just taken, for ever, and is mapped onto itself.
+    let words = unsafe { core::slice::from_raw_parts_mut(words as *mut u64, words_for(frames)) };
+    let (ranges, count) = free_ranges();
+    memory::use_frames(Frames::new(words));
+    match boot::switches().vm_page {
+        VmPage::ThreePass => three_passes(frames, &ranges[..count]),
+        VmPage::OnePass => one_pass(0..frames, &ranges[..count]),
+        VmPage::Lazy => {
+            let first = end_of_first_part(&ranges[..count]).min(frames);
+            REST.store(first, Ordering::Relaxed);
+            one_pass(0..first, &ranges[..count]);
+        }
+    }
+    verbose!("vm_mem: {} of {frames} frames are free", memory::free_frames());
+}
+
+/// The frame below which there is as much free memory as a lazy boot begins with.
+fn end_of_first_part(ranges: &[Range<u64>]) -> u64 {
+    let mut wanted = FIRST_PART_BYTES / FRAME_BYTES;
+    for range in ranges {
+        let here = range.end - range.start;
+        if here >= wanted {
+            return range.start + wanted;
+        }
+        wanted -= here;
+    }
+    u64::MAX
+}
+
+/// SYSINIT vm_rest: what a lazy boot has left.
+fn vm_rest() {
+    if boot::switches().vm_page == VmPage::Lazy {
+        thread::create("vm_rest", the_rest, 0);
+    }
+}
+
+fn the_rest(_: usize) {
+    let _scope = tslog::scope!("vm_rest");
+    let (ranges, count) = free_ranges();
+    one_pass(REST.load(Ordering::Relaxed)..memory::end() / FRAME_BYTES, &ranges[..count]);
+}
+
+/// Free memory, in frames.
+fn free_ranges() -> ([Range<u64>; REGIONS_MAX], usize) {
+    let mut ranges = [const { 0..0 }; REGIONS_MAX];
+    let mut count = 0;
+    memory::for_each_free(|range| {
+        ranges[count] = range.start / FRAME_BYTES..range.end / FRAME_BYTES;
+        count += 1;
+    });
+    (ranges, count)
+}
+
+fn page(frame: u64) -> *mut Page {
+    (PAGES.load(Ordering::Relaxed) as *mut Page).wrapping_add(frame as usize)
+}
+
+/// Which range a frame lies in, looked for as for any address.
+fn segment_of(frame: u64, ranges: &[Range<u64>]) -> u32 {
+    ranges.iter().position(|range| range.contains(&frame)).map_or(u32::MAX, |place| place as u32)
+}
+
+#[inline(never)]
+fn three_passes(frames: u64, ranges: &[Range<u64>]) {
+    for frame in 0..frames {
+        // SAFETY: the array has so many pages, and nobody else uses it yet.
+        unsafe { page(frame).write(CLEAR) };
+    }
+    for frame in 0..frames {
+        // SAFETY: likewise.
+        let page = unsafe { &mut *page(frame) };
+        page.phys = frame * FRAME_BYTES;
+        page.segment = segment_of(frame, ranges);
+        page.order = u8::MAX;
+        page.queue = u8::MAX;
+    }
+    for frame in 0..frames {
+        if segment_of(frame, ranges) != u32::MAX {
+            // SAFETY: likewise.
+            unsafe { (*page(frame)).flags |= FREE };
+            memory::add_frames(frame, 1);
+        }
+    }
+}
+
+#[inline(never)]
+fn one_pass(frames: Range<u64>, ranges: &[Range<u64>]) {
+    let mut at = frames.start;
+    while at < frames.end {
+        // A stretch that is free, or one up to the next that is.
+        let inside = segment_of(at, ranges);
+        let until = match inside {
+            u32::MAX => ranges.iter().map(|range| range.start).filter(|&start| start > at).min().unwrap_or(u64::MAX),
+            segment => ranges[segment as usize].end,
+        };
+        let until = until.min(frames.end);
+        let flags = if inside == u32::MAX { 0 } else { FREE };
+        for frame in at..until {
+            fill(frame, inside, flags);
+        }
+        if inside != u32::MAX {
+            memory::add_frames(at, until - at);
+        }
+        at = until;
+    }
+}
+
+fn fill(frame: u64, segment: u32, flags: u16) {
+    let new = Page { phys: frame * FRAME_BYTES, flags, order: u8::MAX, queue: u8::MAX, segment, ..CLEAR };
+    // SAFETY: the array has that page, and a range of it is filled by one thread only.
+    unsafe { page(frame).write(new) };
+}

@@ -1,0 +1,21 @@
+//! What of the reference kernel can be understood, and tested, without a machine under it.
+//!
+//! The kernel is the binary of this package (`src/kernel/main.rs`, which reads as the table of contents of its boot).
+//! This library holds its decisions as plain functions over plain data: no registers, no locks, no `unsafe`, no
+//! allocation, no console. The kernel links it as it is; on a host it is ordinary Rust, and so are its tests.
+
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+pub mod calibrate;
+pub mod cells;
+pub mod cpio;
+pub mod frames;
+pub mod memory_map;
+pub mod order;
+pub mod queue;
+pub mod switches;
+
+#[cfg(test)]
+#[path = "../build/interface.rs"]
+mod interface;

@@ -1,0 +1,127 @@
+//! Which memory there is, and which of it is free.
+//!
+//! The firmware's map (E820, as PVH hands it over) is a list of ranges with a type, not sorted, possibly overlapping and
+//! with empty entries (microvm's ends in one). What is usable may hold the kernel, the initrd and the boot information:
+//! those are cut out. Everything below 1 MiB is left to firmware and to the code that wakes application processors.
+
+use core::ops::Range;
+
+/// The size of a page frame.
+pub const FRAME_BYTES: u64 = 4096;
+/// How many entries of a map are looked at.
+pub const REGIONS_MAX: usize = 64;
+/// The type of usable memory in an E820 map.
+pub const USABLE: u32 = 1;
+const LOW_MEMORY_END: u64 = 1 << 20;
+
+/// A range of physical memory, as the firmware describes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Region {
+    /// Its first byte.
+    pub from: u64,
+    /// Its length.
+    pub bytes: u64,
+    /// What it is: [`USABLE`], or something that is not.
+    pub kind: u32,
+}
+
+impl Region {
+    /// From its first whole frame to its last.
+    fn frames(&self) -> Range<u64> {
+        let from = self.from.checked_next_multiple_of(FRAME_BYTES).unwrap_or(u64::MAX).max(LOW_MEMORY_END);
+        let to = self.from.saturating_add(self.bytes) / FRAME_BYTES * FRAME_BYTES;
+        from..to.max(from)
+    }
+}
+
+/// Calls `each` with every stretch of whole frames that is usable and in none of `taken`. Regions are taken as they come;
+/// where two usable ones overlap, `each` gets the common part twice.
+pub fn free_ranges(map: &[Region], taken: &[Range<u64>], mut each: impl FnMut(Range<u64>)) {
+    let unusable = |region: &&Region| region.kind != USABLE && region.bytes > 0;
+    for region in map.iter().filter(|region| region.kind == USABLE) {
+        let mut rest = region.frames();
+        while !rest.is_empty() {
+            // The nearest stretch from here on that is not free.
+            let not_free = map.iter().filter(unusable).map(|r| r.from..r.from.saturating_add(r.bytes));
+            let next = not_free
+                .chain(taken.iter().cloned())
+                .filter(|range| range.end > rest.start && !range.is_empty())
+                .min_by_key(|range| range.start)
+                .unwrap_or(rest.end..rest.end);
+            let until = (next.start / FRAME_BYTES * FRAME_BYTES).min(rest.end);
+            if until > rest.start {
+                each(rest.start..until);
+            }
+            rest.start =
+                next.end.checked_next_multiple_of(FRAME_BYTES).unwrap_or(rest.end).max(rest.start + FRAME_BYTES);
+        }
+    }
+}
+
+/// One past the highest usable byte.
+pub fn end_of_memory(map: &[Region]) -> u64 {
+    map.iter().filter(|region| region.kind == USABLE).map(|region| region.frames().end).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "lists of ranges, and some have one")]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn check(map: &[(u64, u64, u32)], taken: &[Range<u64>], free: &[Range<u64>]) {
+        let map: Vec<Region> = map.iter().map(|&(from, bytes, kind)| Region { from, bytes, kind }).collect();
+        let mut found = Vec::new();
+        free_ranges(&map, taken, |range| found.push(range));
+        assert_eq!(found, free);
+    }
+
+    #[test]
+    fn what_is_taken_is_cut_out() {
+        check(&[(0, 64 * MIB, 1)], &[2 * MIB..3 * MIB], &[MIB..2 * MIB, 3 * MIB..64 * MIB]);
+        check(&[(0, 4 * MIB, 1)], &[0..9 * MIB], &[]);
+        check(&[(MIB, MIB, 1)], &[MIB + 1..MIB + 2], &[MIB + 4096..2 * MIB]);
+        check(&[(MIB, MIB, 1)], &[MIB..MIB + 4096, 2 * MIB - 1..3 * MIB], &[MIB + 4096..2 * MIB - 4096]);
+    }
+
+    #[test]
+    fn low_memory_and_partial_frames_are_left_alone() {
+        check(&[(0, 0x9fc00, 1), (MIB + 1, 8191, 1)], &[], &[MIB + 4096..MIB + 8192]);
+    }
+
+    #[test]
+    fn what_is_reserved_inside_usable_memory_is_cut_out_too() {
+        check(&[(MIB, 4 * MIB, 1), (2 * MIB, MIB, 2), (0, 0, 2)], &[], &[MIB..2 * MIB, 3 * MIB..5 * MIB]);
+    }
+
+    #[test]
+    fn a_map_of_nonsense_ends() {
+        check(&[(u64::MAX - 5, u64::MAX, 1), (0, 0, 1), (5 * MIB, u64::MAX, 2)], &[u64::MAX..u64::MAX], &[]);
+        assert_eq!(end_of_memory(&[]), 0);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn free_is_usable_and_not_taken(
+            map in proptest::collection::vec((0u64..64, 0u64..64, 1u32..3), 0..8),
+            taken in proptest::collection::vec((0u64..64, 0u64..8), 0..4),
+        ) {
+            // In units of half a frame, so that partial frames occur.
+            let half = FRAME_BYTES / 2;
+            let map: Vec<Region> =
+                map.iter().map(|&(at, len, kind)| Region { from: MIB + at * half, bytes: len * half, kind }).collect();
+            let taken: Vec<_> = taken.iter().map(|&(at, len)| MIB + at * half..MIB + (at + len) * half).collect();
+            let mut free = Vec::new();
+            free_ranges(&map, &taken, |range| free.push(range));
+            for frame in (MIB..MIB + 80 * FRAME_BYTES).step_by(FRAME_BYTES as usize) {
+                let here = frame..frame + FRAME_BYTES;
+                let touches = |r: &Range<u64>| r.start < here.end && r.end > here.start && !r.is_empty();
+                let of = |r: &Region| r.from..r.from + r.bytes;
+                let usable = map.iter().any(|r| r.kind == 1 && r.from <= here.start && here.end <= r.from + r.bytes);
+                let blocked = map.iter().any(|r| r.kind != 1 && touches(&of(r))) || taken.iter().any(touches);
+                proptest::prop_assert_eq!(free.iter().any(touches), usable && !blocked, "{:x?}", here);
+            }
+        }
+    }
+}

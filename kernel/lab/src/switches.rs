@@ -1,0 +1,441 @@
+//! The command line: which spot of the boot is to be slow, and where it is to be delayed, to hang or to panic.
+//!
+//! Words are separated by white space. A word is `switch=value`, with the switches and values listed below, or
+//!
+//! * `delay.PLACE=TIME`: spend TIME there (`12` and `12ms` are milliseconds, `250us` microseconds);
+//! * `hang=PLACE`: stop there, with interrupts off;
+//! * `panic=PLACE`: panic there;
+//! * `fault=PLACE`: execute an invalid instruction there, which before interrupts are set up is a triple fault.
+//!
+//! A place is a SYSINIT, a probe, an attach, a mount or a thread: `clocks`, `psm`, `psm0`, `initrd`, `usbus0`. Where one
+//! name could be several, the kind comes first: `sysinit.clocks`, `probe.psm`, `attach.psm0`, `mount.initrd`,
+//! `thread.usbus0`. Before the first SYSINIT there are stages: `stage.paging`. Plain `stage`, `sysinit`, `probe`,
+//! `attach`, `mount`, `thread` is every place of that kind.
+//!
+//! What is not understood is kept aside, to be printed, and changes nothing. Of two words for one switch the later wins;
+//! delays of one place add up.
+
+use core::fmt;
+
+/// How many delays a command line can hold; later ones are reported as not understood.
+pub const DELAYS_MAX: usize = 64;
+/// How many words that are not understood are kept; later ones are only counted.
+pub const STRANGE_MAX: usize = 16;
+/// The longest single delay: ten minutes. More is taken for a slip.
+pub const DELAY_NS_MAX: u64 = 600 * 1_000_000_000;
+
+/// A switch as a user sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// Before the `=`.
+    pub name: &'static str,
+    /// What may follow it; empty where a number does.
+    pub values: &'static [&'static str],
+    /// What holds if nothing is said.
+    pub default: &'static str,
+}
+
+macro_rules! switches {
+    ($($(#[doc = $doc:literal])* $field:ident: $choice:ident = $default:ident {
+        $($(#[doc = $value_doc:literal])* $value:literal => $variant:ident,)*
+    })*) => {
+        $($(#[doc = $doc])* #[derive(Clone, Copy, Debug, PartialEq, Eq)] pub enum $choice {
+            $($(#[doc = $value_doc])* $variant,)*
+        }
+        impl $choice {
+            /// As it stands on the command line.
+            pub const fn as_str(self) -> &'static str {
+                match self { $($choice::$variant => $value,)* }
+            }
+        })*
+
+        /// All switches that choose among values, in the order in which they are declared, then those that take a number.
+        pub const SWITCHES: &[Switch] = &[
+            $(Switch {
+                name: stringify!($field),
+                values: &[$($value),*],
+                default: $choice::$default.as_str(),
+            },)*
+            Switch { name: "hz", values: &[], default: "100" },
+            Switch { name: "messages", values: &[], default: "0" },
+        ];
+
+        /// Everything that the command line decides.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Switches<'a> {
+            $($(#[doc = $doc])* pub $field: $choice,)*
+            /// Timer ticks a second, 1 to 10 000.
+            pub hz: u32,
+            /// How many lines a talkative driver prints, at most a million.
+            pub messages: u32,
+            /// Where to stop with interrupts off.
+            pub hang: Option<&'a str>,
+            /// Where to panic.
+            pub panic: Option<&'a str>,
+            /// Where to execute an invalid instruction.
+            pub fault: Option<&'a str>,
+            delays: List<Delay<'a>, DELAYS_MAX>,
+            strange: List<&'a str, STRANGE_MAX>,
+        }
+
+        impl<'a> Switches<'a> {
+            /// What holds for an empty command line: all that is fast.
+            pub const fn new() -> Self {
+                Switches {
+                    $($field: $choice::$default,)*
+                    hz: 100,
+                    messages: 0,
+                    hang: None,
+                    panic: None,
+                    fault: None,
+                    delays: List::new(Delay { place: "", ns: 0 }),
+                    strange: List::new(""),
+                }
+            }
+
+            fn choose(&mut self, name: &str, value: &str) -> bool {
+                match (name, value) {
+                    $($((stringify!($field), $value) => self.$field = $choice::$variant,)*)*
+                    _ => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+switches! {
+    /// How the structures that stand for page frames are initialised.
+    vm_page: VmPage = OnePass {
+        /// Every structure is walked over three times.
+        "three-pass" => ThreePass,
+        /// All of each structure at once.
+        "one-pass" => OnePass,
+        /// The first part at boot, the rest by a thread.
+        "lazy" => Lazy,
+    }
+    /// How application processors are started.
+    aps: Aps = Parallel {
+        /// One after the other, 10 ms after INIT each.
+        "serial" => Serial,
+        /// INIT to all, 10 ms once, then STARTUP to all.
+        "parallel" => Parallel,
+    }
+    /// Whether each application processor says on the console that it is there.
+    ap_announce: ApAnnounce = No {
+        /// It does, and the first CPU waits for all of them.
+        "yes" => Yes,
+        /// It does not.
+        "no" => No,
+    }
+    /// How the TSC and the local APIC timer are calibrated against the PIT.
+    calibrate: Calibrate = Regression {
+        /// Two readings a second apart.
+        "delay" => Delay,
+        /// A regression over as many readings as 20 ms hold.
+        "regression" => Regression,
+    }
+    /// What a newline at the bottom of the framebuffer console does.
+    console: Console = Shadow {
+        /// Every cell is drawn again.
+        "redraw" => Redraw,
+        /// The cells whose character changes are.
+        "shadow" => Shadow,
+    }
+    /// How much is printed on the serial console.
+    verbose: Verbose = No {
+        /// What each driver finds as well.
+        "yes" => Yes,
+        /// A few lines.
+        "no" => No,
+    }
+    /// Whether the PS/2 controller and what hangs on it are reset and waited for.
+    ps2: Ps2 = Skip {
+        /// As the hardware asks: 200 ms after each reset.
+        "probe" => Probe,
+        /// It is left alone.
+        "skip" => Skip,
+    }
+    /// Where a driver whose hardware is absent initialises it.
+    hpt: Hpt = InAttach {
+        /// In its probe method, before it looks for the hardware.
+        "in-probe" => InProbe,
+        /// In its attach method, which is then never called.
+        "in-attach" => InAttach,
+    }
+    /// What mounting root waits for.
+    root_wait: RootWait = Needed {
+        /// Every bus that may still find a disk.
+        "all" => All,
+        /// The device that root is on.
+        "needed" => Needed,
+    }
+    /// Whether there is a scripted USB bus; it takes as long as `delay.thread.usbus0` says.
+    usb: Usb = No {
+        /// There is.
+        "yes" => Yes,
+        /// There is none.
+        "no" => No,
+    }
+    /// How an initcall waits until the thread it created is off the run queue, before it binds it to CPU 0.
+    bind: Bind = Skip {
+        /// It sleeps a tick.
+        "tick" => Tick,
+        /// It yields.
+        "yield" => Yield,
+        /// Not at all: no other CPU is up yet.
+        "skip" => Skip,
+        /// It sleeps on a high-resolution timer, which has no better resolution than a tick that early.
+        "hrtimer" => Hrtimer,
+    }
+    /// Whether a thread that wakes another gives way to it at once.
+    preempt: Preempt = Full {
+        /// It does: the woken one runs first.
+        "full" => Full,
+        /// It goes on until it waits itself.
+        "voluntary" => Voluntary,
+    }
+    /// Whether the event log is printed on the serial console at the end.
+    log: Log = None {
+        /// It stays in memory, where the host finds it.
+        "none" => None,
+        /// As text, between two marker lines.
+        "text" => Text,
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Delay<'a> {
+    place: &'a str,
+    ns: u64,
+}
+
+/// A kind of place in the boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A step before the first SYSINIT.
+    Stage,
+    /// A SYSINIT.
+    Sysinit,
+    /// A driver's probe method.
+    Probe,
+    /// A driver's attach method.
+    Attach,
+    /// The mounting of a file system.
+    Mount,
+    /// A kernel thread.
+    Thread,
+}
+
+impl Kind {
+    /// As it stands in front of a place's name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Stage => "stage",
+            Kind::Sysinit => "sysinit",
+            Kind::Probe => "probe",
+            Kind::Attach => "attach",
+            Kind::Mount => "mount",
+            Kind::Thread => "thread",
+        }
+    }
+}
+
+/// Whether what a user wrote means this place.
+pub fn means(written: &str, kind: Kind, name: &str) -> bool {
+    written == name || written == kind.as_str() || written.split_once('.') == Some((kind.as_str(), name))
+}
+
+impl<'a> Switches<'a> {
+    /// Reads a command line. Nothing fails: what is not understood is in [`Switches::strange`].
+    pub fn parse(line: &'a str) -> Switches<'a> {
+        let mut switches = Switches::new();
+        for word in line.split_ascii_whitespace() {
+            if !switches.take(word) {
+                switches.strange.push(word);
+            }
+        }
+        switches
+    }
+
+    fn take(&mut self, word: &'a str) -> bool {
+        let Some((name, value)) = word.split_once('=') else { return false };
+        match name {
+            "hang" if !value.is_empty() => self.hang = Some(value),
+            "panic" if !value.is_empty() => self.panic = Some(value),
+            "fault" if !value.is_empty() => self.fault = Some(value),
+            "hz" => match value.parse() {
+                Ok(hz @ 1..=10_000) => self.hz = hz,
+                _ => return false,
+            },
+            "messages" => match value.parse() {
+                Ok(messages @ 0..=1_000_000) => self.messages = messages,
+                _ => return false,
+            },
+            _ => match (name.strip_prefix("delay."), time_ns(value)) {
+                (Some(place), Some(ns)) if !place.is_empty() => return self.delays.push(Delay { place, ns }),
+                (Some(_), _) => return false,
+                (None, _) => return self.choose(name, value),
+            },
+        }
+        true
+    }
+
+    /// How long the boot is to be delayed at a place.
+    pub fn delay_ns(&self, kind: Kind, name: &str) -> u64 {
+        let here = self.delays.iter().filter(|delay| means(delay.place, kind, name));
+        here.fold(0, |sum: u64, delay| sum.saturating_add(delay.ns))
+    }
+
+    /// The words that were not understood, in order.
+    pub fn strange(&self) -> impl Iterator<Item = &'a str> + '_ {
+        self.strange.iter().copied()
+    }
+
+    /// How many words were not understood: at least as many as [`Switches::strange`] has.
+    pub fn strange_count(&self) -> usize {
+        self.strange.wanted
+    }
+}
+
+impl Default for Switches<'_> {
+    fn default() -> Self {
+        Switches::new()
+    }
+}
+
+/// A time as it is written: `12` and `12ms`, `250us`. None if it is not one, or longer than [`DELAY_NS_MAX`].
+pub fn time_ns(text: &str) -> Option<u64> {
+    let (digits, unit_ns) = match text.strip_suffix("us") {
+        Some(digits) => (digits, 1_000),
+        None => (text.strip_suffix("ms").unwrap_or(text), 1_000_000),
+    };
+    // `parse` would take a sign.
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let ns = digits.parse::<u64>().ok()?.checked_mul(unit_ns)?;
+    (ns <= DELAY_NS_MAX).then_some(ns)
+}
+
+/// As many things as there is room for, and how many there would have been.
+#[derive(Clone)]
+struct List<T, const N: usize> {
+    items: [T; N],
+    wanted: usize,
+}
+
+impl<T: Copy, const N: usize> List<T, N> {
+    const fn new(filler: T) -> Self {
+        List { items: [filler; N], wanted: 0 }
+    }
+
+    fn push(&mut self, item: T) -> bool {
+        let slot = self.items.get_mut(self.wanted);
+        let room = slot.is_some();
+        if let Some(slot) = slot {
+            *slot = item;
+        }
+        self.wanted += 1;
+        room
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &T> {
+        self.items.iter().take(self.wanted)
+    }
+}
+
+impl<T: Copy + PartialEq, const N: usize> PartialEq for List<T, N> {
+    fn eq(&self, other: &Self) -> bool {
+        self.wanted == other.wanted && self.iter().eq(other.iter())
+    }
+}
+
+impl<T: Copy + fmt::Debug, const N: usize> fmt::Debug for List<T, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_of_every_switch_is_understood() {
+        for switch in SWITCHES.iter().filter(|switch| !switch.values.is_empty()) {
+            for value in switch.values {
+                let line = format!("{}={value}", switch.name);
+                let switches = Switches::parse(&line);
+                assert_eq!(switches.strange_count(), 0, "{line}");
+                assert_eq!(switches == Switches::new(), *value == switch.default, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_later_of_two_wins() {
+        assert_eq!(Switches::parse("aps=serial aps=parallel").aps, Aps::Parallel);
+        assert_eq!(Switches::parse("hz=1000 hz=250").hz, 250);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_kept_and_changes_nothing() {
+        for word in [
+            "aps",
+            "aps=",
+            "aps=fast",
+            "APS=serial",
+            "hz=0",
+            "hz=10001",
+            "hz=-1",
+            "messages=1000001",
+            "delay.=3",
+            "delay.x=",
+            "x=y",
+        ] {
+            let switches = Switches::parse(word);
+            assert!(switches.strange().eq([word]), "{word}");
+            assert_eq!(Switches { strange: Switches::new().strange, ..switches }, Switches::new(), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_meant_by_name_by_kind_or_by_both() {
+        let switches =
+            Switches::parse("delay.psm=3 delay.probe.psm=250us delay.probe=1ms delay.attach.psm=9 hang=attach");
+        assert_eq!(switches.delay_ns(Kind::Probe, "psm"), 4_250_000);
+        assert_eq!(switches.delay_ns(Kind::Attach, "psm"), 12_000_000);
+        assert_eq!(switches.delay_ns(Kind::Thread, "psmx"), 0);
+        assert_eq!(switches.hang, Some("attach"));
+    }
+
+    #[test]
+    fn times() {
+        let check = |text, ns| assert_eq!(time_ns(text), ns, "{text}");
+        check("0", Some(0));
+        check("12", Some(12_000_000));
+        check("12ms", Some(12_000_000));
+        check("250us", Some(250_000));
+        check("600000", Some(DELAY_NS_MAX));
+        for nonsense in ["", "ms", "us", "+1", "-1", "1.5", "1s", "600001", "99999999999999999999"] {
+            check(nonsense, None);
+        }
+    }
+
+    #[test]
+    fn more_delays_than_there_is_room_for_are_reported() {
+        let line = "delay.x=1 ".repeat(DELAYS_MAX + 3);
+        let switches = Switches::parse(&line);
+        assert_eq!(switches.delay_ns(Kind::Mount, "x"), DELAYS_MAX as u64 * 1_000_000);
+        assert_eq!(switches.strange_count(), 3);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_does_harm(line: String) {
+            let switches = Switches::parse(&line);
+            proptest::prop_assert!(switches.strange_count() <= line.split_ascii_whitespace().count());
+        }
+    }
+}

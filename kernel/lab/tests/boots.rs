@@ -1,0 +1,182 @@
+//! The kernel boots: on every machine it is meant for, with each switch either way, and whatever happens to it on the way
+//! the log is in its memory.
+
+mod support;
+
+use lab::switches::SWITCHES;
+use support::{DONE, Machine, PANICKED, kernel};
+
+#[test]
+fn every_machine_boots_to_user_space() {
+    let Some(kernel) = kernel() else { return };
+    for name in ["pc", "q35", "microvm"] {
+        let boot = Machine::new(name).boot(&kernel, "");
+        assert_eq!(boot.status, DONE, "{name}: {}", boot.console);
+        assert!(boot.console.contains("init: hello from user space"), "{name}: {}", boot.console);
+        assert!(boot.log.lines().any(|line| line.ends_with("EXIT start_init")), "{name}: {}", boot.log);
+    }
+}
+
+#[test]
+fn from_one_cpu_to_sixteen_and_from_64_mib_to_8_gib() {
+    let Some(kernel) = kernel() else { return };
+    for (cpus, memory_mib) in [(1, 64), (2, 128), (16, 128), (1, 8192)] {
+        for name in ["pc", "q35"] {
+            let mut machine = Machine::new(name);
+            (machine.cpus, machine.memory_mib) = (cpus, memory_mib);
+            let boot = machine.boot(&kernel, "");
+            assert_eq!(boot.status, DONE, "{name}: {cpus} CPUs, {memory_mib} MiB: {}", boot.console);
+            assert!(boot.console.contains(&format!("SMP: {cpus} CPUs")), "{name}: {}", boot.console);
+        }
+    }
+}
+
+#[test]
+fn two_boots_have_the_same_log_to_the_byte() {
+    let Some(kernel) = kernel() else { return };
+    let boot = || Machine::deterministic().boot(&kernel, "usb=yes root_wait=all delay.thread.usbus0=20 log=text");
+    let (one, other) = (boot(), boot());
+    assert!(one.log == other.log, "the logs differ:\n{}\n{}", one.log, other.log);
+    assert!(one.console == other.console, "the consoles differ:\n{}\n{}", one.console, other.console);
+    // What the kernel prints of its log is what the host reads out of memory.
+    let printed = one.console.split_once("tslog: begin\n").unwrap().1.split_once("tslog: end\n").unwrap().0;
+    assert!(one.log.starts_with(printed), "printed:\n{printed}\nin memory:\n{}", one.log);
+}
+
+#[test]
+fn a_plain_boot_is_quick_and_the_kernel_small() {
+    let Some(kernel) = kernel() else { return };
+    let boot = Machine::deterministic().boot(&kernel, "");
+    // A tick is a nanosecond of guest time, and zero is power-on.
+    let to_user_space_ns = boot.ticks_at("EXIT start_init");
+    let bytes = std::fs::metadata(&kernel).unwrap().len();
+    println!("power-on to user space {to_user_space_ns} ns, kernel {bytes} bytes");
+    assert!(to_user_space_ns < 100_000_000, "{to_user_space_ns} ns");
+    assert!(bytes < 2 << 20, "{bytes} bytes");
+}
+
+#[test]
+fn every_value_of_every_switch_boots() {
+    let Some(kernel) = kernel() else { return };
+    let all: Vec<String> = SWITCHES
+        .iter()
+        .flat_map(|switch| switch.values.iter().map(|value| format!("{}={value}", switch.name)))
+        .collect();
+    for word in all.iter().chain(&["hz=1000".to_owned(), "bind=tick preempt=voluntary".to_owned()]) {
+        let boot = Machine::deterministic().with(&["-vga", "std"]).boot(&kernel, word);
+        assert_eq!(boot.status, DONE, "{word}: {}", boot.console);
+        assert!(!boot.console.contains("not understood"), "{word}: {}", boot.console);
+    }
+}
+
+#[test]
+fn what_is_not_understood_is_printed_and_the_boot_goes_on() {
+    let Some(kernel) = kernel() else { return };
+    let boot = Machine::deterministic().boot(&kernel, "aps=fast foo");
+    assert_eq!(boot.status, DONE);
+    assert!(boot.console.starts_with("command line: not understood: aps=fast\ncommand line: not understood: foo\n"));
+}
+
+#[test]
+fn a_full_log_counts_what_it_drops_and_the_boot_goes_on() {
+    let Some(kernel) = kernel() else { return };
+    let boot = Machine::new("q35").boot(&kernel, "messages=140000");
+    assert_eq!(boot.status, DONE);
+    // Two events a message, and 262 144 places.
+    assert!((17_856..19_000).contains(&boot.dropped), "{} dropped", boot.dropped);
+    assert!(boot.log.lines().last().unwrap().ends_with(&format!("TSLOG dropped {}", boot.dropped)));
+}
+
+#[test]
+fn without_acpi_there_is_one_cpu() {
+    let Some(kernel) = kernel() else { return };
+    let mut machine = Machine::new("pc").with(&["-no-acpi"]);
+    machine.cpus = 2;
+    let boot = machine.boot(&kernel, "");
+    assert_eq!(boot.status, DONE, "{}", boot.console);
+    assert!(boot.console.contains("SMP: 1 CPUs"), "{}", boot.console);
+}
+
+#[test]
+fn a_scripted_delay_is_in_its_place() {
+    let Some(kernel) = kernel() else { return };
+    let plain = Machine::deterministic().boot(&kernel, "");
+    let script = "delay.clocks=7 delay.probe.uart=3 delay.attach.uart0=250us delay.mount.ramfs=4 delay.stage.paging=2";
+    let slow = Machine::deterministic().boot(&kernel, script);
+    let check = |from: &str, to: &str, added_ns: u64| {
+        let added = slow.ticks_between(from, to) - plain.ticks_between(from, to);
+        assert!(added.abs_diff(added_ns) <= 10_000.max(added_ns / 1000), "{from}: {added} ns, not {added_ns}");
+    };
+    check("ENTER DEVICE_PROBE uart", "EXIT DEVICE_PROBE uart", 3_000_000);
+    check("ENTER DEVICE_ATTACH uart0", "EXIT DEVICE_ATTACH uart0", 250_000);
+    check("ENTER VFS_MOUNT ramfs", "EXIT VFS_MOUNT ramfs", 4_000_000);
+    check("ENTER hammer_time", "EXIT hammer_time", 2_000_000);
+}
+
+#[test]
+fn waits_and_holds_are_in_the_log() {
+    let Some(kernel) = kernel() else { return };
+    let script = "usb=yes root_wait=all delay.thread.usbus0=200 delay.thread.xpt_thrd=30 delay.thread.g_event=90";
+    let boot = Machine::deterministic().boot(&kernel, script);
+    for topic in ["config hooks", "events", "root mount", "aps"] {
+        let wait = boot.ticks_between(&format!("WAIT {topic}"), &format!("UNWAIT {topic}"));
+        println!("{topic}: waited {wait} ns");
+    }
+    let waited = boot.ticks_between("THREAD xpt_thrd", "UNWAIT config hooks");
+    assert!((30_000_000..30_050_000).contains(&waited), "{waited}");
+    let waited = boot.ticks_between("THREAD usbus0", "UNWAIT root mount");
+    assert!((200_000_000..200_050_000).contains(&waited), "{waited}");
+}
+
+/// A place of each kind, and what the log ends with there.
+const PLACES: [(&str, &str); 8] = [
+    ("stage.pit", "ENTER hammer_time"),
+    ("stage.paging", "ENTER hammer_time"),
+    ("stage.keyboard", "ENTER hammer_time"),
+    ("sysinit.vm_mem", "ENTER SYSINIT vm_mem"),
+    ("probe.uart", "ENTER DEVICE_PROBE uart"),
+    ("attach.uart0", "ENTER DEVICE_ATTACH uart0"),
+    ("mount.ramfs", "ENTER VFS_MOUNT ramfs"),
+    ("thread.init", "THREAD init"),
+];
+
+#[test]
+fn a_panic_anywhere_leaves_the_log() {
+    let Some(kernel) = kernel() else { return };
+    for (place, last) in PLACES {
+        let boot = Machine::deterministic().boot(&kernel, &format!("panic={place}"));
+        assert_eq!(boot.status, PANICKED, "{place}: {}", boot.console);
+        assert!(boot.console.contains("panic: cpu 0"), "{place}: {}", boot.console);
+        assert!(boot.log.lines().any(|line| line.ends_with(last)), "{place}: {}", boot.log);
+        assert!(boot.log.lines().last().unwrap().ends_with("EVENT panic"), "{place}: {}", boot.log);
+    }
+}
+
+#[test]
+fn a_fault_is_a_panic_or_before_that_a_triple_fault_and_leaves_the_log() {
+    let Some(kernel) = kernel() else { return };
+    for (place, last) in PLACES {
+        let boot = Machine::deterministic().boot(&kernel, &format!("fault={place}"));
+        if place == "stage.pit" {
+            // Nothing catches it there: the machine resets, which ends QEMU.
+            assert_eq!(boot.status, Some(0), "{place}: {}", boot.console);
+        } else {
+            assert_eq!(boot.status, PANICKED, "{place}: {}", boot.console);
+            assert!(boot.console.contains("trap: invalid opcode (vector 6"), "{place}: {}", boot.console);
+        }
+        assert!(boot.log.lines().any(|line| line.ends_with(last)), "{place}: {}", boot.log);
+    }
+}
+
+#[test]
+fn a_hang_with_interrupts_off_leaves_the_log() {
+    let Some(kernel) = kernel() else { return };
+    for (place, last) in PLACES {
+        let kind = place.split_once('.').unwrap().0;
+        let say = format!("hang: at {}", place.replacen('.', " ", 1));
+        let boot = Machine::new("pc").boot_until(&kernel, &format!("hang={place}"), |console| console.contains(&say));
+        assert_eq!(boot.status, None, "{kind}: {}", boot.console);
+        assert!(boot.log.lines().any(|line| line.ends_with(last)), "{place}: {}", boot.log);
+        assert!(!boot.log.contains("EXIT start_init"), "{place}: {}", boot.log);
+    }
+}

@@ -1,0 +1,200 @@
+//! Each experiment, slow and fast: the switch does what the seed's measurements say it does, in direction everywhere and in
+//! size where the mechanism is not the hardware's speed.
+//!
+//! Deterministic boots of one CPU: a tick is a nanosecond of guest time and one instruction. What needs several CPUs is
+//! judged by what happened, not by how long it took. The figures that are not ours are Percival's (2018), and those of
+//! `kthread-bind` an i.MX6 boot's of Linux 3.5.
+
+mod support;
+
+use std::path::Path;
+use support::{Boot, DONE, Machine, kernel};
+
+const MS: u64 = 1_000_000;
+
+fn boot_on(machine: &Machine, kernel: &Path, command_line: &str) -> Boot {
+    let boot = machine.boot(kernel, command_line);
+    assert_eq!(boot.status, DONE, "{command_line}: {}", boot.console);
+    boot
+}
+
+fn boot(kernel: &Path, command_line: &str) -> Boot {
+    boot_on(&Machine::deterministic(), kernel, command_line)
+}
+
+/// How long all calls of functions with that beginning took together.
+fn total_ns(boot: &Boot, function: &str) -> u64 {
+    boot.log.lines().fold(0, |sum: u64, line| {
+        let mut words = line.splitn(4, ' ').skip(1);
+        let (ticks, kind, name) = (words.next(), words.next(), words.next());
+        let ticks: u64 = ticks.and_then(|ticks| ticks.parse().ok()).unwrap_or_else(|| panic!("{line}"));
+        match (kind, name) {
+            (Some("ENTER"), Some(name)) if name.starts_with(function) => sum.wrapping_sub(ticks),
+            (Some("EXIT"), Some(name)) if name.starts_with(function) => sum.wrapping_add(ticks),
+            _ => sum,
+        }
+    })
+}
+
+fn sysinit_ns(boot: &Boot, name: &str) -> u64 {
+    boot.ticks_between(&format!("ENTER SYSINIT {name}"), &format!("EXIT SYSINIT {name}"))
+}
+
+fn report(what: &str, slow: u64, fast: u64) {
+    println!("{what}: {:.3} ms -> {:.3} ms", slow as f64 / MS as f64, fast as f64 / MS as f64);
+}
+
+#[test]
+fn page_array() {
+    let Some(kernel) = kernel() else { return };
+    let vm_mem = |way: &str, gib: u32| {
+        let mut machine = Machine::deterministic();
+        machine.memory_mib = gib * 1024;
+        sysinit_ns(&boot_on(&machine, &kernel, &format!("vm_page={way}")), "vm_mem")
+    };
+    let (slow, fast, lazy) = (vm_mem("three-pass", 1), vm_mem("one-pass", 1), vm_mem("lazy", 1));
+    report("page-array, 1 GiB", slow, fast);
+    report("page-array, 1 GiB, lazy", slow, lazy);
+    // 15 ms per GB, then 3.5.
+    assert!(slow as f64 / fast as f64 >= 15.0 / 3.5 && lazy < fast / 5, "{slow} {fast} {lazy}");
+    // It is per gigabyte.
+    for (way, one) in [("three-pass", slow), ("one-pass", fast)] {
+        let ratio = vm_mem(way, 2) as f64 / one as f64;
+        assert!((1.95..2.05).contains(&ratio), "{way}: twice the memory takes {ratio} times as long");
+    }
+}
+
+#[test]
+fn clock_calibration() {
+    let Some(kernel) = kernel() else { return };
+    let calibrated = |how: &str| {
+        let boot = boot(&kernel, &format!("calibrate={how} log=text"));
+        let errors: Vec<f64> =
+            boot.console.lines().filter_map(|l| l.split_once("error ")?.1.split_once(" ppm")?.0.parse().ok()).collect();
+        assert_eq!(errors.len(), 2, "{}", boot.console);
+        let hz = boot.console.lines().find_map(|line| line.strip_prefix("machdep.tsc_freq: ")?.parse::<f64>().ok());
+        // Under icount the TSC runs at 1 GHz.
+        ([sysinit_ns(&boot, "cpu"), sysinit_ns(&boot, "clocks")], (hz.unwrap() / 1e9 - 1.0).abs() * 1e6, errors)
+    };
+    let (slow, slow_ppm, slow_claims) = calibrated("delay");
+    let (fast, fast_ppm, fast_claims) = calibrated("regression");
+    for clock in 0..2 {
+        report("clock-calibration", slow[clock], fast[clock]);
+        assert!(slow[clock].abs_diff(1000 * MS) < 5 * MS && fast[clock].abs_diff(20 * MS) < MS, "{slow:?} {fast:?}");
+    }
+    println!("TSC off by {slow_ppm:.2} and {fast_ppm:.2} ppm; said to be within {slow_claims:?} and {fast_claims:?}");
+    assert!(fast_ppm <= 1.0 && fast_ppm <= 3.0 * fast_claims[0], "{fast_ppm} {fast_claims:?}");
+}
+
+#[test]
+fn console_scroll() {
+    let Some(kernel) = kernel() else { return };
+    let printing = |how: &str| {
+        let machine = Machine::deterministic().with(&["-vga", "std"]);
+        total_ns(&boot_on(&machine, &kernel, &format!("console={how} messages=300")), "_vprintf")
+    };
+    let (slow, fast) = (printing("redraw"), printing("shadow"));
+    report("console-scroll", slow, fast);
+    assert!(slow as f64 / fast as f64 >= 3240.0 / 860.0, "{slow} {fast}");
+}
+
+#[test]
+fn console_uart() {
+    let Some(kernel) = kernel() else { return };
+    let printing = |verbose: &str| total_ns(&boot(&kernel, &format!("verbose={verbose}")), "_vprintf");
+    let (slow, fast) = (printing("yes"), printing("no"));
+    report("console-uart", slow, fast);
+    assert!(slow > 2 * fast, "{slow} {fast}");
+}
+
+#[test]
+fn ps2_probe() {
+    let Some(kernel) = kernel() else { return };
+    let (slow, fast) = (boot(&kernel, "ps2=probe"), boot(&kernel, "ps2=skip"));
+    for (what, ns) in [("DEVICE_PROBE psm", 1600 * MS), ("DEVICE_ATTACH atkbd0", 400 * MS), ("hammer_time", 600 * MS)] {
+        let took = |boot: &Boot| if boot.log.contains(what) { total_ns(boot, what) } else { 0 };
+        report(&format!("ps2-probe, {what}"), took(&slow), took(&fast));
+        assert!((took(&slow) - took(&fast)).abs_diff(ns) < MS, "{what}: {}", took(&slow));
+        assert!(took(&fast) < MS, "{what}: {}", took(&fast));
+    }
+}
+
+#[test]
+fn probe_work() {
+    let Some(kernel) = kernel() else { return };
+    let probing = |hpt: &str| total_ns(&boot(&kernel, &format!("hpt={hpt}")), "DEVICE_PROBE hpt");
+    let (slow, fast) = (probing("in-probe"), probing("in-attach"));
+    report("probe-work", slow, fast);
+    // 330 ms, then below 0.1.
+    assert!(slow > 100 * MS && fast < MS / 10, "{slow} {fast}");
+}
+
+#[test]
+fn root_hold() {
+    let Some(kernel) = kernel() else { return };
+    let mounting = |wait: &str| {
+        total_ns(&boot(&kernel, &format!("usb=yes delay.thread.usbus0=9000 root_wait={wait}")), "vfs_mountroot")
+    };
+    let (slow, fast) = (mounting("all"), mounting("needed"));
+    report("root-hold", slow, fast);
+    assert!(slow.abs_diff(9000 * MS) < 10 * MS && fast < MS, "{slow} {fast}");
+}
+
+#[test]
+fn kthread_bind() {
+    let Some(kernel) = kernel() else { return };
+    const INITCALLS: [&str; 4] = ["spawn_ksoftirqd", "init_workqueues", "cpu_stop_init", "rcu_spawn_kthreads"];
+    let initcalls = |line: &str| {
+        let boot = boot(&kernel, line);
+        let took = INITCALLS.map(|name| sysinit_ns(&boot, name));
+        println!("kthread-bind, {line}: {} us", took.map(|ns| (ns / 1000).to_string()).join(", "));
+        took
+    };
+    for (line, tick_ns) in [("bind=tick", 10 * MS), ("bind=tick hz=1000", MS), ("bind=hrtimer", 10 * MS)] {
+        let took = initcalls(line);
+        // The first begins somewhere between two ticks.
+        assert!(took[0] <= tick_ns, "{line}: {took:?}");
+        for (ns, ticks) in took[1..].iter().zip([1, 2, 2]) {
+            assert!(ns.abs_diff(ticks * tick_ns) < MS / 5, "{line}: {took:?}");
+        }
+    }
+    for remedy in ["bind=yield", "bind=skip", "bind=tick preempt=voluntary"] {
+        let took = initcalls(remedy);
+        assert!(took.iter().sum::<u64>() < MS, "{remedy}: {took:?}");
+    }
+}
+
+#[test]
+fn ap_start() {
+    let Some(kernel) = kernel() else { return };
+    let mut machine = Machine::new("q35");
+    machine.cpus = 4;
+    for (aps, times) in [("serial", 3), ("parallel", 1)] {
+        let boot = boot_on(&machine, &kernel, &format!("aps={aps} log=text"));
+        let hz = boot.console.lines().find_map(|line| line.strip_prefix("machdep.tsc_freq: ")?.parse::<f64>().ok());
+        let ms = total_ns(&boot, "wake_aps") as f64 / hz.unwrap() * 1e3;
+        println!("ap-start, {aps}: 3 APs in {ms:.1} ms of the host's time");
+        // Each time 10 ms after INIT and 200 us after STARTUP; a busy host adds to it.
+        assert_eq!(boot.log.lines().filter(|line| line.ends_with("ENTER wake_aps")).count(), times, "{aps}");
+        assert!(ms >= 10.2 * times as f64, "{aps}: {ms} ms");
+    }
+}
+
+#[test]
+fn ap_announce() {
+    let Some(kernel) = kernel() else { return };
+    let mut machine = Machine::new("q35");
+    machine.cpus = 4;
+    for (announce, prints) in [("yes", 1), ("no", 0)] {
+        let boot = boot_on(&machine, &kernel, &format!("ap_announce={announce}"));
+        assert!(boot.ticks_between("EVENT WAIT aps", "EVENT UNWAIT aps") > 0);
+        for cpu in ["0x1001", "0x1002", "0x1003"] {
+            let its: Vec<&str> =
+                boot.log.lines().filter_map(|line| line.strip_prefix(cpu)?.splitn(3, ' ').nth(2)).collect();
+            let place = |event: &str| its.iter().position(|line| *line == event);
+            let (hold, release) = (place("EVENT HOLD aps").unwrap(), place("EVENT RELEASE aps").unwrap());
+            let printed = its[hold..release].iter().filter(|line| **line == "ENTER _vprintf").count();
+            assert_eq!(printed, prints, "ap_announce={announce}: {its:?}");
+        }
+    }
+}
