@@ -34,6 +34,12 @@ const MIN_CALL_NS: u64 = 1000;
 /// What the user may choose.
 #[derive(Default)]
 pub struct Options {
+    /// The guest's clock, for `-icount`; without it times are the host's.
+    pub clock: Option<GetNs>,
+    /// One thread of QEMU's runs all vCPUs.
+    pub one_thread: bool,
+    /// The host's `CLOCK_MONOTONIC` at the recording's time zero; 0: not known.
+    pub zero_host_ns: u64,
     /// Shortest call in the timeline, ns; under the virtual clock that is instructions.
     pub min_call_ns: Option<u64>,
 }
@@ -43,8 +49,12 @@ struct Follower {
     vcpus: Box<[Cell]>,
     blocks: Mutex<Blocks>,
     clock: Option<GetNs>,
-    /// The vCPU that ran last, where one thread runs all.
+    /// Whether one thread runs several vCPUs, and then the one whose turn it is.
+    in_turn: bool,
     turn: AtomicU32,
+    /// The same as QEMU has it: where its `current_cpu` is for that thread, and its last value.
+    current: AtomicPtr<AtomicPtr<c_void>>,
+    last_current: AtomicPtr<c_void>,
     upper_half_seen: AtomicBool,
     user_out_seen: AtomicBool,
     not_followed: AtomicBool,
@@ -75,8 +85,9 @@ impl Follower {
     }
 }
 
-/// Starts to follow. `clock` is the guest's, for `-icount`; without it times are the host's.
-pub fn start(options: Options, out: File, zero_host_ns: u64, clock: Option<GetNs>, info: &Info, target: &[u8]) {
+/// Starts to follow.
+pub fn start(options: Options, out: File, info: &Info, target: &[u8]) {
+    let Options { clock, one_thread, zero_host_ns, .. } = options;
     let (unit, shared_clock, per_second, install) = match clock {
         Some(get) => {
             let asker: &'static Asker = Box::leak(Box::new(Asker::new(get)));
@@ -115,7 +126,10 @@ pub fn start(options: Options, out: File, zero_host_ns: u64, clock: Option<GetNs
         vcpus,
         blocks: Mutex::new(Blocks::new(BLOCKS)),
         clock,
+        in_turn: one_thread && info.max_vcpus > 1,
         turn: AtomicU32::new(0),
+        current: AtomicPtr::default(),
+        last_current: AtomicPtr::default(),
         upper_half_seen: AtomicBool::new(false),
         user_out_seen: AtomicBool::new(false),
         not_followed: AtomicBool::new(false),
@@ -129,6 +143,10 @@ pub fn start(options: Options, out: File, zero_host_ns: u64, clock: Option<GetNs
 /// `tb` is the block of the running translation callback.
 pub unsafe fn translated(tb: *mut Tb, vcpu: Option<c_uint>, one_thread: bool) {
     let Some(f) = follower() else { return };
+    if f.in_turn && f.current.load(Ordering::Relaxed).is_null() {
+        // In this thread, for this thread: it is one of its own variables.
+        f.current.store(api::find(c"current_cpu").unwrap_or(null_mut()).cast(), Ordering::Relaxed);
+    }
     let vcpu = if one_thread { Some(f.turn.load(Ordering::Relaxed)) } else { vcpu };
     // SAFETY: the callback is of the thread that runs this vCPU, which is therefore in no other.
     let running = vcpu.and_then(|n| unsafe { f.vcpu(n) });
@@ -143,10 +161,43 @@ pub unsafe fn translated(tb: *mut Tb, vcpu: Option<c_uint>, one_thread: bool) {
         }
     }
     // SAFETY: as above.
-    unsafe { f.instrument(tb, start, user, one_thread) };
+    unsafe { f.instrument(tb, start, user) };
 }
 
 impl Follower {
+    /// Notes which vCPU runs. The number that QEMU 10.0 gives is that of the one for which the code was translated,
+    /// where one thread runs several; so it is asked for its own notion, and the number is used only where it has none.
+    #[inline(always)]
+    fn takes_turn(&self, told: c_uint) {
+        // SAFETY: null, or the address of QEMU's variable in the one thread that runs all vCPUs, which is this one.
+        let turn = match unsafe { self.current.load(Ordering::Relaxed).as_ref() } {
+            Some(current) => {
+                let current = current.load(Ordering::Relaxed);
+                if current == self.last_current.load(Ordering::Relaxed) {
+                    return;
+                }
+                self.last_current.store(current, Ordering::Relaxed);
+                self.number_of(current).unwrap_or(told)
+            }
+            None => told,
+        };
+        let last = self.turn.swap(turn, Ordering::Relaxed);
+        if last != turn {
+            // SAFETY: one thread runs all vCPUs, and this is it; they are two different ones.
+            if let (Some(running), Some(last)) = unsafe { (self.vcpu(turn), self.vcpu(last)) } {
+                running.takes_over(&self.shared, last);
+            }
+        }
+    }
+
+    /// The number of a vCPU by the address of what QEMU keeps of it.
+    fn number_of(&self, current: *mut c_void) -> Option<c_uint> {
+        let get = api::find(c"qemu_get_cpu")?;
+        // SAFETY: CPUState *qemu_get_cpu(int), the same since QEMU 1.4.
+        let get = unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(c_int) -> *mut c_void>(get) };
+        (0..self.vcpus.len() as c_int).find(|&n| get(n) == current).map(|n| n as c_uint)
+    }
+
     /// Version 1 of the interface does not tell the privilege level: user space is what lies in the lower half once a
     /// kernel runs in the upper, and is reached by a return from an interrupt or a system call, or from user space.
     fn is_user(&self, start: u64, running: &Vcpu) -> bool {
@@ -160,7 +211,7 @@ impl Follower {
 
     /// # Safety
     /// `tb` is the block of the running translation callback.
-    unsafe fn instrument(&self, tb: *mut Tb, start: u64, user: bool, one_thread: bool) {
+    unsafe fn instrument(&self, tb: *mut Tb, start: u64, user: bool) {
         // SAFETY: the block by this function's contract; it has at least one instruction, and `last` is its last.
         let (last, block) = unsafe {
             let insns = length(tb);
@@ -176,7 +227,7 @@ impl Follower {
             return;
         };
         let data = std::ptr::from_ref(block).cast_mut().cast::<c_void>();
-        let runs = if one_thread && self.vcpus.len() > 1 { runs_in_turn } else { runs };
+        let runs = if self.in_turn { runs_in_turn } else { runs };
         // SAFETY: block and instruction of the running callback; the data lives for good.
         unsafe {
             api::qemu_plugin_register_vcpu_tb_exec_cb(tb, runs, api::CB_NO_REGS, data);
@@ -271,6 +322,7 @@ pub fn ends() {
 #[inline(always)]
 unsafe fn find(vcpu: c_uint, data: *mut c_void) -> Option<(&'static Follower, &'static mut Vcpu, &'static Block)> {
     let f = follower()?;
+    let vcpu = if f.in_turn { f.turn.load(Ordering::Relaxed) } else { vcpu };
     // SAFETY: a callback of this vCPU; the data was made of a block that lives for good.
     unsafe { Some((f, f.vcpu(vcpu)?, &*data.cast::<Block>())) }
 }
@@ -283,17 +335,12 @@ extern "C" fn runs(vcpu: c_uint, data: *mut c_void) {
 }
 
 extern "C" fn runs_in_turn(vcpu: c_uint, data: *mut c_void) {
+    let Some(f) = follower() else { return };
+    f.takes_turn(vcpu);
     // SAFETY: QEMU calls this.
-    let Some((f, running, block)) = (unsafe { find(vcpu, data) }) else { return };
-    let last = f.turn.load(Ordering::Relaxed);
-    if last != vcpu {
-        f.turn.store(vcpu, Ordering::Relaxed);
-        // SAFETY: one thread runs all vCPUs, and this is it; it is another one than `running`.
-        if let Some(last) = unsafe { f.vcpu(last) } {
-            running.takes_over(&f.shared, last);
-        }
+    if let Some((f, running, block)) = unsafe { find(vcpu, data) } {
+        running.runs(&f.shared, block);
     }
-    running.runs(&f.shared, block);
 }
 
 extern "C" fn touches_stack(vcpu: c_uint, _: u32, address: u64, data: *mut c_void) {

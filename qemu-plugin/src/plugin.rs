@@ -82,12 +82,15 @@ pub unsafe extern "C" fn qemu_plugin_install(
     };
     api::set_current_version(info.version_cur);
     let x86 = matches!(target.to_bytes(), b"x86_64" | b"i386");
-    if let Some((out, calls)) = options.calls {
+    let one_thread = options.one_thread || info.max_vcpus == 1;
+    if let Some((out, mut calls)) = options.calls {
         if !x86 {
             eprintln!("bootscope plugin: calls can be followed on x86 only, not on {}", target.to_string_lossy());
             return 1;
         }
-        follower::start(calls, out, options.zero_host_ns, options.now.guest, info, target.to_bytes());
+        (calls.clock, calls.one_thread) = (options.now.guest, one_thread);
+        calls.zero_host_ns = options.zero_host_ns;
+        follower::start(calls, out, info, target.to_bytes());
     }
     let header = Header {
         clock: options.now.clock(),
@@ -97,12 +100,8 @@ pub unsafe extern "C" fn qemu_plugin_install(
         install_host_ns,
         target: target.to_bytes(),
     };
-    *state() = Some(State {
-        recorder: options.out.map(|out| Recorder::new(out, &header)),
-        one_thread: options.one_thread || info.max_vcpus == 1,
-        now: options.now,
-        x86,
-    });
+    *state() =
+        Some(State { recorder: options.out.map(|out| Recorder::new(out, &header)), one_thread, now: options.now, x86 });
     // SAFETY: id is ours, and the callbacks are functions that live as long as the object, which is never unloaded.
     unsafe {
         api::qemu_plugin_register_vcpu_init_cb(id, vcpu_init);

@@ -95,7 +95,7 @@ fn begin<'a>(
         instruments: Instruments {
             ram: true,
             firmware: options.firmware_log,
-            plugin: plugin.as_deref(),
+            plugin,
             first_run: first_run.as_ref().map(Partial::file),
             calls: calls.as_ref().map(Partial::file),
             linker: true,

@@ -191,6 +191,8 @@ impl Vcpu {
     /// What it shows.
     pub fn virtual_time(&mut self, shared: &Shared, ns: u64) {
         self.synced = self.insns;
+        // It also passes while no vCPU has begun to run.
+        self.slept = self.slept.max(ns.saturating_sub(self.insns));
         self.out.sync(self.now(shared), ns);
     }
 

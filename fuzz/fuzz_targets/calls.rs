@@ -1,0 +1,23 @@
+//! What the plugin wrote of calls, and the symbols it is read with. The symbols come first, up to a NUL.
+#![no_main]
+
+use evidence::calls::{self, profile};
+use evidence::first_run::symbols::Symbols;
+use libfuzzer_sys::fuzz_target;
+use timeline::{Diagnostics, Names};
+
+fuzz_target!(|bytes: &[u8]| {
+    let split = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    let (text, file) = (&bytes[..split], &bytes[(split + 1).min(bytes.len())..]);
+    let mut diagnostics = Diagnostics::default();
+    let symbols = Symbols::read("kallsyms", text, &mut diagnostics);
+    let found = calls::read("calls.bin", file, &mut diagnostics);
+    assert!(found.nodes.iter().enumerate().skip(1).all(|(i, node)| (node.parent as usize) < i));
+    assert!(found.spans.iter().chain(&found.open).chain(&found.idle).all(|s| s.from <= s.to));
+    for until in [0, profile::end(&found), u64::MAX] {
+        let tree = profile::profile(&found, until, &symbols, &mut Names::default());
+        assert!(tree.functions().iter().all(|row| row.own <= tree.weight()));
+        profile::Share::until(&found, until).owned();
+    }
+    assert!(found.at(0) <= found.at(u64::MAX / 2));
+});
