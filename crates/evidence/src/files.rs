@@ -67,6 +67,9 @@ impl Files {
                 files.tslog.read(name, &file.bytes, diagnostics);
             }
         }
+        if let Some(file) = file(recording, "tslog.bin")? {
+            files.tslog.read_memory(&file.name, &file.bytes, diagnostics);
+        }
         for name in imported(recording) {
             let Some(found) = file(recording, &name)? else { continue };
             files.add_imported(found, diagnostics);
@@ -84,6 +87,9 @@ impl Files {
         let logged = self.tslog.read(&file.name, &file.bytes, diagnostics);
         let kinds = detect::detect_in(&file.bytes, &logged.others);
         let kinds: Vec<Format> = kinds.iter().map(|found| found.format).collect();
+        if kinds == [Format::Binary] && self.tslog.read_memory(&file.name, &file.bytes, diagnostics) > 0 {
+            return;
+        }
         let has = |kind| kinds.contains(&kind);
         if has(Format::Trace) {
             self.traces.push(file.clone());
@@ -200,6 +206,11 @@ pub fn recognise(bytes: &[u8]) -> Vec<String> {
         return vec!["when code ran for the first time".to_owned()];
     }
     let logged = tslog::Log::default().read("", bytes, &mut Diagnostics::default());
+    let found = detect::detect_in(bytes, &logged.others);
+    if found.first().is_some_and(|found| found.format == Format::Binary) {
+        let records = tslog::Log::default().read_memory("", bytes, &mut Diagnostics::default());
+        return if records > 0 { vec![format!("TSLOG in an image of memory ({records} records)")] } else { Vec::new() };
+    }
     let mut known = vec![
         (logged.records, "TSLOG dump"),
         (logged.processes, "TSLOG process table"),
@@ -207,7 +218,7 @@ pub fn recognise(bytes: &[u8]) -> Vec<String> {
     ];
     known.retain(|(lines, _)| *lines > 0);
     let used = [Format::Trace, Format::Kmsg, Format::KernelLog, Format::Kallsyms];
-    let found = detect::detect_in(bytes, &logged.others).into_iter().filter(|found| used.contains(&found.format));
+    let found = found.into_iter().filter(|found| used.contains(&found.format));
     let known = known.into_iter().map(|(lines, what)| format!("{what} ({lines} lines)"));
     known.chain(found.map(|found| format!("{} ({} lines)", found.format, found.lines))).collect()
 }

@@ -21,6 +21,9 @@
 //! * A hold need not be released by who took it: `GEOM events` are held by whoever posts one, and released by `g_event`.
 //! * NetBSD counts the first thread 0 (or 1), has no loader records, and begins with `ENTER main`.
 //!
+//! bootscope's own recorder (`kernel/tslog`) writes the same text, and at its end what it knows of the whole log, such as
+//! `0x0 9 EVENT TSLOG dropped 17`; its log in an image of memory is read by [`memory`].
+//!
 //! `debug.tslog_user` is [`user`]'s; at what rate the counter runs is [`rate`]'s. All of it is found in whatever text is
 //! around it: a console capture with markers or without, NULs, `\r\r\n`, other lines in between, cut lines.
 //!
@@ -33,6 +36,7 @@ mod events;
 mod labels;
 mod lay;
 mod line;
+mod memory;
 mod order;
 mod pieces;
 mod processes;

@@ -9,6 +9,7 @@ use evidence::tslog::{Counter, Log, lay};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use timeline::{Ns, TimeBase, Timeline, TrackKind};
 use tslog_model::{Record, Rules, Shape, log, stacks, text};
 
@@ -96,7 +97,8 @@ impl Scripts {
             }
         }
         assert!(folder.join("tslog.sh").exists(), "{}: there is no tslog.sh", folder.display());
-        let shims = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tslog-shims");
+        let shims =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tslog-shims-{:?}", std::thread::current().id()));
         std::fs::create_dir_all(&shims).unwrap();
         let shim = |name: &str, script: &str| {
             let path = shims.join(name);
@@ -112,7 +114,8 @@ impl Scripts {
     }
 
     fn run(&self, script: &str, text: &str) -> String {
-        let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tslog-scratch");
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        let scratch = self.shims.join(format!("scratch-{}", RUNS.fetch_add(1, Ordering::Relaxed)));
         std::fs::create_dir_all(&scratch).unwrap();
         let log = scratch.join("tslog.txt");
         std::fs::write(&log, text).unwrap();
@@ -125,6 +128,7 @@ impl Scripts {
             .output()
             .unwrap();
         assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        std::fs::remove_dir_all(&scratch).unwrap();
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -227,4 +231,20 @@ fn the_public_scripts_move_equal_ticks() {
         assert!(longer <= by && longer + 1 >= by, "{seed}: theirs is longer by {longer}, ties moved it by {by}");
         assert_eq!(total(&path(&text(&moved))), total(&theirs), "{seed}: the moved log is theirs");
     }
+}
+
+/// Where theirs is not right: after a wait that nobody held up, the script takes the last hold from before it for one in
+/// it, and puts the holder's stack where nobody waited.
+#[test]
+fn the_public_scripts_blame_outside_of_waits() {
+    let log = "0x1 1000 ENTER mi_startup\n0x2 1100 THREAD worker\n0x2 1200 EVENT HOLD root mount\n0x2 1300 ENTER work\n\
+               0x2 1400 EXIT work\n0x2 1500 EVENT RELEASE root mount\n0x1 2000 EVENT WAIT root mount\n\
+               0x1 2100 EVENT UNWAIT root mount\n0x1 2200 EXIT mi_startup\n0x3 2300 ENTER start_init\n0x3 2400 EXIT start_init\n";
+    let stacks = |all: &[(&str, u64)]| -> Stacks { all.iter().map(|(s, t)| ((*s).to_owned(), *t)).collect() };
+    let ours = [("kernel", 100), ("kernel;mi_startup", 1200), ("kernel;start_init", 100)];
+    assert_eq!(path(log), stacks(&ours));
+    let Some(scripts) = Scripts::find() else { return };
+    let theirs = scripts.stacks(log);
+    assert_eq!(theirs.get("THREAD worker;work"), Some(&100), "{theirs:?}");
+    assert_eq!(theirs.values().sum::<u64>(), 1400);
 }

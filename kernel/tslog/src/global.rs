@@ -27,7 +27,7 @@ pub fn log() -> Option<Log> {
     this::log()
 }
 
-/// Starts the log in a static; [`start!`](crate::start) does it with one of its own. Started again in the same static it
+/// Starts the log in a static; [`start!`](crate::start!) does it with one of its own. Started again in the same static it
 /// goes on where it was.
 #[inline]
 pub fn start<const RECORDS: usize, const ARENA_BYTES: usize>(region: &'static Region<RECORDS, ARENA_BYTES>) {

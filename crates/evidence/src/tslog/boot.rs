@@ -120,7 +120,14 @@ impl Boot<'_> {
     pub fn cut(&mut self) {
         let count = self.order.known.kernel_records + self.order.damaged as usize;
         let whole = self.order.pieces.len() < 2;
-        let full = count == BUFFER_RECORDS || (count >= SMALLEST_BUFFER && count.is_power_of_two());
+        if self.order.dropped > 0 {
+            let dropped = self.order.dropped;
+            self.timeline.warnings.push(format!(
+                "the kernel's log buffer was full: {dropped} later records found no room in it; a larger one keeps them"
+            ));
+        }
+        let round = count == BUFFER_RECORDS || (count >= SMALLEST_BUFFER && count.is_power_of_two());
+        let full = round && self.order.dropped == 0;
         if whole && full {
             let after = self
                 .order

@@ -15,6 +15,8 @@ pub enum Role {
     /// NetBSD's `main`.
     Main,
     StartInit,
+    /// What bootscope's own recorder says of the log as a whole: `TSLOG dropped 17`.
+    Note,
 }
 
 impl Role {
@@ -25,6 +27,7 @@ impl Role {
             b"mi_startup" => Role::MiStartup,
             b"main" => Role::Main,
             b"start_init" => Role::StartInit,
+            _ if text.starts_with(b"TSLOG ") => Role::Note,
             _ => Role::None,
         }
     }

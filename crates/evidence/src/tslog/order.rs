@@ -32,9 +32,9 @@ pub type Moment = (u64, u32);
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// The first record of a role's function being entered, by [`Role`].
-    enters: [Option<Moment>; 6],
+    enters: [Option<Moment>; 7],
     /// The same for being left.
-    exits: [Option<Moment>; 6],
+    exits: [Option<Moment>; 7],
     /// The first record.
     pub first: Option<Moment>,
     /// The first record that is not the loader's.
@@ -83,6 +83,8 @@ pub struct Order {
     pub pieces: Vec<(u32, u64)>,
     /// Lines that could not be read.
     pub damaged: u64,
+    /// How many records the log says it had no room for.
+    pub dropped: u64,
 }
 
 /// Puts the records in order. Linear.
@@ -99,10 +101,15 @@ pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
         before: None,
     };
     let mut pieces = Vec::new();
-    let mut damaged = 0;
+    let (mut damaged, mut dropped) = (0, 0);
     for &piece in &used {
         let piece = log.pieces[piece].clone();
         for i in piece.records.clone() {
+            if log.records[i].what == What::Event && log.labels.role(log.records[i].label) == Role::Note {
+                dropped += note(log, i, piece.file, diagnostics);
+                log.records[i].thread = NOBODY;
+                continue;
+            }
             placing.step(log, i, piece.file, diagnostics);
             log.records[i].piece = pieces.len() as u16;
             placing.place(log, i);
@@ -112,7 +119,28 @@ pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
     }
     let runs = used.iter().map(|&piece| log.pieces[piece].records.clone());
     let (lives, records) = placing.sort(runs.flat_map(|run| &log.records[run]));
-    Order { records, lives, known: placing.known, pieces, damaged }
+    Order { records, lives, known: placing.known, pieces, damaged, dropped }
+}
+
+/// The thread of a record that is nobody's.
+const NOBODY: u32 = u32::MAX;
+
+/// What the recorder says of the whole log; returns how many records it dropped.
+fn note(log: &Log, i: usize, file: u32, diagnostics: &mut Diagnostics) -> u64 {
+    let record = log.records[i];
+    let text = String::from_utf8_lossy(log.labels.text(record.label));
+    let mut words = text.split(' ').skip(1);
+    let (what, count) = (words.next().unwrap_or_default(), words.next().and_then(|count| count.parse::<u64>().ok()));
+    let kind = match (what, count) {
+        ("dropped", Some(count)) => return count,
+        ("half-written", _) => "TSLOG records half-written: their writer was interrupted",
+        ("strange", _) => "TSLOG records that no recorder wrote",
+        ("missing", _) => "TSLOG records missing from the image of memory",
+        ("before-start", _) => "events before the TSLOG was started: lost",
+        _ => "TSLOG notes that are not understood",
+    };
+    diagnostics.note_many(kind, count.unwrap_or(1), || log.place(file, record.line));
+    0
 }
 
 struct Placing {
@@ -226,7 +254,7 @@ impl Placing {
         }
         let none = Record { ticks: 0, thread: 0, label: 0, line: 0, piece: 0, what: What::Enter };
         let mut sorted = vec![none; at];
-        for &record in records {
+        for &record in records.filter(|record| record.thread != NOBODY) {
             let life = &mut self.lives[record.thread as usize];
             sorted[life.end] = record;
             life.end += 1;

@@ -15,6 +15,8 @@ use crate::text::{number, skip_spaces};
 /// Where a rate was read, the most exact first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
+    /// The log's own header, in memory.
+    Header,
     /// `machdep.tsc_freq`.
     Sysctl,
     /// `kern.timecounter.tc.*.frequency`, or the console's line, of the counter itself.
@@ -92,6 +94,7 @@ pub fn choose(rates: &[Rate], place: impl Fn(&Rate) -> String) -> Option<(f64, S
     let best = rates.iter().min_by_key(|rate| rate.source)?;
     let place = place(best);
     Some(match best.source {
+        Source::Header => (best.hz, format!("the log's own header, {place}")),
         Source::Sysctl => (best.hz, format!("machdep.tsc_freq, {place}")),
         Source::Timecounter => (best.hz, format!("the timecounter's frequency, {place}")),
         Source::Cpu => (best.hz, format!("the CPU's line, rounded as it is, {place}")),

@@ -82,8 +82,10 @@ impl Text<'_> {
         self.records.push(Record { at, track, what, label });
     }
 
+    /// All but process 1, which FreeBSD does not name.
     fn threads(&mut self) {
-        for (id, t) in self.boot.timeline.tracks.iter() {
+        let init = self.boot.timeline.end.and_then(|end| end.track);
+        for (id, t) in self.boot.timeline.tracks.iter().filter(|(id, _)| Some(*id) != init) {
             if let Some((at, _)) = t.created.filter(|_| t.kind == TrackKind::Thread) {
                 self.add(at, id, "THREAD", What::Name(t.name));
             }

@@ -1,0 +1,53 @@
+//! A log in an image of memory: `tslog.bin`, cut out of a guest, or all of a machine's memory.
+//!
+//! The layout is the recorder's (`kernel/tslog`, `layout`). Its reader prints the log as text, which is then read as any
+//! other, so that there is one reader of records. The image can hold several headers (an older boot's, a copy): the one
+//! with the most records counts. Where in the image physical addresses are follows from where the header is.
+
+use super::{Log, Rate, rate};
+use ::tslog::{Head, Image, Place, find, layout::HEADER_BYTES, write_image_text};
+use timeline::Diagnostics;
+
+impl Log {
+    /// Reads the log in an image of memory; returns how many records there are. 0: there is no log.
+    pub fn read_memory(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> u64 {
+        let headers: Vec<(usize, Head)> =
+            find(bytes).filter_map(|at| Some((at, Head::parse(bytes.get(at..at + HEADER_BYTES)?).ok()?))).collect();
+        let Some(&(at, head)) = headers.iter().max_by_key(|(_, head)| head.reserved()) else { return 0 };
+        let others = headers.len() as u64 - 1;
+        diagnostics.note_many("TSLOG headers in memory beside the one that is used", others, || file.to_owned());
+        let Ok(image) = Image::new(&bytes[at..]) else { return 0 };
+        let mut text = String::new();
+        let mut read_phys = physical(bytes, at, &head);
+        let Ok(dump) = write_image_text(&image, &mut text, &mut read_phys) else { return 0 };
+        let place = || format!("{file}: log at {at:#x}");
+        diagnostics.note_many("TSLOG names that the image of memory does not have", dump.unresolved, place);
+        diagnostics.note_many("TSLOG names cut", dump.cut, place);
+        let counts = self.read(file, text.as_bytes(), diagnostics);
+        if let Some(hz) = head.ticks_hz {
+            let (hz, file, line) = (hz as f64, self.files.len() as u32 - 1, 0);
+            self.rates.push(Rate { hz, source: rate::Source::Header, file, line });
+        }
+        counts.records
+    }
+}
+
+/// Reads physical addresses out of an image whose log is at `at`: the log's own address there says where the image begins.
+fn physical<'a>(bytes: &'a [u8], at: usize, head: &Head) -> impl FnMut(u64, &mut [u8]) -> bool + use<'a> {
+    let own = [head.region_virt, head.region_virt_now].into_iter().find_map(|virt| outside(head, virt));
+    let begin = own.and_then(|phys| phys.checked_sub(at as u64)).unwrap_or(0);
+    move |phys, buffer| {
+        let offset = phys.checked_sub(begin).and_then(|offset| usize::try_from(offset).ok());
+        let found = offset.and_then(|offset| bytes.get(offset..offset.checked_add(buffer.len())?));
+        found.map(|found| buffer.copy_from_slice(found)).is_some()
+    }
+}
+
+/// Where the ranges say that an address is, the region left aside.
+fn outside(head: &Head, address: u64) -> Option<u64> {
+    let ranges = Head { region_virt: u64::MAX, region_virt_now: u64::MAX, ..*head };
+    match ranges.place(address) {
+        Place::Physical { phys, .. } => Some(phys),
+        Place::Region { .. } | Place::Unknown => None,
+    }
+}

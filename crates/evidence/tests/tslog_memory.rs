@@ -1,0 +1,79 @@
+//! A log that the recorder left in memory, read out of an image of it.
+
+use evidence::tslog::{Counter, Log, lay};
+use timeline::{Ns, TimeBase, Timeline};
+use tslog::layout::TicksSource;
+use tslog::{Entry, Kind, Name, Region};
+
+static REGION: Region<8, 256> = Region::new();
+
+/// Where the image begins in physical memory.
+const BEGIN: u64 = 0x10_0000;
+/// Where the log is in the image.
+const AT: usize = 4096;
+
+/// Memory with a log in it: eight records, two that found no room, a name outside the log.
+fn image() -> Vec<u8> {
+    let log = tslog::Log::start(&REGION, TicksSource::Tsc);
+    let outside = "SYSINIT";
+    let copied = |text| log.copy(text);
+    let names = [
+        (Kind::Enter, copied("mi_startup"), Name::NONE),
+        (Kind::Enter, Name::from(outside), copied("cpu")),
+        (Kind::Exit, Name::from(outside), copied("cpu")),
+        (Kind::Exit, copied("mi_startup"), Name::NONE),
+        (Kind::Enter, copied("start_init"), Name::NONE),
+        (Kind::Exit, copied("start_init"), Name::NONE),
+        (Kind::Event, copied("a.rs"), copied("12")),
+        (Kind::Event, copied("b.rs"), copied("13")),
+        (Kind::Event, copied("late"), Name::NONE),
+        (Kind::Event, copied("later"), Name::NONE),
+    ];
+    for (i, (kind, name, detail)) in (0u64..).zip(names) {
+        let entry = Entry { ticks: 1000 + 2000 * i, thread: 16, kind, name, detail };
+        // SAFETY: the names are literals, or in the log.
+        unsafe { log.write(entry.to_words()) };
+    }
+    log.set_ticks_hz(2_000_000_000);
+    let virt = log.base().addr().get() as u64;
+    assert!(log.add_range(virt, BEGIN + AT as u64, log.bytes() as u64));
+    assert!(log.add_range(Name::from(outside).address(), BEGIN + 64, outside.len() as u64));
+    // SAFETY: the log is that long, initialised, and nobody writes any more.
+    let region = unsafe { std::slice::from_raw_parts(log.base().cast().as_ptr(), log.bytes()) };
+    let mut image = vec![0; AT];
+    image[64..64 + outside.len()].copy_from_slice(outside.as_bytes());
+    image.extend_from_slice(region);
+    image
+}
+
+#[test]
+fn a_log_in_memory_is_a_log() {
+    let image = image();
+    let mut timeline = Timeline::new(TimeBase::Evidence);
+    let mut log = Log::default();
+    assert_eq!(log.read_memory("tslog.bin", &image, &mut timeline.diagnostics), 9, "eight records and a note");
+    lay(log, Counter::Unknown, &mut timeline);
+    timeline.settle(Ns::ZERO);
+    assert_eq!((timeline.clocks[0].hz, timeline.end.unwrap().at), (2e9, Ns(5_000)));
+    let name = |id| timeline.names.get(id);
+    let spans: Vec<_> =
+        timeline.spans.iter().map(|(_, s)| (name(s.name), name(s.detail), s.start.0, s.end.0)).collect();
+    assert_eq!(
+        spans,
+        [("mi_startup", "", 0, 3_000), ("SYSINIT", "cpu", 1_000, 2_000), ("start_init", "", 4_000, 5_000)]
+    );
+    assert_eq!(timeline.warnings.len(), 1, "{:?}", timeline.warnings);
+    assert!(timeline.warnings[0].contains("2 later records found no room"), "{:?}", timeline.warnings);
+    assert_eq!(timeline.tracks.len(), 1, "the note is nobody's");
+    assert!(timeline.diagnostics.is_empty(), "{:?}", timeline.diagnostics);
+
+    // The log alone, without the memory around it: the name outside is not there, all else is.
+    let mut alone = Timeline::new(TimeBase::Evidence);
+    let mut log = Log::default();
+    log.read_memory("tslog.bin", &image[AT..], &mut alone.diagnostics);
+    assert_eq!(alone.diagnostics.count("TSLOG names that the image of memory does not have"), 2);
+    lay(log, Counter::Unknown, &mut alone);
+    assert_eq!(alone.spans.len(), 3);
+    assert!(evidence::recognise(&image)[0].starts_with("TSLOG in an image of memory"));
+    assert!(evidence::recognise(&[0; 8192]).is_empty());
+}

@@ -1,0 +1,57 @@
+//! A log in a guest's memory. Its header is made right, as a liar's would be; all else is the input: sizes, ranges,
+//! slots, and the memory that names are looked for in.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tslog::layout::{HEADER_BYTES, VERSION};
+use tslog::{Image, NAME_BYTES_MAX, Slot, find, write_image_text};
+
+/// Longer records make longer lines, but no line is longer than this: two names, each character up to four bytes.
+const LINE_BYTES_MAX: usize = 2 * 4 * NAME_BYTES_MAX + 100;
+
+fuzz_target!(|bytes: &[u8]| {
+    look(bytes);
+    let mut memory = bytes.to_vec();
+    if memory.len() >= HEADER_BYTES {
+        make_right(&mut memory);
+        look(&memory);
+    }
+});
+
+fn look(memory: &[u8]) {
+    for at in find(memory) {
+        assert!(memory[at..].starts_with(b"\x89TSLOG\r\n"));
+    }
+    let Ok(image) = Image::new(memory) else { return };
+    let (head, counts) = (image.head(), image.counts());
+    assert_eq!(counts.whole + counts.half_written + counts.strange + counts.missing + counts.dropped, head.next);
+    assert!(image.slots().count() * 40 <= memory.len());
+    let whole = image.slots().filter(|slot| matches!(slot, Slot::Whole(_))).count();
+
+    let mut read_phys = |phys: u64, buffer: &mut [u8]| {
+        let part = usize::try_from(phys).ok().and_then(|from| memory.get(from..from.checked_add(buffer.len())?));
+        part.map(|part| buffer.copy_from_slice(part)).is_some()
+    };
+    let mut text = String::new();
+    let dump = write_image_text(&image, &mut text, &mut read_phys).expect("a string takes all");
+    assert_eq!((dump.records, dump.half_written, dump.strange), (whole as u64, counts.half_written, counts.strange));
+    assert!(text.lines().all(|line| line.len() <= LINE_BYTES_MAX && line.starts_with("0x")));
+    // Each record is one line, and the last words are at most five.
+    assert!((whole..=whole + 5).contains(&text.lines().count()));
+}
+
+/// Magic, version and sizes, and the sum over them; the layout is drawn in `tslog::layout`. Most of the time small
+/// enough that some of it is there.
+fn make_right(memory: &mut [u8]) {
+    memory[..16].copy_from_slice(b"\x89TSLOG\r\n\xc3\x1d\x9b\xe2\xa7\x75\x08\xf6");
+    for (at, size) in [(16, VERSION), (20, HEADER_BYTES as u32), (24, 40), (28, 8)] {
+        memory[at..at + 4].copy_from_slice(&size.to_le_bytes());
+    }
+    if memory[60] % 8 != 0 {
+        memory[34..40].fill(0);
+        memory[42..48].fill(0);
+    }
+    let words = memory[..60].chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")));
+    let sum = words.fold(0x811c_9dc5_u32, |sum, word| (sum ^ word).wrapping_mul(0x0100_0193));
+    memory[60..64].copy_from_slice(&sum.to_le_bytes());
+}
