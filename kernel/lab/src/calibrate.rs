@@ -43,10 +43,12 @@ pub enum Unusable {
     UnknownStands,
 }
 
+/// Fewer undisturbed readings than these say little: it goes on past the span until there are as many.
+const READINGS_MIN: f64 = 64.0;
 /// A known clock that stands still for so many readings does not run.
 const STANDING_READINGS: u64 = 1_000_000;
 
-/// The rate of the unknown clock, from readings over `span_ns` of the known one, which runs at `known_hz` and must not
+/// The rate of the unknown clock, from readings over `span_ns` of the known one (or more, if most are disturbed), which runs at `known_hz` and must not
 /// wrap. Memory is constant; the sums are those of Welford 1962, which do not lose precision to large clock values.
 pub fn by_regression(known_hz: f64, span_ns: f64, mut read: impl FnMut() -> Reading) -> Result<Rate, Unusable> {
     let first = read();
@@ -73,7 +75,7 @@ pub fn by_regression(known_hz: f64, span_ns: f64, mut read: impl FnMut() -> Read
             fit.add(known as f64, middle);
         }
         let took_ns = known as f64 / known_hz * 1e9;
-        if took_ns >= span_ns {
+        if took_ns >= span_ns && fit.count >= READINGS_MIN {
             return fit.rate(known_hz, disturbed, took_ns).ok_or(Unusable::UnknownStands);
         }
     }
@@ -269,6 +271,19 @@ mod tests {
         };
         let rate = by_regression(1e9, 1e6, read).unwrap();
         assert!((rate.hz - 3e9).abs() < 1.0 && rate.error_ppm < 1e-3, "{rate:?}");
+    }
+
+    #[test]
+    fn a_pause_as_long_as_the_span_is_outlasted() {
+        let (mut at, mut reads) = (0, 0);
+        let read = || {
+            reads += 1;
+            at += if reads == 3 { 30_000_000 } else { 1000 };
+            let after = at + if reads == 2 { 900 } else { 100 };
+            Reading { before: at * 2, known: at, after: after * 2 }
+        };
+        let rate = by_regression(1e9, 20e6, read).unwrap();
+        assert!(rate.readings >= 64 && (rate.hz / 2e9 - 1.0).abs() < 1e-6, "{rate:?}");
     }
 
     #[test]

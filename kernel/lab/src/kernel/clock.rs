@@ -97,8 +97,8 @@ fn calibrate(name: &str, unknown: fn() -> u64) -> Rate {
         }),
     };
     // A virtual CPU that did not run for 55 ms has missed that the PIT wrapped, and the line fits badly.
-    let attempt =
-        (0..ATTEMPTS).map(|_| measure()).find(|rate| !matches!(rate, Ok(rate) if rate.error_ppm > ERROR_PPM_MAX));
+    let is_good = |rate: &Result<Rate, Unusable>| matches!(rate, Ok(rate) if rate.error_ppm <= ERROR_PPM_MAX);
+    let attempt = (0..ATTEMPTS).map(|_| measure()).find(is_good);
     let rate = attempt.unwrap_or_else(measure).unwrap_or_else(|error| panic!("clock::calibrate: {name}: {error:?}"));
     kprintln!(
         "{name}: {}.{:03} MHz, error {}.{:02} ppm, {} readings in {} ms",
