@@ -116,6 +116,12 @@ impl Log {
     ///
     /// Linear in the bytes. Keeps 24 bytes a record and each different name once.
     pub fn read(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Counts {
+        if !line::is_record(bytes) && Has::look(bytes).nothing() {
+            return Counts {
+                others: Vec::from_iter((!bytes.is_empty()).then_some(0..bytes.len())),
+                ..Counts::default()
+            };
+        }
         let mut reader = Reader::new(self, file, bytes, diagnostics);
         for line in Lines::new(bytes) {
             reader.line(line);
@@ -182,6 +188,32 @@ impl Threads {
     }
 }
 
+/// What can be in a file at all. Most imported files are something else altogether, and looking at each of their lines for
+/// all of this would cost more than reading them.
+#[derive(Clone, Copy, Debug)]
+struct Has {
+    records: bool,
+    rates: bool,
+    processes: bool,
+    facts: bool,
+}
+
+impl Has {
+    fn look(bytes: &[u8]) -> Has {
+        let any = |words: &[&[u8]]| words.iter().any(|word| memchr::memmem::find(bytes, word).is_some());
+        Has {
+            records: any(&[b" ENTER ", b" EXIT ", b" EVENT ", b" THREAD "]),
+            rates: any(&[b"freq", b"-MHz"]),
+            processes: any(&[b" \""]),
+            facts: any(&[b"FreeBSD", b"NetBSD", b"hw.", b"ncpu=", b"real memory"]),
+        }
+    }
+
+    fn nothing(self) -> bool {
+        !(self.records || self.rates || self.processes || self.facts)
+    }
+}
+
 /// Goes through one file.
 struct Reader<'a> {
     log: &'a mut Log,
@@ -197,6 +229,9 @@ struct Reader<'a> {
     seen: Vec<(usize, u64)>,
     /// How the last record's line begins, up to the space behind the thread, and that thread: mostly the next one's too.
     head: (&'a [u8], u32),
+    bytes: &'a [u8],
+    /// Not looked at before there is a line that is no record.
+    has: Option<Has>,
 }
 
 impl<'a> Reader<'a> {
@@ -208,7 +243,19 @@ impl<'a> Reader<'a> {
             log.records.reserve(bytes.len() / 40);
         }
         let (counts, loggers) = (Counts::default(), Loggers::detect(bytes));
-        Reader { log, diagnostics, file, loggers, counts, open: false, between: None, seen: Vec::new(), head: (b"", 0) }
+        Reader {
+            log,
+            diagnostics,
+            file,
+            loggers,
+            counts,
+            open: false,
+            between: None,
+            seen: Vec::new(),
+            head: (b"", 0),
+            bytes,
+            has: None,
+        }
     }
 
     #[inline]
@@ -233,6 +280,8 @@ impl<'a> Reader<'a> {
     fn other(&mut self, line: Line<'a>) {
         let (stamp, text) = self.loggers.strip(line::trim(line.bytes));
         let text = line::trim(text);
+        let bytes = self.bytes;
+        let has = *self.has.get_or_insert_with(|| Has::look(bytes));
         match line::entry(text) {
             Entry::Record(record) => return self.late_record(line, &record),
             Entry::Unknown if self.open => return self.damaged(line, "TSLOG records of an unknown type"),
@@ -243,23 +292,25 @@ impl<'a> Reader<'a> {
         if text.is_empty() {
             return;
         }
-        if let Some(fields) = user::fields(text) {
+        if let Some(fields) = Some(text).filter(|_| has.processes).and_then(user::fields) {
             self.counts.processes += 1;
             let entry = user::entry(&fields, &mut self.log.labels);
             self.log.users.extend(entry.map(|entry| user::Entry { file: self.file, line: line.number, ..entry }));
             return;
         }
-        if let Some(record) = line::behind_other_text(text) {
+        if let Some(record) = Some(text).filter(|_| has.records).and_then(line::behind_other_text) {
             self.diagnostics
                 .note("TSLOG records behind other text on their line", || self.log.place(self.file, line.number));
             return self.late_record(line, &record);
         }
-        if let Some(rate) = rate::line(text) {
+        if let Some(rate) = Some(text).filter(|_| has.rates).and_then(rate::line) {
             self.counts.rates += 1;
             self.log.rates.push(Rate { file: self.file, line: line.number, ..rate });
         }
-        self.log.facts.line(text);
-        self.log.said.extend(console::said(text, stamp));
+        if has.facts {
+            self.log.facts.line(text);
+            self.log.said.extend(console::said(text, stamp));
+        }
         let between = self.between.get_or_insert((0, line.number));
         between.0 += 1;
         let end = line.offset + line.bytes.len();
