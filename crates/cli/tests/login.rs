@@ -28,7 +28,9 @@ fn a_debian_is_recorded_to_its_login_prompt() {
     let scratch = Scratch::new();
     let into = scratch.path("boot");
     let mut command = record(&kernel, &into);
-    command.args(["--init", "keep", "--until", "login:", "--memory", "2G", "--timeout", "20m", "--initrd"]).arg(&rootfs);
+    command
+        .args(["--init", "keep", "--until", "login:", "--memory", "2G", "--timeout", "20m", "--initrd"])
+        .arg(&rootfs);
     // Systemd may be quiet for long on a busy host, but not for ever.
     command.args(["--hang-after", "60s", "--append", &format!("rdinit=/sbin/init console=ttyS0 {CALM}")]);
     recorded(&mut command, &into, "reached");
