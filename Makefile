@@ -19,7 +19,7 @@ NOT_IN_LATER_CLIPPY := -A clippy::precedence -A clippy::format_collect -A clippy
 TOOLS := $(CURDIR)/target/tools
 
 .DEFAULT_GOAL := build
-.PHONY: build demo check test test-qemu test-exports fuzz bench fmt install chroot-test
+.PHONY: build demo check test test-qemu test-tslog test-exports fuzz bench fmt install chroot-test
 
 build:
 	$(CARGO) build --locked --release -p bootscope -p qemu-plugin
@@ -54,7 +54,7 @@ test:
 	@scripts/setup test
 	@$(MAKE) --no-print-directory build
 	@failed=(); summary=(); \
-	for step in check test-qemu test-exports fuzz; do \
+	for step in check test-tslog test-qemu test-exports fuzz; do \
 	    echo "== $$step"; from=$$SECONDS; outcome=passed; \
 	    $(MAKE) --no-print-directory $$step || { outcome=FAILED; failed+=("$$step"); }; \
 	    summary+=("$$(printf '%-14s %s in %d s' $$step $$outcome $$((SECONDS - from)))"); \
@@ -71,6 +71,13 @@ test-qemu:
 	export BOOTSCOPE_TEST_KERNEL=$$(scripts/fetch-kernel 6.1-cloud); \
 	export BOOTSCOPE_TEST_KERNELS=$$BOOTSCOPE_TEST_KERNEL:$$(scripts/fetch-kernel 6.1):$$(scripts/fetch-kernel 6.12-cloud); \
 	$(CARGO) test --locked --workspace --no-fail-fast --test '*' -- --test-threads=1 --show-output 2>&1 | tee target/test-qemu.log
+
+# The recorder, by every compiler, in every order that memory operations can have, and under sanitizers where the
+# compiler has them (exit status 2 is a skip, which is in the log).
+test-tslog:
+	@{ kernel/tslog/check-c; \
+	RUSTFLAGS="--cfg loom" $(CARGO) test --locked -p tslog --release --target-dir target/loom --test loom; \
+	kernel/tslog/check-sanitizers || [ $$? = 2 ]; } 2>&1 | tee target/test-tslog.log
 
 test-exports:
 	@for check in tests/exports/check-*; do $$check; done 2>&1 | tee target/test-exports.log
@@ -91,6 +98,7 @@ fuzz:
 
 bench: build
 	$(CARGO) bench --locked -p bootscope --bench figures
+	$(CARGO) bench --locked -p tslog
 
 fmt:
 	$(CARGO) fmt
