@@ -287,21 +287,19 @@ impl<'a> Reader<'a> {
             Entry::Unknown if self.open => return self.damaged(line, "TSLOG records of an unknown type"),
             Entry::Cut if self.open && line.whole => return self.damaged(line, "TSLOG lines cut or not readable"),
             Entry::Cut if self.open => return self.damaged(line, "TSLOG log is cut in its last line"),
+            _ if text.is_empty() => return,
             _ => {}
         }
-        if text.is_empty() {
-            return;
+        if let Some(record) = Some(text).filter(|_| has.records).and_then(line::behind_other_text) {
+            self.diagnostics
+                .note("TSLOG records behind other text on their line", || self.log.place(self.file, line.number));
+            return self.late_record(line, &record);
         }
         if let Some(fields) = Some(text).filter(|_| has.processes).and_then(user::fields) {
             self.counts.processes += 1;
             let entry = user::entry(&fields, &mut self.log.labels);
             self.log.users.extend(entry.map(|entry| user::Entry { file: self.file, line: line.number, ..entry }));
             return;
-        }
-        if let Some(record) = Some(text).filter(|_| has.records).and_then(line::behind_other_text) {
-            self.diagnostics
-                .note("TSLOG records behind other text on their line", || self.log.place(self.file, line.number));
-            return self.late_record(line, &record);
         }
         if let Some(rate) = Some(text).filter(|_| has.rates).and_then(rate::line) {
             self.counts.rates += 1;
@@ -311,6 +309,11 @@ impl<'a> Reader<'a> {
             self.log.facts.line(text);
             self.log.said.extend(console::said(text, stamp));
         }
+        self.not_ours(line);
+    }
+
+    /// A line that other readers may know.
+    fn not_ours(&mut self, line: Line<'_>) {
         let between = self.between.get_or_insert((0, line.number));
         between.0 += 1;
         let end = line.offset + line.bytes.len();
