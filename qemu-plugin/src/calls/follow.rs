@@ -402,6 +402,7 @@ impl Vcpu {
     fn starts(&mut self, shared: &Shared, block: &'static Block) {
         self.start_node = self.child(shared, 0, block.start, u64::from(self.out.vcpu()), Kind::Stack);
         self.node = self.start_node;
+        self.define(shared, USER);
         self.spent_ticks = self.now(shared);
         self.out.switch(self.node, self.spent_ticks);
     }
@@ -540,7 +541,6 @@ impl Vcpu {
             (self.node, self.function, self.window, self.sp) = (USER, NOWHERE, NOWHERE, None);
             self.out.switch(USER, now);
             if !shared.user_seen.swap(true, Relaxed) {
-                self.define(shared, USER);
                 self.mark(shared, Mark::FirstUser, now);
             }
         }
