@@ -107,10 +107,16 @@ fn assert_end(document: &Value, manifest: &Value) {
     let stamped = ns(&manifest["end"]["at_ns"]);
     let error = ns(&end["error_ns"]);
     assert!(at <= stamped + error, "the mark at {at} is later than the byte that arrived at {stamped}");
-    assert!(stamped - at < 50_000_000, "the mark at {at} is far before the byte that arrived at {stamped}");
+    assert!(stamped - at < off_max(total, 50), "the mark at {at} is far before the byte that arrived at {stamped}");
     for clock in list(&document["clocks"]) {
-        assert!(ns(&clock["residual_ns"]) < 5_000_000, "a clock that does not fit: {clock}");
+        assert!(ns(&clock["residual_ns"]) < off_max(total, 5), "a clock that does not fit: {clock}");
     }
+}
+
+/// How far off a time may be: so many milliseconds, or on a host that is so busy that a boot takes long, as many parts
+/// in 5000 of it.
+fn off_max(total_ns: i64, ms: i64) -> i64 {
+    (ms * 1_000_000).max(total_ns / 5000 * ms)
 }
 
 fn assert_memory(memory: &Value, mib: i64) {
@@ -131,7 +137,7 @@ fn assert_phases(document: &Value) {
     assert!(places.is_sorted(), "{stages:?} are at {places:?} of {names:?}");
     for phase in list(&document["phases"]) {
         assert!(!text(&phase["evidence"]).is_empty(), "{phase}");
-        assert!(ns(&phase["error_ns"]) < 20_000_000, "{phase}");
+        assert!(ns(&phase["error_ns"]) < off_max(ns(&document["total_ns"]), 20), "{phase}");
     }
 }
 

@@ -55,18 +55,25 @@ impl Guest {
         say(&mut self.monitor, command)
     }
 
-    /// Lets it run for a moment at a time until there is a log to speak of, which is then of a stopped guest.
+    /// Lets it run until it has begun to print, then for a moment at a time until there is a log to speak of, which is
+    /// then of a stopped guest.
     fn early_log(&mut self) -> KernelLog {
         let start = Instant::now();
+        self.say("cont");
+        // A search before would only take the host's CPUs away from the guest.
+        while !self.console().contains("Linux version") {
+            assert!(start.elapsed() < BOOT_TIME_MAX, "nothing on the console: {:?}", self.console());
+            std::thread::sleep(Duration::from_millis(5));
+        }
         loop {
-            self.say("cont");
-            std::thread::sleep(Duration::from_millis(150));
             self.say("stop");
             match kernel_log(&self.ram) {
                 Ok(log) if log.records.len() > 50 => return log,
                 Ok(_) | Err(LogError::NotFound { .. }) => assert!(start.elapsed() < BOOT_TIME_MAX, "no log in memory"),
                 Err(error) => panic!("{error}"),
             }
+            self.say("cont");
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
 
