@@ -325,11 +325,7 @@ impl Calls {
     pub fn at(&self, tick: u64) -> Ns {
         let i = self.syncs.partition_point(|(t, _)| *t <= tick);
         let rate = 1e9 / self.ticks_per_second.max(1) as f64;
-        let begin = match self.clock {
-            CallClock::Host => (0, self.zero_host_ns.wrapping_add(self.began.0 as u64)),
-            CallClock::Virtual => (0, 0),
-        };
-        let before = i.checked_sub(1).map_or(begin, |i| self.syncs[i]);
+        let before = i.checked_sub(1).map_or(self.begin(), |i| self.syncs[i]);
         let rate = match self.syncs.get(i) {
             Some(after) if after.0 > before.0 && after.1 >= before.1 => {
                 (after.1 - before.1) as f64 / (after.0 - before.0) as f64
@@ -339,6 +335,26 @@ impl Calls {
         let ns = i128::from(before.1) + ((tick.saturating_sub(before.0)) as f64 * rate) as i128;
         let zero = if self.clock == CallClock::Host { self.zero_host_ns } else { 0 };
         Ns((ns - i128::from(zero)).clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+    }
+
+    /// The first sync point: when the ticks began.
+    fn begin(&self) -> (u64, u64) {
+        match self.clock {
+            CallClock::Host => (0, self.zero_host_ns.wrapping_add(self.began.0 as u64)),
+            CallClock::Virtual => (0, 0),
+        }
+    }
+
+    /// Sync points in order, without those by which time would run backwards; how many those were.
+    fn settle_syncs(&mut self) -> u64 {
+        self.syncs.sort_unstable();
+        let (all, mut last) = (self.syncs.len(), self.begin().1);
+        self.syncs.retain(|&(_, ns)| {
+            let on = ns >= last;
+            last = last.max(ns);
+            on
+        });
+        (all - self.syncs.len()) as u64
     }
 }
 
@@ -538,10 +554,11 @@ impl Reader {
                 *sum = sum.saturating_add(*n);
             }
         }
-        calls.syncs.sort_unstable();
+        let back = calls.settle_syncs();
         calls.intervals.sort_by_key(|i| i.totals_to);
         let lost = self.defined.iter().skip(1).filter(|defined| !**defined).count() as u64;
         let whole = || place.to_owned();
+        diagnostics.note_many("calls: clock stepped back, not used", back, whole);
         diagnostics.note_many("calls of nodes that no chunk tells of", lost, whole);
         diagnostics.note_many("calls not told apart: the plugin's tree was full", calls.counts.folded, whole);
         diagnostics.note_many("calls too deep for the plugin", calls.counts.deep, whole);
