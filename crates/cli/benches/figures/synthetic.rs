@@ -83,10 +83,10 @@ impl Machine {
 
     fn switch(&mut self, cpu: usize, from: usize, state: &str, to: usize) {
         let (prev, next) = (self.tasks[from].clone(), self.tasks[to].clone());
-        let (a, b) = (format_args!("prev_comm={} prev_pid={}", prev.comm, prev.pid), (next.comm, next.pid));
-        let what =
-            format_args!("{a} prev_prio=120 prev_state={state} ==> next_comm={} next_pid={} next_prio=120", b.0, b.1);
-        self.event(cpu, from, "d..2.", format_args!("sched_switch: {what}"));
+        let who =
+            |side: &str, task: &Task| format!("{side}_comm={} {side}_pid={} {side}_prio=120", task.comm, task.pid);
+        let (prev, next) = (who("prev", &prev), who("next", &next));
+        self.event(cpu, from, "d..2.", format_args!("sched_switch: {prev} prev_state={state} ==> {next}"));
     }
 
     fn waking(&mut self, cpu: usize, by: usize, flags: &str, task: usize, target: usize) {
