@@ -5,7 +5,7 @@
 //! keys, so that a writer can intern them; [`Boot::text`] makes text of one.
 
 use crate::{Boot, harmless};
-use analysis::{Stretch, StretchKind};
+use analysis::{Frame, Stretch, StretchKind};
 use std::ops::Range;
 use timeline::{NameId, Ns, Running, SpanId, SpanKind, TrackId, TrackKind};
 
@@ -117,7 +117,108 @@ pub fn edges<E>(slices: impl Iterator<Item = Slice>, mut each: impl FnMut(Edge) 
     Ok(())
 }
 
+/// The stacks of the boot path, one after the other.
+struct Stacks<'a> {
+    boot: &'a Boot<'a>,
+    slices: Vec<Slice>,
+    /// The stack as it is, as places in `slices`.
+    open: Vec<usize>,
+    /// Who waits for whom in it, and where each thread's frames begin in `open`.
+    chain: Vec<(Frame, usize)>,
+    /// How the time passes, if that is a frame.
+    leaf: Option<Label>,
+}
+
+impl Stacks<'_> {
+    /// Makes it the stack of `stretch`; what that has no more, ended at `end`.
+    fn change_to(&mut self, stretch: &Stretch, end: Ns) {
+        let leaf = match stretch.kind {
+            StretchKind::Running => None,
+            StretchKind::Runqueue => Some(Label::Runqueue),
+            StretchKind::Interrupt(by) => Some(Label::WaitFor(by)),
+            StretchKind::Wait => Some(Label::Wait),
+        };
+        let chain: &[Frame] = &stretch.chain;
+        let shared = self.chain.iter().zip(chain).take_while(|((known, _), frame)| known == *frame).count();
+        if shared == self.chain.len() && shared == chain.len() && leaf == self.leaf {
+            return;
+        }
+        if self.leaf.is_some() {
+            self.close(self.open.len() - 1, end);
+        }
+        self.leaf = leaf;
+        let mut rest = &chain[shared..];
+        match (self.chain.get(shared).copied(), rest) {
+            // Another span of the same thread: what is around both stays.
+            (Some((before, bottom)), [now, others @ ..]) if before.track == now.track => {
+                let common = self.boot.around_both(before.span, now.span);
+                let kept = common.map_or(0, |span| self.boot.timeline.spans.depth(span) as usize + 1);
+                self.close(bottom + 1 + kept, end);
+                self.chain.truncate(shared);
+                self.chain.push((*now, bottom));
+                self.enter(now.span, common, stretch);
+                rest = others;
+            }
+            (Some((_, bottom)), _) => {
+                self.close(bottom, end);
+                self.chain.truncate(shared);
+            }
+            (None, _) => {}
+        }
+        for frame in rest {
+            self.chain.push((*frame, self.open.len()));
+            self.push(Label::Thread(frame.track), None, stretch);
+            self.enter(frame.span, None, stretch);
+        }
+        if let Some(leaf) = leaf {
+            self.push(leaf, None, stretch);
+        }
+    }
+
+    /// Opens `span` and what is around it, up to `within`.
+    fn enter(&mut self, span: Option<SpanId>, within: Option<SpanId>, stretch: &Stretch) {
+        let spans = &self.boot.timeline.spans;
+        let from = self.open.len();
+        let mut at = span;
+        while let Some(id) = at.filter(|_| at != within) {
+            let row = spans.get(id);
+            self.push(Label::Span(row.name, row.detail), Some(row.kind), stretch);
+            at = spans.parent(id);
+        }
+        // Written innermost first; a viewer wants the outermost first.
+        if let Some(&first) = self.open.get(from) {
+            self.slices[first..].reverse();
+        }
+    }
+
+    fn push(&mut self, label: Label, kind: Option<SpanKind>, stretch: &Stretch) {
+        self.open.push(self.slices.len());
+        self.slices.push(Slice { start: stretch.from, end: stretch.to, label, kind });
+    }
+
+    /// Ends what lies above `keep` frames.
+    fn close(&mut self, keep: usize, end: Ns) {
+        for slice in self.open.drain(keep..) {
+            self.slices[slice].end = end;
+        }
+    }
+}
+
 impl Boot<'_> {
+    /// The innermost span that is around both, one of them perhaps.
+    fn around_both(&self, a: Option<SpanId>, b: Option<SpanId>) -> Option<SpanId> {
+        let spans = &self.timeline.spans;
+        let (mut a, mut b) = (a?, b?);
+        while a != b {
+            // The deeper one goes up; of two outermost ones, none does.
+            match spans.depth(a) > spans.depth(b) {
+                true => a = spans.parent(a)?,
+                false => b = spans.parent(b)?,
+            }
+        }
+        Some(a)
+    }
+
     /// All lanes: boot path, phases, machine, threads, CPUs.
     pub(crate) fn lanes(&self) -> Vec<Lane<'_>> {
         let mut lanes = Vec::new();
@@ -192,25 +293,17 @@ impl Boot<'_> {
         }
     }
 
-    /// The boot path as nested slices: a frame that neighbouring stretches share is one slice.
+    /// The boot path as nested slices: a frame that neighbouring stretches share is one slice. Linear in the stretches
+    /// and slices: of a stack only what changed is looked at.
     pub(crate) fn path_slices(&self) -> Vec<Slice> {
-        let mut slices: Vec<Slice> = Vec::new();
-        let mut open: Vec<((Label, Option<SpanId>), usize)> = Vec::new();
-        let mut frames = Vec::new();
+        let mut drawn = Stacks { boot: self, slices: Vec::new(), open: Vec::new(), chain: Vec::new(), leaf: None };
+        let mut end = Ns::ZERO;
         for stretch in &self.path.stretches {
-            self.frames(stretch, &mut frames);
-            let shared = open.iter().zip(&frames).take_while(|((known, _), frame)| known == *frame).count();
-            open.truncate(shared);
-            for &frame in &frames[shared..] {
-                let kind = frame.1.map(|span| self.timeline.spans.get(span).kind);
-                open.push((frame, slices.len()));
-                slices.push(Slice { start: stretch.from, end: stretch.to, label: frame.0, kind });
-            }
-            for (_, slice) in &open {
-                slices[*slice].end = stretch.to;
-            }
+            drawn.change_to(stretch, end);
+            end = stretch.to;
         }
-        slices
+        drawn.close(0, end);
+        drawn.slices
     }
 
     fn phase_slices(&self) -> Vec<Slice> {

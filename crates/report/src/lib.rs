@@ -6,6 +6,7 @@
 //! format's own quoting) on its way out.
 
 mod boot;
+mod chart;
 mod export;
 mod facts;
 mod fit;

@@ -116,10 +116,23 @@ fn inferno_reads_folded_stacks_as_they_were_meant() {
 fn the_chart_runs_left_to_right_and_draws_everything_of_a_small_boot() {
     with_sample(|boot| {
         let svg = export(boot, "svg");
-        let frame = |name: &str| svg.split("<g>").find(|g| g.contains(&format!("<title>{name} ("))).unwrap().to_owned();
-        assert!(frame("qemu").contains("fg:x=\"0\""));
-        assert!(frame("unpack_to_rootfs").contains("fg:x=\"715000000\""));
-        assert!(frame("initcall small_init_29").contains("fg:w=\"700000\""));
+        // A frame says where it is in nanoseconds.
+        let frame = |name: &str| svg.split("<g ").find(|g| g.contains(&format!("<title>{name}\n"))).unwrap().to_owned();
+        assert!(frame("qemu").contains("data-at=\"0\""));
+        assert!(frame("unpack_to_rootfs").contains("data-at=\"715000000\""));
+        assert!(frame("initcall small_init_29").contains("data-for=\"700000\""));
+        assert!(frame("initcall acpi_init").contains("\n230 ms, 24.47 %, from "));
+        // The outermost frames are the whole boot, one after the other.
+        let outermost = svg.split("<g ").filter(|g| g.contains("y=\"71.5\"")).map(|g| {
+            let field = |name: &str| g.split(&format!("{name}=\"")).nth(1).unwrap().split('"').next().unwrap().parse();
+            let (at, length): (i64, i64) = (field("data-at").unwrap(), field("data-for").unwrap());
+            (at, at + length)
+        });
+        let end = outermost.fold(0, |end, (at, to)| {
+            assert_eq!(at, end);
+            to
+        });
+        assert_eq!(end, boot.total.0);
     });
 }
 

@@ -6,7 +6,7 @@
 
 use super::Export;
 use crate::Boot;
-use crate::lanes::{Edge, Group, Label, edges};
+use crate::lanes::{Edge, Group, Label, Slice, edges};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use timeline::Ns;
@@ -35,82 +35,70 @@ impl Export for Folded {
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
-        if self.all_threads {
-            return all_threads(boot, out);
+        let mut names = Names::new(boot);
+        if !self.all_threads {
+            return fold("", boot.path_slices().into_iter(), &mut names, out);
         }
-        path(boot, |stack, length| writeln!(out, "{stack} {}", length.0))
+        for lane in boot.lanes().iter().filter(|l| matches!(l.group, Group::Threads | Group::Machine)) {
+            fold(&frame(&lane.name), lane.slices(), &mut names, out)?;
+        }
+        Ok(())
     }
 }
 
-/// The stretches of the boot path as folded stacks, in order of time; equal neighbours are one.
-fn path(boot: &Boot, mut each: impl FnMut(&str, Ns) -> io::Result<()>) -> io::Result<()> {
-    let mut names = Names::new(boot);
-    let mut frames = Vec::new();
-    let (mut stack, mut last, mut length) = (String::new(), String::new(), Ns::ZERO);
-    for stretch in &boot.path.stretches {
-        boot.frames(stretch, &mut frames);
-        stack.clear();
-        for (i, (label, _)) in frames.iter().enumerate() {
-            if i > 0 {
-                stack.push(';');
+/// Writes the stacks of nested slices on top of `bottom`, each with the time in which it was the whole stack. Equal
+/// neighbours are one. Where there is nothing on top of `bottom`, nothing is written.
+fn fold(bottom: &str, slices: impl Iterator<Item = Slice>, names: &mut Names, out: &mut dyn Write) -> io::Result<()> {
+    let mut stack = bottom.to_owned();
+    let mut ends: Vec<usize> = Vec::new();
+    let (mut since, mut last, mut length) = (Ns::ZERO, String::new(), Ns::ZERO);
+    edges(slices, |edge| {
+        let at = edge.at();
+        if at > since && !ends.is_empty() {
+            if stack != last {
+                line(&last, length, out)?;
+                (length, last) = (Ns::ZERO, stack.clone());
             }
-            stack.push_str(names.text(*label));
+            length += at - since;
         }
-        if stack != last && length > Ns::ZERO {
-            each(&last, length)?;
-            length = Ns::ZERO;
-        }
-        std::mem::swap(&mut stack, &mut last);
-        length += stretch.length();
-    }
-    if length > Ns::ZERO { each(&last, length) } else { Ok(()) }
-}
-
-/// Each track's spans with the time in which they were innermost.
-fn all_threads(boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
-    let mut names = Names::new(boot);
-    for lane in boot.lanes().iter().filter(|l| matches!(l.group, Group::Threads | Group::Machine)) {
-        let mut stack = frame(&lane.name);
-        let mut ends: Vec<usize> = Vec::new();
-        let mut since = Ns::ZERO;
-        edges(lane.slices(), |edge| {
-            let at = edge.at();
-            if at > since && !ends.is_empty() {
-                writeln!(out, "{stack} {}", (at - since).0)?;
-            }
-            since = at;
-            match edge {
-                Edge::Begin(slice) => {
-                    ends.push(stack.len());
+        since = at;
+        match edge {
+            Edge::Begin(slice) => {
+                ends.push(stack.len());
+                if !stack.is_empty() {
                     stack.push(';');
-                    stack.push_str(names.text(slice.label));
                 }
-                Edge::End(_) => stack.truncate(ends.pop().unwrap_or_default()),
+                stack.push_str(names.text(slice.label));
             }
-            io::Result::Ok(())
-        })?;
-    }
-    Ok(())
+            Edge::End(_) => stack.truncate(ends.pop().unwrap_or_default()),
+        }
+        io::Result::Ok(())
+    })?;
+    line(&last, length, out)
+}
+
+fn line(stack: &str, length: Ns, out: &mut dyn Write) -> io::Result<()> {
+    if length > Ns::ZERO { writeln!(out, "{stack} {}", length.0) } else { Ok(()) }
 }
 
 /// Frames' texts, made once.
-pub struct Names<'a> {
+struct Names<'a> {
     boot: &'a Boot<'a>,
     texts: HashMap<Label, String>,
 }
 
 impl<'a> Names<'a> {
-    pub fn new(boot: &'a Boot<'a>) -> Self {
+    fn new(boot: &'a Boot<'a>) -> Self {
         Names { boot, texts: HashMap::new() }
     }
 
-    pub fn text(&mut self, label: Label) -> &str {
+    fn text(&mut self, label: Label) -> &str {
         self.texts.entry(label).or_insert_with(|| frame(&self.boot.text(label)))
     }
 }
 
 /// Harmless text as a frame of a folded stack.
-pub fn frame(text: &str) -> String {
+fn frame(text: &str) -> String {
     let mut frame = text.trim().replace(';', ":");
     if frame.is_empty() {
         return "(blank)".to_owned();

@@ -12,8 +12,6 @@ mod speedscope;
 mod svg;
 mod tslog;
 
-pub(crate) use svg::chart;
-
 use crate::Boot;
 use std::io::{self, Write};
 

@@ -1,6 +1,6 @@
 //! One self-contained page of a boot: it opens from disk and asks nothing of the network.
 //!
-//! Rules: every text passes [`esc`]; the only scripts are `page.js` and inferno's, marked by a nonce that
+//! Rules: every text passes [`esc`]; the only scripts are `page.js` and the chart's, marked by a nonce that
 //! the page's content policy demands, so that text which got through unescaped would still not
 //! run; the policy forbids every load. Without scripts the page shows all it has but zoom, search and sorting.
 //! Size is bounded: the longest frames of the chart, [`MOST_ROWS`] rows of a table, [`MOST_LINES`] console
@@ -52,7 +52,7 @@ pub fn page(boot: &Boot, console: &[ConsoleLine], out: &mut dyn Write) -> io::Re
     writeln!(out, "<main>")?;
     sections::warnings(&summary, out)?;
     sections::phases(&summary, out)?;
-    let script = chart::section(boot, out)?;
+    let charted = chart::section(boot, out)?;
     sections::tables(&summary, out)?;
     sections::processes(&summary, out)?;
     sections::console(console, out)?;
@@ -61,8 +61,8 @@ pub fn page(boot: &Boot, console: &[ConsoleLine], out: &mut dyn Write) -> io::Re
     // In a script element only `<` can end the data, and JSON can do without it.
     let json = crate::json(&summary, false)?.replace('<', "\\u003c");
     writeln!(out, "<script type=\"application/json\" id=\"summary-data\">{json}</script>")?;
-    if let Some(script) = script {
-        writeln!(out, "<script nonce=\"{nonce}\">{script}</script>")?;
+    if charted {
+        writeln!(out, "<script nonce=\"{nonce}\">\n{}</script>", crate::chart::SCRIPT)?;
     }
     writeln!(out, "<script nonce=\"{nonce}\">\n{}</script>\n</body>\n</html>", include_str!("page.js"))
 }

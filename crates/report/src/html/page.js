@@ -1,34 +1,22 @@
-// The page's own script: starts the chart, searches it, sorts tables. Inferno's script, before this one, has
-// the functions init, unzoom, search and reset_search, and the variables searching and matchedtxt.
+// The page's own script: starts the chart, if there is one, and sorts tables.
 "use strict";
 
-// Inferno's script would take the browser's search key for itself.
-window.addEventListener("keydown", (event) => {
-  if (event.keyCode === 114 || (event.ctrlKey && event.keyCode === 70)) event.stopImmediatePropagation();
-}, true);
-
-const find = document.getElementById("find");
-if (find && typeof init === "function") {
-  // It would restore a zoom from the query, by a selector that only finds in a document of its own.
-  if (location.search) history.replaceState(null, "", location.pathname);
-  init();
-  const found = document.getElementById("found");
+const drawing = document.querySelector("#chart > svg");
+if (drawing) {
+  const chart = flameChart(drawing);
+  const find = document.getElementById("find"), found = document.getElementById("found");
   find.addEventListener("input", () => {
-    if (searching) {
-      reset_search();
-      searching = 0;
-    }
-    found.textContent = "";
-    if (!find.value) return;
+    let expression;
     try {
-      search(find.value);
+      expression = find.value && new RegExp(find.value);
     } catch {
       found.textContent = "not a regular expression";
       return;
     }
-    found.textContent = searching ? matchedtxt.textContent : "no frame matches";
+    const { count, share } = chart.mark(expression);
+    found.textContent = !expression ? "" : count ? `${count} marked, ${(share * 100).toFixed(2)} % of the boot` : "no frame matches";
   });
-  document.getElementById("whole").addEventListener("click", () => unzoom());
+  document.getElementById("whole").addEventListener("click", chart.whole);
 }
 
 for (const table of document.querySelectorAll("table.sortable")) {

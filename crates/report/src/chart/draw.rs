@@ -1,0 +1,231 @@
+//! The chart as SVG.
+//!
+//! Drawn for a width of [`WIDTH`] pixels, so that it is whole without a script, as in a preview; `chart.js` lays it out
+//! again for the width there is. What it needs for that is in the markup: the length of the chart, and each frame's
+//! start and length, exact. All text has passed [`crate::harmless`] before it is escaped here.
+
+use super::{Frame, Layout, SCRIPT, What};
+use crate::Boot;
+use crate::html::esc;
+use crate::lanes::{Label, Slice};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use timeline::{Ns, SpanKind};
+
+/// Pixels of the drawing without a script.
+const WIDTH: f64 = 1200.0;
+/// Left and right of the frames.
+const MARGIN: f64 = 10.0;
+/// From one row to the next, and what of it is coloured.
+const ROW: f64 = 18.0;
+const FRAME: f64 = 17.0;
+/// The time axis above the frames.
+const AXIS: f64 = 24.0;
+/// A character of the monospace type at 12 pixels.
+const CHARACTER: f64 = 7.25;
+/// Fewer characters than these are not worth their place.
+const FEWEST_CHARACTERS: usize = 3;
+/// A line of the heading.
+const LINE: f64 = 19.0;
+
+/// A document of its own, with heading, warnings first, and script.
+pub(crate) fn alone(boot: &Boot, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
+    let s = &boot.facts.subject;
+    let title = crate::harmless(format!("Boot path {} {}", s.os, s.kernel).trim()).into_owned();
+    let total = boot.timeline.unit.show(boot.total);
+    let about = format!("{total} in order of time. {} A click zooms.", layout.left_out(boot));
+    let warnings = boot.timeline.warnings.iter().map(|w| format!("Warning: {}", crate::harmless(w)));
+    let lines: Vec<String> = std::iter::once(title).chain(warnings).chain([about]).collect();
+    let top = LINE * lines.len() as f64 + LINE / 2.0;
+    writeln!(out, "<?xml version=\"1.0\" encoding=\"utf-8\"?>")?;
+    open(boot, layout, top, out)?;
+    writeln!(out, "<rect width=\"100%\" height=\"100%\" fill=\"#fbfaf8\"/>")?;
+    for (i, line) in lines.iter().enumerate() {
+        let (y, weight) = (LINE * (i + 1) as f64, if i == 0 { " font-weight=\"bold\"" } else { "" });
+        writeln!(out, "<text x=\"{MARGIN}\" y=\"{y}\"{weight}>{}</text>", esc(line))?;
+    }
+    // The script shows them: without it they would do nothing.
+    writeln!(
+        out,
+        "<g class=\"tools\" display=\"none\" text-anchor=\"end\" cursor=\"pointer\" fill=\"#2b6cb0\">\
+         <text class=\"whole\" y=\"{LINE}\">whole boot</text><text class=\"mark\" y=\"{}\">mark…</text></g>",
+        2.0 * LINE
+    )?;
+    frames(boot, layout, top, out)?;
+    // `]]>` does not occur in it; a test says so.
+    writeln!(out, "<script><![CDATA[\n{SCRIPT}\nstandAlone(document.documentElement);\n]]></script>\n</svg>")
+}
+
+/// An element of a page, without heading and script.
+pub(crate) fn inline(boot: &Boot, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
+    open(boot, layout, 0.0, out)?;
+    frames(boot, layout, 0.0, out)?;
+    writeln!(out, "</svg>")
+}
+
+fn open(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Result<()> {
+    let height = top + AXIS + ROW * f64::from(layout.rows()) + MARGIN;
+    let unit = boot.timeline.unit.name();
+    writeln!(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"flame\" width=\"{WIDTH}\" height=\"{height}\" \
+         viewBox=\"0 0 {WIDTH} {height}\" font-family=\"monospace\" font-size=\"12\" data-total=\"{}\" \
+         data-unit=\"{unit}\" data-top=\"{top}\">",
+        boot.total.0
+    )
+}
+
+fn frames(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Result<()> {
+    axis(boot, layout, top, out)?;
+    let mut pen = Pen { boot, layout, top: top + AXIS, names: HashMap::new(), text: String::new() };
+    writeln!(out, "<g class=\"frames\">")?;
+    for frame in &layout.frames {
+        out.write_all(pen.frame(frame).as_bytes())?;
+    }
+    writeln!(out, "</g>")
+}
+
+/// Where a moment is, in pixels.
+fn x(boot: &Boot, at: Ns) -> f64 {
+    MARGIN + at.0 as f64 / boot.total.0.max(1) as f64 * (WIDTH - 2.0 * MARGIN)
+}
+
+/// Lines at round times, at least so many pixels apart.
+fn axis(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Result<()> {
+    const APART: f64 = 90.0;
+    let least = boot.total.0.max(1) as f64 / (WIDTH - 2.0 * MARGIN) * APART;
+    let decade = 10_f64.powf(least.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].map(|n| n * decade).into_iter().find(|&step| step >= least);
+    let step = step.unwrap_or(10.0 * decade).max(1.0) as i64;
+    let bottom = top + AXIS + ROW * f64::from(layout.rows());
+    write!(out, "<g class=\"axis\" fill=\"#6a6d70\" stroke=\"none\">")?;
+    for at in (0..=boot.total.0 / step).map(|n| Ns(n * step)) {
+        let (x, label) = (x(boot, at), if at == Ns::ZERO { "0".to_owned() } else { boot.timeline.unit.show(at) });
+        write!(
+            out,
+            "<path d=\"M{x:.2} {}V{bottom}\" stroke=\"#dcd9d3\"/><text x=\"{:.2}\" y=\"{}\">{label}</text>",
+            top + 6.0,
+            x + 3.0,
+            top + 16.0
+        )?;
+    }
+    writeln!(out, "</g>")
+}
+
+/// Writes frames. What names look like is worked out once.
+struct Pen<'a> {
+    boot: &'a Boot<'a>,
+    layout: &'a Layout,
+    /// Where the first row is.
+    top: f64,
+    names: HashMap<Label, Name>,
+    /// The frame being written.
+    text: String,
+}
+
+#[derive(Clone, Debug)]
+struct Name {
+    plain: String,
+    escaped: String,
+    /// For the shade of its colour: so that neighbours can be told apart however narrow they are.
+    hash: u32,
+}
+
+impl Name {
+    fn new(plain: String) -> Name {
+        let hash = plain.bytes().fold(7_u32, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
+        Name { escaped: esc(&plain), plain, hash }
+    }
+}
+
+impl Pen<'_> {
+    fn frame(&mut self, frame: &Frame) -> &str {
+        self.text.clear();
+        match frame.what {
+            What::Slice(slice) => {
+                let boot = self.boot;
+                let name = self.names.entry(slice.label).or_insert_with(|| Name::new(boot.text(slice.label)));
+                let colour = colour(&slice, name.hash);
+                place(&mut self.text, self.boot, frame, name, colour, self.top);
+            }
+            What::Together(count) => {
+                let shortest = self.boot.timeline.unit.show(self.layout.shortest);
+                let name = Name::new(format!("{count} under {shortest}"));
+                place(&mut self.text, self.boot, frame, &name, (232, 230, 226), self.top);
+            }
+        }
+        &self.text
+    }
+}
+
+/// One frame: its name with its length, share and start for whoever points at it, and as much of the name as fits.
+fn place(text: &mut String, boot: &Boot, frame: &Frame, name: &Name, (r, g, b): (u8, u8, u8), top: f64) {
+    let (unit, length) = (boot.timeline.unit, frame.end - frame.start);
+    let (from, to) = (x(boot, frame.start), x(boot, frame.end));
+    let y = top + ROW * f64::from(frame.depth);
+    let share = 100.0 * length.0 as f64 / boot.total.0.max(1) as f64;
+    // Writing to a string does not fail.
+    let _ = write!(
+        text,
+        "<g data-at=\"{}\" data-for=\"{}\"><title>{}\n{}, {share:.2} %, from {}</title>\
+         <rect x=\"{from:.2}\" y=\"{y}\" width=\"{:.2}\" height=\"{FRAME}\" fill=\"#{r:02x}{g:02x}{b:02x}\"/>",
+        frame.start.0,
+        length.0,
+        name.escaped,
+        unit.show(length),
+        unit.show(frame.start),
+        to - from
+    );
+    let room = ((to - from - 4.0) / CHARACTER) as usize;
+    if room >= FEWEST_CHARACTERS {
+        let _ =
+            write!(text, "<text x=\"{:.2}\" y=\"{}\">{}</text>", from + 3.0, y + 13.0, esc(&cut(&name.plain, room)));
+    }
+    text.push_str("</g>\n");
+}
+
+/// As much of a name as there is room for, in characters.
+fn cut(name: &str, room: usize) -> String {
+    if name.chars().nth(room).is_none() {
+        return name.to_owned();
+    }
+    name.chars().take(room - 1).chain(['…']).collect()
+}
+
+/// Light enough for black text, one hue per kind of thing, waiting is grey; a little lighter or darker by name.
+fn colour(slice: &Slice, hash: u32) -> (u8, u8, u8) {
+    let (r, g, b) = match (slice.label, slice.kind) {
+        (Label::Thread(_), _) => (203, 197, 222),
+        (Label::WaitFor(_) | Label::Wait, _) => (208, 208, 208),
+        (Label::Runqueue, _) => (240, 170, 130),
+        (_, Some(SpanKind::Initcall)) => (140, 190, 235),
+        (_, Some(SpanKind::Level)) => (185, 212, 235),
+        (_, Some(SpanKind::Module | SpanKind::Process)) => (150, 215, 190),
+        (_, Some(SpanKind::Probe | SpanKind::Attach)) => (120, 205, 205),
+        (_, Some(SpanKind::Work)) => (205, 175, 235),
+        (_, Some(SpanKind::Interrupt)) => (240, 150, 160),
+        (_, Some(SpanKind::Stage | SpanKind::Message)) => (240, 215, 140),
+        _ => (245, 190, 120),
+    };
+    let shade = |channel: u8| (u32::from(channel) * (92 + hash % 14) / 100).min(255) as u8;
+    (shade(r), shade(g), shade(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_between_characters() {
+        assert_eq!(cut("acpi_init", 9), "acpi_init");
+        assert_eq!(cut("acpi_init", 5), "acpi…");
+        assert_eq!(cut("ĝéß", 3), "ĝéß");
+        assert_eq!(cut("ĝéßx", 3), "ĝé…");
+    }
+
+    #[test]
+    fn nothing_in_the_script_ends_where_it_is_embedded() {
+        assert!(!SCRIPT.contains("]]>") && !SCRIPT.contains("</script"));
+    }
+}

@@ -1,0 +1,200 @@
+//! The flame chart of the boot path: time runs to the right, callees hang below their callers.
+//!
+//! Made of the path's slices in one pass each: [`layout`](Layout) decides what is drawn one by one, [`draw`] writes SVG,
+//! `chart.js` zooms it and marks frames. The export `svg` and the page show the same chart. A chart of everything would
+//! be too large to open, so beyond the [`MOST_FRAMES`] longest, neighbours are drawn as one, and the chart says so.
+
+mod draw;
+
+pub(crate) use draw::{alone, inline};
+
+use crate::Boot;
+use crate::lanes::{Edge, Slice, edges};
+use crate::text::counted;
+use timeline::Ns;
+
+/// What zooms a chart and marks its frames: defines `flameChart(svg)`.
+pub(crate) const SCRIPT: &str = include_str!("chart.js");
+
+/// About 200 bytes each in the SVG, and what a browser still zooms at once.
+const MOST_FRAMES: usize = 6_000;
+
+/// A frame of the chart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Frame {
+    start: Ns,
+    end: Ns,
+    /// Rows above it.
+    depth: u32,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum What {
+    /// One slice.
+    Slice(Slice),
+    /// Neighbours that are too short to be drawn one by one, what they call among them: how many.
+    Together(u64),
+}
+
+/// What is drawn where.
+pub(crate) struct Layout {
+    /// Callers before what they call.
+    frames: Vec<Frame>,
+    /// Slices shorter than this are drawn together.
+    shortest: Ns,
+    /// How many those are.
+    short: usize,
+}
+
+impl Layout {
+    /// Lays out the boot path; `None` if there is no path.
+    pub(crate) fn of(boot: &Boot) -> Option<Layout> {
+        let slices = boot.path_slices();
+        (!slices.is_empty()).then(|| Layout::of_slices(slices))
+    }
+
+    /// Linear in the slices, besides finding the length that [`MOST_FRAMES`] reach.
+    fn of_slices(slices: Vec<Slice>) -> Layout {
+        let (shortest, short) = threshold(&slices);
+        let mut drawing = Drawing { shortest, frames: Vec::new(), open: Vec::new(), below: 0 };
+        let never: Result<(), std::convert::Infallible> = edges(slices.into_iter(), |edge| {
+            match edge {
+                Edge::Begin(slice) => drawing.begin(slice),
+                Edge::End(_) => drawing.end(),
+            }
+            Ok(())
+        });
+        match never {
+            Ok(()) => Layout { frames: drawing.frames, shortest, short },
+        }
+    }
+
+    /// What the chart does not show one by one, in a sentence; empty if nothing.
+    pub(crate) fn left_out(&self, boot: &Boot) -> String {
+        match self.short {
+            0 => String::new(),
+            n => format!(
+                "{} shorter than {} are drawn together.",
+                counted(n as u64, "frame"),
+                boot.timeline.unit.show(self.shortest)
+            ),
+        }
+    }
+
+    /// Rows that it takes.
+    fn rows(&self) -> u32 {
+        self.frames.iter().map(|frame| frame.depth + 1).max().unwrap_or(0)
+    }
+}
+
+/// The length that only [`MOST_FRAMES`] slices reach, and how many do not reach it.
+fn threshold(slices: &[Slice]) -> (Ns, usize) {
+    if slices.len() <= MOST_FRAMES {
+        return (Ns::ZERO, 0);
+    }
+    let mut lengths: Vec<Ns> = slices.iter().map(|s| s.end - s.start).collect();
+    let (_, &mut limit, _) = lengths.select_nth_unstable_by(MOST_FRAMES, |a, b| b.cmp(a));
+    let shortest = limit + Ns(1);
+    (shortest, slices.iter().filter(|s| s.end - s.start < shortest).count())
+}
+
+struct Drawing {
+    shortest: Ns,
+    frames: Vec<Frame>,
+    /// Of each frame under way, the run of short ones that was last drawn in it.
+    open: Vec<Option<usize>>,
+    /// How deep in a short slice it is: what that one calls is as short.
+    below: u64,
+}
+
+impl Drawing {
+    fn begin(&mut self, slice: Slice) {
+        if self.below > 0 || slice.end - slice.start < self.shortest {
+            self.below += 1;
+            return self.together(slice);
+        }
+        if let Some(run) = self.open.last_mut() {
+            *run = None;
+        }
+        let depth = self.open.len() as u32;
+        self.frames.push(Frame { start: slice.start, end: slice.end, depth, what: What::Slice(slice) });
+        self.open.push(None);
+    }
+
+    /// A short slice: goes on with the run before it if hardly anything lies between them.
+    fn together(&mut self, slice: Slice) {
+        let run = self.open.last().copied().flatten().map(|run| &mut self.frames[run]);
+        match run.filter(|run| slice.start - run.end < self.shortest) {
+            Some(run) => {
+                run.end = run.end.max(slice.end);
+                run.what = What::Together(if let What::Together(count) = run.what { count + 1 } else { 1 });
+            }
+            None => {
+                let depth = self.open.len() as u32;
+                let frame = Frame { start: slice.start, end: slice.end, depth, what: What::Together(1) };
+                if let Some(run) = self.open.last_mut() {
+                    *run = Some(self.frames.len());
+                }
+                self.frames.push(frame);
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        if self.below > 0 {
+            self.below -= 1;
+        } else {
+            self.open.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::Label;
+
+    fn slice(start: i64, end: i64) -> Slice {
+        Slice { start: Ns(start), end: Ns(end), label: Label::Wait, kind: None }
+    }
+
+    fn drawn(shortest: i64, slices: &[(i64, i64)]) -> Vec<(i64, i64, u32, u64)> {
+        let mut drawing = Drawing { shortest: Ns(shortest), frames: Vec::new(), open: Vec::new(), below: 0 };
+        let _: Result<(), ()> = edges(slices.iter().map(|&(a, b)| slice(a, b)), |edge| {
+            match edge {
+                Edge::Begin(slice) => drawing.begin(slice),
+                Edge::End(_) => drawing.end(),
+            }
+            Ok(())
+        });
+        assert_eq!((drawing.open.len(), drawing.below), (0, 0));
+        let count = |what| if let What::Together(count) = what { count } else { 0 };
+        drawing.frames.iter().map(|f| (f.start.0, f.end.0, f.depth, count(f.what))).collect()
+    }
+
+    #[test]
+    fn short_neighbours_are_one_frame_unless_much_lies_between() {
+        let slices = [(0, 100), (10, 12), (11, 12), (13, 15), (30, 31), (40, 60), (61, 62), (62, 64)];
+        let together = [(0, 100, 0, 0), (10, 15, 1, 3), (30, 31, 1, 1), (40, 60, 1, 0), (61, 64, 1, 2)];
+        assert_eq!(drawn(5, &slices), together);
+        assert_eq!(drawn(0, &slices).len(), slices.len());
+    }
+
+    #[test]
+    fn of_many_slices_the_longest_are_drawn_and_the_others_counted() {
+        let slices: Vec<Slice> = (0..100_000).map(|i| slice(i * 100, i * 100 + 1 + i % 50)).collect();
+        let layout = Layout::of_slices(slices);
+        let ones = layout.frames.iter().filter(|f| matches!(f.what, What::Slice(_))).count();
+        let together: u64 = layout.frames.iter().map(|f| if let What::Together(n) = f.what { n } else { 0 }).sum();
+        assert_eq!((ones + together as usize, together as usize), (100_000, layout.short));
+        assert!(ones <= MOST_FRAMES, "{ones}");
+    }
+
+    #[test]
+    fn a_nest_as_deep_as_it_likes_is_drawn_in_one_pass() {
+        let slices: Vec<Slice> = (0..300_000).map(|i| slice(i, 1_000_000 - i)).collect();
+        let layout = Layout::of_slices(slices);
+        assert!(layout.frames.len() <= MOST_FRAMES + 1 && layout.rows() as usize <= MOST_FRAMES + 1);
+    }
+}
