@@ -123,7 +123,7 @@ fn the_chart_runs_left_to_right_and_draws_everything_of_a_small_boot() {
         assert!(frame("initcall small_init_29").contains("data-for=\"700000\""));
         assert!(frame("initcall acpi_init").contains("\n230 ms, 24.47 %, from "));
         // The outermost frames are the whole boot, one after the other.
-        let outermost = svg.split("<g ").filter(|g| g.contains("y=\"71.5\"")).map(|g| {
+        let outermost = svg.split("<g ").filter(|g| g.contains("y=\"71.50\"")).map(|g| {
             let field = |name: &str| g.split(&format!("{name}=\"")).nth(1).unwrap().split('"').next().unwrap().parse();
             let (at, length): (i64, i64) = (field("data-at").unwrap(), field("data-for").unwrap());
             (at, at + length)

@@ -97,7 +97,7 @@ impl Unit {
     pub fn show(self, length: Ns) -> String {
         match self {
             Unit::Nanoseconds => length.to_string(),
-            Unit::Ticks => ticks(length.0),
+            Unit::Ticks => time::three_digits(length.0, ["ticks", "kticks", "Mticks", "Gticks"]),
         }
     }
 
@@ -108,26 +108,6 @@ impl Unit {
             Unit::Ticks => "ticks",
         }
     }
-}
-
-fn ticks(count: i64) -> String {
-    let sign = if count < 0 { "-" } else { "" };
-    let count = count.unsigned_abs();
-    // Rounding can carry into the next unit, so each limit is the value that rounds up.
-    let (value, unit) = match count {
-        0..1_000 => return format!("{sign}{count} ticks"),
-        1_000..999_500 => (count as f64 / 1e3, "kticks"),
-        999_500..999_500_000 => (count as f64 / 1e6, "Mticks"),
-        _ => (count as f64 / 1e9, "Gticks"),
-    };
-    let decimals = if value < 9.995 {
-        2
-    } else if value < 99.95 {
-        1
-    } else {
-        0
-    };
-    format!("{sign}{value:.decimals$} {unit}")
 }
 
 /// A user process.

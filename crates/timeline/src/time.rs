@@ -82,29 +82,28 @@ impl std::iter::Sum for Ns {
 /// A length of time for people: three significant digits and a unit (`1.24 s`, `76.5 ms`, `9.77 ms`, `312 µs`, `41 ns`).
 impl fmt::Display for Ns {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = if self.0 < 0 { "-" } else { "" };
-        let ns = self.0.unsigned_abs();
-        let text = if ns < 1_000 {
-            format!("{sign}{ns} ns")
-        } else {
-            // Rounding can carry into the next unit (999.6 µs is 1.00 ms), so each limit is the value that rounds up.
-            let (value, unit) = if ns < 999_500 {
-                (ns as f64 / 1e3, "µs")
-            } else if ns < 999_500_000 {
-                (ns as f64 / 1e6, "ms")
-            } else {
-                (ns as f64 / 1e9, "s")
-            };
-            let decimals = if value < 9.995 {
-                2
-            } else if value < 99.95 {
-                1
-            } else {
-                0
-            };
-            format!("{sign}{value:.decimals$} {unit}")
-        };
-        out.pad(&text)
+        out.pad(&three_digits(self.0, ["ns", "µs", "ms", "s"]))
+    }
+}
+
+/// Three significant digits of a count and the unit that suits it, each a thousand times the one before. Halves round up.
+pub(crate) fn three_digits(count: i64, units: [&str; 4]) -> String {
+    let sign = if count < 0 { "-" } else { "" };
+    let count = count.unsigned_abs();
+    // Rounding can carry into the next unit (999.6 µs is 1.00 ms), so each limit is the value that rounds up.
+    let (size, unit) = match count {
+        0..1_000 => return format!("{sign}{count} {}", units[0]),
+        1_000..999_500 => (1_000, units[1]),
+        999_500..999_500_000 => (1_000_000, units[2]),
+        _ => (1_000_000_000, units[3]),
+    };
+    let rounded = |decimal: u64| (count * decimal + size / 2) / size;
+    if count < size / 1_000 * 9_995 {
+        format!("{sign}{}.{:02} {unit}", rounded(100) / 100, rounded(100) % 100)
+    } else if count < size / 100 * 9_995 {
+        format!("{sign}{}.{} {unit}", rounded(10) / 10, rounded(10) % 10)
+    } else {
+        format!("{sign}{} {unit}", rounded(1))
     }
 }
 
@@ -122,6 +121,11 @@ mod tests {
         check(999, "999 ns");
         check(1_000, "1.00 µs");
         check(9_765_000, "9.77 ms");
+        check(1_005, "1.01 µs");
+        check(9_994_999, "9.99 ms");
+        check(9_995_000, "10.0 ms");
+        check(99_949_999_999, "99.9 s");
+        check(99_950_000_000, "100 s");
         check(76_540_000, "76.5 ms");
         check(999_499, "999 µs");
         check(999_500, "1.00 ms");

@@ -9,7 +9,7 @@ use crate::Boot;
 use crate::html::esc;
 use crate::lanes::{Label, Slice};
 use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 use timeline::{Ns, SpanKind};
 
@@ -163,26 +163,42 @@ impl Pen<'_> {
 fn place(text: &mut String, boot: &Boot, frame: &Frame, name: &Name, (r, g, b): (u8, u8, u8), top: f64) {
     let (unit, length) = (boot.timeline.unit, frame.end - frame.start);
     let (from, to) = (x(boot, frame.start), x(boot, frame.end));
-    let y = top + ROW * f64::from(frame.depth);
-    let share = 100.0 * length.0 as f64 / boot.total.0.max(1) as f64;
+    let y = Hundredths(top + ROW * f64::from(frame.depth));
+    let share = Hundredths(100.0 * length.0 as f64 / boot.total.0.max(1) as f64);
     // Writing to a string does not fail.
     let _ = write!(
         text,
-        "<g data-at=\"{}\" data-for=\"{}\"><title>{}\n{}, {share:.2} %, from {}</title>\
-         <rect x=\"{from:.2}\" y=\"{y}\" width=\"{:.2}\" height=\"{FRAME}\" fill=\"#{r:02x}{g:02x}{b:02x}\"/>",
+        "<g data-at=\"{}\" data-for=\"{}\"><title>{}\n{}, {share} %, from {}</title>\
+         <rect x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{FRAME}\" fill=\"#{r:02x}{g:02x}{b:02x}\"/>",
         frame.start.0,
         length.0,
         name.escaped,
         unit.show(length),
         unit.show(frame.start),
-        to - from
+        Hundredths(from),
+        Hundredths(to - from),
     );
     let room = ((to - from - 4.0) / CHARACTER) as usize;
     if room >= FEWEST_CHARACTERS {
-        let _ =
-            write!(text, "<text x=\"{:.2}\" y=\"{}\">{}</text>", from + 3.0, y + 13.0, esc(&cut(&name.plain, room)));
+        let _ = write!(
+            text,
+            "<text x=\"{}\" y=\"{}\">{}</text>",
+            Hundredths(from + 3.0),
+            Hundredths(y.0 + 13.0),
+            esc(&cut(&name.plain, room))
+        );
     }
     text.push_str("</g>\n");
+}
+
+/// A number to two decimals: enough for a pixel and a per cent, and many times cheaper to write than a float is.
+struct Hundredths(f64);
+
+impl fmt::Display for Hundredths {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hundredths = (self.0 * 100.0).round().max(0.0) as u64;
+        write!(out, "{}.{:02}", hundredths / 100, hundredths % 100)
+    }
 }
 
 /// As much of a name as there is room for, in characters.
