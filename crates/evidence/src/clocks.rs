@@ -27,6 +27,8 @@ const NO_RATE: &str = "trace left out: nothing joins its ticks to the log's time
                        joined; or import it alone with --tsc-frequency)";
 /// What the trace's clock is called.
 const TRACE: &str = "trace";
+/// What the guest's time stamp counter is called.
+pub const COUNTER: &str = "guest TSC";
 /// What printk's clock is called.
 const PRINTK: &str = "printk";
 
@@ -82,7 +84,7 @@ pub fn join(evidence: &Evidence<'_>, diagnostics: &mut Diagnostics) -> Clocks {
 }
 
 fn counter(evidence: &Evidence<'_>) -> Option<Clock> {
-    const NAME: &str = "guest TSC";
+    const NAME: &str = COUNTER;
     if evidence.manifest.time_base == TimeBase::GuestVirtual {
         return Some(Clock::linear(NAME, 1e9, Ticks(0), Ns::ZERO, "one tick is one instruction is 1 ns"));
     }

@@ -19,7 +19,8 @@ use guest_init::words::Word;
 use hashbrown::HashMap;
 use recording::{Manifest, OutcomeKind, Recording};
 use timeline::{
-    Clock, End, Mark, NameId, Ns, SpanKind, Ticks, TimeBase, Timeline, TrackId, TrackKind, UNEXPLAINED, Unit,
+    Clock, Diagnostics, End, Mark, NameId, Ns, SpanKind, Ticks, TimeBase, Timeline, TrackId, TrackKind, UNEXPLAINED,
+    Unit,
 };
 
 /// First calls shorter than this are not spans: they would be most of the spans and little of the time.
@@ -133,7 +134,9 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) {
     merge.initcalls_without_levels(init);
     merge.process_1(init);
     let firmware = merge.before_the_kernel(&regions, &clocks);
-    merge.chain(firmware, boot, &regions);
+    let early = regions.iter().find(|r| r.stage == regions::Stage::EarlyKernel).map(|r| r.at);
+    let early = early.or_else(|| merge.start_of("early kernel"));
+    merge.chain(firmware, boot, early);
     merge.end(&words, &clocks, first_run.as_ref(), init);
     merge.name_the_kernel();
     // A clock that shows ticks as ticks is none.
@@ -149,17 +152,36 @@ fn merge_tslog(manifest: &Manifest, log: tslog::Log, files: &Files, timeline: &m
     }
     let found = clocks::Evidence { manifest, words: &words, trace: None, log: None, console: None };
     let clocks = clocks::join(&found, &mut timeline.diagnostics);
-    let counter = match (&clocks.counter, manifest.ticks_hz) {
-        (Some(counter), _) => tslog::Counter::Clock(counter.clone()),
+    let counter = match (clocks.counter.clone().or_else(|| counter_from_the_start(manifest, files)), manifest.ticks_hz)
+    {
+        (Some(counter), _) => tslog::Counter::Clock(counter),
         (None, Some(hz)) => tslog::Counter::Rate(hz, "given by the user".to_owned()),
         (None, None) => tslog::Counter::Unknown,
     };
+    let joined = matches!(counter, tslog::Counter::Clock(_));
+    if !joined {
+        // Nothing says when on the host its first record was: so that is time zero, and what the host saw is left out.
+        timeline.time_base = TimeBase::Evidence;
+    }
     let laid = tslog::lay(log, counter, timeline);
     let mut merge = Merge { manifest, files, timeline, trace_error: Ns::ZERO };
-    let first = laid.loader.or(laid.main);
-    if let (Some(firmware), Some(first)) = (merge.before_the_kernel(&[], &clocks), first) {
-        merge.chain(Some(firmware), first, &[]);
-    }
+    let Some(first) = laid.loader.or(laid.main).filter(|_| joined) else { return };
+    let firmware = merge.before_the_kernel(&[], &clocks);
+    let spans = merge.timeline.spans.iter().filter(|(_, span)| span.track == first);
+    let begun = spans.map(|(_, span)| span.start).min();
+    merge.chain(firmware, first, begun);
+}
+
+/// Under TCG the guest's counter is the host's, and 0 when the CPUs are let go: process 1's own stamps say so to 0.1 ms.
+fn counter_from_the_start(manifest: &Manifest, files: &Files) -> Option<Clock> {
+    let hz = manifest.host.tsc_hz.filter(|hz| *hz > 0.0 && manifest.subject.accelerator == "tcg")?;
+    let marks = files.vmm_marks.as_ref()?;
+    let steps = vmm::steps(&marks.name, &marks.bytes, &mut Diagnostics::default());
+    let let_go = vmm::let_go(&steps)?;
+    let from = "measured on the host; 0 when the CPUs were let go";
+    let mut clock = Clock::linear(clocks::COUNTER, hz, Ticks(0), let_go.end, from);
+    clock.residual = let_go.error;
+    Some(clock)
 }
 
 /// The kernel's log, and when its lines arrived on the console.
@@ -428,11 +450,9 @@ impl Merge<'_> {
         }
     }
 
-    /// The kernel follows the firmware, and process 1 the thread that the kernel started in.
-    fn chain(&mut self, firmware: Option<TrackId>, boot: TrackId, regions: &[Region]) {
-        let Some(firmware) = firmware else { return };
-        let early = regions.iter().find(|r| r.stage == regions::Stage::EarlyKernel).map(|r| r.at);
-        if let Some(at) = early.or_else(|| self.start_of("early kernel")) {
+    /// The kernel's first thread follows the firmware, from `at` on.
+    fn chain(&mut self, firmware: Option<TrackId>, boot: TrackId, at: Option<Ns>) {
+        if let Some((firmware, at)) = firmware.zip(at) {
             self.timeline.tracks.get_mut(boot).created = Some((at, firmware));
         }
     }

@@ -199,7 +199,7 @@ fn progress(facts: &Facts, elapsed_ns: i64, evidence_bytes: u64) -> Progress<'_>
     }
 }
 
-/// Takes what only the stopped or stuck machine itself can tell: its kernel log, and where its CPUs stand.
+/// Takes what only the stopped or stuck machine itself can tell: its logs, and where its CPUs stand.
 fn last_evidence(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut Ending) -> Result<(), Error> {
     if matches!(ending.kind, OutcomeKind::Hang | OutcomeKind::Timeout | OutcomeKind::Interrupted) {
         if let Some(registers) = watch.ask("info registers -a")? {
@@ -208,6 +208,10 @@ fn last_evidence(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut En
     }
     if watch.home.has("kmsg.log") {
         return Ok(());
+    }
+    let events = watch.event_log()?;
+    if let Some(log) = &events {
+        watch.writer.put("tslog.txt", log.text.as_bytes(), &log.detail)?;
     }
     match watch.kernel_log()? {
         Ok(log) => {
@@ -219,10 +223,10 @@ fn last_evidence(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut En
                 ending.detail = crate::lines::shown(&panic.text, 300);
             }
         }
-        Err(why) if options.kernel.is_some() => {
+        Err(why) if options.kernel.is_some() && events.is_none() => {
             ending.note.get_or_insert(format!("no kernel log could be read out of guest memory: {why}"));
         }
-        // Whatever boots from a disk need not be Linux.
+        // What boots from a disk need not be Linux, and what keeps another log is not.
         Err(_) => {}
     }
     Ok(())
@@ -336,7 +340,7 @@ fn subject(options: &RecordOptions, kvm: bool) -> Result<Subject, Error> {
     let release = options.kernel.as_deref().map(image::linux_release).transpose()?.flatten();
     let file_name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok(Subject {
-        os: if release.is_some() || options.guest_init() { "Linux".to_owned() } else { String::new() },
+        os: if release.is_some() { "Linux".to_owned() } else { String::new() },
         kernel: release.or_else(|| file_name(options.kernel.as_deref()?)).unwrap_or_default(),
         machine: options.machine.clone(),
         accelerator: if kvm { "kvm" } else { "tcg" }.to_owned(),

@@ -21,7 +21,7 @@ use crate::launch::Vm;
 use crate::lines::{Line, Lines, shown};
 use crate::linker::Linker;
 use crate::listen::{Heard, Source};
-use crate::memory::{GuestRam, KernelLog, LogProbe, ram_extents};
+use crate::memory::{EventLog, GuestRam, KernelLog, LogProbe, ram_extents};
 use crate::monitor::News;
 use crate::options::RecordOptions;
 
@@ -234,6 +234,11 @@ impl<'a> Watch<'a> {
             return Ok(Err("QEMU could not say where guest memory lies".to_owned()));
         };
         Ok(crate::memory::kernel_log(ram).map_err(|error| error.to_string()))
+    }
+
+    /// Reads the event log out of memory, if the guest keeps one.
+    pub(crate) fn event_log(&mut self) -> Result<Option<EventLog>, Error> {
+        Ok(self.ram()?.and_then(|ram| crate::memory::event_log(ram)))
     }
 
     /// Asks QEMU's human monitor, and waits for the answer while hearing on.

@@ -5,10 +5,12 @@
 //! that do not fit together, which every reader here has to expect anyway.
 //!
 //! [`Extent`]s say which guest-physical addresses lie where in that file; [`mtree`] gets them from QEMU's own words.
-//! [`kernel_log`] is the first reader: a Linux kernel's log, from a kernel that says nothing on its console.
+//! [`kernel_log`] reads a Linux kernel's log, from a kernel that says nothing on its console; [`event_log`] the log of any
+//! kernel that keeps one with `kernel/tslog`.
 //!
 //! Nothing here may trust the guest: what is read are sizes, offsets and pointers a guest can set at will.
 
+mod event_log;
 mod kernel_log;
 mod mtree;
 mod sweep;
@@ -21,6 +23,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+pub use event_log::{EventLog, event_log};
 pub use kernel_log::{Caller, KernelLog, LastWords, LeftOut, LogError, LogProbe, Method, Record, kernel_log};
 pub use mtree::{MtreeError, ram_extents};
 

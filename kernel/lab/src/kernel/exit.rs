@@ -18,6 +18,9 @@ const DEBUG_EXIT_PANIC: u32 = 1;
 /// QEMU's pvpanic, bit 0: the guest has panicked.
 const PVPANIC: u16 = 0x505;
 const ACPI_SLEEP_S5: u16 = 1 << 13;
+/// A port that is read in vain, and what that many reads take at least: 100 ms where a port is a microsecond's bus cycle.
+const POST_CODE: u16 = 0x80;
+const READS_UNTIL_OFF: u32 = 100_000;
 const RESET_CONTROL: u16 = 0xcf9;
 const RESET: u8 = 0x06;
 const KEYBOARD_COMMAND: u16 = 0x64;
@@ -49,6 +52,10 @@ pub fn power_off() -> ! {
     outl(DEBUG_EXIT, DEBUG_EXIT_DONE);
     if let Some(port) = acpi_tables::sleep_port() {
         outw(port, ACPI_SLEEP_S5);
+        // The machine goes on until its monitor hears of it, which must not hear of a reset first.
+        for _ in 0..READS_UNTIL_OFF {
+            inb(POST_CODE);
+        }
     }
     // A machine that cannot be switched off (microvm) is reset, which ends QEMU under -no-reboot.
     outb(RESET_CONTROL, RESET);

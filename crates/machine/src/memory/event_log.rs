@@ -1,0 +1,131 @@
+//! The event log that a kernel kept with `kernel/tslog`, read out of its memory from outside.
+//!
+//! The machine may hang, be dead, or never have been told to print it. The log is found by its magic and a header that
+//! holds together; its names lie where the header's ranges say. An image of memory can hold several headers (an older
+//! boot's, a copy): the one with the most records counts.
+
+use tslog::layout::HEADER_BYTES;
+use tslog::{Head, Image, find, write_image_text};
+
+use super::PhysicalMemory;
+use super::sweep::sweep;
+
+/// Read at once; a page that cannot be read ends the log.
+const PAGE_BYTES: u64 = 4096;
+
+/// More of a log is not read, and counted in it as missing: thirteen million records.
+const MOST_BYTES: u64 = 512 << 20;
+
+/// A log, as it was in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventLog {
+    /// In the form of FreeBSD's `debug.tslog`.
+    pub text: String,
+    /// Where it was and what of it could not be read, for people.
+    pub detail: String,
+}
+
+/// Looks for a log in all of the memory that was touched. Reads no more than there is, and [`MOST_BYTES`] of it,
+/// whatever a header says.
+pub fn event_log(memory: &dyn PhysicalMemory) -> Option<EventLog> {
+    let mut best: Option<(u64, Head)> = None;
+    sweep(memory, HEADER_BYTES as u64, |phys, bytes| {
+        for at in find(bytes) {
+            let head = bytes.get(at..).and_then(|bytes| Head::parse(bytes).ok());
+            if let Some(head) = head.filter(|head| best.is_none_or(|(_, known)| head.reserved() > known.reserved())) {
+                best = Some((phys + at as u64, head));
+            }
+        }
+        true
+    });
+    let (phys, head) = best?;
+    let region = read_on(memory, phys, head.region_bytes().min(MOST_BYTES));
+    let image = Image::new(&region).ok()?;
+    let mut text = String::new();
+    let mut read_phys = |phys: u64, buffer: &mut [u8]| memory.read_at(phys, buffer).is_ok();
+    let dump = write_image_text(&image, &mut text, &mut read_phys).ok()?;
+    let detail = format!(
+        "read out of guest memory by the host, at {phys:#x}: {} records, {} dropped because it was full, {} names not found",
+        head.reserved(),
+        head.dropped(),
+        dump.unresolved
+    );
+    Some(EventLog { text, detail })
+}
+
+/// The bytes from `phys` on, up to the first page that is no RAM.
+fn read_on(memory: &dyn PhysicalMemory, phys: u64, bytes: u64) -> Vec<u8> {
+    let mut read = Vec::new();
+    let end = phys.saturating_add(bytes);
+    let mut at = phys;
+    while at < end {
+        let next = (at + 1).next_multiple_of(PAGE_BYTES).min(end);
+        let from = read.len();
+        read.resize(from + (next - at) as usize, 0);
+        if memory.read_at(at, &mut read[from..]).is_err() {
+            read.truncate(from);
+            break;
+        }
+        at = next;
+    }
+    read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::image::Image as Memory;
+    use super::*;
+    use tslog::layout::{RECORD_BYTES, TicksSource};
+    use tslog::{Entry, Kind, Log, Name, Region};
+
+    const BASE: u64 = 0x10_0000;
+
+    /// The bytes of a log with so many events, whose name lies at `BASE`.
+    fn logged<const RECORDS: usize>(region: &'static Region<RECORDS, 0>, events: u64) -> Vec<u8> {
+        let log = Log::start(region, TicksSource::Tsc);
+        let name = "configure";
+        assert!(log.add_range(Name::from(name).address(), BASE, name.len() as u64));
+        for n in 0..events {
+            let entry =
+                Entry { ticks: 1000 + n, thread: 16, kind: Kind::Enter, name: Name::from(name), detail: Name::NONE };
+            // SAFETY: the name is a literal.
+            unsafe { log.write(entry.to_words()) };
+        }
+        // SAFETY: the log is that long, initialised, and nobody writes any more.
+        unsafe { std::slice::from_raw_parts(log.base().cast().as_ptr(), log.bytes()) }.to_vec()
+    }
+
+    #[test]
+    fn memory_without_a_log_gives_none() {
+        assert_eq!(event_log(&Memory::new(BASE, 1 << 20)), None);
+    }
+
+    #[test]
+    fn of_two_logs_the_one_with_more_records_is_read_with_its_names() {
+        static OLD: Region<4, 0> = Region::new();
+        static LOG: Region<8, 0> = Region::new();
+        let mut memory = Memory::new(BASE, 3 << 20);
+        memory.put(BASE, b"configure");
+        memory.put(BASE + 0x1000, &logged(&OLD, 2));
+        // Across the border of two pieces of the search.
+        let at = BASE + (1 << 20) - 64;
+        memory.put(at, &logged(&LOG, 3));
+        let log = event_log(&memory).expect("a log");
+        assert!(log.detail.contains(&format!("at {at:#x}: 3 records, 0 dropped")), "{}", log.detail);
+        assert!(log.text.starts_with("0x10 1000 ENTER configure\n"), "{}", log.text);
+        assert_eq!(log.text.matches("ENTER configure").count(), 3);
+    }
+
+    #[test]
+    fn a_log_that_goes_on_past_the_end_of_memory_is_read_up_to_there() {
+        static LOG: Region<8, 0> = Region::new();
+        let bytes = logged(&LOG, 11);
+        let mut memory = Memory::new(BASE, 1 << 20);
+        let there = HEADER_BYTES + 2 * RECORD_BYTES;
+        memory.put(BASE + (1 << 20) - there as u64, &bytes[..there]);
+        let log = event_log(&memory).expect("a log");
+        assert!(log.detail.contains("8 records, 3 dropped"), "{}", log.detail);
+        assert_eq!(log.text.matches("ENTER").count(), 2);
+        assert!(log.text.contains("EVENT TSLOG missing 6"), "{}", log.text);
+    }
+}
