@@ -4,6 +4,7 @@ mod amount;
 mod boot;
 mod export;
 mod files;
+mod heap;
 mod import;
 mod manual;
 mod output;
@@ -65,6 +66,7 @@ pub enum Done {
 }
 
 fn main() -> ExitCode {
+    heap::keep_what_is_freed();
     let cli = Cli::parse();
     let output = Output::new(&cli.output);
     match run(cli.command, &output) {

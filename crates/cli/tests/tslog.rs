@@ -76,7 +76,7 @@ fn a_log_that_is_cut_says_so_at_the_top_of_every_view() {
     assert_eq!(ns(&document["total_ns"]), 131_072_000);
     for to in ["svg", "json"] {
         let written = run(bootscope("export").arg(&recording).args(["--to", to])).exits(0);
-        assert!(written.text().replace("&apos;", "'").contains(said), "{to}");
+        assert!(written.text().replace("&#39;", "'").contains(said), "{to}");
     }
     let page = folder.path().join("page.html");
     run(bootscope("report").arg(&recording).arg("-o").arg(&page)).exits(0);

@@ -4,8 +4,8 @@
 //! whether it was kept. Figures that two machines share are ratios of one run. What cannot be measured here says why.
 //! Exit status 1 if a promise is not kept.
 //!
-//! `cargo bench -p bootscope --bench figures -- [--pairs N] [PART]…`, with the parts `readers`, `synthetic`, `boot`
-//! and `home`; without any, all.
+//! `cargo bench -p bootscope --bench figures -- [--pairs N] [PART]…`, with the parts `readers`, `synthetic`, `tslog`,
+//! `boot` and `home`; without any, all.
 
 mod boot;
 mod home;
@@ -14,6 +14,7 @@ mod readers;
 mod show;
 mod synthetic;
 mod table;
+mod tslog;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,7 +27,7 @@ fn main() -> ExitCode {
     let (parts, pairs) = match arguments() {
         Ok(read) => read,
         Err(wrong) => {
-            eprintln!("figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|boot|home]…");
+            eprintln!("figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|tslog|boot|home]…");
             return ExitCode::from(2);
         }
     };
@@ -42,6 +43,9 @@ fn main() -> ExitCode {
     }
     if wanted("synthetic") {
         show::synthetic(&work, &mut table);
+    }
+    if wanted("tslog") {
+        tslog::measure(&work, &mut table);
     }
     if wanted("readers") {
         readers::measure(&mut table);
@@ -61,7 +65,7 @@ fn arguments() -> Result<(Vec<String>, u32), String> {
                 let count = arguments.next().and_then(|n| n.parse().ok()).filter(|n| *n >= 2);
                 pairs = count.ok_or("--pairs takes a number from 2")?;
             }
-            "readers" | "synthetic" | "boot" | "home" => parts.push(argument),
+            "readers" | "synthetic" | "tslog" | "boot" | "home" => parts.push(argument),
             _ => return Err(format!("`{argument}` is no part")),
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const RUNS: usize = 7;
+pub const RUNS: usize = 7;
 const EVENTS: usize = 1_000_000;
 
 /// A recording with nothing but a trace of a million events and the kernel's first message.
@@ -50,29 +50,35 @@ pub fn time(figure: &str, folder: &Path, limit_ms: f64, table: &mut Table) {
 }
 
 /// User and system time of all children that have ended, from `/proc/self/stat`, which counts hundredths of a second.
-fn children_cpu_ms() -> f64 {
+pub fn children_cpu_ms() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The second field is a name in brackets, which may hold spaces.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     fields.skip(13).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() * 10.0
 }
 
-/// The peak resident set of `show`, looked up while it runs: what the kernel reports of an ended
-/// child counts the memory of the parent that it was forked from too.
 fn peak(figure: &str, folder: &Path, limit_mb: f64, table: &mut Table) {
-    let child = Command::new(BOOTSCOPE).arg("show").arg(folder).stdout(Stdio::null()).spawn();
-    let mut child = match child {
-        Ok(child) => child,
-        Err(e) => return table.fail(figure, &e.to_string()),
-    };
+    match peak_mb(Command::new(BOOTSCOPE).arg("show").arg(folder).stdout(Stdio::null())) {
+        Ok(mb) => table.add(figure, mb, MB, Promise::AtMost(limit_mb), ""),
+        Err(why) => table.fail(figure, &why),
+    }
+}
+
+/// Runs a command to its end. Its peak resident set, looked up while it runs: what the kernel reports of an ended
+/// child counts the memory of the parent that it was forked from too.
+pub fn peak_mb(command: &mut Command) -> Result<f64, String> {
+    let mut child = command.spawn().map_err(|e| e.to_string())?;
     let status = format!("/proc/{}/status", child.id());
     let mut peak_kib = 0.0;
-    while let Ok(None) = child.try_wait() {
+    let ended = loop {
+        if let Some(ended) = child.try_wait().map_err(|e| e.to_string())? {
+            break ended;
+        }
         let text = fs::read_to_string(&status).unwrap_or_default();
         let field = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kib = field.and_then(|rest| rest.trim().strip_suffix("kB")?.trim().parse().ok());
         peak_kib = kib.unwrap_or(0.0_f64).max(peak_kib);
         std::thread::sleep(Duration::from_millis(1));
-    }
-    table.add(figure, peak_kib * 1024.0 / 1e6, MB, Promise::AtMost(limit_mb), "");
+    };
+    if ended.success() { Ok(peak_kib * 1024.0 / 1e6) } else { Err(format!("it ended with {ended}")) }
 }
