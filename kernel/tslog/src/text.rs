@@ -6,8 +6,8 @@
 //!
 //! Thread in hexadecimal, ticks in decimal, a line per record in the order of the slots. A missing name is `(null)`, a
 //! missing detail is not printed. What could break a line or a column is replaced and counted: white space in a name by
-//! `_`, control characters by `?`, bytes that are not UTF-8 by U+FFFD. A name at an address that cannot be read is
-//! printed as `@0x<address>`.
+//! `_`, control characters by `?`, bytes that are not UTF-8 by U+FFFD, an empty name by `(empty)`. A name at an address
+//! that cannot be read, or that was recorded before the kernel moved itself, is printed as `@0x<address>`.
 //!
 //! What the text cannot say otherwise stands in last lines of the same form, with thread 0 and the last record's ticks,
 //! and only if there is something to say: `EVENT TSLOG dropped 17`. The words are `dropped`, `half-written`, `strange`,
@@ -17,6 +17,7 @@ use crate::image::{Image, Slot};
 use crate::log::Log;
 use crate::name::Name;
 use crate::record::Entry;
+use core::cell::Cell;
 use core::fmt::{self, Write};
 
 /// A name is printed up to so many bytes.
@@ -68,14 +69,19 @@ pub fn write_image_text<W: Write>(
 /// Prints a log in which others may still be writing.
 ///
 /// # Safety
-/// The names in it are at addresses that can be read, for as long as they say or up to a NUL.
+/// The names in it are at addresses that can be read, for as long as they say or up to a NUL: those in the log itself, and
+/// those recorded since it was last moved.
 pub(crate) unsafe fn write_live_text<W: Write>(log: Log, out: &mut W) -> Result<Dump, fmt::Error> {
     // First: what is recorded from now on, perhaps by printing, is not part of it.
     let counts = log.counts();
     let dump = Dump { dropped: counts.dropped, before_start: counts.before_start, ..Dump::default() };
-    let slots = (0..counts.reserved).map(|slot| log.slot(slot));
-    // SAFETY: the caller's promise is the same.
-    let mut read = |name: Name, buffer: &mut [u8]| Some(unsafe { copy_live(name, buffer) });
+    let printing = Cell::new(0);
+    let slots = (0..counts.reserved).inspect(|slot| printing.set(*slot)).map(|slot| log.slot(slot));
+    let mut read = |name: Name, buffer: &mut [u8]| {
+        let address = log.name_now(printing.get(), name.address())?;
+        // SAFETY: the caller's promise is the same.
+        Some(unsafe { copy_live(Name { address, ..name }, buffer) })
+    };
     Printer { out, dump, last_ticks: 0, read: &mut read }.all(slots)
 }
 
@@ -146,7 +152,12 @@ impl<W: Write> Printer<'_, W> {
         };
         let wanted = name.bytes().unwrap_or(bytes);
         self.dump.cut += u64::from(bytes < wanted || bytes > NAME_BYTES_MAX);
-        let shown = name.shown(&buffer[..bytes.min(NAME_BYTES_MAX)]);
+        let mut shown = name.shown(&buffer[..bytes.min(NAME_BYTES_MAX)]);
+        // A line that ends after its kind would be taken for one that was cut.
+        if shown.is_empty() && space == b'_' {
+            shown = b"(empty)";
+            self.dump.mended += 1;
+        }
         let mended = mended(shown, space, self.out)?;
         self.dump.mended += u64::from(mended);
         Ok(())
@@ -241,7 +252,8 @@ mod tests {
                 (Kind::Thread, Some(b"usbus0"), None),
                 (Kind::Event, Some(b"WAIT"), Some(b"root mount\0")),
                 (Kind::Event, None, None),
-                (Kind::Exit, Some(b""), Some(b"\0")),
+                (Kind::Exit, Some(b"none"), Some(b"\0")),
+                (Kind::Thread, Some(b"\0"), None),
             ],
             log,
         );
@@ -251,9 +263,10 @@ mod tests {
                         0xf00 1000003 THREAD usbus0\n\
                         0xf00 1000004 EVENT WAIT root mount\n\
                         0xf00 1000005 EVENT (null)\n\
-                        0xf00 1000006 EXIT  \n";
+                        0xf00 1000006 EXIT none \n\
+                        0xf00 1000007 THREAD (empty)\n";
         assert_eq!(text, expected);
-        assert_eq!(dump, Dump { records: 7, ..Dump::default() });
+        assert_eq!(dump, Dump { records: 8, mended: 1, ..Dump::default() });
     }
 
     #[test]
