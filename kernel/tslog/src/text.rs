@@ -23,6 +23,11 @@ use core::fmt::{self, Write};
 /// A name is printed up to so many bytes.
 pub const NAME_BYTES_MAX: usize = 1024;
 
+/// Names of an image are printed up to so many bytes for each byte of its region, and so many more: a few bytes of names
+/// in a hostile image would else be printed a thousand times over. Names of a kernel have 20 bytes, a record 40.
+const NAMES_BYTES_PER_BYTE: usize = 4;
+const NAMES_BYTES_MORE: usize = 1 << 20;
+
 /// What was printed, and what could not be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dump {
@@ -42,6 +47,8 @@ pub struct Dump {
     pub unresolved: u64,
     /// Names longer than [`NAME_BYTES_MAX`], or not readable to their end.
     pub cut: u64,
+    /// Names printed as addresses because the names of an image came to more than is printed.
+    pub left_out: u64,
     /// Names in which something was replaced.
     pub mended: u64,
 }
@@ -63,7 +70,8 @@ pub fn write_image_text<W: Write>(
         ..Dump::default()
     };
     let mut read = |name: Name, buffer: &mut [u8]| image.name_bytes(name, buffer, read_phys).map(<[u8]>::len);
-    Printer { out, dump, last_ticks: 0, read: &mut read }.all(image.slots())
+    let names_left = image.bytes().saturating_mul(NAMES_BYTES_PER_BYTE).saturating_add(NAMES_BYTES_MORE);
+    Printer { out, dump, names_left, last_ticks: 0, read: &mut read }.all(image.slots())
 }
 
 /// Prints a log in which others may still be writing.
@@ -82,7 +90,7 @@ pub(crate) unsafe fn write_live_text<W: Write>(log: Log, out: &mut W) -> Result<
         // SAFETY: the caller's promise is the same.
         Some(unsafe { copy_live(Name { address, ..name }, buffer) })
     };
-    Printer { out, dump, last_ticks: 0, read: &mut read }.all(slots)
+    Printer { out, dump, names_left: usize::MAX, last_ticks: 0, read: &mut read }.all(slots)
 }
 
 /// # Safety
@@ -103,6 +111,8 @@ unsafe fn copy_live(name: Name, buffer: &mut [u8]) -> usize {
 struct Printer<'a, W> {
     out: &'a mut W,
     dump: Dump,
+    /// So many bytes of names may still be printed.
+    names_left: usize,
     last_ticks: u64,
     /// Fills a buffer with a name, without its NUL, and says how long it is; None if it cannot be read.
     read: &'a mut dyn FnMut(Name, &mut [u8]) -> Option<usize>,
@@ -153,6 +163,11 @@ impl<W: Write> Printer<'_, W> {
         let wanted = name.bytes().unwrap_or(bytes);
         self.dump.cut += u64::from(bytes < wanted || bytes > NAME_BYTES_MAX);
         let mut shown = name.shown(&buffer[..bytes.min(NAME_BYTES_MAX)]);
+        if self.names_left < shown.len() {
+            self.dump.left_out += 1;
+            return write!(self.out, "@{:#x}", name.address());
+        }
+        self.names_left -= shown.len();
         // A line that ends after its kind would be taken for one that was cut.
         if shown.is_empty() && space == b'_' {
             shown = b"(empty)";
