@@ -256,6 +256,39 @@ fn the_page_escapes_everything() {
     });
 }
 
+/// A name in each line of a log: the page stays a page, and says what it leaves out.
+#[test]
+fn the_page_of_very_many_names_is_cut_and_says_so() {
+    let page = |names: i64| {
+        let mut t = Timeline::new(TimeBase::Host);
+        let name = t.names.intern("init");
+        let track = t.tracks.add(name, TrackKind::Thread, 1);
+        for i in 0..names {
+            let (name, detail) = (t.names.intern(&format!("f{i}")), timeline::NameId::EMPTY);
+            let row = timeline::SpanRow { name, detail, start: Ns(i), end: Ns(i + 1), track, kind: SpanKind::Call };
+            t.spans.push(row, None);
+        }
+        t.end = Some(End { at: Ns(names), error: Ns::ZERO, track: Some(track), evidence: name });
+        t.settle(Ns::ZERO);
+        let (mut out, facts) = (Vec::new(), Facts::default());
+        report::page(&Boot::new(&t, &facts), &[], &mut out).unwrap();
+        let page = String::from_utf8(out).unwrap();
+        let summary = page.split("id=\"summary-data\">").nth(1).unwrap().split("</script>").next().unwrap();
+        let summary: Value = serde_json::from_str(summary).unwrap();
+        (page.len(), page.contains("functions (10000 of 30000)"), summary)
+    };
+    let (_, cut, whole) = page(10_000);
+    assert_eq!(
+        (cut, whole["functions"].as_array().unwrap().len(), whole["notes"].as_array().unwrap().len()),
+        (false, 10_000, 0)
+    );
+    let (bytes, cut, part) = page(30_000);
+    assert_eq!((cut, part["functions"].as_array().unwrap().len()), (true, 10_000));
+    assert!(part["notes"][0].as_str().unwrap().contains("where (10000 of 30000), functions (10000 of 30000)"));
+    assert_eq!(part["functions"][0]["name"], whole["functions"][0]["name"]);
+    assert!(bytes < 12_000_000, "{bytes} bytes");
+}
+
 #[test]
 fn a_long_console_is_shown_in_part() {
     with_sample(|boot| {
