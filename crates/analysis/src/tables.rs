@@ -237,7 +237,7 @@ pub(crate) fn by_phase(from: Ns, to: Ns, phases: &[Phase], mut each: impl FnMut(
 /// Every function on the path, with what it did itself and all under it.
 fn functions(timeline: &Timeline, charger: &Charger, stretches: &[Stretch]) -> Vec<Row> {
     let (spans, keys) = (&timeline.spans, &charger.function);
-    let mut outside = Sum::default();
+    let (mut outside, mut outsiders) = (Sum::default(), Pairs::default());
     let mut sums: Vec<Sum> = Vec::new();
     sums.resize_with(charger.functions.len(), Sum::default);
     let mut under_way = UnderWay::new(spans, keys, charger.functions.len());
@@ -250,9 +250,8 @@ fn functions(timeline: &Timeline, charger: &Charger, stretches: &[Stretch]) -> V
             None => {
                 outside.self_time += stretch.length();
                 outside.stretches += 1;
-                if !outside.tracks.contains(&stretch.owner().track) {
-                    outside.tracks.push(stretch.owner().track);
-                }
+                let track = stretch.owner().track;
+                outside.tracks.extend(outsiders.add(track.0, 0).then_some(track));
             }
         }
     }

@@ -1,8 +1,8 @@
 //! A log that the recorder left in memory, read out of an image of it.
 
 use evidence::tslog::{Counter, Log, lay};
-use timeline::{Ns, TimeBase, Timeline};
-use tslog::layout::TicksSource;
+use timeline::{Diagnostics, Ns, TimeBase, Timeline};
+use tslog::layout::{HEADER_BYTES, TicksSource};
 use tslog::{Entry, Kind, Name, Region};
 
 static REGION: Region<8, 256> = Region::new();
@@ -76,4 +76,45 @@ fn a_log_in_memory_is_a_log() {
     assert_eq!(alone.spans.len(), 3);
     assert!(evidence::recognise(&image)[0].starts_with("TSLOG in an image of memory"));
     assert!(evidence::recognise(&[0; 8192]).is_empty());
+}
+
+/// A header that claims a record more, of an older boot whose records were cleared.
+#[test]
+fn of_two_headers_the_one_with_more_whole_records_is_used() {
+    static OLD: Region<100, 0> = Region::new();
+    let old = tslog::Log::start(&OLD, TicksSource::Tsc);
+    for _ in 0..9 {
+        let entry = Entry { ticks: 1, thread: 1, kind: Kind::Event, name: Name::NONE, detail: Name::NONE };
+        // SAFETY: it has no names.
+        unsafe { old.write(entry.to_words()) };
+    }
+    // SAFETY: the log is that long, initialised, and nobody writes any more.
+    let stale = unsafe { std::slice::from_raw_parts(old.base().cast::<u8>().as_ptr(), old.bytes()) };
+    for at in [0, 8192] {
+        let mut image = image();
+        image.resize(16384, 0);
+        image[at..at + HEADER_BYTES].copy_from_slice(&stale[..HEADER_BYTES]);
+        let mut diagnostics = Diagnostics::default();
+        assert_eq!(Log::default().read_memory("tslog.bin", &image, &mut diagnostics), 9, "at {at}");
+        assert_eq!(diagnostics.count("TSLOG headers in memory beside the one that is used"), 1);
+    }
+}
+
+/// One long name, which each record holds twice: what is printed stays in proportion to the image.
+#[test]
+fn a_name_printed_over_and_over_does_not_fill_memory() {
+    static REGION: Region<3000, 1024> = Region::new();
+    let log = tslog::Log::start(&REGION, TicksSource::Tsc);
+    let name = log.copy(&"x".repeat(1024));
+    for ticks in 0..3000 {
+        let entry = Entry { ticks, thread: 16, kind: Kind::Event, name, detail: name };
+        // SAFETY: the name is in the log.
+        unsafe { log.write(entry.to_words()) };
+    }
+    // SAFETY: the log is that long, initialised, and nobody writes any more.
+    let image = unsafe { std::slice::from_raw_parts(log.base().cast::<u8>().as_ptr(), log.bytes()) };
+    let mut diagnostics = Diagnostics::default();
+    assert_eq!(Log::default().read_memory("tslog.bin", image, &mut diagnostics), 3000);
+    let left_out = diagnostics.count("TSLOG names left out: there are more than the image is long");
+    assert_eq!(left_out, 6000 - (4 * image.len() as u64 + (1 << 20)) / 1024);
 }

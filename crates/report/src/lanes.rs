@@ -271,28 +271,6 @@ impl Boot<'_> {
         if text.is_empty() { "(no name)".to_owned() } else { harmless(&text).into_owned() }
     }
 
-    /// The frames of a stretch of the path, outermost first: threads with their spans on top, then how it passed.
-    pub(crate) fn frames(&self, stretch: &Stretch, frames: &mut Vec<(Label, Option<SpanId>)>) {
-        frames.clear();
-        for frame in &stretch.chain {
-            frames.push((Label::Thread(frame.track), None));
-            let bottom = frames.len();
-            let mut at = frame.span;
-            while let Some(span) = at {
-                let row = self.timeline.spans.get(span);
-                frames.push((Label::Span(row.name, row.detail), Some(span)));
-                at = self.timeline.spans.parent(span);
-            }
-            frames[bottom..].reverse();
-        }
-        match stretch.kind {
-            StretchKind::Running => {}
-            StretchKind::Runqueue => frames.push((Label::Runqueue, None)),
-            StretchKind::Interrupt(by) => frames.push((Label::WaitFor(by), None)),
-            StretchKind::Wait => frames.push((Label::Wait, None)),
-        }
-    }
-
     /// The boot path as nested slices: a frame that neighbouring stretches share is one slice. Linear in the stretches
     /// and slices: of a stack only what changed is looked at.
     pub(crate) fn path_slices(&self) -> Vec<Slice> {

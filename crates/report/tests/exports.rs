@@ -166,6 +166,58 @@ fn json_has_everything() {
     });
 }
 
+/// `depth` functions, each around the next by a nanosecond at both ends.
+fn nest(depth: i64) -> Timeline {
+    let mut t = Timeline::new(TimeBase::Host);
+    let name = t.names.intern("init");
+    let track = t.tracks.add(name, TrackKind::Thread, 1);
+    for i in 0..depth {
+        let name = t.names.intern(&format!("f{i}"));
+        let (start, end) = (Ns(i), Ns(2 * depth - i));
+        let detail = timeline::NameId::EMPTY;
+        t.spans.push(timeline::SpanRow { name, detail, start, end, track, kind: SpanKind::Call }, None);
+    }
+    t.end = Some(End { at: Ns(2 * depth), error: Ns::ZERO, track: Some(track), evidence: name });
+    t.settle(Ns::ZERO);
+    t
+}
+
+#[test]
+fn a_deep_nest_does_not_grow_with_its_square() {
+    let facts = Facts::default();
+    let bytes = |depth: i64, format: &str| {
+        let timeline = nest(depth);
+        export(&Boot::new(&timeline, &facts), format).len()
+    };
+    for format in ["folded", "folded-all-threads", "json"] {
+        let (once, twice) = (bytes(1_000, format), bytes(2_000, format));
+        assert!(twice < once * 11 / 5, "{format}: {once} bytes, twice as deep {twice}");
+    }
+    let timeline = nest(1_000);
+    let boot = Boot::new(&timeline, &facts);
+    // The thread is one of the path's frames, and what the lane of a thread stands on.
+    for (format, deepest, rest_ns) in [("folded", 126, "1746"), ("folded-all-threads", 127, "1744")] {
+        let folded = export(&boot, format);
+        assert_eq!(folded_sum(&folded), 2_000);
+        let (stack, length) = folded.lines().max_by_key(|l| l.len()).unwrap().rsplit_once(' ').unwrap();
+        assert!(stack.ends_with(&format!(";f{deepest};(deeper)")), "{stack}");
+        assert_eq!((stack.split(';').count(), length), (deepest + 3, rest_ns));
+    }
+    let document: Value = serde_json::from_str(&export(&boot, "json")).unwrap();
+    let stacks: Vec<Vec<&str>> = document["path"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|stretch| stretch["stack"].as_array().unwrap().iter().map(|frame| frame.as_str().unwrap()).collect())
+        .collect();
+    assert_eq!((stacks.len(), stacks[0].as_slice()), (1_999, &["init", "f0"][..]));
+    assert_eq!(stacks[126].len(), 128);
+    assert_eq!((stacks[126][126], stacks[126][127]), ("f125", "f126"));
+    assert_eq!(stacks[999].len(), 128);
+    assert_eq!(stacks[999][125..], ["f124", "(874 frames between)", "f999"]);
+    assert_eq!(stacks[1_998], ["init", "f0"]);
+}
+
 #[test]
 fn csv_has_a_line_per_row() {
     with_sample(|boot| {
@@ -202,6 +254,39 @@ fn the_page_escapes_everything() {
         assert!(page.contains("\\xff&lt;b&gt;\\xfe\\x1b[2J"));
         assert!(page.contains("8 000 more bytes"), "a long line is cut, and says so");
     });
+}
+
+/// A name in each line of a log: the page stays a page, and says what it leaves out.
+#[test]
+fn the_page_of_very_many_names_is_cut_and_says_so() {
+    let page = |names: i64| {
+        let mut t = Timeline::new(TimeBase::Host);
+        let name = t.names.intern("init");
+        let track = t.tracks.add(name, TrackKind::Thread, 1);
+        for i in 0..names {
+            let (name, detail) = (t.names.intern(&format!("f{i}")), timeline::NameId::EMPTY);
+            let row = timeline::SpanRow { name, detail, start: Ns(i), end: Ns(i + 1), track, kind: SpanKind::Call };
+            t.spans.push(row, None);
+        }
+        t.end = Some(End { at: Ns(names), error: Ns::ZERO, track: Some(track), evidence: name });
+        t.settle(Ns::ZERO);
+        let (mut out, facts) = (Vec::new(), Facts::default());
+        report::page(&Boot::new(&t, &facts), &[], &mut out).unwrap();
+        let page = String::from_utf8(out).unwrap();
+        let summary = page.split("id=\"summary-data\">").nth(1).unwrap().split("</script>").next().unwrap();
+        let summary: Value = serde_json::from_str(summary).unwrap();
+        (page.len(), page.contains("functions (10000 of 30000)"), summary)
+    };
+    let (_, cut, whole) = page(10_000);
+    assert_eq!(
+        (cut, whole["functions"].as_array().unwrap().len(), whole["notes"].as_array().unwrap().len()),
+        (false, 10_000, 0)
+    );
+    let (bytes, cut, part) = page(30_000);
+    assert_eq!((cut, part["functions"].as_array().unwrap().len()), (true, 10_000));
+    assert!(part["notes"][0].as_str().unwrap().contains("where (10000 of 30000), functions (10000 of 30000)"));
+    assert_eq!(part["functions"][0]["name"], whole["functions"][0]["name"]);
+    assert!(bytes < 12_000_000, "{bytes} bytes");
 }
 
 #[test]

@@ -5,7 +5,8 @@
  *
  * TSLOG defined: the macros record. Else they are nothing, not one byte of code.
  *
- *     #define TSLOG_THREAD() ((uint64_t)curthread)   0 unless you define it; called in any context, NMIs included
+ *     #define TSLOG_THREAD() ((uint64_t)curthread)   0 unless you define it; called in any context, NMIs included; the
+ *                                                    first thread has one id from its first event on
  *     #define TSLOG_IMPLEMENTATION                   in one file of the kernel, before the include
  *     #include "tslog.h"
  *
@@ -66,7 +67,7 @@ struct tslog_range {
 };
 
 struct tslog_header {
-	uint8_t magic[16];
+	uint64_t magic[2];
 	uint32_t version;
 	uint32_t header_bytes;
 	uint32_t record_bytes;
@@ -83,7 +84,9 @@ struct tslog_header {
 	uint64_t arena_used;
 	uint64_t arena_overflows;
 	uint32_t ranges_used;
-	uint32_t reserved_changing[5];
+	uint32_t reserved_108;
+	uint64_t moved_at;
+	uint64_t reserved_120;
 
 	uint64_t next;
 	uint64_t reserved_next[7];
@@ -104,6 +107,7 @@ TSLOG_STATIC_ASSERT(offsetof(struct tslog_header, before_start) == 80, "layout")
 TSLOG_STATIC_ASSERT(offsetof(struct tslog_header, arena_used) == 88, "layout");
 TSLOG_STATIC_ASSERT(offsetof(struct tslog_header, arena_overflows) == 96, "layout");
 TSLOG_STATIC_ASSERT(offsetof(struct tslog_header, ranges_used) == 104, "layout");
+TSLOG_STATIC_ASSERT(offsetof(struct tslog_header, moved_at) == 112, "layout");
 TSLOG_STATIC_ASSERT(offsetof(struct tslog_header, next) == 128, "layout");
 TSLOG_STATIC_ASSERT(offsetof(struct tslog_header, ranges) == 192, "layout");
 TSLOG_STATIC_ASSERT(sizeof(struct tslog_range) == 24, "layout");
@@ -140,8 +144,9 @@ struct tslog_dump {
 	uint64_t half_written;
 	uint64_t strange;
 	uint64_t before_start;
-	uint64_t cut;    /* names longer than 1024 bytes */
-	uint64_t mended; /* names in which something was replaced */
+	uint64_t cut;        /* names longer than 1024 bytes */
+	uint64_t mended;     /* names in which something was replaced, and empty ones */
+	uint64_t unresolved; /* names recorded before the kernel moved itself, and not copied: printed as addresses */
 };
 
 /* The function that prints: `bytes` bytes at `text`, not NUL-terminated. */
@@ -165,7 +170,8 @@ void tslog(uint64_t thread, uint32_t kind, const char *name, const char *detail)
 int tslog_start(void *memory, size_t bytes, size_t arena_bytes);
 /* The same in memory found at boot, which it clears first. */
 int tslog_start_in(void *memory, size_t bytes, size_t arena_bytes);
-/* The kernel's image, this log in it, is now mapped at its old address plus `offset`. */
+/* This log is now mapped at its old address plus `offset`, as when paging moves the kernel's image. Nobody else may record
+ * meanwhile. Names recorded so far print as addresses from now on, but for those copied into the log. */
 void tslog_rebase(int64_t offset);
 /* A copy of a name that does not live for ever; cut, and counted, if the arena is full. 0 before the log is started. */
 const char *tslog_copy(const char *name);
@@ -218,7 +224,7 @@ static inline int tslog_add_range(uint64_t virt, uint64_t phys, uint64_t bytes)
 
 static inline struct tslog_dump tslog_write_text(tslog_put put, void *context)
 {
-	struct tslog_dump nothing = {0, 0, 0, 0, 0, 0, 0};
+	struct tslog_dump nothing = {0, 0, 0, 0, 0, 0, 0, 0};
 
 	(void)put, (void)context;
 	return nothing;
@@ -345,14 +351,13 @@ void tslog(uint64_t thread, uint32_t kind, const char *name, const char *detail)
 	__atomic_store_n(&record->word, (uint64_t)TSLOG_MARK << 48 | (uint64_t)(kind & 0xff) << 32, __ATOMIC_RELEASE);
 }
 
-/* FNV-1a over the fixed part of a header, a 32-bit word at a time. */
-static uint32_t tslog_check(const struct tslog_header *header)
+/* Goes on with an FNV-1a, a 32-bit word at a time. */
+static uint32_t tslog_sum(uint32_t sum, const void *from, size_t count)
 {
-	const unsigned char *bytes = (const unsigned char *)header;
-	uint32_t sum = 0x811c9dc5;
+	const unsigned char *bytes = (const unsigned char *)from;
 	size_t at;
 
-	for (at = 0; at < offsetof(struct tslog_header, check); at += 4) {
+	for (at = 0; at < count; at += 4) {
 		uint32_t word = (uint32_t)bytes[at] | (uint32_t)bytes[at + 1] << 8 | (uint32_t)bytes[at + 2] << 16 |
 				(uint32_t)bytes[at + 3] << 24;
 		sum = (sum ^ word) * 0x01000193;
@@ -360,16 +365,26 @@ static uint32_t tslog_check(const struct tslog_header *header)
 	return sum;
 }
 
-/* The magic, computed when it is needed: nothing that is compiled contains it. */
-static void tslog_write_magic(struct tslog_header *header)
+/* Makes a header of what is in it: its sum, then the magic, by which it is found. That is computed when it is needed:
+ * nothing that is compiled contains it. */
+static void tslog_seal(struct tslog_header *header)
 {
-	static const uint8_t masked[16] = {0xd3, 0x0e, 0x09, 0x16, 0x15, 0x1d, 0x57, 0x50,
-					   0x99, 0x47, 0xc1, 0xb8, 0xfd, 0x2f, 0x52, 0xac};
-	volatile uint8_t mask = 0x5a;
-	size_t at;
+	volatile uint64_t mask = 0x5aa533cc0ff09669;
+	const uint64_t magic[2] = {0x50a8748343a3c2e0 ^ mask, 0xacad466bed6b8baa ^ mask};
+	const size_t rest = offsetof(struct tslog_header, version);
+	uint32_t sum = tslog_sum(0x811c9dc5, magic, sizeof(magic));
 
-	for (at = 0; at < sizeof(masked); at++)
-		header->magic[at] = masked[at] ^ mask;
+	header->check = tslog_sum(sum, (const unsigned char *)header + rest, offsetof(struct tslog_header, check) - rest);
+	__atomic_store_n(&header->magic[0], magic[0], __ATOMIC_RELAXED);
+	__atomic_store_n(&header->magic[1], magic[1], __ATOMIC_RELEASE);
+}
+
+/* Moves the count of events that found no log into it. */
+static void tslog_count_early(struct tslog_header *header)
+{
+	uint64_t early = __atomic_exchange_n(&tslog_before_start, 0, __ATOMIC_RELAXED);
+
+	__atomic_fetch_add(&header->before_start, early, __ATOMIC_RELAXED);
 }
 
 int tslog_start(void *memory, size_t bytes, size_t arena_bytes)
@@ -391,10 +406,10 @@ int tslog_start(void *memory, size_t bytes, size_t arena_bytes)
 	header->ticks_source = TSLOG_TICKS_SOURCE;
 	if (header->ticks_hz == 0)
 		header->ticks_hz = tslog_hz_now();
-	header->before_start += __atomic_exchange_n(&tslog_before_start, 0, __ATOMIC_RELAXED);
-	tslog_write_magic(header);
-	header->check = tslog_check(header);
+	tslog_seal(header);
 	__atomic_store_n(&tslog_region, header, __ATOMIC_RELEASE);
+	/* After that: an interrupt until then still finds no log. */
+	tslog_count_early(header);
 	return 1;
 }
 
@@ -413,20 +428,22 @@ void tslog_rebase(int64_t offset)
 {
 	struct tslog_header *header = tslog_region;
 
-	if (header == NULL)
+	if (header == NULL || offset == 0)
 		return;
 	header = (struct tslog_header *)((uintptr_t)header + (uintptr_t)offset);
 	__atomic_store_n(&tslog_region, header, __ATOMIC_RELEASE);
 	__atomic_store_n(&header->region_virt_now, (uint64_t)(uintptr_t)header, __ATOMIC_RELAXED);
+	__atomic_store_n(&header->moved_at, __atomic_load_n(&header->next, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
-/* Up to `wanted` bytes of the arena; how many there were to be had goes to *got. */
+/* Up to `wanted` bytes of the arena; how many there were to be had goes to *got. 0 if that is no more than a NUL. */
 static unsigned char *tslog_arena_take(struct tslog_header *header, uint64_t wanted, uint64_t *got)
 {
 	uint64_t used = __atomic_load_n(&header->arena_used, __ATOMIC_RELAXED);
 
 	do {
 		*got = header->arena_bytes - used < wanted ? header->arena_bytes - used : wanted;
+		*got = *got > 1 ? *got : 0;
 	} while (!__atomic_compare_exchange_n(&header->arena_used, &used, used + *got, 1, __ATOMIC_RELAXED,
 					      __ATOMIC_RELAXED));
 	return tslog_arena(header) + used;
@@ -442,6 +459,8 @@ const char *tslog_copy(const char *name)
 		return NULL;
 	while (name[bytes] != '\0')
 		bytes++;
+	if (bytes == 0)
+		return "";
 	copy = tslog_arena_take(header, bytes + 1, &got);
 	if (got < bytes + 1)
 		__atomic_fetch_add(&header->arena_overflows, 1, __ATOMIC_RELAXED);
@@ -484,6 +503,8 @@ struct tslog_printer {
 	tslog_put put;
 	void *context;
 	struct tslog_dump dump;
+	const struct tslog_header *header;
+	uint64_t slot;
 };
 
 static void tslog_put_string(struct tslog_printer *printer, const char *text)
@@ -528,13 +549,32 @@ static const char *tslog_function(const char *path, size_t *bytes)
 	return path;
 }
 
+/* Where a name of the record in `slot` is now; NULL if it lies outside of the log and was recorded before the kernel moved
+ * itself: the address of then may be anything now. */
+static const char *tslog_name_now(const struct tslog_header *header, uint64_t slot, uint64_t address)
+{
+	uint64_t bytes = TSLOG_ROUND64(TSLOG_HEADER_BYTES + header->capacity * TSLOG_RECORD_BYTES) + header->arena_bytes;
+
+	if (address - header->region_virt < bytes)
+		address += header->region_virt_now - header->region_virt;
+	else if (address - header->region_virt_now >= bytes && slot < header->moved_at)
+		return NULL;
+	return (const char *)(uintptr_t)address;
+}
+
 /* Prints a name so that it stays in its line and column. Bytes above 0x7f pass as they are. */
 static void tslog_put_name(struct tslog_printer *printer, uint64_t address, unsigned bytes, int path, char space)
 {
-	const char *text = (const char *)(uintptr_t)address;
+	const char *text = tslog_name_now(printer->header, printer->slot, address);
 	size_t length = 0, at;
 	int mended = 0;
 
+	if (text == NULL) {
+		tslog_put_string(printer, "@0x");
+		tslog_put_number(printer, address, 16);
+		printer->dump.unresolved++;
+		return;
+	}
 	while (length <= 1024 && (bytes != 0 ? length < bytes : text[length] != '\0'))
 		length++;
 	if (length > 1024) {
@@ -543,6 +583,11 @@ static void tslog_put_name(struct tslog_printer *printer, uint64_t address, unsi
 	}
 	if (path)
 		text = tslog_function(text, &length);
+	/* A line that ends after its kind would be taken for one that was cut. */
+	if (length == 0 && space == '_') {
+		tslog_put_string(printer, "(empty)");
+		printer->dump.mended++;
+	}
 	for (at = 0; at < length; at++) {
 		char shown = text[at];
 
@@ -594,12 +639,14 @@ static void tslog_put_last_words(struct tslog_printer *printer, uint64_t ticks, 
 
 struct tslog_dump tslog_write_text(tslog_put put, void *context)
 {
-	struct tslog_printer printer = {put, context, {0, 0, 0, 0, 0, 0, 0}};
 	struct tslog_header *header = __atomic_load_n(&tslog_region, __ATOMIC_ACQUIRE);
+	struct tslog_printer printer = {put, context, {0, 0, 0, 0, 0, 0, 0, 0}, header, 0};
 	uint64_t next, slots, slot, last_ticks = 0;
 
 	if (header == NULL)
 		return printer.dump;
+	/* One on another CPU may have looked for the log before it was started, and been counted after. */
+	tslog_count_early(header);
 	/* First: what is recorded from now on, perhaps by printing, is not part of it. */
 	next = __atomic_load_n(&header->next, __ATOMIC_RELAXED);
 	slots = next < header->capacity ? next : header->capacity;
@@ -616,6 +663,7 @@ struct tslog_dump tslog_write_text(tslog_put put, void *context)
 			   flags > TSLOG_FUNCTION_PATH) {
 			printer.dump.strange++;
 		} else {
+			printer.slot = slot;
 			last_ticks = record->ticks;
 			tslog_put_record(&printer, record, word);
 		}

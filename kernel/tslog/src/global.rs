@@ -12,8 +12,9 @@ use core::ptr::NonNull;
 
 /// What the recorder asks of a kernel; see [`kernel!`](crate::kernel).
 pub trait Kernel {
-    /// The running thread, for every event, in any context: interrupts, NMIs, and before there are threads (0 by
-    /// FreeBSD's custom, or the address of the first one). Must neither block nor record.
+    /// The running thread, for every event, in any context: interrupts, NMIs, and before there are threads. The first
+    /// thread has one id from the first event on, as FreeBSD's is `&thread0`: with two, a reader sees two threads. Must
+    /// neither block nor record.
     fn thread() -> u64;
 
     /// A counter of the kernel's own in place of the architecture's, read for every event, in any context. Needed where
@@ -46,10 +47,12 @@ pub unsafe fn start_in(memory: NonNull<u8>, bytes: usize, arena_bytes: usize) ->
 }
 
 /// Goes on after paging has moved the kernel: the log is now at its old address plus `offset`. Nobody else may record
-/// meanwhile.
+/// meanwhile. Names recorded so far print as addresses from now on, but for those copied into the log; in an image of
+/// memory they are still found (see [`add_range`]).
 ///
 /// # Safety
-/// The log's memory is mapped there, all of it, and stays so.
+/// The log's memory is mapped there, all of it, and stays so. No [`Name`] of before, nor a [`Scope`], which holds one, is
+/// recorded after, unless it can still be read where it was.
 #[inline]
 pub unsafe fn rebase(offset: isize) {
     // SAFETY: the caller's promise is the same.
@@ -80,8 +83,12 @@ pub fn add_range(virt: u64, phys: u64, bytes: u64) -> bool {
 /// Those of `out`.
 pub fn write_text<W: fmt::Write>(out: &mut W) -> Result<Dump, fmt::Error> {
     match log() {
-        // SAFETY: names in the kernel's log are the kernel's own, which live for ever.
-        Some(log) => unsafe { crate::text::write_live_text(log, out) },
+        Some(log) => {
+            this::count_early(log);
+            // SAFETY: names in the kernel's log are the kernel's own, which live for ever where they were recorded, or
+            // were recorded before `rebase`.
+            unsafe { crate::text::write_live_text(log, out) }
+        }
         None => Ok(Dump::default()),
     }
 }
@@ -184,12 +191,19 @@ mod this {
 
     fn publish(log: Log) {
         log.set_ticks_hz_if_unknown(counter::hz());
-        log.add_before_start(BEFORE_START.swap(0, Ordering::Relaxed));
         REGION.store(log.base().as_ptr(), Ordering::Release);
+        // After that: an interrupt until then still finds no log.
+        count_early(log);
+    }
+
+    /// Moves the count of events that found no log into it. One on another CPU may have looked for it before it was
+    /// started and be counted after, so whoever prints does this again.
+    pub fn count_early(log: Log) {
+        log.add_before_start(BEFORE_START.swap(0, Ordering::Relaxed));
     }
 
     pub unsafe fn rebase(offset: isize) {
-        let Some(old) = log() else { return };
+        let Some(old) = log().filter(|_| offset != 0) else { return };
         REGION.store(old.base().as_ptr().wrapping_byte_offset(offset), Ordering::Release);
         if let Some(log) = log() {
             log.moved();
@@ -206,6 +220,8 @@ mod this {
     pub fn log() -> Option<Log> {
         None
     }
+
+    pub fn count_early(_: Log) {}
 
     pub fn start<const R: usize, const A: usize>(_: &'static Region<R, A>) {}
 

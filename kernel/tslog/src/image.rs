@@ -6,6 +6,7 @@
 use crate::layout::{self, HEADER_BYTES, Header, RANGES_MAX, RECORD_BYTES, REGION_BYTES_MAX, TicksSource};
 use crate::name::Name;
 use crate::record::Entry;
+use core::cmp::Reverse;
 use core::fmt;
 use core::mem::offset_of;
 
@@ -206,6 +207,44 @@ impl Head {
     }
 }
 
+/// Headers found in one memory, of which one is to be read: an older boot's may lie beside, and a header whose records were
+/// cleared since claims what it no longer has. Keeps the few that claim most, however many are added.
+#[derive(Clone, Debug, Default)]
+pub struct Heads {
+    kept: [Option<(u64, Head)>; Heads::KEPT],
+    /// How many were added.
+    pub found: u64,
+}
+
+impl Heads {
+    const KEPT: usize = 16;
+
+    /// Takes in a header, and where it was found.
+    pub fn add(&mut self, at: u64, head: Head) {
+        self.found += 1;
+        let claim = |kept: &Option<(u64, Head)>| kept.map(|(_, head)| head.reserved());
+        if let Some(least) = self.kept.iter_mut().min_by_key(|kept| claim(kept)) {
+            if claim(least).is_none_or(|claimed| claimed < head.reserved()) {
+                *least = Some((at, head));
+            }
+        }
+    }
+
+    /// The header with the most whole records, which `whole` counts: [`SlotCounts::whole`]. It is asked from the greatest
+    /// claim down, until no other can have more. None if there are no headers.
+    pub fn fullest(&mut self, mut whole: impl FnMut(u64, &Head) -> u64) -> Option<(u64, Head)> {
+        self.kept.sort_unstable_by_key(|kept| kept.map(|(at, head)| (Reverse(head.reserved()), at)));
+        let mut best: Option<(u64, u64, Head)> = None;
+        for &(at, head) in self.kept.iter().flatten() {
+            if best.is_none_or(|(most, ..)| most < head.reserved()) {
+                let count = whole(at, &head);
+                best = best.filter(|(most, ..)| *most >= count).or(Some((count, at, head)));
+            }
+        }
+        best.map(|(_, at, head)| (at, head))
+    }
+}
+
 /// Where a virtual address is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -272,6 +311,11 @@ impl<'a> Image<'a> {
     /// The header.
     pub fn head(&self) -> &Head {
         &self.head
+    }
+
+    /// How many bytes of the region there are.
+    pub(crate) fn bytes(&self) -> usize {
+        self.region.len()
     }
 
     /// All reserved slots that the bytes hold, in the order in which they were reserved.
@@ -476,6 +520,30 @@ mod tests {
         bytes[..60].copy_from_slice(&fixed);
         bytes[60..64].copy_from_slice(&check(&fixed).to_le_bytes());
         Head::parse(&bytes).expect("made right")
+    }
+
+    #[test]
+    fn of_several_headers_the_one_with_most_whole_records_is_read() {
+        let head = |next: u64| Head { next, ..head_of(fixed_part(100, 0, 0, 0)) };
+        // Claim and whole records; the place is the number.
+        let check = |logs: &[(u64, u64)], fullest: Option<u64>, asked: usize| {
+            let mut heads = Heads::default();
+            (0u64..).zip(logs).for_each(|(at, (claim, _))| heads.add(at, head(*claim)));
+            assert_eq!(heads.found, logs.len() as u64);
+            let mut count = 0;
+            let found = heads.fullest(|at, _| {
+                count += 1;
+                logs[at as usize].1
+            });
+            assert_eq!((found.map(|(at, _)| at), count), (fullest, asked), "{logs:?}");
+        };
+        check(&[], None, 0);
+        check(&[(0, 0)], Some(0), 1);
+        check(&[(4, 4), (5, 0)], Some(0), 2);
+        check(&[(4, 4), (5, 5), (3, 3)], Some(1), 1);
+        check(&[(7, 2), (7, 2)], Some(0), 2);
+        let many: Vec<(u64, u64)> = (0..90).map(|n| (n, u64::from(n == 80))).collect();
+        check(&many, Some(80), 16);
     }
 
     proptest! {

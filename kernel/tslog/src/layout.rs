@@ -22,7 +22,9 @@
 //!   88  u64     arena_used     bytes
 //!   96  u64     arena_overflows  names that were cut because the arena was full
 //!  104  u32     ranges_used    ranges ever added; those past ranges_max were refused
-//!  108  …128    0
+//!  108  u32     0
+//!  112  u64     moved_at       slots below were reserved before the kernel moved itself; 0: it did not
+//!  120  …128    0
 //!  128  u64     next           slots ever reserved; next - capacity, if positive, records were dropped
 //!  136  …192    0              (next has a cache line of its own)
 //!  192  {u64 virt, u64 phys, u64 bytes}[8]  ranges; bytes is stored last, and 0 means that there is none
@@ -35,7 +37,8 @@
 //!   32  u16     name_bytes     0: the name ends before its first NUL
 //!   34  u16     detail_bytes   likewise
 //!   36  u8      kind           1 ENTER, 2 EXIT, 3 THREAD, 4 EVENT
-//!   37  u8      flags          bit 0: the name is the path of an item in a function, which is what is meant
+//!   37  u8      flags          bit 0: the name is the path of an item in a function, which is what is meant; of a path
+//!                              of more than 1024 bytes the end
 //!   38  u16     mark           0x5354
 //! ```
 //!
@@ -129,7 +132,9 @@ pub struct Header {
     pub(crate) arena_used: AtomicU64,
     pub(crate) arena_overflows: AtomicU64,
     pub(crate) ranges_used: AtomicU32,
-    reserved_changing: [AtomicU32; 5],
+    reserved_108: AtomicU32,
+    pub(crate) moved_at: AtomicU64,
+    reserved_120: AtomicU64,
 
     pub(crate) next: AtomicU64,
     reserved_next: [AtomicU64; 7],
@@ -151,6 +156,7 @@ const _: () = {
     assert!(offset_of!(Header, arena_used) == 88);
     assert!(offset_of!(Header, arena_overflows) == 96);
     assert!(offset_of!(Header, ranges_used) == 104);
+    assert!(offset_of!(Header, moved_at) == 112);
     assert!(offset_of!(Header, next) == 128);
     assert!(offset_of!(Header, ranges) == 192);
     assert!(size_of::<Range>() == 24);
@@ -183,7 +189,9 @@ impl Header {
             arena_used: AtomicU64::new(0),
             arena_overflows: AtomicU64::new(0),
             ranges_used: AtomicU32::new(0),
-            reserved_changing: [const { AtomicU32::new(0) }; 5],
+            reserved_108: AtomicU32::new(0),
+            moved_at: AtomicU64::new(0),
+            reserved_120: AtomicU64::new(0),
             next: AtomicU64::new(0),
             reserved_next: [const { AtomicU64::new(0) }; 7],
             ranges: [const { Range { virt: AtomicU64::new(0), phys: AtomicU64::new(0), bytes: AtomicU64::new(0) } };

@@ -20,7 +20,7 @@ pub use global::{Kernel, Scope, add_range, copy, log, rebase, set_ticks_hz, star
 #[cfg(feature = "on")]
 #[doc(hidden)]
 pub use global::{record, record_thread, source_of, write_for};
-pub use image::{AddressRange, Head, Image, Place, Slot, SlotCounts, Wrong, find};
+pub use image::{AddressRange, Head, Heads, Image, Place, Slot, SlotCounts, Wrong, find};
 pub use log::{Counts, Log, Region};
 pub use name::Name;
 pub use record::{Entry, Kind};

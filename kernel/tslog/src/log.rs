@@ -236,10 +236,25 @@ impl Log {
         self.header().before_start.fetch_add(events, Ordering::Relaxed);
     }
 
-    /// Notes where it now is, for readers of names in the arena.
+    /// Notes where it now is, and which addresses are of before.
     #[cfg(feature = "on")]
     pub(crate) fn moved(self) {
-        self.header().region_virt_now.store(self.base.addr().get() as u64, Ordering::Relaxed);
+        let header = self.header();
+        header.region_virt_now.store(self.base.addr().get() as u64, Ordering::Relaxed);
+        header.moved_at.store(header.next.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Where the name of a record is now. None if it lies outside of the log and was recorded before the kernel moved
+    /// itself: the address of then may be anything now.
+    pub(crate) fn name_now(self, slot: u64, address: u64) -> Option<u64> {
+        let header = self.header();
+        let now = header.region_virt_now.load(Ordering::Relaxed);
+        let known = [header.region_virt.load(Ordering::Relaxed), now];
+        let mut within = known.iter().filter_map(|virt| address.checked_sub(*virt));
+        match within.find(|within| *within < self.bytes() as u64) {
+            Some(within) => Some(now + within),
+            None => (slot >= header.moved_at.load(Ordering::Relaxed)).then_some(address),
+        }
     }
 
     /// Says how many ticks a second has, as soon as that is known.

@@ -3,6 +3,7 @@
 //! C's strings end before a NUL; Rust's have a length, which the record holds beside the address. A recorder never looks
 //! into a string: it must live for ever, or be in the log's arena (see [`copy`](crate::copy)).
 
+use crate::text::NAME_BYTES_MAX;
 use core::ffi::CStr;
 
 /// The name is the path of an item inside the function that is meant, as `core::any::type_name` gives it.
@@ -22,10 +23,13 @@ impl Name {
     pub const NONE: Name = Name { address: 0, bytes: 0, flags: 0 };
 
     /// The function that contains an item, by `core::any::type_name` of the item: readers cut the path down to the
-    /// function's own name, so that it costs nothing when it is recorded.
+    /// function's own name, so that it costs nothing when it is recorded. Of a path longer than readers look at, the end
+    /// is recorded, where that name is.
     #[inline(always)]
     pub fn of_function(path_of_item: &'static str) -> Name {
-        Name { flags: FUNCTION_PATH, ..Name::from(path_of_item) }
+        let bytes = path_of_item.len().min(NAME_BYTES_MAX);
+        let skipped = path_of_item.len() - bytes;
+        Name { address: Name::from(path_of_item).address + skipped as u64, bytes: bytes as u16, flags: FUNCTION_PATH }
     }
 
     /// Where it is, as the recorder saw it; 0: nowhere.
@@ -130,6 +134,19 @@ mod tests {
             core::any::type_name_of_val(&here)
         };
         assert_eq!(function_of(in_closure().as_bytes()), b"the_compiler_names_items_the_way_that_is_expected");
+    }
+
+    #[test]
+    fn of_a_long_path_the_end_is_recorded() {
+        let check = |bytes: usize| {
+            let generics = "Bus<pci::Device>".repeat(bytes.div_ceil(16));
+            let path: &'static str = Box::leak(format!("<kernel::{generics} as Driver>::probe::here").into_boxed_str());
+            let name = Name::of_function(path);
+            let recorded = &path[(name.address() - path.as_ptr().addr() as u64) as usize..][..usize::from(name.bytes)];
+            assert!(recorded.len() <= NAME_BYTES_MAX && path.ends_with(recorded));
+            assert_eq!(name.shown(recorded.as_bytes()), b"probe", "{} bytes", path.len());
+        };
+        [16, 990, 1024, 2000, 70_000].into_iter().for_each(check);
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //!
 //! Thread in hexadecimal, ticks in decimal, a line per record in the order of the slots. A missing name is `(null)`, a
 //! missing detail is not printed. What could break a line or a column is replaced and counted: white space in a name by
-//! `_`, control characters by `?`, bytes that are not UTF-8 by U+FFFD. A name at an address that cannot be read is
-//! printed as `@0x<address>`.
+//! `_`, control characters by `?`, bytes that are not UTF-8 by U+FFFD, an empty name by `(empty)`. A name at an address
+//! that cannot be read, or that was recorded before the kernel moved itself, is printed as `@0x<address>`.
 //!
 //! What the text cannot say otherwise stands in last lines of the same form, with thread 0 and the last record's ticks,
 //! and only if there is something to say: `EVENT TSLOG dropped 17`. The words are `dropped`, `half-written`, `strange`,
@@ -17,10 +17,16 @@ use crate::image::{Image, Slot};
 use crate::log::Log;
 use crate::name::Name;
 use crate::record::Entry;
+use core::cell::Cell;
 use core::fmt::{self, Write};
 
 /// A name is printed up to so many bytes.
 pub const NAME_BYTES_MAX: usize = 1024;
+
+/// Names of an image are printed up to so many bytes for each byte of its region, and so many more: a few bytes of names
+/// in a hostile image would else be printed a thousand times over. Names of a kernel have 20 bytes, a record 40.
+const NAMES_BYTES_PER_BYTE: usize = 4;
+const NAMES_BYTES_MORE: usize = 1 << 20;
 
 /// What was printed, and what could not be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +47,8 @@ pub struct Dump {
     pub unresolved: u64,
     /// Names longer than [`NAME_BYTES_MAX`], or not readable to their end.
     pub cut: u64,
+    /// Names printed as addresses because the names of an image came to more than is printed.
+    pub left_out: u64,
     /// Names in which something was replaced.
     pub mended: u64,
 }
@@ -62,21 +70,27 @@ pub fn write_image_text<W: Write>(
         ..Dump::default()
     };
     let mut read = |name: Name, buffer: &mut [u8]| image.name_bytes(name, buffer, read_phys).map(<[u8]>::len);
-    Printer { out, dump, last_ticks: 0, read: &mut read }.all(image.slots())
+    let names_left = image.bytes().saturating_mul(NAMES_BYTES_PER_BYTE).saturating_add(NAMES_BYTES_MORE);
+    Printer { out, dump, names_left, last_ticks: 0, read: &mut read }.all(image.slots())
 }
 
 /// Prints a log in which others may still be writing.
 ///
 /// # Safety
-/// The names in it are at addresses that can be read, for as long as they say or up to a NUL.
+/// The names in it are at addresses that can be read, for as long as they say or up to a NUL: those in the log itself, and
+/// those recorded since it was last moved.
 pub(crate) unsafe fn write_live_text<W: Write>(log: Log, out: &mut W) -> Result<Dump, fmt::Error> {
     // First: what is recorded from now on, perhaps by printing, is not part of it.
     let counts = log.counts();
     let dump = Dump { dropped: counts.dropped, before_start: counts.before_start, ..Dump::default() };
-    let slots = (0..counts.reserved).map(|slot| log.slot(slot));
-    // SAFETY: the caller's promise is the same.
-    let mut read = |name: Name, buffer: &mut [u8]| Some(unsafe { copy_live(name, buffer) });
-    Printer { out, dump, last_ticks: 0, read: &mut read }.all(slots)
+    let printing = Cell::new(0);
+    let slots = (0..counts.reserved).inspect(|slot| printing.set(*slot)).map(|slot| log.slot(slot));
+    let mut read = |name: Name, buffer: &mut [u8]| {
+        let address = log.name_now(printing.get(), name.address())?;
+        // SAFETY: the caller's promise is the same.
+        Some(unsafe { copy_live(Name { address, ..name }, buffer) })
+    };
+    Printer { out, dump, names_left: usize::MAX, last_ticks: 0, read: &mut read }.all(slots)
 }
 
 /// # Safety
@@ -97,6 +111,8 @@ unsafe fn copy_live(name: Name, buffer: &mut [u8]) -> usize {
 struct Printer<'a, W> {
     out: &'a mut W,
     dump: Dump,
+    /// So many bytes of names may still be printed.
+    names_left: usize,
     last_ticks: u64,
     /// Fills a buffer with a name, without its NUL, and says how long it is; None if it cannot be read.
     read: &'a mut dyn FnMut(Name, &mut [u8]) -> Option<usize>,
@@ -146,7 +162,17 @@ impl<W: Write> Printer<'_, W> {
         };
         let wanted = name.bytes().unwrap_or(bytes);
         self.dump.cut += u64::from(bytes < wanted || bytes > NAME_BYTES_MAX);
-        let shown = name.shown(&buffer[..bytes.min(NAME_BYTES_MAX)]);
+        let mut shown = name.shown(&buffer[..bytes.min(NAME_BYTES_MAX)]);
+        if self.names_left < shown.len() {
+            self.dump.left_out += 1;
+            return write!(self.out, "@{:#x}", name.address());
+        }
+        self.names_left -= shown.len();
+        // A line that ends after its kind would be taken for one that was cut.
+        if shown.is_empty() && space == b'_' {
+            shown = b"(empty)";
+            self.dump.mended += 1;
+        }
         let mended = mended(shown, space, self.out)?;
         self.dump.mended += u64::from(mended);
         Ok(())
@@ -241,7 +267,8 @@ mod tests {
                 (Kind::Thread, Some(b"usbus0"), None),
                 (Kind::Event, Some(b"WAIT"), Some(b"root mount\0")),
                 (Kind::Event, None, None),
-                (Kind::Exit, Some(b""), Some(b"\0")),
+                (Kind::Exit, Some(b"none"), Some(b"\0")),
+                (Kind::Thread, Some(b"\0"), None),
             ],
             log,
         );
@@ -251,9 +278,10 @@ mod tests {
                         0xf00 1000003 THREAD usbus0\n\
                         0xf00 1000004 EVENT WAIT root mount\n\
                         0xf00 1000005 EVENT (null)\n\
-                        0xf00 1000006 EXIT  \n";
+                        0xf00 1000006 EXIT none \n\
+                        0xf00 1000007 THREAD (empty)\n";
         assert_eq!(text, expected);
-        assert_eq!(dump, Dump { records: 7, ..Dump::default() });
+        assert_eq!(dump, Dump { records: 8, mended: 1, ..Dump::default() });
     }
 
     #[test]

@@ -45,6 +45,40 @@ fn the_example_records_a_boot() {
     assert_eq!(lines, expected);
 }
 
+/// Compiles one of the test programs and runs it.
+fn program(name: &str) -> String {
+    let program = folder(&format!("c-{name}")).join(name);
+    let mut cc = cc();
+    cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-DTSLOG", "-I"]).arg(Path::new(CRATE).join("include"));
+    let source = Path::new(CRATE).join(format!("tests/programs/{name}.c"));
+    run(cc.arg(source).arg("-o").arg(&program));
+    run(&mut Command::new(&program))
+}
+
+#[test]
+fn names_are_printed_after_the_kernel_has_moved_and_when_the_arena_is_full() {
+    let printed = program("moved");
+    let mut lines = printed.lines();
+    let mut next = || lines.next().unwrap_or_default().to_owned();
+    let old = next();
+    assert!(old.contains(" EVENT copied @0x"), "{printed}");
+    assert!(next().ends_with(" EVENT copied early"), "{printed}");
+    assert_eq!(next(), "unresolved 1");
+    let words = |line: String| line.split(' ').skip(2).collect::<Vec<_>>().join(" ");
+    let rest = [(); 3].map(|()| words(next()));
+    assert_eq!(rest, ["EVENT seven..", "EVENT (arena-full)", "EVENT (empty) "]);
+    assert_eq!(next(), "overflows 1");
+    // Two bytes are left: a letter and its NUL.
+    assert_eq!([(); 2].map(|()| words(next())), ["EVENT seven", "EVENT m"]);
+    assert_eq!(next(), "overflows 1");
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_start_that_is_interrupted_anywhere_shows_no_torn_header_and_loses_no_event() {
+    assert_eq!(program("started"), "torn 0, seen 1, early 1, lost 0\n");
+}
+
 #[test]
 fn c_and_rust_write_into_one_log() {
     let folder = folder("c-and-rust");

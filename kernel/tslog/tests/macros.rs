@@ -113,12 +113,18 @@ fn a_boot_is_recorded() {
     // SAFETY: the mapping is the log's alone and stays.
     assert!(unsafe { tslog::start_in(before, BYTES, ARENA_BYTES) });
     tslog::event!("before", tslog::copy("paging"));
-    // SAFETY: the same memory is mapped there, and stays.
+    // SAFETY: the same memory is mapped there, and stays; no name of before is recorded after.
     unsafe { tslog::rebase(after.as_ptr() as isize - before.as_ptr() as isize) };
     assert_eq!(tslog::log().expect("it goes on").base().cast(), after);
-    // SAFETY: only the log used the old mapping; the name copied there is looked for in an image.
+    // SAFETY: only the log used the old mapping, and knows that it moved.
     assert_eq!(unsafe { libc::munmap(before.as_ptr().cast(), BYTES) }, 0);
     tslog::event!("after", tslog::copy("paging"));
+
+    // Of the addresses of before only those in the log are known to be anything now.
+    let printed = text();
+    let [old, new] = printed.lines().collect::<Vec<_>>()[..] else { panic!("{printed}") };
+    assert!(old.starts_with("0x0 T EVENT @0x") && old.ends_with(" paging"), "{printed}");
+    assert_eq!(new, "0x0 T EVENT after paging");
 
     // SAFETY: it is mapped, and nobody writes.
     let image = unsafe { std::slice::from_raw_parts(after.as_ptr(), BYTES) };

@@ -2,19 +2,25 @@
 //!
 //! The layout is the recorder's (`kernel/tslog`, `layout`). Its reader prints the log as text, which is then read as any
 //! other, so that there is one reader of records. The image can hold several headers (an older boot's, a copy): the one
-//! with the most records counts. Where in the image physical addresses are follows from where the header is.
+//! with the most whole records counts. Where in the image physical addresses are follows from where the header is.
 
 use super::{Log, Rate, rate};
-use ::tslog::{Head, Image, Place, find, layout::HEADER_BYTES, write_image_text};
+use ::tslog::{Head, Heads, Image, Place, find, layout::HEADER_BYTES, write_image_text};
 use timeline::Diagnostics;
 
 impl Log {
     /// Reads the log in an image of memory; returns how many records there are. 0: there is no log.
     pub fn read_memory(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> u64 {
-        let headers: Vec<(usize, Head)> =
-            find(bytes).filter_map(|at| Some((at, Head::parse(bytes.get(at..at + HEADER_BYTES)?).ok()?))).collect();
-        let Some(&(at, head)) = headers.iter().max_by_key(|(_, head)| head.reserved()) else { return 0 };
-        let others = headers.len() as u64 - 1;
+        let mut heads = Heads::default();
+        for at in find(bytes) {
+            if let Some(head) = bytes.get(at..at + HEADER_BYTES).and_then(|bytes| Head::parse(bytes).ok()) {
+                heads.add(at as u64, head);
+            }
+        }
+        let whole = |at, _: &Head| Image::new(&bytes[at as usize..]).map_or(0, |image| image.counts().whole);
+        let Some((at, head)) = heads.fullest(whole) else { return 0 };
+        let at = at as usize;
+        let others = heads.found - 1;
         diagnostics.note_many("TSLOG headers in memory beside the one that is used", others, || file.to_owned());
         let Ok(image) = Image::new(&bytes[at..]) else { return 0 };
         let mut text = String::new();
@@ -23,6 +29,7 @@ impl Log {
         let place = || format!("{file}: log at {at:#x}");
         diagnostics.note_many("TSLOG names that the image of memory does not have", dump.unresolved, place);
         diagnostics.note_many("TSLOG names cut", dump.cut, place);
+        diagnostics.note_many("TSLOG names left out: there are more than the image is long", dump.left_out, place);
         let counts = self.read(file, text.as_bytes(), diagnostics);
         if let Some(hz) = head.ticks_hz {
             let (hz, file, line) = (hz as f64, self.files.len() as u32 - 1, 0);

@@ -2,9 +2,10 @@
 //!
 //! Flame graph tools sort and merge such lines; kept in order they are also what a flame chart is
 //! made of. Rules of the format: `;` sets frames apart, the last word is the number, a number before it would be taken
-//! for a second one, and a line that begins with `# ` is a comment; [`frame`] keeps names clear of all that.
+//! for a second one, and a line that begins with `# ` is a comment; [`frame`] keeps names clear of all that. Of a stack
+//! of more than [`MOST_FRAMES`] the outermost are written, and all that is deeper is one frame, `(deeper)`.
 
-use super::Export;
+use super::{Export, MOST_FRAMES};
 use crate::Boot;
 use crate::lanes::{Edge, Group, Label, Slice, edges};
 use std::collections::HashMap;
@@ -65,10 +66,15 @@ fn fold(bottom: &str, slices: impl Iterator<Item = Slice>, names: &mut Names, ou
         match edge {
             Edge::Begin(slice) => {
                 ends.push(stack.len());
+                let frame = match ends.len() {
+                    ..=MOST_FRAMES => names.text(slice.label),
+                    DEEPER => "(deeper)",
+                    _ => return Ok(()),
+                };
                 if !stack.is_empty() {
                     stack.push(';');
                 }
-                stack.push_str(names.text(slice.label));
+                stack.push_str(frame);
             }
             Edge::End(_) => stack.truncate(ends.pop().unwrap_or_default()),
         }
@@ -76,6 +82,8 @@ fn fold(bottom: &str, slices: impl Iterator<Item = Slice>, names: &mut Names, ou
     })?;
     line(&last, length, out)
 }
+
+const DEEPER: usize = MOST_FRAMES + 1;
 
 fn line(stack: &str, length: Ns, out: &mut dyn Write) -> io::Result<()> {
     if length > Ns::ZERO { writeln!(out, "{stack} {}", length.0) } else { Ok(()) }

@@ -8,17 +8,20 @@
 //! * `marks`: track, at_ns, name
 //! * `waits`: track, from_ns, woken_ns, until_ns (`null`: never), by (`thread`, `interrupt`, `nothing`, `unknown`), and which thread or interrupt
 //! * `running`: track, cpu, from_ns, to_ns
-//! * `path`: from_ns, to_ns, how (`running`, `runqueue`, `interrupt`, `wait`), stack (outermost first, made harmless)
+//! * `path`: from_ns, to_ns, how (`running`, `runqueue`, `interrupt`, `wait`), stack (outermost first, made harmless; of more than
+//!   [`MOST_FRAMES`] the outermost ones, how many are between, and the innermost)
 //! * `diagnostics`: kind, count, first
 //!
 //! Text is as the evidence has it, quoted as JSON demands: a program reads it.
 
-use super::{Export, csv};
+use super::{Export, MOST_FRAMES, csv};
 use crate::Boot;
+use crate::lanes::Slice;
 use analysis::StretchKind;
 use serde::Serialize;
 use serde_json::json;
 use std::io::{self, Write};
+use std::iter::Peekable;
 use timeline::{Ns, TrackKind, WaitedOn};
 
 /// The `json` format.
@@ -66,8 +69,8 @@ impl Export for Json {
         array(out, "holds", t.holds.iter().map(|h| hold(boot, h)))?;
         array(out, "processes", t.processes.iter().map(|p| process(boot, p)))?;
         array(out, "running", t.running.iter().map(running))?;
-        let mut frames = Vec::new();
-        array(out, "path", boot.path.stretches.iter().map(|s| stretch(boot, s, &mut frames)))?;
+        let mut open = Open { slices: boot.path_slices().into_iter().peekable(), stack: Vec::new() };
+        array(out, "path", boot.path.stretches.iter().map(|s| stretch(boot, s, open.at(s.from))))?;
         array(
             out,
             "diagnostics",
@@ -177,19 +180,38 @@ struct StretchOut {
     stack: Vec<String>,
 }
 
-fn stretch(
-    boot: &Boot,
-    s: &analysis::Stretch,
-    frames: &mut Vec<(crate::lanes::Label, Option<timeline::SpanId>)>,
-) -> StretchOut {
-    boot.frames(s, frames);
+/// The slices of the path that are open, outermost first, going forward in time.
+struct Open<I: Iterator<Item = Slice>> {
+    slices: Peekable<I>,
+    stack: Vec<Slice>,
+}
+
+impl<I: Iterator<Item = Slice>> Open<I> {
+    fn at(&mut self, at: Ns) -> &[Slice] {
+        let keep = self.stack.partition_point(|slice| slice.end > at);
+        self.stack.truncate(keep);
+        while let Some(slice) = self.slices.next_if(|slice| slice.start <= at) {
+            self.stack.extend(Some(slice).filter(|slice| slice.end > at));
+        }
+        &self.stack
+    }
+}
+
+fn stretch(boot: &Boot, s: &analysis::Stretch, open: &[Slice]) -> StretchOut {
     let how = match s.kind {
         StretchKind::Running => "running",
         StretchKind::Runqueue => "runqueue",
         StretchKind::Interrupt(_) => "interrupt",
         StretchKind::Wait => "wait",
     };
-    let stack = frames.iter().map(|(label, _)| boot.text(*label)).collect();
+    let text = |slices: &[Slice]| slices.iter().map(|slice| boot.text(slice.label)).collect::<Vec<_>>();
+    let stack = match open {
+        [outer @ .., innermost] if open.len() > MOST_FRAMES => {
+            let (outer, between) = outer.split_at(MOST_FRAMES - 2);
+            [text(outer), vec![format!("({} frames between)", between.len()), boot.text(innermost.label)]].concat()
+        }
+        _ => text(open),
+    };
     StretchOut { from_ns: s.from.0, to_ns: s.to.0, how, stack }
 }
 

@@ -34,6 +34,10 @@ pub trait Export: Sync {
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()>;
 }
 
+/// Frames of a stack where a format repeats the whole stack for every change in it: a log of a deep nest would else become
+/// a file that grows with its square. A kernel's stacks have some twenty. What is left out is a frame that says so.
+const MOST_FRAMES: usize = 128;
+
 /// All formats.
 pub const FORMATS: [&dyn Export; 10] = [
     &perfetto::Perfetto,

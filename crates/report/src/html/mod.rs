@@ -4,7 +4,8 @@
 //! the page's content policy demands, so that text which got through unescaped would still not
 //! run; the policy forbids every load. Without scripts the page shows all it has but zoom, search and sorting.
 //! Size is bounded: the longest frames of the chart, [`MOST_ROWS`] rows of a table, [`MOST_LINES`] console
-//! lines; what is left out is counted where it would be. The embedded summary is whole.
+//! lines; what is left out is counted where it would be. The embedded summary has [`MOST_EMBEDDED`] rows of each of its
+//! tables and says so where that is not all.
 
 mod chart;
 mod sections;
@@ -14,8 +15,12 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
 use timeline::Ns;
 
-/// Rows of a table that the page shows; the embedded summary has all.
+/// Rows of a table that the page shows.
 pub(crate) const MOST_ROWS: usize = 300;
+
+/// Rows of a table that the embedded summary has: some hundred bytes each. A boot has hundreds; a log can have a name in
+/// each line.
+const MOST_EMBEDDED: usize = 10_000;
 
 /// Console lines that the page shows: half from the start, half from the end.
 pub(crate) const MOST_LINES: usize = 6_000;
@@ -57,6 +62,10 @@ pub fn page(boot: &Boot, console: &[ConsoleLine], out: &mut dyn Write) -> io::Re
     sections::processes(&summary, out)?;
     sections::console(console, out)?;
     sections::run(boot, &summary, out)?;
+    let (summary, cut) = embedded(summary);
+    if let Some(cut) = cut {
+        writeln!(out, "<p class=\"faint\">{}.</p>", esc(&cut))?;
+    }
     writeln!(out, "</main>")?;
     // In a script element only `<` can end the data, and JSON can do without it.
     let json = crate::json(&summary, false)?.replace('<', "\\u003c");
@@ -65,6 +74,32 @@ pub fn page(boot: &Boot, console: &[ConsoleLine], out: &mut dyn Write) -> io::Re
         writeln!(out, "<script nonce=\"{nonce}\">\n{}</script>", crate::chart::SCRIPT)?;
     }
     writeln!(out, "<script nonce=\"{nonce}\">\n{}</script>\n</body>\n</html>", include_str!("page.js"))
+}
+
+/// What the page embeds of a summary, and what that leaves out.
+fn embedded(mut summary: Summary) -> (Summary, Option<String>) {
+    let mut cut = Vec::new();
+    let s = &mut summary;
+    first(&mut s.phases, "phases", &mut cut);
+    first(&mut s.wheres, "where", &mut cut);
+    first(&mut s.initcalls, "initcalls", &mut cut);
+    first(&mut s.functions, "functions", &mut cut);
+    first(&mut s.where_all_threads, "where_all_threads", &mut cut);
+    first(&mut s.processes, "processes", &mut cut);
+    let cut = (!cut.is_empty()).then(|| {
+        let cut = cut.join(", ");
+        format!("of these tables the summary in this page has the first rows, `bootscope show --json` has all: {cut}")
+    });
+    s.notes.extend(cut.clone());
+    (summary, cut)
+}
+
+/// Keeps the first rows of a table.
+fn first<T>(rows: &mut Vec<T>, table: &str, cut: &mut Vec<String>) {
+    if rows.len() > MOST_EMBEDDED {
+        cut.push(format!("{table} ({MOST_EMBEDDED} of {})", rows.len()));
+        rows.truncate(MOST_EMBEDDED);
+    }
 }
 
 /// Harmless text as HTML, also within quotes.

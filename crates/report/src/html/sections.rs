@@ -79,7 +79,8 @@ pub fn processes(s: &Summary, out: Out) -> io::Result<()> {
         )?;
     }
     let more = s.processes.len() - shown.len();
-    let more = if more > 0 { format!("<p>{more} more are in the embedded summary.</p>") } else { String::new() };
+    let more =
+        if more > 0 { format!("<p>{more} more are in <code>bootscope show --json</code>.</p>") } else { String::new() };
     writeln!(out, "</tbody></table></div>{more}</details>")
 }
 
