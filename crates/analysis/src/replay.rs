@@ -16,7 +16,7 @@ mod line;
 mod outcome;
 
 use crate::segments::Segments;
-use before::{boot_waits, extent, first_seen, handovers};
+use before::{boot_waits, extent, first_seen, handovers, not_begun, taken_over};
 use hashbrown::HashMap;
 use line::{Line, Mark, Step, runs};
 use timeline::{NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
@@ -106,29 +106,35 @@ impl<'a> Replay<'a> {
             lineage,
         };
         let mut waits: Vec<Vec<Wait>> = vec![Vec::new(); timeline.tracks.len()];
-        for wait in timeline.waits.iter().copied().chain(handovers(timeline, segments)) {
+        let taken_over = taken_over(timeline);
+        for wait in timeline.waits.iter().copied().chain(handovers(timeline, segments, &taken_over)) {
             waits[wait.track.0 as usize].push(wait);
         }
-        let seen = first_seen(timeline, segments);
+        let seen = first_seen(timeline, segments, &taken_over);
         for ((track, t), mut waits) in timeline.tracks.iter().zip(waits) {
-            waits.sort_by_key(|w| w.from);
             let its_own = replay.lineage.iter().any(|&(known, _)| known == track);
+            let first = seen[track.0 as usize];
             let born = match t.created.filter(|&(_, by)| by != track) {
                 None if its_own => None,
-                None => Some((t.created.map_or(seen[track.0 as usize], |(at, _)| at), boot)),
+                // It was created by then, if nobody says when.
+                None => Some((t.created.map_or(first.unwrap_or_default(), |(at, _)| at), boot)),
                 born => born,
             };
-            replay.add(track, born, &waits, segments, shrink);
+            let idle = born.filter(|_| !its_own).and_then(|(at, _)| not_begun(track, at, first));
+            let begun = idle.map_or(Ns::MIN, |idle| idle.until);
+            waits.extend(idle);
+            waits.sort_by_key(|w| w.from);
+            replay.add(track, (born, begun), &waits, segments, shrink);
         }
         replay.run();
         replay
     }
 
-    /// Lays out one line: what it runs, and where it waits.
+    /// Lays out one line: what it runs, and where it waits. What it waited for before it began is no work of its own.
     fn add(
         &mut self,
         track: TrackId,
-        born: Option<(Ns, TrackId)>,
+        (born, begun): (Option<(Ns, TrackId)>, Ns),
         waits: &[Wait],
         segments: &Segments,
         shrink: &dyn Shrink,
@@ -147,7 +153,8 @@ impl<'a> Replay<'a> {
             }
             runs(track, at, from, shrink, &mut steps);
             steps.push(Step::Block(self.blocks.len()));
-            let (waits, factors) = (rest[..count].to_vec(), shrink.waiting(wait));
+            let factors = if wait.from < begun { (1.0, 1.0) } else { shrink.waiting(wait) };
+            let waits = rest[..count].to_vec();
             let own_until = self.lineage.iter().find(|own| own.0 == track).map_or(Ns::MIN, |own| own.1);
             let idle = from >= own_until && segments.waiting(wait).is_none();
             self.blocks.push(Block { track, from, to, waits, factors, idle, state: State::Ahead });
