@@ -4,10 +4,11 @@
 //! it held, but not from before it was created; then the one before it, until the start of the wait. At any instant
 //! that is, of those who then held, the one that released last.
 //!
-//! A hold that outlasts the wait did not end it: the thread went on although this was held, so it did not wait for it.
-//! Only where the wait itself never ends can a hold that is never released be what it waits for.
+//! Who still holds when the wait ends was waited for too, and rather than whoever released before: a waiter may be woken
+//! just before the release is logged, and a wait may time out. Of several, the first to release then. A hold that ends
+//! by [another thread's release](taken_over) is that thread's.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use timeline::{NameId, Ns, Timeline, TrackId, Wait};
 
 /// A track kept others waiting.
@@ -36,7 +37,8 @@ impl Holds {
     /// `O(n log n)` in the number of holds.
     pub fn new(timeline: &Timeline) -> Holds {
         let mut topics: HashMap<NameId, Topic> = HashMap::new();
-        for hold in &timeline.holds {
+        let given: HashSet<usize> = taken_over(timeline).iter().filter_map(|t| t.given).collect();
+        for (_, hold) in timeline.holds.iter().enumerate().filter(|(i, _)| !given.contains(i)) {
             let created = timeline.tracks.get(hold.track).created.map_or(Ns::MIN, |(at, _)| at);
             let from = hold.from.max(created);
             if from < hold.to {
@@ -58,7 +60,18 @@ impl Holds {
         let mut blame = Vec::new();
         let mut at = to;
         if let Some(topic) = self.0.get(&topic) {
-            let mut below = topic.held.partition_point(|h| h.to <= wait.woken);
+            let released = topic.held.partition_point(|h| h.to <= wait.woken);
+            let mut above = released;
+            while let Some(i) = topic.first(above, at).filter(|_| at > from) {
+                above = i + 1;
+                let held = topic.held[i];
+                if held.track != wait.track {
+                    let since = held.from.max(from);
+                    blame.push((Some(held.track), since, at));
+                    at = since;
+                }
+            }
+            let mut below = released;
             while let Some(i) = topic.last(below, at).filter(|&i| at > from && topic.held[i].to > from) {
                 below = i;
                 let held = topic.held[i];
@@ -79,9 +92,39 @@ impl Holds {
         }
         blame
     }
+
+    /// Who still holds a topic when a wait for it ends; of several, the first to release it then.
+    pub fn still_held(&self, waiter: TrackId, topic: NameId, end: Ns) -> Option<TrackId> {
+        let topic = self.0.get(&topic)?;
+        let mut above = topic.held.partition_point(|h| h.to <= end);
+        while let Some(i) = topic.first(above, end) {
+            let held = topic.held[i];
+            if held.track != waiter {
+                return Some(held.track);
+            }
+            above = i + 1;
+        }
+        None
+    }
 }
 
 impl Topic {
+    /// The first from `above` on that began before `at`.
+    fn first(&self, above: usize, at: Ns) -> Option<usize> {
+        let mut begin = above;
+        while begin < self.held.len() {
+            let block = begin / BLOCK;
+            let end = ((block + 1) * BLOCK).min(self.held.len());
+            if self.earliest[block] < at {
+                if let Some(i) = self.held[begin..end].iter().position(|h| h.from < at) {
+                    return Some(begin + i);
+                }
+            }
+            begin = end;
+        }
+        None
+    }
+
     /// The last of the first `below` that began before `at`.
     fn last(&self, below: usize, at: Ns) -> Option<usize> {
         let mut end = below;
@@ -97,4 +140,32 @@ impl Topic {
         }
         None
     }
+}
+
+/// A release by a thread that never took the hold, as places in the timeline's `holds`.
+pub struct TakenOver {
+    /// Held by who released it.
+    pub taken: usize,
+    /// By who took it and never released it, if anybody did.
+    pub given: Option<usize>,
+}
+
+/// All releases without a hold. Of each topic the first to hold is paired with the first to release. Linear, after
+/// sorting.
+pub fn taken_over(timeline: &Timeline) -> Vec<TakenOver> {
+    let all = &timeline.holds;
+    let mut found = Vec::new();
+    let mut begin = 0;
+    for topic in all.chunk_by(|a, b| a.topic == b.topic) {
+        let places = begin..begin + topic.len();
+        begin = places.end;
+        let mut given: Vec<usize> = places.clone().filter(|&i| all[i].to == Ns::MAX).collect();
+        given.sort_by_key(|&i| all[i].from);
+        let mut given = given.into_iter().peekable();
+        for taken in places.filter(|&i| all[i].from == Ns::MIN) {
+            let hands_over = |&given: &usize| all[given].from < all[taken].to && all[given].track != all[taken].track;
+            found.push(TakenOver { taken, given: given.next_if(hands_over) });
+        }
+    }
+    found
 }

@@ -2,7 +2,7 @@
 //!
 //! Each line of execution has a map from when things happened to when they then would. Work that is shortened shrinks in
 //! place. A thread begins when its creator gets to where it created it. A wait ends when what ended it is over: for a
-//! topic when the last thread that holds it then releases, whoever that is; for a waker when it gets to where it woke.
+//! topic when the last thread that holds it then releases, whoever that is, or gets to where it still held; for a waker when it gets to where it woke.
 //! Nobody waits for what is over before. What follows a release until the waiter went on, a wait for a timer or a device,
 //! and a wait for a turn on a CPU keep their length. With nothing shortened every map is the identity, to the nanosecond.
 //!
@@ -15,8 +15,9 @@ mod before;
 mod line;
 mod outcome;
 
+use crate::holds::{Holds, taken_over};
 use crate::segments::Segments;
-use before::{boot_waits, extent, first_seen, handovers, not_begun, taken_over};
+use before::{boot_waits, extent, first_seen, handovers, not_begun};
 use hashbrown::HashMap;
 use line::{Line, Mark, Step, runs};
 use timeline::{NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
@@ -35,6 +36,7 @@ pub struct Replay<'a> {
     lines: Vec<Line>,
     blocks: Vec<Block>,
     topics: HashMap<NameId, Topic>,
+    holds: Holds,
     /// The first and the last time there is.
     extent: (Ns, Ns),
     /// The boot's own tracks, each until which instant.
@@ -101,6 +103,7 @@ impl<'a> Replay<'a> {
             lines: Vec::new(),
             blocks: Vec::new(),
             topics: HashMap::new(),
+            holds: Holds::new(timeline),
             extent,
             boot_waits: boot_waits(timeline, &lineage),
             lineage,
@@ -325,7 +328,10 @@ impl<'a> Replay<'a> {
             }
         }
         if !topics.is_empty() {
-            let released = self.held_until(track, (from, to), &topics, start, alone);
+            let still_held = topics.iter().filter_map(|&topic| self.holds.still_held(track, topic, to));
+            let still_held: Vec<TrackId> = still_held.collect();
+            let ender = still_held.into_iter().map(|holder| self.ask(holder, to, depth + 1)).reduce(f64::max);
+            let released = self.held_until(track, (from, to), &topics, start, (alone, ender));
             if released >= end {
                 (woken, wakes, end) = (to, released, released);
             }
@@ -337,11 +343,19 @@ impl<'a> Replay<'a> {
     fn boot_ran_until(&self, at: Ns) -> Ns {
         let after = self.boot_waits.partition_point(|wait| wait.0 < at);
         let last = after.checked_sub(1).map(|i| self.boot_waits[i]);
-        last.filter(|wait| wait.1 >= at).map_or(at, |wait| wait.0)
+        last.filter(|wait| wait.1 > at).map_or(at, |wait| wait.0)
     }
 
-    /// When a wait for topics that lasted `from..to` then ends, if it starts at `start`.
-    fn held_until(&self, waiter: TrackId, (from, to): (Ns, Ns), topics: &[NameId], start: f64, alone: f64) -> f64 {
+    /// When a wait for topics that lasted `from..to` then ends, if it starts at `start`, and if who still held at its end
+    /// gets there at `ender`.
+    fn held_until(
+        &self,
+        waiter: TrackId,
+        (from, to): (Ns, Ns),
+        topics: &[NameId],
+        start: f64,
+        (alone, ender): (f64, Option<f64>),
+    ) -> f64 {
         let topics: Vec<&Topic> = topics.iter().filter_map(|topic| self.topics.get(topic)).collect();
         let last = |topic: &&Topic| topic.old.iter().rev().find(|&&(at, by)| at <= to && by != waiter).map(|r| r.0);
         let ended_by = topics.iter().filter_map(last).max().filter(|&at| at > from);
@@ -359,6 +373,9 @@ impl<'a> Replay<'a> {
         before.sort_by(|a, b| a.0.total_cmp(&b.0));
         for (since, new) in before {
             held = if since <= held { held.max(new) } else { held };
+        }
+        if let Some(ender) = ender {
+            return held.max(ender);
         }
         match ended_by {
             Some(last) if held > start => held + alone * (to - last).0 as f64,

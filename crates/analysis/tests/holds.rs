@@ -113,7 +113,19 @@ fn a_release_without_a_hold_held_since_the_thread_was_there() {
 }
 
 #[test]
-fn what_is_still_held_after_a_wait_did_not_end_it() {
+fn who_still_holds_when_a_wait_ends_was_waited_for() {
+    // The waiter is woken before the release is logged, on another CPU.
+    check(
+        "0  usb  hold root
+         0  disk hold root
+         10 main wait root
+         20 disk release root
+         30 main unwait root
+         31 usb  release root
+         40 main end",
+        &["0-10 main", "10-30 main>usb", "30-40 main"],
+    );
+    // It timed out.
     check(
         "0  late hold root
          0  usb  hold root
@@ -121,16 +133,42 @@ fn what_is_still_held_after_a_wait_did_not_end_it() {
          20 usb  release root
          30 main unwait root
          40 main end",
-        &["0-10 main", "10-20 main>usb", "20-30 main~", "30-40 main"],
+        &["0-10 main", "10-30 main>late", "30-40 main"],
     );
-    // Released after the wait is the same, however long it held before.
+    // Of several, the first to release then, for as long as it held; then the next, and those who released before.
     check(
-        "0  late hold root
+        "0  a    hold root
          10 main wait root
+         15 a    release root
+         20 b    hold root
+         25 c    hold root
          30 main unwait root
-         35 late release root
+         31 c    release root
+         50 b    release root
+         60 main end",
+        &["0-10 main", "10-15 main>a", "15-20 main~", "20-25 main>b", "25-30 main>c", "30-60 main"],
+    );
+    // Taken when nobody waited any more.
+    check(
+        "10 main wait root
+         30 main unwait root
+         30 usb  hold root
          40 main end",
         &["0-10 main", "10-30 main~", "30-40 main"],
+    );
+}
+
+/// What one thread holds and another releases is the other's: the first never holds it any more.
+#[test]
+fn what_was_handed_over_is_not_still_held() {
+    check(
+        "0  disk hold events
+         5  geom created
+         10 main wait events
+         20 geom release events
+         30 main unwait events
+         40 main end",
+        &["0-10 main", "10-20 main>geom", "20-30 main~", "30-40 main"],
     );
 }
 
@@ -306,7 +344,10 @@ fn what_evidence_there_is_of_blame() {
     let waits = boot_path(&log("0 main wait root\n5 main unwait root\n10 main end"));
     assert_eq!((waits.scheduler_evidence, waits.hold_evidence), (false, false), "a wait alone moves no blame");
     let holds = boot_path(&log("0 main wait root\n5 usb release root\n5 main unwait root\n10 main end"));
-    assert_eq!((holds.scheduler_evidence, holds.hold_evidence), (false, true));
+    assert_eq!((holds.scheduler_evidence, holds.hold_evidence, holds.blame_moved), (false, true, true));
+    let elsewhere = "0 main wait root\n5 usb release mounts\n5 main unwait root\n10 main end";
+    let elsewhere = boot_path(&log(elsewhere));
+    assert_eq!((elsewhere.hold_evidence, elsewhere.blame_moved), (true, false), "nobody held what it waited for");
 }
 
 /// Very many holds, waits and threads that wait for each other: the walk must not look at all of them for each.
@@ -330,11 +371,28 @@ fn many_holds_do_not_multiply() {
     assert!(start.elapsed().as_secs() < 10, "took {:?}", start.elapsed());
 }
 
-/// Who is to blame at `at` for a wait that ended at `end`, read out slowly: of those that then held, the last to release.
-fn blamed(t: &Timeline, waiter: TrackId, at: i64, end: Ns) -> Option<TrackId> {
+/// Who is to blame at `at` for a wait that ended at `end`, read out slowly: of those that then held, the first to release
+/// after the end, else the last to release before it.
+fn blamed(t: &Timeline, holds: &[Hold], waiter: TrackId, at: i64, end: Ns) -> Option<TrackId> {
     let since = |h: &Hold| t.tracks.get(h.track).created.map_or(h.from, |(created, _)| h.from.max(created));
-    let held = t.holds.iter().filter(|h| h.track != waiter && since(h).0 <= at && at < h.to.0 && h.to <= end);
-    held.max_by_key(|h| (h.to, std::cmp::Reverse(since(h)))).map(|h| h.track)
+    let held = || holds.iter().filter(|h| h.track != waiter && since(h).0 <= at && at < h.to.0);
+    // Of several holds that end at one instant, and at one instant began, whichever.
+    let still = held().filter(|h| h.to > end).min_by_key(|h| (h.to, std::cmp::Reverse(since(h))));
+    let ended = held().filter(|h| h.to <= end).max_by_key(|h| (h.to, std::cmp::Reverse(since(h))));
+    still.or(ended).map(|h| h.track)
+}
+
+/// All holds but those that another thread released: the first that was never released goes with the first release of
+/// what was never held, if it is older and another thread's.
+fn not_handed_over(t: &Timeline) -> Vec<Hold> {
+    let mut open: Vec<Hold> = t.holds.iter().filter(|h| h.to == Ns::MAX).copied().collect();
+    open.sort_by_key(|h| h.from);
+    for taken in t.holds.iter().filter(|h| h.from == Ns::MIN) {
+        if open.first().is_some_and(|given| given.from < taken.to && given.track != taken.track) {
+            open.remove(0);
+        }
+    }
+    t.holds.iter().filter(|h| h.to < Ns::MAX).copied().chain(open).collect()
 }
 
 proptest! {
@@ -367,10 +425,11 @@ proptest! {
         t.settle(Ns::ZERO);
         let path = boot_path(&t);
         assert_covers(&path, Ns(80));
+        let holds = not_handed_over(&t);
         for s in &path.stretches {
             for at in s.from.0..s.to.0 {
                 let waits = from <= at && Ns(at) < until;
-                let expected = if waits { blamed(&t, TrackId(0), at, until) } else { None };
+                let expected = if waits { blamed(&t, &holds, TrackId(0), at, until) } else { None };
                 prop_assert_eq!(s.owner().track, expected.unwrap_or(TrackId(0)), "at {}", at);
             }
         }

@@ -208,6 +208,48 @@ fn a_thread_of_which_nothing_is_known_yet_waits_for_the_boot() {
     check(&released.replace("61  main wait", "60  main hold root\n61  main wait"), &[("SYSINIT psm", 22)]);
 }
 
+/// Woken before the release is logged, or by a time-out: a wait ends when who still held then gets there.
+#[test]
+fn who_still_holds_when_a_wait_ends_is_waited_for() {
+    let race = "
+        0   usb  enter explore
+        10  usb  hold root
+        10  main enter mount
+        10  disk hold root
+        20  main wait root
+        30  disk release root
+        70  main unwait root
+        71  usb  release root
+        71  usb  exit explore
+        75  main end";
+    check(race, &[("THREAD usb=20", 45), ("THREAD usb", 35)]);
+    // Then the other one is waited for.
+    check(&race.replace("30  disk", "60  disk"), &[("THREAD usb", 65)]);
+    check(&race.replace("71  usb  release root", ""), &[("THREAD usb=-50%", 40)]);
+}
+
+/// It does not wait for what the boot waited for before.
+#[test]
+fn a_thread_that_begins_when_a_wait_of_the_boots_is_over() {
+    check(
+        "0   usb  created main
+         0   usb  enter explore
+         0   geom created main
+         0   usb  hold root
+         10  main wait root
+         90  usb  release root
+         90  main unwait root
+         90  main hold events
+         90  main wait events
+         90  geom enter taste
+         120 geom exit taste
+         120 geom release events
+         120 main unwait events
+         130 main end",
+        &[("THREAD usb=20", 70), ("THREAD usb", 50), ("THREAD geom", 20)],
+    );
+}
+
 #[test]
 fn who_is_waited_for_may_wait_itself() {
     check(

@@ -1,8 +1,9 @@
 //! What a replay has to know of the evidence beforehand.
 
+use crate::holds::TakenOver;
 use crate::segments::Segments;
 use hashbrown::HashMap;
-use timeline::{Hold, NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
+use timeline::{NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
 
 /// The first and the last time that is known of.
 pub fn extent(timeline: &Timeline) -> (Ns, Ns) {
@@ -22,34 +23,11 @@ pub fn boot_waits(timeline: &Timeline, lineage: &[(TrackId, Ns)]) -> Vec<(Ns, Ns
     let mut waits: Vec<(Ns, Ns)> = timeline.waits.iter().filter(own).map(|w| (w.from, w.until)).collect();
     waits.sort_unstable();
     waits.dedup_by(|next, wait| {
-        let overlap = next.0 <= wait.1;
+        let overlap = next.0 < wait.1;
         wait.1 = if overlap { wait.1.max(next.1) } else { wait.1 };
         overlap
     });
     waits
-}
-
-/// A release by a thread that never took the hold.
-pub struct TakenOver {
-    /// Held by who released it.
-    taken: Hold,
-    /// Who took it and never released it, if anybody did.
-    given: Option<Hold>,
-}
-
-/// All releases without a hold. The first to hold is paired with the first to release. Linear, after sorting.
-pub fn taken_over(timeline: &Timeline) -> Vec<TakenOver> {
-    let mut found = Vec::new();
-    for holds in timeline.holds.chunk_by(|a, b| a.topic == b.topic) {
-        let mut given: Vec<Hold> = holds.iter().filter(|h| h.to == Ns::MAX).copied().collect();
-        given.sort_by_key(|h| h.from);
-        let mut given = given.into_iter().peekable();
-        for &taken in holds.iter().filter(|h| h.from == Ns::MIN) {
-            let given = given.next_if(|given| given.from < taken.to && given.track != taken.track);
-            found.push(TakenOver { taken, given });
-        }
-    }
-    found
 }
 
 /// Of each track, when it first did something that is known of. Who releases what it never took held it since it was
@@ -57,9 +35,10 @@ pub fn taken_over(timeline: &Timeline) -> Vec<TakenOver> {
 pub fn first_seen(timeline: &Timeline, segments: &Segments, taken_over: &[TakenOver]) -> Vec<Option<Ns>> {
     let mut first: Vec<Option<Ns>> = timeline.tracks.iter().map(|(track, _)| segments.first(track)).collect();
     let since = |t: &TakenOver| {
-        let given = t.given.map_or(Ns::MIN, |given| given.from);
-        let created = timeline.tracks.get(t.taken.track).created;
-        (t.taken.track, created.map_or(t.taken.to, |(at, _)| at.max(given).min(t.taken.to)))
+        let taken = timeline.holds[t.taken];
+        let given = t.given.map_or(Ns::MIN, |given| timeline.holds[given].from);
+        let created = timeline.tracks.get(taken.track).created;
+        (taken.track, created.map_or(taken.to, |(at, _)| at.max(given).min(taken.to)))
     };
     let held = timeline.holds.iter().filter(|h| h.from > Ns::MIN).map(|h| (h.track, h.from));
     let held = held.chain(taken_over.iter().map(since));
@@ -84,9 +63,10 @@ pub fn not_begun(track: TrackId, created: Ns, first: Option<Ns>) -> Option<Wait>
 pub fn handovers(timeline: &Timeline, segments: &Segments, taken_over: &[TakenOver]) -> Vec<Wait> {
     let mut found = Vec::new();
     let mut last_release: HashMap<(NameId, TrackId), Ns> = HashMap::new();
-    for TakenOver { taken, given } in taken_over {
+    for t in taken_over {
+        let taken = timeline.holds[t.taken];
         let busy_until = last_release.insert((taken.topic, taken.track), taken.to).unwrap_or(Ns::MIN);
-        let Some(given) = given else { continue };
+        let Some(given) = t.given.map(|given| timeline.holds[given]) else { continue };
         let created = timeline.tracks.get(taken.track).created.map_or(Ns::MIN, |(at, _)| at);
         let idle = segments.idle_since(taken.track, given.from).map(|at| at.max(created).max(busy_until));
         if let Some(from) = idle.filter(|&at| Ns::MIN < at && at < given.from) {
