@@ -6,7 +6,7 @@
 //!
 //! Who still holds when the wait ends was waited for too, and rather than whoever released before: a waiter may be woken
 //! just before the release is logged, and a wait may time out. Of several, the first to release then. A hold that ends
-//! by [another thread's release](taken_over) is that thread's.
+//! by [another thread's release](taken_over) is that thread's, since it was taken.
 
 use hashbrown::{HashMap, HashSet};
 use timeline::{NameId, Ns, Timeline, TrackId, Wait};
@@ -15,9 +15,11 @@ use timeline::{NameId, Ns, Timeline, TrackId, Wait};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Held {
     pub track: TrackId,
-    /// The later of its hold and its creation.
+    /// The latest of its hold, that of whom it took it from, and its creation.
     pub from: Ns,
     pub to: Ns,
+    /// Whether anybody is seen to take it: a release alone says nothing of when it began.
+    pub seen_taken: bool,
 }
 
 /// All holds, by topic.
@@ -37,12 +39,20 @@ impl Holds {
     /// `O(n log n)` in the number of holds.
     pub fn new(timeline: &Timeline) -> Holds {
         let mut topics: HashMap<NameId, Topic> = HashMap::new();
-        let given: HashSet<usize> = taken_over(timeline).iter().filter_map(|t| t.given).collect();
-        for (_, hold) in timeline.holds.iter().enumerate().filter(|(i, _)| !given.contains(i)) {
+        // Of each hold that was taken over, since when it was held.
+        let mut since: HashMap<usize, Ns> = HashMap::new();
+        let mut over: HashSet<usize> = HashSet::new();
+        for TakenOver { taken, given } in taken_over(timeline) {
+            since.extend(given.map(|given| (taken, timeline.holds[given].from)));
+            over.extend(given);
+        }
+        for (i, hold) in timeline.holds.iter().enumerate().filter(|(i, _)| !over.contains(i)) {
             let created = timeline.tracks.get(hold.track).created.map_or(Ns::MIN, |(at, _)| at);
-            let from = hold.from.max(created);
+            let taken = since.get(&i).copied().unwrap_or(hold.from);
+            let from = taken.max(created);
             if from < hold.to {
-                topics.entry(hold.topic).or_default().held.push(Held { track: hold.track, from, to: hold.to });
+                let held = Held { track: hold.track, from, to: hold.to, seen_taken: taken > Ns::MIN };
+                topics.entry(hold.topic).or_default().held.push(held);
             }
         }
         for topic in topics.values_mut() {
@@ -55,8 +65,14 @@ impl Holds {
     }
 
     /// Who is to blame for `from..to` of a wait for `topic`, from the end backwards and without gap; none where nobody
-    /// held it.
-    pub fn blame(&self, wait: &Wait, topic: NameId, from: Ns, to: Ns) -> Vec<(Option<TrackId>, Ns, Ns)> {
+    /// held it who `may` have.
+    pub fn blame(
+        &self,
+        wait: &Wait,
+        topic: NameId,
+        (from, to): (Ns, Ns),
+        may: impl Fn(TrackId) -> bool,
+    ) -> Vec<(Option<TrackId>, Ns, Ns)> {
         let mut blame = Vec::new();
         let mut at = to;
         if let Some(topic) = self.0.get(&topic) {
@@ -65,7 +81,7 @@ impl Holds {
             while let Some(i) = topic.first(above, at).filter(|_| at > from) {
                 above = i + 1;
                 let held = topic.held[i];
-                if held.track != wait.track {
+                if held.seen_taken && held.track != wait.track && may(held.track) {
                     let since = held.from.max(from);
                     blame.push((Some(held.track), since, at));
                     at = since;
@@ -75,7 +91,7 @@ impl Holds {
             while let Some(i) = topic.last(below, at).filter(|&i| at > from && topic.held[i].to > from) {
                 below = i;
                 let held = topic.held[i];
-                if held.track == wait.track {
+                if held.track == wait.track || !may(held.track) {
                     continue;
                 }
                 if held.to < at {
@@ -99,7 +115,7 @@ impl Holds {
         let mut above = topic.held.partition_point(|h| h.to <= end);
         while let Some(i) = topic.first(above, end) {
             let held = topic.held[i];
-            if held.track != waiter {
+            if held.seen_taken && held.track != waiter {
                 return Some(held.track);
             }
             above = i + 1;

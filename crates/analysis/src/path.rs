@@ -206,9 +206,10 @@ impl<'a> Walk<'a> {
     fn held_up(&mut self, no: WaitNo, from: Ns, to: Ns, chain: &mut Vec<Frame>) {
         let wait = self.waits.get(no);
         let WaitedOn::Holders(topic) = wait.by else { return self.alone(&wait, from, to, chain) };
-        for (held_by, from, to) in self.holds.blame(&wait, topic, from, to) {
-            // Who waits for this thread cannot be what it waits for.
-            match held_by.filter(|&holder| chain.iter().all(|frame| frame.track != holder)) {
+        // Who waits for this thread cannot be what it waits for.
+        let blame = self.holds.blame(&wait, topic, (from, to), |holder| chain.iter().all(|f| f.track != holder));
+        for (held_by, from, to) in blame {
+            match held_by {
                 Some(holder) => {
                     chain.push(self.waiter(&wait));
                     self.back(holder, from, to, chain);

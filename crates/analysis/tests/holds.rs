@@ -170,6 +170,18 @@ fn what_was_handed_over_is_not_still_held() {
          40 main end",
         &["0-10 main", "10-20 main>geom", "20-30 main~", "30-40 main"],
     );
+    // Nor does the other hold what it is only given after the wait.
+    check(
+        "0  geom created
+         10 main wait events
+         12 disk hold events
+         20 geom release events
+         30 main unwait events
+         35 disk hold events
+         38 geom release events
+         40 main end",
+        &["0-10 main", "10-12 main~", "12-20 main>geom", "20-30 main~", "30-40 main"],
+    );
 }
 
 #[test]
@@ -322,6 +334,25 @@ fn nobody_waits_for_itself() {
     );
 }
 
+/// Nor for who waits for it, though that one still holds: then for who held before.
+#[test]
+fn who_waits_for_a_thread_is_not_what_it_waits_for() {
+    check(
+        "0  main hold a
+         0  usb  hold b
+         0  disk hold a
+         10 main wait b
+         15 usb  wait a
+         20 disk release a
+         25 usb  unwait a
+         30 usb  release b
+         30 main unwait b
+         35 main release a
+         40 main end",
+        &["0-10 main", "10-15 main>usb", "15-20 main>usb>disk", "20-25 main>usb~", "25-30 main>usb", "30-40 main"],
+    );
+}
+
 #[test]
 fn a_thread_that_is_created_within_a_wait_and_holds_at_once() {
     check(
@@ -371,28 +402,34 @@ fn many_holds_do_not_multiply() {
     assert!(start.elapsed().as_secs() < 10, "took {:?}", start.elapsed());
 }
 
+/// A hold, and whether anybody is seen to take it.
+type Known = (Hold, bool);
+
 /// Who is to blame at `at` for a wait that ended at `end`, read out slowly: of those that then held, the first to release
-/// after the end, else the last to release before it.
-fn blamed(t: &Timeline, holds: &[Hold], waiter: TrackId, at: i64, end: Ns) -> Option<TrackId> {
+/// after the end, if it is known since when it held; else the last to release before it.
+fn blamed(t: &Timeline, holds: &[Known], waiter: TrackId, at: i64, end: Ns) -> Option<TrackId> {
     let since = |h: &Hold| t.tracks.get(h.track).created.map_or(h.from, |(created, _)| h.from.max(created));
-    let held = || holds.iter().filter(|h| h.track != waiter && since(h).0 <= at && at < h.to.0);
-    // Of several holds that end at one instant, and at one instant began, whichever.
-    let still = held().filter(|h| h.to > end).min_by_key(|h| (h.to, std::cmp::Reverse(since(h))));
-    let ended = held().filter(|h| h.to <= end).max_by_key(|h| (h.to, std::cmp::Reverse(since(h))));
-    still.or(ended).map(|h| h.track)
+    let held = || holds.iter().filter(|(h, _)| h.track != waiter && since(h).0 <= at && at < h.to.0);
+    let order = |(h, _): &&Known| (h.to, std::cmp::Reverse(since(h)));
+    let still = held().filter(|(h, known)| h.to > end && *known).min_by_key(order);
+    let ended = held().filter(|(h, _)| h.to <= end).max_by_key(order);
+    still.or(ended).map(|(h, _)| h.track)
 }
 
-/// All holds but those that another thread released: the first that was never released goes with the first release of
-/// what was never held, if it is older and another thread's.
-fn not_handed_over(t: &Timeline) -> Vec<Hold> {
+/// The first hold that was never released is that of the first to release what it never held, if that is later and another
+/// thread's.
+fn handed_over(t: &Timeline) -> Vec<Known> {
     let mut open: Vec<Hold> = t.holds.iter().filter(|h| h.to == Ns::MAX).copied().collect();
     open.sort_by_key(|h| h.from);
-    for taken in t.holds.iter().filter(|h| h.from == Ns::MIN) {
-        if open.first().is_some_and(|given| given.from < taken.to && given.track != taken.track) {
-            open.remove(0);
+    let mut all = Vec::new();
+    for &hold in t.holds.iter().filter(|h| h.to < Ns::MAX) {
+        let is_given = |given: &&Hold| hold.from == Ns::MIN && given.from < hold.to && given.track != hold.track;
+        match open.first().filter(is_given) {
+            Some(_) => all.push((Hold { from: open.remove(0).from, ..hold }, true)),
+            None => all.push((hold, hold.from > Ns::MIN)),
         }
     }
-    t.holds.iter().filter(|h| h.to < Ns::MAX).copied().chain(open).collect()
+    all.into_iter().chain(open.into_iter().map(|hold| (hold, true))).collect()
 }
 
 proptest! {
@@ -425,7 +462,7 @@ proptest! {
         t.settle(Ns::ZERO);
         let path = boot_path(&t);
         assert_covers(&path, Ns(80));
-        let holds = not_handed_over(&t);
+        let holds = handed_over(&t);
         for s in &path.stretches {
             for at in s.from.0..s.to.0 {
                 let waits = from <= at && Ns(at) < until;

@@ -308,7 +308,7 @@ impl Summary {
     pub fn blame(&self) -> &'static str {
         match (self.scheduler_evidence, self.hold_evidence) {
             (true, _) => "",
-            (false, true) if self.blame_moved => "waits are blamed on the last thread to release what was waited for",
+            (false, true) if self.blame_moved => "waits are blamed on the last thread to hold what was waited for",
             (false, true) => "no blame was moved: nobody else is seen to hold what the boot path waited for",
             (false, false) => {
                 "there is neither scheduler nor hold evidence: no blame could be moved, so waits stay with those who waited"
