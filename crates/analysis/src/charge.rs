@@ -9,8 +9,9 @@
 
 use crate::groups::{Groups, Place, any};
 use crate::path::{Frame, StretchKind};
+use crate::phases::Phase;
 use hashbrown::HashMap;
-use timeline::{NameId, SpanId, SpanKind, SpanRow, Timeline};
+use timeline::{NameId, Ns, SpanId, SpanKind, SpanRow, Timeline};
 
 /// What a stretch is charged to: a [`Base`] by its number, and how the time passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -168,13 +169,22 @@ impl<'a> Charger<'a> {
         (Charge { base, suffix }, earner)
     }
 
-    /// Whether a stretch that `chain` owns has an owner narrower than a phase: what a rule makes a row of, what followed
-    /// a message, or another thread that was waited for. A stage or a level of initcalls is a phase itself.
-    pub fn explains(&self, chain: &[Frame]) -> bool {
+    /// Whether a stretch that `chain` owns has an owner narrower than `phase`: what a rule makes a row of, what followed
+    /// a message, or another thread that was waited for. A stage or a level of initcalls is a phase itself, and so is a
+    /// function that spans one.
+    pub fn explains(&self, chain: &[Frame], phase: Option<&Phase>) -> bool {
         let Some(span) = chain.last().and_then(|owner| owner.span) else { return chain.len() > 1 };
         let around = self.around(Some(span));
         let after_message = matches!(self.base_of(BaseId(self.base[span.0 as usize])), Base::After(_));
-        chain.len() > 1 || around.earner.is_some() || around.delay.is_some() || after_message
+        let is_narrow = |earner: Earner| !phase.is_some_and(|phase| self.spans(earner.span, phase));
+        chain.len() > 1 || around.earner.is_some_and(is_narrow) || around.delay.is_some() || after_message
+    }
+
+    /// Whether a span is all of a phase but a fiftieth of it.
+    fn spans(&self, span: SpanId, phase: &Phase) -> bool {
+        let row = self.timeline.spans.get(span);
+        let missed = (row.start - phase.start).max(Ns::ZERO) + (phase.end - row.end).max(Ns::ZERO);
+        missed.0 <= (phase.end - phase.start).0 / 50
     }
 
     fn around(&self, span: Option<SpanId>) -> Around {

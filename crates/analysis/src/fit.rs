@@ -1,8 +1,12 @@
-//! How a boot grows with its machine: a line through the time of each row over boots of several sizes.
+//! How a boot grows with its machine: a law for the time of each row over boots of several sizes.
 //!
-//! Ordinary least squares, each row by itself (Draper & Smith, Applied Regression Analysis, chapter 1). Errors are half
-//! the 95 % interval, from the scatter about the line; two sizes have no scatter, and so no error is known. A row that a
-//! boot does not have takes no time there.
+//! Ordinary least squares, each row by itself (Draper & Smith, Applied Regression Analysis, chapters 1 and 2). A slope
+//! that is not more than its error is none: the row has a mean. A constant that is not more than its error is none: the
+//! line is fitted again through zero, or through one CPU. Errors are half the 95 % interval, from the scatter about the
+//! law; two sizes have no scatter, and so no error is known. A row that a boot does not have takes no time there.
+//!
+//! A law is only as good as the points lie on it: what [bends](bends) is said to follow none, and is predicted as it was
+//! at the nearest size. The whole boot is the sum of its rows: so is its prediction, and its law of theirs.
 
 use hashbrown::HashMap;
 use timeline::Ns;
@@ -38,17 +42,28 @@ pub enum Per {
     Gb,
 }
 
+/// How the points of a row lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// It is not seen to grow.
+    Level,
+    /// It grows or shrinks along a line, by more than the error of its slope.
+    Line,
+    /// It changes, and not along a line.
+    Neither,
+}
+
 /// How one row grows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Growth {
     /// The row; of the whole boot, [`TOTAL`].
     pub name: String,
-    /// The line.
+    /// Its law. Of what follows none: its mean.
     pub line: Line,
     /// What its slope is per.
     pub per: Per,
-    /// Whether it grows (or shrinks) by more than the error of its slope.
-    pub grows: bool,
+    /// Whether that law is what its points follow; of the whole boot, of the rows that follow one.
+    pub shape: Shape,
     /// Of each boot, its size and the row's time.
     pub points: Vec<(f64, Ns)>,
 }
@@ -71,93 +86,254 @@ pub struct Line {
 struct Scatter {
     /// Half the 95 % interval of one residual.
     half_ns: f64,
-    count: f64,
-    mean: f64,
-    /// The sum of squared distances of the sizes from their mean.
-    spread: f64,
+    /// The error of the height, in units of that squared, and of the slope.
+    height: f64,
+    slope: f64,
+    /// Where the two are independent.
+    middle: f64,
 }
 
 impl Line {
     /// The line through points of two sizes or more; none if there is only one size.
     pub fn through(points: &[(f64, Ns)]) -> Option<Line> {
-        let count = points.len() as f64;
-        let mean = points.iter().map(|p| p.0).sum::<f64>() / count;
-        let mean_ns = points.iter().map(|p| p.1.0 as f64).sum::<f64>() / count;
-        let spread: f64 = points.iter().map(|p| (p.0 - mean).powi(2)).sum();
-        if spread.is_nan() || spread <= 0.0 {
-            return None;
-        }
-        let slope_ns = points.iter().map(|p| (p.0 - mean) * (p.1.0 as f64 - mean_ns)).sum::<f64>() / spread;
-        let base_ns = mean_ns - slope_ns * mean;
-        let freedom = points.len().saturating_sub(2);
-        let off: f64 = points.iter().map(|p| (p.1.0 as f64 - base_ns - slope_ns * p.0).powi(2)).sum();
+        let straight = Straight::through(points.iter().map(|p| (p.0, p.1.0 as f64)))?;
+        let Straight { base, slope, middle, spread } = straight;
+        let line = Line { base_ns: base, slope_ns: slope, scatter: None };
+        Some(line.with_scatter(points, 2, (1.0 / points.len() as f64, 1.0 / spread, middle)))
+    }
+
+    /// The line that has nothing at a size.
+    fn from(size: f64, points: &[(f64, Ns)]) -> Line {
+        let spread: f64 = points.iter().map(|p| (p.0 - size).powi(2)).sum();
+        let slope_ns = points.iter().map(|p| (p.0 - size) * p.1.0 as f64).sum::<f64>() / spread;
+        let line = Line { base_ns: -slope_ns * size, slope_ns, scatter: None };
+        line.with_scatter(points, 1, (0.0, 1.0 / spread, size))
+    }
+
+    /// The mean.
+    fn level(points: &[(f64, Ns)]) -> Line {
+        let line = Line { base_ns: mean(points), slope_ns: 0.0, scatter: None };
+        line.with_scatter(points, 1, (1.0 / points.len() as f64, 0.0, 0.0))
+    }
+
+    fn with_scatter(self, points: &[(f64, Ns)], fitted: usize, (height, slope, middle): (f64, f64, f64)) -> Line {
+        let freedom = points.len().saturating_sub(fitted);
+        let off: f64 = points.iter().map(|p| self.off(p).powi(2)).sum();
         let half_ns = student(freedom) * (off / freedom.max(1) as f64).sqrt();
-        let scatter = (freedom > 0).then_some(Scatter { half_ns, count, mean, spread });
-        Some(Line { base_ns, slope_ns, scatter })
+        let scatter = (points.len() > 2).then_some(Scatter { half_ns, height, slope, middle });
+        Line { scatter, ..self }
+    }
+
+    /// How far a point lies above the line.
+    fn off(&self, point: &(f64, Ns)) -> f64 {
+        point.1.0 as f64 - self.value(point.0)
+    }
+
+    fn value(&self, size: f64) -> f64 {
+        self.base_ns + self.slope_ns * size
     }
 
     /// The line's value at a size.
     pub fn at(&self, size: f64) -> Ns {
-        Ns((self.base_ns + self.slope_ns * size).round() as i64)
+        Ns(self.value(size).round() as i64)
     }
 
     /// How far off the line may be at a size; none where that is not known.
     pub fn error_at(&self, size: f64) -> Option<Ns> {
-        let error = |s: Scatter| s.half_ns * (1.0 / s.count + (size - s.mean).powi(2) / s.spread).sqrt();
+        let error = |s: Scatter| s.half_ns * (s.height + s.slope * (size - s.middle).powi(2)).sqrt();
         self.scatter.map(|s| Ns(error(s).round() as i64))
     }
 
     /// How far off its slope may be; none where that is not known.
     pub fn slope_error(&self) -> Option<Ns> {
-        self.scatter.map(|s| Ns((s.half_ns / s.spread.sqrt()).round() as i64))
+        self.scatter.map(|s| Ns((s.half_ns * s.slope.sqrt()).round() as i64))
+    }
+
+    /// Whether it rises or falls by more than the error of its slope.
+    fn has_slope(&self) -> bool {
+        self.slope_ns.abs() >= 1.0 && self.slope_error().is_none_or(|error| self.slope_ns.abs() > error.0 as f64)
+    }
+
+    /// Whether it has nothing at a size, as far as one can see.
+    fn none_at(&self, size: f64) -> bool {
+        let nothing = Ns((self.slope_ns.abs() * NOTHING) as i64);
+        self.at(size).abs() <= self.error_at(size).unwrap_or_default().max(nothing)
     }
 }
+
+/// A line by least squares, and how far the sizes lie about their middle.
+struct Straight {
+    base: f64,
+    slope: f64,
+    middle: f64,
+    spread: f64,
+}
+
+impl Straight {
+    fn through(points: impl Iterator<Item = (f64, f64)> + Clone) -> Option<Straight> {
+        let count = points.clone().count() as f64;
+        let middle = points.clone().map(|p| p.0).sum::<f64>() / count;
+        let mean = points.clone().map(|p| p.1).sum::<f64>() / count;
+        let spread: f64 = points.clone().map(|p| (p.0 - middle).powi(2)).sum();
+        if spread.is_nan() || spread <= 0.0 {
+            return None;
+        }
+        let slope = points.map(|p| (p.0 - middle) * (p.1 - mean)).sum::<f64>() / spread;
+        Some(Straight { base: mean - slope * middle, slope, middle, spread })
+    }
+}
+
+fn mean(points: &[(f64, Ns)]) -> f64 {
+    points.iter().map(|p| p.1.0 as f64).sum::<f64>() / points.len() as f64
+}
+
+/// Of what a unit adds, this share counts as nothing where no error is known.
+const NOTHING: f64 = 0.02;
+
+/// What changes by less than this share of the longest boot is not looked at closer.
+const SMALL: f64 = 0.01;
 
 /// The growth of the whole and of each row, those that add the most per unit of size first. Empty where all boots have
 /// one size.
 pub fn growth(boots: &[SizedBoot], size: Size) -> Vec<Growth> {
     let mut rows: HashMap<&str, Vec<Ns>> = HashMap::new();
     for (i, boot) in boots.iter().enumerate() {
-        for (name, time) in &boot.rows {
-            rows.entry(name).or_insert_with(|| vec![Ns::ZERO; boots.len()])[i] += *time;
+        let rest = (NO_PATH, boot.total - boot.rows.iter().map(|row| row.1).sum());
+        let named = boot.rows.iter().map(|(name, time)| (name.as_str(), *time));
+        for (name, time) in named.chain(Some(rest).filter(|rest| rest.1 != Ns::ZERO)) {
+            rows.entry(name).or_insert_with(|| vec![Ns::ZERO; boots.len()])[i] += time;
         }
     }
     let with_sizes = |times: Vec<Ns>| -> Vec<(f64, Ns)> { boots.iter().map(|b| b.size).zip(times).collect() };
-    let whole = of_row(TOTAL, with_sizes(boots.iter().map(|b| b.total).collect()), size);
+    let small = boots.iter().map(|b| b.total).max().unwrap_or_default().0 as f64 * SMALL;
     let mut each: Vec<Growth> =
-        rows.into_iter().filter_map(|(name, times)| of_row(name, with_sizes(times), size)).collect();
+        rows.into_iter().filter_map(|(name, times)| of_row(name, with_sizes(times), size, small)).collect();
+    let adds = |g: &Growth| match g.shape {
+        Shape::Line => (2, g.line.slope_ns.abs()),
+        Shape::Neither => (1, range(&g.points)),
+        Shape::Level => (0, g.line.base_ns),
+    };
     each.sort_by(|a, b| {
-        let adds = |g: &Growth| (g.grows, g.line.slope_ns.abs());
         let (a_adds, b_adds) = (adds(a), adds(b));
         b_adds.0.cmp(&a_adds.0).then(b_adds.1.total_cmp(&a_adds.1)).then_with(|| a.name.cmp(&b.name))
     });
+    let whole = of_whole(&each, with_sizes(boots.iter().map(|b| b.total).collect()), size);
     whole.into_iter().chain(each).collect()
 }
 
-/// Of what a unit adds, this share counts as nothing where no error is known.
-const NOTHING: f64 = 0.02;
+/// The row for the time of boots that have no path.
+const NO_PATH: &str = "(no boot path)";
 
-fn of_row(name: &str, points: Vec<(f64, Ns)>, size: Size) -> Option<Growth> {
-    let line = Line::through(&points)?;
-    let none_at = |size| {
-        line.at(size).abs() <= line.error_at(size).unwrap_or_default().max(Ns((line.slope_ns.abs() * NOTHING) as i64))
-    };
+fn of_row(name: &str, points: Vec<(f64, Ns)>, size: Size, small: f64) -> Option<Growth> {
+    let full = Line::through(&points)?;
     let per = match size {
         Size::Memory => Per::Gb,
-        Size::Cpus if none_at(1.0) => Per::Ap,
+        Size::Cpus if full.none_at(1.0) => Per::Ap,
         Size::Cpus => Per::Cpu,
     };
-    let grows =
-        line.slope_ns.abs() >= 1.0 && line.slope_error().is_none_or(|error| line.slope_ns.abs() > error.0 as f64);
-    Some(Growth { name: name.to_owned(), line, per, grows, points })
+    let (line, shape) = match (full.has_slope(), per) {
+        (false, _) => (Line::level(&points), Shape::Level),
+        (true, Per::Ap) => (Line::from(1.0, &points), Shape::Line),
+        (true, _) if full.none_at(0.0) => (Line::from(0.0, &points), Shape::Line),
+        (true, _) => (full, Shape::Line),
+    };
+    let (line, shape) = match range(&points) > small && bends(&points, &full, &line) {
+        true => (Line::level(&points), Shape::Neither),
+        false => (line, shape),
+    };
+    Some(Growth { name: name.to_owned(), line, per, shape, points })
+}
+
+/// The whole: the sum of its rows' laws, what follows none left out. Its errors are from the scatter of the totals.
+fn of_whole(rows: &[Growth], points: Vec<(f64, Ns)>, size: Size) -> Option<Growth> {
+    let full = Line::through(&points)?;
+    let lawful = || rows.iter().filter(|row| row.shape != Shape::Neither);
+    let sum = |part: fn(&Line) -> f64| lawful().map(|row| part(&row.line)).sum::<f64>();
+    let (base_ns, slope_ns) = (sum(|line| line.base_ns), sum(|line| line.slope_ns));
+    let grows = rows.iter().any(|row| row.shape == Shape::Line);
+    let scatter = if grows { full.scatter } else { Line::level(&points).scatter };
+    let per = match size {
+        Size::Memory => Per::Gb,
+        Size::Cpus if base_ns < 0.0 => Per::Ap,
+        Size::Cpus => Per::Cpu,
+    };
+    let shape = if grows { Shape::Line } else { Shape::Level };
+    Some(Growth { name: TOTAL.to_owned(), line: Line { base_ns, slope_ns, scatter }, per, shape, points })
+}
+
+/// Whether points do not lie along a law: one is off it by a fifth of what they differ by, or the square of the size
+/// explains what the straight line leaves (at 95 %), and that is a twentieth. What seems level is only doubted where
+/// the points differ by more than their mean.
+fn bends(points: &[(f64, Ns)], full: &Line, law: &Line) -> bool {
+    let range = range(points);
+    let off = |line: &Line| points.iter().map(|p| line.off(p).abs()).fold(0.0, f64::max);
+    let far = off(law) * 5.0 > range && (law.slope_ns != 0.0 || range > mean(points));
+    far || off(full) * 20.0 > range && is_curved(points, full)
+}
+
+/// Whether a square term has a coefficient that is more than its error.
+fn is_curved(points: &[(f64, Ns)], line: &Line) -> bool {
+    let Some(freedom) = points.len().checked_sub(3).filter(|&freedom| freedom > 0) else { return false };
+    // What of the squares is no line: the square term's coefficient is that of these and the residuals.
+    let Some(straight) = Straight::through(points.iter().map(|p| (p.0, p.0 * p.0))) else { return false };
+    let bent: Vec<f64> = points.iter().map(|p| p.0 * p.0 - straight.base - straight.slope * p.0).collect();
+    let left: Vec<f64> = points.iter().map(|p| line.off(p)).collect();
+    let spread: f64 = bent.iter().map(|b| b * b).sum();
+    let slope = bent.iter().zip(&left).map(|(b, l)| b * l).sum::<f64>() / spread;
+    let rest: f64 = bent.iter().zip(&left).map(|(b, l)| (l - slope * b).powi(2)).sum();
+    slope.abs() > student(freedom) * (rest / freedom as f64 / spread).sqrt()
+}
+
+/// By how much the times of points differ.
+fn range(points: &[(f64, Ns)]) -> f64 {
+    let times = || points.iter().map(|p| p.1);
+    (times().max().unwrap_or_default() - times().min().unwrap_or_default()).0 as f64
 }
 
 impl Growth {
-    /// What the row takes besides what grows: at size zero, or, per AP, at one CPU. None if that is nothing.
-    pub fn constant(&self) -> Option<Ns> {
-        let from = if self.per == Per::Ap { 1.0 } else { 0.0 };
-        let none = self.line.error_at(from).unwrap_or_default().max(Ns((self.line.slope_ns.abs() * NOTHING) as i64));
-        Some(self.line.at(from)).filter(|constant| constant.abs() > none)
+    /// What the row takes besides what grows: at size zero, or, per AP, at one CPU.
+    pub fn constant(&self) -> Ns {
+        self.line.at(if self.per == Per::Ap { 1.0 } else { 0.0 })
+    }
+
+    /// The slope of its points by itself and its error, where that is more than its error and not within it of the law's.
+    pub fn slope_apart(&self) -> Option<(f64, Option<Ns>)> {
+        let full = Line::through(&self.points)?;
+        let apart = (full.slope_ns - self.line.slope_ns).abs();
+        let error = full.slope_error();
+        (full.has_slope() && apart > error.unwrap_or_default().0.max(1) as f64).then_some((full.slope_ns, error))
+    }
+}
+
+/// What a row would take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forecast {
+    /// Never less than nothing.
+    pub time: Ns,
+    /// Half the 95 % interval of the law there; none where that is not known.
+    pub error: Option<Ns>,
+    /// Whether the row's law leads below nothing there.
+    pub cut: bool,
+}
+
+/// What the whole and each of its rows would take at a size, in the order of [`growth`]: the whole is the sum.
+pub fn forecast(growths: &[Growth], size: f64) -> Vec<Forecast> {
+    let mut all: Vec<Forecast> = growths.iter().map(|g| g.forecast(size)).collect();
+    if let Some((whole, rows)) = all.split_first_mut() {
+        whole.time = rows.iter().map(|row| row.time).sum();
+        whole.cut = false;
+    }
+    all
+}
+
+impl Growth {
+    fn forecast(&self, size: f64) -> Forecast {
+        if self.shape == Shape::Neither {
+            let nearest = self.points.iter().min_by(|a, b| (a.0 - size).abs().total_cmp(&(b.0 - size).abs()));
+            return Forecast { time: nearest.map_or(Ns::ZERO, |p| p.1), error: None, cut: false };
+        }
+        let at = self.line.at(size);
+        Forecast { time: at.max(Ns::ZERO), error: self.line.error_at(size), cut: at < Ns::ZERO }
     }
 }
 
@@ -193,19 +369,21 @@ mod tests {
     #[test]
     fn per_ap_where_one_cpu_takes_nothing() {
         let grown = row(&[(2.0, 41.0), (4.0, 123.0), (16.0, 615.0)], Size::Cpus);
-        assert_eq!((grown.per, grown.grows, grown.constant()), (Per::Ap, true, None));
+        assert_eq!((grown.per, grown.shape, grown.constant()), (Per::Ap, Shape::Line, Ns::ZERO));
         assert_eq!(grown.line.at(128.0), ms(5_207.0));
         let grown = row(&[(2.0, 2_750.0), (4.0, 2_820.0), (16.0, 3_240.0)], Size::Cpus);
-        assert_eq!((grown.per, grown.constant()), (Per::Cpu, Some(ms(2_680.0))));
+        assert_eq!((grown.per, grown.constant()), (Per::Cpu, ms(2_680.0)));
         assert_eq!(grown.line.slope_ns.round(), 35e6);
     }
 
     #[test]
     fn what_does_not_grow_says_so() {
         let grown = row(&[(1.0, 500.0), (2.0, 500.0), (8.0, 500.0)], Size::Cpus);
-        assert_eq!((grown.grows, grown.constant()), (false, Some(ms(500.0))));
+        assert_eq!((grown.shape, grown.constant()), (Shape::Level, ms(500.0)));
         let noisy = row(&[(1.0, 500.0), (2.0, 540.0), (4.0, 480.0), (8.0, 510.0)], Size::Cpus);
-        assert!(!noisy.grows, "{noisy:?}");
+        assert_eq!((noisy.shape, noisy.line.slope_ns), (Shape::Level, 0.0));
+        // The mean of four, off by 25 ms each: 3.182 × 25 / √4.
+        assert_eq!((noisy.line.at(128.0), noisy.line.error_at(128.0)), (ms(507.5), Some(ms(39.775))));
     }
 
     /// Worked out by hand.
@@ -225,9 +403,69 @@ mod tests {
     #[test]
     fn two_sizes_have_no_error_and_one_has_no_line() {
         let two = row(&[(1.0, 15.0), (2.0, 30.0)], Size::Memory);
-        assert_eq!((two.per, two.constant(), two.line.slope_error()), (Per::Gb, None, None));
+        assert_eq!((two.per, two.constant(), two.line.slope_error()), (Per::Gb, Ns::ZERO, None));
         assert!(growth(&boots(&[(4.0, 1.0), (4.0, 2.0)]), Size::Cpus).is_empty());
         assert!(growth(&[], Size::Cpus).is_empty());
+    }
+
+    /// What is printed is what is used: a constant that is dropped, and a slope, leave the line that is left.
+    #[test]
+    fn what_is_dropped_is_not_used() {
+        let grown = row(&[(1.0, 2.1), (2.0, 3.9), (4.0, 8.0), (8.0, 16.0)], Size::Cpus);
+        // Through zero: (2.1 + 7.8 + 32 + 128) / (1 + 4 + 16 + 64).
+        let slope = 169.9 / 85.0;
+        assert_eq!((grown.per, grown.constant(), grown.line.at(128.0)), (Per::Cpu, Ns::ZERO, ms(slope * 128.0)));
+        let level = row(&[(1.0, 75.0), (2.0, 55.0), (4.0, 65.0), (8.0, 65.0)], Size::Cpus);
+        assert_eq!((level.shape, level.line.at(128.0)), (Shape::Level, ms(65.0)));
+    }
+
+    #[test]
+    fn what_follows_no_line_says_so_and_stays_as_it_was() {
+        let sizes = [1.0, 2.0, 4.0, 8.0, 16.0];
+        let of = |law: &dyn Fn(f64) -> f64| row(&sizes.map(|n| (n, law(n))), Size::Cpus);
+        for (law, at_16) in [
+            (&(|n: f64| 40.0 / n) as &dyn Fn(f64) -> f64, 2.5),
+            (&|n| 0.5 * n * n, 128.0),
+            (&|n| if n < 4.0 { 0.0 } else { 6.0 }, 6.0),
+            (&|n| 1000.0 + 0.5 * n * n, 1128.0),
+        ] {
+            let grown = of(law);
+            assert_eq!(grown.shape, Shape::Neither, "{grown:?}");
+            assert_eq!(grown.forecast(128.0), Forecast { time: ms(at_16), error: None, cut: false });
+            assert_eq!(grown.forecast(1.9).time, ms(law(2.0)));
+        }
+        let noise = |n: f64| [0.3, -0.4, 0.2, -0.1, 0.5][n.log2() as usize];
+        assert_eq!(of(&|n| 2.0 * n + 5.0 + noise(n)).shape, Shape::Line);
+        assert_eq!(of(&|n| 7.0 + noise(n)).shape, Shape::Level);
+        // Four boots whose noise is a third of what they differ by are still a line.
+        assert_eq!(row(&[(1.0, 12.0), (2.0, 18.0), (4.0, 44.0), (8.0, 80.0)], Size::Cpus).shape, Shape::Line);
+    }
+
+    #[test]
+    fn the_whole_is_the_sum_of_its_rows() {
+        let boot = |n: f64| {
+            let rows = [("aps", 4.0 * (n - 1.0)), ("cpus", n), ("usb", 63.0 - 5.0 * n), ("rest", 12.0)];
+            let rows: Vec<(String, Ns)> = rows.map(|(name, time)| (name.to_owned(), ms(time))).to_vec();
+            SizedBoot { size: n, total: rows.iter().map(|row| row.1).sum(), rows }
+        };
+        let all = growth(&[1.0, 2.0, 4.0, 8.0].map(boot), Size::Cpus);
+        let whole = &all[0];
+        assert_eq!((whole.line.at(0.0), whole.line.slope_ns.round(), whole.shape), (ms(71.0), 0.0, Shape::Line));
+        let then: Vec<(&str, Ns, bool)> =
+            all.iter().zip(forecast(&all, 128.0)).map(|(g, f)| (g.name.as_str(), f.time, f.cut)).collect();
+        let expected = [
+            (TOTAL, ms(508.0 + 128.0 + 12.0), false),
+            ("usb", Ns::ZERO, true),
+            ("aps", ms(508.0), false),
+            ("cpus", ms(128.0), false),
+            ("rest", ms(12.0), false),
+        ];
+        assert_eq!(then, expected);
+        // Time that no row has is one.
+        let mut without = [1.0, 2.0, 4.0].map(boot);
+        without[1].rows.clear();
+        let all = growth(&without, Size::Cpus);
+        assert!(all.iter().any(|g| g.name == NO_PATH), "{all:?}");
     }
 
     #[test]

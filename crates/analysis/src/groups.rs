@@ -12,7 +12,7 @@
 //! skip WHAT       WHAT only calls the steps of the boot: no rule above makes a row of it
 //! recording WHAT  WHAT takes its time because the boot is recorded: a suffix says so
 //! threads WORD    a blamed thread is called "WORD NAME"
-//! use SYSTEM      the rules of a system come here: linux, freebsd
+//! use SYSTEM      the rules of a system come here: linux, freebsd, generic
 //! ```
 //!
 //! WHAT is what tables print, a name and maybe its detail (`DEVICE_PROBE psm`), in which `*` stands for any text and `?`
@@ -79,8 +79,11 @@ const KINDS: [(&str, Kind); 13] = [
     ("message", Kind::Span(SpanKind::Message)),
 ];
 
-const BUILT_IN: [(&str, &str); 2] =
-    [("linux", include_str!("groups/linux.rules")), ("freebsd", include_str!("groups/freebsd.rules"))];
+const BUILT_IN: [(&str, &str); 3] = [
+    ("linux", include_str!("groups/linux.rules")),
+    ("freebsd", include_str!("groups/freebsd.rules")),
+    ("generic", include_str!("groups/generic.rules")),
+];
 
 /// A line that is no rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,11 +103,12 @@ impl fmt::Display for NotARule {
 impl std::error::Error for NotARule {}
 
 impl Groups {
-    /// The rules for an operating system by its name. Unknown is taken for Linux; every other kernel for one that logs
-    /// as FreeBSD does.
+    /// The rules for an operating system by its name. Any other kernel than Linux is taken for one that logs as FreeBSD
+    /// does; without a name none is.
     pub fn of(os: &str) -> Groups {
         match os {
-            "" | "Linux" => Groups::linux(),
+            "" => Groups::built_in("generic"),
+            "Linux" => Groups::linux(),
             _ => Groups::freebsd(),
         }
     }
@@ -271,7 +275,7 @@ mod tests {
             assert!(!groups.rules.is_empty() && !groups.delays.is_empty() && !groups.skips.is_empty());
         }
         assert_eq!(Groups::parse("use freebsd").unwrap(), Groups::of("NetBSD"));
-        assert_eq!(Groups::of("Linux"), Groups::of(""));
+        assert_eq!(Groups::parse("use generic").unwrap(), Groups::of(""));
     }
 
     #[test]
@@ -310,7 +314,7 @@ mod tests {
         for (text, words) in [
             ("inner *\n\nentire *", "line 3: \"entire\" is none of whole, outer"),
             ("whole", "\"whole\" is not followed"),
-            ("use plan9", "of \"plan9\", but of linux, freebsd"),
+            ("use plan9", "of \"plan9\", but of linux, freebsd, generic"),
             ("delay DELAY -> sleeping", "makes no row"),
             ("inner a | | b", "without a name"),
         ] {

@@ -26,7 +26,7 @@ mod waits;
 mod what_if;
 
 pub use chain::Chain;
-pub use fit::{Growth, Line, Per, Size, SizedBoot, TOTAL, growth};
+pub use fit::{Forecast, Growth, Line, Per, Shape, Size, SizedBoot, TOTAL, forecast, growth};
 pub use groups::{Groups, NotARule};
 pub use initcalls::{Initcall, initcalls};
 pub use path::{BootPath, Frame, Stretch, StretchKind, boot_path};

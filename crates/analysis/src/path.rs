@@ -71,6 +71,8 @@ pub struct BootPath {
     pub scheduler_evidence: bool,
     /// Whether it shows what threads waited for, and who held that. With neither no blame could be moved.
     pub hold_evidence: bool,
+    /// Whether any time of a wait belongs to somebody else than who waited.
+    pub blame_moved: bool,
 }
 
 /// Walks the path back from the end mark. Empty if the end mark has no track.
@@ -82,12 +84,14 @@ pub fn boot_path(timeline: &Timeline) -> BootPath {
         stretches: Vec::new(),
         scheduler_evidence: timeline.waits.iter().any(|w| !told(w)),
         hold_evidence: !timeline.holds.is_empty() && timeline.waits.iter().any(told),
+        blame_moved: false,
     };
     if let Some((track, end)) = timeline.end.and_then(|e| Some((e.track?, e.at))) {
         let mut walk = Walk::new(timeline);
         walk.back(track, Ns::ZERO, end, &mut Vec::new());
         path.stretches = walk.stretches;
         path.stretches.reverse();
+        path.blame_moved = path.stretches.iter().any(|s| s.chain.len() > 1);
     }
     path
 }
@@ -202,9 +206,10 @@ impl<'a> Walk<'a> {
     fn held_up(&mut self, no: WaitNo, from: Ns, to: Ns, chain: &mut Vec<Frame>) {
         let wait = self.waits.get(no);
         let WaitedOn::Holders(topic) = wait.by else { return self.alone(&wait, from, to, chain) };
-        for (held_by, from, to) in self.holds.blame(&wait, topic, from, to) {
-            // Who waits for this thread cannot be what it waits for.
-            match held_by.filter(|&holder| chain.iter().all(|frame| frame.track != holder)) {
+        // Who waits for this thread cannot be what it waits for.
+        let blame = self.holds.blame(&wait, topic, (from, to), |holder| chain.iter().all(|f| f.track != holder));
+        for (held_by, from, to) in blame {
+            match held_by {
                 Some(holder) => {
                     chain.push(self.waiter(&wait));
                     self.back(holder, from, to, chain);

@@ -2,7 +2,7 @@
 //!
 //! Each line of execution has a map from when things happened to when they then would. Work that is shortened shrinks in
 //! place. A thread begins when its creator gets to where it created it. A wait ends when what ended it is over: for a
-//! topic when the last thread that holds it then releases, whoever that is; for a waker when it gets to where it woke.
+//! topic when the last thread that holds it then releases, whoever that is, or gets to where it still held; for a waker when it gets to where it woke.
 //! Nobody waits for what is over before. What follows a release until the waiter went on, a wait for a timer or a device,
 //! and a wait for a turn on a CPU keep their length. With nothing shortened every map is the identity, to the nanosecond.
 //!
@@ -15,8 +15,9 @@ mod before;
 mod line;
 mod outcome;
 
+use crate::holds::{Holds, taken_over};
 use crate::segments::Segments;
-use before::{boot_waits, extent, first_seen, handovers};
+use before::{boot_waits, extent, first_seen, handovers, not_begun};
 use hashbrown::HashMap;
 use line::{Line, Mark, Step, runs};
 use timeline::{NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
@@ -35,6 +36,7 @@ pub struct Replay<'a> {
     lines: Vec<Line>,
     blocks: Vec<Block>,
     topics: HashMap<NameId, Topic>,
+    holds: Holds,
     /// The first and the last time there is.
     extent: (Ns, Ns),
     /// The boot's own tracks, each until which instant.
@@ -101,34 +103,41 @@ impl<'a> Replay<'a> {
             lines: Vec::new(),
             blocks: Vec::new(),
             topics: HashMap::new(),
+            holds: Holds::new(timeline),
             extent,
             boot_waits: boot_waits(timeline, &lineage),
             lineage,
         };
         let mut waits: Vec<Vec<Wait>> = vec![Vec::new(); timeline.tracks.len()];
-        for wait in timeline.waits.iter().copied().chain(handovers(timeline, segments)) {
+        let taken_over = taken_over(timeline);
+        for wait in timeline.waits.iter().copied().chain(handovers(timeline, segments, &taken_over)) {
             waits[wait.track.0 as usize].push(wait);
         }
-        let seen = first_seen(timeline, segments);
+        let seen = first_seen(timeline, segments, &taken_over);
         for ((track, t), mut waits) in timeline.tracks.iter().zip(waits) {
-            waits.sort_by_key(|w| w.from);
             let its_own = replay.lineage.iter().any(|&(known, _)| known == track);
+            let first = seen[track.0 as usize];
             let born = match t.created.filter(|&(_, by)| by != track) {
                 None if its_own => None,
-                None => Some((t.created.map_or(seen[track.0 as usize], |(at, _)| at), boot)),
+                // It was created by then, if nobody says when.
+                None => Some((t.created.map_or(first.unwrap_or_default(), |(at, _)| at), boot)),
                 born => born,
             };
-            replay.add(track, born, &waits, segments, shrink);
+            let idle = born.filter(|_| !its_own).and_then(|(at, _)| not_begun(track, at, first));
+            let begun = idle.map_or(Ns::MIN, |idle| idle.until);
+            waits.extend(idle);
+            waits.sort_by_key(|w| w.from);
+            replay.add(track, (born, begun), &waits, segments, shrink);
         }
         replay.run();
         replay
     }
 
-    /// Lays out one line: what it runs, and where it waits.
+    /// Lays out one line: what it runs, and where it waits. What it waited for before it began is no work of its own.
     fn add(
         &mut self,
         track: TrackId,
-        born: Option<(Ns, TrackId)>,
+        (born, begun): (Option<(Ns, TrackId)>, Ns),
         waits: &[Wait],
         segments: &Segments,
         shrink: &dyn Shrink,
@@ -147,7 +156,8 @@ impl<'a> Replay<'a> {
             }
             runs(track, at, from, shrink, &mut steps);
             steps.push(Step::Block(self.blocks.len()));
-            let (waits, factors) = (rest[..count].to_vec(), shrink.waiting(wait));
+            let factors = if wait.from < begun { (1.0, 1.0) } else { shrink.waiting(wait) };
+            let waits = rest[..count].to_vec();
             let own_until = self.lineage.iter().find(|own| own.0 == track).map_or(Ns::MIN, |own| own.1);
             let idle = from >= own_until && segments.waiting(wait).is_none();
             self.blocks.push(Block { track, from, to, waits, factors, idle, state: State::Ahead });
@@ -318,7 +328,10 @@ impl<'a> Replay<'a> {
             }
         }
         if !topics.is_empty() {
-            let released = self.held_until(track, (from, to), &topics, start, alone);
+            let still_held = topics.iter().filter_map(|&topic| self.holds.still_held(track, topic, to));
+            let still_held: Vec<TrackId> = still_held.collect();
+            let ender = still_held.into_iter().map(|holder| self.ask(holder, to, depth + 1)).reduce(f64::max);
+            let released = self.held_until(track, (from, to), &topics, start, (alone, ender));
             if released >= end {
                 (woken, wakes, end) = (to, released, released);
             }
@@ -330,11 +343,19 @@ impl<'a> Replay<'a> {
     fn boot_ran_until(&self, at: Ns) -> Ns {
         let after = self.boot_waits.partition_point(|wait| wait.0 < at);
         let last = after.checked_sub(1).map(|i| self.boot_waits[i]);
-        last.filter(|wait| wait.1 >= at).map_or(at, |wait| wait.0)
+        last.filter(|wait| wait.1 > at).map_or(at, |wait| wait.0)
     }
 
-    /// When a wait for topics that lasted `from..to` then ends, if it starts at `start`.
-    fn held_until(&self, waiter: TrackId, (from, to): (Ns, Ns), topics: &[NameId], start: f64, alone: f64) -> f64 {
+    /// When a wait for topics that lasted `from..to` then ends, if it starts at `start`, and if who still held at its end
+    /// gets there at `ender`.
+    fn held_until(
+        &self,
+        waiter: TrackId,
+        (from, to): (Ns, Ns),
+        topics: &[NameId],
+        start: f64,
+        (alone, ender): (f64, Option<f64>),
+    ) -> f64 {
         let topics: Vec<&Topic> = topics.iter().filter_map(|topic| self.topics.get(topic)).collect();
         let last = |topic: &&Topic| topic.old.iter().rev().find(|&&(at, by)| at <= to && by != waiter).map(|r| r.0);
         let ended_by = topics.iter().filter_map(last).max().filter(|&at| at > from);
@@ -352,6 +373,9 @@ impl<'a> Replay<'a> {
         before.sort_by(|a, b| a.0.total_cmp(&b.0));
         for (since, new) in before {
             held = if since <= held { held.max(new) } else { held };
+        }
+        if let Some(ender) = ender {
+            return held.max(ender);
         }
         match ended_by {
             Some(last) if held > start => held + alone * (to - last).0 as f64,

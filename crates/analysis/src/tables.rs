@@ -43,7 +43,7 @@ pub struct Tables {
 pub fn tables(timeline: &Timeline, path: &BootPath, phases: &[Phase], groups: &Groups) -> Tables {
     let charger = Charger::new(timeline, groups);
     let whole: Ns = path.stretches.iter().map(Stretch::length).sum();
-    let explained = path.stretches.iter().filter(|s| charger.explains(&s.chain)).map(Stretch::length).sum::<Ns>();
+    let explained = path.stretches.iter().map(|s| explained(s, &charger, phases)).sum::<Ns>();
     let mut wheres = Charged::new(timeline, &charger, phases);
     for s in &path.stretches {
         wheres.add(s.from, s.to, s.kind, &s.chain);
@@ -56,6 +56,16 @@ pub fn tables(timeline: &Timeline, path: &BootPath, phases: &[Phase], groups: &G
         functions: functions(timeline, &charger, &path.stretches),
         all_threads: all_threads.rows(),
     }
+}
+
+/// How much of a stretch has an owner narrower than its phase.
+fn explained(s: &Stretch, charger: &Charger, phases: &[Phase]) -> Ns {
+    let mut sum = Ns::ZERO;
+    by_phase(s.from, s.to, phases, |phase, length| {
+        let is_explained = charger.explains(&s.chain, phase.and_then(|i| phases.get(i)));
+        sum += if is_explained { length } else { Ns::ZERO };
+    });
+    sum
 }
 
 /// What one row of [`Charged`] is for. A stretch that nothing narrower owns is charged to its phase.

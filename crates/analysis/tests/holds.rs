@@ -113,7 +113,19 @@ fn a_release_without_a_hold_held_since_the_thread_was_there() {
 }
 
 #[test]
-fn what_is_still_held_after_a_wait_did_not_end_it() {
+fn who_still_holds_when_a_wait_ends_was_waited_for() {
+    // The waiter is woken before the release is logged, on another CPU.
+    check(
+        "0  usb  hold root
+         0  disk hold root
+         10 main wait root
+         20 disk release root
+         30 main unwait root
+         31 usb  release root
+         40 main end",
+        &["0-10 main", "10-30 main>usb", "30-40 main"],
+    );
+    // It timed out.
     check(
         "0  late hold root
          0  usb  hold root
@@ -121,16 +133,54 @@ fn what_is_still_held_after_a_wait_did_not_end_it() {
          20 usb  release root
          30 main unwait root
          40 main end",
-        &["0-10 main", "10-20 main>usb", "20-30 main~", "30-40 main"],
+        &["0-10 main", "10-30 main>late", "30-40 main"],
     );
-    // Released after the wait is the same, however long it held before.
+    // Of several, the first to release then, for as long as it held; then the next, and those who released before.
     check(
-        "0  late hold root
+        "0  a    hold root
          10 main wait root
+         15 a    release root
+         20 b    hold root
+         25 c    hold root
          30 main unwait root
-         35 late release root
+         31 c    release root
+         50 b    release root
+         60 main end",
+        &["0-10 main", "10-15 main>a", "15-20 main~", "20-25 main>b", "25-30 main>c", "30-60 main"],
+    );
+    // Taken when nobody waited any more.
+    check(
+        "10 main wait root
+         30 main unwait root
+         30 usb  hold root
          40 main end",
         &["0-10 main", "10-30 main~", "30-40 main"],
+    );
+}
+
+/// What one thread holds and another releases is the other's: the first never holds it any more.
+#[test]
+fn what_was_handed_over_is_not_still_held() {
+    check(
+        "0  disk hold events
+         5  geom created
+         10 main wait events
+         20 geom release events
+         30 main unwait events
+         40 main end",
+        &["0-10 main", "10-20 main>geom", "20-30 main~", "30-40 main"],
+    );
+    // Nor does the other hold what it is only given after the wait.
+    check(
+        "0  geom created
+         10 main wait events
+         12 disk hold events
+         20 geom release events
+         30 main unwait events
+         35 disk hold events
+         38 geom release events
+         40 main end",
+        &["0-10 main", "10-12 main~", "12-20 main>geom", "20-30 main~", "30-40 main"],
     );
 }
 
@@ -284,6 +334,25 @@ fn nobody_waits_for_itself() {
     );
 }
 
+/// Nor for who waits for it, though that one still holds: then for who held before.
+#[test]
+fn who_waits_for_a_thread_is_not_what_it_waits_for() {
+    check(
+        "0  main hold a
+         0  usb  hold b
+         0  disk hold a
+         10 main wait b
+         15 usb  wait a
+         20 disk release a
+         25 usb  unwait a
+         30 usb  release b
+         30 main unwait b
+         35 main release a
+         40 main end",
+        &["0-10 main", "10-15 main>usb", "15-20 main>usb>disk", "20-25 main>usb~", "25-30 main>usb", "30-40 main"],
+    );
+}
+
 #[test]
 fn a_thread_that_is_created_within_a_wait_and_holds_at_once() {
     check(
@@ -306,7 +375,10 @@ fn what_evidence_there_is_of_blame() {
     let waits = boot_path(&log("0 main wait root\n5 main unwait root\n10 main end"));
     assert_eq!((waits.scheduler_evidence, waits.hold_evidence), (false, false), "a wait alone moves no blame");
     let holds = boot_path(&log("0 main wait root\n5 usb release root\n5 main unwait root\n10 main end"));
-    assert_eq!((holds.scheduler_evidence, holds.hold_evidence), (false, true));
+    assert_eq!((holds.scheduler_evidence, holds.hold_evidence, holds.blame_moved), (false, true, true));
+    let elsewhere = "0 main wait root\n5 usb release mounts\n5 main unwait root\n10 main end";
+    let elsewhere = boot_path(&log(elsewhere));
+    assert_eq!((elsewhere.hold_evidence, elsewhere.blame_moved), (true, false), "nobody held what it waited for");
 }
 
 /// Very many holds, waits and threads that wait for each other: the walk must not look at all of them for each.
@@ -330,11 +402,34 @@ fn many_holds_do_not_multiply() {
     assert!(start.elapsed().as_secs() < 10, "took {:?}", start.elapsed());
 }
 
-/// Who is to blame at `at` for a wait that ended at `end`, read out slowly: of those that then held, the last to release.
-fn blamed(t: &Timeline, waiter: TrackId, at: i64, end: Ns) -> Option<TrackId> {
+/// A hold, and whether anybody is seen to take it.
+type Known = (Hold, bool);
+
+/// Who is to blame at `at` for a wait that ended at `end`, read out slowly: of those that then held, the first to release
+/// after the end, if it is known since when it held; else the last to release before it.
+fn blamed(t: &Timeline, holds: &[Known], waiter: TrackId, at: i64, end: Ns) -> Option<TrackId> {
     let since = |h: &Hold| t.tracks.get(h.track).created.map_or(h.from, |(created, _)| h.from.max(created));
-    let held = t.holds.iter().filter(|h| h.track != waiter && since(h).0 <= at && at < h.to.0 && h.to <= end);
-    held.max_by_key(|h| (h.to, std::cmp::Reverse(since(h)))).map(|h| h.track)
+    let held = || holds.iter().filter(|(h, _)| h.track != waiter && since(h).0 <= at && at < h.to.0);
+    let order = |(h, _): &&Known| (h.to, std::cmp::Reverse(since(h)));
+    let still = held().filter(|(h, known)| h.to > end && *known).min_by_key(order);
+    let ended = held().filter(|(h, _)| h.to <= end).max_by_key(order);
+    still.or(ended).map(|(h, _)| h.track)
+}
+
+/// The first hold that was never released is that of the first to release what it never held, if that is later and another
+/// thread's.
+fn handed_over(t: &Timeline) -> Vec<Known> {
+    let mut open: Vec<Hold> = t.holds.iter().filter(|h| h.to == Ns::MAX).copied().collect();
+    open.sort_by_key(|h| h.from);
+    let mut all = Vec::new();
+    for &hold in t.holds.iter().filter(|h| h.to < Ns::MAX) {
+        let is_given = |given: &&Hold| hold.from == Ns::MIN && given.from < hold.to && given.track != hold.track;
+        match open.first().filter(is_given) {
+            Some(_) => all.push((Hold { from: open.remove(0).from, ..hold }, true)),
+            None => all.push((hold, hold.from > Ns::MIN)),
+        }
+    }
+    all.into_iter().chain(open.into_iter().map(|hold| (hold, true))).collect()
 }
 
 proptest! {
@@ -367,10 +462,11 @@ proptest! {
         t.settle(Ns::ZERO);
         let path = boot_path(&t);
         assert_covers(&path, Ns(80));
+        let holds = handed_over(&t);
         for s in &path.stretches {
             for at in s.from.0..s.to.0 {
                 let waits = from <= at && Ns(at) < until;
-                let expected = if waits { blamed(&t, TrackId(0), at, until) } else { None };
+                let expected = if waits { blamed(&t, &holds, TrackId(0), at, until) } else { None };
                 prop_assert_eq!(s.owner().track, expected.unwrap_or(TrackId(0)), "at {}", at);
             }
         }

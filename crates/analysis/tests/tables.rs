@@ -1,6 +1,9 @@
 //! The tables, which take short cuts, say what a model says that takes none.
 
+mod common;
+
 use analysis::{BootPath, Frame, Groups, Phase, Row, Stretch, StretchKind, boot_path, phases, tables};
+use common::log;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{
@@ -259,6 +262,25 @@ fn depth_and_waits_do_not_multiply() {
     assert_eq!((outermost.self_time, outermost.total_time), (Ns(1), end));
     assert_eq!(tables.wheres.iter().find(|row| row.name == "thread worker").unwrap().self_time, Ns(MANY));
     assert!(start.elapsed().as_secs() < 10, "took {:?}", start.elapsed());
+}
+
+/// A kernel of one's own, of which no rule knows a name.
+#[test]
+fn a_function_that_spans_its_phase_is_not_narrower_than_it() {
+    let t = log("
+        0    cpu0 enter begin
+        20   cpu0 enter mem_init
+        420  cpu0 exit  mem_init
+        420  cpu0 enter bus_scan
+        500  cpu0 enter probe_disk
+        900  cpu0 exit  probe_disk
+        990  cpu0 exit  bus_scan
+        1000 cpu0 exit  begin
+        1000 cpu0 end");
+    let all = tables(&t, &boot_path(&t), &phases(&t), &Groups::of(""));
+    let rows: Vec<(&str, i64)> = all.wheres.iter().map(|row| (row.name.as_str(), row.self_time.0)).collect();
+    assert_eq!(rows, [("mem_init", 400), ("probe_disk", 400), ("bus_scan", 170), ("begin", 30)]);
+    assert_eq!(all.explained, 0.97);
 }
 
 proptest! {

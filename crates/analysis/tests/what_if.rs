@@ -121,6 +121,7 @@ fn not_calling_what_waits_is_not_waiting() {
 fn a_saving_before_a_wait_may_only_be_waited_for() {
     check(
         "0   usb  created main
+         0   usb  enter explore
          0   main enter SYSINIT/cpu
          100 main exit  SYSINIT/cpu
          100 main wait root
@@ -133,6 +134,7 @@ fn a_saving_before_a_wait_may_only_be_waited_for() {
     // Not for a hold that only begins when nobody waits any more.
     check(
         "0   usb  created main
+         0   usb  enter explore
          0   main enter SYSINIT/cpu
          100 main exit  SYSINIT/cpu
          100 main wait root
@@ -178,7 +180,74 @@ fn work_that_is_handed_over_begins_when_it_is_handed_over() {
     check(events, &[("SYSINIT cpu", 40), ("THREAD geom", 20)]);
     // Busy with something else it did not wait.
     let busy = events.replace("100 geom enter taste", "50 geom enter taste");
-    check(&busy, &[("SYSINIT cpu", 140)]);
+    check(
+        &busy.replace("0   geom created main", "0   geom created main\n0   geom enter g_run"),
+        &[("SYSINIT cpu", 140)],
+    );
+}
+
+/// Until its first record a thread is not known to run: on a machine of one CPU it could not, while the boot did.
+#[test]
+fn a_thread_of_which_nothing_is_known_yet_waits_for_the_boot() {
+    let first_seen_late = "
+        12  geom created
+        12  main enter SYSINIT/psm
+        60  main exit  SYSINIT/psm
+        62  geom hold root
+        61  main wait root
+        65  geom release root
+        65  main unwait root
+        70  main end";
+    // Of 12 to 62 it is known that the boot had waited for it since 61.
+    check(first_seen_late, &[("SYSINIT psm", 22), ("THREAD geom=1", 20)]);
+    check(first_seen_late, &[("SYSINIT psm=24", 46)]);
+    // It held since it was created, or since the boot thread held for it: that is known of it.
+    let released = first_seen_late.replace("62  geom hold root", "");
+    check(&released, &[("SYSINIT psm", 65 + 5)]);
+    check(&released.replace("12  geom created", "11  main hold root\n12  geom created"), &[("SYSINIT psm", 70)]);
+    check(&released.replace("61  main wait", "60  main hold root\n61  main wait"), &[("SYSINIT psm", 22)]);
+}
+
+/// Woken before the release is logged, or by a time-out: a wait ends when who still held then gets there.
+#[test]
+fn who_still_holds_when_a_wait_ends_is_waited_for() {
+    let race = "
+        0   usb  enter explore
+        10  usb  hold root
+        10  main enter mount
+        10  disk hold root
+        20  main wait root
+        30  disk release root
+        70  main unwait root
+        71  usb  release root
+        71  usb  exit explore
+        75  main end";
+    check(race, &[("THREAD usb=20", 45), ("THREAD usb", 35)]);
+    // Then the other one is waited for.
+    check(&race.replace("30  disk", "60  disk"), &[("THREAD usb", 65)]);
+    check(&race.replace("71  usb  release root", ""), &[("THREAD usb=-50%", 40)]);
+}
+
+/// It does not wait for what the boot waited for before.
+#[test]
+fn a_thread_that_begins_when_a_wait_of_the_boots_is_over() {
+    check(
+        "0   usb  created main
+         0   usb  enter explore
+         0   geom created main
+         0   usb  hold root
+         10  main wait root
+         90  usb  release root
+         90  main unwait root
+         90  main hold events
+         90  main wait events
+         90  geom enter taste
+         120 geom exit taste
+         120 geom release events
+         120 main unwait events
+         130 main end",
+        &[("THREAD usb=20", 70), ("THREAD usb", 50), ("THREAD geom", 20)],
+    );
 }
 
 #[test]

@@ -61,7 +61,7 @@ Rules for rows (--group FILE): one a line, the first that matches wins, # begins
   skip WHAT                         WHAT only calls the steps of the boot: no rule makes a row of it
   recording WHAT                    WHAT takes its time because the boot is recorded
   threads WORD                      a thread that another waited for is called \"WORD NAME\"
-  use linux|freebsd                 the rules of that system come here
+  use linux|freebsd|generic         the rules of that system come here (generic: of a kernel that is not known)
 WHAT is a name and its detail as the tables print them, with * for any text and ? for any character; a kind may stand
 before it, as in probe:hpt*, call:f, thread:usbus* (a thread that another waited for), initcall:*, attach:*, mount:*.
 With -> all that a rule matches is one row.

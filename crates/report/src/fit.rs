@@ -6,7 +6,7 @@
 use crate::table::{Align, Column, Line as TableLine, render};
 use crate::text::counted;
 use crate::{Boot, Layout, harmless};
-use analysis::{Growth, Per, Size, SizedBoot};
+use analysis::{Forecast, Growth, Per, Shape, Size, SizedBoot, forecast};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use timeline::Ns;
@@ -25,6 +25,13 @@ pub struct Fit {
     pub recordings: Vec<FitRecording>,
     /// First the whole boot (`total`), then its rows: those that add the most per unit of size first.
     pub rows: Vec<FitRow>,
+    /// What the totals by themselves add per unit of size, where the rows' laws add up to something else; `null` where
+    /// they agree, or the totals show no slope.
+    #[serde(default)]
+    pub total_apart_ns: Option<f64>,
+    /// Half the 95 % interval of that; `null` with two sizes.
+    #[serde(default)]
+    pub total_apart_error_ns: Option<i64>,
 }
 
 /// One of the recordings.
@@ -43,15 +50,20 @@ pub struct FitRecording {
 pub struct FitRow {
     /// The row.
     pub name: String,
-    /// Whether it grows or shrinks by more than the error of its slope.
+    /// Whether it grows or shrinks along a line, by more than the error of its slope.
     pub grows: bool,
-    /// What the slope is per: `CPU`, `AP` (a CPU other than the first, where one CPU takes nothing), or `GB`.
+    /// What it follows: `line`, `mean` (it is not seen to grow), or `none` (it changes, and not along a line). Of the
+    /// total, the sum of the others: `line` if any of them is one.
+    #[serde(default)]
+    pub law: String,
+    /// What the slope is per: `CPU`, `AP` (a CPU other than the first, where one CPU takes nothing), or `GB` of 2^30
+    /// bytes.
     pub per: String,
-    /// What a unit of size adds.
+    /// What a unit of size adds: 0 where it is not seen to grow.
     pub slope_ns: f64,
-    /// Half the 95 % interval of that; `null` with two sizes.
+    /// Half the 95 % interval of that; of a mean, of the mean; `null` with two sizes.
     pub slope_error_ns: Option<i64>,
-    /// What the line has at size zero; per AP, at one CPU.
+    /// What the law has at size zero; per AP, at one CPU. The total's has no part of rows that follow none.
     pub constant_ns: i64,
     /// What was measured, in the order of `recordings`.
     pub measured_ns: Vec<i64>,
@@ -66,8 +78,12 @@ pub struct Predicted {
     pub at: f64,
     /// So long.
     pub ns: i64,
-    /// Half the 95 % interval of the line there; `null` with two sizes.
+    /// Half the 95 % interval of the law there; `null` with two sizes, and for what follows none: that is taken to stay as
+    /// it was at the nearest size.
     pub error_ns: Option<i64>,
+    /// Whether the law leads below nothing there.
+    #[serde(default)]
+    pub cut: bool,
 }
 
 impl Fit {
@@ -86,6 +102,9 @@ impl Fit {
             size: *size,
             total_ns: boot.total.0,
         };
+        let forecasts: Vec<(f64, Vec<Forecast>)> = at.iter().map(|&at| (at, forecast(&growth, at))).collect();
+        let predicted = |i: usize| forecasts.iter().map(|(at, all)| predicted(*at, all[i])).collect();
+        let apart = growth.first().and_then(Growth::slope_apart);
         Fit {
             schema: SCHEMA.to_owned(),
             size: match size {
@@ -93,7 +112,9 @@ impl Fit {
                 Size::Memory => "memory".to_owned(),
             },
             recordings: boots.iter().map(recording).collect(),
-            rows: growth.iter().map(|growth| row(growth, at)).collect(),
+            rows: growth.iter().enumerate().map(|(i, growth)| row(growth, predicted(i))).collect(),
+            total_apart_ns: apart.map(|(slope, _)| slope),
+            total_apart_error_ns: apart.and_then(|(_, error)| error).map(|error| error.0),
         }
     }
 
@@ -107,47 +128,75 @@ impl Fit {
         out.push('\n');
         let mut columns = vec![
             Column::new("row", Align::Left, None),
-            Column::new("takes", Align::Left, Some(40)),
+            Column::new("takes", Align::Left, Some(50)),
             Column::new("±95 %", Align::Right, Some(9)),
         ];
-        let ats: Vec<f64> = self.rows.first().map(|r| r.predicted.iter().map(|p| p.at).collect()).unwrap_or_default();
-        columns.extend(ats.iter().map(|_| Column::new("then", Align::Right, Some(20))));
-        let growing = |row: &&FitRow| row.grows || row.name == analysis::TOTAL;
+        let ats = || self.rows.iter().take(1).flat_map(|r| r.predicted.iter().map(|p| p.at));
+        let number = |at: f64| if self.size == "cpus" { format!("{at}") } else { show_size(&self.size, at) };
+        columns.extend(ats().map(|at| Column::new(format!("at {}", number(at)), Align::Right, Some(20))));
+        let listed = |row: &&FitRow| row.law != MEAN || row.name == analysis::TOTAL;
+        let lawless = self.rows.iter().filter(|row| row.law == NONE).count();
         let lines: Vec<TableLine> =
-            self.rows.iter().filter(growing).take(layout.top.saturating_add(1)).map(|row| line(row, &ats)).collect();
+            self.rows.iter().filter(listed).take(layout.top.saturating_add(1)).map(|row| line(row, lawless)).collect();
         render(&columns, &lines, layout.table_width(), layout.style, &mut out);
-        let at: Vec<String> = ats.iter().map(|&at| show_size(&self.size, at)).collect();
-        if !at.is_empty() {
-            let _ = writeln!(out, "then: at {}", at.join(", at "));
-        }
-        let unlisted = self.rows.iter().filter(growing).count() - lines.len();
+        let unlisted = self.rows.iter().filter(listed).count() - lines.len();
         if unlisted > 0 {
-            let _ = writeln!(out, "{} more grow, by less", counted(unlisted as u64, "row"));
+            let _ = writeln!(out, "{} more change, by less", counted(unlisted as u64, "row"));
         }
-        let still: Vec<&FitRow> = self.rows.iter().filter(|row| !growing(row)).collect();
+        let still: Vec<&FitRow> = self.rows.iter().filter(|row| !listed(row)).collect();
         if !still.is_empty() {
-            let sum: i64 = still.iter().filter_map(|row| row.measured_ns.last()).sum();
+            let sum: i64 = still.iter().map(|row| row.constant_ns).sum();
+            let _ = writeln!(out, "{} not seen to grow: {} on average", counted(still.len() as u64, "row"), Ns(sum));
+        }
+        self.remarks(&mut out);
+        out
+    }
+
+    /// What a reader would wonder about.
+    fn remarks(&self, out: &mut String) {
+        let lawless = self.rows.iter().filter(|row| row.law == NONE).count();
+        if lawless > 0 {
+            let rows = counted(lawless as u64, "row");
+            let _ = writeln!(out, "{rows} along no line: predicted as at the nearest size, and beside the total's law");
+        }
+        let is_cut = |row: &&FitRow| row.predicted.iter().any(|p| p.cut);
+        let cut: Vec<_> = self.rows.iter().filter(is_cut).map(|row| harmless(&row.name)).collect();
+        if !cut.is_empty() {
+            let _ = writeln!(out, "the line leads below nothing, and nothing is left: {}", cut.join(", "));
+        }
+        if let (Some(apart), Some(total)) = (self.total_apart_ns, self.rows.first()) {
+            let error = self.total_apart_error_ns.map_or_else(String::new, |error| format!(" ±{}", Ns(error)));
+            let (slope, per) = (Ns(apart.round() as i64), unit(&total.per, false));
             let _ = writeln!(
                 out,
-                "{} not seen to grow: {} at the largest size",
-                counted(still.len() as u64, "row"),
-                Ns(sum)
+                "the totals by themselves add {slope}{error} per {per}; what is above is the sum of the rows"
             );
         }
         if self.rows.first().is_some_and(|row| row.slope_error_ns.is_none()) {
             out.push_str("two recordings are a line, but say nothing of its error: a third one would\n");
         }
-        out
     }
 }
 
-fn row(growth: &Growth, at: &[f64]) -> FitRow {
-    let from = if growth.per == Per::Ap { 1.0 } else { 0.0 };
-    let predicted =
-        |&at: &f64| Predicted { at, ns: growth.line.at(at).0, error_ns: growth.line.error_at(at).map(|error| error.0) };
+/// What a row follows, in the document.
+const LINE: &str = "line";
+const MEAN: &str = "mean";
+const NONE: &str = "none";
+
+fn row(growth: &Growth, predicted: Vec<Predicted>) -> FitRow {
+    let error = match growth.shape {
+        Shape::Line => growth.line.slope_error(),
+        _ => growth.line.error_at(0.0),
+    };
     FitRow {
         name: growth.name.clone(),
-        grows: growth.grows,
+        grows: growth.shape == Shape::Line,
+        law: match growth.shape {
+            Shape::Level => MEAN,
+            Shape::Line => LINE,
+            Shape::Neither => NONE,
+        }
+        .to_owned(),
         per: match growth.per {
             Per::Cpu => "CPU",
             Per::Ap => "AP",
@@ -155,39 +204,64 @@ fn row(growth: &Growth, at: &[f64]) -> FitRow {
         }
         .to_owned(),
         slope_ns: growth.line.slope_ns,
-        slope_error_ns: growth.line.slope_error().map(|error| error.0),
-        constant_ns: growth.constant().map_or(0, |_| growth.line.at(from).0),
+        slope_error_ns: error.map(|error| error.0),
+        constant_ns: growth.constant().0,
         measured_ns: growth.points.iter().map(|p| p.1.0).collect(),
-        predicted: at.iter().map(predicted).collect(),
+        predicted,
     }
 }
 
-fn line(row: &FitRow, ats: &[f64]) -> TableLine {
+fn predicted(at: f64, forecast: Forecast) -> Predicted {
+    Predicted { at, ns: forecast.time.0, error_ns: forecast.error.map(|error| error.0), cut: forecast.cut }
+}
+
+fn line(row: &FitRow, lawless: usize) -> TableLine {
     let error = row.slope_error_ns.map_or_else(|| "?".to_owned(), |error| format!("±{}", Ns(error)));
-    let mut cells = vec![harmless(&row.name).into_owned(), law(row), error];
-    cells.extend(row.predicted.iter().take(ats.len()).map(|p| {
+    let error = if row.law == NONE { String::new() } else { error };
+    let is_total = row.name == analysis::TOTAL;
+    let besides = match lawless {
+        0 => String::new(),
+        rows => format!(" + {}", counted(rows as u64, "row")),
+    };
+    let law = if is_total { law(row) + &besides } else { law(row) };
+    let mut cells = vec![harmless(&row.name).into_owned(), law, error];
+    cells.extend(row.predicted.iter().map(|p| {
         let error = p.error_ns.filter(|&error| error > 0).map_or_else(String::new, |e| format!(" ±{}", Ns(e)));
         format!("{}{error}", Ns(p.ns))
     }));
-    TableLine { cells, faint: row.name == analysis::TOTAL }
+    TableLine { cells, faint: is_total }
 }
 
 /// `41.0 ms per AP`, `2.68 s + 35.0 ms per CPU`.
 fn law(row: &FitRow) -> String {
     let slope = Ns(row.slope_ns.round() as i64);
     let sign = if slope < Ns::ZERO { "−" } else { "+" };
+    let time = |ns: Option<&i64>| Ns(ns.copied().unwrap_or_default());
+    let (least, most) = (time(row.measured_ns.iter().min()), time(row.measured_ns.iter().max()));
     match row.constant_ns {
-        _ if !row.grows => format!("{}, not seen to grow", Ns(row.constant_ns)),
-        0 => format!("{slope} per {}", row.per),
-        constant => format!("{} {sign} {} per {}", Ns(constant), slope.abs(), row.per),
+        _ if row.law == NONE => format!("{least} to {most}, along no line"),
+        constant if row.law == MEAN && least == most => format!("{}, not seen to grow", Ns(constant)),
+        constant if row.law == MEAN => format!("{} ({least} to {most}), not seen to grow", Ns(constant)),
+        constant if slope == Ns::ZERO => Ns(constant).to_string(),
+        0 => format!("{slope} per {}", unit(&row.per, true)),
+        constant => format!("{} {sign} {} per {}", Ns(constant), slope.abs(), unit(&row.per, true)),
+    }
+}
+
+/// What a slope is per, as text has it.
+fn unit(per: &str, ap: bool) -> &str {
+    match per {
+        "GB" => "GiB",
+        "AP" if !ap => "CPU",
+        per => per,
     }
 }
 
 fn show_size(what: &str, size: f64) -> String {
     match what {
         "cpus" => counted(size as u64, "CPU"),
-        _ if size >= 1024.0 => format!("{} TB", size / 1024.0),
-        _ => format!("{} GB", size),
+        _ if size >= 1024.0 => format!("{} TiB", size / 1024.0),
+        _ => format!("{} GiB", size),
     }
 }
 
@@ -208,17 +282,19 @@ mod tests {
     #[test]
     fn laws_are_said_as_people_say_them() {
         let ms = 1_000_000;
-        let row = |per: &str, constant: i64, slope_ms: f64, grows| FitRow {
+        let row = |per: &str, constant: i64, slope_ms: f64, law: &str| FitRow {
             per: per.to_owned(),
             constant_ns: constant,
             slope_ns: slope_ms * 1e6,
-            grows,
+            law: law.to_owned(),
+            measured_ns: vec![490 * ms, 520 * ms],
             ..FitRow::default()
         };
-        assert_eq!(law(&row("AP", 0, 41.0, true)), "41.0 ms per AP");
-        assert_eq!(law(&row("CPU", 2_680 * ms, 35.0, true)), "2.68 s + 35.0 ms per CPU");
-        assert_eq!(law(&row("GB", 0, 3.5, true)), "3.50 ms per GB");
-        assert_eq!(law(&row("CPU", 500 * ms, -2.0, true)), "500 ms − 2.00 ms per CPU");
-        assert_eq!(law(&row("CPU", 500 * ms, 0.1, false)), "500 ms, not seen to grow");
+        assert_eq!(law(&row("AP", 0, 41.0, LINE)), "41.0 ms per AP");
+        assert_eq!(law(&row("CPU", 2_680 * ms, 35.0, LINE)), "2.68 s + 35.0 ms per CPU");
+        assert_eq!(law(&row("GB", 0, 3.5, LINE)), "3.50 ms per GiB");
+        assert_eq!(law(&row("CPU", 500 * ms, -2.0, LINE)), "500 ms − 2.00 ms per CPU");
+        assert_eq!(law(&row("CPU", 500 * ms, 0.0, MEAN)), "500 ms (490 ms to 520 ms), not seen to grow");
+        assert_eq!(law(&row("CPU", 500 * ms, 0.0, NONE)), "490 ms to 520 ms, along no line");
     }
 }

@@ -45,6 +45,9 @@ pub struct Summary {
     /// Whether the evidence shows what threads waited for and who held that. With neither no blame is moved.
     #[serde(default)]
     pub hold_evidence: bool,
+    /// Whether any wait of the boot path is blamed on another than who waited.
+    #[serde(default)]
+    pub blame_moved: bool,
     /// The stages of the boot, contiguous; their lengths sum to `total_ns`.
     pub phases: Vec<PhaseLine>,
     /// The boot path by what one can fix, largest first; `self_ns` sums to `total_ns` where there is a path.
@@ -284,6 +287,7 @@ impl Summary {
             explained: boot.tables().explained,
             scheduler_evidence: boot.path.scheduler_evidence,
             hold_evidence: boot.path.hold_evidence,
+            blame_moved: boot.path.blame_moved,
             phases: phase_lines(boot),
             wheres: boot.tables().wheres.iter().map(where_line).collect(),
             initcalls: initcall_lines(boot),
@@ -304,7 +308,8 @@ impl Summary {
     pub fn blame(&self) -> &'static str {
         match (self.scheduler_evidence, self.hold_evidence) {
             (true, _) => "",
-            (false, true) => "waits are blamed on the last thread to release what was waited for",
+            (false, true) if self.blame_moved => "waits are blamed on the last thread to hold what was waited for",
+            (false, true) => "no blame was moved: nobody else is seen to hold what the boot path waited for",
             (false, false) => {
                 "there is neither scheduler nor hold evidence: no blame could be moved, so waits stay with those who waited"
             }

@@ -2,6 +2,7 @@
 
 use crate::Style;
 use crate::text::{cut, width};
+use std::borrow::Cow;
 
 /// Columns are set apart by this.
 const GAP: &str = "  ";
@@ -18,7 +19,7 @@ pub enum Align {
 
 /// One column.
 pub struct Column {
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     pub align: Align,
     /// Longer cells are cut; `None`: this is the column that gives way to the others.
     pub most: Option<usize>,
@@ -27,8 +28,8 @@ pub struct Column {
 }
 
 impl Column {
-    pub fn new(title: &'static str, align: Align, most: Option<usize>) -> Column {
-        Column { title, align, most, paint: |_, text| text.to_owned() }
+    pub fn new(title: impl Into<Cow<'static, str>>, align: Align, most: Option<usize>) -> Column {
+        Column { title: title.into(), align, most, paint: |_, text| text.to_owned() }
     }
 }
 
@@ -41,7 +42,7 @@ pub struct Line {
 /// The table, a line of titles first, no line wider than `columns` allow in `whole` columns of the terminal.
 pub fn render(columns: &[Column], lines: &[Line], whole: usize, style: Style, out: &mut String) {
     let widths = widths(columns, lines, whole);
-    let titles: Vec<String> = columns.iter().map(|c| c.title.to_owned()).collect();
+    let titles: Vec<String> = columns.iter().map(|c| c.title.to_string()).collect();
     let mut put = |cells: &[String], paint: &dyn Fn(&Column, &str) -> String| {
         let padded: Vec<String> = (0..columns.len())
             .map(|i| {
@@ -59,7 +60,7 @@ pub fn render(columns: &[Column], lines: &[Line], whole: usize, style: Style, ou
 }
 
 fn widths(columns: &[Column], lines: &[Line], whole: usize) -> Vec<usize> {
-    let natural = |i: usize| lines.iter().map(|l| width(&l.cells[i])).chain([width(columns[i].title)]).max();
+    let natural = |i: usize| lines.iter().map(|l| width(&l.cells[i])).chain([width(&columns[i].title)]).max();
     let mut widths: Vec<usize> =
         (0..columns.len()).map(|i| natural(i).unwrap_or(0).min(columns[i].most.unwrap_or(usize::MAX))).collect();
     if let Some(gives_way) = columns.iter().position(|c| c.most.is_none()) {

@@ -1,8 +1,9 @@
 //! What a replay has to know of the evidence beforehand.
 
+use crate::holds::TakenOver;
 use crate::segments::Segments;
 use hashbrown::HashMap;
-use timeline::{Ns, Timeline, TrackId, Wait, WaitedOn};
+use timeline::{NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
 
 /// The first and the last time that is known of.
 pub fn extent(timeline: &Timeline) -> (Ns, Ns) {
@@ -22,45 +23,55 @@ pub fn boot_waits(timeline: &Timeline, lineage: &[(TrackId, Ns)]) -> Vec<(Ns, Ns
     let mut waits: Vec<(Ns, Ns)> = timeline.waits.iter().filter(own).map(|w| (w.from, w.until)).collect();
     waits.sort_unstable();
     waits.dedup_by(|next, wait| {
-        let overlap = next.0 <= wait.1;
+        let overlap = next.0 < wait.1;
         wait.1 = if overlap { wait.1.max(next.1) } else { wait.1 };
         overlap
     });
     waits
 }
 
-/// Of each track, when it first did something: it was created by then, if nobody says when.
-pub fn first_seen(timeline: &Timeline, segments: &Segments) -> Vec<Ns> {
+/// Of each track, when it first did something that is known of. Who releases what it never took held it since it was
+/// created, or since another took it then.
+pub fn first_seen(timeline: &Timeline, segments: &Segments, taken_over: &[TakenOver]) -> Vec<Option<Ns>> {
     let mut first: Vec<Option<Ns>> = timeline.tracks.iter().map(|(track, _)| segments.first(track)).collect();
+    let since = |t: &TakenOver| {
+        let taken = timeline.holds[t.taken];
+        let given = t.given.map_or(Ns::MIN, |given| timeline.holds[given].from);
+        let created = timeline.tracks.get(taken.track).created;
+        (taken.track, created.map_or(taken.to, |(at, _)| at.max(given).min(taken.to)))
+    };
+    let held = timeline.holds.iter().filter(|h| h.from > Ns::MIN).map(|h| (h.track, h.from));
+    let held = held.chain(taken_over.iter().map(since));
     let waits = timeline.waits.iter().map(|w| (w.track, w.from));
-    let holds = timeline.holds.iter().map(|h| (h.track, if h.from == Ns::MIN { h.to } else { h.from }));
-    for (track, at) in waits.chain(holds) {
+    let running = timeline.running.iter().map(|r| (r.track, r.from));
+    for (track, at) in held.chain(waits).chain(running) {
         let first = &mut first[track.0 as usize];
         *first = Some(first.map_or(at, |known| known.min(at)));
     }
-    first.into_iter().map(Option::unwrap_or_default).collect()
+    first
+}
+
+/// From its creation to the first that is known of it a thread is not known to run: it waits for who knows what.
+pub fn not_begun(track: TrackId, created: Ns, first: Option<Ns>) -> Option<Wait> {
+    let woken = first.filter(|&first| first > created)?;
+    Some(Wait { track, from: created, woken, until: woken, by: WaitedOn::Unknown })
 }
 
 /// Work that one thread hands to another: the one holds a topic and never releases it, the other releases it and never
 /// held it. FreeBSD's g_post_event and its event thread are such a pair. Where the other did nothing until then, it had
-/// waited for the work. The first to hold is paired with the first to release. Linear, after sorting.
-pub fn handovers(timeline: &Timeline, segments: &Segments) -> Vec<Wait> {
+/// waited for the work.
+pub fn handovers(timeline: &Timeline, segments: &Segments, taken_over: &[TakenOver]) -> Vec<Wait> {
     let mut found = Vec::new();
-    for holds in timeline.holds.chunk_by(|a, b| a.topic == b.topic) {
-        let mut given: Vec<_> = holds.iter().filter(|h| h.to == Ns::MAX).collect();
-        given.sort_by_key(|h| h.from);
-        let mut given = given.into_iter().peekable();
-        let mut last_release: HashMap<TrackId, Ns> = HashMap::new();
-        for taken in holds.iter().filter(|h| h.from == Ns::MIN) {
-            let pair = given.next_if(|given| given.from < taken.to && given.track != taken.track);
-            let busy_until = last_release.insert(taken.track, taken.to).unwrap_or(Ns::MIN);
-            let Some(pair) = pair else { continue };
-            let created = timeline.tracks.get(taken.track).created.map_or(Ns::MIN, |(at, _)| at);
-            let idle = segments.idle_since(taken.track, pair.from).map(|at| at.max(created).max(busy_until));
-            if let Some(from) = idle.filter(|&at| Ns::MIN < at && at < pair.from) {
-                let (woken, by) = (pair.from, WaitedOn::Thread(pair.track));
-                found.push(Wait { track: taken.track, from, woken, until: woken, by });
-            }
+    let mut last_release: HashMap<(NameId, TrackId), Ns> = HashMap::new();
+    for t in taken_over {
+        let taken = timeline.holds[t.taken];
+        let busy_until = last_release.insert((taken.topic, taken.track), taken.to).unwrap_or(Ns::MIN);
+        let Some(given) = t.given.map(|given| timeline.holds[given]) else { continue };
+        let created = timeline.tracks.get(taken.track).created.map_or(Ns::MIN, |(at, _)| at);
+        let idle = segments.idle_since(taken.track, given.from).map(|at| at.max(created).max(busy_until));
+        if let Some(from) = idle.filter(|&at| Ns::MIN < at && at < given.from) {
+            let (woken, by) = (given.from, WaitedOn::Thread(given.track));
+            found.push(Wait { track: taken.track, from, woken, until: woken, by });
         }
     }
     found

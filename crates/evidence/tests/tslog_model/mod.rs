@@ -278,7 +278,12 @@ struct Hold {
     thread: u64,
     from: u64,
     to: u64,
+    /// Whether the thread took it itself.
+    taken: bool,
 }
+
+/// When a hold ends that is never released.
+const NEVER: u64 = u64::MAX;
 
 impl Model<'_> {
     /// The stack that the boot waited on from `t` on.
@@ -292,7 +297,15 @@ impl Model<'_> {
     fn waiting(&self, thread: u64, t: u64, waiters: &mut Vec<u64>) -> String {
         let own = self.stack(thread, t);
         let Some((topic, from, until)) = self.wait(thread, t) else { return own };
-        let holds = self.holds(&topic, thread);
+        let mut holds = self.holds(&topic);
+        if self.rules == Rules::Ours {
+            hand_over(&mut holds);
+            // Who waits for this thread cannot be what it waits for.
+            holds.retain(|hold| !waiters.contains(&hold.thread));
+        } else {
+            holds.retain(|hold| hold.to < NEVER);
+        }
+        holds.retain(|hold| hold.thread != thread);
         let blamed = match self.rules {
             Rules::Ours => ours(&holds, t, until).map(|hold| (hold.thread, t)),
             Rules::Scripts => scripts(&holds, t, from, until),
@@ -308,7 +321,8 @@ impl Model<'_> {
         }
     }
 
-    /// What the thread waits for at `t`, since when and until when. A wait that begins and ends at one tick is none.
+    /// What the thread waits for at `t`, since when and until when. A wait that begins and ends at one tick is none; one
+    /// may never end.
     fn wait(&self, thread: u64, t: u64) -> Option<(String, u64, u64)> {
         let mut open: Option<(String, u64)> = None;
         for r in self.records.iter().filter(|r| r.thread == thread) {
@@ -322,29 +336,34 @@ impl Model<'_> {
                 }
             }
         }
-        None
+        open.filter(|_| self.rules == Rules::Ours).map(|(topic, from)| (topic, from, NEVER))
     }
 
     /// All holds of a topic, not from before their threads were created.
-    fn holds(&self, topic: &str, waiter: u64) -> Vec<Hold> {
+    fn holds(&self, topic: &str) -> Vec<Hold> {
         let mut holds = Vec::new();
-        let mut threads: Vec<u64> = self.records.iter().map(|r| r.thread).filter(|&t| t != waiter).collect();
+        let mut threads: Vec<u64> = self.records.iter().map(|r| r.thread).collect();
         threads.sort_unstable();
         threads.dedup();
         for thread in threads {
             let mut open: Vec<u64> = Vec::new();
-            let mut created = 0;
+            let first = self.records.iter().find(|r| r.thread == thread).map_or(0, |r| r.ticks);
+            // Process 1 is created by then.
+            let mut created = if thread == INIT { first } else { 0 };
             for r in self.records.iter().filter(|r| r.thread == thread) {
                 match (r.what, r.text.strip_suffix(topic).map(str::trim_end)) {
                     ("THREAD", _) => created = r.ticks,
                     ("EVENT", Some("HOLD")) => open.push(r.ticks),
                     ("EVENT", Some("RELEASE")) => {
                         let pair = if self.rules == Rules::Ours { open.pop() } else { oldest(&mut open) };
-                        holds.push(Hold { thread, from: pair.unwrap_or(created).max(created), to: r.ticks });
+                        let from = pair.unwrap_or(created).max(created);
+                        holds.push(Hold { thread, from, to: r.ticks, taken: pair.is_some() });
                     }
                     _ => {}
                 }
             }
+            let open = open.iter().map(|&from| Hold { thread, from: from.max(created), to: NEVER, taken: true });
+            holds.extend(open);
         }
         holds
     }
@@ -377,10 +396,32 @@ fn oldest(open: &mut Vec<u64>) -> Option<u64> {
     if open.is_empty() { None } else { Some(open.remove(0)) }
 }
 
-/// Of those who hold at `t`, and not beyond the wait, the one that releases last; of two such, the one that held longer.
+/// What is never released, but released by a thread that did not take it, is that one's since then: the first to take
+/// with the first to release.
+fn hand_over(holds: &mut Vec<Hold>) {
+    let mut releases: Vec<usize> = (0..holds.len()).filter(|&i| !holds[i].taken).collect();
+    releases.sort_by_key(|&i| holds[i].to);
+    let mut over = Vec::new();
+    for i in releases {
+        let open =
+            (0..holds.len()).filter(|j| holds[*j].to == NEVER && !over.contains(j)).min_by_key(|&j| holds[j].from);
+        if let Some(j) = open.filter(|&j| holds[j].from < holds[i].to && holds[j].thread != holds[i].thread) {
+            holds[i].from = holds[i].from.max(holds[j].from);
+            holds[i].taken = true;
+            over.push(j);
+        }
+    }
+    let mut at = 0..;
+    holds.retain(|_| !over.contains(&at.next().expect("endless")));
+}
+
+/// Of those who hold at `t`: the first that releases after the wait's end, of two such the one that took it later; else
+/// the one that releases last, of two such the one that held longer.
 fn ours(holds: &[Hold], t: u64, until: u64) -> Option<Hold> {
-    let holding = holds.iter().filter(|h| h.from <= t && t < h.to && h.to <= until);
-    holding.copied().max_by_key(|h| (h.to, std::cmp::Reverse(h.from)))
+    let holding = || holds.iter().filter(|h| h.from <= t && t < h.to);
+    let still = holding().filter(|h| h.to > until && h.taken).min_by_key(|h| (h.to, std::cmp::Reverse(h.from)));
+    let ended = holding().filter(|h| h.to <= until).max_by_key(|h| (h.to, std::cmp::Reverse(h.from)));
+    still.or(ended).copied()
 }
 
 /// Whose stack the scripts have at `t`, and of when it is: walking back from the end of the wait, each hold in the order
