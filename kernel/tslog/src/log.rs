@@ -242,6 +242,11 @@ impl Log {
         self.header().region_virt_now.store(self.base.addr().get() as u64, Ordering::Relaxed);
     }
 
+    /// How many ticks a second has; 0 if nobody said so yet.
+    pub(crate) fn ticks_hz(self) -> u64 {
+        self.header().ticks_hz.load(Ordering::Relaxed)
+    }
+
     /// Says how many ticks a second has, as soon as that is known.
     pub fn set_ticks_hz(self, hz: u64) {
         self.header().ticks_hz.store(hz, Ordering::Relaxed);
