@@ -51,7 +51,7 @@ pub use rate::parse_frequency;
 
 pub(crate) use console::Facts;
 
-use crate::kernel_log::Loggers;
+use crate::kernel_log::{Cleaner, Loggers};
 use crate::text::{Line, Lines};
 use hashbrown::HashMap;
 use labels::{Labels, Role};
@@ -134,11 +134,14 @@ impl Log {
                 ..Counts::default()
             };
         }
+        let cleaned = self.labels.cleaned();
         let mut reader = Reader::new(self, file, bytes, diagnostics);
         for line in Lines::new(bytes) {
             reader.line(line);
         }
-        reader.counts
+        let (counts, cleaned) = (reader.counts, self.labels.cleaned() - cleaned);
+        diagnostics.note_many("TSLOG names with control characters: taken out", cleaned, || file.to_owned());
+        counts
     }
 
     /// Whether there is any record or process.
@@ -149,6 +152,11 @@ impl Log {
     /// What the console says of the machine.
     pub(crate) fn facts(&self) -> &Facts {
         &self.facts
+    }
+
+    /// The rate that the user gave, if there is one.
+    pub(crate) fn given_hz(&mut self, hz: Option<f64>) {
+        self.given_hz = hz;
     }
 
     /// How fast the counter runs, if anything says so, and what does. The user's word comes first.
@@ -280,6 +288,7 @@ struct Reader<'a> {
     bytes: &'a [u8],
     /// Not looked at before there is a line that is no record.
     has: Option<Has>,
+    cleaner: Cleaner,
 }
 
 impl<'a> Reader<'a> {
@@ -303,6 +312,7 @@ impl<'a> Reader<'a> {
             head: (b"", 0),
             bytes,
             has: None,
+            cleaner: Cleaner::default(),
         }
     }
 
@@ -326,7 +336,15 @@ impl<'a> Reader<'a> {
 
     /// A line that does not begin with a record.
     fn other(&mut self, line: Line<'a>) {
-        let (stamp, text) = self.loggers.strip(line::trim(line.bytes));
+        let mut cleaner = std::mem::take(&mut self.cleaner);
+        let (text, _) = cleaner.clean(line::trim(line.bytes));
+        self.clean(line, text);
+        self.cleaner = cleaner;
+    }
+
+    /// The same; `text` is the line without control characters.
+    fn clean(&mut self, line: Line<'a>, text: &[u8]) {
+        let (stamp, text) = self.loggers.strip(line::trim(text));
         let text = line::trim(text);
         let bytes = self.bytes;
         let has = *self.has.get_or_insert_with(|| Has::look(bytes));
@@ -354,7 +372,7 @@ impl<'a> Reader<'a> {
             self.log.rates.push(Rate { file: self.file, line: line.number, ..rate });
         }
         if has.facts {
-            self.log.facts.line(text);
+            self.counts.facts += u64::from(self.log.facts.line(text));
             self.log.said.extend(console::said(text, stamp));
         }
         self.not_ours(line);

@@ -121,6 +121,27 @@ fn any_dress_of_a_console_is_taken_off() {
 }
 
 #[test]
+fn control_characters_are_no_part_of_a_line() {
+    let plain = laid(&[HEAD.as_bytes(), TAIL.as_bytes()], Counter::Unknown);
+    type Dress = fn(&str) -> String;
+    let dresses: [(&str, Dress); 3] = [
+        ("a NUL in the middle of each", |l| format!("{}\0{}\n", &l[..l.len() / 2], &l[l.len() / 2..])),
+        ("colours", |l| format!("\x1b[1;32m{l}\x1b[0m\r\n")),
+        ("a block of NULs before each", |l| format!("{}{l}\n", "\0".repeat(100))),
+    ];
+    for (name, dress) in dresses {
+        let files = [HEAD, TAIL].map(|text| text.lines().map(dress).collect::<String>());
+        for file in &files {
+            assert!(evidence::recognise(file.as_bytes()).kinds[0].starts_with("TSLOG dump"), "{name}");
+        }
+        let dressed = laid(&[files[0].as_bytes(), files[1].as_bytes()], Counter::Unknown);
+        assert_eq!(spans(&dressed), spans(&plain), "{name}");
+        assert_eq!((dressed.processes.len(), dressed.clocks[0].hz), (31, 2_445_431_964.0), "{name}");
+        assert_eq!(dressed.diagnostics.count("TSLOG records of an unknown type"), 0, "{name}");
+    }
+}
+
+#[test]
 fn lines_in_between_are_counted_and_cost_nothing_else() {
     let plain = laid(&[HEAD.as_bytes()], Counter::Unknown);
     let text: String = HEAD

@@ -79,6 +79,9 @@ fn a_log_in_memory_is_a_log() {
     );
     lay(log, Counter::Unknown, &mut alone);
     assert_eq!(alone.spans.len(), 3);
-    assert!(evidence::recognise(&image)[0].starts_with("TSLOG in an image of memory"));
-    assert!(evidence::recognise(&[0; 8192]).is_empty());
+    assert!(evidence::recognise(&image).kinds[0].starts_with("TSLOG in an image of memory"));
+    assert_eq!(evidence::recognise(&[0; 8192]), evidence::Recognised::default());
+    // Memory begins with whatever it begins with.
+    let noise: Vec<u8> = (0..AT).map(|i| (i * 31 % 251) as u8 | 1).collect();
+    assert!(evidence::recognise(&[noise, image].concat()).of_a_boot);
 }

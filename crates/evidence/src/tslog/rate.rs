@@ -12,7 +12,7 @@
 //! it, usually by one bit (`sys/x86/x86/tsc.c`): the shift that comes nearest to the CPU's line is taken. On arm64 the
 //! log counts the generic timer. Other timecounters say nothing about the log.
 
-use crate::text::{number, skip_spaces, whole_number};
+use crate::text::{grouped_number, number, skip_spaces};
 
 /// Where a rate was read, the most exact first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +59,7 @@ fn tsc_freq(text: &[u8]) -> Option<(f64, Source)> {
     let at = memchr::memmem::find(text, KEY)?;
     let rest = skip_spaces(&text[at + KEY.len()..]);
     let [b':' | b'=', rest @ ..] = rest else { return None };
-    let hz = grouped(skip_spaces(rest))?;
+    let (hz, _) = grouped_number(skip_spaces(rest))?;
     Some((hz as f64, Source::Sysctl))
 }
 
@@ -68,7 +68,7 @@ fn timecounter(text: &[u8]) -> Option<(f64, Source)> {
         let rest = text.strip_prefix(b"kern.timecounter.tc.")?;
         let at = memchr::memmem::find(rest, b".frequency")?;
         let [b':' | b'=', value @ ..] = skip_spaces(&rest[at + b".frequency".len()..]) else { return None };
-        Some((&rest[..at], grouped(skip_spaces(value))?))
+        Some((&rest[..at], grouped_number(skip_spaces(value))?.0))
     };
     let console = || {
         const KEY: &[u8] = b"Timecounter \"";
@@ -86,17 +86,6 @@ fn timecounter(text: &[u8]) -> Option<(f64, Source)> {
         _ => return None,
     };
     Some((hz as f64, source))
-}
-
-/// A whole number, perhaps with commas at every third digit; nothing if it goes on in another way.
-fn grouped(text: &[u8]) -> Option<u64> {
-    let (mut value, mut rest) = number(text)?;
-    while let [b',', a, b, c, after @ ..] = rest {
-        let group = whole_number(&[*a, *b, *c])?;
-        value = value.checked_mul(1000)?.checked_add(group)?;
-        rest = after;
-    }
-    rest.first().is_none_or(|b| !b.is_ascii_digit() && !matches!(b, b',' | b'.')).then_some(value)
 }
 
 /// `CPU: AMD EPYC (2445.80-MHz K8-class CPU)`
