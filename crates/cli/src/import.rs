@@ -3,9 +3,10 @@
 use crate::record::bytes;
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
-use recording::Known;
+use recording::{Known, Source};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 /// Wrap logs taken elsewhere (a serial capture, a dmesg, a trace, a TSLOG dump) into a recording
 ///
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The logs
+    /// The logs, also compressed by gzip; `-` is standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The folder to make
@@ -37,9 +38,11 @@ const EXAMPLES: &str = "\
 Examples:
   bootscope import serial.log dmesg.txt -o boots/a
   bootscope import tslog.txt user.txt --tsc-frequency 2445431964 -o boots/b
+  ssh router sysctl -b debug.tslog | bootscope import - -o boots/c
 
 On a FreeBSD machine whose kernel has `options TSLOG`:
-  sysctl -b debug.tslog > tslog.txt; sysctl -b debug.tslog_user > user.txt; sysctl machdep.tsc_freq > rate.txt";
+  sysctl -b debug.tslog > tslog.txt; sysctl -b debug.tslog_user > user.txt
+  sysctl machdep.tsc_freq hw.ncpu hw.physmem > machine.txt; bootscope import tslog.txt user.txt machine.txt -o boots/d";
 
 /// What `--json` says.
 #[derive(Serialize)]
@@ -58,16 +61,18 @@ struct Recognised {
 
 /// Runs it, and says what was recognised.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let mut files = Vec::new();
+    let (mut files, mut sources, mut of_a_boot) = (Vec::new(), Vec::new(), false);
     for path in &args.files {
-        let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let kinds: Vec<String> = evidence::recognise(&bytes);
+        let (source, found) = read(path)?;
+        let kinds = found.kinds;
+        of_a_boot |= found.of_a_boot;
         output.note(&format!(
             "{}: {}",
-            path.display(),
+            source.path.display(),
             if kinds.is_empty() { "nothing that is known".to_owned() } else { kinds.join(", ") }
         ));
-        files.push(Recognised { file: path.display().to_string(), formats: kinds });
+        files.push(Recognised { file: source.path.display().to_string(), formats: kinds });
+        sources.push(source);
     }
     if files.iter().all(|file| file.formats.is_empty()) {
         bail!(
@@ -76,12 +81,37 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
              several of one boot"
         );
     }
+    if !of_a_boot {
+        bail!(
+            "nothing of a boot to import: how fast a counter runs, and what machine it is, says nothing without a log; give \
+             them together with one (a TSLOG dump: sysctl -b debug.tslog)"
+        );
+    }
     let known = Known { ticks_hz: args.tsc_frequency, cpus: args.cpus, memory_bytes: args.memory };
-    recording::import_known(&args.files, &args.output, args.force, known)?;
+    recording::import_known(sources, &args.output, args.force, known)?;
     output.note(&format!("see it with: bootscope show {}", args.output.display()));
     if output.json {
         let recording = args.output.display().to_string();
         output.document(&Imported { schema: "bootscope.import/1", recording, files })?;
     }
     Ok(Done::Well)
+}
+
+/// A file's content, looked through. What is no file can be read only once: its content is kept.
+fn read(path: &Path) -> anyhow::Result<(Source, evidence::Recognised)> {
+    let failed = || format!("cannot read {}", path.display());
+    if path.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin()
+            .lock()
+            .take(recording::BYTES_MAX + 1)
+            .read_to_end(&mut bytes)
+            .context("cannot read standard input")?;
+        let found = evidence::recognise(&bytes);
+        return Ok((Source { path: "stdin".into(), bytes: Some(bytes) }, found));
+    }
+    let is_file = std::fs::metadata(path).with_context(failed)?.is_file();
+    let bytes = std::fs::read(path).with_context(failed)?;
+    let found = evidence::recognise(&bytes);
+    Ok((Source { path: path.to_owned(), bytes: Some(bytes).filter(|_| !is_file) }, found))
 }

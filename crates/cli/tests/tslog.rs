@@ -5,7 +5,7 @@ mod support;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use support::{assert_adds_up, bootscope, fixture, list, ns, rows, run, shown, text};
+use support::{assert_adds_up, bootscope, fixture, list, ns, rows, run, run_with, shown, text};
 
 const HEAD: &str = "tslog/freebsd15-firecracker-console-and-tslog-head.log";
 const TAIL: &str = "tslog/freebsd15-firecracker-tslog-tail.log";
@@ -123,9 +123,14 @@ fn a_log_is_written_as_it_was_logged() {
     let written = run(bootscope("export").arg(&recording).args(["--to", "tslog"])).exits(0);
     let read = |name| std::fs::read_to_string(fixture(name)).unwrap();
     let (head, tail) = (read(HEAD), read(TAIL));
-    let records: Vec<&str> = head.lines().chain(tail.lines()).filter(|line| line.starts_with("0x")).collect();
-    assert_eq!(written.text().lines().collect::<Vec<_>>(), records);
-    let again = import_text(folder.path(), "again", written.text(), &["--tsc-frequency", "2445431964"]);
+    let records =
+        |text: &str| -> Vec<String> { text.lines().filter(|line| line.starts_with("0x")).map(str::to_owned).collect() };
+    // Where a part is missing, and the rate, are noted as the recorder notes such things.
+    let gap = "0x0 83088266 EVENT TSLOG gap".to_owned();
+    let rate = "0x0 1227567913 EVENT TSLOG hz 2445431964".to_owned();
+    let expected = [records(&head), vec![gap], records(&tail), vec![rate]].concat();
+    assert_eq!(written.text().lines().collect::<Vec<_>>(), expected);
+    let again = import_text(folder.path(), "again", written.text(), &[]);
     let functions = |recording: &Path| shown(recording)["functions"].clone();
     assert_eq!(total_of(&serde_json::json!({"functions": functions(&again)}), "SYSINIT", "version"), 11_054_721);
 }
@@ -148,4 +153,38 @@ fn another_boot_is_written_as_entries_and_exits() {
         let detail = text(&call["detail"]);
         assert_eq!(total_of(&again, "initcall", detail), ns(&call["total_ns"]), "{detail}");
     }
+}
+
+#[test]
+fn from_a_pipe_and_compressed() {
+    let folder = tempfile::tempdir().unwrap();
+    let known = shown(&public_dump(folder.path()));
+    let (packed, recording) = (folder.path().join("tail.gz"), folder.path().join("piped"));
+    let mut gzip = flate2::write::GzEncoder::new(std::fs::File::create(&packed).unwrap(), flate2::Compression::fast());
+    std::io::copy(&mut std::fs::File::open(fixture(TAIL)).unwrap(), &mut gzip).unwrap();
+    gzip.finish().unwrap();
+    let head = std::fs::read(fixture(HEAD)).unwrap();
+    let import = run_with(bootscope("import").arg("-").arg(&packed).arg("-o").arg(&recording), &head).exits(0);
+    assert!(import.stderr.contains("stdin: TSLOG dump (96 lines)"), "{}", import.stderr);
+    let piped = shown(&recording);
+    assert_eq!((&piped["where"], &piped["processes"]), (&known["where"], &known["processes"]));
+    assert!(std::fs::read(recording.join("01-tail.gz")).unwrap().starts_with(&[0x1f, 0x8b]), "kept as it came");
+}
+
+#[test]
+fn what_only_stands_beside_a_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let (beside, recording) = (folder.path().join("machine.txt"), folder.path().join("boot"));
+    for text in ["machdep.tsc_freq: 2445431964\n", "hw.ncpu: 4\nhw.physmem: 1073741824\n"] {
+        std::fs::write(&beside, text).unwrap();
+        run(bootscope("import").arg(&beside).arg("-o").arg(&recording)).refuses(&["nothing of a boot", "debug.tslog"]);
+    }
+    let log = folder.path().join("log.txt");
+    std::fs::write(&log, "0x1 0 ENTER mi_startup\n0x1 1000 EXIT mi_startup\n0x1 2000 EXIT start_init\n").unwrap();
+    std::fs::write(&beside, "machdep.tsc_freq: 2,000,000\nhw.ncpu: 4\nhw.physmem: 1,073,741,824\n").unwrap();
+    run(bootscope("import").args([&log, &beside]).arg("-o").arg(&recording)).exits(0);
+    let document = shown(&recording);
+    assert_eq!((ns(&document["total_ns"]), &document["subject"]["cpus"]), (1_000_000, &4.into()));
+    assert_eq!(document["subject"]["memory_bytes"], 1_073_741_824u64);
+    assert_eq!(list(&document["warnings"]).len(), 0, "{document}");
 }

@@ -78,18 +78,21 @@ impl Files {
     }
 
     /// One capture can hold several kinds of evidence, each for its own reader.
-    fn add_imported(&mut self, file: File, diagnostics: &mut Diagnostics) {
+    fn add_imported(&mut self, mut file: File, diagnostics: &mut Diagnostics) {
+        if is_gzip(&file.bytes) {
+            file.bytes = gunzip(&file.name, &file.bytes, diagnostics);
+        }
         if first_run::recognise(&file.bytes) {
             self.first_run = self.first_run.take().or(Some(file));
+            return;
+        }
+        if may_be_memory(&file.bytes) && self.tslog.read_memory(&file.name, &file.bytes, diagnostics) > 0 {
             return;
         }
         // It knows its own lines; only the others can be anything else.
         let logged = self.tslog.read(&file.name, &file.bytes, diagnostics);
         let kinds = detect::detect_in(&file.bytes, &logged.others);
         let kinds: Vec<Format> = kinds.iter().map(|found| found.format).collect();
-        if kinds == [Format::Binary] && self.tslog.read_memory(&file.name, &file.bytes, diagnostics) > 0 {
-            return;
-        }
         let has = |kind| kinds.contains(&kind);
         if has(Format::Trace) {
             self.traces.push(file.clone());
@@ -188,39 +191,75 @@ fn unpacked(
     diagnostics: &mut Diagnostics,
 ) -> Result<Option<File>, recording::Error> {
     let Some(packed) = recording.read(name)? else { return Ok(None) };
+    Ok(Some(File { name: name.to_owned(), bytes: gunzip(name, &packed, diagnostics) }))
+}
+
+fn is_gzip(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x1f, 0x8b])
+}
+
+/// What a compressed file holds, as far as it can be read.
+fn gunzip(name: &str, packed: &[u8], diagnostics: &mut Diagnostics) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let unpacking = flate2::read::GzDecoder::new(packed.as_slice()).take(UNPACKED_BYTES_MAX).read_to_end(&mut bytes);
-    if let Err(e) = unpacking {
+    let mut unpacking = flate2::read::MultiGzDecoder::new(packed).take(UNPACKED_BYTES_MAX + 1);
+    if let Err(e) = unpacking.read_to_end(&mut bytes) {
         diagnostics.note("compressed file is damaged", || format!("{name}: {e}"));
     }
-    Ok(Some(File { name: name.to_owned(), bytes }))
+    if bytes.len() as u64 > UNPACKED_BYTES_MAX {
+        bytes.truncate(UNPACKED_BYTES_MAX as usize);
+        diagnostics.note("compressed file is larger than 256 MiB: the rest is not read", || name.to_owned());
+    }
+    bytes
+}
+
+/// Whether it makes sense to look for a log in binary form: a TSLOG as text has none.
+fn may_be_memory(bytes: &[u8]) -> bool {
+    !tslog::is_record(bytes.split(|&b| b == b'\n').next().unwrap_or_default())
 }
 
 pub(crate) fn imported(recording: &Recording) -> Vec<String> {
     recording.names().filter(|name| is_imported(name)).map(str::to_owned).collect()
 }
 
-/// What of a file's content is evidence that is used, in words; nothing if none of it is.
-pub fn recognise(bytes: &[u8]) -> Vec<String> {
+/// What of a file's content is evidence that is used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recognised {
+    /// In words, each kind; nothing if none of it is.
+    pub kinds: Vec<String>,
+    /// Whether any of it tells of a boot. What only says how fast a counter runs, or what the machine is, does not.
+    pub of_a_boot: bool,
+}
+
+/// Looks what of a file's content is evidence that is used.
+pub fn recognise(bytes: &[u8]) -> Recognised {
+    if is_gzip(bytes) {
+        return recognise(&gunzip("", bytes, &mut Diagnostics::default()));
+    }
+    let boot = |kind: String| Recognised { kinds: vec![kind], of_a_boot: true };
     if first_run::recognise(bytes) {
-        return vec!["when code ran for the first time".to_owned()];
+        return boot("when code ran for the first time".to_owned());
+    }
+    if may_be_memory(bytes) {
+        let records = tslog::Log::default().read_memory("", bytes, &mut Diagnostics::default());
+        if records > 0 {
+            return boot(format!("TSLOG in an image of memory ({records} records)"));
+        }
     }
     let logged = tslog::Log::default().read("", bytes, &mut Diagnostics::default());
     let found = detect::detect_in(bytes, &logged.others);
-    if found.first().is_some_and(|found| found.format == Format::Binary) {
-        let records = tslog::Log::default().read_memory("", bytes, &mut Diagnostics::default());
-        return if records > 0 { vec![format!("TSLOG in an image of memory ({records} records)")] } else { Vec::new() };
-    }
     let mut known = vec![
         (logged.records, "TSLOG dump"),
         (logged.processes, "TSLOG process table"),
         (logged.rates, "rate of the TSLOG's counter"),
+        (logged.facts, "what the machine and its system are"),
     ];
     known.retain(|(lines, _)| *lines > 0);
     let used = [Format::Trace, Format::Kmsg, Format::KernelLog, Format::Kallsyms];
-    let found = found.into_iter().filter(|found| used.contains(&found.format));
+    let found: Vec<_> = found.into_iter().filter(|found| used.contains(&found.format)).collect();
+    let of_a_boot = logged.records + logged.processes > 0 || !found.is_empty();
     let known = known.into_iter().map(|(lines, what)| format!("{what} ({lines} lines)"));
-    known.chain(found.map(|found| format!("{} ({} lines)", found.format, found.lines))).collect()
+    let kinds = known.chain(found.iter().map(|found| format!("{} ({} lines)", found.format, found.lines))).collect();
+    Recognised { kinds, of_a_boot }
 }
 
 /// The kernel's event log of a recording, as it was written.
@@ -228,7 +267,9 @@ pub fn recognise(bytes: &[u8]) -> Vec<String> {
 /// # Errors
 /// If a file cannot be read.
 pub fn tslog_log(recording: &Recording) -> Result<tslog::Log, recording::Error> {
-    Files::read(recording, &mut Diagnostics::default()).map(|files| files.tslog)
+    let mut log = Files::read(recording, &mut Diagnostics::default())?.tslog;
+    log.given_hz(recording.manifest().ticks_hz);
+    Ok(log)
 }
 
 /// The console of a recording.

@@ -20,7 +20,7 @@ mod stamp;
 
 use crate::NotThisFormat;
 use crate::text::{Lines, lossy};
-use clean::Cleaner;
+pub(crate) use clean::{Cleaner, is_unclean};
 use std::ops::Range;
 use timeline::{Diagnostics, Ns};
 

@@ -26,7 +26,7 @@ mod text;
 pub mod tslog;
 mod vmm;
 
-pub use files::{Console, console, recognise, tslog_log};
+pub use files::{Console, Recognised, console, recognise, tslog_log};
 pub use meminfo::{GuestMemory, kernel_release, meminfo};
 pub use merge::{Loaded, load, read};
 pub use subject::Subject;

@@ -57,6 +57,17 @@ pub(crate) fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     (at > 0).then(|| (value, &bytes[at..]))
 }
 
+/// The same, perhaps with commas at every third digit, as `sysctl -h` prints it; nothing if there are other digits, commas
+/// or a point behind it: it is another number then.
+pub(crate) fn grouped_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (mut value, mut rest) = number(bytes)?;
+    while let [b',', a, b, c, after @ ..] = rest {
+        value = value.checked_mul(1000)?.checked_add(whole_number(&[*a, *b, *c])?)?;
+        rest = after;
+    }
+    rest.first().is_none_or(|b| !b.is_ascii_digit() && !matches!(b, b',' | b'.')).then_some((value, rest))
+}
+
 /// The same with an optional minus sign.
 pub(crate) fn signed(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let (minus, digits) = match bytes {
@@ -154,6 +165,11 @@ mod tests {
         assert_eq!(number(b"042x"), Some((42, &b"x"[..])));
         assert_eq!(number(b"18446744073709551616"), None);
         assert_eq!(number(b""), None);
+        assert_eq!(grouped_number(b"1,073,741,824 x"), Some((1 << 30, &b" x"[..])));
+        assert_eq!(grouped_number(b"1024"), Some((1024, &b""[..])));
+        for other in ["1,00", "1,0000", "1,234,", "2.4", "18446744073709551,615,000", ",1"] {
+            assert_eq!(grouped_number(other.as_bytes()), None, "{other}");
+        }
         assert_eq!(signed(b"-517 "), Some((-517, &b" "[..])));
         assert_eq!(seconds(b"1.5]"), Some((1_500_000_000, 1, &b"]"[..])));
         assert_eq!(seconds(b"0.1234567891 "), Some((123_456_789, 10, &b" "[..])));

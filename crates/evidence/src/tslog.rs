@@ -22,7 +22,8 @@
 //! * NetBSD counts the first thread 0 (or 1), has no loader records, and begins with `ENTER main`.
 //!
 //! bootscope's own recorder (`kernel/tslog`) writes the same text, and at its end what it knows of the whole log, such as
-//! `0x0 9 EVENT TSLOG dropped 17`; its log in an image of memory is read by [`memory`].
+//! `0x0 9 EVENT TSLOG dropped 17` or `hz 2445431964`, the counter's rate; its log in an image of memory is read by
+//! [`memory`]. [`Log::write`] ends with the rate too, and marks with `gap` where a part of the log is missing.
 //!
 //! `debug.tslog_user` is [`user`]'s; at what rate the counter runs is [`rate`]'s. All of it is found in whatever text is
 //! around it: a console capture with markers or without, NULs, `\r\r\n`, other lines in between, cut lines.
@@ -33,7 +34,9 @@
 mod boot;
 mod console;
 mod events;
+mod hole;
 mod labels;
+mod late_names;
 mod lay;
 mod line;
 mod memory;
@@ -48,7 +51,7 @@ pub use rate::parse_frequency;
 
 pub(crate) use console::Facts;
 
-use crate::kernel_log::Loggers;
+use crate::kernel_log::{Cleaner, Loggers};
 use crate::text::{Line, Lines};
 use hashbrown::HashMap;
 use labels::{Labels, Role};
@@ -61,6 +64,9 @@ use timeline::Diagnostics;
 
 /// How many records a kernel keeps unless it was built with another `TSLOGSIZE`.
 pub const BUFFER_RECORDS: usize = 262_144;
+
+/// The note that a part of the log is missing.
+const GAP: &[u8] = b"TSLOG gap";
 
 /// A record as it stands in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +95,10 @@ pub struct Log {
     rates: Vec<Rate>,
     said: Vec<console::Said>,
     facts: Facts,
+    /// Threads that have a `THREAD` record which is not their first.
+    renamed: Vec<u32>,
+    /// The rate that the user gave.
+    given_hz: Option<f64>,
 }
 
 /// What of a file was used, and what else is in it.
@@ -100,6 +110,8 @@ pub struct Counts {
     pub processes: u64,
     /// Lines that say how fast the counter runs.
     pub rates: u64,
+    /// Lines that say what the machine or its system is.
+    pub facts: u64,
     /// Where the lines are that are none of these.
     pub others: Vec<Range<usize>>,
 }
@@ -107,7 +119,7 @@ pub struct Counts {
 impl Counts {
     /// Whether none of it was used.
     pub fn is_nothing(&self) -> bool {
-        self.records + self.processes + self.rates == 0
+        self.records + self.processes + self.rates + self.facts == 0
     }
 }
 
@@ -122,11 +134,14 @@ impl Log {
                 ..Counts::default()
             };
         }
+        let cleaned = self.labels.cleaned();
         let mut reader = Reader::new(self, file, bytes, diagnostics);
         for line in Lines::new(bytes) {
             reader.line(line);
         }
-        reader.counts
+        let (counts, cleaned) = (reader.counts, self.labels.cleaned() - cleaned);
+        diagnostics.note_many("TSLOG names with control characters: taken out", cleaned, || file.to_owned());
+        counts
     }
 
     /// Whether there is any record or process.
@@ -139,20 +154,58 @@ impl Log {
         &self.facts
     }
 
-    /// Writes the records that are used as FreeBSD prints them, in their order and with their own ticks.
+    /// The rate that the user gave, if there is one.
+    pub(crate) fn given_hz(&mut self, hz: Option<f64>) {
+        self.given_hz = hz;
+    }
+
+    /// How fast the counter runs, if anything says so, and what does. The user's word comes first.
+    fn rate(&self) -> Option<(f64, String)> {
+        let given = self.given_hz.map(|hz| (hz, "given by the user".to_owned()));
+        given.or_else(|| self.own_rate())
+    }
+
+    /// The same by the evidence alone.
+    fn own_rate(&self) -> Option<(f64, String)> {
+        let noted = self.labels.iter().zip(0u32..).filter_map(|(text, label)| Some((rate::note(text)?, label)));
+        let at = |label| self.records.iter().position(|r| r.label == label);
+        let noted = noted.filter_map(|(hz, label)| {
+            let at = at(label)?;
+            let file = self.pieces.iter().find(|piece| piece.records.contains(&at))?.file;
+            Some(Rate { hz, source: rate::Source::Log, file, line: self.records[at].line })
+        });
+        let rates: Vec<Rate> = self.rates.iter().cloned().chain(noted).collect();
+        rate::choose(&rates, |rate| self.place(rate.file, rate.line))
+    }
+
+    /// Writes the records that are used as FreeBSD prints them, in their order and with their own ticks. Where a part is
+    /// missing between them, and how fast the counter runs, is written as the recorder of bootscope notes such things.
     ///
     /// # Errors
     /// What `out` says.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut last_ticks = None;
         for piece in pieces::choose(&self.pieces, &mut Diagnostics::default(), |_| String::new()) {
-            for record in &self.records[self.pieces[piece].records.clone()] {
+            if let Some(ticks) = last_ticks {
+                writeln!(out, "0x0 {ticks} EVENT TSLOG gap")?;
+            }
+            for record in self.records[self.pieces[piece].records.clone()].iter().filter(|r| !self.is_rate(r)) {
                 let (thread, what) = (self.threads.ids[record.thread as usize], record.what.word());
                 write!(out, "{thread:#x} {} {what} ", record.ticks)?;
                 out.write_all(self.labels.text(record.label))?;
                 out.write_all(b"\n")?;
+                last_ticks = Some(record.ticks);
             }
         }
-        Ok(())
+        match (last_ticks, self.rate()) {
+            (Some(ticks), Some((hz, _))) => writeln!(out, "0x0 {ticks} EVENT TSLOG hz {}", hz.round()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a record is the note of the rate.
+    fn is_rate(&self, record: &Record) -> bool {
+        self.labels.role(record.label) == Role::Note && rate::note(self.labels.text(record.label)).is_some()
     }
 
     fn place(&self, file: u32, line: u32) -> String {
@@ -174,14 +227,17 @@ pub(crate) fn is_process(line: &[u8]) -> bool {
 #[derive(Debug, Default)]
 struct Threads {
     ids: Vec<u64>,
+    /// How many records there were before each one's first.
+    first: Vec<usize>,
     numbers: HashMap<u64, u32>,
 }
 
 impl Threads {
     #[inline]
-    fn number(&mut self, id: u64) -> u32 {
+    fn number(&mut self, id: u64, records: usize) -> u32 {
         *self.numbers.entry(id).or_insert_with(|| {
             self.ids.push(id);
+            self.first.push(records);
             // There are fewer threads than lines, and of those fewer than 2^32.
             (self.ids.len() - 1) as u32
         })
@@ -232,6 +288,7 @@ struct Reader<'a> {
     bytes: &'a [u8],
     /// Not looked at before there is a line that is no record.
     has: Option<Has>,
+    cleaner: Cleaner,
 }
 
 impl<'a> Reader<'a> {
@@ -255,6 +312,7 @@ impl<'a> Reader<'a> {
             head: (b"", 0),
             bytes,
             has: None,
+            cleaner: Cleaner::default(),
         }
     }
 
@@ -269,7 +327,7 @@ impl<'a> Reader<'a> {
         match line::entry(line.bytes) {
             Entry::Record(record) => {
                 let space = memchr::memchr(b' ', line.bytes).map_or(0, |space| space + 1);
-                self.head = (&line.bytes[..space], self.log.threads.number(record.thread));
+                self.head = (&line.bytes[..space], self.log.threads.number(record.thread, self.log.records.len()));
                 self.record(line, self.head.1, record.ticks, record.what, record.tail);
             }
             _ => self.other(line),
@@ -278,7 +336,15 @@ impl<'a> Reader<'a> {
 
     /// A line that does not begin with a record.
     fn other(&mut self, line: Line<'a>) {
-        let (stamp, text) = self.loggers.strip(line::trim(line.bytes));
+        let mut cleaner = std::mem::take(&mut self.cleaner);
+        let (text, _) = cleaner.clean(line::trim(line.bytes));
+        self.clean(line, text);
+        self.cleaner = cleaner;
+    }
+
+    /// The same; `text` is the line without control characters.
+    fn clean(&mut self, line: Line<'a>, text: &[u8]) {
+        let (stamp, text) = self.loggers.strip(line::trim(text));
         let text = line::trim(text);
         let bytes = self.bytes;
         let has = *self.has.get_or_insert_with(|| Has::look(bytes));
@@ -306,7 +372,7 @@ impl<'a> Reader<'a> {
             self.log.rates.push(Rate { file: self.file, line: line.number, ..rate });
         }
         if has.facts {
-            self.log.facts.line(text);
+            self.counts.facts += u64::from(self.log.facts.line(text));
             self.log.said.extend(console::said(text, stamp));
         }
         self.not_ours(line);
@@ -334,7 +400,7 @@ impl<'a> Reader<'a> {
 
     /// A record that does not begin its line.
     fn late_record(&mut self, line: Line<'a>, record: &line::Record<'_>) {
-        let thread = self.log.threads.number(record.thread);
+        let thread = self.log.threads.number(record.thread, self.log.records.len());
         self.record(line, thread, record.ticks, record.what, record.tail);
     }
 
@@ -359,11 +425,16 @@ impl<'a> Reader<'a> {
                 .note_many("lines between TSLOG records that are none", count, || self.log.place(self.file, first));
         }
         self.seen[thread as usize] = (self.log.pieces.len(), record.ticks);
+        if what == What::Thread && self.log.threads.first[thread as usize] < self.log.records.len() {
+            self.log.renamed.push(thread);
+        }
         self.log.records.push(record);
         let end = self.log.records.len();
         if let Some(piece) = self.log.pieces.last_mut() {
             piece.add(end, &record, role);
         }
+        // What comes next is of another time.
+        self.open = role != Role::Note || self.log.labels.text(label) != GAP;
     }
 
     /// Whether a record cannot be of the piece that is being read: a function that runs once is entered again, or, after
@@ -371,7 +442,7 @@ impl<'a> Reader<'a> {
     #[inline]
     fn begins_anew(&self, record: &Record, role: Role) -> bool {
         let Some(piece) = self.log.pieces.last() else { return true };
-        let again = record.what == What::Enter && piece.entered(role);
+        let again = record.what == What::Enter && piece.entered(role, record.ticks);
         again
             || (self.between.is_some() && {
                 let (seen_in, ticks) = self.seen[record.thread as usize];

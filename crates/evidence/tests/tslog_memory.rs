@@ -51,7 +51,7 @@ fn a_log_in_memory_is_a_log() {
     let image = image();
     let mut timeline = Timeline::new(TimeBase::Evidence);
     let mut log = Log::default();
-    assert_eq!(log.read_memory("tslog.bin", &image, &mut timeline.diagnostics), 9, "eight records and a note");
+    assert_eq!(log.read_memory("tslog.bin", &image, &mut timeline.diagnostics), 10, "eight records and two notes");
     lay(log, Counter::Unknown, &mut timeline);
     timeline.settle(Ns::ZERO);
     assert_eq!((timeline.clocks[0].hz, timeline.end.unwrap().at), (2e9, Ns(5_000)));
@@ -64,18 +64,26 @@ fn a_log_in_memory_is_a_log() {
     );
     assert_eq!(timeline.warnings.len(), 1, "{:?}", timeline.warnings);
     assert!(timeline.warnings[0].contains("2 later records found no room"), "{:?}", timeline.warnings);
-    assert_eq!(timeline.tracks.len(), 1, "the note is nobody's");
+    assert_eq!(timeline.tracks.len(), 1, "the notes are nobody's");
     assert!(timeline.diagnostics.is_empty(), "{:?}", timeline.diagnostics);
 
     // The log alone, without the memory around it: the name outside is not there, all else is.
     let mut alone = Timeline::new(TimeBase::Evidence);
     let mut log = Log::default();
     log.read_memory("tslog.bin", &image[AT..], &mut alone.diagnostics);
-    assert_eq!(alone.diagnostics.count("TSLOG names that the image of memory does not have"), 2);
+    assert_eq!(
+        alone
+            .diagnostics
+            .count("TSLOG names that the image of memory does not have: the recorder's add_range says where they lie"),
+        2
+    );
     lay(log, Counter::Unknown, &mut alone);
     assert_eq!(alone.spans.len(), 3);
-    assert!(evidence::recognise(&image)[0].starts_with("TSLOG in an image of memory"));
-    assert!(evidence::recognise(&[0; 8192]).is_empty());
+    assert!(evidence::recognise(&image).kinds[0].starts_with("TSLOG in an image of memory"));
+    assert_eq!(evidence::recognise(&[0; 8192]), evidence::Recognised::default());
+    // Memory begins with whatever it begins with.
+    let noise: Vec<u8> = (0..AT).map(|i| (i * 31 % 251) as u8 | 1).collect();
+    assert!(evidence::recognise(&[noise, image].concat()).of_a_boot);
 }
 
 /// A header that claims a record more, of an older boot whose records were cleared.

@@ -4,7 +4,7 @@
 //! from the content. There is no outcome and no time base but the evidence's own.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use crate::manifest::{Input, Manifest};
@@ -21,11 +21,21 @@ pub struct Known {
     pub memory_bytes: u64,
 }
 
+/// A file to import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// What it is called, and where it is.
+    pub path: PathBuf,
+    /// Its content, if that was read already, as from a pipe, which can be read once only.
+    pub bytes: Option<Vec<u8>>,
+}
+
 /// Makes the recording `dir` from `files`, replacing one that is there only with `force`.
 ///
 /// # Errors
 /// As [`import_known`].
 pub fn import(files: &[PathBuf], dir: &Path, force: bool) -> Result<(), Error> {
+    let files = files.iter().map(|path| Source { path: path.clone(), bytes: None }).collect();
     import_known(files, dir, force, Known::default())
 }
 
@@ -33,16 +43,15 @@ pub fn import(files: &[PathBuf], dir: &Path, force: bool) -> Result<(), Error> {
 ///
 /// # Errors
 /// If a file cannot be read or is larger than 1 GiB, or the folder cannot be made.
-pub fn import_known(files: &[PathBuf], dir: &Path, force: bool, known: Known) -> Result<(), Error> {
+pub fn import_known(files: Vec<Source>, dir: &Path, force: bool, known: Known) -> Result<(), Error> {
     // Open all of them first: a mistyped name must not cost the recording that `force` replaces.
-    let open: Vec<(&PathBuf, File)> =
-        files.iter().map(|path| open_file(path).map(|file| (path, file))).collect::<Result<_, _>>()?;
+    let open: Vec<(PathBuf, Box<dyn Read>)> = files.into_iter().map(open).collect::<Result<_, _>>()?;
     let mut manifest = Manifest::begun_now();
     manifest.ticks_hz = known.ticks_hz;
     (manifest.subject.cpus, manifest.subject.memory_bytes) = (known.cpus, known.memory_bytes);
     let mut writer = Writer::create(dir, force, &manifest)?;
-    for (number, (path, file)) in open.into_iter().enumerate() {
-        let bytes = copy(&mut writer, &format!("{number:02}-{}", plain(path)), path, file)?;
+    for (number, (path, content)) in open.into_iter().enumerate() {
+        let bytes = copy(&mut writer, &format!("{number:02}-{}", plain(&path)), &path, content)?;
         manifest.inputs.push(Input {
             role: "evidence".to_owned(),
             path: path.display().to_string(),
@@ -51,6 +60,14 @@ pub fn import_known(files: &[PathBuf], dir: &Path, force: bool, known: Known) ->
         });
     }
     writer.finish(manifest)
+}
+
+fn open(source: Source) -> Result<(PathBuf, Box<dyn Read>), Error> {
+    let content: Box<dyn Read> = match source.bytes {
+        Some(bytes) => Box::new(Cursor::new(bytes)),
+        None => Box::new(open_file(&source.path)?),
+    };
+    Ok((source.path, content))
 }
 
 fn open_file(path: &Path) -> Result<File, Error> {
@@ -62,12 +79,12 @@ fn open_file(path: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-fn copy(writer: &mut Writer, name: &str, path: &Path, mut file: File) -> Result<u64, Error> {
+fn copy(writer: &mut Writer, name: &str, path: &Path, mut content: Box<dyn Read>) -> Result<u64, Error> {
     let mut partial = writer.partial(name, &format!("imported from {}", path.display()))?;
     let mut buffer = vec![0; 1 << 16];
     let mut total = 0;
     loop {
-        let n = match file.read(&mut buffer) {
+        let n = match content.read(&mut buffer) {
             Ok(0) => break,
             Ok(n) => n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,

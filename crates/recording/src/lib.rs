@@ -23,7 +23,7 @@ mod stream;
 mod write;
 
 pub use error::{Diagnostic, Error, advice};
-pub use import::{Known, import, import_known};
+pub use import::{Known, Source, import, import_known};
 pub use manifest::{
     End, Evidence, Host, Input, Manifest, Measured, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION, State, Subject,
     TimeBase, Vmm,
@@ -39,8 +39,8 @@ pub const MANIFEST_NAME: &str = "recording.json";
 /// Ending of a file that is not whole (yet).
 const PARTIAL_SUFFIX: &str = ".partial";
 
-/// The most that one file of a recording, or a packed recording in all, may take in memory.
-const BYTES_MAX: u64 = 1 << 30;
+/// The most bytes that one file of a recording, or a packed recording in all, may take in memory.
+pub const BYTES_MAX: u64 = 1 << 30;
 
 /// Whether `name` may be a file's name in a recording: one component of printable ASCII that is not
 /// hidden, cannot climb out and means the same on every file system.

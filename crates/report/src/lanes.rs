@@ -248,7 +248,9 @@ impl Boot<'_> {
     fn lane_name(&self, track: TrackId) -> String {
         let t = self.timeline.tracks.get(track);
         let name = harmless(self.track_name(track));
-        if t.kind == TrackKind::Thread { format!("{name} [{}]", t.id) } else { name.into_owned() }
+        // Numbers of processes and threads are small; what is larger is an address.
+        let id = if u32::try_from(t.id).is_ok() { t.id.to_string() } else { format!("{:#x}", t.id) };
+        if t.kind == TrackKind::Thread && name != id { format!("{name} [{id}]") } else { name.into_owned() }
     }
 
     fn slice(&self, id: SpanId) -> Slice {

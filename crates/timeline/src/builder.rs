@@ -72,11 +72,11 @@ impl Open {
         searched.iter().rev().any(is) || self.deep.get(&(name, detail)).is_some_and(|&n| n > 0)
     }
 
-    fn close(&mut self, spans: &mut Spans, at: Ns, diagnostics: &mut Diagnostics, place: impl Fn() -> String) {
+    fn close(&mut self, spans: &mut Spans, at: Ns, diagnostics: &mut Diagnostics, begun: impl Fn(SpanId) -> String) {
         let end = self.last.map_or(at, |last| last.max(at));
         while let Some((id, ..)) = self.pop() {
             spans.set_end(id, end);
-            diagnostics.note("entry without an exit", &place);
+            diagnostics.note("entry without an exit", || begun(id));
         }
     }
 }
@@ -98,7 +98,8 @@ impl SpanBuilder {
         id
     }
 
-    /// The innermost open span of that name and detail on `track` ends. Returns it, if there is one.
+    /// The innermost open span of that name and detail on `track` ends. Returns it, if there is one. `place` says where the
+    /// event stands, or, of a span that never ended, where that began.
     pub fn end(
         &mut self,
         spans: &mut Spans,
@@ -106,12 +107,12 @@ impl SpanBuilder {
         (name, detail): (NameId, NameId),
         at: Ns,
         diagnostics: &mut Diagnostics,
-        place: impl Fn() -> String,
+        place: impl Fn(Option<SpanId>) -> String,
     ) -> Option<SpanId> {
         let open = self.open(track);
-        let at = open.advance(at, diagnostics, &place);
+        let at = open.advance(at, diagnostics, || place(None));
         if !open.has(name, detail) {
-            diagnostics.note("exit without an entry", place);
+            diagnostics.note("exit without an entry", || place(None));
             return None;
         }
         while let Some((id, n, d)) = open.pop() {
@@ -119,7 +120,7 @@ impl SpanBuilder {
             if (n, d) == (name, detail) {
                 return Some(id);
             }
-            diagnostics.note("entry without an exit", &place);
+            diagnostics.note("entry without an exit", || place(Some(id)));
         }
         None
     }
@@ -129,22 +130,23 @@ impl SpanBuilder {
         self.tracks.get(track.0 as usize)?.stack.last().map(|top| top.0)
     }
 
-    /// Nothing more is known of a track: what is open on it ends at `at`, or at its last event if that is later.
+    /// Nothing more is known of a track: what is open on it ends at `at`, or at its last event if that is later. `begun`
+    /// says where a span began.
     pub fn close(
         &mut self,
         spans: &mut Spans,
         track: TrackId,
         at: Ns,
         diagnostics: &mut Diagnostics,
-        place: impl Fn() -> String,
+        begun: impl Fn(SpanId) -> String,
     ) {
-        self.open(track).close(spans, at, diagnostics, place);
+        self.open(track).close(spans, at, diagnostics, begun);
     }
 
     /// No more events: what is still open ends at `at`, or at its track's last event if that is later.
     pub fn finish(self, spans: &mut Spans, at: Ns, diagnostics: &mut Diagnostics) {
         for mut open in self.tracks {
-            open.close(spans, at, diagnostics, String::new);
+            open.close(spans, at, diagnostics, |_| String::new());
         }
     }
 

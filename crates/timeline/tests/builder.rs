@@ -30,7 +30,7 @@ fn build(events: &[Event]) -> Built {
             let row = SpanBuilder::row(track, SpanKind::Call, name, NameId::EMPTY, Ns(e.at));
             builder.begin(&mut spans, row, &mut diagnostics, String::new);
         } else {
-            builder.end(&mut spans, track, (name, NameId::EMPTY), Ns(e.at), &mut diagnostics, String::new);
+            builder.end(&mut spans, track, (name, NameId::EMPTY), Ns(e.at), &mut diagnostics, |_| String::new());
         }
     }
     builder.finish(&mut spans, Ns(1000), &mut diagnostics);

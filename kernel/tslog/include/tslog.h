@@ -672,6 +672,7 @@ struct tslog_dump tslog_write_text(tslog_put put, void *context)
 	tslog_put_last_words(&printer, last_ticks, "half-written", printer.dump.half_written);
 	tslog_put_last_words(&printer, last_ticks, "strange", printer.dump.strange);
 	tslog_put_last_words(&printer, last_ticks, "before-start", printer.dump.before_start);
+	tslog_put_last_words(&printer, last_ticks, "hz", __atomic_load_n(&header->ticks_hz, __ATOMIC_RELAXED));
 	return printer.dump;
 }
 

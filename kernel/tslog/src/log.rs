@@ -257,6 +257,11 @@ impl Log {
         }
     }
 
+    /// How many ticks a second has; 0 if nobody said so yet.
+    pub(crate) fn ticks_hz(self) -> u64 {
+        self.header().ticks_hz.load(Ordering::Relaxed)
+    }
+
     /// Says how many ticks a second has, as soon as that is known.
     pub fn set_ticks_hz(self, hz: u64) {
         self.header().ticks_hz.store(hz, Ordering::Relaxed);

@@ -11,7 +11,7 @@
 //!
 //! What the text cannot say otherwise stands in last lines of the same form, with thread 0 and the last record's ticks,
 //! and only if there is something to say: `EVENT TSLOG dropped 17`. The words are `dropped`, `half-written`, `strange`,
-//! `missing` and `before-start`.
+//! `missing`, `before-start`, and `hz` for the counter's rate.
 
 use crate::image::{Image, Slot};
 use crate::log::Log;
@@ -69,9 +69,10 @@ pub fn write_image_text<W: Write>(
         before_start: image.head().before_start,
         ..Dump::default()
     };
+    let ticks_hz = image.head().ticks_hz.unwrap_or(0);
     let mut read = |name: Name, buffer: &mut [u8]| image.name_bytes(name, buffer, read_phys).map(<[u8]>::len);
     let names_left = image.bytes().saturating_mul(NAMES_BYTES_PER_BYTE).saturating_add(NAMES_BYTES_MORE);
-    Printer { out, dump, names_left, last_ticks: 0, read: &mut read }.all(image.slots())
+    Printer { out, dump, names_left, ticks_hz, last_ticks: 0, read: &mut read }.all(image.slots())
 }
 
 /// Prints a log in which others may still be writing.
@@ -90,7 +91,7 @@ pub(crate) unsafe fn write_live_text<W: Write>(log: Log, out: &mut W) -> Result<
         // SAFETY: the caller's promise is the same.
         Some(unsafe { copy_live(Name { address, ..name }, buffer) })
     };
-    Printer { out, dump, names_left: usize::MAX, last_ticks: 0, read: &mut read }.all(slots)
+    Printer { out, dump, names_left: usize::MAX, ticks_hz: log.ticks_hz(), last_ticks: 0, read: &mut read }.all(slots)
 }
 
 /// # Safety
@@ -113,6 +114,8 @@ struct Printer<'a, W> {
     dump: Dump,
     /// So many bytes of names may still be printed.
     names_left: usize,
+    /// 0: not known.
+    ticks_hz: u64,
     last_ticks: u64,
     /// Fills a buffer with a name, without its NUL, and says how long it is; None if it cannot be read.
     read: &'a mut dyn FnMut(Name, &mut [u8]) -> Option<usize>,
@@ -133,6 +136,7 @@ impl<W: Write> Printer<'_, W> {
         self.last_words("strange", strange)?;
         self.last_words("missing", missing)?;
         self.last_words("before-start", before_start)?;
+        self.last_words("hz", self.ticks_hz)?;
         Ok(self.dump)
     }
 
@@ -306,10 +310,12 @@ mod tests {
         static REGION: Region<2, 0> = Region::new();
         let log = Log::start(&REGION, TicksSource::Tsc);
         let _interrupted = log.reserve();
+        log.set_ticks_hz(24_000_000);
         let (text, dump) = print(&[(Kind::Enter, Some(b"a"), None), (Kind::Exit, Some(b"a"), None)], log);
         let expected = "0xf00 1000000 ENTER a\n\
                         0x0 1000000 EVENT TSLOG dropped 1\n\
-                        0x0 1000000 EVENT TSLOG half-written 1\n";
+                        0x0 1000000 EVENT TSLOG half-written 1\n\
+                        0x0 1000000 EVENT TSLOG hz 24000000\n";
         assert_eq!(text, expected);
         assert_eq!(dump, Dump { records: 1, dropped: 1, half_written: 1, ..Dump::default() });
     }

@@ -106,6 +106,7 @@ fn c_and_rust_write_into_one_log() {
         "0x7 T EVENT from_Rust two words",
         "0x7 T EXIT attach_all",
         "0x0 T EVENT TSLOG before-start 3",
+        "0x0 T EVENT TSLOG hz 2445431964",
     ];
     assert_eq!(without_ticks(by_rust), expected);
     let expected =

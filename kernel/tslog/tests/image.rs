@@ -29,7 +29,8 @@ fn a_log_made_by_the_description_is_read() {
                     0x1000 1300 EVENT SYSINIT root mount\n\
                     0x0 1300 EVENT TSLOG dropped 2\n\
                     0x0 1300 EVENT TSLOG half-written 1\n\
-                    0x0 1300 EVENT TSLOG before-start 2\n";
+                    0x0 1300 EVENT TSLOG before-start 2\n\
+                    0x0 1300 EVENT TSLOG hz 2445431964\n";
     assert_eq!(text, expected);
     assert_eq!((dump.records, dump.unresolved, dump.cut, dump.mended), (4, 0, 0, 0));
 }

@@ -34,7 +34,7 @@ pub fn log(text: &str) -> Timeline {
                 spans.begin(&mut t.spans, row, &mut t.diagnostics, String::new);
             }
             "exit" => {
-                spans.end(&mut t.spans, track, (what, detail), at, &mut t.diagnostics, String::new);
+                spans.end(&mut t.spans, track, (what, detail), at, &mut t.diagnostics, |_| String::new());
             }
             "wait" => drop(waits.insert(key, at)),
             "unwait" => t.waits.push(wait(waits.remove(&key).unwrap(), at)),

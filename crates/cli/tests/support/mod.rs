@@ -10,6 +10,7 @@ pub mod images;
 pub mod percival;
 
 use serde_json::Value;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -38,6 +39,19 @@ pub fn run(command: &mut Command) -> Ran {
     let what = format!("{command:?}");
     let output = command.output().unwrap_or_else(|e| panic!("{what}: {e}"));
     ran(output, what)
+}
+
+/// The same with something on standard input.
+pub fn run_with(command: &mut Command, input: &[u8]) -> Ran {
+    let what = format!("{command:?}");
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|e| panic!("{what}: {e}"));
+    child.stdin.take().expect("it is piped").write_all(input).expect("it reads all of it");
+    ran(child.wait_with_output().expect("it ends"), what)
 }
 
 /// What a child that was waited for has said.

@@ -316,7 +316,7 @@ impl<'a> Layer<'a, '_> {
     fn end(&mut self, track: TrackId, name: NameId, detail: NameId) {
         let place = self.place();
         let timeline = &mut *self.timeline;
-        self.spans.end(&mut timeline.spans, track, (name, detail), self.now, &mut timeline.diagnostics, place);
+        self.spans.end(&mut timeline.spans, track, (name, detail), self.now, &mut timeline.diagnostics, |_| place());
     }
 
     /// A span that is whole; [`Timeline::settle`] finds what lies in it.

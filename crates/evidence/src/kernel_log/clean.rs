@@ -2,7 +2,7 @@
 
 /// Cleans lines one after the other; its buffer is used again.
 #[derive(Debug, Default)]
-pub(super) struct Cleaner {
+pub(crate) struct Cleaner {
     buffer: Vec<u8>,
 }
 
@@ -12,8 +12,7 @@ impl Cleaner {
     pub fn clean<'a>(&'a mut self, line: &'a [u8]) -> (&'a [u8], u64) {
         let end = line.iter().rposition(|&b| b != b'\r').map_or(0, |last| last + 1);
         let line = &line[..end];
-        // No short-circuit, so that this becomes a loop over vectors.
-        if !line.iter().fold(false, |any, &b| any | is_control(b)) {
+        if !is_unclean(line) {
             return (line, 0);
         }
         self.buffer.clear();
@@ -30,6 +29,12 @@ impl Cleaner {
         }
         (&self.buffer, controls)
     }
+}
+
+/// Whether a text has anything that would be taken out of it.
+pub(crate) fn is_unclean(text: &[u8]) -> bool {
+    // No short-circuit, so that this becomes a loop over vectors.
+    text.iter().fold(false, |any, &b| any | is_control(b))
 }
 
 /// Tabs are text.

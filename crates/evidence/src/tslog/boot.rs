@@ -48,8 +48,7 @@ impl Boot<'_> {
 
     /// NetBSD's process 1 is started early and waits until `main` lets it go (`sys/kern/init_main.c`).
     fn wait_for_main(&mut self, main: TrackId, init: TrackId) {
-        let known = &self.order.known;
-        let (Some((begun, _)), Some((done, _))) = (known.enter(Role::StartInit), known.exit(Role::Main)) else {
+        let (Some((begun, _)), Some((done, _))) = (self.order.known.enter(Role::StartInit), self.main_done()) else {
             return;
         };
         if begun < done {
@@ -59,8 +58,18 @@ impl Boot<'_> {
         }
     }
 
-    /// Where phases begin, each by the record that shows it.
-    pub fn phases(&mut self) {
+    /// When NetBSD's `main` is left, which lets process 1 go. A function of that name in another kernel is any function.
+    fn main_done(&self) -> Option<(u64, u32)> {
+        self.order.known.exit(Role::Main).filter(|_| self.is_netbsd())
+    }
+
+    fn is_netbsd(&self) -> bool {
+        self.timeline.os == "NetBSD"
+    }
+
+    /// Where phases begin, each by the record that shows it. `unknown_from`: nothing is known of the path's thread from
+    /// then on.
+    pub fn phases(&mut self, unknown_from: Option<u64>) {
         let known = &self.order.known;
         let mut phases = Vec::new();
         if let (Some(_), Some((ticks, _))) = (self.chain.loader, known.first) {
@@ -71,14 +80,14 @@ impl Boot<'_> {
         }
         match (known.enter(Role::MiStartup), known.enter(Role::Main), known.kernel) {
             (Some((ticks, _)), ..) => phases.push(("SYSINITs", ticks, "ENTER mi_startup")),
-            (_, Some((ticks, _)), _) => phases.push(("main", ticks, "ENTER main")),
-            (None, None, Some((ticks, _))) if phases.last().is_none_or(|p| p.0 == "loader") => {
+            (_, Some((ticks, _)), _) if self.is_netbsd() => phases.push(("main", ticks, "ENTER main")),
+            (None, _, Some((ticks, _))) if phases.last().is_none_or(|p| p.0 == "loader") => {
                 phases.push(("kernel", ticks, "the kernel's first record"));
             }
             _ => {}
         }
         if let Some((ticks, _)) = known.enter(Role::StartInit) {
-            let after_main = known.exit(Role::Main).map_or(ticks, |(done, _)| done.max(ticks));
+            let after_main = self.main_done().map_or(ticks, |(done, _)| done.max(ticks));
             phases.push(("mount root, process 1", after_main, "ENTER start_init"));
         }
         for (i, pair) in self.order.pieces.windows(2).enumerate() {
@@ -86,25 +95,33 @@ impl Boot<'_> {
             let next = self.order.records.iter().filter(|r| usize::from(r.piece) == i + 1).map(|r| r.ticks).min();
             phases.extend(next.map(|ticks| ("after the missing part", ticks, "the log goes on")));
         }
+        phases.extend(unknown_from.map(|ticks| (UNEXPLAINED, ticks, "nothing more is heard of the thread")));
         for (phase, ticks, evidence) in phases {
             let at = self.time(ticks);
             self.timeline.boundary(phase, at, Ns::ZERO, evidence);
         }
     }
 
-    /// The end of the kernel's part, or what is nearest to it.
-    pub fn end(&mut self, ending: &Ending) {
+    /// The end of the kernel's part, or what is nearest to it. `open`: what the path's thread had entered and never left.
+    pub fn end(&mut self, ending: &Ending, open: &[String]) {
         let at = self.time(ending.ticks);
-        let error = at - self.time(ending.ticks.saturating_sub(ending.error_ticks));
         let evidence = self.timeline.names.intern(&ending.evidence);
-        self.timeline.end = Some(End { at, error, track: self.chain.init.or(self.chain.main), evidence });
+        self.timeline.end = Some(End { at, error: Ns::ZERO, track: self.chain.init.or(self.chain.main), evidence });
         match ending.kind {
             Kind::Reached => self.timeline.boundary("user processes", at, Ns::ZERO, "EXIT start_init"),
-            Kind::UserSpace | Kind::Unknown => self.no_end(),
+            Kind::UserSpace | Kind::Unknown => self.no_end(ending, open),
         }
     }
 
-    fn no_end(&mut self) {
+    fn no_end(&mut self, ending: &Ending, open: &[String]) {
+        if let Some((ticks, text)) = &ending.too_early {
+            let at = self.timeline.unit.show(self.log_start() - self.time(*ticks));
+            self.timeline.warnings.push(format!(
+                "the log begins after the end of the kernel's part: {text} {at} before its first record; the boot is not in it, \
+                 and what came before it has times below zero"
+            ));
+            return;
+        }
         let Some((ticks, record)) = self.order.known.last else { return };
         let (what, text) = (record.what.word(), lossy(self.log.labels.text(record.label)));
         let thread = self.order.lives[record.thread as usize].thread;
@@ -113,7 +130,13 @@ impl Boot<'_> {
             "the log does not have the end of the kernel's part (EXIT start_init); it ends {at} after its first record, \
              with {what} {text} on thread {thread:#x}"
         );
-        self.timeline.warnings.push(warning);
+        let entered = match open {
+            _ if ending.kind != Kind::Unknown => String::new(),
+            [] => String::new(),
+            [first] => format!("; the boot path's thread was in {first}"),
+            [.., inner] => format!("; the boot path's thread was in {inner}, called by {}", callers(open)),
+        };
+        self.timeline.warnings.push(warning + &entered);
     }
 
     /// A log that was cut by its buffer, or of which a part is missing.
@@ -150,9 +173,22 @@ impl Boot<'_> {
     }
 
     fn log_time(&self, ticks: u64) -> String {
-        let since = self.time(ticks) - self.order.known.first.map_or(Ns::ZERO, |(first, _)| self.time(first));
-        self.timeline.unit.show(since)
+        self.timeline.unit.show(self.time(ticks) - self.log_start())
     }
+
+    fn log_start(&self) -> Ns {
+        self.order.known.first.map_or(Ns::ZERO, |(first, _)| self.time(first))
+    }
+}
+
+/// Who called the innermost function, from the inside.
+fn callers(open: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let mut shown: Vec<&str> = open.iter().rev().skip(1).take(SHOWN).map(String::as_str).collect();
+    if open.len() > SHOWN + 1 {
+        shown.push("…");
+    }
+    shown.join(", ")
 }
 
 /// What shows the end of the kernel's part.
@@ -171,10 +207,10 @@ pub enum Kind {
 pub struct Ending {
     pub kind: Kind,
     pub ticks: u64,
-    /// How much earlier it may have been.
-    pub error_ticks: u64,
     /// What shows it, in words.
     pub evidence: String,
+    /// When, and what showed, that process 1 was in user space before the log's first record.
+    pub too_early: Option<(u64, String)>,
 }
 
 /// The best that a log says about its end: `None` for a log of nothing.
@@ -182,20 +218,22 @@ pub fn ending(log: &Log, order: &Order) -> Option<Ending> {
     let known = &order.known;
     if let Some((ticks, _)) = known.exit(Role::StartInit) {
         let evidence = "EXIT start_init".to_owned();
-        return Some(Ending { kind: Kind::Reached, ticks, error_ticks: 0, evidence });
+        return Some(Ending { kind: Kind::Reached, ticks, evidence, too_early: None });
     }
     let children = log.users.iter().filter(|e| e.parent == 1 && e.forked > 0);
-    if let Some(child) = children.min_by_key(|e| e.forked) {
-        let before = order.records.iter().map(|r| r.ticks).filter(|&ticks| ticks <= child.forked).max();
-        let error_ticks = child.forked - before.unwrap_or(0);
+    let forked = children.min_by_key(|e| e.forked).map(|child| {
         let name = child.exec.map_or(String::new(), |exec| format!(" ({})", lossy(log.labels.text(exec))));
-        let evidence = format!("process 1 forked process {}{name}", child.pid);
-        return Some(Ending { kind: Kind::UserSpace, ticks: child.forked, error_ticks, evidence });
+        (child.forked, format!("process 1 forked process {}{name}", child.pid))
+    });
+    let before_the_log = |&(ticks, _): &(u64, String)| known.first.is_some_and(|(first, _)| first > ticks);
+    let too_early = forked.clone().filter(before_the_log);
+    if let Some((ticks, evidence)) = forked.filter(|_| too_early.is_none()) {
+        return Some(Ending { kind: Kind::UserSpace, ticks, evidence, too_early });
     }
     let (ticks, record) = known.last?;
     let text = lossy(log.labels.text(record.label));
     let evidence = format!("no end mark: the log ends with {} {text}", record.what.word());
-    Some(Ending { kind: Kind::Unknown, ticks, error_ticks: 0, evidence })
+    Some(Ending { kind: Kind::Unknown, ticks, evidence, too_early })
 }
 
 /// Nobody builds a kernel with a smaller buffer; a log of just so many records may well be whole.

@@ -12,7 +12,7 @@
 //! total memory = 511 MB
 //! ```
 
-use crate::text::{lossy, number, skip_spaces};
+use crate::text::{grouped_number, lossy, number, skip_spaces};
 use timeline::Ns;
 
 /// The system and its machine, as far as said; the first word on each counts.
@@ -25,22 +25,22 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Takes in a line.
-    pub fn line(&mut self, text: &[u8]) {
-        let Some(first) = text.first() else { return };
-        if !b"FNrthS".contains(first) {
-            return;
+    /// Takes in a line; whether it says anything.
+    pub fn line(&mut self, text: &[u8]) -> bool {
+        if !text.first().is_some_and(|first| b"FNrthS".contains(first)) {
+            return false;
         }
-        if let Some((os, release)) = banner(text) {
+        let banner = banner(text);
+        let cpus = cpus(text).and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
+        let memory_bytes = memory(text).filter(|&n| n > 0);
+        let says = banner.is_some() || cpus.is_some() || memory_bytes.is_some();
+        if let Some((os, release)) = banner {
             self.os.get_or_insert(os);
             self.release.get_or_insert(release);
         }
-        if let Some(cpus) = cpus(text).and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0) {
-            self.cpus.get_or_insert(cpus);
-        }
-        if let Some(bytes) = memory(text).filter(|&n| n > 0) {
-            self.memory_bytes.get_or_insert(bytes);
-        }
+        self.cpus = self.cpus.or(cpus);
+        self.memory_bytes = self.memory_bytes.or(memory_bytes);
+        says
     }
 }
 
@@ -63,7 +63,7 @@ fn cpus(text: &[u8]) -> Option<u64> {
 /// The number behind `:` or `=`.
 fn assigned(text: &[u8]) -> Option<(u64, &[u8])> {
     let [b':' | b'=', rest @ ..] = skip_spaces(text) else { return None };
-    number(skip_spaces(rest))
+    grouped_number(skip_spaces(rest))
 }
 
 fn memory(text: &[u8]) -> Option<u64> {
@@ -110,7 +110,7 @@ mod tests {
         let mut facts = Facts::default();
         let text = "FreeBSD is a registered trademark of The FreeBSD Foundation.\nFreeBSD 15.0-RELEASE-p13 #0 releng\n\
                     real memory  = 536870912 (512 MB)\nSMOLFIRE_TSLOG_META tsc_freq=1 ncpu=1 ident=x\nhw.ncpu: 7";
-        text.lines().for_each(|line| facts.line(line.as_bytes()));
+        assert!(text.lines().all(|line| facts.line(line.as_bytes()) != line.contains("trademark")));
         let expected = Facts {
             os: Some("FreeBSD"),
             release: Some("15.0-RELEASE-p13".to_owned()),
@@ -120,12 +120,13 @@ mod tests {
         assert_eq!(facts, expected);
 
         let mut facts = Facts::default();
-        let text = "NetBSD 10.0 (GENERIC) #0: Thu\ntotal memory = 511 MB\nhw.ncpu = 4";
-        text.lines().for_each(|line| facts.line(line.as_bytes()));
+        let text = "NetBSD 10.0 (GENERIC) #0: Thu\ntotal memory = 511 MB\nhw.ncpu = 4\nhw.physmem: 535,822,336";
+        assert!(text.lines().all(|line| facts.line(line.as_bytes()) != line.contains("trademark")));
         assert_eq!((facts.os, facts.memory_bytes), (Some("NetBSD"), Some(511 << 20)));
 
         let mut facts = Facts::default();
-        facts.line(b"FreeBSD/SMP: Multiprocessor System Detected: 16 CPUs");
+        assert!(facts.line(b"FreeBSD/SMP: Multiprocessor System Detected: 16 CPUs"));
+        assert!(!facts.line(b"hw.model: none"));
         assert_eq!(facts.cpus, Some(16));
     }
 }

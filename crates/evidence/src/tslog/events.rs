@@ -1,17 +1,22 @@
 //! One thread's records become spans, waits, holds and marks.
 //!
-//! An exit closes the innermost entry of its name and detail, and what was entered inside that one. A wait ends with the
-//! innermost `UNWAIT` of its topic. A thread that holds a topic twice holds it until it released it twice. A release
+//! An exit closes the innermost entry of its name and detail, and what was entered inside that one. What is never left lasts
+//! to the end of the log, but on the boot path no longer than the path stays there ([`PathEnd`]). A wait ends with the
+//! innermost `UNWAIT` of its topic; if there is none, at the latest when the function is left that it was in. A thread that holds a topic twice holds it until it released it twice. A release
 //! without a hold counts from the beginning, a hold without a release to no end: who blames them has to look when the
 //! thread was created.
 
+use super::boot::{Chain, Ending, Kind};
+use super::hole::DEEP;
 use super::line::What;
 use super::order::{Life, Order};
 use super::{Log, Record};
 use crate::text::{lossy, word};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
-use timeline::{Clock, Hold, Mark, NameId, Ns, SpanBuilder, SpanKind, Ticks, Timeline, TrackId, Wait, WaitedOn};
+use timeline::{
+    Clock, Hold, Mark, NameId, Ns, SpanBuilder, SpanId, SpanKind, Ticks, Timeline, TrackId, Wait, WaitedOn,
+};
 
 /// What a label means, in the timeline's names.
 #[derive(Clone, Copy)]
@@ -41,6 +46,28 @@ pub struct Laying<'a> {
     builder: SpanBuilder,
     unmatched: BTreeMap<NameId, Unmatched>,
     process_1: Option<Process1>,
+    path: PathEnd<'a>,
+    left_open: LeftOpen,
+}
+
+/// Where the boot path ends, and what it goes over.
+#[derive(Clone, Copy)]
+pub struct PathEnd<'a> {
+    pub chain: Chain,
+    pub ending: Option<&'a Ending>,
+    /// When process 1 logged first: from then on the path is on its thread.
+    pub init_begins: Option<u64>,
+    /// The log's last tick.
+    pub log_ends: u64,
+}
+
+/// What is not known of the end of the boot path.
+#[derive(Default)]
+pub struct LeftOpen {
+    /// What the thread that the path ends on had entered and never left, outermost first.
+    pub names: Vec<String>,
+    /// When a thread of the path was heard of last, though the path stays on it.
+    pub unknown_from: Option<u64>,
 }
 
 /// Process 1 once it is in user space, on the track of its thread: what the kernel then does for it lies in it.
@@ -62,8 +89,48 @@ struct Unmatched {
 /// What is open on a thread, by topic.
 #[derive(Default)]
 struct Open {
-    waits: HashMap<NameId, Vec<(Ns, Record)>>,
+    waits: Waits,
     holds: HashMap<NameId, Vec<(Ns, Record)>>,
+}
+
+/// A thread's waits.
+#[derive(Default)]
+struct Waits {
+    all: Vec<OpenWait>,
+    /// Those without an end, by topic.
+    open: HashMap<NameId, Vec<usize>>,
+    /// Those whose function was not left yet. Who waits later waits deeper inside, so they are in the order of their spans.
+    inside: Vec<(SpanId, usize)>,
+}
+
+#[derive(Clone, Copy)]
+struct OpenWait {
+    from: Ns,
+    record: Record,
+    /// When the function was left in which it began.
+    left: Option<Ns>,
+}
+
+impl Waits {
+    fn begin(&mut self, topic: NameId, from: Ns, record: Record, inside: Option<SpanId>) {
+        let number = self.all.len();
+        self.all.push(OpenWait { from, record, left: None });
+        self.open.entry(topic).or_default().push(number);
+        self.inside.extend(inside.map(|span| (span, number)));
+    }
+
+    /// The innermost of a topic is over: when it began.
+    fn end(&mut self, topic: NameId) -> Option<Ns> {
+        self.open.get_mut(&topic).and_then(Vec::pop).map(|number| self.all[number].from)
+    }
+
+    /// A span, and all that was begun after it, is over.
+    fn leave(&mut self, span: SpanId, at: Ns) {
+        while let Some(&(_, number)) = self.inside.last().filter(|(inside, _)| *inside >= span) {
+            self.all[number].left = Some(at);
+            self.inside.pop();
+        }
+    }
 }
 
 impl<'a> Laying<'a> {
@@ -72,6 +139,7 @@ impl<'a> Laying<'a> {
         order: &'a Order,
         clock: &'a Clock,
         process_1: Option<Process1>,
+        path: PathEnd<'a>,
         timeline: &'a mut Timeline,
     ) -> Self {
         let mut strange = 0;
@@ -84,7 +152,8 @@ impl<'a> Laying<'a> {
         // Every second record ends a span.
         timeline.spans.reserve(order.records.len() / 2);
         let (builder, unmatched) = (SpanBuilder::default(), BTreeMap::new());
-        Laying { log, order, clock, timeline, meanings, builder, unmatched, process_1 }
+        let left_open = LeftOpen::default();
+        Laying { log, order, clock, timeline, meanings, builder, unmatched, process_1, path, left_open }
     }
 
     /// Lays one life's records. Lives come in the order of their tracks, so that spans come sorted.
@@ -92,16 +161,17 @@ impl<'a> Laying<'a> {
         let mut open = Open::default();
         let mut piece = 0;
         let mut process_1 = self.process_1.filter(|p| p.track == track);
+        let mut entries = Entries { life: *life, first: self.timeline.spans.len() as u32, process: None };
         let Some(&(mut last)) = self.order.records.get(life.begin) else { return };
         for &record in &self.order.records[life.begin..life.end] {
             while piece < record.piece {
-                self.cut(track, piece, last);
+                self.cut(track, self.order.pieces[usize::from(piece)].1, entries);
                 piece += 1;
             }
             last = record;
             let at = self.clock.to_ns(Ticks(record.ticks));
             if let Some(process) = process_1.take_if(|p| p.from < at) {
-                self.begin_process(process);
+                entries.process = Some(self.begin_process(process));
             }
             let m = self.meanings[record.label as usize];
             let place = || self.log.place(self.order.pieces[record.piece as usize].0, record.line);
@@ -113,7 +183,13 @@ impl<'a> Laying<'a> {
                 }
                 What::Exit => {
                     let (spans, label) = (&mut timeline.spans, (m.name, m.detail));
-                    self.builder.end(spans, track, label, at, &mut timeline.diagnostics, place);
+                    let (log, order) = (self.log, self.order);
+                    let place =
+                        |begun: Option<SpanId>| begun.map_or_else(place, |span| entries.place(span, log, order));
+                    let ended = self.builder.end(spans, track, label, at, &mut timeline.diagnostics, place);
+                    if let Some(span) = ended.filter(|_| !open.waits.inside.is_empty()) {
+                        open.waits.leave(span, at);
+                    }
                 }
                 What::Event => self.event(m, track, at, record, &mut open),
                 // The life's name, which its track has.
@@ -121,36 +197,80 @@ impl<'a> Laying<'a> {
             }
         }
         if let Some(process) = process_1 {
-            self.begin_process(process);
+            entries.process = Some(self.begin_process(process));
         }
-        self.end(track, last, open);
+        self.end(track, last, open, entries);
     }
 
-    fn begin_process(&mut self, p: Process1) {
+    fn begin_process(&mut self, p: Process1) -> SpanId {
         let row = SpanBuilder::row(p.track, SpanKind::Process, p.name, NameId::EMPTY, p.from);
-        self.builder.begin(&mut self.timeline.spans, row, &mut self.timeline.diagnostics, String::new);
+        self.builder.begin(&mut self.timeline.spans, row, &mut self.timeline.diagnostics, String::new)
     }
 
-    /// A piece of the log is over: nothing says when what was entered in it ended. `last` is the thread's last record.
-    fn cut(&mut self, track: TrackId, piece: u16, last: Record) {
-        let at = self.clock.to_ns(Ticks(self.order.pieces[usize::from(piece)].1));
+    /// Nothing says when what is still open on a thread ended: it lasts to this tick.
+    fn cut(&mut self, track: TrackId, ticks: u64, entries: Entries) {
+        let at = self.clock.to_ns(Ticks(ticks));
         let Timeline { spans, diagnostics, .. } = &mut *self.timeline;
-        let place = || self.log.place(self.order.pieces[usize::from(last.piece)].0, last.line);
-        self.builder.close(spans, track, at, diagnostics, place);
+        self.builder.close(spans, track, at, diagnostics, |span| entries.place(span, self.log, self.order));
     }
 
-    fn end(&mut self, track: TrackId, last: Record, open: Open) {
+    /// Until which tick it lasts at the end of a thread. A thread of the boot path that is heard of no more, while others go
+    /// on and the path leaves it later, has left what it was in: nothing says when, so that what follows its last record is
+    /// not known. A function that does not return is around all else, and no loss. Where the log ends, because the machine
+    /// hangs or the buffer is full, the thread still is where it was.
+    fn open_until(&mut self, track: TrackId, last: Record) -> u64 {
+        let PathEnd { chain, ending, init_begins, log_ends } = self.path;
+        let piece_ends = self.order.pieces[usize::from(last.piece)].1;
+        let is_last = Some(track) == chain.init.or(chain.main);
+        let Some(ending) = ending.filter(|_| is_last || Some(track) == chain.main) else { return piece_ends };
+        let names = self.open_names(track);
+        let leaves = if is_last { ending.ticks } else { init_begins.unwrap_or(ending.ticks) };
+        let lost = last.ticks < leaves && leaves < log_ends && names.len() >= if is_last { 1 } else { DEEP };
+        if usize::from(last.piece) + 1 < self.order.pieces.len() {
+            return piece_ends;
+        }
+        if is_last {
+            self.left_open.names = names;
+        }
+        let known_until = match ending.kind {
+            Kind::UserSpace if is_last && log_ends < leaves => log_ends,
+            Kind::UserSpace | Kind::Reached if lost => last.ticks,
+            _ => return piece_ends.min(ending.ticks),
+        };
+        self.left_open.unknown_from = Some(known_until);
+        known_until
+    }
+
+    /// What is open on a track, outermost first.
+    fn open_names(&self, track: TrackId) -> Vec<String> {
+        let Timeline { spans, names, .. } = &*self.timeline;
+        let innermost = self.builder.innermost(track);
+        let mut open: Vec<String> = std::iter::successors(innermost, |&span| spans.parent(span))
+            .map(|span| format!("{} {}", names.get(spans.get(span).name), names.get(spans.get(span).detail)))
+            .collect();
+        open.reverse();
+        open.iter_mut().for_each(|name| name.truncate(name.trim_end().len()));
+        open
+    }
+
+    fn end(&mut self, track: TrackId, last: Record, open: Open, entries: Entries) {
         if let Some(p) = self.process_1.filter(|p| p.track == track) {
             let Timeline { spans, diagnostics, .. } = &mut *self.timeline;
-            self.builder.end(spans, track, (p.name, NameId::EMPTY), p.to, diagnostics, String::new);
+            let place = |begun: Option<SpanId>| begun.map_or(String::new(), |s| entries.place(s, self.log, self.order));
+            self.builder.end(spans, track, (p.name, NameId::EMPTY), p.to, diagnostics, place);
         }
-        self.cut(track, last.piece, last);
+        let until = self.open_until(track, last);
+        self.cut(track, until, entries);
         let place = |r: &Record| self.log.place(self.order.pieces[r.piece as usize].0, r.line);
-        for (topic, waits) in sorted(open.waits) {
-            for (from, record) in waits {
-                self.timeline.diagnostics.note("wait without an end", || place(&record));
-                let (woken, by) = (Ns::MAX, WaitedOn::Holders(topic));
-                self.timeline.waits.push(Wait { track, from, woken, until: Ns::MAX, by });
+        for (topic, waits) in sorted(open.waits.open) {
+            for OpenWait { from, record, left } in waits.into_iter().map(|number| open.waits.all[number]) {
+                let kind = match left {
+                    Some(_) => "wait without an end: taken to last until the function that it was in was left",
+                    None => "wait without an end",
+                };
+                self.timeline.diagnostics.note(kind, || place(&record));
+                let until = left.unwrap_or(Ns::MAX).max(from);
+                self.timeline.waits.push(Wait { track, from, woken: until, until, by: WaitedOn::Holders(topic) });
             }
         }
         for (topic, holds) in sorted(open.holds) {
@@ -169,10 +289,10 @@ impl<'a> Laying<'a> {
         let place = || self.log.place(self.order.pieces[record.piece as usize].0, record.line);
         let topic = m.detail;
         match m.event {
-            Event::Wait => open.waits.entry(topic).or_default().push((at, record)),
+            Event::Wait => open.waits.begin(topic, at, record, self.builder.innermost(track)),
             Event::Hold => open.holds.entry(topic).or_default().push((at, record)),
-            Event::Unwait => match open.waits.get_mut(&topic).and_then(Vec::pop) {
-                Some((from, _)) => {
+            Event::Unwait => match open.waits.end(topic) {
+                Some(from) => {
                     let until = at.max(from);
                     self.timeline.waits.push(Wait { track, from, woken: until, until, by: WaitedOn::Holders(topic) });
                 }
@@ -200,7 +320,7 @@ impl<'a> Laying<'a> {
     }
 
     /// All lives are laid.
-    pub fn finish(self) {
+    pub fn finish(self) -> LeftOpen {
         let diagnostics = &mut self.timeline.diagnostics;
         for unmatched in self.unmatched.into_values() {
             let Unmatched { holds: (holds, held_at), releases: (releases, released_at) } = unmatched;
@@ -210,10 +330,30 @@ impl<'a> Laying<'a> {
             diagnostics.note_many("hold never released", holds - passed_on, || held_at);
             diagnostics.note_many("release without a hold", releases - passed_on, || released_at);
         }
+        self.left_open
     }
 }
 
-fn sorted(open: HashMap<NameId, Vec<(Ns, Record)>>) -> Vec<(NameId, Vec<(Ns, Record)>)> {
+/// A life's entries, each of which begins a span: the first one's number, and the span of a process among them.
+#[derive(Clone, Copy)]
+struct Entries {
+    life: Life,
+    first: u32,
+    process: Option<SpanId>,
+}
+
+impl Entries {
+    /// Where the record stands that began a span. Looks for it: only the first place of a kind of trouble is asked for.
+    fn place(&self, span: SpanId, log: &Log, order: &Order) -> String {
+        let before = self.process.map_or(0, |process| u32::from(process < span));
+        let number = (span.0 - self.first - before) as usize;
+        let mut entered = order.records[self.life.begin..self.life.end].iter().filter(|r| r.what == What::Enter);
+        let record = entered.nth(number).filter(|_| Some(span) != self.process);
+        record.map_or(String::new(), |r| log.place(order.pieces[usize::from(r.piece)].0, r.line))
+    }
+}
+
+fn sorted<T>(open: HashMap<NameId, Vec<T>>) -> Vec<(NameId, Vec<T>)> {
     let mut open: Vec<_> = open.into_iter().collect();
     open.sort_by_key(|(topic, _)| *topic);
     open

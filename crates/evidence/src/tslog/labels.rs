@@ -1,5 +1,7 @@
-//! What records name, each once: a log has a hundred times as many records as names.
+//! What records name, each once: a log has a hundred times as many records as names. What a console put into a name (NULs,
+//! escape sequences) is taken out of it.
 
+use crate::kernel_log::{Cleaner, is_unclean};
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
@@ -52,6 +54,8 @@ pub struct Labels {
     hasher: hashbrown::DefaultHashBuilder,
     /// The last text with this length and these ends: hits nearly always, and costs no real hash.
     recent: Vec<u32>,
+    /// How many texts were cleaned.
+    cleaned: u64,
 }
 
 const RECENT: usize = 1 << 10;
@@ -65,6 +69,7 @@ impl Default for Labels {
             table: HashTable::new(),
             hasher: hashbrown::DefaultHashBuilder::default(),
             recent: vec![u32::MAX; RECENT],
+            cleaned: 0,
         }
     }
 }
@@ -89,6 +94,13 @@ impl Labels {
         if let Some(&known) = self.table.find(hash, |&number| slice(all, ends, number) == text) {
             return known;
         }
+        if is_unclean(text) {
+            self.cleaned += 1;
+            let mut cleaner = Cleaner::default();
+            let (clean, _) = cleaner.clean(text);
+            // A line that has nothing but control characters still is one.
+            return self.look_up(if clean.is_empty() { b"?" } else { clean });
+        }
         // There are fewer texts than lines, and of those fewer than 2^32.
         let number = ends.len() as u32;
         all.extend_from_slice(text);
@@ -96,6 +108,11 @@ impl Labels {
         self.roles.push(Role::of(text));
         self.table.insert_unique(hash, number, |&number| hasher.hash_one(slice(all, ends, number)));
         number
+    }
+
+    /// How many texts were cleaned.
+    pub fn cleaned(&self) -> u64 {
+        self.cleaned
     }
 
     /// Whether the text was seen before.
@@ -158,6 +175,9 @@ mod tests {
             assert_eq!(labels.number(text.as_bytes()), number);
             assert_eq!(labels.text(number), text.as_bytes());
         }
+        assert_eq!(labels.number(b"SYSINIT\0 th\x1b[1ming7\x1b[0m"), 7);
+        assert_eq!(labels.number(b"\0\x07"), labels.number(b"?"));
+        assert_eq!(labels.cleaned(), 2);
         assert!(labels.knows(b"SYSINIT thing7") && !labels.knows(b"SYSINIT thing"));
         let start = labels.number(b"start_init");
         assert_eq!(labels.role(start), Role::StartInit);

@@ -1,13 +1,13 @@
 //! A log becomes a timeline: its clock, a track for each thread, and what is laid on them.
 
+use super::Log;
 use super::boot::{self, Boot, Chain, Kind};
 use super::console::Message;
-use super::events::Laying;
+use super::events::{Laying, PathEnd};
 use super::labels::Role;
 use super::line::What;
 use super::order::{Known, Life, Order, order};
 use super::processes::Processes;
-use super::{Log, rate};
 use crate::text::lossy;
 use timeline::{Clock, Delay, Ns, SyncPoint, Ticks, Timeline, TrackId, TrackKind, Unit};
 
@@ -52,18 +52,21 @@ pub fn lay(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Laid {
     let left_kernel = ending.as_ref().filter(|e| e.kind != Kind::Unknown).map(|e| clock.to_ns(Ticks(e.ticks)));
     let process_1 = chain.init.zip(left_kernel).and_then(|(init, at)| processes.process_1(init, at));
 
-    let mut laying = Laying::new(&log, &order, &clock, process_1, timeline);
+    let init_begins = known.init().map(|life| order.records[order.lives[life as usize].begin].ticks);
+    let log_ends = known.last.map_or(0, |(ticks, _)| ticks);
+    let path = PathEnd { chain, ending: ending.as_ref(), init_begins, log_ends };
+    let mut laying = Laying::new(&log, &order, &clock, process_1, path, timeline);
     for (life, &track) in order.lives.iter().zip(&tracks) {
         laying.life(life, track);
     }
-    laying.finish();
+    let left_open = laying.finish();
     processes.lay(process_1.map(|p| p.track), timeline);
     let mut boot = Boot { log: &log, order: &order, clock: &clock, chain, timeline };
     boot.cut();
     boot.link();
-    boot.phases();
+    boot.phases(left_open.unknown_from);
     if let Some(ending) = ending {
-        boot.end(&ending);
+        boot.end(&ending, &left_open.names);
     }
     // A clock that shows ticks as ticks is none.
     if timeline.unit == Unit::Nanoseconds {
@@ -78,13 +81,15 @@ fn clock(log: &Log, order: &Order, counter: Counter, timeline: &mut Timeline) ->
     let by_user = log.users.iter().map(|e| e.forked).filter(|&ticks| ticks > 0).min();
     let zero = order.known.first.map(|(ticks, _)| ticks).or(by_user).unwrap_or(0);
     let linear = |hz: f64, from: &str| Clock::linear(NAME, hz, Ticks(zero), Ns::ZERO, from);
-    let place = |rate: &rate::Rate| log.place(rate.file, rate.line);
     match counter {
         Counter::Clock(clock) => return clock.renamed(NAME),
-        Counter::Rate(hz, from) => return linear(hz, &from),
+        Counter::Rate(hz, from) => {
+            timeline.warnings.extend(contradiction(hz, log.own_rate()));
+            return linear(hz, &from);
+        }
         Counter::Unknown => {}
     }
-    if let Some((hz, from)) = rate::choose(&log.rates, place) {
+    if let Some((hz, from)) = log.own_rate() {
         return linear(hz, &from);
     }
     if let Some(clock) = matched(log, order, zero) {
@@ -97,6 +102,18 @@ fn clock(log: &Log, order: &Order, counter: Counter, timeline: &mut Timeline) ->
             .to_owned(),
     );
     linear(1e9, "unknown: a tick is shown as a tick")
+}
+
+/// What to say where the rate that was given is not the evidence's own. A CPU's line has six digits of it.
+fn contradiction(given_hz: f64, own: Option<(f64, String)>) -> Option<String> {
+    let (hz, from) = own.filter(|(hz, _)| (hz / given_hz - 1.0).abs() > 1e-3)?;
+    let mega = |hz: f64| hz / 1e6;
+    Some(format!(
+        "the log's counter runs at {:.6} MHz as the user says, and at {:.6} MHz by {from}: times are by the first; import it \
+         again without --tsc-frequency to have them by the second",
+        mega(given_hz),
+        mega(hz)
+    ))
 }
 
 /// The clock by messages that both the log and a stamped console have: a line appears some time after its SYSINIT began.
@@ -121,11 +138,12 @@ fn matched(log: &Log, order: &Order, zero: u64) -> Option<Clock> {
     Some(clock)
 }
 
+/// Many a kernel's first function is called `main`: NetBSD's is told by its banner, or the form of its process table.
 fn os(log: &Log, known: &Known) -> &'static str {
     match log.facts.os {
         Some(os) => os,
         None if known.enter(Role::MiStartup).or(known.enter(Role::MachineDependent)).is_some() => "FreeBSD",
-        None if known.enter(Role::Main).is_some() => "NetBSD",
+        None if known.enter(Role::Main).is_some() && log.users.iter().any(|user| user.wide) => "NetBSD",
         None => "",
     }
 }
@@ -133,12 +151,11 @@ fn os(log: &Log, known: &Known) -> &'static str {
 fn add_tracks(log: &Log, order: &Order, timeline: &mut Timeline) -> Vec<TrackId> {
     let known = &order.known;
     let (loader, main, init) = (known.loader(), known.main(), known.init());
-    let netbsd = known.enter(Role::Main).is_some();
+    let netbsd = timeline.os == "NetBSD";
     let name = |number: u32, life: &Life| match number {
         n if Some(n) == loader => "loader".to_owned(),
-        n if Some(n) == main && netbsd => "lwp0".to_owned(),
-        n if Some(n) == main => "thread0".to_owned(),
-        n if Some(n) == init => "init".to_owned(),
+        n if Some(n) == init && Some(n) != main => "init".to_owned(),
+        n if Some(n) == main && life.name.is_none() => if netbsd { "lwp0" } else { "thread0" }.to_owned(),
         _ => match life.name {
             Some(label) => lossy(log.labels.text(label)).into_owned(),
             None => format!("{:#x}", life.thread),

@@ -4,7 +4,7 @@
 //! other, so that there is one reader of records. The image can hold several headers (an older boot's, a copy): the one
 //! with the most whole records counts. Where in the image physical addresses are follows from where the header is.
 
-use super::{Log, Rate, rate};
+use super::Log;
 use ::tslog::{Head, Heads, Image, Place, find, layout::HEADER_BYTES, write_image_text};
 use timeline::Diagnostics;
 
@@ -27,15 +27,14 @@ impl Log {
         let mut read_phys = physical(bytes, at, &head);
         let Ok(dump) = write_image_text(&image, &mut text, &mut read_phys) else { return 0 };
         let place = || format!("{file}: log at {at:#x}");
-        diagnostics.note_many("TSLOG names that the image of memory does not have", dump.unresolved, place);
+        diagnostics.note_many(
+            "TSLOG names that the image of memory does not have: the recorder's add_range says where they lie",
+            dump.unresolved,
+            place,
+        );
         diagnostics.note_many("TSLOG names cut", dump.cut, place);
         diagnostics.note_many("TSLOG names left out: there are more than the image is long", dump.left_out, place);
-        let counts = self.read(file, text.as_bytes(), diagnostics);
-        if let Some(hz) = head.ticks_hz {
-            let (hz, file, line) = (hz as f64, self.files.len() as u32 - 1, 0);
-            self.rates.push(Rate { hz, source: rate::Source::Header, file, line });
-        }
-        counts.records
+        self.read(file, text.as_bytes(), diagnostics).records
     }
 }
 

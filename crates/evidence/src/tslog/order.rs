@@ -1,13 +1,17 @@
 //! From records in the order of their slots to the lives of threads: whose each record is, and at what tick.
 //!
-//! An address is one thread's until a `THREAD` record gives it to another. The counter of the loader need not be the
+//! An address is one thread's until a `THREAD` record gives it to another; one that names a thread which is running
+//! ([`late_names`], or the kernel's first thread, which does not end) only names it. The counter of the loader need not be the
 //! kernel's: where the kernel's first tick lies before the loader's last one, the kernel is taken to follow at once. A
 //! counter that begins again in the middle is taken to go on; one record that is late by a little (it was interrupted
 //! between reading the counter and reserving its slot) is left for the span builder, which lets time stand still.
 
 use super::labels::Role;
+use super::late_names::late_names;
 use super::line::What;
-use super::{Log, Record, pieces};
+use super::{Log, Record, hole, pieces};
+use hashbrown::HashSet;
+use std::ops::Range;
 use timeline::Diagnostics;
 
 /// A thread from its first record to its last.
@@ -56,7 +60,7 @@ impl Known {
 
     /// The kernel's first thread.
     pub fn main(&self) -> Option<u32> {
-        let entered = [Role::MiStartup, Role::Main, Role::MachineDependent].iter().find_map(|&role| self.enter(role));
+        let entered = self.enter(Role::MiStartup).or_else(|| self.enter(Role::MachineDependent));
         entered.or(self.kernel).map(|(_, life)| life)
     }
 
@@ -99,6 +103,8 @@ pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
         shift: 0,
         latest: 0,
         before: None,
+        late: late_names(&log.records, used.iter().flat_map(|&piece| log.pieces[piece].records.clone()), &log.renamed),
+        strangers: Vec::new(),
     };
     let mut pieces = Vec::new();
     let (mut damaged, mut dropped) = (0, 0);
@@ -112,9 +118,10 @@ pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
             }
             placing.step(log, i, piece.file, diagnostics);
             log.records[i].piece = pieces.len() as u16;
-            placing.place(log, i);
+            placing.place(log, i, piece.file, diagnostics);
         }
         damaged += piece.damaged;
+        pieces.extend(placing.hole(log, piece.file, piece.records, diagnostics));
         pieces.push((piece.file, placing.latest));
     }
     let runs = used.iter().map(|&piece| log.pieces[piece].records.clone());
@@ -133,6 +140,8 @@ fn note(log: &Log, i: usize, file: u32, diagnostics: &mut Diagnostics) -> u64 {
     let (what, count) = (words.next().unwrap_or_default(), words.next().and_then(|count| count.parse::<u64>().ok()));
     let kind = match (what, count) {
         ("dropped", Some(count)) => return count,
+        // The log's rate is looked for among its names, and the gap was one when it was read.
+        ("hz", Some(_)) | ("gap", None) => return 0,
         ("half-written", _) => "TSLOG records half-written: their writer was interrupted",
         ("strange", _) => "TSLOG records that no recorder wrote",
         ("missing", _) => "TSLOG records missing from the image of memory",
@@ -158,6 +167,10 @@ struct Placing {
     latest: u64,
     /// The life of the record before.
     before: Option<u32>,
+    /// `THREAD` records that name a thread which is running.
+    late: HashSet<usize>,
+    /// Records that begin a life with an exit.
+    strangers: Vec<usize>,
 }
 
 impl Placing {
@@ -191,25 +204,61 @@ impl Placing {
     }
 
     #[inline]
-    fn place(&mut self, log: &mut Log, i: usize) {
-        let record = &mut log.records[i];
+    fn place(&mut self, log: &mut Log, i: usize, file: u32, diagnostics: &mut Diagnostics) {
+        let mut record = log.records[i];
         record.ticks = record.ticks.saturating_add(self.shift);
         let mut life = self.current[record.thread as usize];
         if life == u32::MAX || record.what == What::Thread {
-            life = self.begin(record, &log.threads.ids);
+            life = match self.named_late(life, i) {
+                true => self.rename(life, record.label, diagnostics, || log.place(file, record.line)),
+                false => self.begin(&record, i, &log.threads.ids),
+            };
         }
         record.thread = life;
+        log.records[i] = record;
         self.counts[life as usize] += 1;
         self.last[life as usize] = record.ticks;
         self.latest = self.latest.max(record.ticks);
         self.before = Some(life);
         let role = log.labels.role(record.label);
-        self.know(record, role);
+        self.know(&record, role);
     }
 
-    fn begin(&mut self, record: &Record, ids: &[u64]) -> u32 {
+    /// Whether a `THREAD` record names the life that its address stands for, and does not begin another.
+    fn named_late(&self, life: u32, i: usize) -> bool {
+        let first = || self.known.kernel.is_some_and(|(_, kernel)| kernel == life);
+        let unnamed = |life: &Life| life.name.is_none();
+        self.lives.get(life as usize).is_some_and(|known| self.late.contains(&i) || (first() && unnamed(known)))
+    }
+
+    /// Names a life; returns it.
+    fn rename(&mut self, life: u32, name: u32, diagnostics: &mut Diagnostics, place: impl Fn() -> String) -> u32 {
+        let known = &mut self.lives[life as usize];
+        if known.name.is_some_and(|first| first != name) {
+            diagnostics.note("threads named again while they ran: the first name counts", place);
+        }
+        known.name.get_or_insert(name);
+        life
+    }
+
+    /// Looks for a hole in a run of records that are placed, and puts what comes after it into a piece of its own. Returns
+    /// the piece that ends there.
+    fn hole(&self, log: &mut Log, file: u32, run: Range<usize>, diagnostics: &mut Diagnostics) -> Option<(u32, u64)> {
+        let path = self.known.init().or_else(|| self.known.main())?;
+        let at = hole::hole(log, run.clone(), path, &self.strangers)?;
+        diagnostics
+            .note("TSLOG records missing: a part of the log is not there", || log.place(file, log.records[at].line));
+        let before = log.records[run.start..at].iter().filter(|r| r.thread != NOBODY).map(|r| r.ticks).max()?;
+        log.records[at..run.end].iter_mut().for_each(|record| record.piece += 1);
+        Some((file, before))
+    }
+
+    fn begin(&mut self, record: &Record, i: usize, ids: &[u64]) -> u32 {
         let life = self.lives.len() as u32;
         let named = record.what == What::Thread;
+        if record.what == What::Exit && self.before.is_some() {
+            self.strangers.push(i);
+        }
         self.lives.push(Life {
             thread: ids[record.thread as usize],
             name: named.then_some(record.label),
@@ -229,11 +278,15 @@ impl Placing {
         let known = &mut self.known;
         known.first.get_or_insert(moment);
         if role != Role::None {
-            match record.what {
-                What::Enter => known.enters[role as usize].get_or_insert(moment),
-                What::Exit => known.exits[role as usize].get_or_insert(moment),
-                _ => return,
+            let moments = match record.what {
+                What::Enter => Some(&mut known.enters),
+                What::Exit => Some(&mut known.exits),
+                // A thread may be called `main`.
+                What::Thread | What::Event => None,
             };
+            if let Some(moments) = moments {
+                moments[role as usize].get_or_insert(moment);
+            }
         }
         let of_loader = known.enters[Role::Loader as usize].is_some_and(|(_, loader)| loader == record.thread);
         if !of_loader || known.enters[Role::Main as usize].is_some() {

@@ -60,17 +60,18 @@ impl Piece {
 
     fn mark(&mut self, what: What, role: Role) {
         match what {
-            What::Enter => self.entered |= role.bit(),
+            What::Enter if role != Role::Main || self.records.len() == 1 => self.entered |= role.bit(),
             What::Exit if role == Role::StartInit => self.ends = true,
             What::Exit if role == Role::Loader => self.after_loader = true,
             _ => {}
         }
     }
 
-    /// Whether a function was entered.
+    /// Whether a function that runs once was entered, so that entering it at `ticks` is of another log. Many a thread's
+    /// first function is called `main`: it counts only where it was the log's first, and time has begun again.
     #[inline]
-    pub fn entered(&self, role: Role) -> bool {
-        self.entered & role.bit() != 0
+    pub fn entered(&self, role: Role, ticks: u64) -> bool {
+        self.entered & role.bit() != 0 && (role != Role::Main || ticks <= self.ticks.0)
     }
 
     fn rank(&self) -> (bool, usize) {

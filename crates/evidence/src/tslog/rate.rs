@@ -1,7 +1,9 @@
 //! How fast the counter runs that a log's ticks are of, as far as the text around it says.
 //!
 //! ```text
+//! EVENT TSLOG hz 2445431964                                          the recorder's last words, from its header
 //! machdep.tsc_freq: 2445431964                                       sysctl; also `=`, or `tsc_freq=` in somebody's notes
+//! machdep.tsc_freq: 2,445,431,964                                    sysctl -h
 //! kern.timecounter.tc.ARM MPCore Timecounter.frequency: 24000000     sysctl
 //! Timecounter "TSC-low" frequency 1222715982 Hz quality 1000         console
 //! CPU: AMD EPYC (2445.80-MHz K8-class CPU)                           console
@@ -10,13 +12,13 @@
 //! it, usually by one bit (`sys/x86/x86/tsc.c`): the shift that comes nearest to the CPU's line is taken. On arm64 the
 //! log counts the generic timer. Other timecounters say nothing about the log.
 
-use crate::text::{number, skip_spaces};
+use crate::text::{grouped_number, number, skip_spaces};
 
 /// Where a rate was read, the most exact first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// The log's own header, in memory.
-    Header,
+    /// The log's own last words.
+    Log,
     /// `machdep.tsc_freq`.
     Sysctl,
     /// `kern.timecounter.tc.*.frequency`, or the console's line, of the counter itself.
@@ -36,6 +38,12 @@ pub struct Rate {
     pub line: u32,
 }
 
+/// The rate that the recorder notes at the end of its log: `TSLOG hz 2445431964`.
+pub fn note(text: &[u8]) -> Option<f64> {
+    let (hz, rest) = number(text.strip_prefix(b"TSLOG hz ")?)?;
+    (rest.is_empty() && hz > 0).then_some(hz as f64)
+}
+
 /// What a line says of the counter's rate. File and line are the caller's.
 pub fn line(text: &[u8]) -> Option<Rate> {
     // Nearly all lines are none of these, and all of these have one of two words.
@@ -51,7 +59,7 @@ fn tsc_freq(text: &[u8]) -> Option<(f64, Source)> {
     let at = memchr::memmem::find(text, KEY)?;
     let rest = skip_spaces(&text[at + KEY.len()..]);
     let [b':' | b'=', rest @ ..] = rest else { return None };
-    let (hz, _) = number(skip_spaces(rest))?;
+    let (hz, _) = grouped_number(skip_spaces(rest))?;
     Some((hz as f64, Source::Sysctl))
 }
 
@@ -60,7 +68,7 @@ fn timecounter(text: &[u8]) -> Option<(f64, Source)> {
         let rest = text.strip_prefix(b"kern.timecounter.tc.")?;
         let at = memchr::memmem::find(rest, b".frequency")?;
         let [b':' | b'=', value @ ..] = skip_spaces(&rest[at + b".frequency".len()..]) else { return None };
-        Some((&rest[..at], number(skip_spaces(value))?.0))
+        Some((&rest[..at], grouped_number(skip_spaces(value))?.0))
     };
     let console = || {
         const KEY: &[u8] = b"Timecounter \"";
@@ -94,7 +102,7 @@ pub fn choose(rates: &[Rate], place: impl Fn(&Rate) -> String) -> Option<(f64, S
     let best = rates.iter().min_by_key(|rate| rate.source)?;
     let place = place(best);
     Some(match best.source {
-        Source::Header => (best.hz, format!("the log's own header, {place}")),
+        Source::Log => (best.hz, format!("the log itself, {place}")),
         Source::Sysctl => (best.hz, format!("machdep.tsc_freq, {place}")),
         Source::Timecounter => (best.hz, format!("the timecounter's frequency, {place}")),
         Source::Cpu => (best.hz, format!("the CPU's line, rounded as it is, {place}")),
@@ -140,6 +148,7 @@ mod tests {
     fn each_line_that_says_it() {
         check("machdep.tsc_freq: 2445431964", Some((2445431964.0, Source::Sysctl)));
         check("machdep.tsc_freq = 2445431964", Some((2445431964.0, Source::Sysctl)));
+        check("machdep.tsc_freq: 1,000,000,000", Some((1e9, Source::Sysctl)));
         check("SMOLFIRE_TSLOG_META tsc_freq=2445431964 ncpu=1", Some((2445431964.0, Source::Sysctl)));
         check("kern.timecounter.tc.ARM MPCore Timecounter.frequency: 24000000", Some((24e6, Source::Timecounter)));
         check(
@@ -158,6 +167,9 @@ mod tests {
             "CPU: x",
             "freq",
             "CPU: (e400-MHz",
+            "machdep.tsc_freq: 1,00,000",
+            "machdep.tsc_freq: 2.4",
+            "machdep.tsc_freq: 1,000,0000",
         ] {
             check(other, None);
         }

@@ -26,6 +26,8 @@ pub struct Entry {
     /// In [`Labels`]; nothing if the process never executed anything.
     pub exec: Option<u32>,
     pub first_path: Option<u32>,
+    /// Whether there are two spaces between fields.
+    pub wide: bool,
     pub file: u32,
     pub line: u32,
 }
@@ -34,6 +36,7 @@ pub struct Entry {
 pub struct Fields<'a> {
     /// Process, parent, fork, exit.
     numbers: [u64; 4],
+    wide: bool,
     exec: &'a [u8],
     first_path: &'a [u8],
 }
@@ -44,25 +47,26 @@ pub fn fields(line: &[u8]) -> Option<Fields<'_>> {
         return None;
     }
     let mut numbers = [0; 4];
-    let mut rest = line;
+    let (mut rest, mut wide) = (line, true);
     for value in &mut numbers {
         let (read, after) = number(rest)?;
         *value = read;
+        wide &= after.starts_with(b"  ");
         rest = skip_spaces(after);
     }
     let (exec, first_path) = names(rest)?;
-    Some(Fields { numbers, exec, first_path })
+    Some(Fields { numbers, wide, exec, first_path })
 }
 
 /// What the fields say, unless no process had the number. File and line are the caller's.
 pub fn entry(fields: &Fields<'_>, labels: &mut Labels) -> Option<Entry> {
-    let &Fields { numbers: [pid, parent, forked, exited], exec, first_path } = fields;
+    let &Fields { numbers: [pid, parent, forked, exited], wide, exec, first_path } = fields;
     if parent == 0 && forked == 0 && exited == 0 && exec.is_empty() && first_path.is_empty() {
         return None;
     }
     let mut label = |text: &[u8]| (!text.is_empty()).then(|| labels.number(text));
     let (exec, first_path) = (label(exec), label(first_path));
-    Some(Entry { pid, parent, forked, exited, exec, first_path, file: 0, line: 0 })
+    Some(Entry { pid, parent, forked, exited, exec, first_path, wide, file: 0, line: 0 })
 }
 
 /// `"<exec>" "<first path>"`; either may hold quotes.

@@ -4,7 +4,8 @@
 //! 0x<thread> <ticks> <ENTER|EXIT|THREAD|EVENT> <name>[ <detail>]
 //! ```
 //! Spans are entries and exits; waits for holders, holds and marks are events. A tick is a nanosecond (a tick, where the
-//! timeline counts those), from the earliest thing on: the text has no place for a rate. FreeBSD's scripts look for the
+//! timeline counts those), from the earliest thing on; the last line notes the rate as the recorder (`kernel/tslog`) does:
+//! `0x0 <ticks> EVENT TSLOG hz 1000000000`. FreeBSD's scripts look for the
 //! two functions that its boot begins and ends in, so where there are none, the thread that the boot path ends on is
 //! entered as `start_init`, and its creator as `mi_startup`. A boot that has the log of its kernel is better written from
 //! that; the program does.
@@ -14,7 +15,7 @@ use crate::lanes::{Edge, Label, edges};
 use crate::{Boot, harmless};
 use std::collections::HashMap;
 use std::io::{self, Write};
-use timeline::{NameId, Ns, TrackId, TrackKind, WaitedOn};
+use timeline::{NameId, Ns, TrackId, TrackKind, Unit, WaitedOn};
 
 /// The `tslog` format.
 pub struct Tslog;
@@ -48,7 +49,12 @@ impl Export for Tslog {
             let (thread, name) = (text.threads[record.track.0 as usize], &text.names[&record.label]);
             writeln!(out, "{thread:#x} {ticks} {} {name}", record.what)?;
         }
-        Ok(())
+        match text.records.last() {
+            Some(last) if boot.timeline.unit == Unit::Nanoseconds => {
+                writeln!(out, "0x0 {} EVENT TSLOG hz 1000000000", (last.at - zero).0)
+            }
+            _ => Ok(()),
+        }
     }
 }
 

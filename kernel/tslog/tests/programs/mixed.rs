@@ -35,6 +35,7 @@ fn main() {
     tslog::event!("early");
     tslog::start!(records = 16, arena_bytes = 64);
     attach_all();
+    tslog::set_ticks_hz(2_445_431_964);
     print();
     // More than fits, from both at once: all are counted.
     let c = std::thread::spawn(|| unsafe { c_flood(1_000_000) });
