@@ -237,6 +237,24 @@ fn an_interrupt_hangs_from_the_bottom_and_comes_back() {
 }
 
 #[test]
+fn after_an_interrupt_on_a_stack_of_its_own_the_old_one_goes_on() {
+    let mut g = Guest::new();
+    g.call(0x1000, 0x2000, 0x8000);
+    g.plain(0x2000);
+    g.call(0x9000, 0xa000, 0x4_7f00); // the handler runs elsewhere
+    g.ret(0xa000, 0x4_7f00);
+    g.interrupt_return(0x9010);
+    g.jump(0x2010, 0x2010);
+    g.jump(0x2010, 0x2010); // a loop without a call, which would tell the stack
+    g.ret(0x2010, 0x8000);
+    g.plain(0x1010);
+    // Until its first call, the handler counts as one on the old stack.
+    let handler = ["1000!9000 0 10", "9000!9000 1 10", "9000!9000/a000 1 10"];
+    g.check(&[&["1000 0 10", "1000 0 10", "1000/2000 1 40"][..], &handler].concat());
+    assert_eq!((g.vcpu.counts.switches, g.vcpu.counts.matched, g.vcpu.counts.unmatched), (3, 2, 0));
+}
+
+#[test]
 fn an_interrupt_right_after_a_call_or_a_return() {
     let mut g = Guest::new();
     let interrupt = |g: &mut Guest| {

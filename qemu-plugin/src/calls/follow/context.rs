@@ -2,7 +2,7 @@
 
 use super::{Shared, Vcpu};
 use crate::calls::block::NOWHERE;
-use crate::calls::stacks::{Entered, Open, WINDOW_BITS};
+use crate::calls::stacks::{Entered, From, Open, WINDOW_BITS};
 use crate::calls::tree::{Kind, Path};
 
 impl Vcpu {
@@ -31,8 +31,20 @@ impl Vcpu {
             self.counts.stacks += 1;
         }
         self.node = self.node_of(shared, shared.stacks.top(stack));
+        self.switched(now);
+    }
+
+    /// The vCPU goes on in this node, on another stack.
+    pub(super) fn switched(&mut self, now: u64) {
         self.counts.switches += 1;
         self.out.switch(self.node, now);
+    }
+
+    /// Goes back to the stack that an interrupt came to.
+    pub(super) fn goes_back(&mut self, from: From) {
+        if from.stack != 0 && from.stack != self.stack {
+            (self.stack, self.window, self.last_sp) = (from.stack, from.sp >> WINDOW_BITS, from.sp);
+        }
     }
 
     /// The node of a frame of the present stack; of frame 0, the bottom.
@@ -47,7 +59,7 @@ impl Vcpu {
 
     #[inline(always)]
     pub(super) fn frame(&self, node: u32, entered: Entered, now: u64) -> Open {
-        Open { sp: 0, back: 0, since: now, node, entered, announced: false }
+        Open { sp: 0, back: 0, since: now, node, entered, announced: false, from: From::default() }
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use super::jumps::{left_early, left_early_or_at_once};
 use super::tell::Mark;
 use super::{Shared, USER, Vcpu};
 use crate::calls::block::{Block, INTERRUPT, MARK, NOWHERE};
-use crate::calls::stacks::{Entered, Open};
+use crate::calls::stacks::{Entered, From, Open};
 use crate::calls::tree::Kind;
 
 /// An interrupt whose handler has not called anything yet, so that its stack is not known.
@@ -15,6 +15,7 @@ pub(super) struct Pending {
     /// The block before it.
     after: &'static Block,
     node: u32,
+    from: From,
 }
 
 impl Vcpu {
@@ -39,7 +40,11 @@ impl Vcpu {
         self.counts.interrupts += 1;
         self.counts.lost_interrupts += u64::from(self.pending.is_some());
         let node = self.child(shared, bottom, block.start, 0, Kind::Interrupt);
-        self.pending = Some(Pending { since: now, after, node });
+        let from = match self.window {
+            NOWHERE => From::default(),
+            _ => From { stack: self.stack, sp: self.last_sp },
+        };
+        self.pending = Some(Pending { since: now, after, node, from });
         (self.node, self.function) = (node, block.start);
         self.touch(shared, node);
     }
@@ -51,13 +56,15 @@ impl Vcpu {
         let bottom = self.node_of(shared, 0);
         let node = self.child(shared, bottom, function, 0, Kind::Interrupt);
         let back = std::ptr::from_ref(pending.after) as u64;
-        self.push(shared, Open { sp: sp + 1, back, since: pending.since, ..self.frame(node, Entered::Interrupt, now) });
+        let (since, from) = (pending.since, pending.from);
+        self.push(shared, Open { sp: sp + 1, back, since, from, ..self.frame(node, Entered::Interrupt, now) });
     }
 
     /// Back from an interrupt to the kernel, or an `iret` that is only a jump.
     pub(super) fn resumed(&mut self, shared: &Shared, block: &'static Block) {
         let now = self.now(shared);
         self.settle(shared, now);
+        let stack = self.stack;
         let after = match self.pending.take() {
             Some(pending) => {
                 shared.tree.get(pending.node).enter();
@@ -68,6 +75,9 @@ impl Vcpu {
         let top = shared.stacks.top(self.stack);
         self.node = self.node_of(shared, top);
         self.function = shared.tree.get(self.node).function();
+        if self.stack != stack {
+            self.switched(now);
+        }
         if self.function == 0 && top != 0 {
             self.becomes(shared, top, block.start); // the call that the interrupt came after, through a register
         }
@@ -102,7 +112,8 @@ impl Vcpu {
             let lost = self.pop(shared, now);
             self.counts.dropped += u64::from(lost.is_some_and(|open| open.entered == Entered::Call));
         }
-        self.pop(shared, now);
+        let interrupt = self.pop(shared, now);
+        self.goes_back(interrupt.map_or(From::default(), |open| open.from));
         Some(after)
     }
 
