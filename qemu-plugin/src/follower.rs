@@ -262,7 +262,7 @@ impl Follower {
             let (ending, displacement) = crate::ending::decode(bytes);
             let mut block =
                 Block::new(start, last_start.wrapping_add(size), last_start, insns as u32, ending, displacement);
-            block.far_return = ending == Ending::Return && crate::ending::is_far_return(bytes);
+            block.far_call = crate::ending::is_far_call(bytes);
             blocks.keep(block)
         }
     }

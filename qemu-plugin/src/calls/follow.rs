@@ -150,8 +150,9 @@ impl Vcpu {
         // QEMU 7.2 goes on calling for other instructions than the one that was asked about.
         if !std::ptr::eq(self.block, block) && !std::ptr::eq(self.block, block.now()) {
             self.counts.strays += 1;
-        } else if !(block.far_return && self.sp.is_some()) {
-            // The last write of a far call is the lowest, but the first read of a far return.
+        } else if block.far_call || self.sp.is_none() {
+            // The last write of a far call is the lowest. Otherwise the first access is the instruction's own: QEMU 7.2
+            // tells of those too that an interrupt makes right after it.
             self.sp = Some(sp);
         }
     }

@@ -335,6 +335,40 @@ fn an_access_that_is_not_the_block_s_is_a_stray() {
 }
 
 #[test]
+fn only_the_first_access_to_the_stack_is_the_instruction_s_own() {
+    let mut g = Guest::new();
+    g.plain(0xff0);
+    g.plain(0x9000); // so that it is known
+    g.interrupt_return(0x9010);
+    g.call(0x1000, 0x2000, 0x8000);
+    g.ret(0x2000, 0x8000);
+    let returns = g.block(0x2000, Ending::Return, 0);
+    g.vcpu.stack_pointer(returns, 0x10_0000); // what an interrupt reads to find its handler
+    g.plain(0x9000);
+    g.interrupt_return(0x9010);
+    g.plain(0x1010);
+    assert_eq!((g.vcpu.counts.stacks, g.vcpu.counts.unmatched), (1, 0));
+}
+
+#[test]
+fn a_return_that_an_exception_kept_from_running() {
+    let mut g = Guest::new();
+    g.call(0x1000, 0x2000, 0x8000);
+    let half = g.block(0x2000, Ending::Return, 0);
+    g.runs(half); // fails before its return, so that no access to the stack is told
+    g.call(0x9000, 0xa000, 0x7f00);
+    g.ret(0xa000, 0x7f00);
+    g.interrupt_return(0x9010);
+    let rest = g.blocks.keep(Block::new(0x2008, 0x2010, 0x200c, 5, Ending::Return, None)).unwrap();
+    g.runs(rest);
+    g.vcpu.stack_pointer(rest, 0x8000);
+    g.plain(0x1010);
+    g.check(&["1000 0 10", "1000 0 10", "1000/2000 1 10", "1000!9000 1 20", "1000!9000/a000 1 10"]);
+    let counts = g.vcpu.counts;
+    assert_eq!((counts.matched, counts.interrupts, counts.left_early, counts.returns_without_stack), (2, 1, 1, 0));
+}
+
+#[test]
 fn code_of_16_bits_wraps_around_in_its_segment() {
     let mut g = Guest::new();
     g.call(0xf_6000, 0xe_f000, 0x8000);

@@ -44,7 +44,7 @@ impl Vcpu {
     pub(super) fn returned(&mut self, shared: &Shared, before: &'static Block, block: &'static Block) {
         let now = self.now(shared);
         let Some(sp) = self.sp.take() else {
-            self.counts.returns_without_stack += u64::from(!self.not_reached(shared, before, block, now));
+            self.returned_unseen(shared, before, block, now);
             return;
         };
         self.settle(shared, now);
@@ -68,6 +68,21 @@ impl Vcpu {
             None => self.counts.unmatched += 1,
         }
         self.tick(shared, now);
+    }
+
+    /// A return of which no access to the stack was told: it was not reached, or failed, unless execution goes on as if
+    /// it had returned.
+    #[inline(never)]
+    fn returned_unseen(&mut self, shared: &Shared, before: &'static Block, block: &'static Block, now: u64) {
+        if self.left_in_the_middle(before, block) {
+            return;
+        }
+        let top = shared.stacks.top(self.stack);
+        if top != 0 && shared.stacks.frame(top).get().back == block.start {
+            self.counts.returns_without_stack += 1;
+        } else {
+            self.interrupted(shared, before, block, now);
+        }
     }
 
     /// Takes off the frame at `sp`, with the tail calls on top of it. Returns its return address.

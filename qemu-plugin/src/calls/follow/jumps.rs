@@ -20,10 +20,7 @@ impl Vcpu {
             } else if self.node == 0 {
                 self.starts(shared, block);
             }
-        } else if let Some(not_run) = left_early(before, block) {
-            self.counts.left_early += 1;
-            self.insns -= u64::from(not_run);
-        } else {
+        } else if !self.left_in_the_middle(before, block) {
             let now = self.now(shared);
             self.interrupted(shared, before, block, now);
         }
@@ -65,7 +62,7 @@ impl Vcpu {
         self.tick(shared, now);
     }
 
-    /// Whether the call or the return at the end of `before` was not reached, or failed: then it is dealt with here.
+    /// Whether the call at the end of `before` was not reached, or failed: then it is dealt with here.
     #[inline(never)]
     pub(super) fn not_reached(
         &mut self,
@@ -74,9 +71,7 @@ impl Vcpu {
         block: &'static Block,
         now: u64,
     ) -> bool {
-        if let Some(not_run) = left_early(before, block) {
-            self.counts.left_early += 1;
-            self.insns -= u64::from(not_run);
+        if self.left_in_the_middle(before, block) {
             return true;
         }
         let exception = block.has(INTERRUPT) || (before.callee != NOWHERE && !before.calls(block.start));
@@ -84,6 +79,16 @@ impl Vcpu {
             self.interrupted(shared, before, block, now);
         }
         exception
+    }
+
+    /// Whether execution goes on in the middle of the block that was begun: what did not run is taken off.
+    pub(super) fn left_in_the_middle(&mut self, before: &Block, block: &Block) -> bool {
+        let not_run = left_early(before, block);
+        if let Some(not_run) = not_run {
+            self.counts.left_early += 1;
+            self.insns -= u64::from(not_run);
+        }
+        not_run.is_some()
     }
 }
 
