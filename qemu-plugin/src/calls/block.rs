@@ -16,7 +16,7 @@ use crate::ending::Ending;
 /// An address at which no code is: "leads nowhere by itself".
 pub const NOWHERE: u64 = u64::MAX;
 
-/// Something calls this address.
+/// Something calls this address, or the code there begins as functions do.
 pub const ENTRY: u8 = 1;
 /// Interrupts or exceptions enter here.
 pub const INTERRUPT: u8 = 2;

@@ -5,7 +5,8 @@
 //! - **call**: frames at or below the new stack pointer are gone (`longjmp`, a stack used anew); a new one is pushed;
 //! - **return**: frames below the stack pointer are gone; the one at it returns. If its return address is not where
 //!   execution goes on, somebody changed it: a retpoline, whose caller then called what comes next;
-//! - **jump** to an address that is also called: a tail call, which returns with the frame it was made from;
+//! - **jump** to an address that is also called, or where code begins as functions do: a tail call, which returns with
+//!   the frame it was made from;
 //! - **anything else** did not lead here: an interrupt, an exception or a system call. What it pushed becomes known
 //!   with the handler's first call, and it ends with the instruction that returns from those. If execution comes back
 //!   to the middle of a block, that one was left early, and what it did not run is taken off again.
