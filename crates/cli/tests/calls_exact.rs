@@ -3,14 +3,19 @@
 //! The guest makes every kind of call there is for a stack to be followed through: nested and 100 000 deep, tail calls,
 //! `longjmp`, retpolines, calls to another segment, returns that clean up, coroutines, interrupts at any moment, system
 //! calls and exceptions in the middle of a block; in 32-bit and 64-bit code. All counts have to be exact.
+//!
+//! The tracer counts from when it starts, and the program's tables are of whole boots: that test reads `calls.bin` with
+//! the program's own reader, for the totals at two moments.
 
 mod support;
 
+use evidence::calls::{Calls, MarkKind};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::boots::{Scratch, evidence, recorded};
+use support::boots::{QUIET, Scratch, evidence, kernel, recorded};
 use support::{bootscope, list, run, shown, skip, text};
 
 /// Builds a guest of `guests/`.
@@ -139,4 +144,104 @@ fn a_guest_that_runs_away_leaves_calls_that_can_be_read() {
     let found = functions(&into);
     assert_eq!(found["works"].0, 100);
     assert!(found.values().map(|row| row.1).sum::<i64>() > 500_000, "all of its instructions are somewhere");
+}
+
+/// What a boot calls often and seldom, directly, through tables and by jumps.
+const TRACED: [&str; 13] = [
+    "__alloc_pages",
+    "__kmalloc",
+    "do_one_initcall",
+    "get_page_from_freelist",
+    "irq_enter_rcu",
+    "kernfs_add_one",
+    "kfree",
+    "kmem_cache_alloc",
+    "kstrdup",
+    "mutex_lock",
+    "schedule",
+    "vprintk_emit",
+    "wake_up_process",
+];
+/// By how much the two counts of a function may differ.
+const DIFFERENCE_MAX: f64 = 0.001;
+
+/// The plugin writes totals every 10 ms, so the two are compared between two of its tables: the first after the tracer's
+/// first line, and the last before process 1 speaks. A call that is under way just then may be on either side.
+#[test]
+fn a_kernels_own_function_tracer_counts_the_same() {
+    let Some(kernel) = kernel() else { return };
+    let (scratch, functions) = (Scratch::new(), TRACED.join(","));
+    let into = scratch.path("boot");
+    let tracer = format!("ftrace=function ftrace_filter={functions} trace_clock=x86-tsc trace_buf_size=32M");
+    let mut command = support::boots::record(&kernel, &into);
+    command
+        .args(["--trace", "calls", "--deterministic", "--memory", "1G", "--append"])
+        .arg(format!("{QUIET} {tracer}"));
+    recorded(&mut command, &into, "reached");
+
+    let lines = traced(&evidence(&into, "trace.txt"));
+    let calls = calls(&into);
+    let first_ns = lines.iter().map(|line| line.0).min().expect("the tracer ran");
+    let out = calls.marks.iter().find(|mark| mark.kind == MarkKind::FirstUserOut).expect("process 1 spoke").at;
+    let from = calls.intervals.iter().map(|interval| interval.to).find(|&to| calls.at(to).0 > first_ns).unwrap();
+    let names = kallsyms(&into);
+    let counted = [from, out].map(|until| counted(&calls, until, &names));
+    let between = calls.at(from).0..calls.at(out).0;
+    let mut different = Vec::new();
+    for name in TRACED {
+        let by_kernel = lines.iter().filter(|(ns, function)| function == name && between.contains(ns)).count() as f64;
+        let [before, after] = [0, 1].map(|i| counted[i].get(name).copied().unwrap_or(0));
+        let by_plugin = (after - before) as f64;
+        println!("{name}: {by_kernel} lines, {by_plugin} calls");
+        if by_kernel == 0.0 || (by_plugin - by_kernel).abs() > (by_kernel * DIFFERENCE_MAX).max(1.0) {
+            different.push(format!("{name}: {by_kernel} lines, {by_plugin} calls"));
+        }
+    }
+    assert!(different.is_empty(), "{different:#?}");
+}
+
+/// Time (in a deterministic boot a tick of the TSC is a nanosecond) and function of each line.
+fn traced(trace: &str) -> Vec<(i64, String)> {
+    let all = trace.lines().find_map(|line| line.strip_prefix("# entries-in-buffer/entries-written: ")).unwrap();
+    let (kept, written) = all.split_whitespace().next().unwrap().split_once('/').unwrap();
+    assert_eq!(kept, written, "the tracer's buffer was large enough");
+    let line = |line: &str| {
+        let (head, function) = line.split_once(": ")?;
+        let (function, _) = function.split_once(" <-")?;
+        Some((head.split_whitespace().next_back()?.parse().ok()?, function.to_owned()))
+    };
+    trace.lines().filter(|line| !line.starts_with('#')).filter_map(line).collect()
+}
+
+fn calls(recording: &Path) -> Calls {
+    let mut diagnostics = timeline::Diagnostics::default();
+    let bytes = std::fs::read(recording.join("calls.bin")).unwrap();
+    let calls = evidence::calls::read("calls.bin", &bytes, &mut diagnostics);
+    assert!(diagnostics.is_empty());
+    calls
+}
+
+/// The functions by address, as the guest told them.
+fn kallsyms(recording: &Path) -> HashMap<u64, String> {
+    let packed = std::fs::File::open(recording.join("kallsyms.gz")).unwrap();
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(packed).read_to_string(&mut text).unwrap();
+    let line = |line: &str| {
+        let mut words = line.split_whitespace();
+        let address = u64::from_str_radix(words.next()?, 16).ok()?;
+        let kind = words.next()?;
+        kind.eq_ignore_ascii_case("t").then(|| Some((address, words.next()?.to_owned())))?
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// Calls by function up to a moment.
+fn counted(calls: &Calls, until: u64, names: &HashMap<u64, String>) -> HashMap<String, u64> {
+    let mut counted = HashMap::new();
+    for totals in calls.totals_until(until) {
+        if let Some(name) = names.get(&calls.nodes[totals.node as usize].function) {
+            *counted.entry(name.clone()).or_default() += totals.calls;
+        }
+    }
+    counted
 }
