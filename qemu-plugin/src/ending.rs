@@ -55,9 +55,13 @@ pub fn lacks_target(bytes: &[u8]) -> bool {
     matches!(decode(bytes), (Ending::Call | Ending::Jump | Ending::Branch, None))
 }
 
-/// Whether the instruction is a return to another segment.
-pub fn is_far_return(bytes: &[u8]) -> bool {
-    matches!(after_prefixes(bytes).first(), Some(0xca | 0xcb))
+/// Whether the instruction is a call to another segment.
+pub fn is_far_call(bytes: &[u8]) -> bool {
+    match after_prefixes(bytes) {
+        [0x9a, ..] => true,
+        [0xff, modrm, ..] => modrm >> 3 & 7 == 3,
+        _ => false,
+    }
 }
 
 /// Whether the instruction writes to a port.
@@ -128,8 +132,9 @@ mod tests {
     }
 
     #[test]
-    fn far_returns_and_writes_to_ports() {
-        assert!(is_far_return(&[0x48, 0xcb]) && is_far_return(&[0xca, 2, 0]) && !is_far_return(&[0xc3]));
+    fn far_calls_and_writes_to_ports() {
+        assert!(is_far_call(&[0x48, 0xff, 0x18]) && is_far_call(&[0x9a, 0, 0, 0, 0]));
+        assert!(!is_far_call(&[0xff, 0x10]) && !is_far_call(&[0xe8, 0, 0, 0, 0]));
         assert!(writes_port(&[0xee]) && writes_port(&[0x66, 0xef]) && writes_port(&[0xf3, 0x6e]));
         assert!(!writes_port(&[0xec]) && !writes_port(&[0x0f, 0xee]) && !writes_port(&[]));
     }

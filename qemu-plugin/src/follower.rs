@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::api::{self, Info, Insn, Tb};
-use crate::calls::block::{Block, Blocks, MARK};
+use crate::calls::block::{Block, Blocks, ENTRY, MARK};
 use crate::calls::clock::{Asker, GetNs, HostClock, VIRTUAL};
 use crate::calls::encode::{Header, Out, Unit};
 use crate::calls::follow::{Clock, Shared, Vcpu};
@@ -262,7 +262,10 @@ impl Follower {
             let (ending, displacement) = crate::ending::decode(bytes);
             let mut block =
                 Block::new(start, last_start.wrapping_add(size), last_start, insns as u32, ending, displacement);
-            block.far_return = ending == Ending::Return && crate::ending::is_far_return(bytes);
+            block.far_call = crate::ending::is_far_call(bytes);
+            if begins_function(tb, start, insns) {
+                block.set(ENTRY);
+            }
             blocks.keep(block)
         }
     }
@@ -303,6 +306,21 @@ unsafe fn length(tb: *mut Tb) -> usize {
         // Of such a one it may have kept only the bytes before the page's end.
         let cut = crate::ending::lacks_target(api::insn_bytes(last, &mut [0; 16]));
         if told > 1 && (crosses || cut) { told - 1 } else { told }
+    }
+}
+
+/// # Safety
+/// `tb` is the block of the running translation callback, with so many instructions.
+unsafe fn begins_function(tb: *mut Tb, start: u64, insns: usize) -> bool {
+    let (mut first, mut second) = ([0; 16], [0; 16]);
+    // SAFETY: instructions of the block, by this function's contract.
+    unsafe {
+        let first = api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, 0), &mut first);
+        let second = match insns {
+            1 => &[],
+            _ => api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, 1), &mut second),
+        };
+        crate::beginning::is_of_function(start, first, second)
     }
 }
 

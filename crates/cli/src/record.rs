@@ -4,7 +4,7 @@ use crate::progress::Watcher;
 use crate::{Done, boot, output::Output, overhead};
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use machine::{Accel, Init, RecordOptions, Recorded, Then, Until};
+use machine::{Accel, Init, RecordOptions, Recorded, SymbolFile, Then, Until};
 use recording::{OutcomeKind, Recording};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -61,7 +61,12 @@ pub struct Args {
     /// Of --trace calls: the shortest call kept with its times; every call is counted. 0 keeps all [default: 1us]
     #[arg(long, value_name = "TIME", value_parser = min_call, help_heading = "What to record")]
     min_call: Option<Duration>,
-    /// guest: bootscope's process 1; keep: the guest's own, evidence then comes from console and memory [default: guest]
+    /// Names for the guest's code: an ELF or PE image, a System.map, or what nm prints; with 0xBASE, where it begins in
+    /// memory if not where it was linked to. May be given several times. Linux guests tell their own names
+    #[arg(long, value_name = "FILE[@0xBASE]", help_heading = "What to record")]
+    symbols: Vec<SymbolFile>,
+    /// guest: bootscope's process 1; keep: the guest's own, evidence then comes from console and memory [default: guest
+    /// where a --kernel is given]
     #[arg(long, value_name = "WHOSE", help_heading = "What to record")]
     init: Option<InitArg>,
     /// What bootscope's process 1 does at the end: power off, or become the initrd's own init [default: poweroff]
@@ -102,6 +107,7 @@ Examples:
   bootscope record --disk debian.qcow2 --init keep --until 'login:' -o boots/vm
   bootscope record --kernel vmlinuz -o boots/c -- -device virtio-rng-pci
   bootscope record --kernel vmlinuz --trace calls --deterministic -o boots/d
+  bootscope record --trace calls --symbols xen-syms -o boots/xen -- -kernel xen -append 'console=com1'
   bootscope record --kernel vmlinuz --overhead 5";
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -188,6 +194,9 @@ impl Args {
                 AccelArg::Kvm => Accel::Kvm,
             }),
         );
+        if o.kernel.is_none() {
+            o.init = Init::Keep;
+        }
         set(
             &mut o.init,
             self.init.map(|i| match i {
@@ -208,6 +217,10 @@ impl Args {
         }
         if let Some(shortest) = self.min_call {
             o.min_call_ns = Some(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX));
+        }
+        if !self.symbols.is_empty() {
+            let absolute = |file: &SymbolFile| SymbolFile { path: absolute(&file.path), ..file.clone() };
+            o.symbols = self.symbols.iter().map(absolute).collect();
         }
         set(&mut o.until, self.until.as_deref().map(until));
         set(&mut o.hang_after_ms, self.hang_after.map(ms));

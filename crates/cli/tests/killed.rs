@@ -7,12 +7,10 @@ mod support;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use support::boots::{CALM, Scratch, console_messages, kernel, manifest, messages, record};
+use support::kills::{Random, assert_no_qemu, kill_qemu, kills, wait_for};
 use support::{assert_adds_up, bootscope, fixture, ran, run, shown};
-
-/// How long a QEMU may outlive us.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// A boot under way, whose QEMU is known by a name that no other has.
 struct Boot {
@@ -28,31 +26,6 @@ fn begin(kernel: &Path, into: &Path, number: u64) -> Boot {
     Boot { child: command.spawn().unwrap(), name }
 }
 
-/// The QEMUs of that name that are alive: a killed one stays a process until it is waited for.
-fn alive(name: &str) -> Vec<String> {
-    let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
-    let ours = processes.filter(|process| {
-        let named = fs::read(process.join("cmdline")).is_ok_and(|line| contains(&line, name.as_bytes()));
-        let state = fs::read_to_string(process.join("stat")).unwrap_or_default();
-        let dead = state.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']));
-        named && !dead && fs::read_link(process.join("exe")).is_ok_and(|exe| exe.to_string_lossy().contains("qemu"))
-    });
-    ours.map(|process| process.display().to_string()).collect()
-}
-
-fn contains(bytes: &[u8], word: &[u8]) -> bool {
-    bytes.windows(word.len()).any(|window| window == word)
-}
-
-#[track_caller]
-fn assert_no_qemu(name: &str) {
-    let killed = Instant::now();
-    while !alive(name).is_empty() {
-        assert!(killed.elapsed() < GRACE, "QEMU outlived us: {:?}", alive(name));
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 #[test]
 fn a_kill_at_any_moment_leaves_a_recording_and_no_qemu() {
     let Some(kernel) = kernel() else { return };
@@ -63,9 +36,9 @@ fn a_kill_at_any_moment_leaves_a_recording_and_no_qemu() {
     assert!(boot.child.wait().unwrap().success());
     let whole = began.elapsed().mul_f64(1.05);
 
-    let kills = std::env::var("BOOTSCOPE_TEST_KILLS").ok().map_or(10, |kills| kills.parse().unwrap());
+    let kills = kills(10);
     let mut random = Random::new();
-    println!("{kills} kills within {whole:?}, random numbers from {}", random.0);
+    println!("{kills} kills within {whole:?}, random numbers from {}", random.seed());
     let (mut read, mut evidence_bytes) = (0, 0);
     for number in 1..=kills {
         let at = whole.mul_f64(random.share());
@@ -138,9 +111,7 @@ fn a_qemu_that_dies_leaves_its_guests_kernel_log() {
     let into = scratch.path("boot");
     let boot = begin(&kernel, &into, 0);
     wait_for(|| fs::read_to_string(into.join("console.log")).is_ok_and(|log| log.contains("clocksource: Switched")));
-    let [qemu] = &alive(&boot.name)[..] else { panic!("{:?}", alive(&boot.name)) };
-    let pid = qemu.trim_start_matches("/proc/");
-    assert!(Command::new("sh").args(["-c", &format!("kill -KILL {pid}")]).status().unwrap().success());
+    kill_qemu(&boot.name);
     let ended = ran(boot.child.wait_with_output().unwrap(), "record".to_owned()).exits(1);
     assert!(ended.stderr.contains("vmm-failed") && ended.stderr.contains("signal: 9"), "{}", ended.stderr);
     assert_eq!(shown(&into)["outcome"], "vmm-failed");
@@ -160,30 +131,4 @@ fn two_recorders_do_not_share_a_folder() {
     run(record(&kernel, &into).arg("--force")).refuses(&["being recorded into"]);
     assert!(boot.child.wait().unwrap().success(), "the first one is not disturbed");
     assert_eq!(shown(&into)["outcome"], "reached");
-}
-
-fn wait_for(condition: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !condition() {
-        assert!(began.elapsed() < Duration::from_secs(300), "waited in vain");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// Random numbers (xorshift64) from the time of day: each run kills at other moments.
-struct Random(u64);
-
-impl Random {
-    fn new() -> Random {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-        Random(u64::try_from(now.as_nanos()).unwrap() | 1)
-    }
-
-    /// In 0 to 1.
-    fn share(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 as f64 / u64::MAX as f64
-    }
 }

@@ -38,7 +38,8 @@ pub struct Files {
     pub firmware: Option<Stream>,
     pub vmm_marks: Option<File>,
     pub first_run: Option<File>,
-    pub symbols: Option<File>,
+    /// Lists of functions: the kernel's own first.
+    symbols: Vec<File>,
     guest: Option<Stream>,
     traces: Vec<File>,
     /// Kernel logs other than the console, the best one first.
@@ -56,7 +57,7 @@ impl Files {
             guest: stream(recording, "guest", diagnostics)?,
             vmm_marks: file(recording, "vmm.json")?,
             first_run: file(recording, "first-run.bin")?,
-            symbols: unpacked(recording, "kallsyms.gz", diagnostics)?,
+            symbols: symbols(recording, diagnostics)?,
             ..Files::default()
         };
         files.traces.extend(file(recording, "trace.txt")?);
@@ -100,7 +101,7 @@ impl Files {
         if has(Format::Kmsg) || has(Format::KernelLog) {
             self.logs.push(file);
         } else if has(Format::Kallsyms) {
-            self.symbols = self.symbols.take().or(Some(file));
+            self.symbols.push(file);
         } else if !has(Format::Trace) && logged.is_nothing() {
             diagnostics.note("evidence of a kind that is not used", || file.name);
         }
@@ -151,8 +152,8 @@ impl Files {
     }
 
     pub fn symbols(&self, diagnostics: &mut Diagnostics) -> Symbols {
-        let Some(file) = &self.symbols else { return Symbols::default() };
-        Symbols::read(&file.name, &file.bytes, diagnostics)
+        let lists: Vec<(&str, &[u8])> = self.symbols.iter().map(|file| (&*file.name, &*file.bytes)).collect();
+        Symbols::read_all(&lists, diagnostics)
     }
 }
 
@@ -162,6 +163,14 @@ fn read_log(file: &File, diagnostics: &mut Diagnostics) -> Option<(String, Kerne
     }
     let log = KernelLog::read(&file.name, &file.bytes, diagnostics).ok()?;
     Some((file.name.clone(), log))
+}
+
+/// The kernel's own list, then those that the recording was given: `symbols-1.gz`, in this order.
+fn symbols(recording: &Recording, diagnostics: &mut Diagnostics) -> Result<Vec<File>, recording::Error> {
+    let given = (1..).map(|n| format!("symbols-{n}.gz")).take_while(|name| recording.names().any(|has| has == name));
+    let names: Vec<String> = std::iter::once("kallsyms.gz".to_owned()).chain(given).collect();
+    let lists = names.iter().filter_map(|name| unpacked(recording, name, diagnostics).transpose());
+    lists.collect()
 }
 
 /// Imported files are numbered: `00-serial.log`.

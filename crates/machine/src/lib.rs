@@ -33,6 +33,7 @@ mod options;
 mod plain;
 mod qemu;
 mod record;
+mod symbols;
 mod watch;
 
 pub use clock::monotonic_ns;
@@ -41,3 +42,4 @@ pub use observe::{Observer, Progress, Silent, Stage, stop_on_signals};
 pub use options::{Accel, Init, RecordOptions, Then, Until};
 pub use plain::time_plain;
 pub use record::{Recorded, record};
+pub use symbols::SymbolFile;

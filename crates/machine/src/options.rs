@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, SymbolFile};
 
 /// How to boot and what to record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +54,8 @@ pub struct RecordOptions {
     pub calls: bool,
     /// Shortest call that is kept with its times, ns (of a deterministic boot: instructions); none: the plugin's choice.
     pub min_call_ns: Option<u64>,
+    /// Files that name the guest's code, beside what a Linux guest tells itself.
+    pub symbols: Vec<SymbolFile>,
     /// The most that each stream (console, firmware, guest, VMM) keeps of its start on disk, index included. Of one that
     /// is longer, the last 64 KiB come on top, with their index.
     pub stream_bytes_max: u64,
@@ -141,6 +143,7 @@ impl Default for RecordOptions {
             first_run: true,
             calls: false,
             min_call_ns: None,
+            symbols: Vec::new(),
             stream_bytes_max: 256 << 20,
             extra: Vec::new(),
             overheads: Vec::new(),

@@ -16,7 +16,7 @@ use crate::marks::marks;
 use crate::options::{RecordOptions, Then, Until};
 use crate::qemu::Qemu;
 use crate::watch::{Facts, Finished, Watch};
-use crate::{Error, Observer, Progress, Stage, accel, host, image, library};
+use crate::{Error, Observer, Progress, Stage, accel, host, image, library, symbols};
 
 /// What the kernel says when it starts a guest's own process 1.
 const OWN_INIT: &str = r"Run /\S+ as init process";
@@ -41,6 +41,8 @@ pub(crate) struct Prepared {
     pub(crate) kvm: bool,
     pub(crate) line: KernelLine,
     pub(crate) initrd: Option<File>,
+    /// A list for each of the user's symbol files.
+    symbols: Vec<Vec<u8>>,
     manifest: Manifest,
 }
 
@@ -83,6 +85,7 @@ fn begin<'a>(
     plugin: Option<&Path>,
     writer: &'a mut Writer,
 ) -> Result<(Watch<'a>, Vec<Partial>), Error> {
+    keep_symbols(options, prepared, writer)?;
     let mut noted = |name, wanted| (plugin.is_some() && wanted).then(|| writer.partial(name, PLUGIN)).transpose();
     let first_run = noted("first-run.bin", options.first_run)?;
     let calls = noted("calls.bin", options.calls)?;
@@ -106,6 +109,15 @@ fn begin<'a>(
     writer.update(&prepared.manifest)?;
     let watch = Watch::new(options, awaited_line(options), vm, writer)?;
     Ok((watch, first_run.into_iter().chain(calls).collect()))
+}
+
+/// Puts the lists of the user's symbol files into the recording.
+fn keep_symbols(options: &RecordOptions, prepared: &mut Prepared, writer: &mut Writer) -> Result<(), Error> {
+    let lists = std::mem::take(&mut prepared.symbols);
+    for (n, (list, file)) in (1..).zip(lists.iter().zip(&options.symbols)) {
+        writer.put(&format!("symbols-{n}.gz"), list, &format!("the functions of {file}"))?;
+    }
+    Ok(())
 }
 
 /// Takes back a recording of nothing, for this reason.
@@ -141,6 +153,7 @@ pub(crate) fn prepare(options: &RecordOptions, plain: bool, observer: &mut dyn O
         )));
     }
     let line = kernel_line(options, plain)?;
+    let symbols = options.symbols.iter().map(symbols::list).collect::<Result<Vec<Vec<u8>>, Error>>()?;
     let initrd = initrd(options, &line)?;
     let host = host::host();
     let inputs = inputs(options)?;
@@ -159,7 +172,7 @@ pub(crate) fn prepare(options: &RecordOptions, plain: bool, observer: &mut dyn O
     };
     let measured = manifest.measured();
     manifest.overhead = options.overheads.iter().find(|overhead| overhead.of == measured).cloned();
-    Ok(Prepared { qemu, kvm: choice.kvm, line, initrd, manifest })
+    Ok(Prepared { qemu, kvm: choice.kvm, line, initrd, symbols, manifest })
 }
 
 /// Watches until the boot is over, and takes the last evidence; or until either cannot be written any more, and why.
@@ -332,7 +345,8 @@ fn inputs(options: &RecordOptions) -> Result<Vec<Input>, Error> {
     let kernel = options.kernel.iter().map(|path| ("kernel", path, true));
     let initrd = options.initrd.iter().map(|path| ("initrd", path, true));
     let disks = options.disks.iter().map(|path| ("disk", path, false));
-    let all = kernel.chain(initrd).chain(disks);
+    let symbols = options.symbols.iter().map(|file| ("symbols", &file.path, true));
+    let all = kernel.chain(initrd).chain(disks).chain(symbols);
     all.map(|(role, path, hashed)| image::input(role, path, hashed)).collect()
 }
 

@@ -16,7 +16,7 @@ use crate::ending::Ending;
 /// An address at which no code is: "leads nowhere by itself".
 pub const NOWHERE: u64 = u64::MAX;
 
-/// Something calls this address.
+/// Something calls this address, or the code there begins as functions do.
 pub const ENTRY: u8 = 1;
 /// Interrupts or exceptions enter here.
 pub const INTERRUPT: u8 = 2;
@@ -44,8 +44,8 @@ pub struct Block {
     pub ending: Ending,
     /// Whether it is user space's.
     pub user: bool,
-    /// Whether it ends with a return to another segment.
-    pub far_return: bool,
+    /// Whether it ends with a call to another segment.
+    pub far_call: bool,
     flags: AtomicU8,
     moved: OnceLock<&'static Block>,
 }
@@ -71,7 +71,7 @@ impl Block {
             insns,
             ending,
             user: false,
-            far_return: false,
+            far_call: false,
             flags,
             moved: OnceLock::new(),
         }
@@ -138,21 +138,9 @@ impl Block {
             let at = |address: u64| if address == NOWHERE { NOWHERE } else { address.wrapping_add(shift) };
             let ([start, end], [fall, target, callee]) =
                 ([self.start, self.end].map(at), [self.fall, self.target, self.callee].map(at));
-            let (insns, ending, far_return, flags) = (self.insns, self.ending, self.far_return, AtomicU8::new(0));
+            let (insns, ending, far_call, flags) = (self.insns, self.ending, self.far_call, AtomicU8::new(0));
             let (user, moved) = (self.user, OnceLock::new());
-            Box::leak(Box::new(Block {
-                start,
-                end,
-                fall,
-                target,
-                callee,
-                insns,
-                ending,
-                user,
-                far_return,
-                flags,
-                moved,
-            }))
+            Box::leak(Box::new(Block { start, end, fall, target, callee, insns, ending, user, far_call, flags, moved }))
         });
         self.set(MOVED);
         moved

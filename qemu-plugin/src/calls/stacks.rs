@@ -48,6 +48,17 @@ pub struct Open {
     pub entered: Entered,
     /// Whether the output was told that it is under way.
     pub announced: bool,
+    /// Of an interrupt, what it came to.
+    pub from: From,
+}
+
+/// The stack that an interrupt came to, which need not be the one that its handler runs on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct From {
+    /// The stack; 0: not known.
+    pub stack: u32,
+    /// The stack pointer when it was last seen there.
+    pub sp: u64,
 }
 
 /// A frame's cell.
@@ -56,6 +67,8 @@ pub struct Frame {
     sp: AtomicU64,
     back: AtomicU64,
     since: AtomicU64,
+    from_sp: AtomicU64,
+    from_stack: AtomicU32,
     node: AtomicU32,
     below: AtomicU32,
     flags: AtomicU32,
@@ -68,6 +81,10 @@ impl Frame {
         self.sp.store(open.sp, Relaxed);
         self.back.store(open.back, Relaxed);
         self.since.store(open.since, Relaxed);
+        if open.entered == Entered::Interrupt {
+            self.from_sp.store(open.from.sp, Relaxed);
+            self.from_stack.store(open.from.stack, Relaxed);
+        }
         self.node.store(open.node, Relaxed);
         self.below.store(below, Relaxed);
         self.flags.store(open.entered as u32 | if open.announced { ANNOUNCED } else { 0 }, Relaxed);
@@ -80,15 +97,22 @@ impl Frame {
     }
 
     /// All of it.
+    #[inline(always)]
     pub fn get(&self) -> Open {
         let flags = self.flags.load(Relaxed);
+        let entered = [Entered::Call, Entered::Tail, Entered::Interrupt, Entered::Call][flags as usize & 3];
+        let from = match entered {
+            Entered::Interrupt => From { stack: self.from_stack.load(Relaxed), sp: self.from_sp.load(Relaxed) },
+            _ => From::default(),
+        };
         Open {
             sp: self.sp(),
             back: self.back.load(Relaxed),
             since: self.since.load(Relaxed),
             node: self.node.load(Relaxed),
-            entered: [Entered::Call, Entered::Tail, Entered::Interrupt, Entered::Call][flags as usize & 3],
+            entered,
             announced: flags & ANNOUNCED != 0,
+            from,
         }
     }
 
@@ -269,7 +293,7 @@ mod tests {
     use super::*;
 
     fn open(sp: u64) -> Open {
-        Open { sp, back: 1, since: 2, node: 3, entered: Entered::Tail, announced: false }
+        Open { sp, back: 1, since: 2, node: 3, entered: Entered::Tail, announced: false, from: From::default() }
     }
 
     #[test]

@@ -237,6 +237,24 @@ fn an_interrupt_hangs_from_the_bottom_and_comes_back() {
 }
 
 #[test]
+fn after_an_interrupt_on_a_stack_of_its_own_the_old_one_goes_on() {
+    let mut g = Guest::new();
+    g.call(0x1000, 0x2000, 0x8000);
+    g.plain(0x2000);
+    g.call(0x9000, 0xa000, 0x4_7f00); // the handler runs elsewhere
+    g.ret(0xa000, 0x4_7f00);
+    g.interrupt_return(0x9010);
+    g.jump(0x2010, 0x2010);
+    g.jump(0x2010, 0x2010); // a loop without a call, which would tell the stack
+    g.ret(0x2010, 0x8000);
+    g.plain(0x1010);
+    // Until its first call, the handler counts as one on the old stack.
+    let handler = ["1000!9000 0 10", "9000!9000 1 10", "9000!9000/a000 1 10"];
+    g.check(&[&["1000 0 10", "1000 0 10", "1000/2000 1 40"][..], &handler].concat());
+    assert_eq!((g.vcpu.counts.switches, g.vcpu.counts.matched, g.vcpu.counts.unmatched), (3, 2, 0));
+}
+
+#[test]
 fn an_interrupt_right_after_a_call_or_a_return() {
     let mut g = Guest::new();
     let interrupt = |g: &mut Guest| {
@@ -314,6 +332,40 @@ fn an_access_that_is_not_the_block_s_is_a_stray() {
     g.ret(0x2010, 0x8000);
     g.plain(0x1010);
     assert_eq!((g.vcpu.counts.strays, g.vcpu.counts.matched), (1, 1));
+}
+
+#[test]
+fn only_the_first_access_to_the_stack_is_the_instruction_s_own() {
+    let mut g = Guest::new();
+    g.plain(0xff0);
+    g.plain(0x9000); // so that it is known
+    g.interrupt_return(0x9010);
+    g.call(0x1000, 0x2000, 0x8000);
+    g.ret(0x2000, 0x8000);
+    let returns = g.block(0x2000, Ending::Return, 0);
+    g.vcpu.stack_pointer(returns, 0x10_0000); // what an interrupt reads to find its handler
+    g.plain(0x9000);
+    g.interrupt_return(0x9010);
+    g.plain(0x1010);
+    assert_eq!((g.vcpu.counts.stacks, g.vcpu.counts.unmatched), (1, 0));
+}
+
+#[test]
+fn a_return_that_an_exception_kept_from_running() {
+    let mut g = Guest::new();
+    g.call(0x1000, 0x2000, 0x8000);
+    let half = g.block(0x2000, Ending::Return, 0);
+    g.runs(half); // fails before its return, so that no access to the stack is told
+    g.call(0x9000, 0xa000, 0x7f00);
+    g.ret(0xa000, 0x7f00);
+    g.interrupt_return(0x9010);
+    let rest = g.blocks.keep(Block::new(0x2008, 0x2010, 0x200c, 5, Ending::Return, None)).unwrap();
+    g.runs(rest);
+    g.vcpu.stack_pointer(rest, 0x8000);
+    g.plain(0x1010);
+    g.check(&["1000 0 10", "1000 0 10", "1000/2000 1 10", "1000!9000 1 20", "1000!9000/a000 1 10"]);
+    let counts = g.vcpu.counts;
+    assert_eq!((counts.matched, counts.interrupts, counts.left_early, counts.returns_without_stack), (2, 1, 1, 0));
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 pub mod boots;
 pub mod images;
+pub mod kills;
 pub mod percival;
 
 use serde_json::Value;

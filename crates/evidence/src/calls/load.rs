@@ -1,9 +1,10 @@
 //! The calls of a recording, with their names.
 
 use super::profile::{Share, end, profile};
-use super::{Calls, read};
+use super::{Calls, Kind, read};
 use crate::files::Files;
 use crate::first_run::{self, regions};
+use hashbrown::HashSet;
 use recording::Recording;
 use timeline::{Diagnostics, Names, Profile};
 
@@ -39,8 +40,15 @@ pub fn load(recording: &Recording) -> Result<Option<BootCalls>, recording::Error
     if let Some(physical) = run.and_then(|run| regions::loaded_at(&regions::regions(&run))) {
         symbols.loaded_at(physical);
     }
+    symbols.note_misfits(called(&found.calls), &mut found.diagnostics);
     let until = end(&found.calls);
     found.profile = profile(&found.calls, until, &symbols, &mut found.names);
     found.share = Share::until(&found.calls, until);
     Ok(Some(found))
+}
+
+/// The addresses that were called, each once.
+fn called(calls: &Calls) -> impl Iterator<Item = u64> {
+    let called = calls.nodes.iter().filter(|node| node.kind == Kind::Call && node.function != 0);
+    called.map(|node| node.function).collect::<HashSet<u64>>().into_iter()
 }

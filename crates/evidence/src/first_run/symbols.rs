@@ -1,16 +1,24 @@
-//! Names of addresses, from the text of `/proc/kallsyms`.
+//! Names of addresses, from the text of `/proc/kallsyms`, and from lists of the same form that were given to a recording
+//! (`symbols-*.gz`).
 //!
 //! Lines are `<address, hexadecimal> <type> <name>`, with `\t[module]` after the names of modules. Only code (types
 //! t, T, w, W) is kept. Before it runs at its virtual address, a kernel runs where it was loaded ("identity mapped");
 //! those addresses have the same names once it is known where it was loaded. A kernel that hides addresses prints
 //! zeros: those lines are counted, not kept.
+//!
+//! A list of another build names everything, and all of it wrongly. What gives it away is where calls lead: to the first
+//! byte of functions, nearly always ([`Symbols::note_misfits`]).
 
 use timeline::Diagnostics;
 
-/// Functions sorted by address. Where several names have one address, the first in the text is kept.
+/// Functions sorted by address. Where several names have one address, the first in the first list is kept.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
+    /// The names of the lists.
+    lists: Vec<String>,
     addresses: Vec<u64>,
+    /// Which of the lists each function is from.
+    list_of: Vec<u16>,
     /// Where each name ends in `text`, and so where the next begins.
     ends: Vec<u32>,
     text: String,
@@ -29,36 +37,72 @@ pub struct Place<'a> {
 
 /// No function is longer: an address further from the one before it is in none.
 const FUNCTION_BYTES_MAX: u64 = 1 << 20;
+/// What stands behind the last function of a part of an image, and is none: its rows have no name.
+const ENDS: [&str; 4] = ["_etext", "etext", "_einittext", "__etext"];
 /// No kernel image is longer.
 const IMAGE_BYTES_MAX: u64 = 1 << 28;
 
+/// So many different functions are enough to judge a list by where they begin.
+const CALLED_MIN: u64 = 20;
+
+/// How a list agrees with what was called.
+#[derive(Clone, Copy, Default)]
+struct Fit {
+    /// Addresses that were called, in a function of the list.
+    inside: u64,
+    /// Of these, at a function's start.
+    at_start: u64,
+}
+
 impl Symbols {
-    /// Reads the text; lines that are none are counted.
+    /// Reads the text of one list; lines that are none are counted.
     pub fn read(place: &str, text: &[u8], diagnostics: &mut Diagnostics) -> Symbols {
-        let mut rows: Vec<(u64, &str)> = Vec::with_capacity(text.len() / 40);
-        let ends = memchr::memchr_iter(b'\n', text).chain([text.len()]);
-        let mut start = 0;
-        for (i, end) in ends.enumerate() {
-            let line = &text[start..end];
-            start = (end + 1).min(text.len());
-            match parse(line) {
-                Some((0, ..)) if i > 8 => diagnostics.note("hidden symbol address", || format!("{place}:{}", i + 1)),
-                Some((address, b't' | b'T' | b'w' | b'W', name)) if address != 0 => rows.push((address, name)),
-                Some(_) => {}
-                None if line.is_empty() => {}
-                None => diagnostics.note("symbol line that is none", || format!("{place}:{}", i + 1)),
-            }
+        Symbols::read_all(&[(place, text)], diagnostics)
+    }
+
+    /// Reads several lists, of which the first goes first where two name one address.
+    pub fn read_all(lists: &[(&str, &[u8])], diagnostics: &mut Diagnostics) -> Symbols {
+        let mut rows: Vec<(u64, u16, &str)> = Vec::new();
+        for (list, (place, text)) in (0..u16::MAX).zip(lists) {
+            lines(place, text, diagnostics, |address, name| rows.push((address, list, name)));
         }
-        rows.sort_by_key(|row| row.0);
+        rows.iter_mut().filter(|row| ENDS.contains(&row.2)).for_each(|row| row.2 = "");
+        rows.sort_by_key(|row| (row.0, row.2.is_empty()));
         rows.dedup_by_key(|row| row.0);
-        let mut symbols = Symbols::default();
-        for (address, name) in rows {
+        let lists = lists.iter().map(|(place, _)| (*place).to_owned()).collect();
+        let mut symbols = Symbols { lists, ..Symbols::default() };
+        for (address, list, name) in rows {
             symbols.text.push_str(name);
             let Ok(end) = u32::try_from(symbols.text.len()) else { break };
             symbols.addresses.push(address);
+            symbols.list_of.push(list);
             symbols.ends.push(end);
         }
         symbols
+    }
+
+    /// Notes each list that does not belong to what ran: few of the addresses that were `called` begin a function of it.
+    /// Each address is to be given once.
+    pub fn note_misfits(&self, called: impl Iterator<Item = u64>, diagnostics: &mut Diagnostics) {
+        let mut fits = vec![Fit::default(); self.lists.len()];
+        let mut all = 0;
+        for (i, offset) in called.inspect(|_| all += 1).filter_map(|address| self.nearest(address)) {
+            let fit = &mut fits[usize::from(self.list_of[i])];
+            fit.inside += 1;
+            fit.at_start += u64::from(offset == 0);
+        }
+        if all < CALLED_MIN {
+            return;
+        }
+        for (list, fit) in self.lists.iter().zip(fits) {
+            let Fit { inside, at_start } = fit;
+            if inside == 0 {
+                diagnostics.note("symbols of which none was called: wrong file, or wrong base", || list.clone());
+            } else if inside >= CALLED_MIN && at_start * 2 < inside {
+                let found = || format!("{list}: {at_start} of {inside} functions called begin at a symbol");
+                diagnostics.note("symbols of another build, or at a wrong base: its names are wrong", found);
+            }
+        }
     }
 
     /// How many functions there are.
@@ -101,12 +145,29 @@ impl Symbols {
         };
         let i = self.addresses.partition_point(|a| *a <= address).checked_sub(1)?;
         let offset = address - self.addresses[i];
-        (offset < FUNCTION_BYTES_MAX).then_some((i, offset))
+        (offset < FUNCTION_BYTES_MAX && !self.name(i).is_empty()).then_some((i, offset))
     }
 
     fn name(&self, i: usize) -> &str {
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
         &self.text[start as usize..self.ends[i] as usize]
+    }
+}
+
+/// Tells each line's function; counts the lines that are none.
+fn lines<'a>(place: &str, text: &'a [u8], diagnostics: &mut Diagnostics, mut function: impl FnMut(u64, &'a str)) {
+    let ends = memchr::memchr_iter(b'\n', text).chain([text.len()]);
+    let mut start = 0;
+    for (i, end) in ends.enumerate() {
+        let line = &text[start..end];
+        start = (end + 1).min(text.len());
+        match parse(line) {
+            Some((0, ..)) if i > 8 => diagnostics.note("hidden symbol address", || format!("{place}:{}", i + 1)),
+            Some((address, b't' | b'T' | b'w' | b'W', name)) if address != 0 => function(address, name),
+            Some(_) => {}
+            None if line.is_empty() => {}
+            None => diagnostics.note("symbol line that is none", || format!("{place}:{}", i + 1)),
+        }
     }
 }
 
@@ -150,6 +211,43 @@ mod tests {
         s.loaded_at(0xfe0_0000);
         check(&s, 0xfe0_0104, Some(("helper", 4)));
         check(&s, 0xfdf_ffff, None);
+    }
+
+    #[test]
+    fn behind_the_end_of_the_code_is_no_function() {
+        let text = b"1000 T last\n1100 T _etext\n2000 T _einittext\n2000 t next\n";
+        let s = Symbols::read("k", text, &mut Diagnostics::default());
+        let names: Vec<_> = [0x10ff, 0x1100, 0x1800, 0x2001].map(|at| s.find(at).map(|place| place.name)).into();
+        assert_eq!(names, [Some("last"), None, None, Some("next")]);
+    }
+
+    #[test]
+    fn of_two_lists_the_first_goes_first() {
+        let lists: [(&str, &[u8]); 2] =
+            [("kallsyms", b"1000 T one\n3000 T three\n"), ("symbols-1.gz", b"1000 t uno\n2000 t two\n")];
+        let s = Symbols::read_all(&lists, &mut Diagnostics::default());
+        let names: Vec<_> = [0x1000, 0x2004, 0x3000].map(|at| s.find(at).map(|place| place.name)).into();
+        assert_eq!(names, [Some("one"), Some("two"), Some("three")]);
+    }
+
+    #[test]
+    fn a_list_of_another_build_is_told_by_where_calls_lead() {
+        let list = |base: u64| -> Vec<u8> {
+            (0..100).flat_map(|i| format!("{:x} T f{i}\n", base + i * 0x40).into_bytes()).collect()
+        };
+        let (good, off, far) = (list(0x10_0000), list(0x40_0008), list(0x5000_0000));
+        let s = Symbols::read_all(&[("good", &good), ("off", &off), ("far", &far)], &mut Diagnostics::default());
+        let called = || (0..50).flat_map(|i| [0x10_0000 + i * 0x40, 0x40_0040 + i * 0x40]);
+        let mut diagnostics = Diagnostics::default();
+        s.note_misfits(called(), &mut diagnostics);
+        let [wrong, unused] = [
+            "symbols of another build, or at a wrong base: its names are wrong",
+            "symbols of which none was called: wrong file, or wrong base",
+        ];
+        assert_eq!([diagnostics.count(wrong), diagnostics.count(unused)], [1, 1]);
+        let mut few = Diagnostics::default();
+        s.note_misfits(called().take(10), &mut few);
+        assert!(few.is_empty(), "a handful of calls proves nothing");
     }
 
     #[test]

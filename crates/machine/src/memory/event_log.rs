@@ -2,10 +2,10 @@
 //!
 //! The machine may hang, be dead, or never have been told to print it. The log is found by its magic and a header that
 //! holds together; its names lie where the header's ranges say. An image of memory can hold several headers (an older
-//! boot's, a copy): the one with the most records counts.
+//! boot's, a copy): the one with the most whole records counts.
 
 use tslog::layout::HEADER_BYTES;
-use tslog::{Head, Image, find, write_image_text};
+use tslog::{Head, Heads, Image, find, write_image_text};
 
 use super::PhysicalMemory;
 use super::sweep::sweep;
@@ -28,18 +28,19 @@ pub struct EventLog {
 /// Looks for a log in all of the memory that was touched. Reads no more than there is, and [`MOST_BYTES`] of it,
 /// whatever a header says.
 pub fn event_log(memory: &dyn PhysicalMemory) -> Option<EventLog> {
-    let mut best: Option<(u64, Head)> = None;
+    let mut heads = Heads::default();
     sweep(memory, HEADER_BYTES as u64, |phys, bytes| {
         for at in find(bytes) {
-            let head = bytes.get(at..).and_then(|bytes| Head::parse(bytes).ok());
-            if let Some(head) = head.filter(|head| best.is_none_or(|(_, known)| head.reserved() > known.reserved())) {
-                best = Some((phys + at as u64, head));
+            if let Some(head) = bytes.get(at..).and_then(|bytes| Head::parse(bytes).ok()) {
+                heads.add(phys + at as u64, head);
             }
         }
         true
     });
-    let (phys, head) = best?;
-    let region = read_on(memory, phys, head.region_bytes().min(MOST_BYTES));
+    let region = |phys, head: &Head| read_on(memory, phys, head.region_bytes().min(MOST_BYTES));
+    let whole = |phys, head: &Head| Image::new(&region(phys, head)).map_or(0, |image| image.counts().whole);
+    let (phys, head) = heads.fullest(whole)?;
+    let region = region(phys, &head);
     let image = Image::new(&region).ok()?;
     let mut text = String::new();
     let mut read_phys = |phys: u64, buffer: &mut [u8]| memory.read_at(phys, buffer).is_ok();

@@ -1,0 +1,247 @@
+//! The user's own names for the guest's code (`--symbols FILE[@BASE]`), brought into one form for the recording.
+//!
+//! A file is an ELF or PE image with a symbol table, or a list as `System.map`, `/proc/kallsyms` and `nm` have it, gzip-
+//! compressed or not. Whatever it is, the recording keeps a list of functions, `<address> t <name>` a line, with the
+//! addresses that they have at run time: an image with debug information can be larger than any recording.
+//!
+//! **Functions** are the symbols of code: of an image those that lie in executable sections, whatever their type,
+//! because assembly's have none; of a list those of types t and w. **BASE** is where the image begins in memory, if it
+//! is not where it was linked to: the first byte of its lowest loaded segment, of an object file that of `.text`, of a
+//! list `_text`, or its lowest function.
+
+use std::fmt::{self, Write as _};
+use std::fs::File;
+use std::io::{Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache};
+use object::{ObjectKind, SectionFlags, SectionIndex, SymbolSection, elf, pe};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// The most that a list may be long: a kernel's is 10 MB.
+const LIST_BYTES_MAX: u64 = 256 << 20;
+
+/// A file with names, and where its code is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SymbolFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Where it begins at run time, if not where it was linked to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<u64>,
+}
+
+impl FromStr for SymbolFile {
+    type Err = String;
+
+    /// `FILE` or `FILE@0xBASE`. What follows an `@` and is no hexadecimal number belongs to the file's name.
+    fn from_str(text: &str) -> Result<SymbolFile, String> {
+        match text.rsplit_once("@0x") {
+            Some((path, base)) if !path.is_empty() => {
+                let base = u64::from_str_radix(base, 16)
+                    .map_err(|_| format!("{base:?} is no address: write FILE@0x and hexadecimal digits"))?;
+                Ok(SymbolFile { path: path.into(), base: Some(base) })
+            }
+            _ => Ok(SymbolFile { path: text.into(), base: None }),
+        }
+    }
+}
+
+impl fmt::Display for SymbolFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        self.base.map_or(Ok(()), |base| write!(f, "@{base:#x}"))
+    }
+}
+
+/// A function: its address and name.
+type Function = (u64, String);
+
+/// The functions that a file names, as they are kept in the recording: a compressed list.
+///
+/// # Errors
+/// If the file cannot be read, or names none.
+pub(crate) fn list(file: &SymbolFile) -> Result<Vec<u8>, Error> {
+    let functions = functions(file)?;
+    let mut text = String::with_capacity(functions.len() * 40);
+    for (address, name) in functions {
+        writeln!(text, "{address:016x} t {name}").expect("a String takes all");
+    }
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    let written = packed.write_all(text.as_bytes()).and_then(|()| packed.finish());
+    written.map_err(Error::host("compress symbols"))
+}
+
+fn functions(file: &SymbolFile) -> Result<Vec<Function>, Error> {
+    let unreadable = || Error::unreadable(&file.path);
+    let mut opened = File::open(&file.path).map_err(unreadable())?;
+    let mut head = Vec::new();
+    (&mut opened).take(4).read_to_end(&mut head).map_err(unreadable())?;
+    let refused = |why: &str| Error::option(format!("--symbols {file}: {why}"));
+    let found = match &*head {
+        [0x7f, b'E', b'L', b'F'] | [b'M', b'Z', ..] => of_image(&opened, file.base),
+        [0x1f, 0x8b, ..] => of_list(GzDecoder::new(reopened(&file.path)?), file.base),
+        _ => of_list(reopened(&file.path)?, file.base),
+    };
+    found.map_err(|why| refused(&why))
+}
+
+fn reopened(path: &Path) -> Result<File, Error> {
+    File::open(path).map_err(Error::unreadable(path))
+}
+
+/// Of an ELF or PE image, of which only the tables are read.
+fn of_image(file: &File, base: Option<u64>) -> Result<Vec<Function>, String> {
+    let cache = ReadCache::new(file);
+    let image = object::File::parse(&cache).map_err(|e| format!("it is damaged, or for another machine: {e}"))?;
+    let text = image.section_by_name(".text").map(|section| section.index());
+    let relocatable = image.kind() == ObjectKind::Relocatable;
+    if relocatable && base.is_none() {
+        return Err("it is an object file, which has no address of its own: say where its .text is, FILE@0xBASE".into());
+    }
+    let code: Vec<SectionIndex> = image.sections().filter(|s| is_executable(s.flags())).map(|s| s.index()).collect();
+    let is_code = |section: SymbolSection| match section.index() {
+        Some(index) if relocatable => Some(index) == text,
+        Some(index) => code.contains(&index),
+        None => false,
+    };
+    let link_base = if relocatable { Some(0) } else { image.segments().map(|segment| segment.address()).min() };
+    let shift = base.map_or(0, |base| base.wrapping_sub(link_base.unwrap_or(0)));
+    let named = |symbol: &object::Symbol<'_, '_, _>| {
+        let name = symbol.name().ok().and_then(plain)?;
+        is_code(symbol.section()).then(|| (symbol.address().wrapping_add(shift), name.to_owned()))
+    };
+    let mut functions: Vec<Function> = image.symbols().filter_map(|symbol| named(&symbol)).collect();
+    if functions.is_empty() {
+        functions = image.dynamic_symbols().filter_map(|symbol| named(&symbol)).collect();
+    }
+    if functions.is_empty() {
+        return Err(
+            "it is stripped, no symbol of it is code: give the image before it was stripped, or its System.map".into(),
+        );
+    }
+    Ok(functions)
+}
+
+/// Also where there are data in the section, as in that of a kernel's initialisation.
+fn is_executable(flags: SectionFlags) -> bool {
+    match flags {
+        SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_EXECINSTR),
+        SectionFlags::Coff { characteristics, .. } => characteristics.contains(pe::IMAGE_SCN_MEM_EXECUTE),
+        _ => false,
+    }
+}
+
+/// A name as it can stand in a list; none for the marks that assemblers leave in tables.
+fn plain(name: &str) -> Option<&str> {
+    let name = name.split(char::is_whitespace).next()?;
+    (!name.is_empty() && !name.starts_with([b'$', b'.'].map(char::from))).then_some(name)
+}
+
+fn of_list(text: impl Read, base: Option<u64>) -> Result<Vec<Function>, String> {
+    let mut bytes = Vec::new();
+    text.take(LIST_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|e| format!("it cannot be unpacked: {e}"))?;
+    if bytes.len() as u64 > LIST_BYTES_MAX {
+        return Err(format!("a list of more than {LIST_BYTES_MAX} bytes is none of a kernel's"));
+    }
+    let mut functions: Vec<Function> = bytes.split(|b| *b == b'\n').filter_map(function).collect();
+    let lowest = functions.iter().map(|f| f.0).min();
+    let Some(lowest) = lowest else {
+        return Err("it is neither an ELF or PE image, nor a list with lines such as `ffffffff81000000 T _text`".into());
+    };
+    if let Some(base) = base {
+        let from = functions.iter().find(|f| f.1 == "_text").map_or(lowest, |f| f.0);
+        functions.iter_mut().for_each(|f| f.0 = f.0.wrapping_sub(from).wrapping_add(base));
+    }
+    Ok(functions)
+}
+
+/// A line of a list, if it is of a function that has an address.
+fn function(line: &[u8]) -> Option<Function> {
+    let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
+    let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
+    let address = u64::from_str_radix(address, 16).ok().filter(|&address| address != 0)?;
+    matches!(kind, "t" | "T" | "w" | "W").then(|| (address, name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn check(file: &Path, base: Option<u64>) -> Result<Vec<Function>, String> {
+        functions(&SymbolFile { path: file.to_owned(), base }).map_err(|e| e.to_string())
+    }
+
+    fn written(dir: &tempfile::TempDir, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = dir.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_file_may_have_a_base() {
+        let parse = |text: &str| text.parse::<SymbolFile>().map(|f| (f.path.display().to_string(), f.base));
+        assert_eq!(parse("xen-syms"), Ok(("xen-syms".to_owned(), None)));
+        assert_eq!(parse("xen-syms@0xffff82d040200000"), Ok(("xen-syms".to_owned(), Some(0xffff_82d0_4020_0000))));
+        assert_eq!(parse("me@home"), Ok(("me@home".to_owned(), None)));
+        assert!(parse("xen@0xzz").unwrap_err().contains("no address"));
+        assert_eq!(
+            parse("a@0x10").unwrap().1.map(|base| SymbolFile { path: "a".into(), base: Some(base) }.to_string()),
+            Some("a@0x10".to_owned())
+        );
+    }
+
+    #[test]
+    fn lists_are_read_moved_and_unpacked() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = b"0000000000000000 A zero\n                 U other\nffffffff81000000 T _text\nffffffff81000000 T startup_64\nffffffff81000100 t helper\t[mod]\nffffffff82000000 D data\n";
+        let map = written(&dir, "System.map", text);
+        let expected =
+            |base: u64| Ok(vec![(base, "_text".into()), (base, "startup_64".into()), (base + 0x100, "helper".into())]);
+        assert_eq!(check(&map, None), expected(0xffff_ffff_8100_0000));
+        assert_eq!(check(&map, Some(0x20_0000)), expected(0x20_0000));
+        let kept = list(&SymbolFile { path: map, base: Some(0x1000) }).unwrap();
+        let kept = written(&dir, "kept.gz", &kept);
+        assert_eq!(check(&kept, None), expected(0x1000), "what is kept is such a list");
+        for (name, bytes, why) in [
+            ("a", &b"hello\n"[..], "neither"),
+            ("b", b"", "neither"),
+            ("c", b"\x7fELFxxxx", "damaged"),
+            ("d", b"\x1f\x8bxx", "unpacked"),
+        ] {
+            let error = check(&written(&dir, name, bytes), None).unwrap_err();
+            assert!(error.contains(why) && error.contains("--symbols"), "{error}");
+        }
+    }
+
+    #[test]
+    fn of_an_image_the_code_s_symbols_whatever_their_type() {
+        let dir = tempfile::tempdir().unwrap();
+        let source = written(&dir, "a.s", b".text\n.globl _start\n_start: nop\ninner: ret\n.type typed,@function\ntyped: ret\n.data\nvalue: .long 1\n.equ absolute, 5\n");
+        let (object, image) = (dir.path().join("a.o"), dir.path().join("a"));
+        let run = |arguments: &[&str]| assert!(Command::new("cc").args(arguments).status().unwrap().success());
+        run(&["-c", "-o", object.to_str().unwrap(), source.to_str().unwrap()]);
+        run(&["-static", "-nostdlib", "-Wl,-Ttext=0x400000", "-o", image.to_str().unwrap(), object.to_str().unwrap()]);
+        let of = |functions: Vec<Function>| {
+            let mut functions: Vec<Function> = functions
+                .into_iter()
+                .filter(|f| ["_start", "inner", "typed", "value", "absolute"].contains(&&*f.1))
+                .collect();
+            functions.sort();
+            functions
+        };
+        let expected = |base: u64| {
+            vec![(base, "_start".to_owned()), (base + 1, "inner".to_owned()), (base + 2, "typed".to_owned())]
+        };
+        assert_eq!(of(check(&image, None).unwrap()), expected(0x40_0000));
+        assert!(check(&object, None).unwrap_err().contains("@0xBASE"));
+        assert_eq!(of(check(&object, Some(0x7000)).unwrap()), expected(0x7000));
+        assert!(Command::new("strip").arg(&image).status().unwrap().success());
+        assert!(check(&image, None).unwrap_err().contains("stripped"));
+    }
+}

@@ -1,0 +1,138 @@
+//! Calls, and returns: to where the call came from, or elsewhere.
+
+use super::{Shared, Vcpu};
+use crate::calls::block::{Block, ENTRY, INTERRUPT, NOWHERE};
+use crate::calls::stacks::{Entered, Open};
+use crate::calls::tree::Kind;
+
+/// A return address is moved no further than this, in bytes.
+const MOVED_BYTES: u64 = 512;
+
+impl Vcpu {
+    #[inline(always)]
+    pub(super) fn called(&mut self, shared: &Shared, before: &'static Block, block: &'static Block) {
+        let now = self.now(shared);
+        let arrived = if before.callee == NOWHERE { !block.has(INTERRUPT) } else { before.calls(block.start) };
+        let Some(sp) = self.sp.take() else {
+            self.counts.calls_without_stack += u64::from(!self.not_reached(shared, before, block, now));
+            return;
+        };
+        self.settle(shared, now);
+        self.move_to(shared, sp, before.start, now);
+        self.unwind(shared, now, |frame_sp| frame_sp <= sp);
+        if self.pending.is_some() {
+            self.attach(shared, sp, now);
+        }
+        let function = match before.callee {
+            _ if arrived => block.start,
+            NOWHERE => 0,
+            callee => callee,
+        };
+        let child = self.child(shared, self.node, function, 0, Kind::Call);
+        self.push(shared, Open { sp, back: before.end, ..self.frame(child, Entered::Call, now) });
+        self.counts.calls += 1;
+        self.function = function;
+        if arrived {
+            block.set(ENTRY);
+        } else {
+            self.interrupted(shared, before, block, now);
+        }
+        self.tick(shared, now);
+    }
+
+    #[inline(always)]
+    pub(super) fn returned(&mut self, shared: &Shared, before: &'static Block, block: &'static Block) {
+        let now = self.now(shared);
+        let Some(sp) = self.sp.take() else {
+            self.returned_unseen(shared, before, block, now);
+            return;
+        };
+        self.settle(shared, now);
+        if self.pending.take().is_some() {
+            self.counts.lost_interrupts += 1;
+        }
+        self.move_to(shared, sp, block.start, now);
+        let dropped = self.unwind(shared, now, |frame_sp| frame_sp < sp);
+        self.counts.dropped += dropped;
+        let back = self.take_frames_at(shared, sp, now);
+        self.function = shared.tree.get(self.node).function();
+        match back {
+            Some(back) if back == block.start || block.is_also_at(back) => self.counts.matched += 1,
+            // It returned, and an interrupt came before anything else.
+            Some(_) if block.has(INTERRUPT) => {
+                self.counts.matched += 1;
+                self.interrupted(shared, before, block, now);
+            }
+            Some(_) => self.redirected(shared, sp, block),
+            None if self.returned_from_below(shared, sp, block, now) => self.counts.matched += 1,
+            None => self.counts.unmatched += 1,
+        }
+        self.tick(shared, now);
+    }
+
+    /// A return of which no access to the stack was told: it was not reached, or failed, unless execution goes on as if
+    /// it had returned.
+    #[inline(never)]
+    fn returned_unseen(&mut self, shared: &Shared, before: &'static Block, block: &'static Block, now: u64) {
+        if self.left_in_the_middle(before, block) {
+            return;
+        }
+        let top = shared.stacks.top(self.stack);
+        if top != 0 && shared.stacks.frame(top).get().back == block.start {
+            self.counts.returns_without_stack += 1;
+        } else {
+            self.interrupted(shared, before, block, now);
+        }
+    }
+
+    /// Takes off the frame at `sp`, with the tail calls on top of it. Returns its return address.
+    #[inline(always)]
+    pub(super) fn take_frames_at(&mut self, shared: &Shared, sp: u64, now: u64) -> Option<u64> {
+        let mut back = None;
+        loop {
+            let top = shared.stacks.top(self.stack);
+            if top == 0 || shared.stacks.frame(top).sp() != sp {
+                self.node = self.node_of(shared, top);
+                return back;
+            }
+            back = self.pop(shared, now).map(|open| open.back).or(back);
+        }
+    }
+
+    /// A function that has moved its own return address down the stack, as Linux's `error_entry` does: it returns to
+    /// where it was called from, but not from where that was pushed.
+    pub(super) fn returned_from_below(&mut self, shared: &Shared, sp: u64, block: &Block, now: u64) -> bool {
+        let top = shared.stacks.top(self.stack);
+        let open = shared.stacks.frame(top).get();
+        let moved = top != 0 && open.back == block.start && open.sp.wrapping_sub(sp) < MOVED_BYTES;
+        if moved {
+            self.take_frames_at(shared, open.sp, now);
+            self.function = shared.tree.get(self.node).function();
+        }
+        moved
+    }
+
+    /// A return went elsewhere. Right above lies the return address of whoever arranged that: it called this function.
+    pub(super) fn redirected(&mut self, shared: &Shared, sp: u64, block: &'static Block) {
+        let top = shared.stacks.top(self.stack);
+        let frame = shared.stacks.frame(top);
+        if top == 0 || frame.sp().wrapping_sub(sp) > 8 {
+            self.counts.unmatched += 1;
+            return;
+        }
+        self.counts.redirected += 1;
+        self.becomes(shared, top, block.start);
+        block.set(ENTRY);
+    }
+
+    /// The innermost frame turns out to be of another function than the one that was called.
+    pub(super) fn becomes(&mut self, shared: &Shared, top: u32, function: u64) {
+        let frame = shared.stacks.frame(top);
+        let was = shared.tree.get(frame.get().node).path();
+        let node = self.child(shared, was.parent, function, 0, was.kind);
+        frame.set_node(node);
+        shared.tree.get(node).enter();
+        self.touch(shared, node);
+        (self.node, self.function) = (node, function);
+    }
+}

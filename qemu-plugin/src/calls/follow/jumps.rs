@@ -1,0 +1,114 @@
+//! Neither call nor return: a jump, a tail call, or something that came between.
+
+use super::{Shared, USER, Vcpu};
+use crate::calls::block::{Block, ENTRY, INTERRUPT, NOWHERE, wraps};
+use crate::calls::stacks::{Entered, Open};
+use crate::calls::tree::Kind;
+use crate::ending::Ending;
+
+/// Tail calls from tail calls are told apart up to this many.
+const TAILS: usize = 16;
+
+impl Vcpu {
+    /// Neither call nor return: a jump, or something came between.
+    #[inline(always)]
+    pub(super) fn jumped(&mut self, shared: &Shared, before: &'static Block, block: &'static Block) {
+        let expected = before.leads_to(block.start) || wraps(before.target, block.start);
+        if expected || (before.ending == Ending::JumpIndirect && !block.has(INTERRUPT)) {
+            if block.has(ENTRY) && block.start != self.function {
+                self.tail_called(shared, block);
+            } else if self.node == 0 {
+                self.starts(shared, block);
+            }
+        } else if !self.left_in_the_middle(before, block) {
+            let now = self.now(shared);
+            self.interrupted(shared, before, block, now);
+        }
+    }
+
+    /// The first block of all.
+    pub(super) fn starts(&mut self, shared: &Shared, block: &'static Block) {
+        self.start_node = self.child(shared, 0, block.start, u64::from(self.out.vcpu()), Kind::Stack);
+        self.node = self.start_node;
+        self.define(shared, USER);
+        self.spent_ticks = self.now(shared);
+        self.out.switch(self.node, self.spent_ticks);
+    }
+
+    pub(super) fn tail_called(&mut self, shared: &Shared, block: &'static Block) {
+        let top = shared.stacks.top(self.stack);
+        if top == 0 || self.pending.is_some() {
+            return; // no frame that it would return with
+        }
+        let now = self.now(shared);
+        self.settle(shared, now);
+        let from = shared.stacks.frame(top).get();
+        // Functions that jump to each other in turn are a loop, not ever deeper calls.
+        let depth = std::iter::successors(Some(top), |&frame| Some(shared.stacks.frame(frame).below()))
+            .take(TAILS)
+            .take_while(|&frame| frame != 0 && shared.stacks.frame(frame).sp() == from.sp)
+            .position(|frame| shared.tree.get(shared.stacks.frame(frame).get().node).function() == block.start);
+        self.function = block.start;
+        if let Some(depth) = depth {
+            for _ in 0..depth {
+                self.pop(shared, now);
+            }
+            self.node = self.node_of(shared, shared.stacks.top(self.stack));
+            return;
+        }
+        let child = self.child(shared, self.node, block.start, 0, Kind::Tail);
+        self.push(shared, Open { sp: from.sp, back: from.back, ..self.frame(child, Entered::Tail, now) });
+        self.counts.tail_calls += 1;
+        self.tick(shared, now);
+    }
+
+    /// Whether the call at the end of `before` was not reached, or failed: then it is dealt with here.
+    #[inline(never)]
+    pub(super) fn not_reached(
+        &mut self,
+        shared: &Shared,
+        before: &'static Block,
+        block: &'static Block,
+        now: u64,
+    ) -> bool {
+        if self.left_in_the_middle(before, block) {
+            return true;
+        }
+        let exception = block.has(INTERRUPT) || (before.callee != NOWHERE && !before.calls(block.start));
+        if exception {
+            self.interrupted(shared, before, block, now);
+        }
+        exception
+    }
+
+    /// Whether execution goes on in the middle of the block that was begun: what did not run is taken off.
+    pub(super) fn left_in_the_middle(&mut self, before: &Block, block: &Block) -> bool {
+        let not_run = left_early(before, block);
+        if let Some(not_run) = not_run {
+            self.counts.left_early += 1;
+            self.insns -= u64::from(not_run);
+        }
+        not_run.is_some()
+    }
+}
+
+/// Instructions of `before` that did not run, if execution went on at `block` in the middle of it.
+pub(super) fn left_early(before: &Block, block: &Block) -> Option<u32> {
+    if !(before.start < block.start && block.start < before.end) {
+        return None;
+    }
+    if block.end == before.end {
+        return Some(block.insns.min(before.insns));
+    }
+    // Not the same end: by its share of the bytes.
+    let share = (before.end - block.start) as f64 / (before.end - before.start) as f64;
+    Some((f64::from(before.insns) * share) as u32)
+}
+
+/// The same after an interrupt: an exception may already have come from the first instruction.
+pub(super) fn left_early_or_at_once(before: &Block, block: &Block) -> Option<u32> {
+    if block.start == before.start && !before.leads_to(block.start) {
+        return Some(before.insns);
+    }
+    left_early(before, block).filter(|_| !before.leads_to(block.start))
+}
