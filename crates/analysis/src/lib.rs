@@ -20,6 +20,7 @@ mod path;
 mod phases;
 mod replay;
 mod segments;
+mod spread;
 mod tables;
 mod under_way;
 mod waits;

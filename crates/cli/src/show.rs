@@ -82,7 +82,6 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let mut summary = Summary::of(&opened.boot(args.group.as_deref())?);
     if let Some(found) = evidence::calls::load(&opened.recording)? {
         summary.calls = Some(calls(&found));
-        summary.diagnostics.extend(found.diagnostics.iter().map(report::DiagnosticLine::from));
     }
     if output.json {
         output.document(&summary)?;

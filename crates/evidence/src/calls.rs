@@ -42,9 +42,13 @@
 //! A chunk that makes no sense is left at the record that makes none; what comes after it is read. Memory grows with the
 //! input only. What it means is in [`profile`].
 
+pub mod contexts;
+mod lay;
 mod load;
+mod pieces;
 pub mod profile;
 
+pub(crate) use lay::{Laid, lay};
 pub use load::{BootCalls, load};
 
 use timeline::{Diagnostics, Ns};

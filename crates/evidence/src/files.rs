@@ -3,6 +3,7 @@
 //! A recording of our own names its files; in one that was imported, what a file is is told by its
 //! content.
 
+use crate::calls;
 use crate::detect::{self, Format};
 use crate::first_run::{self, FirstRun, symbols::Symbols};
 use crate::ftrace::Trace;
@@ -38,6 +39,7 @@ pub struct Files {
     pub firmware: Option<Stream>,
     pub vmm_marks: Option<File>,
     pub first_run: Option<File>,
+    pub calls: Option<File>,
     pub symbols: Option<File>,
     guest: Option<Stream>,
     traces: Vec<File>,
@@ -56,6 +58,7 @@ impl Files {
             guest: stream(recording, "guest", diagnostics)?,
             vmm_marks: file(recording, "vmm.json")?,
             first_run: file(recording, "first-run.bin")?,
+            calls: file(recording, "calls.bin")?,
             symbols: unpacked(recording, "kallsyms.gz", diagnostics)?,
             ..Files::default()
         };
@@ -81,6 +84,10 @@ impl Files {
     fn add_imported(&mut self, file: File, diagnostics: &mut Diagnostics) {
         if first_run::recognise(&file.bytes) {
             self.first_run = self.first_run.take().or(Some(file));
+            return;
+        }
+        if calls::recognise(&file.bytes) {
+            self.calls = self.calls.take().or(Some(file));
             return;
         }
         // It knows its own lines; only the others can be anything else.
@@ -147,6 +154,11 @@ impl Files {
         Some(first_run::read(&file.name, &file.bytes, diagnostics))
     }
 
+    pub fn calls(&self, diagnostics: &mut Diagnostics) -> Option<calls::Calls> {
+        let file = self.calls.as_ref()?;
+        Some(calls::read(&file.name, &file.bytes, diagnostics))
+    }
+
     pub fn symbols(&self, diagnostics: &mut Diagnostics) -> Symbols {
         let Some(file) = &self.symbols else { return Symbols::default() };
         Symbols::read(&file.name, &file.bytes, diagnostics)
@@ -204,6 +216,9 @@ pub(crate) fn imported(recording: &Recording) -> Vec<String> {
 pub fn recognise(bytes: &[u8]) -> Vec<String> {
     if first_run::recognise(bytes) {
         return vec!["when code ran for the first time".to_owned()];
+    }
+    if calls::recognise(bytes) {
+        return vec!["every call of a boot".to_owned()];
     }
     let logged = tslog::Log::default().read("", bytes, &mut Diagnostics::default());
     let found = detect::detect_in(bytes, &logged.others);

@@ -3,10 +3,13 @@
 //! Every call is counted in it, while only long ones are spans. Samples, folded stacks and the output of profilers
 //! are profiles too. Weights are what the evidence counts in: instructions, nanoseconds, samples. A node is one path
 //! of calls; its children come after it, so that one pass backwards sums up a tree.
+//!
+//! Beside it, of each path, is what [spans](crate::Spans) show of it: the time in which a span of it was the innermost.
+//! What a path has beyond that was spent in calls too short to be spans, and lies in the spans of who called it.
 
 use std::collections::HashMap;
 
-use crate::NameId;
+use crate::{NameId, SpanKind};
 
 /// What weights are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +27,13 @@ pub enum Weight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(u32);
 
+impl NodeId {
+    /// Its place among [`Profile::nodes`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// One path of calls, by value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProfileNode {
@@ -31,6 +41,8 @@ pub struct ProfileNode {
     pub parent: Option<NodeId>,
     /// The function, or what stands for it.
     pub name: NameId,
+    /// What a span of it is.
+    pub kind: SpanKind,
     /// How often it was called.
     pub calls: u64,
     /// Spent in the function itself, in what the profile counts in.
@@ -57,8 +69,10 @@ pub struct Profile {
     pub weight: Weight,
     parent: Vec<Option<NodeId>>,
     name: Vec<NameId>,
+    kind: Vec<SpanKind>,
     calls: Vec<u64>,
     own: Vec<u64>,
+    in_spans: Vec<u64>,
     index: HashMap<(Option<NodeId>, NameId), NodeId>,
 }
 
@@ -88,10 +102,17 @@ impl Profile {
         if id == next {
             self.parent.push(parent);
             self.name.push(name);
+            self.kind.push(SpanKind::Call);
             self.calls.push(0);
             self.own.push(0);
+            self.in_spans.push(0);
         }
         id
+    }
+
+    /// Says what spans of a node are, where they are not calls.
+    pub fn set_kind(&mut self, node: NodeId, kind: SpanKind) {
+        self.kind[node.index()] = kind;
     }
 
     /// Adds to a node.
@@ -101,10 +122,32 @@ impl Profile {
         self.own[i] = self.own[i].saturating_add(own);
     }
 
+    /// So much was spent while a span of this path was the innermost; of the bottom of a stack, while no span was.
+    pub fn add_in_spans(&mut self, node: NodeId, spent: u64) {
+        let i = node.0 as usize;
+        self.in_spans[i] = self.in_spans[i].saturating_add(spent);
+    }
+
+    /// What was spent while a span of this path was the innermost.
+    pub fn in_spans(&self, node: NodeId) -> u64 {
+        self.in_spans[node.0 as usize]
+    }
+
+    /// The path that goes on from `parent` with `name`, if there is one.
+    pub fn find(&self, parent: Option<NodeId>, name: NameId) -> Option<NodeId> {
+        self.index.get(&(parent, name)).copied()
+    }
+
     /// One node.
     pub fn get(&self, node: NodeId) -> ProfileNode {
         let i = node.0 as usize;
-        ProfileNode { parent: self.parent[i], name: self.name[i], calls: self.calls[i], own: self.own[i] }
+        ProfileNode {
+            parent: self.parent[i],
+            name: self.name[i],
+            kind: self.kind[i],
+            calls: self.calls[i],
+            own: self.own[i],
+        }
     }
 
     /// All nodes, parents before their children.
@@ -148,9 +191,9 @@ impl Profile {
         rows
     }
 
-    /// Of each node, whether no node above it has its name: a walk through the tree that counts the names on its way.
-    fn outermost(&self) -> Vec<bool> {
-        let (first, next) = self.children();
+    /// Of each node, whether no node above it has its name, in the order of [`Profile::nodes`]: a walk through the tree that counts the names on its way.
+    pub fn outermost(&self) -> Vec<bool> {
+        let (first, next) = self.links();
         let mut on_path: HashMap<NameId, u32> = HashMap::new();
         let mut outermost = vec![false; self.len()];
         // A node is entered when it is taken off, and left when it is met again below its children.
@@ -171,8 +214,14 @@ impl Profile {
         outermost
     }
 
+    /// Of each node, its children, in the order of [`Profile::nodes`].
+    pub fn children(&self) -> Children {
+        let (first, next) = self.links();
+        Children { first, next }
+    }
+
     /// Of each node, the first of its children, and the next one of the same parent.
-    fn children(&self) -> (Vec<Option<u32>>, Vec<Option<u32>>) {
+    fn links(&self) -> (Vec<Option<u32>>, Vec<Option<u32>>) {
         let (mut first, mut next) = (vec![None; self.len()], vec![None; self.len()]);
         for i in (0..self.len()).rev() {
             if let Some(NodeId(parent)) = self.parent[i] {
@@ -180,6 +229,20 @@ impl Profile {
             }
         }
         (first, next)
+    }
+}
+
+/// Who goes on from whom, looked up in constant time.
+#[derive(Clone, Debug, Default)]
+pub struct Children {
+    first: Vec<Option<u32>>,
+    next: Vec<Option<u32>>,
+}
+
+impl Children {
+    /// The paths that are one step longer.
+    pub fn of(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        std::iter::successors(self.first[node.index()], |child| self.next[*child as usize]).map(NodeId)
     }
 }
 

@@ -141,6 +141,7 @@ fn wait<'a>(boot: &'a Boot, w: &timeline::Wait) -> WaitOut<'a> {
         WaitedOn::Interrupt(name) => ("interrupt", None, Some(boot.timeline.names.get(name))),
         WaitedOn::Holders(topic) => ("holders", None, Some(boot.timeline.names.get(topic))),
         WaitedOn::Nothing => ("nothing", None, None),
+        WaitedOn::Halted => ("halted", None, None),
         WaitedOn::Unknown => ("unknown", None, None),
     };
     let until_ns = (w.until != Ns::MAX).then_some(w.until.0);
