@@ -160,7 +160,8 @@ impl<'a> Charger<'a> {
         let initcall = timeline.names.find("initcall").unwrap_or_default();
         let (mut path_function, mut paths) = (Vec::new(), Vec::new());
         for (_, node) in timeline.profile.nodes() {
-            let (name, detail) = if node.kind == SpanKind::Initcall { (initcall, node.name) } else { (node.name, NameId::EMPTY) };
+            let (name, detail) =
+                if node.kind == SpanKind::Initcall { (initcall, node.name) } else { (node.name, NameId::EMPTY) };
             let no = functions.number((name, detail));
             path_function.push(no);
             if no as usize == roles.len() {

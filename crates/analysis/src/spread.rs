@@ -88,7 +88,6 @@ impl<'a> Spread<'a> {
             }
             put(&mut at[path.index()], key, length - elsewhere);
         }
-        self.flow(&mut at, follow);
         for ((bottom, key), length) in interrupts {
             put(&mut at[bottom.index()], key, length);
         }
@@ -123,7 +122,9 @@ impl<'a> Spread<'a> {
                     }
                 }
                 debug_assert!(parts.summed.saturating_add(node.own) >= pool);
-                follow.own(key, path, length - parts.given);
+                if length > parts.given {
+                    follow.own(key, path, length - parts.given);
+                }
             }
         }
     }

@@ -207,9 +207,15 @@ impl<'a> Charged<'a> {
     }
 
     fn count(&mut self, row: u32, earner: Option<Doer>) {
-        let more = match earner {
-            Some(Doer::Span(span)) if self.earners.add(span.0, row) => 1,
-            Some(Doer::Path(path)) if self.paths.add(path.index() as u32, row) => self.timeline.profile.get(path).calls,
+        let path = match earner {
+            Some(Doer::Span(span)) => self.timeline.spans.node(span),
+            Some(Doer::Path(path)) => Some(path),
+            _ => None,
+        };
+        let more = match (path, earner) {
+            // Of what was followed, the profile knows how often it was called.
+            (Some(path), _) if self.paths.add(path.index() as u32, row) => self.timeline.profile.get(path).calls,
+            (None, Some(Doer::Span(span))) if self.earners.add(span.0, row) => 1,
             _ => 0,
         };
         self.sums[row as usize].count += more;

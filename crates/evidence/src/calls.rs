@@ -46,6 +46,7 @@ pub mod contexts;
 mod lay;
 mod load;
 mod pieces;
+mod placed;
 pub mod profile;
 
 pub(crate) use lay::{Laid, lay};

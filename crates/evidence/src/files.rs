@@ -82,6 +82,9 @@ impl Files {
 
     /// One capture can hold several kinds of evidence, each for its own reader.
     fn add_imported(&mut self, file: File, diagnostics: &mut Diagnostics) {
+        let File { name, bytes } = file;
+        let bytes = gunzipped(&name, bytes, diagnostics);
+        let file = File { name, bytes };
         if first_run::recognise(&file.bytes) {
             self.first_run = self.first_run.take().or(Some(file));
             return;
@@ -200,12 +203,21 @@ fn unpacked(
     diagnostics: &mut Diagnostics,
 ) -> Result<Option<File>, recording::Error> {
     let Some(packed) = recording.read(name)? else { return Ok(None) };
+    Ok(Some(File { name: name.to_owned(), bytes: gunzip(name, &packed, diagnostics) }))
+}
+
+/// What a file has that gzip compressed; other files as they are.
+fn gunzipped(name: &str, bytes: Vec<u8>, diagnostics: &mut Diagnostics) -> Vec<u8> {
+    if bytes.starts_with(&[0x1f, 0x8b]) { gunzip(name, &bytes, diagnostics) } else { bytes }
+}
+
+fn gunzip(name: &str, packed: &[u8], diagnostics: &mut Diagnostics) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let unpacking = flate2::read::GzDecoder::new(packed.as_slice()).take(UNPACKED_BYTES_MAX).read_to_end(&mut bytes);
+    let unpacking = flate2::read::GzDecoder::new(packed).take(UNPACKED_BYTES_MAX).read_to_end(&mut bytes);
     if let Err(e) = unpacking {
         diagnostics.note("compressed file is damaged", || format!("{name}: {e}"));
     }
-    Ok(Some(File { name: name.to_owned(), bytes }))
+    bytes
 }
 
 pub(crate) fn imported(recording: &Recording) -> Vec<String> {
@@ -214,6 +226,11 @@ pub(crate) fn imported(recording: &Recording) -> Vec<String> {
 
 /// What of a file's content is evidence that is used, in words; nothing if none of it is.
 pub fn recognise(bytes: &[u8]) -> Vec<String> {
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let inside = gunzip("", bytes, &mut Diagnostics::default());
+        let packed_again = inside.starts_with(&[0x1f, 0x8b]);
+        return if packed_again { Vec::new() } else { recognise(&inside) };
+    }
     if first_run::recognise(bytes) {
         return vec!["when code ran for the first time".to_owned()];
     }

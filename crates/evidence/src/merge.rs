@@ -6,7 +6,7 @@
 //! that started it, so that the boot path can be walked back from process 1 to the moment the
 //! virtual machine monitor was executed.
 
-use crate::calls::{self as followed, Calls, CallClock};
+use crate::calls::{self as followed, CallClock, Calls};
 use crate::clocks::{self, Clocks, log_ticks};
 use crate::files::Files;
 use crate::first_run::regions::Region;

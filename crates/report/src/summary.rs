@@ -45,6 +45,9 @@ pub struct Summary {
     /// Whether the evidence shows what threads waited for and who held that. With neither no blame is moved.
     #[serde(default)]
     pub hold_evidence: bool,
+    /// Whether the boot is followed on its CPU from beginning to end, because nothing says who waited for whom.
+    #[serde(default)]
+    pub cpu_followed: bool,
     /// The stages of the boot, contiguous; their lengths sum to `total_ns`.
     pub phases: Vec<PhaseLine>,
     /// The boot path by what one can fix, largest first; `self_ns` sums to `total_ns` where there is a path.
@@ -284,6 +287,7 @@ impl Summary {
             explained: boot.tables().explained,
             scheduler_evidence: boot.path.scheduler_evidence,
             hold_evidence: boot.path.hold_evidence,
+            cpu_followed: timeline.cpus_followed_until == Some(Ns::MAX),
             phases: phase_lines(boot),
             wheres: boot.tables().wheres.iter().map(where_line).collect(),
             initcalls: initcall_lines(boot),
@@ -304,6 +308,9 @@ impl Summary {
     pub fn blame(&self) -> &'static str {
         match (self.scheduler_evidence, self.hold_evidence) {
             (true, _) => "",
+            _ if self.cpu_followed => {
+                "the path is what the CPU did, whoever waited for it: only --trace events,calls tells that"
+            }
             (false, true) => "waits are blamed on the last thread to release what was waited for",
             (false, false) => {
                 "there is neither scheduler nor hold evidence: no blame could be moved, so waits stay with those who waited"

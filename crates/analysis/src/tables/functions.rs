@@ -104,8 +104,7 @@ impl<'a> Functions<'a> {
         let rows = on_the_path
             .map(|((&(name, detail), sum), total)| row(joined(self.timeline, name, detail), sum, total + sum.short));
         let outside = &self.outside;
-        let outside =
-            (outside.self_time > Ns::ZERO).then(|| row(OUTSIDE.to_owned(), outside, outside.self_time));
+        let outside = (outside.self_time > Ns::ZERO).then(|| row(OUTSIDE.to_owned(), outside, outside.self_time));
         sorted(rows.chain(outside).collect())
     }
 }

@@ -30,6 +30,13 @@ pub struct Context {
     pub interrupts: bool,
 }
 
+impl Context {
+    /// Whether whatever thread has the CPU uses it: for interrupts, or as user space.
+    pub fn is_any_thread_s(&self) -> bool {
+        self.interrupts || self.name == USER_SPACE
+    }
+}
+
 /// All stacks, in the order in which they were first used.
 #[derive(Clone, Debug, Default)]
 pub struct Contexts {
@@ -161,7 +168,8 @@ fn stage_at(calls: &Calls, tick: u64, regions: &[Region]) -> Option<Stage> {
 fn context(calls: &Calls, bottom: u32, stage: Option<Stage>, under: &Under, symbols: &Symbols) -> Context {
     let node = calls.nodes[bottom as usize];
     let name_of = |node: u32| symbols.find(calls.nodes[node as usize].function).map(|place| place.name);
-    let line = |name: &str, kind, id, interrupts| Context { bottom, name: name.to_owned(), kind, id, stage, interrupts };
+    let line =
+        |name: &str, kind, id, interrupts| Context { bottom, name: name.to_owned(), kind, id, stage, interrupts };
     if node.kind == Kind::User {
         return line(USER_SPACE, TrackKind::Thread, NO_THREAD, false);
     }

@@ -9,6 +9,7 @@
 
 use super::contexts::{Context, Contexts, NO_THREAD};
 use super::pieces::{Overlap, Piece, awake, pieces};
+use super::placed::Placed;
 use super::profile::{self, Named};
 use super::{CallClock, Calls, Kind, Stretch};
 use crate::first_run::calls::Runners;
@@ -48,8 +49,8 @@ pub(crate) fn lay(
     let pieces = pieces(calls, last);
     let tracks = tracks(&contexts, boot, timeline);
     let runners = (!timeline.running.is_empty()).then(|| Runners::new(&timeline.running));
-    let placed = Placed::new(calls, &contexts, &pieces, &tracks, runners.as_ref());
-    placed.name_contexts(&mut contexts, &tracks, timeline);
+    let placed = Placed::new(calls, symbols, &contexts, &pieces, &tracks, runners.as_ref());
+    placed.name_contexts(&mut contexts, timeline);
     let named = profile::timed_profile(calls, until, symbols, &contexts, &mut timeline.names);
     let mut laying = Laying { calls, contexts: &contexts, placed, named, timeline };
     let spans = laying.longest(last);
@@ -58,6 +59,9 @@ pub(crate) fn lay(
     laying.spans(&spans);
     laying.running(&awake);
     let error = if calls.clock == CallClock::Virtual { Ns::ZERO } else { HOST_ERROR };
+    if regions.is_empty() {
+        laying.kernel_begins(&pieces, error);
+    }
     let init = contexts.iter().position(|context| context.id == 1).map(|place| tracks[place]);
     let end = laying.end(until);
     timeline.profile = laying.named.profile;
@@ -81,56 +85,6 @@ fn tracks(contexts: &Contexts, boot: TrackId, timeline: &mut Timeline) -> Vec<Tr
         track
     };
     contexts.iter().map(&mut track).collect()
-}
-
-/// The pieces of each context in order of time, each with its track.
-struct Placed {
-    of_context: Vec<Vec<(Piece, TrackId)>>,
-}
-
-impl Placed {
-    fn new(
-        calls: &Calls,
-        contexts: &Contexts,
-        pieces: &[Piece],
-        tracks: &[TrackId],
-        runners: Option<&Runners>,
-    ) -> Placed {
-        let mut of_context = vec![Vec::new(); contexts.iter().len()];
-        for piece in pieces {
-            let place = contexts.place(piece.node);
-            // Its middle: a switch of threads is a little later on the stack than in the trace.
-            let middle = calls.at(piece.from + (piece.to - piece.from) / 2);
-            let runner = runners.and_then(|runners| runners.at(u32::from(piece.vcpu), middle));
-            of_context[place].push((*piece, runner.unwrap_or(tracks[place])));
-        }
-        of_context.iter_mut().for_each(|pieces| pieces.sort_by_key(|(piece, _)| piece.from));
-        Placed { of_context }
-    }
-
-    /// Whose the stack was at a tick; of two that meet there, the `later`.
-    fn at(&self, place: usize, tick: u64, later: bool) -> Option<TrackId> {
-        let pieces = &self.of_context[place];
-        let before = pieces.partition_point(|(piece, _)| piece.from < tick || (later && piece.from == tick));
-        Some(pieces.get(before.checked_sub(1)?)?.1)
-    }
-
-    /// Contexts are called as the tracks that they mostly ran on, so that the profile's paths begin with their names.
-    fn name_contexts(&self, contexts: &mut Contexts, tracks: &[TrackId], timeline: &Timeline) {
-        for ((context, pieces), own) in contexts.iter_mut().zip(&self.of_context).zip(tracks) {
-            let mut ticks: Vec<(TrackId, u64)> = Vec::new();
-            for (piece, track) in pieces {
-                match ticks.iter_mut().find(|(known, _)| known == track) {
-                    Some((_, sum)) => *sum += piece.to - piece.from,
-                    None => ticks.push((*track, piece.to - piece.from)),
-                }
-            }
-            let mostly = ticks.iter().max_by_key(|(_, sum)| *sum).map_or(*own, |(track, _)| *track);
-            if !context.interrupts && context.stage.is_none() {
-                timeline.names.get(timeline.tracks.get(mostly).name).clone_into(&mut context.name);
-            }
-        }
-    }
 }
 
 struct Laying<'a> {
@@ -256,6 +210,18 @@ impl Laying<'_> {
             }
         }
         self.timeline.cpus_followed_until = Some(until);
+    }
+
+    /// Where nothing tells the stages before the kernel apart: when it began.
+    fn kernel_begins(&mut self, pieces: &[Piece], error: Ns) {
+        let first = |of: &dyn Fn(&Piece) -> bool| pieces.iter().filter(|p| of(p)).map(|p| self.calls.at(p.from)).min();
+        let (any, kernel) = (first(&|_| true), first(&|p| self.contexts.of(p.node).id == 0));
+        if let Some(at) = any {
+            self.timeline.boundary("before the kernel", at, error, "calls: the first instruction");
+        }
+        if let Some(at) = kernel {
+            self.timeline.boundary("early kernel", at, error, "calls: the kernel's own stack");
+        }
     }
 
     /// When user space first wrote to a port, and where it ran then.

@@ -98,10 +98,7 @@ mod tests {
         let short = |pieces: &[Piece]| pieces.iter().map(|p| (p.vcpu, p.node, p.from, p.to)).collect::<Vec<_>>();
         assert_eq!(short(&all), [(0, 1, 0, 30), (0, 3, 30, 50), (0, 1, 50, 100), (1, 5, 10, 100)]);
         let awake = awake(&all, &calls.idle);
-        assert_eq!(
-            short(&awake),
-            [(0, 1, 0, 30), (0, 3, 30, 35), (0, 3, 40, 45), (0, 1, 60, 100), (1, 5, 20, 100)]
-        );
+        assert_eq!(short(&awake), [(0, 1, 0, 30), (0, 3, 30, 35), (0, 3, 40, 45), (0, 1, 60, 100), (1, 5, 20, 100)]);
         let mut overlap = Overlap::new(&awake[..4]);
         assert_eq!((overlap.of(0, 10), overlap.of(20, 62), overlap.of(62, 63)), (10, 22, 1));
     }
