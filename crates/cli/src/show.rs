@@ -187,7 +187,10 @@ fn fit(args: &Args, by: Sizes, output: &Output) -> anyhow::Result<Done> {
 /// The figures and functions of calls, for the document.
 fn calls(found: &BootCalls) -> report::Calls {
     let line = |row: &timeline::FunctionRow| CallLine {
-        name: found.names.get(row.name).to_owned(),
+        name: match found.names.get(row.name) {
+            line if row.bottom => format!("({line}: no function known)"),
+            function => function.to_owned(),
+        },
         calls: row.calls,
         self_instructions: row.own,
         total_instructions: row.total,

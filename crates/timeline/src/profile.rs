@@ -54,6 +54,8 @@ pub struct ProfileNode {
 pub struct FunctionRow {
     /// Its name.
     pub name: NameId,
+    /// Whether it is no function but the bottom of stacks, called as what runs on them.
+    pub bottom: bool,
     /// How often it was called.
     pub calls: u64,
     /// Spent in it itself.
@@ -176,10 +178,11 @@ impl Profile {
     pub fn functions(&self) -> Vec<FunctionRow> {
         let totals = self.totals();
         let outermost = self.outermost();
-        let mut rows: HashMap<NameId, FunctionRow> = HashMap::new();
+        let mut rows: HashMap<(NameId, bool), FunctionRow> = HashMap::new();
         for (NodeId(i), node) in self.nodes() {
-            let new = FunctionRow { name: node.name, calls: 0, own: 0, total: 0 };
-            let row = rows.entry(node.name).or_insert(new);
+            let bottom = node.parent.is_none();
+            let new = FunctionRow { name: node.name, bottom, calls: 0, own: 0, total: 0 };
+            let row = rows.entry((node.name, bottom)).or_insert(new);
             row.calls = row.calls.saturating_add(node.calls);
             row.own = row.own.saturating_add(node.own);
             if outermost[i as usize] {
@@ -187,20 +190,21 @@ impl Profile {
             }
         }
         let mut rows: Vec<FunctionRow> = rows.into_values().collect();
-        rows.sort_by_key(|row| (std::cmp::Reverse((row.own, row.total)), row.name));
+        rows.sort_by_key(|row| (std::cmp::Reverse((row.own, row.total)), row.name, row.bottom));
         rows
     }
 
-    /// Of each node, whether no node above it has its name, in the order of [`Profile::nodes`]: a walk through the tree that counts the names on its way.
+    /// Of each node, whether no function above it has its name, in the order of [`Profile::nodes`]: a walk through the tree that counts the names on its way.
     pub fn outermost(&self) -> Vec<bool> {
         let (first, next) = self.links();
-        let mut on_path: HashMap<NameId, u32> = HashMap::new();
+        let mut on_path: HashMap<(NameId, bool), u32> = HashMap::new();
         let mut outermost = vec![false; self.len()];
         // A node is entered when it is taken off, and left when it is met again below its children.
         let mut to_do: Vec<(u32, bool)> = (0..self.len() as u32).rev().map(|i| (i, false)).collect();
         to_do.retain(|(i, _)| self.parent[*i as usize].is_none());
         while let Some((i, entered)) = to_do.pop() {
-            let depth = on_path.entry(self.name[i as usize]).or_default();
+            let function = (self.name[i as usize], self.parent[i as usize].is_none());
+            let depth = on_path.entry(function).or_default();
             if entered {
                 *depth -= 1;
                 continue;
@@ -266,7 +270,7 @@ mod tests {
         }
         assert_eq!(p.node(Some(m), fib), f);
         assert_eq!((p.weight(), p.totals()), (43, vec![43, 35, 25, 5, 7]));
-        let row = |name, calls, own, total| FunctionRow { name, calls, own, total };
+        let row = |name, calls, own, total| FunctionRow { name, bottom: name == main, calls, own, total };
         assert_eq!(p.functions(), [row(fib, 3, 30, 35), row(leaf, 3, 12, 12), row(main, 1, 1, 43)]);
     }
 
@@ -283,6 +287,7 @@ mod tests {
             p.add(node, 1, 1);
         }
         let rows = p.functions();
-        assert_eq!(rows.iter().find(|r| r.name == name).map(|r| (r.calls, r.total)), Some((100_000, 200_000)));
+        let find = |bottom| rows.iter().find(|r| (r.name, r.bottom) == (name, bottom)).map(|r| (r.calls, r.total));
+        assert_eq!((find(true), find(false)), (Some((1, 200_000)), Some((99_999, 199_998))));
     }
 }

@@ -161,8 +161,8 @@ mod tests {
         let contexts = Contexts::new(&calls, &symbols, &[]);
         let p = profile(&calls, u64::MAX, &symbols, &contexts, &mut names).profile;
         let rows: Vec<_> =
-            p.functions().iter().map(|r| (names.get(r.name).to_owned(), r.calls, r.own, r.total)).collect();
-        assert_eq!(rows, [("start_kernel".to_owned(), 1, 70, 70), ("swapper/0".to_owned(), 0, 9, 79)]);
+            p.functions().iter().map(|r| (names.get(r.name), r.bottom, r.calls, r.own, r.total)).collect();
+        assert_eq!(rows, [("start_kernel", false, 1, 70, 70), ("start_kernel", true, 0, 9, 79)]);
         let share = Share::until(&calls, u64::MAX);
         assert_eq!(share, Share { insns: 79, user: 0, unowned: 9 });
         assert_eq!(end(&calls), 510);
