@@ -167,3 +167,79 @@ fn cut_anywhere_it_is_shown_and_adds_up() {
         shown(&recording);
     }
 }
+
+#[test]
+fn equal_boots_do_not_differ() {
+    let folder = tempfile::tempdir().unwrap();
+    let boot = import(&small_boot(400), 4000, folder.path());
+    let document = run(bootscope("diff").arg(&boot).arg(&boot).arg("--json")).exits(0).json();
+    for list_of in ["phases", "rows", "functions", "paths"] {
+        assert_eq!(list(&document[list_of]), &[] as &[Value], "{list_of}");
+    }
+    assert_eq!((document["evidence"].as_str(), document["paths_compared"].as_u64()), (Some("calls"), Some(14)));
+    let said = run(bootscope("diff").arg(&boot).arg(&boot)).exits(0);
+    assert!(said.text().contains("no difference: 14 functions, on 14 paths"), "{}", said.text());
+}
+
+/// `foo` takes 100 more; `bar` is called once more without taking longer; one function is gone, another came.
+#[test]
+fn a_diff_names_what_changed_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = import(&small_boot(400), 4000, &folder.path().join("before"));
+    let mut changed = small_boot(500);
+    changed.path(12, 11, CALL, BASE + 0x800, 11, 1000);
+    changed
+        .symbol(BASE + 0x600, "do_one_initcall")
+        .path(6, 5, CALL, BASE + 0x3000, 40, 400)
+        .symbol(BASE + 0x3000, "memclear");
+    let after = import(&changed, 4100, &folder.path().join("after"));
+    let document = run(bootscope("diff").arg(&before).arg(&after).arg("--json")).exits(0).json();
+    let lines = |of: &str| -> Vec<(String, String, i64)> {
+        let line = |l: &Value| (text(&l["name"]).to_owned(), text(&l["what"]).to_owned(), ns(&l["on_path_change_ns"]));
+        list(&document[of]).iter().map(line).collect()
+    };
+    let line = |name: &str, what: &str, ns: i64| (name.to_owned(), what.to_owned(), ns);
+    let changes = [
+        line("memclear", "appeared", 400),
+        line("memset", "vanished", -400),
+        line("initcall foo", "changed", 100),
+        line("bar", "changed", 0),
+    ];
+    // Who calls foo has more under it, but is not changed itself.
+    let under = |name: &str| line(name, "changed", 0);
+    let functions = lines("functions");
+    assert_eq!(functions[..4], changes);
+    let callers: Vec<_> = ["(init: no function known)", "do_one_initcall", "kernel_init"].map(under).to_vec();
+    assert_eq!(functions[4..], callers);
+    assert_eq!(lines("paths"), changes);
+    let foo = &list(&document["paths"])[2];
+    assert_eq!(foo["callers"], serde_json::json!(["init", "kernel_init", "do_one_initcall"]));
+    let amount = serde_json::json!({"calls": 1, "self_ns": 500, "total_ns": 1500, "on_path_ns": 500});
+    assert_eq!(foo["after"], amount);
+    let rows: Vec<_> = list(&document["rows"]).iter().map(|r| text(&r["name"])).collect();
+    assert_eq!(rows, ["initcall foo"]);
+    assert_eq!(ns(&document["after"]["total_ns"]) - ns(&document["before"]["total_ns"]), 100);
+    let said = run(bootscope("diff").arg(&before).arg(&after)).exits(0);
+    assert!(said.text().contains("memset ← setup_arch ← swapper/0"), "{}", said.text());
+}
+
+/// Without calls the functions of the two boot paths are compared.
+#[test]
+fn what_two_logs_share_is_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = |name: &str, us: u32| {
+        let end = 1000 + us;
+        let text = format!(
+            "[    0.001000] calling  foo+0x0/0x1 @ 1\n[    0.00{end}] initcall foo+0x0/0x1 returned 0 after {us} usecs\n\
+             [    0.009000] Run /init as init process\n"
+        );
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        support::imported(&file, &folder.path().join(format!("{name}.boot")))
+    };
+    let (before, after) = (log("a", 500), log("b", 800));
+    let document = run(bootscope("diff").arg(&before).arg(&after).arg("--json")).exits(0).json();
+    assert_eq!((document["evidence"].as_str(), document["floor"].is_null()), (Some("boot path"), true));
+    let foo = support::rows(&document["functions"], "name", "initcall foo");
+    assert_eq!(foo.iter().map(|foo| ns(&foo["on_path_change_ns"])).collect::<Vec<_>>(), [300_000]);
+}

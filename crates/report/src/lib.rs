@@ -6,6 +6,7 @@
 //! format's own quoting) on its way out.
 
 mod boot;
+mod diff;
 mod export;
 mod facts;
 mod fit;
@@ -19,6 +20,7 @@ mod terminal;
 mod text;
 
 pub use boot::Boot;
+pub use diff::{Diff, DiffAmount, DiffLine, DiffRow, DiffSide};
 pub use export::{Export, FORMATS, format};
 pub use facts::{Facts, Memory, Overhead, Subject};
 pub use fit::{Fit, FitRecording, FitRow, Predicted};

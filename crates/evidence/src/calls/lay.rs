@@ -103,6 +103,7 @@ impl Laying<'_> {
         // Nothing says that they ended.
         let under_way = under_way.map(|s| Stretch { to: last.max(s.to), ..*s });
         let mut all: Vec<Stretch> = self.calls.spans.iter().copied().chain(under_way).collect();
+        all.retain(|s| self.named.node[s.node as usize].is_some());
         if all.len() > SPANS_MAX {
             let is_initcall = |s: &Stretch| {
                 let id = self.named.node[s.node as usize];

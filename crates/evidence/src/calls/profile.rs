@@ -21,7 +21,7 @@ const CALLS_INITCALLS: &str = "do_one_initcall";
 pub struct Named {
     /// The call tree.
     pub profile: Profile,
-    /// Of each node of the file, its node in the profile.
+    /// Of each node of the file, its node in the profile; none for what only ran later.
     pub node: Vec<Option<NodeId>>,
 }
 
@@ -53,7 +53,9 @@ fn build(
     let mut named = Named { profile: Profile::new(weight), node: vec![None; calls.nodes.len()] };
     let mut namer = Namer { symbols, known: HashMap::new() };
     let [user, calls_initcalls] = [USER_SPACE, CALLS_INITCALLS].map(|name| names.intern(name));
-    for totals in calls.totals_until(until).iter().skip(1) {
+    let totals = calls.totals_until(until);
+    let known = entered(calls, &totals);
+    for totals in totals.iter().skip(1).filter(|totals| known[totals.node as usize]) {
         let node = calls.nodes[totals.node as usize];
         let context = contexts.of(totals.node);
         let mut parent = named.node[node.parent as usize].filter(|_| node.parent != 0);
@@ -78,6 +80,17 @@ fn build(
         named.node[totals.node as usize] = Some(id);
     }
     named
+}
+
+/// Of each node, whether anything of it or under it had been counted.
+fn entered(calls: &Calls, totals: &[Totals]) -> Vec<bool> {
+    let mut entered: Vec<bool> = totals.iter().map(|t| t.calls > 0 || t.insns > 0 || t.ticks > 0).collect();
+    for (i, node) in calls.nodes.iter().enumerate().rev() {
+        if entered[i] {
+            entered[node.parent as usize] = true;
+        }
+    }
+    entered
 }
 
 /// Names of addresses, each looked up once.
