@@ -243,3 +243,11 @@ fn what_two_logs_share_is_compared() {
     let foo = support::rows(&document["functions"], "name", "initcall foo");
     assert_eq!(foo.iter().map(|foo| ns(&foo["on_path_change_ns"])).collect::<Vec<_>>(), [300_000]);
 }
+
+/// What the CPU did does not tell what would come sooner.
+#[test]
+fn what_if_needs_to_know_who_waited() {
+    let folder = tempfile::tempdir().unwrap();
+    let boot = import(&small_boot(400), 4000, folder.path());
+    run(bootscope("what-if").arg(&boot).args(["--save", "initcall foo"])).refuses(&["--trace events,calls"]);
+}
