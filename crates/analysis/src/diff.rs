@@ -243,10 +243,10 @@ impl<'a> Tree<'a> {
             let i = id.index();
             let amount = functions.entry(names.id(None, self.name(id))).or_default();
             amount.calls = amount.calls.saturating_add(node.calls);
-            amount.own += Ns(node.own as i64);
+            amount.own += ns(node.own);
             amount.on_path += self.on_path[i];
             if outermost[i] {
-                amount.total += Ns(totals[i] as i64);
+                amount.total += ns(totals[i]);
             }
         }
         functions
@@ -264,12 +264,16 @@ impl<'a> Tree<'a> {
                 None => self.timeline.names.get(node.name).to_owned(),
             };
             let path = names.id(node.parent.map(|parent| ids[parent.index()]), name);
-            let (own, total) = (Ns(node.own as i64), Ns(totals[i] as i64));
+            let (own, total) = (ns(node.own), ns(totals[i]));
             paths.insert(path, Amount { calls: node.calls, own, total, on_path: self.on_path[i] });
             ids.push(path);
         }
         paths
     }
+}
+
+fn ns(spent: u64) -> Ns {
+    Ns(i64::try_from(spent).unwrap_or(i64::MAX))
 }
 
 struct OnPath(Vec<Ns>);

@@ -86,10 +86,10 @@ impl<'a> Spread<'a> {
                 let key = follow.interrupted(key);
                 *interrupts.entry((self.bottom[path.index()], key)).or_default() += elsewhere;
             }
-            put(&mut at[path.index()], key, length - elsewhere);
+            at[path.index()].push((key, length - elsewhere));
         }
         for ((bottom, key), length) in interrupts {
-            put(&mut at[bottom.index()], key, length);
+            at[bottom.index()].push((key, length));
         }
         self.flow(&mut at, follow);
     }
@@ -108,7 +108,7 @@ impl<'a> Spread<'a> {
     fn flow<F: Follow>(&self, at: &mut [Vec<(F::Key, u64)>], follow: &mut F) {
         for (path, node) in self.profile.nodes() {
             let pool = self.pool[path.index()];
-            for (key, length) in std::mem::take(&mut at[path.index()]) {
+            for (key, length) in summed(std::mem::take(&mut at[path.index()])) {
                 if length == 0 {
                     continue;
                 }
@@ -118,7 +118,7 @@ impl<'a> Spread<'a> {
                     let part = parts.part(beyond);
                     if part > 0 {
                         let key = follow.called(key, child, part);
-                        put(&mut at[child.index()], key, part);
+                        at[child.index()].push((key, part));
                     }
                 }
                 debug_assert!(parts.summed.saturating_add(node.own) >= pool);
@@ -130,11 +130,21 @@ impl<'a> Spread<'a> {
     }
 }
 
-fn put<K: Copy + Eq>(list: &mut Vec<(K, u64)>, key: K, length: u64) {
-    match list.iter_mut().find(|(known, _)| *known == key) {
-        Some((_, sum)) => *sum += length,
-        None => list.push((key, length)),
+/// One entry for each key, in the order in which they first come.
+fn summed<K: Copy + Eq + Hash>(list: Vec<(K, u64)>) -> Vec<(K, u64)> {
+    if list.len() < 2 {
+        return list;
     }
+    let mut places: HashMap<K, usize> = HashMap::with_capacity(list.len());
+    let mut sums: Vec<(K, u64)> = Vec::with_capacity(list.len());
+    for (key, length) in list {
+        let place = *places.entry(key).or_insert(sums.len());
+        match sums.get_mut(place) {
+            Some((_, sum)) => *sum += length,
+            None => sums.push((key, length)),
+        }
+    }
+    sums
 }
 
 /// A length shared out so that the parts sum to it.
