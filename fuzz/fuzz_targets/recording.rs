@@ -8,14 +8,15 @@ use recording::Recording;
 use std::fs;
 use timeline::Ns;
 
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "recording.json", "guest.log", "guest.idx", "trace.txt", "kmsg.log", "console.log", "console.idx", "vmm.json",
-    "firmware.log",
+    "firmware.log", "calls.bin",
 ];
 
 fuzz_target!(|bytes: &[u8]| {
     let folder = tempfile::tempdir_in("/dev/shm").expect("a folder in /dev/shm");
-    for (name, content) in FILES.iter().zip(bytes.split(|&byte| byte == 0)) {
+    // The last of them may have NULs itself.
+    for (name, content) in FILES.iter().zip(bytes.splitn(FILES.len(), |&byte| byte == 0)) {
         fs::write(folder.path().join(name), content).expect("room in /dev/shm");
     }
     let Ok(recording) = Recording::open(folder.path()) else { return };
@@ -26,5 +27,9 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(phases.iter().map(|phase| phase.length()).sum::<Ns>(), total);
     if !path.stretches.is_empty() {
         assert_eq!(path.stretches.iter().map(|stretch| stretch.length()).sum::<Ns>(), total);
+        let tables = analysis::tables(&timeline, &path, &phases, &analysis::Groups::linux());
+        for rows in [&tables.wheres, &tables.functions] {
+            assert_eq!(rows.iter().map(|row| row.self_time).sum::<Ns>(), total);
+        }
     }
 });

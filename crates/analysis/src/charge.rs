@@ -5,13 +5,14 @@
 //! asked for it, with the mechanism as a suffix; the rest goes to the innermost initcall, attach or function.
 //!
 //! A rule asks what is around a place, and a boot has millions of places: so each span inherits the
-//! answers from the span around it, in one pass, and a stretch only looks them up.
+//! answers from the span around it, in one pass, and a stretch only looks them up. Calls too short to be
+//! spans are paths of the profile, and go on from the answers of the span that they were made in.
 
 use crate::groups::{Groups, Place, any};
 use crate::path::{Frame, StretchKind};
 use crate::phases::Phase;
 use hashbrown::HashMap;
-use timeline::{NameId, Ns, SpanId, SpanKind, SpanRow, Timeline};
+use timeline::{NameId, NodeId, Ns, SpanId, SpanKind, Timeline, TrackId};
 
 /// What a stretch is charged to: a [`Base`] by its number, and how the time passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,25 +75,52 @@ pub struct Charger<'a> {
     around: Vec<Around>,
     /// Of each track, its base as a blamed thread, and the rule for it.
     thread: Vec<(Option<u32>, BaseId)>,
+    /// Of each path of the profile, its name and detail in `functions`.
+    pub path_function: Vec<u32>,
+    /// Of each path, what it stands for by itself and what it is by the rules; none for the bottom of a stack.
+    paths: Vec<Option<(u32, NameId, Role)>>,
 }
 
-/// What is around a place, the place's own innermost span included.
-#[derive(Clone, Copy, Default)]
-struct Around {
-    /// By the first rule that anything around matches: the span that has the row.
-    earner: Option<Earner>,
-    /// The innermost span that is not a delay's.
-    here: Option<SpanId>,
+/// What is around a place, the place's own innermost span or path included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Around {
+    /// By the first rule that anything around matches: what has the row, and the rule.
+    earner: Option<(Thing, u32)>,
+    /// The innermost thing that is not a delay's.
+    here: Option<Thing>,
     /// The outermost that delays.
-    delay: Option<(SpanId, NameId)>,
+    delay: Option<(Thing, NameId)>,
     /// Whether it is the recording's own doing.
     recording: bool,
 }
 
-#[derive(Clone, Copy)]
-struct Earner {
-    span: SpanId,
-    rule: u32,
+/// Something that takes time: its base, and which of those it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Thing {
+    base: u32,
+    by: Doer,
+}
+
+/// Which one of all that have a base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Doer {
+    /// A span.
+    Span(SpanId),
+    /// Any of its spans.
+    Spans,
+    /// Calls too short to be spans.
+    Path(NodeId),
+}
+
+/// Whose a stretch is, apart from what is around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Owner {
+    /// The thread.
+    pub track: TrackId,
+    /// Whether another waited for it.
+    pub blamed: bool,
+    /// How the time passed.
+    pub kind: StretchKind,
 }
 
 /// What a name is, by the rules.
@@ -118,16 +146,34 @@ impl<'a> Charger<'a> {
         for (id, row) in timeline.spans.iter() {
             let no = functions.number((row.name, row.detail));
             if no as usize == roles.len() {
-                roles.push(role(timeline, groups, &row));
+                roles.push(role(timeline, groups, row.kind, row.name, row.detail));
             }
             let mut role_of = roles[no as usize];
             if role_of.kind != row.kind {
-                role_of = role(timeline, groups, &row);
+                role_of = role(timeline, groups, row.kind, row.name, row.detail);
             }
             let outer = timeline.spans.parent(id).map_or_else(Around::default, |p| around[p.0 as usize]);
-            around.push(outer.and(id, &row, role_of, groups));
-            base.push(bases.number(own_base(&row, role_of, groups)));
+            let own = bases.number(own_base((row.kind, row.name, row.detail), role_of, groups));
+            around.push(outer.and(Thing { base: own, by: Doer::Span(id) }, row.name, role_of, groups));
+            base.push(own);
             function.push(no);
+        }
+        let initcall = timeline.names.find("initcall").unwrap_or_default();
+        let (mut path_function, mut paths) = (Vec::new(), Vec::new());
+        for (_, node) in timeline.profile.nodes() {
+            let (name, detail) =
+                if node.kind == SpanKind::Initcall { (initcall, node.name) } else { (node.name, NameId::EMPTY) };
+            let no = functions.number((name, detail));
+            path_function.push(no);
+            if no as usize == roles.len() {
+                roles.push(role(timeline, groups, node.kind, name, detail));
+            }
+            let mut role_of = roles[no as usize];
+            if role_of.kind != node.kind {
+                role_of = role(timeline, groups, node.kind, name, detail);
+            }
+            let own = node.parent.map(|_| bases.number(own_base((node.kind, name, detail), role_of, groups)));
+            paths.push(own.map(|own| (own, name, role_of)));
         }
         let thread = timeline.tracks.iter().map(|(_, track)| {
             let rule = groups.rule_of_thread(timeline.names.get(track.name)).map(|rule| rule as u32);
@@ -135,29 +181,33 @@ impl<'a> Charger<'a> {
             (rule, BaseId(bases.number(named.map_or(Base::Thread(track.name), Base::Named))))
         });
         let thread = thread.collect();
-        Charger { timeline, groups, bases: bases.all, functions: functions.all, base, function, around, thread }
+        let (bases, functions) = (bases.all, functions.all);
+        Charger { timeline, groups, bases, functions, base, function, around, thread, path_function, paths }
     }
 
-    /// The charge of a stretch that `chain` owns, and the span that earned it.
-    pub fn charge(&self, kind: StretchKind, chain: &[Frame]) -> (Charge, Option<SpanId>) {
+    /// The charge of a stretch that `chain` owns, and what earned it.
+    pub fn charge(&self, kind: StretchKind, chain: &[Frame]) -> (Charge, Option<Doer>) {
         let Some(owner) = chain.last() else { return (Charge { base: BaseId::NOTHING, suffix: Suffix::None }, None) };
-        let around = self.around(owner.span);
+        self.charge_at(self.around(owner.span), Owner { track: owner.track, blamed: chain.len() > 1, kind })
+    }
+
+    /// The charge of time spent where this is around.
+    pub fn charge_at(&self, around: Around, owner: Owner) -> (Charge, Option<Doer>) {
         let (thread_rule, thread) = self.thread[owner.track.0 as usize];
-        let blamed = chain.len() > 1;
-        let thread_rule = thread_rule.filter(|_| blamed);
+        let thread_rule = thread_rule.filter(|_| owner.blamed);
         let (base, earner, rule) = match (around.earner, thread_rule) {
-            (Some(earner), by) if by.is_none_or(|by| earner.rule < by) => {
-                (BaseId(self.base[earner.span.0 as usize]), Some(earner.span), Some(earner.rule))
+            (Some((earner, rule)), by) if by.is_none_or(|by| rule < by) => {
+                (BaseId(earner.base), Some(earner), Some(rule))
             }
             (_, Some(by)) => (thread, None, Some(by)),
-            _ if blamed => (thread, None, None),
+            _ if owner.blamed => (thread, None, None),
             _ => {
-                let span = around.here.or(around.delay.map(|delay| delay.0));
-                (span.map_or(BaseId::NOTHING, |span| BaseId(self.base[span.0 as usize])), span, None)
+                let thing = around.here.or(around.delay.map(|delay| delay.0));
+                (thing.map_or(BaseId::NOTHING, |thing| BaseId(thing.base)), thing, None)
             }
         };
         let whole = rule.is_some_and(|rule| self.groups.rules[rule as usize].place == Place::Whole);
-        let suffix = match (around.delay, kind) {
+        let suffix = match (around.delay, owner.kind) {
             _ if around.recording => Suffix::Recording,
             _ if whole => Suffix::None,
             (Some((delay, name)), _) if earner != Some(delay) => Suffix::Delay(name),
@@ -166,18 +216,26 @@ impl<'a> Charger<'a> {
             (_, StretchKind::Wait) => Suffix::Wait,
             (_, StretchKind::Runqueue) => Suffix::Runqueue,
         };
-        (Charge { base, suffix }, earner)
+        (Charge { base, suffix }, earner.map(|thing| thing.by))
     }
 
-    /// Whether a stretch that `chain` owns has an owner narrower than `phase`: what a rule makes a row of, what followed
-    /// a message, or another thread that was waited for. A stage or a level of initcalls is a phase itself, and so is a
-    /// function that spans one.
+    /// Whether a stretch that `chain` owns has an owner narrower than `phase`.
     pub fn explains(&self, chain: &[Frame], phase: Option<&Phase>) -> bool {
         let Some(span) = chain.last().and_then(|owner| owner.span) else { return chain.len() > 1 };
-        let around = self.around(Some(span));
-        let after_message = matches!(self.base_of(BaseId(self.base[span.0 as usize])), Base::After(_));
-        let is_narrow = |earner: Earner| !phase.is_some_and(|phase| self.spans(earner.span, phase));
-        chain.len() > 1 || around.earner.is_some_and(is_narrow) || around.delay.is_some() || after_message
+        self.explains_at(self.around(Some(span)), chain.len() > 1, phase)
+    }
+
+    /// Whether time spent where this is around has an owner narrower than `phase`: what a rule makes a row of, what
+    /// followed a message, or another thread that was waited for. A stage or a level of initcalls is a phase itself, and
+    /// so is a function that spans one.
+    pub fn explains_at(&self, around: Around, blamed: bool, phase: Option<&Phase>) -> bool {
+        let after_message = around.here.is_some_and(|here| matches!(self.base_of(BaseId(here.base)), Base::After(_)));
+        let spans_it = |doer: Doer| match (doer, phase) {
+            (Doer::Span(span), Some(phase)) => self.spans(span, phase),
+            _ => false,
+        };
+        let is_narrow = |(earner, _): (Thing, u32)| !spans_it(earner.by);
+        blamed || around.earner.is_some_and(is_narrow) || around.delay.is_some() || after_message
     }
 
     /// Whether a span is all of a phase but a fiftieth of it.
@@ -187,8 +245,15 @@ impl<'a> Charger<'a> {
         missed.0 <= (phase.end - phase.start).0 / 50
     }
 
-    fn around(&self, span: Option<SpanId>) -> Around {
+    /// What is around a place in a span, which is one of many.
+    pub fn around(&self, span: Option<SpanId>) -> Around {
         span.map_or_else(Around::default, |s| self.around[s.0 as usize])
+    }
+
+    /// The same one call further in, too short to be a span.
+    pub fn called(&self, around: Around, path: NodeId) -> Around {
+        let Some((base, name, role)) = self.paths[path.index()] else { return around };
+        around.and(Thing { base, by: Doer::Path(path) }, name, role, self.groups)
     }
 
     /// A base by its number.
@@ -219,47 +284,61 @@ impl<'a> Charger<'a> {
 }
 
 impl Around {
-    /// The same one span further in. What a delay calls is the delay.
-    fn and(self, span: SpanId, row: &SpanRow, role: Role, groups: &Groups) -> Around {
+    /// The same for whichever span of its kind it is: so much alike are stretches that are charged together.
+    pub fn of_any_span(self) -> Around {
+        let any = |thing: Thing| match thing.by {
+            Doer::Span(_) => Thing { by: Doer::Spans, ..thing },
+            _ => thing,
+        };
+        Around {
+            earner: self.earner.map(|(thing, rule)| (any(thing), rule)),
+            here: self.here.map(any),
+            delay: self.delay.map(|(thing, name)| (any(thing), name)),
+            recording: self.recording,
+        }
+    }
+
+    /// The same one thing further in. What a delay calls is the delay.
+    fn and(self, thing: Thing, name: NameId, role: Role, groups: &Groups) -> Around {
         let recording = self.recording || role.records;
         if self.delay.is_some() {
             return Around { recording, ..self };
         }
         if role.delays {
-            return Around { delay: Some((span, row.name)), recording, ..self };
+            return Around { delay: Some((thing, name)), recording, ..self };
         }
         let earner = match (self.earner, role.rule) {
             (outer, None) => outer,
-            (Some(outer), Some(rule)) if outer.rule < rule => Some(outer),
-            (Some(outer), Some(rule)) if outer.rule == rule && groups.rules[rule as usize].place != Place::Inner => {
+            (Some(outer), Some(rule)) if outer.1 < rule => Some(outer),
+            (Some(outer), Some(rule)) if outer.1 == rule && groups.rules[rule as usize].place != Place::Inner => {
                 Some(outer)
             }
-            (_, Some(rule)) => Some(Earner { span, rule }),
+            (_, Some(rule)) => Some((thing, rule)),
         };
-        Around { earner, here: Some(span), delay: None, recording }
+        Around { earner, here: Some(thing), delay: None, recording }
     }
 }
 
 /// What a span is, by the rules. What delays or is skipped makes no row of its own.
-fn role(timeline: &Timeline, groups: &Groups, row: &SpanRow) -> Role {
-    let text = joined(timeline, row.name, row.detail);
-    let delays = any(&groups.delays, row.kind, &text);
-    let makes_a_row = !delays && !any(&groups.skips, row.kind, &text);
+fn role(timeline: &Timeline, groups: &Groups, kind: SpanKind, name: NameId, detail: NameId) -> Role {
+    let text = joined(timeline, name, detail);
+    let delays = any(&groups.delays, kind, &text);
+    let makes_a_row = !delays && !any(&groups.skips, kind, &text);
     Role {
-        kind: row.kind,
-        rule: groups.rule_of(row.kind, &text).filter(|_| makes_a_row).map(|rule| rule as u32),
+        kind,
+        rule: groups.rule_of(kind, &text).filter(|_| makes_a_row).map(|rule| rule as u32),
         delays,
-        records: any(&groups.recording, row.kind, &text),
+        records: any(&groups.recording, kind, &text),
     }
 }
 
-/// What a span stands for by itself.
-fn own_base(row: &SpanRow, role: Role, groups: &Groups) -> Base {
-    match (role.rule, row.kind) {
+/// What a thing stands for by itself.
+fn own_base((kind, name, detail): (SpanKind, NameId, NameId), role: Role, groups: &Groups) -> Base {
+    match (role.rule, kind) {
         (Some(rule), _) if groups.rules[rule as usize].row.is_some() => Base::Named(rule),
-        (_, SpanKind::Message) => Base::After(row.name),
-        (_, SpanKind::Level) => Base::Between(row.detail),
-        _ => Base::Work(row.name, row.detail),
+        (_, SpanKind::Message) => Base::After(name),
+        (_, SpanKind::Level) => Base::Between(detail),
+        _ => Base::Work(name, detail),
     }
 }
 

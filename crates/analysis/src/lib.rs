@@ -4,6 +4,8 @@
 //! * [`boot_path`]: what the boot waited on at each instant, walked back from the end mark;
 //! * [`tables`]: the path charged to rows that one can fix ([`Tables::wheres`]), to functions, and,
 //!   as a different view, the sum over all threads;
+//! * [`diff`]: two boots side by side, each function and each path of calls;
+//! * [`Spread`]: whose time it was in a span, down to calls too short to be spans;
 //! * [`WhatIf`]: the boot again with some of its work made shorter;
 //! * [`growth`]: how each row grows with the machine, over boots of several sizes;
 //! * [`initcalls`]: each from its call to its return.
@@ -12,6 +14,7 @@
 
 mod chain;
 mod charge;
+mod diff;
 mod fit;
 mod groups;
 mod holds;
@@ -20,17 +23,20 @@ mod path;
 mod phases;
 mod replay;
 mod segments;
+mod spread;
 mod tables;
 mod under_way;
 mod waits;
 mod what_if;
 
 pub use chain::Chain;
+pub use diff::{Amount, Change, Diff, RowChange, Side, diff};
 pub use fit::{Forecast, Growth, Line, Per, Shape, Size, SizedBoot, TOTAL, forecast, growth};
 pub use groups::{Groups, NotARule};
 pub use initcalls::{Initcall, initcalls};
 pub use path::{BootPath, Frame, Stretch, StretchKind, boot_path};
 pub use phases::{Phase, phases};
+pub use spread::{Follow, Spread};
 pub use tables::{Row, Tables, tables};
 pub use what_if::{Becomes, Cannot, Rung, Saving, Target, WhatIf};
 

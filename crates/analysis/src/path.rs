@@ -7,6 +7,10 @@
 //! to whoever ran on its CPU. Where a thread says itself what it waited for, the time belongs to
 //! whoever [held](crate::holds) it. Before a thread's first run the path goes on in its creator.
 //! Every stretch has exactly one owner, and the stretches cover the whole boot.
+//!
+//! Where nothing says who woke whom, but what each CPU ran is known at each instant (calls without a trace), the
+//! [CPU is followed](timeline::Timeline::cpus_followed_until): the time belongs to whatever it ran, and while it slept, to what
+//! went to sleep.
 
 use crate::chain::Chain;
 use crate::holds::Holds;
@@ -16,7 +20,7 @@ use hashbrown::HashMap;
 use timeline::{NameId, Ns, Running, SpanId, Timeline, TrackId, Wait, WaitedOn};
 
 /// Why a stretch of the path passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StretchKind {
     /// The owner ran (or, without scheduler evidence, may have).
     Running,
@@ -79,11 +83,12 @@ pub struct BootPath {
 ///
 /// Linear in the number of stretches, of which each look-up is logarithmic: walked backwards, they come in order.
 pub fn boot_path(timeline: &Timeline) -> BootPath {
-    let told = |w: &Wait| matches!(w.by, WaitedOn::Holders(_));
+    let told = |w: &Wait| matches!(w.by, WaitedOn::Holders(_) | WaitedOn::Halted);
     let mut path = BootPath {
         stretches: Vec::new(),
         scheduler_evidence: timeline.waits.iter().any(|w| !told(w)),
-        hold_evidence: !timeline.holds.is_empty() && timeline.waits.iter().any(told),
+        hold_evidence: !timeline.holds.is_empty()
+            && timeline.waits.iter().any(|w| matches!(w.by, WaitedOn::Holders(_))),
         blame_moved: false,
     };
     if let Some((track, end)) = timeline.end.and_then(|e| Some((e.track?, e.at))) {
@@ -144,6 +149,10 @@ impl<'a> Walk<'a> {
         self.nested += 1;
         let mut at = to;
         while at > from {
+            if self.timeline.cpus_followed_until.is_some_and(|until| at <= until) {
+                self.follow_cpu(track, from, at, chain);
+                break;
+            }
             let ran = last_before(self.running[track.0 as usize], at, |r| r.from);
             let waited = self.waits.before(track, at);
             at = match (ran, waited) {
@@ -156,6 +165,63 @@ impl<'a> Walk<'a> {
             };
         }
         self.nested -= 1;
+    }
+
+    /// Follows a track and, while it did not run, what its CPU did; before its first run, whatever ran there before.
+    fn follow_cpu(&mut self, mut track: TrackId, from: Ns, to: Ns, chain: &[Frame]) {
+        let (mut at, mut cpu) = (to, None);
+        while at > from {
+            match last_before(self.running[track.0 as usize], at, |r| r.from) {
+                Some(r) if r.to >= at => {
+                    cpu = Some(r.cpu);
+                    at = self.ran(track, r.from.max(from), at, chain);
+                }
+                Some(r) => {
+                    let back = r.to.max(from);
+                    self.cpu_did(cpu.unwrap_or(r.cpu), back, at, track, chain);
+                    at = back;
+                }
+                None => match self.ran_on(cpu.unwrap_or_else(|| self.first_cpu()), at) {
+                    Some(other) => track = other.track,
+                    None => return self.before_all(track, from, at, chain),
+                },
+            }
+        }
+    }
+
+    /// What a CPU did, which nobody else is known to have done. While it ran nothing, it slept in what it ran last.
+    fn cpu_did(&mut self, cpu: u32, from: Ns, to: Ns, instead_of: TrackId, chain: &[Frame]) {
+        let mut at = to;
+        while at > from {
+            let Some(other) = self.ran_on(cpu, at) else {
+                return self.own(instead_of, from, at, StretchKind::Wait, chain);
+            };
+            let (begin, kind) = match other.to >= at {
+                true => (other.from.max(from), StretchKind::Running),
+                false => (other.to.max(from), StretchKind::Wait),
+            };
+            self.own(other.track, begin, at, kind, chain);
+            at = begin;
+        }
+    }
+
+    /// The one that boots.
+    fn first_cpu(&self) -> u32 {
+        self.cpus.keys().min().copied().unwrap_or_default()
+    }
+
+    /// The last to run on a CPU before `at`.
+    fn ran_on(&self, cpu: u32, at: Ns) -> Option<Running> {
+        let ran = self.cpus.get(&cpu)?;
+        let all = &self.timeline.running;
+        let after = ran.partition_point(|&i| all[i as usize].from < at);
+        after.checked_sub(1).map(|i| all[ran[i] as usize])
+    }
+
+    /// Before anything ran: who created the track has the time, as the monitor does that of the firmware.
+    fn before_all(&mut self, track: TrackId, from: Ns, to: Ns, chain: &[Frame]) {
+        let owner = self.timeline.tracks.get(track).created.map_or(track, |(_, by)| by);
+        self.own(owner, from, to, StretchKind::Running, chain);
     }
 
     /// The track ran: the time is its own, span by span.

@@ -1,13 +1,16 @@
 //! The path in rows: by what one can fix, by function, and, as another view, over all threads.
 
 use crate::Groups;
-use crate::charge::{Base, BaseId, Charge, Charger, Suffix, joined};
-use crate::path::{BootPath, Frame, Stretch, StretchKind};
+use crate::charge::{Around, Base, BaseId, Charge, Charger, Doer, Owner, Suffix};
+use crate::path::{BootPath, Frame, StretchKind};
 use crate::phases::Phase;
 use crate::segments::Segments;
-use crate::under_way::{Touched, UnderWay};
+use crate::spread::{Follow, Spread};
+use crate::under_way::UnderWay;
 use hashbrown::{HashMap, HashSet};
-use timeline::{Ns, SpanId, Timeline, Track, TrackId, TrackKind};
+use timeline::{NodeId, Ns, Timeline, Track, TrackId, TrackKind};
+
+mod functions;
 
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,30 +45,21 @@ pub struct Tables {
 /// Charges a boot path by an operating system's rules.
 pub fn tables(timeline: &Timeline, path: &BootPath, phases: &[Phase], groups: &Groups) -> Tables {
     let charger = Charger::new(timeline, groups);
-    let whole: Ns = path.stretches.iter().map(Stretch::length).sum();
-    let explained = path.stretches.iter().map(|s| explained(s, &charger, phases)).sum::<Ns>();
-    let mut wheres = Charged::new(timeline, &charger, phases);
+    let spread = Spread::new(timeline);
+    let spread = spread.as_ref();
+    let mut wheres = Charged::new(timeline, &charger, phases, spread);
     for s in &path.stretches {
         wheres.add(s.from, s.to, s.kind, &s.chain);
     }
-    let mut all_threads = Charged::new(timeline, &charger, phases);
+    let mut all_threads = Charged::new(timeline, &charger, phases, spread);
     everything(timeline, |from, to, frame| all_threads.add(from, to, StretchKind::Running, &[frame]));
+    let (wheres, explained) = wheres.rows();
     Tables {
-        explained: if whole > Ns::ZERO { explained.0 as f64 / whole.0 as f64 } else { 0.0 },
-        wheres: wheres.rows(),
-        functions: functions(timeline, &charger, &path.stretches),
-        all_threads: all_threads.rows(),
+        explained,
+        wheres,
+        functions: functions::functions(timeline, &charger, &path.stretches, spread),
+        all_threads: all_threads.rows().0,
     }
-}
-
-/// How much of a stretch has an owner narrower than its phase.
-fn explained(s: &Stretch, charger: &Charger, phases: &[Phase]) -> Ns {
-    let mut sum = Ns::ZERO;
-    by_phase(s.from, s.to, phases, |phase, length| {
-        let is_explained = charger.explains(&s.chain, phase.and_then(|i| phases.get(i)));
-        sum += if is_explained { length } else { Ns::ZERO };
-    });
-    sum
 }
 
 /// What one row of [`Charged`] is for. A stretch that nothing narrower owns is charged to its phase.
@@ -78,9 +72,19 @@ struct Key {
 #[derive(Default)]
 struct Sum {
     self_time: Ns,
+    /// What no stack shows: time of calls too short to be spans.
+    short: Ns,
     stretches: u64,
-    spans: u64,
+    count: u64,
     tracks: Vec<TrackId>,
+}
+
+/// Time that is shared out among short calls: whose, in which phase, and what is around it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Shared {
+    owner: Owner,
+    phase: usize,
+    around: Around,
 }
 
 /// Charges each stretch once.
@@ -88,38 +92,77 @@ struct Charged<'a> {
     timeline: &'a Timeline,
     charger: &'a Charger<'a>,
     phases: &'a [Phase],
+    spread: Option<&'a Spread<'a>>,
     rows: HashMap<Key, u32>,
     sums: Vec<Sum>,
     whole: Ns,
+    explained: Ns,
     under_way: UnderWay<'a>,
     /// Of each base, its time as a blamed thread, which is on no stack.
     blamed: HashMap<BaseId, Ns>,
-    /// Which spans were counted for which rows, and which tracks.
+    /// Which spans were counted for which rows, which paths, and which tracks.
     earners: Pairs,
+    paths: Pairs,
     owners: Pairs,
+    to_share: HashMap<(NodeId, Shared), Ns>,
 }
 
 impl<'a> Charged<'a> {
-    fn new(timeline: &'a Timeline, charger: &'a Charger<'a>, phases: &'a [Phase]) -> Self {
+    fn new(
+        timeline: &'a Timeline,
+        charger: &'a Charger<'a>,
+        phases: &'a [Phase],
+        spread: Option<&'a Spread<'a>>,
+    ) -> Self {
         Charged {
             timeline,
             charger,
             phases,
+            spread,
             rows: HashMap::new(),
             sums: Vec::new(),
             whole: Ns::ZERO,
+            explained: Ns::ZERO,
             under_way: UnderWay::new(&timeline.spans, &charger.base, charger.bases.len()),
             blamed: HashMap::new(),
             earners: Pairs::default(),
+            paths: Pairs::default(),
             owners: Pairs::default(),
+            to_share: HashMap::new(),
         }
     }
 
     fn add(&mut self, from: Ns, to: Ns, kind: StretchKind, chain: &[Frame]) {
-        let (charge, earner) = self.charger.charge(kind, chain);
-        let track = chain.last().map(|owner| owner.track);
         self.whole += to - from;
         self.under_way.add(chain, to - from);
+        let Some(&frame) = chain.last() else { return self.add_whole(from, to, kind, chain) };
+        let ran = matches!(kind, StretchKind::Running | StretchKind::Runqueue);
+        match self.spread.filter(|_| ran).and_then(|spread| spread.path(frame)) {
+            Some(path) => {
+                let owner = Owner { track: frame.track, blamed: chain.len() > 1, kind };
+                let around = self.charger.around(frame.span);
+                // What a span earns is counted here: shared out, it is any of its kind.
+                self.count_earner(around, owner);
+                let around = around.of_any_span();
+                let phases = self.phases;
+                by_phase(from, to, phases, |phase, length| {
+                    let phase = phase.unwrap_or(phases.len());
+                    *self.to_share.entry((path, Shared { owner, phase, around })).or_default() += length;
+                });
+            }
+            None => self.add_whole(from, to, kind, chain),
+        }
+    }
+
+    /// All of it is one charge.
+    fn add_whole(&mut self, from: Ns, to: Ns, kind: StretchKind, chain: &[Frame]) {
+        let (charge, earner) = self.charger.charge(kind, chain);
+        let track = chain.last().map(|owner| owner.track);
+        let (charger, phases) = (self.charger, self.phases);
+        by_phase(from, to, phases, |phase, length| {
+            let explained = charger.explains(chain, phase.and_then(|phase| phases.get(phase)));
+            self.explained += if explained { length } else { Ns::ZERO };
+        });
         if charge.base == BaseId::NOTHING {
             let phases = self.phases;
             by_phase(from, to, phases, |phase, length| {
@@ -127,33 +170,70 @@ impl<'a> Charged<'a> {
                 self.charge(Key { charge, phase }, length, earner, track);
             });
         } else {
-            if matches!(self.charger.base_of(charge.base), Base::Thread(_)) {
-                *self.blamed.entry(charge.base).or_default() += to - from;
-            }
+            self.blame(charge, to - from);
             self.charge(Key { charge, phase: None }, to - from, earner, track);
         }
     }
 
-    fn charge(&mut self, key: Key, length: Ns, earner: Option<SpanId>, track: Option<TrackId>) {
-        let row = *self.rows.entry(key).or_insert_with(|| {
+    fn blame(&mut self, charge: Charge, length: Ns) {
+        if matches!(self.charger.base_of(charge.base), Base::Thread(_)) {
+            *self.blamed.entry(charge.base).or_default() += length;
+        }
+    }
+
+    fn count_earner(&mut self, around: Around, owner: Owner) {
+        let (charge, earner) = self.charger.charge_at(around, owner);
+        if charge.base != BaseId::NOTHING {
+            let row = self.row(Key { charge, phase: None });
+            self.count(row, earner);
+        }
+    }
+
+    fn row(&mut self, key: Key) -> u32 {
+        *self.rows.entry(key).or_insert_with(|| {
             self.sums.push(Sum::default());
             (self.sums.len() - 1) as u32
-        });
+        })
+    }
+
+    fn charge(&mut self, key: Key, length: Ns, earner: Option<Doer>, track: Option<TrackId>) {
+        let row = self.row(key);
         let sum = &mut self.sums[row as usize];
         sum.self_time += length;
         sum.stretches += 1;
-        if earner.is_some_and(|span| self.earners.add(span.0, row)) {
-            sum.spans += 1;
+        if matches!(earner, Some(Doer::Path(_))) {
+            sum.short += length;
         }
         sum.tracks.extend(track.filter(|track| self.owners.add(row, track.0)));
+        self.count(row, earner);
     }
 
-    fn rows(self) -> Vec<Row> {
-        let Charged { timeline, charger, phases, whole, blamed, .. } = self;
+    fn count(&mut self, row: u32, earner: Option<Doer>) {
+        let path = match earner {
+            Some(Doer::Span(span)) => self.timeline.spans.node(span),
+            Some(Doer::Path(path)) => Some(path),
+            _ => None,
+        };
+        let more = match (path, earner) {
+            // Of what was followed, the profile knows how often it was called.
+            (Some(path), _) if self.paths.add(path.index() as u32, row) => self.timeline.profile.get(path).calls,
+            (None, Some(Doer::Span(span))) if self.earners.add(span.0, row) => 1,
+            _ => 0,
+        };
+        self.sums[row as usize].count += more;
+    }
+
+    /// The rows, and the share of the time that something narrower than a phase owns.
+    fn rows(mut self) -> (Vec<Row>, f64) {
+        let to_share = std::mem::take(&mut self.to_share);
+        if let Some(spread) = self.spread {
+            spread.share(to_share, &mut self);
+        }
+        let Charged { timeline, charger, phases, whole, blamed, sums, .. } = self;
         let totals = self.under_way.totals();
         let by_name = TracksByName::new(timeline);
-        let rows = self.rows.into_iter().map(|(Key { charge, phase }, row)| {
-            let sum = &self.sums[row as usize];
+        let rows = self.rows.into_iter().map(|(Key { charge, phase }, row)| (charge, phase, &sums[row as usize]));
+        let rows = rows.filter(|(.., sum)| sum.stretches > 0).map(|(charge, phase, sum)| {
             let phase = phase_name(phases, phase);
             let under_way = match charge.suffix {
                 Suffix::None => totals[charge.base.0 as usize] + blamed.get(&charge.base).copied().unwrap_or_default(),
@@ -162,13 +242,36 @@ impl<'a> Charged<'a> {
             Row {
                 name: charger.label(charge, phase),
                 self_time: sum.self_time,
-                total_time: under_way.max(sum.self_time),
-                count: if sum.spans == 0 { sum.stretches } else { sum.spans },
+                total_time: (under_way + sum.short).max(sum.self_time),
+                count: if sum.count == 0 { sum.stretches } else { sum.count },
                 share: share(sum.self_time, whole),
                 tracks: by_name.names(&sum.tracks),
             }
         });
-        sorted(rows.collect())
+        (sorted(rows.collect()), share(self.explained, whole))
+    }
+}
+
+impl Follow for Charged<'_> {
+    type Key = Shared;
+
+    fn called(&mut self, key: Shared, path: NodeId, _: u64) -> Shared {
+        Shared { around: self.charger.called(key.around, path), ..key }
+    }
+
+    fn interrupted(&mut self, key: Shared) -> Shared {
+        Shared { around: Around::default(), ..key }
+    }
+
+    fn own(&mut self, key: Shared, _: NodeId, length: u64) {
+        let length = Ns(length as i64);
+        let (charge, earner) = self.charger.charge_at(key.around, key.owner);
+        if self.charger.explains_at(key.around, key.owner.blamed, self.phases.get(key.phase)) {
+            self.explained += length;
+        }
+        let phase = (charge.base == BaseId::NOTHING).then_some(key.phase);
+        self.blame(charge, length);
+        self.charge(Key { charge, phase }, length, earner, Some(key.owner.track));
     }
 }
 
@@ -242,59 +345,6 @@ pub(crate) fn by_phase(from: Ns, to: Ns, phases: &[Phase], mut each: impl FnMut(
     if at < to {
         each(None, to - at);
     }
-}
-
-/// Every function on the path, with what it did itself and all under it.
-fn functions(timeline: &Timeline, charger: &Charger, stretches: &[Stretch]) -> Vec<Row> {
-    let (spans, keys) = (&timeline.spans, &charger.function);
-    let (mut outside, mut outsiders) = (Sum::default(), Pairs::default());
-    let mut sums: Vec<Sum> = Vec::new();
-    sums.resize_with(charger.functions.len(), Sum::default);
-    let mut under_way = UnderWay::new(spans, keys, charger.functions.len());
-    let mut touched = Touched::new(spans);
-    for stretch in stretches {
-        under_way.add(&stretch.chain, stretch.length());
-        touched.add(&stretch.chain);
-        match stretch.owner().span {
-            Some(span) => sums[keys[span.0 as usize] as usize].self_time += stretch.length(),
-            None => {
-                outside.self_time += stretch.length();
-                outside.stretches += 1;
-                let track = stretch.owner().track;
-                outside.tracks.extend(outsiders.add(track.0, 0).then_some(track));
-            }
-        }
-    }
-    let touched = touched.with_outer(spans);
-    for (id, row) in spans.iter().filter(|(id, _)| touched[id.0 as usize]) {
-        let sum = &mut sums[keys[id.0 as usize] as usize];
-        sum.spans += 1;
-        // Spans come track by track.
-        if sum.tracks.last() != Some(&row.track) {
-            sum.tracks.push(row.track);
-        }
-    }
-    let whole = stretches.iter().map(Stretch::length).sum();
-    let by_name = TracksByName::new(timeline);
-    let totals = under_way.totals();
-    let on_the_path = charger.functions.iter().zip(sums).zip(totals).filter(|((_, sum), _)| sum.spans > 0);
-    let rows = on_the_path.map(|((&(name, detail), sum), total)| Row {
-        name: joined(timeline, name, detail),
-        self_time: sum.self_time,
-        total_time: total.max(sum.self_time),
-        count: sum.spans,
-        share: share(sum.self_time, whole),
-        tracks: by_name.names(&sum.tracks),
-    });
-    let outside = (outside.self_time > Ns::ZERO).then(|| Row {
-        name: OUTSIDE.to_owned(),
-        self_time: outside.self_time,
-        total_time: outside.self_time,
-        count: outside.stretches,
-        share: share(outside.self_time, whole),
-        tracks: by_name.names(&outside.tracks),
-    });
-    sorted(rows.chain(outside).collect())
 }
 
 /// The row of the functions' table for time in which no function is known.

@@ -71,6 +71,8 @@ pub struct Rung {
 pub enum Cannot {
     /// No evidence says which thread reached the end mark.
     NoPath,
+    /// The boot is followed on its CPU: nothing says who waited for whom, and so what would come sooner.
+    NoWaits,
     /// Nothing has that name.
     Unknown {
         /// The name.
@@ -84,6 +86,11 @@ impl fmt::Display for Cannot {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Cannot::NoPath => write!(out, "there is no boot path: no evidence says which thread reached the end mark"),
+            Cannot::NoWaits => write!(
+                out,
+                "its calls say what the CPU did, not who waited for whom, so nobody knows what would come sooner: \
+                 record with --trace events,calls"
+            ),
             Cannot::Unknown { name, nearest } => {
                 let quoted: Vec<String> = nearest.iter().map(|n| format!("{n:?}")).collect();
                 write!(
@@ -119,9 +126,12 @@ impl WhatIf {
     /// Begins with a boot as it was.
     ///
     /// # Errors
-    /// [`Cannot::NoPath`].
+    /// [`Cannot::NoPath`], [`Cannot::NoWaits`].
     pub fn new(timeline: Timeline, groups: Groups) -> Result<WhatIf, Cannot> {
         let end = timeline.end.and_then(|end| end.track).ok_or(Cannot::NoPath)?;
+        if timeline.cpus_followed_until == Some(Ns::MAX) {
+            return Err(Cannot::NoWaits);
+        }
         let known = Known::new(&timeline, &groups, end);
         Ok(WhatIf { timeline, groups, end, known })
     }

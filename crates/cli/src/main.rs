@@ -2,6 +2,7 @@
 
 mod amount;
 mod boot;
+mod diff;
 mod export;
 mod files;
 mod heap;
@@ -37,6 +38,7 @@ Examples:
   bootscope report boots/a -o a.html                               the same as a page
   bootscope export boots/a --to perfetto -o a.pftrace              for other tools
   bootscope what-if boots/a --save 'initcall acpi_init=-50%'       what it would take then
+  bootscope diff boots/a boots/c                                   what changed, function by function
   bootscope import serial.log dmesg.txt -o boots/b                 evidence taken elsewhere
 
 Exit status: 0 done; 1 the boot did not reach its end mark, or a check failed; 2 usage or input error.";
@@ -49,6 +51,7 @@ enum Command {
     Export(export::Args),
     Import(import::Args),
     WhatIf(what_if::Args),
+    Diff(diff::Args),
     Pack(pack::Args),
     #[command(hide = true)]
     Completions(manual::CompletionArgs),
@@ -88,6 +91,7 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
         Command::Export(args) => export::run(&args, output),
         Command::Import(args) => import::run(&args, output),
         Command::WhatIf(args) => what_if::run(&args, output),
+        Command::Diff(args) => diff::run(&args, output),
         Command::Pack(args) => pack::run(&args, output),
         Command::Completions(args) => manual::completions(&args, output),
         Command::Man(args) => manual::man(&args),

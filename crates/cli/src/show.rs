@@ -82,7 +82,6 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let mut summary = Summary::of(&opened.boot(args.group.as_deref())?);
     if let Some(found) = evidence::calls::load(&opened.recording)? {
         summary.calls = Some(calls(&found));
-        summary.diagnostics.extend(found.diagnostics.iter().map(report::DiagnosticLine::from));
     }
     if output.json {
         output.document(&summary)?;
@@ -188,7 +187,10 @@ fn fit(args: &Args, by: Sizes, output: &Output) -> anyhow::Result<Done> {
 /// The figures and functions of calls, for the document.
 fn calls(found: &BootCalls) -> report::Calls {
     let line = |row: &timeline::FunctionRow| CallLine {
-        name: found.names.get(row.name).to_owned(),
+        name: match found.names.get(row.name) {
+            line if row.bottom => format!("({line}: no function known)"),
+            function => function.to_owned(),
+        },
         calls: row.calls,
         self_instructions: row.own,
         total_instructions: row.total,

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use support::{bootscope, fixture, fixtures, imported, list, ns, ran, rows, run, shown, skip, text};
 
-const COMMANDS: [&str; 6] = ["record", "show", "report", "export", "import", "pack"];
+const COMMANDS: [&str; 7] = ["record", "show", "report", "export", "diff", "import", "pack"];
 const FORMATS: [&str; 8] = ["perfetto", "speedscope", "chrome", "folded", "svg", "csv", "csv-where", "json"];
 
 #[test]

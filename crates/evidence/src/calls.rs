@@ -42,9 +42,14 @@
 //! A chunk that makes no sense is left at the record that makes none; what comes after it is read. Memory grows with the
 //! input only. What it means is in [`profile`].
 
+pub mod contexts;
+mod lay;
 mod load;
+mod pieces;
+mod placed;
 pub mod profile;
 
+pub(crate) use lay::{Laid, lay};
 pub use load::{BootCalls, load};
 
 use timeline::{Diagnostics, Ns};
@@ -313,6 +318,12 @@ impl Calls {
             }
         }
         last
+    }
+
+    /// The addresses that were called, each once.
+    pub(crate) fn called(&self) -> impl Iterator<Item = u64> + use<> {
+        let called = self.nodes.iter().filter(|node| node.kind == Kind::Call && node.function != 0);
+        called.map(|node| node.function).collect::<hashbrown::HashSet<u64>>().into_iter()
     }
 
     /// The last tick that anything is known of.

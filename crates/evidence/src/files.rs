@@ -3,6 +3,7 @@
 //! A recording of our own names its files; in one that was imported, what a file is is told by its
 //! content.
 
+use crate::calls;
 use crate::detect::{self, Format};
 use crate::first_run::{self, FirstRun, symbols::Symbols};
 use crate::ftrace::Trace;
@@ -38,6 +39,7 @@ pub struct Files {
     pub firmware: Option<Stream>,
     pub vmm_marks: Option<File>,
     pub first_run: Option<File>,
+    pub calls: Option<File>,
     /// Lists of functions: the kernel's own first.
     symbols: Vec<File>,
     guest: Option<Stream>,
@@ -57,6 +59,7 @@ impl Files {
             guest: stream(recording, "guest", diagnostics)?,
             vmm_marks: file(recording, "vmm.json")?,
             first_run: file(recording, "first-run.bin")?,
+            calls: file(recording, "calls.bin")?,
             symbols: symbols(recording, diagnostics)?,
             ..Files::default()
         };
@@ -85,6 +88,10 @@ impl Files {
         }
         if first_run::recognise(&file.bytes) {
             self.first_run = self.first_run.take().or(Some(file));
+            return;
+        }
+        if calls::recognise(&file.bytes) {
+            self.calls = self.calls.take().or(Some(file));
             return;
         }
         if may_be_memory(&file.bytes) && self.tslog.read_memory(&file.name, &file.bytes, diagnostics) > 0 {
@@ -149,6 +156,11 @@ impl Files {
     pub fn first_run(&self, diagnostics: &mut Diagnostics) -> Option<FirstRun> {
         let file = self.first_run.as_ref()?;
         Some(first_run::read(&file.name, &file.bytes, diagnostics))
+    }
+
+    pub fn calls(&self, diagnostics: &mut Diagnostics) -> Option<calls::Calls> {
+        let file = self.calls.as_ref()?;
+        Some(calls::read(&file.name, &file.bytes, diagnostics))
     }
 
     pub fn symbols(&self, diagnostics: &mut Diagnostics) -> Symbols {
@@ -242,11 +254,15 @@ pub struct Recognised {
 /// Looks what of a file's content is evidence that is used.
 pub fn recognise(bytes: &[u8]) -> Recognised {
     if is_gzip(bytes) {
-        return recognise(&gunzip("", bytes, &mut Diagnostics::default()));
+        let inside = gunzip("", bytes, &mut Diagnostics::default());
+        return if is_gzip(&inside) { Recognised::default() } else { recognise(&inside) };
     }
     let boot = |kind: String| Recognised { kinds: vec![kind], of_a_boot: true };
     if first_run::recognise(bytes) {
         return boot("when code ran for the first time".to_owned());
+    }
+    if calls::recognise(bytes) {
+        return boot("every call of a boot".to_owned());
     }
     if may_be_memory(bytes) {
         let records = tslog::Log::default().read_memory("", bytes, &mut Diagnostics::default());

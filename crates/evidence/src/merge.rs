@@ -6,6 +6,7 @@
 //! that started it, so that the boot path can be walked back from process 1 to the moment the
 //! virtual machine monitor was executed.
 
+use crate::calls::{self as followed, CallClock, Calls};
 use crate::clocks::{self, Clocks, log_ticks};
 use crate::files::Files;
 use crate::first_run::regions::Region;
@@ -112,9 +113,15 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) {
     let init = laid.as_ref().and_then(|laid| laid.thread(1)).unwrap_or(boot);
     let first_run = files.first_run(&mut merge.timeline.diagnostics);
     let regions = first_run.as_ref().map(regions::regions).unwrap_or_default();
-    if let Some(run) = &first_run {
+    let found = merge.files.calls(&mut merge.timeline.diagnostics).filter(|calls| merge.is_on_the_clock(calls));
+    let followed = found.as_ref().map(|calls| merge.calls(calls, &regions, boot));
+    if let (Some(run), None) = (&first_run, &followed) {
         merge.first_calls(run, &regions, boot);
     }
+    let init = match followed.as_ref().and_then(|followed| followed.init) {
+        Some(found) if init == boot => found,
+        _ => init,
+    };
     let traced = merge.timeline.spans.iter().any(|(_, s)| s.kind == SpanKind::Initcall);
     let arrivals = match (&log, &console) {
         (Some(_), Some((console, index))) => Arrivals::by_text(console, index),
@@ -131,13 +138,16 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) {
     }
     let init = merge.process_1_track(init, boot);
     merge.levels();
-    merge.initcalls_without_levels(init);
+    match &followed {
+        Some(followed) => merge.steps(init, followed.error),
+        None => merge.initcalls_without_levels(init),
+    }
     merge.process_1(init);
     let firmware = merge.before_the_kernel(&regions, &clocks);
     let early = regions.iter().find(|r| r.stage == regions::Stage::EarlyKernel).map(|r| r.at);
     let early = early.or_else(|| merge.start_of("early kernel"));
     merge.chain(firmware, boot, early);
-    merge.end(&words, &clocks, first_run.as_ref(), init);
+    merge.end(&words, &clocks, first_run.as_ref(), init, followed.as_ref());
     merge.name_the_kernel();
     // A clock that shows ticks as ticks is none.
     let trace = clocks.trace.filter(|_| !clocks.only_ticks);
@@ -268,6 +278,28 @@ impl Merge<'_> {
         calls::add(&found, &symbols, boot, self.timeline);
     }
 
+    /// Whether calls can be laid on this timeline: a deterministic boot's are on no host's clock.
+    fn is_on_the_clock(&mut self, calls: &Calls) -> bool {
+        let fits = match self.manifest.time_base {
+            recording::TimeBase::Host => calls.clock == CallClock::Host,
+            recording::TimeBase::GuestVirtual => calls.clock == CallClock::Virtual,
+            recording::TimeBase::Evidence => self.timeline.running.is_empty(),
+        };
+        if !fits {
+            self.timeline.diagnostics.note("calls on another clock than the recording's: not used", String::new);
+        }
+        fits && !calls.switches.is_empty()
+    }
+
+    fn calls(&mut self, calls: &Calls, regions: &[Region], boot: TrackId) -> followed::Laid {
+        let mut symbols = self.files.symbols(&mut self.timeline.diagnostics);
+        if let Some(at) = regions::loaded_at(regions) {
+            symbols.loaded_at(at);
+        }
+        symbols.note_misfits(calls.called(), &mut self.timeline.diagnostics);
+        followed::lay(calls, &symbols, regions, boot, self.timeline)
+    }
+
     /// Messages become marks; initcalls that the kernel printed become spans where the trace has none.
     fn kernel_log(&mut self, log: &Log<'_>, clock: Option<&Clock>, traced: bool) {
         let Log { file, log, arrivals } = log;
@@ -363,6 +395,35 @@ impl Merge<'_> {
         }
     }
 
+    /// The same from followed calls, where other CPUs are started between two of the levels.
+    fn steps(&mut self, init: TrackId, error: Ns) {
+        let names = &self.timeline.names;
+        let (smp, run) = (names.find("smp_init"), names.find("run_init_process"));
+        let of_init: Vec<_> = self.timeline.spans.iter().map(|(_, s)| s).filter(|s| s.track == init).collect();
+        let call = |name: Option<NameId>| of_init.iter().find(|s| Some(s.name) == name).copied();
+        let (smp, run) = (call(smp), call(run));
+        if let Some(run) = run {
+            self.timeline.boundary("process 1", run.start, error, "calls: run_init_process");
+        }
+        if self.timeline.spans.iter().any(|(_, s)| s.kind == SpanKind::Level) {
+            return;
+        }
+        let initcalls = || of_init.iter().filter(|s| s.kind == SpanKind::Initcall);
+        let (first, last) = (initcalls().map(|s| s.start).min(), initcalls().map(|s| s.end).max());
+        let (Some(first), Some(last)) = (first, last) else { return };
+        let later = smp.and_then(|smp| initcalls().map(|s| s.start).filter(|start| *start >= smp.end).min());
+        match (smp, later) {
+            (Some(smp), Some(later)) if first < smp.start => {
+                self.timeline.boundary("initcalls: early", first, error, "calls: the first initcall");
+                self.timeline.boundary("start other CPUs", smp.start, error, "calls: smp_init");
+                let evidence = "calls: the first initcall after smp_init";
+                self.timeline.boundary("initcalls: pure to late", later, error, evidence);
+            }
+            _ => self.timeline.boundary("initcalls: all levels", first, error, "calls: the first initcall"),
+        }
+        self.timeline.boundary("hand-over", last, error, "calls: the last initcall returned");
+    }
+
     fn process_1(&mut self, init: TrackId) {
         let names = &self.timeline.names;
         let execs = self.timeline.marks.iter().filter(|m| m.track == init && names.get(m.name).starts_with("exec "));
@@ -410,8 +471,12 @@ impl Merge<'_> {
                 self.timeline.tracks.get_mut(firmware_track).created = Some((at, vmm_track));
             }
         }
-        self.stages(regions, firmware_track);
-        self.firmware_lines(regions);
+        // Calls say better what was done.
+        let followed = self.timeline.cpus_followed_until.is_some();
+        if !followed {
+            self.stages(regions, firmware_track);
+        }
+        self.firmware_lines(regions, followed);
         Some(firmware_track)
     }
 
@@ -434,13 +499,14 @@ impl Merge<'_> {
         }
     }
 
-    fn firmware_lines(&mut self, regions: &[Region]) {
+    /// What the firmware printed: spans from line to line, or only marks.
+    fn firmware_lines(&mut self, regions: &[Region], only_marks: bool) {
         let Some(log) = &self.files.firmware else { return };
         if self.manifest.time_base == recording::TimeBase::Host {
             let until = regions.iter().find(|r| r.stage > regions::Stage::OptionRom).map(|r| r.at);
             let until = until.or_else(|| self.start_of("early kernel")).unwrap_or(Ns::MAX);
             let said = firmware::read(&log.file.bytes, &log.index);
-            firmware::lay(&said, until, self.timeline);
+            firmware::lay(&said, if only_marks { Ns::MIN } else { until }, self.timeline);
             // Nothing says when the firmware was done but that it said nothing more.
             let last = said.iter().filter_map(|s| Some((s.at?, s))).rfind(|(at, _)| *at < until);
             if let Some((at, line)) = last.filter(|_| regions.is_empty()) {
@@ -462,7 +528,18 @@ impl Merge<'_> {
         self.timeline.boundaries.iter().find(|b| b.phase == phase).map(|b| b.at)
     }
 
-    fn end(&mut self, words: &[Said], clocks: &Clocks, run: Option<&FirstRun>, init: TrackId) {
+    fn end(
+        &mut self,
+        words: &[Said],
+        clocks: &Clocks,
+        run: Option<&FirstRun>,
+        init: TrackId,
+        followed: Option<&followed::Laid>,
+    ) {
+        // Without a scheduler's word, process 1 is wherever user space ran.
+        let alone = self.timeline.cpus_followed_until == Some(Ns::MAX);
+        let user = followed.and_then(|followed| followed.end).filter(|_| alone);
+        let init = user.map_or(init, |(_, track)| track);
         let init_word = words.iter().find_map(|said| match said.word {
             Word::Init { tsc } => Some((Ticks(tsc), said.arrival)),
             _ => None,
@@ -490,6 +567,9 @@ impl Merge<'_> {
                 set(counter.to_ns(ticks), counter.residual, "process 1 sent its first byte");
             }
             (None, Some((_, Some(arrival))), None) => set(arrival, Ns::from_ms(1), "process 1's first byte arrived"),
+            _ if user.is_some() => {
+                set(user.map_or(Ns::ZERO, |(at, _)| at), Ns::ZERO, "user space first wrote to a port, or first ran");
+            }
             _ if imported.is_some() => {
                 set(imported.unwrap_or_default(), Ns::from_ms(1), "the kernel started process 1")
             }

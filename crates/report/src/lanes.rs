@@ -6,6 +6,7 @@
 
 use crate::{Boot, harmless};
 use analysis::{Frame, Stretch, StretchKind};
+use std::iter::Peekable;
 use std::ops::Range;
 use timeline::{NameId, Ns, Running, SpanId, SpanKind, TrackId, TrackKind};
 
@@ -201,6 +202,27 @@ impl Stacks<'_> {
         for slice in self.open.drain(keep..) {
             self.slices[slice].end = end;
         }
+    }
+}
+
+/// Which of nested slices are open, outermost first, going forward in time.
+pub struct Open {
+    slices: Peekable<std::vec::IntoIter<Slice>>,
+    stack: Vec<Slice>,
+}
+
+impl Open {
+    pub fn new(slices: Vec<Slice>) -> Open {
+        Open { slices: slices.into_iter().peekable(), stack: Vec::new() }
+    }
+
+    pub fn at(&mut self, at: Ns) -> &[Slice] {
+        let keep = self.stack.partition_point(|slice| slice.end > at);
+        self.stack.truncate(keep);
+        while let Some(slice) = self.slices.next_if(|slice| slice.start <= at) {
+            self.stack.extend(Some(slice).filter(|slice| slice.end > at));
+        }
+        &self.stack
     }
 }
 

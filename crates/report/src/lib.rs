@@ -7,6 +7,7 @@
 
 mod boot;
 mod chart;
+mod diff;
 mod export;
 mod facts;
 mod fit;
@@ -20,6 +21,7 @@ mod terminal;
 mod text;
 
 pub use boot::Boot;
+pub use diff::{Diff, DiffAmount, DiffLine, DiffRow, DiffSide};
 pub use export::{Export, FORMATS, format};
 pub use facts::{Facts, Memory, Overhead, Subject};
 pub use fit::{Fit, FitRecording, FitRow, Predicted};

@@ -48,6 +48,9 @@ pub struct Summary {
     /// Whether any wait of the boot path is blamed on another than who waited.
     #[serde(default)]
     pub blame_moved: bool,
+    /// Whether the boot is followed on its CPU from beginning to end, because nothing says who waited for whom.
+    #[serde(default)]
+    pub cpu_followed: bool,
     /// The stages of the boot, contiguous; their lengths sum to `total_ns`.
     pub phases: Vec<PhaseLine>,
     /// The boot path by what one can fix, largest first; `self_ns` sums to `total_ns` where there is a path.
@@ -288,6 +291,7 @@ impl Summary {
             scheduler_evidence: boot.path.scheduler_evidence,
             hold_evidence: boot.path.hold_evidence,
             blame_moved: boot.path.blame_moved,
+            cpu_followed: timeline.cpus_followed_until == Some(Ns::MAX),
             phases: phase_lines(boot),
             wheres: boot.tables().wheres.iter().map(where_line).collect(),
             initcalls: initcall_lines(boot),
@@ -308,6 +312,9 @@ impl Summary {
     pub fn blame(&self) -> &'static str {
         match (self.scheduler_evidence, self.hold_evidence) {
             (true, _) => "",
+            _ if self.cpu_followed => {
+                "the path is what the CPU did, whoever waited for it: only --trace events,calls tells that"
+            }
             (false, true) if self.blame_moved => "waits are blamed on the last thread to hold what was waited for",
             (false, true) => "no blame was moved: nobody else is seen to hold what the boot path waited for",
             (false, false) => {

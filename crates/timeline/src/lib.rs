@@ -23,7 +23,7 @@ pub use builder::SpanBuilder;
 pub use clock::{Clock, Delay, SyncPoint};
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use names::{NameId, Names};
-pub use profile::{FunctionRow, NodeId, Profile, ProfileNode, Weight};
+pub use profile::{Children, FunctionRow, NodeId, Profile, ProfileNode, Weight};
 pub use span::{SpanId, SpanKind, SpanRow, Spans};
 pub use time::{Ns, Ticks};
 pub use track::{Hold, Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
@@ -148,6 +148,12 @@ pub struct Timeline {
     pub holds: Vec<Hold>,
     /// Which CPU ran which track.
     pub running: Vec<Running>,
+    /// Until when `running` says of each instant what each CPU ran, while nothing says who woke whom: so far the boot is
+    /// followed on its CPU, not from thread to thread. None: from no time on.
+    pub cpus_followed_until: Option<Ns>,
+    /// Every call until the end mark; its weights are nanoseconds, and the bottom of each path is called as the track that
+    /// it ran on. Empty where calls were not followed.
+    pub profile: Profile,
     /// Where phases begin.
     pub boundaries: Vec<Boundary>,
     /// When the boot was done.

@@ -27,16 +27,18 @@ impl Spans {
             return;
         }
         let mut reported = Spans::with_capacity(self.len());
-        for (_, row) in self.iter().filter(|(_, row)| row.kind != SpanKind::Call) {
-            reported.push(row, None);
+        for (id, row) in self.iter().filter(|(_, row)| row.kind != SpanKind::Call) {
+            let reported_id = reported.push(row, None);
+            reported.set_node(reported_id, self.node(id));
         }
         let reported = nested(&reported, tolerance, diagnostics);
         let first = first_of_tracks(&reported);
         let mut all = reported.clone();
-        for (_, row) in self.iter().filter(|(_, row)| row.kind == SpanKind::Call) {
+        for (id, row) in self.iter().filter(|(_, row)| row.kind == SpanKind::Call) {
             match fitted(row, &reported, &first, tolerance) {
                 Some(row) => {
-                    all.push(row, None);
+                    let fitted_id = all.push(row, None);
+                    all.set_node(fitted_id, self.node(id));
                 }
                 None => diagnostics.note("calls left out: they cross what the kernel reported", String::new),
             }
@@ -90,7 +92,9 @@ fn nested(spans: &Spans, tolerance: Ns, diagnostics: &mut Diagnostics) -> Spans 
             }
             open.pop();
         }
-        open.push(nested.push(row, open.last().copied()));
+        let nested_id = nested.push(row, open.last().copied());
+        nested.set_node(nested_id, spans.node(id));
+        open.push(nested_id);
     }
     nested
 }

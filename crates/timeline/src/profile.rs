@@ -3,10 +3,13 @@
 //! Every call is counted in it, while only long ones are spans. Samples, folded stacks and the output of profilers
 //! are profiles too. Weights are what the evidence counts in: instructions, nanoseconds, samples. A node is one path
 //! of calls; its children come after it, so that one pass backwards sums up a tree.
+//!
+//! Beside it, of each path, is what [spans](crate::Spans) show of it: the time in which a span of it was the innermost.
+//! What a path has beyond that was spent in calls too short to be spans, and lies in the spans of who called it.
 
 use std::collections::HashMap;
 
-use crate::NameId;
+use crate::{NameId, SpanKind};
 
 /// What weights are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +27,13 @@ pub enum Weight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(u32);
 
+impl NodeId {
+    /// Its place among [`Profile::nodes`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// One path of calls, by value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProfileNode {
@@ -31,6 +41,8 @@ pub struct ProfileNode {
     pub parent: Option<NodeId>,
     /// The function, or what stands for it.
     pub name: NameId,
+    /// What a span of it is.
+    pub kind: SpanKind,
     /// How often it was called.
     pub calls: u64,
     /// Spent in the function itself, in what the profile counts in.
@@ -42,6 +54,8 @@ pub struct ProfileNode {
 pub struct FunctionRow {
     /// Its name.
     pub name: NameId,
+    /// Whether it is no function but the bottom of stacks, called as what runs on them.
+    pub bottom: bool,
     /// How often it was called.
     pub calls: u64,
     /// Spent in it itself.
@@ -57,8 +71,10 @@ pub struct Profile {
     pub weight: Weight,
     parent: Vec<Option<NodeId>>,
     name: Vec<NameId>,
+    kind: Vec<SpanKind>,
     calls: Vec<u64>,
     own: Vec<u64>,
+    in_spans: Vec<u64>,
     index: HashMap<(Option<NodeId>, NameId), NodeId>,
 }
 
@@ -88,10 +104,17 @@ impl Profile {
         if id == next {
             self.parent.push(parent);
             self.name.push(name);
+            self.kind.push(SpanKind::Call);
             self.calls.push(0);
             self.own.push(0);
+            self.in_spans.push(0);
         }
         id
+    }
+
+    /// Says what spans of a node are, where they are not calls.
+    pub fn set_kind(&mut self, node: NodeId, kind: SpanKind) {
+        self.kind[node.index()] = kind;
     }
 
     /// Adds to a node.
@@ -101,10 +124,32 @@ impl Profile {
         self.own[i] = self.own[i].saturating_add(own);
     }
 
+    /// So much was spent while a span of this path was the innermost; of the bottom of a stack, while no span was.
+    pub fn add_in_spans(&mut self, node: NodeId, spent: u64) {
+        let i = node.0 as usize;
+        self.in_spans[i] = self.in_spans[i].saturating_add(spent);
+    }
+
+    /// What was spent while a span of this path was the innermost.
+    pub fn in_spans(&self, node: NodeId) -> u64 {
+        self.in_spans[node.0 as usize]
+    }
+
+    /// The path that goes on from `parent` with `name`, if there is one.
+    pub fn find(&self, parent: Option<NodeId>, name: NameId) -> Option<NodeId> {
+        self.index.get(&(parent, name)).copied()
+    }
+
     /// One node.
     pub fn get(&self, node: NodeId) -> ProfileNode {
         let i = node.0 as usize;
-        ProfileNode { parent: self.parent[i], name: self.name[i], calls: self.calls[i], own: self.own[i] }
+        ProfileNode {
+            parent: self.parent[i],
+            name: self.name[i],
+            kind: self.kind[i],
+            calls: self.calls[i],
+            own: self.own[i],
+        }
     }
 
     /// All nodes, parents before their children.
@@ -133,10 +178,11 @@ impl Profile {
     pub fn functions(&self) -> Vec<FunctionRow> {
         let totals = self.totals();
         let outermost = self.outermost();
-        let mut rows: HashMap<NameId, FunctionRow> = HashMap::new();
+        let mut rows: HashMap<(NameId, bool), FunctionRow> = HashMap::new();
         for (NodeId(i), node) in self.nodes() {
-            let new = FunctionRow { name: node.name, calls: 0, own: 0, total: 0 };
-            let row = rows.entry(node.name).or_insert(new);
+            let bottom = node.parent.is_none();
+            let new = FunctionRow { name: node.name, bottom, calls: 0, own: 0, total: 0 };
+            let row = rows.entry((node.name, bottom)).or_insert(new);
             row.calls = row.calls.saturating_add(node.calls);
             row.own = row.own.saturating_add(node.own);
             if outermost[i as usize] {
@@ -144,20 +190,21 @@ impl Profile {
             }
         }
         let mut rows: Vec<FunctionRow> = rows.into_values().collect();
-        rows.sort_by_key(|row| (std::cmp::Reverse((row.own, row.total)), row.name));
+        rows.sort_by_key(|row| (std::cmp::Reverse((row.own, row.total)), row.name, row.bottom));
         rows
     }
 
-    /// Of each node, whether no node above it has its name: a walk through the tree that counts the names on its way.
-    fn outermost(&self) -> Vec<bool> {
-        let (first, next) = self.children();
-        let mut on_path: HashMap<NameId, u32> = HashMap::new();
+    /// Of each node, whether no function above it has its name, in the order of [`Profile::nodes`]: a walk through the tree that counts the names on its way.
+    pub fn outermost(&self) -> Vec<bool> {
+        let (first, next) = self.links();
+        let mut on_path: HashMap<(NameId, bool), u32> = HashMap::new();
         let mut outermost = vec![false; self.len()];
         // A node is entered when it is taken off, and left when it is met again below its children.
         let mut to_do: Vec<(u32, bool)> = (0..self.len() as u32).rev().map(|i| (i, false)).collect();
         to_do.retain(|(i, _)| self.parent[*i as usize].is_none());
         while let Some((i, entered)) = to_do.pop() {
-            let depth = on_path.entry(self.name[i as usize]).or_default();
+            let function = (self.name[i as usize], self.parent[i as usize].is_none());
+            let depth = on_path.entry(function).or_default();
             if entered {
                 *depth -= 1;
                 continue;
@@ -171,8 +218,14 @@ impl Profile {
         outermost
     }
 
+    /// Of each node, its children, in the order of [`Profile::nodes`].
+    pub fn children(&self) -> Children {
+        let (first, next) = self.links();
+        Children { first, next }
+    }
+
     /// Of each node, the first of its children, and the next one of the same parent.
-    fn children(&self) -> (Vec<Option<u32>>, Vec<Option<u32>>) {
+    fn links(&self) -> (Vec<Option<u32>>, Vec<Option<u32>>) {
         let (mut first, mut next) = (vec![None; self.len()], vec![None; self.len()]);
         for i in (0..self.len()).rev() {
             if let Some(NodeId(parent)) = self.parent[i] {
@@ -180,6 +233,20 @@ impl Profile {
             }
         }
         (first, next)
+    }
+}
+
+/// Who goes on from whom, looked up in constant time.
+#[derive(Clone, Debug, Default)]
+pub struct Children {
+    first: Vec<Option<u32>>,
+    next: Vec<Option<u32>>,
+}
+
+impl Children {
+    /// The paths that are one step longer.
+    pub fn of(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        std::iter::successors(self.first[node.index()], |child| self.next[*child as usize]).map(NodeId)
     }
 }
 
@@ -203,7 +270,7 @@ mod tests {
         }
         assert_eq!(p.node(Some(m), fib), f);
         assert_eq!((p.weight(), p.totals()), (43, vec![43, 35, 25, 5, 7]));
-        let row = |name, calls, own, total| FunctionRow { name, calls, own, total };
+        let row = |name, calls, own, total| FunctionRow { name, bottom: name == main, calls, own, total };
         assert_eq!(p.functions(), [row(fib, 3, 30, 35), row(leaf, 3, 12, 12), row(main, 1, 1, 43)]);
     }
 
@@ -220,6 +287,7 @@ mod tests {
             p.add(node, 1, 1);
         }
         let rows = p.functions();
-        assert_eq!(rows.iter().find(|r| r.name == name).map(|r| (r.calls, r.total)), Some((100_000, 200_000)));
+        let find = |bottom| rows.iter().find(|r| (r.name, r.bottom) == (name, bottom)).map(|r| (r.calls, r.total));
+        assert_eq!((find(true), find(false)), (Some((1, 200_000)), Some((99_999, 199_998))));
     }
 }

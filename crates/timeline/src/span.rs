@@ -1,6 +1,6 @@
 //! Work: named intervals on tracks, in columns.
 
-use crate::{NameId, Ns, TrackId};
+use crate::{NameId, NodeId, Ns, TrackId};
 
 /// A span in [`Spans`]. Numbers change when the spans are [nested](Spans::nest).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,6 +75,7 @@ pub struct Spans {
     kind: Vec<SpanKind>,
     parent: Vec<SpanId>,
     depth: Vec<u32>,
+    node: Vec<Option<NodeId>>,
 }
 
 impl Spans {
@@ -102,7 +103,18 @@ impl Spans {
         self.kind.push(row.kind);
         self.parent.push(parent.unwrap_or(SpanId::NONE));
         self.depth.push(parent.map_or(0, |p| self.depth[p.0 as usize] + 1));
+        self.node.push(None);
         id
+    }
+
+    /// The path of calls that a span is one call of, in the timeline's [`crate::Profile`].
+    pub fn set_node(&mut self, id: SpanId, node: Option<NodeId>) {
+        self.node[id.0 as usize] = node;
+    }
+
+    /// The path of calls that a span is one call of; none for what is no followed call.
+    pub fn node(&self, id: SpanId) -> Option<NodeId> {
+        self.node[id.0 as usize]
     }
 
     /// Makes room for `more` spans.
@@ -115,6 +127,7 @@ impl Spans {
         self.kind.reserve(more);
         self.parent.reserve(more);
         self.depth.reserve(more);
+        self.node.reserve(more);
     }
 
     /// Ends a span at another time (never before its start).
@@ -162,6 +175,7 @@ impl Spans {
             kind: Vec::with_capacity(count),
             parent: Vec::with_capacity(count),
             depth: Vec::with_capacity(count),
+            node: Vec::with_capacity(count),
         }
     }
 

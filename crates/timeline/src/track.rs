@@ -111,6 +111,8 @@ pub enum WaitedOn {
     Holders(NameId),
     /// It was preempted: nobody had to wake it.
     Nothing,
+    /// The CPU that it ran on slept until an interrupt came; nobody else could run there.
+    Halted,
     /// The evidence does not say.
     Unknown,
 }

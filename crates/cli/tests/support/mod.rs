@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 pub mod boots;
+pub mod followed;
 pub mod images;
 pub mod kills;
 pub mod percival;

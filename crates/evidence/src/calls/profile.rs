@@ -1,40 +1,113 @@
 //! Calls as a profile: addresses become names, and paths that only differ in what has no name become one.
 //!
 //! Code in the kernel's image is named by `/proc/kallsyms`, also where it runs before its virtual address is mapped.
-//! What has no name is shown by its address. Functions that are called at an address inside of another one are, by
-//! name, that one.
+//! What has no name is shown by its address, and before the kernel by its stage as well. Functions that are called at an
+//! address inside of another one are, by name, that one. The bottom of each path is called as the [context](super::contexts)
+//! that it ran in.
 
-use super::{CallClock, Calls, Kind};
+use super::contexts::{Contexts, USER_SPACE};
+use super::{CallClock, Calls, Kind, Totals};
 use crate::first_run::symbols::Symbols;
-use std::borrow::Cow;
-use timeline::{Names, NodeId, Profile, Weight};
+use hashbrown::HashMap;
+use timeline::{NameId, Names, NodeId, Profile, SpanKind, Weight};
 
-/// The node that stands for user space.
-pub const USER_SPACE: &str = "user space";
 /// A function that an interrupt kept from being known.
 const UNKNOWN: &str = "(unknown)";
+/// What Linux calls each initcall from.
+const CALLS_INITCALLS: &str = "do_one_initcall";
 
-/// The call tree up to a moment (ticks), named. Its unit is instructions.
-pub fn profile(calls: &Calls, until: u64, symbols: &Symbols, names: &mut Names) -> Profile {
-    let mut profile = Profile::new(Weight::Instructions);
-    let mut node_of: Vec<Option<NodeId>> = vec![None; calls.nodes.len()];
-    for totals in calls.totals_until(until).iter().skip(1) {
-        let node = calls.nodes[totals.node as usize];
-        let name = name(node.function, node.kind, symbols);
-        let parent = node_of[node.parent as usize];
-        let id = profile.node(parent, names.intern(&name));
-        profile.add(id, totals.calls, totals.insns);
-        node_of[totals.node as usize] = Some(id);
-    }
-    profile
+/// A profile, and which of its nodes each path of the file became.
+#[derive(Clone, Debug, Default)]
+pub struct Named {
+    /// The call tree.
+    pub profile: Profile,
+    /// Of each node of the file, its node in the profile; none for what only ran later.
+    pub node: Vec<Option<NodeId>>,
 }
 
-fn name(function: u64, kind: Kind, symbols: &Symbols) -> Cow<'_, str> {
-    match (kind, function, symbols.find(function)) {
-        (Kind::User, ..) => USER_SPACE.into(),
-        (_, 0, _) => UNKNOWN.into(),
-        (.., Some(place)) => place.name.into(),
-        (.., None) => format!("{function:#x}").into(),
+/// The call tree up to a moment (ticks), named, in instructions.
+pub fn profile(calls: &Calls, until: u64, symbols: &Symbols, contexts: &Contexts, names: &mut Names) -> Named {
+    build(calls, until, symbols, contexts, names, Weight::Instructions, |totals| totals.insns)
+}
+
+/// The same in nanoseconds: by the host's clock what the ticks took on average, by the guest's an instruction each.
+pub fn timed_profile(calls: &Calls, until: u64, symbols: &Symbols, contexts: &Contexts, names: &mut Names) -> Named {
+    let ticks = until.min(calls.last_tick()).max(1);
+    let ns = (calls.at(ticks) - calls.at(0)).0.max(0) as u128;
+    let spent = |totals: &Totals| match calls.clock {
+        CallClock::Virtual => totals.insns,
+        CallClock::Host => (u128::from(totals.ticks) * ns / u128::from(ticks)).min(u64::MAX.into()) as u64,
+    };
+    build(calls, until, symbols, contexts, names, Weight::Ns, spent)
+}
+
+fn build(
+    calls: &Calls,
+    until: u64,
+    symbols: &Symbols,
+    contexts: &Contexts,
+    names: &mut Names,
+    weight: Weight,
+    spent: impl Fn(&Totals) -> u64,
+) -> Named {
+    let mut named = Named { profile: Profile::new(weight), node: vec![None; calls.nodes.len()] };
+    let mut namer = Namer { symbols, known: HashMap::new() };
+    let [user, calls_initcalls] = [USER_SPACE, CALLS_INITCALLS].map(|name| names.intern(name));
+    let totals = calls.totals_until(until);
+    let known = entered(calls, &totals);
+    for totals in totals.iter().skip(1).filter(|totals| known[totals.node as usize]) {
+        let node = calls.nodes[totals.node as usize];
+        let context = contexts.of(totals.node);
+        let mut parent = named.node[node.parent as usize].filter(|_| node.parent != 0);
+        let name = match node.kind {
+            // What no thread is known of: its bottom, and the programs on it.
+            Kind::User => user,
+            _ if parent.is_none() => names.intern(&context.name),
+            _ => namer.name(node.function, context.stage.map(|stage| stage.name()), names),
+        };
+        if node.kind == Kind::User {
+            parent = Some(named.profile.node(None, user));
+        }
+        let id = named.profile.node(parent, name);
+        match node.kind {
+            Kind::Interrupt => named.profile.set_kind(id, SpanKind::Interrupt),
+            _ if parent.is_some_and(|p| named.profile.get(p).name == calls_initcalls) => {
+                named.profile.set_kind(id, SpanKind::Initcall);
+            }
+            _ => {}
+        }
+        named.profile.add(id, totals.calls, spent(totals));
+        named.node[totals.node as usize] = Some(id);
+    }
+    named
+}
+
+/// Of each node, whether anything of it or under it had been counted.
+fn entered(calls: &Calls, totals: &[Totals]) -> Vec<bool> {
+    let mut entered: Vec<bool> = totals.iter().map(|t| t.calls > 0 || t.insns > 0 || t.ticks > 0).collect();
+    for (i, node) in calls.nodes.iter().enumerate().rev() {
+        if entered[i] {
+            entered[node.parent as usize] = true;
+        }
+    }
+    entered
+}
+
+/// Names of addresses, each looked up once.
+struct Namer<'a> {
+    symbols: &'a Symbols,
+    known: HashMap<(u64, Option<&'static str>), NameId>,
+}
+
+impl Namer<'_> {
+    fn name(&mut self, function: u64, stage: Option<&'static str>, names: &mut Names) -> NameId {
+        let symbols = self.symbols;
+        *self.known.entry((function, stage)).or_insert_with(|| match (function, symbols.find(function), stage) {
+            (0, ..) => names.intern(UNKNOWN),
+            (_, Some(place), _) => names.intern(place.name),
+            (_, None, Some(stage)) => names.intern(&format!("{stage} {function:#x}")),
+            (_, None, None) => names.intern(&format!("{function:#x}")),
+        })
     }
 }
 
@@ -98,10 +171,11 @@ mod tests {
         let calls = read("f", &sample(), &mut diagnostics);
         let symbols = Symbols::read("kallsyms", b"0000000000010000 T start_kernel\n", &mut diagnostics);
         let mut names = Names::default();
-        let p = profile(&calls, u64::MAX, &symbols, &mut names);
+        let contexts = Contexts::new(&calls, &symbols, &[]);
+        let p = profile(&calls, u64::MAX, &symbols, &contexts, &mut names).profile;
         let rows: Vec<_> =
-            p.functions().iter().map(|r| (names.get(r.name).to_owned(), r.calls, r.own, r.total)).collect();
-        assert_eq!(rows, [("start_kernel".to_owned(), 1, 70, 70), ("0xfff0".to_owned(), 0, 9, 79)]);
+            p.functions().iter().map(|r| (names.get(r.name), r.bottom, r.calls, r.own, r.total)).collect();
+        assert_eq!(rows, [("start_kernel", false, 1, 70, 70), ("start_kernel", true, 0, 9, 79)]);
         let share = Share::until(&calls, u64::MAX);
         assert_eq!(share, Share { insns: 79, user: 0, unowned: 9 });
         assert_eq!(end(&calls), 510);

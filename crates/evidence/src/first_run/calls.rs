@@ -210,12 +210,12 @@ fn label(call: &FirstCall, symbols: &Symbols) -> Option<(String, String)> {
 }
 
 /// Who ran on each CPU.
-struct Runners {
+pub(crate) struct Runners {
     by_cpu: HashMap<u32, Vec<Running>>,
 }
 
 impl Runners {
-    fn new(running: &[Running]) -> Runners {
+    pub fn new(running: &[Running]) -> Runners {
         let mut by_cpu: HashMap<u32, Vec<Running>> = HashMap::new();
         for r in running {
             by_cpu.entry(r.cpu).or_default().push(*r);
@@ -224,7 +224,7 @@ impl Runners {
         Runners { by_cpu }
     }
 
-    fn at(&self, cpu: u32, at: Ns) -> Option<TrackId> {
+    pub fn at(&self, cpu: u32, at: Ns) -> Option<TrackId> {
         let rs = self.by_cpu.get(&cpu)?;
         let r = rs[..rs.partition_point(|r| r.from <= at)].last()?;
         (at <= r.to).then_some(r.track)

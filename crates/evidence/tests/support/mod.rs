@@ -46,6 +46,7 @@ pub fn timeline(timeline: &Timeline) -> String {
                 WaitedOn::Interrupt(by) => format!("interrupt: {}", timeline.names.get(by)),
                 WaitedOn::Holders(topic) => format!("holders of: {}", timeline.names.get(topic)),
                 WaitedOn::Nothing => "preempted".to_owned(),
+                WaitedOn::Halted => "the CPU slept".to_owned(),
                 WaitedOn::Unknown => "not known".to_owned(),
             };
             writeln!(text, "  waited {}..{}..{} {by}", us(w.from), us(w.woken), us(w.until)).unwrap();

@@ -1,16 +1,19 @@
 //! Folded stacks: `frame;frame;frame nanoseconds`, a line per stretch, in order of time.
 //!
 //! Flame graph tools sort and merge such lines; kept in order they are also what a flame chart is
-//! made of. Rules of the format: `;` sets frames apart, the last word is the number, a number before it would be taken
-//! for a second one, and a line that begins with `# ` is a comment; [`frame`] keeps names clear of all that. Of a stack
-//! of more than [`MOST_FRAMES`] the outermost are written, and all that is deeper is one frame, `(deeper)`.
+//! made of. Where calls were followed, those too short to be spans are in the stacks as well; of them only sums are known,
+//! so there is a line per stack then. Rules of the format: `;` sets frames apart, the last word is the number, a number
+//! before it would be taken for a second one, and a line that begins with `# ` is a comment; [`frame`] keeps names clear of
+//! all that. Of a stack of more than [`MOST_FRAMES`] the outermost are written, and all that is deeper is one frame,
+//! `(deeper)`.
 
 use super::{Export, MOST_FRAMES};
 use crate::Boot;
-use crate::lanes::{Edge, Group, Label, Slice, edges};
+use crate::lanes::{Edge, Group, Label, Open, Slice, edges};
+use analysis::{Follow, Spread, StretchKind};
 use std::collections::HashMap;
 use std::io::{self, Write};
-use timeline::Ns;
+use timeline::{NameId, NodeId, Ns, SpanKind, TrackId};
 
 /// The `folded` formats.
 pub struct Folded {
@@ -38,12 +41,100 @@ impl Export for Folded {
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
         let mut names = Names::new(boot);
         if !self.all_threads {
-            return fold("", boot.path_slices().into_iter(), &mut names, out);
+            return match Spread::new(boot.timeline) {
+                Some(spread) => sums(boot, &spread, out),
+                None => fold("", boot.path_slices().into_iter(), &mut names, out),
+            };
         }
         for lane in boot.lanes().iter().filter(|l| matches!(l.group, Group::Threads | Group::Machine)) {
             fold(&frame(&lane.name), lane.slices(), &mut names, out)?;
         }
         Ok(())
+    }
+}
+
+/// The boot path with every call that was followed: a line per stack, in the order in which spans first show them.
+fn sums(boot: &Boot, spread: &Spread, out: &mut dyn Write) -> io::Result<()> {
+    let mut stacks = Stacks::new(boot);
+    let mut open = Open::new(boot.path_slices());
+    let mut to_share: HashMap<(NodeId, (u32, TrackId)), Ns> = HashMap::new();
+    for stretch in &boot.path.stretches {
+        let stack = open.at(stretch.from).iter().fold(Stacks::EMPTY, |stack, slice| stacks.with(stack, slice.label));
+        let owner = stretch.owner();
+        let ran = matches!(stretch.kind, StretchKind::Running | StretchKind::Runqueue);
+        match Some(owner).filter(|_| ran).and_then(|owner| spread.path(owner)) {
+            Some(path) => *to_share.entry((path, (stack, owner.track))).or_default() += stretch.length(),
+            None => stacks.add(stack, stretch.length()),
+        }
+    }
+    spread.share(to_share, &mut stacks);
+    stacks.write(out)
+}
+
+/// Stacks, each one frame on top of another, and the time in which each was what ran.
+struct Stacks<'a> {
+    boot: &'a Boot<'a>,
+    numbers: HashMap<(u32, Label), u32>,
+    frames: Vec<(u32, Label)>,
+    time: Vec<Ns>,
+    initcall: NameId,
+}
+
+impl<'a> Stacks<'a> {
+    const EMPTY: u32 = 0;
+
+    fn new(boot: &'a Boot<'a>) -> Self {
+        let initcall = boot.timeline.names.find("initcall").unwrap_or_default();
+        let bottom = (Self::EMPTY, Label::Wait);
+        Stacks { boot, numbers: HashMap::new(), frames: vec![bottom], time: vec![Ns::ZERO], initcall }
+    }
+
+    fn with(&mut self, stack: u32, label: Label) -> u32 {
+        *self.numbers.entry((stack, label)).or_insert_with(|| {
+            self.frames.push((stack, label));
+            self.time.push(Ns::ZERO);
+            (self.frames.len() - 1) as u32
+        })
+    }
+
+    fn add(&mut self, stack: u32, length: Ns) {
+        self.time[stack as usize] += length;
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut names = Names::new(self.boot);
+        for (i, time) in self.time.iter().enumerate().filter(|(_, time)| **time > Ns::ZERO) {
+            let up = |&at: &u32| Some(self.frames[at as usize].0).filter(|&below| below != Self::EMPTY);
+            let mut labels: Vec<Label> =
+                std::iter::successors(Some(i as u32), up).map(|at| self.frames[at as usize].1).collect();
+            labels.reverse();
+            for (i, label) in labels.iter().take(MOST_FRAMES).enumerate() {
+                write!(out, "{}{}", if i == 0 { "" } else { ";" }, names.text(*label))?;
+            }
+            writeln!(out, "{} {}", if labels.len() > MOST_FRAMES { ";(deeper)" } else { "" }, time.0)?;
+        }
+        Ok(())
+    }
+}
+
+impl Follow for Stacks<'_> {
+    type Key = (u32, TrackId);
+
+    fn called(&mut self, (stack, track): Self::Key, path: NodeId, _: u64) -> Self::Key {
+        let node = self.boot.timeline.profile.get(path);
+        let label = match node.kind {
+            SpanKind::Initcall => Label::Span(self.initcall, node.name),
+            _ => Label::Span(node.name, NameId::EMPTY),
+        };
+        (self.with(stack, label), track)
+    }
+
+    fn interrupted(&mut self, (_, track): Self::Key) -> Self::Key {
+        (self.with(Self::EMPTY, Label::Thread(track)), track)
+    }
+
+    fn own(&mut self, (stack, _): Self::Key, _: NodeId, length: u64) {
+        self.add(stack, Ns(length as i64));
     }
 }
 

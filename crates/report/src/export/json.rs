@@ -16,12 +16,11 @@
 
 use super::{Export, MOST_FRAMES, csv};
 use crate::Boot;
-use crate::lanes::Slice;
+use crate::lanes::{Open, Slice};
 use analysis::StretchKind;
 use serde::Serialize;
 use serde_json::json;
 use std::io::{self, Write};
-use std::iter::Peekable;
 use timeline::{Ns, TrackKind, WaitedOn};
 
 /// The `json` format.
@@ -69,7 +68,7 @@ impl Export for Json {
         array(out, "holds", t.holds.iter().map(|h| hold(boot, h)))?;
         array(out, "processes", t.processes.iter().map(|p| process(boot, p)))?;
         array(out, "running", t.running.iter().map(running))?;
-        let mut open = Open { slices: boot.path_slices().into_iter().peekable(), stack: Vec::new() };
+        let mut open = Open::new(boot.path_slices());
         array(out, "path", boot.path.stretches.iter().map(|s| stretch(boot, s, open.at(s.from))))?;
         array(
             out,
@@ -144,6 +143,7 @@ fn wait<'a>(boot: &'a Boot, w: &timeline::Wait) -> WaitOut<'a> {
         WaitedOn::Interrupt(name) => ("interrupt", None, Some(boot.timeline.names.get(name))),
         WaitedOn::Holders(topic) => ("holders", None, Some(boot.timeline.names.get(topic))),
         WaitedOn::Nothing => ("nothing", None, None),
+        WaitedOn::Halted => ("halted", None, None),
         WaitedOn::Unknown => ("unknown", None, None),
     };
     let until_ns = (w.until != Ns::MAX).then_some(w.until.0);
@@ -178,23 +178,6 @@ struct StretchOut {
     to_ns: i64,
     how: &'static str,
     stack: Vec<String>,
-}
-
-/// The slices of the path that are open, outermost first, going forward in time.
-struct Open<I: Iterator<Item = Slice>> {
-    slices: Peekable<I>,
-    stack: Vec<Slice>,
-}
-
-impl<I: Iterator<Item = Slice>> Open<I> {
-    fn at(&mut self, at: Ns) -> &[Slice] {
-        let keep = self.stack.partition_point(|slice| slice.end > at);
-        self.stack.truncate(keep);
-        while let Some(slice) = self.slices.next_if(|slice| slice.start <= at) {
-            self.stack.extend(Some(slice).filter(|slice| slice.end > at));
-        }
-        &self.stack
-    }
 }
 
 fn stretch(boot: &Boot, s: &analysis::Stretch, open: &[Slice]) -> StretchOut {

@@ -1,0 +1,139 @@
+//! The path by function: what each did itself, and all under it.
+//!
+//! Of a function whose calls were followed every call until the end mark is counted, on the path or not, since nothing says
+//! of short ones which were where.
+
+use super::{OUTSIDE, Row, TracksByName, share, sorted};
+use crate::charge::{Charger, joined};
+use crate::path::{Stretch, StretchKind};
+use crate::spread::{Follow, Spread};
+use crate::under_way::{Touched, UnderWay};
+use hashbrown::HashMap;
+use timeline::{NodeId, Ns, Profile, Timeline, TrackId};
+
+#[derive(Clone, Default)]
+struct Sum {
+    self_time: Ns,
+    /// In calls too short to be spans, what they called included.
+    short: Ns,
+    count: u64,
+    tracks: Vec<TrackId>,
+}
+
+/// Every function on the path.
+pub fn functions(timeline: &Timeline, charger: &Charger, path: &[Stretch], spread: Option<&Spread>) -> Vec<Row> {
+    let (spans, keys) = (&timeline.spans, &charger.function);
+    let mut found = Functions::new(timeline, charger);
+    let mut under_way = UnderWay::new(spans, keys, charger.functions.len());
+    let mut touched = Touched::new(spans);
+    let mut to_share: HashMap<(NodeId, TrackId), Ns> = HashMap::new();
+    for stretch in path {
+        under_way.add(&stretch.chain, stretch.length());
+        touched.add(&stretch.chain);
+        let owner = stretch.owner();
+        let ran = matches!(stretch.kind, StretchKind::Running | StretchKind::Runqueue);
+        match (spread.filter(|_| ran).and_then(|spread| spread.path(owner)), owner.span) {
+            (Some(path), _) => *to_share.entry((path, owner.track)).or_default() += stretch.length(),
+            (None, Some(span)) => found.sums[keys[span.0 as usize] as usize].self_time += stretch.length(),
+            (None, None) => found.outside(owner.track, stretch.length()),
+        }
+    }
+    if let Some(spread) = spread {
+        spread.share(to_share, &mut found);
+    }
+    let touched = touched.with_outer(spans);
+    for (id, row) in spans.iter().filter(|(id, _)| touched[id.0 as usize]) {
+        let sum = &mut found.sums[keys[id.0 as usize] as usize];
+        sum.count += 1;
+        // Spans come track by track.
+        if sum.tracks.last() != Some(&row.track) {
+            sum.tracks.push(row.track);
+        }
+    }
+    found.count_calls(&timeline.profile);
+    found.rows(path.iter().map(Stretch::length).sum(), under_way.totals())
+}
+
+struct Functions<'a> {
+    timeline: &'a Timeline,
+    charger: &'a Charger<'a>,
+    outermost: Vec<bool>,
+    sums: Vec<Sum>,
+    outside: Sum,
+}
+
+impl<'a> Functions<'a> {
+    fn new(timeline: &'a Timeline, charger: &'a Charger<'a>) -> Self {
+        let sums = vec![Sum::default(); charger.functions.len()];
+        Functions { timeline, charger, outermost: timeline.profile.outermost(), sums, outside: Sum::default() }
+    }
+
+    fn outside(&mut self, track: TrackId, length: Ns) {
+        self.outside.self_time += length;
+        self.outside.count += 1;
+        if !self.outside.tracks.contains(&track) {
+            self.outside.tracks.push(track);
+        }
+    }
+
+    fn of(&mut self, path: NodeId) -> &mut Sum {
+        &mut self.sums[self.charger.path_function[path.index()] as usize]
+    }
+
+    /// Of what was followed, the profile knows how often it was called.
+    fn count_calls(&mut self, profile: &Profile) {
+        let on_the_path: Vec<bool> = self.sums.iter().map(|sum| sum.count > 0).collect();
+        let is = |id: NodeId| on_the_path[self.charger.path_function[id.index()] as usize];
+        let called: Vec<_> = profile.nodes().filter(|&(id, node)| node.parent.is_some() && is(id)).collect();
+        called.iter().for_each(|&(id, _)| self.of(id).count = 0);
+        called.iter().for_each(|&(id, node)| self.of(id).count += node.calls);
+    }
+
+    fn rows(self, whole: Ns, totals: Vec<Ns>) -> Vec<Row> {
+        let by_name = TracksByName::new(self.timeline);
+        let row = |name: String, sum: &Sum, total: Ns| Row {
+            name,
+            self_time: sum.self_time,
+            total_time: total.max(sum.self_time),
+            count: sum.count,
+            share: share(sum.self_time, whole),
+            tracks: by_name.names(&sum.tracks),
+        };
+        let all = self.charger.functions.iter().zip(&self.sums).zip(totals);
+        let on_the_path = all.filter(|((_, sum), _)| sum.count > 0 || sum.self_time > Ns::ZERO);
+        let rows = on_the_path
+            .map(|((&(name, detail), sum), total)| row(joined(self.timeline, name, detail), sum, total + sum.short));
+        let outside = &self.outside;
+        let outside = (outside.self_time > Ns::ZERO).then(|| row(OUTSIDE.to_owned(), outside, outside.self_time));
+        sorted(rows.chain(outside).collect())
+    }
+}
+
+impl Follow for Functions<'_> {
+    type Key = TrackId;
+
+    fn called(&mut self, track: TrackId, path: NodeId, length: u64) -> TrackId {
+        let outermost = self.outermost[path.index()];
+        let sum = self.of(path);
+        sum.count += 1;
+        if outermost {
+            sum.short += Ns(length as i64);
+        }
+        if !sum.tracks.contains(&track) {
+            sum.tracks.push(track);
+        }
+        track
+    }
+
+    fn interrupted(&mut self, track: TrackId) -> TrackId {
+        track
+    }
+
+    fn own(&mut self, track: TrackId, path: NodeId, length: u64) {
+        let length = Ns(length as i64);
+        match self.timeline.profile.get(path).parent {
+            Some(_) => self.of(path).self_time += length,
+            None => self.outside(track, length),
+        }
+    }
+}

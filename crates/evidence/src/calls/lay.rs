@@ -1,0 +1,275 @@
+//! Calls on the timeline: long ones as spans on tracks, all of them in its profile, and who ran when.
+//!
+//! Where the trace tells threads apart, what ran on a stack belongs to the thread that had that CPU. Without it, each
+//! stack is a track of its own, and the CPU is followed from stack to stack: time in which it slept is a
+//! [wait](WaitedOn::Halted) of the function that went to sleep.
+//!
+//! A boot has a million calls of a microsecond: the longest [`SPANS_MAX`] are spans. Whatever is shorter is in the profile,
+//! which also says how much of each path lies in spans of it; so nothing is lost and nothing is counted twice.
+
+use super::contexts::{Context, Contexts, NO_THREAD};
+use super::pieces::{Overlap, Piece, awake, pieces};
+use super::placed::Placed;
+use super::profile::{self, Named};
+use super::{CallClock, Calls, Kind, Stretch};
+use crate::first_run::calls::Runners;
+use crate::first_run::regions::Region;
+use crate::first_run::symbols::Symbols;
+use hashbrown::HashSet;
+use timeline::{NameId, Ns, Running, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn};
+
+/// More spans than these are slow to draw and tell no more.
+const SPANS_MAX: usize = 100_000;
+/// How far off a time may be, by the host's clock: between two of its sync points the ticks are taken to be even.
+const HOST_ERROR: Ns = Ns::from_us(5);
+const SEVERAL: &str = "calls that began and returned on the stack of two threads";
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Laid {
+    /// Process 1's track, where a stack is known to be its.
+    pub init: Option<TrackId>,
+    /// Where user space ran, and since when it last did before the end mark.
+    pub end: Option<(Ns, TrackId)>,
+    /// How far off times may be.
+    pub error: Ns,
+}
+
+/// Lays calls on the timeline, after the trace. `boot` is the thread that the kernel starts in.
+pub(crate) fn lay(
+    calls: &Calls,
+    symbols: &Symbols,
+    regions: &[Region],
+    boot: TrackId,
+    timeline: &mut Timeline,
+) -> Laid {
+    let mut contexts = Contexts::new(calls, symbols, regions);
+    let last = calls.last_tick();
+    let until = profile::end(calls).min(last);
+    let pieces = pieces(calls, last);
+    let tracks = tracks(&contexts, boot, timeline);
+    let runners = (!timeline.running.is_empty()).then(|| Runners::new(&timeline.running));
+    let placed = Placed::new(calls, symbols, &contexts, &pieces, &tracks, runners.as_ref());
+    placed.name_contexts(&mut contexts, timeline);
+    let named = profile::timed_profile(calls, until, symbols, &contexts, &mut timeline.names);
+    let mut laying = Laying { calls, contexts: &contexts, placed, named, timeline };
+    let spans = laying.longest(last);
+    let awake = awake(&pieces, &calls.idle);
+    laying.in_spans(&spans, &awake, until);
+    laying.spans(&spans);
+    laying.running(&awake);
+    let error = if calls.clock == CallClock::Virtual { Ns::ZERO } else { HOST_ERROR };
+    if regions.is_empty() {
+        laying.kernel_begins(&pieces, error);
+    }
+    let init = contexts.iter().position(|context| context.id == 1).map(|place| tracks[place]);
+    let end = laying.end(until);
+    timeline.profile = laying.named.profile;
+    Laid { init, end, error }
+}
+
+/// The track of each context where the trace does not say better.
+fn tracks(contexts: &Contexts, boot: TrackId, timeline: &mut Timeline) -> Vec<TrackId> {
+    let mut track = |context: &Context| {
+        let name = timeline.names.intern(&context.name);
+        let known = match (context.kind, context.id) {
+            (TrackKind::Thread, 0) => Some(boot),
+            (kind, id) if id < NO_THREAD => timeline.tracks.find(kind, id),
+            _ => None,
+        };
+        let track = known.unwrap_or_else(|| timeline.tracks.add(name, context.kind, context.id));
+        let known_as = timeline.names.get(timeline.tracks.get(track).name);
+        if known_as == "<...>" {
+            timeline.tracks.get_mut(track).name = name;
+        }
+        track
+    };
+    contexts.iter().map(&mut track).collect()
+}
+
+struct Laying<'a> {
+    calls: &'a Calls,
+    contexts: &'a Contexts,
+    placed: Placed,
+    named: Named,
+    timeline: &'a mut Timeline,
+}
+
+impl Laying<'_> {
+    /// The longest calls, those that did not return and all initcalls included; stack by stack, in order of time, outer ones first.
+    fn longest(&self, last: u64) -> Vec<Stretch> {
+        let returned: HashSet<(u32, u64)> = self.calls.spans.iter().map(|s| (s.node, s.from)).collect();
+        let under_way = self.calls.open.iter().filter(|s| !returned.contains(&(s.node, s.from)));
+        // Nothing says that they ended.
+        let under_way = under_way.map(|s| Stretch { to: last.max(s.to), ..*s });
+        let mut all: Vec<Stretch> = self.calls.spans.iter().copied().chain(under_way).collect();
+        all.retain(|s| self.named.node[s.node as usize].is_some());
+        if all.len() > SPANS_MAX {
+            let is_initcall = |s: &Stretch| {
+                let id = self.named.node[s.node as usize];
+                id.is_some_and(|id| self.named.profile.get(id).kind == SpanKind::Initcall)
+            };
+            let least = |s: &Stretch| (!is_initcall(s), std::cmp::Reverse(s.to - s.from), s.from, s.node);
+            all.select_nth_unstable_by_key(SPANS_MAX, least);
+            all.truncate(SPANS_MAX);
+        }
+        all.sort_by_key(|s| (self.contexts.place(s.node), s.from, std::cmp::Reverse(s.to), s.node));
+        all.dedup_by_key(|s| (s.node, s.from));
+        all
+    }
+
+    /// How much of each path was spent while a span of it was the innermost of its stack.
+    fn in_spans(&mut self, spans: &[Stretch], awake: &[Piece], until: u64) {
+        let mut of_context: Vec<Vec<Piece>> = vec![Vec::new(); self.contexts.iter().len()];
+        for piece in awake.iter().filter(|piece| piece.from < until) {
+            of_context[self.contexts.place(piece.node)].push(Piece { to: piece.to.min(until), ..*piece });
+        }
+        of_context.iter_mut().for_each(|pieces| pieces.sort_by_key(|piece| piece.from));
+        let mut alone: Vec<u64> = of_context.iter().map(|ps| ps.iter().map(|p| p.to - p.from).sum()).collect();
+        for of_stack in spans.chunk_by(|a, b| self.contexts.place(a.node) == self.contexts.place(b.node)) {
+            let place = self.contexts.place(of_stack[0].node);
+            let mut overlap = Overlap::new(&of_context[place]);
+            innermost(of_stack, |node, from, to| {
+                let ticks = overlap.of(from, to);
+                alone[place] = alone[place].saturating_sub(ticks);
+                self.spent_in_spans(node, ticks);
+            });
+        }
+        let bottoms: Vec<u32> = self.contexts.iter().map(|context| context.bottom).collect();
+        for (bottom, ticks) in bottoms.into_iter().zip(alone) {
+            self.spent_in_spans(bottom, ticks);
+        }
+    }
+
+    fn spent_in_spans(&mut self, node: u32, ticks: u64) {
+        let ns = match self.calls.clock {
+            CallClock::Virtual => ticks,
+            CallClock::Host => (ticks as f64 * 1e9 / self.calls.ticks_per_second.max(1) as f64) as u64,
+        };
+        if let Some(id) = self.named.node[node as usize] {
+            // What no span is open of lies at the bottom.
+            let profile = &mut self.named.profile;
+            let is_bottom = self.calls.nodes[node as usize].parent == 0;
+            let bottom = profile.get(id).parent.filter(|_| is_bottom);
+            profile.add_in_spans(bottom.unwrap_or(id), ns);
+        }
+    }
+
+    fn spans(&mut self, spans: &[Stretch]) {
+        let traced = self.timeline.spans.iter().any(|(_, span)| span.kind == SpanKind::Initcall);
+        let initcall = self.timeline.names.intern("initcall");
+        self.timeline.spans.reserve(spans.len());
+        for span in spans {
+            let Some(id) = self.named.node[span.node as usize] else { continue };
+            let (place, node) = (self.contexts.place(span.node), self.named.profile.get(id));
+            let (from, to) = (self.placed.at(place, span.from, true), self.placed.at(place, span.to, false));
+            let track = match (from, to) {
+                (Some(from), Some(to)) if from != to && self.contexts.of(span.node).id >= NO_THREAD => {
+                    self.timeline.diagnostics.note(SEVERAL, || format!("tick {}", span.to));
+                    continue;
+                }
+                (from, to) => from.or(to),
+            };
+            let Some(track) = track else { continue };
+            let (name, detail) = match node.kind {
+                SpanKind::Initcall if !traced => (initcall, node.name),
+                _ => (node.name, NameId::EMPTY),
+            };
+            let kind = if traced && node.kind == SpanKind::Initcall { SpanKind::Call } else { node.kind };
+            let (start, end) = (self.calls.at(span.from), self.calls.at(span.to));
+            let pushed = self.timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
+            self.timeline.spans.set_node(pushed, Some(id));
+        }
+        if traced {
+            self.initcalls_are_calls();
+        }
+    }
+
+    /// The trace says better which initcall ran.
+    fn initcalls_are_calls(&mut self) {
+        let profile = &mut self.named.profile;
+        let initcalls: Vec<_> = profile.nodes().filter(|(_, node)| node.kind == SpanKind::Initcall).collect();
+        initcalls.into_iter().for_each(|(id, _)| profile.set_kind(id, SpanKind::Call));
+    }
+
+    /// What each CPU ran, for as long as the trace does not say it.
+    fn running(&mut self, pieces: &[Piece]) {
+        let traced_from = self.timeline.running.iter().map(|r| r.from).min();
+        let until = traced_from.unwrap_or(Ns::MAX);
+        for piece in pieces {
+            let track = self.placed.at(self.contexts.place(piece.node), piece.from, true);
+            let (from, to) = (self.calls.at(piece.from), self.calls.at(piece.to).min(until));
+            if let Some(track) = track.filter(|_| from < to) {
+                self.timeline.running.push(Running { track, cpu: piece.vcpu.into(), from, to });
+            }
+        }
+        for sleep in &self.calls.idle {
+            let track = self.placed.at(self.contexts.place(sleep.node), sleep.from, true);
+            let (from, to) = (self.calls.at(sleep.from), self.calls.at(sleep.to).min(until));
+            if let Some(track) = track.filter(|_| from < to) {
+                self.timeline.waits.push(Wait { track, from, woken: to, until: to, by: WaitedOn::Halted });
+            }
+        }
+        self.timeline.cpus_followed_until = Some(until);
+    }
+
+    /// Where nothing tells the stages before the kernel apart: when it began.
+    fn kernel_begins(&mut self, pieces: &[Piece], error: Ns) {
+        let first = |of: &dyn Fn(&Piece) -> bool| pieces.iter().filter(|p| of(p)).map(|p| self.calls.at(p.from)).min();
+        let (any, kernel) = (first(&|_| true), first(&|p| self.contexts.of(p.node).id == 0));
+        if let Some(at) = any {
+            self.timeline.boundary("before the kernel", at, error, "calls: the first instruction");
+        }
+        if let Some(at) = kernel {
+            self.timeline.boundary("early kernel", at, error, "calls: the kernel's own stack");
+        }
+    }
+
+    /// When user space first wrote to a port, and where it ran then.
+    fn end(&self, until: u64) -> Option<(Ns, TrackId)> {
+        self.calls.marks.iter().find(|mark| mark.at == until)?;
+        let user = self.contexts.iter().find(|context| self.calls.nodes[context.bottom as usize].kind == Kind::User)?;
+        let track = self.placed.at(self.contexts.place(user.bottom), until, false)?;
+        Some((self.calls.at(until), track))
+    }
+}
+
+/// Of spans of one stack, in order of time and outer ones first, which one is the innermost from when to when.
+fn innermost(spans: &[Stretch], mut each: impl FnMut(u32, u64, u64)) {
+    let mut open: Vec<(u32, u64)> = Vec::new();
+    let mut cursor = 0;
+    let mut close = |open: &mut Vec<(u32, u64)>, cursor: &mut u64, until: u64| {
+        while let Some(&(node, to)) = open.last().filter(|(_, to)| *to <= until) {
+            if *cursor < to {
+                each(node, *cursor, to);
+                *cursor = to;
+            }
+            open.pop();
+        }
+        if let Some(&(node, _)) = open.last().filter(|_| *cursor < until && until != u64::MAX) {
+            each(node, *cursor, until);
+        }
+        *cursor = until;
+    };
+    for span in spans {
+        close(&mut open, &mut cursor, span.from);
+        let around = open.last().map_or(u64::MAX, |(_, to)| *to);
+        open.push((span.node, span.to.min(around)));
+    }
+    close(&mut open, &mut cursor, u64::MAX);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_span_has_the_time() {
+        let span = |node, from, to| Stretch { node, vcpu: 0, from, to };
+        let mut got = Vec::new();
+        let spans = [span(1, 0, 100), span(2, 10, 40), span(3, 20, 30), span(4, 40, 120), span(5, 200, 210)];
+        innermost(&spans, |node, from, to| got.push((node, from, to)));
+        let expected = [(1, 0, 10), (2, 10, 20), (3, 20, 30), (2, 30, 40), (4, 40, 100), (5, 200, 210)];
+        assert_eq!(got, expected);
+    }
+}
