@@ -103,7 +103,7 @@ fn of_two_headers_the_one_with_more_whole_records_is_used() {
         image.resize(16384, 0);
         image[at..at + HEADER_BYTES].copy_from_slice(&stale[..HEADER_BYTES]);
         let mut diagnostics = Diagnostics::default();
-        assert_eq!(Log::default().read_memory("tslog.bin", &image, &mut diagnostics), 9, "at {at}");
+        assert_eq!(Log::default().read_memory("tslog.bin", &image, &mut diagnostics), 10, "at {at}");
         assert_eq!(diagnostics.count("TSLOG headers in memory beside the one that is used"), 1);
     }
 }
