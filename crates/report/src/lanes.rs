@@ -139,7 +139,16 @@ impl Stacks<'_> {
             StretchKind::Interrupt(by) => Some(Label::WaitFor(by)),
             StretchKind::Wait => Some(Label::Wait),
         };
-        let chain: &[Frame] = &stretch.chain;
+        let owned: &[Frame] = &stretch.chain;
+        // An interrupt lies on top of what it interrupted, which then goes on.
+        let on_top: Vec<Frame> = match owned {
+            [alone] if self.boot.is_interrupts(alone.track) => {
+                let below = self.chain.iter().map(|(frame, _)| *frame).take_while(|below| below.track != alone.track);
+                below.chain([*alone]).collect()
+            }
+            _ => Vec::new(),
+        };
+        let chain = if on_top.is_empty() { owned } else { &on_top };
         let shared = self.chain.iter().zip(chain).take_while(|((known, _), frame)| known == *frame).count();
         if shared == self.chain.len() && shared == chain.len() && leaf == self.leaf {
             return;
@@ -227,6 +236,11 @@ impl Open {
 }
 
 impl Boot<'_> {
+    /// Whether a track is what interrupts did, of no thread's.
+    fn is_interrupts(&self, track: TrackId) -> bool {
+        self.timeline.tracks.get(track).kind == TrackKind::Cpu && self.track_name(track) == timeline::INTERRUPTS
+    }
+
     /// The innermost span that is around both, one of them perhaps.
     fn around_both(&self, a: Option<SpanId>, b: Option<SpanId>) -> Option<SpanId> {
         let spans = &self.timeline.spans;

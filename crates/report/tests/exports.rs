@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use report::{Boot, ConsoleLine, FORMATS, Facts};
 use serde_json::Value;
 use std::collections::HashMap;
-use timeline::{End, Ns, SpanKind, TimeBase, Timeline, TrackKind};
+use timeline::{End, NameId, Ns, Running, SpanKind, SpanRow, TimeBase, Timeline, TrackKind};
 
 fn export(boot: &Boot, name: &str) -> String {
     let mut out = Vec::new();
@@ -134,6 +134,31 @@ fn the_chart_runs_left_to_right_and_draws_everything_of_a_small_boot() {
         });
         assert_eq!(end, boot.total.0);
     });
+}
+
+#[test]
+fn an_interrupt_lies_on_what_it_interrupted_which_goes_on() {
+    let mut timeline = Timeline::new(TimeBase::GuestVirtual);
+    let mut name = |text: &str| timeline.names.intern(text);
+    let (main, interrupts, work, tick) = (name("init"), name(timeline::INTERRUPTS), name("work"), name("tick"));
+    let main = timeline.tracks.add(main, TrackKind::Thread, 1);
+    let interrupts = timeline.tracks.add(interrupts, TrackKind::Cpu, 0);
+    let mut span = |name, track, start, end| {
+        let row = SpanRow { name, detail: NameId::EMPTY, start: Ns(start), end: Ns(end), track, kind: SpanKind::Call };
+        timeline.spans.push(row, None);
+    };
+    span(work, main, 0, 100);
+    span(tick, interrupts, 40, 50);
+    for (track, from, to) in [(main, 0, 40), (interrupts, 40, 50), (main, 50, 100)] {
+        timeline.running.push(Running { track, cpu: 0, from: Ns(from), to: Ns(to) });
+    }
+    timeline.cpus_followed_until = Some(Ns::MAX);
+    timeline.end = Some(End { at: Ns(100), error: Ns::ZERO, track: Some(main), evidence: work });
+    timeline.settle(Ns::ZERO);
+    let facts = Facts::default();
+    let boot = Boot::new(&timeline, &facts);
+    assert_eq!(export(&boot, "folded"), "init;work 40\ninit;work;interrupts;tick 10\ninit;work 50\n");
+    assert_eq!(export(&boot, "svg").matches("<title>work\n100 ns").count(), 1);
 }
 
 #[test]

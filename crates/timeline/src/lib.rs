@@ -51,6 +51,9 @@ pub struct Mark {
     pub track: TrackId,
 }
 
+/// What the track of a CPU's interrupts is called, where they are known apart from the threads that they interrupt.
+pub const INTERRUPTS: &str = "interrupts";
+
 /// The phase of time that no evidence reaches. There may be several stretches of it.
 pub const UNEXPLAINED: &str = "unexplained";
 

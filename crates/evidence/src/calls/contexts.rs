@@ -8,7 +8,7 @@
 use super::{Calls, Kind};
 use crate::first_run::regions::{Region, Stage};
 use crate::first_run::symbols::Symbols;
-use timeline::{Ns, TrackKind};
+use timeline::{INTERRUPTS, Ns, TrackKind};
 
 /// The line that stands for user space.
 pub const USER_SPACE: &str = "user space";
@@ -178,7 +178,7 @@ fn context(calls: &Calls, bottom: u32, stage: Option<Stage>, under: &Under, symb
     }
     let base = name_of(bottom).unwrap_or("");
     if ["interrupt", "irq_entries", "sysvec", "asm_exc_"].iter().any(|part| base.contains(part)) {
-        return line("interrupts", TrackKind::Cpu, NO_THREAD, true);
+        return line(INTERRUPTS, TrackKind::Cpu, NO_THREAD, true);
     }
     if LINUX_CPU.iter().any(|start| base.starts_with(start)) {
         return line(base, TrackKind::Thread, A_CPU, false);

@@ -76,7 +76,9 @@ function flameChart(svg) {
   }
 
   function draw() {
-    width = Math.max(svg.parentElement?.clientWidth || window.innerWidth, 640);
+    // A document of its own may have a scroll bar beside it.
+    const bar = Number(svg.getAttribute("height")) > window.innerHeight ? 16 : 0;
+    width = Math.max(svg.parentElement?.clientWidth || window.innerWidth - bar, 640);
     svg.setAttribute("width", width);
     svg.setAttribute("viewBox", `0 0 ${width} ${svg.getAttribute("height")}`);
     drawAxis();
