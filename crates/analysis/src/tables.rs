@@ -243,7 +243,12 @@ impl<'a> Charged<'a> {
                 name: charger.label(charge, phase),
                 self_time: sum.self_time,
                 total_time: (under_way + sum.short).max(sum.self_time),
-                count: if sum.count == 0 { sum.stretches } else { sum.count },
+                count: match charger.base_of(charge.base) {
+                    _ if sum.count > 0 => sum.count,
+                    // A thread that was waited for.
+                    Base::Thread(_) => sum.tracks.len() as u64,
+                    _ => sum.stretches,
+                },
                 share: share(sum.self_time, whole),
                 tracks: by_name.names(&sum.tracks),
             }

@@ -52,6 +52,8 @@ struct Sum {
     stretches: u64,
     spans: BTreeSet<SpanId>,
     tracks: BTreeSet<String>,
+    /// Those that were waited for.
+    threads: BTreeSet<TrackId>,
 }
 
 impl Model<'_> {
@@ -130,6 +132,7 @@ impl Model<'_> {
             sum.stretches += 1;
             sum.spans.extend(earner.map(|e| e.0));
             sum.tracks.insert(track);
+            sum.threads.extend(blamed.then_some(s.owner().track));
         }
     }
 
@@ -149,7 +152,11 @@ impl Model<'_> {
         let row = |sum: Sum| Told {
             self_time: sum.self_time,
             total_time: sum.base.and_then(|b| under_way.get(&b).copied()).unwrap_or(0).max(sum.self_time),
-            count: if sum.spans.is_empty() { sum.stretches } else { sum.spans.len() as u64 },
+            count: match sum.spans.len() as u64 {
+                0 if sum.threads.is_empty() => sum.stretches,
+                0 => sum.threads.len() as u64,
+                spans => spans,
+            },
             tracks: sum.tracks.into_iter().collect(),
         };
         self.sums.into_iter().map(|(name, sum)| (name, row(sum))).collect()
