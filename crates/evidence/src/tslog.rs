@@ -414,7 +414,7 @@ impl<'a> Reader<'a> {
         if self.seen.len() <= thread as usize {
             self.seen.resize(thread as usize + 1, (usize::MAX, 0));
         }
-        let role = self.log.labels.role(label);
+        let role = self.log.labels.role(label).on(self.log.threads.ids[thread as usize]);
         let record = Record { ticks, thread, label, line: line.number, piece: 0, what };
         self.counts.records += 1;
         if !self.open || self.begins_anew(&record, role) {
@@ -437,17 +437,21 @@ impl<'a> Reader<'a> {
         self.open = role != Role::Note || self.log.labels.text(label) != GAP;
     }
 
-    /// Whether a record cannot be of the piece that is being read: a function that runs once is entered again, or, after
-    /// other text, a thread is back at an earlier tick.
+    /// Whether a record cannot be of the piece that is being read: after other text a thread is back at an earlier tick;
+    /// or a function that runs once is entered again, and other text or such a step back says that it is not just a
+    /// function of that name.
     #[inline]
     fn begins_anew(&self, record: &Record, role: Role) -> bool {
         let Some(piece) = self.log.pieces.last() else { return true };
-        let again = record.what == What::Enter && piece.entered(role, record.ticks);
-        again
-            || (self.between.is_some() && {
-                let (seen_in, ticks) = self.seen[record.thread as usize];
-                seen_in == self.log.pieces.len() && record.ticks < ticks
-            })
+        let again = || record.what == What::Enter && piece.entered(role, record.ticks);
+        let back = || {
+            let (seen_in, ticks) = self.seen[record.thread as usize];
+            seen_in == self.log.pieces.len() && record.ticks < ticks
+        };
+        match self.between {
+            Some(_) => back() || again(),
+            None => role != Role::None && again() && (back() || piece.begins_at(record.ticks)),
+        }
     }
 
     fn begin(&mut self, record: &Record) {

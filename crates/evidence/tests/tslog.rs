@@ -434,6 +434,55 @@ fn of_two_dumps_the_better_one() {
     check(&unlike, &[(second, 2, "8")]);
 }
 
+/// `main` and `loader` are what a kernel of one's own calls functions too, and may enter again.
+#[test]
+fn a_function_called_loader_is_just_that() {
+    let own = "0x1 0 ENTER kmain\n0x1 1 ENTER loader\n0x1 2 EXIT loader\n0x1 3 ENTER loader\n0x1 4 EXIT loader\n\
+               0x1 10 ENTER vfs_mount\n0x1 50 EXIT vfs_mount\n0x1 60 EXIT kmain\n";
+    let t = check(own, &[]);
+    assert_eq!(spans(&t)[..2], ["thread0: kmain 0..60", "thread0: loader 1..2"]);
+    assert_eq!(t.boundaries.iter().map(|b| t.names.get(b.phase)).collect::<Vec<_>>(), ["kernel"]);
+    let each_cpu = "0x1 0 ENTER main\n0x1 1 ENTER smp_start\n0x2 2 THREAD ap1\n0x2 2 ENTER main\n0x1 9 EXIT smp_start\n\
+                    0x2 55 EXIT main\n0x1 60 EXIT main\n";
+    let t = check(each_cpu, &[]);
+    assert_eq!(spans(&t), ["thread0: main 0..60", "thread0: smp_start 1..9", "ap1: main 2..55"]);
+    // Entered again with nothing in between is a function of that name; a dump that begins again is another dump.
+    let twice = "0x1 0 ENTER mi_startup\n0x1 5 EXIT mi_startup\n0x1 6 ENTER mi_startup\n0x1 9 EXIT mi_startup\n";
+    assert_eq!(spans(&check(twice, &[])).len(), 2);
+    let dump = "0x0 7 ENTER loader\n0x0 8 EXIT loader\n0x1 11 ENTER mi_startup\n0x1 15 EXIT mi_startup\n";
+    check(&format!("{dump}{dump}"), &[("TSLOG records of a second dump: not used", 4, "5")]);
+}
+
+#[test]
+fn what_cannot_be_is_counted_where_it_is() {
+    let t = laid(
+        &[
+            b"0x1 0 ENTER mi_startup\n0x1 1 ENTER a\xff\n0x1 2 EXIT a\xff\n0x1 9 EXIT mi_startup\n",
+            b"1 0 1 0 \"init\" \"\"\n2 1 3 4 \"sh\" \"\"\n2 1 5 6 \"sh\" \"\"\n",
+        ],
+        Counter::Rate(1e9, "made".to_owned()),
+    );
+    let expected = [
+        ("processes listed twice: the first counts", 1, "1.log:3"),
+        ("TSLOG names that are not UTF-8: shown as far as they are", 1, "2"),
+    ];
+    assert_eq!(diagnostics(&t), expected);
+}
+
+/// The end mark of a counter at its limits is after its beginning, and thread 0x10 reached it.
+#[test]
+fn ticks_at_their_limits_are_a_time() {
+    let max = u64::MAX;
+    let text = format!("0x10 0 ENTER mi_startup\n0x10 1 ENTER start_init\n0x10 {max} EXIT start_init\n");
+    let late = "TSLOG ticks that are months after the first: taken as 2^56 after it";
+    let t = check(&text, &[(late, 1, "3"), ("entry without an exit", 1, "1")]);
+    let end = t.end.unwrap();
+    assert_eq!((end.at, end.track.is_some()), (Ns(1 << 56), true));
+    // One that begins there.
+    let high = format!("0x10 {} ENTER mi_startup\n0x10 {} EXIT mi_startup\n", max - 9, max - 2);
+    assert_eq!(spans(&check(&high, &[])), ["thread0: mi_startup 0..7"]);
+}
+
 #[test]
 fn a_full_buffer_is_said_first() {
     let mut text = "0x1 0 ENTER mi_startup\n".to_owned();

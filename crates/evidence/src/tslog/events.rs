@@ -144,11 +144,9 @@ impl<'a> Laying<'a> {
     ) -> Self {
         let mut strange = 0;
         let meanings = log.labels.iter().map(|text| meaning(text, timeline, &mut strange)).collect();
-        timeline.diagnostics.note_many(
-            "TSLOG names that are not UTF-8: shown as far as they are",
-            strange,
-            String::new,
-        );
+        timeline.diagnostics.note_many("TSLOG names that are not UTF-8: shown as far as they are", strange, || {
+            strange_place(log, order)
+        });
         // Every second record ends a span.
         timeline.spans.reserve(order.records.len() / 2);
         let (builder, unmatched) = (SpanBuilder::default(), BTreeMap::new());
@@ -357,6 +355,16 @@ fn sorted<T>(open: HashMap<NameId, Vec<T>>) -> Vec<(NameId, Vec<T>)> {
     let mut open: Vec<_> = open.into_iter().collect();
     open.sort_by_key(|(topic, _)| *topic);
     open
+}
+
+/// Where the first name stands that is not UTF-8: in a record, or else in the process table.
+fn strange_place(log: &Log, order: &Order) -> String {
+    let is_strange = |label: u32| std::str::from_utf8(log.labels.text(label)).is_err();
+    let in_records = order.records.iter().filter(|r| is_strange(r.label)).map(|r| (r.piece, r.line)).min();
+    let in_record = in_records.map(|(piece, line)| (order.pieces[usize::from(piece)].0, line));
+    let in_users = || log.users.iter().find(|e| [e.exec, e.first_path].into_iter().flatten().any(is_strange));
+    let place = in_record.or_else(|| in_users().map(|e| (e.file, e.line)));
+    place.map_or(String::new(), |(file, line)| log.place(file, line))
 }
 
 fn meaning(text: &[u8], timeline: &mut Timeline, strange: &mut u64) -> Meaning {

@@ -34,6 +34,12 @@ impl Role {
         }
     }
 
+    /// What it is on a thread: the loader is thread 0x0 and nobody else.
+    #[inline]
+    pub fn on(self, thread: u64) -> Role {
+        if self == Role::Loader && thread != 0 { Role::None } else { self }
+    }
+
     /// One bit for each.
     pub fn bit(self) -> u8 {
         match self {

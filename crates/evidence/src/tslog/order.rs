@@ -116,6 +116,7 @@ pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
                 log.records[i].thread = NOBODY;
                 continue;
             }
+            placing.bound(log, i, piece.file, diagnostics);
             placing.step(log, i, piece.file, diagnostics);
             log.records[i].piece = pieces.len() as u16;
             placing.place(log, i, piece.file, diagnostics);
@@ -152,6 +153,9 @@ fn note(log: &Log, i: usize, file: u32, diagnostics: &mut Diagnostics) -> u64 {
     0
 }
 
+/// Ticks from the first record to the last that are believed: five months at 5 GHz, a hundred years at 24 MHz.
+const LATEST_TICKS: u64 = 1 << 56;
+
 struct Placing {
     /// The life that each thread's address stands for now.
     current: Vec<u32>,
@@ -174,6 +178,20 @@ struct Placing {
 }
 
 impl Placing {
+    /// A record so late that its time, and sums of such times, would not fit is taken to be as late as fits.
+    #[inline]
+    fn bound(&self, log: &mut Log, i: usize, file: u32, diagnostics: &mut Diagnostics) {
+        let record = &mut log.records[i];
+        let first = self.known.first.map_or(record.ticks, |(first, _)| first);
+        let latest = first.saturating_add(LATEST_TICKS);
+        if record.ticks.saturating_add(self.shift) > latest {
+            record.ticks = latest.saturating_sub(self.shift);
+            let line = record.line;
+            diagnostics
+                .note("TSLOG ticks that are months after the first: taken as 2^56 after it", || log.place(file, line));
+        }
+    }
+
     /// Looks whether the counter began again with this record.
     fn step(&mut self, log: &Log, i: usize, file: u32, diagnostics: &mut Diagnostics) {
         let record = log.records[i];
@@ -220,7 +238,7 @@ impl Placing {
         self.last[life as usize] = record.ticks;
         self.latest = self.latest.max(record.ticks);
         self.before = Some(life);
-        let role = log.labels.role(record.label);
+        let role = log.labels.role(record.label).on(self.lives[life as usize].thread);
         self.know(&record, role);
     }
 

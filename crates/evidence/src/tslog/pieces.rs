@@ -71,7 +71,12 @@ impl Piece {
     /// first function is called `main`: it counts only where it was the log's first, and time has begun again.
     #[inline]
     pub fn entered(&self, role: Role, ticks: u64) -> bool {
-        self.entered & role.bit() != 0 && (role != Role::Main || ticks <= self.ticks.0)
+        self.entered & role.bit() != 0 && (role != Role::Main || self.begins_at(ticks))
+    }
+
+    /// Whether nothing in it is earlier than `ticks`.
+    pub fn begins_at(&self, ticks: u64) -> bool {
+        ticks <= self.ticks.0
     }
 
     fn rank(&self) -> (bool, usize) {

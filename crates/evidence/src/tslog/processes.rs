@@ -25,8 +25,7 @@ impl Processes {
         }
         let entries: Vec<user::Entry> = log.users.iter().filter(|entry| entry.forked > 0).copied().collect();
         let nodes = user::tree(&entries, &log.labels);
-        let repeated = (entries.len() - nodes.len()) as u64;
-        timeline.diagnostics.note_many("processes listed twice: the first counts", repeated, String::new);
+        note_repeated(log, &entries, &nodes, timeline);
         let named = Named::new(log, lives, &entries);
         let mut processes = Processes { table: Vec::with_capacity(nodes.len()), last };
         for Node { entry, depth, name } in nodes {
@@ -67,6 +66,15 @@ impl Processes {
             timeline.spans.push(row, None);
         }
         timeline.processes = self.table;
+    }
+}
+
+/// Counts the lines of processes that are not among `nodes`, because an earlier line has their number.
+fn note_repeated(log: &Log, entries: &[user::Entry], nodes: &[Node], timeline: &mut Timeline) {
+    let mut repeated = vec![true; entries.len()];
+    nodes.iter().for_each(|node| repeated[node.entry] = false);
+    for (e, _) in entries.iter().zip(repeated).filter(|(_, repeated)| *repeated) {
+        timeline.diagnostics.note("processes listed twice: the first counts", || log.place(e.file, e.line));
     }
 }
 
