@@ -194,6 +194,7 @@ impl Shrink for Shrunk<'_> {
             By::Rows(..) => {
                 let kind = match wait.by {
                     WaitedOn::Interrupt(name) => StretchKind::Interrupt(name),
+                    WaitedOn::Holders(topic) => StretchKind::Topic(topic),
                     _ => StretchKind::Wait,
                 };
                 let frames = [Frame { track: wait.track, span }; 2];
