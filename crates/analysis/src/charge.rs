@@ -52,7 +52,8 @@ pub enum Base {
 pub enum Suffix {
     None,
     Delay(NameId),
-    Interrupt(NameId),
+    /// For a timer or a device, or a topic that nobody is seen to hold.
+    WaitFor(NameId),
     Wait,
     Runqueue,
     /// It is the recording's own doing.
@@ -212,7 +213,7 @@ impl<'a> Charger<'a> {
             _ if whole => Suffix::None,
             (Some((delay, name)), _) if earner != Some(delay) => Suffix::Delay(name),
             (_, StretchKind::Running) => Suffix::None,
-            (_, StretchKind::Interrupt(name)) => Suffix::Interrupt(name),
+            (_, StretchKind::Interrupt(name) | StretchKind::Topic(name)) => Suffix::WaitFor(name),
             (_, StretchKind::Wait) => Suffix::Wait,
             (_, StretchKind::Runqueue) => Suffix::Runqueue,
         };
@@ -275,7 +276,7 @@ impl<'a> Charger<'a> {
         match charge.suffix {
             Suffix::None => base,
             Suffix::Delay(by) => format!("{base} · {}", name(by)),
-            Suffix::Interrupt(by) => format!("{base} · wait for {}", name(by)),
+            Suffix::WaitFor(by) => format!("{base} · wait for {}", name(by)),
             Suffix::Wait => format!("{base} · wait"),
             Suffix::Runqueue => format!("{base} · runqueue"),
             Suffix::Recording => format!("{base} · recording"),

@@ -28,6 +28,8 @@ pub enum StretchKind {
     Runqueue,
     /// The owner waited for a timer or a device: nobody ran for it.
     Interrupt(NameId),
+    /// The owner waited for this topic, and nobody is seen to hold it.
+    Topic(NameId),
     /// The owner waited, and the evidence does not say for whom.
     Wait,
 }
@@ -292,9 +294,13 @@ impl<'a> Walk<'a> {
     /// There is nobody to blame: what the thread entered after it began to wait, it ran; else it waited.
     fn alone(&mut self, wait: &Wait, from: Ns, to: Ns, chain: &[Frame]) {
         let (spans, stretches) = (&self.timeline.spans, &mut self.stretches);
+        let waited = match wait.by {
+            WaitedOn::Holders(topic) => StretchKind::Topic(topic),
+            _ => StretchKind::Wait,
+        };
         self.segments.within_backwards(wait.track, from, to, |piece| {
             let entered = piece.span.is_some_and(|span| spans.get(span).start > wait.from);
-            let kind = if entered { StretchKind::Running } else { StretchKind::Wait };
+            let kind = if entered { StretchKind::Running } else { waited };
             let chain = Chain::new(chain, Frame { track: wait.track, span: piece.span });
             stretches.push(Stretch { from: piece.from, to: piece.to, kind, chain });
         });

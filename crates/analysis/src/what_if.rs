@@ -21,8 +21,8 @@ use timeline::{NameId, Ns, Timeline, TrackId};
 /// What to make shorter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saving {
-    /// A row of `where`, or any function, as the tables print them; `*` and `?` stand for any text and any character,
-    /// and a suffix (` · DELAY`) may also follow after a space or a `;`.
+    /// A row of `where`, or any function, as the tables print them, or its detail alone if only one has that; `*` and `?`
+    /// stand for any text and any character, and a suffix (` · DELAY`) may also follow after a space or a `;`.
     pub name: String,
     /// What becomes of it.
     pub becomes: Becomes,
@@ -64,6 +64,8 @@ pub struct Rung {
     /// Rows of the boot path that are the target's too, by other ways for time to pass (`SYSINIT cpu · DELAY`), and were
     /// not meant.
     pub also: Vec<String>,
+    /// Where it shall take longer than it did: who had the rest of the time in which it was under way, most first.
+    pub besides: Vec<(String, Ns)>,
 }
 
 /// Why a saving cannot be worked out.
@@ -153,7 +155,10 @@ impl WhatIf {
     pub fn save(&mut self, saving: &Saving) -> Result<Rung, Cannot> {
         let target = self.known.target(&self.timeline, &saving.name)?;
         let meant = Meant::new(&self.timeline, &self.groups, self.end, &target);
-        let was = meant.on_path(&boot_path(&self.timeline));
+        let path = boot_path(&self.timeline);
+        let was = meant.on_path(&path);
+        let grows = matches!(saving.becomes, Becomes::Takes(time) if time > was);
+        let besides = if grows { meant.besides(&path) } else { Vec::new() };
         let (new, now) = match saving.becomes {
             Becomes::Nothing => self.again(&meant, &target, 0.0),
             Becomes::Less(share) => self.again(&meant, &target, 1.0 - share),
@@ -166,7 +171,7 @@ impl WhatIf {
         let (before, after) = (self.total(), total(&new));
         let also = self.known.also(&target);
         self.timeline = new;
-        Ok(Rung { target, before, after, was, now, also })
+        Ok(Rung { target, before, after, was, now, also, besides })
     }
 
     /// The boot with what is meant taking `factor` of its time, and what that then takes on the path.
@@ -241,7 +246,30 @@ impl Known {
         if !elsewhere.is_empty() {
             return Ok(Target::Rows(elsewhere));
         }
-        Err(Cannot::Unknown { name: name.to_owned(), nearest: self.nearest(timeline, &glob) })
+        let nearest = match self.by_detail(timeline, &glob) {
+            Ok(target) => return Ok(target),
+            Err(several) if !several.is_empty() => several,
+            Err(_) => self.nearest(timeline, &glob),
+        };
+        Err(Cannot::Unknown { name: name.to_owned(), nearest })
+    }
+
+    /// The one thing that has this name but for its first word (`acpi_init` for `initcall acpi_init`); if several have,
+    /// those.
+    fn by_detail(&self, timeline: &Timeline, glob: &str) -> Result<Target, Vec<String>> {
+        let is_it = |name: &&String| matches(glob, &plain(detail(name)));
+        let functions: Vec<String> = self.functions.iter().map(|&(n, d)| joined(timeline, n, d)).collect();
+        let of: [(&[String], fn(Vec<String>) -> Target); 3] =
+            [(&self.rows, Target::Rows), (&functions, Target::Functions), (&self.elsewhere, Target::Rows)];
+        for (all, target) in of {
+            let found: Vec<String> = all.iter().filter(is_it).cloned().collect();
+            match found.len() {
+                0 => {}
+                1 => return Ok(target(found)),
+                _ => return Err(found),
+            }
+        }
+        Err(Vec::new())
     }
 
     /// A row's other rows.
@@ -257,17 +285,19 @@ impl Known {
     fn nearest(&self, timeline: &Timeline, name: &str) -> Vec<String> {
         const SHOWN: usize = 3;
         let functions = self.functions.iter().map(|&(n, d)| joined(timeline, n, d));
-        let mut all: Vec<(f64, String)> = self
-            .rows
-            .iter()
-            .cloned()
-            .chain(functions)
-            .map(|row| (strsim::jaro_winkler(&plain(&row).to_lowercase(), &name.to_lowercase()), row))
-            .collect();
+        let name = name.to_lowercase();
+        let alike = |text: &str| strsim::jaro_winkler(&plain(text).to_lowercase(), &name);
+        let rows = self.rows.iter().cloned().chain(functions);
+        let mut all: Vec<(f64, String)> = rows.map(|row| (alike(&row).max(alike(detail(&row))), row)).collect();
         all.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         all.dedup_by(|a, b| a.1 == b.1);
         all.into_iter().take(SHOWN).map(|(_, row)| row).collect()
     }
+}
+
+/// A name without its first word; a single word is its own.
+fn detail(name: &str) -> &str {
+    name.split_once(' ').map_or(name, |(_, detail)| detail)
 }
 
 /// A name with its suffix after a space, however it was set apart.

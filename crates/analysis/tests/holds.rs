@@ -30,7 +30,7 @@ fn told(t: &Timeline) -> Vec<String> {
             format!("{}{}", t.names.get(t.tracks.get(f.track).name), span.unwrap_or_default())
         };
         let chain: Vec<String> = s.chain.iter().map(frame).collect();
-        let waits = if s.kind == StretchKind::Wait { "~" } else { "" };
+        let waits = if let StretchKind::Topic(_) = s.kind { "~" } else { "" };
         let owner = format!("{}{waits}", chain.join(">"));
         match stretches.last_mut() {
             Some((last, _, to)) if *last == owner => *to = s.to,

@@ -107,7 +107,7 @@ impl Model<'_> {
         let suffix = match (delay, s.kind) {
             (Some((_, r)), _) => format!(" · {}", self.name(r.name)),
             (None, StretchKind::Running) => String::new(),
-            (None, StretchKind::Interrupt(by)) => format!(" · wait for {}", self.name(by)),
+            (None, StretchKind::Interrupt(by) | StretchKind::Topic(by)) => format!(" · wait for {}", self.name(by)),
             (None, StretchKind::Wait) => " · wait".to_owned(),
             (None, StretchKind::Runqueue) => " · runqueue".to_owned(),
         };
@@ -288,6 +288,20 @@ fn a_function_that_spans_its_phase_is_not_narrower_than_it() {
     let rows: Vec<(&str, i64)> = all.wheres.iter().map(|row| (row.name.as_str(), row.self_time.0)).collect();
     assert_eq!(rows, [("mem_init", 400), ("probe_disk", 400), ("bus_scan", 170), ("begin", 30)]);
     assert_eq!(all.explained, 0.97);
+}
+
+/// A wait with nobody to blame says what it was for.
+#[test]
+fn a_wait_has_its_topic() {
+    let t = log("
+        0  main enter mount
+        5  main wait root
+        9  main unwait root
+        10 main exit mount
+        10 main end");
+    let all = tables(&t, &boot_path(&t), &[], &Groups::freebsd());
+    let rows: Vec<(&str, i64)> = all.wheres.iter().map(|row| (row.name.as_str(), row.self_time.0)).collect();
+    assert_eq!(rows, [("mount", 6), ("mount · wait for root", 4)]);
 }
 
 proptest! {

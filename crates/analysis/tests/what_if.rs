@@ -82,6 +82,38 @@ fn a_row_is_what_is_charged_to_it_and_a_function_all_under_it() {
     assert_eq!(rung.after, Ns(24));
 }
 
+#[test]
+fn a_detail_alone_is_enough_if_only_one_has_it() {
+    let mut boot = WhatIf::new(log(ALONE), Groups::freebsd()).unwrap();
+    let rung = boot.save(&saving("psm")).unwrap();
+    assert_eq!((rung.target, rung.after), (Target::Rows(vec!["DEVICE_PROBE psm".to_owned()]), Ns(120)));
+    let mut boot = WhatIf::new(log(&ALONE.replace("DEVICE_PROBE/psm", "DEVICE_PROBE/cpu")), Groups::freebsd()).unwrap();
+    let Err(Cannot::Unknown { nearest, .. }) = boot.save(&saving("cpu")) else { panic!("two are called so") };
+    assert_eq!(nearest, ["SYSINIT cpu", "DEVICE_PROBE cpu"]);
+    let Err(Cannot::Unknown { nearest, .. }) = boot.save(&saving("clock")) else { panic!("none is called so") };
+    assert_eq!(nearest[0], "SYSINIT clocks");
+}
+
+/// What shall take longer than it took: of the time it was under way, who had the rest.
+#[test]
+fn what_is_made_longer_says_who_had_the_rest() {
+    let waits = "
+        0   main enter SYSINIT/algapi
+        5   main wait tests
+        5   test hold tests
+        85  test release tests
+        85  main unwait tests
+        90  main enter _vprintf
+        96  main exit  _vprintf
+        100 main exit  SYSINIT/algapi
+        110 main end";
+    let mut boot = WhatIf::new(log(waits), Groups::freebsd()).unwrap();
+    let rung = boot.save(&saving("SYSINIT algapi=50")).unwrap();
+    assert_eq!((rung.was, rung.now, rung.after), (Ns(14), Ns(50), Ns(146)));
+    assert_eq!(rung.besides, [("THREAD test".to_owned(), Ns(80)), ("_vprintf".to_owned(), Ns(6))]);
+    assert!(boot.save(&saving("SYSINIT algapi=10")).unwrap().besides.is_empty());
+}
+
 const TWO_HOLD: &str = "
     0   main enter mount
     10  main wait root

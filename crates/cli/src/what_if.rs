@@ -29,8 +29,9 @@ pub struct Args {
 }
 
 const SYNTAX: &str = "\
-NAME is a row of `where` as `show` prints it, or else any function, which stands for all under it. * and ? stand for any
-text and any character; a suffix may also follow after a space or a semicolon: 'SYSINIT cpu DELAY', 'SYSINIT cpu;DELAY'.
+NAME is a row of `where` as `show` prints it, or else any function, which stands for all under it; what follows its first
+word is enough if only one has that (acpi_init for 'initcall acpi_init'). * and ? stand for any text and any character;
+a suffix may also follow after a space or a semicolon: 'SYSINIT cpu DELAY', 'SYSINIT cpu;DELAY'.
   NAME          it takes no time
   NAME=20ms     it takes 20 ms of the boot path, in place of what it takes there
   NAME=-73%     it takes 73 % less
@@ -103,12 +104,13 @@ fn save(text: &str) -> Result<Step, String> {
     }
 }
 
-/// `NAME=RECORDING`, and maybe a state.
+/// `NAME=RECORDING`, and maybe a state. Both may have equals signs: the last after which there is something, or the last.
 fn rung(text: &str) -> Result<Step, String> {
     let (typed, state) = state(text)?;
-    match typed.split_once('=') {
+    let signs = || typed.rmatch_indices('=').map(|(i, _)| (typed[..i].trim(), &typed[i + 1..]));
+    match signs().find(|(_, path)| !path.is_empty() && Path::new(path).exists()).or_else(|| signs().next()) {
         Some((name, path)) if !name.is_empty() && !path.is_empty() => {
-            Ok(Step::Rung(name.trim().to_owned(), PathBuf::from(path), state))
+            Ok(Step::Rung(name.to_owned(), PathBuf::from(path), state))
         }
         _ => Err("write a name, an equals sign and a recording: before=boots/b".to_owned()),
     }
@@ -122,8 +124,10 @@ fn state(text: &str) -> Result<(&str, State), String> {
         return Ok((text, State::default()));
     };
     let inside = inside.trim();
-    let after =
-        |state: &&str| inside.strip_prefix(*state).filter(|rest| rest.is_empty() || rest.starts_with([' ', ',']));
+    let after = |state: &&str| {
+        let (said, rest) = inside.split_at_checked(state.len())?;
+        (said.eq_ignore_ascii_case(state) && (rest.is_empty() || rest.starts_with([' ', ',']))).then_some(rest)
+    };
     let known = STATES.iter().find_map(|state| Some((*state, after(state)?)));
     let (state, note) = known.unwrap_or(("", inside));
     let note = note.trim_start_matches([' ', ',']).trim();
@@ -222,6 +226,7 @@ mod tests {
         check("hpt* = x", "hpt* = x", Becomes::Nothing, ("", ""));
         check("f[0]=1ms", "f[0]", Becomes::Takes(Ns::from_ms(1)), ("", ""));
         check("f [in progress PR 17]", "f", Becomes::Nothing, ("in progress", "PR 17"));
+        check("f [Done 17]", "f", Becomes::Nothing, ("done", "17"));
         check("f [doneish]", "f", Becomes::Nothing, ("", "doneish"));
         for text in ["", "=20ms", "f=20", "f=-20", "f=-120%", "f=20parsecs [done]"] {
             assert!(save(text).is_err(), "{text}");
@@ -230,8 +235,11 @@ mod tests {
 
     #[test]
     fn rungs_are_read() {
-        let Ok(Step::Rung(name, path, how)) = rung("signals=boots/b=c [done 4f2a]") else { panic!() };
-        assert_eq!((name.as_str(), path.as_path(), how.note.as_str()), ("signals", Path::new("boots/b=c"), "4f2a"));
+        let Ok(Step::Rung(name, path, how)) = rung("ps2=skip=boots/b [done 4f2a]") else { panic!() };
+        assert_eq!((name.as_str(), path.as_path(), how.note.as_str()), ("ps2=skip", Path::new("boots/b"), "4f2a"));
+        let folder = tempfile::Builder::new().prefix("b=c").tempdir().unwrap();
+        let Ok(Step::Rung(name, path, _)) = rung(&format!("signals={}", folder.path().display())) else { panic!() };
+        assert_eq!((name.as_str(), path.as_path()), ("signals", folder.path()));
         assert!(rung("boots/b").is_err() && rung("=boots/b").is_err() && rung("a=").is_err());
     }
 }

@@ -95,6 +95,9 @@ fn remembered(
     Ok(found)
 }
 
+/// How much of what QEMU says is looked at.
+const SAID_MAX: usize = 4096;
+
 /// What came of a trial under KVM.
 enum Trialled {
     /// The kernel makes progress.
@@ -118,7 +121,7 @@ fn try_kvm(options: &RecordOptions, qemu: &Qemu, observer: &mut dyn Observer) ->
     }
     .start()?;
     let (began, mut lines, mut seen) = (Instant::now(), Lines::default(), Trial::default());
-    let (mut last_line, mut said) = (began, String::new());
+    let (mut last_line, mut said) = (began, Vec::new());
     loop {
         match vm.heard.recv_timeout(Duration::from_millis(50)) {
             Ok(heard) if heard.source == Source::Console => {
@@ -130,13 +133,15 @@ fn try_kvm(options: &RecordOptions, qemu: &Qemu, observer: &mut dyn Observer) ->
                 });
             }
             Ok(heard) if heard.source == Source::Vmm => {
-                said = format!("{said} {}", shown(&heard.bytes, 200));
+                said.extend(heard.bytes.iter().take(SAID_MAX.saturating_sub(said.len())));
             }
             Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 vm.wait()?;
-                let said: String = said.chars().take(160).map(|c| if c.is_control() { ' ' } else { c }).collect();
-                return Ok(Trialled::Ended(format!("under KVM, QEMU ended at once (--accel kvm insists):{said}")));
+                // What follows its first line is how it ended for that.
+                let first = said.split(|&b| b == b'\n' || b == b'\r').find(|line| !line.is_empty()).unwrap_or_default();
+                let said = shown(first, 200);
+                return Ok(Trialled::Ended(format!("under KVM, QEMU ended at once (--accel kvm insists): {said}")));
             }
         }
         if seen.gets_on() {

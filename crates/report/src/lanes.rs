@@ -136,7 +136,7 @@ impl Stacks<'_> {
         let leaf = match stretch.kind {
             StretchKind::Running => None,
             StretchKind::Runqueue => Some(Label::Runqueue),
-            StretchKind::Interrupt(by) => Some(Label::WaitFor(by)),
+            StretchKind::Interrupt(by) | StretchKind::Topic(by) => Some(Label::WaitFor(by)),
             StretchKind::Wait => Some(Label::Wait),
         };
         let owned: &[Frame] = &stretch.chain;

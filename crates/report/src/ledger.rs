@@ -54,6 +54,10 @@ pub struct LedgerStep {
     pub now_ns: Option<i64>,
     /// Rows that a saved row is also charged to, by other ways for time to pass, and that were not saved.
     pub not_saved: Vec<String>,
+    /// Where a time was asked for that is longer than it took: who had the rest of the time in which it was under way,
+    /// most first.
+    #[serde(default)]
+    pub besides: Vec<LedgerPart>,
     /// How long the boot takes before it.
     pub before_ns: i64,
     /// How much less with it. Of a recording it is the rest: what the steps before it do not explain.
@@ -62,6 +66,15 @@ pub struct LedgerStep {
     pub total_ns: i64,
     /// How much the boot's length has changed since the beginning (−0.31: 31 % less).
     pub change: f64,
+}
+
+/// A part of a time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LedgerPart {
+    /// The row that was charged for it.
+    pub name: String,
+    /// How long.
+    pub ns: i64,
 }
 
 /// How far a step is, and what else is said of it.
@@ -98,6 +111,7 @@ impl Ledger {
             was_ns: Some(rung.was.0),
             now_ns: Some(rung.now.0),
             not_saved: rung.also,
+            besides: rung.besides.into_iter().map(|(name, time)| LedgerPart { name, ns: time.0 }).collect(),
             ..LedgerStep::default()
         };
         self.step(step, name, state, rung.after);
@@ -134,7 +148,7 @@ impl Ledger {
         let mut out = String::new();
         let columns = [
             Column::new("saving", Align::Left, None),
-            Column::new("was", Align::Right, Some(12)),
+            Column::new("on the path", Align::Right, Some(12)),
             Column::new("becomes", Align::Right, Some(12)),
             Column::new("saved", Align::Right, Some(12)),
             Column::new("total", Align::Right, Some(14)),
@@ -199,24 +213,58 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
         }
         return;
     };
+    let margin = (was / 100).max(1);
     if was == 0 {
         let _ = writeln!(out, "{name}: not on the boot path, so it saves nothing by itself");
-    } else if was - now > step.saved_ns + (was / 100).max(1) {
+    } else if now > was + margin {
+        longer(step, (was, now), unit, out);
+    } else if was - now > step.saved_ns + margin {
         let others = was - now - step.saved_ns;
         let _ = writeln!(out, "{name}: of what it takes less, {} is then waited for elsewhere", unit.show(others));
+    } else if step.saved_ns > was - now + margin {
+        let others = step.saved_ns - (was - now);
+        let what = "whom it creates or keeps waiting off the path is done earlier too";
+        let _ = writeln!(out, "{name}: {} more than it takes less on the path: {what}", unit.show(others));
     }
     if !step.not_saved.is_empty() {
         let others: Vec<String> = step.not_saved.iter().map(|row| harmless(row).into_owned()).collect();
         let _ = writeln!(out, "{name}: not saved are its other rows {}", others.join(", "));
     }
-    if step.names.len() > 1 || step.stands_for.as_deref() == Some("functions") {
-        let what = if step.stands_for.as_deref() == Some("rows") { "the rows" } else { "all under" };
+    let is_typed = |name: &String| words(&step.name).starts_with(&words(name));
+    if step.names.len() > 1 || step.stands_for.as_deref() == Some("functions") || !step.names.iter().all(is_typed) {
+        let what = match (step.stands_for.as_deref(), step.names.len()) {
+            (Some("rows"), 1) => "the row",
+            (Some("rows"), _) => "the rows",
+            _ => "all under",
+        };
         const SHOWN: usize = 5;
         let more = step.names.len().saturating_sub(SHOWN);
         let shown: Vec<String> = step.names.iter().take(SHOWN).map(|n| harmless(n).into_owned()).collect();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let _ = writeln!(out, "{name}: {what} {}{more}", shown.join(", "));
     }
+}
+
+/// A saving that makes something longer: not by mistake?
+fn longer(step: &LedgerStep, (was, now): (i64, i64), unit: &Scale, out: &mut String) {
+    const SHOWN: usize = 3;
+    let name = harmless(&step.name);
+    let _ = write!(out, "{name}: {} is longer than it took, its own time being {}", unit.show(now), unit.show(was));
+    let rest: i64 = step.besides.iter().map(|part| part.ns).sum();
+    if rest > 0 {
+        let shown = step.besides.iter().take(SHOWN).map(|p| format!("{} {}", harmless(&p.name), unit.show(p.ns)));
+        let more = step.besides.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        let _ = write!(out, "; of the {} it was under way others had the rest: {shown}{more}", unit.show(was + rest));
+    }
+    out.push('\n');
+}
+
+/// A name's words, its suffix however set apart.
+fn words(name: &str) -> String {
+    let words = name.split(|c: char| c.is_whitespace() || c == '·' || c == ';').filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// One unit for all times of a ledger.
@@ -255,7 +303,15 @@ mod tests {
 
     fn rung(was: i64, now: i64, before: i64, after: i64) -> Rung {
         let target = Target::Rows(vec!["_vprintf".to_owned()]);
-        Rung { target, before: Ns(before), after: Ns(after), was: Ns(was), now: Ns(now), also: Vec::new() }
+        Rung {
+            target,
+            before: Ns(before),
+            after: Ns(after),
+            was: Ns(was),
+            now: Ns(now),
+            also: Vec::new(),
+            besides: Vec::new(),
+        }
     }
 
     fn state(state: &str, note: &str) -> State {
@@ -288,7 +344,33 @@ mod tests {
         assert_eq!(lines[3], "hpt (r325383) 330 ms 0.1 ms 330 ms 10 640 ms −3 %");
         assert_eq!(lines[4], "in progress:");
         assert_eq!(lines[5], "_vprintf 3 240 ms 0 ms 1 640 ms 9 000 ms −18 %");
-        assert_eq!(lines[6], "_vprintf: of what it takes less, 1 600 ms is then waited for elsewhere");
+        assert_eq!(lines[6], "hpt: the row _vprintf", "what matched, where that is not what was typed");
+        assert_eq!(lines[7], "_vprintf: of what it takes less, 1 600 ms is then waited for elsewhere");
+    }
+
+    #[track_caller]
+    fn check_remark(rung: Rung, expected: &str) {
+        let mut ledger = Ledger::new("boot", rung.before, Unit::Nanoseconds);
+        ledger.estimate("_vprintf", State::default(), rung);
+        let text = ledger.text(Layout { top: 0, ..Layout::default() });
+        assert!(text.lines().any(|line| line == expected), "{text}");
+    }
+
+    #[test]
+    fn what_one_would_wonder_about_is_said() {
+        let ms = 1_000_000;
+        let longer = Rung {
+            besides: vec![("thread a".to_owned(), Ns(540 * ms)), ("thread b".to_owned(), Ns(27 * ms))],
+            ..rung(5 * ms, 100 * ms, 5_000 * ms, 5_095 * ms)
+        };
+        check_remark(
+            longer,
+            "_vprintf: 100 ms is longer than it took, its own time being 5 ms; of the 572 ms it was under way others had \
+             the rest: thread a 540 ms, thread b 27 ms",
+        );
+        let more = "_vprintf: 2 ms more than it takes less on the path: whom it creates or keeps waiting off the path is \
+                    done earlier too";
+        check_remark(rung(150 * ms, 0, 750 * ms, 598 * ms), more);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub use export::{Export, FORMATS, format};
 pub use facts::{Facts, Memory, Overhead, Subject};
 pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use html::{ConsoleLine, page};
-pub use ledger::{Ledger, LedgerStep, State};
+pub use ledger::{Ledger, LedgerPart, LedgerStep, State};
 pub use summary::{
     CallLine, Calls, ClockLine, DiagnosticLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, Summary,
     WhereLine, summarize,

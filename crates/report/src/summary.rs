@@ -323,6 +323,14 @@ impl Summary {
         }
     }
 
+    /// What its kernel calls its initcalls.
+    pub(crate) fn initcalls_word(&self) -> &'static str {
+        match self.subject.os.as_str() {
+            "FreeBSD" | "NetBSD" => "SYSINITs",
+            _ => "initcalls",
+        }
+    }
+
     /// What its times count.
     pub fn time_unit(&self) -> Unit {
         if self.unit == Unit::Ticks.name() { Unit::Ticks } else { Unit::Nanoseconds }

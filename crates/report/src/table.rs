@@ -10,6 +10,12 @@ const GAP: &str = "  ";
 /// Narrower than this, a column that gives way says nothing.
 const NARROWEST: usize = 8;
 
+/// Where there is so much room, usual cells are not cut: an endless name still is.
+pub const WIDE: usize = 240;
+
+/// How long a cell may then be at least.
+const WIDE_CELL: usize = 80;
+
 /// How a cell stands in its column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Align {
@@ -61,8 +67,11 @@ pub fn render(columns: &[Column], lines: &[Line], whole: usize, style: Style, ou
 
 fn widths(columns: &[Column], lines: &[Line], whole: usize) -> Vec<usize> {
     let natural = |i: usize| lines.iter().map(|l| width(&l.cells[i])).chain([width(&columns[i].title)]).max();
-    let mut widths: Vec<usize> =
-        (0..columns.len()).map(|i| natural(i).unwrap_or(0).min(columns[i].most.unwrap_or(usize::MAX))).collect();
+    let most = |column: &Column| match column.most {
+        Some(most) if whole >= WIDE => most.max(WIDE_CELL),
+        most => most.unwrap_or(usize::MAX),
+    };
+    let mut widths: Vec<usize> = (0..columns.len()).map(|i| natural(i).unwrap_or(0).min(most(&columns[i]))).collect();
     if let Some(gives_way) = columns.iter().position(|c| c.most.is_none()) {
         let others: usize = (0..columns.len()).filter(|&i| i != gives_way).map(|i| widths[i] + GAP.len()).sum();
         widths[gives_way] = widths[gives_way].min(whole.saturating_sub(others).max(NARROWEST));
@@ -77,5 +86,27 @@ fn pad(text: &str, columns: usize, align: Align, last: bool) -> String {
         Align::Right => space + &text,
         Align::Left if last => text.into_owned(),
         Align::Left => text.into_owned() + &space,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_cut_where_there_is_no_room() {
+        let columns = [Column::new("row", Align::Left, None), Column::new("thread", Align::Left, Some(15))];
+        let cells = ["x".repeat(60), "acpi_thermal_pm +48".to_owned()].to_vec();
+        let shown = |whole| {
+            let mut out = String::new();
+            render(&columns, &[Line { cells: cells.clone(), faint: false }], whole, Style::Plain, &mut out);
+            out
+        };
+        assert!(shown(WIDE).contains(&cells.join("  ")), "{}", shown(WIDE));
+        assert_eq!(shown(80).matches('…').count(), 1, "{}", shown(80));
+        let endless = [Line { cells: vec!["x".repeat(10_000), "y".repeat(10_000)], faint: false }];
+        let mut out = String::new();
+        render(&columns, &endless, WIDE, Style::Plain, &mut out);
+        assert!(out.lines().all(|line| width(line) <= WIDE), "{out}");
     }
 }

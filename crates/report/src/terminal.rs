@@ -3,7 +3,7 @@
 //! It reads the [`Summary`] alone, so that what is printed and what `--json` says cannot differ.
 
 use crate::processes::processes;
-use crate::table::{Align, Column, Line, render};
+use crate::table::{Align, Column, Line, WIDE, render};
 use crate::text::{bytes, counted, cut, percent, thousands, width};
 use crate::{CallLine, Calls, FunctionLine, InitcallLine, PhaseLine, Style, Summary, WhereLine, harmless};
 use std::fmt::Write;
@@ -60,7 +60,7 @@ impl Layout {
 
     /// How wide a table may be.
     pub(crate) fn table_width(&self) -> usize {
-        if self.wide_tables { WIDE_TABLE } else { self.width }
+        if self.wide_tables { WIDE } else { self.width }
     }
 
     /// A length of time as text.
@@ -72,7 +72,7 @@ impl Layout {
     pub(crate) fn time_width(&self) -> usize {
         match self.unit {
             Unit::Nanoseconds => 9,
-            Unit::Ticks => 11,
+            Unit::Ticks => 12,
         }
     }
 }
@@ -90,9 +90,6 @@ impl Default for Layout {
         }
     }
 }
-
-/// Wide enough for every name and every evidence of a usual kernel; an endless name is still cut.
-const WIDE_TABLE: usize = 240;
 
 /// From this many columns on there is room for bars.
 const ROOM_FOR_BARS: usize = 100;
@@ -115,7 +112,7 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
     }
     if !summary.initcalls.is_empty() {
         out.push('\n');
-        out.push_str(&initcalls(&summary.initcalls, Layout { top: layout.top.min(INITCALLS_SHOWN), ..layout }));
+        out.push_str(&initcalls(summary, Layout { top: layout.top.min(INITCALLS_SHOWN), ..layout }));
     }
     if !summary.processes.is_empty() {
         out.push('\n');
@@ -232,9 +229,10 @@ fn phases(summary: &Summary, layout: Layout, out: &mut String) {
 const INITCALLS_SHOWN: usize = 5;
 
 /// The longest initcalls, each from its call to its return.
-pub fn initcalls(all: &[InitcallLine], layout: Layout) -> String {
+pub fn initcalls(summary: &Summary, layout: Layout) -> String {
+    let all: &[InitcallLine] = &summary.initcalls;
     let columns = [
-        Column::new("initcalls, longest first", Align::Left, None),
+        Column::new(format!("{}, longest first", summary.initcalls_word()), Align::Left, None),
         Column::new("elapsed", Align::Right, Some(layout.time_width())),
         Column::new("start", Align::Right, Some(layout.time_width())),
         Column::new("thread", Align::Left, Some(15)),
@@ -282,7 +280,7 @@ pub fn rows(title: &'static str, all: &[WhereLine], layout: Layout) -> String {
         self_ns: r.self_ns,
         total_ns: r.total_ns,
         count: r.count,
-        tracks: tracks(&r.tracks),
+        tracks: tracks(&r.tracks, layout),
     };
     table(title, all.iter().map(cells).collect(), layout)
 }
@@ -294,7 +292,7 @@ pub fn functions(all: &[FunctionLine], layout: Layout) -> String {
         self_ns: r.self_ns,
         total_ns: r.total_ns,
         count: r.count,
-        tracks: tracks(&r.tracks),
+        tracks: tracks(&r.tracks, layout),
     };
     table("function on the boot path", all.iter().map(cells).collect(), layout)
 }
@@ -391,9 +389,12 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
 }
 
 /// The first thread by name, and how many more.
-fn tracks(all: &[String]) -> String {
+fn tracks(all: &[String], layout: Layout) -> String {
     match all {
         [] => String::new(),
+        [one, more @ ..] if layout.table_width() >= WIDE && !more.is_empty() => {
+            format!("{} +{}", harmless(one), more.len())
+        }
         [one] => harmless(one).into_owned(),
         [one, more @ ..] => {
             let more = format!(" +{}", more.len());

@@ -252,6 +252,30 @@ fn csv_has_a_line_per_row() {
 }
 
 #[test]
+fn what_one_must_know_first_is_in_every_format_that_has_a_place_for_it() {
+    let (mut timeline, facts) = (sample::timeline(), Facts::default());
+    timeline.unit = timeline::Unit::Ticks;
+    timeline.warnings.push("the log was cut after 262144".to_owned());
+    timeline.warnings.push("times are \u{1b}[2J ticks".to_owned());
+    let boot = Boot::new(&timeline, &facts);
+    let chrome: Value = serde_json::from_str(&export(&boot, "chrome")).unwrap();
+    let said = ["the log was cut after 262144", "times are \\x1b[2J ticks"];
+    assert_eq!(chrome["otherData"], serde_json::json!({"unit": "ticks", "warnings": said}));
+    let speedscope: Value = serde_json::from_str(&export(&boot, "speedscope")).unwrap();
+    assert_eq!(speedscope["name"], format!("boot; warning: {}; warning: {}", said[0], said[1]));
+    let folded = export(&boot, "folded");
+    let (comments, stacks): (Vec<&str>, Vec<&str>) = folded.lines().partition(|line| line.starts_with("# "));
+    assert_eq!(comments, said.map(|text| format!("# (warning: {text})")));
+    assert_eq!(folded_sum(&stacks.join("\n")), boot.total.0);
+    assert!(export(&boot, "csv").starts_with("track,track_name,start_ticks,end_ticks,"));
+    assert!(export(&boot, "csv-where").starts_with("name,self_ticks,total_ticks,"));
+    let mut perfetto = Vec::new();
+    report::format("perfetto").unwrap().write(&boot, &mut perfetto).unwrap();
+    let has = |text: &str| perfetto.windows(text.len()).any(|w| w == text.as_bytes());
+    assert!(has("warnings") && said.into_iter().all(has));
+}
+
+#[test]
 fn a_boot_of_nothing_is_exported_too() {
     let (timeline, facts) = (Timeline::default(), Facts::default());
     let boot = Boot::new(&timeline, &facts);

@@ -2,7 +2,7 @@
 
 use super::Target;
 use crate::Groups;
-use crate::charge::{BaseId, Charge, Charger, joined};
+use crate::charge::{BaseId, Charge, Charger, Suffix, joined};
 use crate::path::{BootPath, Frame, Stretch, StretchKind, lineage};
 use crate::phases::{Phase, phases};
 use crate::replay::Shrink;
@@ -51,6 +51,28 @@ impl<'a> Meant<'a> {
     /// The time of the target on a boot path.
     pub fn on_path(&self, path: &BootPath) -> Ns {
         path.stretches.iter().map(|s| self.of_stretch(s)).sum()
+    }
+
+    /// What other rows were charged for while rows of the target were under way, most first.
+    pub fn besides(&self, path: &BootPath) -> Vec<(String, Ns)> {
+        let By::Rows(rows, _) = &self.by else { return Vec::new() };
+        let own: HashSet<&str> = rows.iter().map(|row| row.split_once(" · ").map_or(row.as_str(), |r| r.0)).collect();
+        let label = |base: u32| self.charger.label(Charge { base: BaseId(base), suffix: Suffix::None }, "");
+        let is_own: Vec<bool> = (0..self.charger.bases.len() as u32).map(|b| own.contains(label(b).as_str())).collect();
+        let under = spans_under(self.timeline, |span| is_own[self.charger.base[span] as usize]);
+        let mut besides: HashMap<String, Ns> = HashMap::new();
+        for s in &path.stretches {
+            if s.chain.iter().any(|frame| frame.span.is_some_and(|span| under[span.0 as usize])) {
+                let phase = self.phases.iter().find(|p| p.end > s.from).map_or("", |p| p.name.as_str());
+                let label = self.charger.label(self.charger.charge(s.kind, &s.chain).0, phase);
+                if !rows.contains(&label) {
+                    *besides.entry(label).or_default() += s.length();
+                }
+            }
+        }
+        let mut besides: Vec<(String, Ns)> = besides.into_iter().collect();
+        besides.sort_unstable_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+        besides
     }
 
     fn of_stretch(&self, s: &Stretch) -> Ns {
@@ -137,10 +159,15 @@ pub fn chain(twice: &[Frame; 2], blamed: bool) -> &[Frame] {
 fn under(timeline: &Timeline, charger: &Charger, functions: &[String]) -> Vec<bool> {
     let meant: HashSet<&String> = functions.iter().collect();
     let is_meant: Vec<bool> = charger.functions.iter().map(|&(n, d)| meant.contains(&joined(timeline, n, d))).collect();
+    spans_under(timeline, |span| is_meant[charger.function[span] as usize])
+}
+
+/// Of each span, whether it or one around it is one of those.
+fn spans_under(timeline: &Timeline, is_one: impl Fn(usize) -> bool) -> Vec<bool> {
     let mut under: Vec<bool> = Vec::with_capacity(timeline.spans.len());
     for i in 0..timeline.spans.len() {
         let around = timeline.spans.parent(SpanId(i as u32)).is_some_and(|p| under[p.0 as usize]);
-        under.push(around || is_meant[charger.function[i] as usize]);
+        under.push(around || is_one(i));
     }
     under
 }
@@ -167,6 +194,7 @@ impl Shrink for Shrunk<'_> {
             By::Rows(..) => {
                 let kind = match wait.by {
                     WaitedOn::Interrupt(name) => StretchKind::Interrupt(name),
+                    WaitedOn::Holders(topic) => StretchKind::Topic(topic),
                     _ => StretchKind::Wait,
                 };
                 let frames = [Frame { track: wait.track, span }; 2];

@@ -1,12 +1,13 @@
 //! Chrome's JSON trace events (chrome://tracing, Perfetto, Firefox Profiler and others read it).
 //!
 //! Groups of lanes stand as processes, lanes as threads, slices as strictly nested complete events
-//! (`"ph":"X"`) in order of start, marks as instants. Times are microseconds with three decimals, so exact.
+//! (`"ph":"X"`) in order of start, marks as instants. Times are microseconds with three decimals, so exact; `otherData` has
+//! what they count where that is not time, and the warnings.
 
 use super::Export;
 use crate::Boot;
 use crate::lanes::{Group, Label, Lane};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use timeline::{NameId, Ns};
@@ -28,7 +29,9 @@ impl Export for Chrome {
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
-        write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+        let warnings: Vec<_> = super::warnings(boot).collect();
+        let other = json!({"unit": boot.timeline.unit.name(), "warnings": warnings});
+        write!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{other},\"traceEvents\":[")?;
         for (i, group) in Group::ALL.into_iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
             let (pid, name) = (group.number(), Value::from(group.name()));

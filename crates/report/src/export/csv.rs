@@ -1,6 +1,7 @@
 //! Comma-separated values (RFC 4180): `csv` has a row per span, `csv-where` a row per row of `where`.
 //!
-//! Columns are named in the first line; times are integers of nanoseconds. Text passes `harmless`, so a row is a line; a cell
+//! Columns are named in the first line; times are integers of nanoseconds (`_ns`), or of
+//! the counter's ticks (`_ticks`). Text passes `harmless`, so a row is a line; a cell
 //! that a spreadsheet would compute (`=`, `+`, `-`, `@` at its start) gets an apostrophe before it.
 
 use super::Export;
@@ -26,7 +27,8 @@ impl Export for Spans {
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "track,track_name,start_ns,end_ns,depth,kind,name,detail")?;
+        let unit = unit(boot);
+        writeln!(out, "track,track_name,start_{unit},end_{unit},depth,kind,name,detail")?;
         let (timeline, mut of, mut track_name) = (boot.timeline, None, String::new());
         for (id, row) in timeline.spans.iter() {
             if of != Some(row.track) {
@@ -66,7 +68,8 @@ impl Export for Where {
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "name,self_ns,total_ns,count,share,tracks")?;
+        let unit = unit(boot);
+        writeln!(out, "name,self_{unit},total_{unit},count,share,tracks")?;
         for row in &boot.tables().wheres {
             let (name, tracks) = (cell(&row.name), row.tracks.join(" | "));
             let (own, total) = (row.self_time.0, row.total_time.0);
@@ -74,6 +77,11 @@ impl Export for Where {
         }
         Ok(())
     }
+}
+
+/// What the columns of times count, at the end of their names.
+fn unit(boot: &Boot) -> &'static str {
+    boot.timeline.unit.name()
 }
 
 /// The word for a kind of span in exports.

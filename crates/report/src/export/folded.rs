@@ -39,6 +39,8 @@ impl Export for Folded {
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
+        // In brackets, so that no comment ends in a number.
+        super::warnings(boot).try_for_each(|warning| writeln!(out, "# (warning: {warning})"))?;
         let mut names = Names::new(boot);
         if !self.all_threads {
             return match Spread::new(boot.timeline) {

@@ -185,7 +185,7 @@ fn stretch(boot: &Boot, s: &analysis::Stretch, open: &[Slice]) -> StretchOut {
         StretchKind::Running => "running",
         StretchKind::Runqueue => "runqueue",
         StretchKind::Interrupt(_) => "interrupt",
-        StretchKind::Wait => "wait",
+        StretchKind::Topic(_) | StretchKind::Wait => "wait",
     };
     let text = |slices: &[Slice]| slices.iter().map(|slice| boot.text(slice.label)).collect::<Vec<_>>();
     let stack = match open {

@@ -1,7 +1,8 @@
 //! Exports: the whole boot in the formats of other programs. One file per format, one trait for all.
 //!
 //! Each writes as it goes, in time linear in the number of spans. Names in them have passed
-//! [`crate::harmless`]; times are exact to the nanosecond wherever the format allows it.
+//! [`crate::harmless`]; times are exact to the nanosecond wherever the format allows it. What a reader must know first stands
+//! in each that has a place for it: all but CSV, of which the columns' names say what they count.
 
 mod chrome;
 mod csv;
@@ -12,7 +13,8 @@ mod speedscope;
 mod svg;
 mod tslog;
 
-use crate::Boot;
+use crate::{Boot, harmless};
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// A format that a boot can be written in.
@@ -37,6 +39,11 @@ pub trait Export: Sync {
 /// Frames of a stack where a format repeats the whole stack for every change in it: a log of a deep nest would else become
 /// a file that grows with its square. A kernel's stacks have some twenty. What is left out is a frame that says so.
 const MOST_FRAMES: usize = 128;
+
+/// What a reader must know first, harmless, for formats that have a place for it.
+fn warnings<'a>(boot: &'a Boot) -> impl Iterator<Item = Cow<'a, str>> {
+    boot.timeline.warnings.iter().map(|warning| harmless(warning))
+}
 
 /// All formats.
 pub const FORMATS: [&dyn Export; 10] = [

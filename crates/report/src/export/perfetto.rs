@@ -3,7 +3,7 @@
 //! The messages below are the few fields needed of Perfetto's public `trace_packet.proto`,
 //! `track_event.proto`, `track_descriptor.proto` and `interned_data.proto`, with their numbers; a
 //! test decodes the output with Perfetto's own schema. Layout: groups of lanes stand as processes, lanes as their
-//! threads; slices are begin and end events; marks are instants. Names are interned on one
+//! threads; slices are begin and end events; marks and warnings are instants. Names are interned on one
 //! sequence, each in the packet that first uses it.
 
 use super::Export;
@@ -43,7 +43,8 @@ impl Export for Perfetto {
         for lane in &lanes {
             packets.lane(lane)?;
         }
-        packets.marks(&lanes)
+        packets.marks(&lanes)?;
+        packets.warnings()
     }
 }
 
@@ -53,6 +54,8 @@ const INSTANT: i32 = 3;
 const STATE_CLEARED: u32 = 1;
 const NEEDS_STATE: u32 = 2;
 const SEQUENCE: u32 = 1;
+/// Lanes and groups have smaller numbers.
+const WARNINGS: u64 = 1 << 32;
 
 #[derive(Clone, PartialEq, Message)]
 struct TracePacket {
@@ -80,6 +83,8 @@ struct TrackEvent {
     name_iid: Option<u64>,
     #[prost(uint64, tag = "11")]
     track_uuid: u64,
+    #[prost(string, optional, tag = "23")]
+    name: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -100,6 +105,8 @@ struct EventName {
 struct TrackDescriptor {
     #[prost(uint64, tag = "1")]
     uuid: u64,
+    #[prost(string, optional, tag = "2")]
+    name: Option<String>,
     #[prost(message, optional, tag = "3")]
     process: Option<ProcessDescriptor>,
     #[prost(message, optional, tag = "4")]
@@ -188,6 +195,22 @@ impl Packets<'_> {
         Ok(())
     }
 
+    /// What a reader must know first: instants at the beginning, on a track of their own.
+    fn warnings(&mut self) -> io::Result<()> {
+        let boot = self.boot;
+        for (i, warning) in super::warnings(boot).enumerate() {
+            if i == 0 {
+                let track =
+                    TrackDescriptor { uuid: WARNINGS, name: Some("warnings".to_owned()), ..TrackDescriptor::default() };
+                self.put(TracePacket { track_descriptor: Some(track), ..TracePacket::default() })?;
+            }
+            let name = Some(warning.into_owned());
+            let event = TrackEvent { r#type: INSTANT, track_uuid: WARNINGS, name, ..TrackEvent::default() };
+            self.put(TracePacket { timestamp: Some(0), track_event: Some(event), ..TracePacket::default() })?;
+        }
+        Ok(())
+    }
+
     fn event(&mut self, at: Ns, r#type: i32, lane: u32, label: Option<Label>) -> io::Result<()> {
         let mut interned_data = None;
         let name_iid = label.map(|label| {
@@ -200,7 +223,7 @@ impl Packets<'_> {
         });
         self.put(TracePacket {
             timestamp: Some((at - self.zero).0.unsigned_abs()),
-            track_event: Some(TrackEvent { r#type, name_iid, track_uuid: lane.into() }),
+            track_event: Some(TrackEvent { r#type, name_iid, track_uuid: lane.into(), name: None }),
             interned_data,
             ..TracePacket::default()
         })

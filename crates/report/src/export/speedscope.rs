@@ -34,7 +34,7 @@ impl Export for Speedscope {
             "{{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\
              \"exporter\":\"bootscope {}\",\"name\":{},\"activeProfileIndex\":0,\"profiles\":[",
             env!("CARGO_PKG_VERSION"),
-            Value::from(format!("boot of {}", crate::harmless(&boot.facts.subject.kernel)))
+            Value::from(title(boot))
         )?;
         let mut first = true;
         for lane in boot.lanes() {
@@ -51,6 +51,19 @@ impl Export for Speedscope {
         }
         writeln!(out, "]}}}}")
     }
+}
+
+/// What the profile is called: what was booted, and what a reader must know first.
+fn title(boot: &Boot) -> String {
+    let subject = &boot.facts.subject;
+    let mut title = "boot".to_owned();
+    let known = [&subject.os, &subject.kernel].into_iter().filter(|word| !word.is_empty());
+    for (i, word) in known.enumerate() {
+        title += if i == 0 { " of " } else { " " };
+        title += &crate::harmless(word);
+    }
+    super::warnings(boot).for_each(|warning| title += &format!("; warning: {warning}"));
+    title
 }
 
 struct Frames<'a> {
