@@ -163,7 +163,7 @@ fn a_loader_a_kernel_and_process_1() {
         "0x0 5000 ENTER loader\n0x0 9000 EXIT loader\n0xff 100 ENTER hammer_time\n0xff 200 EXIT hammer_time\n\
          0xff 300 ENTER mi_startup\n0xee 310 THREAD g_event\n0xff 400 ENTER SYSINIT cpu\n0xff 500 EXIT SYSINIT cpu\n\
          0xff 600 EXIT mi_startup\n0xdd 700 ENTER start_init\n0xdd 720 ENTER VFS_MOUNT zfs\n0xdd 800 EXIT VFS_MOUNT zfs\n\
-         0xdd 900 EXIT start_init\n",
+         0xdd 900 EXIT start_init\n1 0 650 0 \"/sbin/init\" \"\"\n15 1 950 990 \"sh\" \"\"\n",
         &[("the kernel's ticks begin before the loader's end: taken to follow at once", 1, "3")],
     );
     assert_eq!(
@@ -175,6 +175,8 @@ fn a_loader_a_kernel_and_process_1() {
             "thread0: SYSINIT cpu 4301..4401",
             "init: start_init 4601..4801",
             "init: VFS_MOUNT zfs 4621..4701",
+            "init: /sbin/init 4801..4891",
+            "/etc/rc: /etc/rc 4851..4891",
         ]
     );
     let track = |name: &str| t.tracks.iter().find(|(_, track)| t.names.get(track.name) == name).unwrap();

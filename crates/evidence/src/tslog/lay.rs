@@ -36,6 +36,11 @@ pub struct Laid {
 /// Lays a log. Time zero is its first record, unless `counter` is a clock. Linear but for the sorting of a few.
 pub fn lay(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Laid {
     let order = order(&mut log, &mut timeline.diagnostics);
+    // The process table has the kernel's ticks; 0 is none.
+    for ticks in log.users.iter_mut().flat_map(|user| [&mut user.forked, &mut user.exited]).filter(|ticks| **ticks > 0)
+    {
+        *ticks = ticks.saturating_add(order.kernel_shift);
+    }
     let clock = clock(&log, &order, counter, timeline);
     timeline.os = os(&log, &order.known);
     let tracks: Vec<TrackId> = add_tracks(&log, &order, timeline);

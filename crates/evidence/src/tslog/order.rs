@@ -89,6 +89,8 @@ pub struct Order {
     pub damaged: u64,
     /// How many records the log says it had no room for.
     pub dropped: u64,
+    /// What was added to the kernel's ticks so that they follow the loader's.
+    pub kernel_shift: u64,
 }
 
 /// Puts the records in order. Linear.
@@ -101,6 +103,7 @@ pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
         last: Vec::new(),
         known: Known::default(),
         shift: 0,
+        kernel_shift: 0,
         latest: 0,
         before: None,
         late: late_names(&log.records, used.iter().flat_map(|&piece| log.pieces[piece].records.clone()), &log.renamed),
@@ -127,7 +130,7 @@ pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
     }
     let runs = used.iter().map(|&piece| log.pieces[piece].records.clone());
     let (lives, records) = placing.sort(runs.flat_map(|run| &log.records[run]));
-    Order { records, lives, known: placing.known, pieces, damaged, dropped }
+    Order { records, lives, known: placing.known, pieces, damaged, dropped, kernel_shift: placing.kernel_shift }
 }
 
 /// The thread of a record that is nobody's.
@@ -167,6 +170,8 @@ struct Placing {
     known: Known,
     /// What is added to ticks because the counter began again.
     shift: u64,
+    /// What is added to the kernel's first tick.
+    kernel_shift: u64,
     /// The latest tick so far.
     latest: u64,
     /// The life of the record before.
@@ -211,6 +216,9 @@ impl Placing {
         };
         diagnostics.note(kind, || log.place(file, record.line));
         self.shift = self.latest.saturating_add(1).saturating_sub(record.ticks);
+        if after_loader {
+            self.kernel_shift = self.shift;
+        }
     }
 
     /// Whether the next records, too, lie before what was the latest: one that was interrupted is soon overtaken.
