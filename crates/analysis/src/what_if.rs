@@ -259,13 +259,12 @@ impl Known {
     fn by_detail(&self, timeline: &Timeline, glob: &str) -> Result<Target, Vec<String>> {
         let is_it = |name: &&String| matches(glob, &plain(detail(name)));
         let functions: Vec<String> = self.functions.iter().map(|&(n, d)| joined(timeline, n, d)).collect();
-        let of: [(&[String], fn(Vec<String>) -> Target); 3] =
-            [(&self.rows, Target::Rows), (&functions, Target::Functions), (&self.elsewhere, Target::Rows)];
-        for (all, target) in of {
+        for (all, are_rows) in [(&self.rows, true), (&functions, false), (&self.elsewhere, true)] {
             let found: Vec<String> = all.iter().filter(is_it).cloned().collect();
             match found.len() {
                 0 => {}
-                1 => return Ok(target(found)),
+                1 if are_rows => return Ok(Target::Rows(found)),
+                1 => return Ok(Target::Functions(found)),
                 _ => return Err(found),
             }
         }
