@@ -55,6 +55,25 @@ fn length(t: &Timeline, detail: &str) -> Ns {
     t.spans.iter().map(|(_, s)| s).filter(of).map(|s| s.length()).sum()
 }
 
+/// On several CPUs whoever logged last need not be who creates a thread.
+#[test]
+fn a_thread_is_the_boot_threads_unless_that_waits() {
+    let log = |between: &str| {
+        format!(
+            "0x10 0 ENTER mi_startup\n0x20 0 THREAD usb\n{between}0x20 5 ENTER explore\n0x30 6 THREAD disk\n\
+             0x30 7 ENTER spinup\n0x30 8 EXIT spinup\n0x20 9 EXIT explore\n0x10 10 EVENT UNWAIT hooks\n0x10 11 EXIT mi_startup\n"
+        )
+    };
+    let creator = |text: &str| {
+        let t = made(text);
+        let disk = t.tracks.iter().find(|(_, track)| t.names.get(track.name) == "disk").unwrap().1;
+        t.names.get(t.tracks.get(disk.created.unwrap().1).name).to_owned()
+    };
+    assert_eq!(creator(&log("")), "thread0");
+    assert_eq!(creator(&log("0x10 2 EVENT WAIT hooks\n")), "usb");
+    assert_eq!(creator(&log("0x10 2 EVENT WAIT hooks\n0x10 3 EVENT UNWAIT hooks\n")), "thread0");
+}
+
 #[test]
 fn the_public_dump_in_two_files() {
     for files in [[HEAD, TAIL], [TAIL, HEAD]] {

@@ -145,6 +145,8 @@ impl Ledger {
     /// As text for a terminal: the steps, what to know of them, and what is left.
     pub fn text(&self, layout: Layout) -> String {
         let unit = Scale::of(self);
+        let ticks = self.unit == Unit::Ticks.name();
+        let layout = Layout { unit: if ticks { Unit::Ticks } else { Unit::Nanoseconds }, ..layout };
         let mut out = String::new();
         let columns = [
             Column::new("saving", Align::Left, None),

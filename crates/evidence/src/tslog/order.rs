@@ -21,7 +21,7 @@ pub struct Life {
     pub thread: u64,
     /// The label of its `THREAD` record.
     pub name: Option<u32>,
-    /// The tick of that record, and the life that logged just before it: as good a guess as there is at who created it.
+    /// The tick of that record, and who must have created it, as far as one can tell: [`Placing::creator`].
     pub created: Option<(u64, u32)>,
     /// Where its records begin in [`Order::records`].
     pub begin: usize,
@@ -108,6 +108,7 @@ pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
         before: None,
         late: late_names(&log.records, used.iter().flat_map(|&piece| log.pieces[piece].records.clone()), &log.renamed),
         strangers: Vec::new(),
+        boot_waits: (u32::MAX, 0),
     };
     let mut pieces = Vec::new();
     let (mut damaged, mut dropped) = (0, 0);
@@ -180,6 +181,8 @@ struct Placing {
     late: HashSet<usize>,
     /// Records that begin a life with an exit.
     strangers: Vec<usize>,
+    /// The thread that boots, and how many waits it is in.
+    boot_waits: (u32, u32),
 }
 
 impl Placing {
@@ -248,6 +251,9 @@ impl Placing {
         self.before = Some(life);
         let role = log.labels.role(record.label).on(self.lives[life as usize].thread);
         self.know(&record, role);
+        if record.what == What::Event {
+            self.wait(&record, log.labels.text(record.label));
+        }
     }
 
     /// Whether a `THREAD` record names the life that its address stands for, and does not begin another.
@@ -288,7 +294,7 @@ impl Placing {
         self.lives.push(Life {
             thread: ids[record.thread as usize],
             name: named.then_some(record.label),
-            created: self.before.filter(|_| named).map(|before| (record.ticks, before)),
+            created: self.creator().filter(|_| named).map(|by| (record.ticks, by)),
             begin: 0,
             end: 0,
         });
@@ -296,6 +302,27 @@ impl Placing {
         self.last.push(0);
         self.current[record.thread as usize] = life;
         life
+    }
+
+    /// Who creates a thread now. No record says it: nearly all are the boot thread's, unless that waits just then, which
+    /// who creates a thread cannot; so it is another, at best the one that logged last.
+    fn creator(&self) -> Option<u32> {
+        let (boot, waits) = self.boot_waits;
+        self.boot().filter(|&life| life != boot || waits == 0).or(self.before)
+    }
+
+    /// The thread that boots: the kernel's first, then process 1.
+    fn boot(&self) -> Option<u32> {
+        self.known.init().or_else(|| self.known.main())
+    }
+
+    /// Counts the waits that the boot thread is in.
+    fn wait(&mut self, record: &Record, text: &[u8]) {
+        let (waits, over) = (text.starts_with(b"WAIT "), text.starts_with(b"UNWAIT "));
+        if self.boot() == Some(record.thread) && (waits || over) {
+            let before = if self.boot_waits.0 == record.thread { self.boot_waits.1 } else { 0 };
+            self.boot_waits = (record.thread, if waits { before + 1 } else { before.saturating_sub(1) });
+        }
     }
 
     #[inline]
