@@ -36,6 +36,9 @@ pub struct Replay<'a> {
     lines: Vec<Line>,
     blocks: Vec<Block>,
     topics: HashMap<NameId, Topic>,
+    /// What is released at all, in order of time, and how many of these were.
+    releases: Vec<usize>,
+    released: usize,
     holds: Holds,
     /// The first and the last time there is.
     extent: (Ns, Ns),
@@ -86,7 +89,6 @@ struct Released {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Birth(TrackId),
-    Release(usize),
     End(usize),
 }
 
@@ -103,6 +105,8 @@ impl<'a> Replay<'a> {
             lines: Vec::new(),
             blocks: Vec::new(),
             topics: HashMap::new(),
+            releases: Vec::new(),
+            released: 0,
             holds: Holds::new(timeline),
             extent,
             boot_waits: boot_waits(timeline, &lineage),
@@ -170,18 +174,20 @@ impl<'a> Replay<'a> {
 
     fn run(&mut self) {
         let holds = &self.timeline.holds;
+        self.releases = (0..holds.len()).filter(|&i| holds[i].to < Ns::MAX).collect();
+        self.releases.sort_by_key(|&i| holds[i].to);
         let born = |(i, line): (u32, &Line)| line.born.map(|(at, _)| (at, Event::Birth(TrackId(i))));
         let mut events: Vec<(Ns, Event)> = (0..).zip(&self.lines).filter_map(born).collect();
-        events.extend(holds.iter().enumerate().filter(|(_, h)| h.to < Ns::MAX).map(|(i, h)| (h.to, Event::Release(i))));
         events.extend(self.blocks.iter().enumerate().map(|(i, b)| (b.to, Event::End(i))));
         events.sort_unstable();
-        for (_, event) in events {
+        for (at, event) in events {
+            self.release_until(at, 0);
             match event {
                 Event::Birth(track) => self.birth(track, 0),
-                Event::Release(hold) => self.release(hold),
                 Event::End(block) => self.finish(block, 0),
             }
         }
+        self.release_until(Ns::MAX, 0);
         for track in 0..self.lines.len() {
             self.birth(TrackId(track as u32), 0);
             self.advance(track);
@@ -240,12 +246,20 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn release(&mut self, hold: usize) {
+    /// Takes in what was released by `at`. A wait that ended at one instant with a release may have ended by it.
+    fn release_until(&mut self, at: Ns, depth: usize) {
+        while let Some(&next) = self.releases.get(self.released).filter(|&&i| self.timeline.holds[i].to <= at) {
+            self.released += 1;
+            self.release(next, depth);
+        }
+    }
+
+    fn release(&mut self, hold: usize, depth: usize) {
         let hold = self.timeline.holds[hold];
         let born = self.lines[hold.track.0 as usize].born.map_or(Ns::MIN, |(at, _)| at);
         let since = hold.from.max(born);
-        let since = if since == Ns::MIN { f64::NEG_INFINITY } else { self.ask(hold.track, since.min(hold.to), 0) };
-        let new = self.ask(hold.track, hold.to, 0);
+        let since = if since == Ns::MIN { f64::NEG_INFINITY } else { self.ask(hold.track, since.min(hold.to), depth) };
+        let new = self.ask(hold.track, hold.to, depth);
         let topic = self.topics.entry(hold.topic).or_default();
         topic.old.push((hold.to, hold.track));
         let place = topic.new.partition_point(|r| r.new <= new);
@@ -258,6 +272,9 @@ impl<'a> Replay<'a> {
 
     /// Finds out when a wait then ends.
     fn finish(&mut self, b: usize, depth: usize) {
+        if depth < DEEPEST {
+            self.release_until(self.blocks[b].to, depth + 1);
+        }
         if self.blocks[b].state != State::Ahead {
             return;
         }

@@ -162,9 +162,9 @@ impl WhatIf {
         let (new, now) = match saving.becomes {
             Becomes::Nothing => self.again(&meant, &target, 0.0),
             Becomes::Less(share) => self.again(&meant, &target, 1.0 - share),
-            Becomes::Takes(time) if Ns::ZERO < was && time < was => self.until_it_takes(time, was, &meant, &target),
+            Becomes::Takes(time) if Ns::ZERO < was => self.until_it_takes(time, was, &meant, &target),
             Becomes::Takes(time) => {
-                let takes = if was > Ns::ZERO { was } else { meant.anywhere() };
+                let takes = meant.anywhere();
                 self.again(&meant, &target, if takes > Ns::ZERO { time.0 as f64 / takes.0 as f64 } else { 1.0 })
             }
         };
@@ -183,25 +183,36 @@ impl WhatIf {
     }
 
     /// Looks for the factor with which it takes `time` on the path, of `was`. Where all of it is on the path that is the
-    /// first one tried; else it also shrinks where nobody waits for it, and of what is left less is waited for. Where no
-    /// factor does, because another is waited for at once, the nearest there is.
+    /// first one tried; else it also changes where nobody waits for it, and of what is left less is waited for, or of what
+    /// is added more. Where no factor does, because another is waited for at once, the nearest there is.
     fn until_it_takes(&self, time: Ns, was: Ns, meant: &Meant, target: &Target) -> (Timeline, Ns) {
         const TRIES: usize = 24;
-        let close = Ns(1 + was.0 / 1_000_000);
-        let (mut low, mut high) = ((0.0, Ns::ZERO), (1.0, was));
+        /// Nothing becomes longer by more.
+        const MOST: f64 = 1e6;
+        let close = Ns(1 + was.max(time).0 / 1_000_000);
         let mut best: Option<(Timeline, Ns)> = None;
-        for i in 0..TRIES {
-            let part = if i % 3 < 2 { (time - low.1).0 as f64 / ((high.1 - low.1).0 as f64).max(1.0) } else { 0.5 };
-            let factor = low.0 + part * (high.0 - low.0);
+        let mut take = |factor: f64| {
             let tried = self.again(meant, target, factor);
             let now = tried.1;
             if best.as_ref().is_none_or(|best| (now - time).abs() < (best.1 - time).abs()) {
                 best = Some(tried);
             }
-            if (now - time).abs() <= close {
+            (factor, now)
+        };
+        let (mut low, mut high) = ((0.0, Ns::ZERO), (1.0, was));
+        let mut tries = 0;
+        while high.1 < time && high.0 < MOST && tries < TRIES {
+            low = high;
+            high = take((high.0 * (time.0 as f64 / high.1.0.max(1) as f64).max(1.001)).min(MOST));
+            tries += 1;
+        }
+        for i in tries..TRIES {
+            if [low, high].iter().any(|end| (end.1 - time).abs() <= close) && i > 0 {
                 break;
             }
-            if now < time { low = (factor, now) } else { high = (factor, now) }
+            let part = if i % 3 < 2 { (time - low.1).0 as f64 / ((high.1 - low.1).0 as f64).max(1.0) } else { 0.5 };
+            let tried = take(low.0 + part * (high.0 - low.0));
+            if tried.1 < time { low = tried } else { high = tried }
         }
         best.unwrap_or_else(|| (self.timeline.clone(), was))
     }

@@ -134,6 +134,45 @@ fn a_saving_within_a_wait_counts_for_as_long_as_nobody_else_held() {
     check(TWO_HOLD, &[("THREAD disk", 110), ("THREAD usb", 18)]);
 }
 
+/// 500 of explore's 2500 are on the path. To take 1000 of it, explore has to take 3000, and not twice as long.
+#[test]
+fn what_grows_off_the_path_too_grows_until_it_takes_what_was_asked_for() {
+    const LOG: &str = "
+        0     main created
+        0     usb  created main
+        0     usb  hold  root
+        0     usb  enter explore
+        2000  main wait  root
+        2500  usb  exit  explore
+        2500  usb  release root
+        2500  main unwait root
+        2600  main end";
+    check(LOG, &[("explore=1000", 3100)]);
+    check(LOG, &[("explore=250", 2350)]);
+    check(LOG, &[("THREAD usb=600", 2700), ("explore", 2100)]);
+}
+
+/// A wait and what it waited for are over at one instant, and so is the creation of a thread.
+#[test]
+fn what_is_released_at_an_instant_ends_the_waits_that_end_then() {
+    check(
+        "
+        0    main created
+        0    w    created main
+        0    w    hold  t
+        0    w    enter g
+        10   main wait  t
+        1000 w    exit  g
+        1000 w    release t
+        1000 main unwait t
+        1000 x    created main
+        1000 x    enter h
+        1050 x    exit  h
+        1100 main end",
+        &[("g", 110)],
+    );
+}
+
 #[test]
 fn what_is_not_on_the_path_saves_nothing() {
     let mut boot = WhatIf::new(log(TWO_HOLD), Groups::freebsd()).unwrap();
