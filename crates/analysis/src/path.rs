@@ -79,6 +79,8 @@ pub struct BootPath {
     pub hold_evidence: bool,
     /// Whether any time of a wait belongs to somebody else than who waited.
     pub blame_moved: bool,
+    /// How often waits were nested too deep, or went round in a circle: the time is then that of who waits there.
+    pub too_deep: u64,
 }
 
 /// Walks the path back from the end mark. Empty if the end mark has no track.
@@ -92,10 +94,12 @@ pub fn boot_path(timeline: &Timeline) -> BootPath {
         hold_evidence: !timeline.holds.is_empty()
             && timeline.waits.iter().any(|w| matches!(w.by, WaitedOn::Holders(_))),
         blame_moved: false,
+        too_deep: 0,
     };
     if let Some((track, end)) = timeline.end.and_then(|e| Some((e.track?, e.at))) {
         let mut walk = Walk::new(timeline);
         walk.back(track, Ns::ZERO, end, &mut Vec::new());
+        path.too_deep = walk.too_deep + walk.waits.too_deep;
         path.stretches = walk.stretches;
         path.stretches.reverse();
         path.blame_moved = path.stretches.iter().any(|s| s.chain.len() > 1);
@@ -119,6 +123,8 @@ struct Walk<'a> {
     stretches: Vec<Stretch>,
     /// How many walks are under way inside each other.
     nested: usize,
+    /// How often it was too many.
+    too_deep: u64,
 }
 
 impl<'a> Walk<'a> {
@@ -140,12 +146,14 @@ impl<'a> Walk<'a> {
             cpus,
             stretches: Vec::new(),
             nested: 0,
+            too_deep: 0,
         }
     }
 
     /// Gives `from..to` of `track` to its owners. `chain` holds who waits for this track.
     fn back(&mut self, track: TrackId, from: Ns, to: Ns, chain: &mut Vec<Frame>) {
         if self.nested == DEEPEST_WALK {
+            self.too_deep += 1;
             return self.own(track, from, to, StretchKind::Wait, chain);
         }
         self.nested += 1;

@@ -23,6 +23,8 @@ pub struct Waits<'a> {
     by_track: Vec<Vec<WaitPiece>>,
     /// Of each wait, the one around it.
     outer: Vec<Option<WaitNo>>,
+    /// How many were nested deeper than [`DEEPEST_NEST`].
+    pub too_deep: u64,
 }
 
 /// Waits nested deeper than this on one thread are broken evidence: their time is that of the wait around them.
@@ -32,8 +34,12 @@ impl<'a> Waits<'a> {
     /// Linear in the number of waits.
     pub fn new(timeline: &'a Timeline) -> Self {
         let waits = &timeline.waits;
-        let mut all =
-            Waits { waits, by_track: vec![Vec::new(); timeline.tracks.len()], outer: vec![None; waits.len()] };
+        let mut all = Waits {
+            waits,
+            by_track: vec![Vec::new(); timeline.tracks.len()],
+            outer: vec![None; waits.len()],
+            too_deep: 0,
+        };
         let mut open = Vec::new();
         let mut cursor = Ns::MIN;
         for (no, wait) in (0..).zip(waits) {
@@ -42,6 +48,7 @@ impl<'a> Waits<'a> {
                 all.close(&mut open, &mut cursor);
             }
             if open.len() == DEEPEST_NEST {
+                all.too_deep += 1;
                 continue;
             }
             if let Some(&top) = open.last() {

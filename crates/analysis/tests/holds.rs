@@ -472,3 +472,22 @@ proptest! {
         }
     }
 }
+
+/// A hundred threads, each waiting for the next: deeper than blame is followed.
+#[test]
+fn a_chain_of_waits_that_is_too_long_is_counted() {
+    let thread = |i: usize| if i == 0 { "main".to_owned() } else { format!("t{i}") };
+    let mut text = String::new();
+    (0..100).for_each(|i| text.push_str(&format!("{i} {} hold x{i}\n", thread(i))));
+    (0..99).for_each(|i| text.push_str(&format!("{} {} wait x{}\n", 100 + i, thread(i), i + 1)));
+    for i in (0..100).rev() {
+        text.push_str(&format!("{} {} release x{i}\n", 500 - 2 * i, thread(i)));
+        if i > 0 {
+            text.push_str(&format!("{} {} unwait x{i}\n", 501 - 2 * i, thread(i - 1)));
+        }
+    }
+    text.push_str("502 main end\n");
+    let path = boot_path(&log(&text));
+    assert!(path.too_deep > 0);
+    assert_eq!(path.stretches.iter().map(|s| s.length()).sum::<Ns>(), Ns(502));
+}

@@ -303,7 +303,7 @@ impl Summary {
             findings: Vec::new(),
             memory: facts.memory,
             clocks: clock_lines(timeline),
-            diagnostics: diagnostic_lines(timeline),
+            diagnostics: diagnostic_lines(boot),
             notes: facts.notes.clone(),
         }
     }
@@ -446,8 +446,13 @@ fn clock_lines(timeline: &Timeline) -> Vec<ClockLine> {
     timeline.clocks.iter().map(line).collect()
 }
 
-fn diagnostic_lines(timeline: &Timeline) -> Vec<DiagnosticLine> {
-    timeline.diagnostics.iter().map(DiagnosticLine::from).collect()
+fn diagnostic_lines(boot: &Boot) -> Vec<DiagnosticLine> {
+    let too_deep = (boot.path.too_deep > 0).then(|| DiagnosticLine {
+        kind: "waits nested too deep or in a circle: their time is left with who waits there".to_owned(),
+        count: boot.path.too_deep,
+        first: String::new(),
+    });
+    boot.timeline.diagnostics.iter().map(DiagnosticLine::from).chain(too_deep).collect()
 }
 
 #[cfg(test)]
