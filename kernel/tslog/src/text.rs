@@ -49,7 +49,7 @@ pub struct Dump {
     pub cut: u64,
     /// Names printed as addresses because the names of an image came to more than is printed.
     pub left_out: u64,
-    /// Names in which something was replaced.
+    /// Names in which something was replaced, and empty ones.
     pub mended: u64,
 }
 

@@ -118,6 +118,17 @@ mod tests {
     }
 
     #[test]
+    fn a_header_whose_records_were_cleared_does_not_win() {
+        static OLD: Region<100, 0> = Region::new();
+        static LOG: Region<8, 0> = Region::new();
+        let mut memory = Memory::new(BASE, 3 << 20);
+        memory.put(BASE + 0x1000, &logged(&OLD, 50)[..HEADER_BYTES]);
+        memory.put(BASE + 0x10000, &logged(&LOG, 3));
+        let log = event_log(&memory).expect("a log");
+        assert!(log.detail.contains("3 records, 0 dropped"), "{}", log.detail);
+    }
+
+    #[test]
     fn a_log_that_goes_on_past_the_end_of_memory_is_read_up_to_there() {
         static LOG: Region<8, 0> = Region::new();
         let bytes = logged(&LOG, 11);
