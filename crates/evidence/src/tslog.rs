@@ -167,15 +167,17 @@ impl Log {
 
     /// The same by the evidence alone.
     fn own_rate(&self) -> Option<(f64, String)> {
-        let noted = self.labels.iter().zip(0u32..).filter_map(|(text, label)| Some((rate::note(text)?, label)));
-        let at = |label| self.records.iter().position(|r| r.label == label);
-        let noted = noted.filter_map(|(hz, label)| {
-            let at = at(label)?;
-            let file = self.pieces.iter().find(|piece| piece.records.contains(&at))?.file;
-            Some(Rate { hz, source: rate::Source::Log, file, line: self.records[at].line })
-        });
-        let rates: Vec<Rate> = self.rates.iter().cloned().chain(noted).collect();
+        let noted = self.labels.iter().any(|text| rate::note(text).is_some());
+        let at = noted.then(|| self.records.iter().position(|record| self.is_rate(record))).flatten();
+        let rates: Vec<Rate> = self.rates.iter().cloned().chain(at.and_then(|at| self.noted_rate(at))).collect();
         rate::choose(&rates, |rate| self.place(rate.file, rate.line))
+    }
+
+    /// The rate that a record notes.
+    fn noted_rate(&self, at: usize) -> Option<Rate> {
+        let hz = rate::note(self.labels.text(self.records[at].label))?;
+        let file = self.pieces.iter().find(|piece| piece.records.contains(&at))?.file;
+        Some(Rate { hz, source: rate::Source::Log, file, line: self.records[at].line })
     }
 
     /// Writes the records that are used as FreeBSD prints them, in their order and with their own ticks. Where a part is

@@ -610,22 +610,27 @@ fn hostile_logs_are_read_in_linear_time() {
     let threads: String =
         (0..many).map(|i| format!("{i:#x} {i} EVENT HOLD {}\n{i:#x} {i} THREAD t{i}\n", i % 3)).collect();
     assert_eq!(made(&threads).tracks.len() as u64, 2 * many - 1, "the first thread does not end, it is named late");
-    let named: String = (0..many).map(|i| format!("0x1 {i} ENTER f{i}\n0x1 {i} THREAD t{i}\n")).collect();
-    let left: String = (0..many).rev().map(|i| format!("0x1 {many} EXIT f{i}\n")).collect();
+    let some = many / 5;
+    let named: String = (0..some).map(|i| format!("0x1 {i} ENTER f{i}\n0x1 {i} THREAD t{i}\n")).collect();
+    let left: String = (0..some).rev().map(|i| format!("0x1 {many} EXIT f{i}\n")).collect();
     assert_eq!(made(&(named + &left)).tracks.len(), 1);
-    let waits: String = (0..many).map(|i| format!("0x1 {i} EVENT WAIT w\n0x1 {i} ENTER g\n0x1 {i} EXIT g\n")).collect();
-    assert_eq!(made(&format!("0x1 0 ENTER mi_startup\n{waits}")).waits.len() as u64, many);
+    let waits: String = (0..some).map(|i| format!("0x1 {i} EVENT WAIT w\n0x1 {i} ENTER g\n0x1 {i} EXIT g\n")).collect();
+    assert_eq!(made(&format!("0x1 0 ENTER mi_startup\n{waits}")).waits.len() as u64, some);
     let boots = "0x1 0 ENTER mi_startup\n".repeat(many as usize);
     assert_eq!(made(&boots).diagnostics.count("TSLOG records of a second dump: not used"), many - 1);
     let back: String = (0..many).rev().map(|i| format!("0x1 {i} ENTER f\n")).collect();
     made(&back);
+    let rates: String = (1..many).map(|i| format!("0x1 {i} EVENT TSLOG hz {i}\n")).collect();
+    laid(&[rates.as_bytes()], Counter::Unknown);
+    let gaps: String = (1..some).map(|i| format!("0x{i:x} {i} EXIT f\n0x0 {i} EVENT TSLOG gap\n")).collect();
+    laid(&[gaps.as_bytes()], Counter::Unknown);
     let chain: String = (1..many).map(|i| format!("{i} {} {i} 0 \"\" \"\"\n", i - 1)).collect();
     assert_eq!(made(&chain).processes.len() as u64, many - 1);
     assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
 }
 
 /// Pieces that the reader looks for, so that what is made of them gets further than noise does.
-const PIECES: [&str; 30] = [
+const PIECES: [&str; 34] = [
     "\n",
     "\r\n",
     " ",
@@ -645,6 +650,10 @@ const PIECES: [&str; 30] = [
     "RELEASE x",
     "start_init",
     "mi_startup",
+    "TSLOG gap",
+    "TSLOG hz 7",
+    "0x3 9 EXIT g\n",
+    "0x1 9 THREAD t\n",
     "loader",
     "main",
     "hammer_time",
