@@ -37,6 +37,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   bootscope import serial.log dmesg.txt -o boots/a
+  bootscope import calls.bin kallsyms.gz -o boots/e
   bootscope import tslog.txt user.txt --tsc-frequency 2445431964 -o boots/b
   ssh router sysctl -b debug.tslog | bootscope import - -o boots/c
 

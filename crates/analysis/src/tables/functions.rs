@@ -3,7 +3,7 @@
 //! Of a function whose calls were followed every call until the end mark is counted, on the path or not, since nothing says
 //! of short ones which were where.
 
-use super::{OUTSIDE, Row, TracksByName, share, sorted};
+use super::{OUTSIDE, Pairs, Row, TracksByName, share, sorted};
 use crate::charge::{Charger, joined};
 use crate::path::{Stretch, StretchKind};
 use crate::spread::{Follow, Spread};
@@ -60,20 +60,29 @@ struct Functions<'a> {
     outermost: Vec<bool>,
     sums: Vec<Sum>,
     outside: Sum,
+    /// Which tracks were noted for which functions, and which for none.
+    tracks: Pairs,
+    outsiders: Pairs,
 }
 
 impl<'a> Functions<'a> {
     fn new(timeline: &'a Timeline, charger: &'a Charger<'a>) -> Self {
         let sums = vec![Sum::default(); charger.functions.len()];
-        Functions { timeline, charger, outermost: timeline.profile.outermost(), sums, outside: Sum::default() }
+        Functions {
+            timeline,
+            charger,
+            outermost: timeline.profile.outermost(),
+            sums,
+            outside: Sum::default(),
+            tracks: Pairs::default(),
+            outsiders: Pairs::default(),
+        }
     }
 
     fn outside(&mut self, track: TrackId, length: Ns) {
         self.outside.self_time += length;
         self.outside.count += 1;
-        if !self.outside.tracks.contains(&track) {
-            self.outside.tracks.push(track);
-        }
+        self.outside.tracks.extend(self.outsiders.add(track.0, 0).then_some(track));
     }
 
     fn of(&mut self, path: NodeId) -> &mut Sum {
@@ -114,14 +123,13 @@ impl Follow for Functions<'_> {
 
     fn called(&mut self, track: TrackId, path: NodeId, length: u64) -> TrackId {
         let outermost = self.outermost[path.index()];
+        let new = self.tracks.add(self.charger.path_function[path.index()], track.0);
         let sum = self.of(path);
         sum.count += 1;
         if outermost {
             sum.short += Ns(length as i64);
         }
-        if !sum.tracks.contains(&track) {
-            sum.tracks.push(track);
-        }
+        sum.tracks.extend(new.then_some(track));
         track
     }
 
