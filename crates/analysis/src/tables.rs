@@ -159,8 +159,10 @@ impl<'a> Charged<'a> {
         let (charge, earner) = self.charger.charge(kind, chain);
         let track = chain.last().map(|owner| owner.track);
         let (charger, phases) = (self.charger, self.phases);
+        // The CPU is known to have slept in this function.
+        let asleep = kind == StretchKind::Wait && earner.is_some_and(|by| self.is_followed(by));
         by_phase(from, to, phases, |phase, length| {
-            let explained = charger.explains(chain, phase.and_then(|phase| phases.get(phase)));
+            let explained = asleep || charger.explains(chain, phase.and_then(|phase| phases.get(phase)));
             self.explained += if explained { length } else { Ns::ZERO };
         });
         if charge.base == BaseId::NOTHING {
@@ -172,6 +174,13 @@ impl<'a> Charged<'a> {
         } else {
             self.blame(charge, to - from);
             self.charge(Key { charge, phase: None }, to - from, earner, track);
+        }
+    }
+
+    fn is_followed(&self, by: Doer) -> bool {
+        match by {
+            Doer::Span(span) => self.timeline.spans.node(span).is_some(),
+            Doer::Spans | Doer::Path(_) => true,
         }
     }
 

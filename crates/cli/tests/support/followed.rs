@@ -59,7 +59,8 @@ impl Followed {
         leb(parent.into(), &mut self.nodes);
         zigzag((function as i64).wrapping_sub(self.last_node.1), &mut self.nodes);
         if kind == STACK {
-            leb(u64::from(number) << 14, &mut self.nodes);
+            // The kernel's stacks are where its code is.
+            leb(function >> 63 << 63 | u64::from(number) << 14, &mut self.nodes);
         }
         self.last_node = (number.into(), function as i64);
         let mut totals = vec![2];

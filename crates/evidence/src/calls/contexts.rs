@@ -57,6 +57,9 @@ const LINUX: [(&str, &str, u64); 2] = [("kernel_init", "init", 1), ("kthreadd", 
 /// Each CPU's first code in the kernel, of whose stack its idle thread is made. The first CPU's is the thread that boots.
 const LINUX_CPU: [&str; 3] = ["secondary_startup_64", "common_startup_64", "startup_64"];
 
+/// What calls what a thread is for.
+const CALLS_THE_THREAD: [&str; 3] = ["ret_from_fork", "ret_from_fork_asm", "kthread"];
+
 /// What a new thread calls before what it is for.
 const ON_THE_WAY: [&str; 5] =
     ["__switch_to_asm", "schedule_tail", "native_load_tls", "native_load_gs_index", "__x86_indirect_thunk_rbx"];
@@ -72,7 +75,7 @@ impl Contexts {
         }
         let mut order: Vec<u32> = (1..calls.nodes.len() as u32).filter(|&node| bottom[node as usize] == node).collect();
         order.sort_by_key(|&node| (first_used[node as usize], node));
-        let under = called_at_the_bottom(calls, &bottom);
+        let under = called_near_the_bottom(calls);
         let mut place = vec![0; calls.nodes.len()];
         let mut cpus = 0;
         let mut all: Vec<Context> = Vec::with_capacity(order.len());
@@ -124,14 +127,21 @@ fn bottoms(calls: &Calls) -> Vec<u32> {
     bottom
 }
 
-/// What is called at the bottom of each stack, and what `kthread` calls: parent, node, and the instructions under it.
+/// What is called near the bottom of each stack: parent, node, and the instructions under each node.
 struct Under {
     /// Sorted by parent.
     children: Vec<(u32, u32)>,
     insns: Vec<u64>,
 }
 
-fn called_at_the_bottom(calls: &Calls, bottom: &[u32]) -> Under {
+/// From the bottom to what a thread is for it is at most so many calls: `ret_from_fork`, `kthread`, and that.
+const NEAR: u32 = 3;
+
+fn called_near_the_bottom(calls: &Calls) -> Under {
+    let mut depth: Vec<u32> = Vec::with_capacity(calls.nodes.len());
+    for node in &calls.nodes {
+        depth.push(if node.parent == 0 { 0 } else { depth[node.parent as usize].saturating_add(1) });
+    }
     let mut insns: Vec<u64> = calls.totals_until(u64::MAX).iter().map(|totals| totals.insns).collect();
     let mut children = Vec::new();
     for (i, node) in calls.nodes.iter().enumerate().skip(1).rev() {
@@ -139,8 +149,7 @@ fn called_at_the_bottom(calls: &Calls, bottom: &[u32]) -> Under {
         let parent = node.parent as usize;
         if parent != 0 {
             insns[parent] = insns[parent].saturating_add(insns[i as usize]);
-            let near_the_bottom = bottom[parent] == node.parent || calls.nodes[parent].parent == bottom[parent];
-            if near_the_bottom && matches!(node.kind, Kind::Call | Kind::Tail) {
+            if depth[i as usize] <= NEAR && matches!(node.kind, Kind::Call | Kind::Tail) {
                 children.push((node.parent, i));
             }
         }
@@ -181,12 +190,17 @@ fn context(calls: &Calls, bottom: u32, stage: Option<Stage>, under: &Under, symb
         return line(INTERRUPTS, TrackKind::Cpu, NO_THREAD, true);
     }
     if LINUX_CPU.iter().any(|start| base.starts_with(start)) {
-        return line(base, TrackKind::Thread, A_CPU, false);
+        // Before its addresses are mapped it uses another stack, for a moment.
+        return match node.stack >> 63 {
+            0 => line(Stage::EarlyKernel.name(), TrackKind::Firmware, NO_THREAD, false),
+            _ => line(base, TrackKind::Thread, A_CPU, false),
+        };
     }
     let on_the_way = |node: u32| name_of(node).is_some_and(|name| ON_THE_WAY.contains(&name));
     let mut main = under.main(bottom, on_the_way);
-    if let Some(kthread) = main.filter(|&node| name_of(node) == Some("kthread")) {
-        main = under.main(kthread, on_the_way).or(main);
+    for _ in 1..NEAR {
+        let calls_it = main.filter(|&node| name_of(node).is_some_and(|name| CALLS_THE_THREAD.contains(&name)));
+        main = calls_it.and_then(|node| under.main(node, on_the_way)).or(main);
     }
     match main.and_then(name_of) {
         Some(name) => match LINUX.iter().find(|(function, ..)| *function == name) {

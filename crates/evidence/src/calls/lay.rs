@@ -63,6 +63,9 @@ pub(crate) fn lay(
         laying.kernel_begins(&pieces, error);
     }
     let init = contexts.iter().position(|context| context.id == 1).map(|place| tracks[place]);
+    if init.is_some() && laying.timeline.os.is_empty() {
+        laying.timeline.os = "Linux"; // whose kernel_init that is
+    }
     let end = laying.end(until);
     timeline.profile = laying.named.profile;
     Laid { init, end, error }

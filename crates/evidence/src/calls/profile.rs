@@ -71,7 +71,8 @@ fn build(
         let id = named.profile.node(parent, name);
         match node.kind {
             Kind::Interrupt => named.profile.set_kind(id, SpanKind::Interrupt),
-            _ if parent.is_some_and(|p| named.profile.get(p).name == calls_initcalls) => {
+            // What else it calls, it calls for each of them.
+            _ if totals.calls <= 1 && parent.is_some_and(|p| named.profile.get(p).name == calls_initcalls) => {
                 named.profile.set_kind(id, SpanKind::Initcall);
             }
             _ => {}
