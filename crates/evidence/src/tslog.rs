@@ -191,7 +191,7 @@ impl Log {
             if let Some(ticks) = last_ticks {
                 writeln!(out, "0x0 {ticks} EVENT TSLOG gap")?;
             }
-            for record in self.records[self.pieces[piece].records.clone()].iter().filter(|r| !self.is_rate(r)) {
+            for record in self.records[self.pieces[piece].records.clone()].iter().filter(|r| !self.is_ours(r)) {
                 let (thread, what) = (self.threads.ids[record.thread as usize], record.what.word());
                 write!(out, "{thread:#x} {} {what} ", record.ticks)?;
                 out.write_all(self.labels.text(record.label))?;
@@ -203,6 +203,11 @@ impl Log {
             (Some(ticks), Some((hz, _))) => writeln!(out, "0x0 {ticks} EVENT TSLOG hz {}", hz.round()),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a record is a note that [`Log::write`] makes anew.
+    fn is_ours(&self, record: &Record) -> bool {
+        self.is_rate(record) || self.labels.text(record.label) == GAP
     }
 
     /// Whether a record is the note of the rate.

@@ -573,6 +573,9 @@ fn what_is_written_is_what_was_read() {
     assert_eq!(lines.lines().collect::<Vec<_>>(), records);
     assert_eq!(rate, "0x0 83088266 EVENT TSLOG hz 2445431964", "machdep.tsc_freq of the console");
     assert_eq!(read(written.as_bytes()), written);
+    // A gap is a note of what is between two parts, and not another record of them.
+    let gap = "0x1 100 ENTER f\n0x0 100 EVENT TSLOG gap\n0x1 900 EXIT f\n";
+    assert_eq!(read(gap.as_bytes()), gap);
 }
 
 #[test]

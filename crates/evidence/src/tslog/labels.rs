@@ -104,6 +104,7 @@ impl Labels {
             self.cleaned += 1;
             let mut cleaner = Cleaner::default();
             let (clean, _) = cleaner.clean(text);
+            let clean = super::line::trim(clean);
             // A line that has nothing but control characters still is one.
             return self.look_up(if clean.is_empty() { b"?" } else { clean });
         }
@@ -183,7 +184,8 @@ mod tests {
         }
         assert_eq!(labels.number(b"SYSINIT\0 th\x1b[1ming7\x1b[0m"), 7);
         assert_eq!(labels.number(b"\0\x07"), labels.number(b"?"));
-        assert_eq!(labels.cleaned(), 2);
+        assert_eq!(labels.number(b"SYSINIT thing7 \0"), 7, "no space is left at its end");
+        assert_eq!(labels.cleaned(), 3);
         assert!(labels.knows(b"SYSINIT thing7") && !labels.knows(b"SYSINIT thing"));
         let start = labels.number(b"start_init");
         assert_eq!(labels.role(start), Role::StartInit);
