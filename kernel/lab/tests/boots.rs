@@ -84,13 +84,13 @@ fn a_full_log_counts_what_it_drops_and_the_boot_goes_on() {
     assert_eq!(boot.status, DONE);
     // Two events a message, and 262 144 places.
     assert!((17_856..19_000).contains(&boot.dropped), "{} dropped", boot.dropped);
-    assert!(boot.log.lines().last().unwrap().ends_with(&format!("TSLOG dropped {}", boot.dropped)));
+    assert!(boot.last_line().ends_with(&format!("TSLOG dropped {}", boot.dropped)));
 }
 
 #[test]
 fn without_acpi_there_is_one_cpu() {
     let Some(kernel) = kernel() else { return };
-    let mut machine = Machine::new("pc").with(&["-no-acpi"]);
+    let mut machine = Machine::new("pc,acpi=off");
     machine.cpus = 2;
     let boot = machine.boot(&kernel, "");
     assert_eq!(boot.status, DONE, "{}", boot.console);
@@ -148,7 +148,7 @@ fn a_panic_anywhere_leaves_the_log() {
         assert_eq!(boot.status, PANICKED, "{place}: {}", boot.console);
         assert!(boot.console.contains("panic: cpu 0"), "{place}: {}", boot.console);
         assert!(boot.log.lines().any(|line| line.ends_with(last)), "{place}: {}", boot.log);
-        assert!(boot.log.lines().last().unwrap().ends_with("EVENT panic"), "{place}: {}", boot.log);
+        assert!(boot.last_line().ends_with("EVENT panic"), "{place}: {}", boot.log);
     }
 }
 

@@ -98,6 +98,13 @@ impl Machine {
     }
 }
 
+impl Boot {
+    /// The last line of the log but its counter's rate, which ends the text.
+    pub fn last_line(&self) -> &str {
+        self.log.lines().rev().find(|line| !line.contains(" EVENT TSLOG hz ")).unwrap_or_default()
+    }
+}
+
 struct Killed(Child);
 
 impl Drop for Killed {
