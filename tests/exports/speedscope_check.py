@@ -28,7 +28,7 @@ def opened(b, name):
 with Browser() as b:
     name = "speedscope.speedscope.json"
     title, text, rows = opened(b, name)
-    assert title.startswith("boot of 6.1.0-47-cloud-amd64"), title
+    assert title.startswith("boot of Linux 6.1.0-47-cloud-amd64"), title
     lanes = len(json.loads((folder / name).read_text())["profiles"])
     assert f"boot path (1/{lanes})" in text, text
     # Total and self time as speedscope computes them from the events: 230 and 210 ms of 940.
