@@ -141,18 +141,20 @@ impl<'a> Charger<'a> {
         bases.number(Base::Nothing);
         let mut functions = Numbered::default();
         let mut roles: Vec<Role> = Vec::new();
+        // Of each name and detail by its number, looked up once; names are hardly ever of two kinds.
+        let mut role_of = |no: u32, kind, name, detail| {
+            if no as usize == roles.len() {
+                roles.push(role(timeline, groups, kind, name, detail));
+            }
+            let known = roles[no as usize];
+            if known.kind == kind { known } else { role(timeline, groups, kind, name, detail) }
+        };
         let mut base = Vec::with_capacity(count);
         let mut function = Vec::with_capacity(count);
         let mut around: Vec<Around> = Vec::with_capacity(count);
         for (id, row) in timeline.spans.iter() {
             let no = functions.number((row.name, row.detail));
-            if no as usize == roles.len() {
-                roles.push(role(timeline, groups, row.kind, row.name, row.detail));
-            }
-            let mut role_of = roles[no as usize];
-            if role_of.kind != row.kind {
-                role_of = role(timeline, groups, row.kind, row.name, row.detail);
-            }
+            let role_of = role_of(no, row.kind, row.name, row.detail);
             let outer = timeline.spans.parent(id).map_or_else(Around::default, |p| around[p.0 as usize]);
             let own = bases.number(own_base((row.kind, row.name, row.detail), role_of, groups));
             around.push(outer.and(Thing { base: own, by: Doer::Span(id) }, row.name, role_of, groups));
@@ -166,13 +168,7 @@ impl<'a> Charger<'a> {
                 if node.kind == SpanKind::Initcall { (initcall, node.name) } else { (node.name, NameId::EMPTY) };
             let no = functions.number((name, detail));
             path_function.push(no);
-            if no as usize == roles.len() {
-                roles.push(role(timeline, groups, node.kind, name, detail));
-            }
-            let mut role_of = roles[no as usize];
-            if role_of.kind != node.kind {
-                role_of = role(timeline, groups, node.kind, name, detail);
-            }
+            let role_of = role_of(no, node.kind, name, detail);
             let own = node.parent.map(|_| bases.number(own_base((node.kind, name, detail), role_of, groups)));
             paths.push(own.map(|own| (own, name, role_of)));
         }

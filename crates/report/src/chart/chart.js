@@ -112,9 +112,8 @@ function flameChart(svg) {
   }
   window.addEventListener("resize", draw);
   const whole = () => zoom({ from: 0, to: total, row: -1 });
-  const zoomed = () => shown.row >= 0;
   draw();
-  return { mark, whole, zoomed, resize: draw };
+  return { mark, whole };
 }
 
 // A chart that is a document: its own two buttons.

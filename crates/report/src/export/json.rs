@@ -6,7 +6,8 @@
 //! * `phases`: name, start_ns, end_ns, error_ns, evidence
 //! * `spans`: track, start_ns, end_ns, depth, kind, name, detail; by track, then start, outer ones first
 //! * `marks`: track, at_ns, name
-//! * `waits`: track, from_ns, woken_ns, until_ns (`null`: never), by (`thread`, `interrupt`, `nothing`, `unknown`), and which thread or interrupt
+//! * `waits`: track, from_ns, woken_ns, until_ns (`null`: never), by (`thread`, `interrupt`, `holders`, `halted`,
+//!   `nothing`, `unknown`), and which thread, interrupt or topic
 //! * `running`: track, cpu, from_ns, to_ns
 //! * `path`: from_ns, to_ns, how (`running`, `runqueue`, `interrupt`, `wait`), stack (outermost first, made harmless; of more than
 //!   [`MOST_FRAMES`] the outermost ones, how many are between, and the innermost)
