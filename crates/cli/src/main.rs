@@ -69,7 +69,7 @@ pub enum Done {
 }
 
 fn main() -> ExitCode {
-    heap::keep_what_is_freed();
+    heap::prepare();
     let cli = Cli::parse();
     let output = Output::new(&cli.output);
     match run(cli.command, &output) {
