@@ -262,6 +262,8 @@ struct Has {
 }
 
 impl Has {
+    const EVERYTHING: Has = Has { records: true, rates: true, processes: true, facts: true };
+
     fn look(bytes: &[u8]) -> Has {
         let any = |words: &[&[u8]]| words.iter().any(|word| memchr::memmem::find(bytes, word).is_some());
         Has {
@@ -293,8 +295,10 @@ struct Reader<'a> {
     /// How the last record's line begins, up to the space behind the thread, and that thread: mostly the next one's too.
     head: (&'a [u8], u32),
     bytes: &'a [u8],
-    /// Not looked at before there is a line that is no record.
+    /// Not looked at before there are many lines that are no records.
     has: Option<Has>,
+    /// Lines that do not begin with a record.
+    doubtful: u32,
     cleaner: Cleaner,
 }
 
@@ -319,6 +323,7 @@ impl<'a> Reader<'a> {
             head: (b"", 0),
             bytes,
             has: None,
+            doubtful: 0,
             cleaner: Cleaner::default(),
         }
     }
@@ -353,8 +358,7 @@ impl<'a> Reader<'a> {
     fn clean(&mut self, line: Line<'a>, text: &[u8]) {
         let (stamp, text) = self.loggers.strip(line::trim(text));
         let text = line::trim(text);
-        let bytes = self.bytes;
-        let has = *self.has.get_or_insert_with(|| Has::look(bytes));
+        let has = self.has();
         match line::entry(text) {
             Entry::Record(record) => return self.late_record(line, &record),
             Entry::Unknown if self.open => return self.damaged(line, "TSLOG records of an unknown type"),
@@ -383,6 +387,17 @@ impl<'a> Reader<'a> {
             self.log.said.extend(console::said(text, stamp));
         }
         self.not_ours(line);
+    }
+
+    /// What a line can be. The first few are looked at for everything: a log of records alone is not searched for the rest.
+    fn has(&mut self) -> Has {
+        const LINES_UNSEARCHED: u32 = 500;
+        self.doubtful = self.doubtful.saturating_add(1);
+        if self.doubtful <= LINES_UNSEARCHED {
+            return Has::EVERYTHING;
+        }
+        let bytes = self.bytes;
+        *self.has.get_or_insert_with(|| Has::look(bytes))
     }
 
     /// A line that other readers may know.
