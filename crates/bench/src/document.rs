@@ -3,12 +3,15 @@
 //! ```text
 //! { "schema": "bootscope.bench/1", "tool_version": "0.1.0", "created": "2026-01-01T00:00:00Z",
 //!   "plan":     {"variants": 2, "warm_ups": 1, "stop": {"rounds", "width", "budget_ns"}, "seed"},
-//!   "variants": [{"name", "how": {…}}],          the first is the baseline; `how` is in the recorder's own form
-//!   "deterministic": false, "host_cpus_allowed": "0-3",
+//!   "variants": [{"name", "settings": [{"key", "value"}], "how": {…}, "booted": {"kernel", "inputs": […], …}}],
+//!                                                the first is the baseline; `how` is in the recorder's own form
+//!   "sweep":    [{"key": "cpus", "values": ["1", "2"]}],                        the grid's sides; empty without
+//!   "deterministic": false, "dithered": false, "host_cpus_allowed": "0-3", "host": {"cpu", "cores", "kernel"},
 //!   "ask":      {"margin": 0.05, "power": 0.9},
-//!   "boots":    [{"number", "round", "variant", "began_ns", "outcome", "total_ns", "phases": [{"name", "ns"}], …}],
+//!   "boots":    [{"number", "round", "variant", "began_ns", "outcome", "total_ns", "phases": [{"name", "ns"}],
+//!                 "rows": [{"name", "ns"}], …}],
 //!   "ended":    "rounds" | "width" | "budget" | "interrupted" | {"never-reached": 1} | "error" | null (killed),
-//!   "results":  {"variants": […], "comparisons": […]} }
+//!   "results":  {"variants": […], "comparisons": […], "laws": […]} }
 //! ```
 //! Raw samples first, so that anybody can test them again: `results` are computed from the rest, by [`crate::results`].
 //! Fields are added, never renamed. Times are integers in ns; estimates and intervals are numbers in ns, ratios are bare.
@@ -34,8 +37,17 @@ pub struct Head {
     pub plan: Plan,
     /// The variants; the first is the baseline.
     pub variants: Vec<Variant>,
-    /// Whether boots are deterministic and dithered, and times guest-virtual.
+    /// What each side of a sweep's grid is; the variants are its points, the last side first to change.
+    #[serde(default)]
+    pub sweep: Vec<Side>,
+    /// Whether boots are deterministic, and times guest-virtual: one instruction is one nanosecond.
     pub deterministic: bool,
+    /// Whether each deterministic boot of a variant has another dummy argument, so that its layout differs.
+    #[serde(default)]
+    pub dithered: bool,
+    /// The machine that it ran on.
+    #[serde(default)]
+    pub host: Host,
     /// The CPUs that the boots could run on, as Linux lists them; empty if unknown.
     #[serde(default)]
     pub host_cpus_allowed: String,
@@ -48,8 +60,69 @@ pub struct Head {
 pub struct Variant {
     /// What tells it from the others.
     pub name: String,
+    /// How it differs from the options that all share.
+    #[serde(default)]
+    pub settings: Vec<Setting>,
     /// How it is booted, in the recorder's own form.
     pub how: serde_json::Value,
+    /// What that is on this host.
+    #[serde(default)]
+    pub booted: Booted,
+}
+
+/// One option of a variant, as it was given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// The option: `cpus`, `append`, …
+    pub key: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// One side of a sweep's grid.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Side {
+    /// The option.
+    pub key: String,
+    /// Its values, in order.
+    pub values: Vec<String>,
+}
+
+/// What a variant is on the host that boots it, as its recordings say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Booted {
+    /// Kernel release or file name.
+    pub kernel: String,
+    /// `tcg` or `kvm`.
+    pub accelerator: String,
+    /// The VMM's version, as it says.
+    pub vmm: String,
+    /// The files that went into it.
+    pub inputs: Vec<InputFile>,
+}
+
+/// A file that went into a boot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputFile {
+    /// `kernel`, `initrd`, `disk`, `symbols`.
+    pub role: String,
+    /// Its path.
+    pub path: String,
+    /// SHA-256 of its content; empty where that was not taken.
+    pub sha256: String,
+}
+
+/// The machine that a bench ran on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Host {
+    /// CPU model name.
+    pub cpu: String,
+    /// CPUs online.
+    pub cores: u32,
+    /// Kernel release.
+    pub kernel: String,
 }
 
 /// The document.
@@ -64,6 +137,33 @@ pub struct Document {
     pub ended: Option<Ended>,
     /// What they say.
     pub results: Results,
+}
+
+impl Variant {
+    /// A variant of which nothing but this is known.
+    pub fn named(name: &str) -> Variant {
+        let (settings, booted) = (Vec::new(), Booted::default());
+        Variant { name: name.to_owned(), settings, how: serde_json::Value::Null, booted }
+    }
+}
+
+impl Head {
+    /// The head of a bench of which nothing but this is known.
+    pub fn of(plan: Plan, variants: Vec<Variant>) -> Head {
+        Head {
+            schema: SCHEMA.to_owned(),
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            created: String::new(),
+            plan,
+            variants,
+            sweep: Vec::new(),
+            deterministic: false,
+            dithered: false,
+            host: Host::default(),
+            host_cpus_allowed: String::new(),
+            ask: Ask::default(),
+        }
+    }
 }
 
 impl Document {

@@ -146,21 +146,13 @@ fn line(lines: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
 mod tests {
     use super::*;
     use crate::runs::Measured;
-    use crate::stats::verdict::Ask;
     use crate::{Plan, Stop, Variant};
 
     fn head() -> Head {
         let stop = Stop { rounds: 3, width: Some(0.1), budget_ns: None };
-        Head {
-            schema: SCHEMA.to_owned(),
-            tool_version: "0".to_owned(),
-            created: String::new(),
-            plan: Plan { variants: 1, warm_ups: 0, stop, seed: u64::MAX },
-            variants: vec![Variant { name: "quiet".to_owned(), how: serde_json::json!({"append": "quiet"}) }],
-            deterministic: false,
-            host_cpus_allowed: "0-1".to_owned(),
-            ask: Ask::default(),
-        }
+        let quiet = Variant { how: serde_json::json!({"append": "quiet"}), ..Variant::named("quiet") };
+        let plan = Plan { variants: 1, warm_ups: 0, stop, seed: u64::MAX };
+        Head { host_cpus_allowed: "0-1".to_owned(), ..Head::of(plan, vec![quiet]) }
     }
 
     fn boot(number: u32) -> Boot {

@@ -10,7 +10,7 @@ mod results;
 mod runs;
 pub mod stats;
 
-pub use document::{Document, Head, SCHEMA, Variant};
+pub use document::{Booted, Document, Head, Host, InputFile, SCHEMA, Setting, Side, Variant};
 pub use journal::{Journal, JournalError, Journaled, read};
-pub use results::{Against, Moved, PhaseRuns, Results, VariantRuns, results};
+pub use results::{Against, Moved, PhaseRuns, Results, RowRuns, VariantRuns, results};
 pub use runs::{Boot, Boots, Ended, Finished, Measured, PhaseTime, Plan, Stop, Turn, run};

@@ -1,13 +1,15 @@
-//! What the boots of a bench say: each variant by itself, each against the first, in total and by phase.
+//! What the boots of a bench say: each variant by itself, each against the first, in total, by phase, by row and in memory.
 //!
-//! Totals of all variants are one family of comparisons, and so are all phases of all variants: each is corrected for its
-//! own number ([`crate::stats::holm`]). A phase that a boot does not have took no time in it.
+//! Totals of all variants are one family of comparisons, corrected for their number ([`crate::stats::holm`]). All phases
+//! and rows of a boot go together, and there are hundreds: these are corrected for that all at once
+//! ([`crate::stats::max_t`]). A phase or a row that a boot does not have took no time in it.
 
 use crate::document::Head;
-use crate::runs::{Boot, counted};
-use crate::stats::describe::{Description, describe};
-use crate::stats::verdict::{Comparison, judge};
-use crate::stats::{dithered, pairs};
+use crate::runs::{Boot, Measured, PhaseTime, counted};
+use crate::stats::describe::{Description, describe, mean, sd};
+use crate::stats::quantile::median_interval;
+use crate::stats::verdict::{Comparison, judge, judge_corrected};
+use crate::stats::{Interval, dithered, max_t, pairs, sorted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -31,10 +33,19 @@ pub struct VariantRuns {
     pub total: Option<Description>,
     /// In the order of the boot.
     pub phases: Vec<PhaseRuns>,
+    /// What the boot path was charged to, the largest first.
+    #[serde(default)]
+    pub rows: Vec<RowRuns>,
     /// The VMM's maximum resident set, in bytes.
     pub vmm_max_rss: Option<Description>,
+    /// What the guest's kernel has, in bytes.
+    #[serde(default)]
+    pub guest_total: Option<Description>,
     /// What was available in the guest at the end mark, in bytes.
     pub guest_available: Option<Description>,
+    /// What the guest's page cache held at the end mark, in bytes.
+    #[serde(default)]
+    pub guest_cached: Option<Description>,
 }
 
 /// One phase of one variant's boots.
@@ -42,8 +53,29 @@ pub struct VariantRuns {
 pub struct PhaseRuns {
     /// Its name.
     pub name: String,
+    /// When it begins, in ns: the mean.
+    #[serde(default)]
+    pub start_mean: f64,
+    /// The standard deviation of that; none of a single run.
+    #[serde(default)]
+    pub start_sd: Option<f64>,
     /// Its length, in ns.
     pub length: Description,
+}
+
+/// One row of one variant's boots, in ns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RowRuns {
+    /// Its name.
+    pub name: String,
+    /// In how many boots it is; in the others it took no time.
+    pub seen: usize,
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation; none of a single run.
+    pub sd: Option<f64>,
+    /// The median.
+    pub median: Interval,
 }
 
 /// A variant against the first.
@@ -55,9 +87,15 @@ pub struct Against {
     pub total: Option<Comparison>,
     /// By phase, the largest difference first.
     pub phases: Vec<Moved>,
+    /// By what the boot path was charged to, the largest difference first.
+    #[serde(default)]
+    pub rows: Vec<Moved>,
+    /// Memory in bytes: `vmm_max_rss`, `guest_available`, `guest_cached`.
+    #[serde(default)]
+    pub memory: Vec<Moved>,
 }
 
-/// How a phase's length changed.
+/// How a phase, a row or a use of memory changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moved {
     /// Its name.
@@ -67,56 +105,110 @@ pub struct Moved {
 }
 
 /// Computes what the boots say. Boots of variants that the head does not have are left out.
+///
+/// Quadratic in the number of rounds for each phase and row.
 pub fn results(head: &Head, boots: &[Boot]) -> Results {
     let variants = (0..head.variants.len()).map(|v| variant(head, boots, v)).collect();
     let others = 1..head.variants.len();
     let mut comparisons: Vec<Against> = others.map(|v| against(head, boots, v)).collect();
-    let mut totals: Vec<Comparison> = comparisons.iter().filter_map(|c| c.total.clone()).collect();
-    judge(&mut totals, &head.ask);
-    let mut totals = totals.into_iter();
-    for total in comparisons.iter_mut().filter_map(|c| c.total.as_mut()) {
-        *total = totals.next().expect("one for each");
-    }
-    judge_phases(head, &mut comparisons);
+    judge_all(head, comparisons.iter_mut().filter_map(|c| c.total.as_mut()).collect());
+    judge_all(head, comparisons.iter_mut().flat_map(|c| &mut c.memory).map(|m| &mut m.by).collect());
     Results { variants, comparisons }
 }
 
-fn judge_phases(head: &Head, comparisons: &mut [Against]) {
-    let mut all: Vec<Comparison> = comparisons.iter().flat_map(|c| &c.phases).map(|m| m.by.clone()).collect();
-    judge(&mut all, &head.ask);
-    let mut all = all.into_iter();
-    for moved in comparisons.iter_mut().flat_map(|c| &mut c.phases) {
-        moved.by = all.next().expect("one for each");
+/// Gives each its verdict; together they are one family.
+fn judge_all(head: &Head, mut family: Vec<&mut Comparison>) {
+    let mut judged: Vec<Comparison> = family.iter().map(|c| (**c).clone()).collect();
+    judge(&mut judged, &head.ask);
+    family.iter_mut().zip(judged).for_each(|(comparison, judged)| **comparison = judged);
+}
+
+/// A length in each round whose boot reached its end mark.
+type Lengths = BTreeMap<u32, f64>;
+
+/// A variant's boots that count and reached their end mark.
+fn reached(boots: &[Boot], variant: usize) -> impl Iterator<Item = (u32, &Measured)> {
+    let own = boots.iter().filter(move |b| b.variant == variant && b.measured.total_ns.is_some());
+    own.filter_map(|b| Some((b.round?, &b.measured)))
+}
+
+/// The parts of a variant's boots by name. A part that a boot does not have is not in its round.
+fn parts<'a>(boots: &'a [Boot], variant: usize, of: fn(&Measured) -> &[PhaseTime]) -> BTreeMap<&'a str, Lengths> {
+    let mut parts: BTreeMap<&str, Lengths> = BTreeMap::new();
+    for (round, measured) in reached(boots, variant) {
+        for part in of(measured) {
+            *parts.entry(&part.name).or_default().entry(round).or_default() += part.ns as f64;
+        }
     }
+    parts
+}
+
+fn phases_of(measured: &Measured) -> &[PhaseTime] {
+    &measured.phases
+}
+
+fn rows_of(measured: &Measured) -> &[PhaseTime] {
+    &measured.rows
+}
+
+/// Adds the rounds in which a part took no time.
+fn whole(part: Option<&Lengths>, rounds: &[u32]) -> Lengths {
+    rounds.iter().map(|round| (*round, part.and_then(|p| p.get(round)).copied().unwrap_or(0.0))).collect()
 }
 
 fn variant(head: &Head, boots: &[Boot], variant: usize) -> VariantRuns {
-    let own = || boots.iter().filter(move |b| b.variant == variant && b.round.is_some());
-    let reached = || own().filter(|b| b.measured.total_ns.is_some());
-    let bytes =
-        |of: fn(&Boot) -> Option<u64>| describe(&reached().filter_map(|b| Some(of(b)? as f64)).collect::<Vec<f64>>());
+    let rounds: Vec<u32> = reached(boots, variant).map(|(round, _)| round).collect();
+    let bytes = |of: fn(&Measured) -> Option<u64>| {
+        describe(&reached(boots, variant).filter_map(|(_, m)| Some(of(m)? as f64)).collect::<Vec<f64>>())
+    };
     let mut outcomes = BTreeMap::new();
-    for boot in own() {
+    for boot in boots.iter().filter(|b| b.variant == variant && b.round.is_some()) {
         *outcomes.entry(boot.measured.outcome.clone()).or_default() += 1;
     }
-    let by_name = |name: String| {
-        let lengths: Vec<f64> = counted_phase(boots, variant, &name).into_values().collect();
-        Some(PhaseRuns { length: describe(&lengths)?, name })
-    };
     VariantRuns {
         name: head.variants[variant].name.clone(),
         outcomes,
         total: describe(&counted(boots, variant).into_values().collect::<Vec<f64>>()),
-        phases: phase_names(reached()).into_iter().filter_map(by_name).collect(),
-        vmm_max_rss: bytes(|b| b.measured.vmm_max_rss_bytes),
-        guest_available: bytes(|b| b.measured.guest_available_bytes),
+        phases: phase_runs(boots, variant, &rounds),
+        rows: row_runs(boots, variant, &rounds),
+        vmm_max_rss: bytes(|m| m.vmm_max_rss_bytes),
+        guest_total: bytes(|m| m.guest_total_bytes),
+        guest_available: bytes(|m| m.guest_available_bytes),
+        guest_cached: bytes(|m| m.guest_cached_bytes),
     }
 }
 
+fn phase_runs(boots: &[Boot], variant: usize, rounds: &[u32]) -> Vec<PhaseRuns> {
+    let parts = parts(boots, variant, phases_of);
+    let one = |name: String| {
+        let lengths: Vec<f64> = whole(parts.get(name.as_str()), rounds).into_values().collect();
+        let starts: Vec<f64> = reached(boots, variant).filter_map(|(_, m)| start(m, &name)).collect();
+        Some(PhaseRuns { start_mean: mean(&starts), start_sd: sd(&starts), length: describe(&lengths)?, name })
+    };
+    phase_names(reached(boots, variant)).into_iter().filter_map(one).collect()
+}
+
+/// When a phase begins: after those before it.
+fn start(measured: &Measured, name: &str) -> Option<f64> {
+    let at = measured.phases.iter().position(|p| p.name == name)?;
+    Some(measured.phases[..at].iter().map(|p| p.ns as f64).sum())
+}
+
+fn row_runs(boots: &[Boot], variant: usize, rounds: &[u32]) -> Vec<RowRuns> {
+    let one = |(name, lengths): (&str, &Lengths)| {
+        let values: Vec<f64> = whole(Some(lengths), rounds).into_values().collect();
+        let median = median_interval(&sorted(&values))?;
+        Some(RowRuns { name: name.to_owned(), seen: lengths.len(), mean: mean(&values), sd: sd(&values), median })
+    };
+    let mut rows: Vec<RowRuns> = parts(boots, variant, rows_of).iter().filter_map(|(n, l)| one((n, l))).collect();
+    rows.sort_by(|a, b| b.mean.total_cmp(&a.mean));
+    rows
+}
+
 /// All phases' names, in the order in which they are first seen.
-fn phase_names<'a>(boots: impl Iterator<Item = &'a Boot>) -> Vec<String> {
+fn phase_names<'a>(boots: impl Iterator<Item = (u32, &'a Measured)>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for phase in boots.flat_map(|b| &b.measured.phases) {
+    for phase in boots.flat_map(|(_, measured)| &measured.phases) {
         if !names.contains(&phase.name) {
             names.push(phase.name.clone());
         }
@@ -124,60 +216,106 @@ fn phase_names<'a>(boots: impl Iterator<Item = &'a Boot>) -> Vec<String> {
     names
 }
 
-/// The lengths of a phase in a variant's boots that count, by round.
-fn counted_phase(boots: &[Boot], variant: usize, name: &str) -> BTreeMap<u32, f64> {
-    let own = boots.iter().filter(|b| b.variant == variant && b.measured.total_ns.is_some());
-    let length = |b: &Boot| b.measured.phases.iter().filter(|p| p.name == name).map(|p| p.ns as f64).sum();
-    own.filter_map(|b| Some((b.round?, length(b)))).collect()
-}
-
 fn against(head: &Head, boots: &[Boot], variant: usize) -> Against {
-    let mut total = compare(head, counted(boots, 0), counted(boots, variant));
+    let mut total = compare(head, &counted(boots, 0), &counted(boots, variant));
     if let (Some(total), false) = (&mut total, head.deterministic) {
         let (first, second) = crate::runs::paired(boots, 0, variant);
         pairs::forecast(total, &first, &second, &head.ask);
     }
-    let both = boots.iter().filter(|b| b.round.is_some() && (b.variant == 0 || b.variant == variant));
-    let moved = |name: String| {
-        let by = compare(head, counted_phase(boots, 0, &name), counted_phase(boots, variant, &name))?;
-        Some(Moved { name, by })
+    let memory = |name: &str, of: fn(&Measured) -> Option<u64>| {
+        let bytes = |v| reached(boots, v).filter_map(|(round, m)| Some((round, of(m)? as f64))).collect();
+        Some(Moved { name: name.to_owned(), by: compare(head, &bytes(0), &bytes(variant))? })
     };
-    let mut phases: Vec<Moved> = phase_names(both).into_iter().filter_map(moved).collect();
-    phases.sort_by(|a, b| b.by.difference.estimate.abs().total_cmp(&a.by.difference.estimate.abs()));
-    Against { variant, total, phases }
+    let memory = [
+        memory("vmm_max_rss", |m| m.vmm_max_rss_bytes),
+        memory("guest_available", |m| m.guest_available_bytes),
+        memory("guest_cached", |m| m.guest_cached_bytes),
+    ];
+    Against {
+        variant,
+        total,
+        phases: moved(head, boots, variant, phases_of),
+        rows: moved(head, boots, variant, rows_of),
+        memory: memory.into_iter().flatten().collect(),
+    }
 }
 
-/// Two variants' values by round: as pairs, or as dithered boots, which need no rounds.
-fn compare(head: &Head, first: BTreeMap<u32, f64>, second: BTreeMap<u32, f64>) -> Option<Comparison> {
-    if head.deterministic {
-        let (first, second): (Vec<f64>, Vec<f64>) = (first.into_values().collect(), second.into_values().collect());
-        return dithered::estimate(&first, &second);
+/// How each part changed, the largest difference first.
+fn moved(head: &Head, boots: &[Boot], variant: usize, of: fn(&Measured) -> &[PhaseTime]) -> Vec<Moved> {
+    let rounds = |v| -> Vec<u32> { reached(boots, v).map(|(round, _)| round).collect() };
+    let (rounds_first, rounds_second) = (rounds(0), rounds(variant));
+    let (first, second) = (parts(boots, 0, of), parts(boots, variant, of));
+    let mut names: Vec<&str> = first.keys().chain(second.keys()).copied().collect();
+    names.sort_unstable();
+    names.dedup();
+    let sides: Vec<(Lengths, Lengths)> = names
+        .iter()
+        .map(|name| (whole(first.get(name), &rounds_first), whole(second.get(name), &rounds_second)))
+        .collect();
+    let one = |(name, (first, second)): (&&str, &(Lengths, Lengths))| {
+        Some(Moved { name: (*name).to_owned(), by: compare(head, first, second)? })
+    };
+    let mut moved: Vec<Moved> = names.iter().zip(&sides).filter_map(one).collect();
+    // All are there, or none: it is the rounds that decide.
+    let mut family: Vec<&mut Comparison> = moved.iter_mut().map(|m| &mut m.by).collect();
+    if repeats(head) {
+        judge_all(head, family);
+    } else {
+        judge_corrected(&mut family, &corrected(head, &sides), head.variants.len() - 1, &head.ask);
     }
-    let pairs: (Vec<f64>, Vec<f64>) =
-        first.into_iter().filter_map(|(round, a)| Some((a, *second.get(&round)?))).unzip();
-    pairs::estimate(&pairs.0, &pairs.1)
+    moved.sort_by(|a, b| b.by.difference.estimate.abs().total_cmp(&a.by.difference.estimate.abs()));
+    moved
+}
+
+/// The p-values of all parts, corrected for their number.
+fn corrected(head: &Head, sides: &[(Lengths, Lengths)]) -> Vec<f64> {
+    if head.deterministic {
+        let first = sides.first().map_or(0, |(first, _)| first.len());
+        let all = |(a, b): &(Lengths, Lengths)| a.values().chain(b.values()).copied().collect();
+        return max_t::groups(&sides.iter().map(all).collect::<Vec<Vec<f64>>>(), first);
+    }
+    let difference = |(a, b): &(Lengths, Lengths)| {
+        let (first, second) = in_both(a, b);
+        first.iter().zip(second).map(|(a, b)| b - a).collect()
+    };
+    max_t::pairs(&sides.iter().map(difference).collect::<Vec<Vec<f64>>>())
+}
+
+fn repeats(head: &Head) -> bool {
+    head.deterministic && !head.dithered
+}
+
+/// Two variants' values by round: as pairs, as dithered boots, which need no rounds, or as boots that only repeat.
+fn compare(head: &Head, first: &Lengths, second: &Lengths) -> Option<Comparison> {
+    if !head.deterministic {
+        let (first, second) = in_both(first, second);
+        return pairs::estimate(&first, &second);
+    }
+    let values = |side: &Lengths| side.values().copied().collect::<Vec<f64>>();
+    let (first, second) = (values(first), values(second));
+    match head.dithered {
+        true => dithered::estimate(&first, &second),
+        false => dithered::compare_repeated(&first, &second, dithered::FLOOR_INSTRUCTIONS, &head.ask),
+    }
+}
+
+/// The values of rounds that both have.
+fn in_both(first: &Lengths, second: &Lengths) -> (Vec<f64>, Vec<f64>) {
+    first.iter().filter_map(|(round, a)| Some((*a, *second.get(round)?))).unzip()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{SCHEMA, Variant};
+    use crate::document::Variant;
     use crate::runs::{Measured, PhaseTime, Plan, Stop};
-    use crate::stats::verdict::{Ask, Basis, Verdict};
+    use crate::stats::verdict::{Basis, Verdict};
 
     pub fn head(variants: &[&str], deterministic: bool) -> Head {
         let stop = Stop { rounds: 12, width: None, budget_ns: None };
-        let named = |name: &&str| Variant { name: (*name).to_owned(), how: serde_json::Value::Null };
-        Head {
-            schema: SCHEMA.to_owned(),
-            tool_version: String::new(),
-            created: String::new(),
-            plan: Plan { variants: variants.len(), warm_ups: 0, stop, seed: 1 },
-            variants: variants.iter().map(named).collect(),
-            deterministic,
-            host_cpus_allowed: String::new(),
-            ask: Ask::default(),
-        }
+        let plan = Plan { variants: variants.len(), warm_ups: 0, stop, seed: 1 };
+        let variants = variants.iter().map(|name| Variant::named(name)).collect();
+        Head { deterministic, dithered: deterministic, ..Head::of(plan, variants) }
     }
 
     /// A boot of phases `kernel` and `console`, in ms.
@@ -188,6 +326,7 @@ mod tests {
             outcome: "reached".to_owned(),
             total_ns: Some(ns(kernel) + ns(console)),
             phases: vec![phase("kernel", kernel), phase("console", console)],
+            rows: vec![phase("initcall a", kernel - 40.0), phase("printk", console), phase("initcall b", 40.0)],
             ..Measured::default()
         };
         Boot { number: 0, round: Some(round), variant, began_ns: 0, measured }
@@ -219,6 +358,13 @@ mod tests {
         assert!((against.phases[0].by.difference.estimate.abs() - 15e6).abs() < 1e6);
         assert!(against.total.as_ref().unwrap().shown_from.unwrap() < 0.01);
         assert_eq!(found.variants[1].phases[0].length.count, 12);
+        let rows: Vec<_> = against.rows.iter().map(|m| (m.name.as_str(), m.by.verdict)).collect();
+        assert_eq!(rows.last(), Some(&("initcall b", Verdict::NoDifference)));
+        assert!(rows.contains(&("initcall a", Verdict::Faster)) && rows.contains(&("printk", Verdict::Slower)));
+        let longest = &found.variants[0].rows[0];
+        assert!((longest.name.as_str(), longest.seen) == ("initcall a", 12) && (460e6..461e6).contains(&longest.mean));
+        let console = &found.variants[0].phases[1];
+        assert!((500e6..501e6).contains(&console.start_mean) && console.start_sd.is_some_and(|sd| sd < 1e6));
     }
 
     #[test]

@@ -64,12 +64,19 @@ pub struct Measured {
     /// The phases in order; they sum to the total.
     #[serde(default)]
     pub phases: Vec<PhaseTime>,
+    /// What the boot path was charged to (initcalls, functions, waits), the largest first; they sum to the total where
+    /// there is a path.
+    #[serde(default)]
+    pub rows: Vec<PhaseTime>,
     /// What the guest's kernel says it has.
     #[serde(default)]
     pub guest_total_bytes: Option<u64>,
     /// What of it was available at the end mark.
     #[serde(default)]
     pub guest_available_bytes: Option<u64>,
+    /// What of it the page cache held at the end mark.
+    #[serde(default)]
+    pub guest_cached_bytes: Option<u64>,
     /// The VMM's maximum resident set.
     #[serde(default)]
     pub vmm_max_rss_bytes: Option<u64>,
@@ -78,7 +85,7 @@ pub struct Measured {
     pub host_load: f64,
 }
 
-/// A phase of one boot.
+/// A phase or a row of one boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseTime {
     /// Its name.

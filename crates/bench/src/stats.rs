@@ -11,6 +11,7 @@
 pub mod describe;
 pub mod dithered;
 pub mod holm;
+pub mod max_t;
 pub mod modes;
 pub mod order;
 pub mod outliers;

@@ -2,8 +2,7 @@
 //!
 //! The test starts itself again as the bench that is killed, and hears from it which boots it kept.
 
-use bench::stats::verdict::Ask;
-use bench::{Boot, Boots, Head, Journal, JournalError, Measured, Plan, SCHEMA, Stop, Turn, Variant, read, run};
+use bench::{Boot, Boots, Head, Journal, JournalError, Measured, Plan, Stop, Turn, Variant, read, run};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -37,17 +36,7 @@ fn bench() {
     let Some(path) = std::env::var_os(PATH) else { return };
     let stop = Stop { rounds: u32::MAX, width: None, budget_ns: None };
     let plan = Plan { variants: 2, warm_ups: 1, stop, seed: 1 };
-    let variant = |name: &str| Variant { name: name.to_owned(), how: serde_json::Value::Null };
-    let head = Head {
-        schema: SCHEMA.to_owned(),
-        tool_version: String::new(),
-        created: String::new(),
-        plan: plan.clone(),
-        variants: vec![variant("a"), variant("b")],
-        deterministic: false,
-        host_cpus_allowed: String::new(),
-        ask: Ask::default(),
-    };
+    let head = Head::of(plan.clone(), vec![Variant::named("a"), Variant::named("b")]);
     run(&plan, &mut Quick(Journal::create(Path::new(&path), &head).unwrap()));
 }
 

@@ -1,6 +1,7 @@
 //! The `bootscope` program: parse, call, print. One file per subcommand; no number is computed here.
 
 mod amount;
+mod bench;
 mod boot;
 mod diff;
 mod export;
@@ -8,13 +9,16 @@ mod files;
 mod heap;
 mod import;
 mod manual;
+mod measure;
 mod output;
 mod overhead;
 mod pack;
+mod plan;
 mod progress;
 mod record;
 mod report;
 mod show;
+mod variants;
 mod what_if;
 
 use clap::{Parser, Subcommand};
@@ -39,6 +43,7 @@ Examples:
   bootscope export boots/a --to perfetto -o a.pftrace              for other tools
   bootscope what-if boots/a --save 'initcall acpi_init=-50%'       what it would take then
   bootscope diff boots/a boots/c                                   what changed, function by function
+  bootscope bench --kernel vmlinuz --runs 20                       how long, and how sure
   bootscope import serial.log dmesg.txt -o boots/b                 evidence taken elsewhere
 
 Exit status: 0 done; 1 the boot did not reach its end mark, or a check failed; 2 usage or input error.";
@@ -53,6 +58,7 @@ enum Command {
     WhatIf(what_if::Args),
     Diff(diff::Args),
     Pack(pack::Args),
+    Bench(Box<bench::Args>),
     #[command(hide = true)]
     Completions(manual::CompletionArgs),
     #[command(hide = true)]
@@ -93,6 +99,7 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
         Command::WhatIf(args) => what_if::run(&args, output),
         Command::Diff(args) => diff::run(&args, output),
         Command::Pack(args) => pack::run(&args, output),
+        Command::Bench(args) => bench::run(&args, output),
         Command::Completions(args) => manual::completions(&args, output),
         Command::Man(args) => manual::man(&args),
     }

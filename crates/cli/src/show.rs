@@ -1,7 +1,7 @@
 //! `bootscope show`: the summary in the terminal.
 
 use crate::boot::{self, Opened};
-use crate::record::bytes;
+use crate::plan::bytes;
 use crate::{Done, amount, output::Output};
 use analysis::Size;
 use anyhow::{Context, bail};

@@ -11,6 +11,8 @@ pub struct GuestMemory {
     pub total_bytes: Option<u64>,
     /// `MemAvailable`.
     pub available_bytes: Option<u64>,
+    /// `Cached`: the page cache.
+    pub cached_bytes: Option<u64>,
 }
 
 /// Reads `meminfo.txt`; unknown where there is none.
@@ -20,7 +22,8 @@ pub struct GuestMemory {
 pub fn meminfo(recording: &Recording) -> Result<GuestMemory, recording::Error> {
     let bytes = recording.read("meminfo.txt")?.unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
-    Ok(GuestMemory { total_bytes: kib(&text, "MemTotal:"), available_bytes: kib(&text, "MemAvailable:") })
+    let of = |key| kib(&text, key);
+    Ok(GuestMemory { total_bytes: of("MemTotal:"), available_bytes: of("MemAvailable:"), cached_bytes: of("Cached:") })
 }
 
 /// `MemTotal:         487936 kB`

@@ -142,6 +142,14 @@ fn plugin(options: &RecordOptions, prepared: &mut Prepared) -> Result<Option<Pat
     }
 }
 
+/// What a recording with these options would say before its machine is started: what is booted, by what, on what.
+///
+/// # Errors
+/// As [`record`], for everything that can be known without starting the machine.
+pub fn foresee(options: &RecordOptions, observer: &mut dyn Observer) -> Result<Manifest, Error> {
+    prepare(options, false, observer).map(|prepared| prepared.manifest)
+}
+
 /// Looks at everything that does not need the machine, and makes what it will be given.
 pub(crate) fn prepare(options: &RecordOptions, plain: bool, observer: &mut dyn Observer) -> Result<Prepared, Error> {
     options.check()?;

@@ -278,7 +278,7 @@ fn row_table(title: &'static str, all: &[DiffRow], top: usize, layout: Layout, o
 }
 
 /// A change of a length, with its sign.
-fn signed(ns: i64, layout: Layout) -> String {
+pub(crate) fn signed(ns: i64, layout: Layout) -> String {
     match ns {
         0 => "0".to_owned(),
         1.. => format!("+{}", layout.time(ns)),

@@ -5,6 +5,7 @@
 //! knows how anything looks. All text that came from a machine passes [`harmless`] (or the
 //! format's own quoting) on its way out.
 
+mod bench;
 mod boot;
 mod chart;
 mod diff;
@@ -20,6 +21,7 @@ mod table;
 mod terminal;
 mod text;
 
+pub use bench::{bench, bench_csv, bench_markdown};
 pub use boot::Boot;
 pub use diff::{Diff, DiffAmount, DiffLine, DiffRow, DiffSide};
 pub use export::{Export, FORMATS, format};

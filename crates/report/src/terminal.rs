@@ -462,7 +462,7 @@ fn diagnostics(summary: &Summary, layout: Layout, out: &mut String) {
 }
 
 /// Text broken at spaces; `first` stands before it, and as much space before the lines that follow.
-fn paragraph(text: &str, first: &str, layout: Layout, out: &mut String) {
+pub(crate) fn paragraph(text: &str, first: &str, layout: Layout, out: &mut String) {
     let indent = width(first);
     let room = layout.width.saturating_sub(indent).max(20);
     let mut line = String::new();

@@ -88,6 +88,14 @@ pub fn judge(family: &mut [Comparison], ask: &Ask) {
     }
 }
 
+/// The same where the corrected p-values are known ([`super::max_t`]) but for `families` that are looked at together.
+pub fn judge_corrected(family: &mut [&mut Comparison], p_values: &[f64], families: usize, ask: &Ask) {
+    for (comparison, p) in family.iter_mut().zip(p_values) {
+        comparison.p_corrected = Some((p * families as f64).min(1.0));
+        comparison.verdict = verdict(comparison, families, ask);
+    }
+}
+
 fn verdict(c: &Comparison, family: usize, ask: &Ask) -> Verdict {
     let alpha = 1.0 - CONFIDENCE;
     let faster = c.ratio.map_or(c.difference.estimate < 0.0, |r| r.estimate < 1.0);

@@ -102,7 +102,7 @@ pub fn kind(kind: SpanKind) -> &'static str {
     }
 }
 
-fn cell(text: &str) -> Cow<'_, str> {
+pub(crate) fn cell(text: &str) -> Cow<'_, str> {
     let text = harmless(text);
     let computed = text.starts_with(['=', '+', '-', '@']);
     if !computed && !text.contains([',', '"']) {

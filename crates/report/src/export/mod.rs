@@ -5,7 +5,7 @@
 //! in each that has a place for it: all but CSV, of which the columns' names say what they count.
 
 mod chrome;
-mod csv;
+pub(crate) mod csv;
 mod folded;
 mod json;
 mod perfetto;

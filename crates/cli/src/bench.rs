@@ -1,0 +1,240 @@
+//! `bootscope bench`: many boots, how long, how sure, and whether a change helped.
+
+use crate::files::write_file;
+use crate::measure::Booter;
+use crate::plan::BootArgs;
+use crate::progress::Watcher;
+use crate::variants::{Varied, swept, varied};
+use crate::{Done, amount, output::Output};
+use anyhow::{Context, bail};
+use bench::{Booted, Document, Ended, Head, Host, InputFile, Journal, Plan, Stop, Variant};
+use recording::Manifest;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Boot many times: how long, how sure, and did the change help
+///
+/// Each round boots every variant once, in random order; a boot that fails is kept and counted, never run again. Every
+/// boot is in the bench's folder the moment it is over, whatever ends the bench.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    boot: BootArgs,
+
+    /// A variant to compare: an option of `record` (append='quiet acpi=off', cpus=2, kernel=other), or several as it takes
+    /// them ('--cpus 2 --append quiet -- -cpu max'). The first is what the others are compared with; one alone is compared
+    /// with the options as given
+    #[arg(long, value_name = "KEY=VALUE", allow_hyphen_values = true, help_heading = "What to compare")]
+    vary: Vec<String>,
+    /// Values of an option, such as cpus=1,2,4,8; several make a grid, and each row's growth is fitted
+    #[arg(long, value_name = "KEY=V1,V2,…", conflicts_with = "vary", help_heading = "What to compare")]
+    sweep: Vec<String>,
+    /// The smallest difference that matters
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = amount::percent, help_heading = "What to compare")]
+    margin: f64,
+
+    /// Rounds; with --until-width or --budget at most so many [default: 10, of deterministic boots 5; 1000 with those]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "How often")]
+    runs: Option<u32>,
+    /// Rounds before those, which do not count [default: 1, of deterministic boots 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000), help_heading = "How often")]
+    warm_ups: Option<u32>,
+    /// Enough when every interval (of the median, or of the ratios) reaches no further than this from its middle
+    #[arg(long, value_name = "SHARE", value_parser = amount::percent, help_heading = "How often")]
+    until_width: Option<f64>,
+    /// Enough after this time, such as 10m; a round that has begun is finished
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, help_heading = "How often")]
+    budget: Option<Duration>,
+    /// Of deterministic boots: give none a dummy argument, so that they repeat each other exactly
+    #[arg(long, requires = "deterministic", help_heading = "How often")]
+    no_dither: bool,
+    /// Decides the order within rounds; by default another one each time
+    #[arg(long, value_name = "NUMBER", help_heading = "How often")]
+    seed: Option<u64>,
+    /// Run on these CPUs of the host only, such as 0-1
+    #[arg(long, value_name = "CPUS", help_heading = "How often")]
+    pin: Option<String>,
+
+    /// The folder to make [default: boots/bench-DATE-TIME]
+    #[arg(short, long)]
+    output: Option<PathBuf>,
+    /// Replace the bench that is there
+    #[arg(long)]
+    force: bool,
+    /// Keep the recording of every boot, not only of those that failed
+    #[arg(long)]
+    keep_recordings: bool,
+    /// How many rows of each table
+    #[arg(long, value_name = "ROWS", default_value_t = 20)]
+    top: usize,
+    /// Write every boot into this file, comma-separated
+    #[arg(long, value_name = "FILE")]
+    export_csv: Option<PathBuf>,
+    /// Write the table of variants into this file
+    #[arg(long, value_name = "FILE")]
+    export_markdown: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bootscope bench --kernel vmlinuz --runs 20
+  bootscope bench --kernel vmlinuz --append quiet --vary append='quiet acpi=off'
+  bootscope bench --vary kernel=old/vmlinuz --vary kernel=new/vmlinuz --until-width 1% --budget 10m
+  bootscope bench --kernel vmlinuz --deterministic --vary append=quiet --vary 'append=quiet tsc=reliable'
+  bootscope bench --kernel vmlinuz --sweep cpus=1,2,4,8 --sweep memory=256M,1G
+
+DIR/bench.jsonl has a line for each boot as soon as it is over, DIR/bench.json the whole with its results; --json prints
+that. Of each boot its figures are kept, and its recording (DIR/boots/NNNN) where it failed or --keep-recordings says so.
+`bootscope show DIR` prints a bench again, also one that was killed.
+
+Exit status: 1 if a boot did not reach its end mark, or the bench was interrupted: what is known then is printed all the
+same.";
+
+/// Runs it.
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
+    let base = args.boot.options()?;
+    let (variants, sweep) =
+        if args.sweep.is_empty() { (varied(&base, &args.vary)?, Vec::new()) } else { swept(&base, &args.sweep)? };
+    if let Some(cpus) = &args.pin {
+        machine::pin::pin(cpus)?;
+    }
+    let mut watcher = Watcher::new(output)?;
+    let foreseen = foresee(&variants, &mut watcher)?;
+    let head = Head { sweep, ..head(args, &variants, &foreseen)? };
+    let folder = folder(args, &head)?;
+    let mut journal = Journal::create(&folder.join(JOURNAL), &head)?;
+    output.note(&format!("every boot is kept in {} as soon as it is over", folder.display()));
+    let recordings = folder.join("boots");
+    let mut booter = Booter::new(&variants, &recordings, &mut journal, &mut watcher);
+    booter.keep_recordings = args.keep_recordings;
+    booter.dithered = head.dithered;
+    let finished = bench::run(&head.plan, &mut booter);
+    watcher.clear();
+    let ended = journal.end(finished.ended).map_err(anyhow::Error::from);
+    let document = Document::new(head, finished.boots, Some(finished.ended));
+    let written = conclude(args, &folder, &document, output);
+    if let Some(error) = finished.error {
+        let boots = document.boots.len();
+        return Err(error.context(format!("the bench could not go on; {boots} boots are kept in {}", folder.display())));
+    }
+    ended.and(written)?;
+    Ok(done(&document))
+}
+
+/// The journal of a bench, in its folder.
+pub const JOURNAL: &str = "bench.jsonl";
+const DOCUMENT: &str = "bench.json";
+
+/// Prints the results and writes them into files.
+fn conclude(args: &Args, folder: &Path, document: &Document, output: &Output) -> anyhow::Result<()> {
+    // The recordings' folder is empty where none is kept, and then is not needed.
+    let _ = std::fs::remove_dir(folder.join("boots"));
+    show(document, args.top, output)?;
+    let text = serde_json::to_vec_pretty(document)?;
+    write_file(&folder.join(DOCUMENT), true, |out| out.write_all(&text))?;
+    if let Some(path) = &args.export_csv {
+        write_file(path, args.force, |out| report::bench_csv(document, out))?;
+    }
+    if let Some(path) = &args.export_markdown {
+        write_file(path, args.force, |out| out.write_all(report::bench_markdown(document).as_bytes()))?;
+    }
+    Ok(())
+}
+
+/// Prints a bench.
+pub fn show(document: &Document, top: usize, output: &Output) -> anyhow::Result<()> {
+    if output.json {
+        return output.document(document);
+    }
+    output.text(&report::bench(document, output.verbose, output.layout(top)))
+}
+
+/// Whether every boot reached its end mark and nobody stopped it.
+pub fn done(document: &Document) -> Done {
+    let failed = document.boots.iter().any(|boot| boot.measured.total_ns.is_none());
+    let stopped = !matches!(document.ended, Some(Ended::Rounds | Ended::Width | Ended::Budget));
+    if failed || stopped { Done::Badly } else { Done::Well }
+}
+
+/// What each variant's recordings will say, before any of them is booted: a kernel that is missing is said now.
+fn foresee(variants: &[Varied], watcher: &mut Watcher) -> anyhow::Result<Vec<Manifest>> {
+    let one = |variant: &Varied| {
+        let foreseen = machine::foresee(&variant.options, watcher);
+        foreseen.with_context(|| format!("variant {}", variant.name))
+    };
+    let foreseen = variants.iter().map(one).collect();
+    watcher.clear();
+    foreseen
+}
+
+/// How it is run: all that is known before the first boot.
+fn head(args: &Args, variants: &[Varied], foreseen: &[Manifest]) -> anyhow::Result<Head> {
+    let deterministic = variants[0].options.deterministic;
+    if variants.iter().any(|v| v.options.deterministic != deterministic) {
+        bail!("deterministic boots count instructions, others time: compare either, not one with the other");
+    }
+    let open_end = args.until_width.is_some() || args.budget.is_some();
+    let rounds = args.runs.unwrap_or(if open_end {
+        1000
+    } else if deterministic {
+        5
+    } else {
+        10
+    });
+    let budget_ns = args.budget.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    let plan = Plan {
+        variants: variants.len(),
+        warm_ups: args.warm_ups.unwrap_or(u32::from(!deterministic)),
+        stop: Stop { rounds, width: args.until_width, budget_ns },
+        seed: args.seed.unwrap_or_else(|| machine::monotonic_ns() as u64),
+    };
+    let manifest = Manifest::begun_now();
+    let mut head = Head::of(plan, variants.iter().zip(foreseen).map(|(v, m)| variant(v, m)).collect());
+    head.tool_version = manifest.tool_version;
+    head.created = manifest.created;
+    head.deterministic = deterministic;
+    head.dithered = deterministic && !args.no_dither && variants.iter().all(|v| v.options.kernel.is_some());
+    head.ask.margin = args.margin;
+    head.host_cpus_allowed = machine::pin::allowed();
+    let host = &foreseen[0].host;
+    head.host = Host { cpu: host.cpu.clone(), cores: host.cores, kernel: host.kernel.clone() };
+    Ok(head)
+}
+
+fn variant(varied: &Varied, foreseen: &Manifest) -> Variant {
+    let input = |input: &recording::Input| InputFile {
+        role: input.role.clone(),
+        path: input.path.clone(),
+        sha256: input.sha256.clone(),
+    };
+    Variant {
+        name: varied.name.clone(),
+        settings: varied.settings.clone(),
+        how: foreseen.how.clone(),
+        booted: Booted {
+            kernel: foreseen.subject.kernel.clone(),
+            accelerator: foreseen.subject.accelerator.clone(),
+            vmm: foreseen.vmm.version.clone(),
+            inputs: foreseen.inputs.iter().map(input).collect(),
+        },
+    }
+}
+
+/// The folder, with nothing of an earlier bench in it.
+fn folder(args: &Args, head: &Head) -> anyhow::Result<PathBuf> {
+    let stamp: String = head.created.chars().filter(char::is_ascii_digit).collect();
+    let named =
+        || PathBuf::from(format!("boots/bench-{}-{}", &stamp[..8.min(stamp.len())], &stamp[8.min(stamp.len())..]));
+    let folder = args.output.clone().unwrap_or_else(named);
+    if folder.join(recording::MANIFEST_NAME).exists() {
+        bail!("{} is a recording: a bench needs a folder of its own", folder.display());
+    }
+    if args.force && folder.join(JOURNAL).exists() {
+        for part in [JOURNAL, DOCUMENT] {
+            let _ = std::fs::remove_file(folder.join(part));
+        }
+        let _ = std::fs::remove_dir_all(folder.join("boots"));
+    }
+    Ok(folder)
+}

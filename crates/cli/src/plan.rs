@@ -1,0 +1,275 @@
+//! How a boot is to be made, as flags: what every command that boots takes.
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use machine::{Accel, Init, RecordOptions, SymbolFile, Then, Until};
+use recording::Recording;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The flags. What is not given is as usual, or as in the recording that is to be repeated.
+#[derive(clap::Args)]
+pub struct BootArgs {
+    /// Linux bzImage, or an ELF kernel with a PVH note
+    #[arg(long, value_name = "FILE", help_heading = "What to boot")]
+    kernel: Option<PathBuf>,
+    /// Your initial RAM file system; without one, only bootscope's process 1 is in it
+    #[arg(long, value_name = "FILE", help_heading = "What to boot")]
+    initrd: Option<PathBuf>,
+    /// Kernel command line
+    #[arg(long, value_name = "TEXT", help_heading = "What to boot", allow_hyphen_values = true)]
+    append: Option<String>,
+    /// Disk image (raw or qcow2), opened as a snapshot; may be given several times
+    #[arg(long = "disk", value_name = "FILE", help_heading = "What to boot")]
+    disks: Vec<PathBuf>,
+    /// All options as in this recording, but for those given here
+    #[arg(long, value_name = "RECORDING", help_heading = "What to boot")]
+    pub like: Option<PathBuf>,
+
+    /// Guest memory [default: 512M]
+    #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "On what")]
+    memory: Option<u64>,
+    /// Virtual CPUs [default: 1]
+    #[arg(long, value_name = "N", help_heading = "On what")]
+    cpus: Option<u32>,
+    /// QEMU's machine type: pc, q35, microvm, with properties if need be [default: pc]
+    #[arg(long, value_name = "TYPE", help_heading = "On what")]
+    machine: Option<String>,
+    /// The QEMU to start [default: qemu-system-x86_64]
+    #[arg(long, value_name = "PROGRAM", help_heading = "On what")]
+    qemu: Option<PathBuf>,
+    /// auto takes KVM only where this kernel makes progress under it [default: auto]
+    #[arg(long, value_name = "WHAT", help_heading = "On what")]
+    accel: Option<AccelArg>,
+    /// One instruction is one nanosecond, and the same input gives the same boot; no disks, no network
+    #[arg(long, help_heading = "On what")]
+    deterministic: bool,
+    /// Further arguments for QEMU, as they are
+    #[arg(last = true, value_name = "QEMU ARGUMENTS", help_heading = "On what")]
+    extra: Vec<String>,
+
+    /// events (what the kernel traces: initcalls, scheduler, modules, work, interrupts), calls (every call from the
+    /// reset vector on, by QEMU), events,calls, or none [default: events]
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', help_heading = "What to record")]
+    trace: Vec<Trace>,
+    /// Of --trace calls: the shortest call kept with its times; every call is counted. 0 keeps all [default: 1us]
+    #[arg(long, value_name = "TIME", value_parser = min_call, help_heading = "What to record")]
+    min_call: Option<Duration>,
+    /// Names for the guest's code: an ELF or PE image, a System.map, or what nm prints; with 0xBASE, where it begins in
+    /// memory if not where it was linked to. May be given several times. Linux guests tell their own names
+    #[arg(long, value_name = "FILE[@0xBASE]", help_heading = "What to record")]
+    symbols: Vec<SymbolFile>,
+    /// guest: bootscope's process 1; keep: the guest's own, evidence then comes from console and memory [default: guest
+    /// where a --kernel is given]
+    #[arg(long, value_name = "WHOSE", help_heading = "What to record")]
+    init: Option<InitArg>,
+    /// What bootscope's process 1 does at the end: power off, or become the initrd's own init [default: poweroff]
+    #[arg(long, value_name = "WHAT", help_heading = "What to record")]
+    then: Option<ThenArg>,
+    /// Do not record the firmware's debug port
+    #[arg(long, help_heading = "What to record")]
+    no_firmware_log: bool,
+    /// Do not note which code ran for the first time when (TCG only)
+    #[arg(long, help_heading = "What to record")]
+    no_first_run: bool,
+
+    /// Where the boot ends: init, power-off, or a regular expression on console or kernel log [default: init]
+    #[arg(long, value_name = "MARK", help_heading = "How long")]
+    until: Option<String>,
+    /// Give up after this time, such as 90s [default: 10m]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, help_heading = "How long")]
+    timeout: Option<Duration>,
+    /// How long nothing must move for the outcome `hang` [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, help_heading = "How long")]
+    hang_after: Option<Duration>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum AccelArg {
+    Auto,
+    Tcg,
+    Kvm,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Trace {
+    Events,
+    Calls,
+    None,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum InitArg {
+    Guest,
+    Keep,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ThenArg {
+    Poweroff,
+    Exec,
+}
+
+impl BootArgs {
+    /// The options: as in the recording that is to be repeated, or the usual ones, with what was given.
+    pub fn options(&self) -> anyhow::Result<RecordOptions> {
+        self.onto(RecordOptions::default())
+    }
+
+    /// The same, where what is not given is as in these options.
+    pub fn onto(&self, options: RecordOptions) -> anyhow::Result<RecordOptions> {
+        let mut options = match &self.like {
+            Some(path) => like(path)?,
+            None => options,
+        };
+        self.apply(&mut options)?;
+        Ok(options)
+    }
+
+    /// Sets what was given.
+    fn apply(&self, o: &mut RecordOptions) -> anyhow::Result<()> {
+        if self.trace.len() > 1 && self.trace.contains(&Trace::None) {
+            bail!("--trace none leaves nothing to name beside it: give either none, or events, calls or both");
+        }
+        fn set<T>(to: &mut T, given: Option<T>) {
+            if let Some(given) = given {
+                *to = given;
+            }
+        }
+        if let Some(kernel) = &self.kernel {
+            o.kernel = Some(absolute(kernel));
+        }
+        if let Some(initrd) = &self.initrd {
+            o.initrd = Some(absolute(initrd));
+        }
+        if !self.disks.is_empty() {
+            o.disks = self.disks.iter().map(|disk| absolute(disk)).collect();
+        }
+        if !self.extra.is_empty() {
+            o.extra.clone_from(&self.extra);
+        }
+        set(&mut o.append, self.append.clone());
+        set(&mut o.memory_bytes, self.memory);
+        set(&mut o.cpus, self.cpus);
+        set(&mut o.machine, self.machine.clone());
+        set(&mut o.qemu, self.qemu.clone());
+        set(
+            &mut o.accel,
+            self.accel.map(|a| match a {
+                AccelArg::Auto => Accel::Auto,
+                AccelArg::Tcg => Accel::Tcg,
+                AccelArg::Kvm => Accel::Kvm,
+            }),
+        );
+        if o.kernel.is_none() {
+            o.init = Init::Keep;
+        }
+        set(
+            &mut o.init,
+            self.init.map(|i| match i {
+                InitArg::Guest => Init::Guest,
+                InitArg::Keep => Init::Keep,
+            }),
+        );
+        set(
+            &mut o.then,
+            self.then.map(|t| match t {
+                ThenArg::Poweroff => Then::PowerOff,
+                ThenArg::Exec => Then::Exec,
+            }),
+        );
+        if !self.trace.is_empty() {
+            o.trace_events = self.trace.contains(&Trace::Events);
+            o.calls = self.trace.contains(&Trace::Calls);
+        }
+        if let Some(shortest) = self.min_call {
+            o.min_call_ns = Some(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX));
+        }
+        if !self.symbols.is_empty() {
+            let absolute = |file: &SymbolFile| SymbolFile { path: absolute(&file.path), ..file.clone() };
+            o.symbols = self.symbols.iter().map(absolute).collect();
+        }
+        set(&mut o.until, self.until.as_deref().map(until));
+        set(&mut o.hang_after_ms, self.hang_after.map(ms));
+        if let Some(timeout) = self.timeout {
+            o.timeout_ms = Some(ms(timeout));
+        }
+        o.deterministic |= self.deterministic;
+        o.firmware_log &= !self.no_firmware_log;
+        o.first_run &= !self.no_first_run;
+        Ok(())
+    }
+}
+
+/// The recording says how it was run, and `--like` repeats that from any folder.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn until(text: &str) -> Until {
+    match text {
+        "init" => Until::Init,
+        "power-off" | "poweroff" => Until::PowerOff,
+        pattern => Until::Regex(pattern.to_owned()),
+    }
+}
+
+/// The options that a recording was made with.
+fn like(path: &Path) -> anyhow::Result<RecordOptions> {
+    let recording = Recording::open(path)?;
+    let how = recording.manifest().how.clone();
+    if how.is_null() {
+        bail!(
+            "{} does not say how it was run (it was imported): give --kernel and so on instead of --like",
+            path.display()
+        );
+    }
+    serde_json::from_value(how).with_context(|| format!("{}: recording.json: how", path.display()))
+}
+
+/// A duration with its unit, or 0.
+fn min_call(text: &str) -> Result<Duration, humantime::DurationError> {
+    if text == "0" { Ok(Duration::ZERO) } else { humantime::parse_duration(text) }
+}
+
+/// A size such as 512M.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is no size: write a number with K, M, G or T, such as 512M");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KB" | "KIB" => 10,
+        "M" | "MB" | "MIB" => 20,
+        "G" | "GB" | "GIB" => 30,
+        "T" | "TB" | "TIB" => 40,
+        _ => return Err(wrong()),
+    };
+    let bytes = number.checked_mul(1 << shift).ok_or_else(wrong)?;
+    // 0 is no size at all; a number in between is one whose unit was forgotten.
+    if digits == text && (1..1 << 20).contains(&bytes) {
+        return Err(format!("`{text}` is {text} bytes: with its unit, such as {text}M, it is what you mean"));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_their_units() {
+        assert_eq!(bytes("512M"), Ok(512 << 20));
+        assert_eq!(bytes("2G"), Ok(2 << 30));
+        assert_eq!(bytes("268435456"), Ok(256 << 20));
+        assert_eq!(bytes("64mib"), Ok(64 << 20));
+        for wrong in ["", "M", "12X", "-1M", "1.5G", "99999999999999T"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+        assert!(bytes("512").unwrap_err().contains("512M"), "the unit was forgotten");
+    }
+}

@@ -1,0 +1,176 @@
+//! What a bench compares: variants of the options that all share, given by `--vary` or `--sweep`.
+//!
+//! A variant is written as the flags of `record` are, and read by the same parser: whatever can be recorded can be varied.
+
+use crate::plan::BootArgs;
+use anyhow::{Context, anyhow, bail};
+use bench::{Setting, Side};
+use clap::Parser;
+use machine::RecordOptions;
+
+/// A variant before anything is booted.
+#[derive(Debug)]
+pub struct Varied {
+    /// What tells it from the others.
+    pub name: String,
+    /// How it differs from what all share.
+    pub settings: Vec<Setting>,
+    /// All of its options.
+    pub options: RecordOptions,
+}
+
+/// More points than this are no grid that anybody waits for.
+const POINTS_MOST: usize = 1000;
+
+/// The variants of these options: one for each `--vary`; one alone is compared with the options as they are.
+pub fn varied(base: &RecordOptions, vary: &[String]) -> anyhow::Result<Vec<Varied>> {
+    let as_given = || Varied { name: "as given".to_owned(), settings: Vec::new(), options: base.clone() };
+    let mut all: Vec<Varied> = if vary.len() < 2 { vec![as_given()] } else { Vec::new() };
+    for text in vary {
+        let (flags, settings) = flags(text).with_context(|| format!("--vary {text}"))?;
+        let options = applied(base, flags).with_context(|| format!("--vary {text}"))?;
+        all.push(Varied { name: text.trim().to_owned(), settings, options });
+    }
+    name_apart(&mut all);
+    Ok(all)
+}
+
+/// The points of a grid, one side for each `--sweep`, the last side first to change.
+pub fn swept(base: &RecordOptions, sweep: &[String]) -> anyhow::Result<(Vec<Varied>, Vec<Side>)> {
+    let sides = sweep.iter().map(|text| side(text)).collect::<anyhow::Result<Vec<Side>>>()?;
+    let points: usize = sides.iter().map(|side| side.values.len()).product();
+    if points > POINTS_MOST {
+        bail!("--sweep makes {points} variants: give fewer values, {POINTS_MOST} at most in all");
+    }
+    let mut all = vec![Varied { name: String::new(), settings: Vec::new(), options: base.clone() }];
+    for side in &sides {
+        let mut longer = Vec::new();
+        for point in &all {
+            for value in &side.values {
+                let setting = Setting { key: side.key.clone(), value: value.clone() };
+                let with = || format!("--sweep {}={value}", side.key);
+                let options = applied(&point.options, vec![flag(&setting)]).with_context(with)?;
+                let name = format!("{} {}={value}", point.name, side.key).trim_start().to_owned();
+                let settings = point.settings.iter().cloned().chain([setting]).collect();
+                longer.push(Varied { name, settings, options });
+            }
+        }
+        all = longer;
+    }
+    name_apart(&mut all);
+    Ok((all, sides))
+}
+
+/// `cpus=1,2,4`
+fn side(text: &str) -> anyhow::Result<Side> {
+    let (key, values) =
+        text.split_once('=').context(format!("--sweep {text}: write KEY=VALUE,VALUE,…, as cpus=1,2,4"))?;
+    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+    if values.len() < 2 {
+        bail!("--sweep {text}: a sweep needs two values or more, set apart by commas; for one, give --{key}");
+    }
+    Ok(Side { key: key.trim_start_matches('-').to_owned(), values })
+}
+
+/// The flags that a variant's text stands for: `KEY=VALUE`, `KEY`, or flags as `record` takes them.
+fn flags(text: &str) -> anyhow::Result<(Vec<String>, Vec<Setting>)> {
+    let text = text.trim();
+    if text.starts_with('-') {
+        let words = shlex::split(text).context("a quote is never closed")?;
+        return Ok((words, vec![Setting { key: "flags".to_owned(), value: text.to_owned() }]));
+    }
+    let (key, value) = text.split_once('=').unwrap_or((text, ""));
+    let setting = Setting { key: key.to_owned(), value: value.to_owned() };
+    let flag = if text.contains('=') { flag(&setting) } else { format!("--{key}") };
+    Ok((vec![flag], vec![setting]))
+}
+
+fn flag(setting: &Setting) -> String {
+    format!("--{}={}", setting.key, setting.value)
+}
+
+/// The flags by themselves, as `record` takes them.
+#[derive(Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Flags {
+    #[command(flatten)]
+    boot: BootArgs,
+}
+
+/// The options with these flags set.
+fn applied(base: &RecordOptions, flags: Vec<String>) -> anyhow::Result<RecordOptions> {
+    let parsed = Flags::try_parse_from(flags).map_err(|error| anyhow!(said(&error.to_string())))?;
+    parsed.boot.onto(base.clone())
+}
+
+/// What a parser says, in one line.
+fn said(error: &str) -> String {
+    let lines = error.lines().map(str::trim).take_while(|line| !line.starts_with("Usage"));
+    let lines: Vec<&str> =
+        lines.map(|line| line.trim_start_matches("error: ")).filter(|line| !line.is_empty()).collect();
+    lines.join("; ")
+}
+
+/// The same variant twice is how one sees what chance does; it has two names.
+fn name_apart(all: &mut [Varied]) {
+    for i in 1..all.len() {
+        let same = all[..i].iter().filter(|other| other.options == all[i].options).count();
+        if same > 0 {
+            all[i].name =
+                format!("{} (again{})", all[i].name, if same > 1 { format!(" {same}") } else { String::new() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machine::Accel;
+
+    fn names(all: &[Varied]) -> Vec<&str> {
+        all.iter().map(|v| v.name.as_str()).collect()
+    }
+
+    fn vary(texts: &[&str]) -> anyhow::Result<Vec<Varied>> {
+        let texts: Vec<String> = texts.iter().map(|&t| t.to_owned()).collect();
+        varied(&RecordOptions { append: "quiet".to_owned(), ..RecordOptions::default() }, &texts)
+    }
+
+    #[test]
+    fn a_variant_is_what_record_would_take() {
+        let one = vary(&["append=quiet acpi=off"]).unwrap();
+        assert_eq!(names(&one), ["as given", "append=quiet acpi=off"]);
+        assert_eq!((one[0].options.append.as_str(), one[1].options.append.as_str()), ("quiet", "quiet acpi=off"));
+        let two = vary(&["--cpus 2 --accel tcg -- -cpu 'max'", "no-first-run"]).unwrap();
+        assert_eq!((two[0].options.cpus, two[0].options.accel), (2, Accel::Tcg));
+        assert_eq!(two[0].options.extra, ["-cpu", "max"]);
+        assert!(!two[1].options.first_run && two[1].options.append == "quiet");
+        assert_eq!(
+            names(&vary(&["cpus=1", "memory=512M", "cpus=1"]).unwrap())[1..],
+            ["memory=512M (again)", "cpus=1 (again 2)"]
+        );
+        assert_eq!(names(&vary(&[]).unwrap()), ["as given"]);
+    }
+
+    #[test]
+    fn what_no_record_takes_is_refused_with_its_name() {
+        for (text, words) in [("cpu=2", "--cpu"), ("cpus=two", "two"), ("--append 'x", "quote"), ("cpus", "--cpus")] {
+            let error = format!("{:#}", vary(&[text]).unwrap_err());
+            assert!(error.contains(words) && error.contains("--vary") && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_grid_has_every_point() {
+        let sweep =
+            |texts: &[&str]| swept(&RecordOptions::default(), &texts.iter().map(|&t| t.to_owned()).collect::<Vec<_>>());
+        let (points, sides) = sweep(&["cpus=1,2", "memory=256M, 1G"]).unwrap();
+        let grid = ["cpus=1 memory=256M", "cpus=1 memory=1G", "cpus=2 memory=256M", "cpus=2 memory=1G"];
+        assert_eq!(names(&points), grid);
+        assert_eq!((points[3].options.cpus, points[3].options.memory_bytes), (2, 1 << 30));
+        assert_eq!(sides[1].values, ["256M", "1G"]);
+        for wrong in ["cpus", "cpus=2", "cpus=1,x"] {
+            assert!(format!("{:#}", sweep(&[wrong]).unwrap_err()).contains("--sweep"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Each variant against the first: the verdict in words one can act on, and what moved.
+
+use super::tables::{between, time};
+use crate::diff::signed;
+use crate::table::{Align, Column, Line, render};
+use crate::terminal::paragraph;
+use crate::text::{bytes, counted};
+use crate::{Layout, harmless};
+use ::bench::stats::verdict::{Basis, Comparison, Verdict};
+use ::bench::{Against, Document, Moved, VariantRuns};
+use std::fmt::Write;
+
+/// More comparisons than this are told in the table alone, unless the whole is asked for.
+const TOLD_MOST: usize = 4;
+
+/// All comparisons.
+pub fn comparisons(document: &Document, whole: bool, layout: Layout, out: &mut String) {
+    let results = &document.results;
+    if results.comparisons.len() > TOLD_MOST && !whole {
+        return;
+    }
+    for against in &results.comparisons {
+        let (Some(first), Some(second)) = (results.variants.first(), results.variants.get(against.variant)) else {
+            continue;
+        };
+        let text = verdict(document, against, &first.name, &second.name);
+        paragraph(&harmless(&text), "", layout, out);
+        moved(against, first, second, layout, out);
+        memory(&against.memory, layout, out);
+        out.push('\n');
+    }
+}
+
+/// The verdict on the totals, in a sentence or two.
+fn verdict(document: &Document, against: &Against, first: &str, second: &str) -> String {
+    let ask = &document.head.ask;
+    let Some(total) = &against.total else {
+        return format!(
+            "{second} against {first}: nothing to compare, no round has a boot of both that reached its end mark"
+        );
+    };
+    let margin = per_cent(ask.margin);
+    let (low, high) = (total.difference.low, total.difference.high);
+    let by = format!("by {} ({})", time(total.difference.estimate.abs()), turned(low, high));
+    let say = match total.verdict {
+        Verdict::Faster => format!("{second} is faster than {first} {by}"),
+        Verdict::Slower => format!("{second} is slower than {first} {by}"),
+        Verdict::NoDifference => format!("{second} and {first}: no difference beyond {margin}"),
+        Verdict::TooNoisy => format!("{second} against {first}: too noisy to say whether they differ by {margin}"),
+        Verdict::TooFew => format!("{second} against {first}: too few boots to say anything; {}", least(total)),
+    };
+    [say, ratio(total), chance(total), power(total, ask.margin)]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+/// An interval of a difference as lengths, the smaller first.
+fn turned(low: f64, high: f64) -> String {
+    let interval = |low, high| between(&::bench::stats::Interval { estimate: low, low, high, confidence: 0.0 });
+    if high <= 0.0 { interval(-high, -low) } else { interval(low, high) }
+}
+
+fn least(total: &Comparison) -> &'static str {
+    match total.basis {
+        Basis::Pairs(_) => "six pairs can, where two variants are compared",
+        Basis::Dithered(..) | Basis::Repeated(_) => "four boots of each can, where two variants are compared",
+    }
+}
+
+fn ratio(total: &Comparison) -> String {
+    total.ratio.map_or_else(String::new, |r| format!("ratio {:.4} ({:.4} to {:.4})", r.estimate, r.low, r.high))
+}
+
+fn chance(total: &Comparison) -> String {
+    let boots = match total.basis {
+        Basis::Pairs(pairs) => counted(pairs as u64, "pair"),
+        Basis::Dithered(first, second) => format!("{first} and {second} boots"),
+        Basis::Repeated(floor) => {
+            return format!("the boots only repeat, and layout alone moves them by {}", per_cent(floor));
+        }
+    };
+    let corrected = total.p != total.p_corrected;
+    match total.p_corrected.or(total.p) {
+        Some(p) if p < 0.001 => format!("p < 0.001, {boots}"),
+        Some(p) if corrected => format!("p = {p:.3} (corrected for all comparisons), {boots}"),
+        Some(p) => format!("p = {p:.3}, {boots}"),
+        None => boots,
+    }
+}
+
+/// What these boots could have shown, and how many would show what matters.
+fn power(total: &Comparison, margin: f64) -> String {
+    let Some(shown) = total.shown_from else { return String::new() };
+    if let Basis::Dithered(..) = total.basis {
+        return format!("from about {} on a difference shows in so many boots: the floor", per_cent(shown));
+    }
+    let shown = format!("{} would have shown", per_cent(shown));
+    match (total.verdict, total.pairs_for_margin) {
+        (Verdict::Faster | Verdict::Slower, _) => String::new(),
+        (Verdict::TooNoisy, Some(pairs)) => format!("{shown}; about {pairs} pairs would show {}", per_cent(margin)),
+        _ => shown,
+    }
+}
+
+/// A share with two digits that say something.
+fn per_cent(share: f64) -> String {
+    let percent = share * 100.0;
+    let decimals = if percent >= 10.0 || percent.fract() == 0.0 { 0 } else { (1.0 - percent.log10().floor()) as usize };
+    format!("{percent:.*} %", decimals.min(6))
+}
+
+/// Which phases and rows moved, the largest effect first.
+fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: Layout, out: &mut String) {
+    let phase =
+        |runs: &VariantRuns, name: &str| runs.phases.iter().find(|p| p.name == name).map_or(0.0, |p| p.length.mean);
+    let row = |runs: &VariantRuns, name: &str| runs.rows.iter().find(|r| r.name == name).map_or(0.0, |r| r.mean);
+    type Means<'a> = &'a dyn Fn(&VariantRuns, &str) -> f64;
+    let tables: [(&'static str, &[Moved], Means); 2] =
+        [("phase that moved", &against.phases, &phase), ("row that moved", &against.rows, &row)];
+    for (title, all, mean) in tables {
+        let changed: Vec<&Moved> = all.iter().filter(|m| changed(&m.by)).collect();
+        if changed.is_empty() {
+            continue;
+        }
+        let line = |m: &&Moved| {
+            let d = &m.by.difference;
+            let signed = |ns: f64| signed(ns.round() as i64, layout);
+            Line {
+                cells: vec![
+                    harmless(&m.name).into_owned(),
+                    signed(d.estimate),
+                    format!("{} to {}", signed(d.low), signed(d.high)),
+                    time(mean(first, &m.name)),
+                    time(mean(second, &m.name)),
+                ],
+                faint: false,
+            }
+        };
+        let lines: Vec<Line> = changed.iter().take(layout.top).map(line).collect();
+        let columns = [
+            Column::new(title, Align::Left, None),
+            Column::new("by", Align::Right, Some(10)),
+            Column::new("95 % interval", Align::Left, Some(24)),
+            Column::new("from", Align::Right, Some(9)),
+            Column::new("to", Align::Right, Some(9)),
+        ];
+        out.push('\n');
+        render(&columns, &lines, layout.table_width(), layout.style, out);
+        let (more, others) = (changed.len() - lines.len(), all.len() - changed.len());
+        if more > 0 {
+            let _ = writeln!(out, "{} more moved, by less", counted(more as u64, "row"));
+        }
+        if others > 0 {
+            let _ = writeln!(out, "{others} others: not more than chance does");
+        }
+    }
+    let looked_at = against.phases.len() + against.rows.len();
+    if looked_at > 0 && !against.phases.iter().chain(&against.rows).any(|m| changed(&m.by)) {
+        let _ = writeln!(out, "of {looked_at} phases and rows none moved more than chance does");
+    }
+}
+
+fn changed(comparison: &Comparison) -> bool {
+    matches!(comparison.verdict, Verdict::Faster | Verdict::Slower)
+}
+
+/// Which memory changed, where any did.
+fn memory(all: &[Moved], layout: Layout, out: &mut String) {
+    for moved in all.iter().filter(|m| changed(&m.by)) {
+        let d = &moved.by.difference;
+        let what = match moved.name.as_str() {
+            "vmm_max_rss" => "the VMM's maximum resident set",
+            "guest_available" => "what is available in the guest",
+            "guest_cached" => "the guest's page cache",
+            name => name,
+        };
+        let amount = |b: f64| format!("{}{}", if b < 0.0 { "−" } else { "+" }, bytes(b.abs().round() as u64));
+        let text = format!("{what}: {} ({} to {})", amount(d.estimate), amount(d.low), amount(d.high));
+        paragraph(&harmless(&text), "memory: ", layout, out);
+    }
+}

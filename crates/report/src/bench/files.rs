@@ -1,0 +1,78 @@
+//! A bench for other tools: every boot as comma-separated values, the table of variants as Markdown.
+
+use super::tables::{spread, time, word};
+use crate::export::csv::cell;
+use crate::harmless;
+use ::bench::{Boot, Document};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// A line for each boot, warm-ups too (theirs is the empty round); behind the fixed columns one for each phase. Times in
+/// ns, memory in bytes; what is not known is empty.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn bench_csv(document: &Document, out: &mut dyn Write) -> io::Result<()> {
+    let mut phases: Vec<&str> = Vec::new();
+    for phase in document.boots.iter().flat_map(|b| &b.measured.phases) {
+        if !phases.contains(&phase.name.as_str()) {
+            phases.push(&phase.name);
+        }
+    }
+    write!(out, "number,round,variant,began_ns,host_load,outcome,total_ns,vmm_max_rss_bytes")?;
+    write!(out, ",guest_total_bytes,guest_available_bytes,guest_cached_bytes")?;
+    phases.iter().try_for_each(|phase| write!(out, ",{}", cell(&format!("{phase} ns"))))?;
+    writeln!(out)?;
+    for boot in &document.boots {
+        boot_line(document, boot, &phases, out)?;
+    }
+    Ok(())
+}
+
+fn boot_line(document: &Document, boot: &Boot, phases: &[&str], out: &mut dyn Write) -> io::Result<()> {
+    let known = |value: Option<u64>| value.map(|v| v.to_string()).unwrap_or_default();
+    let m = &boot.measured;
+    let name = document.head.variants.get(boot.variant).map_or("", |v| v.name.as_str());
+    let round = boot.round.map(|round| round.to_string()).unwrap_or_default();
+    let total = m.total_ns.map(|total| total.to_string()).unwrap_or_default();
+    write!(out, "{},{round},{},{},{}", boot.number, cell(name), boot.began_ns, m.host_load)?;
+    write!(out, ",{},{total}", cell(&m.outcome))?;
+    for bytes in [m.vmm_max_rss_bytes, m.guest_total_bytes, m.guest_available_bytes, m.guest_cached_bytes] {
+        write!(out, ",{}", known(bytes))?;
+    }
+    for phase in phases {
+        let own = || m.phases.iter().filter(|p| p.name == *phase);
+        let length: i64 = own().map(|p| p.ns).sum();
+        write!(out, ",{}", if own().next().is_some() { length.to_string() } else { String::new() })?;
+    }
+    writeln!(out)
+}
+
+/// The table of variants.
+pub fn bench_markdown(document: &Document) -> String {
+    let mut out = "| variant | boots | mean | sd | median | least | most | ratio (95 %) | verdict |\n".to_owned();
+    out.push_str("|:---|---:|---:|---:|---:|---:|---:|---:|:---|\n");
+    for (i, runs) in document.results.variants.iter().enumerate() {
+        // In a table cell a bar ends it.
+        let name = harmless(&runs.name).replace('|', "\\|");
+        let all: usize = runs.outcomes.values().sum();
+        let against = document.results.comparisons.iter().find(|c| c.variant == i).and_then(|c| c.total.as_ref());
+        let ratio = against.and_then(|c| c.ratio);
+        let ratio = ratio.map_or_else(String::new, |r| format!("{:.4} ({:.4}–{:.4})", r.estimate, r.low, r.high));
+        let verdict = against.map_or("", |c| word(c.verdict));
+        let figures = match &runs.total {
+            Some(t) => format!(
+                "{} of {all} | {} | {} | {} | {} | {}",
+                t.count,
+                time(t.mean),
+                spread(t.sd),
+                time(t.median.estimate),
+                time(t.min),
+                time(t.max)
+            ),
+            None => format!("0 of {all} | | | | |"),
+        };
+        let _ = writeln!(out, "| `{name}` | {figures} | {ratio} | {verdict} |");
+    }
+    out
+}

@@ -1,0 +1,86 @@
+//! What a bench says, as text: each variant, whether it differs from the first, what moved, and what one must know before
+//! believing it. From the document alone, so that it can be printed again.
+
+mod compared;
+mod files;
+mod remarks;
+mod tables;
+
+pub use files::{bench_csv, bench_markdown};
+
+use crate::terminal::paragraph;
+use crate::{Layout, harmless};
+use ::bench::{Document, Ended};
+use std::fmt::Write;
+
+/// Everything that `bootscope bench` prints; with `whole` also each variant's own tables where there are several.
+pub fn bench(document: &Document, whole: bool, layout: Layout) -> String {
+    let mut out = String::new();
+    header(document, layout, &mut out);
+    let results = &document.results;
+    let several = results.variants.len() > 1;
+    if several {
+        tables::variants(document, layout, &mut out);
+    }
+    for (variant, runs) in results.variants.iter().enumerate() {
+        if !several {
+            tables::alone(runs, layout, &mut out);
+        }
+        remarks::remarks(document, variant, layout, &mut out);
+    }
+    compared::comparisons(document, whole, layout, &mut out);
+    for runs in results.variants.iter().filter(|_| whole || !several) {
+        if several {
+            let _ = writeln!(out, "\n{}", layout.style.heading(&harmless(&runs.name)));
+        }
+        tables::phases(runs, layout, &mut out);
+        tables::rows(runs, layout, &mut out);
+    }
+    tables::memory(results, layout, &mut out);
+    out
+}
+
+fn header(document: &Document, layout: Layout, out: &mut String) {
+    let counted = document.boots.iter().filter(|b| b.round.is_some()).count();
+    let warm_ups = document.boots.len() - counted;
+    let variants = document.head.variants.len();
+    let what = if variants > 1 { format!(" of {variants} variants in turn") } else { String::new() };
+    let warm = if warm_ups > 0 { format!(" after {warm_ups} to warm up") } else { String::new() };
+    paragraph(&format!("{counted} boots{what}{warm}; {}", ended(document)), "", layout, out);
+    let head = &document.head;
+    if let Some(booted) = head.variants.first().map(|v| &v.booted).filter(|b| !b.kernel.is_empty()) {
+        let text = format!("{} · {} · {}", booted.kernel, booted.accelerator, booted.vmm);
+        paragraph(&harmless(&text), "", layout, out);
+    }
+    let loads = || document.boots.iter().map(|b| b.measured.host_load);
+    let (least, most) = (loads().fold(f64::INFINITY, f64::min), loads().fold(0.0, f64::max));
+    if !document.boots.is_empty() && !head.host.cpu.is_empty() {
+        let cpus = &head.host_cpus_allowed;
+        let text = format!("host: {}, on CPUs {cpus}, load {least:.2} to {most:.2}", head.host.cpu);
+        paragraph(&harmless(&text), "", layout, out);
+    }
+    if head.deterministic {
+        let how = match head.dithered {
+            true => "each boot of a variant has a dummy argument of another length, so that its layout differs",
+            false => "the boots only repeat: another layout alone moves the total by up to 0.08 %",
+        };
+        paragraph(&format!("one instruction is one nanosecond; {how}"), "", layout, out);
+    }
+    out.push('\n');
+}
+
+/// Why there are no more boots.
+fn ended(document: &Document) -> String {
+    match document.ended {
+        Some(Ended::Rounds) => "all that were asked for".to_owned(),
+        Some(Ended::Width) => "enough for intervals as narrow as was asked".to_owned(),
+        Some(Ended::Budget) => "then the time was up".to_owned(),
+        Some(Ended::Interrupted) => "then it was interrupted".to_owned(),
+        Some(Ended::NeverReached(variant)) => {
+            let name = document.head.variants.get(variant).map_or("a variant", |v| v.name.as_str());
+            format!("given up because {} never reached its end mark", harmless(name))
+        }
+        Some(Ended::Error) => "then it could not go on".to_owned(),
+        None => "it was killed, or is still running".to_owned(),
+    }
+}

@@ -1,0 +1,79 @@
+//! What one must know before believing a variant's figures: boots that failed, outliers, two modes, an order that matters.
+
+use crate::terminal::paragraph;
+use crate::text::counted;
+use crate::{Layout, harmless};
+use ::bench::stats::describe::Description;
+use ::bench::{Boot, Document};
+use timeline::Ns;
+
+/// An order this rare by chance is said.
+const ORDER_P: f64 = 0.01;
+/// So many outliers are listed.
+const LISTED_MOST: usize = 8;
+
+/// All of it, for one variant.
+pub fn remarks(document: &Document, variant: usize, layout: Layout, out: &mut String) {
+    let Some(runs) = document.results.variants.get(variant) else { return };
+    let own = || document.boots.iter().filter(move |b| b.variant == variant && b.round.is_some());
+    let mut said = failures(own());
+    if let Some(total) = &runs.total {
+        let mut reached: Vec<&Boot> = own().filter(|b| b.measured.total_ns.is_some()).collect();
+        reached.sort_by_key(|b| b.round);
+        said.extend(of_runs(total, &reached));
+    }
+    let name = if document.head.variants.len() > 1 { format!("{}: ", runs.name) } else { String::new() };
+    for remark in said {
+        paragraph(&harmless(&format!("{name}{remark}")), "note: ", layout, out);
+    }
+}
+
+/// Which boots failed, and how the first of each kind did.
+fn failures<'a>(boots: impl Iterator<Item = &'a Boot>) -> Vec<String> {
+    let mut kinds: Vec<(&str, usize, &Boot)> = Vec::new();
+    for boot in boots.filter(|b| b.measured.total_ns.is_none()) {
+        match kinds.iter_mut().find(|(outcome, ..)| *outcome == boot.measured.outcome) {
+            Some((_, count, _)) => *count += 1,
+            None => kinds.push((&boot.measured.outcome, 1, boot)),
+        }
+    }
+    let say = |(outcome, count, first): &(&str, usize, &Boot)| {
+        let detail = &first.measured.detail;
+        let detail = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
+        format!("{} ended with {outcome}: boot {}{detail}", self::counted(*count as u64, "boot"), first.number)
+    };
+    kinds.iter().map(say).collect()
+}
+
+fn of_runs(total: &Description, reached: &[&Boot]) -> Vec<String> {
+    let mut said = Vec::new();
+    let time = |ns: f64| Ns(ns.round() as i64);
+    if !total.outliers.is_empty() {
+        let boots: Vec<String> = total
+            .outliers
+            .iter()
+            .take(LISTED_MOST)
+            .filter_map(|&place| reached.get(place))
+            .map(|b| format!("{} ({})", b.number, Ns(b.measured.total_ns.unwrap_or_default())))
+            .collect();
+        let more = if total.outliers.len() > LISTED_MOST { ", …" } else { "" };
+        let count = counted(total.outliers.len() as u64, "outlier");
+        said.push(format!("{count}, in all figures too: boot {}{more}", boots.join(", ")));
+    }
+    if let Some(modes) = &total.modes {
+        said.push(format!(
+            "two kinds of boots: {} about {}, {} about {}; mean and median describe neither",
+            modes.low_count,
+            time(modes.low),
+            modes.high_count,
+            time(modes.high)
+        ));
+    }
+    if total.order.is_some_and(|order| order.p < ORDER_P) {
+        said.push("boots resemble the one before: the host drifted or came in moods, and the spread is its".to_owned());
+    }
+    if total.count > 1 && total.min == total.max {
+        said.push("all boots took the same, to the nanosecond".to_owned());
+    }
+    said
+}

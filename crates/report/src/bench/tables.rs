@@ -1,0 +1,185 @@
+//! Tables of a bench: its variants, a variant's phases in order and rows by length, memory.
+
+use crate::table::{Align, Column, Line, render};
+use crate::text::{bytes, counted, percent};
+use crate::{Layout, harmless};
+use ::bench::stats::Interval;
+use ::bench::stats::describe::Description;
+use ::bench::stats::verdict::Verdict;
+use ::bench::{Document, Results, VariantRuns};
+use std::fmt::Write;
+use timeline::Ns;
+
+/// What takes more than this of the whole is marked.
+const MARKED: f64 = 0.01;
+const MARK: &str = "*";
+
+/// A length of time that was computed.
+pub fn time(ns: f64) -> String {
+    Ns(ns.round() as i64).to_string()
+}
+
+/// `1.23 s to 1.31 s`
+pub fn between(interval: &Interval) -> String {
+    format!("{} to {}", time(interval.low), time(interval.high))
+}
+
+/// A standard deviation, where there is one.
+pub fn spread(sd: Option<f64>) -> String {
+    sd.map_or_else(String::new, |sd| format!("± {}", time(sd)))
+}
+
+/// A verdict in a word or two.
+pub fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => "faster",
+        Verdict::Slower => "slower",
+        Verdict::NoDifference => "no difference",
+        Verdict::TooNoisy => "too noisy",
+        Verdict::TooFew => "too few",
+    }
+}
+
+/// The figures of the only variant.
+pub fn alone(runs: &VariantRuns, layout: Layout, out: &mut String) {
+    let Some(total) = &runs.total else {
+        let _ = writeln!(out, "no boot reached its end mark");
+        return;
+    };
+    let mean = layout.style.heading(&time(total.mean));
+    let boots = counted(total.count as u64, "boot");
+    let sd =
+        if total.sd.is_some() { format!(" {} (mean and standard deviation)", spread(total.sd)) } else { String::new() };
+    let _ = writeln!(out, "total   {mean}{sd}, {boots}");
+    let confidence = total.median.confidence;
+    if confidence > 0.0 {
+        let (median, interval) = (time(total.median.estimate), between(&total.median));
+        let _ = writeln!(out, "median  {median}, {interval} with {} confidence", percent(confidence));
+        let (low, high) = (time(total.lower_quartile), time(total.upper_quartile));
+        let _ = writeln!(out, "range   {} to {}, half of them {low} to {high}", time(total.min), time(total.max));
+    }
+}
+
+/// All variants, each against the first.
+pub fn variants(document: &Document, layout: Layout, out: &mut String) {
+    let columns = [
+        Column::new("variant", Align::Left, None),
+        Column::new("boots", Align::Right, Some(9)),
+        Column::new("mean", Align::Right, Some(9)),
+        Column::new("sd", Align::Left, Some(11)),
+        Column::new("median", Align::Right, Some(9)),
+        Column::new("ratio", Align::Right, Some(7)),
+        Column::new("is", Align::Left, Some(13)),
+    ];
+    let results = &document.results;
+    let line = |(i, runs): (usize, &VariantRuns)| {
+        let all: usize = runs.outcomes.values().sum();
+        let reached = runs.total.as_ref().map_or(0, |t| t.count);
+        let boots = if reached == all { all.to_string() } else { format!("{reached} of {all}") };
+        let of = |f: fn(&Description) -> String| runs.total.as_ref().map_or_else(String::new, f);
+        let total = results.comparisons.iter().find(|c| c.variant == i).and_then(|c| c.total.as_ref());
+        let ratio = total.and_then(|c| c.ratio).map_or_else(String::new, |r| format!("{:.3}", r.estimate));
+        let verdict = total.map_or("", |c| word(c.verdict)).to_owned();
+        let (mean, median) = (of(|t| time(t.mean)), of(|t| time(t.median.estimate)));
+        let name = harmless(&runs.name).into_owned();
+        Line { cells: vec![name, boots, mean, of(|t| spread(t.sd)), median, ratio, verdict], faint: false }
+    };
+    let lines: Vec<Line> = results.variants.iter().enumerate().map(line).collect();
+    render(&columns, &lines, layout.table_width(), layout.style, out);
+    out.push('\n');
+}
+
+/// The phases in the order of the boot, over all runs.
+pub fn phases(runs: &VariantRuns, layout: Layout, out: &mut String) {
+    let Some(total) = &runs.total else { return };
+    let columns = [
+        Column::new("phase", Align::Left, None),
+        Column::new("begins", Align::Right, Some(9)),
+        Column::new("", Align::Left, Some(11)),
+        Column::new("takes", Align::Right, Some(9)),
+        Column::new("", Align::Left, Some(11)),
+        Column::new("share", Align::Right, Some(7)),
+        Column::new("", Align::Left, Some(1)),
+    ];
+    let line = |phase: &::bench::PhaseRuns| Line {
+        cells: vec![
+            harmless(&phase.name).into_owned(),
+            time(phase.start_mean),
+            spread(phase.start_sd),
+            time(phase.length.mean),
+            spread(phase.length.sd),
+            percent(phase.length.mean / total.mean),
+            mark(phase.length.mean, total.mean),
+        ],
+        faint: false,
+    };
+    let lines: Vec<Line> = runs.phases.iter().map(line).collect();
+    out.push('\n');
+    render(&columns, &lines, layout.table_width(), layout.style, out);
+}
+
+/// What the boot path was charged to, the longest first.
+pub fn rows(runs: &VariantRuns, layout: Layout, out: &mut String) {
+    let Some(total) = runs.total.as_ref().filter(|_| !runs.rows.is_empty()) else { return };
+    let columns = [
+        Column::new("where the boot path went", Align::Left, None),
+        Column::new("mean", Align::Right, Some(9)),
+        Column::new("", Align::Left, Some(11)),
+        Column::new("median", Align::Right, Some(9)),
+        Column::new("share", Align::Right, Some(7)),
+        Column::new("", Align::Left, Some(1)),
+    ];
+    let (top, rest) = runs.rows.split_at(layout.top.min(runs.rows.len()));
+    let line = |row: &::bench::RowRuns| {
+        let name = harmless(&row.name);
+        let name =
+            if row.seen < total.count { format!("{name} (in {} of {})", row.seen, total.count) } else { name.into() };
+        let (mean, median) = (time(row.mean), time(row.median.estimate));
+        let share = percent(row.mean / total.mean);
+        Line { cells: vec![name, mean, spread(row.sd), median, share, mark(row.mean, total.mean)], faint: false }
+    };
+    let mut lines: Vec<Line> = top.iter().map(line).collect();
+    if !rest.is_empty() {
+        let sum: f64 = rest.iter().map(|row| row.mean).sum();
+        let name = format!("everything else ({})", counted(rest.len() as u64, "row"));
+        let mut cells = vec![name, time(sum), String::new(), String::new(), percent(sum / total.mean)];
+        cells.push(String::new());
+        lines.push(Line { cells, faint: true });
+    }
+    out.push('\n');
+    render(&columns, &lines, layout.table_width(), layout.style, out);
+    let _ = writeln!(out, "{MARK} more than {} of the boot", percent(MARKED));
+}
+
+fn mark(ns: f64, whole_ns: f64) -> String {
+    if ns > MARKED * whole_ns { MARK.to_owned() } else { String::new() }
+}
+
+/// Memory inside and outside the guest, as far as it is known.
+pub fn memory(results: &Results, layout: Layout, out: &mut String) {
+    let columns = [
+        Column::new("memory, mean ± sd", Align::Left, None),
+        Column::new("VMM's peak", Align::Right, Some(22)),
+        Column::new("guest has", Align::Right, Some(22)),
+        Column::new("available", Align::Right, Some(22)),
+        Column::new("page cache", Align::Right, Some(22)),
+    ];
+    let amount = |of: &Option<Description>| {
+        of.as_ref().map_or_else(String::new, |d| match d.sd.filter(|&sd| sd > 0.0) {
+            Some(sd) => format!("{} ± {}", bytes(d.mean.round() as u64), bytes(sd.round() as u64)),
+            None => bytes(d.mean.round() as u64),
+        })
+    };
+    let line = |runs: &VariantRuns| {
+        let memory = [&runs.vmm_max_rss, &runs.guest_total, &runs.guest_available, &runs.guest_cached];
+        memory.iter().any(|m| m.is_some()).then(|| Line {
+            cells: [harmless(&runs.name).into_owned()].into_iter().chain(memory.map(amount)).collect(),
+            faint: false,
+        })
+    };
+    let lines: Vec<Line> = results.variants.iter().filter_map(line).collect();
+    if !lines.is_empty() {
+        out.push('\n');
+        render(&columns, &lines, layout.table_width(), layout.style, out);
+    }
+}
