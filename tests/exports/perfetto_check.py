@@ -13,6 +13,7 @@ trace.ParseFromString((folder / "perfetto.pftrace").read_bytes())
 
 CLEARED, NEEDS = 1, 2
 names, processes, threads, slices, instants = {}, {}, {}, [], []
+warnings_track, warnings = None, []
 open_slices, last = {}, {}
 
 
@@ -35,6 +36,9 @@ for i, packet in enumerate(trace.packet):
         track = packet.track_descriptor
         if track.HasField("process"):
             processes[track.process.pid] = track.process.process_name
+        elif not track.HasField("thread"):
+            assert warnings_track is None and track.name == "warnings", f"packet {i}: a track of nobody's"
+            warnings_track = track.uuid
         else:
             assert track.thread.pid in processes, "a thread before its process"
             assert track.thread.tid not in {t.tid for t in threads.values()}, "a thread id twice"
@@ -42,6 +46,10 @@ for i, packet in enumerate(trace.packet):
     if not packet.HasField("track_event"):
         continue
     event, at = packet.track_event, packet.timestamp
+    if event.track_uuid == warnings_track:
+        assert event.type == TrackEvent.TYPE_INSTANT and packet.HasField("timestamp")
+        warnings.append(event.name)
+        continue
     assert event.track_uuid in threads, f"packet {i}: an event before its track"
     stack = open_slices.setdefault(event.track_uuid, [])
     if event.type == TrackEvent.TYPE_INSTANT:
@@ -77,6 +85,8 @@ tracks = {uuid for uuid, t in threads.items() if processes[t.pid] in ("threads",
 got, expected = Counter(of_trace(s) for s in slices if s[0] in tracks), Counter(map(of_csv, rows))
 assert got == expected, f"not in the trace: {expected - got}\nonly in the trace: {got - expected}"
 assert len(instants) == 2, instants
+assert warnings == ["part of the log is missing \\x1b[31m"], warnings
+assert warnings_track not in threads
 
 by_name = {t.thread_name: uuid for uuid, t in threads.items()}
 path = [s for s in slices if s[0] == by_name["boot path"] and s[3] == 0]

@@ -16,7 +16,8 @@ fn main() -> std::io::Result<()> {
     let folder = PathBuf::from(args.next().expect("usage: sample FOLDER [SPANS]"));
     let spans: Option<usize> = args.next().map(|n| n.parse().expect("SPANS is a number"));
     std::fs::create_dir_all(&folder)?;
-    let timeline = spans.map_or_else(sample::timeline, sample::large);
+    let mut timeline = spans.map_or_else(sample::timeline, sample::large);
+    timeline.warnings.push("part of the log is missing \x1b[31m".to_owned());
     let facts = sample::facts();
     let begun = Instant::now();
     let boot = Boot::new(&timeline, &facts);
