@@ -7,6 +7,7 @@
 //! * [`diff`]: two boots side by side, each function and each path of calls;
 //! * [`Spread`]: whose time it was in a span, down to calls too short to be spans;
 //! * [`WhatIf`]: the boot again with some of its work made shorter;
+//! * [`law`]: which law a time follows as something grows;
 //! * [`growth`]: how each row grows with the machine, over boots of several sizes;
 //! * [`initcalls`]: each from its call to its return.
 //!
@@ -19,6 +20,7 @@ mod fit;
 mod groups;
 mod holds;
 mod initcalls;
+mod law;
 mod path;
 mod phases;
 mod replay;
@@ -34,6 +36,7 @@ pub use diff::{Amount, Change, Diff, RowChange, Side, diff};
 pub use fit::{Forecast, Growth, Line, Per, Shape, Size, SizedBoot, TOTAL, forecast, growth};
 pub use groups::{Groups, NotARule};
 pub use initcalls::{Initcall, initcalls};
+pub use law::{Fitted, LAWS, Law, law};
 pub use path::{BootPath, Frame, Stretch, StretchKind, boot_path};
 pub use phases::{Phase, phases};
 pub use spread::{Follow, Spread};

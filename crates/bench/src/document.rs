@@ -40,6 +40,9 @@ pub struct Head {
     /// What each side of a sweep's grid is; the variants are its points, the last side first to change.
     #[serde(default)]
     pub sweep: Vec<Side>,
+    /// Sizes beyond the grid that its laws are to be told at.
+    #[serde(default)]
+    pub at: Vec<f64>,
     /// Whether boots are deterministic, and times guest-virtual: one instruction is one nanosecond.
     pub deterministic: bool,
     /// Whether each deterministic boot of a variant has another dummy argument, so that its layout differs.
@@ -157,6 +160,7 @@ impl Head {
             plan,
             variants,
             sweep: Vec::new(),
+            at: Vec::new(),
             deterministic: false,
             dithered: false,
             host: Host::default(),

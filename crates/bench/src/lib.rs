@@ -6,11 +6,13 @@
 
 mod document;
 mod journal;
+mod laws;
 mod results;
 mod runs;
 pub mod stats;
 
 pub use document::{Booted, Document, Head, Host, InputFile, SCHEMA, Setting, Side, Variant};
 pub use journal::{Journal, JournalError, Journaled, read};
+pub use laws::{Point, Predicted, RowLaw, Slice, TOTAL};
 pub use results::{Against, Moved, PhaseRuns, Results, RowRuns, VariantRuns, results};
 pub use runs::{Boot, Boots, Ended, Finished, Measured, PhaseTime, Plan, Stop, Turn, run};

@@ -5,6 +5,7 @@
 //! ([`crate::stats::max_t`]). A phase or a row that a boot does not have took no time in it.
 
 use crate::document::Head;
+use crate::laws::{Slice, laws};
 use crate::runs::{Boot, Measured, PhaseTime, counted};
 use crate::stats::describe::{Description, describe, mean, sd};
 use crate::stats::quantile::median_interval;
@@ -20,6 +21,9 @@ pub struct Results {
     pub variants: Vec<VariantRuns>,
     /// Of each variant but the first: against the first.
     pub comparisons: Vec<Against>,
+    /// How a swept boot grows along each side of its grid.
+    #[serde(default)]
+    pub laws: Vec<Slice>,
 }
 
 /// One variant's boots.
@@ -113,7 +117,7 @@ pub fn results(head: &Head, boots: &[Boot]) -> Results {
     let mut comparisons: Vec<Against> = others.map(|v| against(head, boots, v)).collect();
     judge_all(head, comparisons.iter_mut().filter_map(|c| c.total.as_mut()).collect());
     judge_all(head, comparisons.iter_mut().flat_map(|c| &mut c.memory).map(|m| &mut m.by).collect());
-    Results { variants, comparisons }
+    Results { variants, comparisons, laws: laws(head, boots) }
 }
 
 /// Gives each its verdict; together they are one family.
@@ -124,16 +128,16 @@ fn judge_all(head: &Head, mut family: Vec<&mut Comparison>) {
 }
 
 /// A length in each round whose boot reached its end mark.
-type Lengths = BTreeMap<u32, f64>;
+pub(crate) type Lengths = BTreeMap<u32, f64>;
 
 /// A variant's boots that count and reached their end mark.
-fn reached(boots: &[Boot], variant: usize) -> impl Iterator<Item = (u32, &Measured)> {
+pub(crate) fn reached(boots: &[Boot], variant: usize) -> impl Iterator<Item = (u32, &Measured)> {
     let own = boots.iter().filter(move |b| b.variant == variant && b.measured.total_ns.is_some());
     own.filter_map(|b| Some((b.round?, &b.measured)))
 }
 
 /// The parts of a variant's boots by name. A part that a boot does not have is not in its round.
-fn parts<'a>(boots: &'a [Boot], variant: usize, of: fn(&Measured) -> &[PhaseTime]) -> BTreeMap<&'a str, Lengths> {
+pub(crate) fn parts(boots: &[Boot], variant: usize, of: fn(&Measured) -> &[PhaseTime]) -> BTreeMap<&str, Lengths> {
     let mut parts: BTreeMap<&str, Lengths> = BTreeMap::new();
     for (round, measured) in reached(boots, variant) {
         for part in of(measured) {
@@ -147,12 +151,12 @@ fn phases_of(measured: &Measured) -> &[PhaseTime] {
     &measured.phases
 }
 
-fn rows_of(measured: &Measured) -> &[PhaseTime] {
+pub(crate) fn rows_of(measured: &Measured) -> &[PhaseTime] {
     &measured.rows
 }
 
 /// Adds the rounds in which a part took no time.
-fn whole(part: Option<&Lengths>, rounds: &[u32]) -> Lengths {
+pub(crate) fn whole(part: Option<&Lengths>, rounds: &[u32]) -> Lengths {
     rounds.iter().map(|round| (*round, part.and_then(|p| p.get(round)).copied().unwrap_or(0.0))).collect()
 }
 
@@ -295,7 +299,7 @@ fn compare(head: &Head, first: &Lengths, second: &Lengths) -> Option<Comparison>
     let (first, second) = (values(first), values(second));
     match head.dithered {
         true => dithered::estimate(&first, &second),
-        false => dithered::compare_repeated(&first, &second, dithered::FLOOR_INSTRUCTIONS, &head.ask),
+        false => dithered::compare_repeated(&first, &second, dithered::FLOOR_VIRTUAL_TIME, &head.ask),
     }
 }
 

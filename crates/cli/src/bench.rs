@@ -30,6 +30,9 @@ pub struct Args {
     /// Values of an option, such as cpus=1,2,4,8; several make a grid, and each row's growth is fitted
     #[arg(long, value_name = "KEY=V1,V2,…", conflicts_with = "vary", help_heading = "What to compare")]
     sweep: Vec<String>,
+    /// With --sweep: what each law leads to at this size (in CPUs, in GiB of memory); may be given again
+    #[arg(long, value_name = "SIZE", requires = "sweep", help_heading = "What to compare")]
+    at: Vec<f64>,
     /// The smallest difference that matters
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = amount::percent, help_heading = "What to compare")]
     margin: f64,
@@ -71,6 +74,9 @@ pub struct Args {
     /// Write every boot into this file, comma-separated
     #[arg(long, value_name = "FILE")]
     export_csv: Option<PathBuf>,
+    /// Write a page with the results and their plots into this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Write the table of variants into this file
     #[arg(long, value_name = "FILE")]
     export_markdown: Option<PathBuf>,
@@ -82,7 +88,7 @@ Examples:
   bootscope bench --kernel vmlinuz --append quiet --vary append='quiet acpi=off'
   bootscope bench --vary kernel=old/vmlinuz --vary kernel=new/vmlinuz --until-width 1% --budget 10m
   bootscope bench --kernel vmlinuz --deterministic --vary append=quiet --vary 'append=quiet tsc=reliable'
-  bootscope bench --kernel vmlinuz --sweep cpus=1,2,4,8 --sweep memory=256M,1G
+  bootscope bench --kernel vmlinuz --sweep cpus=1,2,4,8 --sweep memory=256M,1G --at 128 --html sweep.html
 
 DIR/bench.jsonl has a line for each boot as soon as it is over, DIR/bench.json the whole with its results; --json prints
 that. Of each boot its figures are kept, and its recording (DIR/boots/NNNN) where it failed or --keep-recordings says so.
@@ -123,7 +129,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 }
 
 /// The journal of a bench, in its folder.
-pub const JOURNAL: &str = "bench.jsonl";
+const JOURNAL: &str = "bench.jsonl";
 const DOCUMENT: &str = "bench.json";
 
 /// Prints the results and writes them into files.
@@ -136,6 +142,9 @@ fn conclude(args: &Args, folder: &Path, document: &Document, output: &Output) ->
     if let Some(path) = &args.export_csv {
         write_file(path, args.force, |out| report::bench_csv(document, out))?;
     }
+    if let Some(path) = &args.html {
+        write_file(path, args.force, |out| report::bench_page(document, out))?;
+    }
     if let Some(path) = &args.export_markdown {
         write_file(path, args.force, |out| out.write_all(report::bench_markdown(document).as_bytes()))?;
     }
@@ -143,15 +152,30 @@ fn conclude(args: &Args, folder: &Path, document: &Document, output: &Output) ->
 }
 
 /// Prints a bench.
-pub fn show(document: &Document, top: usize, output: &Output) -> anyhow::Result<()> {
+fn show(document: &Document, top: usize, output: &Output) -> anyhow::Result<()> {
     if output.json {
         return output.document(document);
     }
     output.text(&report::bench(document, output.verbose, output.layout(top)))
 }
 
+/// The journal in a bench's folder; none if it is no bench's.
+pub fn journal_of(folder: &Path) -> Option<PathBuf> {
+    Some(folder.join(JOURNAL)).filter(|journal| journal.is_file())
+}
+
+/// Prints a bench that was run before, whole or not.
+pub fn show_again(journal: &Path, top: usize, output: &Output) -> anyhow::Result<Done> {
+    let found = bench::read(journal)?;
+    for line in &found.damaged {
+        output.note(&format!("{}:{line} is no boot, and is left out", journal.display()));
+    }
+    show(&found.document, top, output)?;
+    Ok(Done::Well)
+}
+
 /// Whether every boot reached its end mark and nobody stopped it.
-pub fn done(document: &Document) -> Done {
+fn done(document: &Document) -> Done {
     let failed = document.boots.iter().any(|boot| boot.measured.total_ns.is_none());
     let stopped = !matches!(document.ended, Some(Ended::Rounds | Ended::Width | Ended::Budget));
     if failed || stopped { Done::Badly } else { Done::Well }
@@ -195,6 +219,7 @@ fn head(args: &Args, variants: &[Varied], foreseen: &[Manifest]) -> anyhow::Resu
     head.created = manifest.created;
     head.deterministic = deterministic;
     head.dithered = deterministic && !args.no_dither && variants.iter().all(|v| v.options.kernel.is_some());
+    head.at.clone_from(&args.at);
     head.ask.margin = args.margin;
     head.host_cpus_allowed = machine::pin::allowed();
     let host = &foreseen[0].host;

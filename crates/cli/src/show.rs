@@ -1,5 +1,6 @@
 //! `bootscope show`: the summary in the terminal.
 
+use crate::bench;
 use crate::boot::{self, Opened};
 use crate::plan::bytes;
 use crate::{Done, amount, output::Output};
@@ -12,12 +13,12 @@ use timeline::Unit;
 
 /// Show where the time went: phases, boot path, memory, what did not add up
 ///
-/// With --quiet only how it ended, after how long, and the tables that are asked for by name; with --verbose also the
+/// Of a bench: what `bootscope bench` printed, also of one that was killed. Of a recording with --quiet only how it ended, after how long, and the tables that are asked for by name; with --verbose also the
 /// whole evidence of each phase, and how the boot was run.
 #[derive(clap::Args)]
 #[command(after_help = RULES)]
 pub struct Args {
-    /// A recording: its folder, or the packed file; several with --fit
+    /// A recording: its folder, or the packed file; several with --fit. Or a bench's folder
     #[arg(required = true)]
     recordings: Vec<PathBuf>,
     /// How many rows of each table [default: 20, or all that are not cut off]
@@ -78,6 +79,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let [recording] = args.recordings.as_slice() else {
         bail!("show is for one recording at a time, except with --fit cpus or --fit memory");
     };
+    if let Some(journal) = bench::journal_of(recording) {
+        return bench::show_again(&journal, args.top.unwrap_or(TOP), output);
+    }
     let opened = boot::open(recording)?;
     let mut summary = Summary::of(&opened.boot(args.group.as_deref())?);
     if let Some(found) = evidence::calls::load(&opened.recording)? {

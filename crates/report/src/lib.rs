@@ -21,7 +21,7 @@ mod table;
 mod terminal;
 mod text;
 
-pub use bench::{bench, bench_csv, bench_markdown};
+pub use bench::{bench, bench_csv, bench_markdown, bench_page};
 pub use boot::Boot;
 pub use diff::{Diff, DiffAmount, DiffLine, DiffRow, DiffSide};
 pub use export::{Export, FORMATS, format};

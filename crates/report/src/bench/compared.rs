@@ -10,13 +10,14 @@ use ::bench::stats::verdict::{Basis, Comparison, Verdict};
 use ::bench::{Against, Document, Moved, VariantRuns};
 use std::fmt::Write;
 
-/// More comparisons than this are told in the table alone, unless the whole is asked for.
+/// More comparisons than this, and those of a sweep, are told in the table alone, unless the whole is asked for.
 const TOLD_MOST: usize = 4;
 
 /// All comparisons.
 pub fn comparisons(document: &Document, whole: bool, layout: Layout, out: &mut String) {
     let results = &document.results;
-    if results.comparisons.len() > TOLD_MOST && !whole {
+    let in_table = results.comparisons.len() > TOLD_MOST || !document.head.sweep.is_empty();
+    if in_table && !whole {
         return;
     }
     for against in &results.comparisons {
@@ -92,7 +93,7 @@ fn chance(total: &Comparison) -> String {
 
 /// What these boots could have shown, and how many would show what matters.
 fn power(total: &Comparison, margin: f64) -> String {
-    let Some(shown) = total.shown_from else { return String::new() };
+    let Some(shown) = total.shown_from.filter(|_| total.verdict != Verdict::TooFew) else { return String::new() };
     if let Basis::Dithered(..) = total.basis {
         return format!("from about {} on a difference shows in so many boots: the floor", per_cent(shown));
     }
@@ -150,15 +151,15 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
         render(&columns, &lines, layout.table_width(), layout.style, out);
         let (more, others) = (changed.len() - lines.len(), all.len() - changed.len());
         if more > 0 {
-            let _ = writeln!(out, "{} more moved, by less", counted(more as u64, "row"));
+            let _ = writeln!(out, "{more} more moved, by less");
         }
         if others > 0 {
-            let _ = writeln!(out, "{others} others: not more than chance does");
+            let _ = writeln!(out, "of {others} more no movement is seen beyond chance");
         }
     }
     let looked_at = against.phases.len() + against.rows.len();
     if looked_at > 0 && !against.phases.iter().chain(&against.rows).any(|m| changed(&m.by)) {
-        let _ = writeln!(out, "of {looked_at} phases and rows none moved more than chance does");
+        let _ = writeln!(out, "of {looked_at} phases and rows none is seen to move beyond chance");
     }
 }
 

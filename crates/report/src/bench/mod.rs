@@ -3,13 +3,17 @@
 
 mod compared;
 mod files;
+mod laws;
+mod page;
+mod plot;
 mod remarks;
 mod tables;
 
 pub use files::{bench_csv, bench_markdown};
+pub use page::bench_page;
 
 use crate::terminal::paragraph;
-use crate::{Layout, harmless};
+use crate::{Layout, harmless, text};
 use ::bench::{Document, Ended};
 use std::fmt::Write;
 
@@ -28,7 +32,11 @@ pub fn bench(document: &Document, whole: bool, layout: Layout) -> String {
         }
         remarks::remarks(document, variant, layout, &mut out);
     }
+    if several && !out.ends_with("\n\n") {
+        out.push('\n');
+    }
     compared::comparisons(document, whole, layout, &mut out);
+    laws::laws(document, layout, &mut out);
     for runs in results.variants.iter().filter(|_| whole || !several) {
         if several {
             let _ = writeln!(out, "\n{}", layout.style.heading(&harmless(&runs.name)));
@@ -46,7 +54,8 @@ fn header(document: &Document, layout: Layout, out: &mut String) {
     let variants = document.head.variants.len();
     let what = if variants > 1 { format!(" of {variants} variants in turn") } else { String::new() };
     let warm = if warm_ups > 0 { format!(" after {warm_ups} to warm up") } else { String::new() };
-    paragraph(&format!("{counted} boots{what}{warm}; {}", ended(document)), "", layout, out);
+    let boots = text::counted(counted as u64, "boot");
+    paragraph(&format!("{boots}{what}{warm}; {}", ended(document)), "", layout, out);
     let head = &document.head;
     if let Some(booted) = head.variants.first().map(|v| &v.booted).filter(|b| !b.kernel.is_empty()) {
         let text = format!("{} · {} · {}", booted.kernel, booted.accelerator, booted.vmm);

@@ -158,7 +158,7 @@ fn mark(ns: f64, whole_ns: f64) -> String {
 /// Memory inside and outside the guest, as far as it is known.
 pub fn memory(results: &Results, layout: Layout, out: &mut String) {
     let columns = [
-        Column::new("memory, mean ± sd", Align::Left, None),
+        Column::new("memory, mean and sd", Align::Left, None),
         Column::new("VMM's peak", Align::Right, Some(22)),
         Column::new("guest has", Align::Right, Some(22)),
         Column::new("available", Align::Right, Some(22)),
@@ -179,7 +179,9 @@ pub fn memory(results: &Results, layout: Layout, out: &mut String) {
     };
     let lines: Vec<Line> = results.variants.iter().filter_map(line).collect();
     if !lines.is_empty() {
-        out.push('\n');
+        if !out.ends_with("\n\n") {
+            out.push('\n');
+        }
         render(&columns, &lines, layout.table_width(), layout.style, out);
     }
 }

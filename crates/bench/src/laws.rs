@@ -1,0 +1,318 @@
+//! How a boot and its rows grow along each side of a sweep's grid, all else held.
+//!
+//! A side has sizes where each of its values holds one number and they share the rest: `cpus=1,2,4`, `memory=256M,1G`,
+//! `append=messages=100,messages=200`. Sizes are in the unit that is told: CPUs, GiB, or the number itself.
+
+use crate::document::{Head, Setting, Side, Variant};
+use crate::results::{parts, reached, rows_of, whole};
+use crate::runs::{Boot, counted};
+use analysis::{Fitted, LAWS, Law, law};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One side of the grid with the others held.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slice {
+    /// What grows: the side's key.
+    pub key: String,
+    /// What a size is counted in: `CPU`, `GiB`, or empty.
+    pub unit: String,
+    /// The other sides' values.
+    pub held: Vec<Setting>,
+    /// The total first, then the rows that grow, those that grow most first.
+    pub rows: Vec<RowLaw>,
+    /// How many rows are not seen to grow, or by less than a thousandth of the boot.
+    pub level: usize,
+}
+
+/// The law of one row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RowLaw {
+    /// The row; `total` is the whole boot.
+    pub name: String,
+    /// `constant`, `n`, `n log n` or `n²`.
+    pub law: String,
+    /// Laws that would predict as well.
+    pub alike: Vec<String>,
+    /// What does not grow, in ns.
+    pub base: f64,
+    /// What is added per unit of `n`, `n log₂ n` or `n²`, in ns.
+    pub slope: f64,
+    /// Half its 95 % interval; none where there is no scatter to tell it from.
+    pub slope_error: Option<f64>,
+    /// Whether a size of 1 costs nothing, as far as one can see: `n` then counts from there (application processors).
+    pub from_one: bool,
+    /// The mean of each size's boots.
+    pub points: Vec<Point>,
+    /// The law at sizes that were asked for.
+    pub predicted: Vec<Predicted>,
+}
+
+/// The boots of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// The size.
+    pub size: f64,
+    /// How many boots.
+    pub boots: usize,
+    /// Their mean, in ns.
+    pub mean: f64,
+}
+
+/// What a law leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Predicted {
+    /// The size.
+    pub size: f64,
+    /// The time, in ns.
+    pub time: f64,
+    /// One more boot lies no further from it, with 95 % confidence and if the law holds there; none where not known.
+    pub band: Option<f64>,
+}
+
+/// The name of the whole boot.
+pub const TOTAL: &str = "total";
+/// Growth by a smaller share of the largest boot is not listed.
+const SMALL: f64 = 0.001;
+
+/// The slices of a sweep; none where no side has sizes.
+pub fn laws(head: &Head, boots: &[Boot]) -> Vec<Slice> {
+    let mut slices = Vec::new();
+    for side in &head.sweep {
+        let Some((sizes, unit)) = sizes(side) else { continue };
+        let mut held: Vec<Vec<Setting>> = Vec::new();
+        for others in head.variants.iter().map(|variant| others(variant, side)) {
+            if !held.contains(&others) {
+                held.push(others);
+            }
+        }
+        for held in held {
+            let size = |variant: &Variant| {
+                let own = variant.settings.iter().find(|s| s.key == side.key)?;
+                sizes.get(side.values.iter().position(|value| *value == own.value)?).copied()
+            };
+            let along = head.variants.iter().enumerate().filter(|(_, v)| others(v, side) == held);
+            let along: Vec<(usize, f64)> = along.filter_map(|(i, v)| Some((i, size(v)?))).collect();
+            let (rows, level) = grown(boots, &along, &head.at);
+            slices.push(Slice { key: side.key.clone(), unit: unit.to_owned(), held, rows, level });
+        }
+    }
+    slices
+}
+
+fn others(variant: &Variant, side: &Side) -> Vec<Setting> {
+    variant.settings.iter().filter(|setting| setting.key != side.key).cloned().collect()
+}
+
+/// A side's sizes and their unit; none if they are no numbers from 1 on, or all the same.
+fn sizes(side: &Side) -> Option<(Vec<f64>, &'static str)> {
+    let (sizes, unit): (Option<Vec<f64>>, _) = match side.key.as_str() {
+        "memory" => (side.values.iter().map(|value| gibibytes(value)).collect(), "GiB"),
+        "cpus" => (numbers(&side.values), "CPU"),
+        _ => (numbers(&side.values), ""),
+    };
+    let sizes = sizes?;
+    let first = *sizes.first()?;
+    (sizes.iter().all(|&size| size > 0.0) && sizes.iter().any(|&size| size != first)).then_some((sizes, unit))
+}
+
+/// `256M` in units of 2^30 bytes.
+fn gibibytes(text: &str) -> Option<f64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: f64 = digits.parse().ok()?;
+    let shift = match text[digits.len()..].to_ascii_uppercase().chars().next() {
+        None | Some('B') => 0,
+        Some('K') => 10,
+        Some('M') => 20,
+        Some('G') => 30,
+        Some('T') => 40,
+        Some(_) => return None,
+    };
+    Some(number * 2.0_f64.powi(shift - 30))
+}
+
+/// The one number in each value, where all else is the same in all.
+fn numbers(values: &[String]) -> Option<Vec<f64>> {
+    let common = |length: fn(&str, &str) -> usize| {
+        let first = values.first().map_or("", String::as_str);
+        values.iter().map(|value| length(first, value)).min().unwrap_or(0)
+    };
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    let first = values.first()?;
+    // Digits that all begin with are still part of the number.
+    let mut from = common(|a, b| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count());
+    while !first.is_char_boundary(from) || first[..from].ends_with(is_number) {
+        from -= 1;
+    }
+    let after = |text: &str| text[from..].trim_start_matches(is_number).to_owned();
+    if values.iter().any(|value| after(value) != after(first)) {
+        return None;
+    }
+    values.iter().map(|value| value[from..value.len() - after(value).len()].parse().ok()).collect()
+}
+
+/// The laws of the total and of the rows that grow, and how many do not.
+fn grown(boots: &[Boot], along: &[(usize, f64)], at: &[f64]) -> (Vec<RowLaw>, usize) {
+    let mut totals = Vec::new();
+    let mut variants = Vec::new();
+    for &(variant, size) in along {
+        totals.extend(counted(boots, variant).into_values().map(|total| (size, total)));
+        let rounds: Vec<u32> = reached(boots, variant).map(|(round, _)| round).collect();
+        variants.push((size, rounds, parts(boots, variant, rows_of)));
+    }
+    let Some(whole_boot) = row_law(TOTAL, &totals, at) else { return (Vec::new(), 0) };
+    let names: BTreeSet<&str> = variants.iter().flat_map(|(.., parts)| parts.keys().copied()).collect();
+    let runs = |name: &str| -> Vec<(f64, f64)> {
+        let of = |(size, rounds, parts): &(f64, Vec<u32>, _)| {
+            let lengths = whole(BTreeMap::get(parts, name), rounds);
+            lengths.into_values().map(|ns| (*size, ns)).collect::<Vec<_>>()
+        };
+        variants.iter().flat_map(of).collect()
+    };
+    let longest = totals.iter().map(|run| run.1).fold(0.0, f64::max);
+    let all = names.len();
+    let mut rows: Vec<RowLaw> = names.into_iter().filter_map(|name| row_law(name, &runs(name), at)).collect();
+    rows.retain(|row| row.law != Law::Constant.name() && row.growth() > SMALL * longest);
+    rows.sort_by(|a, b| b.growth().total_cmp(&a.growth()));
+    let level = all - rows.len();
+    rows.insert(0, whole_boot);
+    (rows, level)
+}
+
+fn row_law(name: &str, runs: &[(f64, f64)], at: &[f64]) -> Option<RowLaw> {
+    let found = law(runs)?;
+    Some(RowLaw {
+        name: name.to_owned(),
+        law: found.law.name().to_owned(),
+        alike: found.alike.iter().map(|law| law.name().to_owned()).collect(),
+        base: found.base,
+        slope: found.slope,
+        slope_error: found.slope_error,
+        from_one: found.law == Law::Linear && nothing_at_one(&found),
+        points: points(runs),
+        predicted: at.iter().map(|&size| predicted(&found, size)).collect(),
+    })
+}
+
+/// Of what a unit adds, this share counts as nothing.
+const NOTHING: f64 = 0.02;
+
+fn nothing_at_one(found: &Fitted) -> bool {
+    found.at(1.0).abs() <= found.error_at(1.0).unwrap_or(0.0).max(NOTHING * found.slope.abs())
+}
+
+fn predicted(found: &Fitted, size: f64) -> Predicted {
+    // No time is less than none.
+    Predicted { size, time: found.at(size).max(0.0), band: found.band_at(size) }
+}
+
+fn points(runs: &[(f64, f64)]) -> Vec<Point> {
+    let mut points: Vec<Point> = Vec::new();
+    for &(size, ns) in runs {
+        match points.iter_mut().find(|point| point.size == size) {
+            Some(point) => {
+                point.mean = (point.mean * point.boots as f64 + ns) / (point.boots + 1) as f64;
+                point.boots += 1;
+            }
+            None => points.push(Point { size, boots: 1, mean: ns }),
+        }
+    }
+    points.sort_by(|a, b| a.size.total_cmp(&b.size));
+    points
+}
+
+impl RowLaw {
+    /// By how much the means of its sizes differ, in ns.
+    fn growth(&self) -> f64 {
+        let means = || self.points.iter().map(|point| point.mean);
+        means().fold(f64::NEG_INFINITY, f64::max) - means().fold(f64::INFINITY, f64::min)
+    }
+
+    /// The law's value at a size, in ns.
+    pub fn at(&self, size: f64) -> f64 {
+        let law = LAWS.into_iter().find(|law| law.name() == self.law).unwrap_or(Law::Constant);
+        self.base + self.slope * law.of(size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::{Measured, PhaseTime, Plan, Stop};
+
+    fn setting(key: &str, value: &str) -> Setting {
+        Setting { key: key.to_owned(), value: value.to_owned() }
+    }
+
+    /// A grid of CPUs and memory: 40 ms per AP, 10 ms per GiB, and what does not grow.
+    fn sweep() -> (Head, Vec<Boot>) {
+        let (cpus, memory) = (["1", "2", "4", "8"], ["512M", "1G"]);
+        let points = || cpus.iter().flat_map(|c| memory.iter().map(move |m| (*c, *m)));
+        let variant = |(c, m): (&str, &str)| Variant {
+            settings: vec![setting("cpus", c), setting("memory", m)],
+            ..Variant::named(&format!("cpus={c} memory={m}"))
+        };
+        let stop = Stop { rounds: 4, width: None, budget_ns: None };
+        let plan = Plan { variants: 8, warm_ups: 0, stop, seed: 1 };
+        let side = |key: &str, values: &[&str]| Side {
+            key: key.to_owned(),
+            values: values.iter().map(|&v| v.to_owned()).collect(),
+        };
+        let head = Head {
+            sweep: vec![side("cpus", &cpus), side("memory", &memory)],
+            at: vec![128.0],
+            ..Head::of(plan, points().map(variant).collect())
+        };
+        let mut random = fastrand::Rng::with_seed(4);
+        let mut boot = |(variant, (c, m)): (usize, (&str, &str)), round| {
+            let (aps, gib) = (c.parse::<f64>().unwrap() - 1.0, gibibytes(m).unwrap());
+            let mut row = |name: &str, ms: f64| PhaseTime {
+                name: name.to_owned(),
+                ns: ((ms + if ms > 0.0 { random.f64() } else { 0.0 }) * 1e6) as i64,
+            };
+            let rows = vec![row("start_aps", 40.0 * aps), row("vm_page", 10.0 * gib), row("rest", 300.0)];
+            let total_ns = Some(rows.iter().map(|r| r.ns).sum());
+            let measured = Measured { outcome: "reached".to_owned(), total_ns, rows, ..Measured::default() };
+            Boot { number: 0, round: Some(round), variant, began_ns: 0, measured }
+        };
+        let boots = (0..4).flat_map(|round| points().enumerate().map(|p| boot(p, round)).collect::<Vec<_>>()).collect();
+        (head, boots)
+    }
+
+    #[test]
+    fn each_side_has_its_law() {
+        let (head, boots) = sweep();
+        let slices = laws(&head, &boots);
+        let of = |key: &str| slices.iter().filter(|s| s.key == key).collect::<Vec<_>>();
+        assert_eq!((of("cpus").len(), of("memory").len()), (2, 4));
+        for slice in of("cpus") {
+            let names: Vec<&str> = slice.rows.iter().map(|row| row.name.as_str()).collect();
+            assert_eq!((names, slice.level, slice.unit.as_str()), (vec!["total", "start_aps"], 2, "CPU"));
+            let aps = &slice.rows[1];
+            assert!(aps.law == "n" && aps.from_one && (aps.slope / 1e6 - 40.0).abs() < 0.5, "{aps:?}");
+            assert!(aps.slope_error.unwrap() < 0.5e6 && aps.points.len() == 4);
+            let predicted = aps.predicted[0];
+            let truth = 40e6 * 127.0;
+            assert!((predicted.time - truth).abs() < predicted.band.unwrap() + 1e6 && predicted.size == 128.0);
+        }
+        let memory = &of("memory")[0].rows[1];
+        assert!(memory.name == "vm_page" && (memory.slope / 1e6 - 10.0).abs() < 2.0, "{memory:?}");
+    }
+
+    #[test]
+    fn sizes_are_the_numbers_that_differ() {
+        let check = |key: &str, values: &[&str], expected: Option<Vec<f64>>| {
+            let side = Side { key: key.to_owned(), values: values.iter().map(|&v| v.to_owned()).collect() };
+            assert_eq!(sizes(&side).map(|found| found.0), expected, "{values:?}");
+        };
+        check("cpus", &["1", "2", "16"], Some(vec![1.0, 2.0, 16.0]));
+        check("memory", &["512M", "2G"], Some(vec![0.5, 2.0]));
+        check("append", &["quiet messages=100", "quiet messages=1000"], Some(vec![100.0, 1000.0]));
+        check("append", &["a=10 b", "a=100 b"], Some(vec![10.0, 100.0]));
+        check("append", &["quiet", "quiet acpi=off"], None);
+        check("append", &["a=1 b=2", "a=2 b=1"], None);
+        check("cpus", &["2", "2"], None);
+        check("machine", &["pc", "q35"], None);
+        check("append", &["µ1", "ö2"], None);
+    }
+}

@@ -1,0 +1,75 @@
+//! How a swept boot grows: a table of laws for each side of the grid, and the totals as a plot.
+
+use super::plot::plot;
+use super::tables::time;
+use crate::table::{Align, Column, Line, render};
+use crate::{Layout, harmless};
+use ::bench::{Document, RowLaw, Slice};
+use std::fmt::Write;
+
+/// All slices.
+pub fn laws(document: &Document, layout: Layout, out: &mut String) {
+    for slice in &document.results.laws {
+        let title = title(slice);
+        let _ = writeln!(out, "{}", layout.style.heading(&harmless(&title)));
+        table(slice, layout, out);
+        if let Some(total) = slice.rows.first() {
+            out.push_str(&plot(total, layout.width.min(72)));
+        }
+        out.push('\n');
+    }
+}
+
+/// `growing with cpus (memory=1G)`
+pub fn title(slice: &Slice) -> String {
+    let held: Vec<String> = slice.held.iter().map(|s| format!("{}={}", s.key, s.value)).collect();
+    let held = if held.is_empty() { String::new() } else { format!(" ({})", held.join(", ")) };
+    format!("growing with {}{held}", slice.key)
+}
+
+fn table(slice: &Slice, layout: Layout, out: &mut String) {
+    let mut columns = vec![
+        Column::new("row", Align::Left, None),
+        Column::new("takes", Align::Left, Some(44)),
+        Column::new("±95 %", Align::Right, Some(9)),
+    ];
+    let at = slice.rows.first().into_iter().flat_map(|row| &row.predicted);
+    columns.extend(at.map(|p| Column::new(format!("at {}", p.size), Align::Right, Some(20))));
+    let line = |row: &RowLaw| {
+        let error = row.slope_error.map_or_else(|| "?".to_owned(), |error| format!("±{}", time(error)));
+        let error = if row.law == "constant" { String::new() } else { error };
+        let mut cells = vec![harmless(&row.name).into_owned(), law(row, &slice.unit), error];
+        cells.extend(row.predicted.iter().map(|p| {
+            let band = p.band.map_or_else(String::new, |band| format!(" ±{}", time(band)));
+            format!("{}{band}", time(p.time))
+        }));
+        Line { cells, faint: row.name == ::bench::TOTAL }
+    };
+    let lines: Vec<Line> = slice.rows.iter().take(layout.top.saturating_add(1)).map(line).collect();
+    let more = slice.rows.len() - lines.len();
+    render(&columns, &lines, layout.table_width(), layout.style, out);
+    if more > 0 {
+        let _ = writeln!(out, "{more} more rows grow, by less");
+    }
+    let _ = writeln!(out, "{} other rows are not seen to grow", slice.level);
+    for row in slice.rows.iter().take(layout.top).filter(|row| !row.alike.is_empty()) {
+        let _ = writeln!(out, "{}: {} would predict as well", harmless(&row.name), row.alike.join(", "));
+    }
+}
+
+/// `41.0 ms per AP`, `1.20 s + 35.0 ms per CPU`, `3.00 ms · n²`
+pub fn law(row: &RowLaw, unit: &str) -> String {
+    let ap = row.from_one && unit == "CPU";
+    let step = match row.law.as_str() {
+        "constant" => return format!("{}, not seen to grow", time(row.base)),
+        "n" if ap => format!("{} per AP", time(row.slope.abs())),
+        "n" if unit.is_empty() => format!("{} · n", time(row.slope.abs())),
+        "n" => format!("{} per {unit}", time(row.slope.abs())),
+        law => format!("{} · {law}", time(row.slope.abs())),
+    };
+    let sign = if row.slope < 0.0 { "−" } else { "+" };
+    match row.slope < 0.0 || !ap {
+        true => format!("{} {sign} {step}", time(row.base)),
+        false => step,
+    }
+}

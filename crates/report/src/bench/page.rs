@@ -1,0 +1,103 @@
+//! A bench as one page that opens from disk: its text, every boot as a dot, and the plots of a sweep.
+//!
+//! No script and nothing from the network, which the page's content policy also says; all text passes [`esc`].
+
+use super::tables::time;
+use super::{laws, plot};
+use crate::Layout;
+use crate::html::esc;
+use ::bench::{Document, RowLaw};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// Rows whose growth is drawn, of each slice.
+const DRAWN_MOST: usize = 12;
+
+/// Writes the page.
+///
+/// # Errors
+/// What `out` says.
+pub fn bench_page(document: &Document, out: &mut dyn Write) -> io::Result<()> {
+    let title = document.head.variants.first().map_or("", |v| v.booted.kernel.as_str());
+    writeln!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         base-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>Bench of {} · bootscope</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>",
+        esc(title),
+        include_str!("../html/style.css")
+    )?;
+    writeln!(out, "<h1>Bench of {}</h1>", esc(title))?;
+    let mut plots = String::new();
+    dots(document, &mut plots);
+    for slice in &document.results.laws {
+        let _ = writeln!(plots, "<h2>{}</h2>", esc(&laws::title(slice)));
+        slice.rows.iter().take(DRAWN_MOST).for_each(|row| grown(row, &slice.unit, &mut plots));
+    }
+    out.write_all(plots.as_bytes())?;
+    let text = super::bench(document, true, Layout { width: 120, top: 100, ..Layout::default() });
+    writeln!(out, "<h2>In figures</h2>\n<pre>{}</pre>", lines(&text))?;
+    writeln!(
+        out,
+        "<p class=\"faint\">{}, bootscope {}</p>",
+        esc(&document.head.created),
+        esc(&document.head.tool_version)
+    )?;
+    writeln!(out, "</main>\n</body>\n</html>")
+}
+
+fn grown(row: &RowLaw, unit: &str, out: &mut String) {
+    let _ = writeln!(out, "<h3>{}: {}</h3>", esc(&row.name), esc(&laws::law(row, unit)));
+    plot::svg(row, out);
+}
+
+/// Text whose lines are each escaped.
+fn lines(text: &str) -> String {
+    text.lines().map(esc).collect::<Vec<_>>().join("\n")
+}
+
+/// Every boot that counts as a dot, a line for each variant, and its median as a bar.
+fn dots(document: &Document, out: &mut String) {
+    const WIDTH: f64 = 960.0;
+    const NAME: f64 = 260.0;
+    const LINE: f64 = 26.0;
+    let totals = |variant: usize| {
+        let own = document.boots.iter().filter(move |b| b.variant == variant && b.round.is_some());
+        own.filter_map(|b| Some((b.number, b.measured.total_ns? as f64)))
+    };
+    let variants = &document.results.variants;
+    let most = (0..variants.len()).flat_map(|v| totals(v).map(|t| t.1)).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return;
+    }
+    let x = |ns: f64| NAME + ns / most * (WIDTH - NAME - 80.0);
+    let height = LINE * (variants.len() + 1) as f64;
+    let _ = writeln!(out, "<h2>Every boot</h2>");
+    let _ = writeln!(out, "<svg viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" role=\"img\" font-size=\"12\">");
+    for (i, runs) in variants.iter().enumerate() {
+        let y = LINE * (i as f64 + 0.7);
+        let name: String = runs.name.chars().take(38).collect();
+        let _ = writeln!(out, "<text x=\"0\" y=\"{:.1}\">{}</text>", y + 4.0, esc(&name));
+        let _ = writeln!(out, "<path d=\"M{NAME} {y:.1}H{}\" stroke=\"currentColor\" opacity=\".2\"/>", x(most));
+        for (number, total) in totals(i) {
+            let _ = writeln!(
+                out,
+                "<circle cx=\"{:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"#2b6cb0\" opacity=\".5\"><title>boot {number}: {}</title></circle>",
+                x(total),
+                time(total)
+            );
+        }
+        if let Some(total) = &runs.total {
+            let at = x(total.median.estimate);
+            let _ = writeln!(out, "<path d=\"M{at:.1} {:.1}v18\" stroke=\"#c05621\" stroke-width=\"3\"/>", y - 9.0);
+        }
+    }
+    let base = height - 6.0;
+    let _ = writeln!(
+        out,
+        "<text x=\"{NAME}\" y=\"{base}\">0</text><text x=\"{}\" y=\"{base}\">{}</text>\n</svg>",
+        x(most),
+        time(most)
+    );
+}
