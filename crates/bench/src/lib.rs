@@ -5,12 +5,14 @@
 //! its caller's, through [`Boots`]) and knows nothing of how a result looks.
 
 mod document;
+pub mod history;
 mod journal;
 mod results;
 mod runs;
 pub mod stats;
 
 pub use document::{Booted, Document, Head, Host, InputFile, SCHEMA, Setting, Side, Variant};
+pub use history::{History, HistoryError};
 pub use journal::{Journal, JournalError, Journaled, read};
 pub use results::{Against, Moved, PhaseRuns, Results, RowRuns, VariantRuns, results};
 pub use runs::{Boot, Boots, Ended, Finished, Measured, PhaseTime, Plan, Stop, Turn, run};
