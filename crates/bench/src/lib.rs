@@ -5,6 +5,7 @@
 //! its caller's, through [`Boots`]) and knows nothing of how a result looks.
 
 mod document;
+pub mod history;
 mod journal;
 mod laws;
 mod results;
@@ -12,6 +13,7 @@ mod runs;
 pub mod stats;
 
 pub use document::{Booted, Document, Head, Host, InputFile, SCHEMA, Setting, Side, Variant};
+pub use history::{History, HistoryError};
 pub use journal::{Journal, JournalError, Journaled, read};
 pub use laws::{Point, Predicted, RowLaw, Slice, TOTAL};
 pub use results::{Against, Moved, PhaseRuns, Results, RowRuns, VariantRuns, results};

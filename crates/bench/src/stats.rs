@@ -8,6 +8,7 @@
 //! Values are `f64` in any unit; results are in the same unit unless they are ratios. A value that is not finite is
 //! refused by the callers; the functions treat it as they treat any number and promise nothing.
 
+pub mod changes;
 pub mod describe;
 pub mod dithered;
 pub mod holm;

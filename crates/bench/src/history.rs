@@ -1,0 +1,463 @@
+//! All benches of a host, in one SQLite database: whole documents, and beside them what lists and plots need.
+//!
+//! Writers may be many: the database has a write-ahead log (<https://www.sqlite.org/wal.html>), each bench is one
+//! transaction, and who finds it busy waits. A bench is known by the hash of its document, so that adding it twice changes
+//! nothing. Nothing is ever removed. The layout is in [`schema`].
+
+mod error;
+mod schema;
+
+pub use error::HistoryError;
+
+use crate::document::{Document, Variant};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, named_params, params};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long to wait for others.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// A document that claims to be larger is none that a bench wrote.
+const DOCUMENT_BYTES_MOST: usize = 1 << 30;
+/// Of zstd: quick, and a fifth of the size.
+const LEVEL: i32 = 3;
+
+/// The database.
+#[derive(Debug)]
+pub struct History {
+    db: Connection,
+    path: PathBuf,
+}
+
+/// What became of a bench that was added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Added {
+    /// Its number in the database.
+    pub bench: i64,
+    /// Whether it was not there before.
+    pub new: bool,
+}
+
+/// One variant of one bench, as lists and plots need it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The bench's number in the database.
+    pub bench: i64,
+    /// Which of its variants, from 0.
+    pub variant: usize,
+    /// The variant's name.
+    pub name: String,
+    /// The setup's number: entries of one setup can be compared.
+    pub setup: i64,
+    /// When the bench began, RFC 3339, UTC.
+    pub created: String,
+    /// Kernel release or file name.
+    pub kernel: String,
+    /// Hash of the kernel, hexadecimal; empty if unknown.
+    pub kernel_sha256: String,
+    /// Whether boots were deterministic, and times guest-virtual.
+    pub deterministic: bool,
+    /// How many boots count.
+    pub boots: u64,
+    /// How many of them failed.
+    pub failed: u64,
+    /// The median of the totals; none if no boot reached its end mark. So are the others.
+    pub median_ns: Option<f64>,
+    /// Lower end of the median's interval.
+    pub low_ns: Option<f64>,
+    /// Its upper end.
+    pub high_ns: Option<f64>,
+    /// The mean.
+    pub mean_ns: Option<f64>,
+    /// The standard deviation; none of a single boot.
+    pub sd_ns: Option<f64>,
+}
+
+/// What benches must share to be comparable.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setup {
+    /// Its number in the database.
+    pub setup: i64,
+    /// Machine type.
+    pub machine: String,
+    /// `tcg` or `kvm`.
+    pub accelerator: String,
+    /// Virtual CPUs.
+    pub cpus: u32,
+    /// Guest memory in bytes.
+    pub memory_bytes: u64,
+    /// The kernel's command line, as the user gave it.
+    pub append: String,
+    /// Hash of the initial RAM file system, hexadecimal; empty if there was none.
+    pub initrd_sha256: String,
+    /// The virtual machine monitor with its version.
+    pub vmm: String,
+    /// The host.
+    pub host: String,
+    /// The recorder's other options, in its own form.
+    pub options: String,
+}
+
+/// Which entries.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Of kernels whose hash or name begins so.
+    pub kernel: Option<String>,
+    /// Of this setup.
+    pub setup: Option<i64>,
+    /// Since then: the beginning of an RFC 3339 time, in UTC.
+    pub since: Option<String>,
+    /// Only so many, the newest.
+    pub newest: Option<usize>,
+}
+
+/// Where the history is if nobody says: `$XDG_DATA_HOME/bootscope/history.db`.
+pub fn default_path() -> Result<PathBuf, HistoryError> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
+    Ok(data.ok_or(HistoryError::Nowhere)?.join("bootscope/history.db"))
+}
+
+impl History {
+    /// Opens the history, or begins one.
+    pub fn open(path: &Path) -> Result<History, HistoryError> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(Err(why)) = folder.map(std::fs::create_dir_all) {
+            return Err(HistoryError::Refused(format!("its folder cannot be made: {why}")).of(path));
+        }
+        connect(path, OpenFlags::SQLITE_OPEN_CREATE).map_err(|e| e.of(path))
+    }
+
+    /// Opens a history that is there.
+    pub fn open_existing(path: &Path) -> Result<History, HistoryError> {
+        if !path.exists() {
+            return Err(HistoryError::None(path.to_owned()));
+        }
+        connect(path, OpenFlags::empty()).map_err(|e| e.of(path))
+    }
+
+    /// How long to wait for others that hold it, if not for 20 s.
+    pub fn wait_at_most(&self, patience: Duration) -> Result<(), HistoryError> {
+        self.db.busy_timeout(patience).map_err(|e| HistoryError::from(e).of(&self.path))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps a bench. It is in the database when this returns, or nothing of it is.
+    pub fn add(&mut self, document: &Document) -> Result<Added, HistoryError> {
+        self.add_inside(document).map_err(|e| e.of(&self.path))
+    }
+
+    fn add_inside(&mut self, document: &Document) -> Result<Added, HistoryError> {
+        let json = serde_json::to_vec(document).expect("plain data always serializes");
+        let sha256 = hexadecimal(&Sha256::digest(&json));
+        let packed = zstd::bulk::compress(&json, LEVEL).map_err(|e| HistoryError::Refused(e.to_string()))?;
+        let add = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let created = &document.head.created;
+        if add
+            .execute("INSERT INTO bench (sha256, created) VALUES (?, ?) ON CONFLICT DO NOTHING", [&sha256, created])?
+            == 0
+        {
+            let bench = add.query_row("SELECT id FROM bench WHERE sha256 = ?", [&sha256], |row| row.get(0))?;
+            return Ok(Added { bench, new: false });
+        }
+        let bench = add.last_insert_rowid();
+        for number in 0..document.head.variants.len() {
+            add_variant(&add, document, bench, number)?;
+        }
+        add.execute("INSERT INTO document (bench, json) VALUES (?, ?)", params![bench, packed])?;
+        add.commit()?;
+        Ok(Added { bench, new: true })
+    }
+
+    /// Entries in order of time, oldest first.
+    pub fn entries(&self, filter: &Filter) -> Result<Vec<Entry>, HistoryError> {
+        self.entries_inside(filter).map_err(|e| e.of(&self.path))
+    }
+
+    fn entries_inside(&self, filter: &Filter) -> Result<Vec<Entry>, HistoryError> {
+        let sql = format!(
+            "SELECT bench, number, name, setup, created, kernel, kernel_sha256, deterministic, boots, failed,
+                    median_ns, low_ns, high_ns, mean_ns, sd_ns
+             FROM variant WHERE {} ORDER BY created DESC, bench DESC, number DESC LIMIT :newest",
+            filter.conditions()
+        );
+        let mut select = self.db.prepare(&sql)?;
+        let newest = filter.newest.map_or(-1, |n| i64::try_from(n).unwrap_or(i64::MAX));
+        let mut rows = filter.bind(&mut select, &[(":newest", &newest)])?;
+        let mut entries = Vec::new();
+        while let Some(row) = rows.next()? {
+            entries.push(entry(row)?);
+        }
+        entries.reverse();
+        Ok(entries)
+    }
+
+    /// How many entries there are.
+    pub fn count(&self, filter: &Filter) -> Result<u64, HistoryError> {
+        let count = || {
+            let mut select = self.db.prepare(&format!("SELECT count(*) FROM variant WHERE {}", filter.conditions()))?;
+            let mut rows = filter.bind(&mut select, &[])?;
+            Ok(rows.next()?.map_or(Ok(0), |row| row.get::<_, i64>(0))?.unsigned_abs())
+        };
+        count().map_err(|e: HistoryError| e.of(&self.path))
+    }
+
+    /// The medians of a setup's entries with their benches, in order of time; those that have none left out.
+    pub fn medians(&self, filter: &Filter) -> Result<Vec<(i64, f64)>, HistoryError> {
+        let medians = || {
+            let sql = format!(
+                "SELECT bench, median_ns FROM variant WHERE median_ns IS NOT NULL AND {} ORDER BY created, bench, number",
+                filter.conditions()
+            );
+            let mut select = self.db.prepare(&sql)?;
+            let mut rows = filter.bind(&mut select, &[])?;
+            let mut medians = Vec::new();
+            while let Some(row) = rows.next()? {
+                medians.push((row.get(0)?, row.get(1)?));
+            }
+            Ok(medians)
+        };
+        medians().map_err(|e: HistoryError| e.of(&self.path))
+    }
+
+    /// A setup.
+    pub fn setup(&self, setup: i64) -> Result<Setup, HistoryError> {
+        let sql = "SELECT id, machine, accelerator, cpus, memory_bytes, append, initrd_sha256, vmm, host, options
+                   FROM setup WHERE id = ?";
+        let found = self.db.query_row(sql, [setup], |row| {
+            Ok(Setup {
+                setup: row.get(0)?,
+                machine: row.get(1)?,
+                accelerator: row.get(2)?,
+                cpus: row.get(3)?,
+                memory_bytes: row.get::<_, i64>(4)?.try_into().unwrap_or(0),
+                append: row.get(5)?,
+                initrd_sha256: row.get(6)?,
+                vmm: row.get(7)?,
+                host: row.get(8)?,
+                options: row.get(9)?,
+            })
+        });
+        found.map_err(|e| HistoryError::from(e).of(&self.path))
+    }
+
+    /// The document of a bench, with every raw sample; none if there is no such bench.
+    pub fn document(&self, bench: i64) -> Result<Option<Document>, HistoryError> {
+        self.document_inside(bench).map_err(|e| e.of(&self.path))
+    }
+
+    fn document_inside(&self, bench: i64) -> Result<Option<Document>, HistoryError> {
+        let mut select = self.db.prepare("SELECT json FROM document WHERE bench = ?")?;
+        let mut rows = select.query([bench])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let packed: Vec<u8> = row.get(0)?;
+        let unreadable = |why: String| HistoryError::Unreadable { bench, why };
+        let bytes = zstd::bulk::Decompressor::upper_bound(&packed).unwrap_or(DOCUMENT_BYTES_MOST);
+        let json =
+            zstd::bulk::decompress(&packed, bytes.min(DOCUMENT_BYTES_MOST)).map_err(|e| unreadable(e.to_string()))?;
+        serde_json::from_slice(&json).map(Some).map_err(|e| unreadable(e.to_string()))
+    }
+
+    /// What a variant of a document would be compared with: its setup, if the history has it.
+    pub fn setup_of(&self, document: &Document, variant: usize) -> Result<Option<i64>, HistoryError> {
+        let setup = Setup::of(document, variant);
+        setup.find(&self.db).map_err(|e| HistoryError::from(e).of(&self.path))
+    }
+}
+
+impl Filter {
+    fn conditions(&self) -> String {
+        let mut all = vec!["1"];
+        if self.kernel.is_some() {
+            all.push(
+                "(substr(kernel_sha256, 1, length(:kernel)) = :kernel OR substr(kernel, 1, length(:kernel)) = :kernel)",
+            );
+        }
+        if self.setup.is_some() {
+            all.push("setup = :setup");
+        }
+        if self.since.is_some() {
+            all.push("created >= :since");
+        }
+        all.join(" AND ")
+    }
+
+    /// Binds what the conditions name, and what else is given.
+    fn bind<'s>(
+        &self,
+        select: &'s mut rusqlite::Statement<'_>,
+        others: &[(&str, &i64)],
+    ) -> rusqlite::Result<rusqlite::Rows<'s>> {
+        let mut values: Vec<(&str, &dyn rusqlite::ToSql)> = Vec::new();
+        if let Some(kernel) = &self.kernel {
+            values.push((":kernel", kernel));
+        }
+        if let Some(setup) = &self.setup {
+            values.push((":setup", setup));
+        }
+        if let Some(since) = &self.since {
+            values.push((":since", since));
+        }
+        values.extend(others.iter().map(|&(name, value)| (name, value as &dyn rusqlite::ToSql)));
+        select.query(values.as_slice())
+    }
+}
+
+impl Setup {
+    /// That of a variant.
+    pub fn of(document: &Document, variant: usize) -> Setup {
+        let Some(variant) = document.head.variants.get(variant) else { return Setup::default() };
+        let mut options = variant.how.as_object().cloned().unwrap_or_default();
+        let mut take = |name: &str| options.remove(name).unwrap_or_default();
+        let text = |value: Value| value.as_str().unwrap_or_default().to_owned();
+        // What the kernel is may differ, what the initrd is says its hash, and what ran the guest the boot itself.
+        for known in ["kernel", "initrd", "accel"] {
+            take(known);
+        }
+        let host = &document.head.host;
+        Setup {
+            setup: 0,
+            machine: text(take("machine")),
+            accelerator: variant.booted.accelerator.clone(),
+            cpus: take("cpus").as_u64().and_then(|cpus| cpus.try_into().ok()).unwrap_or(0),
+            memory_bytes: take("memory_bytes").as_u64().unwrap_or(0),
+            append: text(take("append")),
+            initrd_sha256: sha256(variant, "initrd"),
+            vmm: variant.booted.vmm.clone(),
+            host: format!("{}, {} CPUs, {}", host.cpu, host.cores, host.kernel),
+            options: Value::Object(options).to_string(),
+        }
+    }
+
+    fn find(&self, db: &Connection) -> rusqlite::Result<Option<i64>> {
+        let sql = "SELECT id FROM setup WHERE machine = :machine AND accelerator = :accelerator AND cpus = :cpus
+                   AND memory_bytes = :memory AND append = :append AND initrd_sha256 = :initrd AND vmm = :vmm
+                   AND host = :host AND options = :options";
+        let mut select = db.prepare(sql)?;
+        let memory = i64::try_from(self.memory_bytes).unwrap_or(i64::MAX);
+        let mut rows = select.query(named_params! {
+            ":machine": self.machine, ":accelerator": self.accelerator, ":cpus": self.cpus, ":memory": memory,
+            ":append": self.append, ":initrd": self.initrd_sha256, ":vmm": self.vmm, ":host": self.host,
+            ":options": self.options,
+        })?;
+        rows.next()?.map(|row| row.get(0)).transpose()
+    }
+
+    fn find_or_add(&self, db: &Connection) -> rusqlite::Result<i64> {
+        if let Some(setup) = self.find(db)? {
+            return Ok(setup);
+        }
+        let memory = i64::try_from(self.memory_bytes).unwrap_or(i64::MAX);
+        db.execute(
+            "INSERT INTO setup (machine, accelerator, cpus, memory_bytes, append, initrd_sha256, vmm, host, options)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            params![
+                self.machine,
+                self.accelerator,
+                self.cpus,
+                memory,
+                self.append,
+                self.initrd_sha256,
+                self.vmm,
+                self.host,
+                self.options
+            ],
+        )?;
+        Ok(db.last_insert_rowid())
+    }
+}
+
+/// Hash of a file that went into a variant's boots; empty if there was none.
+fn sha256(variant: &Variant, role: &str) -> String {
+    let input = variant.booted.inputs.iter().find(|input| input.role == role);
+    input.map(|input| input.sha256.clone()).unwrap_or_default()
+}
+
+fn add_variant(add: &Transaction, document: &Document, bench: i64, number: usize) -> Result<(), HistoryError> {
+    let setup = Setup::of(document, number).find_or_add(add)?;
+    let variant = &document.head.variants[number];
+    let own = document.boots.iter().filter(|boot| boot.variant == number && boot.round.is_some());
+    let (boots, failed) = own.fold((0, 0), |(n, f), b| (n + 1, f + i64::from(b.measured.total_ns.is_none())));
+    let total = document.results.variants.get(number).and_then(|variant| variant.total.as_ref());
+    add.execute(
+        "INSERT INTO variant (bench, number, name, setup, kernel, kernel_sha256, created, deterministic, boots, failed,
+                              median_ns, low_ns, high_ns, mean_ns, sd_ns)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        params![
+            bench,
+            i64::try_from(number).unwrap_or(i64::MAX),
+            variant.name,
+            setup,
+            variant.booted.kernel,
+            sha256(variant, "kernel"),
+            document.head.created,
+            document.head.deterministic,
+            boots,
+            failed,
+            total.map(|t| t.median.estimate),
+            total.map(|t| t.median.low),
+            total.map(|t| t.median.high),
+            total.map(|t| t.mean),
+            total.and_then(|t| t.sd),
+        ],
+    )?;
+    Ok(())
+}
+
+fn entry(row: &rusqlite::Row) -> rusqlite::Result<Entry> {
+    let count = |i| row.get::<_, i64>(i).map(|n| u64::try_from(n).unwrap_or(0));
+    Ok(Entry {
+        bench: row.get(0)?,
+        variant: count(1)? as usize,
+        name: row.get(2)?,
+        setup: row.get(3)?,
+        created: row.get(4)?,
+        kernel: row.get(5)?,
+        kernel_sha256: row.get(6)?,
+        deterministic: row.get(7)?,
+        boots: count(8)?,
+        failed: count(9)?,
+        median_ns: row.get(10)?,
+        low_ns: row.get(11)?,
+        high_ns: row.get(12)?,
+        mean_ns: row.get(13)?,
+        sd_ns: row.get(14)?,
+    })
+}
+
+fn connect(path: &Path, create: OpenFlags) -> Result<History, HistoryError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | create;
+    let mut db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(PATIENCE)?;
+    schema::check(&db)?;
+    write_ahead(&db)?;
+    // One that is on disk when `add` returns, whatever happens to the power then.
+    db.pragma_update(None, "synchronous", "FULL")?;
+    db.pragma_update(None, "foreign_keys", true)?;
+    schema::migrate(&mut db)?;
+    Ok(History { db, path: path.to_owned() })
+}
+
+/// Switches to a write-ahead log. Where two do that at once, SQLite does not wait by itself.
+fn write_ahead(db: &Connection) -> Result<(), HistoryError> {
+    let since = Instant::now();
+    loop {
+        match db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0)) {
+            Ok(_) => return Ok(()),
+            Err(e) => match HistoryError::from(e) {
+                HistoryError::Locked if since.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+                other => return Err(other),
+            },
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

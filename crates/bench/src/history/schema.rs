@@ -1,0 +1,82 @@
+//! The database's layout, and how an older one becomes the newest.
+//!
+//! ```text
+//! setup     id, and all that two benches must share to be comparable: machine, accelerator, cpus, memory_bytes, append,
+//!           initrd_sha256, vmm, host, options (the recorder's, JSON, without paths of kernel and initrd)
+//! bench     id, sha256 of the document, created (RFC 3339, UTC)
+//! variant   bench, number in it, name, setup, kernel, kernel_sha256, and for lists and plots: boots and failed (warm-ups left
+//!           out), deterministic, median_ns, low_ns, high_ns, mean_ns, sd_ns (null where no boot reached its end)
+//! document  bench, the whole `bootscope.bench/1` document as zstd-packed JSON: every raw sample
+//! ```
+//! `application_id` says whose file it is, `user_version` which of these layouts it has. A step to the next is made once,
+//! in one transaction, by whoever opens the file first; columns are added, never renamed.
+
+use super::HistoryError;
+use rusqlite::{Connection, TransactionBehavior};
+
+/// "boot", in ASCII.
+const APPLICATION: i32 = 0x626f_6f74;
+
+/// Each leads from the layout of its number to the next.
+const STEPS: &[&str] = &["
+    CREATE TABLE setup (
+        id INTEGER PRIMARY KEY,
+        machine TEXT NOT NULL, accelerator TEXT NOT NULL, cpus INTEGER NOT NULL, memory_bytes INTEGER NOT NULL,
+        append TEXT NOT NULL, initrd_sha256 TEXT NOT NULL, vmm TEXT NOT NULL, host TEXT NOT NULL, options TEXT NOT NULL,
+        UNIQUE (machine, accelerator, cpus, memory_bytes, append, initrd_sha256, vmm, host, options)
+    ) STRICT;
+    CREATE TABLE bench (
+        id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, created TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE variant (
+        bench INTEGER NOT NULL REFERENCES bench, number INTEGER NOT NULL, name TEXT NOT NULL,
+        setup INTEGER NOT NULL REFERENCES setup, kernel TEXT NOT NULL, kernel_sha256 TEXT NOT NULL,
+        created TEXT NOT NULL, deterministic INTEGER NOT NULL, boots INTEGER NOT NULL, failed INTEGER NOT NULL,
+        median_ns REAL, low_ns REAL, high_ns REAL, mean_ns REAL, sd_ns REAL,
+        PRIMARY KEY (bench, number)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX variant_by_time ON variant (created, bench, number);
+    CREATE INDEX variant_by_setup ON variant (setup, created, bench, number, median_ns);
+    CREATE INDEX variant_by_kernel ON variant (kernel_sha256);
+    CREATE TABLE document (bench INTEGER PRIMARY KEY REFERENCES bench, json BLOB NOT NULL) STRICT;
+"];
+
+/// The newest layout.
+const NEWEST: usize = STEPS.len();
+
+/// Whether it is a history that this version knows, or empty. Reads only.
+pub(super) fn check(db: &Connection) -> Result<(), HistoryError> {
+    let tables: u32 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if application(db)? != APPLICATION && tables > 0 {
+        return Err(HistoryError::NotOurs);
+    }
+    match version(db)? {
+        found if found > NEWEST => Err(HistoryError::Later { found, newest: NEWEST }),
+        _ => Ok(()),
+    }
+}
+
+/// Brings a database that was checked to the newest layout; an empty file gets all of it.
+pub(super) fn migrate(db: &mut Connection) -> Result<(), HistoryError> {
+    if version(db)? == NEWEST {
+        return Ok(());
+    }
+    let step = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Now that nobody else can: another may have done it meanwhile.
+    for sql in STEPS.get(version(&step)?..).unwrap_or_default() {
+        step.execute_batch(sql)?;
+    }
+    step.pragma_update(None, "application_id", APPLICATION)?;
+    step.pragma_update(None, "user_version", NEWEST as i64)?;
+    step.commit()?;
+    Ok(())
+}
+
+fn version(db: &Connection) -> rusqlite::Result<usize> {
+    db.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
+        .map(|v| usize::try_from(v).unwrap_or(usize::MAX))
+}
+
+fn application(db: &Connection) -> rusqlite::Result<i32> {
+    db.pragma_query_value(None, "application_id", |row| row.get(0))
+}
