@@ -10,9 +10,11 @@
 pub mod calibrate;
 pub mod cells;
 pub mod cpio;
+pub mod experiments;
 pub mod frames;
 pub mod memory_map;
 pub mod order;
+pub mod places;
 pub mod queue;
 pub mod switches;
 

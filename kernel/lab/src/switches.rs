@@ -21,6 +21,12 @@ use core::fmt;
 pub const DELAYS_MAX: usize = 64;
 /// How many words that are not understood are kept; later ones are only counted.
 pub const STRANGE_MAX: usize = 16;
+/// The longest command line, in bytes: what is beyond is cut off.
+pub const LINE_BYTES_MAX: usize = 4096;
+/// The most timer ticks a second.
+pub const HZ_MAX: u32 = 10_000;
+/// The most lines that a talkative driver prints.
+pub const MESSAGES_MAX: u32 = 1_000_000;
 /// The longest single delay: ten minutes. More is taken for a slip.
 pub const DELAY_NS_MAX: u64 = 600 * 1_000_000_000;
 
@@ -31,6 +37,8 @@ pub struct Switch {
     pub name: &'static str,
     /// What may follow it; empty where a number does.
     pub values: &'static [&'static str],
+    /// The least and the greatest number that may follow it; 0 and 0 where a word does.
+    pub numbers: (u32, u32),
     /// What holds if nothing is said.
     pub default: &'static str,
 }
@@ -54,19 +62,20 @@ macro_rules! switches {
             $(Switch {
                 name: stringify!($field),
                 values: &[$($value),*],
+                numbers: (0, 0),
                 default: $choice::$default.as_str(),
             },)*
-            Switch { name: "hz", values: &[], default: "100" },
-            Switch { name: "messages", values: &[], default: "0" },
+            Switch { name: "hz", values: &[], numbers: (1, HZ_MAX), default: "100" },
+            Switch { name: "messages", values: &[], numbers: (0, MESSAGES_MAX), default: "0" },
         ];
 
         /// Everything that the command line decides.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Switches<'a> {
             $($(#[doc = $doc])* pub $field: $choice,)*
-            /// Timer ticks a second, 1 to 10 000.
+            /// Timer ticks a second, 1 to [`HZ_MAX`].
             pub hz: u32,
-            /// How many lines a talkative driver prints, at most a million.
+            /// How many lines a talkative driver prints, at most [`MESSAGES_MAX`].
             pub messages: u32,
             /// Where to stop with interrupts off.
             pub hang: Option<&'a str>,
@@ -177,6 +186,13 @@ switches! {
         /// There is none.
         "no" => No,
     }
+    /// Whether the boot waits for three threads that wait for each other (`delay.thread.chain1` to `chain3`).
+    chain: Chain = No {
+        /// It does.
+        "yes" => Yes,
+        /// It does not.
+        "no" => No,
+    }
     /// How an initcall waits until the thread it created is off the run queue, before it binds it to CPU 0.
     bind: Bind = Skip {
         /// It sleeps a tick.
@@ -265,11 +281,11 @@ impl<'a> Switches<'a> {
             "panic" if !value.is_empty() => self.panic = Some(value),
             "fault" if !value.is_empty() => self.fault = Some(value),
             "hz" => match value.parse() {
-                Ok(hz @ 1..=10_000) => self.hz = hz,
+                Ok(hz @ 1..=HZ_MAX) => self.hz = hz,
                 _ => return false,
             },
             "messages" => match value.parse() {
-                Ok(messages @ 0..=1_000_000) => self.messages = messages,
+                Ok(messages @ 0..=MESSAGES_MAX) => self.messages = messages,
                 _ => return false,
             },
             _ => match (name.strip_prefix("delay."), time_ns(value)) {

@@ -1,10 +1,18 @@
 //! What the firmware's ACPI tables say: which CPUs there are, and how the machine is switched off.
 
 use crate::boot;
+use crate::cpu::outw;
+use acpi::address::AddressSpace;
 use acpi::fadt::Fadt;
 use acpi::madt::{Madt, MadtEntry};
 use acpi::{AcpiHandler, AcpiTables, PhysicalMapping};
 use core::ptr::NonNull;
+
+/// PM1 control: sleep enabled, and type 0, which is S5 on QEMU's machines.
+const PM1_SLEEP_S5: u16 = 1 << 13;
+/// The sleep control register: sleep enabled, type 5.
+const SLEEP_CONTROL_S5: u8 = 1 << 5 | 5 << 2;
+const FOUR_GIB: u64 = 1 << 32;
 
 /// Memory is mapped onto itself: nothing to map.
 #[derive(Clone)]
@@ -41,9 +49,20 @@ pub fn for_each_cpu(mut each: impl FnMut(u32)) {
     }
 }
 
-/// The port that puts the machine to sleep, if it has one.
-pub fn sleep_port() -> Option<u16> {
-    let fadt = tables()?.find_table::<Fadt>().ok()?;
-    let block = fadt.pm1a_control_block().ok()?;
-    u16::try_from(block.address).ok().filter(|&port| port != 0)
+/// Switches the machine off (S5), which takes a moment. False if the tables do not say how.
+pub fn sleep_for_ever() -> bool {
+    let Some(fadt) = tables().and_then(|tables| tables.find_table::<Fadt>().ok()) else { return false };
+    let port = fadt.pm1a_control_block().ok().and_then(|block| u16::try_from(block.address).ok());
+    if let Some(port) = port.filter(|&port| port != 0) {
+        outw(port, PM1_SLEEP_S5);
+        return true;
+    }
+    // Hardware-reduced ACPI, as microvm's.
+    let Ok(Some(control)) = fadt.sleep_control_register() else { return false };
+    let in_reach = control.address_space == AddressSpace::SystemMemory && (1..FOUR_GIB).contains(&control.address);
+    if in_reach {
+        // SAFETY: the tables say that the register is there, and devices below 4 GiB are mapped at their addresses.
+        unsafe { (control.address as *mut u8).write_volatile(SLEEP_CONTROL_S5) };
+    }
+    in_reach
 }

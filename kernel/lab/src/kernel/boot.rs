@@ -7,9 +7,8 @@ use crate::console::kprintln;
 use core::cell::UnsafeCell;
 use core::ops::Range;
 use lab::memory_map::{REGIONS_MAX, Region};
-use lab::switches::Switches;
+use lab::switches::{LINE_BYTES_MAX, Switches};
 
-const COMMAND_LINE_BYTES_MAX: usize = 4096;
 const START_INFO_MAGIC: u32 = 0x336e_c578;
 
 /// Xen's `struct hvm_start_info`, version 1.
@@ -48,7 +47,7 @@ struct MapEntry {
 }
 
 pub struct Boot {
-    command_line: [u8; COMMAND_LINE_BYTES_MAX],
+    command_line: [u8; LINE_BYTES_MAX],
     command_line_bytes: usize,
     command_line_cut: bool,
     switches: Switches<'static>,
@@ -65,7 +64,7 @@ struct Taken(UnsafeCell<Boot>);
 unsafe impl Sync for Taken {}
 
 static BOOT: Taken = Taken(UnsafeCell::new(Boot {
-    command_line: [0; COMMAND_LINE_BYTES_MAX],
+    command_line: [0; LINE_BYTES_MAX],
     command_line_bytes: 0,
     command_line_cut: false,
     switches: Switches::new(),
@@ -85,7 +84,7 @@ pub fn take(start_info: u64) {
     assert!(info.magic == START_INFO_MAGIC && info.version >= 1, "boot::take: magic {:#x}", info.magic);
     boot.rsdp_phys = info.rsdp_phys;
     boot.command_line_bytes = copy_line(info.command_line_phys, &mut boot.command_line);
-    boot.command_line_cut = boot.command_line_bytes == COMMAND_LINE_BYTES_MAX;
+    boot.command_line_cut = boot.command_line_bytes == LINE_BYTES_MAX;
     boot.map_entries_wanted = info.memory_map_entries as usize;
     // SAFETY: the boot information says so many entries are there.
     let entries: &[MapEntry] = unsafe { table(info.memory_map_phys, info.memory_map_entries as usize) };
@@ -158,7 +157,7 @@ pub fn report() {
         kprintln!("command line: not UTF-8, ignored");
     }
     if boot().command_line_cut {
-        kprintln!("command line: cut after {COMMAND_LINE_BYTES_MAX} bytes");
+        kprintln!("command line: cut after {LINE_BYTES_MAX} bytes");
     }
     if boot().map_entries_wanted > boot().map_entries {
         kprintln!("memory map: {} entries, {} are used", boot().map_entries_wanted, boot().map_entries);

@@ -3,7 +3,7 @@
 //! The words on port 0xe9 are those of guest-init: `I <tsc>` when the kernel hands over, `E <outcome>` at the end.
 
 use crate::console::{Serial, kprintln};
-use crate::cpu::{self, inb, outb, outl, outw};
+use crate::cpu::{self, inb, outb, outl};
 use crate::{acpi_tables, boot, clock};
 use core::fmt::{self, Write};
 use lab::switches::Log;
@@ -17,10 +17,6 @@ const DEBUG_EXIT_DONE: u32 = 0;
 const DEBUG_EXIT_PANIC: u32 = 1;
 /// QEMU's pvpanic, bit 0: the guest has panicked.
 const PVPANIC: u16 = 0x505;
-const ACPI_SLEEP_S5: u16 = 1 << 13;
-/// A port that is read in vain, and what that many reads take at least: 100 ms where a port is a microsecond's bus cycle.
-const POST_CODE: u16 = 0x80;
-const READS_UNTIL_OFF: u32 = 100_000;
 const RESET_CONTROL: u16 = 0xcf9;
 const RESET: u8 = 0x06;
 const KEYBOARD_COMMAND: u16 = 0x64;
@@ -50,14 +46,11 @@ pub fn power_off() -> ! {
     }
     let _ = writeln!(Host, "E poweroff");
     outl(DEBUG_EXIT, DEBUG_EXIT_DONE);
-    if let Some(port) = acpi_tables::sleep_port() {
-        outw(port, ACPI_SLEEP_S5);
+    if acpi_tables::sleep_for_ever() {
         // The machine goes on until its monitor hears of it, which must not hear of a reset first.
-        for _ in 0..READS_UNTIL_OFF {
-            inb(POST_CODE);
-        }
+        cpu::stop()
     }
-    // A machine that cannot be switched off (microvm) is reset, which ends QEMU under -no-reboot.
+    // A machine that cannot be switched off is reset, which ends QEMU under -no-reboot.
     outb(RESET_CONTROL, RESET);
     outb(KEYBOARD_COMMAND, PULSE_RESET);
     kprintln!("exit: this machine cannot be switched off");

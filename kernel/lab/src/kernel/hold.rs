@@ -16,7 +16,7 @@ pub static ROOT_MOUNT: Topic = Topic::new("root mount");
 pub static CONFIG_HOOKS: Topic = Topic::new("config hooks");
 
 impl Topic {
-    const fn new(name: &'static str) -> Self {
+    pub const fn new(name: &'static str) -> Self {
         Topic { name, holds: Shared::new(0) }
     }
 

@@ -20,6 +20,7 @@ mod apic;
 mod atkbdc;
 mod boot;
 mod cam;
+mod chain;
 mod chatty;
 mod clock;
 mod console;

@@ -29,6 +29,8 @@ pub enum Subsystem {
     ConfigHooks,
     /// The event queue is to be idle.
     WaitIdle,
+    /// Threads that wait for each other.
+    Chain,
     /// The other CPUs run threads from here on.
     Smp,
     /// Process 1.

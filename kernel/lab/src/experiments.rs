@@ -1,0 +1,257 @@
+//! The experiments: which words make a boot slow, which make it quick again, what was measured elsewhere, and which row
+//! of the boot path has to be blamed.
+//!
+//! The published figures are those of the boots that the experiments are made after: FreeBSD's (Percival 2018,
+//! *Profiling the FreeBSD kernel boot*), and Linux 3.5's on an i.MX6. Theirs are other machines and other sizes; what is
+//! to be the same is the direction, and the ratio where that is not the hardware's.
+
+/// A slow spot of the boot, with its remedies.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// What it is called.
+    pub name: &'static str,
+    /// What is slow, and what helps.
+    pub what: &'static str,
+    /// Where the published figures are from.
+    pub source: &'static str,
+    /// Words of the command line that make no difference between the boots.
+    pub always: &'static str,
+    /// The words that make it slow.
+    pub slow: &'static str,
+    /// The words of each remedy. Published figures are of the first.
+    pub remedies: &'static [&'static str],
+    /// What is timed.
+    pub figures: &'static [Figure],
+    /// The rows of the boot path that the switch is to be found in, as the tables print them.
+    pub blamed: &'static [&'static str],
+    /// The machine.
+    pub machine: Machine,
+}
+
+/// What is timed, and what it took where it was published.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// The functions whose time it is, with all they call and wait for; as the log names them.
+    pub functions: &'static [&'static str],
+    /// What it is per (`GB`, `AP`); empty if it is of a whole boot.
+    pub per: &'static str,
+    /// How many of those the machine has.
+    pub units: u32,
+    /// Published, of the slow boot; in microseconds.
+    pub slow_us: Option<u64>,
+    /// Published, with the remedy.
+    pub fast_us: Option<u64>,
+}
+
+/// What an experiment is booted on.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Virtual CPUs.
+    pub cpus: u32,
+    /// Memory.
+    pub memory_bytes: u64,
+    /// Further arguments for QEMU.
+    pub arguments: &'static [&'static str],
+}
+
+const PERCIVAL: &str = "Percival 2018";
+const SMALL: Machine = Machine { cpus: 1, memory_bytes: 128 << 20, arguments: &[] };
+/// The console on the screen: 400 × 112 cells.
+const SCREEN: &[&str] = &["-vga", "std"];
+
+const fn whole(functions: &'static [&'static str], slow_us: Option<u64>, fast_us: Option<u64>) -> Figure {
+    Figure { functions, per: "", units: 1, slow_us, fast_us }
+}
+
+/// All of them.
+pub const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        name: "page-array",
+        what: "one structure for each page frame: walked over three times, or once, or only the first part of it",
+        source: PERCIVAL,
+        always: "",
+        slow: "vm_page=three-pass",
+        remedies: &["vm_page=one-pass", "vm_page=lazy"],
+        figures: &[Figure {
+            functions: &["SYSINIT vm_mem"],
+            per: "GB",
+            units: 1,
+            slow_us: Some(15_000),
+            fast_us: Some(3_500),
+        }],
+        blamed: &["SYSINIT vm_mem"],
+        machine: Machine { memory_bytes: 1 << 30, ..SMALL },
+    },
+    Experiment {
+        name: "ap-start",
+        what: "application processors are started one after the other, 10 ms after INIT each, or all at once",
+        source: PERCIVAL,
+        always: "",
+        slow: "aps=serial",
+        remedies: &["aps=parallel"],
+        figures: &[Figure { functions: &["wake_aps"], per: "AP", units: 3, slow_us: Some(10_400), fast_us: None }],
+        blamed: &["wake_aps · DELAY"],
+        machine: Machine { cpus: 4, ..SMALL },
+    },
+    Experiment {
+        name: "ap-announce",
+        what: "each application processor prints a line, on a screen that is drawn anew each time; the first CPU waits",
+        source: PERCIVAL,
+        always: "console=redraw messages=120",
+        slow: "ap_announce=yes",
+        remedies: &["ap_announce=no"],
+        figures: &[Figure {
+            functions: &["SYSINIT start_aps"],
+            per: "AP",
+            units: 3,
+            slow_us: Some(41_000),
+            fast_us: Some(3_000),
+        }],
+        blamed: &["_vprintf"],
+        machine: Machine { cpus: 4, arguments: SCREEN, ..SMALL },
+    },
+    Experiment {
+        name: "clock-calibration",
+        what: "the TSC and the local APIC timer against the PIT: over a second each, or by regression over 20 ms",
+        source: PERCIVAL,
+        always: "",
+        slow: "calibrate=delay",
+        remedies: &["calibrate=regression"],
+        figures: &[
+            whole(&["SYSINIT cpu"], Some(1_000_000), Some(20_000)),
+            whole(&["SYSINIT clocks"], Some(1_000_000), Some(20_000)),
+        ],
+        blamed: &["SYSINIT cpu · DELAY", "SYSINIT clocks · DELAY"],
+        machine: SMALL,
+    },
+    Experiment {
+        name: "console-scroll",
+        what: "300 lines on a screen that draws every cell at a newline, or only those that changed",
+        source: PERCIVAL,
+        always: "messages=300",
+        slow: "console=redraw",
+        remedies: &["console=shadow"],
+        figures: &[whole(&["_vprintf"], Some(3_240_000), Some(860_000))],
+        blamed: &["_vprintf"],
+        machine: Machine { arguments: SCREEN, ..SMALL },
+    },
+    Experiment {
+        name: "console-uart",
+        what: "what every driver finds is printed on the serial port, or not; each character is waited for",
+        source: "about 4 µs a character (libguestfs)",
+        always: "",
+        slow: "verbose=yes",
+        remedies: &["verbose=no"],
+        figures: &[whole(&["_vprintf"], None, None)],
+        blamed: &["_vprintf"],
+        machine: SMALL,
+    },
+    Experiment {
+        name: "ps2-probe",
+        what: "keyboard controller, keyboard and mouse are reset and waited for, 200 ms each time, or left alone",
+        source: PERCIVAL,
+        always: "",
+        slow: "ps2=probe",
+        remedies: &["ps2=skip"],
+        figures: &[
+            whole(&["DEVICE_PROBE psm"], Some(1_570_000), None),
+            whole(&["DEVICE_ATTACH atkbd0"], Some(430_000), None),
+            whole(&["hammer_time"], Some(640_000), None),
+        ],
+        blamed: &["DEVICE_PROBE psm", "DEVICE_ATTACH atkbd0 · DELAY", "hammer_time · DELAY"],
+        machine: SMALL,
+    },
+    Experiment {
+        name: "probe-work",
+        what: "three drivers set up hardware that is not there in their probe methods, or in attach, which is never called",
+        source: PERCIVAL,
+        always: "",
+        slow: "hpt=in-probe",
+        remedies: &["hpt=in-attach"],
+        figures: &[whole(
+            &["DEVICE_PROBE hptnr", "DEVICE_PROBE hptrr", "DEVICE_PROBE hpt27xx"],
+            Some(330_000),
+            Some(100),
+        )],
+        blamed: &["DEVICE_PROBE hptnr", "DEVICE_PROBE hptrr", "DEVICE_PROBE hpt27xx"],
+        machine: SMALL,
+    },
+    Experiment {
+        name: "root-hold",
+        what: "mounting root waits for every bus, one of which takes nine seconds, or for the device it needs",
+        source: PERCIVAL,
+        always: "usb=yes delay.thread.usbus0=9000",
+        slow: "root_wait=all",
+        remedies: &["root_wait=needed"],
+        figures: &[whole(&["vfs_mountroot"], Some(9_000_000), None)],
+        blamed: &["THREAD usbus0"],
+        machine: SMALL,
+    },
+    Experiment {
+        name: "kthread-bind",
+        what: "four initcalls create threads and bind each to a CPU; they sleep a tick until it is off the run queue",
+        source: "Linux 3.5 on an i.MX6",
+        always: "",
+        slow: "bind=tick",
+        remedies: &["bind=yield", "bind=skip", "bind=tick preempt=voluntary", "bind=tick hz=1000"],
+        figures: &[whole(
+            &[
+                "SYSINIT spawn_ksoftirqd",
+                "SYSINIT init_workqueues",
+                "SYSINIT cpu_stop_init",
+                "SYSINIT rcu_spawn_kthreads",
+            ],
+            Some(55_000),
+            Some(4_000),
+        )],
+        blamed: &["kthread_bind · _sleep"],
+        machine: SMALL,
+    },
+];
+
+impl Experiment {
+    /// The one of that name.
+    pub fn named(name: &str) -> Option<&'static Experiment> {
+        EXPERIMENTS.iter().find(|experiment| experiment.name == name)
+    }
+
+    /// Whether those that saved most are just the rows that the switch is to be found in, whatever their order.
+    pub fn is_right(&self, blamed: &[&str]) -> bool {
+        blamed.len() == self.blamed.len() && self.blamed.iter().all(|row| blamed.contains(row))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switches::Switches;
+
+    #[test]
+    fn the_kernel_understands_every_word_and_each_makes_a_difference() {
+        for experiment in EXPERIMENTS {
+            let line = |words: &str| format!("{} {words}", experiment.always);
+            let slow = line(experiment.slow);
+            assert_eq!(Switches::parse(&slow).strange_count(), 0, "{slow}");
+            for fast in experiment.remedies.iter().map(|words| line(words)) {
+                assert_eq!(Switches::parse(&fast).strange_count(), 0, "{fast}");
+                assert_ne!(Switches::parse(&fast), Switches::parse(&slow), "{}", experiment.name);
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_found() {
+        for experiment in EXPERIMENTS {
+            assert!(Experiment::named(experiment.name).is_some_and(|found| core::ptr::eq(found, experiment)));
+        }
+        assert!(Experiment::named("page-arrays").is_none());
+    }
+
+    #[test]
+    fn blame_is_right_in_any_order_and_with_nothing_else() {
+        let clocks = Experiment::named("clock-calibration").unwrap();
+        assert!(clocks.is_right(&["SYSINIT clocks · DELAY", "SYSINIT cpu · DELAY"]));
+        assert!(!clocks.is_right(&["SYSINIT clocks · DELAY"]));
+        assert!(!clocks.is_right(&["SYSINIT clocks · DELAY", "_vprintf"]));
+    }
+}

@@ -1,0 +1,108 @@
+//! Every place of the boot that a command line can name, so that who writes one hears of a slip before it is booted.
+//!
+//! The kernel itself does not need the list: a place is wherever `script::at` is called. That the two agree is tested
+//! with the log of a boot in which all of them are passed (`tests/boots.rs`).
+
+use crate::switches::Kind;
+
+/// The names of each kind. A device's are its driver's, which are those of its probe, with a number behind it.
+const NAMES: &[(Kind, &[&str])] = &[
+    (Kind::Stage, &["pit", "descriptors", "trap", "memory", "paging", "heap", "syscall", "thread", "keyboard"]),
+    (
+        Kind::Sysinit,
+        &[
+            "announce",
+            "vm_mem",
+            "cpu",
+            "cpu_mp",
+            "clocks",
+            "kthreadd",
+            "spawn_ksoftirqd",
+            "init_workqueues",
+            "cpu_stop_init",
+            "rcu_spawn_kthreads",
+            "vm_rest",
+            "g_init",
+            "configure",
+            "intr_config_hooks",
+            "g_waitidle",
+            "chain",
+            "start_aps",
+            "create_init",
+        ],
+    ),
+    (
+        Kind::Probe,
+        &[
+            "nexus", "isa", "uart", "atkbdc", "atkbd", "psm", "pcib", "pci_pci", "vgapci", "hpt27xx", "hptnr", "hptrr",
+            "cam", "chatty", "usbus",
+        ],
+    ),
+    (Kind::Mount, &["devfs", "initrd", "ramfs"]),
+    (
+        Kind::Thread,
+        &[
+            "kthreadd",
+            "ksoftirqd/0",
+            "kworker/0:0",
+            "migration/0",
+            "watchdog/0",
+            "rcu_kthread",
+            "rcun0",
+            "vm_rest",
+            "g_event",
+            "xpt_thrd",
+            "usbus0",
+            "chain1",
+            "chain2",
+            "chain3",
+            "init",
+        ],
+    ),
+];
+
+/// The kinds, in the order in which a boot comes to them.
+pub const KINDS: [Kind; 6] = [Kind::Stage, Kind::Sysinit, Kind::Probe, Kind::Attach, Kind::Mount, Kind::Thread];
+
+/// The names of a kind of place; of devices, their drivers'.
+pub fn names(kind: Kind) -> &'static [&'static str] {
+    let of = if kind == Kind::Attach { Kind::Probe } else { kind };
+    NAMES.iter().find(|(kind, _)| *kind == of).map_or(&[], |(_, names)| names)
+}
+
+/// Whether a boot can come to the place: a kind, a name, or `kind.name`.
+pub fn is_place(written: &str) -> bool {
+    KINDS.iter().any(|kind| {
+        let with_kind = written.strip_prefix(kind.as_str()).and_then(|rest| rest.strip_prefix('.'));
+        written == kind.as_str() || is_name(*kind, with_kind.unwrap_or(written))
+    })
+}
+
+fn is_name(kind: Kind, name: &str) -> bool {
+    let driver = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    match kind {
+        Kind::Attach => driver != name && names(kind).contains(&driver),
+        _ => names(kind).contains(&name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_kind_a_name_or_both() {
+        for place in ["stage", "stage.pit", "pit", "probe.psm", "psm", "attach.psm0", "psm0", "hpt27xx0", "ksoftirqd/0"]
+        {
+            assert!(is_place(place), "{place}");
+        }
+        for slip in ["", "stages", "stage.", "psn", "attach.psm", "probe.psm0", "sysinit.pit", "7", "thread.usbus1"] {
+            assert!(!is_place(slip), "{slip}");
+        }
+    }
+
+    #[test]
+    fn every_kind_has_names() {
+        assert!(KINDS.iter().all(|kind| !names(*kind).is_empty()));
+    }
+}
