@@ -231,6 +231,37 @@ fn a_killed_bench_has_every_boot_that_was_over() {
 }
 
 #[test]
+fn a_full_disk_ends_it_and_loses_no_boot() {
+    let Some(lab) = lab() else { return };
+    let scratch = Scratch::new();
+    // Room for some recordings, in a mount namespace of its own.
+    let script = r#"mount -t tmpfs -o size=600k none "$1" || exit 77; into=$1/bench; shift
+        "$@" -o "$into" >/dev/null; status=$?; "$0" show --json "$into" || exit 78; exit $status"#;
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let mut inner = bench(&lab, &scratch.path("unused"), &["--runs", "50", "--keep-recordings"]);
+    inner.args(["--warm-ups", "0"]);
+    let program = inner.get_program().to_owned();
+    let arguments: Vec<_> = inner.get_args().map(|a| a.to_owned()).collect();
+    let unused = arguments.iter().position(|a| a == "-o").unwrap();
+    let (before, after) = (&arguments[..unused], &arguments[unused + 2..]);
+    let mut command = Command::new("unshare");
+    command.args([if is_root { "-m" } else { "-rm" }, "sh", "-c", script]).arg(&program).arg(scratch.folder());
+    command.arg(&program).args(before).args(after);
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if output.stdout.is_empty() && !stderr.contains("bootscope:") {
+        return skip(&format!("no mount namespace of its own can be made here ({})", output.status));
+    }
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("the bench could not go on") && stderr.contains("are kept in"), "{stderr}");
+    assert!(stderr.to_lowercase().contains("space") || stderr.contains("full"), "{stderr}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let boots = list(&document["boots"]);
+    assert!(boots.len() > 1 && boots.iter().all(|b| b["outcome"] == "reached"), "{} boots", boots.len());
+    assert!(stderr.contains(&format!("{} boots are kept", boots.len())), "{stderr}");
+}
+
+#[test]
 fn a_stock_kernel_is_benched_by_phase_row_and_memory() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
