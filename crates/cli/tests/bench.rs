@@ -82,7 +82,7 @@ fn a_delay_in_the_hosts_time_is_found_in_its_phase_and_files_say_so() {
     let Some(lab) = lab() else { return };
     let scratch = Scratch::new();
     let (into, csv, markdown) = (scratch.path("bench"), scratch.path("b.csv"), scratch.path("b.md"));
-    let flags = ["--runs", "6", "--vary", "append=delay.vm_mem=1500", "--keep-recordings", "--pin", "0"];
+    let flags = ["--runs", "6", "--vary", "append=delay.vm_mem=1500", "--keep-recordings"];
     let mut command = bench(&lab, &into, &flags);
     let ran = run(command.arg("--export-csv").arg(&csv).arg("--export-markdown").arg(&markdown)).exits(0);
     println!("{}", ran.text());
@@ -142,13 +142,14 @@ fn boots_that_fail_are_counted_and_kept() {
     let Some(lab) = lab() else { return };
     let scratch = Scratch::new();
     let into = scratch.path("bench");
-    let flags = ["--runs", "4", "--warm-ups", "0", "--vary", "append=panic=vm_mem"];
+    let flags = ["--runs", "4", "--warm-ups", "0", "--vary", "until=^never said"];
     let ran = run(&mut bench(&lab, &into, &flags)).exits(1);
     println!("{}", ran.text());
-    assert!(ran.text().contains("never reached its end mark") && ran.text().contains("0 of 3"));
+    let told = ran.text().replace('\n', " ");
+    assert!(told.contains("given up because until=^never said never reached its end mark") && told.contains("0 of 3"));
     let ended = journal(&into).pop().unwrap();
     assert_eq!(ended["ended"], serde_json::json!({"never-reached": 1}));
-    let failed: Vec<Value> = journal(&into).into_iter().filter(|b| b["outcome"] == "panic").collect();
+    let failed: Vec<Value> = journal(&into).into_iter().filter(|b| b["outcome"] == "power-off").collect();
     assert_eq!(failed.len(), 3);
     for boot in failed {
         let recording = into.join(format!("boots/{:04}", ns(&boot["number"])));
@@ -179,7 +180,8 @@ fn one_boot_is_a_bench() {
     let Some(lab) = lab() else { return };
     let scratch = Scratch::new();
     let into = scratch.path("bench");
-    let ran = run(&mut bench(&lab, &into, &["--runs", "1", "--warm-ups", "0"])).exits(0);
+    let ran = run(&mut bench(&lab, &into, &["--runs", "1", "--warm-ups", "0", "--pin", "0"])).exits(0);
+    assert!(ran.text().contains("on CPUs 0,"), "it is pinned: {}", ran.text());
     assert!(ran.text().starts_with("1 boot; all that were asked for\n"), "{}", ran.text());
     assert!(!ran.text().contains("NaN") && !ran.text().contains('±'), "{}", ran.text());
 }
