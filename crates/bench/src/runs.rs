@@ -80,6 +80,9 @@ pub struct Measured {
     /// The VMM's maximum resident set.
     #[serde(default)]
     pub vmm_max_rss_bytes: Option<u64>,
+    /// What recording it took on the host's clock, until the last of its evidence was there; 0 if unknown.
+    #[serde(default)]
+    pub recorded_ns: u64,
     /// The host's load average over one minute when the boot began.
     #[serde(default)]
     pub host_load: f64,

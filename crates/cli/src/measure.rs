@@ -25,11 +25,13 @@ pub fn boot(options: &RecordOptions, watcher: &mut Watcher) -> anyhow::Result<Op
     if watcher.stop() {
         return Ok(None);
     }
+    let began = Instant::now();
     let recorded = machine::record(options, watcher)?;
+    let recorded_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     if recorded.outcome.kind == OutcomeKind::Interrupted {
         return Ok(None);
     }
-    measured(&options.out, &recorded.manifest).map(Some)
+    Ok(Some(Measured { recorded_ns, ..measured(&options.out, &recorded.manifest)? }))
 }
 
 /// What a recording says of its boot.

@@ -5,6 +5,8 @@
 use crate::output::Output;
 use crate::progress::Watcher;
 use anyhow::{Context, bail};
+use bench::stats::quantile::median_interval;
+use bench::stats::{Interval, sorted};
 use machine::RecordOptions;
 use recording::{Measured, OutcomeKind, Overhead};
 use serde::Serialize;
@@ -35,7 +37,7 @@ pub fn measure(options: &RecordOptions, boots: u32, watcher: &mut Watcher, outpu
     // It was made here and holds nothing that anybody asked for.
     let _ = std::fs::remove_dir_all(&folder);
     failed?;
-    let overhead = summarize(&mut ratios, options, of);
+    let overhead = summarize(&ratios, options, of);
     remember(known(), &overhead).context("the figure could not be kept for recordings to come")?;
     if output.json {
         output.document(&Document { schema: "bootscope.overhead/1", overhead: &overhead })?;
@@ -75,12 +77,9 @@ fn pair(options: &RecordOptions, boot: u32, watcher: &mut Watcher) -> anyhow::Re
     Ok((plain, with, of))
 }
 
-fn summarize(ratios: &mut [f64], options: &RecordOptions, of: Measured) -> Overhead {
-    ratios.sort_by(f64::total_cmp);
-    let middle = ratios.len() / 2;
-    let ratio = if ratios.len() % 2 == 1 { ratios[middle] } else { (ratios[middle - 1] + ratios[middle]) / 2.0 };
-    let (cut, confidence) = interval_of_median(ratios.len());
-    let (low, high) = (ratios[cut], ratios[ratios.len() - 1 - cut]);
+fn summarize(ratios: &[f64], options: &RecordOptions, of: Measured) -> Overhead {
+    let Interval { estimate: ratio, low, high, confidence } =
+        median_interval(&sorted(ratios)).expect("there are two pairs at least");
     let kernel = options.kernel.as_ref().and_then(|k| k.file_name()).map(|n| n.to_string_lossy().into_owned());
     let how = format!(
         "median of {} pairs of boots to process 1 with its {:.0} % interval, {}, {} CPU{}",
@@ -91,25 +90,6 @@ fn summarize(ratios: &mut [f64], options: &RecordOptions, of: Measured) -> Overh
         if options.cpus == 1 { "" } else { "s" }
     );
     Overhead { ratio, low, high, how, of }
-}
-
-/// How many of `n` sorted values to leave out at each end so that the rest spans the median with at least 95 %
-/// confidence, whatever the distribution, and what the confidence is. With few values it is less, and none is left out.
-/// Each value lies below the median with probability 1/2 (the sign test's interval).
-fn interval_of_median(n: usize) -> (usize, f64) {
-    let mut tail = 0.5_f64.powi(n as i32);
-    let mut outside = tail;
-    let mut found = (0, 1.0 - 2.0 * outside);
-    for cut in 1..n / 2 {
-        tail *= (n - cut + 1) as f64 / cut as f64;
-        outside += tail;
-        let confidence = 1.0 - 2.0 * outside;
-        if confidence < 0.95 {
-            break;
-        }
-        found = (cut, confidence);
-    }
-    found
 }
 
 fn path() -> Option<PathBuf> {
@@ -137,19 +117,4 @@ fn remember(known: Vec<Overhead>, overhead: &Overhead) -> anyhow::Result<()> {
 pub fn known() -> Vec<Overhead> {
     let text = path().and_then(|path| std::fs::read(path).ok());
     text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::interval_of_median;
-
-    #[test]
-    fn the_interval_is_that_of_the_sign_test() {
-        // From tables of the binomial distribution.
-        for (n, cut, confidence) in [(5, 0, 0.9375), (6, 0, 0.96875), (10, 1, 0.978516), (20, 5, 0.958611)] {
-            let found = interval_of_median(n);
-            assert_eq!(found.0, cut, "{n}");
-            assert!((found.1 - confidence).abs() < 1e-5, "{n}: {found:?}");
-        }
-    }
 }

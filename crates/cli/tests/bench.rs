@@ -82,7 +82,7 @@ fn a_delay_in_the_hosts_time_is_found_in_its_phase_and_files_say_so() {
     let Some(lab) = lab() else { return };
     let scratch = Scratch::new();
     let (into, csv, markdown) = (scratch.path("bench"), scratch.path("b.csv"), scratch.path("b.md"));
-    let flags = ["--runs", "6", "--vary", "append=delay.vm_mem=1500", "--keep-recordings", "--pin", "0"];
+    let flags = ["--runs", "6", "--vary", "append=delay.vm_mem=1500", "--keep-recordings"];
     let mut command = bench(&lab, &into, &flags);
     let ran = run(command.arg("--export-csv").arg(&csv).arg("--export-markdown").arg(&markdown)).exits(0);
     println!("{}", ran.text());
@@ -142,13 +142,14 @@ fn boots_that_fail_are_counted_and_kept() {
     let Some(lab) = lab() else { return };
     let scratch = Scratch::new();
     let into = scratch.path("bench");
-    let flags = ["--runs", "4", "--warm-ups", "0", "--vary", "append=panic=vm_mem"];
+    let flags = ["--runs", "4", "--warm-ups", "0", "--vary", "until=^never said"];
     let ran = run(&mut bench(&lab, &into, &flags)).exits(1);
     println!("{}", ran.text());
-    assert!(ran.text().contains("never reached its end mark") && ran.text().contains("0 of 3"));
+    let told = ran.text().replace('\n', " ");
+    assert!(told.contains("given up because until=^never said never reached its end mark") && told.contains("0 of 3"));
     let ended = journal(&into).pop().unwrap();
     assert_eq!(ended["ended"], serde_json::json!({"never-reached": 1}));
-    let failed: Vec<Value> = journal(&into).into_iter().filter(|b| b["outcome"] == "panic").collect();
+    let failed: Vec<Value> = journal(&into).into_iter().filter(|b| b["outcome"] == "power-off").collect();
     assert_eq!(failed.len(), 3);
     for boot in failed {
         let recording = into.join(format!("boots/{:04}", ns(&boot["number"])));
@@ -179,7 +180,8 @@ fn one_boot_is_a_bench() {
     let Some(lab) = lab() else { return };
     let scratch = Scratch::new();
     let into = scratch.path("bench");
-    let ran = run(&mut bench(&lab, &into, &["--runs", "1", "--warm-ups", "0"])).exits(0);
+    let ran = run(&mut bench(&lab, &into, &["--runs", "1", "--warm-ups", "0", "--pin", "0"])).exits(0);
+    assert!(ran.text().contains("on CPUs 0,"), "it is pinned: {}", ran.text());
     assert!(ran.text().starts_with("1 boot; all that were asked for\n"), "{}", ran.text());
     assert!(!ran.text().contains("NaN") && !ran.text().contains('±'), "{}", ran.text());
 }
@@ -228,6 +230,37 @@ fn a_killed_bench_has_every_boot_that_was_over() {
         let said = run(bootscope("show").arg(&into)).exits(0);
         assert!(said.text().contains("it was killed, or is still running"), "{}", said.text());
     }
+}
+
+#[test]
+fn a_full_disk_ends_it_and_loses_no_boot() {
+    let Some(lab) = lab() else { return };
+    let scratch = Scratch::new();
+    // Room for some recordings, in a mount namespace of its own.
+    let script = r#"mount -t tmpfs -o size=600k none "$1" || exit 77; into=$1/bench; shift
+        "$@" -o "$into" >/dev/null; status=$?; "$0" show --json "$into" || exit 78; exit $status"#;
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let mut inner = bench(&lab, &scratch.path("unused"), &["--runs", "50", "--keep-recordings"]);
+    inner.args(["--warm-ups", "0"]);
+    let program = inner.get_program().to_owned();
+    let arguments: Vec<_> = inner.get_args().map(|a| a.to_owned()).collect();
+    let unused = arguments.iter().position(|a| a == "-o").unwrap();
+    let (before, after) = (&arguments[..unused], &arguments[unused + 2..]);
+    let mut command = Command::new("unshare");
+    command.args([if is_root { "-m" } else { "-rm" }, "sh", "-c", script]).arg(&program).arg(scratch.folder());
+    command.arg(&program).args(before).args(after);
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if output.stdout.is_empty() && !stderr.contains("bootscope:") {
+        return skip(&format!("no mount namespace of its own can be made here ({})", output.status));
+    }
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("the bench could not go on") && stderr.contains("are kept in"), "{stderr}");
+    assert!(stderr.to_lowercase().contains("space") || stderr.contains("full"), "{stderr}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let boots = list(&document["boots"]);
+    assert!(boots.len() > 1 && boots.iter().all(|b| b["outcome"] == "reached"), "{} boots", boots.len());
+    assert!(stderr.contains(&format!("{} boots are kept", boots.len())), "{stderr}");
 }
 
 #[test]

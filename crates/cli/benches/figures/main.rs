@@ -5,8 +5,9 @@
 //! Exit status 1 if a promise is not kept.
 //!
 //! `cargo bench -p bootscope --bench figures -- [--pairs N] [PART]…`, with the parts `readers`, `synthetic`, `tslog`,
-//! `boot` and `home`; without any, all.
+//! `boot`, `home` and `bench`; without any, all.
 
+mod bench;
 mod boot;
 mod home;
 mod host;
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
     let (parts, pairs) = match arguments() {
         Ok(read) => read,
         Err(wrong) => {
-            eprintln!("figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|tslog|boot|home]…");
+            eprintln!("figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|tslog|boot|home|bench]…");
             return ExitCode::from(2);
         }
     };
@@ -40,6 +41,9 @@ fn main() -> ExitCode {
     }
     if wanted("home") {
         home::measure(kernel.as_deref(), &mut table);
+    }
+    if wanted("bench") {
+        bench::measure(kernel.as_deref(), &work, &mut table);
     }
     if wanted("synthetic") {
         show::synthetic(&work, &mut table);
@@ -65,7 +69,7 @@ fn arguments() -> Result<(Vec<String>, u32), String> {
                 let count = arguments.next().and_then(|n| n.parse().ok()).filter(|n| *n >= 2);
                 pairs = count.ok_or("--pairs takes a number from 2")?;
             }
-            "readers" | "synthetic" | "tslog" | "boot" | "home" => parts.push(argument),
+            "readers" | "synthetic" | "tslog" | "boot" | "home" | "bench" => parts.push(argument),
             _ => return Err(format!("`{argument}` is no part")),
         }
     }

@@ -1,0 +1,130 @@
+//! What a bench costs beside its boots, what it finds of a change that is known, and whether its statistics keep their
+//! rates.
+
+use crate::BOOTSCOPE;
+use crate::table::{PERCENT, Promise, RATIO, Table, Unit, last_line};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+const COST: &str = "bench ÷ its boots";
+const BOOTS: u32 = 10;
+const TOTAL: &str = "0.5 % more, found in the total by 5 + 5";
+const ROW: &str = "0.05 % more, found in its row by 5 + 5";
+const SIMULATED: &str = "statistics, simulated in full";
+const VERDICTS: Unit = Unit { name: "of 1", digits: 0 };
+
+/// All of it.
+pub fn measure(kernel: Result<&Path, &String>, work: &Path, table: &mut Table) {
+    match kernel {
+        Ok(kernel) => cost(kernel, work, table),
+        Err(why) => table.skip(COST, why),
+    }
+    match lab() {
+        Some(lab) => injected(&lab, work, table),
+        None => [TOTAL, ROW].iter().for_each(|figure| table.skip(figure, "no lab kernel: make build")),
+    }
+    simulations(table);
+}
+
+/// The wall time of a whole bench, from its start to its exit, over what its recordings took.
+fn cost(kernel: &Path, work: &Path, table: &mut Table) {
+    let began = Instant::now();
+    let runs = BOOTS.to_string();
+    let flags = ["--append", "quiet no_timer_check", "--accel", "tcg", "--runs", &runs, "--warm-ups", "0"];
+    match bench(kernel, &work.join("bench-cost"), &flags) {
+        Ok(document) => {
+            let whole = began.elapsed().as_secs_f64();
+            let boots = document["boots"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let recorded: f64 = boots.iter().filter_map(|b| b["recorded_ns"].as_f64()).sum::<f64>() / 1e9;
+            table.add(
+                COST,
+                whole / recorded,
+                RATIO,
+                Promise::AtMost(1.03),
+                &format!("{} boots, {whole:.1} s", boots.len()),
+            );
+        }
+        Err(why) => table.fail(COST, &why),
+    }
+}
+
+/// The lab's boot with a delay of a known share of it, five boots of each, by instructions.
+fn injected(lab: &Path, work: &Path, table: &mut Table) {
+    let flags = ["--init", "keep", "--until", "^init: done", "--accel", "tcg", "--deterministic"];
+    let plain = match bench(lab, &work.join("bench-plain"), &[&flags[..], &["--runs", "1"]].concat()) {
+        Ok(document) => document["boots"][0]["total_ns"].as_f64().unwrap_or(f64::NAN),
+        Err(why) => return [TOTAL, ROW].iter().for_each(|figure| table.fail(figure, &why)),
+    };
+    for (figure, share) in [(TOTAL, 0.005), (ROW, 0.0005)] {
+        let delay = format!("append=delay.vm_mem={}us", (share * plain / 1000.0).round());
+        match bench(lab, &work.join("bench-injected"), &[&flags[..], &["--vary", &delay]].concat()) {
+            Ok(document) => {
+                let against = &document["results"]["comparisons"][0];
+                let rows = against["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let row = rows.iter().find(|row| row["name"] == "SYSINIT vm_mem · DELAY");
+                let found = if figure == TOTAL { Some(&against["total"]) } else { row.map(|row| &row["by"]) };
+                let by = |key: &str| found.map_or(f64::NAN, |f| f["difference"][key].as_f64().unwrap_or(f64::NAN));
+                let slower = found.is_some_and(|f| f["verdict"] == "slower");
+                let aside = format!("+{:.4} %: {} ns", 100.0 * by("estimate") / plain, by("estimate"));
+                table.add(figure, f64::from(u8::from(slower)), VERDICTS, Promise::AtLeast(1.0), &aside);
+                if figure == ROW {
+                    let noise = 100.0 * (by("high") - by("low")) / plain;
+                    table.add("width of that row's interval", noise, PERCENT, Promise::None, "of the boot");
+                }
+            }
+            Err(why) => table.fail(figure, &why),
+        }
+    }
+}
+
+fn lab() -> Option<PathBuf> {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/lib/bootscope/lab");
+    built.is_file().then_some(built)
+}
+
+/// The document of a bench.
+fn bench(kernel: &Path, into: &Path, flags: &[&str]) -> Result<Value, String> {
+    // What is left there is of an earlier run.
+    let _ = std::fs::remove_dir_all(into);
+    let output = Command::new(BOOTSCOPE)
+        .args(["bench", "--json", "--quiet", "--kernel"])
+        .arg(kernel)
+        .arg("-o")
+        .arg(into)
+        .args(flags)
+        .output()
+        .map_err(|e| e.to_string())?;
+    if !output.status.success() {
+        return Err(last_line(&output.stderr));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|e| e.to_string())
+}
+
+/// False alarms, coverage, power and forecasts over 10 000 simulated benches of every kind of noise: each is a test that
+/// fails where a rate is not what is stated.
+fn simulations(table: &mut Table) {
+    let tests = ["test", "--release", "--locked", "-p", "bench", "--test", "simulation", "--", "--ignored"];
+    let output = match Command::new(env!("CARGO")).args(tests).output() {
+        Ok(output) => output,
+        Err(e) => return table.fail(SIMULATED, &format!("cargo: {e}")),
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    let result = said.lines().find(|line| line.starts_with("test result:")).unwrap_or("it said no result");
+    let count = |word: &str| -> f64 {
+        let part = result.split([';', '.']).find(|part| part.trim_end().ends_with(word));
+        part.and_then(|part| part.split_whitespace().next()?.parse().ok()).unwrap_or(f64::NAN)
+    };
+    let (passed, failed) = (count(" passed"), count(" failed"));
+    match output.status.success() && passed > 0.0 {
+        true => table.add(
+            SIMULATED,
+            failed,
+            Unit { name: "wrong", digits: 0 },
+            Promise::AtMost(0.0),
+            &format!("{passed} promises"),
+        ),
+        false => table.fail(SIMULATED, result),
+    }
+}

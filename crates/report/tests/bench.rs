@@ -1,0 +1,134 @@
+//! What is printed of a bench: the words that must be said, and nothing that a terminal or a browser would obey.
+
+#[path = "sample/mod.rs"]
+#[allow(dead_code)]
+mod sample;
+
+use bench::{Boot, Document, Ended, Head, Measured, PhaseTime, Plan, Stop, Variant};
+use report::{Layout, bench as shown, bench_csv, bench_markdown, bench_page};
+
+const MS: i64 = 1_000_000;
+
+/// Boots of these totals, in ms, in rounds; a boot without a total hung.
+fn document(variants: &[(&str, &[Option<i64>])]) -> Document {
+    let rounds = variants.iter().map(|v| v.1.len()).max().unwrap_or(0) as u32;
+    let stop = Stop { rounds, width: None, budget_ns: None };
+    let plan = Plan { variants: variants.len(), warm_ups: 0, stop, seed: 1 };
+    let head = Head::of(plan, variants.iter().map(|v| Variant::named(v.0)).collect());
+    let mut boots = Vec::new();
+    for round in 0..rounds {
+        for (variant, (_, totals)) in variants.iter().enumerate() {
+            let measured = totals[round as usize].map_or_else(failed, |ms| measured(ms * MS));
+            boots.push(Boot { number: boots.len() as u32, round: Some(round), variant, began_ns: 0, measured });
+        }
+    }
+    Document::new(head, boots, Some(Ended::Rounds))
+}
+
+fn measured(total_ns: i64) -> Measured {
+    let part = |name: &str, ns: i64| PhaseTime { name: name.to_owned(), ns };
+    let short = total_ns / 1000;
+    Measured {
+        outcome: "reached".to_owned(),
+        total_ns: Some(total_ns),
+        phases: vec![part("firmware", short), part("kernel", total_ns - short)],
+        rows: vec![part("initcall acpi_init", total_ns - short), part("firmware", short)],
+        vmm_max_rss_bytes: Some(100 << 20),
+        ..Measured::default()
+    }
+}
+
+fn failed() -> Measured {
+    Measured { outcome: "hang".to_owned(), detail: sample::HOSTILE.to_owned(), ..Measured::default() }
+}
+
+fn text(document: &Document) -> String {
+    shown(document, false, Layout { width: 200, wide_tables: true, ..Layout::default() })
+}
+
+#[track_caller]
+fn says(document: &Document, words: &[&str]) -> String {
+    let text = text(document);
+    for word in words {
+        assert!(text.contains(word), "no {word:?} in:\n{text}");
+    }
+    assert!(!text.contains("NaN") && !text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text}");
+    text
+}
+
+fn some(totals: &[i64]) -> Vec<Option<i64>> {
+    totals.iter().map(|&t| Some(t)).collect()
+}
+
+#[test]
+fn one_variant_has_its_figures_and_marks() {
+    let totals = some(&[500, 510, 490, 505, 495, 500, 502, 498, 900, 501]);
+    let text = says(
+        &document(&[("as given", &totals)]),
+        &[
+            "10 boots; all that were asked for",
+            "total   540 ms ± 127 ms",
+            "1 outlier, in all figures too: boot 8 (900 ms)",
+        ],
+    );
+    let line = |name: &str| text.lines().find(|l| l.starts_with(name)).unwrap().to_owned();
+    assert!(line("kernel").ends_with('*') && !line("firmware").ends_with('*'), "{text}");
+    assert!(line("initcall acpi_init").contains("99.9 %  *"), "{text}");
+}
+
+#[test]
+fn verdicts_are_words_one_can_act_on() {
+    let base = some(&[500, 510, 490, 505, 495, 500, 502, 498, 503, 501]);
+    let moved = |by: i64| -> Vec<Option<i64>> {
+        base.iter().enumerate().map(|(i, t)| t.map(|t| t + by + (i as i64 * 7) % 5 - 2)).collect()
+    };
+    says(
+        &document(&[("a", &base), ("b", &moved(100))]),
+        &["b is slower than a by 100 ms", "10 pairs", "initcall acpi_init"],
+    );
+    says(&document(&[("a", &base), ("b", &moved(-100))]), &["b is faster than a by 100 ms", "−99.9 ms"]);
+    says(&document(&[("a", &base), ("b", &moved(0))]), &["b and a: no difference beyond 5 %", "would have shown"]);
+    let noisy = some(&[300, 800, 400, 700, 350, 900, 500, 450, 600, 410]);
+    let mut other = noisy.clone();
+    other.rotate_left(3);
+    says(
+        &document(&[("a", &noisy), ("b", &other)]),
+        &["too noisy to say whether they differ by 5 %", "pairs would show 5 %"],
+    );
+    says(&document(&[("a", &base[..5]), ("b", &moved(100)[..5])]), &["too few boots to say anything; six pairs"]);
+}
+
+#[test]
+fn failures_modes_and_sameness_are_said() {
+    let hung: Vec<Option<i64>> = [Some(500), None, Some(501), None].to_vec();
+    says(&document(&[("as given", &hung)]), &["2 boots ended with hang: boot 1 (", "total   "]);
+    says(&document(&[("as given", &[None, None])]), &["no boot reached its end mark", "2 boots ended with hang"]);
+    let two = some(&[500, 700, 501, 702, 499, 701, 500, 699, 502, 700, 498, 701]);
+    says(&document(&[("as given", &two)]), &["two kinds of boots: 6 about 500 ms, 6 about 701 ms"]);
+    says(&document(&[("as given", &some(&[500, 500, 500]))]), &["all boots took the same"]);
+    says(&document(&[("a", &[Some(5), None]), ("b", &[None, Some(5)])]), &["nothing to compare", "1 of 2"]);
+    let mut given_up = document(&[("a", &[Some(5)]), ("b", &[None])]);
+    given_up.ended = Some(Ended::NeverReached(1));
+    says(&given_up, &["given up because b never reached its end mark"]);
+    given_up.ended = None;
+    says(&given_up, &["it was killed, or is still running"]);
+    says(&document(&[("as given", &[])]), &["0 boots"]);
+}
+
+#[test]
+fn hostile_names_harm_no_reader() {
+    let name = sample::HOSTILE;
+    let found = document(&[("a", &some(&[5, 6, 7])), (name, &[None, Some(8), None])]);
+    says(&found, &[]);
+    let markdown = bench_markdown(&found);
+    assert_eq!(markdown.lines().count(), 4, "{markdown}");
+    let mut csv = Vec::new();
+    bench_csv(&found, &mut csv).unwrap();
+    let csv = String::from_utf8(csv).unwrap();
+    assert_eq!(csv.lines().count(), 7, "{csv}");
+    assert!(csv.lines().nth(1).unwrap().starts_with("0,0,a,0,0,reached,5000000,104857600,,,,"), "{csv}");
+    let mut page = Vec::new();
+    bench_page(&found, &mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert!(!page.contains("<script") && !page.contains("<img") && page.contains("<circle"));
+}
