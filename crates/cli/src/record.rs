@@ -19,6 +19,9 @@ pub struct Args {
     /// Linux bzImage, or an ELF kernel with a PVH note
     #[arg(long, value_name = "FILE", help_heading = "What to boot")]
     kernel: Option<PathBuf>,
+    /// The reference kernel, whose slow spots are words of --append (bootscope lab list)
+    #[arg(long, conflicts_with_all = ["kernel", "like", "disks", "init"], help_heading = "What to boot")]
+    lab: bool,
     /// Your initial RAM file system; without one, only bootscope's process 1 is in it
     #[arg(long, value_name = "FILE", help_heading = "What to boot")]
     initrd: Option<PathBuf>,
@@ -108,6 +111,7 @@ Examples:
   bootscope record --kernel vmlinuz -o boots/c -- -device virtio-rng-pci
   bootscope record --kernel vmlinuz --trace calls --deterministic -o boots/d
   bootscope record --trace calls --symbols xen-syms -o boots/xen -- -kernel xen -append 'console=com1'
+  bootscope record --lab --deterministic --append 'ps2=probe delay.clocks=50' -o boots/lab
   bootscope record --kernel vmlinuz --overhead 5";
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -140,6 +144,7 @@ enum ThenArg {
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let mut options = match &args.like {
         Some(path) => like(path)?,
+        None if args.lab => machine::lab()?,
         None => RecordOptions::default(),
     };
     if args.trace.len() > 1 && args.trace.contains(&Trace::None) {
@@ -178,7 +183,10 @@ impl Args {
         if !self.disks.is_empty() {
             o.disks = self.disks.iter().map(|disk| absolute(disk)).collect();
         }
-        if !self.extra.is_empty() {
+        if self.lab {
+            // Behind what its machine needs.
+            o.extra.extend_from_slice(&self.extra);
+        } else if !self.extra.is_empty() {
             o.extra.clone_from(&self.extra);
         }
         set(&mut o.append, self.append.clone());
