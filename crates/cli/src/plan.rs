@@ -13,6 +13,9 @@ pub struct BootArgs {
     /// Linux bzImage, or an ELF kernel with a PVH note
     #[arg(long, value_name = "FILE", help_heading = "What to boot")]
     kernel: Option<PathBuf>,
+    /// The reference kernel, whose slow spots are words of --append (bootscope lab list)
+    #[arg(long, conflicts_with_all = ["kernel", "like", "disks", "init"], help_heading = "What to boot")]
+    lab: bool,
     /// Your initial RAM file system; without one, only bootscope's process 1 is in it
     #[arg(long, value_name = "FILE", help_heading = "What to boot")]
     initrd: Option<PathBuf>,
@@ -120,6 +123,7 @@ impl BootArgs {
     pub fn onto(&self, options: RecordOptions) -> anyhow::Result<RecordOptions> {
         let mut options = match &self.like {
             Some(path) => like(path)?,
+            None if self.lab => machine::lab()?,
             None => options,
         };
         self.apply(&mut options)?;
@@ -145,7 +149,10 @@ impl BootArgs {
         if !self.disks.is_empty() {
             o.disks = self.disks.iter().map(|disk| absolute(disk)).collect();
         }
-        if !self.extra.is_empty() {
+        if self.lab {
+            // Behind what its machine needs.
+            o.extra.extend_from_slice(&self.extra);
+        } else if !self.extra.is_empty() {
             o.extra.clone_from(&self.extra);
         }
         set(&mut o.append, self.append.clone());

@@ -36,6 +36,7 @@ Examples:
   bootscope record --kernel vmlinuz -o boots/c -- -device virtio-rng-pci
   bootscope record --kernel vmlinuz --trace calls --deterministic -o boots/d
   bootscope record --trace calls --symbols xen-syms -o boots/xen -- -kernel xen -append 'console=com1'
+  bootscope record --lab --deterministic --append 'ps2=probe delay.clocks=50' -o boots/lab
   bootscope record --kernel vmlinuz --overhead 5";
 
 /// Runs it.

@@ -4,26 +4,16 @@
 mod support;
 
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-use support::boots::{Scratch, evidence, record, recorded};
-use support::{ns, rows, shown, skip};
-
-/// The kernel, built by `make build`; none, with the reason said, if there is none.
-fn lab() -> Option<PathBuf> {
-    let lab = std::env::var_os("BOOTSCOPE_LIB").map(|lib| Path::new(&lib).join("lab")).filter(|lab| lab.is_file());
-    if lab.is_none() {
-        skip("BOOTSCOPE_LIB has no lab");
-    }
-    lab
-}
+use std::path::Path;
+use support::boots::{Scratch, evidence, recorded};
+use support::lab::{built, record_lab};
+use support::{bootscope, ns, rows, run, shown};
 
 /// Boots it with one instruction a nanosecond.
-fn counted(lab: &Path, append: &str) -> Value {
+fn counted(append: &str) -> Value {
     let scratch = Scratch::new();
     let into = scratch.path("lab");
-    let mut command = record(lab, &into);
-    command.args(["--init", "keep", "--until", "poweroff", "--deterministic", "--append", append]);
-    recorded(&mut command, &into, "reached");
+    recorded(record_lab(&into).args(["--deterministic", "--append", append]), &into, "reached");
     shown(&into)
 }
 
@@ -33,10 +23,12 @@ fn own_ns(document: &Value, name: &str) -> i64 {
 
 #[test]
 fn a_scripted_delay_is_found_where_it_was_put() {
-    let Some(lab) = lab() else { return };
-    let plain = counted(&lab, "");
-    let slow = counted(&lab, "delay.vm_mem=50 delay.psm=7ms ps2=probe");
-    let probed = counted(&lab, "ps2=probe");
+    if !built() {
+        return;
+    }
+    let plain = counted("");
+    let slow = counted("delay.vm_mem=50 delay.psm=7ms ps2=probe");
+    let probed = counted("ps2=probe");
     assert_eq!((&plain["time_base"], &plain["unit"]), (&"guest-virtual".into(), &"ns".into()));
     for (name, scripted_ms) in [("SYSINIT vm_mem · DELAY", 50), ("DEVICE_PROBE psm", 7)] {
         let added = own_ns(&slow, name) - own_ns(&probed, name);
@@ -51,10 +43,12 @@ fn a_scripted_delay_is_found_where_it_was_put() {
 
 #[test]
 fn a_boot_in_the_hosts_time_begins_with_the_vmm() {
-    let Some(lab) = lab() else { return };
+    if !built() {
+        return;
+    }
     let scratch = Scratch::new();
     let into = scratch.path("lab");
-    recorded(record(&lab, &into).args(["--init", "keep", "--until", "poweroff"]), &into, "reached");
+    recorded(&mut record_lab(&into), &into, "reached");
     let document = shown(&into);
     let phases: Vec<&str> =
         document["phases"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
@@ -70,11 +64,13 @@ fn a_boot_in_the_hosts_time_begins_with_the_vmm() {
 
 #[test]
 fn a_kernel_that_hangs_gives_its_event_log_out_of_its_memory() {
-    let Some(lab) = lab() else { return };
+    if !built() {
+        return;
+    }
     let scratch = Scratch::new();
     let into = scratch.path("hung");
-    let mut command = record(&lab, &into);
-    command.args(["--init", "keep", "--hang-after", "3s", "--append", "hang=configure delay.vm_mem=50 quiet"]);
+    let mut command = record_lab(&into);
+    command.args(["--hang-after", "3s", "--append", "hang=configure delay.vm_mem=50"]);
     recorded(&mut command, &into, "hang");
     let log = evidence(&into, "tslog.txt");
     assert!(log.contains("ENTER SYSINIT configure") && !log.contains("EXIT SYSINIT configure"), "{log}");
@@ -82,4 +78,46 @@ fn a_kernel_that_hangs_gives_its_event_log_out_of_its_memory() {
     assert_eq!(document["outcome"], "hang");
     let vm_mem = own_ns(&document, "SYSINIT vm_mem · DELAY");
     assert!(vm_mem >= 50_000_000, "{vm_mem} ns");
+}
+
+#[test]
+fn a_slip_in_its_command_line_is_refused_with_what_was_meant() {
+    if !built() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let into = scratch.path("slip");
+    for (append, words) in [
+        ("calibrat=delay", ["`calibrat`", "did you mean `calibrate`?", "bootscope lab list"]),
+        ("ps2=prob", ["`ps2=prob`", "ps2 takes probe, skip", "did you mean `probe`?"]),
+        ("hang=clock", ["`hang=clock`", "no place `clock`", "did you mean `clocks`?"]),
+        ("delay.psm=1s", ["`delay.psm=1s`", "12ms", "600000 ms"]),
+    ] {
+        run(record_lab(&into).args(["--append", append])).refuses(&words);
+    }
+    run(record_lab(&into).args(["--memory", "16M"])).refuses(&["--memory 16M", "lab", "32M"]);
+    assert!(!into.exists(), "nothing was recorded");
+}
+
+#[test]
+fn like_another_recording_of_it_its_words_are_checked_too() {
+    if !built() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (first, second) = (scratch.path("first"), scratch.path("second"));
+    recorded(record_lab(&first).args(["--deterministic", "--append", "hz=1000"]), &first, "reached");
+    let like = |append: &str| {
+        let mut command = bootscope("record");
+        command.arg("--like").arg(&first).args(["--append", append, "-o"]).arg(&second);
+        command
+    };
+    run(&mut like("hz=0")).refuses(&["hz=", "1 to 10000"]);
+    recorded(&mut like("hz=250"), &second, "reached");
+    assert!(kernel_of(&first) == kernel_of(&second) && kernel_of(&first).ends_with("lab"));
+}
+
+fn kernel_of(recording: &Path) -> String {
+    let manifest = support::boots::manifest(recording);
+    rows(&manifest["inputs"], "role", "kernel")[0]["path"].as_str().unwrap().to_owned()
 }

@@ -19,6 +19,7 @@ mod homecoming;
 mod host;
 mod image;
 mod kernel_line;
+mod lab;
 mod launch;
 mod library;
 mod lines;
@@ -39,6 +40,7 @@ mod watch;
 
 pub use clock::monotonic_ns;
 pub use error::Error;
+pub use lab::lab;
 pub use observe::{Observer, Progress, Silent, Stage, stop_on_signals};
 pub use options::{Accel, Init, RecordOptions, Then, Until};
 pub use plain::time_plain;

@@ -1,9 +1,11 @@
-//! Finding what bootscope needs at run time beside itself: guest-init and the QEMU plugin.
+//! Finding what bootscope needs at run time beside itself: guest-init, the QEMU plugin and the reference kernel.
 
 use std::path::{Path, PathBuf};
 
 /// Process 1 for Linux guests.
 pub(crate) const GUEST_INIT: &str = "guest-init";
+/// The reference kernel.
+pub(crate) const LAB: &str = "lab";
 /// The QEMU plugin; one object for every version of QEMU's interface.
 pub(crate) const PLUGIN: &str = "bootscope-qemu.so";
 

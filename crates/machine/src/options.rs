@@ -188,6 +188,7 @@ impl RecordOptions {
             )));
         }
         self.check_what_boots()?;
+        crate::lab::check(self)?;
         if self.deterministic {
             self.check_deterministic()?;
         }

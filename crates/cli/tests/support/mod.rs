@@ -9,6 +9,7 @@ pub mod boots;
 pub mod followed;
 pub mod images;
 pub mod kills;
+pub mod lab;
 pub mod percival;
 
 use serde_json::Value;

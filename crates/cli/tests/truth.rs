@@ -1,0 +1,242 @@
+//! Any boot can be made, and what it does is known beforehand: random scripts of delays in the reference kernel, and a
+//! model of what they cost, from the script alone. Recorded and shown as any other boot, every row of the boot path has to
+//! be what the model says, within 10 µs or 0.1 %, and no other row may move.
+//!
+//! The model: delays of stages, SYSINITs, probes, attaches and mounts add up one after the other; those of threads run
+//! beside each other, and are on the path only for as long as the boot waits for them. Three threads wait for each
+//! other, so that blame goes three deep. Where mounting root does not wait for the USB bus (every other script, about),
+//! its delay must not be on the path at all.
+//!
+//! All else that the model needs is how long a plain boot works between its waits. The seed of each script is printed;
+//! `BOOTSCOPE_TRUTH_SCRIPTS=500` runs more than the usual fifty, `BOOTSCOPE_TRUTH_SEED` begins elsewhere.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ops::Range;
+use support::boots::{Scratch, evidence, recorded};
+use support::lab::{built, record_lab};
+use support::{list, ns, shown, text};
+
+/// A place, and the row it is in.
+type Place = (&'static str, &'static str);
+
+/// What runs one after the other until the boot waits for the configuration hooks.
+const BEFORE_HOOKS: [Place; 16] = [
+    ("stage.pit", "hammer_time"),
+    ("stage.heap", "hammer_time"),
+    ("sysinit.announce", "SYSINIT announce"),
+    ("sysinit.vm_mem", "SYSINIT vm_mem"),
+    ("sysinit.cpu", "SYSINIT cpu"),
+    ("sysinit.cpu_mp", "SYSINIT cpu_mp"),
+    ("sysinit.clocks", "SYSINIT clocks"),
+    ("sysinit.g_init", "SYSINIT g_init"),
+    ("probe.isa", "DEVICE_PROBE isa"),
+    ("attach.uart0", "DEVICE_ATTACH uart0"),
+    ("probe.psm", "DEVICE_PROBE psm"),
+    ("attach.pcib0", "DEVICE_ATTACH pcib0"),
+    ("probe.cam", "DEVICE_PROBE cam"),
+    ("attach.usbus0", "DEVICE_ATTACH usbus0"),
+    ("attach.nexus0", "DEVICE_ATTACH nexus0"),
+    ("sysinit.intr_config_hooks", "SYSINIT intr_config_hooks"),
+];
+/// And what does after it.
+const AFTER_HOOKS: [Place; 6] = [
+    ("sysinit.g_waitidle", "SYSINIT g_waitidle"),
+    ("sysinit.chain", "SYSINIT chain"),
+    ("sysinit.start_aps", "SYSINIT start_aps"),
+    ("sysinit.create_init", "SYSINIT create_init"),
+    ("mount.devfs", "VFS_MOUNT devfs"),
+    ("mount.ramfs", "VFS_MOUNT ramfs"),
+];
+/// Threads; `init` is the boot's own from the time it is created.
+const THREADS: [Place; 7] = [
+    ("thread.xpt_thrd", "THREAD xpt_thrd"),
+    ("thread.g_event", "THREAD g_event"),
+    ("thread.chain1", "THREAD chain1"),
+    ("thread.chain2", "THREAD chain2"),
+    ("thread.chain3", "THREAD chain3"),
+    ("thread.usbus0", "THREAD usbus0"),
+    ("thread.init", "_sleep"),
+];
+const STEP_US: u64 = 20_000;
+const THREAD_US: u64 = 100_000;
+
+struct Random(u64);
+
+impl Random {
+    /// xorshift64*.
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
+    }
+}
+
+/// Delays by place, and whether root waits for the USB bus.
+#[derive(Default)]
+struct Script {
+    delays_us: BTreeMap<&'static str, u64>,
+    waits_for_usb: bool,
+}
+
+impl Script {
+    fn plain() -> Script {
+        Script { waits_for_usb: true, ..Script::default() }
+    }
+
+    fn random(seed: u64) -> Script {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut delays_us = BTreeMap::new();
+        for (place, _) in BEFORE_HOOKS.iter().chain(&AFTER_HOOKS) {
+            if random.below(3) == 0 {
+                delays_us.insert(*place, 1 + random.below(STEP_US));
+            }
+        }
+        for (place, _) in &THREADS {
+            if random.below(4) != 0 {
+                delays_us.insert(*place, 1 + random.below(THREAD_US));
+            }
+        }
+        Script { delays_us, waits_for_usb: random.below(2) == 0 }
+    }
+
+    /// Of the same length whatever the delays are: another length is another layout.
+    fn command_line(&self) -> String {
+        let places = BEFORE_HOOKS.iter().chain(&AFTER_HOOKS).chain(&THREADS).map(|(place, _)| *place);
+        let delays: Vec<String> = places.map(|place| format!("delay.{place}={:06}us", self.ns(place) / 1000)).collect();
+        let root = if self.waits_for_usb { "root_wait=all   " } else { "root_wait=needed" };
+        format!("usb=yes chain=yes {root} {}", delays.join(" "))
+    }
+
+    fn ns(&self, place: &str) -> u64 {
+        self.delays_us.get(place).copied().unwrap_or(0) * 1000
+    }
+
+    /// By how much each row is longer than a plain boot's.
+    fn added_ns(&self, work: &Work) -> BTreeMap<&'static str, u64> {
+        let mut added = BTreeMap::new();
+        for (place, row) in BEFORE_HOOKS.iter().chain(&AFTER_HOOKS) {
+            *added.entry(*row).or_default() += self.ns(place);
+        }
+        let mut now = Clock(BEFORE_HOOKS.iter().map(|(place, _)| self.ns(place)).sum());
+        // Threads run from here on. That one boot waits first for the hooks, then for events, three deep, and for root.
+        let threads_run = now.0;
+        let until = |thread: &str| threads_run + self.ns(thread);
+        added.insert("THREAD xpt_thrd", now.wait_until(until("thread.xpt_thrd")));
+        now.pass(work.from_hooks_to_events_ns + self.ns("sysinit.g_waitidle"));
+        added.insert("THREAD g_event", now.wait_until(until("thread.g_event")));
+        now.pass(self.ns("sysinit.chain"));
+        let chain = now.0;
+        for thread in ["chain1", "chain2", "chain3"] {
+            let (place, row) = THREADS.iter().find(|(place, _)| place.ends_with(thread)).expect("it is in the list");
+            added.insert(row, now.wait_until(chain + self.ns(place)));
+        }
+        now.pass(self.ns("sysinit.start_aps") + self.ns("sysinit.create_init") + work.from_events_to_root_ns);
+        now.pass(self.ns("thread.init") + self.ns("mount.devfs"));
+        added.insert("_sleep", self.ns("thread.init"));
+        added.insert("THREAD usbus0", if self.waits_for_usb { now.wait_until(until("thread.usbus0")) } else { 0 });
+        added
+    }
+}
+
+/// How far the boot has come.
+struct Clock(u64);
+
+impl Clock {
+    fn pass(&mut self, ns: u64) {
+        self.0 += ns;
+    }
+
+    /// How long it waits for that moment, which may be over.
+    fn wait_until(&mut self, moment: u64) -> u64 {
+        let waited = moment.saturating_sub(self.0);
+        self.0 += waited;
+        waited
+    }
+}
+
+/// What a plain boot does between its waits: in it nobody is waited for long, so it is all work.
+struct Work {
+    from_hooks_to_events_ns: u64,
+    from_events_to_root_ns: u64,
+}
+
+/// A boot as bootscope shows it.
+struct Shown {
+    total_ns: u64,
+    /// Self time by row, delays and waits in it included.
+    rows: BTreeMap<String, u64>,
+    log: String,
+}
+
+impl Shown {
+    fn of(script: &Script) -> Shown {
+        let scratch = Scratch::new();
+        let into = scratch.path("boot");
+        let mut command = record_lab(&into);
+        command.args(["--deterministic", "--memory", "128M", "--no-first-run", "--no-firmware-log"]);
+        recorded(command.args(["--append", &script.command_line()]), &into, "reached");
+        let document = shown(&into);
+        let mut rows: BTreeMap<String, u64> = BTreeMap::new();
+        for row in list(&document["where"]) {
+            let name = text(&row["name"]).split(" · ").next().expect("a name").to_owned();
+            *rows.entry(name).or_default() += ns(&row["self_ns"]) as u64;
+        }
+        Shown { total_ns: ns(&document["total_ns"]) as u64, rows, log: evidence(&into, "tslog.txt") }
+    }
+
+    /// Between the first lines of the log that end so.
+    fn ns_between(&self, events: Range<&str>) -> u64 {
+        let at = |event: &str| -> u64 {
+            let line = self.log.lines().find(|line| line.ends_with(event));
+            line.and_then(|line| line.split(' ').nth(1)?.parse().ok()).unwrap_or_else(|| panic!("no {event:?}"))
+        };
+        at(events.end) - at(events.start)
+    }
+
+    fn row(&self, name: &str) -> u64 {
+        self.rows.get(name).copied().unwrap_or(0)
+    }
+}
+
+#[test]
+fn every_delay_is_in_its_row_and_nowhere_else() {
+    if !built() {
+        return;
+    }
+    let number = |name: &str, default: u64| env::var(name).map_or(default, |text| text.parse().expect("a number"));
+    let (scripts, first) = (number("BOOTSCOPE_TRUTH_SCRIPTS", 50), number("BOOTSCOPE_TRUTH_SEED", 1));
+    let plain = Shown::of(&Script::plain());
+    let work = Work {
+        from_hooks_to_events_ns: plain.ns_between("WAIT config hooks".."EVENT WAIT events"),
+        from_events_to_root_ns: plain.ns_between("UNWAIT events".."EVENT WAIT root mount"),
+    };
+    let (mut worst_ns, mut hidden) = (0, 0);
+    for seed in first..first + scripts {
+        let script = Script::random(seed);
+        let slow = Shown::of(&script);
+        let model = script.added_ns(&work);
+        let mut check = |what: &str, measured_ns: u64, plain_ns: u64, added_ns: u64| {
+            let off_ns = measured_ns.abs_diff(plain_ns + added_ns);
+            let line = script.command_line();
+            assert!(
+                off_ns <= 10_000.max(added_ns / 1000),
+                "seed {seed}: {what}: {measured_ns} ns, plain {plain_ns} ns, the model adds {added_ns}\n{line}"
+            );
+            worst_ns = worst_ns.max(off_ns);
+        };
+        let added: u64 = model.values().sum();
+        println!("seed {seed}: {added} ns more, {} ns measured", slow.total_ns - plain.total_ns);
+        check("the whole boot", slow.total_ns, plain.total_ns, added);
+        let rows = slow.rows.keys().chain(plain.rows.keys()).map(String::as_str).chain(model.keys().copied());
+        for row in rows {
+            check(row, slow.row(row), plain.row(row), model.get(row).copied().unwrap_or(0));
+        }
+        hidden += usize::from(script.ns("thread.usbus0") > 0 && slow.row("THREAD usbus0") < 1000);
+    }
+    println!("{scripts} scripts, no row more than {worst_ns} ns off; a delay was hidden in parallel in {hidden}");
+    assert!(scripts < 20 || hidden > 0, "no script hid its delay of the USB bus");
+}

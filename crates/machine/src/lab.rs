@@ -1,0 +1,154 @@
+//! The reference kernel (`kernel/lab`) as something to boot: where it is, what its machine needs, and whether its command
+//! line is one that it understands.
+//!
+//! The kernel prints what it does not understand and boots all the same, so a slip would measure something else than was
+//! meant. Which words there are is the kernel's own table, `lab::switches`, and its own parser reads them.
+
+use std::path::Path;
+
+use lab::places::{KINDS, is_place, names};
+use lab::switches::{DELAY_NS_MAX, DELAYS_MAX, LINE_BYTES_MAX, SWITCHES, Switch, Switches};
+
+use crate::{Error, Init, RecordOptions, Until, library};
+
+/// Its log alone, for 262 144 records, is 10 MiB.
+const MEMORY_BYTES_MIN: u64 = 32 << 20;
+/// Words that name a place.
+const AT: [&str; 3] = ["hang", "panic", "fault"];
+const HELP: &str = "`bootscope lab list` has all words";
+
+/// How the reference kernel is booted if nothing else is said: until it switches the machine off, in a machine that hears
+/// of its panics.
+///
+/// # Errors
+/// If it was not built.
+pub fn lab() -> Result<RecordOptions, Error> {
+    let missing = || Error::LibraryMissing { name: library::LAB, instead: ", or name another kernel with --kernel" };
+    Ok(RecordOptions {
+        kernel: Some(library::find(library::LAB).ok_or_else(missing)?),
+        init: Init::Keep,
+        until: Until::PowerOff,
+        extra: vec!["-device".to_owned(), "pvpanic".to_owned()],
+        ..RecordOptions::default()
+    })
+}
+
+/// Whether it is the reference kernel that is booted.
+pub(crate) fn is_booted(options: &RecordOptions) -> bool {
+    let same = |a: &Path, b: &Path| a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b));
+    options.kernel.as_deref().is_some_and(|kernel| library::find(library::LAB).is_some_and(|lab| same(kernel, &lab)))
+}
+
+/// Says what is wrong with the options, if it is the reference kernel that is booted.
+pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
+    if !is_booted(options) {
+        return Ok(());
+    }
+    if options.memory_bytes < MEMORY_BYTES_MIN {
+        let (asked, least) = (options.memory_bytes >> 20, MEMORY_BYTES_MIN >> 20);
+        return Err(Error::option(format!("--memory {asked}M is too little for the lab: give at least {least}M")));
+    }
+    check_line(&options.append).map_err(|wrong| Error::option(format!("--append: {wrong}")))
+}
+
+fn check_line(line: &str) -> Result<(), String> {
+    if line.len() >= LINE_BYTES_MAX {
+        return Err(format!("the lab reads {} bytes, and these are {}", LINE_BYTES_MAX - 1, line.len()));
+    }
+    line.split_ascii_whitespace().try_for_each(check_word)?;
+    match Switches::parse(line).strange_count() {
+        0 => Ok(()),
+        more => Err(format!("the lab has room for {DELAYS_MAX} delays: leave {more} out")),
+    }
+}
+
+fn check_word(word: &str) -> Result<(), String> {
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    let understood = Switches::parse(word).strange_count() == 0;
+    let place = name.strip_prefix("delay.").or_else(|| AT.contains(&name).then_some(value));
+    match place {
+        Some(place) if !is_place(place) => Err(no_place(word, place)),
+        _ if understood => Ok(()),
+        Some(_) => Err(format!(
+            "`{word}`: a delay is a time such as 12, 12ms or 250us, at most {} ms",
+            DELAY_NS_MAX / 1_000_000
+        )),
+        None => Err(match SWITCHES.iter().find(|switch| switch.name == name) {
+            Some(switch) => no_value(word, switch, value),
+            None => no_switch(word, name),
+        }),
+    }
+}
+
+fn no_switch(word: &str, name: &str) -> String {
+    let names = SWITCHES.iter().map(|switch| switch.name).chain(AT);
+    format!("`{word}`: the lab has no switch `{name}`{}; {HELP}", meant(name, names))
+}
+
+fn no_value(word: &str, switch: &Switch, value: &str) -> String {
+    let name = switch.name;
+    if switch.values.is_empty() {
+        let (least, most) = switch.numbers;
+        return format!("`{word}`: write {name}= and a number from {least} to {most}");
+    }
+    let meant = meant(value, switch.values.iter().copied());
+    format!("`{word}`: {name} takes {}{meant}", switch.values.join(", "))
+}
+
+fn no_place(word: &str, place: &str) -> String {
+    let name = place.split_once('.').map_or(place, |(_, name)| name);
+    let all = KINDS.iter().flat_map(|kind| names(*kind).iter().copied().chain([kind.as_str()]));
+    format!("`{word}`: the lab's boot has no place `{place}`{}; {HELP}", meant(name, all))
+}
+
+/// The name that is nearest to what was written, if any is near: less than half of it would have to be typed anew.
+fn meant<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let distance = |name: &&str| strsim::osa_distance(written, name);
+    let near = |name: &&str| 2 * distance(name) < written.len().max(name.len());
+    names.filter(near).min_by_key(distance).map_or_else(String::new, |name| format!(": did you mean `{name}`?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_understands_is_let_through() {
+        for line in
+            ["", "calibrate=delay ps2=probe", "hz=1000 messages=0", "delay.psm=7 delay.thread.usbus0=250us hang=attach"]
+        {
+            assert_eq!(check_line(line), Ok(()), "{line}");
+        }
+        for switch in SWITCHES {
+            let all = switch.values.iter().chain([&switch.default]);
+            all.for_each(|value| assert_eq!(check_word(&format!("{}={value}", switch.name)), Ok(())));
+        }
+    }
+
+    #[test]
+    fn a_slip_is_named_with_what_was_meant() {
+        for (slip, words) in [
+            ("calibrat=delay", &["`calibrat=delay`", "`calibrate`", "lab list"][..]),
+            ("calibrate=dely", &["delay, regression", "did you mean `delay`?"]),
+            ("ps2", &["`ps2`: ps2 takes probe, skip"]),
+            ("hz=0", &["from 1 to 10000"]),
+            ("messages=many", &["from 0 to 1000000"]),
+            ("hang=clock", &["no place `clock`: did you mean `clocks`?"]),
+            ("hang=", &["no place ``"]),
+            ("pnic=clocks", &["did you mean `panic`?"]),
+            ("delay.probe.psn=3", &["no place `probe.psn`: did you mean `psm`?"]),
+            ("delay.psm=1s", &["12ms or 250us", "600000 ms"]),
+            ("quiet", &["no switch `quiet`; "]),
+        ] {
+            let wrong = check_line(&format!("aps=serial {slip}")).unwrap_err();
+            words.iter().for_each(|word| assert!(wrong.contains(word), "{slip}: no {word:?} in: {wrong}"));
+        }
+    }
+
+    #[test]
+    fn more_than_the_kernel_has_room_for_is_refused() {
+        let delays = "delay.psm=1 ".repeat(DELAYS_MAX + 3);
+        assert!(check_line(&delays).unwrap_err().contains("leave 3 out"));
+        assert!(check_line(&"hz=100 ".repeat(1000)).unwrap_err().contains("these are 7000"));
+    }
+}
