@@ -7,6 +7,7 @@ mod export;
 mod files;
 mod heap;
 mod import;
+mod lab;
 mod manual;
 mod output;
 mod overhead;
@@ -40,6 +41,7 @@ Examples:
   bootscope what-if boots/a --save 'initcall acpi_init=-50%'       what it would take then
   bootscope diff boots/a boots/c                                   what changed, function by function
   bootscope import serial.log dmesg.txt -o boots/b                 evidence taken elsewhere
+  bootscope lab run --all                                          known slow boots, before and after
 
 Exit status: 0 done; 1 the boot did not reach its end mark, or a check failed; 2 usage or input error.";
 
@@ -53,6 +55,7 @@ enum Command {
     WhatIf(what_if::Args),
     Diff(diff::Args),
     Pack(pack::Args),
+    Lab(lab::Args),
     #[command(hide = true)]
     Completions(manual::CompletionArgs),
     #[command(hide = true)]
@@ -93,6 +96,7 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
         Command::WhatIf(args) => what_if::run(&args, output),
         Command::Diff(args) => diff::run(&args, output),
         Command::Pack(args) => pack::run(&args, output),
+        Command::Lab(args) => lab::run(&args, output),
         Command::Completions(args) => manual::completions(&args, output),
         Command::Man(args) => manual::man(&args),
     }
