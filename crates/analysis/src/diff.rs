@@ -121,7 +121,7 @@ impl Diff {
 
 /// Compares two boots. Linear in their paths of calls and their spans.
 pub fn diff(before: Side, after: Side) -> Diff {
-    let mut diff = Diff { rows: rows(before.wheres, after.wheres), ..Diff::default() };
+    let mut diff = Diff { rows: row_changes(before.wheres, after.wheres), ..Diff::default() };
     let names = &mut diff.function_names;
     match (Tree::of(before), Tree::of(after)) {
         (Some(old), Some(new)) => {
@@ -141,7 +141,8 @@ pub fn diff(before: Side, after: Side) -> Diff {
     diff
 }
 
-fn rows(before: &[Row], after: &[Row]) -> Vec<RowChange> {
+/// The rows that are not charged the same, the greatest effect first.
+pub fn row_changes(before: &[Row], after: &[Row]) -> Vec<RowChange> {
     let mut new: HashMap<&str, Ns> = after.iter().map(|row| (row.name.as_str(), row.self_time)).collect();
     let change = |name: &str, before, after| RowChange { name: name.to_owned(), before, after };
     let mut rows: Vec<RowChange> = Vec::new();

@@ -32,7 +32,7 @@ mod waits;
 mod what_if;
 
 pub use chain::Chain;
-pub use diff::{Amount, Change, Diff, RowChange, Side, diff};
+pub use diff::{Amount, Change, Diff, RowChange, Side, diff, row_changes};
 pub use fit::{Forecast, Growth, Line, Per, Shape, Size, SizedBoot, TOTAL, forecast, growth};
 pub use groups::{Groups, NotARule};
 pub use initcalls::{Initcall, initcalls};

@@ -8,6 +8,7 @@ mod export;
 mod files;
 mod heap;
 mod import;
+mod lab;
 mod manual;
 mod measure;
 mod output;
@@ -45,6 +46,7 @@ Examples:
   bootscope diff boots/a boots/c                                   what changed, function by function
   bootscope bench --kernel vmlinuz --runs 20                       how long, and how sure
   bootscope import serial.log dmesg.txt -o boots/b                 evidence taken elsewhere
+  bootscope lab run --all                                          known slow boots, before and after
 
 Exit status: 0 done; 1 the boot did not reach its end mark, or a check failed; 2 usage or input error.";
 
@@ -59,6 +61,7 @@ enum Command {
     Diff(diff::Args),
     Pack(pack::Args),
     Bench(Box<bench::Args>),
+    Lab(lab::Args),
     #[command(hide = true)]
     Completions(manual::CompletionArgs),
     #[command(hide = true)]
@@ -100,6 +103,7 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
         Command::Diff(args) => diff::run(&args, output),
         Command::Pack(args) => pack::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),
+        Command::Lab(args) => lab::run(&args, output),
         Command::Completions(args) => manual::completions(&args, output),
         Command::Man(args) => manual::man(&args),
     }

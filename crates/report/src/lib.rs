@@ -13,6 +13,7 @@ mod export;
 mod facts;
 mod fit;
 mod html;
+mod lab;
 mod lanes;
 mod ledger;
 mod processes;
@@ -28,6 +29,7 @@ pub use export::{Export, FORMATS, format};
 pub use facts::{Facts, Memory, Overhead, Subject};
 pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use html::{ConsoleLine, page};
+pub use lab::{Lab, LabBlame, LabFigure, LabTrial};
 pub use ledger::{Ledger, LedgerPart, LedgerStep, State};
 pub use summary::{
     CallLine, Calls, ClockLine, DiagnosticLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, Summary,

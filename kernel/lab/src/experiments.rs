@@ -31,6 +31,8 @@ pub struct Experiment {
 /// What is timed, and what it took where it was published.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
+    /// What it is called.
+    pub name: &'static str,
     /// The functions whose time it is, with all they call and wait for; as the log names them.
     pub functions: &'static [&'static str],
     /// What it is per (`GB`, `AP`); empty if it is of a whole boot.
@@ -59,12 +61,18 @@ const SMALL: Machine = Machine { cpus: 1, memory_bytes: 128 << 20, arguments: &[
 /// The console on the screen: 400 × 112 cells.
 const SCREEN: &[&str] = &["-vga", "std"];
 
-const fn whole(functions: &'static [&'static str], slow_us: Option<u64>, fast_us: Option<u64>) -> Figure {
-    Figure { functions, per: "", units: 1, slow_us, fast_us }
+/// Of a whole boot.
+const fn whole(
+    name: &'static str,
+    functions: &'static [&'static str],
+    slow_us: Option<u64>,
+    fast_us: Option<u64>,
+) -> Figure {
+    Figure { name, functions, per: "", units: 1, slow_us, fast_us }
 }
 
 /// All of them.
-pub const EXPERIMENTS: &[Experiment] = &[
+pub static EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "page-array",
         what: "one structure for each page frame: walked over three times, or once, or only the first part of it",
@@ -73,6 +81,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         slow: "vm_page=three-pass",
         remedies: &["vm_page=one-pass", "vm_page=lazy"],
         figures: &[Figure {
+            name: "SYSINIT vm_mem",
             functions: &["SYSINIT vm_mem"],
             per: "GB",
             units: 1,
@@ -89,7 +98,14 @@ pub const EXPERIMENTS: &[Experiment] = &[
         always: "",
         slow: "aps=serial",
         remedies: &["aps=parallel"],
-        figures: &[Figure { functions: &["wake_aps"], per: "AP", units: 3, slow_us: Some(10_400), fast_us: None }],
+        figures: &[Figure {
+            name: "wake_aps",
+            functions: &["wake_aps"],
+            per: "AP",
+            units: 3,
+            slow_us: Some(10_400),
+            fast_us: None,
+        }],
         blamed: &["wake_aps · DELAY"],
         machine: Machine { cpus: 4, ..SMALL },
     },
@@ -101,6 +117,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         slow: "ap_announce=yes",
         remedies: &["ap_announce=no"],
         figures: &[Figure {
+            name: "SYSINIT start_aps",
             functions: &["SYSINIT start_aps"],
             per: "AP",
             units: 3,
@@ -118,8 +135,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         slow: "calibrate=delay",
         remedies: &["calibrate=regression"],
         figures: &[
-            whole(&["SYSINIT cpu"], Some(1_000_000), Some(20_000)),
-            whole(&["SYSINIT clocks"], Some(1_000_000), Some(20_000)),
+            whole("SYSINIT cpu", &["SYSINIT cpu"], Some(1_000_000), Some(20_000)),
+            whole("SYSINIT clocks", &["SYSINIT clocks"], Some(1_000_000), Some(20_000)),
         ],
         blamed: &["SYSINIT cpu · DELAY", "SYSINIT clocks · DELAY"],
         machine: SMALL,
@@ -131,7 +148,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         always: "messages=300",
         slow: "console=redraw",
         remedies: &["console=shadow"],
-        figures: &[whole(&["_vprintf"], Some(3_240_000), Some(860_000))],
+        figures: &[whole("_vprintf", &["_vprintf"], Some(3_240_000), Some(860_000))],
         blamed: &["_vprintf"],
         machine: Machine { arguments: SCREEN, ..SMALL },
     },
@@ -142,7 +159,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         always: "",
         slow: "verbose=yes",
         remedies: &["verbose=no"],
-        figures: &[whole(&["_vprintf"], None, None)],
+        figures: &[whole("_vprintf", &["_vprintf"], None, None)],
         blamed: &["_vprintf"],
         machine: SMALL,
     },
@@ -154,9 +171,9 @@ pub const EXPERIMENTS: &[Experiment] = &[
         slow: "ps2=probe",
         remedies: &["ps2=skip"],
         figures: &[
-            whole(&["DEVICE_PROBE psm"], Some(1_570_000), None),
-            whole(&["DEVICE_ATTACH atkbd0"], Some(430_000), None),
-            whole(&["hammer_time"], Some(640_000), None),
+            whole("DEVICE_PROBE psm", &["DEVICE_PROBE psm"], Some(1_570_000), None),
+            whole("DEVICE_ATTACH atkbd0", &["DEVICE_ATTACH atkbd0"], Some(430_000), None),
+            whole("hammer_time", &["hammer_time"], Some(640_000), None),
         ],
         blamed: &["DEVICE_PROBE psm", "DEVICE_ATTACH atkbd0 · DELAY", "hammer_time · DELAY"],
         machine: SMALL,
@@ -169,6 +186,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         slow: "hpt=in-probe",
         remedies: &["hpt=in-attach"],
         figures: &[whole(
+            "three probes",
             &["DEVICE_PROBE hptnr", "DEVICE_PROBE hptrr", "DEVICE_PROBE hpt27xx"],
             Some(330_000),
             Some(100),
@@ -183,7 +201,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         always: "usb=yes delay.thread.usbus0=9000",
         slow: "root_wait=all",
         remedies: &["root_wait=needed"],
-        figures: &[whole(&["vfs_mountroot"], Some(9_000_000), None)],
+        figures: &[whole("vfs_mountroot", &["vfs_mountroot"], Some(9_000_000), None)],
         blamed: &["THREAD usbus0"],
         machine: SMALL,
     },
@@ -195,6 +213,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         slow: "bind=tick",
         remedies: &["bind=yield", "bind=skip", "bind=tick preempt=voluntary", "bind=tick hz=1000"],
         figures: &[whole(
+            "four initcalls",
             &[
                 "SYSINIT spawn_ksoftirqd",
                 "SYSINIT init_workqueues",

@@ -1,0 +1,241 @@
+//! `bootscope lab`: the reference kernel's experiments, each booted slow and with its remedies.
+//!
+//! The boots are recorded and read as any other; what the experiments are is the kernel's own table.
+
+use crate::progress::Watcher;
+use crate::{Done, boot, files, output::Output};
+use anyhow::{Context, bail};
+use lab::experiments::{EXPERIMENTS, Experiment};
+use lab::places::{KINDS, names};
+use lab::switches::SWITCHES;
+use machine::RecordOptions;
+use recording::OutcomeKind;
+use report::{Lab, LabTrial};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// The reference kernel: known slow boots, before and after
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// List the experiments, and all words of the kernel's command line
+    List,
+    Run(RunArgs),
+}
+
+/// Boot experiments slow and with each remedy: what was published, what was measured, what was blamed
+///
+/// All boots are deterministic: the figures are the same on every host. Exit status 1 if the analysis blamed something
+/// else than the switch.
+#[derive(clap::Args)]
+struct RunArgs {
+    /// Which experiments (bootscope lab list)
+    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    names: Vec<String>,
+    /// All of them
+    #[arg(long)]
+    all: bool,
+    /// Also write the result as a page of Markdown
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+    /// Keep the recordings in this folder
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+    /// Replace the page and the recordings that are there
+    #[arg(long)]
+    force: bool,
+    /// The QEMU to start [default: qemu-system-x86_64]
+    #[arg(long, value_name = "PROGRAM")]
+    qemu: Option<PathBuf>,
+}
+
+/// A DELAY of seconds is one place of code, and on a busy host takes minutes of it.
+const LONGEST_DELAY_MS: u64 = 300_000;
+
+const EXAMPLES: &str = "\
+Examples:
+  bootscope lab list
+  bootscope lab run clock-calibration ap-start
+  bootscope lab run --all --page docs/lab.md
+  bootscope record --lab --append 'ps2=probe delay.clocks=50' -o boots/lab      one boot, by hand";
+
+/// Runs it.
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
+    match &args.command {
+        Command::List => list(output).map(|()| Done::Well),
+        Command::Run(args) => run_trials(args, output),
+    }
+}
+
+/// What `--json` says of the list.
+#[derive(serde::Serialize)]
+struct List {
+    schema: &'static str,
+    experiments: Vec<Listed>,
+    switches: Vec<ListedSwitch>,
+    places: Vec<ListedPlaces>,
+}
+
+#[derive(serde::Serialize)]
+struct Listed {
+    name: &'static str,
+    what: &'static str,
+    source: &'static str,
+    always: &'static str,
+    slow: &'static str,
+    remedies: &'static [&'static str],
+}
+
+#[derive(serde::Serialize)]
+struct ListedSwitch {
+    name: &'static str,
+    values: &'static [&'static str],
+    least: u32,
+    most: u32,
+    default: &'static str,
+}
+
+#[derive(serde::Serialize)]
+struct ListedPlaces {
+    kind: &'static str,
+    names: &'static [&'static str],
+}
+
+fn list(output: &Output) -> anyhow::Result<()> {
+    let of = |e: &Experiment| Listed {
+        name: e.name,
+        what: e.what,
+        source: e.source,
+        always: e.always,
+        slow: e.slow,
+        remedies: e.remedies,
+    };
+    let list = List {
+        schema: "bootscope.lab-list/1",
+        experiments: EXPERIMENTS.iter().map(of).collect(),
+        switches: SWITCHES
+            .iter()
+            .map(|s| ListedSwitch {
+                name: s.name,
+                values: s.values,
+                least: s.numbers.0,
+                most: s.numbers.1,
+                default: s.default,
+            })
+            .collect(),
+        places: KINDS.iter().map(|kind| ListedPlaces { kind: kind.as_str(), names: names(*kind) }).collect(),
+    };
+    if output.json { output.document(&list) } else { output.text(&list.text()) }
+}
+
+impl List {
+    fn text(&self) -> String {
+        let mut out = String::new();
+        for e in &self.experiments {
+            let always = if e.always.is_empty() { String::new() } else { format!(", both with {}", e.always) };
+            let _ = writeln!(out, "{}\n  {}\n  {} → {}{always}", e.name, e.what, e.slow, e.remedies.join(", "));
+        }
+        out.push_str("\nWords of --append, the default first\n");
+        for s in &self.switches {
+            let others = s.values.iter().filter(|value| **value != s.default);
+            let values = std::iter::once(s.default).chain(others.copied()).collect::<Vec<_>>().join(", ");
+            let range = if s.values.is_empty() { format!(" ({} to {})", s.least, s.most) } else { String::new() };
+            let _ = writeln!(out, "  {:<14}{values}{range}", format!("{}=", s.name));
+        }
+        out.push_str("  delay.PLACE=  a time such as 12, 12ms or 250us\n  hang=, panic=, fault=  a place\n\nPlaces\n");
+        for place in &self.places {
+            let number = if place.kind == "attach" { ", each with its unit, as in psm0" } else { "" };
+            let _ = writeln!(out, "  {:<8} {}{number}", place.kind, place.names.join(", "));
+        }
+        out
+    }
+}
+
+fn run_trials(args: &RunArgs, output: &Output) -> anyhow::Result<Done> {
+    let experiments = args.experiments()?;
+    let scratch = std::env::temp_dir().join(format!("bootscope-lab-{}", std::process::id()));
+    let into = args.output.as_deref().unwrap_or(&scratch);
+    let ran = Bench { args, into, vmm: String::new(), watcher: Watcher::new(output)? }.run(&experiments);
+    if args.output.is_none() {
+        // It was made here and holds nothing that anybody asked for.
+        let _ = std::fs::remove_dir_all(&scratch);
+    }
+    let lab = ran?;
+    if let Some(page) = &args.page {
+        files::write_file(page, args.force, |out| out.write_all(lab.page().as_bytes()))?;
+    }
+    if output.json {
+        output.document(&lab)?
+    } else {
+        output.text(&lab.text(output.layout(usize::MAX)))?
+    }
+    Ok(if lab.all_right() { Done::Well } else { Done::Badly })
+}
+
+impl RunArgs {
+    fn experiments(&self) -> anyhow::Result<Vec<&'static Experiment>> {
+        if self.all {
+            return Ok(EXPERIMENTS.iter().collect());
+        }
+        let named = |name: &String| {
+            let all = || EXPERIMENTS.iter().map(|e| e.name).collect::<Vec<_>>().join(", ");
+            Experiment::named(name).with_context(|| format!("there is no experiment {name}: there are {}", all()))
+        };
+        self.names.iter().map(named).collect()
+    }
+}
+
+/// Boots one experiment after the other.
+struct Bench<'a> {
+    args: &'a RunArgs,
+    into: &'a Path,
+    vmm: String,
+    watcher: Watcher,
+}
+
+impl Bench<'_> {
+    fn run(&mut self, experiments: &[&'static Experiment]) -> anyhow::Result<Lab> {
+        let mut trials = Vec::new();
+        for experiment in experiments {
+            let slow = self.boot(experiment, experiment.slow)?;
+            for remedy in experiment.remedies {
+                let fast = self.boot(experiment, remedy)?;
+                trials.push(LabTrial::of(experiment, remedy, &slow.boot(None)?, &fast.boot(None)?));
+            }
+        }
+        self.watcher.clear();
+        Ok(Lab::new(&self.vmm, trials))
+    }
+
+    /// Records a boot, and reads it.
+    fn boot(&mut self, experiment: &Experiment, words: &str) -> anyhow::Result<boot::Opened> {
+        let name = format!("{}-{}", experiment.name, words.replace(' ', "-"));
+        self.watcher.doing(&name);
+        let mut options = RecordOptions {
+            append: format!("{} {words}", experiment.always).trim_start().to_owned(),
+            cpus: experiment.machine.cpus,
+            memory_bytes: experiment.machine.memory_bytes,
+            deterministic: true,
+            hang_after_ms: LONGEST_DELAY_MS,
+            out: self.into.join(name),
+            force: self.args.force,
+            ..machine::lab()?
+        };
+        options.extra.extend(experiment.machine.arguments.iter().map(|&argument| argument.to_owned()));
+        if let Some(qemu) = &self.args.qemu {
+            options.qemu.clone_from(qemu);
+        }
+        let recorded = machine::record(&options, &mut self.watcher)?;
+        if recorded.outcome.kind != OutcomeKind::Reached {
+            bail!("{}: {}", options.append, recorded.manifest.outcome_word());
+        }
+        self.vmm = recorded.manifest.vmm.version;
+        boot::open(&options.out)
+    }
+}
