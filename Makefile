@@ -73,12 +73,14 @@ test-qemu:
 	$(CARGO) test --locked --workspace --no-fail-fast --test '*' -- --test-threads=1 --show-output 2>&1 | tee target/test-qemu.log
 
 # The recorder, by every compiler, in every order that memory operations can have, and under sanitizers and for other
-# architectures where the compiler has them (exit status 2 is a skip, which is in the log).
+# architectures where the compiler has them (exit status 2 is a skip, which is in the log); so is the reference kernel's
+# library.
 test-tslog:
 	@{ kernel/tslog/check-c; \
 	RUSTFLAGS="--cfg loom" $(CARGO) test --locked -p tslog --release --target-dir target/loom --test loom; \
 	kernel/tslog/check-sanitizers || [ $$? = 2 ]; \
-	kernel/tslog/check-targets || [ $$? = 2 ]; } 2>&1 | tee target/test-tslog.log
+	kernel/tslog/check-targets || [ $$? = 2 ]; \
+	kernel/lab/check-sanitizers || [ $$? = 2 ]; } 2>&1 | tee target/test-tslog.log
 
 test-exports:
 	@for check in tests/exports/check-*; do $$check; done 2>&1 | tee target/test-exports.log

@@ -69,6 +69,7 @@ extern "sysv64" fn kmain(start_info: u64) -> ! {
 }
 
 /// What depends on the machine and comes before everything else.
+#[inline(never)]
 fn hammer_time(start_info: u64) {
     let _scope = tslog::scope!("hammer_time");
     uart::start(); // somewhere to print

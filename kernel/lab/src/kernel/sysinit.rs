@@ -77,6 +77,7 @@ fn table() -> &'static [Sysinit] {
 }
 
 /// Calls all SYSINITs, in order.
+#[inline(never)]
 pub fn mi_startup() {
     let _scope = tslog::scope!("mi_startup");
     let table = table();
