@@ -2,6 +2,7 @@
 
 use analysis::Groups;
 use anyhow::{Context, bail};
+use evidence::calls::Followed;
 use recording::{Manifest, Recording};
 use report::{Boot, Facts, Memory, Overhead, Subject};
 use std::path::Path;
@@ -13,6 +14,8 @@ pub struct Opened {
     pub recording: Recording,
     /// What its evidence says.
     pub timeline: Timeline,
+    /// Its calls, if they were followed.
+    pub calls: Option<Followed>,
     /// How it was run.
     pub facts: Facts,
 }
@@ -35,9 +38,8 @@ impl Opened {
 pub fn open(path: &Path) -> anyhow::Result<Opened> {
     let recording = open_recording(path)?;
     let loaded = evidence::read(&recording).with_context(|| format!("cannot read {}", path.display()))?;
-    let (timeline, subject) = (loaded.timeline, loaded.subject);
-    let facts = facts(&recording, &subject, timeline.os)?;
-    Ok(Opened { recording, timeline, facts })
+    let facts = facts(&recording, &loaded.subject, loaded.timeline.os)?;
+    Ok(Opened { recording, timeline: loaded.timeline, calls: loaded.calls, facts })
 }
 
 /// Opens a recording without reading what is in it.

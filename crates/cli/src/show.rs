@@ -6,7 +6,7 @@ use crate::plan::bytes;
 use crate::{Done, amount, output::Output};
 use analysis::Size;
 use anyhow::{Context, bail};
-use evidence::calls::BootCalls;
+use evidence::calls::{BootCalls, Followed};
 use report::{Boot, CallLine, Cutoff, Fit, Layout, Summary};
 use std::path::{Path, PathBuf};
 use timeline::Unit;
@@ -84,7 +84,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     let opened = boot::open(recording)?;
     let mut summary = Summary::of(&opened.boot(args.group.as_deref())?);
-    if let Some(found) = evidence::calls::load(&opened.recording)? {
+    if let Some(found) = opened.calls.as_ref().map(Followed::tree) {
         summary.calls = Some(calls(&found));
     }
     if output.json {
@@ -200,8 +200,8 @@ fn calls(found: &BootCalls) -> report::Calls {
         total_instructions: row.total,
     };
     report::Calls {
-        count: found.calls.counts.calls,
-        matched: found.calls.counts.share_matched().unwrap_or(0.0),
+        count: found.counts.calls,
+        matched: found.counts.share_matched().unwrap_or(0.0),
         owned: found.share.owned().unwrap_or(0.0),
         instructions: found.share.insns,
         functions: found.profile.functions().iter().map(line).collect(),

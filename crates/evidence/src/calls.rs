@@ -50,7 +50,7 @@ mod placed;
 pub mod profile;
 
 pub(crate) use lay::{Laid, lay};
-pub use load::{BootCalls, load};
+pub use load::{BootCalls, Followed};
 
 use timeline::{Diagnostics, Ns};
 

@@ -177,10 +177,14 @@ fn read_log(file: &File, diagnostics: &mut Diagnostics) -> Option<(String, Kerne
     Some((file.name.clone(), log))
 }
 
-/// The kernel's own list, then those that the recording was given: `symbols-1.gz`, in this order.
+/// The kernel's own list, then those that the recording was given: `symbols-1.gz`, in this order; then the one out of the
+/// kernel's image, where it could not tell its own.
 fn symbols(recording: &Recording, diagnostics: &mut Diagnostics) -> Result<Vec<File>, recording::Error> {
     let given = (1..).map(|n| format!("symbols-{n}.gz")).take_while(|name| recording.names().any(|has| has == name));
-    let names: Vec<String> = std::iter::once("kallsyms.gz".to_owned()).chain(given).collect();
+    let names: Vec<String> = std::iter::once("kallsyms.gz".to_owned())
+        .chain(given)
+        .chain(std::iter::once("image-symbols.gz".to_owned()))
+        .collect();
     let lists = names.iter().filter_map(|name| unpacked(recording, name, diagnostics).transpose());
     lists.collect()
 }

@@ -203,6 +203,12 @@ impl FirstRun {
         let noted = self.vcpu_of_thread.iter().find(|(t, _)| *t == thread).map(|(_, vcpu)| *vcpu);
         noted.or((self.vcpus == 1).then_some(0))
     }
+
+    /// The addresses that were called by name, each once.
+    pub(crate) fn called(&self) -> impl Iterator<Item = u64> + use<> {
+        let calls = self.blocks.iter().filter(|block| block.ending == Ending::Call);
+        calls.filter_map(|block| block.target).collect::<hashbrown::HashSet<u64>>().into_iter()
+    }
 }
 
 /// Whether this looks like a file of the plugin's.

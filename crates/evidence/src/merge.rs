@@ -6,7 +6,7 @@
 //! that started it, so that the boot path can be walked back from process 1 to the moment the
 //! virtual machine monitor was executed.
 
-use crate::calls::{self as followed, CallClock, Calls};
+use crate::calls::{self as followed, CallClock, Calls, Followed};
 use crate::clocks::{self, Clocks, log_ticks};
 use crate::files::Files;
 use crate::first_run::regions::Region;
@@ -39,6 +39,8 @@ pub struct Loaded {
     pub timeline: Timeline,
     /// What it says about the machine.
     pub subject: Subject,
+    /// Its calls, if they were followed.
+    pub calls: Option<Followed>,
 }
 
 /// Everything that a recording says about its boot, as a settled timeline.
@@ -66,17 +68,19 @@ pub fn read(recording: &Recording) -> Result<Loaded, recording::Error> {
     let mut files = Files::read(recording, &mut timeline.diagnostics)?;
     let log = std::mem::take(&mut files.tslog);
     let subject = Subject::of(log.facts());
-    if log.is_empty() {
-        merge(recording.manifest(), &files, &mut timeline);
+    let calls = if log.is_empty() {
+        merge(recording.manifest(), &files, &mut timeline)
     } else {
         merge_tslog(recording.manifest(), log, &files, &mut timeline);
-    }
+        Followed::read(&files, &[], &mut timeline.diagnostics)
+    };
     let tolerance = timeline.clocks.iter().map(|c| c.residual).max().unwrap_or_default();
     timeline.settle(tolerance.max(Ns::from_us(50)));
-    Ok(Loaded { timeline, subject })
+    Ok(Loaded { timeline, subject, calls })
 }
 
-fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) {
+/// Returns the calls, if they were followed.
+fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<Followed> {
     let words = files.guest_words(&mut timeline.diagnostics);
     for said in &words {
         if let Word::Lack { what, why } = &said.word {
@@ -113,8 +117,9 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) {
     let init = laid.as_ref().and_then(|laid| laid.thread(1)).unwrap_or(boot);
     let first_run = files.first_run(&mut merge.timeline.diagnostics);
     let regions = first_run.as_ref().map(regions::regions).unwrap_or_default();
-    let found = merge.files.calls(&mut merge.timeline.diagnostics).filter(|calls| merge.is_on_the_clock(calls));
-    let followed = found.as_ref().map(|calls| merge.calls(calls, &regions, boot));
+    let calls = Followed::read(files, &regions, &mut merge.timeline.diagnostics);
+    let usable = calls.as_ref().filter(|followed| merge.is_on_the_clock(&followed.calls));
+    let followed = usable.map(|f| followed::lay(&f.calls, &f.symbols, &regions, boot, merge.timeline));
     if let (Some(run), None) = (&first_run, &followed) {
         merge.first_calls(run, &regions, boot);
     }
@@ -152,6 +157,7 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) {
     // A clock that shows ticks as ticks is none.
     let trace = clocks.trace.filter(|_| !clocks.only_ticks);
     merge.timeline.clocks.extend([clocks.counter, trace, clocks.printk].into_iter().flatten());
+    calls
 }
 
 /// A kernel that kept an event log says all there is to say of its threads; what came before it is as with any other.
@@ -271,6 +277,7 @@ impl Merge<'_> {
         if symbols.is_empty() {
             return;
         }
+        symbols.slide(run.called());
         if let Some(at) = regions::loaded_at(regions) {
             symbols.loaded_at(at);
         }
@@ -289,15 +296,6 @@ impl Merge<'_> {
             self.timeline.diagnostics.note("calls on another clock than the recording's: not used", String::new);
         }
         fits && !calls.switches.is_empty()
-    }
-
-    fn calls(&mut self, calls: &Calls, regions: &[Region], boot: TrackId) -> followed::Laid {
-        let mut symbols = self.files.symbols(&mut self.timeline.diagnostics);
-        if let Some(at) = regions::loaded_at(regions) {
-            symbols.loaded_at(at);
-        }
-        symbols.note_misfits(calls.called(), &mut self.timeline.diagnostics);
-        followed::lay(calls, &symbols, regions, boot, self.timeline)
     }
 
     /// Messages become marks; initcalls that the kernel printed become spans where the trace has none.
@@ -516,9 +514,10 @@ impl Merge<'_> {
         }
     }
 
-    /// The kernel's first thread follows the firmware, from `at` on.
+    /// The kernel's first thread follows the firmware, from `at` on, if nothing says it better.
     fn chain(&mut self, firmware: Option<TrackId>, boot: TrackId, at: Option<Ns>) {
-        if let Some((firmware, at)) = firmware.zip(at) {
+        let known = self.timeline.cpus_followed_until.is_some() && self.timeline.tracks.get(boot).created.is_some();
+        if let Some((firmware, at)) = firmware.zip(at).filter(|_| !known) {
             self.timeline.tracks.get_mut(boot).created = Some((at, firmware));
         }
     }
@@ -573,8 +572,25 @@ impl Merge<'_> {
             _ if imported.is_some() => {
                 set(imported.unwrap_or_default(), Ns::from_ms(1), "the kernel started process 1")
             }
+            _ if self.panicked(clocks, init) => {}
             _ => self.last_sign(run, init),
         }
+    }
+
+    /// No end mark, because the kernel panicked: what it does after having said so is no boot.
+    fn panicked(&mut self, clocks: &Clocks, init: TrackId) -> bool {
+        let Some(outcome) = self.manifest.outcome.as_ref().filter(|o| o.kind == OutcomeKind::Panic) else {
+            return false;
+        };
+        let names = &self.timeline.names;
+        let said = self.timeline.marks.iter().filter(|m| names.get(m.name).starts_with("Kernel panic")).map(|m| m.at);
+        let hosted = self.manifest.time_base == recording::TimeBase::Host;
+        let watched = outcome.at_ns.filter(|_| hosted).map_or(Ns::MAX, Ns);
+        let Some(at) = said.min().map(|at| at.min(watched)) else { return false };
+        let error = clocks.printk.as_ref().map_or(Ns::ZERO, |clock| clock.residual);
+        let evidence = self.timeline.names.intern("no end mark: the kernel panicked");
+        self.timeline.end = Some(End { at, error, track: Some(init), evidence });
+        true
     }
 
     /// No end mark: the boot is shown up to the last thing that the kernel is known to have done; if it was then

@@ -58,11 +58,20 @@ pub(crate) fn input(role: &str, path: &Path, hashed: bool) -> Result<Input, Erro
     let bytes = file.metadata().map_err(Error::unreadable(path))?.len();
     let mut sha256 = String::new();
     if hashed {
-        let mut hash = Sha256::new();
-        io::copy(&mut file, &mut hash).map_err(Error::unreadable(path))?;
-        sha256 = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
+        sha256 = hash(&mut file).map_err(Error::unreadable(path))?;
     }
     Ok(Input { role: role.to_owned(), path: path.display().to_string(), bytes, sha256 })
+}
+
+/// SHA-256, in hexadecimal digits.
+pub(crate) fn hash(mut bytes: impl Read) -> io::Result<String> {
+    let (mut hash, mut piece) = (Sha256::new(), vec![0; 64 << 10]);
+    loop {
+        match bytes.read(&mut piece)? {
+            0 => return Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect()),
+            n => hash.update(&piece[..n]),
+        }
+    }
 }
 
 /// The first 64 KiB: all the magic numbers, and the setup code of a bzImage with its version string.

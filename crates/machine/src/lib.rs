@@ -18,6 +18,7 @@ mod hang;
 mod homecoming;
 mod host;
 mod image;
+pub mod kernel_image;
 mod kernel_line;
 mod lab;
 mod launch;

@@ -15,6 +15,7 @@ use crate::launch::{Exit, Instruments, Launch, memory_file};
 use crate::marks::marks;
 use crate::options::{RecordOptions, Then, Until};
 use crate::qemu::Qemu;
+use crate::symbols::SymbolFile;
 use crate::watch::{Facts, Finished, Watch};
 use crate::{Error, Observer, Progress, Stage, accel, host, image, library, symbols};
 
@@ -62,7 +63,7 @@ pub fn record(options: &RecordOptions, observer: &mut dyn Observer) -> Result<Re
         Ok(begun) => begun,
         Err(error) => return Err(nothing_recorded(writer, error)),
     };
-    let (ending, failed) = watched(options, &mut watch, observer);
+    let (ending, failed) = watched(options, plugin.is_some(), &mut watch, observer);
     let mut finished = watch.finish(failed);
     if ending.kind == OutcomeKind::VmmFailed && finished.facts.running_ns.is_none() {
         let exit = finished.vm.wait()?;
@@ -186,10 +187,16 @@ pub(crate) fn prepare(options: &RecordOptions, plain: bool, observer: &mut dyn O
 }
 
 /// Watches until the boot is over, and takes the last evidence; or until either cannot be written any more, and why.
-fn watched(options: &RecordOptions, watch: &mut Watch<'_>, observer: &mut dyn Observer) -> (Ending, Option<Error>) {
+fn watched(
+    options: &RecordOptions,
+    followed: bool,
+    watch: &mut Watch<'_>,
+    observer: &mut dyn Observer,
+) -> (Ending, Option<Error>) {
     match boot(options, watch, observer) {
         Ok(mut ending) => {
-            let failed = last_evidence(options, watch, &mut ending).err();
+            let named = if followed { kernels_names(options, watch, &mut ending) } else { Ok(()) };
+            let failed = named.and_then(|()| last_evidence(options, watch, &mut ending)).err();
             (ending, failed)
         }
         Err(error) => {
@@ -220,6 +227,22 @@ fn progress(facts: &Facts, elapsed_ns: i64, evidence_bytes: u64) -> Progress<'_>
         console_bytes: facts.console_bytes,
         evidence_bytes,
     }
+}
+
+/// Names for what the plugin saw of a guest that did not tell its own: those in its kernel's image. Only then, because
+/// unpacking takes a second.
+fn kernels_names(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut Ending) -> Result<(), Error> {
+    let Some(kernel) = options.kernel.as_ref().filter(|_| !watch.home.has("kallsyms")) else { return Ok(()) };
+    match symbols::list(&SymbolFile { path: kernel.clone(), base: None }) {
+        Ok(list) => watch.writer.put("image-symbols.gz", &list, "the functions in the kernel's image")?,
+        Err(why) if options.symbols.is_empty() => {
+            ending
+                .note
+                .get_or_insert(format!("functions have no names: the guest told none, nor does its image: {why}"));
+        }
+        Err(_) => {}
+    }
+    Ok(())
 }
 
 /// Takes what only the stopped or stuck machine itself can tell: its logs, and where its CPUs stand.

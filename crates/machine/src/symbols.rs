@@ -1,7 +1,8 @@
-//! The user's own names for the guest's code (`--symbols FILE[@BASE]`), brought into one form for the recording.
+//! Names for the guest's code, brought into one form for the recording: the user's own (`--symbols FILE[@BASE]`), and
+//! those in a kernel's image.
 //!
-//! A file is an ELF or PE image with a symbol table, or a list as `System.map`, `/proc/kallsyms` and `nm` have it, gzip-
-//! compressed or not. Whatever it is, the recording keeps a list of functions, `<address> t <name>` a line, with the
+//! A file is an ELF or PE image with a symbol table, a bzImage or an ELF kernel with a [table of its own](kernel_image), or
+//! a list as `System.map`, `/proc/kallsyms` and `nm` have it, gzip-compressed or not. Whatever it is, the recording keeps a list of functions, `<address> t <name>` a line, with the
 //! addresses that they have at run time: an image with debug information can be larger than any recording.
 //!
 //! **Functions** are the symbols of code: of an image those that lie in executable sections, whatever their type,
@@ -20,10 +21,13 @@ use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache
 use object::{ObjectKind, SectionFlags, SectionIndex, SymbolSection, elf, pe};
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, kernel_image};
 
 /// The most that a list may be long: a kernel's is 10 MB.
 const LIST_BYTES_MAX: u64 = 256 << 20;
+
+/// So much of a file tells what it is: a bzImage by its boot header.
+const HEAD_BYTES: u64 = 1 << 10;
 
 /// A file with names, and where its code is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,10 +84,15 @@ fn functions(file: &SymbolFile) -> Result<Vec<Function>, Error> {
     let unreadable = || Error::unreadable(&file.path);
     let mut opened = File::open(&file.path).map_err(unreadable())?;
     let mut head = Vec::new();
-    (&mut opened).take(4).read_to_end(&mut head).map_err(unreadable())?;
+    (&mut opened).take(HEAD_BYTES).read_to_end(&mut head).map_err(unreadable())?;
     let refused = |why: &str| Error::option(format!("--symbols {file}: {why}"));
     let found = match &*head {
-        [0x7f, b'E', b'L', b'F'] | [b'M', b'Z', ..] => of_image(&opened, file.base),
+        _ if kernel_image::is_bzimage(&head) => of_kernel(reopened(&file.path)?, file.base),
+        [0x7f, b'E', b'L', b'F', ..] => {
+            let again = reopened(&file.path)?;
+            of_image(&opened, file.base).or_else(|why| of_kernel(again, file.base).map_err(|_| why))
+        }
+        [b'M', b'Z', ..] => of_image(&opened, file.base),
         [0x1f, 0x8b, ..] => of_list(GzDecoder::new(reopened(&file.path)?), file.base),
         _ => of_list(reopened(&file.path)?, file.base),
     };
@@ -142,22 +151,34 @@ fn plain(name: &str) -> Option<&str> {
     (!name.is_empty() && !name.starts_with([b'$', b'.'].map(char::from))).then_some(name)
 }
 
+/// Of a Linux kernel, all of which is read.
+fn of_kernel(file: File, base: Option<u64>) -> Result<Vec<Function>, String> {
+    let mut image = Vec::new();
+    file.take(LIST_BYTES_MAX + 1).read_to_end(&mut image).map_err(|e| format!("it cannot be read: {e}"))?;
+    let functions = kernel_image::functions(&image).map_err(|why| why.to_string())?;
+    Ok(moved(functions, base))
+}
+
 fn of_list(text: impl Read, base: Option<u64>) -> Result<Vec<Function>, String> {
     let mut bytes = Vec::new();
     text.take(LIST_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|e| format!("it cannot be unpacked: {e}"))?;
     if bytes.len() as u64 > LIST_BYTES_MAX {
         return Err(format!("a list of more than {LIST_BYTES_MAX} bytes is none of a kernel's"));
     }
-    let mut functions: Vec<Function> = bytes.split(|b| *b == b'\n').filter_map(function).collect();
-    let lowest = functions.iter().map(|f| f.0).min();
-    let Some(lowest) = lowest else {
+    let functions: Vec<Function> = bytes.split(|b| *b == b'\n').filter_map(function).collect();
+    if functions.is_empty() {
         return Err("it is neither an ELF or PE image, nor a list with lines such as `ffffffff81000000 T _text`".into());
-    };
-    if let Some(base) = base {
-        let from = functions.iter().find(|f| f.1 == "_text").map_or(lowest, |f| f.0);
+    }
+    Ok(moved(functions, base))
+}
+
+/// The functions where they are if the kernel begins at a base.
+fn moved(mut functions: Vec<Function>, base: Option<u64>) -> Vec<Function> {
+    let begins = functions.iter().find(|f| f.1 == "_text").or_else(|| functions.iter().min());
+    if let Some((base, from)) = base.zip(begins.map(|f| f.0)) {
         functions.iter_mut().for_each(|f| f.0 = f.0.wrapping_sub(from).wrapping_add(base));
     }
-    Ok(functions)
+    functions
 }
 
 /// A line of a list, if it is of a function that has an address.

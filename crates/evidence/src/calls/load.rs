@@ -1,19 +1,30 @@
-//! The calls of a recording, with their names.
+//! The calls of a recording with their names: read once, for the timeline and for tables.
 
 use super::contexts::Contexts;
 use super::profile::{Share, end, profile};
-use super::{Calls, read};
+use super::{Calls, Counts};
 use crate::files::Files;
-use crate::first_run::{self, regions};
-use recording::Recording;
+use crate::first_run::regions::{self, Region};
+use crate::first_run::symbols::Symbols;
 use timeline::{Diagnostics, Names, Profile};
 
-/// The calls of a boot until its end mark.
+/// Calls, and what is needed to name them.
 #[derive(Clone, Debug, Default)]
-pub struct BootCalls {
+pub struct Followed {
     /// What the file says.
     pub calls: Calls,
-    /// The call tree until the end mark, in instructions.
+    /// The guest's functions, where they were at run time.
+    pub symbols: Symbols,
+    /// The stages of the boot.
+    pub regions: Vec<Region>,
+}
+
+/// The call tree of a boot until its end mark.
+#[derive(Clone, Debug, Default)]
+pub struct BootCalls {
+    /// How well calls were followed.
+    pub counts: Counts,
+    /// The call tree, in instructions.
     pub profile: Profile,
     /// The names of its nodes.
     pub names: Names,
@@ -21,25 +32,25 @@ pub struct BootCalls {
     pub share: Share,
 }
 
-/// Reads the calls of a recording; none if they were not followed. What does not add up in them, the timeline has.
-///
-/// # Errors
-/// If a file cannot be read.
-pub fn load(recording: &Recording) -> Result<Option<BootCalls>, recording::Error> {
-    // What files have to say of themselves, the timeline's readers say.
-    let mut unsaid = Diagnostics::default();
-    let files = Files::read(recording, &mut unsaid)?;
-    let Some(file) = &files.calls else { return Ok(None) };
-    let mut found = BootCalls { calls: read(&file.name, &file.bytes, &mut unsaid), ..BootCalls::default() };
-    let mut symbols = files.symbols(&mut unsaid);
-    let run = files.first_run.as_ref().map(|file| first_run::read(&file.name, &file.bytes, &mut unsaid));
-    let regions = run.map(|run| regions::regions(&run)).unwrap_or_default();
-    if let Some(physical) = regions::loaded_at(&regions) {
-        symbols.loaded_at(physical);
+impl Followed {
+    /// The calls among a recording's files; none if they were not followed.
+    pub(crate) fn read(files: &Files, regions: &[Region], diagnostics: &mut Diagnostics) -> Option<Followed> {
+        let calls = files.calls(diagnostics)?;
+        let mut symbols = files.symbols(diagnostics);
+        symbols.slide(calls.called());
+        if let Some(physical) = regions::loaded_at(regions) {
+            symbols.loaded_at(physical);
+        }
+        symbols.note_misfits(calls.called(), diagnostics);
+        Some(Followed { calls, symbols, regions: regions.to_vec() })
     }
-    let until = end(&found.calls);
-    let contexts = Contexts::new(&found.calls, &symbols, &regions);
-    found.profile = profile(&found.calls, until, &symbols, &contexts, &mut found.names).profile;
-    found.share = Share::until(&found.calls, until);
-    Ok(Some(found))
+
+    /// Its call tree.
+    pub fn tree(&self) -> BootCalls {
+        let until = end(&self.calls);
+        let contexts = Contexts::new(&self.calls, &self.symbols, &self.regions);
+        let mut names = Names::default();
+        let profile = profile(&self.calls, until, &self.symbols, &contexts, &mut names).profile;
+        BootCalls { counts: self.calls.counts, profile, names, share: Share::until(&self.calls, until) }
+    }
 }

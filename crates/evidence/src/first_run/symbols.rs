@@ -6,9 +6,14 @@
 //! those addresses have the same names once it is known where it was loaded. A kernel that hides addresses prints
 //! zeros: those lines are counted, not kept.
 //!
+//! A list out of a kernel's image has the addresses that the kernel was linked to. One that randomises its address runs a
+//! multiple of 2 MiB from there, the same for all of it: the one that most calls agree on ([`Symbols::slide`]).
+//!
 //! A list of another build names everything, and all of it wrongly. What gives it away is where calls lead: to the first
 //! byte of functions, nearly always ([`Symbols::note_misfits`]).
 
+use hashbrown::HashMap;
+use std::cmp::Reverse;
 use timeline::Diagnostics;
 
 /// Functions sorted by address. Where several names have one address, the first in the first list is kept.
@@ -45,6 +50,13 @@ const IMAGE_BYTES_MAX: u64 = 1 << 28;
 /// So many different functions are enough to judge a list by where they begin.
 const CALLED_MIN: u64 = 20;
 
+/// A kernel's address is random in steps of this (`CONFIG_PHYSICAL_ALIGN` is at least that in 64-bit kernels).
+const SLIDE_STEP: u64 = 2 << 20;
+/// What is in the upper half of the address space can have been moved.
+const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
+/// More coincidences than these tell no more.
+const VOTES_MAX: usize = 4 << 20;
+
 /// How a list agrees with what was called.
 #[derive(Clone, Copy, Default)]
 struct Fit {
@@ -67,9 +79,13 @@ impl Symbols {
             lines(place, text, diagnostics, |address, name| rows.push((address, list, name)));
         }
         rows.iter_mut().filter(|row| ENDS.contains(&row.2)).for_each(|row| row.2 = "");
+        let lists = lists.iter().map(|(place, _)| (*place).to_owned()).collect();
+        Symbols::of_rows(lists, rows)
+    }
+
+    fn of_rows(lists: Vec<String>, mut rows: Vec<(u64, u16, &str)>) -> Symbols {
         rows.sort_by_key(|row| (row.0, row.2.is_empty()));
         rows.dedup_by_key(|row| row.0);
-        let lists = lists.iter().map(|(place, _)| (*place).to_owned()).collect();
         let mut symbols = Symbols { lists, ..Symbols::default() };
         for (address, list, name) in rows {
             symbols.text.push_str(name);
@@ -81,20 +97,55 @@ impl Symbols {
         symbols
     }
 
+    /// Moves each list that does not belong to what ran to where it does, if most of what was `called` in it then begins a
+    /// function. Each address is to be given once.
+    pub fn slide(&mut self, called: impl Iterator<Item = u64>) {
+        let called: Vec<u64> = called.filter(|address| *address >= UPPER_HALF).collect();
+        let slides: Vec<u64> = (0u16..)
+            .zip(self.fits(&called))
+            .map(|(list, fit)| match fit {
+                Fit { inside, at_start } if inside >= CALLED_MIN && at_start * 2 >= inside => 0,
+                _ => self.slide_of(list, &called).unwrap_or(0),
+            })
+            .collect();
+        if slides.iter().all(|slide| *slide == 0) {
+            return;
+        }
+        let row = |i: usize| {
+            let list = self.list_of[i];
+            (self.addresses[i].wrapping_add(slides[usize::from(list)]), list, self.name(i))
+        };
+        *self = Symbols::of_rows(self.lists.clone(), (0..self.len()).map(row).collect());
+    }
+
+    /// How far a list is from where its functions were called. Each call of a function votes for all that it can be.
+    fn slide_of(&self, list: u16, called: &[u64]) -> Option<u64> {
+        let functions = (0..self.len()).filter(|&i| self.list_of[i] == list && !self.name(i).is_empty());
+        let mut starts: Vec<(u64, u64)> = functions.map(|i| self.addresses[i]).map(|a| (a % SLIDE_STEP, a)).collect();
+        starts.sort_unstable();
+        let mut votes: HashMap<u64, u64> = HashMap::new();
+        let same_place = |address: u64| {
+            let from = starts.partition_point(|start| start.0 < address % SLIDE_STEP);
+            starts[from..].iter().take_while(move |start| start.0 == address % SLIDE_STEP)
+        };
+        let all =
+            called.iter().flat_map(|&address| same_place(address).map(move |start| address.wrapping_sub(start.1)));
+        all.take(VOTES_MAX).for_each(|slide| *votes.entry(slide).or_default() += 1);
+        let (slide, agree) = votes.into_iter().max_by_key(|&(slide, votes)| (votes, Reverse(slide)))?;
+        let (first, last) = (starts.iter().map(|s| s.1).min()?, starts.iter().map(|s| s.1).max()?);
+        let inside =
+            called.iter().filter(|address| (first..=last).contains(&address.wrapping_sub(slide))).count() as u64;
+        (agree >= CALLED_MIN && agree * 2 >= inside).then_some(slide)
+    }
+
     /// Notes each list that does not belong to what ran: few of the addresses that were `called` begin a function of it.
     /// Each address is to be given once.
     pub fn note_misfits(&self, called: impl Iterator<Item = u64>, diagnostics: &mut Diagnostics) {
-        let mut fits = vec![Fit::default(); self.lists.len()];
-        let mut all = 0;
-        for (i, offset) in called.inspect(|_| all += 1).filter_map(|address| self.nearest(address)) {
-            let fit = &mut fits[usize::from(self.list_of[i])];
-            fit.inside += 1;
-            fit.at_start += u64::from(offset == 0);
-        }
-        if all < CALLED_MIN {
+        let called: Vec<u64> = called.collect();
+        if (called.len() as u64) < CALLED_MIN {
             return;
         }
-        for (list, fit) in self.lists.iter().zip(fits) {
+        for (list, fit) in self.lists.iter().zip(self.fits(&called)) {
             let Fit { inside, at_start } = fit;
             if inside == 0 {
                 diagnostics.note("symbols of which none was called: wrong file, or wrong base", || list.clone());
@@ -103,6 +154,17 @@ impl Symbols {
                 diagnostics.note("symbols of another build, or at a wrong base: its names are wrong", found);
             }
         }
+    }
+
+    /// How each list agrees with what was called.
+    fn fits(&self, called: &[u64]) -> Vec<Fit> {
+        let mut fits = vec![Fit::default(); self.lists.len()];
+        for (i, offset) in called.iter().filter_map(|&address| self.nearest(address)) {
+            let fit = &mut fits[usize::from(self.list_of[i])];
+            fit.inside += 1;
+            fit.at_start += u64::from(offset == 0);
+        }
+        fits
     }
 
     /// How many functions there are.
@@ -248,6 +310,29 @@ mod tests {
         let mut few = Diagnostics::default();
         s.note_misfits(called().take(10), &mut few);
         assert!(few.is_empty(), "a handful of calls proves nothing");
+    }
+
+    #[test]
+    fn a_list_is_moved_to_where_its_functions_were_called() {
+        const KERNEL: u64 = 0xffff_ffff_8100_0000;
+        let start = |i: u64| KERNEL + i * 0x50 + i % 7 * 0x10;
+        let list: Vec<u8> = (0..300).flat_map(|i| format!("{:x} T f{i}\n", start(i)).into_bytes()).collect();
+        let check = |called: &[u64], expected: Option<(u64, &str)>| {
+            let mut s =
+                Symbols::read_all(&[("image", &list), ("own", b"400000 T main\n")], &mut Diagnostics::default());
+            s.slide(called.iter().copied());
+            let (at, name) = expected.unwrap_or((start(9), "f9"));
+            assert_eq!(s.find(at).map(|place| (place.name, place.offset)), Some((name, 0)));
+            assert_eq!(s.address("main"), Some(0x40_0000), "what is in no kernel stays");
+        };
+        let slid = |by: u64| -> Vec<u64> { (0..100).map(|i| start(i * 3) + by).collect() };
+        check(&slid(0), None);
+        check(&slid(0x3a0_0000), Some((start(9) + 0x3a0_0000, "f9")));
+        check(&slid((0x40_0000u64).wrapping_neg()), Some((start(9) - 0x40_0000, "f9")));
+        // Nothing is moved for what does not agree: calls in between, another step, too few.
+        check(&slid(0x3a0_0008), None);
+        check(&slid(0x3a1_0000), None);
+        check(&slid(0x3a0_0000)[..10], None);
     }
 
     #[test]

@@ -1,0 +1,215 @@
+//! The functions of a Linux kernel, out of its image: names for a guest that dies before it can tell its own.
+//!
+//! A bzImage holds the compressed kernel where its boot header says (Documentation/arch/x86/boot.rst: `setup_sects` at
+//! 0x1f1, `payload_offset` at 0x248 and `payload_length` at 0x24c, from version 2.08 on). What is in it is told by its
+//! first bytes: gzip, xz, lzma, lz4 or zstd, or an ELF image as it is. The kernel's own table of its symbols is then found
+//! in the image by its form ([`kallsyms`]); an ELF kernel is looked through as it is.
+//!
+//! Addresses are those that the kernel was linked to: where it randomises its own, readers have to find out by how much.
+//! An image is anybody's: what it unpacks to and what its tables claim is bounded.
+
+mod kallsyms;
+
+use std::fmt;
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+use lzma_rust2::{LzmaReader, XzReader};
+
+/// No kernel is longer, unpacked: Debian's are 70 MB.
+const IMAGE_BYTES_MAX: u64 = 256 << 20;
+/// The most that unpacking may take beside that: kernels ask for a window of 32 MiB.
+const UNPACKER_KIB_MAX: u32 = 192 << 10;
+/// A block of lz4's old format unpacks to at most so much (lz4's `doc/lz4_Frame_format.md`, legacy frame).
+const LZ4_BLOCK_BYTES: usize = 8 << 20;
+
+/// Why an image gives no functions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoFunctions {
+    /// It is neither a bzImage with a payload nor an ELF image.
+    NoKernel,
+    /// Its payload is compressed in this way, or in none that is known.
+    Compression(&'static str),
+    /// The payload cannot be unpacked.
+    Damaged(String),
+    /// Unpacked it is larger than any kernel.
+    TooLarge,
+    /// There is no table of symbols in it (built without `CONFIG_KALLSYMS`), or none of a form that is known.
+    NoTable,
+}
+
+impl fmt::Display for NoFunctions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoFunctions::NoKernel => write!(f, "it is neither a bzImage nor an ELF image"),
+            NoFunctions::Compression(how) => write!(f, "it is compressed with {how}, which is not read"),
+            NoFunctions::Damaged(why) => write!(f, "its payload cannot be unpacked: {why}"),
+            NoFunctions::TooLarge => write!(f, "it unpacks to more than {} MiB", IMAGE_BYTES_MAX >> 20),
+            NoFunctions::NoTable => write!(f, "there is no table of symbols in it: it has no CONFIG_KALLSYMS"),
+        }
+    }
+}
+
+/// The functions of a bzImage or an ELF kernel, by address: where each begins, and its name.
+///
+/// # Errors
+/// If it is no kernel, cannot be unpacked, or has no table of its symbols.
+pub fn functions(image: &[u8]) -> Result<Vec<(u64, String)>, NoFunctions> {
+    if image.starts_with(b"\x7fELF") {
+        return kallsyms::functions(image).ok_or(NoFunctions::NoTable);
+    }
+    let kernel = unpacked(payload(image).ok_or(NoFunctions::NoKernel)?)?;
+    kallsyms::functions(&kernel).ok_or(NoFunctions::NoTable)
+}
+
+/// Whether a file that begins like this is a bzImage with a payload.
+pub(crate) fn is_bzimage(head: &[u8]) -> bool {
+    let version = head.get(0x206..0x208).and_then(|v| Some(u16::from_le_bytes(v.try_into().ok()?)));
+    head.get(0x202..0x206) == Some(b"HdrS") && version >= Some(0x208)
+}
+
+/// What a bzImage unpacks, as its boot header says.
+fn payload(image: &[u8]) -> Option<&[u8]> {
+    let u32_at = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);
+    if !is_bzimage(image) {
+        return None;
+    }
+    let sectors = match image[0x1f1] {
+        0 => 4,
+        n => usize::from(n),
+    };
+    let begins = (sectors + 1) * 512 + u32_at(0x248)?;
+    image.get(begins..begins.checked_add(u32_at(0x24c)?)?).filter(|payload| !payload.is_empty())
+}
+
+/// The payload's content. Behind most formats stands its length once more, which is left alone.
+fn unpacked(payload: &[u8]) -> Result<Vec<u8>, NoFunctions> {
+    let damaged = |e: std::io::Error| NoFunctions::Damaged(e.to_string());
+    match payload {
+        [0x7f, b'E', b'L', b'F', ..] => Ok(payload.to_vec()),
+        [0x1f, 0x8b, ..] => all_of(GzDecoder::new(payload)),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => all_of(XzReader::new_mem_limit(payload, false, UNPACKER_KIB_MAX)),
+        [0x5d, 0, 0, ..] => all_of(LzmaReader::new_mem_limit(payload, UNPACKER_KIB_MAX, None).map_err(damaged)?),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            let mut reader = zstd::Decoder::with_buffer(payload).map_err(damaged)?.single_frame();
+            reader.window_log_max(27).map_err(damaged)?; // 128 MiB, which is what the kernel's build asks for
+            all_of(reader)
+        }
+        [0x02, 0x21, 0x4c, 0x18, blocks @ ..] => lz4(blocks),
+        [b'B', b'Z', b'h', ..] => Err(NoFunctions::Compression("bzip2")),
+        [0x89, b'L', b'Z', b'O', ..] => Err(NoFunctions::Compression("lzo")),
+        _ => Err(NoFunctions::Compression("something unknown")),
+    }
+}
+
+fn all_of(reader: impl Read) -> Result<Vec<u8>, NoFunctions> {
+    let mut bytes = Vec::new();
+    reader.take(IMAGE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|e| NoFunctions::Damaged(e.to_string()))?;
+    if bytes.len() as u64 > IMAGE_BYTES_MAX { Err(NoFunctions::TooLarge) } else { Ok(bytes) }
+}
+
+/// lz4's old format: blocks, each with its packed length before it. What is too long for a block is the unpacked length of
+/// all, with which a kernel's payload ends.
+fn lz4(mut packed: &[u8]) -> Result<Vec<u8>, NoFunctions> {
+    let mut bytes = Vec::new();
+    let mut block = vec![0; LZ4_BLOCK_BYTES];
+    while let Some((length, rest)) = packed.split_first_chunk::<4>() {
+        let length = u32::from_le_bytes(*length) as usize;
+        let Some((of_block, rest)) = rest.split_at_checked(length).filter(|_| length > 0) else { break };
+        let n = lz4_flex::block::decompress_into(of_block, &mut block)
+            .map_err(|e| NoFunctions::Damaged(format!("lz4: {e}")))?;
+        bytes.extend_from_slice(&block[..n]);
+        if bytes.len() as u64 > IMAGE_BYTES_MAX {
+            return Err(NoFunctions::TooLarge);
+        }
+        packed = rest;
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    /// A bzImage of this payload.
+    fn bzimage(payload: &[u8]) -> Vec<u8> {
+        let mut image = vec![0; 2048];
+        image[0x1f1] = 2;
+        image[0x202..0x208].copy_from_slice(b"HdrS\x0f\x02");
+        image[0x248..0x24c].copy_from_slice(&512u32.to_le_bytes());
+        image[0x24c..0x250].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+        image.extend(payload);
+        image
+    }
+
+    fn packed(bytes: &[u8], program: &str, arguments: &[&str]) -> Vec<u8> {
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|e| panic!("{program}: {e}"));
+        let mut stdin = child.stdin.take().unwrap();
+        let bytes = bytes.to_vec();
+        let writer = std::thread::spawn(move || stdin.write_all(&bytes));
+        let out = child.wait_with_output().unwrap();
+        writer.join().unwrap().unwrap();
+        assert!(out.status.success());
+        out.stdout
+    }
+
+    #[test]
+    fn payloads_are_unpacked_as_kernels_pack_them() {
+        let kernel: Vec<u8> = b"\x7fELF".iter().copied().chain((0..3_000_000u32).map(|i| (i / 7) as u8)).collect();
+        let check = |payload: Vec<u8>| {
+            let with_length = [payload, (kernel.len() as u32).to_le_bytes().to_vec()].concat();
+            let image = bzimage(&with_length);
+            assert!(unpacked(super::payload(&image).unwrap()).unwrap() == kernel);
+        };
+        check(packed(&kernel, "gzip", &["-c"]));
+        // scripts/xz_wrap.sh
+        check(packed(&kernel, "xz", &["--check=crc32", "--x86", "--lzma2=,dict=32MiB", "-c"]));
+        check(packed(&kernel, "xz", &["--format=lzma", "-c"]));
+        check(zstd::bulk::compress(&kernel, 19).unwrap());
+        let blocks = kernel.chunks(LZ4_BLOCK_BYTES).flat_map(|block| {
+            let block = lz4_block(block);
+            (block.len() as u32).to_le_bytes().into_iter().chain(block)
+        });
+        check(b"\x02\x21\x4c\x18".iter().copied().chain(blocks).collect());
+        assert!(unpacked(&kernel).unwrap() == kernel);
+    }
+
+    /// Literals only: a token of 15, the rest of their number in bytes, then they themselves.
+    fn lz4_block(literals: &[u8]) -> Vec<u8> {
+        let mut block = vec![0xf0];
+        let rest = literals.len() - 15;
+        block.extend(std::iter::repeat_n(255, rest / 255).chain([(rest % 255) as u8]));
+        block.extend(literals);
+        block
+    }
+
+    #[test]
+    fn what_gives_no_functions_says_why() {
+        let says = |image: &[u8], why: &str| {
+            let said = functions(image).unwrap_err().to_string();
+            assert!(said.contains(why), "{said}");
+        };
+        says(b"", "neither");
+        says(b"hello", "neither");
+        says(b"\x7fELF\x02", "no table");
+        says(&bzimage(b""), "neither");
+        says(&bzimage(b"\x1f\x8b\x08"), "cannot be unpacked");
+        says(&bzimage(b"\xfd7zXZ\0\0\0"), "cannot be unpacked");
+        says(&bzimage(b"\x28\xb5\x2f\xfd\xff"), "cannot be unpacked");
+        says(&bzimage(b"\x02\x21\x4c\x18\x04\0\0\0\xff\xff\xff\xff"), "cannot be unpacked");
+        says(&bzimage(b"BZh9"), "bzip2");
+        says(&bzimage(b"\x89LZO"), "lzo");
+        says(&bzimage(b"what"), "unknown");
+        says(&bzimage(&packed(b"no kernel", "gzip", &["-c"])), "no table");
+        let bomb = vec![0; 1 << 20];
+        let bomb: Vec<u8> = std::iter::repeat_n(zstd::bulk::compress(&bomb, 1).unwrap(), 300).flatten().collect();
+        says(&bzimage(&bomb), "no table"); // of several frames the first
+        let mut cut = bzimage(b"\x7fELF, and then");
+        cut.truncate(2050);
+        says(&cut, "neither");
+    }
+}
