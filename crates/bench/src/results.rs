@@ -1,7 +1,7 @@
 //! What the boots of a bench say: each variant by itself, each against the first, in total, by phase, by row and in memory.
 //!
-//! Totals of all variants are one family of comparisons, corrected for their number ([`crate::stats::holm`]). All phases
-//! and rows of a boot go together, and there are hundreds: these are corrected for that all at once
+//! Totals of all variants are one family of comparisons, corrected for their number ([`crate::stats::holm`]). All phases of
+//! a boot are another, and all rows a third, of hundreds: these go together, and are corrected for that all at once
 //! ([`crate::stats::max_t`]). A phase or a row that a boot does not have took no time in it.
 
 use crate::document::Head;

@@ -65,6 +65,12 @@ pub struct Args {
     /// Replace the bench that is there
     #[arg(long)]
     force: bool,
+    /// The database that keeps past benches [default: $XDG_DATA_HOME/bootscope/history.db]
+    #[arg(long, value_name = "FILE")]
+    db: Option<PathBuf>,
+    /// Do not keep it there
+    #[arg(long, conflicts_with = "db")]
+    no_history: bool,
     /// Keep the recording of every boot, not only of those that failed
     #[arg(long)]
     keep_recordings: bool,
@@ -120,12 +126,26 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let ended = journal.end(finished.ended).map_err(anyhow::Error::from);
     let document = Document::new(head, finished.boots, Some(finished.ended));
     let written = conclude(args, &folder, &document, output);
+    remember(args, &folder, &document, output);
     if let Some(error) = finished.error {
         let boots = document.boots.len();
         return Err(error.context(format!("the bench could not go on; {boots} boots are kept in {}", folder.display())));
     }
     ended.and(written)?;
     Ok(done(&document))
+}
+
+/// Keeps it with past benches. Where that cannot be done it is said, and changes nothing: all of it is in its folder.
+fn remember(args: &Args, folder: &Path, document: &Document, output: &Output) {
+    if args.no_history || document.boots.is_empty() {
+        return;
+    }
+    let path = args.db.clone().map_or_else(bench::history::default_path, Ok);
+    let kept = path.and_then(|path| bench::History::open(&path)?.add(document));
+    if let Err(why) = kept {
+        let folder = folder.display();
+        output.note(&format!("not kept in the history: {why}; later: bootscope history --add {folder}"));
+    }
 }
 
 /// The journal of a bench, in its folder.

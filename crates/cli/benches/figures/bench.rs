@@ -89,7 +89,7 @@ fn bench(kernel: &Path, into: &Path, flags: &[&str]) -> Result<Value, String> {
     // What is left there is of an earlier run.
     let _ = std::fs::remove_dir_all(into);
     let output = Command::new(BOOTSCOPE)
-        .args(["bench", "--json", "--quiet", "--kernel"])
+        .args(["bench", "--json", "--quiet", "--no-history", "--kernel"])
         .arg(kernel)
         .arg("-o")
         .arg(into)

@@ -21,7 +21,8 @@ use std::process::{Command, Output, Stdio};
 pub fn bootscope(subcommand: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bootscope"));
     command.arg(subcommand).env_remove("NO_COLOR").env_remove("COLUMNS").stdin(Stdio::null());
-    command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    let own = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    command.env("XDG_CACHE_HOME", own.join("cache")).env("XDG_DATA_HOME", own.join("data"));
     command
 }
 
