@@ -19,7 +19,7 @@ NOT_IN_LATER_CLIPPY := -A clippy::precedence -A clippy::format_collect -A clippy
 TOOLS := $(CURDIR)/target/tools
 
 .DEFAULT_GOAL := build
-.PHONY: build demo check test test-qemu test-tslog test-exports fuzz bench fmt install chroot-test
+.PHONY: build demo check test test-qemu test-calls test-tslog test-exports fuzz bench fmt install chroot-test chroot-test-calls
 
 build:
 	$(CARGO) build --locked --release -p bootscope -p qemu-plugin
@@ -71,6 +71,19 @@ test-qemu:
 	export BOOTSCOPE_TEST_KERNEL=$$(scripts/fetch-kernel 6.1-cloud); \
 	export BOOTSCOPE_TEST_KERNELS=$$BOOTSCOPE_TEST_KERNEL:$$(scripts/fetch-kernel 6.1):$$(scripts/fetch-kernel 6.12-cloud); \
 	$(CARGO) test --locked --workspace --no-fail-fast --test '*' -- --test-threads=1 --show-output 2>&1 | tee target/test-qemu.log
+
+# All tests of followed calls, with every stock kernel, with Xen, memtest86+ and UEFI firmware, and as many kills of QEMU as
+# are wanted at a random moment. Which QEMU it was is printed: `make chroot-test-calls` has QEMU 10.
+test-calls: KILLS ?= 50
+test-calls:
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory build
+	@export BOOTSCOPE_LIB=$(CURDIR)/$(LIB) BOOTSCOPE_TEST_KILLS=$(KILLS) BOOTSCOPE_TEST_GUESTS=$$(scripts/fetch-guests); \
+	export BOOTSCOPE_TEST_KERNEL=$$(scripts/fetch-kernel 6.1-cloud); \
+	export BOOTSCOPE_TEST_KERNELS=$$BOOTSCOPE_TEST_KERNEL:$$(scripts/fetch-kernel 6.1):$$(scripts/fetch-kernel 6.12-cloud); \
+	qemu-system-x86_64 --version | head -n 1; \
+	$(CARGO) test --locked -p bootscope --no-fail-fast --test calls --test calls_exact --test early_names --test followed \
+	    --test followed_boots --test followed_truth --test other_guests -- --test-threads=1 --show-output 2>&1 | tee target/test-calls.log
 
 # The recorder, by every compiler, in every order that memory operations can have, and under sanitizers and for other
 # architectures where the compiler has them (exit status 2 is a skip, which is in the log); so is the reference kernel's
@@ -125,3 +138,7 @@ install:
 # `make demo` and `make test` on bare machines, as root: make chroot-test SUITE=trixie
 chroot-test:
 	@for suite in $(SUITE); do scripts/chroot-test $$suite; done
+
+# The tests of followed calls with Debian 13's QEMU 10, as root.
+chroot-test-calls:
+	scripts/chroot-test --only test-calls trixie

@@ -17,7 +17,7 @@ mod outcome;
 
 use crate::holds::{Holds, taken_over};
 use crate::segments::Segments;
-use before::{boot_waits, extent, first_seen, handovers, not_begun};
+use before::{boot_waits, extent, first_seen, handovers, not_begun, turns};
 use hashbrown::HashMap;
 use line::{Line, Mark, Step, runs};
 use timeline::{NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
@@ -114,7 +114,8 @@ impl<'a> Replay<'a> {
         };
         let mut waits: Vec<Vec<Wait>> = vec![Vec::new(); timeline.tracks.len()];
         let taken_over = taken_over(timeline);
-        for wait in timeline.waits.iter().copied().chain(handovers(timeline, segments, &taken_over)) {
+        let found = handovers(timeline, segments, &taken_over).into_iter().chain(turns(timeline));
+        for wait in timeline.waits.iter().copied().chain(found) {
             waits[wait.track.0 as usize].push(wait);
         }
         let seen = first_seen(timeline, segments, &taken_over);

@@ -22,7 +22,12 @@ fn saving(text: &str) -> Saving {
 /// After each saving the boot takes so long.
 #[track_caller]
 fn check(text: &str, savings: &[(&str, i64)]) -> WhatIf {
-    let mut boot = WhatIf::new(log(text), Groups::freebsd()).unwrap();
+    check_timeline(log(text), savings)
+}
+
+#[track_caller]
+fn check_timeline(timeline: Timeline, savings: &[(&str, i64)]) -> WhatIf {
+    let mut boot = WhatIf::new(timeline, Groups::freebsd()).unwrap();
     for (text, expected) in savings {
         let before = boot.total();
         let rung = boot.save(&saving(text)).unwrap();
@@ -54,6 +59,37 @@ const ALONE: &str = "
 fn what_is_saved_on_one_thread_is_gone() {
     check(ALONE, &[("_vprintf", 100), ("DEVICE_PROBE psm", 90), ("SYSINIT clocks · DELAY=5", 45)]);
     check(ALONE, &[("_vprintf=-50%", 115), ("_vprintf=-50%", 108), ("_vprintf", 100), ("_vprintf", 100)]);
+}
+
+/// Before the kernel traces, its CPU is followed: one thing after the other, also where one comes back.
+#[test]
+fn what_is_saved_before_there_are_threads_is_gone() {
+    let text = "
+        0   firmware enter post
+        10  rom  created firmware
+        10  rom  enter rom_init
+        20  rom  exit rom_init
+        30  firmware exit post
+        30  unpacker created firmware
+        30  unpacker enter inflate
+        90  unpacker exit inflate
+        90  main created unpacker
+        90  main enter setup
+        150 main exit setup
+        150 main enter SYSINIT/clocks
+        200 main exit SYSINIT/clocks
+        200 main end";
+    let mut boot = log(text);
+    let ran = [("firmware", 0, 10), ("rom", 10, 20), ("firmware", 20, 30), ("unpacker", 30, 90), ("main", 90, 200)];
+    for (name, from, to) in ran {
+        let name = boot.names.intern(name);
+        let track = boot.tracks.named(name, TrackKind::Thread);
+        boot.running.push(Running { track, cpu: 0, from: Ns(from), to: Ns(to) });
+    }
+    boot.cpus_followed_until = Some(Ns(120));
+    boot.settle(Ns::ZERO);
+    check_timeline(boot.clone(), &[("rom_init", 190), ("inflate", 130), ("post", 110), ("setup", 50)]);
+    check_timeline(boot, &[("post=-50%", 190), ("inflate=-50%", 160), ("SYSINIT clocks", 110), ("rom_init", 100)]);
 }
 
 #[test]

@@ -57,6 +57,27 @@ pub fn not_begun(track: TrackId, created: Ns, first: Option<Ns>) -> Option<Wait>
     Some(Wait { track, from: created, woken, until: woken, by: WaitedOn::Unknown })
 }
 
+/// While only the CPUs are known to have been followed, each did one thing after the other: whoever goes on, goes on when
+/// the one before it leaves the CPU.
+pub fn turns(timeline: &Timeline) -> Vec<Wait> {
+    let Some(until) = timeline.cpus_followed_until else { return Vec::new() };
+    let mut pieces: Vec<_> = timeline.running.iter().filter(|r| r.from < until).collect();
+    pieces.sort_by_key(|r| (r.cpu, r.from));
+    let mut left: HashMap<TrackId, Ns> = HashMap::new();
+    let mut found = Vec::new();
+    for (i, piece) in pieces.iter().enumerate() {
+        let before = i.checked_sub(1).map(|i| pieces[i]).filter(|before| before.cpu == piece.cpu);
+        if let (Some(before), Some(&from)) = (before, left.get(&piece.track)) {
+            if before.track != piece.track && from < piece.from {
+                let (woken, by) = (piece.from, WaitedOn::Thread(before.track));
+                found.push(Wait { track: piece.track, from, woken, until: woken, by });
+            }
+        }
+        left.insert(piece.track, piece.to);
+    }
+    found
+}
+
 /// Work that one thread hands to another: the one holds a topic and never releases it, the other releases it and never
 /// held it. FreeBSD's g_post_event and its event thread are such a pair. Where the other did nothing until then, it had
 /// waited for the work.

@@ -36,6 +36,7 @@ impl Replay<'_> {
             let created = &mut t.tracks.get_mut(track).created;
             *created = created.map(|(at, by)| (self.time(track, at), by));
         }
+        t.cpus_followed_until = t.cpus_followed_until.map(|until| self.time(boot, until));
         t.end = t.end.map(|end| End { at: self.time(boot, end.at), ..end });
         t.waits.sort_by_key(|w| (w.track, w.from));
         t.holds.sort_by_key(|h| (h.topic, h.to, h.from));

@@ -118,8 +118,10 @@ impl<'a> Meant<'a> {
         });
     }
 
+    /// While the CPU is followed nobody is blamed, whatever it runs.
     fn own_until(&self, track: TrackId) -> Ns {
-        self.lineage.iter().find(|&&(own, _)| own == track).map_or(Ns::MIN, |&(_, until)| until)
+        let own = self.lineage.iter().find(|&&(own, _)| own == track).map_or(Ns::MIN, |&(_, until)| until);
+        own.max(self.timeline.cpus_followed_until.unwrap_or(Ns::MIN))
     }
 
     fn of_piece(&self, piece: Segment, track: TrackId, blamed: bool, mut each: impl FnMut(Ns, Ns, bool)) {

@@ -15,7 +15,7 @@ use super::{CallClock, Calls, Kind, Stretch};
 use crate::first_run::calls::Runners;
 use crate::first_run::regions::Region;
 use crate::first_run::symbols::Symbols;
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use timeline::{NameId, Ns, Running, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn};
 
 /// More spans than these are slow to draw and tell no more.
@@ -199,11 +199,14 @@ impl Laying<'_> {
     fn running(&mut self, pieces: &[Piece]) {
         let traced_from = self.timeline.running.iter().map(|r| r.from).min();
         let until = traced_from.unwrap_or(Ns::MAX);
+        let mut before: HashMap<u16, TrackId> = HashMap::new();
         for piece in pieces {
             let track = self.placed.at(self.contexts.place(piece.node), piece.from, true);
             let (from, to) = (self.calls.at(piece.from), self.calls.at(piece.to).min(until));
             if let Some(track) = track.filter(|_| from < to) {
                 self.timeline.running.push(Running { track, cpu: piece.vcpu.into(), from, to });
+                let before = before.insert(piece.vcpu, track).filter(|before| *before != track);
+                self.begins(track, from, before);
             }
         }
         for sleep in &self.calls.idle {
@@ -214,6 +217,15 @@ impl Laying<'_> {
             }
         }
         self.timeline.cpus_followed_until = Some(until);
+    }
+
+    /// What runs before there are threads, and the first of these, was begun by what its CPU ran before.
+    fn begins(&mut self, track: TrackId, at: Ns, before: Option<TrackId>) {
+        let track = self.timeline.tracks.get_mut(track);
+        let is_first = track.kind == TrackKind::Firmware || (track.kind == TrackKind::Thread && track.id == 0);
+        if is_first && track.created.is_none() {
+            track.created = before.map(|before| (at, before));
+        }
     }
 
     /// Where nothing tells the stages before the kernel apart: when it began.

@@ -325,7 +325,7 @@ mod tests {
             assert_eq!(s.find(at).map(|place| (place.name, place.offset)), Some((name, 0)));
             assert_eq!(s.address("main"), Some(0x40_0000), "what is in no kernel stays");
         };
-        let slid = |by: u64| -> Vec<u64> { (0..100).map(|i| start(i * 3) + by).collect() };
+        let slid = |by: u64| -> Vec<u64> { (0..100).map(|i| start(i * 3).wrapping_add(by)).collect() };
         check(&slid(0), None);
         check(&slid(0x3a0_0000), Some((start(9) + 0x3a0_0000, "f9")));
         check(&slid((0x40_0000u64).wrapping_neg()), Some((start(9) - 0x40_0000, "f9")));
