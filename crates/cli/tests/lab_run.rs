@@ -3,9 +3,9 @@
 mod support;
 
 use serde_json::Value;
-use support::boots::Scratch;
-use support::lab::built;
-use support::{bootscope, list, ns, run, text};
+use support::boots::{Scratch, recorded};
+use support::lab::{built, record_lab};
+use support::{bootscope, list, ns, rows, run, text};
 
 fn lab(arguments: &[&str]) -> std::process::Command {
     let mut command = bootscope("lab");
@@ -66,4 +66,42 @@ fn assert_as_published(figure: &Value) {
     if let Some((published_slow, published_fast)) = published.filter(|_| figure["of"] == "SYSINIT vm_mem") {
         assert!(slow as f64 / fast as f64 >= published_slow / published_fast, "{figure}");
     }
+}
+
+/// How a row grows over boots of several sizes of machine: its law, what it is per, and its slope in nanoseconds.
+fn grows(by: &str, sizes: &[&str], append: &str, row: &str) -> (String, String, f64) {
+    let scratch = Scratch::new();
+    let mut fit = bootscope("show");
+    fit.args(["--json", "--fit", by]);
+    for size in sizes {
+        let into = scratch.path(size);
+        let mut command = record_lab(&into);
+        command.args(["--deterministic", "--no-first-run", "--append", append]).args([&format!("--{by}"), *size]);
+        recorded(&mut command, &into, "reached");
+        fit.arg(&into);
+    }
+    let document = run(&mut fit).exits(0).json();
+    let found = rows(&document["rows"], "name", row);
+    let found = found.first().unwrap_or_else(|| panic!("no {row} in {document}"));
+    println!("{append}: {row}: {} ns per {}", found["slope_ns"], found["per"]);
+    (text(&found["law"]).to_owned(), text(&found["per"]).to_owned(), found["slope_ns"].as_f64().unwrap())
+}
+
+#[test]
+fn the_page_array_grows_with_memory_and_starting_cpus_with_their_number() {
+    if !built() {
+        return;
+    }
+    let sizes = ["256M", "512M", "1G"];
+    let [slow, fast] = ["vm_page=three-pass", "vm_page=one-pass"].map(|how| {
+        let (law, per, slope_ns) = grows("memory", &sizes, how, "SYSINIT vm_mem");
+        assert_eq!((law.as_str(), per.as_str()), ("line", "GB"), "{how}");
+        slope_ns
+    });
+    // 15 and 3.5 ms per GB where it was published (Percival 2018).
+    assert!(slow / fast >= 15.0 / 3.5, "{slow} and {fast} ns per GB");
+    let (law, per, slope_ns) = grows("cpus", &["1", "2", "4"], "aps=serial", "wake_aps · DELAY");
+    // 10 ms after INIT and 200 µs after STARTUP, each time; QEMU 7.2 adds to it up to the machine's next timer event.
+    assert_eq!((law.as_str(), per.as_str()), ("line", "AP"));
+    assert!(slope_ns >= 10_200_000.0, "{slope_ns} ns per AP");
 }

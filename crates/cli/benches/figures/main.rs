@@ -5,12 +5,13 @@
 //! Exit status 1 if a promise is not kept.
 //!
 //! `cargo bench -p bootscope --bench figures -- [--pairs N] [PART]…`, with the parts `readers`, `synthetic`, `tslog`,
-//! `boot`, `home` and `bench`; without any, all.
+//! `boot`, `home`, `bench` and `lab`; without any, all.
 
 mod bench;
 mod boot;
 mod home;
 mod host;
+mod lab;
 mod readers;
 mod show;
 mod synthetic;
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
     let (parts, pairs) = match arguments() {
         Ok(read) => read,
         Err(wrong) => {
-            eprintln!("figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|tslog|boot|home|bench]…");
+            eprintln!("figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|tslog|boot|home|bench|lab]…");
             return ExitCode::from(2);
         }
     };
@@ -44,6 +45,9 @@ fn main() -> ExitCode {
     }
     if wanted("bench") {
         bench::measure(kernel.as_deref(), &work, &mut table);
+    }
+    if wanted("lab") {
+        lab::measure(&work, &mut table);
     }
     if wanted("synthetic") {
         show::synthetic(&work, &mut table);
@@ -69,7 +73,7 @@ fn arguments() -> Result<(Vec<String>, u32), String> {
                 let count = arguments.next().and_then(|n| n.parse().ok()).filter(|n| *n >= 2);
                 pairs = count.ok_or("--pairs takes a number from 2")?;
             }
-            "readers" | "synthetic" | "tslog" | "boot" | "home" | "bench" => parts.push(argument),
+            "readers" | "synthetic" | "tslog" | "boot" | "home" | "bench" | "lab" => parts.push(argument),
             _ => return Err(format!("`{argument}` is no part")),
         }
     }

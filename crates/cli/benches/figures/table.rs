@@ -21,6 +21,7 @@ pub struct Unit {
 pub const RATIO: Unit = Unit { name: "", digits: 3 };
 pub const PERCENT: Unit = Unit { name: "%", digits: 2 };
 pub const MS: Unit = Unit { name: "ms", digits: 0 };
+pub const SECONDS: Unit = Unit { name: "s", digits: 2 };
 pub const MB: Unit = Unit { name: "MB", digits: 0 };
 pub const MB_PER_S: Unit = Unit { name: "MB/s", digits: 0 };
 pub const SLOW_MB_PER_S: Unit = Unit { name: "MB/s", digits: 2 };

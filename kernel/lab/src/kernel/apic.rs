@@ -18,6 +18,7 @@ const DIVIDE: u64 = 0x3e0;
 
 const SOFTWARE_ENABLE: u32 = 1 << 8;
 const MASKED: u32 = 1 << 16;
+const PERIODIC: u32 = 1 << 17;
 const DIVIDE_BY_1: u32 = 0b1011;
 const DELIVERY_NMI: u32 = 0b100 << 8;
 const DELIVERY_INIT: u32 = 0b101 << 8;
@@ -62,6 +63,12 @@ pub fn end_of_interrupt() {
 pub fn arm_timer(ticks: u32) {
     write(LVT_TIMER, u32::from(trap::TIMER));
     write(INITIAL_COUNT, ticks.max(1));
+}
+
+/// Timer events over and over, or none any more. What comes of them while interrupts are off is one interrupt, later.
+pub fn beat(every_ticks: Option<u32>) {
+    write(LVT_TIMER, every_ticks.map_or(MASKED, |_| PERIODIC | u32::from(trap::TIMER)));
+    write(INITIAL_COUNT, every_ticks.unwrap_or(0));
 }
 
 /// Lets the timer count down without interrupts, to be read: for calibration.

@@ -26,6 +26,9 @@ const TOPIC: &str = "aps";
 /// As the Intel MultiProcessor specification asks: 10 ms after INIT, 200 µs after STARTUP.
 const AFTER_INIT_US: u64 = 10_000;
 const AFTER_STARTUP_US: u64 = 200;
+/// Where instructions are counted, QEMU lets a CPU that is reset have all the time until the machine's next timer event,
+/// and CPUs take turns until then: there is one every 50 µs while they are woken.
+const BEAT_TICKS: u32 = 50_000;
 /// A CPU that is not awake by then is taken for absent.
 const WAKE_US_MAX: u64 = 1_000_000;
 
@@ -184,6 +187,7 @@ fn prepare(index: usize, apic_id: u32) {
 fn wake(apic_ids: &[u32]) {
     let _scope = tslog::scope!("wake_aps");
     let before = AWAKE.load(Ordering::Acquire);
+    apic::beat(Some(BEAT_TICKS));
     apic_ids.iter().for_each(|&apic_id| apic::send_init(apic_id));
     delay_us(AFTER_INIT_US);
     apic_ids.iter().for_each(|&apic_id| apic::send_startup(apic_id, TRAMPOLINE));
@@ -194,6 +198,7 @@ fn wake(apic_ids: &[u32]) {
         delay_us(AFTER_STARTUP_US);
         waited_us += AFTER_STARTUP_US;
     }
+    apic::beat(None);
 }
 
 #[unsafe(no_mangle)]

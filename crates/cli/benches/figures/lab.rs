@@ -1,0 +1,142 @@
+//! The reference kernel: how quick and how small it is, what its recorder costs, and how fast its log comes home.
+
+use crate::BOOTSCOPE;
+use crate::table::{MS, Promise, RATIO, SECONDS, Table, last_line};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+const BOOT: &str = "lab: power-on to process 1, guest time";
+const HOST: &str = "lab: QEMU's start to process 1, host time";
+const SIZE: &str = "lab: the kernel's size";
+const COST: &str = "lab: instructions, recorder on ÷ off";
+const COST_CHATTY: &str = "lab: the same, and 2000 lines printed";
+const FULL: &str = "lab: 262 144 records home";
+const HUNG: &str = "lab: the same, of a hung guest";
+
+/// Two events each: more than the log holds.
+const FILLS_THE_LOG: &str = "messages=140000";
+
+/// All figures of this part.
+pub fn measure(work: &Path, table: &mut Table) {
+    let folder = work.join("lab");
+    let _ = std::fs::remove_dir_all(&folder);
+    if let Err(why) = std::fs::create_dir_all(&folder) {
+        return table.fail(BOOT, &format!("{}: {why}", folder.display()));
+    }
+    boot(&folder, table);
+    for (figure, append) in [(COST, ""), (COST_CHATTY, "messages=2000")] {
+        match cost(&folder, append) {
+            Ok((ratio, aside)) => table.add(figure, ratio, RATIO, Promise::AtMost(1.02), &aside),
+            Err(why) => table.fail(figure, &why),
+        }
+    }
+    let hangs = format!("{FILLS_THE_LOG} hang=create_init");
+    for (figure, append, most_s) in [(FULL, FILLS_THE_LOG, 0.5), (HUNG, hangs.as_str(), 1.0)] {
+        match home_s(&folder, append) {
+            Ok(seconds) => table.add(figure, seconds, SECONDS, Promise::AtMost(most_s), "all but the boot itself"),
+            Err(why) => table.fail(figure, &why),
+        }
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+/// A plain boot, once by instructions and once by the clock.
+fn boot(folder: &Path, table: &mut Table) {
+    let total_ms = |deterministic: bool| -> Result<f64, String> {
+        let into = recorded(folder, &LAB, "", if deterministic { &["--deterministic"] } else { &[] })?;
+        let shown = said(Command::new(BOOTSCOPE).args(["show", "--json"]).arg(&into))?;
+        Ok(shown["total_ns"].as_f64().ok_or("show says no total")? / 1e6)
+    };
+    match total_ms(true) {
+        Ok(ms) => table.add(BOOT, ms, MS, Promise::AtMost(100.0), "deterministic: one instruction is 1 ns"),
+        Err(why) => table.fail(BOOT, &why),
+    }
+    match total_ms(false) {
+        Ok(ms) => table.add(HOST, ms, MS, Promise::None, ""),
+        Err(why) => table.fail(HOST, &why),
+    }
+    let bytes = manifest(&folder.join("boot")).and_then(|manifest| {
+        let inputs = manifest["inputs"].as_array().ok_or("no inputs")?;
+        inputs.iter().find_map(|input| input["bytes"].as_f64()).ok_or_else(|| "no size".to_owned())
+    });
+    match bytes {
+        Ok(bytes) => table.add(SIZE, bytes / f64::from(1 << 20), MIB, Promise::AtMost(2.0), ""),
+        Err(why) => table.fail(SIZE, &why),
+    }
+}
+
+const MIB: crate::table::Unit = crate::table::Unit { name: "MiB", digits: 2 };
+const LAB: [&str; 1] = ["--lab"];
+
+/// Instructions until the kernel hands over, with the recorder and without: the kernel writes its TSC to a port then.
+fn cost(folder: &Path, append: &str) -> Result<(f64, String), String> {
+    let plain = without_recorder()?;
+    let plain = plain.to_str().ok_or("the path of the target folder is not UTF-8")?;
+    let handed_over = |what: &[&str]| -> Result<f64, String> {
+        let port = folder.join("port");
+        let _ = std::fs::remove_file(&port);
+        let chardev = format!("file,id=port,path={}", port.display());
+        let device = "isa-debugcon,iobase=0xe9,chardev=port";
+        let arguments = ["--deterministic", "--", "-chardev", &chardev, "-device", device];
+        recorded(folder, what, append, &arguments)?;
+        let said = std::fs::read_to_string(&port).map_err(|e| format!("{}: {e}", port.display()))?;
+        let tsc = said.lines().find_map(|line| line.strip_prefix("I ")?.parse().ok());
+        tsc.ok_or_else(|| format!("the kernel said {said:?} on its port"))
+    };
+    let off = handed_over(&["--kernel", plain, "--init", "keep", "--until", "poweroff"])?;
+    let on = handed_over(&["--lab"])?;
+    Ok((on / off, format!("{:.3} and {:.3} M", on / 1e6, off / 1e6)))
+}
+
+/// The same kernel, built without the feature `tslog`.
+fn without_recorder() -> Result<PathBuf, String> {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/lab-off");
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "--locked", "--profile", "lab", "-p", "lab", "--no-default-features", "--features", "kernel"])
+        .arg("--target-dir")
+        .arg(&target)
+        .output()
+        .map_err(|e| format!("cargo: {e}"))?;
+    if output.status.success() { Ok(target.join("lab/lab")) } else { Err(last_line(&output.stderr)) }
+}
+
+/// What recording took beside the boot itself: before QEMU was started, and after how it ended was known.
+fn home_s(folder: &Path, append: &str) -> Result<f64, String> {
+    let start = Instant::now();
+    let no_screen = ["--hang-after", "1s", "--", "-vga", "none"];
+    let into = recorded(folder, &LAB, append, &no_screen)?;
+    let all_s = start.elapsed().as_secs_f64();
+    let log = std::fs::read_to_string(into.join("tslog.txt")).map_err(|e| format!("tslog.txt: {e}"))?;
+    let records = log.lines().filter(|line| !line.contains(" EVENT TSLOG ")).count();
+    if records != 262_144 {
+        return Err(format!("{records} records came home"));
+    }
+    let ended_ns = manifest(&into)?["outcome"]["at_ns"].as_f64().ok_or("the outcome has no time")?;
+    Ok(all_s - ended_ns / 1e9)
+}
+
+/// Records a boot into the folder, whatever comes of it.
+fn recorded(folder: &Path, what: &[&str], append: &str, further: &[&str]) -> Result<PathBuf, String> {
+    let into = folder.join("boot");
+    let mut command = Command::new(BOOTSCOPE);
+    command.args(["record", "--quiet", "--force", "--accel", "tcg", "--memory", "256M"]).args(what);
+    command.args(["--append", append, "-o"]).arg(&into).args(further);
+    let output = command.output().map_err(|e| e.to_string())?;
+    if output.status.code() == Some(2) { Err(last_line(&output.stderr)) } else { Ok(into) }
+}
+
+fn manifest(recording: &Path) -> Result<Value, String> {
+    let text = std::fs::read(recording.join("recording.json")).map_err(|e| format!("recording.json: {e}"))?;
+    serde_json::from_slice(&text).map_err(|e| format!("recording.json: {e}"))
+}
+
+/// The JSON document that a command prints.
+fn said(command: &mut Command) -> Result<Value, String> {
+    let output = command.output().map_err(|e| e.to_string())?;
+    if !output.status.success() {
+        return Err(last_line(&output.stderr));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|e| e.to_string())
+}
