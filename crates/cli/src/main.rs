@@ -2,11 +2,13 @@
 
 mod amount;
 mod bench;
+mod benches;
 mod boot;
 mod diff;
 mod export;
 mod files;
 mod heap;
+mod history;
 mod import;
 mod lab;
 mod manual;
@@ -45,6 +47,7 @@ Examples:
   bootscope what-if boots/a --save 'initcall acpi_init=-50%'       what it would take then
   bootscope diff boots/a boots/c                                   what changed, function by function
   bootscope bench --kernel vmlinuz --runs 20                       how long, and how sure
+  bootscope history                                                past benches, and where they changed
   bootscope import serial.log dmesg.txt -o boots/b                 evidence taken elsewhere
   bootscope lab run --all                                          known slow boots, before and after
 
@@ -62,6 +65,7 @@ enum Command {
     Pack(pack::Args),
     Bench(Box<bench::Args>),
     Lab(lab::Args),
+    History(history::Args),
     #[command(hide = true)]
     Completions(manual::CompletionArgs),
     #[command(hide = true)]
@@ -104,6 +108,7 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
         Command::Pack(args) => pack::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),
         Command::Lab(args) => lab::run(&args, output),
+        Command::History(args) => history::run(&args, output),
         Command::Completions(args) => manual::completions(&args, output),
         Command::Man(args) => manual::man(&args),
     }
