@@ -9,6 +9,11 @@ const JOURNAL: &str = "bench.jsonl";
 /// A document that is larger is none that a bench wrote.
 const BYTES_MOST: u64 = 1 << 30;
 
+/// Whether a path is a bench and not a recording, by its name and what is in it.
+pub fn is_bench(path: &Path) -> bool {
+    let named = path.extension().is_some_and(|e| e == "json" || e == "jsonl");
+    path.join(JOURNAL).is_file() || (path.is_file() && named)
+}
 
 /// Reads a bench; of a killed one the boots that were over. How many lines of it are damaged.
 pub fn read(path: &Path) -> anyhow::Result<(Document, usize)> {

@@ -4,6 +4,7 @@ mod amount;
 mod bench;
 mod benches;
 mod boot;
+mod check;
 mod diff;
 mod export;
 mod files;
@@ -48,6 +49,7 @@ Examples:
   bootscope diff boots/a boots/c                                   what changed, function by function
   bootscope bench --kernel vmlinuz --runs 20                       how long, and how sure
   bootscope history                                                past benches, and where they changed
+  bootscope check budgets.toml boots/today                         exit status 1 when over, for CI
   bootscope import serial.log dmesg.txt -o boots/b                 evidence taken elsewhere
   bootscope lab run --all                                          known slow boots, before and after
 
@@ -66,6 +68,7 @@ enum Command {
     Bench(Box<bench::Args>),
     Lab(lab::Args),
     History(history::Args),
+    Check(check::Args),
     #[command(hide = true)]
     Completions(manual::CompletionArgs),
     #[command(hide = true)]
@@ -79,6 +82,8 @@ pub enum Done {
     Well,
     /// The boot did not reach its end mark, or a check that was asked for failed.
     Badly,
+    /// As the user wants it told: what was checked cannot be told.
+    Status(u8),
 }
 
 fn main() -> ExitCode {
@@ -88,6 +93,7 @@ fn main() -> ExitCode {
     match run(cli.command, &output) {
         Ok(Done::Well) => ExitCode::SUCCESS,
         Ok(Done::Badly) => ExitCode::from(1),
+        Ok(Done::Status(status)) => ExitCode::from(status),
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             output.error(&e);
@@ -109,6 +115,7 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
         Command::Bench(args) => bench::run(&args, output),
         Command::Lab(args) => lab::run(&args, output),
         Command::History(args) => history::run(&args, output),
+        Command::Check(args) => check::run(&args, output),
         Command::Completions(args) => manual::completions(&args, output),
         Command::Man(args) => manual::man(&args),
     }

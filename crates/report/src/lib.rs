@@ -8,6 +8,7 @@
 mod bench;
 mod boot;
 mod chart;
+mod check;
 mod diff;
 mod export;
 mod facts;
@@ -26,6 +27,7 @@ mod text;
 
 pub use bench::{bench, bench_csv, bench_markdown, bench_page};
 pub use boot::Boot;
+pub use check::{Check, CheckedBoots};
 pub use diff::{Diff, DiffAmount, DiffLine, DiffRow, DiffSide};
 pub use export::{Export, FORMATS, format};
 pub use facts::{Facts, Memory, Overhead, Subject};
