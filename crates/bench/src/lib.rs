@@ -9,6 +9,7 @@ mod document;
 pub mod history;
 mod journal;
 mod laws;
+pub mod range;
 mod results;
 mod runs;
 pub mod stats;
