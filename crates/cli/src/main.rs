@@ -19,6 +19,7 @@ mod overhead;
 mod pack;
 mod plan;
 mod progress;
+mod range;
 mod record;
 mod report;
 mod show;
@@ -48,6 +49,7 @@ Examples:
   bootscope what-if boots/a --save 'initcall acpi_init=-50%'       what it would take then
   bootscope diff boots/a boots/c                                   what changed, function by function
   bootscope bench --kernel vmlinuz --runs 20                       how long, and how sure
+  bootscope range --bisect good..bad --build make --kernel bzImage the first commit that boots slower
   bootscope history                                                past benches, and where they changed
   bootscope check budgets.toml boots/today                         exit status 1 when over, for CI
   bootscope import serial.log dmesg.txt -o boots/b                 evidence taken elsewhere
@@ -69,6 +71,7 @@ enum Command {
     Lab(lab::Args),
     History(history::Args),
     Check(check::Args),
+    Range(Box<range::Args>),
     #[command(hide = true)]
     Completions(manual::CompletionArgs),
     #[command(hide = true)]
@@ -116,6 +119,7 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
         Command::Lab(args) => lab::run(&args, output),
         Command::History(args) => history::run(&args, output),
         Command::Check(args) => check::run(&args, output),
+        Command::Range(args) => range::run(&args, output),
         Command::Completions(args) => manual::completions(&args, output),
         Command::Man(args) => manual::man(&args),
     }

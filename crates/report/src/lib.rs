@@ -20,6 +20,7 @@ mod lanes;
 mod ledger;
 mod plot;
 mod processes;
+mod range;
 mod summary;
 mod table;
 mod terminal;
@@ -36,6 +37,7 @@ pub use history::{LevelChange, Median, PastBenches, SCHEMA as HISTORY_SCHEMA};
 pub use html::{ConsoleLine, page};
 pub use lab::{Lab, LabBlame, LabFigure, LabTrial};
 pub use ledger::{Ledger, LedgerPart, LedgerStep, State};
+pub use range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use summary::{
     CallLine, Calls, ClockLine, DiagnosticLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, Summary,
     WhereLine, summarize,
