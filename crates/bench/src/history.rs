@@ -109,6 +109,8 @@ pub struct Filter {
     pub setup: Option<i64>,
     /// Since then: the beginning of an RFC 3339 time, in UTC.
     pub since: Option<String>,
+    /// Of this bench.
+    pub bench: Option<i64>,
     /// Only so many, the newest.
     pub newest: Option<usize>,
 }
@@ -150,29 +152,20 @@ impl History {
 
     /// Keeps a bench. It is in the database when this returns, or nothing of it is.
     pub fn add(&mut self, document: &Document) -> Result<Added, HistoryError> {
-        self.add_inside(document).map_err(|e| e.of(&self.path))
+        let added = self.add_all(std::slice::from_ref(document))?;
+        Ok(added[0])
     }
 
-    fn add_inside(&mut self, document: &Document) -> Result<Added, HistoryError> {
-        let json = serde_json::to_vec(document).expect("plain data always serializes");
-        let sha256 = hexadecimal(&Sha256::digest(&json));
-        let packed = zstd::bulk::compress(&json, LEVEL).map_err(|e| HistoryError::Refused(e.to_string()))?;
+    /// Keeps benches, all of them or none.
+    pub fn add_all(&mut self, documents: &[Document]) -> Result<Vec<Added>, HistoryError> {
+        self.add_inside(documents).map_err(|e| e.of(&self.path))
+    }
+
+    fn add_inside(&mut self, documents: &[Document]) -> Result<Vec<Added>, HistoryError> {
         let add = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let created = &document.head.created;
-        if add
-            .execute("INSERT INTO bench (sha256, created) VALUES (?, ?) ON CONFLICT DO NOTHING", [&sha256, created])?
-            == 0
-        {
-            let bench = add.query_row("SELECT id FROM bench WHERE sha256 = ?", [&sha256], |row| row.get(0))?;
-            return Ok(Added { bench, new: false });
-        }
-        let bench = add.last_insert_rowid();
-        for number in 0..document.head.variants.len() {
-            add_variant(&add, document, bench, number)?;
-        }
-        add.execute("INSERT INTO document (bench, json) VALUES (?, ?)", params![bench, packed])?;
+        let added = documents.iter().map(|document| add_one(&add, document)).collect::<Result<Vec<Added>, _>>()?;
         add.commit()?;
-        Ok(Added { bench, new: true })
+        Ok(added)
     }
 
     /// Entries in order of time, oldest first.
@@ -196,6 +189,12 @@ impl History {
         }
         entries.reverse();
         Ok(entries)
+    }
+
+    /// The first entry of a bench; none if there is no such bench.
+    pub fn entry(&self, bench: i64) -> Result<Option<Entry>, HistoryError> {
+        let one = Filter { bench: Some(bench), ..Filter::default() };
+        Ok(self.entries(&one)?.into_iter().next())
     }
 
     /// How many entries there are.
@@ -279,6 +278,9 @@ impl Filter {
                 "(substr(kernel_sha256, 1, length(:kernel)) = :kernel OR substr(kernel, 1, length(:kernel)) = :kernel)",
             );
         }
+        if self.bench.is_some() {
+            all.push("bench = :bench");
+        }
         if self.setup.is_some() {
             all.push("setup = :setup");
         }
@@ -297,6 +299,9 @@ impl Filter {
         let mut values: Vec<(&str, &dyn rusqlite::ToSql)> = Vec::new();
         if let Some(kernel) = &self.kernel {
             values.push((":kernel", kernel));
+        }
+        if let Some(bench) = &self.bench {
+            values.push((":bench", bench));
         }
         if let Some(setup) = &self.setup {
             values.push((":setup", setup));
@@ -373,10 +378,32 @@ impl Setup {
     }
 }
 
+/// Hash of a variant's kernel, hexadecimal; empty if it is not known.
+pub fn kernel_sha256(document: &Document, variant: usize) -> String {
+    document.head.variants.get(variant).map(|variant| sha256(variant, "kernel")).unwrap_or_default()
+}
+
 /// Hash of a file that went into a variant's boots; empty if there was none.
 fn sha256(variant: &Variant, role: &str) -> String {
     let input = variant.booted.inputs.iter().find(|input| input.role == role);
     input.map(|input| input.sha256.clone()).unwrap_or_default()
+}
+
+fn add_one(add: &Transaction, document: &Document) -> Result<Added, HistoryError> {
+    let json = serde_json::to_vec(document).expect("plain data always serializes");
+    let sha256 = hexadecimal(&Sha256::digest(&json));
+    let insert = "INSERT INTO bench (sha256, created) VALUES (?, ?) ON CONFLICT DO NOTHING";
+    if add.execute(insert, [&sha256, &document.head.created])? == 0 {
+        let bench = add.query_row("SELECT id FROM bench WHERE sha256 = ?", [&sha256], |row| row.get(0))?;
+        return Ok(Added { bench, new: false });
+    }
+    let bench = add.last_insert_rowid();
+    for number in 0..document.head.variants.len() {
+        add_variant(add, document, bench, number)?;
+    }
+    let packed = zstd::bulk::compress(&json, LEVEL).map_err(|e| HistoryError::Refused(e.to_string()))?;
+    add.execute("INSERT INTO document (bench, json) VALUES (?, ?)", params![bench, packed])?;
+    Ok(Added { bench, new: true })
 }
 
 fn add_variant(add: &Transaction, document: &Document, bench: i64, number: usize) -> Result<(), HistoryError> {

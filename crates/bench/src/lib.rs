@@ -4,10 +4,12 @@
 //! moment it is over; [`Document`] is all of it and what [`stats`] say of it. This crate boots nothing itself (a boot is
 //! its caller's, through [`Boots`]) and knows nothing of how a result looks.
 
+pub mod budgets;
 mod document;
 pub mod history;
 mod journal;
 mod laws;
+pub mod range;
 mod results;
 mod runs;
 pub mod stats;

@@ -290,7 +290,7 @@ fn repeats(head: &Head) -> bool {
 }
 
 /// Two variants' values by round: as pairs, as dithered boots, which need no rounds, or as boots that only repeat.
-fn compare(head: &Head, first: &Lengths, second: &Lengths) -> Option<Comparison> {
+pub(crate) fn compare(head: &Head, first: &Lengths, second: &Lengths) -> Option<Comparison> {
     if !head.deterministic {
         let (first, second) = in_both(first, second);
         return pairs::estimate(&first, &second);

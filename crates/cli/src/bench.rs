@@ -202,7 +202,7 @@ fn done(document: &Document) -> Done {
 }
 
 /// What each variant's recordings will say, before any of them is booted: a kernel that is missing is said now.
-fn foresee(variants: &[Varied], watcher: &mut Watcher) -> anyhow::Result<Vec<Manifest>> {
+pub fn foresee(variants: &[Varied], watcher: &mut Watcher) -> anyhow::Result<Vec<Manifest>> {
     let one = |variant: &Varied| {
         let foreseen = machine::foresee(&variant.options, watcher);
         foreseen.with_context(|| format!("variant {}", variant.name))
@@ -247,7 +247,8 @@ fn head(args: &Args, variants: &[Varied], foreseen: &[Manifest]) -> anyhow::Resu
     Ok(head)
 }
 
-fn variant(varied: &Varied, foreseen: &Manifest) -> Variant {
+/// A variant, with what its recordings will say.
+pub fn variant(varied: &Varied, foreseen: &Manifest) -> Variant {
     let input = |input: &recording::Input| InputFile {
         role: input.role.clone(),
         path: input.path.clone(),

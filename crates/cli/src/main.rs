@@ -2,11 +2,14 @@
 
 mod amount;
 mod bench;
+mod benches;
 mod boot;
+mod check;
 mod diff;
 mod export;
 mod files;
 mod heap;
+mod history;
 mod import;
 mod lab;
 mod manual;
@@ -16,6 +19,7 @@ mod overhead;
 mod pack;
 mod plan;
 mod progress;
+mod range;
 mod record;
 mod report;
 mod show;
@@ -45,6 +49,9 @@ Examples:
   bootscope what-if boots/a --save 'initcall acpi_init=-50%'       what it would take then
   bootscope diff boots/a boots/c                                   what changed, function by function
   bootscope bench --kernel vmlinuz --runs 20                       how long, and how sure
+  bootscope range --bisect good..bad --build make --kernel bzImage the first commit that boots slower
+  bootscope history                                                past benches, and where they changed
+  bootscope check budgets.toml boots/today                         exit status 1 when over, for CI
   bootscope import serial.log dmesg.txt -o boots/b                 evidence taken elsewhere
   bootscope lab run --all                                          known slow boots, before and after
 
@@ -62,6 +69,9 @@ enum Command {
     Pack(pack::Args),
     Bench(Box<bench::Args>),
     Lab(lab::Args),
+    History(history::Args),
+    Check(check::Args),
+    Range(Box<range::Args>),
     #[command(hide = true)]
     Completions(manual::CompletionArgs),
     #[command(hide = true)]
@@ -75,6 +85,8 @@ pub enum Done {
     Well,
     /// The boot did not reach its end mark, or a check that was asked for failed.
     Badly,
+    /// As the user wants it told: what was checked cannot be told.
+    Status(u8),
 }
 
 fn main() -> ExitCode {
@@ -84,6 +96,7 @@ fn main() -> ExitCode {
     match run(cli.command, &output) {
         Ok(Done::Well) => ExitCode::SUCCESS,
         Ok(Done::Badly) => ExitCode::from(1),
+        Ok(Done::Status(status)) => ExitCode::from(status),
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             output.error(&e);
@@ -104,6 +117,9 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
         Command::Pack(args) => pack::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),
         Command::Lab(args) => lab::run(&args, output),
+        Command::History(args) => history::run(&args, output),
+        Command::Check(args) => check::run(&args, output),
+        Command::Range(args) => range::run(&args, output),
         Command::Completions(args) => manual::completions(&args, output),
         Command::Man(args) => manual::man(&args),
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct BootArgs {
     /// Linux bzImage, or an ELF kernel with a PVH note
     #[arg(long, value_name = "FILE", help_heading = "What to boot")]
-    kernel: Option<PathBuf>,
+    pub kernel: Option<PathBuf>,
     /// The reference kernel, whose slow spots are words of --append (bootscope lab list)
     #[arg(long, conflicts_with_all = ["kernel", "like", "disks", "init"], help_heading = "What to boot")]
     lab: bool,

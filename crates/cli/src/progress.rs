@@ -34,6 +34,14 @@ impl Watcher {
         self.prefix = format!("{what}: ");
     }
 
+    /// Shows what is being done, where no boot shows it.
+    pub fn tick(&self) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(harmless(self.prefix.trim_end_matches(": ")).into_owned());
+            bar.tick();
+        }
+    }
+
     /// Clears the line.
     pub fn clear(&self) {
         if let Some(bar) = &self.bar {

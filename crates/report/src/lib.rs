@@ -8,15 +8,19 @@
 mod bench;
 mod boot;
 mod chart;
+mod check;
 mod diff;
 mod export;
 mod facts;
 mod fit;
+mod history;
 mod html;
 mod lab;
 mod lanes;
 mod ledger;
+mod plot;
 mod processes;
+mod range;
 mod summary;
 mod table;
 mod terminal;
@@ -24,13 +28,16 @@ mod text;
 
 pub use bench::{bench, bench_csv, bench_markdown, bench_page};
 pub use boot::Boot;
+pub use check::{Check, CheckedBoots};
 pub use diff::{Diff, DiffAmount, DiffLine, DiffRow, DiffSide};
 pub use export::{Export, FORMATS, format};
 pub use facts::{Facts, Memory, Overhead, Subject};
 pub use fit::{Fit, FitRecording, FitRow, Predicted};
+pub use history::{LevelChange, Median, PastBenches, SCHEMA as HISTORY_SCHEMA};
 pub use html::{ConsoleLine, page};
 pub use lab::{Lab, LabBlame, LabFigure, LabTrial};
 pub use ledger::{Ledger, LedgerPart, LedgerStep, State};
+pub use range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use summary::{
     CallLine, Calls, ClockLine, DiagnosticLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, Summary,
     WhereLine, summarize,

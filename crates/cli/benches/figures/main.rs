@@ -5,10 +5,11 @@
 //! Exit status 1 if a promise is not kept.
 //!
 //! `cargo bench -p bootscope --bench figures -- [--pairs N] [PART]…`, with the parts `readers`, `synthetic`, `tslog`,
-//! `boot`, `home`, `bench` and `lab`; without any, all.
+//! `boot`, `home`, `bench`, `lab` and `history`; without any, all.
 
 mod bench;
 mod boot;
+mod history;
 mod home;
 mod host;
 mod lab;
@@ -29,7 +30,9 @@ fn main() -> ExitCode {
     let (parts, pairs) = match arguments() {
         Ok(read) => read,
         Err(wrong) => {
-            eprintln!("figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|tslog|boot|home|bench|lab]…");
+            eprintln!(
+                "figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|tslog|boot|home|bench|lab|history]…"
+            );
             return ExitCode::from(2);
         }
     };
@@ -58,6 +61,9 @@ fn main() -> ExitCode {
     if wanted("readers") {
         readers::measure(&mut table);
     }
+    if wanted("history") {
+        history::measure(&work, &mut table);
+    }
     println!("\n{}\n{table}", host::description(kernel.as_deref().ok()));
     if table.kept() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -73,7 +79,7 @@ fn arguments() -> Result<(Vec<String>, u32), String> {
                 let count = arguments.next().and_then(|n| n.parse().ok()).filter(|n| *n >= 2);
                 pairs = count.ok_or("--pairs takes a number from 2")?;
             }
-            "readers" | "synthetic" | "tslog" | "boot" | "home" | "bench" | "lab" => parts.push(argument),
+            "readers" | "synthetic" | "tslog" | "boot" | "home" | "bench" | "lab" | "history" => parts.push(argument),
             _ => return Err(format!("`{argument}` is no part")),
         }
     }

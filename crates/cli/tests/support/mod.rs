@@ -8,6 +8,7 @@
 pub mod boots;
 pub mod followed;
 pub mod images;
+pub mod journals;
 pub mod kills;
 pub mod lab;
 pub mod percival;

@@ -1,0 +1,255 @@
+//! Budgets: what a boot may take, in a TOML file, and whether boots keep to it.
+//!
+//! ```toml
+//! baseline = "history"              # what limits with + are over: history, or a bench; `--baseline` replaces it
+//! total = ["1.2s", "+5%"]           # one limit, or several
+//! [phase]
+//! initcalls = "300ms"
+//! [function]                        # rows and functions, as `show` names them
+//! "initcall acpi_init" = "+2ms"
+//! [memory]
+//! vmm_max_rss = "180M"              # also guest_used: what the guest has less what is available at the end mark
+//! [instructions]                    # of deterministic boots
+//! total = "1.9G"
+//! ```
+//! Every limit is an "at most": `1.2s` by itself, `+5%` and `+2ms` over the baseline. [`judge`] says of each whether it is
+//! kept, with the noise of the boots taken into account.
+
+mod amount;
+pub mod judge;
+mod observed;
+
+pub use judge::{Checked, Status, check};
+pub use observed::{MEMORY, Noise, Observed};
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use toml::{Spanned, Value};
+
+/// What kind of thing has a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// From time zero to the end mark, in ns.
+    Total,
+    /// A phase, in ns.
+    Phase,
+    /// A row or a function of the boot path, in ns.
+    Function,
+    /// Memory, in bytes.
+    Memory,
+    /// Instructions of a deterministic boot.
+    Instructions,
+}
+
+/// What has a budget.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct What {
+    /// Of which kind.
+    pub kind: Kind,
+    /// Its name; `total` for the whole.
+    pub name: String,
+}
+
+impl What {
+    /// The whole boot.
+    pub fn total() -> What {
+        What { kind: Kind::Total, name: TOTAL.to_owned() }
+    }
+
+    /// A thing of a kind.
+    pub fn new(kind: Kind, name: &str) -> What {
+        What { kind, name: name.to_owned() }
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            Kind::Total => f.write_str("total"),
+            Kind::Phase => write!(f, "phase {}", self.name),
+            Kind::Function => f.write_str(&self.name),
+            Kind::Memory => write!(f, "memory {}", self.name),
+            Kind::Instructions if self.name == TOTAL => f.write_str("instructions"),
+            Kind::Instructions => write!(f, "instructions of {}", self.name),
+        }
+    }
+}
+
+/// The whole's name.
+const TOTAL: &str = "total";
+
+/// What it may be at most.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// So much: ns, bytes or instructions.
+    AtMost(f64),
+    /// So much over the baseline.
+    Over(f64),
+    /// So much over the baseline, as a share of it.
+    OverShare(f64),
+}
+
+impl Limit {
+    /// Whether it needs a baseline.
+    pub fn is_relative(self) -> bool {
+        !matches!(self, Limit::AtMost(_))
+    }
+}
+
+/// One budget.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Budget {
+    /// Of what.
+    pub what: What,
+    /// At most so much.
+    pub limit: Limit,
+    /// The limit as it is written.
+    pub text: String,
+    /// Its line in the file, from 1.
+    pub line: usize,
+}
+
+/// A file of budgets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Budgets {
+    /// What relative limits are over, if the file says.
+    pub baseline: Option<String>,
+    /// In the order of kinds and names.
+    pub all: Vec<Budget>,
+}
+
+/// What is wrong with a file of budgets, and where.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("line {line}: {why}")]
+pub struct BudgetError {
+    /// From 1.
+    pub line: usize,
+    /// What is wrong and what to write instead.
+    pub why: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    baseline: Option<String>,
+    total: Option<Spanned<Value>>,
+    #[serde(default)]
+    phase: Named,
+    #[serde(default)]
+    function: Named,
+    #[serde(default)]
+    memory: Named,
+    #[serde(default)]
+    instructions: Named,
+}
+
+type Named = BTreeMap<String, Spanned<Value>>;
+
+impl Budgets {
+    /// Reads a file's text.
+    pub fn parse(text: &str) -> Result<Budgets, BudgetError> {
+        let line_of = |at: usize| 1 + text.get(..at).unwrap_or(text).matches('\n').count();
+        let file: File = toml::from_str(text).map_err(|e| BudgetError {
+            line: e.span().map_or(1, |span| line_of(span.start)),
+            why: e.message().replace('\n', "; "),
+        })?;
+        let total = file.total.map(|limits| (TOTAL.to_owned(), limits));
+        let kinds = [
+            (Kind::Total, total.into_iter().collect()),
+            (Kind::Phase, file.phase),
+            (Kind::Function, file.function),
+            (Kind::Memory, file.memory),
+            (Kind::Instructions, file.instructions),
+        ];
+        let mut all = Vec::new();
+        for (kind, named) in kinds {
+            for (name, limits) in named {
+                let line = line_of(limits.span().start);
+                let what = What { kind, name };
+                for text in texts(limits.into_inner()).map_err(|why| BudgetError { line, why })? {
+                    let limit = amount::limit(kind, &text).map_err(|why| BudgetError { line, why })?;
+                    all.push(Budget { what: what.clone(), limit, text, line });
+                }
+            }
+        }
+        if all.is_empty() {
+            return Err(BudgetError {
+                line: 1,
+                why: "there is no budget in it: write one, as total = \"1.2s\"".to_owned(),
+            });
+        }
+        Ok(Budgets { baseline: file.baseline, all })
+    }
+
+    /// Whether any limit is over a baseline.
+    pub fn needs_baseline(&self) -> bool {
+        self.all.iter().any(|budget| budget.limit.is_relative())
+    }
+}
+
+/// One limit, or a list of them.
+fn texts(value: Value) -> Result<Vec<String>, String> {
+    let wrong = || "a limit is a text or a list of texts, such as \"300ms\" or [\"300ms\", \"+5%\"]".to_owned();
+    match value {
+        Value::String(text) => Ok(vec![text]),
+        Value::Array(all) => all.into_iter().map(|v| v.as_str().map(str::to_owned).ok_or_else(wrong)).collect(),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = "\
+baseline = \"history\"
+total = [\"1.2s\", \"+5%\"]
+[phase]
+initcalls = \"300 ms\"
+[function]
+\"initcall acpi_init\" = \"+2ms\"
+[memory]
+vmm_max_rss = \"180M\"
+[instructions]
+total = \"1.9G\"
+";
+
+    #[test]
+    fn a_file_is_read() {
+        let found = Budgets::parse(WHOLE).unwrap();
+        assert_eq!((found.baseline.as_deref(), found.needs_baseline()), (Some("history"), true));
+        let all: Vec<(String, Limit, usize)> =
+            found.all.iter().map(|b| (b.what.to_string(), b.limit, b.line)).collect();
+        let expected = [
+            ("total", Limit::AtMost(1.2e9), 2),
+            ("total", Limit::OverShare(0.05), 2),
+            ("phase initcalls", Limit::AtMost(3e8), 4),
+            ("initcall acpi_init", Limit::Over(2e6), 6),
+            ("memory vmm_max_rss", Limit::AtMost(f64::from(180 << 20)), 8),
+            ("instructions", Limit::AtMost(1.9e9), 10),
+        ];
+        assert_eq!(all, expected.map(|(what, limit, line)| (what.to_owned(), limit, line)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, line, words) in [
+            ("total = \"fast\"", 1, "1.2s"),
+            ("\ntotal = 7", 2, "text"),
+            ("[phase]\n\na = \"5%\"", 3, "+5%"),
+            ("[phase]\na = \"-5ms\"", 2, "-5ms"),
+            ("[memory]\nvmm_max_rss = \"10ms\"", 2, "180M"),
+            ("totl = \"1s\"", 1, "totl"),
+            ("", 1, "no budget"),
+            ("total = [\"1s\", 3]", 1, "text"),
+            ("[phase", 1, ""),
+            ("[instructions]\ntotal = \"1s\"", 2, "1.9G"),
+        ] {
+            let error = Budgets::parse(text).unwrap_err();
+            assert!(error.line == line && error.why.contains(words) && !error.why.contains('\n'), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! Whether boots keep to their budgets, as surely as so many boots can tell.
+//!
+//! *Over* needs that chance alone makes boots look so at most 5 times of 100, over all budgets of a file together
+//! ([`holm`]): a gate that cries wolf is muted. *Within* needs the same evidence for the other side. In between it
+//! *cannot be told*, and that is an answer of its own. Tests are one-sided, so five boots can tell.
+//!
+//! A limit by itself is held against the median by the sign test (David and Nagaraja, Order Statistics, 7.1). A limit over
+//! a baseline: where both are variants of one bench, pairs of boots one after the other ([`pairs`]); else all boots of the
+//! one against all of the other ([`dithered`]), and of several benches of the baseline the slowest, because a mood of
+//! the host that the baseline has seen is no regression. Deterministic boots that only repeat are exact, but a difference
+//! that layout alone makes ([`dithered::FLOOR_INSTRUCTIONS`]) is none.
+
+use super::{Budget, Budgets, Kind, Limit, Noise, Observed, What};
+use crate::stats::quantile::{median, median_interval};
+use crate::stats::verdict::Comparison;
+use crate::stats::{CONFIDENCE, Interval, dithered, holm, pairs, sorted};
+use serde::{Deserialize, Serialize};
+
+/// Whether a budget is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// It is.
+    Within,
+    /// It is not.
+    Over,
+    /// These boots cannot tell.
+    CannotTell,
+}
+
+/// A budget, checked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Checked {
+    /// Whose boots.
+    pub of: String,
+    /// The budget of what.
+    #[serde(flatten)]
+    pub what: What,
+    /// The limit as it is written.
+    pub limit: String,
+    /// Its line in the file.
+    pub line: usize,
+    /// What it comes to: ns, bytes or instructions. Over a baseline, that of the baseline's median.
+    pub limit_value: f64,
+    /// The median of the boots, with its interval.
+    pub median: Interval,
+    /// That of the baseline, where the limit is over one.
+    pub baseline: Option<Interval>,
+    /// How many boots.
+    pub boots: usize,
+    /// How likely chance alone makes it look as much over; none where no chance is involved.
+    pub p_over: Option<f64>,
+    /// The same, corrected for all budgets together.
+    pub p_over_corrected: Option<f64>,
+    /// How likely chance alone makes it look as much within.
+    pub p_within: Option<f64>,
+    /// The answer.
+    pub status: Status,
+}
+
+/// What boots are held against where a limit is over a baseline.
+#[derive(Clone, Debug)]
+pub enum Baseline {
+    /// Boots of the same bench, in the same rounds.
+    Rounds(Observed),
+    /// Other benches, at other times.
+    Apart(Vec<Observed>),
+}
+
+/// A name that no boot has.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Unknown {
+    /// Nothing is called so.
+    #[error("line {line}: {of} has no {what}{}", nearest(.near))]
+    Name {
+        /// The budget's line.
+        line: usize,
+        /// Whose boots.
+        of: String,
+        /// What was looked for.
+        what: What,
+        /// What is called nearly so.
+        near: Vec<String>,
+    },
+    /// Instructions are not counted.
+    #[error("line {line}: {of} counts no instructions: its boots were not --deterministic")]
+    NotCounted {
+        /// The budget's line.
+        line: usize,
+        /// Whose boots.
+        of: String,
+    },
+    /// A limit over a baseline without one.
+    #[error(
+        "line {line}: `{limit}` is over a baseline: name one with --baseline, or in the file (baseline = \"history\")"
+    )]
+    NoBaseline {
+        /// The budget's line.
+        line: usize,
+        /// The limit.
+        limit: String,
+    },
+}
+
+fn nearest(near: &[String]) -> String {
+    if near.is_empty() {
+        return ", and nothing of that kind".to_owned();
+    }
+    let quoted: Vec<String> = near.iter().map(|name| format!("{name:?}")).collect();
+    format!("; nearest: {}", quoted.join(", "))
+}
+
+/// Checks all budgets of several groups of boots, each with its baseline. They are one family.
+pub fn check(budgets: &Budgets, all: &[(Observed, Option<Baseline>)]) -> Result<Vec<Checked>, Unknown> {
+    let mut checked = Vec::new();
+    for (observed, baseline) in all.iter().filter(|(observed, _)| observed.boots > 0) {
+        for budget in &budgets.all {
+            checked.push(one(budget, observed, baseline.as_ref())?);
+        }
+    }
+    let p_values: Vec<f64> = checked.iter().filter_map(|c| c.p_over).collect();
+    let mut corrected = holm::corrected(&p_values).into_iter();
+    let alpha = 1.0 - CONFIDENCE;
+    for c in checked.iter_mut().filter(|c| c.p_over.is_some()) {
+        c.p_over_corrected = corrected.next();
+        c.status = match (c.p_over_corrected, c.p_within) {
+            (Some(over), _) if over <= alpha => Status::Over,
+            (_, Some(within)) if within <= alpha => Status::Within,
+            _ => Status::CannotTell,
+        };
+    }
+    Ok(checked)
+}
+
+fn one(budget: &Budget, observed: &Observed, baseline: Option<&Baseline>) -> Result<Checked, Unknown> {
+    let others: &[Observed] = match baseline {
+        Some(Baseline::Rounds(first)) => std::slice::from_ref(first),
+        Some(Baseline::Apart(several)) => several,
+        None => &[],
+    };
+    let values = find(budget, observed, others)?;
+    let mut checked = Checked {
+        of: observed.name.clone(),
+        what: budget.what.clone(),
+        limit: budget.text.clone(),
+        line: budget.line,
+        limit_value: f64::NAN,
+        median: interval(&values.iter().map(|v| v.1).collect::<Vec<f64>>()),
+        baseline: None,
+        boots: values.len(),
+        p_over: None,
+        p_over_corrected: None,
+        p_within: None,
+        status: Status::CannotTell,
+    };
+    match (budget.limit, baseline) {
+        (Limit::AtMost(limit), _) => absolute(limit, &values, observed.noise, &mut checked),
+        (_, None) => return Err(Unknown::NoBaseline { line: budget.line, limit: budget.text.clone() }),
+        (limit, Some(Baseline::Rounds(first))) => {
+            let first = find(budget, first, std::slice::from_ref(observed))?;
+            relative(limit, &first, &values, observed.noise, true, &mut checked);
+        }
+        (limit, Some(Baseline::Apart(several))) => {
+            let mut slowest: Option<Vec<(u32, f64)>> = None;
+            for bench in several.iter().filter(|bench| bench.boots > 0) {
+                let found = find(budget, bench, std::slice::from_ref(observed))?;
+                let slower = slowest.as_ref().is_none_or(|s| middle(&found) > middle(s));
+                slowest = if slower { Some(found) } else { slowest };
+            }
+            let none = || Unknown::NoBaseline { line: budget.line, limit: budget.text.clone() };
+            relative(limit, &slowest.ok_or_else(none)?, &values, observed.noise, false, &mut checked);
+        }
+    }
+    Ok(checked)
+}
+
+/// What the boots took of it, by round. What only the others have took nothing in these.
+fn find(budget: &Budget, observed: &Observed, others: &[Observed]) -> Result<Vec<(u32, f64)>, Unknown> {
+    let what = &budget.what;
+    let gone = || others.iter().any(|other| other.of(what).is_some()) && what.kind != Kind::Memory;
+    if let Some(found) = observed.of(what).or_else(|| gone().then(|| observed.nothing())) {
+        return Ok(found.into_iter().collect());
+    }
+    let (line, of) = (budget.line, observed.name.clone());
+    if budget.what.kind == Kind::Instructions && observed.noise == Noise::Clock {
+        return Err(Unknown::NotCounted { line, of });
+    }
+    let near = observed.nearest(&budget.what).into_iter().map(str::to_owned).collect();
+    Err(Unknown::Name { line, of, what: budget.what.clone(), near })
+}
+
+fn interval(values: &[f64]) -> Interval {
+    let none = Interval { estimate: f64::NAN, low: f64::NAN, high: f64::NAN, confidence: 0.0 };
+    median_interval(&sorted(values)).unwrap_or(none)
+}
+
+fn middle(values: &[(u32, f64)]) -> f64 {
+    median(&sorted(&values.iter().map(|v| v.1).collect::<Vec<f64>>()))
+}
+
+/// Against a limit by itself.
+fn absolute(limit: f64, values: &[(u32, f64)], noise: Noise, checked: &mut Checked) {
+    checked.limit_value = limit;
+    if noise == Noise::Repeats {
+        checked.status = if checked.median.estimate > limit { Status::Over } else { Status::Within };
+        return;
+    }
+    let over = values.iter().filter(|v| v.1 > limit).count();
+    checked.p_over = Some(at_least(over, values.len()));
+    checked.p_within = Some(at_least(values.len() - over, values.len()));
+}
+
+/// Against a limit over a baseline.
+fn relative(
+    limit: Limit,
+    baseline: &[(u32, f64)],
+    values: &[(u32, f64)],
+    noise: Noise,
+    same_rounds: bool,
+    checked: &mut Checked,
+) {
+    let allowed = |base: f64| match limit {
+        Limit::AtMost(most) => most,
+        Limit::Over(more) => base + more,
+        Limit::OverShare(share) => base * (1.0 + share),
+    };
+    let before = interval(&baseline.iter().map(|v| v.1).collect::<Vec<f64>>());
+    checked.baseline = Some(before);
+    checked.limit_value = allowed(before.estimate);
+    if noise == Noise::Repeats {
+        let floor = 1.0 + dithered::FLOOR_INSTRUCTIONS;
+        checked.status = match checked.median.estimate {
+            value if value <= checked.limit_value => Status::Within,
+            value if value > checked.limit_value * floor => Status::Over,
+            _ => Status::CannotTell,
+        };
+        return;
+    }
+    let found = if same_rounds && noise == Noise::Clock {
+        let second: std::collections::BTreeMap<u32, f64> = values.iter().copied().collect();
+        let both = baseline.iter().filter_map(|(round, a)| Some((allowed(*a), *second.get(round)?)));
+        let (first, second): (Vec<f64>, Vec<f64>) = both.unzip();
+        pairs::estimate(&first, &second)
+    } else {
+        let first: Vec<f64> = baseline.iter().map(|v| allowed(v.1)).collect();
+        dithered::estimate(&first, &values.iter().map(|v| v.1).collect::<Vec<f64>>())
+    };
+    let (over, within) = found.map_or((1.0, 1.0), |found| one_sided(&found));
+    (checked.p_over, checked.p_within) = (Some(over), Some(within));
+}
+
+/// Of a two-sided test, what it says of each side: greater, less.
+fn one_sided(found: &Comparison) -> (f64, f64) {
+    let half = found.p.unwrap_or(1.0) / 2.0;
+    match found.difference.estimate {
+        d if d > 0.0 => (half, 1.0 - half),
+        d if d < 0.0 => (1.0 - half, half),
+        // As much as is allowed is allowed, but so is nothing shown.
+        _ => (1.0, if found.difference.low == 0.0 && found.difference.high == 0.0 { 0.0 } else { 1.0 }),
+    }
+}
+
+/// The probability of at least so many heads of `n`.
+fn at_least(heads: usize, n: usize) -> f64 {
+    // Beyond, 1/2 to the power of `n` is no number; of so many boots the first say it all.
+    const EXACT_MOST: usize = 1000;
+    if n > EXACT_MOST {
+        return at_least(heads * EXACT_MOST / n, EXACT_MOST);
+    }
+    let mut term = 0.5_f64.powi(n as i32);
+    let mut sum = 0.0;
+    for k in 0..=n {
+        if k >= heads {
+            sum += term;
+        }
+        term *= (n - k) as f64 / (k + 1) as f64;
+    }
+    sum.min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed(noise: Noise, values: &[f64]) -> Observed {
+        let mut observed = Observed::new("boots", noise);
+        for (round, value) in (0..).zip(values) {
+            observed
+                .add(round, [(What::total(), *value), (What::new(Kind::Function, "initcall acpi_init"), *value / 2.0)]);
+        }
+        observed
+    }
+
+    fn budgets(text: &str) -> Budgets {
+        Budgets::parse(text).unwrap()
+    }
+
+    #[track_caller]
+    fn status(text: &str, boots: &Observed, baseline: Option<Baseline>) -> Status {
+        let checked = check(&budgets(text), &[(boots.clone(), baseline)]).unwrap();
+        assert_eq!(checked.len(), 1);
+        checked[0].status
+    }
+
+    const MS: f64 = 1e6;
+
+    fn around(random: &mut fastrand::Rng, ms: f64, n: usize) -> Vec<f64> {
+        (0..n).map(|_| ms * MS * (1.0 + 0.1 * -(1.0 - random.f64()).ln())).collect()
+    }
+
+    #[test]
+    fn a_limit_by_itself() {
+        let boots = |values: &[f64]| observed(Noise::Clock, &values.iter().map(|v| v * MS).collect::<Vec<_>>());
+        let clear = boots(&[101.0, 102.0, 104.0, 103.0, 150.0]);
+        assert_eq!(status("total = \"100ms\"", &clear, None), Status::Over);
+        assert_eq!(status("total = \"150ms\"", &clear, None), Status::Within);
+        assert_eq!(status("total = \"102ms\"", &clear, None), Status::CannotTell);
+        assert_eq!(status("total = \"1ms\"", &boots(&[100.0; 4]), None), Status::CannotTell, "four are too few");
+        let one = observed(Noise::Repeats, &[100.0 * MS]);
+        assert_eq!(status("total = \"99.9ms\"", &one, None), Status::Over, "one that repeats exactly is enough");
+        assert_eq!(status("total = \"100ms\"", &one, None), Status::Within);
+    }
+
+    #[test]
+    fn a_limit_over_a_baseline() {
+        let boots = |ms: f64| observed(Noise::Clock, &(0..10).map(|i| (ms + f64::from(i)) * MS).collect::<Vec<_>>());
+        for (ms, expected) in [(130.0, Status::Over), (100.0, Status::Within), (105.5, Status::CannotTell)] {
+            let apart = Baseline::Apart(vec![boots(100.0)]);
+            assert_eq!(status("total = \"+5%\"", &boots(ms), Some(apart)), expected, "{ms}");
+        }
+        // In the same rounds the host's drift of 1 ms a round is in both.
+        assert_eq!(status("total = \"+5%\"", &boots(106.0), Some(Baseline::Rounds(boots(100.0)))), Status::Over);
+        let moody = Baseline::Apart(vec![boots(100.0), boots(125.0), boots(101.0)]);
+        assert_eq!(
+            status("total = \"+5%\"", &boots(130.0), Some(moody)),
+            Status::CannotTell,
+            "it was nearly as slow before"
+        );
+    }
+
+    #[test]
+    fn deterministic_boots_and_their_floor() {
+        let boots = |value: f64| observed(Noise::Repeats, &[value]);
+        for (value, expected) in [(1.0e9, Status::Within), (1.001e9, Status::CannotTell), (1.003e9, Status::Over)] {
+            let apart = Baseline::Apart(vec![boots(1e9)]);
+            assert_eq!(status("total = \"+0%\"", &boots(value), Some(apart)), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_gate_does_not_cry_wolf() {
+        let mut random = fastrand::Rng::with_seed(30);
+        // Budgets that are just kept: the median is the limit.
+        let text = "total = [\"106.9315ms\", \"106.9315ms\", \"106.9315ms\", \"106.9315ms\", \"106.9315ms\"]";
+        let trials = 2000;
+        let alarms = (0..trials).filter(|_| {
+            let boots = observed(Noise::Clock, &around(&mut random, 100.0, 12));
+            check(&budgets(text), &[(boots, None)]).unwrap().iter().any(|c| c.status == Status::Over)
+        });
+        let rate = alarms.count() as f64 / f64::from(trials);
+        assert!(rate <= 0.06, "{rate}");
+    }
+
+    #[test]
+    fn a_regression_is_found() {
+        let mut random = fastrand::Rng::with_seed(31);
+        let found = (0..300).filter(|_| {
+            let (before, now) = (around(&mut random, 100.0, 12), around(&mut random, 125.0, 12));
+            let apart = Baseline::Apart(vec![observed(Noise::Clock, &before)]);
+            status("total = \"+5%\"", &observed(Noise::Clock, &now), Some(apart)) == Status::Over
+        });
+        let found = found.count();
+        assert!(found >= 270, "{found} of 300");
+    }
+
+    #[test]
+    fn a_name_that_is_not_there_is_told_with_what_is() {
+        let boots = observed(Noise::Clock, &[1.0; 8]);
+        let refused = |text: &str| check(&budgets(text), &[(boots.clone(), None)]).unwrap_err().to_string();
+        let error = refused("\n[function]\nacpi_innit = \"1ms\"");
+        assert!(error.contains("line 3") && error.contains("initcall acpi_init"), "{error}");
+        assert!(refused("[phase]\nkernel = \"1ms\"").contains("nothing of that kind"));
+        assert!(refused("[instructions]\ntotal = \"1G\"").contains("--deterministic"));
+        assert!(refused("total = \"+5%\"").contains("--baseline"));
+    }
+
+    #[test]
+    fn what_is_new_or_gone_took_nothing_where_it_is_not() {
+        let with = observed(Noise::Clock, &[10.0 * MS; 6]);
+        let mut without = Observed::new("before", Noise::Clock);
+        (0..6).for_each(|round| without.add(round, [(What::total(), 1.0)]));
+        let text = "[function]\n\"initcall acpi_init\" = \"+2ms\"";
+        assert_eq!(status(text, &with, Some(Baseline::Apart(vec![without.clone()]))), Status::Over);
+        assert_eq!(status(text, &without, Some(Baseline::Rounds(with))), Status::Within);
+    }
+
+    #[test]
+    fn heads_of_coins() {
+        for (heads, n, p) in [(0, 5, 1.0), (5, 5, 1.0 / 32.0), (4, 5, 6.0 / 32.0), (8, 10, 56.0 / 1024.0)] {
+            assert!((at_least(heads, n) - p).abs() < 1e-12, "{heads} of {n}");
+        }
+        assert!(at_least(3000, 4000) < 1e-12 && at_least(2000, 4000) > 0.4);
+    }
+}

@@ -1,0 +1,124 @@
+//! What boots took, by what can have a budget.
+
+use super::{Kind, What};
+use crate::document::Document;
+use crate::runs::{Boot, Measured};
+use std::collections::BTreeMap;
+
+/// Names of memory budgets: the VMM's maximum resident set, and what the guest used of its memory at the end mark.
+pub const MEMORY: [&str; 2] = ["vmm_max_rss", "guest_used"];
+
+/// In what way boots of one thing differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noise {
+    /// By whatever goes on on the host.
+    Clock,
+    /// Deterministic, each with another layout.
+    Dithered,
+    /// Deterministic, and all the same: one says as much as ten, about one layout.
+    Repeats,
+}
+
+/// Boots of one thing, that reached their end mark.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// What they are boots of, as the user named it.
+    pub name: String,
+    /// How they differ.
+    pub noise: Noise,
+    /// How many there are.
+    pub boots: usize,
+    /// How many more there were that did not reach it.
+    pub failed: usize,
+    /// What each took, by round; what a boot does not have took nothing in it. Memory that is not known is left out.
+    values: BTreeMap<What, BTreeMap<u32, f64>>,
+    rounds: Vec<u32>,
+}
+
+impl Observed {
+    /// None yet.
+    pub fn new(name: &str, noise: Noise) -> Observed {
+        Observed { name: name.to_owned(), noise, boots: 0, failed: 0, values: BTreeMap::new(), rounds: Vec::new() }
+    }
+
+    /// One variant's boots, warm-ups left out.
+    pub fn of_variant(document: &Document, variant: usize, name: &str) -> Observed {
+        let head = &document.head;
+        let noise = match (head.deterministic, head.dithered) {
+            (false, _) => Noise::Clock,
+            (true, true) => Noise::Dithered,
+            (true, false) => Noise::Repeats,
+        };
+        let mut observed = Observed::new(name, noise);
+        let own = |boot: &&Boot| boot.variant == variant;
+        for boot in document.boots.iter().filter(own) {
+            if let Some(round) = boot.round {
+                observed.boot(round, &boot.measured);
+            }
+        }
+        observed
+    }
+
+    /// Adds a boot of a bench.
+    fn boot(&mut self, round: u32, measured: &Measured) {
+        let Some(total) = measured.total_ns else {
+            self.failed += 1;
+            return;
+        };
+        let mut values = vec![(What::total(), total as f64)];
+        values.extend(measured.phases.iter().map(|p| (What::new(Kind::Phase, &p.name), p.ns as f64)));
+        values.extend(measured.rows.iter().map(|r| (What::new(Kind::Function, &r.name), r.ns as f64)));
+        if self.noise != Noise::Clock {
+            values.push((What::new(Kind::Instructions, super::TOTAL), total as f64));
+            values.extend(measured.rows.iter().map(|r| (What::new(Kind::Instructions, &r.name), r.ns as f64)));
+        }
+        let used = measured.guest_total_bytes.zip(measured.guest_available_bytes);
+        let used = used.and_then(|(total, available)| total.checked_sub(available));
+        for (name, bytes) in MEMORY.iter().zip([measured.vmm_max_rss_bytes, used]) {
+            values.extend(bytes.map(|bytes| (What::new(Kind::Memory, name), bytes as f64)));
+        }
+        self.add(round, values);
+    }
+
+    /// Adds a boot that reached its end mark: what it took, in the unit of each kind. What is named twice is added up.
+    pub fn add(&mut self, round: u32, values: impl IntoIterator<Item = (What, f64)>) {
+        self.boots += 1;
+        self.rounds.push(round);
+        for (what, value) in values {
+            *self.values.entry(what).or_default().entry(round).or_default() += value;
+        }
+    }
+
+    /// Counts a boot that did not.
+    pub fn add_failed(&mut self) {
+        self.failed += 1;
+    }
+
+    /// What a thing took, by round; none if no boot has it.
+    pub fn of(&self, what: &What) -> Option<BTreeMap<u32, f64>> {
+        let own = self.values.get(what)?;
+        if what.kind == Kind::Memory {
+            return Some(own.clone());
+        }
+        Some(self.rounds.iter().map(|round| (*round, own.get(round).copied().unwrap_or(0.0))).collect())
+    }
+
+    /// What a thing took that no boot has: nothing in any.
+    pub fn nothing(&self) -> BTreeMap<u32, f64> {
+        self.rounds.iter().map(|round| (*round, 0.0)).collect()
+    }
+
+    /// The names of a kind that are most like one; at most three.
+    pub fn nearest(&self, what: &What) -> Vec<&str> {
+        let name = what.name.to_lowercase();
+        let alike = |known: &str| {
+            let known = known.to_lowercase();
+            let last = known.split_once(' ').map_or(known.as_str(), |(_, last)| last);
+            strsim::jaro_winkler(&known, &name).max(strsim::jaro_winkler(last, &name))
+        };
+        let names = self.values.keys().filter(|known| known.kind == what.kind).map(|known| known.name.as_str());
+        let mut all: Vec<(f64, &str)> = names.map(|known| (alike(known), known)).collect();
+        all.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+        all.into_iter().take(3).map(|(_, name)| name).collect()
+    }
+}

@@ -1,0 +1,49 @@
+//! What each commit of a range costs: every variant of a bench against the one before it.
+
+use crate::document::Document;
+use crate::results;
+use crate::runs::counted;
+use crate::stats::verdict::{Comparison, judge};
+
+/// Each variant's total against that of the variant before it; none for the first, or where two never reached their end
+/// mark in the same round. All steps are one family of comparisons.
+pub fn steps(document: &Document) -> Vec<Option<Comparison>> {
+    let head = &document.head;
+    let total = |variant| counted(&document.boots, variant);
+    let step = |variant: usize| results::compare(head, &total(variant.checked_sub(1)?), &total(variant));
+    let mut steps: Vec<Option<Comparison>> = (0..head.variants.len()).map(step).collect();
+    let mut family: Vec<Comparison> = steps.iter().flatten().cloned().collect();
+    judge(&mut family, &head.ask);
+    let mut judged = family.into_iter();
+    for step in steps.iter_mut().flatten() {
+        *step = judged.next().expect("one for each");
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::verdict::Verdict;
+    use crate::{Boot, Head, Measured, Plan, Stop, Variant};
+
+    #[test]
+    fn the_step_is_at_its_commit() {
+        let mut random = fastrand::Rng::with_seed(50);
+        let plan = Plan { variants: 4, warm_ups: 0, stop: Stop { rounds: 12, width: None, budget_ns: None }, seed: 1 };
+        let head = Head::of(plan, ["a", "b", "c", "d"].map(Variant::named).to_vec());
+        let mut boots = Vec::new();
+        for number in 0..48 {
+            let (round, variant) = (number / 4, number as usize % 4);
+            let ms = if variant >= 2 { 110.0 } else { 100.0 };
+            // The host is slower from round to round: pairs do not mind.
+            let total_ns = Some((1e6 * (ms + f64::from(round) * 5.0 + random.f64())) as i64);
+            let measured = Measured { outcome: "reached".to_owned(), total_ns, ..Measured::default() };
+            boots.push(Boot { number, round: Some(round), variant, began_ns: 0, measured });
+        }
+        let verdicts: Vec<Option<Verdict>> =
+            steps(&Document::new(head, boots, None)).iter().map(|s| s.as_ref().map(|s| s.verdict)).collect();
+        let (same, slower) = (Some(Verdict::NoDifference), Some(Verdict::Slower));
+        assert_eq!(verdicts, [None, same, slower, same]);
+    }
+}

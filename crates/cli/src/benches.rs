@@ -1,0 +1,43 @@
+//! Finished benches as commands take them: a bench's folder, its journal, or a document.
+
+use anyhow::{Context, bail};
+use bench::Document;
+use std::path::Path;
+
+/// The journal in a bench's folder.
+const JOURNAL: &str = "bench.jsonl";
+/// A document that is larger is none that a bench wrote.
+const BYTES_MOST: u64 = 1 << 30;
+
+/// Whether a path is a bench and not a recording, by its name and what is in it.
+pub fn is_bench(path: &Path) -> bool {
+    let named = path.extension().is_some_and(|e| e == "json" || e == "jsonl");
+    path.join(JOURNAL).is_file() || (path.is_file() && named)
+}
+
+/// Reads a bench; of a killed one the boots that were over. How many lines of it are damaged.
+pub fn read(path: &Path) -> anyhow::Result<(Document, usize)> {
+    let file = if path.is_dir() { path.join(JOURNAL) } else { path.to_owned() };
+    let bytes = std::fs::metadata(&file).with_context(|| format!("cannot read {}", file.display()))?.len();
+    if bytes > BYTES_MOST {
+        bail!("{} has {bytes} bytes: it is no bench", file.display());
+    }
+    if file.extension().is_some_and(|e| e == "json") {
+        let text = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let found: Document =
+            serde_json::from_slice(&text).with_context(|| format!("{} is no bench", file.display()))?;
+        if found.head.schema != bench::SCHEMA {
+            bail!("{} has the schema {:?}, not {}", file.display(), found.head.schema, bench::SCHEMA);
+        }
+        // What its boots say is computed again: results in a file may be of another version.
+        let boots = within(found.boots, found.head.variants.len());
+        return Ok((Document::new(found.head, boots, found.ended), 0));
+    }
+    let read = bench::read(&file)?;
+    Ok((read.document, read.damaged.len()))
+}
+
+/// Without boots of variants that are not there.
+fn within(boots: Vec<bench::Boot>, variants: usize) -> Vec<bench::Boot> {
+    boots.into_iter().filter(|boot| boot.variant < variants).collect()
+}

@@ -1,0 +1,226 @@
+//! `bootscope check`: do boots keep to their budgets?
+
+mod observed;
+
+use crate::files::write_file;
+use crate::{Done, benches, output::Output};
+use anyhow::{Context, bail};
+use bench::budgets::judge::Baseline;
+use bench::budgets::{Budgets, MEMORY, Observed, Status};
+use bench::history::{self, Filter};
+use bench::{Document, History};
+use report::Check;
+use std::path::{Path, PathBuf};
+
+/// Compare boots with budgets in a file: exit status 1 when over, for CI
+///
+/// A budget is over, or within, only with confidence; between the two these boots cannot tell, which is no failure unless
+/// --undecided says so. A boot that did not reach its end mark fails the check.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// The budgets, in TOML (see below)
+    budgets: PathBuf,
+    /// Benches, or recordings: these are boots of one thing. A folder of recordings is all of them
+    #[arg(required = true)]
+    boots: Vec<PathBuf>,
+    /// What limits such as +5% are over: a bench, a recording, `history` (the newest earlier benches of the same setup), or
+    /// history:NUMBER [default: as the file says; else a bench's first variant]
+    #[arg(long, value_name = "WHAT")]
+    baseline: Option<String>,
+    /// Of a bench with several variants, which to check [default: the second, against the first]
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// The database that `history` is [default: $XDG_DATA_HOME/bootscope/history.db]
+    #[arg(long, value_name = "FILE")]
+    db: Option<PathBuf>,
+    /// Exit status where nothing is over, but not all can be told
+    #[arg(long, value_name = "STATUS", default_value_t = 0)]
+    undecided: u8,
+    /// Also write JUnit XML into this file
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Also write a Markdown summary into this file, such as "$GITHUB_STEP_SUMMARY"
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Print GitHub annotations instead of the table
+    #[arg(long, conflicts_with = "json")]
+    github: bool,
+}
+
+const HELP: &str = "\
+Budgets:
+  baseline = \"history\"              # what limits with + are over; --baseline replaces it
+  total = [\"1.2s\", \"+5%\"]           # one limit, or several
+  [phase]
+  initcalls = \"300ms\"
+  [function]                        # rows of the boot path, as show names them
+  \"initcall acpi_init\" = \"+2ms\"
+  [memory]
+  vmm_max_rss = \"180M\"              # also guest_used: what the guest has less what is available at the end mark
+  [instructions]                    # of --deterministic boots
+  total = \"1.9G\"
+
+Examples:
+  bootscope check budgets.toml boots/bench-today
+  bootscope check budgets.toml boots/a boots/b boots/c --baseline boots/bench-main
+  bootscope bench --vary kernel=main/vmlinuz --vary kernel=new/vmlinuz -o ab && bootscope check budgets.toml ab
+  bootscope check budgets.toml ab --github --junit check.xml --markdown \"$GITHUB_STEP_SUMMARY\"
+
+A baseline in the same bench is best: its boots ran in turn with the others, and the host's moods are in both. Exit status: 0
+nothing is over; 1 something is, or a boot failed; that of --undecided; 2 usage or input error.";
+
+/// So many benches of a baseline at other times are looked at.
+const BASELINE_MOST: usize = 5;
+
+/// Runs it.
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
+    let text = std::fs::read_to_string(&args.budgets);
+    let text = text.with_context(|| format!("cannot read {}", args.budgets.display()))?;
+    let budgets = Budgets::parse(&text).with_context(|| args.budgets.display().to_string())?;
+    memory_is_known(&budgets).with_context(|| args.budgets.display().to_string())?;
+    let all = groups(args, &budgets, output)?;
+    let checked = bench::budgets::check(&budgets, &all).with_context(|| args.budgets.display().to_string())?;
+    let check = Check::new(&args.budgets.display().to_string(), all.iter().map(|(observed, _)| observed), checked);
+    if let Some(path) = &args.junit {
+        write_file(path, true, |out| out.write_all(check.junit().as_bytes()))?;
+    }
+    if let Some(path) = &args.markdown {
+        append(path, &check.markdown())?;
+    }
+    match () {
+        () if output.json => output.document(&check)?,
+        () if args.github => output.text(&check.github())?,
+        () => output.text(&check.text(output.layout(usize::MAX)))?,
+    }
+    Ok(match check.status {
+        Status::Within => Done::Well,
+        Status::Over => Done::Badly,
+        Status::CannotTell => Done::Status(args.undecided),
+    })
+}
+
+/// A name that no recording ever has is told before any is read.
+fn memory_is_known(budgets: &Budgets) -> anyhow::Result<()> {
+    for budget in budgets.all.iter().filter(|b| b.what.kind == bench::budgets::Kind::Memory) {
+        if !MEMORY.contains(&budget.what.name.as_str()) {
+            bail!(
+                "line {}: no memory is called {:?}; there are {}",
+                budget.line,
+                budget.what.name,
+                MEMORY.join(" and ")
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A job's summary is appended to by every step.
+fn append(path: &Path, text: &str) -> anyhow::Result<()> {
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    let written = file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+type Group = (Observed, Option<Baseline>);
+
+/// The boots that are checked, each bench by itself and all recordings together, with what they are held against.
+fn groups(args: &Args, budgets: &Budgets, output: &Output) -> anyhow::Result<Vec<Group>> {
+    let named = args.baseline.as_deref().or(budgets.baseline.as_deref()).filter(|_| budgets.needs_baseline());
+    let (benches, recordings): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        args.boots.iter().partition(|path| benches::is_bench(path));
+    let mut all = Vec::new();
+    for path in benches {
+        let (document, damaged) = benches::read(path)?;
+        if damaged > 0 {
+            output.note(&format!("{}: {damaged} damaged lines were left out", path.display()));
+        }
+        let variant = variant(&document, args.variant.as_deref(), path)?;
+        let observed = Observed::of_variant(&document, variant, &name(path, &document, variant));
+        let baseline = match named {
+            Some(named) => Some(baseline(named, args, Some((&document, variant)))?),
+            None if variant > 0 => {
+                Some(Baseline::Rounds(Observed::of_variant(&document, 0, &name(path, &document, 0))))
+            }
+            None => None,
+        };
+        all.push((observed, baseline));
+    }
+    if !recordings.is_empty() {
+        let observed = observed::recordings(&recordings)?;
+        all.push((observed, named.map(|named| baseline(named, args, None)).transpose()?));
+    }
+    Ok(all)
+}
+
+fn name(path: &Path, document: &Document, variant: usize) -> String {
+    let variants = &document.head.variants;
+    if variants.len() > 1 {
+        format!("{}: {}", path.display(), variants[variant].name)
+    } else {
+        path.display().to_string()
+    }
+}
+
+/// Which variant is checked.
+fn variant(document: &Document, named: Option<&str>, path: &Path) -> anyhow::Result<usize> {
+    let names: Vec<&str> = document.head.variants.iter().map(|v| v.name.as_str()).collect();
+    match (named, names.len()) {
+        (Some(named), _) => names
+            .iter()
+            .position(|name| *name == named)
+            .with_context(|| format!("{} has no variant {named:?}; it has: {}", path.display(), names.join(", "))),
+        (None, 0) => bail!("{} has no variants", path.display()),
+        (None, n @ 1..=2) => Ok(n - 1),
+        (None, n) => bail!("{} has {n} variants: name one with --variant: {}", path.display(), names.join(", ")),
+    }
+}
+
+/// What relative limits are over.
+fn baseline(named: &str, args: &Args, checked: Option<(&Document, usize)>) -> anyhow::Result<Baseline> {
+    let number =
+        named.strip_prefix("history").and_then(|rest| if rest.is_empty() { Some("") } else { rest.strip_prefix(':') });
+    let Some(number) = number else {
+        let path = Path::new(named);
+        if !benches::is_bench(path) {
+            return Ok(Baseline::Apart(vec![observed::recordings(&[&path.to_owned()])?]));
+        }
+        let (document, _) = benches::read(path)?;
+        return Ok(Baseline::Apart(vec![Observed::of_variant(&document, 0, &name(path, &document, 0))]));
+    };
+    let path = match &args.db {
+        Some(path) => path.clone(),
+        None => history::default_path()?,
+    };
+    let history = History::open_existing(&path)?;
+    if number.is_empty() {
+        let (document, variant) =
+            checked.context("recordings are in no history: give --baseline a bench or a recording")?;
+        return earlier(&history, document, variant);
+    }
+    let bench: i64 =
+        number.parse().with_context(|| format!("--baseline {named}: write history:NUMBER, as `history` lists it"))?;
+    let document = history.document(bench)?.with_context(|| format!("{} has no bench {bench}", path.display()))?;
+    Ok(Baseline::Apart(vec![Observed::of_variant(&document, 0, &format!("bench {bench}"))]))
+}
+
+/// The newest benches before this one, of the same setup and all of one kernel: another, where there is one.
+fn earlier(history: &History, document: &Document, variant: usize) -> anyhow::Result<Baseline> {
+    let none =
+        || format!("{} has no earlier bench of this setup: bench the baseline there first", history.path().display());
+    let setup = history.setup_of(document, variant)?.with_context(none)?;
+    let entries = history.entries(&Filter { setup: Some(setup), ..Filter::default() })?;
+    let before = || entries.iter().rev().filter(|e| e.created < document.head.created && e.median_ns.is_some());
+    let own = history::kernel_sha256(document, variant);
+    let kernel = before()
+        .map(|e| &e.kernel_sha256)
+        .find(|kernel| **kernel != own)
+        .or_else(|| before().map(|e| &e.kernel_sha256).next());
+    let kernel = kernel.with_context(none)?;
+    let mut found = Vec::new();
+    for entry in before().filter(|e| e.kernel_sha256 == *kernel).take(BASELINE_MOST) {
+        let document = history.document(entry.bench)?.with_context(none)?;
+        found.push(Observed::of_variant(&document, entry.variant, &format!("bench {}", entry.bench)));
+    }
+    Ok(Baseline::Apart(found))
+}

@@ -1,0 +1,161 @@
+//! `bootscope history`: past benches.
+
+use crate::{Done, benches, output::Output};
+use anyhow::{Context, bail};
+use bench::history::{self, Entry, Filter};
+use bench::stats::changes::changes;
+use bench::{Document, History};
+use report::{LevelChange, Median, PastBenches};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// List past benches, draw how boot time went, and say where it changed
+///
+/// Every bench is in the history, with all its samples. What is drawn is of one setup: machine, CPUs, memory, command line,
+/// QEMU and host are the same, the kernel may differ.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The database [default: $XDG_DATA_HOME/bootscope/history.db]
+    #[arg(long, value_name = "FILE")]
+    db: Option<PathBuf>,
+    /// Only kernels whose hash or name begins so
+    #[arg(long, value_name = "TEXT")]
+    kernel: Option<String>,
+    /// Only this setup, by its number in the list
+    #[arg(long, value_name = "NUMBER")]
+    setup: Option<i64>,
+    /// Only since then, such as 2026-01 or 2026-01-31
+    #[arg(long, value_name = "DATE")]
+    since: Option<String>,
+    /// How many to list, the newest [default: 20; with --json all]
+    #[arg(long, value_name = "ROWS")]
+    top: Option<usize>,
+    /// Add benches that were run without this history: their folders or documents. One that is there already stays as it is
+    #[arg(long, value_name = "BENCH", num_args = 1.., conflicts_with_all = ["kernel", "setup", "since", "top", "bench"])]
+    add: Vec<PathBuf>,
+    /// Print the whole document of a bench, with every raw sample, by its number in the list
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["kernel", "setup", "since", "top"])]
+    bench: Option<i64>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bootscope history
+  bootscope history --kernel 6.1 --since 2026-01
+  bootscope history --bench 12 >bench.json
+  bootscope history --db ci.db --add artefacts/*/bench.json";
+
+/// More medians than this are not asked for changes; the newest are.
+const ASKED_MOST: usize = 5000;
+/// How many entries are listed if nobody says.
+const TOP: usize = 20;
+
+/// Runs it.
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
+    let path = match &args.db {
+        Some(path) => path.clone(),
+        None => history::default_path()?,
+    };
+    if !args.add.is_empty() {
+        return add(&path, &args.add, output);
+    }
+    let history = History::open_existing(&path)?;
+    if let Some(bench) = args.bench {
+        let found = history.document(bench)?;
+        output.document(&found.with_context(|| format!("{} has no bench {bench}", path.display()))?)?;
+        return Ok(Done::Well);
+    }
+    let past = past(&history, args, output)?;
+    if output.json {
+        output.document(&past)?
+    } else {
+        output.text(&past.text(output.layout(TOP)))?
+    }
+    Ok(Done::Well)
+}
+
+fn past(history: &History, args: &Args, output: &Output) -> anyhow::Result<PastBenches> {
+    let newest = args.top.or(if output.json { None } else { Some(TOP) });
+    let (kernel, since) = (args.kernel.clone(), args.since.clone());
+    let filter = Filter { kernel, setup: args.setup, since, newest, bench: None };
+    let entries = history.entries(&filter)?;
+    let entries_in_all = history.count(&filter)?;
+    if entries_in_all == 0 {
+        bail!("{} has no such bench: leave out --kernel, --setup or --since to see all", history.path().display());
+    }
+    let drawn = args.setup.or_else(|| entries.iter().rev().find(|e| e.median_ns.is_some()).map(|e| e.setup));
+    let of_setup = Filter { setup: drawn, newest: None, ..filter };
+    let medians = if drawn.is_some() { history.medians(&of_setup)? } else { Vec::new() };
+    let (asked, changes) = level_changes(history, &medians)?;
+    Ok(PastBenches {
+        schema: report::HISTORY_SCHEMA.to_owned(),
+        database: history.path().display().to_string(),
+        entries_in_all,
+        entries,
+        setup: drawn.map(|setup| history.setup(setup)).transpose()?,
+        medians: medians.iter().map(|&(bench, median_ns)| Median { bench, median_ns }).collect(),
+        asked_for_changes: asked as u64,
+        changes,
+    })
+}
+
+/// How many of the newest medians were asked, and where they changed level.
+fn level_changes(history: &History, medians: &[(i64, f64)]) -> anyhow::Result<(usize, Vec<LevelChange>)> {
+    let before = medians.len().saturating_sub(ASKED_MOST);
+    let asked: Vec<f64> = medians[before..].iter().map(|m| m.1).collect();
+    let mut told = Vec::new();
+    for change in changes(&asked) {
+        let at = before + change.at;
+        let entry = entry(history, medians[at].0)?;
+        told.push(LevelChange::of(&change, at, &entry));
+    }
+    Ok((asked.len(), told))
+}
+
+fn entry(history: &History, bench: i64) -> anyhow::Result<Entry> {
+    history.entry(bench)?.with_context(|| format!("{} has no bench {bench}", history.path().display()))
+}
+
+/// What `--json` says of benches that were added.
+#[derive(Serialize)]
+struct AddedDocument {
+    schema: &'static str,
+    database: String,
+    added: Vec<AddedBench>,
+}
+
+#[derive(Serialize)]
+struct AddedBench {
+    from: String,
+    bench: i64,
+    new: bool,
+}
+
+fn add(path: &Path, benches: &[PathBuf], output: &Output) -> anyhow::Result<Done> {
+    // All are read before the first is added: one that is none changes nothing.
+    let mut documents = Vec::new();
+    for bench in benches {
+        let (document, damaged) = benches::read(bench)?;
+        if damaged > 0 {
+            output.note(&format!("{}: {damaged} damaged lines were left out", bench.display()));
+        }
+        documents.push((bench.display().to_string(), document));
+    }
+    let (names, documents): (Vec<String>, Vec<Document>) = documents.into_iter().unzip();
+    let kept = History::open(path)?.add_all(&documents)?;
+    let mut added = Vec::new();
+    for (from, kept) in names.into_iter().zip(kept) {
+        let how = if kept.new { "added as" } else { "is there already as" };
+        output.note(&format!("{from}: {how} bench {}", kept.bench));
+        added.push(AddedBench { from, bench: kept.bench, new: kept.new });
+    }
+    if output.json {
+        output.document(&AddedDocument {
+            schema: "bootscope.history-add/1",
+            database: path.display().to_string(),
+            added,
+        })?;
+    }
+    Ok(Done::Well)
+}

@@ -1,0 +1,105 @@
+//! `bootscope range`: commits of a repository, built, booted and compared.
+
+mod bisect;
+mod each;
+mod workshop;
+
+use crate::plan::BootArgs;
+use crate::progress::Watcher;
+use crate::{Done, output::Output};
+use anyhow::{Context, bail};
+use bench::range::Repo;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+use workshop::Workshop;
+
+/// Bench a range of commits, or find the first slow one
+///
+/// Commits are checked out in a work tree of bootscope's own: your tree, index, branch and stash stay as they are. What was
+/// built is kept by the hash of its tree. A commit that does not build or boot "cannot say", as with git bisect skip.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The commits, as git rev-list takes them: v6.1..v6.2, or two words, ^v6.1 HEAD
+    #[arg(required = true, value_name = "RANGE")]
+    range: Vec<String>,
+    /// What builds a kernel, run by sh in the tree; $BOOTSCOPE_SOURCE is your own tree, for a .config that is in no commit
+    #[arg(long, value_name = "COMMAND")]
+    build: String,
+    /// Find the first commit of GOOD..BAD that boots slower
+    #[arg(long)]
+    bisect: bool,
+    /// The repository [default: that of this folder]
+    #[arg(long, value_name = "FOLDER")]
+    repo: Option<PathBuf>,
+    /// Only the range's own line of commits, a merge as one (with --bisect always so; a slow merge is then looked into)
+    #[arg(long, conflicts_with = "bisect")]
+    first_parent: bool,
+    /// Rounds; each boots every commit once, in random order
+    #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "bisect", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    runs: u32,
+    /// A build that takes longer is stopped, and cannot say
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = humantime::parse_duration)]
+    build_timeout: Duration,
+    /// Where kernels are kept [default: $XDG_CACHE_HOME/bootscope/builds]
+    #[arg(long, value_name = "FOLDER")]
+    cache: Option<PathBuf>,
+    /// The folder of all boots; a search that was stopped goes on in it [default: boots/range-…]
+    #[arg(short, long)]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    boot: BootArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bootscope range v6.1..v6.2 --build 'cp $BOOTSCOPE_SOURCE/.config . && make -j2 olddefconfig bzImage' \\
+      --kernel arch/x86/boot/bzImage --append quiet
+  bootscope range --bisect v6.1..HEAD --build 'make -j2 defconfig bzImage' --kernel arch/x86/boot/bzImage
+  bootscope range HEAD~5.. --build make --kernel kernel.elf --init keep --until 'ready'
+
+--kernel is the built kernel's path in the tree. Exit status: 0; 1 if no first slow commit was found, or it was stopped.";
+
+/// Runs it.
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
+    let kernel = kernel_in_tree(args.boot.kernel.as_deref())?;
+    let options = args.boot.options()?;
+    let repo = Repo::open(args.repo.as_deref().unwrap_or(Path::new(".")))?;
+    if repo.is_dirty()? {
+        output.note("what is changed in your tree and in no commit is no part of the range");
+    }
+    let cache = match &args.cache {
+        Some(cache) => cache.clone(),
+        None => cache_folder().context("neither XDG_CACHE_HOME nor HOME is set: name a folder with --cache")?,
+    };
+    let cache = std::path::absolute(&cache).with_context(|| format!("cannot use {}", cache.display()))?;
+    let mut watcher = Watcher::new(output)?;
+    let plan =
+        workshop::Plan { repo: &repo, kernel, command: &args.build, timeout: args.build_timeout, cache, options };
+    let done = if args.bisect {
+        let ends = bisect::Ends::of(&repo, &args.range)?;
+        let folder = args.output.clone().unwrap_or_else(|| ends.folder());
+        bisect::run(ends, Workshop::new(plan, &folder, &mut watcher, output)?)
+    } else {
+        let folder = args.output.clone().unwrap_or_else(each::folder);
+        each::run(args, Workshop::new(plan, &folder, &mut watcher, output)?)
+    };
+    watcher.clear();
+    done
+}
+
+/// Of every commit the kernel is at the same place in its tree.
+fn kernel_in_tree(kernel: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let kernel = kernel.context("--kernel is missing: give the built kernel's path in the tree")?;
+    let inside = kernel.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if !inside {
+        bail!("--kernel {} is no path in the tree: give it from the tree's top, without ..", kernel.display());
+    }
+    Ok(kernel.to_owned())
+}
+
+fn cache_folder() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(cache.join("bootscope/builds"))
+}

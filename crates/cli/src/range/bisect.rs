@@ -1,0 +1,328 @@
+//! The first slow commit of a line: what [`bench::range::Search`] asks for is built and booted, until it is found.
+//!
+//! The folder is the memory: each step is a bench in a folder of its own, and a commit that cannot say is a line of
+//! `cannot-say.jsonl`. Who is stopped, or killed, goes on with the same command.
+
+use super::workshop::{COMMIT, JOURNAL, Workshop, interrupted};
+use crate::Done;
+use anyhow::{Context, bail};
+use bench::range::{self, Answer, Built, Commit, Found, Measure, Repo, Search, Verdict};
+use bench::{Document, Ended};
+use report::{Bisected, Failed, Named};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The two ends.
+pub struct Ends {
+    good: Commit,
+    bad: Commit,
+}
+
+impl Ends {
+    /// `good..bad`, as git writes it.
+    pub fn of(repo: &Repo, words: &[String]) -> anyhow::Result<Ends> {
+        let [word] = words else { bail!("--bisect takes one range, as good..bad") };
+        let (good, bad) = word.split_once("..").with_context(|| format!("--bisect {word}: write good..bad"))?;
+        let end = |name: &str| repo.commit(if name.is_empty() { "HEAD" } else { name });
+        let (good, bad) = (end(good)?, end(bad.trim_start_matches('.'))?);
+        match repo.merge_base(&good.id, &bad.id)? {
+            Some(base) if base == good.id && base != bad.id => Ok(Ends { good, bad }),
+            Some(base) if base == bad.id => {
+                bail!("--bisect {word}: the bad end lies before the good one, or is the same")
+            }
+            Some(base) => {
+                bail!("--bisect {word}: the bad end does not grow on the good one; they parted at {base}: begin there")
+            }
+            None => bail!("--bisect {word}: the two have no commit in common"),
+        }
+    }
+
+    /// Where its boots go if nobody says: the same place for the same ends.
+    pub fn folder(&self) -> PathBuf {
+        PathBuf::from(format!("boots/range-{}-{}", self.good.short(), self.bad.short()))
+    }
+}
+
+/// Runs it.
+pub fn run(ends: Ends, workshop: Workshop) -> anyhow::Result<Done> {
+    let output = workshop.output;
+    let mut memory = Memory::open(&workshop, &ends)?;
+    let mut bisected = Bisected {
+        schema: "bootscope.bisect/1".to_owned(),
+        repo: workshop.repo.top().display().to_string(),
+        good: ends.good.id.clone(),
+        bad: ends.bad.id.clone(),
+        verdict: None,
+        candidates: Vec::new(),
+        probability: 0.0,
+        ends: None,
+        before: None,
+        after: None,
+        merges: Vec::new(),
+        kernels: 0,
+        pairs: 0,
+        cannot_say: Vec::new(),
+        evidence: workshop.folder.display().to_string(),
+    };
+    let mut by = Pairs { workshop, memory: &mut memory, line: Vec::new(), warm: false };
+    search(&ends, &mut by, &mut bisected)?;
+    bisected.kernels = by.workshop.kernels();
+    bisected.pairs = memory.pairs.values().map(Vec::len).sum();
+    bisected.cannot_say =
+        memory.cannot_say.iter().map(|(c, why)| Failed { commit: c.clone(), why: why.clone() }).collect();
+    if output.json {
+        output.document(&bisected)?
+    } else {
+        output.text(&bisected.text(output.layout(usize::MAX)))?
+    }
+    Ok(if bisected.verdict == Some(Verdict::Slow) { Done::Well } else { Done::Badly })
+}
+
+/// Searches the line from the good end to the bad one; then, as long as what is found is a merge, the line that it brought
+/// in, from where that parted.
+fn search(ends: &Ends, by: &mut Pairs, bisected: &mut Bisected) -> anyhow::Result<()> {
+    let Some(found) = along(&ends.good, &ends.bad, by)? else { return Ok(()) };
+    bisected.take(&found, by.named(&found));
+    while let Some(merge) = by.only(&found_in(bisected)).filter(|merge| merge.parents.len() > 1) {
+        let Some((found, named)) = inside(&merge, by)? else { return Ok(()) };
+        bisected.merges.push(Named::of(&merge));
+        bisected.take(&found, named);
+    }
+    Ok(())
+}
+
+fn found_in(bisected: &Bisected) -> Vec<String> {
+    let sure = bisected.verdict == Some(Verdict::Slow);
+    bisected.candidates.iter().filter(|_| sure).map(|c| c.commit.clone()).collect()
+}
+
+/// The first slow commit of a line that a merge brought in; none if none of them is slow by itself, or it was stopped.
+fn inside(merge: &Commit, by: &mut Pairs) -> anyhow::Result<Option<(Found, Vec<Named>)>> {
+    for parent in &merge.parents[1..] {
+        let Some(base) = by.workshop.repo.merge_base(&merge.parents[0], parent)?.filter(|base| base != parent) else {
+            continue;
+        };
+        let (base, tip) = (by.workshop.repo.commit(&base)?, by.workshop.repo.commit(parent)?);
+        by.workshop.output.note(&format!("{} is a merge: its own line is searched", merge.short()));
+        match along(&base, &tip, by)? {
+            Some(found) if matches!(found.verdict, Verdict::Slow | Verdict::Unsure) => {
+                let named = by.named(&found);
+                return Ok(Some((found, named)));
+            }
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+fn along(good: &Commit, bad: &Commit, by: &mut Pairs) -> anyhow::Result<Option<Found>> {
+    let words = [format!("{}..{}", good.id, bad.id)];
+    let commits = by.workshop.repo.commits(&words, true)?;
+    by.line = std::iter::once(good.clone()).chain(commits).collect();
+    let mut search = Search::new(by.line.len() - 1);
+    by.remember(&mut search);
+    range::run(&mut search, by)
+}
+
+/// Builds and boots what a search asks for.
+struct Pairs<'a, 'w> {
+    workshop: Workshop<'w>,
+    memory: &'a mut Memory,
+    /// The line that is searched: first its good end.
+    line: Vec<Commit>,
+    /// Whether the host was warmed up.
+    warm: bool,
+}
+
+impl Pairs<'_, '_> {
+    /// Tells a search what is known of its line already.
+    fn remember(&self, search: &mut Search) {
+        for (i, commit) in self.line.iter().enumerate().skip(1) {
+            if self.memory.cannot_say.contains_key(&commit.id) {
+                search.skip(i);
+            } else if let Some(logs) = self.memory.pairs.get(&(self.line[0].id.clone(), commit.id.clone())) {
+                search.tell(i, logs.iter().copied());
+            }
+        }
+    }
+
+    fn named(&self, found: &Found) -> Vec<Named> {
+        found.candidates.iter().filter_map(|&i| self.line.get(i)).map(Named::of).collect()
+    }
+
+    /// The commit of this name, if it is the only one and on the line.
+    fn only(&self, names: &[String]) -> Option<Commit> {
+        let [name] = names else { return None };
+        self.line.iter().find(|commit| commit.id == *name).cloned()
+    }
+
+    fn cannot_say(&mut self, commit: &Commit, why: String) -> anyhow::Result<Answer> {
+        self.workshop.output.note(&format!("{} cannot say: {why}", commit.short()));
+        self.memory.skip(&self.workshop.folder, commit, why)?;
+        Ok(Answer::CannotSay)
+    }
+}
+
+impl Measure for Pairs<'_, '_> {
+    type Error = anyhow::Error;
+
+    fn measure(&mut self, at: usize, pairs: u32) -> anyhow::Result<Answer> {
+        let (good, commit) = (self.line[0].clone(), self.line[at].clone());
+        let first = match self.workshop.build(&good, "the good end")? {
+            Built::Kernel { path, .. } => path,
+            Built::CannotSay(why) => bail!("{}, which all others are compared with, cannot say: {why}", good.short()),
+            Built::Stopped => return Ok(Answer::Stopped(Vec::new())),
+        };
+        let second = match self.workshop.build(&commit, &format!("{at} of {}", self.line.len() - 1))? {
+            Built::Kernel { path, .. } => path,
+            Built::CannotSay(why) => return self.cannot_say(&commit, why),
+            Built::Stopped => return Ok(Answer::Stopped(Vec::new())),
+        };
+        let plan = self.workshop.plan(2, pairs, u32::from(!self.warm));
+        self.warm = true;
+        let folder = self.memory.next_folder(&self.workshop.folder);
+        let document = self.workshop.bench(&[(&good, first), (&commit, second)], plan, &folder)?;
+        let logs = logarithms(&document);
+        self.memory.learn(&good, &commit, &logs);
+        if interrupted(&document) || self.workshop.stopped() {
+            return Ok(Answer::Stopped(logs));
+        }
+        match document.ended {
+            Some(Ended::NeverReached(0)) => {
+                bail!("{}, which all others are compared with, does not boot", good.short())
+            }
+            Some(Ended::NeverReached(_)) => {
+                self.cannot_say(&commit, format!("it does not boot; see {}", folder.display()))
+            }
+            _ => {
+                let known = &self.memory.pairs[&(good.id, commit.id.clone())];
+                let mean = (known.iter().sum::<f64>() / known.len() as f64).exp();
+                let text = format!(
+                    "{at} of {} · {}: {mean:.4} of the good end, {} pairs",
+                    self.line.len() - 1,
+                    commit.short(),
+                    known.len()
+                );
+                self.workshop.output.note(&text);
+                Ok(Answer::Pairs(logs))
+            }
+        }
+    }
+}
+
+/// The logarithms of second ÷ first of the rounds in which both reached their end mark.
+fn logarithms(document: &Document) -> Vec<f64> {
+    let of = |variant: usize| -> BTreeMap<u32, f64> {
+        let own = document.boots.iter().filter(|boot| boot.variant == variant);
+        own.filter_map(|boot| Some((boot.round?, boot.measured.total_ns.filter(|&ns| ns > 0)? as f64))).collect()
+    };
+    let second = of(1);
+    of(0).iter().filter_map(|(round, a)| Some((second.get(round)? / a).ln())).collect()
+}
+
+/// What the folder says was measured.
+struct Memory {
+    /// By good end and commit.
+    pairs: BTreeMap<(String, String), Vec<f64>>,
+    cannot_say: BTreeMap<String, String>,
+    steps: u32,
+}
+
+/// What a search is of: its folder is of no other.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct Of {
+    schema: String,
+    good: String,
+    bad: String,
+    build: String,
+    kernel: PathBuf,
+    how: serde_json::Value,
+}
+
+const OF: &str = "range.json";
+const CANNOT_SAY: &str = "cannot-say.jsonl";
+
+impl Memory {
+    /// Reads the folder, or begins it.
+    fn open(workshop: &Workshop, ends: &Ends) -> anyhow::Result<Memory> {
+        let folder = &workshop.folder;
+        let (build, kernel, how) = workshop.recipe()?;
+        let of = Of {
+            schema: "bootscope.bisect-of/1".to_owned(),
+            good: ends.good.id.clone(),
+            bad: ends.bad.id.clone(),
+            build,
+            kernel,
+            how,
+        };
+        let path = folder.join(OF);
+        match fs::read(&path) {
+            Ok(text) if serde_json::from_slice::<Of>(&text).is_ok_and(|there| there == of) => {}
+            Ok(_) => bail!(
+                "{} is of another search (other ends, build or options): give another folder with -o",
+                path.display()
+            ),
+            Err(_) => crate::files::write_file(&path, false, |out| out.write_all(&serde_json::to_vec_pretty(&of)?))
+                .map(drop)?,
+        }
+        let mut memory = Memory { pairs: BTreeMap::new(), cannot_say: BTreeMap::new(), steps: 0 };
+        for line in fs::read_to_string(folder.join(CANNOT_SAY)).unwrap_or_default().lines() {
+            // The last line may be torn.
+            if let Ok(failed) = serde_json::from_str::<Failed>(line) {
+                memory.cannot_say.insert(failed.commit, failed.why);
+            }
+        }
+        memory.read_steps(folder);
+        if memory.steps > 0 {
+            let pairs: usize = memory.pairs.values().map(Vec::len).sum();
+            workshop.output.note(&format!(
+                "going on: {} has {pairs} pairs of boots of {} commits",
+                folder.display(),
+                memory.pairs.len()
+            ));
+        }
+        Ok(memory)
+    }
+
+    fn read_steps(&mut self, folder: &Path) {
+        while step(folder, self.steps + 1).exists() {
+            self.steps += 1;
+            // One that was killed before its first line says nothing.
+            let Ok(read) = bench::read(&step(folder, self.steps).join(JOURNAL)) else { continue };
+            let named = |variant: usize| {
+                let settings = &read.document.head.variants.get(variant)?.settings;
+                settings.iter().find(|s| s.key == COMMIT).map(|s| s.value.clone())
+            };
+            if let (Some(good), Some(commit)) = (named(0), named(1)) {
+                self.pairs.entry((good, commit)).or_default().extend(logarithms(&read.document));
+            }
+        }
+    }
+
+    fn next_folder(&mut self, folder: &Path) -> PathBuf {
+        self.steps += 1;
+        step(folder, self.steps)
+    }
+
+    fn learn(&mut self, good: &Commit, commit: &Commit, logs: &[f64]) {
+        self.pairs.entry((good.id.clone(), commit.id.clone())).or_default().extend(logs);
+    }
+
+    fn skip(&mut self, folder: &Path, commit: &Commit, why: String) -> anyhow::Result<()> {
+        let path = folder.join(CANNOT_SAY);
+        let failed = Failed { commit: commit.id.clone(), why };
+        let line = format!("{}\n", serde_json::to_string(&failed)?);
+        let file = OpenOptions::new().append(true).create(true).open(&path);
+        file.and_then(|mut file| file.write_all(line.as_bytes()))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        self.cannot_say.insert(failed.commit, failed.why);
+        Ok(())
+    }
+}
+
+fn step(folder: &Path, number: u32) -> PathBuf {
+    folder.join(format!("step-{number:04}"))
+}

@@ -1,0 +1,89 @@
+//! Every commit of a range: built first, then booted in turn, so that no commit has the host's good mood to itself.
+
+use super::Args;
+use super::workshop::{JOURNAL, Workshop, interrupted};
+use crate::Done;
+use anyhow::bail;
+use bench::Document;
+use bench::range::{Built, Commit, steps};
+use report::{CommitRange, RangeCommit};
+use std::path::PathBuf;
+
+/// Where a range's boots go if nobody says.
+pub fn folder() -> PathBuf {
+    let now: String = recording::Manifest::begun_now().created.chars().filter(char::is_ascii_digit).collect();
+    PathBuf::from(format!("boots/range-{now}"))
+}
+
+/// Runs it.
+pub fn run(args: &Args, mut workshop: Workshop) -> anyhow::Result<Done> {
+    if workshop.folder.join(JOURNAL).exists() {
+        bail!("{} has a bench in it already: give another folder with -o", workshop.folder.display());
+    }
+    let commits = commits(args, &workshop)?;
+    let mut built: Vec<(&Commit, PathBuf)> = Vec::new();
+    let mut listed: Vec<RangeCommit> = Vec::new();
+    for (i, commit) in commits.iter().enumerate() {
+        let cannot_say = match workshop.build(commit, &format!("{} of {}", i + 1, commits.len()))? {
+            Built::Kernel { path, .. } => {
+                built.push((commit, path));
+                None
+            }
+            Built::CannotSay(why) => {
+                workshop.output.note(&format!("{} cannot say: {why}", commit.short()));
+                Some(why)
+            }
+            Built::Stopped => bail!("stopped; what was built is kept, and the same command goes on from there"),
+        };
+        let (commit, subject) = (commit.id.clone(), commit.subject.clone());
+        listed.push(RangeCommit { commit, subject, cannot_say, median_ns: None, step: None });
+    }
+    if built.is_empty() {
+        bail!(
+            "none of {} commits could be built; the logs are in {}",
+            commits.len(),
+            workshop.folder.join("builds").display()
+        );
+    }
+    let folder = workshop.folder.clone();
+    let plan = workshop.plan(built.len(), args.runs, 1);
+    let document = workshop.bench(&built, plan, &folder)?;
+    fill(&mut listed, &document);
+    let range = CommitRange {
+        schema: "bootscope.range/1".to_owned(),
+        repo: workshop.repo.top().display().to_string(),
+        bench: folder.display().to_string(),
+        commits: listed,
+    };
+    let output = workshop.output;
+    if output.json {
+        output.document(&range)?
+    } else {
+        output.text(&range.text(output.layout(usize::MAX)))?
+    }
+    let measured = range.commits.iter().filter(|c| c.cannot_say.is_none()).all(|c| c.median_ns.is_some());
+    Ok(if measured && !interrupted(&document) { Done::Well } else { Done::Badly })
+}
+
+/// The commits of the range, after the one that they grow on, if that is one.
+fn commits(args: &Args, workshop: &Workshop) -> anyhow::Result<Vec<Commit>> {
+    let commits = workshop.repo.commits(&args.range, args.first_parent)?;
+    if commits.is_empty() {
+        bail!("no commit is in {}", args.range.join(" "));
+    }
+    let before = match workshop.repo.boundary(&args.range)?.as_slice() {
+        [one] => Some(workshop.repo.commit(one)?),
+        _ => None,
+    };
+    Ok(before.into_iter().chain(commits).collect())
+}
+
+/// What the boots say of each commit that was built.
+fn fill(listed: &mut [RangeCommit], document: &Document) {
+    let steps = steps(document);
+    let measured = listed.iter_mut().filter(|c| c.cannot_say.is_none());
+    for ((commit, runs), step) in measured.zip(&document.results.variants).zip(steps) {
+        commit.median_ns = runs.total.as_ref().map(|total| total.median);
+        commit.step = step;
+    }
+}

@@ -1,0 +1,163 @@
+//! Where commits are built and booted: the work tree, the kernels that are kept, and a bench of some of them.
+
+use crate::bench::{foresee, variant};
+use crate::measure::Booter;
+use crate::output::Output;
+use crate::progress::Watcher;
+use crate::variants::Varied;
+use anyhow::Context;
+use bench::range::{Builder, Built, Commit, Repo, Worktree};
+use bench::{Document, Ended, Head, Host, Journal, Setting, Stop};
+use machine::{Observer, RecordOptions};
+use recording::Manifest;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How commits are built and booted.
+pub struct Plan<'a> {
+    /// The repository.
+    pub repo: &'a Repo,
+    /// The kernel's path in the tree.
+    pub kernel: PathBuf,
+    /// What builds it.
+    pub command: &'a str,
+    /// How long that may take.
+    pub timeout: Duration,
+    /// Where kernels are kept.
+    pub cache: PathBuf,
+    /// How they are booted.
+    pub options: RecordOptions,
+}
+
+/// All of it.
+pub struct Workshop<'a> {
+    /// The repository.
+    pub repo: &'a Repo,
+    /// Where boots and logs of builds go.
+    pub folder: PathBuf,
+    /// Where remarks go.
+    pub output: &'a Output,
+    watcher: &'a mut Watcher,
+    options: RecordOptions,
+    builder: Builder,
+    tree: Worktree,
+    kernels: BTreeMap<String, PathBuf>,
+}
+
+impl<'a> Workshop<'a> {
+    /// Makes the work tree, beside the kernels that are kept.
+    pub fn new(
+        plan: Plan<'a>,
+        folder: &Path,
+        watcher: &'a mut Watcher,
+        output: &'a Output,
+    ) -> anyhow::Result<Workshop<'a>> {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let folder = std::path::absolute(folder).with_context(|| format!("cannot use {}", folder.display()))?;
+        std::fs::create_dir_all(&plan.cache).with_context(|| format!("cannot make {}", plan.cache.display()))?;
+        // Two that run at once have a tree each; one that goes on has its own again.
+        let name = folder.to_string_lossy().replace('/', "-");
+        let tree = Worktree::make(plan.repo, &plan.cache.join(format!("tree{name}")))?;
+        let builder = Builder {
+            command: plan.command.to_owned(),
+            kernel: plan.kernel,
+            timeout: plan.timeout,
+            cache: plan.cache,
+            logs: folder.join("builds"),
+            source: plan.repo.top().to_owned(),
+        };
+        let (repo, options) = (plan.repo, plan.options);
+        Ok(Workshop { repo, folder, output, watcher, options, builder, tree, kernels: BTreeMap::new() })
+    }
+
+    /// Builds a commit, unless its tree was built before.
+    pub fn build(&mut self, commit: &Commit, which: &str) -> anyhow::Result<Built> {
+        if let Some(path) = self.kernels.get(&commit.id) {
+            return Ok(Built::Kernel { path: path.clone(), cached: true });
+        }
+        self.watcher.doing(&format!("build {which} · {} {}", commit.short(), commit.subject));
+        self.watcher.tick();
+        let watcher = &mut *self.watcher;
+        let built = self.builder.build(commit, &self.tree, &mut || watcher.stop())?;
+        if let Built::Kernel { path, .. } = &built {
+            self.kernels.insert(commit.id.clone(), path.clone());
+        }
+        Ok(built)
+    }
+
+    /// How many kernels were needed.
+    pub fn kernels(&self) -> usize {
+        self.kernels.len()
+    }
+
+    /// Whether the user wants it to stop.
+    pub fn stopped(&mut self) -> bool {
+        self.watcher.stop()
+    }
+
+    /// What makes boots of two searches the same: the build, the kernel's path and the recorder's options.
+    pub fn recipe(&self) -> anyhow::Result<(String, PathBuf, serde_json::Value)> {
+        let options = RecordOptions { kernel: None, ..self.options.clone() };
+        Ok((self.builder.command.clone(), self.builder.kernel.clone(), serde_json::to_value(&options)?))
+    }
+
+    /// Boots commits in turn; each is known by the setting `commit`. Every boot is in the folder as soon as it is over.
+    pub fn bench(
+        &mut self,
+        commits: &[(&Commit, PathBuf)],
+        plan: bench::Plan,
+        folder: &Path,
+    ) -> anyhow::Result<Document> {
+        let one = |(commit, kernel): &(&Commit, PathBuf)| Varied {
+            name: format!("{} {}", commit.short(), commit.subject),
+            settings: vec![Setting { key: COMMIT.to_owned(), value: commit.id.clone() }],
+            options: RecordOptions { kernel: Some(kernel.clone()), ..self.options.clone() },
+        };
+        let variants: Vec<Varied> = commits.iter().map(one).collect();
+        let foreseen = foresee(&variants, self.watcher)?;
+        let head = self.head(plan, &variants, &foreseen);
+        let mut journal = Journal::create(&folder.join(JOURNAL), &head)?;
+        let recordings = folder.join("boots");
+        let mut booter = Booter::new(&variants, &recordings, &mut journal, self.watcher);
+        booter.dithered = head.dithered;
+        let finished = bench::run(&head.plan, &mut booter);
+        journal.end(finished.ended)?;
+        // Empty where no boot failed, and then not needed.
+        let _ = std::fs::remove_dir(&recordings);
+        match finished.error {
+            Some(error) => Err(error.context(format!("the boots that are over are kept in {}", folder.display()))),
+            None => Ok(Document::new(head, finished.boots, Some(finished.ended))),
+        }
+    }
+
+    fn head(&self, plan: bench::Plan, variants: &[Varied], foreseen: &[Manifest]) -> Head {
+        let manifest = Manifest::begun_now();
+        let mut head = Head::of(plan, variants.iter().zip(foreseen).map(|(v, m)| variant(v, m)).collect());
+        (head.tool_version, head.created) = (manifest.tool_version, manifest.created);
+        head.deterministic = self.options.deterministic;
+        head.dithered = self.options.deterministic;
+        head.host_cpus_allowed = machine::pin::allowed();
+        if let Some(host) = foreseen.first().map(|m| &m.host) {
+            head.host = Host { cpu: host.cpu.clone(), cores: host.cores, kernel: host.kernel.clone() };
+        }
+        head
+    }
+
+    /// A plan of so many rounds.
+    pub fn plan(&self, variants: usize, rounds: u32, warm_ups: u32) -> bench::Plan {
+        let warm_ups = if self.options.deterministic { 0 } else { warm_ups };
+        let stop = Stop { rounds, width: None, budget_ns: None };
+        bench::Plan { variants, warm_ups, stop, seed: machine::monotonic_ns() as u64 }
+    }
+}
+
+/// The journal of a bench, in its folder.
+pub const JOURNAL: &str = "bench.jsonl";
+/// The setting that says which commit a variant is.
+pub const COMMIT: &str = "commit";
+
+/// Whether the user stopped a bench.
+pub fn interrupted(document: &Document) -> bool {
+    document.ended == Some(Ended::Interrupted)
+}

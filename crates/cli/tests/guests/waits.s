@@ -1,0 +1,30 @@
+# A guest whose boot takes as long as it is told at assembly (WAITS rounds of a loop), and then says so on its console.
+#
+# Booted by PVH, without an operating system, in 32-bit code. What it says begins with a letter, so that no prefix of a
+# line is one.
+
+.section .note.pvh, "a", @note
+    .balign 4
+    .long 4, 4, 18              # XEN_ELFNOTE_PHYS32_ENTRY
+    .asciz "Xen"
+    .long entry32
+
+.text
+.code32
+.globl _start
+_start:
+entry32:
+    mov $WAITS, %ecx
+1:  dec %ecx
+    jnz 1b
+    mov $said, %esi
+    mov $0x3f8, %edx
+2:  lodsb
+    test %al, %al
+    jz 3f
+    out %al, %dx
+    jmp 2b
+3:  hlt
+    jmp 3b
+.section .rodata
+said: .asciz "init: done\n"

@@ -1,0 +1,36 @@
+//! Budgets as GitHub's workflow commands, which it shows beside the file of budgets.
+//!
+//! <https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions>; values are escaped as its own
+//! toolkit does it (`packages/core/src/command.ts`): % and line ends, in properties also : and comma.
+
+use super::{Check, failed, sentence};
+use bench::budgets::Status;
+use std::fmt::Write;
+
+impl Check {
+    /// A line for each budget that is over or cannot be told, and for boots that failed.
+    pub fn github(&self) -> String {
+        let mut out = String::new();
+        let file = property(&self.file);
+        for boots in self.boots.iter().filter(|b| b.failed > 0) {
+            let _ = writeln!(out, "::error file={file},title=Boot failed::{}", value(&failed(boots)));
+        }
+        for c in &self.budgets {
+            let (command, title) = match c.status {
+                Status::Within => continue,
+                Status::Over => ("error", "Over its budget"),
+                Status::CannotTell => ("warning", "Budget cannot be told"),
+            };
+            let _ = writeln!(out, "::{command} file={file},line={},title={title}::{}", c.line, value(&sentence(c)));
+        }
+        out
+    }
+}
+
+fn value(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    value(text).replace(':', "%3A").replace(',', "%2C")
+}

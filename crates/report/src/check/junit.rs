@@ -1,0 +1,64 @@
+//! Budgets as JUnit's XML, the form that CI systems read: a test case for each budget, and one for all boots.
+//!
+//! There is no official schema; what Jenkins and GitLab read is (<https://github.com/testmoapp/junitxml>). What cannot be
+//! told is *skipped*: it neither passed nor failed.
+
+use super::{Check, failed, sentence};
+use bench::budgets::Status;
+use std::fmt::Write;
+
+impl Check {
+    /// The whole file.
+    pub fn junit(&self) -> String {
+        let over = self.budgets.iter().filter(|c| c.status == Status::Over).count();
+        let skipped = self.budgets.iter().filter(|c| c.status == Status::CannotTell).count();
+        let failures = over + self.boots.iter().filter(|b| b.failed > 0).count();
+        let tests = self.budgets.len() + self.boots.len();
+        let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\"");
+        let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
+        let _ = writeln!(out, "<testsuites {counts}>\n  <testsuite name=\"{}\" {counts}>", escaped(&self.file));
+        for boots in &self.boots {
+            let inner = if boots.failed > 0 { failure(&failed(boots)) } else { String::new() };
+            case(&boots.of, "every boot reaches its end mark", &inner, &mut out);
+        }
+        for c in &self.budgets {
+            let said = sentence(c);
+            let inner = match c.status {
+                Status::Within => format!("<system-out>{}</system-out>", escaped(&said)),
+                Status::Over => failure(&said),
+                Status::CannotTell => format!("<skipped message=\"{}\"/>", escaped(&said)),
+            };
+            case(&c.of, &format!("{} at most {}", c.what, c.limit), &inner, &mut out);
+        }
+        out.push_str("  </testsuite>\n</testsuites>\n");
+        out
+    }
+}
+
+fn failure(said: &str) -> String {
+    format!("<failure message=\"{}\"/>", escaped(said))
+}
+
+fn case(class: &str, name: &str, inner: &str, out: &mut String) {
+    let _ =
+        writeln!(out, "    <testcase classname=\"{}\" name=\"{}\">{inner}</testcase>", escaped(class), escaped(name));
+}
+
+/// Text as XML 1.0 can have it: characters that it cannot are shown as what they are.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&apos;"),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,46 @@
+//! Budgets as a Markdown table, as for a job's summary.
+
+use super::{Check, amount, between, failed, limit, rank, word};
+use crate::harmless;
+use bench::budgets::Checked;
+use std::fmt::Write;
+
+impl Check {
+    /// The whole text: the outcome, and a table with what is over first.
+    pub fn markdown(&self) -> String {
+        let mut out = format!("### Boot budgets: {}\n\n{}\n\n", word(self.status), self.sentence());
+        for boots in self.boots.iter().filter(|b| b.failed > 0) {
+            let _ = writeln!(out, "**{}**\n", cell(&failed(boots)));
+        }
+        out.push_str("| | budget | limit | boots took | 95 % interval | boots |\n|:---|:---|:---|---:|:---|---:|\n");
+        let mut in_order: Vec<&Checked> = self.budgets.iter().collect();
+        in_order.sort_by_key(|c| rank(c.status));
+        for c in in_order {
+            let of = if self.boots.len() > 1 { format!(" ({})", c.of) } else { String::new() };
+            let _ = writeln!(
+                out,
+                "| {} | {}{} | {} | {} | {} | {} |",
+                word(c.status),
+                cell(&c.what.to_string()),
+                cell(&of),
+                cell(&limit(c)),
+                amount(c.what.kind, c.median.estimate),
+                between(c),
+                c.boots
+            );
+        }
+        out
+    }
+}
+
+/// Text that neither ends a cell nor is markup.
+fn cell(text: &str) -> String {
+    let mut out = String::new();
+    for c in harmless(text).chars() {
+        if "\\|`*_[]<>&~#!".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}

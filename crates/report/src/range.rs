@@ -1,0 +1,219 @@
+//! Ranges of commits: what each costs, and which is the first slow one.
+//!
+//! As documents they have the schemas `bootscope.range/1` and `bootscope.bisect/1`; fields are added, never renamed or
+//! removed.
+
+use crate::table::{Align, Column, Line, render};
+use crate::terminal::paragraph;
+use crate::text::{counted, percent};
+use crate::{Layout, harmless};
+use bench::range::{Commit, Found, Verdict};
+use bench::stats::Interval;
+use bench::stats::verdict::{Comparison, Verdict as Moved};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use timeline::Ns;
+
+/// What each commit of a range costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommitRange {
+    /// `bootscope.range/1`.
+    pub schema: String,
+    /// The repository.
+    pub repo: String,
+    /// The bench: its folder has every boot.
+    pub bench: String,
+    /// The commits, the oldest first; the first is what the range grows on, if that is one commit.
+    pub commits: Vec<RangeCommit>,
+}
+
+/// One commit of a range.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RangeCommit {
+    /// Its whole name.
+    pub commit: String,
+    /// The first line of its message.
+    pub subject: String,
+    /// Why it could not be measured; `null` where it was.
+    pub cannot_say: Option<String>,
+    /// The median of its boots; `null` if none reached its end mark.
+    pub median_ns: Option<Interval>,
+    /// Against the last commit before it that was measured.
+    pub step: Option<Comparison>,
+}
+
+/// The first slow commit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bisected {
+    /// `bootscope.bisect/1`.
+    pub schema: String,
+    /// The repository.
+    pub repo: String,
+    /// The good end.
+    pub good: String,
+    /// The bad end.
+    pub bad: String,
+    /// What was found; `null` if it was stopped.
+    pub verdict: Option<Verdict>,
+    /// The first slow commit, or those that it may be.
+    pub candidates: Vec<Named>,
+    /// How likely it is among them.
+    pub probability: f64,
+    /// The bad end ÷ the good one; the others likewise.
+    pub ends: Option<Interval>,
+    /// What was measured before the candidates.
+    pub before: Option<Interval>,
+    /// What was measured from them on.
+    pub after: Option<Interval>,
+    /// The merges that it came in by, outermost first; then the ratios above are of the innermost merge's own line.
+    pub merges: Vec<Named>,
+    /// How many kernels were needed.
+    pub kernels: usize,
+    /// How many pairs of boots.
+    pub pairs: usize,
+    /// Commits that could not be measured.
+    pub cannot_say: Vec<Failed>,
+    /// Where every boot is.
+    pub evidence: String,
+}
+
+/// A commit by its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// Its whole name.
+    pub commit: String,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+impl Named {
+    /// A commit's.
+    pub fn of(commit: &Commit) -> Named {
+        Named { commit: commit.id.clone(), subject: commit.subject.clone() }
+    }
+
+    fn said(&self) -> String {
+        format!("{} {}", short(&self.commit), self.subject)
+    }
+}
+
+/// A commit that could not be measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    /// Its whole name.
+    pub commit: String,
+    /// Why.
+    pub why: String,
+}
+
+impl CommitRange {
+    /// As text for a terminal.
+    pub fn text(&self, layout: Layout) -> String {
+        let columns = [
+            Column::new("commit", Align::Left, Some(12)),
+            Column::new("median", Align::Right, Some(9)),
+            Column::new("step", Align::Right, Some(10)),
+            Column::new("95 % interval", Align::Left, Some(24)),
+            Column::new("is", Align::Left, Some(13)),
+            Column::new("", Align::Left, None),
+        ];
+        let line = |c: &RangeCommit| {
+            let median = c.median_ns.map_or_else(String::new, |m| Ns(m.estimate.round() as i64).to_string());
+            let by = c.step.as_ref().map(|step| step.difference);
+            let cells = [
+                short(&c.commit).to_owned(),
+                median,
+                by.map_or_else(String::new, |d| signed(d.estimate)),
+                by.map_or_else(String::new, |d| format!("{} to {}", signed(d.low), signed(d.high))),
+                c.cannot_say.as_ref().map_or_else(|| said(c.step.as_ref()).to_owned(), |_| "cannot say".to_owned()),
+                c.subject.clone(),
+            ];
+            Line {
+                cells: cells.iter().map(|cell| harmless(cell).into_owned()).collect(),
+                faint: c.cannot_say.is_some(),
+            }
+        };
+        let lines: Vec<Line> = self.commits.iter().map(line).collect();
+        let mut out = String::new();
+        render(&columns, &lines, layout.table_width(), layout.style, &mut out);
+        for c in &self.commits {
+            if let Some(why) = &c.cannot_say {
+                paragraph(&harmless(&format!("{}: {why}", short(&c.commit))), "note: ", layout, &mut out);
+            }
+        }
+        let _ = writeln!(out, "every boot is in {}", harmless(&self.bench));
+        out
+    }
+}
+
+fn said(step: Option<&Comparison>) -> &'static str {
+    match step.map(|step| step.verdict) {
+        None => "",
+        Some(Moved::Faster) => "faster",
+        Some(Moved::Slower) => "slower",
+        Some(Moved::NoDifference) => "no difference",
+        Some(Moved::TooNoisy) => "too noisy",
+        Some(Moved::TooFew) => "too few",
+    }
+}
+
+impl Bisected {
+    /// Takes over what a search found.
+    pub fn take(&mut self, found: &Found, candidates: Vec<Named>) {
+        self.verdict = Some(found.verdict);
+        self.candidates = candidates;
+        self.probability = found.probability;
+        (self.ends, self.before, self.after) = (found.ends, found.before, found.after);
+    }
+
+    /// As text for a terminal.
+    pub fn text(&self, layout: Layout) -> String {
+        let mut out = String::new();
+        let _ = writeln!(out, "{}", layout.style.heading(&self.headline()));
+        for candidate in &self.candidates {
+            paragraph(&harmless(&candidate.said()), "  ", layout, &mut out);
+        }
+        for merge in &self.merges {
+            paragraph(&harmless(&merge.said()), "it came in by the merge ", layout, &mut out);
+        }
+        for (what, ratio) in [("before it", self.before), ("from it on", self.after), ("the bad end", self.ends)] {
+            if let Some(r) = ratio {
+                let _ = writeln!(out, "{what:<12} ÷ the good end: {:.4} ({:.4} to {:.4})", r.estimate, r.low, r.high);
+            }
+        }
+        for failed in &self.cannot_say {
+            let text = format!("{} cannot say: {}", short(&failed.commit), failed.why);
+            paragraph(&harmless(&text), "note: ", layout, &mut out);
+        }
+        let (kernels, pairs) = (counted(self.kernels as u64, "kernel"), counted(self.pairs as u64, "pair"));
+        let _ = writeln!(out, "{kernels}, {pairs} of boots; all of it is in {}", harmless(&self.evidence));
+        out
+    }
+
+    fn headline(&self) -> String {
+        let sure = percent(self.probability);
+        match (self.verdict, self.candidates.len()) {
+            (None, _) => "stopped; the same command goes on from here".to_owned(),
+            (Some(Verdict::Slow), 1) => format!("the first slow commit, with a probability of {sure}:"),
+            (Some(Verdict::Slow), n) => {
+                format!(
+                    "the first slow commit is one of these {n}, with a probability of {sure}; nothing between them can be measured:"
+                )
+            }
+            (Some(Verdict::Unsure), _) => format!("not found for sure; the likeliest, with a probability of {sure}:"),
+            (Some(Verdict::Faster), _) => {
+                "the bad end is faster than the good one: swap them to find what made it so".to_owned()
+            }
+            (Some(Verdict::NoDifference), _) => "the ends do not differ by what so many boots can show".to_owned(),
+            (Some(Verdict::CannotSay), _) => "the bad end cannot be measured, so nothing can be found".to_owned(),
+        }
+    }
+}
+
+fn short(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
+}
+
+fn signed(ns: f64) -> String {
+    format!("{}{}", if ns < 0.0 { "−" } else { "+" }, Ns(ns.abs().round() as i64))
+}
