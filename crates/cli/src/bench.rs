@@ -38,7 +38,7 @@ pub struct Args {
     margin: f64,
 
     /// Rounds; with --until-width or --budget at most so many [default: 10, of deterministic boots 5; 1000 with those]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "How often")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "How often")]
     runs: Option<u32>,
     /// Rounds before those, which do not count [default: 1, of deterministic boots 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000), help_heading = "How often")]
@@ -157,8 +157,8 @@ fn conclude(args: &Args, folder: &Path, document: &Document, output: &Output) ->
     // The recordings' folder is empty where none is kept, and then is not needed.
     let _ = std::fs::remove_dir(folder.join("boots"));
     show(document, args.top, output)?;
-    let text = serde_json::to_vec_pretty(document)?;
-    write_file(&folder.join(DOCUMENT), true, |out| out.write_all(&text))?;
+    let text = report::json(document, true)?;
+    write_file(&folder.join(DOCUMENT), true, |out| out.write_all(text.as_bytes()))?;
     if let Some(path) = &args.export_csv {
         write_file(path, args.force, |out| report::bench_csv(document, out))?;
     }
@@ -212,6 +212,9 @@ pub fn foresee(variants: &[Varied], watcher: &mut Watcher) -> anyhow::Result<Vec
     foreseen
 }
 
+/// Every boot's figures are in memory, some ten KiB each.
+const BOOTS_MOST: u32 = 50_000;
+
 /// How it is run: all that is known before the first boot.
 fn head(args: &Args, variants: &[Varied], foreseen: &[Manifest]) -> anyhow::Result<Head> {
     let deterministic = variants[0].options.deterministic;
@@ -219,13 +222,17 @@ fn head(args: &Args, variants: &[Varied], foreseen: &[Manifest]) -> anyhow::Resu
         bail!("deterministic boots count instructions, others time: compare either, not one with the other");
     }
     let open_end = args.until_width.is_some() || args.budget.is_some();
-    let rounds = args.runs.unwrap_or(if open_end {
-        1000
-    } else if deterministic {
-        5
-    } else {
-        10
-    });
+    let rounds_most = BOOTS_MOST / variants.len() as u32;
+    let rounds = match args.runs {
+        Some(runs) if runs > rounds_most => {
+            let variants = variants.len();
+            bail!("--runs {runs} of {variants} variants: give at most {rounds_most}, so that all boots fit memory")
+        }
+        Some(runs) => runs,
+        None if open_end => rounds_most.min(1000),
+        None if deterministic => 5,
+        None => 10,
+    };
     let budget_ns = args.budget.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let plan = Plan {
         variants: variants.len(),

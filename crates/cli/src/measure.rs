@@ -12,6 +12,8 @@ use timeline::Ns;
 
 /// Rows of a boot that are kept one by one; the rest is one row. Usual are some hundred, a guest can have any number.
 const ROWS_MOST: usize = 1000;
+/// Of a row's name so many characters are kept.
+const NAME_CHARACTERS_MOST: usize = 200;
 /// What the rest is called.
 const REST: &str = "(all other rows)";
 
@@ -62,7 +64,8 @@ fn measured(folder: &Path, manifest: &Manifest) -> anyhow::Result<Measured> {
 
 /// The rows, the largest first; what is beyond the most is one.
 fn rows<'a>(all: impl Iterator<Item = (&'a str, Ns)>) -> Vec<PhaseTime> {
-    let mut rows: Vec<PhaseTime> = all.map(|(name, time)| PhaseTime { name: name.to_owned(), ns: time.0 }).collect();
+    let cut = |name: &str| name.chars().take(NAME_CHARACTERS_MOST).collect();
+    let mut rows: Vec<PhaseTime> = all.map(|(name, time)| PhaseTime { name: cut(name), ns: time.0 }).collect();
     let rest: i64 = rows.iter().skip(ROWS_MOST).map(|row| row.ns).sum();
     rows.truncate(ROWS_MOST);
     rows.extend((rest != 0).then(|| PhaseTime { name: REST.to_owned(), ns: rest }));
@@ -162,6 +165,6 @@ mod tests {
         let found = rows(names.iter().map(|name| (name.as_str(), Ns(2))));
         assert_eq!((found.len(), found[ROWS_MOST].ns), (ROWS_MOST + 1, 10));
         assert_eq!(found.iter().map(|row| row.ns).sum::<i64>(), 2 * (ROWS_MOST as i64 + 5));
-        assert_eq!(rows([("a", Ns(1))].into_iter()).len(), 1);
+        assert_eq!(rows([("a".repeat(10_000).as_str(), Ns(1))].into_iter())[0].name.len(), NAME_CHARACTERS_MOST);
     }
 }

@@ -169,6 +169,7 @@ fn what_cannot_be_booted_is_said_before_anything_is() {
     refuses(&["--vary", "cpu=2"], &["--vary cpu=2", "--cpus"]);
     refuses(&["--sweep", "cpus=1"], &["--sweep", "two values"]);
     refuses(&["--runs", "0"], &["--runs"]);
+    refuses(&["--runs", "30000", "--vary", "cpus=1"], &["--runs 30000", "at most 25000"]);
     refuses(&["--pin", "9999"], &["--pin 9999"]);
     refuses(&["--vary", "deterministic"], &["deterministic"]);
     refuses(&["--until-width", "5"], &["%"]);
