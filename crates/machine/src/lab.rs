@@ -114,9 +114,13 @@ mod tests {
 
     #[test]
     fn what_the_kernel_understands_is_let_through() {
-        for line in
-            ["", "calibrate=delay ps2=probe", "hz=1000 messages=0", "delay.psm=7 delay.thread.usbus0=250us hang=attach"]
-        {
+        for line in [
+            "",
+            "calibrate=delay ps2=probe",
+            "hz=1000 messages=0",
+            "delay.psm=7 delay.thread.usbus0=250us hang=attach",
+            "bootscope.dither=xx",
+        ] {
             assert_eq!(check_line(line), Ok(()), "{line}");
         }
         for switch in SWITCHES {

@@ -12,8 +12,8 @@
 //! `thread.usbus0`. Before the first SYSINIT there are stages: `stage.paging`. Plain `stage`, `sysinit`, `probe`,
 //! `attach`, `mount`, `thread` is every place of that kind.
 //!
-//! What is not understood is kept aside, to be printed, and changes nothing. Of two words for one switch the later wins;
-//! delays of one place add up.
+//! What is not understood is kept aside, to be printed, and changes nothing; `bootscope.` begins words that are for
+//! whoever boots the kernel. Of two words for one switch the later wins; delays of one place add up.
 
 use core::fmt;
 
@@ -277,6 +277,7 @@ impl<'a> Switches<'a> {
     fn take(&mut self, word: &'a str) -> bool {
         let Some((name, value)) = word.split_once('=') else { return false };
         match name {
+            _ if name.starts_with("bootscope.") => {}
             "hang" if !value.is_empty() => self.hang = Some(value),
             "panic" if !value.is_empty() => self.panic = Some(value),
             "fault" if !value.is_empty() => self.fault = Some(value),
