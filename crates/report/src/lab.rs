@@ -110,6 +110,10 @@ impl Lab {
             self.cells().into_iter().map(|cells| Line { cells: cells.to_vec(), faint: false }).collect();
         let mut out = String::new();
         render(&columns, &lines, layout.table_width(), layout.style, &mut out);
+        let mut sources: Vec<&str> = self.trials.iter().map(|trial| trial.source.as_str()).collect();
+        sources.sort_unstable();
+        sources.dedup();
+        let _ = writeln!(out, "published: {}", harmless(&sources.join("; ")));
         let wrong = self.trials.iter().filter(|trial| !trial.right).count();
         let _ = writeln!(
             out,
@@ -127,13 +131,14 @@ impl Lab {
         out.push_str(&row(&TITLES.map(|(title, _)| title.to_owned())));
         out.push_str(&row(&TITLES.map(|(_, align)| if align == Align::Left { "---" } else { "---:" }.to_owned())));
         self.cells().iter().for_each(|cells| out.push_str(&row(cells)));
-        let _ = write!(out, "\nMeasured: {}, {}.\n\n## What each is\n", self.unit, harmless(&self.vmm));
+        let _ = write!(out, "\nMeasured: {}; QEMU {}.\n\n## What each is\n", self.unit, harmless(&self.vmm));
         let mut before = "";
         for trial in &self.trials {
             if trial.name != before {
                 let (cpus, mib) = (trial.cpus, trial.memory_bytes >> 20);
                 let s = if cpus == 1 { "" } else { "s" };
-                let _ = write!(out, "\n**{}**: {}. {cpus} CPU{s}, {mib} MiB.\n", trial.name, trial.what);
+                let _ = write!(out, "\n**{}**: {}. {cpus} CPU{s}, {mib} MiB", trial.name, trial.what);
+                let _ = writeln!(out, "; published: {}.", trial.source);
                 let _ = writeln!(out, "* slow: `{}`, {} to the end", trial.slow, Ns(trial.slow_total_ns));
             }
             let _ = writeln!(out, "* fast: `{}`, {} to the end", trial.fast, Ns(trial.fast_total_ns));
@@ -182,7 +187,7 @@ const PAGE: &str = "\
 
 `bootscope lab run --all --page docs/lab.md` wrote this page. Each experiment boots the reference kernel twice, with one
 switch either way (`kernel/lab/README.md`). *published* is what the boots took that the experiments are made after, on
-other machines: what must be the same is the direction, and the ratio where it is not the hardware's. *blamed* are the rows
+other machines, by the authors named below: what must be the same is the direction, and the ratio where it is not the hardware's. *blamed* are the rows
 of the boot path that became shorter by most, in the analysis that every recording gets; *right*: they are those that the
 switch is in.
 
