@@ -78,7 +78,8 @@ test-calls: KILLS ?= 50
 test-calls:
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory build
-	@export BOOTSCOPE_LIB=$(CURDIR)/$(LIB) BOOTSCOPE_TEST_KILLS=$(KILLS) BOOTSCOPE_TEST_GUESTS=$$(scripts/fetch-guests); \
+	@guests=$$(scripts/fetch-guests); \
+	export BOOTSCOPE_LIB=$(CURDIR)/$(LIB) BOOTSCOPE_TEST_KILLS=$(KILLS) BOOTSCOPE_TEST_GUESTS=$$guests; \
 	export BOOTSCOPE_TEST_KERNEL=$$(scripts/fetch-kernel 6.1-cloud); \
 	export BOOTSCOPE_TEST_KERNELS=$$BOOTSCOPE_TEST_KERNEL:$$(scripts/fetch-kernel 6.1):$$(scripts/fetch-kernel 6.12-cloud); \
 	qemu-system-x86_64 --version | head -n 1; \

@@ -1,10 +1,15 @@
 //! `bootscope diff`: two recordings side by side.
 
 use crate::boot::{self, Opened};
+use crate::measure::dithered;
+use crate::plan::like;
+use crate::progress::Watcher;
 use crate::{Done, output::Output};
-use anyhow::bail;
+use anyhow::{Context, bail};
+use machine::RecordOptions;
+use recording::OutcomeKind;
 use report::Diff;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Compare two boots: what each function took before and after, what appeared, what vanished
 ///
@@ -17,6 +22,10 @@ pub struct Args {
     before: PathBuf,
     /// Another one
     after: PathBuf,
+    /// Boot each side again, so often, with a dummy argument of another length each time: what changes by more than it
+    /// moves by itself is listed. Of deterministic recordings
+    #[arg(long, value_name = "BOOTS", value_parser = clap::value_parser!(u32).range(2..=50))]
+    dither: Option<u32>,
     /// How many rows of each table
     #[arg(long, value_name = "ROWS", default_value_t = 20)]
     top: usize,
@@ -27,6 +36,7 @@ Examples:
   bootscope record --kernel old/vmlinuz --trace calls --deterministic -o boots/old
   bootscope record --kernel new/vmlinuz --trace calls --deterministic -o boots/new
   bootscope diff boots/old boots/new
+  bootscope diff boots/old boots/new --dither 5
 
 Rows are in the order of their effect on the boot path. `on the path` is by how much the path became longer in the function
 itself, `self` counts what it did off the path as well, `total` also what it called.";
@@ -41,13 +51,52 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     let same = same_inputs(&before, &after);
     let names = [&args.before, &args.after].map(|path| path.display().to_string());
-    let diff = Diff::new((&names[0], &before.boot(None)?), (&names[1], &after.boot(None)?), same);
+    let diff = match args.dither {
+        None => Diff::new((&names[0], &before.boot(None)?), (&names[1], &after.boot(None)?), same),
+        Some(boots) => {
+            let mut watcher = Watcher::new(output)?;
+            let [(before, of_before), (after, of_after)] =
+                [again(&args.before, boots, &mut watcher)?, again(&args.after, boots, &mut watcher)?];
+            watcher.clear();
+            let first = Diff::new((&names[0], &before.boot(None)?), (&names[1], &after.boot(None)?), same);
+            first.dithered(&of_before, &of_after)
+        }
+    };
     if output.json {
         output.document(&diff)?;
     } else {
         output.text(&diff.text(output.layout(args.top)))?;
     }
     Ok(Done::Well)
+}
+
+/// Boots as a recording was booted, with dummy arguments: the first of these boots, and how it differs from each other one.
+fn again(recording: &Path, boots: u32, watcher: &mut Watcher) -> anyhow::Result<(Opened, Vec<Diff>)> {
+    let name = recording.display();
+    let options = like(recording)?;
+    if !options.deterministic || options.kernel.is_none() {
+        bail!(
+            "--dither compares deterministic boots of a --kernel, and {name} is none: for others there is `bootscope bench`"
+        );
+    }
+    let scratch = tempfile::tempdir().context("cannot make a folder for the boots")?;
+    let mut boot = |round: u32| -> anyhow::Result<Opened> {
+        watcher.doing(&format!("{name}: boot {} of {boots}", round + 1));
+        let append = dithered(&options.append, round);
+        let options = RecordOptions { out: scratch.path().join(round.to_string()), append, ..options.clone() };
+        let outcome = machine::record(&options, watcher)?.outcome;
+        if outcome.kind != OutcomeKind::Reached {
+            bail!("a boot as {name} did not reach its end mark: {}", outcome.detail);
+        }
+        boot::open(&options.out)
+    };
+    let first = boot(0)?;
+    let mut others = Vec::new();
+    for round in 1..boots {
+        let other = boot(round)?;
+        others.push(Diff::new(("", &first.boot(None)?), ("", &other.boot(None)?), false));
+    }
+    Ok((first, others))
 }
 
 /// Whether both recorders say what they booted, and that it was the same, the same way.

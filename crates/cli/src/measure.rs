@@ -142,7 +142,7 @@ const DITHER_LENGTHS: u32 = 61;
 
 /// The command line with a dummy argument in front, of another length in each round. The kernel takes a name with a dot
 /// for some module's, and leaves it alone.
-fn dithered(append: &str, round: u32) -> String {
+pub fn dithered(append: &str, round: u32) -> String {
     let length = 1 + (round * 7) % DITHER_LENGTHS;
     format!("bootscope.dither={} {append}", "x".repeat(length as usize)).trim_end().to_owned()
 }

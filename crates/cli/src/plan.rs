@@ -226,7 +226,7 @@ fn until(text: &str) -> Until {
 }
 
 /// The options that a recording was made with.
-fn like(path: &Path) -> anyhow::Result<RecordOptions> {
+pub fn like(path: &Path) -> anyhow::Result<RecordOptions> {
     let recording = Recording::open(path)?;
     let how = recording.manifest().how.clone();
     if how.is_null() {

@@ -81,7 +81,7 @@ fn spearman(pairs: &[(f64, f64)]) -> f64 {
 fn a_change_of_a_twentieth_of_a_per_cent_is_found_where_it_was_made() {
     let scratch = Scratch::new();
     let Some(before) = boot(&scratch, "before", "calls", "thash_entries=4096") else { return };
-    let after = boot(&scratch, "after", "calls", "thash_entries=32768").unwrap();
+    let after = boot(&scratch, "after", "calls", "thash_entries=16384").unwrap();
     let document = run(bootscope("diff").arg(&before).arg(&after).arg("--json")).exits(0).json();
     let total = ns(&document["before"]["total_ns"]);
     let share = |ns: i64| ns as f64 / total as f64;
@@ -90,11 +90,57 @@ fn a_change_of_a_twentieth_of_a_per_cent_is_found_where_it_was_made() {
     let in_all = share(ns(&document["after"]["total_ns"]) - total);
     println!("initcall {:.4} % of the boot, total {:.4} %", share(changed) * 100.0, in_all * 100.0);
     assert_eq!(text(&row["name"]), "initcall inet_init", "what changed most");
-    assert!((0.0003..0.0007).contains(&share(changed)), "{}", share(changed));
+    assert!((0.0002..0.0005).contains(&share(changed)), "{}", share(changed));
     let first = &list(&document["paths"])[0];
     let callers: Vec<&str> = list(&first["callers"]).iter().map(text).collect();
     assert!(text(&first["name"]) == "tcp_init" && callers.contains(&"initcall inet_init"), "{first}");
     assert_eq!(document["floor"].as_f64(), Some(0.001));
     let said = run(bootscope("diff").arg(&before).arg(&after)).exits(0);
     assert!(said.text().contains("that alone moves the total by up to 0.1 %"), "{}", said.text());
+}
+
+/// The reference kernel, booted thrice a side with dummy arguments, of which it prints that it does not understand them: a
+/// delay of one of its probes is still there, and what printing more or less of them takes is not.
+#[test]
+fn dithered_boots_leave_what_changed_for_a_reason() {
+    let Some(lab) = lab() else { return };
+    let scratch = Scratch::new();
+    let boot = |name: &str, options: &[&str], append: &str| {
+        let into = scratch.path(name);
+        let mut command = record(&lab, &into);
+        command
+            .args(["--trace", "calls", "--init", "keep", "--until", "^init: done", "--append", append])
+            .args(options);
+        recorded(&mut command, &into, "reached");
+        into
+    };
+    let before = boot("before", &["--deterministic"], "");
+    let after = boot("after", &["--deterministic"], "delay.probe.psm=1ms");
+    let dithered = run(bootscope("diff").arg(&before).arg(&after).args(["--dither", "3", "--json"])).exits(0).json();
+    let dither = &dithered["dither"];
+    println!("{dither}");
+    assert_eq!(dither["boots"], 3);
+    let (change, floor) = (ns(&dither["total_change_ns"]), ns(&dither["total_floor_ns"]));
+    assert!((900_000..1_200_000).contains(&change) && 0 < floor && floor < change, "{change} beyond {floor}");
+    let row = &list(&dithered["rows"])[0];
+    assert!(ns(&row["change_ns"]) > 900_000 && ns(&row["floor_ns"]) < 100_000, "{row}");
+    assert!(ns(&dither["functions_within"]) > 0, "printing a longer word is no change");
+    let said = run(bootscope("diff").arg(&before).arg(&after).args(["--dither", "2"])).exits(0);
+    assert!(said.text().contains("2 boots a side") && said.text().contains("left out"), "{}", said.text());
+
+    let hosted = boot("hosted", &[], "");
+    run(bootscope("diff").arg(&hosted).arg(&hosted).args(["--dither", "3"])).refuses(&[
+        "--dither",
+        "deterministic",
+        "bench",
+    ]);
+}
+
+/// The reference kernel, where `make build` put it.
+fn lab() -> Option<PathBuf> {
+    let lab = std::env::var_os("BOOTSCOPE_LIB").map(|lib| PathBuf::from(lib).join("lab")).filter(|lab| lab.is_file());
+    if lab.is_none() {
+        support::skip("BOOTSCOPE_LIB has no lab: run make build");
+    }
+    lab
 }

@@ -4,6 +4,10 @@
 //! this file, is a whole document; a test parses it. Where both boots' calls were followed, each function and each path is
 //! compared; what is spent is counted in nanoseconds, which in a deterministic boot are instructions.
 
+mod dither;
+
+pub use dither::Dither;
+
 use crate::table::{Align, Column, Line, render};
 use crate::text::{counted, thousands};
 use crate::{Boot, Layout, harmless};
@@ -37,6 +41,10 @@ pub struct Diff {
     pub same_inputs: bool,
     /// Of deterministic boots with different inputs: a total that moves by a smaller share says nothing. `null` otherwise.
     pub floor: Option<f64>,
+    /// Where each side was booted several times with dummy arguments: how. Then only what changed by more than it moves by
+    /// itself is listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dither: Option<Dither>,
     /// How many functions were compared.
     pub functions_compared: usize,
     /// How many paths of calls were.
@@ -73,6 +81,18 @@ pub struct DiffRow {
     pub before_ns: Option<i64>,
     /// How long it is; `null`: it vanished.
     pub after_ns: Option<i64>,
+    /// Of dithered boots, by how much it changed: median less median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change_ns: Option<i64>,
+    /// Of dithered boots, how far it moves by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor_ns: Option<i64>,
+}
+
+impl DiffRow {
+    fn change(&self) -> i64 {
+        self.change_ns.unwrap_or_else(|| self.after_ns.unwrap_or(0) - self.before_ns.unwrap_or(0))
+    }
 }
 
 /// A function, or a path.
@@ -89,8 +109,18 @@ pub struct DiffLine {
     pub before: Option<DiffAmount>,
     /// What it is; `null`: it vanished.
     pub after: Option<DiffAmount>,
-    /// By how much the boot path became longer in it itself.
+    /// By how much the boot path became longer in it itself; of dithered boots, median less median.
     pub on_path_change_ns: i64,
+    /// Of dithered boots, how far that moves by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor_ns: Option<i64>,
+}
+
+impl DiffLine {
+    /// What it is, whatever it took.
+    fn key(&self) -> (&[String], &str) {
+        (&self.callers, &self.name)
+    }
 }
 
 /// What a function or a path took.
@@ -138,6 +168,7 @@ impl Diff {
             deterministic,
             same_inputs,
             floor: (deterministic && !same_inputs).then_some(FLOOR),
+            dither: None,
             functions_compared: found.compared.0,
             paths_compared: found.compared.1,
             phases: phases(before.1, after.1),
@@ -188,7 +219,9 @@ impl Diff {
         let change = self.after.total_ns - self.before.total_ns;
         let share = if self.before.total_ns > 0 { change as f64 / self.before.total_ns as f64 } else { 0.0 };
         let _ = writeln!(out, "total   {} ({:+.3} %)", signed(change, layout), share * 100.0);
-        if let Some(floor) = self.floor {
+        if let Some(dither) = &self.dither {
+            dither_line(dither, self.before.total_ns, layout, out);
+        } else if let Some(floor) = self.floor {
             let below = if share.abs() < floor { ": this one" } else { "" };
             let _ = writeln!(
                 out,
@@ -249,6 +282,30 @@ impl Diff {
     }
 }
 
+/// What dithered boots say of the total, and how much is left out.
+fn dither_line(dither: &Dither, before_ns: i64, layout: Layout, out: &mut String) {
+    let share = |ns: i64| if before_ns > 0 { ns as f64 / before_ns as f64 * 100.0 } else { 0.0 };
+    let (change, floor) = (dither.total_change_ns, dither.total_floor_ns);
+    let verdict = if change.abs() > floor { "more than it moves by itself" } else { "no more than it moves by itself" };
+    let _ = writeln!(
+        out,
+        "{} boots a side, each with a dummy argument of another length: the total moved by {} ({:+.3} %), {verdict}: {} \
+         ({:.3} %)",
+        dither.boots,
+        signed(change, layout),
+        share(change),
+        layout.time(floor),
+        share(floor)
+    );
+    let _ = writeln!(
+        out,
+        "left out, because they changed by no more than they move by themselves: {}, {}, {}",
+        counted(dither.rows_within as u64, "row"),
+        counted(dither.functions_within as u64, "function"),
+        counted(dither.paths_within as u64, "path")
+    );
+}
+
 /// What changed of phases or rows: the first `top`, and everything else.
 fn row_table(title: &'static str, all: &[DiffRow], top: usize, layout: Layout, out: &mut String) {
     if all.is_empty() {
@@ -260,7 +317,7 @@ fn row_table(title: &'static str, all: &[DiffRow], top: usize, layout: Layout, o
         Column::new("before", Align::Right, Some(layout.time_width())),
         Column::new("after", Align::Right, Some(layout.time_width())),
     ];
-    let change = |r: &DiffRow| r.after_ns.unwrap_or(0) - r.before_ns.unwrap_or(0);
+    let change = DiffRow::change;
     let time = |ns: Option<i64>| ns.map_or_else(String::new, |ns| layout.time(ns));
     let (top, rest) = all.split_at(top.min(all.len()));
     let line = |r: &DiffRow| Line {
@@ -301,6 +358,7 @@ fn row(change: &RowChange) -> DiffRow {
         name: change.name.clone(),
         before_ns: change.before.map(|ns| ns.0),
         after_ns: change.after.map(|ns| ns.0),
+        ..DiffRow::default()
     }
 }
 
@@ -317,6 +375,7 @@ fn line(change: &Change, name: String, callers: Vec<String>) -> DiffLine {
         before: change.before.map(DiffAmount::from),
         after: change.after.map(DiffAmount::from),
         on_path_change_ns: change.on_path().0,
+        floor_ns: None,
     }
 }
 

@@ -29,7 +29,7 @@ mod text;
 pub use bench::{bench, bench_csv, bench_markdown, bench_page};
 pub use boot::Boot;
 pub use check::{Check, CheckedBoots};
-pub use diff::{Diff, DiffAmount, DiffLine, DiffRow, DiffSide};
+pub use diff::{Diff, DiffAmount, DiffLine, DiffRow, DiffSide, Dither};
 pub use export::{Export, FORMATS, format};
 pub use facts::{Facts, Memory, Overhead, Subject};
 pub use fit::{Fit, FitRecording, FitRow, Predicted};

@@ -1,4 +1,5 @@
 use super::*;
+use timeline::Diagnostics;
 
 /// The bytes that the plugin's encoder is tested to write.
 pub(super) fn sample() -> Vec<u8> {
