@@ -502,9 +502,12 @@ impl Merge<'_> {
         let Some(log) = &self.files.firmware else { return };
         if self.manifest.time_base == recording::TimeBase::Host {
             let until = regions.iter().find(|r| r.stage > regions::Stage::OptionRom).map(|r| r.at);
-            let until = until.or_else(|| self.start_of("early kernel")).unwrap_or(Ns::MAX);
+            let until = until.or_else(|| self.start_of("early kernel"));
             let said = firmware::read(&log.file.bytes, &log.index);
-            firmware::lay(&said, if only_marks { Ns::MIN } else { until }, self.timeline);
+            // What its last line begins has no end where nothing is known to have followed.
+            let last = || said.iter().filter_map(|s| s.at).next_back().unwrap_or(Ns::MIN);
+            firmware::lay(&said, if only_marks { Ns::MIN } else { until.unwrap_or_else(last) }, self.timeline);
+            let until = until.unwrap_or(Ns::MAX);
             // Nothing says when the firmware was done but that it said nothing more.
             let last = said.iter().filter_map(|s| Some((s.at?, s))).rfind(|(at, _)| *at < until);
             if let Some((at, line)) = last.filter(|_| regions.is_empty()) {
@@ -548,20 +551,20 @@ impl Merge<'_> {
             let evidence = self.timeline.names.intern(evidence);
             self.timeline.end = Some(End { at, error, track: Some(init), evidence });
         };
+        let asked = self.manifest.end.as_ref().filter(|end| end.what != "init");
+        // Found in the kernel's log in memory: its own stamp is nearer to it than when the host looked.
+        let stamped = asked.and_then(|end| Some((end, end.printk_ns?, clocks.printk.as_ref()?)));
+        if let Some((end, stamp, clock)) = stamped {
+            return set(clock.to_ns(log_ticks(Ns(stamp))), clock.residual + Ns::from_us(500), &end.what);
+        }
         // The recorder stamped it by the host's clock, which is no time of a deterministic boot.
         let hosted = self.manifest.time_base == recording::TimeBase::Host;
-        let asked = self.manifest.end.as_ref().filter(|end| end.what != "init" && hosted);
-        match (asked, init_word, &clocks.counter) {
-            (Some(end), ..) => {
-                let printed = end.printk_ns.zip(clocks.printk.as_ref());
-                match printed {
-                    // Found in the kernel's log in memory: its own stamp is nearer to it than when the host looked.
-                    Some((stamp, clock)) => {
-                        set(clock.to_ns(log_ticks(Ns(stamp))), clock.residual + Ns::from_us(500), &end.what);
-                    }
-                    None => set(Ns(end.at_ns), end.error_ns.map_or(Ns::from_ms(1), Ns), &end.what),
-                }
-            }
+        if asked.is_some() && !hosted {
+            let told = "the end mark that was asked for has no time of the guest's: the boot is shown up to another one";
+            self.timeline.warnings.push(told.to_owned());
+        }
+        match (asked.filter(|_| hosted), init_word, &clocks.counter) {
+            (Some(end), ..) => set(Ns(end.at_ns), end.error_ns.map_or(Ns::from_ms(1), Ns), &end.what),
             (None, Some((ticks, _)), Some(counter)) => {
                 set(counter.to_ns(ticks), counter.residual, "process 1 sent its first byte");
             }

@@ -52,11 +52,11 @@ pub fn estimate(first: &[f64], second: &[f64]) -> Option<Comparison> {
     })
 }
 
-/// Compares boots that only repeat, against what layout alone moves (`floor`, relative). `None` without any, or if the
-/// first's are not positive.
+/// Compares boots that only repeat, against what layout alone moves (`floor`, relative). `None` without any. What took
+/// nothing before has no ratio, and whatever it takes now is a difference.
 pub fn compare_repeated(first: &[f64], second: &[f64], floor: f64, ask: &Ask) -> Option<Comparison> {
     let (a, b) = (median(&sorted(first)), median(&sorted(second)));
-    if !(a > 0.0 && b.is_finite()) {
+    if !(a >= 0.0 && b.is_finite()) {
         return None;
     }
     let exactly = |estimate: f64, error: f64| Interval {
@@ -68,7 +68,7 @@ pub fn compare_repeated(first: &[f64], second: &[f64], floor: f64, ask: &Ask) ->
     let mut alone = [Comparison {
         basis: Basis::Repeated(floor),
         difference: exactly(b - a, a * floor),
-        ratio: Some(exactly(b / a, floor)),
+        ratio: (a > 0.0).then(|| exactly(b / a, floor)),
         p: None,
         p_corrected: None,
         p_least: 0.0,
@@ -98,6 +98,16 @@ mod tests {
     /// Boots of 1.88 G instructions, moved by their layout within the floor.
     fn boots(random: &mut fastrand::Rng, n: usize, factor: f64) -> Vec<f64> {
         (0..n).map(|_| (1.88e9 * factor * (1.0 + FLOOR_INSTRUCTIONS * (random.f64() - 0.5))).round()).collect()
+    }
+
+    #[test]
+    fn what_took_nothing_before_is_a_difference_too() {
+        let one = |a, b| compare_repeated(&[a; 3], &[b; 3], FLOOR_INSTRUCTIONS, &Ask::default()).unwrap();
+        let appeared = one(0.0, 20e6);
+        assert_eq!((appeared.verdict, appeared.difference.estimate, appeared.ratio), (Verdict::Slower, 20e6, None));
+        assert_eq!(one(0.0, 0.0).verdict, Verdict::NoDifference);
+        assert_eq!(one(20e6, 0.0).verdict, Verdict::Faster);
+        assert!(compare_repeated(&[], &[1.0], 0.0, &Ask::default()).is_none());
     }
 
     #[test]

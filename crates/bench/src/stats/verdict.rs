@@ -103,7 +103,9 @@ fn verdict(c: &Comparison, family: usize, ask: &Ask) -> Verdict {
     match (c.basis, c.ratio) {
         (Basis::Repeated(floor), Some(ratio)) if (ratio.estimate - 1.0).abs() > floor => return direction,
         (Basis::Repeated(floor), Some(_)) if floor <= ask.margin => return Verdict::NoDifference,
-        (Basis::Repeated(_), _) => return Verdict::TooNoisy,
+        (Basis::Repeated(_), Some(_)) => return Verdict::TooNoisy,
+        (Basis::Repeated(_), None) if c.difference.estimate != 0.0 => return direction,
+        (Basis::Repeated(_), None) => return Verdict::NoDifference,
         _ => {}
     }
     if c.p_least * family as f64 > alpha {
