@@ -111,6 +111,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if let Some(cpus) = &args.pin {
         machine::pin::pin(cpus)?;
     }
+    exports_can_be_written(args)?;
     let mut watcher = Watcher::new(output)?;
     let foreseen = foresee(&variants, &mut watcher)?;
     let head = Head { sweep, ..head(args, &variants, &foreseen)? };
@@ -167,6 +168,20 @@ fn conclude(args: &Args, folder: &Path, document: &Document, output: &Output) ->
     }
     if let Some(path) = &args.export_markdown {
         write_file(path, args.force, |out| out.write_all(report::bench_markdown(document).as_bytes()))?;
+    }
+    Ok(())
+}
+
+/// Nobody wants to hear after an hour of boots that a file is there already, or its folder is not.
+fn exports_can_be_written(args: &Args) -> anyhow::Result<()> {
+    for path in [&args.export_csv, &args.html, &args.export_markdown].into_iter().flatten() {
+        if path.is_file() && !args.force {
+            return Err(recording::Error::Exists { path: path.clone() }.into());
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            bail!("{}: there is no folder {}", path.display(), folder.display());
+        }
     }
     Ok(())
 }

@@ -37,6 +37,9 @@ pub struct Diff {
     pub evidence: String,
     /// Whether both boots are deterministic: a nanosecond is an instruction, and whatever differs has a cause.
     pub deterministic: bool,
+    /// Whether one is deterministic and the other is not, so that their times are of two kinds.
+    #[serde(default)]
+    pub clocks_differ: bool,
     /// Whether kernel, initrd and command line are known to be the same.
     pub same_inputs: bool,
     /// Of deterministic boots with different inputs: a total that moves by a smaller share says nothing. `null` otherwise.
@@ -166,6 +169,7 @@ impl Diff {
             after: side(after),
             evidence: if found.followed { "calls" } else { "boot path" }.to_owned(),
             deterministic,
+            clocks_differ: of(before.1).0 != of(after.1).0,
             same_inputs,
             floor: (deterministic && !same_inputs).then_some(FLOOR),
             dither: None,
@@ -225,15 +229,21 @@ impl Diff {
             let below = if share.abs() < floor { ": this one" } else { "" };
             let _ = writeln!(
                 out,
-                "the inputs differ: that alone moves the total by up to {:.1} % (layout, hashing), so smaller changes of it \
-                 say nothing{below}; changes of single functions below do",
+                "the inputs differ: that alone moves the total by {:.1} % (layout, hashing), and by more where it waits for a \
+                 clock to tick, so smaller changes of it say nothing{below}; changes of single functions below do; --dither \
+                 measures it",
                 floor * 100.0
             );
+        }
+        if self.clocks_differ {
+            let text = "one counts instructions, the other the host's time: what differs between them is no change";
+            let _ = writeln!(out, "{}", layout.style.heading(text));
         }
         if self.evidence == "boot path" {
             let _ = writeln!(
                 out,
-                "functions of the boot paths are compared: record both with --trace calls to have every call"
+                "functions of the boot paths are compared: for every call, record both with --trace calls (of kernels that \
+                 keep no log of their own)"
             );
         }
         out.push('\n');
