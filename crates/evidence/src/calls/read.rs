@@ -6,8 +6,8 @@ use super::{
 };
 use timeline::{Diagnostics, Ns};
 
-const CUT: &str = "calls cut off in a record";
-const SENSELESS: &str = "calls with a record that makes no sense: the rest of its chunk was not read";
+pub(super) const CUT: &str = "calls cut off in a record";
+pub(super) const SENSELESS: &str = "calls with a record that makes no sense: the rest of its chunk was not read";
 
 /// Reads the file. What is cut off or makes no sense is counted in `diagnostics`, and everything else is returned;
 /// `place` names the file. A header that is not one gives an empty result.

@@ -1,3 +1,4 @@
+use super::read::{CUT, SENSELESS};
 use super::*;
 use timeline::Diagnostics;
 
