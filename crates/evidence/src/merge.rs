@@ -107,7 +107,7 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     // An event is stamped a few µs after what it reports began.
     let late = if clocks.only_ticks { Ns::ZERO } else { Ns::from_us(10) };
     let trace_error = clocks.trace.as_ref().map_or(Ns::ZERO, |c| c.residual) + late;
-    let mut merge = Merge { manifest, files, timeline, trace_error };
+    let mut merge = Merge { manifest, files, timeline, trace_error, logged_from: None };
 
     let laid = match (&trace, &clocks.trace) {
         (Some(trace), Some(clock)) => Some(trace.lay(clock, merge.timeline)),
@@ -180,11 +180,11 @@ fn merge_tslog(manifest: &Manifest, log: tslog::Log, files: &Files, timeline: &m
         timeline.time_base = TimeBase::Evidence;
     }
     let laid = tslog::lay(log, counter, timeline);
-    let mut merge = Merge { manifest, files, timeline, trace_error: Ns::ZERO };
     let Some(first) = laid.loader.or(laid.main).filter(|_| joined) else { return };
-    let firmware = merge.before_the_kernel(&[], &clocks);
-    let spans = merge.timeline.spans.iter().filter(|(_, span)| span.track == first);
+    let spans = timeline.spans.iter().filter(|(_, span)| span.track == first);
     let begun = spans.map(|(_, span)| span.start).min();
+    let mut merge = Merge { manifest, files, timeline, trace_error: Ns::ZERO, logged_from: begun };
+    let firmware = merge.before_the_kernel(&[], &clocks);
     merge.chain(firmware, first, begun);
 }
 
@@ -242,6 +242,8 @@ struct Merge<'a> {
     timeline: &'a mut Timeline,
     /// How far off the time of a trace's event may be.
     trace_error: Ns,
+    /// The first record of a kernel that keeps an event log.
+    logged_from: Option<Ns>,
 }
 
 impl Merge<'_> {
@@ -502,7 +504,8 @@ impl Merge<'_> {
         let Some(log) = &self.files.firmware else { return };
         if self.manifest.time_base == recording::TimeBase::Host {
             let until = regions.iter().find(|r| r.stage > regions::Stage::OptionRom).map(|r| r.at);
-            let until = until.or_else(|| self.start_of("early kernel"));
+            // On a busy host a line can be read when the kernel has long begun.
+            let until = until.or_else(|| self.start_of("early kernel")).or(self.logged_from);
             let said = firmware::read(&log.file.bytes, &log.index);
             // What its last line begins has no end where nothing is known to have followed.
             let last = || said.iter().filter_map(|s| s.at).next_back().unwrap_or(Ns::MIN);
