@@ -7,13 +7,13 @@
 /// Larger arrays than this have mappings of their own, which grow without being copied. glibc takes no larger limit.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const OWN_MAPPING_BYTES: i32 = 32 << 20;
-/// So much that is free at the heap's end is kept.
+/// So much that is free at the heap's end is kept: all of it, and what is reserved and was never used.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const KEPT_BYTES: i32 = 256 << 20;
-/// So much address space the heap takes at first: what most runs need. Memory it takes only as it is used. Where that
+const KEPT_BYTES: i32 = i32::MAX;
+/// So much address space the heap takes at first: what nearly all runs need. Memory it takes only as it is used. Where that
 /// much is not to be had, and later, it grows by [`STEP_BYTES`].
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const RESERVED_BYTES: i32 = 128 << 20;
+const RESERVED_BYTES: i32 = 1 << 30;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const STEP_BYTES: i32 = 1 << 20;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -33,6 +33,10 @@ pub fn read(bytes: &[u8], index: &Index) -> Vec<Said> {
 }
 
 fn shorten(text: &str) -> String {
+    // Nearly all lines are plain already.
+    if text.len() <= NAME_CHARS_MAX && text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+        return text.trim().to_owned();
+    }
     let text: String = text.chars().filter(|c| !c.is_control()).collect();
     let text = text.trim();
     match text.char_indices().nth(NAME_CHARS_MAX) {
