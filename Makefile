@@ -6,7 +6,7 @@
 PREFIX ?= /usr/local
 KERNEL ?=
 SUITE ?= bookworm trixie
-FUZZ_SECONDS ?= 20
+FUZZ_SECONDS ?= 12
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c

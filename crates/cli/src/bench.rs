@@ -298,6 +298,12 @@ fn folder(args: &Args, head: &Head) -> anyhow::Result<PathBuf> {
     if folder.join(recording::MANIFEST_NAME).exists() {
         bail!("{} is a recording: a bench needs a folder of its own", folder.display());
     }
+    if folder.join(JOURNAL).exists() && !args.force {
+        bail!(
+            "{}: a bench is there already: replace it with --force, or name another folder with -o",
+            folder.display()
+        );
+    }
     if args.force && folder.join(JOURNAL).exists() {
         for part in [JOURNAL, DOCUMENT] {
             let _ = std::fs::remove_file(folder.join(part));

@@ -59,6 +59,10 @@ pub(crate) fn kernel_line(options: &RecordOptions, plain: bool) -> Result<Kernel
 }
 
 fn added(options: &RecordOptions, plain: bool, user: &[String]) -> Vec<String> {
+    // These are Linux's words.
+    if crate::lab::is_booted(options) {
+        return Vec::new();
+    }
     let given = |prefix: &str| user.iter().any(|parameter| parameter.starts_with(prefix));
     let mut line = Vec::new();
     if !given("console=") {
