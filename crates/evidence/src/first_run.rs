@@ -32,6 +32,7 @@
 
 pub mod calls;
 pub mod regions;
+mod demangle;
 pub mod symbols;
 
 use timeline::{Diagnostics, Ns};

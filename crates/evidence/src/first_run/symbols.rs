@@ -9,9 +9,12 @@
 //! A list out of a kernel's image has the addresses that the kernel was linked to. One that randomises its address runs a
 //! multiple of 2 MiB from there, the same for all of it: the one that most calls agree on ([`Symbols::slide`]).
 //!
+//! Names that a C++ or Rust compiler mangled are kept as they were written.
+//!
 //! A list of another build names everything, and all of it wrongly. What gives it away is where calls lead: to the first
 //! byte of functions, nearly always ([`Symbols::note_misfits`]).
 
+use super::demangle;
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 use timeline::Diagnostics;
@@ -27,6 +30,8 @@ pub struct Symbols {
     /// Where each name ends in `text`, and so where the next begins.
     ends: Vec<u32>,
     text: String,
+    /// Where the kernel's image begins, and which list says so. Several names have this address, of which one is kept.
+    begins: Option<(u64, u16)>,
     /// Added to an address of the loaded image to get its virtual address; the image's first and last address.
     loaded: Option<(u64, u64, u64)>,
 }
@@ -84,11 +89,13 @@ impl Symbols {
     }
 
     fn of_rows(lists: Vec<String>, mut rows: Vec<(u64, u16, &str)>) -> Symbols {
+        let named = |name| rows.iter().find(|row| row.2 == name).map(|row| (row.0, row.1));
+        let begins = named("_text").or_else(|| named("_stext"));
         rows.sort_by_key(|row| (row.0, row.2.is_empty()));
         rows.dedup_by_key(|row| row.0);
-        let mut symbols = Symbols { lists, ..Symbols::default() };
+        let mut symbols = Symbols { lists, begins, ..Symbols::default() };
         for (address, list, name) in rows {
-            symbols.text.push_str(name);
+            symbols.text.push_str(&demangle::plain(name));
             let Ok(end) = u32::try_from(symbols.text.len()) else { break };
             symbols.addresses.push(address);
             symbols.list_of.push(list);
@@ -111,11 +118,13 @@ impl Symbols {
         if slides.iter().all(|slide| *slide == 0) {
             return;
         }
+        let moved = |address: u64, list: u16| (address.wrapping_add(slides[usize::from(list)]), list);
         let row = |i: usize| {
-            let list = self.list_of[i];
-            (self.addresses[i].wrapping_add(slides[usize::from(list)]), list, self.name(i))
+            let (address, list) = moved(self.addresses[i], self.list_of[i]);
+            (address, list, self.name(i))
         };
-        *self = Symbols::of_rows(self.lists.clone(), (0..self.len()).map(row).collect());
+        let begins = self.begins.map(|(address, list)| moved(address, list));
+        *self = Symbols { begins, ..Symbols::of_rows(self.lists.clone(), (0..self.len()).map(row).collect()) };
     }
 
     /// How far a list is from where its functions were called. Each call of a function votes for all that it can be.
@@ -184,7 +193,7 @@ impl Symbols {
 
     /// The kernel's image was loaded at `physical`: addresses from there on get its names too.
     pub fn loaded_at(&mut self, physical: u64) {
-        if let Some(text) = self.address("_text").or_else(|| self.address("_stext")) {
+        if let Some((text, _)) = self.begins {
             self.loaded = Some((text.wrapping_sub(physical), physical, physical.saturating_add(IMAGE_BYTES_MAX)));
         }
     }
@@ -249,8 +258,8 @@ mod tests {
     use super::*;
 
     const TEXT: &[u8] = b"0000000000000000 A fixed_percpu_data\n\
-        ffffffff81000000 T _text\n\
         ffffffff81000000 T startup_64\n\
+        ffffffff81000000 T _text\n\
         ffffffff81000100 t helper\n\
         ffffffff82000000 D some_data\n\
         ffffffffc0000000 t probe\t[virtio]\n";
@@ -265,7 +274,7 @@ mod tests {
             assert_eq!(s.find(address).map(|p| (p.name, p.offset)), expected, "{address:x}");
         };
         check(&s, 0xffff_ffff_8100_0104, Some(("helper", 4)));
-        check(&s, 0xffff_ffff_8100_00ff, Some(("_text", 0xff)));
+        check(&s, 0xffff_ffff_8100_00ff, Some(("startup_64", 0xff)));
         check(&s, 0xffff_ffff_c000_0010, Some(("probe", 0x10)));
         check(&s, 0xffff_ffff_9000_0000, None);
         check(&s, 0x100, None);
