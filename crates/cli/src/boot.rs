@@ -32,12 +32,24 @@ impl Opened {
     pub fn boot(&self, group: Option<&Path>) -> anyhow::Result<Boot<'_>> {
         Ok(Boot::with_groups(&self.timeline, &self.facts, self.groups(group)?))
     }
+
+    /// The same boot up to the same end as its calls tell it, whatever log its kernel kept.
+    pub fn by_calls(&self) -> anyhow::Result<Opened> {
+        let until = analysis::total(&self.timeline);
+        opened(open_recording(self.recording.path())?, |recording| evidence::read_without_log(recording, until))
+    }
 }
 
 /// Reads a recording.
 pub fn open(path: &Path) -> anyhow::Result<Opened> {
-    let recording = open_recording(path)?;
-    let loaded = evidence::read(&recording).with_context(|| format!("cannot read {}", path.display()))?;
+    opened(open_recording(path)?, evidence::read)
+}
+
+fn opened(
+    recording: Recording,
+    read: impl Fn(&Recording) -> Result<evidence::Loaded, recording::Error>,
+) -> anyhow::Result<Opened> {
+    let loaded = read(&recording).with_context(|| format!("cannot read {}", recording.path().display()))?;
     let facts = facts(&recording, &loaded.subject, loaded.timeline.os)?;
     Ok(Opened { recording, timeline: loaded.timeline, calls: loaded.calls, facts })
 }

@@ -52,13 +52,13 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let same = same_inputs(&before, &after);
     let names = [&args.before, &args.after].map(|path| path.display().to_string());
     let diff = match args.dither {
-        None => Diff::new((&names[0], &before.boot(None)?), (&names[1], &after.boot(None)?), same),
+        None => compared((&names[0], &before), (&names[1], &after), same)?,
         Some(boots) => {
             let mut watcher = Watcher::new(output)?;
             let [(before, of_before), (after, of_after)] =
                 [again(&args.before, boots, &mut watcher)?, again(&args.after, boots, &mut watcher)?];
             watcher.clear();
-            let first = Diff::new((&names[0], &before.boot(None)?), (&names[1], &after.boot(None)?), same);
+            let first = compared((&names[0], &before), (&names[1], &after), same)?;
             first.dithered(&of_before, &of_after)
         }
     };
@@ -68,6 +68,18 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         output.text(&diff.text(output.layout(args.top)))?;
     }
     Ok(Done::Well)
+}
+
+/// Phases and rows as each boot's best evidence has them. Functions by its calls, if both were followed, also where a kernel
+/// keeps a log: that has only what somebody annotated.
+fn compared(before: (&str, &Opened), after: (&str, &Opened), same: bool) -> anyhow::Result<Diff> {
+    let diff = Diff::new((before.0, &before.1.boot(None)?), (after.0, &after.1.boot(None)?), same);
+    let logged = [before.1, after.1].iter().any(|side| side.timeline.profile.is_empty());
+    if !logged || [before.1, after.1].iter().any(|side| side.calls.is_none()) {
+        return Ok(diff);
+    }
+    let [old, new] = [before.1.by_calls()?, after.1.by_calls()?];
+    Ok(diff.with_functions_of(Diff::new((before.0, &old.boot(None)?), (after.0, &new.boot(None)?), same)))
 }
 
 /// Boots as a recording was booted, with dummy arguments: the first of these boots, and how it differs from each other one.
@@ -94,7 +106,7 @@ fn again(recording: &Path, boots: u32, watcher: &mut Watcher) -> anyhow::Result<
     let mut others = Vec::new();
     for round in 1..boots {
         let other = boot(round)?;
-        others.push(Diff::new(("", &first.boot(None)?), ("", &other.boot(None)?), false));
+        others.push(compared(("", &first), ("", &other), false)?);
     }
     Ok((first, others))
 }

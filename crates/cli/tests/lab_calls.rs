@@ -11,17 +11,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use support::boots::{Scratch, evidence, recorded};
 use support::lab::{built, record_lab};
-use support::{bootscope, run};
+use support::{bootscope, list, ns, run, text};
 
-/// What the log calls it, and what its symbol has in it, whichever way names are mangled.
+/// What the log calls it, and its name in the source.
 const FUNCTIONS: [(&str, &str); 7] = [
-    ("hammer_time", "3lab11hammer_time"),
-    ("mi_startup", "7sysinit10mi_startup"),
-    ("SYSINIT", "7sysinit4call"),
-    ("DEVICE_PROBE", "6device12device_probe"),
-    ("DEVICE_ATTACH", "6device13device_attach"),
-    ("DELAY", "5clock8delay_us"),
-    ("_vprintf", "7console8_vprintf"),
+    ("hammer_time", "lab::hammer_time"),
+    ("mi_startup", "sysinit::mi_startup"),
+    ("SYSINIT", "sysinit::call"),
+    ("DEVICE_PROBE", "device::device_probe"),
+    ("DEVICE_ATTACH", "device::device_attach"),
+    ("DELAY", "clock::delay_us"),
+    ("_vprintf", "console::_vprintf"),
 ];
 /// Instructions of an entry and an exit that are in the call and not between the two.
 const EVENT_NS: u64 = 60;
@@ -74,7 +74,8 @@ fn followed(folded: &str) -> Totals {
     let mut totals = Totals::default();
     for line in folded.lines() {
         let (stack, own) = line.rsplit_once(' ').expect("a stack and a number");
-        let known = |frame: &str| FUNCTIONS.iter().find(|(_, symbol)| frame.contains(symbol)).map(|(name, _)| *name);
+        let known =
+            |frame: &str| FUNCTIONS.iter().find(|(_, function)| frame.ends_with(function)).map(|(name, _)| *name);
         let chain: Chain = stack.split(';').filter_map(known).collect();
         totals.add(&chain, own.parse().unwrap());
     }
@@ -112,4 +113,35 @@ fn what_the_kernel_logs_and_what_is_seen_of_its_calls_agree() {
     let apart = logged.0[&startup].abs_diff(followed.0[&startup]) as f64 / logged.0[&startup] as f64;
     println!("mi_startup and all below it: {:.3} % apart", 100.0 * apart);
     assert!(apart < 0.01, "{apart}");
+}
+
+/// The log tells of phases and rows, the calls of each function.
+#[test]
+fn a_diff_of_two_boots_with_log_and_calls_has_both() {
+    if !built() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let kernel = std::path::Path::new(&std::env::var_os("BOOTSCOPE_LIB").unwrap()).join("lab");
+    let boot = |name: &str, append: &str| {
+        let into = scratch.path(name);
+        let mut command = record_lab(&into);
+        command.args(["--deterministic", "--memory", "128M", "--trace", "calls", "--symbols"]);
+        recorded(command.arg(&kernel).args(["--append", append]), &into, "reached");
+        into
+    };
+    let [few, many, again] =
+        [("few", 100), ("many", 200), ("again", 100)].map(|(name, n)| boot(name, &format!("messages={n}")));
+    let compared = |other| run(bootscope("diff").arg(&few).arg(other).arg("--json")).exits(0).json();
+    let document = compared(&many);
+    let row = |of: &str, name: &str| list(&document[of]).iter().find(|row| text(&row["name"]) == name).cloned();
+    let row_change = row("rows", "_vprintf").map(|row| ns(&row["after_ns"]) - ns(&row["before_ns"])).unwrap();
+    let function = row("functions", "lab::console::_vprintf").expect("the function that prints");
+    let calls = |side: &str| function[side]["calls"].as_i64().unwrap();
+    assert_eq!((text(&document["evidence"]), calls("after") - calls("before")), ("calls", 100));
+    // What the log charges to printing is in that function, and in what it called.
+    let total = ns(&function["after"]["total_ns"]) - ns(&function["before"]["total_ns"]);
+    assert!(row_change > 0 && (total - row_change).abs() * 20 < total, "{row_change} ns logged, {total} followed");
+    let same = compared(&again);
+    assert!(["phases", "rows", "functions", "paths"].iter().all(|of| list(&same[of]).is_empty()), "{same}");
 }

@@ -31,8 +31,8 @@
 //! decompressor, kernel), [`calls`] (first calls of call sites) and [`symbols`] (names).
 
 pub mod calls;
-pub mod regions;
 mod demangle;
+pub mod regions;
 pub mod symbols;
 
 use timeline::{Diagnostics, Ns};

@@ -57,6 +57,19 @@ pub fn load(recording: &Recording) -> Result<Timeline, recording::Error> {
 /// If a file of the recording cannot be read. What is in the files never is an error: what does not
 /// add up is in [`Timeline::diagnostics`].
 pub fn read(recording: &Recording) -> Result<Loaded, recording::Error> {
+    read_some(recording, None)
+}
+
+/// The same without the log that a kernel kept itself: who did what rests on followed calls alone, as of any other kernel.
+/// Only the log said where the boot ends: `until`.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_without_log(recording: &Recording, until: Ns) -> Result<Loaded, recording::Error> {
+    read_some(recording, Some(until))
+}
+
+fn read_some(recording: &Recording, without_log_until: Option<Ns>) -> Result<Loaded, recording::Error> {
     let mut timeline = Timeline::new(match recording.manifest().time_base {
         recording::TimeBase::Host => TimeBase::Host,
         recording::TimeBase::GuestVirtual => TimeBase::GuestVirtual,
@@ -67,6 +80,7 @@ pub fn read(recording: &Recording) -> Result<Loaded, recording::Error> {
     }
     let mut files = Files::read(recording, &mut timeline.diagnostics)?;
     let log = std::mem::take(&mut files.tslog);
+    let log = if without_log_until.is_none() { log } else { tslog::Log::default() };
     let subject = Subject::of(log.facts());
     let calls = if log.is_empty() {
         merge(recording.manifest(), &files, &mut timeline)
@@ -74,6 +88,9 @@ pub fn read(recording: &Recording) -> Result<Loaded, recording::Error> {
         merge_tslog(recording.manifest(), log, &files, &mut timeline);
         Followed::read(&files, &[], &mut timeline.diagnostics)
     };
+    if let Some((end, until)) = timeline.end.as_mut().zip(without_log_until) {
+        (end.at, end.evidence) = (until, timeline.names.intern("the end mark of the kernel's log"));
+    }
     let tolerance = timeline.clocks.iter().map(|c| c.residual).max().unwrap_or_default();
     timeline.settle(tolerance.max(Ns::from_us(50)));
     Ok(Loaded { timeline, subject, calls })

@@ -108,14 +108,19 @@ fn all_of(reader: impl Read) -> Result<Vec<u8>, NoFunctions> {
     if bytes.len() as u64 > IMAGE_BYTES_MAX { Err(NoFunctions::TooLarge) } else { Ok(bytes) }
 }
 
-/// lz4's old format: blocks, each with its packed length before it. What is too long for a block is the unpacked length of
-/// all, with which a kernel's payload ends.
+/// lz4's old format: blocks, each with its packed length before it. A kernel's payload ends with the unpacked length of all.
 fn lz4(mut packed: &[u8]) -> Result<Vec<u8>, NoFunctions> {
     let mut bytes = Vec::new();
     let mut block = vec![0; LZ4_BLOCK_BYTES];
     while let Some((length, rest)) = packed.split_first_chunk::<4>() {
         let length = u32::from_le_bytes(*length) as usize;
-        let Some((of_block, rest)) = rest.split_at_checked(length).filter(|_| length > 0) else { break };
+        let Some((of_block, rest)) = rest.split_at_checked(length).filter(|_| length > 0) else {
+            if rest.is_empty() {
+                break;
+            }
+            let left = rest.len();
+            return Err(NoFunctions::Damaged(format!("lz4: a block of {length} bytes where {left} are left")));
+        };
         let n = lz4_flex::block::decompress_into(of_block, &mut block)
             .map_err(|e| NoFunctions::Damaged(format!("lz4: {e}")))?;
         bytes.extend_from_slice(&block[..n]);
@@ -201,6 +206,7 @@ mod tests {
         says(&bzimage(b"\xfd7zXZ\0\0\0"), "cannot be unpacked");
         says(&bzimage(b"\x28\xb5\x2f\xfd\xff"), "cannot be unpacked");
         says(&bzimage(b"\x02\x21\x4c\x18\x04\0\0\0\xff\xff\xff\xff"), "cannot be unpacked");
+        says(&bzimage(b"\x02\x21\x4c\x18\x05\0\0\0\xff\xff\xff\xff"), "a block of 5 bytes where 4 are left");
         says(&bzimage(b"BZh9"), "bzip2");
         says(&bzimage(b"\x89LZO"), "lzo");
         says(&bzimage(b"what"), "unknown");

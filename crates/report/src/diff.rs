@@ -182,6 +182,15 @@ impl Diff {
         }
     }
 
+    /// Functions and paths as another diff of the same two boots has them: where a kernel's own log tells of its phases
+    /// and rows, and its followed calls of each function.
+    pub fn with_functions_of(mut self, calls: Diff) -> Diff {
+        self.evidence = calls.evidence;
+        (self.functions_compared, self.paths_compared) = (calls.functions_compared, calls.paths_compared);
+        (self.functions, self.paths) = (calls.functions, calls.paths);
+        self
+    }
+
     /// Whether nothing differs.
     pub fn is_empty(&self) -> bool {
         let same_length = self.before.total_ns == self.after.total_ns;
@@ -242,8 +251,7 @@ impl Diff {
         if self.evidence == "boot path" {
             let _ = writeln!(
                 out,
-                "functions of the boot paths are compared: for every call, record both with --trace calls (of kernels that \
-                 keep no log of their own)"
+                "functions of the boot paths are compared: for every call, record both with --trace calls"
             );
         }
         out.push('\n');

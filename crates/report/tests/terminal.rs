@@ -1,4 +1,4 @@
-//! The terminal views of the sample boot, against expected text. `BOOTSCOPE_BLESS=1` writes the expectations anew.
+//! The terminal views of the sample boot, against expected text. `BLESS=1` writes the expectations anew.
 
 mod sample;
 
@@ -8,12 +8,12 @@ use unicode_width::UnicodeWidthStr;
 
 fn check(name: &str, got: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("BOOTSCOPE_BLESS").is_some() {
+    if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, got).unwrap();
     }
     let expected = std::fs::read_to_string(&path)
         .unwrap_or_else(|e| panic!("{}: {e}; look at the output, then bless it:\n{got}", path.display()));
-    assert_eq!(got, expected, "{}: if this is right, run again with BOOTSCOPE_BLESS=1", path.display());
+    assert_eq!(got, expected, "{}: if this is right, run again with BLESS=1", path.display());
 }
 
 fn summary() -> Summary {

@@ -28,6 +28,8 @@ const FORMS: [Form; 6] = [
     Form { marker_bytes: 8, ..PLAIN },
     Form { full: true, absolute: false, ..PLAIN },
 ];
+/// What is in the image before the table.
+const OTHER_BYTES: u32 = 40_000;
 const BASE: u64 = 0xffff_ffff_8100_0000;
 
 /// Symbols with their types, as a kernel has them: data per CPU first, names of up to 200 letters.
@@ -73,7 +75,7 @@ fn image(symbols: &[(u64, String)], form: Form) -> Vec<u8> {
         }
         names.extend(bytes);
     }
-    let mut out: Vec<u8> = b"\x7fELF".iter().copied().chain((0..40_000u32).map(|i| (i * i >> 7) as u8)).collect();
+    let mut out: Vec<u8> = b"\x7fELF".iter().copied().chain((4..OTHER_BYTES).map(|i| (i * i >> 7) as u8)).collect();
     aligned(&mut out);
     if !form.behind {
         out.extend(&addresses);
@@ -126,6 +128,22 @@ fn where_there_is_no_table_none_is_found() {
     assert_eq!(functions(&vec![0; 100_000]), None);
     for cut in (0..whole.len() - 6000).step_by(777) {
         assert_eq!(functions(&whole[..cut]), None, "cut at {cut}");
+    }
+}
+
+/// What fuzzing of images starts from: nothing that is made at random has a table in it.
+#[test]
+fn fuzzing_starts_from_tables() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/kernel_image");
+    for (name, form) in [("table-6.1", FORMS[0]), ("table-6.4", FORMS[2])] {
+        let symbols = symbols(300);
+        let seed = [&b"\x7fELF\0\0\0\0"[..], &image(&symbols, form)[OTHER_BYTES as usize..]].concat();
+        assert_eq!(functions(&seed), Some(expected(&symbols)));
+        let file = folder.join(name);
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&file, &seed).unwrap();
+        }
+        assert!(std::fs::read(&file).is_ok_and(|kept| kept == seed), "{}: write it with BLESS=1", file.display());
     }
 }
 
