@@ -53,12 +53,14 @@ fn xen_is_followed_by_name() {
     let Some(kernel) = kernel() else { return };
     let [xen, symbols] = ["xen", "xen-syms"].map(|name| guests.join(name).display().to_string());
     let dom0 = format!("{} console=hvc0", kernel.display());
-    let options =
-        ["--deterministic", "--memory", "1G", "--symbols", &symbols, "--until", "never said", "--timeout", "60s"];
-    let calls =
-        followed("Xen", &options, &["-kernel", &xen, "-append", "console=com1 loglvl=all noreboot", "-initrd", &dom0]);
+    // Two files of names: the hypervisor's, and those in the image of the kernel that it starts.
+    let linux = kernel.display().to_string();
+    let options = ["--deterministic", "--memory", "1G", "--symbols", &symbols, "--symbols", &linux];
+    let until = ["--until", "never said", "--timeout", "60s"];
+    let after = ["-kernel", &xen, "-append", "console=com1 loglvl=all noreboot", "-initrd", &dom0];
+    let calls = followed("Xen", &[&options[..], &until[..]].concat(), &after);
     let called: Vec<&str> = list(&calls["functions"]).iter().map(|row| text(&row["name"])).collect();
-    for function in ["__start_xen", "map_pages_to_xen", "__serial_putc"] {
+    for function in ["__start_xen", "map_pages_to_xen", "__serial_putc", "setup_arch"] {
         assert!(called.contains(&function), "{function} was not called");
     }
 }
@@ -81,6 +83,10 @@ fn a_linux_booted_by_ovmf_is_followed() {
     command.args(["--trace", "calls", "--append", QUIET, "--", "-bios"]).arg(guests.join("OVMF.fd"));
     run(&mut command).exits(0);
     let calls = assert_plausible("Linux from OVMF", &into);
-    let named = list(&calls["functions"]).iter().filter(|row| text(&row["name"]) == "start_kernel").count();
+    let named = list(&calls["functions"]).iter().filter(|row| text(&row["name"]) == "setup_arch").count();
     assert_eq!(named, 1, "the kernel tells its names under UEFI too");
+    let document = shown(&into);
+    let phases: Vec<&str> = list(&document["phases"]).iter().map(|phase| text(&phase["name"])).collect();
+    let from = phases.iter().position(|name| *name == "firmware").unwrap_or_else(|| panic!("{phases:?}"));
+    assert_eq!(phases[from..from + 4], ["firmware", "decompressor", "early kernel", "initcalls: early"]);
 }

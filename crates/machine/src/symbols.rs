@@ -2,8 +2,9 @@
 //! those in a kernel's image.
 //!
 //! A file is an ELF or PE image with a symbol table, a bzImage or an ELF kernel with a [table of its own](kernel_image), or
-//! a list as `System.map`, `/proc/kallsyms` and `nm` have it, gzip-compressed or not. Whatever it is, the recording keeps a list of functions, `<address> t <name>` a line, with the
-//! addresses that they have at run time: an image with debug information can be larger than any recording.
+//! a list as `System.map`, `/proc/kallsyms` and `nm` have it, gzip-compressed or not. Whatever it is, the recording keeps a
+//! list of functions, `<address> t <name>` a line, with the addresses that they have at run time: an image with debug
+//! information can be larger than any recording.
 //!
 //! **Functions** are the symbols of code: of an image those that lie in executable sections, whatever their type,
 //! because assembly's have none; of a list those of types t and w. **BASE** is where the image begins in memory, if it
@@ -185,7 +186,8 @@ fn moved(mut functions: Vec<Function>, base: Option<u64>) -> Vec<Function> {
 fn function(line: &[u8]) -> Option<Function> {
     let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
     let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
-    let address = u64::from_str_radix(address, 16).ok().filter(|&address| address != 0)?;
+    let digits = address.strip_prefix("0x").unwrap_or(address); // Xen's maps have it
+    let address = u64::from_str_radix(digits, 16).ok().filter(|&address| address != 0)?;
     matches!(kind, "t" | "T" | "w" | "W").then(|| (address, name.to_owned()))
 }
 
@@ -220,7 +222,7 @@ mod tests {
     #[test]
     fn lists_are_read_moved_and_unpacked() {
         let dir = tempfile::tempdir().unwrap();
-        let text = b"0000000000000000 A zero\n                 U other\nffffffff81000000 T _text\nffffffff81000000 T startup_64\nffffffff81000100 t helper\t[mod]\nffffffff82000000 D data\n";
+        let text = b"0000000000000000 A zero\n                 U other\nffffffff81000000 T _text\nffffffff81000000 T startup_64\n0xffffffff81000100 t helper\t[mod]\nffffffff82000000 D data\n";
         let map = written(&dir, "System.map", text);
         let expected =
             |base: u64| Ok(vec![(base, "_text".into()), (base, "startup_64".into()), (base + 0x100, "helper".into())]);

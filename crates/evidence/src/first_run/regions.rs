@@ -1,7 +1,7 @@
 //! Where each stage of an x86 boot first ran, told from addresses.
 //!
-//! Checked on boots of QEMU's own loader (`-kernel`) with SeaBIOS on pc and q35, with qboot on microvm, of a bzImage
-//! with and without KASLR and of a PVH ELF kernel:
+//! Checked on boots of QEMU's own loader (`-kernel`) with SeaBIOS and OVMF on pc and q35, with qboot on microvm, of a
+//! bzImage with and without KASLR and of a PVH ELF kernel:
 //! - The **firmware** is what runs first (`0xfffffff0`). It moves itself about (SeaBIOS: low ROM, top of RAM), so it
 //!   has no range of addresses: it lasts until something else is recognised.
 //! - An **option ROM** is initialised by a far call of its byte 3; images begin at multiples of 2 KiB. SeaBIOS's own
@@ -11,14 +11,15 @@
 //!   loads the kernel itself.
 //! - The kernel's real-mode **setup code** is entered 512 bytes into the segment that it is loaded to.
 //! - The **decompressor** starts at 1 MiB (64-bit entry: 512 bytes on). A boot sector's loader (GRUB) uses that place
-//!   itself, so there the decompressor is only seen when it has moved out of the way of what it unpacks.
+//!   itself, so there the decompressor is only seen when it has moved out of the way of what it unpacks. UEFI starts a
+//!   kernel as a program, wherever there is room: its stub runs first of the code around what jumps to the kernel.
 //! - The **early kernel** runs identity mapped, from `startup_64` on: the last target of a far indirect jump before
 //!   the first block in the upper half of the address space. It lies at the image's start (6.1) or a little after it
 //!   (6.12); images are loaded at multiples of 2 MiB. A PVH kernel is entered in its image, before `startup_64`.
 //! - The **kernel** is the upper half; **user space** is the lower half after that, from 1 MiB on (below lies the
 //!   code that starts further CPUs). Its first block may be a helper's that the kernel ran before process 1.
 //!
-//! Not known: OVMF, 32-bit kernels, PVH kernels whose entry is 2 MiB or more into the image (their identity-mapped
+//! Not known: the parts of UEFI firmware, 32-bit kernels, PVH kernels whose entry is 2 MiB or more into the image (their identity-mapped
 //! code gets wrong names), other architectures. What is not recognised is left out, never guessed.
 
 use super::{Block, Ending, FirstRun};
@@ -86,6 +87,8 @@ const MIB: u64 = 1 << 20;
 const IMAGE_ALIGN: u64 = 2 * MIB;
 /// A jump of less is one within a program.
 const FAR: u64 = MIB / 8;
+/// The code of the stub and the decompressor is together, and shorter than this.
+const STUB_MAX: u64 = MIB / 2;
 /// No kernel image is longer, nor further from its unpacker.
 const IMAGE_MAX: u64 = 256 * MIB;
 /// The firmware's ROM below 4 GiB.
@@ -117,9 +120,12 @@ pub fn regions(run: &FirstRun) -> Vec<Region> {
     let image = upper.and_then(|_| startup(&blocks[..kernel]));
     let image_at = image.unwrap_or(kernel);
 
-    let decompressor = match boot_sector {
-        None => blocks[..image_at].iter().position(|b| DECOMPRESSOR.contains(&b.address)),
-        Some(_) => image.and_then(|i| moved_decompressor(&blocks[..i])),
+    let (decompressor, why) = match boot_sector {
+        Some(_) => (image.and_then(|i| moved_decompressor(&blocks[..i])), "the decompressor, when it has moved"),
+        None => match blocks[..image_at].iter().position(|b| DECOMPRESSOR.contains(&b.address)) {
+            None => (image.and_then(|i| efi_stub(&blocks, i)), "the kernel's EFI stub, which unpacks it"),
+            found => (found, "entry of the decompressor"),
+        },
     };
     let early = match (image, decompressor) {
         (Some(i), None) => Some(entry_in_image(&blocks, i)),
@@ -142,8 +148,6 @@ pub fn regions(run: &FirstRun) -> Vec<Region> {
         add(Stage::SetupCode, i, "entry of the kernel's real-mode code");
     }
     if let Some(i) = decompressor {
-        let why =
-            if boot_sector.is_none() { "entry of the decompressor" } else { "the decompressor, when it has moved" };
         add(Stage::Decompressor, i, why);
     }
     if let Some(i) = early {
@@ -208,6 +212,15 @@ fn entry_in_image(blocks: &[Block], image: usize) -> usize {
     let start = image_start(&blocks[image]);
     let inside = |b: &Block| (start..start + IMAGE_MAX).contains(&b.address);
     image - blocks[..image].iter().rev().take_while(|b| inside(b)).count()
+}
+
+/// The stub of a kernel that UEFI started, which is what unpacks it: near what jumps to the kernel's `image`. Such firmware
+/// lies above 1 MiB; what starts a kernel without a decompressor (QEMU's PVH ROM, qboot) lies below.
+fn efi_stub(blocks: &[Block], image: usize) -> Option<usize> {
+    let from = blocks[entry_in_image(blocks, image).checked_sub(1)?].address;
+    let last = blocks[image - 1].address;
+    let stub = || blocks[..image].iter().position(|b| b.address.abs_diff(last) < STUB_MAX);
+    (from >= MIB).then(stub).flatten()
 }
 
 /// The blocks above 1 MiB that run without a break up to the kernel, near the last of them.
@@ -341,6 +354,34 @@ mod tests {
                 (Stage::Loader, 0xc_0059),
                 (Stage::EarlyKernel, 0x100_0850),
                 (Stage::Kernel, HIGH),
+            ],
+        );
+    }
+
+    /// As seen with OVMF and KASLR, much shortened: the stub calls the firmware until it has no more use of it.
+    #[test]
+    fn uefi_starts_the_kernel_as_a_program() {
+        check(
+            &[
+                (0xffff_fff0, Jump),
+                (0xfffc_c7be, Call),
+                (0x82_4985, Call),
+                (0x1ff4_e7b7, CallIndirect),
+                (0x1ea2_83d9, Return),
+                (0x1bb2_5e97, CallIndirect),
+                (0x1e79_9925, Return),
+                (0x1bb2_1539, Jump),
+                (0x1ff0_0333, Jump),
+                (0x1bb2_11f9, JumpIndirect),
+                (0x11a0_0000, Jump),
+                (0x1280_1ef0, Return),
+                (0xffff_ffff_87a0_00d3, Call),
+            ],
+            &[
+                (Stage::Firmware, 0xffff_fff0),
+                (Stage::Decompressor, 0x1bb2_5e97),
+                (Stage::EarlyKernel, 0x11a0_0000),
+                (Stage::Kernel, 0xffff_ffff_87a0_00d3),
             ],
         );
     }
