@@ -119,6 +119,27 @@ pub fn law(runs: &[(f64, f64)]) -> Option<Fitted> {
     Some(found)
 }
 
+/// A law is as good as another for a part while the logarithm of how much likelier the other makes the runs, twice, is
+/// less than this: chance exceeds it in 1 of 100, had the better one a coefficient more (Wilks, Annals of Mathematical
+/// Statistics 9, 1938), and it has not.
+const LIKELIER: f64 = 6.63;
+
+/// The law of a part, where the whole follows `whole`: that one too, unless the runs speak against it. Laws of one kind add
+/// up, and parts that each bend a little more than the whole, by chance, lead beyond it.
+pub fn law_of_part(runs: &[(f64, f64)], whole: Law) -> Option<Fitted> {
+    let own = law(runs)?;
+    if whole == Law::Constant || own.law == Law::Constant || own.law == whole {
+        return Some(own);
+    }
+    let mut same = through(whole, runs)?;
+    let none = same.slope_error.is_some_and(|error| same.slope.abs() <= error);
+    if none || own.points * 2.0 * (same.scatter / own.scatter).ln() >= LIKELIER {
+        return Some(own);
+    }
+    same.alike = std::iter::once(own.law).chain(own.alike.into_iter().filter(|&other| other != whole)).collect();
+    Some(same)
+}
+
 /// The different sizes, in order.
 fn sizes(runs: &[(f64, f64)]) -> Vec<f64> {
     let mut sizes: Vec<f64> = runs.iter().map(|run| run.0).collect();
@@ -237,6 +258,26 @@ mod tests {
             // 95 %, three standard errors.
             assert!((930..=970).contains(&held), "{slopes} {runs_held}");
         }
+    }
+
+    #[test]
+    fn a_part_follows_the_whole_where_it_could_as_well() {
+        let mut noise = Noise(3);
+        let (mut bent, mut still) = (0, 0);
+        let bends = |found: &Fitted| matches!(found.law, Law::NLogN | Law::Quadratic);
+        for _ in 0..100 {
+            let part = runs(&mut noise, 60.0, |n| 100.0 + 20.0 * n);
+            let (own, as_whole) = (law(&part).unwrap(), law_of_part(&part, Law::Linear).unwrap());
+            bent += usize::from(bends(&own));
+            still += usize::from(bends(&as_whole));
+            if own.law != as_whole.law {
+                assert!(as_whole.law == Law::Linear && as_whole.alike.contains(&own.law), "{own:?} {as_whole:?}");
+            }
+        }
+        assert!(bent > 20 && still * 3 < bent, "{bent}, then {still}");
+        // What is no line stays none.
+        let curved = runs(&mut noise, 1.0, |n| 3.0 * n * n);
+        assert_eq!(law_of_part(&curved, Law::Linear).unwrap().law, Law::Quadratic);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub use diff::{Amount, Change, Diff, RowChange, Side, diff, row_changes};
 pub use fit::{Forecast, Growth, Line, Per, Shape, Size, SizedBoot, TOTAL, forecast, growth};
 pub use groups::{Groups, NotARule};
 pub use initcalls::{Initcall, initcalls};
-pub use law::{Fitted, LAWS, Law, law};
+pub use law::{Fitted, LAWS, Law, law, law_of_part};
 pub use path::{BootPath, Frame, Stretch, StretchKind, boot_path};
 pub use phases::{Phase, phases};
 pub use spread::{Follow, Spread};

@@ -2,11 +2,16 @@
 //!
 //! A side has sizes where each of its values holds one number and they share the rest: `cpus=1,2,4`, `memory=256M,1G`,
 //! `append=messages=100,messages=200`. Sizes are in the unit that is told: CPUs, GiB, or the number itself.
+//!
+//! A row is said to grow only if chance alone makes any of all rows, of all slices, look so at most 5 times of 100
+//! ([`max_t::growth`]). Rows add up to the total, and so do laws of one kind: a row follows the total's law where that would
+//! predict it as well. Where rows that cannot lead beyond the grid to something else than the total does, both are told.
 
 use crate::document::{Head, Setting, Side, Variant};
 use crate::results::{parts, reached, rows_of, whole};
 use crate::runs::{Boot, counted};
-use analysis::{Fitted, LAWS, Law, law};
+use crate::stats::{CONFIDENCE, max_t};
+use analysis::{Fitted, LAWS, Law, law, law_of_part};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +28,22 @@ pub struct Slice {
     pub rows: Vec<RowLaw>,
     /// How many rows are not seen to grow, or by less than a thousandth of the boot.
     pub level: usize,
+    /// How rows were told from chance.
+    #[serde(default)]
+    pub told_by: ToldBy,
+}
+
+/// How rows that grow are told from chance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToldBy {
+    /// All rows of all slices together: any false one at most 5 times of 100.
+    #[default]
+    AllTogether,
+    /// Not at all: so few boots cannot show any row to grow, and none is listed.
+    TooFew,
+    /// The boots only repeat, and no chance is involved.
+    Repeated,
 }
 
 /// The law of one row.
@@ -46,6 +67,10 @@ pub struct RowLaw {
     pub points: Vec<Point>,
     /// The law at sizes that were asked for.
     pub predicted: Vec<Predicted>,
+    /// How likely chance alone makes any row of any slice look as much like growing; none of the total, and where no chance is
+    /// involved.
+    #[serde(default)]
+    pub p_corrected: Option<f64>,
 }
 
 /// The boots of one size.
@@ -68,6 +93,9 @@ pub struct Predicted {
     pub time: f64,
     /// One more boot lies no further from it, with 95 % confidence and if the law holds there; none where not known.
     pub band: Option<f64>,
+    /// Of the total: what the laws of all rows add up to there, rows that do not grow by their means.
+    #[serde(default)]
+    pub rows: Option<f64>,
 }
 
 /// The name of the whole boot.
@@ -77,7 +105,7 @@ const SMALL: f64 = 0.001;
 
 /// The slices of a sweep; none where no side has sizes.
 pub fn laws(head: &Head, boots: &[Boot]) -> Vec<Slice> {
-    let mut slices = Vec::new();
+    let mut lines: Vec<(&Side, &str, Vec<Setting>, Vec<(usize, f64)>)> = Vec::new();
     for side in &head.sweep {
         let Some((sizes, unit)) = sizes(side) else { continue };
         let mut held: Vec<Vec<Setting>> = Vec::new();
@@ -92,12 +120,16 @@ pub fn laws(head: &Head, boots: &[Boot]) -> Vec<Slice> {
                 sizes.get(side.values.iter().position(|value| *value == own.value)?).copied()
             };
             let along = head.variants.iter().enumerate().filter(|(_, v)| others(v, side) == held);
-            let along: Vec<(usize, f64)> = along.filter_map(|(i, v)| Some((i, size(v)?))).collect();
-            let (rows, level) = grown(boots, &along, &head.at);
-            slices.push(Slice { key: side.key.clone(), unit: unit.to_owned(), held, rows, level });
+            let along = along.filter_map(|(i, v)| Some((i, size(v)?))).collect();
+            lines.push((side, unit, held, along));
         }
     }
-    slices
+    let slices = lines.len();
+    let slice = |(side, unit, held, along): (&Side, &str, Vec<Setting>, Vec<(usize, f64)>)| {
+        let (rows, level, told_by) = Grown { head, boots, slices }.along(&along);
+        Slice { key: side.key.clone(), unit: unit.to_owned(), held, rows, level, told_by }
+    };
+    lines.into_iter().map(slice).collect()
 }
 
 fn others(variant: &Variant, side: &Side) -> Vec<Setting> {
@@ -151,47 +183,98 @@ fn numbers(values: &[String]) -> Option<Vec<f64>> {
     values.iter().map(|value| value[from..value.len() - after(value).len()].parse().ok()).collect()
 }
 
-/// The laws of the total and of the rows that grow, and how many do not.
-fn grown(boots: &[Boot], along: &[(usize, f64)], at: &[f64]) -> (Vec<RowLaw>, usize) {
-    let mut totals = Vec::new();
-    let mut variants = Vec::new();
-    for &(variant, size) in along {
-        totals.extend(counted(boots, variant).into_values().map(|total| (size, total)));
-        let rounds: Vec<u32> = reached(boots, variant).map(|(round, _)| round).collect();
-        variants.push((size, rounds, parts(boots, variant, rows_of)));
-    }
-    let Some(whole_boot) = row_law(TOTAL, &totals, at) else { return (Vec::new(), 0) };
-    let names: BTreeSet<&str> = variants.iter().flat_map(|(.., parts)| parts.keys().copied()).collect();
-    let runs = |name: &str| -> Vec<(f64, f64)> {
-        let of = |(size, rounds, parts): &(f64, Vec<u32>, _)| {
-            let lengths = whole(BTreeMap::get(parts, name), rounds);
-            lengths.into_values().map(|ns| (*size, ns)).collect::<Vec<_>>()
-        };
-        variants.iter().flat_map(of).collect()
-    };
-    let longest = totals.iter().map(|run| run.1).fold(0.0, f64::max);
-    let all = names.len();
-    let mut rows: Vec<RowLaw> = names.into_iter().filter_map(|name| row_law(name, &runs(name), at)).collect();
-    rows.retain(|row| row.law != Law::Constant.name() && row.growth() > SMALL * longest);
-    rows.sort_by(|a, b| b.growth().total_cmp(&a.growth()));
-    let level = all - rows.len();
-    rows.insert(0, whole_boot);
-    (rows, level)
+/// What grows in each of so many slices.
+struct Grown<'a> {
+    head: &'a Head,
+    boots: &'a [Boot],
+    slices: usize,
 }
 
-fn row_law(name: &str, runs: &[(f64, f64)], at: &[f64]) -> Option<RowLaw> {
-    let found = law(runs)?;
-    Some(RowLaw {
+/// A boot of a slice: its size, and its round.
+type Sized = (f64, u32);
+
+impl Grown<'_> {
+    /// The laws of the total and of the rows that grow, how many do not, and how that was told.
+    fn along(&self, along: &[(usize, f64)]) -> (Vec<RowLaw>, usize, ToldBy) {
+        let (mut totals, mut variants, mut boots) = (Vec::new(), Vec::new(), Vec::<Sized>::new());
+        for &(variant, size) in along {
+            totals.extend(counted(self.boots, variant).into_values().map(|total| (size, total)));
+            let rounds: Vec<u32> = reached(self.boots, variant).map(|(round, _)| round).collect();
+            boots.extend(rounds.iter().map(|&round| (size, round)));
+            variants.push((rounds, parts(self.boots, variant, rows_of)));
+        }
+        let nothing = (Vec::new(), 0, ToldBy::TooFew);
+        let Some(whole_law) = law(&totals) else { return nothing };
+        let names: BTreeSet<&str> = variants.iter().flat_map(|(_, parts)| parts.keys().copied()).collect();
+        let values = |name: &&str| -> Vec<f64> {
+            let of = |(rounds, parts): &(Vec<u32>, _)| whole(BTreeMap::get(parts, *name), rounds).into_values();
+            variants.iter().flat_map(of).collect()
+        };
+        let all: Vec<Vec<f64>> = names.iter().map(values).collect();
+        let (p_values, told_by) = self.chances(&all, boots);
+        let longest = totals.iter().map(|run| run.1).fold(0.0, f64::max);
+        let row = |((name, values), p): ((&&str, &Vec<f64>), &Option<f64>)| {
+            let runs: Vec<(f64, f64)> = totals.iter().map(|run| run.0).zip(values.iter().copied()).collect();
+            let found = law_of_part(&runs, whole_law.law)?;
+            let row = row_law(name, &found, &runs, &self.head.at);
+            let seen = p.is_none_or(|p| p <= 1.0 - CONFIDENCE) && told_by != ToldBy::TooFew;
+            let grows = seen && found.law != Law::Constant && row.growth() > SMALL * longest;
+            grows.then_some(RowLaw { p_corrected: *p, ..row })
+        };
+        let grown: Vec<Option<RowLaw>> = names.iter().zip(&all).zip(&p_values).map(row).collect();
+        let mut total = row_law(TOTAL, &whole_law, &totals, &self.head.at);
+        add_up(&mut total, &grown, &all);
+        let level = grown.iter().filter(|row| row.is_none()).count();
+        let mut rows: Vec<RowLaw> = grown.into_iter().flatten().collect();
+        rows.sort_by(|a, b| b.growth().total_cmp(&a.growth()));
+        rows.insert(0, total);
+        (rows, level, told_by)
+    }
+
+    /// How likely chance makes each row look like growing, corrected for all rows and slices.
+    fn chances(&self, rows: &[Vec<f64>], mut boots: Vec<Sized>) -> (Vec<Option<f64>>, ToldBy) {
+        if self.head.deterministic {
+            if !self.head.dithered {
+                return (vec![None; rows.len()], ToldBy::Repeated);
+            }
+            // Nothing drifts: all boots are one block.
+            boots.iter_mut().for_each(|boot| boot.1 = 0);
+        }
+        match max_t::growth(rows, &boots) {
+            None => (vec![None; rows.len()], ToldBy::TooFew),
+            Some(p) => (p.into_iter().map(|p| Some((p * self.slices as f64).min(1.0))).collect(), ToldBy::AllTogether),
+        }
+    }
+}
+
+/// What the rows' laws add up to where the total's is predicted. That is a doubt about the total, and widens its band.
+fn add_up(total: &mut RowLaw, rows: &[Option<RowLaw>], values: &[Vec<f64>]) {
+    for (i, predicted) in total.predicted.iter_mut().enumerate() {
+        let one = |(row, values): (&Option<RowLaw>, &Vec<f64>)| match row {
+            Some(row) => row.predicted[i].time,
+            None => values.iter().sum::<f64>() / values.len().max(1) as f64,
+        };
+        let sum: f64 = rows.iter().zip(values).map(one).sum();
+        if !rows.is_empty() {
+            predicted.rows = Some(sum);
+            predicted.band = predicted.band.map(|band| band.max((sum - predicted.time).abs()));
+        }
+    }
+}
+
+fn row_law(name: &str, found: &Fitted, runs: &[(f64, f64)], at: &[f64]) -> RowLaw {
+    RowLaw {
         name: name.to_owned(),
         law: found.law.name().to_owned(),
         alike: found.alike.iter().map(|law| law.name().to_owned()).collect(),
         base: found.base,
         slope: found.slope,
         slope_error: found.slope_error,
-        from_one: found.law == Law::Linear && nothing_at_one(&found),
+        from_one: found.law == Law::Linear && nothing_at_one(found),
         points: points(runs),
-        predicted: at.iter().map(|&size| predicted(&found, size)).collect(),
-    })
+        predicted: at.iter().map(|&size| predicted(found, size)).collect(),
+        p_corrected: None,
+    }
 }
 
 /// Of what a unit adds, this share counts as nothing.
@@ -203,7 +286,7 @@ fn nothing_at_one(found: &Fitted) -> bool {
 
 fn predicted(found: &Fitted, size: f64) -> Predicted {
     // No time is less than none.
-    Predicted { size, time: found.at(size).max(0.0), band: found.band_at(size) }
+    Predicted { size, time: found.at(size).max(0.0), band: found.band_at(size), rows: None }
 }
 
 fn points(runs: &[(f64, f64)]) -> Vec<Point> {
@@ -252,7 +335,7 @@ mod tests {
             settings: vec![setting("cpus", c), setting("memory", m)],
             ..Variant::named(&format!("cpus={c} memory={m}"))
         };
-        let stop = Stop { rounds: 4, width: None, budget_ns: None };
+        let stop = Stop { rounds: 10, width: None, budget_ns: None };
         let plan = Plan { variants: 8, warm_ups: 0, stop, seed: 1 };
         let side = |key: &str, values: &[&str]| Side {
             key: key.to_owned(),
@@ -275,7 +358,8 @@ mod tests {
             let measured = Measured { outcome: "reached".to_owned(), total_ns, rows, ..Measured::default() };
             Boot { number: 0, round: Some(round), variant, began_ns: 0, measured }
         };
-        let boots = (0..4).flat_map(|round| points().enumerate().map(|p| boot(p, round)).collect::<Vec<_>>()).collect();
+        let boots =
+            (0..10).flat_map(|round| points().enumerate().map(|p| boot(p, round)).collect::<Vec<_>>()).collect();
         (head, boots)
     }
 
@@ -293,10 +377,75 @@ mod tests {
             assert!(aps.slope_error.unwrap() < 0.5e6 && aps.points.len() == 4);
             let predicted = aps.predicted[0];
             let truth = 40e6 * 127.0;
-            assert!((predicted.time - truth).abs() < predicted.band.unwrap() + 1e6 && predicted.size == 128.0);
+            assert!((predicted.time - truth).abs() < 2.0 * predicted.band.unwrap() && predicted.size == 128.0);
         }
         let memory = &of("memory")[0].rows[1];
         assert!(memory.name == "vm_page" && (memory.slope / 1e6 - 10.0).abs() < 2.0, "{memory:?}");
+    }
+
+    /// A sweep of CPUs whose boots have these rows, in ms, by size and a random number.
+    fn grown_rows(rounds: u32, rows: &dyn Fn(f64, &mut fastrand::Rng) -> Vec<(String, f64)>) -> Slice {
+        let sizes = ["1", "2", "4", "8"];
+        let variant = |c: &str| Variant { settings: vec![setting("cpus", c)], ..Variant::named(c) };
+        let plan = Plan { variants: 4, warm_ups: 0, stop: Stop { rounds, width: None, budget_ns: None }, seed: 1 };
+        let values = sizes.map(str::to_owned).to_vec();
+        let head = Head {
+            sweep: vec![Side { key: "cpus".to_owned(), values }],
+            at: vec![128.0],
+            ..Head::of(plan, sizes.map(variant).to_vec())
+        };
+        let mut random = fastrand::Rng::with_seed(6);
+        let mut boots = Vec::new();
+        for round in 0..rounds {
+            for (variant, size) in sizes.iter().enumerate() {
+                let rows = rows(size.parse().unwrap(), &mut random);
+                let rows: Vec<PhaseTime> =
+                    rows.into_iter().map(|(name, ms)| PhaseTime { name, ns: (ms * 1e6) as i64 }).collect();
+                let total_ns = Some(rows.iter().map(|r| r.ns).sum());
+                let measured = Measured { outcome: "reached".to_owned(), total_ns, rows, ..Measured::default() };
+                boots.push(Boot { number: 0, round: Some(round), variant, began_ns: 0, measured });
+            }
+        }
+        laws(&head, &boots).remove(0)
+    }
+
+    #[test]
+    fn of_many_rows_that_do_not_grow_none_is_said_to() {
+        // 165 rows of 4 to 8 ms that scatter by 10 %: each by itself would be seen to grow in 5 of 100.
+        let found = grown_rows(5, &|_, random| {
+            (0..165).map(|i| (format!("row {i}"), (4.0 + f64::from(i) / 40.0) * (0.8 + 0.4 * random.f64()))).collect()
+        });
+        assert_eq!((found.rows.len(), found.level, found.told_by), (1, 165, ToldBy::AllTogether), "{:?}", found.rows);
+        let few = grown_rows(1, &|size, _| vec![("grows".to_owned(), size)]);
+        assert_eq!((few.rows.len(), few.level), (2, 0), "four sizes in order come by chance in 1 of 24: {few:?}");
+    }
+
+    #[test]
+    fn parts_lead_where_the_whole_does() {
+        // Each row is a line with noise, and by itself would often look as if it bent.
+        let found = grown_rows(5, &|size, random| {
+            (0..8).map(|i| (format!("row {i}"), 20.0 + size * (1.0 + 0.8 * (random.f64() - 0.5)))).collect()
+        });
+        let total = &found.rows[0];
+        let predicted = total.predicted[0];
+        assert!(total.law == "n" && found.rows.len() == 9, "{found:?}");
+        assert!(found.rows[1..].iter().all(|row| row.law == "n" && row.p_corrected.unwrap() <= 0.05));
+        assert!((predicted.rows.unwrap() / predicted.time - 1.0).abs() < 1e-6, "{predicted:?}");
+        let sum: f64 = found.rows[1..].iter().map(|row| row.slope).sum();
+        assert!((sum / total.slope - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_part_that_leads_beyond_the_whole_is_a_doubt_about_it() {
+        // The total looks like a line, for what is curved is small in it yet.
+        let found = grown_rows(5, &|size, random| {
+            let line = 100.0 + 30.0 * size + 12.0 * (random.f64() - 0.5);
+            vec![("line".to_owned(), line), ("curved".to_owned(), 0.3 * size * size + 0.1 * random.f64())]
+        });
+        let predicted = found.rows[0].predicted[0];
+        assert!(found.rows.iter().any(|row| row.name == "curved" && row.law == "n²"), "{found:?}");
+        let apart = (predicted.rows.unwrap() - predicted.time).abs();
+        assert!(found.rows[0].law == "n" && apart > 1e9 && predicted.band.unwrap() >= apart, "{predicted:?}");
     }
 
     #[test]

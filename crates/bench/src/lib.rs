@@ -17,6 +17,6 @@ pub mod stats;
 pub use document::{Booted, Document, Head, Host, InputFile, SCHEMA, Setting, Side, Variant};
 pub use history::{History, HistoryError};
 pub use journal::{Journal, JournalError, Journaled, read};
-pub use laws::{Point, Predicted, RowLaw, Slice, TOTAL};
-pub use results::{Against, Moved, PhaseRuns, Results, RowRuns, VariantRuns, results};
+pub use laws::{Point, Predicted, RowLaw, Slice, TOTAL, ToldBy};
+pub use results::{Against, Moved, PhaseRuns, Results, RowRuns, VariantRuns, results, rounds_least};
 pub use runs::{Boot, Boots, Ended, Finished, Measured, PhaseTime, Plan, Stop, Turn, run};

@@ -9,8 +9,10 @@ use crate::laws::{Slice, laws};
 use crate::runs::{Boot, Measured, PhaseTime, counted};
 use crate::stats::describe::{Description, describe, mean, sd};
 use crate::stats::quantile::median_interval;
+use crate::stats::rank_sum::RankSum;
+use crate::stats::signed_rank::SignedRank;
 use crate::stats::verdict::{Comparison, judge, judge_corrected};
-use crate::stats::{Interval, dithered, max_t, pairs, sorted};
+use crate::stats::{CONFIDENCE, Interval, dithered, floor, max_t, pairs, sorted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -118,6 +120,20 @@ pub fn results(head: &Head, boots: &[Boot]) -> Results {
     judge_all(head, comparisons.iter_mut().filter_map(|c| c.total.as_mut()).collect());
     judge_all(head, comparisons.iter_mut().flat_map(|c| &mut c.memory).map(|m| &mut m.by).collect());
     Results { variants, comparisons, laws: laws(head, boots) }
+}
+
+/// The fewest rounds in which the totals can have a verdict at all, be it of only one variant: fewer are *too few*,
+/// whatever they show. 1 where nothing is compared, and of boots that only repeat.
+pub fn rounds_least(head: &Head) -> u32 {
+    let comparisons = head.variants.len().saturating_sub(1);
+    if comparisons == 0 || repeats(head) {
+        return 1;
+    }
+    let p_least = |rounds: u32| {
+        let rounds = rounds as usize;
+        if head.deterministic { RankSum::new(rounds, rounds).p(0) } else { SignedRank::new(rounds).p(0) }
+    };
+    (1..).find(|&rounds| p_least(rounds) * comparisons as f64 <= 1.0 - CONFIDENCE).unwrap_or(u32::MAX)
 }
 
 /// Gives each its verdict; together they are one family.
@@ -299,7 +315,7 @@ pub(crate) fn compare(head: &Head, first: &Lengths, second: &Lengths) -> Option<
     let (first, second) = (values(first), values(second));
     match head.dithered {
         true => dithered::estimate(&first, &second),
-        false => dithered::compare_repeated(&first, &second, dithered::FLOOR_VIRTUAL_TIME, &head.ask),
+        false => dithered::compare_repeated(&first, &second, floor::VIRTUAL_TIME, &head.ask),
     }
 }
 
@@ -387,6 +403,28 @@ mod tests {
         let found = results(&head(&["a", "b"], true), &boots(5, (4.0, 0.0)));
         let total = found.comparisons[0].total.as_ref().unwrap();
         assert_eq!((total.basis, total.verdict), (Basis::Dithered(5, 5), Verdict::Slower));
+    }
+
+    #[test]
+    fn fewer_rounds_than_the_least_are_too_few_and_the_least_are_not() {
+        for (variants, deterministic, least) in
+            [(2, false, 6), (3, false, 7), (9, false, 9), (2, true, 4), (3, true, 5), (9, true, 6), (1, false, 1)]
+        {
+            let names: Vec<String> = (0..variants).map(|v| v.to_string()).collect();
+            let head = head(&names.iter().map(String::as_str).collect::<Vec<_>>(), deterministic);
+            assert_eq!(rounds_least(&head), least, "{variants} {deterministic}");
+            let of = |rounds: u32| {
+                let boots = (0..rounds).flat_map(|round| {
+                    // No two alike, and each variant clearly slower than the one before.
+                    (0..variants).map(move |v| boot(round, v, 100.0 * (v + 1) as f64 + f64::from(round), 1.0))
+                });
+                let found = results(&head, &boots.collect::<Vec<Boot>>());
+                found.comparisons.iter().filter_map(|c| c.total.as_ref()).map(|t| t.verdict).collect::<Vec<_>>()
+            };
+            assert!(of(least).iter().all(|&v| v == Verdict::Slower), "{:?}", of(least));
+            assert!(of(least - 1).iter().all(|&v| v == Verdict::TooFew), "{:?}", of(least - 1));
+        }
+        assert_eq!(rounds_least(&Head { dithered: false, ..head(&["a", "b"], true) }), 1);
     }
 
     #[test]

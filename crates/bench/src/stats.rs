@@ -11,6 +11,7 @@
 pub mod changes;
 pub mod describe;
 pub mod dithered;
+pub mod floor;
 pub mod holm;
 pub mod max_t;
 pub mod modes;
@@ -47,6 +48,11 @@ impl Interval {
     /// Whether the value lies in it, ends included.
     pub fn holds(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
+    }
+
+    /// Whether it is as sure as is promised; that of too few values is not.
+    pub fn is_sure(&self) -> bool {
+        self.confidence >= CONFIDENCE - 1e-9
     }
 
     /// Half its width.

@@ -4,7 +4,7 @@ use crate::files::write_file;
 use crate::measure::Booter;
 use crate::plan::BootArgs;
 use crate::progress::Watcher;
-use crate::variants::{Varied, swept, varied};
+use crate::variants::{Varied, sizes, swept, varied};
 use crate::{Done, amount, output::Output};
 use anyhow::{Context, bail};
 use bench::{Booted, Document, Ended, Head, Host, InputFile, Journal, Plan, Stop, Variant};
@@ -30,9 +30,9 @@ pub struct Args {
     /// Values of an option, such as cpus=1,2,4,8; several make a grid, and each row's growth is fitted
     #[arg(long, value_name = "KEY=V1,V2,…", conflicts_with = "vary", help_heading = "What to compare")]
     sweep: Vec<String>,
-    /// With --sweep: what each law leads to at this size (in CPUs, in GiB of memory); may be given again
+    /// With --sweep: what each law leads to at this size (128 CPUs, 64G of memory); may be given again
     #[arg(long, value_name = "SIZE", requires = "sweep", help_heading = "What to compare")]
-    at: Vec<f64>,
+    at: Vec<String>,
     /// The smallest difference that matters
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = amount::percent, help_heading = "What to compare")]
     margin: f64,
@@ -98,7 +98,8 @@ Examples:
 
 DIR/bench.jsonl has a line for each boot as soon as it is over, DIR/bench.json the whole with its results; --json prints
 that. Of each boot its figures are kept, and its recording (DIR/boots/NNNN) where it failed or --keep-recordings says so.
-`bootscope show DIR` prints a bench again, also one that was killed.
+`bootscope show DIR` prints a bench again, also one that was killed; `bootscope export DIR --to csv` (json, markdown, html)
+writes it for other tools.
 
 Exit status: 1 if a boot did not reach its end mark, or the bench was interrupted: what is known then is printed all the
 same.";
@@ -114,7 +115,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     exports_can_be_written(args)?;
     let mut watcher = Watcher::new(output)?;
     let foreseen = foresee(&variants, &mut watcher)?;
-    let head = Head { sweep, ..head(args, &variants, &foreseen)? };
+    let at = sizes(&args.at, &sweep)?;
+    let head = Head { sweep, at, ..head(args, &variants, &foreseen)? };
+    warn_of_too_few(&head, output);
     let folder = folder(args, &head)?;
     let mut journal = Journal::create(&folder.join(JOURNAL), &head)?;
     output.note(&format!("every boot is kept in {} as soon as it is over", folder.display()));
@@ -134,6 +137,20 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     ended.and(written)?;
     Ok(done(&document))
+}
+
+/// Nobody wants to hear after an hour of boots that so few could not have shown anything.
+fn warn_of_too_few(head: &Head, output: &Output) {
+    let (rounds, least) = (head.plan.stop.rounds, bench::rounds_least(head));
+    if rounds < least {
+        let comparisons = match head.variants.len() - 1 {
+            1 => "one comparison".to_owned(),
+            n => format!("{n} comparisons together"),
+        };
+        output.note(&format!(
+            "--runs {rounds} is too few for {comparisons}: every verdict will be \"too few\"; --runs {least} is the least"
+        ));
+    }
 }
 
 /// Keeps it with past benches. Where that cannot be done it is said, and changes nothing: all of it is in its folder.
@@ -261,7 +278,6 @@ fn head(args: &Args, variants: &[Varied], foreseen: &[Manifest]) -> anyhow::Resu
     head.created = manifest.created;
     head.deterministic = deterministic;
     head.dithered = deterministic && !args.no_dither && variants.iter().all(|v| v.options.kernel.is_some());
-    head.at.clone_from(&args.at);
     head.ask.margin = args.margin;
     head.host_cpus_allowed = machine::pin::allowed();
     let host = &foreseen[0].host;

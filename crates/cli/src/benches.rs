@@ -1,5 +1,6 @@
 //! Finished benches as commands take them: a bench's folder, its journal, or a document.
 
+use crate::output::Output;
 use anyhow::{Context, bail};
 use bench::Document;
 use std::path::Path;
@@ -35,6 +36,15 @@ pub fn read(path: &Path) -> anyhow::Result<(Document, usize)> {
     }
     let read = bench::read(&file)?;
     Ok((read.document, read.damaged.len()))
+}
+
+/// The same, with a remark on what of it is damaged.
+pub fn read_whole(path: &Path, output: &Output) -> anyhow::Result<Document> {
+    let (document, damaged) = read(path)?;
+    if damaged > 0 {
+        output.note(&format!("{}: lines that are no boots, and are left out: {damaged}", path.display()));
+    }
+    Ok(document)
 }
 
 /// Without boots of variants that are not there.

@@ -69,6 +69,12 @@ pub fn refuse_other_folders(recording: &Recording) -> anyhow::Result<()> {
     if manifest || recording.names().any(|name| ITS_OWN.contains(&name)) {
         return Ok(());
     }
+    if crate::bench::journal_of(path).is_some() {
+        let path = path.display();
+        bail!(
+            "{path} is a bench: show, export, report, check and history --add take it; recordings that it kept are in {path}/boots"
+        );
+    }
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let inside = entries.filter(|e| e.path().join(recording::MANIFEST_NAME).exists());
     let inside: Vec<String> = inside.map(|e| e.path().display().to_string()).collect();

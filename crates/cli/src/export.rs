@@ -2,21 +2,21 @@
 
 use crate::files::write_file;
 use crate::output::{Output, Written};
-use crate::{Done, boot};
+use crate::{Done, benches, boot};
 use anyhow::{Context, bail};
 use report::{Boot, Export};
 use std::io::{self, BufWriter, IsTerminal, Write, stdout};
 use std::path::PathBuf;
 
-/// Write the boot in another tool's format
+/// Write a boot, or a bench, in another tool's format
 #[derive(clap::Args)]
 #[command(after_help = formats())]
 pub struct Args {
-    /// A recording: its folder, or the packed file
+    /// A recording: its folder, or the packed file. Or a bench: its folder, finished or not
     recording: PathBuf,
     /// The format
     #[arg(long, value_name = "FORMAT", value_parser = format)]
-    to: &'static dyn Export,
+    to: Format,
     /// The file to write [default: standard output]
     #[arg(short, long)]
     output: Option<PathBuf>,
@@ -27,12 +27,32 @@ pub struct Args {
 
 fn formats() -> String {
     let lines = report::FORMATS.iter().map(|f| format!("  {:<12} {}", f.name(), f.about()));
-    format!("Formats:\n{}", lines.collect::<Vec<_>>().join("\n"))
+    let of_benches = BENCH_FORMATS.map(|(name, about)| format!("  {name:<12} {about}"));
+    format!("Formats:\n{}\n\nOf a bench:\n{}", lines.collect::<Vec<_>>().join("\n"), of_benches.join("\n"))
 }
 
-fn format(name: &str) -> Result<&'static dyn Export, String> {
-    let known = || report::FORMATS.map(|f| f.name()).join(", ");
-    report::format(name).ok_or_else(|| format!("there is no such format; there are {}", known()))
+/// What a bench can be written as.
+const BENCH_FORMATS: [(&str, &str); 4] = [
+    ("csv", "every boot in a line, with its phases"),
+    ("json", "the whole document, as --json of bench"),
+    ("markdown", "the table of variants"),
+    ("html", "a page with the results and their plots"),
+];
+
+/// A format by its name: of a boot, of a bench, or of both.
+#[derive(Clone)]
+struct Format {
+    name: String,
+    of_boot: Option<&'static dyn Export>,
+}
+
+fn format(name: &str) -> Result<Format, String> {
+    let of_boot = report::format(name);
+    if of_boot.is_none() && !BENCH_FORMATS.iter().any(|(known, _)| *known == name) {
+        let (boots, benches) = (report::FORMATS.map(|f| f.name()).join(", "), BENCH_FORMATS.map(|f| f.0).join(", "));
+        return Err(format!("there is no such format; there are {boots}; of a bench {benches}"));
+    }
+    Ok(Format { name: name.to_owned(), of_boot })
 }
 
 impl Args {
@@ -44,15 +64,41 @@ impl Args {
 
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    if args.file().is_none() {
-        check_standard_output(args.to, output)?;
+    if benches::is_bench(&args.recording) {
+        return of_a_bench(args, output);
     }
-    if args.to.name() == "tslog" && own_log(args, output)? {
+    let Some(to) = args.to.of_boot else {
+        bail!("{} is a format of benches, and {} is none", args.to.name, args.recording.display());
+    };
+    if args.file().is_none() {
+        check_standard_output(to, output)?;
+    }
+    if to.name() == "tslog" && own_log(args, output)? {
         return Ok(Done::Well);
     }
     let opened = boot::open(&args.recording)?;
     let boot = Boot::new(&opened.timeline, &opened.facts);
-    write(args, output, |out| args.to.write(&boot, out))?;
+    write(args, output, |out| to.write(&boot, out))?;
+    Ok(Done::Well)
+}
+
+/// A bench: also one that was killed, with the boots that were over.
+fn of_a_bench(args: &Args, output: &Output) -> anyhow::Result<Done> {
+    let name = args.to.name.as_str();
+    if !BENCH_FORMATS.iter().any(|(known, _)| *known == name) {
+        let (bench, known) = (args.recording.display(), BENCH_FORMATS.map(|f| f.0).join(", "));
+        bail!("{bench} is a bench, and {name} is a format of single boots: give --to {known}");
+    }
+    if args.file().is_none() && output.json {
+        bail!("{NO_FILE_TO_TELL}");
+    }
+    let document = benches::read_whole(&args.recording, output)?;
+    write(args, output, |out| match name {
+        "csv" => report::bench_csv(&document, out),
+        "html" => report::bench_page(&document, out),
+        "markdown" => out.write_all(report::bench_markdown(&document).as_bytes()),
+        _ => writeln!(out, "{}", report::json(&document, true)?),
+    })?;
     Ok(Done::Well)
 }
 
@@ -91,13 +137,16 @@ fn to_standard_output(error: io::Error) -> anyhow::Error {
     if of_the_boot { error } else { error.context("cannot write to standard output") }
 }
 
+const NO_FILE_TO_TELL: &str =
+    "--json tells of the file that was written, and there is none: name it with -o, or leave out --json";
+
 /// Refuses what standard output would not take well.
 fn check_standard_output(to: &dyn Export, output: &Output) -> anyhow::Result<()> {
     if to.is_binary() && stdout().is_terminal() {
         bail!("{} is no text, and would go to your terminal: name a file (-o boot.{})", to.name(), to.extension());
     }
     if output.json {
-        bail!("--json tells of the file that was written, and there is none: name it with -o, or leave out --json");
+        bail!("{NO_FILE_TO_TELL}");
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::Done;
 use crate::output::{Output, Written};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use std::path::PathBuf;
 
 /// Make one .tar.zst file of a recording; every command reads it too
@@ -25,6 +25,12 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         name.push(".tar.zst");
         name.into()
     });
+    if crate::bench::journal_of(&args.recording).is_some() {
+        let bench = args.recording.display();
+        bail!(
+            "{bench} is a bench: `bootscope export {bench} --to json -o FILE` makes one file of it, with every boot's figures"
+        );
+    }
     crate::boot::refuse_other_folders(&recording::Recording::open(&args.recording)?)?;
     recording::pack(&args.recording, &packed, args.force)?;
     output.note(&format!("wrote {}", packed.display()));

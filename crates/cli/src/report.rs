@@ -2,15 +2,15 @@
 
 use crate::files::write_file;
 use crate::output::{Output, Written};
-use crate::{Done, boot};
+use crate::{Done, benches, boot};
 use anyhow::Context;
 use report::{Boot, ConsoleLine};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Write one self-contained HTML page: phases, flame chart, tables, console
+/// Write one self-contained HTML page: phases, flame chart, tables, console; of a bench its results and plots
 #[derive(clap::Args)]
 pub struct Args {
-    /// A recording: its folder, or the packed file
+    /// A recording: its folder, or the packed file. Or a bench's folder
     recording: PathBuf,
     /// The file to write [default: the recording's name with .html]
     #[arg(short, long)]
@@ -22,17 +22,27 @@ pub struct Args {
 
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let opened = boot::open(&args.recording)?;
-    let boot = Boot::new(&opened.timeline, &opened.facts);
-    let console = evidence::console(&opened.recording).context("cannot read the console")?;
-    let lines: Vec<ConsoleLine> = console.lines().map(|(at, text)| ConsoleLine { at, text }).collect();
     let path = args.output.clone().unwrap_or_else(|| {
         let mut name = args.recording.components().as_path().as_os_str().to_owned();
         name.push(".html");
         name.into()
     });
-    let bytes = write_file(&path, args.force, |out| report::page(&boot, &lines, out))?;
+    let bytes = if benches::is_bench(&args.recording) {
+        let document = benches::read_whole(&args.recording, output)?;
+        write_file(&path, args.force, |out| report::bench_page(&document, out))?
+    } else {
+        of_a_boot(args, &path)?
+    };
     output.note(&format!("wrote {}: open it in a browser", path.display()));
     output.written(&Written::new("bootscope.report/1", &path, bytes))?;
     Ok(Done::Well)
+}
+
+/// The page of a recording; how many bytes it has.
+fn of_a_boot(args: &Args, path: &Path) -> anyhow::Result<u64> {
+    let opened = boot::open(&args.recording)?;
+    let boot = Boot::new(&opened.timeline, &opened.facts);
+    let console = evidence::console(&opened.recording).context("cannot read the console")?;
+    let lines: Vec<ConsoleLine> = console.lines().map(|(at, text)| ConsoleLine { at, text }).collect();
+    write_file(path, args.force, |out| report::page(&boot, &lines, out))
 }

@@ -2,7 +2,7 @@
 //!
 //! A variant is written as the flags of `record` are, and read by the same parser: whatever can be recorded can be varied.
 
-use crate::plan::BootArgs;
+use crate::plan::{BootArgs, bytes};
 use anyhow::{Context, anyhow, bail};
 use bench::{Setting, Side};
 use clap::Parser;
@@ -69,7 +69,24 @@ fn side(text: &str) -> anyhow::Result<Side> {
     if values.len() < 2 {
         bail!("--sweep {text}: a sweep needs two values or more, set apart by commas; for one, give --{key}");
     }
+    if let Some(twice) = values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)).map(|(_, v)| v) {
+        bail!("--sweep {text}: {twice} is there twice; to boot each value more often, give --runs");
+    }
     Ok(Side { key: key.trim_start_matches('-').to_owned(), values })
+}
+
+/// Sizes that a sweep's laws are to be told at: numbers, or sizes of memory in GiB.
+pub fn sizes(at: &[String], sweep: &[Side]) -> anyhow::Result<Vec<f64>> {
+    let one = |text: &String| {
+        let number = text.parse().ok().filter(|size: &f64| size.is_finite() && *size > 0.0);
+        let size = number.or_else(|| bytes(text).ok().map(|bytes| bytes as f64 / f64::from(1 << 30)));
+        let size = size.with_context(|| format!("--at {text}: give a number, such as 128, or a size, such as 64G"))?;
+        if number.is_none() && !sweep.iter().any(|side| side.key == "memory") {
+            bail!("--at {text} is a size of memory, and that is not swept: give a number");
+        }
+        Ok(size)
+    };
+    at.iter().map(one).collect()
 }
 
 /// The flags that a variant's text stands for: `KEY=VALUE`, `KEY`, or flags as `record` takes them.
@@ -169,8 +186,28 @@ mod tests {
         assert_eq!(names(&points), grid);
         assert_eq!((points[3].options.cpus, points[3].options.memory_bytes), (2, 1 << 30));
         assert_eq!(sides[1].values, ["256M", "1G"]);
-        for wrong in ["cpus", "cpus=2", "cpus=1,x"] {
+        for wrong in ["cpus", "cpus=2", "cpus=1,x", "cpus=1,1", "cpus=1,2, 1"] {
             assert!(format!("{:#}", sweep(&[wrong]).unwrap_err()).contains("--sweep"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_numbers_or_memory() {
+        let side = |key: &str| Side { key: key.to_owned(), values: Vec::new() };
+        let at = |text: &str, key: &str| sizes(&[text.to_owned()], &[side(key)]).map(|found| found[0]);
+        for (text, key, size) in
+            [("128", "cpus", 128.0), ("64G", "memory", 64.0), ("512M", "memory", 0.5), ("4", "memory", 4.0)]
+        {
+            assert_eq!(at(text, key).unwrap(), size);
+        }
+        for (text, key, says) in [
+            ("64G", "cpus", "not swept"),
+            ("many", "cpus", "such as"),
+            ("-1", "cpus", "such as"),
+            ("0", "memory", "such as"),
+            ("inf", "cpus", "such as"),
+        ] {
+            assert!(at(text, key).unwrap_err().to_string().contains(says), "{text}");
         }
     }
 }

@@ -128,6 +128,8 @@ fn a_sweep_finds_the_law_of_what_grows() {
     let flags = ["--deterministic", "--runs", "2", "--sweep", sweep, "--at", "100"];
     let ran = run(bench(&lab, &into, &flags).arg("--html").arg(&page)).exits(0);
     println!("{}", ran.text());
+    assert!(ran.stderr.contains("--runs 2 is too few for 3 comparisons together"), "{}", ran.stderr);
+    exported(&into, &scratch);
     let found = run(bootscope("show").arg("--json").arg(&into)).exits(0).json();
     let slice = &found["results"]["laws"][0];
     assert_eq!((&slice["key"], list(&slice["rows"]).len()), (&"append".into(), 2), "{slice}");
@@ -143,6 +145,22 @@ fn a_sweep_finds_the_law_of_what_grows() {
     assert!(
         html.matches("<circle").count() >= 8 + 8 && !html.contains("<script") && html.contains("default-src 'none'")
     );
+}
+
+/// What is left of a bench is written for other tools as well as it was at its end; what is of single boots is refused.
+fn exported(bench: &Path, scratch: &Scratch) {
+    let export = |to: &str| run(bootscope("export").arg(bench).args(["--to", to]));
+    assert_eq!(export("csv").exits(0).text().lines().count(), 9);
+    let ran = export("markdown").exits(0);
+    assert!(ran.text().contains("| `append=delay.vm_mem=8` | 2 of 2 |"), "{}", ran.text());
+    assert!(export("html").exits(0).text().contains("<circle"));
+    assert_eq!(export("json").exits(0).json()["schema"], "bootscope.bench/1");
+    export("perfetto").refuses(&["is a bench", "csv, json, markdown, html"]);
+    let page = scratch.path("report.html");
+    run(bootscope("report").arg(bench).arg("-o").arg(&page)).exits(0);
+    assert!(std::fs::read_to_string(&page).unwrap().contains("<circle"));
+    run(bootscope("pack").arg(bench)).refuses(&["is a bench", "export"]);
+    run(bootscope("diff").arg(bench).arg(bench)).refuses(&["is a bench"]);
 }
 
 #[test]
@@ -178,6 +196,8 @@ fn what_cannot_be_booted_is_said_before_anything_is() {
     refuses(&["--vary", "kernel=/nonexistent/vmlinuz"], &["kernel=/nonexistent/vmlinuz", "variant"]);
     refuses(&["--vary", "cpu=2"], &["--vary cpu=2", "--cpus"]);
     refuses(&["--sweep", "cpus=1"], &["--sweep", "two values"]);
+    refuses(&["--sweep", "cpus=1,1"], &["--sweep cpus=1,1", "twice", "--runs"]);
+    refuses(&["--sweep", "cpus=1,2", "--at", "64G"], &["--at 64G", "not swept"]);
     refuses(&["--runs", "0"], &["--runs"]);
     refuses(&["--runs", "30000", "--vary", "cpus=1"], &["--runs 30000", "at most 25000"]);
     refuses(&["--pin", "9999"], &["--pin 9999"]);

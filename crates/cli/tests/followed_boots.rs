@@ -34,7 +34,7 @@ fn equal_boots_are_equal_and_a_missing_initcall_is_named() {
 
     let without = boot(&scratch, "without", "calls", "quiet initcall_blacklist=slab_sysfs_init").unwrap();
     let document = run(bootscope("diff").arg(&before).arg(&without).arg("--json")).exits(0).json();
-    assert_eq!((document["same_inputs"].as_bool(), document["floor"].as_f64()), (Some(false), Some(0.001)));
+    assert_eq!((document["same_inputs"].as_bool(), document["floor"].as_f64()), (Some(false), Some(0.00075)));
     let first = &list(&document["rows"])[0];
     assert_eq!((text(&first["name"]), first["after_ns"].is_null()), ("initcall slab_sysfs_init", true));
     let gone = list(&document["functions"]).iter().find(|f| text(&f["name"]) == "initcall slab_sysfs_init").unwrap();

@@ -12,17 +12,13 @@ use crate::table::{Align, Column, Line, render};
 use crate::text::{counted, thousands};
 use crate::{Boot, Layout, harmless};
 use analysis::{Amount, Change, RowChange, Side};
+use bench::stats::floor;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use timeline::{Ns, TimeBase};
 
 /// The name and version of the document.
 const SCHEMA: &str = "bootscope.diff/1";
-
-/// How much the total of a deterministic boot moves by anything at all that is different, such as one more character on
-/// the command line: the layout of memory changes, and what is hashed by address. Measured: up to 0.075 % of the time and
-/// 0.17 % of the instructions.
-const FLOOR: f64 = 0.001;
 
 /// The whole document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -171,7 +167,7 @@ impl Diff {
             deterministic,
             clocks_differ: of(before.1).0 != of(after.1).0,
             same_inputs,
-            floor: (deterministic && !same_inputs).then_some(FLOOR),
+            floor: (deterministic && !same_inputs).then_some(floor::VIRTUAL_TIME),
             dither: None,
             functions_compared: found.compared.0,
             paths_compared: found.compared.1,
@@ -238,7 +234,7 @@ impl Diff {
             let below = if share.abs() < floor { ": this one" } else { "" };
             let _ = writeln!(
                 out,
-                "the inputs differ: that alone moves the total by {:.1} % (layout, hashing), and by more where it waits for a \
+                "the inputs differ: that alone moves the total by up to {:.3} % (layout, hashing), and by more where it waits for a \
                  clock to tick, so smaller changes of it say nothing{below}; changes of single functions below do; --dither \
                  measures it",
                 floor * 100.0

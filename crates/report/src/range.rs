@@ -124,7 +124,8 @@ impl CommitRange {
                 short(&c.commit).to_owned(),
                 median,
                 by.map_or_else(String::new, |d| signed(d.estimate)),
-                by.map_or_else(String::new, |d| format!("{} to {}", signed(d.low), signed(d.high))),
+                by.filter(Interval::is_sure)
+                    .map_or_else(String::new, |d| format!("{} to {}", signed(d.low), signed(d.high))),
                 c.cannot_say.as_ref().map_or_else(|| said(c.step.as_ref()).to_owned(), |_| "cannot say".to_owned()),
                 c.subject.clone(),
             ];

@@ -4,7 +4,7 @@
 #[allow(dead_code)]
 mod sample;
 
-use bench::{Boot, Document, Ended, Head, Measured, PhaseTime, Plan, Stop, Variant};
+use bench::{Boot, Document, Ended, Head, Measured, PhaseTime, Plan, Side, Stop, Variant};
 use report::{Layout, bench as shown, bench_csv, bench_markdown, bench_page};
 
 const MS: i64 = 1_000_000;
@@ -96,6 +96,47 @@ fn verdicts_are_words_one_can_act_on() {
         &["too noisy to say whether they differ by 5 %", "pairs would show 5 %"],
     );
     says(&document(&[("a", &base[..5]), ("b", &moved(100)[..5])]), &["too few boots to say anything; six pairs"]);
+}
+
+#[test]
+fn an_interval_is_told_where_there_is_one() {
+    let base = some(&[500, 510, 490, 505, 495, 500, 502, 498, 503, 501]);
+    let slower: Vec<Option<i64>> = base.iter().map(|t| t.map(|t| t * 6 / 5)).collect();
+    let enough = document(&[("a", &base), ("b", &slower)]);
+    let text = says(&enough, &["(95 % interval 1."]);
+    let row = |markdown: &str| markdown.lines().last().unwrap().split('|').map(str::trim).map(str::to_owned).collect();
+    let cells: Vec<String> = row(&bench_markdown(&enough));
+    assert!(text.contains("is slower than a by 100 ms (") && cells[9].starts_with("1.") && cells[9].contains('–'));
+    // Three pairs have none: their range holds the ratio in three of four cases.
+    let few = document(&[("a", &base[..3]), ("b", &slower[..3])]);
+    let text = says(&few, &["ratio 1.2000 (too few boots for an interval)"]);
+    let cells: Vec<String> = row(&bench_markdown(&few));
+    assert_eq!((cells[8].as_str(), cells[9].as_str()), ("1.2000", ""), "{cells:?}");
+    let mut page = Vec::new();
+    bench_page(&few, &mut page).unwrap();
+    assert!(!text.contains("95 %") && !String::from_utf8(page).unwrap().contains("95 %"), "{text}");
+}
+
+#[test]
+fn memory_that_no_boot_tells_has_no_column() {
+    let text = says(&document(&[("as given", &some(&[500, 510, 490]))]), &["VMM's peak"]);
+    assert!(!text.contains("guest has") && !text.contains("page cache"), "{text}");
+}
+
+/// A sweep of words, which have no law.
+#[test]
+fn a_sweep_of_words_tells_what_moved() {
+    let base = some(&[500, 510, 490, 505, 495, 500, 502, 498, 503, 501]);
+    let slower: Vec<Option<i64>> = base.iter().map(|t| t.map(|t| t * 6 / 5)).collect();
+    let swept = |variants: &[(&str, &[Option<i64>])]| {
+        let mut document = document(variants);
+        let values = variants.iter().map(|v| v.0.to_owned()).collect();
+        document.head.sweep = vec![Side { key: "append".to_owned(), values }];
+        document
+    };
+    says(&swept(&[("append=quiet", &base), ("append=", &slower)]), &["row that moved", "initcall acpi_init"]);
+    let many: Vec<(&str, &[Option<i64>])> = ["a", "b", "c", "d", "e", "f"].map(|v| (v, slower.as_slice())).to_vec();
+    says(&swept(&many), &["what moved in each of them: --verbose"]);
 }
 
 #[test]

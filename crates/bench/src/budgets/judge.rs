@@ -8,12 +8,12 @@
 //! a baseline: where both are variants of one bench, pairs of boots one after the other ([`pairs`]); else all boots of the
 //! one against all of the other ([`dithered`]), and of several benches of the baseline the slowest, because a mood of
 //! the host that the baseline has seen is no regression. Deterministic boots that only repeat are exact, but a difference
-//! that layout alone makes ([`dithered::FLOOR_INSTRUCTIONS`]) is none.
+//! that layout alone makes ([`floor::INSTRUCTIONS`]) is none.
 
 use super::{Budget, Budgets, Kind, Limit, Noise, Observed, What};
 use crate::stats::quantile::{median, median_interval};
 use crate::stats::verdict::Comparison;
-use crate::stats::{CONFIDENCE, Interval, dithered, holm, pairs, sorted};
+use crate::stats::{CONFIDENCE, Interval, dithered, floor, holm, pairs, sorted};
 use serde::{Deserialize, Serialize};
 
 /// Whether a budget is kept.
@@ -228,7 +228,7 @@ fn relative(
     checked.baseline = Some(before);
     checked.limit_value = allowed(before.estimate);
     if noise == Noise::Repeats {
-        let floor = 1.0 + dithered::FLOOR_INSTRUCTIONS;
+        let floor = 1.0 + floor::INSTRUCTIONS;
         checked.status = match checked.median.estimate {
             value if value <= checked.limit_value => Status::Within,
             value if value > checked.limit_value * floor => Status::Over,

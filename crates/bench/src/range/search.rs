@@ -12,7 +12,7 @@
 //! told apart. One slow commit is assumed; of several the largest is found, and what is left is told by the levels.
 
 use crate::stats::quantile::median;
-use crate::stats::{Interval, pairs, sorted};
+use crate::stats::{Interval, floor, pairs, sorted};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,8 +30,6 @@ const CLEAR: f64 = 0.01;
 const CERTAIN: f64 = 1e-6;
 /// It is enough when the commit is as likely as this.
 const ENOUGH: f64 = 0.97;
-/// Noise that is smaller is not believed: another layout alone moves a boot by so much.
-const FLOOR: f64 = 0.0005;
 /// Of more pairs than this some stand for all where a level is told.
 const LEVEL_MOST: usize = 300;
 /// A pair counts as no further out than so many standard deviations.
@@ -178,7 +176,7 @@ impl Search {
             let after: Vec<f64> = tamed.range(first_slow..).flat_map(|(_, logs)| logs.iter().copied()).collect();
             let level = after.iter().sum::<f64>() / after.len() as f64;
             // Slow is slow: a level below zero is no explanation.
-            let spread = before + squares(&after, level.max(0.0)) + n as f64 * FLOOR * FLOOR;
+            let spread = before + squares(&after, level.max(0.0)) + n as f64 * floor::PAIR.powi(2);
             -0.5 * (after.len() as f64).ln() - 0.5 * (n as f64 - 1.0) * spread.ln()
         };
         let mut likelihoods = vec![f64::NEG_INFINITY; self.last + 1];
@@ -197,7 +195,7 @@ impl Search {
         let middles: BTreeMap<usize, f64> = self.pairs.iter().map(|(&c, logs)| (c, median(&sorted(logs)))).collect();
         let apart = self.pairs.iter().flat_map(|(c, logs)| logs.iter().map(|log| (log - middles[c]).abs()));
         // The median distance of normal noise is 0.6745 of its standard deviation.
-        let sd = (median(&sorted(&apart.collect::<Vec<f64>>())) / 0.6745).max(FLOOR);
+        let sd = (median(&sorted(&apart.collect::<Vec<f64>>())) / 0.6745).max(floor::PAIR);
         let tame = |(&c, logs): (&usize, &Vec<f64>)| {
             let tamed = logs.iter().map(|log| log.clamp(middles[&c] - FAR * sd, middles[&c] + FAR * sd));
             (c, tamed.collect())

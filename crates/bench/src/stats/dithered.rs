@@ -5,17 +5,12 @@
 //! and 0.17 % in instructions (another layout, other hash chains). So each variant is booted several times with dummy
 //! arguments of different lengths (*dithered*): these boots are as good as drawn at random, nothing drifts, and the
 //! rank-sum test compares two independent samples ([`super::rank_sum`]). Boots that only repeat are one sample each;
-//! they are told apart only beyond the floor.
+//! they are told apart only beyond the floor ([`super::floor`]).
 
 use super::quantile::median;
 use super::rank_sum::RankSum;
 use super::verdict::{Ask, Basis, Comparison, Verdict, judge};
 use super::{CONFIDENCE, Interval, sorted};
-
-/// What layout alone moves in the total of a boot counted in instructions (seen on stock Debian kernels, QEMU 7.2).
-pub const FLOOR_INSTRUCTIONS: f64 = 0.0017;
-/// The same in virtual time.
-pub const FLOOR_VIRTUAL_TIME: f64 = 0.000_75;
 
 /// Compares dithered boots. Four of each at least can show something. `None` if there are none of either.
 pub fn compare(first: &[f64], second: &[f64], ask: &Ask) -> Option<Comparison> {
@@ -93,16 +88,17 @@ fn interval(sorted: &[f64], null: &RankSum) -> Interval {
 
 #[cfg(test)]
 mod tests {
+    use super::super::floor;
     use super::*;
 
     /// Boots of 1.88 G instructions, moved by their layout within the floor.
     fn boots(random: &mut fastrand::Rng, n: usize, factor: f64) -> Vec<f64> {
-        (0..n).map(|_| (1.88e9 * factor * (1.0 + FLOOR_INSTRUCTIONS * (random.f64() - 0.5))).round()).collect()
+        (0..n).map(|_| (1.88e9 * factor * (1.0 + floor::INSTRUCTIONS * (random.f64() - 0.5))).round()).collect()
     }
 
     #[test]
     fn what_took_nothing_before_is_a_difference_too() {
-        let one = |a, b| compare_repeated(&[a; 3], &[b; 3], FLOOR_INSTRUCTIONS, &Ask::default()).unwrap();
+        let one = |a, b| compare_repeated(&[a; 3], &[b; 3], floor::INSTRUCTIONS, &Ask::default()).unwrap();
         let appeared = one(0.0, 20e6);
         assert_eq!((appeared.verdict, appeared.difference.estimate, appeared.ratio), (Verdict::Slower, 20e6, None));
         assert_eq!(one(0.0, 0.0).verdict, Verdict::NoDifference);
@@ -147,7 +143,7 @@ mod tests {
 
     #[test]
     fn boots_that_repeat_prove_nothing_under_the_floor() {
-        let one = |b| compare_repeated(&[1e9; 20], &[b; 20], FLOOR_INSTRUCTIONS, &Ask::default()).unwrap().verdict;
+        let one = |b| compare_repeated(&[1e9; 20], &[b; 20], floor::INSTRUCTIONS, &Ask::default()).unwrap().verdict;
         assert_eq!(one(1.001e9), Verdict::NoDifference);
         assert_eq!(one(1.005e9), Verdict::Slower);
         assert_eq!(one(0.995e9), Verdict::Faster);

@@ -10,7 +10,8 @@
 //! about their common mean: monotone in Student's t, and what it is divided by is the same for all falls of the coin.
 //! With many boots the falls are drawn, [`DRAWN`] of them, seeded: the same runs give the same answer.
 
-use super::sorted;
+use super::{CONFIDENCE, sorted};
+use std::collections::BTreeMap;
 
 /// So many falls of the coin are drawn where there are more.
 const DRAWN: usize = 4096;
@@ -42,6 +43,50 @@ pub fn groups(rows: &[Vec<f64>], first: usize) -> Vec<f64> {
     let falls = every_choice(n, first).unwrap_or_else(|| drawn(happened, |random, fall| random.shuffle(fall)));
     // Its sum over one variant's boots is a row's distance of means, but for a factor that all falls share.
     shares(&rows, &falls)
+}
+
+/// The corrected p-values of rows that may grow with a size; `boots` are the size and the block of each of a row's values.
+///
+/// If the size did nothing, any order of the sizes was as likely, among the boots of one block (a round: what drifts from
+/// round to round is then no growth). The statistic is the correlation with the size. `None` where there are so few boots
+/// that no row could be significant, were it alone.
+pub fn growth(rows: &[Vec<f64>], boots: &[(f64, u32)]) -> Option<Vec<f64>> {
+    if 1.0 / orders(boots) > 1.0 - CONFIDENCE {
+        return None;
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let about_mean = |values: &[f64]| scaled(values, mean(values));
+    let rows: Vec<Vec<f64>> = rows.iter().map(|row| about_mean(row)).collect();
+    let sizes = about_mean(&boots.iter().map(|boot| boot.0).collect::<Vec<f64>>());
+    let mut blocks: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    boots.iter().enumerate().for_each(|(i, boot)| blocks.entry(boot.1).or_default().push(i));
+    let falls = drawn(sizes, |random, fall| {
+        for block in blocks.values() {
+            let mut shuffled: Vec<f64> = block.iter().map(|&i| fall[i]).collect();
+            random.shuffle(&mut shuffled);
+            block.iter().zip(shuffled).for_each(|(&i, size)| fall[i] = size);
+        }
+    });
+    Some(shares(&rows, &falls))
+}
+
+/// In how many ways the sizes could have been in order within the blocks; as many as matter. Of two sizes each order has a
+/// mirror that is as clear.
+fn orders(boots: &[(f64, u32)]) -> f64 {
+    let mut left: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    boots.iter().for_each(|boot| left.entry(boot.1).or_default().push(boot.0));
+    let mut orders = 1.0;
+    for sizes in left.values() {
+        // The multinomial coefficient, a boot at a time: so many boots till now, so many of them of this size.
+        for (i, size) in sizes.iter().enumerate() {
+            let alike = sizes[..=i].iter().filter(|&other| other == size).count();
+            orders *= (i + 1) as f64 / alike as f64;
+        }
+    }
+    let other = |boot: &&(f64, u32)| boot.0 != boots[0].0;
+    let second = boots.iter().find(other).map(|boot| boot.0);
+    let two = boots.iter().filter(other).all(|boot| Some(boot.0) == second);
+    if two { orders / 2.0 } else { orders }
 }
 
 fn sign(positive: bool) -> f64 {
@@ -134,6 +179,52 @@ mod tests {
         assert!(p.iter().enumerate().all(|(i, &p)| i == 7 || p > 0.05), "{p:?}");
         rows[7] = (0..10).map(|i| f64::from(u8::from(i >= 5)) + 0.001 * f64::from(i)).collect();
         assert!(groups(&rows, 5)[7] < 0.02);
+    }
+
+    /// Of a sweep: so many rounds of these sizes.
+    fn swept(sizes: &[f64], rounds: u32) -> Vec<(f64, u32)> {
+        (0..rounds).flat_map(|round| sizes.iter().map(move |&size| (size, round))).collect()
+    }
+
+    #[test]
+    fn growth_among_many_rows_is_as_rare_as_stated_and_found_where_it_is() {
+        let mut random = fastrand::Rng::with_seed(33);
+        let boots = swept(&[1.0, 2.0, 4.0, 8.0], 5);
+        let (trials, mut alarms, mut found) = (100, 0, 0);
+        for _ in 0..trials {
+            let mut rows = noise(&mut random, 20, boots.len());
+            alarms += usize::from(growth(&rows, &boots).unwrap().iter().any(|&p| p <= 0.05));
+            rows[3].iter_mut().zip(&boots).for_each(|(v, boot)| *v += boot.0);
+            let p = growth(&rows, &boots).unwrap();
+            found += usize::from(p[3] <= 0.05);
+        }
+        let rate = alarms as f64 / f64::from(trials);
+        // Three standard errors; each row by itself would make a false alarm in six of ten trials.
+        assert!((rate - 0.05).abs() < 0.065, "{rate}");
+        assert!(found > 95, "{found}");
+    }
+
+    #[test]
+    fn what_drifts_from_round_to_round_is_no_growth() {
+        let mut random = fastrand::Rng::with_seed(34);
+        // The second round has the larger sizes only.
+        let boots =
+            [swept(&[1.0, 2.0, 4.0], 1), vec![(4.0, 1), (8.0, 1), (8.0, 1)], swept(&[1.0, 2.0, 4.0], 1)].concat();
+        let drift: Vec<f64> = boots.iter().map(|boot| 100.0 * f64::from(boot.1) + random.f64()).collect();
+        assert!(growth(&[drift], &boots).unwrap()[0] > 0.05);
+    }
+
+    #[test]
+    fn too_few_boots_of_a_sweep_tell_nothing() {
+        let row = |n: usize| vec![(0..n).map(|i| i as f64).collect::<Vec<f64>>()];
+        for (sizes, rounds, enough) in [(2, 5, false), (2, 6, true), (3, 1, false), (3, 2, true), (4, 1, true)] {
+            let sizes: Vec<f64> = (1..=sizes).map(f64::from).collect();
+            let boots = swept(&sizes, rounds);
+            assert_eq!(growth(&row(boots.len()), &boots).is_some(), enough, "{boots:?}");
+        }
+        // In one block five of each of two sizes will do.
+        let boots: Vec<(f64, u32)> = swept(&[1.0, 2.0], 5).iter().map(|boot| (boot.0, 0)).collect();
+        assert!(growth(&row(10), &boots).is_some());
     }
 
     #[test]

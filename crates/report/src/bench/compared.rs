@@ -10,14 +10,18 @@ use ::bench::stats::verdict::{Basis, Comparison, Verdict};
 use ::bench::{Against, Document, Moved, VariantRuns};
 use std::fmt::Write;
 
-/// More comparisons than this, and those of a sweep, are told in the table alone, unless the whole is asked for.
+/// More comparisons than this, and those of a sweep with laws, are told in the table alone, unless the whole is asked for.
 const TOLD_MOST: usize = 4;
 
 /// All comparisons.
 pub fn comparisons(document: &Document, whole: bool, layout: Layout, out: &mut String) {
     let results = &document.results;
-    let in_table = results.comparisons.len() > TOLD_MOST || !document.head.sweep.is_empty();
+    let in_table = results.comparisons.len() > TOLD_MOST || !results.laws.is_empty();
     if in_table && !whole {
+        // Laws tell rows; where there are none, one must know how to see them.
+        if results.laws.is_empty() {
+            out.push_str("what moved in each of them: --verbose\n");
+        }
         return;
     }
     for against in &results.comparisons {
@@ -41,8 +45,9 @@ fn verdict(document: &Document, against: &Against, first: &str, second: &str) ->
         );
     };
     let margin = per_cent(ask.margin);
-    let (low, high) = (total.difference.low, total.difference.high);
-    let by = format!("by {} ({})", time(total.difference.estimate.abs()), turned(low, high));
+    let d = &total.difference;
+    let interval = if d.is_sure() { format!(" ({})", turned(d.low, d.high)) } else { String::new() };
+    let by = format!("by {}{interval}", time(d.estimate.abs()));
     let say = match total.verdict {
         Verdict::Faster => format!("{second} is faster than {first} {by}"),
         Verdict::Slower => format!("{second} is slower than {first} {by}"),
@@ -66,12 +71,18 @@ fn turned(low: f64, high: f64) -> String {
 fn least(total: &Comparison) -> &'static str {
     match total.basis {
         Basis::Pairs(_) => "six pairs can, where two variants are compared",
-        Basis::Dithered(..) | Basis::Repeated(_) => "four boots of each can, where two variants are compared",
+        Basis::Dithered(..) | Basis::Repeated(_) => "four dithered boots of each can, where two variants are compared",
     }
 }
 
 fn ratio(total: &Comparison) -> String {
-    total.ratio.map_or_else(String::new, |r| format!("ratio {:.4} ({:.4} to {:.4})", r.estimate, r.low, r.high))
+    let Some(r) = total.ratio else { return String::new() };
+    let interval = match total.basis {
+        _ if r.is_sure() => format!(" (95 % interval {:.4} to {:.4})", r.low, r.high),
+        Basis::Repeated(_) => String::new(),
+        _ => " (too few boots for an interval)".to_owned(),
+    };
+    format!("ratio {:.4}{interval}", r.estimate)
 }
 
 fn chance(total: &Comparison) -> String {
@@ -140,10 +151,13 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
             }
         };
         let lines: Vec<Line> = changed.iter().take(layout.top).map(line).collect();
+        // Of boots that only repeat there is none.
+        let interval =
+            if changed.iter().all(|m| m.by.difference.is_sure()) { "95 % interval" } else { "as layout moves it" };
         let columns = [
             Column::new(title, Align::Left, None),
             Column::new("by", Align::Right, Some(10)),
-            Column::new("95 % interval", Align::Left, Some(24)),
+            Column::new(interval, Align::Left, Some(24)),
             Column::new("from", Align::Right, Some(9)),
             Column::new("to", Align::Right, Some(9)),
         ];
@@ -154,12 +168,22 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
             let _ = writeln!(out, "{more} more moved, by less");
         }
         if others > 0 {
-            let _ = writeln!(out, "of {others} more no movement is seen beyond chance");
+            let _ = writeln!(out, "of {others} more no movement is seen beyond {}", beyond(&changed[0].by));
         }
     }
     let looked_at = against.phases.len() + against.rows.len();
     if looked_at > 0 && !against.phases.iter().chain(&against.rows).any(|m| changed(&m.by)) {
-        let _ = writeln!(out, "of {looked_at} phases and rows none is seen to move beyond chance");
+        let any = against.phases.iter().chain(&against.rows).next();
+        let beyond = any.map_or("chance", |m| beyond(&m.by));
+        let _ = writeln!(out, "of {looked_at} phases and rows none is seen to move beyond {beyond}");
+    }
+}
+
+/// What movement must exceed. Phases are tested together, and so are rows ([`::bench::stats::max_t`]).
+fn beyond(by: &Comparison) -> &'static str {
+    match by.basis {
+        Basis::Repeated(_) => "what layout alone does",
+        _ => "chance (all tested together: any false one at most 5 times of 100)",
     }
 }
 

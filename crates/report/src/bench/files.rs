@@ -50,15 +50,20 @@ fn boot_line(document: &Document, boot: &Boot, phases: &[&str], out: &mut dyn Wr
 
 /// The table of variants.
 pub fn bench_markdown(document: &Document) -> String {
-    let mut out = "| variant | boots | mean | sd | median | least | most | ratio (95 %) | verdict |\n".to_owned();
-    out.push_str("|:---|---:|---:|---:|---:|---:|---:|---:|:---|\n");
+    let mut out =
+        "| variant | boots | mean | sd | median | least | most | ratio | 95 % interval | verdict |\n".to_owned();
+    out.push_str("|:---|---:|---:|---:|---:|---:|---:|---:|:---|:---|\n");
     for (i, runs) in document.results.variants.iter().enumerate() {
         // In a table cell a bar ends it.
         let name = harmless(&runs.name).replace('|', "\\|");
         let all: usize = runs.outcomes.values().sum();
         let against = document.results.comparisons.iter().find(|c| c.variant == i).and_then(|c| c.total.as_ref());
         let ratio = against.and_then(|c| c.ratio);
-        let ratio = ratio.map_or_else(String::new, |r| format!("{:.4} ({:.4}–{:.4})", r.estimate, r.low, r.high));
+        let interval = match ratio {
+            Some(r) if r.is_sure() => format!("{:.4}–{:.4}", r.low, r.high),
+            _ => String::new(),
+        };
+        let ratio = ratio.map_or_else(String::new, |r| format!("{:.4}", r.estimate));
         let verdict = against.map_or("", |c| word(c.verdict));
         let figures = match &runs.total {
             Some(t) => format!(
@@ -72,7 +77,7 @@ pub fn bench_markdown(document: &Document) -> String {
             ),
             None => format!("0 of {all} | | | | |"),
         };
-        let _ = writeln!(out, "| `{name}` | {figures} | {ratio} | {verdict} |");
+        let _ = writeln!(out, "| `{name}` | {figures} | {ratio} | {interval} | {verdict} |");
     }
     out
 }

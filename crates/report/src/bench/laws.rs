@@ -3,8 +3,9 @@
 use super::plot::plot;
 use super::tables::time;
 use crate::table::{Align, Column, Line, render};
+use crate::terminal::paragraph;
 use crate::{Layout, harmless};
-use ::bench::{Document, RowLaw, Slice};
+use ::bench::{Document, Predicted, RowLaw, Slice, ToldBy};
 use std::fmt::Write;
 
 /// All slices.
@@ -34,7 +35,8 @@ fn table(slice: &Slice, layout: Layout, out: &mut String) {
         Column::new("±95 %", Align::Right, Some(9)),
     ];
     let at = slice.rows.first().into_iter().flat_map(|row| &row.predicted);
-    columns.extend(at.map(|p| Column::new(format!("at {}", p.size), Align::Right, Some(20))));
+    let unit = if slice.unit == "GiB" { " GiB" } else { "" };
+    columns.extend(at.map(|p| Column::new(format!("at {}{unit}", p.size), Align::Right, Some(20))));
     let line = |row: &RowLaw| {
         let error = row.slope_error.map_or_else(|| "?".to_owned(), |error| format!("±{}", time(error)));
         let error = if row.law == "constant" { String::new() } else { error };
@@ -51,10 +53,42 @@ fn table(slice: &Slice, layout: Layout, out: &mut String) {
     if more > 0 {
         let _ = writeln!(out, "{more} more rows grow, by less");
     }
-    let _ = writeln!(out, "{} other rows are not seen to grow", slice.level);
+    paragraph(&level(slice), "", layout, out);
+    for text in slice.rows.first().into_iter().flat_map(|total| &total.predicted).filter_map(beyond) {
+        paragraph(&text, "note: ", layout, out);
+    }
     for row in slice.rows.iter().take(layout.top).filter(|row| !row.alike.is_empty()) {
         let _ = writeln!(out, "{}: {} would predict as well", harmless(&row.name), row.alike.join(", "));
     }
+}
+
+/// What is said of the rows that are not listed, and of how that was told.
+fn level(slice: &Slice) -> String {
+    let (level, all) = (slice.level, slice.level + slice.rows.len().saturating_sub(1));
+    match slice.told_by {
+        ToldBy::AllTogether => format!(
+            "{level} other rows are not seen to grow; {all} were tested together, and chance makes any of them look so at most 5 times of 100"
+        ),
+        ToldBy::TooFew => format!("too few boots to tell which of {all} rows grow: more rounds or more sizes would"),
+        ToldBy::Repeated => {
+            format!("{level} other rows grow by less than a thousandth of the boot; the boots only repeat")
+        }
+    }
+}
+
+/// Where the rows lead to something else than the total does: a share of the total that matters, and beyond its band.
+fn beyond(predicted: &Predicted) -> Option<String> {
+    const MATTERS: f64 = 0.01;
+    let rows = predicted.rows?;
+    let apart = (rows - predicted.time).abs();
+    // The band was widened so far.
+    let outside = predicted.band.is_none_or(|band| apart >= band * 0.999_999);
+    (outside && apart > MATTERS * predicted.time).then(|| {
+        let (size, rows, total) = (predicted.size, time(rows), time(predicted.time));
+        format!(
+            "at {size} the laws of all rows add up to {rows}, the total's own to {total}: sizes this far apart do not tell which"
+        )
+    })
 }
 
 /// `41.0 ms per AP`, `1.20 s + 35.0 ms per CPU`, `3.00 ms · n²`

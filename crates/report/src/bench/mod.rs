@@ -70,8 +70,13 @@ fn header(document: &Document, layout: Layout, out: &mut String) {
     }
     if head.deterministic {
         let how = match head.dithered {
-            true => "each boot of a variant has a dummy argument of another length, so that its layout differs",
-            false => "the boots only repeat: another layout alone moves the total by up to 0.08 %",
+            true => {
+                "each boot of a variant has a dummy argument of another length, so that its layout differs".to_owned()
+            }
+            false => {
+                let floor = 100.0 * ::bench::stats::floor::VIRTUAL_TIME;
+                format!("the boots only repeat: another layout alone moves the total by up to {floor:.3} %")
+            }
         };
         paragraph(&format!("one instruction is one nanosecond; {how}"), "", layout, out);
     }

@@ -84,10 +84,10 @@ struct Bounds {
 
 impl Bounds {
     fn of(row: &RowLaw) -> Option<Bounds> {
-        let sizes = || row.points.iter().map(|p| p.size).chain(row.predicted.iter().map(|p| p.size));
+        // What is predicted far beyond would leave the points a corner.
+        let sizes = || row.points.iter().map(|p| p.size);
         let (least, most) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
-        let times = row.points.iter().map(|p| p.mean).chain(row.predicted.iter().map(|p| p.time));
-        let most_ns = times.fold(0.0, f64::max);
+        let most_ns = row.points.iter().map(|p| p.mean).chain([row.at(most)]).fold(0.0, f64::max);
         (most > least && most_ns > 0.0 && most_ns.is_finite()).then_some(Bounds { least, most, most_ns })
     }
 
@@ -107,7 +107,7 @@ impl Bounds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ::bench::Point;
+    use ::bench::{Point, Predicted};
 
     #[test]
     fn points_lie_on_their_law() {
@@ -121,7 +121,8 @@ mod tests {
             slope_error: Some(0.0),
             from_one: false,
             points: vec![point(1.0), point(4.0), point(8.0)],
-            predicted: Vec::new(),
+            predicted: vec![Predicted { size: 1000.0, time: 10e9, band: None, rows: None }],
+            p_corrected: None,
         };
         let text = plot(&row, 60);
         let lines: Vec<&str> = text.lines().collect();
@@ -129,6 +130,8 @@ mod tests {
         assert!(lines[0].starts_with("  80.0 ms ┤") && lines[0].ends_with('●'), "{text}");
         assert_eq!(text.matches('●').count(), 3, "{text}");
         assert!(lines.iter().all(|line| line.chars().count() <= 60), "{text}");
+        // What is predicted far away does not squeeze them.
+        assert!(lines[LINES + 1].ends_with('8') && !text.contains("1000"), "{text}");
         let mut drawn = String::new();
         svg(&row, &mut drawn);
         assert_eq!(drawn.matches("<circle").count(), 3);

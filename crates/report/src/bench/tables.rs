@@ -157,13 +157,18 @@ fn mark(ns: f64, whole_ns: f64) -> String {
 
 /// Memory inside and outside the guest, as far as it is known.
 pub fn memory(results: &Results, layout: Layout, out: &mut String) {
-    let columns = [
-        Column::new("memory, mean and sd", Align::Left, None),
-        Column::new("VMM's peak", Align::Right, Some(22)),
-        Column::new("guest has", Align::Right, Some(22)),
-        Column::new("available", Align::Right, Some(22)),
-        Column::new("page cache", Align::Right, Some(22)),
+    type Of = fn(&VariantRuns) -> &Option<Description>;
+    let all: [(&'static str, Of); 4] = [
+        ("VMM's peak", |r| &r.vmm_max_rss),
+        ("guest has", |r| &r.guest_total),
+        ("available", |r| &r.guest_available),
+        ("page cache", |r| &r.guest_cached),
     ];
+    // A kernel that is not Linux tells none of its own.
+    let known: Vec<(&'static str, Of)> =
+        all.into_iter().filter(|(_, of)| results.variants.iter().any(|runs| of(runs).is_some())).collect();
+    let mut columns = vec![Column::new("memory, mean and sd", Align::Left, None)];
+    columns.extend(known.iter().map(|(name, _)| Column::new(*name, Align::Right, Some(22))));
     let amount = |of: &Option<Description>| {
         of.as_ref().map_or_else(String::new, |d| match d.sd.filter(|&sd| sd > 0.0) {
             Some(sd) => format!("{} ± {}", bytes(d.mean.round() as u64), bytes(sd.round() as u64)),
@@ -171,9 +176,10 @@ pub fn memory(results: &Results, layout: Layout, out: &mut String) {
         })
     };
     let line = |runs: &VariantRuns| {
-        let memory = [&runs.vmm_max_rss, &runs.guest_total, &runs.guest_available, &runs.guest_cached];
-        memory.iter().any(|m| m.is_some()).then(|| Line {
-            cells: [harmless(&runs.name).into_owned()].into_iter().chain(memory.map(amount)).collect(),
+        known.iter().any(|(_, of)| of(runs).is_some()).then(|| Line {
+            cells: std::iter::once(harmless(&runs.name).into_owned())
+                .chain(known.iter().map(|(_, of)| amount(of(runs))))
+                .collect(),
             faint: false,
         })
     };

@@ -4,6 +4,7 @@
 //! told is *skipped*: it neither passed nor failed.
 
 use super::{Check, failed, sentence};
+use crate::html::esc as escaped;
 use bench::budgets::Status;
 use std::fmt::Write;
 
@@ -42,23 +43,4 @@ fn failure(said: &str) -> String {
 fn case(class: &str, name: &str, inner: &str, out: &mut String) {
     let _ =
         writeln!(out, "    <testcase classname=\"{}\" name=\"{}\">{inner}</testcase>", escaped(class), escaped(name));
-}
-
-/// Text as XML 1.0 can have it: characters that it cannot are shown as what they are.
-fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&apos;"),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {
-                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out
 }

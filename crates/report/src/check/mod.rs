@@ -8,7 +8,7 @@ mod markdown;
 
 use crate::table::{Align, Column, Line, render};
 use crate::terminal::paragraph;
-use crate::text::{bytes, counted, thousands};
+use crate::text::{bytes, counted, percent, thousands};
 use crate::{Layout, Style, harmless};
 use bench::budgets::{Checked, Kind, Observed, Status};
 use serde::{Deserialize, Serialize};
@@ -158,7 +158,9 @@ fn between(c: &Checked) -> String {
     if c.median.confidence == 0.0 {
         return String::new();
     }
-    format!("{} to {}", amount(c.what.kind, c.median.low), amount(c.what.kind, c.median.high))
+    // Of five boots it is their range, and less sure.
+    let less = if c.median.is_sure() { String::new() } else { format!(" ({})", percent(c.median.confidence)) };
+    format!("{} to {}{less}", amount(c.what.kind, c.median.low), amount(c.what.kind, c.median.high))
 }
 
 /// One budget in a sentence.
@@ -168,7 +170,10 @@ fn sentence(c: &Checked) -> String {
     match c.status {
         Status::CannotTell => format!("{took}: {}", why_not(c)),
         _ if between(c).is_empty() => took,
-        _ => format!("{took} (95 % interval {}, {})", between(c), counted(c.boots as u64, "boot")),
+        _ => {
+            let sure = if c.median.is_sure() { "95 % interval" } else { "interval" };
+            format!("{took} ({sure} {}, {})", between(c), counted(c.boots as u64, "boot"))
+        }
     }
 }
 
