@@ -54,6 +54,8 @@ fn a_boot_in_the_hosts_time_begins_with_the_vmm() {
         document["phases"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
     assert!(phases[0].starts_with("VMM: ") && phases.contains(&"firmware"), "{phases:?}");
     assert_eq!(phases[phases.len() - 2..], ["SYSINITs", "mount root, process 1"]);
+    // Its functions are called as FreeBSD's, and it is not FreeBSD.
+    assert_eq!((&document["subject"]["os"], &document["subject"]["kernel"]), (&"lab".into(), &"".into()));
     // Its first record comes after the firmware's last line and before the first line on the console: two clocks.
     let index = evidence(&into, "console.idx");
     let first_line: i64 = index.lines().next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
@@ -78,6 +80,37 @@ fn a_kernel_that_hangs_gives_its_event_log_out_of_its_memory() {
     assert_eq!(document["outcome"], "hang");
     let vm_mem = own_ns(&document, "SYSINIT vm_mem · DELAY");
     assert!(vm_mem >= 50_000_000, "{vm_mem} ns");
+}
+
+#[test]
+fn a_scripted_delay_is_no_hang_and_one_in_a_place_that_is_left_out_is_told() {
+    if !built() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let into = scratch.path("long");
+    let mut command = record_lab(&into);
+    command.args(["--hang-after", "1s", "--append", "delay.vm_mem=3000 delay.thread.init=3000 delay.usbus0=5"]);
+    let said = recorded(&mut command, &into, "reached").stderr;
+    assert!(said.contains("`delay.usbus0=5` changes nothing") && said.contains("usb=yes"), "{said}");
+    assert!(!said.contains("`delay.vm_mem"), "{said}");
+}
+
+#[test]
+fn a_machine_without_acpi_is_recorded_to_its_end() {
+    if !built() {
+        return;
+    }
+    let scratch = Scratch::new();
+    for (machine, cpus) in
+        [("pc,acpi=off", "1"), ("pc,acpi=off", "4"), ("q35,acpi=off", "1"), ("microvm,acpi=off", "1")]
+    {
+        let into = scratch.path(&format!("{machine}-{cpus}"));
+        recorded(record_lab(&into).args(["--machine", machine, "--cpus", cpus]), &into, "reached");
+        let log = evidence(&into, "tslog.txt");
+        assert!(log.lines().any(|line| line.ends_with("EXIT start_init")), "{machine}: {log}");
+        assert!(ns(&shown(&into)["total_ns"]) > 0);
+    }
 }
 
 #[test]

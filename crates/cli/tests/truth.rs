@@ -9,10 +9,13 @@
 //!
 //! All else that the model needs is how long a plain boot works between its waits. The seed of each script is printed;
 //! `BOOTSCOPE_TRUTH_SCRIPTS=500` runs more than the usual fifty, `BOOTSCOPE_TRUTH_SEED` begins elsewhere.
+//! `BOOTSCOPE_TRUTH_CPUS=4` boots with more than one CPU, and `BOOTSCOPE_TRUTH_CLOCK=host` by the host's clock, which is
+//! for a quiet machine, and by hand. There no row may be shorter than the model says by more than 2 % or 1 ms, as one is
+//! whose time went to another row; those that are longer, because the host took its time, are printed and counted.
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ops::Range;
 use support::boots::{Scratch, evidence, recorded};
@@ -60,8 +63,37 @@ const THREADS: [Place; 7] = [
     ("thread.usbus0", "THREAD usbus0"),
     ("thread.init", "_sleep"),
 ];
+const PLAIN_BOOTS: usize = 5;
 const STEP_US: u64 = 20_000;
 const THREAD_US: u64 = 100_000;
+
+/// What a script is booted on.
+struct Machine {
+    cpus: u64,
+    /// Time is the host's; otherwise an instruction is a nanosecond.
+    by_host: bool,
+}
+
+impl Machine {
+    fn asked_for() -> Machine {
+        let by_host = env::var("BOOTSCOPE_TRUTH_CLOCK").is_ok_and(|clock| clock == "host");
+        Machine { cpus: number("BOOTSCOPE_TRUTH_CPUS", 1), by_host }
+    }
+
+    fn tolerance_ns(&self, added_ns: u64) -> u64 {
+        if self.by_host { 1_000_000.max(added_ns / 50) } else { 10_000.max(added_ns / 1000) }
+    }
+
+    /// Whether a row is to be judged: how long QEMU and its firmware take is the host's affair.
+    fn judges(&self, row: &str) -> bool {
+        const KERNELS: [&str; 6] = ["SYSINIT ", "DEVICE_", "VFS_", "THREAD ", "_sleep", "hammer_time"];
+        !self.by_host || KERNELS.iter().any(|kernels| row.starts_with(kernels))
+    }
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
 
 struct Random(u64);
 
@@ -173,11 +205,22 @@ struct Shown {
 }
 
 impl Shown {
-    fn of(script: &Script) -> Shown {
+    /// A boot without delays. The host's clock disturbs now and then, and never makes a row shorter.
+    fn plain(machine: &Machine) -> Shown {
+        let mut plain = Shown::of(&Script::plain(), machine);
+        for again in (1..PLAIN_BOOTS).filter(|_| machine.by_host).map(|_| Shown::of(&Script::plain(), machine)) {
+            plain.rows.iter_mut().for_each(|(row, ns)| *ns = again.row(row).min(*ns));
+            plain.total_ns = plain.total_ns.min(again.total_ns);
+        }
+        plain
+    }
+
+    fn of(script: &Script, machine: &Machine) -> Shown {
         let scratch = Scratch::new();
         let into = scratch.path("boot");
         let mut command = record_lab(&into);
-        command.args(["--deterministic", "--memory", "128M", "--no-first-run", "--no-firmware-log"]);
+        command.args(["--memory", "128M", "--no-first-run", "--no-firmware-log", "--cpus", &machine.cpus.to_string()]);
+        command.args((!machine.by_host).then_some("--deterministic"));
         recorded(command.args(["--append", &script.command_line()]), &into, "reached");
         let document = shown(&into);
         let mut rows: BTreeMap<String, u64> = BTreeMap::new();
@@ -185,7 +228,9 @@ impl Shown {
             let name = text(&row["name"]).split(" · ").next().expect("a name").to_owned();
             *rows.entry(name).or_default() += ns(&row["self_ns"]) as u64;
         }
-        Shown { total_ns: ns(&document["total_ns"]) as u64, rows, log: evidence(&into, "tslog.txt") }
+        rows.retain(|row, _| machine.judges(row));
+        let total_ns = if machine.by_host { rows.values().sum() } else { ns(&document["total_ns"]) as u64 };
+        Shown { total_ns, rows, log: evidence(&into, "tslog.txt") }
     }
 
     /// Between the first lines of the log that end so.
@@ -207,36 +252,43 @@ fn every_delay_is_in_its_row_and_nowhere_else() {
     if !built() {
         return;
     }
-    let number = |name: &str, default: u64| env::var(name).map_or(default, |text| text.parse().expect("a number"));
+    let machine = Machine::asked_for();
     let (scripts, first) = (number("BOOTSCOPE_TRUTH_SCRIPTS", 50), number("BOOTSCOPE_TRUTH_SEED", 1));
-    let plain = Shown::of(&Script::plain());
+    let plain = Shown::plain(&machine);
+    // By the host's clock a tick is no nanosecond, and the work far less than what is tolerated.
+    let between = |events| if machine.by_host { 0 } else { plain.ns_between(events) };
     let work = Work {
-        from_hooks_to_events_ns: plain.ns_between("WAIT config hooks".."EVENT WAIT events"),
-        from_events_to_root_ns: plain.ns_between("UNWAIT events".."EVENT WAIT root mount"),
+        from_hooks_to_events_ns: between("WAIT config hooks".."EVENT WAIT events"),
+        from_events_to_root_ns: between("UNWAIT events".."EVENT WAIT root mount"),
     };
-    let (mut worst_ns, mut hidden) = (0, 0);
+    let (mut worst_ns, mut hidden, mut judged, mut longer) = (0, 0, 0, 0);
     for seed in first..first + scripts {
         let script = Script::random(seed);
-        let slow = Shown::of(&script);
+        let slow = Shown::of(&script, &machine);
         let model = script.added_ns(&work);
         let mut check = |what: &str, measured_ns: u64, plain_ns: u64, added_ns: u64| {
             let off_ns = measured_ns.abs_diff(plain_ns + added_ns);
-            let line = script.command_line();
-            assert!(
-                off_ns <= 10_000.max(added_ns / 1000),
-                "seed {seed}: {what}: {measured_ns} ns, plain {plain_ns} ns, the model adds {added_ns}\n{line}"
-            );
+            let miss = format!("seed {seed}: {what}: {measured_ns} ns, plain {plain_ns} ns, the model adds {added_ns}");
+            let within = off_ns <= machine.tolerance_ns(added_ns);
+            let disturbed = !within && machine.by_host && measured_ns > plain_ns + added_ns;
+            assert!(within || disturbed, "{miss}\n{}", script.command_line());
+            if disturbed {
+                println!("longer by {off_ns} ns: {miss}");
+            }
+            (judged, longer) = (judged + 1, longer + u64::from(disturbed));
             worst_ns = worst_ns.max(off_ns);
         };
         let added: u64 = model.values().sum();
-        println!("seed {seed}: {added} ns more, {} ns measured", slow.total_ns - plain.total_ns);
+        println!("seed {seed}: {added} ns more, {} ns measured", slow.total_ns as i64 - plain.total_ns as i64);
         check("the whole boot", slow.total_ns, plain.total_ns, added);
         let rows = slow.rows.keys().chain(plain.rows.keys()).map(String::as_str).chain(model.keys().copied());
+        let rows: BTreeSet<&str> = rows.collect();
         for row in rows {
             check(row, slow.row(row), plain.row(row), model.get(row).copied().unwrap_or(0));
         }
         hidden += usize::from(script.ns("thread.usbus0") > 0 && slow.row("THREAD usbus0") < 1000);
     }
     println!("{scripts} scripts, no row more than {worst_ns} ns off; a delay was hidden in parallel in {hidden}");
+    println!("{judged} rows judged, {longer} of them longer");
     assert!(scripts < 20 || hidden > 0, "no script hid its delay of the USB bus");
 }

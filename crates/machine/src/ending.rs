@@ -56,10 +56,13 @@ pub(crate) fn end_mark(options: &RecordOptions, facts: &Facts) -> Option<End> {
     match options.until {
         Until::Init if options.guest_init() => facts.init_ns.map(|at_ns| heard(at_ns, "init")),
         Until::Init | Until::Regex(_) => facts.matched.clone(),
-        Until::PowerOff => {
-            let off = facts.shutdown.as_ref().filter(|shutdown| shutdown.what == "guest-shutdown")?;
-            Some(heard(off.at_ns, "power-off"))
-        }
+        Until::PowerOff => match facts.shutdown.as_ref()? {
+            off if off.what == "guest-shutdown" => Some(heard(off.at_ns, "power-off")),
+            off if crate::lab::is_off_by_reset(options, facts) => {
+                Some(heard(off.at_ns, "a reset, where power-off is not to be had"))
+            }
+            _ => None,
+        },
     }
 }
 
@@ -78,6 +81,10 @@ pub(crate) fn ending(options: &RecordOptions, facts: &Facts, now_ns: i64, stop: 
         return Some(at(OutcomeKind::Interrupted, "stopped by the user", now_ns));
     }
     if let Some(shutdown) = &facts.shutdown {
+        // The lab says so before it resets a machine that it cannot switch off.
+        if crate::lab::is_booted(options) && now_ns - shutdown.at_ns < LAST_WORDS_NS && !late {
+            return None;
+        }
         return Some(after_shutdown(facts, shutdown));
     }
     if facts.gone {

@@ -3,7 +3,7 @@
 //! Hung is a machine of which nothing has moved for some time: no byte on any port, no new record in the kernel log, no
 //! disk request, no code that never ran before, *and* whose CPUs are halted or stay within one page of code. A busy CPU
 //! that moves through code is progress, however quiet it is. The CPUs are only looked at in the second half of that
-//! time: looking disturbs.
+//! time: looking disturbs. Nor is a delay of the lab's that its own command line asks for a hang (`lab.rs`).
 //!
 //! "Some time" passes for the machine, not only for us: on a loaded host a kernel that unpacks itself in one loop needs
 //! many seconds for what is one of its own. So a busy CPU stands still only once it also *ran* for that long. So does a
@@ -21,7 +21,7 @@ use crate::cpu_time::CpuTimes;
 pub(crate) struct Movement {
     /// Bytes said on all ports, and written by the plugin about code that ran for the first time.
     pub(crate) bytes: u64,
-    /// The newest record of the kernel log in memory, where that is known.
+    /// The newest record of the kernel log in memory, or of a recorder inside the kernel, where that is known.
     pub(crate) newest_record: Option<u64>,
     /// Requests to all disks so far.
     pub(crate) disk_requests: u64,

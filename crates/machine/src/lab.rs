@@ -6,13 +6,20 @@
 
 use std::path::Path;
 
-use lab::places::{KINDS, is_place, names};
+use lab::places::{KINDS, is_place, left_out, names};
 use lab::switches::{DELAY_NS_MAX, DELAYS_MAX, LINE_BYTES_MAX, SWITCHES, Switch, Switches};
 
+use crate::watch::Facts;
 use crate::{Error, Init, RecordOptions, Until, library};
 
+/// What a recording calls its system.
+pub(crate) const OS: &str = "lab";
 /// Its log alone, for 262 144 records, is 10 MiB.
 const MEMORY_BYTES_MIN: u64 = 32 << 20;
+/// How much longer a boot takes whose instructions are counted than what they count, on a busy host.
+const COUNTED_IS_SLOWER: u64 = 20;
+/// Devices that the lab only touches the registers of, which answer at once: it sends them no request.
+pub(crate) const SPARED_DEVICES: &[&str] = &["nvme", "e1000"];
 /// Words that name a place.
 const AT: [&str; 3] = ["hang", "panic", "fault"];
 const HELP: &str = "`bootscope lab list` has all words";
@@ -51,6 +58,35 @@ pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
     check_line(&options.append).map_err(|wrong| Error::option(format!("--append: {wrong}")))
 }
 
+/// For how much longer than another kernel's nothing may move in a boot of the lab: as long as its command line delays
+/// one place at most, which is no hang. In real time, of which counting instructions takes more than it counts.
+pub(crate) fn quiet_ms(options: &RecordOptions) -> u64 {
+    if !is_booted(options) {
+        return 0;
+    }
+    let scripted_ms = Switches::parse(&options.append).delays_ns() / 1_000_000;
+    if options.deterministic { scripted_ms.saturating_mul(COUNTED_IS_SLOWER) } else { scripted_ms }
+}
+
+/// Says of each word about a place that the boot does not come to, because another word leaves it out.
+pub(crate) fn notes(options: &RecordOptions) -> Vec<String> {
+    if !is_booted(options) {
+        return Vec::new();
+    }
+    let switches = Switches::parse(&options.append);
+    let note = |word: &str| {
+        let wanted = left_out(place(word)?, &switches)?;
+        Some(format!("`{word}` changes nothing: the lab's boot comes there only with {wanted}"))
+    };
+    options.append.split_ascii_whitespace().filter_map(note).collect()
+}
+
+/// Whether the lab is done, and the machine is one that it can only reset.
+pub(crate) fn is_off_by_reset(options: &RecordOptions, facts: &Facts) -> bool {
+    let reset = facts.shutdown.as_ref().is_some_and(|shutdown| shutdown.what == "guest-reset");
+    reset && facts.last_line == lab::RESETS_INSTEAD && is_booted(options)
+}
+
 fn check_line(line: &str) -> Result<(), String> {
     if line.len() >= LINE_BYTES_MAX {
         return Err(format!("the lab reads {} bytes, and these are {}", LINE_BYTES_MAX - 1, line.len()));
@@ -65,8 +101,7 @@ fn check_line(line: &str) -> Result<(), String> {
 fn check_word(word: &str) -> Result<(), String> {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
     let understood = Switches::parse(word).strange_count() == 0;
-    let place = name.strip_prefix("delay.").or_else(|| AT.contains(&name).then_some(value));
-    match place {
+    match place(word) {
         Some(place) if !is_place(place) => Err(no_place(word, place)),
         _ if understood => Ok(()),
         Some(_) => Err(format!(
@@ -78,6 +113,12 @@ fn check_word(word: &str) -> Result<(), String> {
             None => no_switch(word, name),
         }),
     }
+}
+
+/// The place that a word is about.
+fn place(word: &str) -> Option<&str> {
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    name.strip_prefix("delay.").or_else(|| AT.contains(&name).then_some(value))
 }
 
 fn no_switch(word: &str, name: &str) -> String {

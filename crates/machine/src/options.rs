@@ -265,7 +265,8 @@ impl RecordOptions {
                  into the initrd"
             )));
         }
-        match outside_device(&self.extra) {
+        let spared = if crate::lab::is_booted(self) { crate::lab::SPARED_DEVICES } else { &[] };
+        match outside_device(&self.extra, spared) {
             Some(device) => Err(Error::option(format!(
                 "--deterministic takes no block or network device, but `{device}` makes one: {why}"
             ))),
@@ -274,8 +275,8 @@ impl RecordOptions {
     }
 }
 
-/// The first of QEMU's arguments that makes a block or network device.
-fn outside_device(extra: &[String]) -> Option<String> {
+/// The first of QEMU's arguments that makes a block or network device, but for those that are spared.
+fn outside_device(extra: &[String], spared: &[&str]) -> Option<String> {
     const OPTIONS: &[&str] = &[
         "drive", "blockdev", "hda", "hdb", "hdc", "hdd", "cdrom", "fda", "fdb", "sd", "mtdblock", "pflash", "netdev",
         "iscsi", "virtfs", "fsdev", "loadvm",
@@ -312,7 +313,8 @@ fn outside_device(extra: &[String]) -> Option<String> {
             "nic" | "net" => value != "none",
             "device" => {
                 let model = value.strip_prefix("driver=").unwrap_or(value);
-                DEVICES.iter().any(|device| model.starts_with(device))
+                let is_spared = spared.contains(&model.split(',').next().unwrap_or_default());
+                !is_spared && DEVICES.iter().any(|device| model.starts_with(device))
             }
             _ => OPTIONS.contains(&option),
         };
@@ -368,11 +370,13 @@ mod tests {
             &["-m", "1G", "-nic", "user"],
             &["-hda", "x"],
         ] {
-            assert!(outside_device(&extra(bad)).is_some(), "{bad:?}");
+            assert!(outside_device(&extra(bad), &[]).is_some(), "{bad:?}");
         }
         for good in [&["-device", "virtio-rng-pci"][..], &["-nic", "none"], &["-cpu", "max"], &[]] {
-            assert_eq!(outside_device(&extra(good)), None, "{good:?}");
+            assert_eq!(outside_device(&extra(good), &[]), None, "{good:?}");
         }
+        let two = extra(&["-device", "nvme,serial=a", "-device", "virtio-net-pci"]);
+        assert_eq!(outside_device(&two, &["nvme"]).as_deref(), Some("-device virtio-net-pci"));
     }
 
     #[test]

@@ -178,7 +178,7 @@ pub(crate) fn prepare(options: &RecordOptions, plain: bool, observer: &mut dyn O
         host,
         inputs,
         how: serde_json::to_value(options).expect("options are plain data"),
-        notes: choice.note.into_iter().chain(oddity).collect(),
+        notes: choice.note.into_iter().chain(oddity).chain(crate::lab::notes(options)).collect(),
         ..Manifest::begun_now()
     };
     let measured = manifest.measured();
@@ -386,9 +386,13 @@ fn inputs(options: &RecordOptions) -> Result<Vec<Input>, Error> {
 fn subject(options: &RecordOptions, kvm: bool) -> Result<Subject, Error> {
     let release = options.kernel.as_deref().map(image::linux_release).transpose()?.flatten();
     let file_name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    // The lab's log has FreeBSD's functions, and would pass for its.
+    let is_lab = crate::lab::is_booted(options);
+    let os = if release.is_some() { "Linux" } else { ["", crate::lab::OS][usize::from(is_lab)] };
+    let kernel = release.or_else(|| file_name(options.kernel.as_deref()?).filter(|_| !is_lab));
     Ok(Subject {
-        os: if release.is_some() { "Linux".to_owned() } else { String::new() },
-        kernel: release.or_else(|| file_name(options.kernel.as_deref()?)).unwrap_or_default(),
+        os: os.to_owned(),
+        kernel: kernel.unwrap_or_default(),
         machine: options.machine.clone(),
         accelerator: if kvm { "kvm" } else { "tcg" }.to_owned(),
         cpus: options.cpus,

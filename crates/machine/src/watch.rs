@@ -21,7 +21,7 @@ use crate::launch::Vm;
 use crate::lines::{Line, Lines, shown};
 use crate::linker::Linker;
 use crate::listen::{Heard, Source};
-use crate::memory::{EventLog, GuestRam, KernelLog, LogProbe, ram_extents};
+use crate::memory::{EventLog, EventLogPlace, GuestRam, KernelLog, LogProbe, ram_extents};
 use crate::monitor::News;
 use crate::options::RecordOptions;
 
@@ -120,6 +120,8 @@ enum Layout {
 #[derive(Default)]
 struct LogWatch {
     probe: Option<LogProbe>,
+    /// Where a recorder inside the kernel keeps its events, once a hang was suspected.
+    events: Option<EventLogPlace>,
     looks: Looks,
     /// Records below this were looked at.
     looked_below: u64,
@@ -161,6 +163,7 @@ impl<'a> Watch<'a> {
         writer: &'a mut Writer,
     ) -> Result<Self, Error> {
         let max = options.stream_bytes_max;
+        let hang_after_ms = options.hang_after_ms.saturating_add(crate::lab::quiet_ms(options));
         let streams = Streams {
             console: writer.stream("console", "the serial console", max)?,
             guest: options
@@ -186,7 +189,7 @@ impl<'a> Watch<'a> {
             rounds: VecDeque::new(),
             chunks: Vec::new(),
             until,
-            hang: HangDetector::new(options.hang_after_ms, options.deterministic),
+            hang: HangDetector::new(hang_after_ms, options.deterministic),
             next_look_ns: 0,
             has_disks: options.kernel.is_none() || !options.disks.is_empty() || !options.extra.is_empty(),
             layout: Layout::Unknown,
@@ -538,10 +541,15 @@ impl<'a> Watch<'a> {
 
     fn look_for_hang(&mut self, now: &Now) -> Result<(), Error> {
         let mut movement = Movement { bytes: self.bytes_heard(), ..Movement::default() };
-        let probe = self.log.probe.take();
+        let (probe, events) = (self.log.probe.take(), self.log.events);
         if let Some(ram) = self.ram()? {
             let probe = probe.or_else(|| LogProbe::find(ram).ok());
             movement.newest_record = probe.as_ref().and_then(|probe| probe.newest_seq(ram).ok()).flatten();
+            if movement.newest_record.is_none() {
+                let events = events.or_else(|| EventLogPlace::find(ram));
+                movement.newest_record = events.and_then(|place| place.records(ram));
+                self.log.events = events;
+            }
             self.log.probe = probe;
         }
         if self.has_disks {

@@ -326,7 +326,7 @@ impl Summary {
     /// What its kernel calls its initcalls.
     pub(crate) fn initcalls_word(&self) -> &'static str {
         match self.subject.os.as_str() {
-            "FreeBSD" | "NetBSD" => "SYSINITs",
+            "FreeBSD" | "NetBSD" | "lab" => "SYSINITs",
             _ => "initcalls",
         }
     }

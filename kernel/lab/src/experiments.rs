@@ -61,6 +61,9 @@ const SMALL: Machine = Machine { cpus: 1, memory_bytes: 128 << 20, arguments: &[
 /// The console on the screen: 400 × 112 cells.
 const SCREEN: &[&str] = &["-vga", "std"];
 
+/// A controller with nothing behind it.
+const NVME: &[&str] = &["-device", "nvme,serial=lab"];
+
 /// Of a whole boot.
 const fn whole(
     name: &'static str,
@@ -195,6 +198,17 @@ pub static EXPERIMENTS: &[Experiment] = &[
         machine: SMALL,
     },
     Experiment {
+        name: "reset-wait",
+        what: "an NVMe controller is reset twice and waited for, in its attach method or in a thread of its own",
+        source: PERCIVAL,
+        always: "",
+        slow: "reset=wait",
+        remedies: &["reset=async"],
+        figures: &[whole("DEVICE_ATTACH nvme0", &["DEVICE_ATTACH nvme0"], Some(250_000), None)],
+        blamed: &["DEVICE_ATTACH nvme0 · DELAY"],
+        machine: Machine { arguments: NVME, ..SMALL },
+    },
+    Experiment {
         name: "root-hold",
         what: "mounting root waits for every bus, one of which takes nine seconds, or for the device it needs",
         source: PERCIVAL,
@@ -203,6 +217,17 @@ pub static EXPERIMENTS: &[Experiment] = &[
         remedies: &["root_wait=needed"],
         figures: &[whole("vfs_mountroot", &["vfs_mountroot"], Some(9_000_000), None)],
         blamed: &["THREAD usbus0"],
+        machine: SMALL,
+    },
+    Experiment {
+        name: "key-derivation",
+        what: "two encrypted disks with one passphrase: a salt for each, so that a key is derived twice, or one for both",
+        source: PERCIVAL,
+        always: "",
+        slow: "kdf=per-disk",
+        remedies: &["kdf=shared-salt"],
+        figures: &[whole("geli_unlock", &["geli_unlock"], Some(2_600_000), Some(1_300_000))],
+        blamed: &["THREAD g_event"],
         machine: SMALL,
     },
     Experiment {

@@ -3,7 +3,7 @@
 //! The kernel itself does not need the list: a place is wherever `script::at` is called. That the two agree is tested
 //! with the log of a boot in which all of them are passed (`tests/boots.rs`).
 
-use crate::switches::Kind;
+use crate::switches::{Chain, Kind, Ps2, Switches, Usb, VmPage};
 
 /// The names of each kind. A device's are its driver's, which are those of its probe, with a number behind it.
 const NAMES: &[(Kind, &[&str])] = &[
@@ -35,7 +35,7 @@ const NAMES: &[(Kind, &[&str])] = &[
         Kind::Probe,
         &[
             "nexus", "isa", "uart", "atkbdc", "atkbd", "psm", "pcib", "pci_pci", "vgapci", "hpt27xx", "hptnr", "hptrr",
-            "cam", "chatty", "usbus",
+            "nvme", "cam", "chatty", "usbus",
         ],
     ),
     (Kind::Mount, &["devfs", "initrd", "ramfs"]),
@@ -53,6 +53,7 @@ const NAMES: &[(Kind, &[&str])] = &[
             "g_event",
             "xpt_thrd",
             "usbus0",
+            "nvme0",
             "chain1",
             "chain2",
             "chain3",
@@ -72,10 +73,37 @@ pub fn names(kind: Kind) -> &'static [&'static str] {
 
 /// Whether a boot can come to the place: a kind, a name, or `kind.name`.
 pub fn is_place(written: &str) -> bool {
-    KINDS.iter().any(|kind| {
+    KINDS.iter().any(|kind| written == kind.as_str()) || named(written).next().is_some()
+}
+
+/// The places that a name, or `kind.name`, stands for.
+fn named(written: &str) -> impl Iterator<Item = (Kind, &str)> {
+    KINDS.into_iter().filter_map(move |kind| {
         let with_kind = written.strip_prefix(kind.as_str()).and_then(|rest| rest.strip_prefix('.'));
-        written == kind.as_str() || is_name(*kind, with_kind.unwrap_or(written))
+        let name = with_kind.unwrap_or(written);
+        is_name(kind, name).then_some((kind, name))
     })
+}
+
+/// What has to be on the command line too, if the boot does not come to this place without it: a delay there would
+/// silently be none.
+pub fn left_out(written: &str, switches: &Switches) -> Option<&'static str> {
+    let mut words = named(written).map(|(kind, name)| wanted(kind, name, switches));
+    let first = words.next()??;
+    words.all(|word| word.is_some()).then_some(first)
+}
+
+/// The word that a place is there by, if the switches have it not.
+fn wanted(kind: Kind, name: &str, switches: &Switches) -> Option<&'static str> {
+    let (is_there, word) = match (kind, name) {
+        (Kind::Attach | Kind::Thread, "usbus0") => (switches.usb == Usb::Yes, "usb=yes"),
+        (Kind::Attach, "atkbd0" | "psm0") => (switches.ps2 == Ps2::Probe, "ps2=probe"),
+        (Kind::Attach, "chatty0") => (switches.messages > 0, "messages="),
+        (Kind::Thread, "chain1" | "chain2" | "chain3") => (switches.chain == Chain::Yes, "chain=yes"),
+        (Kind::Thread, "vm_rest") => (switches.vm_page == VmPage::Lazy, "vm_page=lazy"),
+        _ => return None,
+    };
+    (!is_there).then_some(word)
 }
 
 fn is_name(kind: Kind, name: &str) -> bool {
@@ -99,6 +127,20 @@ mod tests {
         for slip in ["", "stages", "stage.", "psn", "attach.psm", "probe.psm0", "sysinit.pit", "7", "thread.usbus1"] {
             assert!(!is_place(slip), "{slip}");
         }
+    }
+
+    #[test]
+    fn a_place_that_other_words_leave_out_is_told_with_them() {
+        let check = |place, line, word| assert_eq!(left_out(place, &Switches::parse(line)), word, "{place}: {line}");
+        check("usbus0", "", Some("usb=yes"));
+        check("thread.usbus0", "usb=yes", None);
+        check("chain2", "chain=no", Some("chain=yes"));
+        check("attach.psm0", "", Some("ps2=probe"));
+        // It is probed all the same.
+        check("psm", "", None);
+        check("chatty0", "messages=3", None);
+        check("thread", "", None);
+        check("clocks", "", None);
     }
 
     #[test]

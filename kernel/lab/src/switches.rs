@@ -172,12 +172,28 @@ switches! {
         /// In its attach method, which is then never called.
         "in-attach" => InAttach,
     }
+    /// Where an NVMe controller is waited for while it is reset.
+    reset: Reset = Async {
+        /// In its attach method.
+        "wait" => Wait,
+        /// In a thread of its own.
+        "async" => Async,
+    }
     /// What mounting root waits for.
     root_wait: RootWait = Needed {
         /// Every bus that may still find a disk.
         "all" => All,
         /// The device that root is on.
         "needed" => Needed,
+    }
+    /// Whether there are two encrypted disks, and whether each needs a key of its own.
+    kdf: Kdf = None {
+        /// There are none.
+        "none" => None,
+        /// They have salts of their own, so two keys are derived.
+        "per-disk" => PerDisk,
+        /// They have one salt, so one key is.
+        "shared-salt" => SharedSalt,
     }
     /// Whether there is a scripted USB bus; it takes as long as `delay.thread.usbus0` says.
     usb: Usb = No {
@@ -304,6 +320,11 @@ impl<'a> Switches<'a> {
         here.fold(0, |sum: u64, delay| sum.saturating_add(delay.ns))
     }
 
+    /// All delays together, wherever they are: no place is delayed by more.
+    pub fn delays_ns(&self) -> u64 {
+        self.delays.iter().fold(0, |sum: u64, delay| sum.saturating_add(delay.ns))
+    }
+
     /// The words that were not understood, in order.
     pub fn strange(&self) -> impl Iterator<Item = &'a str> + '_ {
         self.strange.iter().copied()
@@ -425,6 +446,7 @@ mod tests {
         assert_eq!(switches.delay_ns(Kind::Attach, "psm"), 12_000_000);
         assert_eq!(switches.delay_ns(Kind::Thread, "psmx"), 0);
         assert_eq!(switches.hang, Some("attach"));
+        assert_eq!(switches.delays_ns(), 13_250_000);
     }
 
     #[test]

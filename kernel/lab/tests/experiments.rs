@@ -130,6 +130,22 @@ fn probe_work() {
 }
 
 #[test]
+fn reset_wait() {
+    let Some(kernel) = kernel() else { return };
+    let machine = || Machine::deterministic().with(&["-device", "nvme,serial=lab"]);
+    let attaching = |words: &str| {
+        let boot = boot_on(&machine(), &kernel, &format!("verbose=yes {words}"));
+        (total_ns(&boot, "DEVICE_ATTACH nvme0"), boot.console.contains("nvme: ready after 2 resets"))
+    };
+    let ((slow, slow_ready), (fast, _)) = (attaching("reset=wait"), attaching("reset=async"));
+    report("reset-wait", slow, fast);
+    // Twice 100 ms and twice 5.
+    assert!(slow_ready && slow.abs_diff(220 * MS) < 5 * MS && fast < MS / 2, "{slow} {fast}");
+    // The thread gets as far, where root waits for it.
+    assert!(attaching("reset=async root_wait=all").1);
+}
+
+#[test]
 fn root_hold() {
     let Some(kernel) = kernel() else { return };
     let mounting = |wait: &str| {
@@ -138,6 +154,24 @@ fn root_hold() {
     let (slow, fast) = (mounting("all"), mounting("needed"));
     report("root-hold", slow, fast);
     assert!(slow.abs_diff(9000 * MS) < 10 * MS && fast < MS, "{slow} {fast}");
+}
+
+#[test]
+fn key_derivation() {
+    let Some(kernel) = kernel() else { return };
+    let unlocking = |kdf: &str, derivations: u32| {
+        let boot = boot(&kernel, &format!("verbose=yes kdf={kdf}"));
+        assert!(
+            boot.console.contains(&format!("geli: unlocked, {derivations} derivations so far")),
+            "{}",
+            boot.console
+        );
+        total_ns(&boot, "geli_unlock")
+    };
+    let (slow, fast) = (unlocking("per-disk", 2), unlocking("shared-salt", 1));
+    report("key-derivation", slow, fast);
+    assert!((1.98..2.02).contains(&(slow as f64 / fast as f64)), "{slow} {fast}");
+    assert!(total_ns(&boot(&kernel, ""), "geli_unlock") == 0);
 }
 
 #[test]

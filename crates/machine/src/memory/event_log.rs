@@ -28,19 +28,8 @@ pub struct EventLog {
 /// Looks for a log in all of the memory that was touched. Reads no more than there is, and [`MOST_BYTES`] of it,
 /// whatever a header says.
 pub fn event_log(memory: &dyn PhysicalMemory) -> Option<EventLog> {
-    let mut heads = Heads::default();
-    sweep(memory, HEADER_BYTES as u64, |phys, bytes| {
-        for at in find(bytes) {
-            if let Some(head) = bytes.get(at..).and_then(|bytes| Head::parse(bytes).ok()) {
-                heads.add(phys + at as u64, head);
-            }
-        }
-        true
-    });
-    let region = |phys, head: &Head| read_on(memory, phys, head.region_bytes().min(MOST_BYTES));
-    let whole = |phys, head: &Head| Image::new(&region(phys, head)).map_or(0, |image| image.counts().whole);
-    let (phys, head) = heads.fullest(whole)?;
-    let region = region(phys, &head);
+    let (phys, head) = fullest(memory)?;
+    let region = region(memory, phys, &head);
     let image = Image::new(&region).ok()?;
     let mut text = String::new();
     let mut read_phys = |phys: u64, buffer: &mut [u8]| memory.read_at(phys, buffer).is_ok();
@@ -52,6 +41,43 @@ pub fn event_log(memory: &dyn PhysicalMemory) -> Option<EventLog> {
         dump.unresolved
     );
     Some(EventLog { text, detail })
+}
+
+/// Where a log lies in a machine that runs: how many records it has tells a quiet boot from a hang.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventLogPlace(u64);
+
+impl EventLogPlace {
+    /// Looks for it as [`event_log`] does.
+    pub(crate) fn find(memory: &dyn PhysicalMemory) -> Option<EventLogPlace> {
+        fullest(memory).map(|(phys, _)| EventLogPlace(phys))
+    }
+
+    /// How many records there are, in one read. A full log does not grow.
+    pub(crate) fn records(self, memory: &dyn PhysicalMemory) -> Option<u64> {
+        let mut header = [0; HEADER_BYTES];
+        memory.read_at(self.0, &mut header).ok()?;
+        Head::parse(&header).ok().map(|head| head.reserved())
+    }
+}
+
+/// The header with the most whole records.
+fn fullest(memory: &dyn PhysicalMemory) -> Option<(u64, Head)> {
+    let mut heads = Heads::default();
+    sweep(memory, HEADER_BYTES as u64, |phys, bytes| {
+        for at in find(bytes) {
+            if let Some(head) = bytes.get(at..).and_then(|bytes| Head::parse(bytes).ok()) {
+                heads.add(phys + at as u64, head);
+            }
+        }
+        true
+    });
+    let whole = |phys, head: &Head| Image::new(&region(memory, phys, head)).map_or(0, |image| image.counts().whole);
+    heads.fullest(whole)
+}
+
+fn region(memory: &dyn PhysicalMemory, phys: u64, head: &Head) -> Vec<u8> {
+    read_on(memory, phys, head.region_bytes().min(MOST_BYTES))
 }
 
 /// The bytes from `phys` on, up to the first page that is no RAM.
@@ -115,6 +141,20 @@ mod tests {
         assert!(log.detail.contains(&format!("at {at:#x}: 3 records, 0 dropped")), "{}", log.detail);
         assert!(log.text.starts_with("0x10 1000 ENTER configure\n"), "{}", log.text);
         assert_eq!(log.text.matches("ENTER configure").count(), 3);
+    }
+
+    #[test]
+    fn a_log_that_is_written_is_seen_to_grow() {
+        static LOG: Region<8, 0> = Region::new();
+        let mut memory = Memory::new(BASE, 1 << 20);
+        assert!(EventLogPlace::find(&memory).is_none());
+        let bytes = logged(&LOG, 3);
+        memory.put(BASE + 0x3000, &bytes);
+        let place = EventLogPlace::find(&memory).expect("a log");
+        assert_eq!(place.records(&memory), Some(3));
+        static LATER: Region<8, 0> = Region::new();
+        memory.put(BASE + 0x3000, &logged(&LATER, 11));
+        assert_eq!(place.records(&memory), Some(8));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+pub(crate) use event_log::EventLogPlace;
 pub use event_log::{EventLog, event_log};
 pub use kernel_log::{Caller, KernelLog, LastWords, LeftOut, LogError, LogProbe, Method, Record, kernel_log};
 pub use mtree::{MtreeError, ram_extents};

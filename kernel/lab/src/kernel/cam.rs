@@ -1,10 +1,10 @@
-//! A scripted storage layer: it scans its buses in a thread of its own, and finds nothing.
+//! A scripted storage layer: it scans its buses in a thread of its own, and finds nothing, or two encrypted disks (`geli.rs`).
 //!
 //! Its scan begins in a configuration hook, because a real one needs interrupts; the boot waits until the thread takes
 //! the hook back (`delay.thread.xpt_thrd=400`). What a disk would set off is an event (`delay.thread.g_event=2600`).
 
 use crate::device::{Device, Failure, Fit, driver};
-use crate::{events, intrhook, thread};
+use crate::{events, geli, intrhook, thread};
 
 driver!(cam, on nexus, probe, attach);
 
@@ -21,6 +21,7 @@ fn attach(_: &Device) -> Result<(), Failure> {
 
 fn scan(_: usize) {
     events::post(taste);
+    geli::found();
     intrhook::take_back();
 }
 

@@ -4,7 +4,7 @@
 
 use crate::console::{Serial, kprintln};
 use crate::cpu::{self, inb, outb, outl};
-use crate::{acpi_tables, boot, clock};
+use crate::{acpi_tables, boot, clock, trap};
 use core::fmt::{self, Write};
 use lab::switches::Log;
 
@@ -50,11 +50,12 @@ pub fn power_off() -> ! {
         // The machine goes on until its monitor hears of it, which must not hear of a reset first.
         cpu::stop()
     }
-    // A machine that cannot be switched off is reset, which ends QEMU under -no-reboot.
+    // A machine that cannot be switched off is reset, by the third way at the latest; QEMU ends under -no-reboot.
+    kprintln!("{}", lab::RESETS_INSTEAD);
     outb(RESET_CONTROL, RESET);
     outb(KEYBOARD_COMMAND, PULSE_RESET);
-    kprintln!("exit: this machine cannot be switched off");
-    cpu::stop()
+    trap::unload();
+    cpu::invalid_instruction()
 }
 
 /// Tells the host of a panic, and stops.

@@ -4,7 +4,9 @@ use crate::console::verbose;
 use crate::cpu::{inl, outl};
 use crate::device::{self, Device, Failure, Fit, Location, driver};
 use crate::lock::SpinLock;
-use pci_types::{ConfigRegionAccess, HeaderType, PciAddress, PciHeader, PciPciBridgeHeader};
+use pci_types::{
+    Bar, CommandRegister, ConfigRegionAccess, EndpointHeader, HeaderType, PciAddress, PciHeader, PciPciBridgeHeader,
+};
 
 driver!(pcib, on nexus, probe_host, attach_host);
 driver!(pci_pci, on pci, probe_bridge, attach_bridge);
@@ -104,4 +106,19 @@ fn add(address: PciAddress) {
     let (_, class, subclass, _) = header.revision_and_class(Configuration);
     verbose!("pci {address}: {vendor:04x}:{device:04x}, class {class:02x}{subclass:02x}");
     device::add("pci", Location::Pci(Function { address, vendor, device, class, subclass }));
+}
+
+/// Where a function's first memory range begins, with the function allowed to answer there and to reach memory itself.
+/// None if it has none, if no firmware gave it a place (qboot does not), or above 4 GiB, where devices are not mapped.
+pub fn memory_of(function: &Function) -> Option<u64> {
+    let mut endpoint = EndpointHeader::from_header(PciHeader::new(function.address), Configuration)?;
+    let from = match endpoint.bar(0, Configuration)? {
+        Bar::Memory32 { address, .. } => u64::from(address),
+        Bar::Memory64 { address, .. } => address,
+        Bar::Io { .. } => return None,
+    };
+    endpoint.update_command(Configuration, |command| {
+        command | CommandRegister::MEMORY_ENABLE | CommandRegister::BUS_MASTER_ENABLE
+    });
+    (1..1 << 32).contains(&from).then_some(from)
 }

@@ -8,6 +8,7 @@ use crate::{apic, clock};
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
 use x86_64::VirtAddr;
+use x86_64::structures::DescriptorTablePointer;
 use x86_64::structures::idt::InterruptDescriptorTable;
 
 /// From this CPU's local APIC timer.
@@ -156,6 +157,14 @@ pub fn load() {
 pub fn load_again() {
     // SAFETY: the table lives for ever and is complete.
     unsafe { (*TABLE.0.get()).load_unsafe() };
+}
+
+/// From here on the first fault is a triple fault, which resets every machine there is.
+pub fn unload() {
+    x86_64::instructions::interrupts::disable();
+    let none = DescriptorTablePointer { limit: 0, base: VirtAddr::zero() };
+    // SAFETY: interrupts are off, and what a fault does now is what is wanted.
+    unsafe { x86_64::instructions::tables::lidt(&none) };
 }
 
 fn stub(vector: u64) -> VirtAddr {

@@ -1,0 +1,119 @@
+//! NVMe controllers: a reset, as the specification asks for it, and nothing after that. No command is ever sent.
+//!
+//! A controller is left enabled or not by the firmware, which tells nothing of its state, so it is reset twice. Each time
+//! it is left alone for 100 ms first, and for 5 ms after each of the two steps that enable it, as FreeBSD's driver does;
+//! then its ready bit is polled. With `reset=wait` all of that is in attach, so that attach can fail; with `reset=async`
+//! a thread does it, asleep in between, and holds up only a root mount that waits for every disk.
+
+use crate::boot;
+use crate::console::{kprintln, verbose};
+use crate::device::{Device, Failure, Fit, Location, driver};
+use crate::hold::ROOT_MOUNT;
+use crate::{clock, memory, pci, thread};
+use lab::memory_map::FRAME_BYTES;
+use lab::switches::Reset;
+
+driver!(nvme, on pci, probe, attach);
+
+const CLASS_STORAGE: u8 = 1;
+const SUBCLASS_NVM: u8 = 8;
+
+/// Registers, NVM Express base specification, section 3.1.
+const CAPABILITIES: u64 = 0x00;
+const CONFIGURATION: u64 = 0x14;
+const STATUS: u64 = 0x1c;
+const ADMIN_QUEUE_ATTRIBUTES: u64 = 0x24;
+const ADMIN_SUBMISSION_QUEUE: u64 = 0x28;
+const ADMIN_COMPLETION_QUEUE: u64 = 0x30;
+const ENABLE: u32 = 1;
+/// Submission entries of 2^6 bytes, completion entries of 2^4.
+const ENTRY_SIZES: u32 = 6 << 16 | 4 << 20;
+const READY: u32 = 1;
+const FATAL: u32 = 2;
+const ADMIN_ENTRIES: u32 = 64;
+
+const RESETS: u32 = 2;
+const BEFORE_RESET_US: u64 = 100_000;
+const SETTLE_US: u64 = 5_000;
+const POLL_US: u64 = 1_000;
+/// The unit of how long the controller says that it may take (CAP.TO).
+const TIMEOUT_UNIT_US: u64 = 500_000;
+
+/// Where a controller's registers are.
+#[derive(Clone, Copy)]
+struct Controller(u64);
+
+fn probe(device: &Device) -> Option<Fit> {
+    let Location::Pci(function) = device.location else { return None };
+    ((function.class, function.subclass) == (CLASS_STORAGE, SUBCLASS_NVM)).then_some(Fit::Class)
+}
+
+fn attach(device: &Device) -> Result<(), Failure> {
+    let Location::Pci(function) = device.location else { return Err(Failure("not on PCI")) };
+    let registers = pci::memory_of(&function).ok_or(Failure("its registers are nowhere, or above 4 GiB"))?;
+    match boot::switches().reset {
+        Reset::Wait => Controller(registers).reset(clock::delay_us),
+        Reset::Async => {
+            ROOT_MOUNT.hold();
+            thread::create(device.name, finish, registers as usize);
+            Ok(())
+        }
+    }
+}
+
+/// The thread: what attach has left. It is too late to fail.
+fn finish(registers: usize) {
+    if let Err(Failure(why)) = Controller(registers as u64).reset(|us| thread::sleep_ns(us * 1000)) {
+        kprintln!("nvme: lost: {why}");
+    }
+    ROOT_MOUNT.release();
+}
+
+impl Controller {
+    fn reset(self, pause_us: impl Fn(u64)) -> Result<(), Failure> {
+        // A queue each way, one frame; they are the controller's from now on.
+        let (submission, completion) = (memory::allocate_frame(), memory::allocate_frame());
+        const { assert!(ADMIN_ENTRIES as u64 * 64 <= FRAME_BYTES) };
+        for _ in 0..RESETS {
+            pause_us(BEFORE_RESET_US);
+            self.write(CONFIGURATION, 0);
+            self.wait_until_ready_is(0, &pause_us)?;
+            self.write(ADMIN_QUEUE_ATTRIBUTES, (ADMIN_ENTRIES - 1) << 16 | (ADMIN_ENTRIES - 1));
+            self.write_64(ADMIN_SUBMISSION_QUEUE, submission);
+            self.write_64(ADMIN_COMPLETION_QUEUE, completion);
+            pause_us(SETTLE_US);
+            self.write(CONFIGURATION, ENABLE | ENTRY_SIZES);
+            pause_us(SETTLE_US);
+            self.wait_until_ready_is(READY, &pause_us)?;
+        }
+        verbose!("nvme: ready after {RESETS} resets");
+        Ok(())
+    }
+
+    fn wait_until_ready_is(self, wanted: u32, pause_us: &impl Fn(u64)) -> Result<(), Failure> {
+        let timeout_us = u64::from(self.read(CAPABILITIES) >> 24).max(1) * TIMEOUT_UNIT_US;
+        for _ in 0..timeout_us / POLL_US {
+            match self.read(STATUS) {
+                status if status & FATAL != 0 => return Err(Failure("the controller says that it is broken")),
+                status if status & READY == wanted => return Ok(()),
+                _ => pause_us(POLL_US),
+            }
+        }
+        Err(Failure("the controller does not get ready"))
+    }
+
+    fn read(self, register: u64) -> u32 {
+        // SAFETY: `pci::memory_of` says that the device's registers are there, and devices are mapped uncached.
+        unsafe { ((self.0 + register) as *const u32).read_volatile() }
+    }
+
+    fn write(self, register: u64, value: u32) {
+        // SAFETY: as above; the queues that the controller is told of are frames that nobody else has.
+        unsafe { ((self.0 + register) as *mut u32).write_volatile(value) }
+    }
+
+    fn write_64(self, register: u64, value: u64) {
+        self.write(register, value as u32);
+        self.write(register + 4, (value >> 32) as u32);
+    }
+}
