@@ -170,14 +170,19 @@ pub fn memory(results: &Results, layout: Layout, out: &mut String) {
             None => bytes(d.mean.round() as u64),
         })
     };
-    let line = |runs: &VariantRuns| {
-        let memory = [&runs.vmm_max_rss, &runs.guest_total, &runs.guest_available, &runs.guest_cached];
+    let line = |name: &str, memory: [&Option<Description>; 4]| {
         memory.iter().any(|m| m.is_some()).then(|| Line {
-            cells: [harmless(&runs.name).into_owned()].into_iter().chain(memory.map(amount)).collect(),
+            cells: [harmless(name).into_owned()].into_iter().chain(memory.map(amount)).collect(),
             faint: false,
         })
     };
-    let lines: Vec<Line> = results.variants.iter().filter_map(line).collect();
+    let lines = |runs: &VariantRuns| {
+        let at_end =
+            line(&runs.name, [&runs.vmm_max_rss, &runs.guest_total, &runs.guest_available, &runs.guest_cached]);
+        let after = [&None, &None, &runs.guest_available_after, &runs.guest_cached_after];
+        at_end.into_iter().chain(line("  after the workload", after))
+    };
+    let lines: Vec<Line> = results.variants.iter().flat_map(lines).collect();
     if !lines.is_empty() {
         if !out.ends_with("\n\n") {
             out.push('\n');
