@@ -52,6 +52,12 @@ pub struct VariantRuns {
     /// What the guest's page cache held at the end mark, in bytes.
     #[serde(default)]
     pub guest_cached: Option<Description>,
+    /// What was available after the workload, in bytes; none unless there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_available_after: Option<Description>,
+    /// What the page cache held after the workload, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_cached_after: Option<Description>,
 }
 
 /// One phase of one variant's boots.
@@ -96,7 +102,8 @@ pub struct Against {
     /// By what the boot path was charged to, the largest difference first.
     #[serde(default)]
     pub rows: Vec<Moved>,
-    /// Memory in bytes: `vmm_max_rss`, `guest_available`, `guest_cached`.
+    /// Memory in bytes: `vmm_max_rss`, `guest_available`, `guest_cached`; after a workload `guest_available_after`,
+    /// `guest_cached_after`.
     #[serde(default)]
     pub memory: Vec<Moved>,
 }
@@ -195,6 +202,8 @@ fn variant(head: &Head, boots: &[Boot], variant: usize) -> VariantRuns {
         guest_total: bytes(|m| m.guest_total_bytes),
         guest_available: bytes(|m| m.guest_available_bytes),
         guest_cached: bytes(|m| m.guest_cached_bytes),
+        guest_available_after: bytes(|m| m.guest_available_after_bytes),
+        guest_cached_after: bytes(|m| m.guest_cached_after_bytes),
     }
 }
 
@@ -250,6 +259,8 @@ fn against(head: &Head, boots: &[Boot], variant: usize) -> Against {
         memory("vmm_max_rss", |m| m.vmm_max_rss_bytes),
         memory("guest_available", |m| m.guest_available_bytes),
         memory("guest_cached", |m| m.guest_cached_bytes),
+        memory("guest_available_after", |m| m.guest_available_after_bytes),
+        memory("guest_cached_after", |m| m.guest_cached_after_bytes),
     ];
     Against {
         variant,

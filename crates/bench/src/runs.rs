@@ -77,7 +77,13 @@ pub struct Measured {
     /// What of it the page cache held at the end mark.
     #[serde(default)]
     pub guest_cached_bytes: Option<u64>,
-    /// The VMM's maximum resident set.
+    /// What was available after the workload; none unless there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_available_after_bytes: Option<u64>,
+    /// What the page cache held after the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_cached_after_bytes: Option<u64>,
+    /// The VMM's maximum resident set, until it ended.
     #[serde(default)]
     pub vmm_max_rss_bytes: Option<u64>,
     /// What recording it took on the host's clock, until the last of its evidence was there; 0 if unknown.

@@ -2,7 +2,7 @@
 
 use crate::progress::Watcher;
 use crate::{boot, variants::Varied};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use bench::{Boots, Journal, Measured, PhaseTime, Turn};
 use machine::{Observer, RecordOptions};
 use recording::{Manifest, OutcomeKind};
@@ -33,6 +33,9 @@ pub fn boot(options: &RecordOptions, watcher: &mut Watcher) -> anyhow::Result<Op
     if recorded.outcome.kind == OutcomeKind::Interrupted {
         return Ok(None);
     }
+    if let Some(why) = recorded.manifest.notes.iter().find(|note| note.starts_with(machine::NO_WORKLOAD)) {
+        bail!("{why}; what it said is in the console.log of {}", options.out.display());
+    }
     Ok(Some(Measured { recorded_ns, ..measured(&options.out, &recorded.manifest)? }))
 }
 
@@ -55,6 +58,9 @@ fn measured(folder: &Path, manifest: &Manifest) -> anyhow::Result<Measured> {
     measured.phases = boot.phases.iter().map(|p| PhaseTime { name: p.name.to_string(), ns: p.length().0 }).collect();
     let wheres = &boot.tables().wheres;
     measured.rows = rows(wheres.iter().map(|row| (row.name.as_str(), row.self_time)));
+    let after = evidence::meminfo_after_workload(&opened.recording)?;
+    measured.guest_available_after_bytes = after.available_bytes;
+    measured.guest_cached_after_bytes = after.cached_bytes;
     let memory = evidence::meminfo(&opened.recording)?;
     measured.guest_total_bytes = memory.total_bytes;
     measured.guest_available_bytes = memory.available_bytes;

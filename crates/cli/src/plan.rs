@@ -14,7 +14,7 @@ pub struct BootArgs {
     #[arg(long, value_name = "FILE", help_heading = "What to boot")]
     pub kernel: Option<PathBuf>,
     /// The reference kernel, whose slow spots are words of --append (bootscope lab list)
-    #[arg(long, conflicts_with_all = ["kernel", "like", "disks", "init"], help_heading = "What to boot")]
+    #[arg(long, conflicts_with_all = ["kernel", "like", "disks", "root", "init"], help_heading = "What to boot")]
     lab: bool,
     /// Your initial RAM file system; without one, only bootscope's process 1 is in it
     #[arg(long, value_name = "FILE", help_heading = "What to boot")]
@@ -25,6 +25,17 @@ pub struct BootArgs {
     /// Disk image (raw or qcow2), opened as a snapshot; may be given several times
     #[arg(long = "disk", value_name = "FILE", help_heading = "What to boot")]
     disks: Vec<PathBuf>,
+    /// Raw image of an ext4 or erofs file system: process 1 loads the kernel's modules for it (beside the kernel in
+    /// lib/modules, or /lib/modules) and mounts it as /dev/vda; the boot ends when that is done. Never written
+    #[arg(long, value_name = "IMAGE", help_heading = "What to boot")]
+    root: Option<PathBuf>,
+    /// Make the --root persistent memory (virtio-pmem; pc, q35) and mount it with -o dax: its files are mapped where they lie,
+    /// not copied into the page cache
+    #[arg(long, help_heading = "What to boot")]
+    dax: bool,
+    /// Have the root's /bin/sh run this after the end mark; memory is taken again after it
+    #[arg(long, value_name = "COMMAND", help_heading = "What to boot", allow_hyphen_values = true)]
+    workload: Option<String>,
     /// All options as in this recording, but for those given here
     #[arg(long, value_name = "RECORDING", help_heading = "What to boot")]
     pub like: Option<PathBuf>,
@@ -66,7 +77,7 @@ pub struct BootArgs {
     /// where a --kernel is given]
     #[arg(long, value_name = "WHOSE", help_heading = "What to record")]
     init: Option<InitArg>,
-    /// What bootscope's process 1 does at the end: power off, or become the initrd's own init [default: poweroff]
+    /// What bootscope's process 1 does at the end: power off, or become the own init of the initrd or root [default: poweroff]
     #[arg(long, value_name = "WHAT", help_heading = "What to record")]
     then: Option<ThenArg>,
     /// Do not record the firmware's debug port
@@ -149,6 +160,12 @@ impl BootArgs {
         if !self.disks.is_empty() {
             o.disks = self.disks.iter().map(|disk| absolute(disk)).collect();
         }
+        if let Some(root) = &self.root {
+            o.root = Some(absolute(root));
+        }
+        if let Some(workload) = &self.workload {
+            o.workload = Some(workload.clone());
+        }
         if self.lab {
             // Behind what its machine needs.
             o.extra.extend_from_slice(&self.extra);
@@ -201,6 +218,7 @@ impl BootArgs {
         if let Some(timeout) = self.timeout {
             o.timeout_ms = Some(ms(timeout));
         }
+        o.dax |= self.dax;
         o.deterministic |= self.deterministic;
         o.firmware_log &= !self.no_firmware_log;
         o.first_run &= !self.no_first_run;

@@ -27,7 +27,7 @@ pub mod tslog;
 mod vmm;
 
 pub use files::{Console, Recognised, console, recognise, tslog_log};
-pub use meminfo::{GuestMemory, kernel_release, meminfo};
+pub use meminfo::{GuestMemory, kernel_release, meminfo, meminfo_after_workload};
 pub use merge::{Loaded, load, read, read_without_log};
 pub use subject::Subject;
 

@@ -20,7 +20,19 @@ pub struct GuestMemory {
 /// # Errors
 /// If the file cannot be read.
 pub fn meminfo(recording: &Recording) -> Result<GuestMemory, recording::Error> {
-    let bytes = recording.read("meminfo.txt")?.unwrap_or_default();
+    read(recording, "meminfo.txt")
+}
+
+/// The same after the workload; unknown where there was none.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn meminfo_after_workload(recording: &Recording) -> Result<GuestMemory, recording::Error> {
+    read(recording, guest_init::files::AFTER_WORKLOAD.name)
+}
+
+fn read(recording: &Recording, name: &str) -> Result<GuestMemory, recording::Error> {
+    let bytes = recording.read(name)?.unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let of = |key| kib(&text, key);
     Ok(GuestMemory { total_bytes: of("MemTotal:"), available_bytes: of("MemAvailable:"), cached_bytes: of("Cached:") })

@@ -16,6 +16,7 @@ use crate::guest_words::Said;
 use crate::index::Index;
 use crate::kernel_log::{KernelLog, Line};
 use crate::{Subject, firmware, initcalls, tslog, vmm};
+use guest_init::cpio::ROOT_PATH;
 use guest_init::words::Word;
 use hashbrown::HashMap;
 use recording::{Manifest, OutcomeKind, Recording};
@@ -26,6 +27,9 @@ use timeline::{
 
 /// First calls shorter than this are not spans: they would be most of the spans and little of the time.
 const FIRST_CALL_MIN: Ns = Ns(20_000);
+
+/// What bootscope's process 1 does before the end mark where there is a root: loads its modules, mounts it.
+const ROOT_PHASE: &str = "modules and root";
 
 /// What one must know before believing a trace's ticks.
 const ONLY_TICKS: &str = "nothing says how fast the counter runs that the trace is stamped with, so times are in ticks: \
@@ -370,7 +374,10 @@ impl Merge<'_> {
             }
         };
         boundary("hand-over", &|text| text.starts_with("Freeing unused kernel"));
-        boundary("process 1", &|text| text.starts_with("Run ") && text.ends_with(" as init process"));
+        let run =
+            |text: &str| text.strip_prefix("Run ")?.strip_suffix(" as init process").map(|path| path == ROOT_PATH);
+        boundary(ROOT_PHASE, &|text| run(text) == Some(true));
+        boundary("process 1", &|text| run(text) == Some(false));
         boundary("early kernel", &|_| true);
     }
 
@@ -444,10 +451,13 @@ impl Merge<'_> {
     fn process_1(&mut self, init: TrackId) {
         let names = &self.timeline.names;
         let execs = self.timeline.marks.iter().filter(|m| m.track == init && names.get(m.name).starts_with("exec "));
-        if let Some(exec) = execs.min_by_key(|m| m.at).copied() {
+        let mut execs: Vec<Mark> = execs.copied().collect();
+        execs.sort_by_key(|exec| exec.at);
+        let mounts = execs.first().is_some_and(|exec| names.get(exec.name).ends_with(ROOT_PATH));
+        let phases: &[&str] = if mounts { &[ROOT_PHASE, "process 1"] } else { &["process 1"] };
+        for (exec, phase) in execs.iter().zip(phases) {
             let evidence = format!("trace: {}", self.timeline.names.get(exec.name));
-            let error = self.trace_error;
-            self.timeline.boundary("process 1", exec.at, error, &evidence);
+            self.timeline.boundary(phase, exec.at, self.trace_error, &evidence);
         }
     }
 

@@ -18,6 +18,7 @@ use std::path::Path;
 use crate::Error;
 use crate::image::disk_format;
 use crate::options::{RecordOptions, escaped};
+use crate::root;
 
 /// Where SeaBIOS and others write their debug messages.
 const FIRMWARE_PORT: u16 = 0x402;
@@ -64,7 +65,7 @@ pub(crate) fn arguments(
     plugin: Option<&Plugin<'_>>,
 ) -> Result<Vec<String>, Error> {
     let mut line = Line::default();
-    line.machine(options, cpu, fds);
+    line.machine(options, cpu, fds)?;
     line.boot(options, kernel_line, fds)?;
     line.disks(options)?;
     line.watch(fds);
@@ -103,7 +104,7 @@ impl Line {
         Ok(())
     }
 
-    fn machine(&mut self, options: &RecordOptions, cpu: Cpu, fds: &Inherited) {
+    fn machine(&mut self, options: &RecordOptions, cpu: Cpu, fds: &Inherited) -> Result<(), Error> {
         let mib = options.memory_bytes >> 20;
         let mut machine = options.machine.clone();
         if let Some(ram) = fds.ram {
@@ -119,8 +120,9 @@ impl Line {
             Cpu::WithoutCx16 => self.pair("-cpu", "qemu64,-cx16"),
             Cpu::Default => {}
         }
-        self.pair("-m", format!("{mib}M"));
+        self.pair("-m", format!("{mib}M{}", root::room(options)?));
         self.pair("-smp", options.cpus.to_string());
+        Ok(())
     }
 
     fn boot(&mut self, options: &RecordOptions, kernel_line: &str, fds: &Inherited) -> Result<(), Error> {
@@ -137,6 +139,10 @@ impl Line {
     }
 
     fn disks(&mut self, options: &RecordOptions) -> Result<(), Error> {
+        // First, so that it is the guest's first.
+        for (flag, value) in root::device(options)? {
+            self.pair(flag, value);
+        }
         for disk in &options.disks {
             let (file, format) = (escaped(disk)?, disk_format(disk)?);
             self.pair("-drive", format!("file={file},format={format},snapshot=on,if=virtio"));

@@ -149,6 +149,9 @@ fn after_shutdown(facts: &Facts, shutdown: &Seen) -> Ending {
     if let Some(panic) = &facts.panic {
         return Ending::panic(panic);
     }
+    if let Some(why) = &facts.no_root {
+        return at(OutcomeKind::PowerOff, &format!("the root could not be mounted: {why}"), shutdown.at_ns);
+    }
     let (kind, detail) = match shutdown.what.as_str() {
         "guest-reset" => (OutcomeKind::Reset, "the guest reset the machine, or all its CPUs faulted thrice"),
         "guest-shutdown" => (OutcomeKind::PowerOff, "the guest powered the machine off before the end mark"),

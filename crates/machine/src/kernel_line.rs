@@ -33,14 +33,17 @@ pub(crate) fn kernel_line(options: &RecordOptions, plain: bool) -> Result<Kernel
     let (parameters, for_init) = split(&options.append);
     let mut rdinit = None;
     let mut line = added(options, plain, &parameters);
+    // The init of a root is `init=`, also in the kernel's own words.
+    let own = if options.root.is_some() { "init=" } else { "rdinit=" };
     for parameter in parameters {
-        match parameter.strip_prefix("rdinit=") {
+        match parameter.strip_prefix(own) {
             Some(path) if options.guest_init() => rdinit = Some(path.to_owned()),
             _ => line.push(parameter),
         }
     }
     if options.guest_init() {
-        line.push(format!("rdinit={}", guest_init::cpio::INIT_PATH));
+        let path = if options.root.is_some() { guest_init::cpio::ROOT_PATH } else { guest_init::cpio::INIT_PATH };
+        line.push(format!("rdinit={path}"));
     }
     if !for_init.is_empty() {
         line.push("--".to_owned());
@@ -151,6 +154,13 @@ mod tests {
         let line = line("console=tty0 rdinit=/linuxrc", |_| {});
         assert_eq!(line.text, "console=tty0 rdinit=/bootscope/init");
         assert_eq!(line.rdinit.as_deref(), Some("/linuxrc"));
+    }
+
+    #[test]
+    fn a_root_is_mounted_first_and_its_init_handed_over_to() {
+        let line = line("root=/dev/sda init=/bin/sh", |options| options.root = Some("root.img".into()));
+        assert_eq!(line.text, "console=ttyS0 root=/dev/sda rdinit=/bootscope/root");
+        assert_eq!(line.rdinit.as_deref(), Some("/bin/sh"));
     }
 
     #[test]

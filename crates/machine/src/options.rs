@@ -22,6 +22,12 @@ pub struct RecordOptions {
     pub append: String,
     /// Disk images, raw or qcow2; never written.
     pub disks: Vec<PathBuf>,
+    /// Raw image of an ext4 or erofs that bootscope's process 1 mounts as the root, before the end mark; never written.
+    pub root: Option<PathBuf>,
+    /// Whether the root is persistent memory and mounted with `-o dax`, else it is a virtio disk.
+    pub dax: bool,
+    /// A command that the root's shell runs after the end mark; guest memory is looked at again after it.
+    pub workload: Option<String>,
     /// Guest memory, a multiple of 1 MiB.
     pub memory_bytes: u64,
     /// Virtual CPUs.
@@ -127,6 +133,9 @@ impl Default for RecordOptions {
             initrd: None,
             append: String::new(),
             disks: Vec::new(),
+            root: None,
+            dax: false,
+            workload: None,
             memory_bytes: 512 << 20,
             cpus: 1,
             machine: "pc".to_owned(),
@@ -225,10 +234,11 @@ impl RecordOptions {
             }
             None => {}
         }
-        if self.then == Then::Exec && (!self.guest_init() || self.initrd.is_none()) {
+        crate::root::check(self)?;
+        if self.then == Then::Exec && (!self.guest_init() || self.initrd.is_none() && self.root.is_none()) {
             return Err(Error::option(
-                "--then exec hands over to the init of an --initrd: give one, or boot the guest's own init from its \
-                 disk with --init keep",
+                "--then exec hands over to the init of an --initrd or a --root: give one, or boot the guest's own init \
+                 from its disk with --init keep",
             ));
         }
         for path in self.initrd.iter().chain(&self.disks) {

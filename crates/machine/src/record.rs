@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use guest_init::config::{self, Config};
+use guest_init::cpio::Module;
 use recording::{End, Input, Manifest, Outcome, OutcomeKind, Partial, Subject, TimeBase, Vmm, Writer};
 use regex::bytes::Regex;
 
@@ -17,10 +18,12 @@ use crate::options::{RecordOptions, Then, Until};
 use crate::qemu::Qemu;
 use crate::symbols::SymbolFile;
 use crate::watch::{Facts, Finished, Watch};
-use crate::{Error, Observer, Progress, Stage, accel, host, image, library, symbols};
+use crate::{Error, Observer, Progress, Stage, accel, host, image, library, modules, root, symbols};
 
 /// What the kernel says when it starts a guest's own process 1.
 const OWN_INIT: &str = r"Run /\S+ as init process";
+/// How the note begins that says why there is no memory after the workload.
+pub const NO_WORKLOAD: &str = "the workload failed";
 const PLUGIN: &str = "bootscope's QEMU plugin";
 /// QEMU with several vCPUs under icount: in 7.2 Linux hangs, with 10.0 it works. The lab's CPUs wait with `pause`, which
 /// gives the next one its turn.
@@ -165,7 +168,8 @@ pub(crate) fn prepare(options: &RecordOptions, plain: bool, observer: &mut dyn O
     }
     let line = kernel_line(options, plain)?;
     let symbols = options.symbols.iter().map(symbols::list).collect::<Result<Vec<Vec<u8>>, Error>>()?;
-    let initrd = initrd(options, &line)?;
+    let modules = modules(options)?;
+    let initrd = initrd(options, &line, &modules)?;
     let host = host::host();
     let inputs = inputs(options)?;
     let kernel_sha256 = inputs.iter().find(|input| input.role == "kernel").map_or("", |input| &input.sha256);
@@ -305,6 +309,7 @@ fn conclude(
     manifest.vmm.system_ns = Some(exit.system_ns);
     manifest.end = end_mark(options, &facts);
     manifest.notes.extend(ending.note.clone());
+    manifest.notes.extend(facts.no_workload.as_ref().map(|why| format!("{NO_WORKLOAD}: {why}")));
     manifest.notes.extend(notes);
     manifest.notes.extend(failed.as_ref().map(|error| format!("this recording is not complete: {error}")));
     manifest.outcome = Some(Outcome {
@@ -333,8 +338,16 @@ fn awaited_line(options: &RecordOptions) -> Option<Regex> {
     Some(Regex::new(pattern).expect("options are checked before anything is started"))
 }
 
+/// The modules of the kernel that the root takes.
+fn modules(options: &RecordOptions) -> Result<Vec<Module>, Error> {
+    match (&options.kernel, root::modules(options)?) {
+        (Some(kernel), names) if !names.is_empty() => modules::needed(kernel, &names),
+        _ => Ok(Vec::new()),
+    }
+}
+
 /// The initrd that the machine gets: guest-init's archive in front of the user's own.
-fn initrd(options: &RecordOptions, line: &KernelLine) -> Result<Option<File>, Error> {
+fn initrd(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Result<Option<File>, Error> {
     let users = options.initrd.as_deref().map(open).transpose()?;
     if !options.guest_init() {
         return Ok(users);
@@ -346,7 +359,7 @@ fn initrd(options: &RecordOptions, line: &KernelLine) -> Result<Option<File>, Er
     let elf = library::find(library::GUEST_INIT).ok_or_else(missing)?;
     let elf = std::fs::read(&elf).map_err(Error::unreadable(&elf))?;
     let mut both = memory_file("bootscope-initrd")?;
-    both.write_all(&guest_init::cpio::archive(&elf, &config(options, line)))
+    both.write_all(&guest_init::cpio::archive(&elf, &config(options, line, modules)?, modules))
         .map_err(Error::host("write the initrd to memory"))?;
     if let Some(mut users) = users {
         io::copy(&mut users, &mut both).map_err(Error::host("copy the initrd to memory"))?;
@@ -354,20 +367,23 @@ fn initrd(options: &RecordOptions, line: &KernelLine) -> Result<Option<File>, Er
     Ok(Some(both))
 }
 
-fn config(options: &RecordOptions, line: &KernelLine) -> Config {
+fn config(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Result<Config, Error> {
     let mut config = Config {
         then: match options.then {
             Then::PowerOff => config::Then::PowerOff,
             Then::Exec => config::Then::Exec,
         },
         init: line.rdinit.clone(),
+        modules: modules.iter().map(|module| module.file.clone()).collect(),
+        root: root::told(options)?,
+        workload: options.workload.clone(),
         ..Config::default()
     };
     if options.deterministic {
         // Asleep, such a guest would skip its patience instead of waiting.
         config.spin_ms = config.wait_ms;
     }
-    config
+    Ok(config)
 }
 
 fn open(path: &Path) -> Result<File, Error> {
@@ -378,8 +394,9 @@ fn inputs(options: &RecordOptions) -> Result<Vec<Input>, Error> {
     let kernel = options.kernel.iter().map(|path| ("kernel", path, true));
     let initrd = options.initrd.iter().map(|path| ("initrd", path, true));
     let disks = options.disks.iter().map(|path| ("disk", path, false));
+    let root = options.root.iter().map(|path| ("root", path, false));
     let symbols = options.symbols.iter().map(|file| ("symbols", &file.path, true));
-    let all = kernel.chain(initrd).chain(disks).chain(symbols);
+    let all = kernel.chain(initrd).chain(root).chain(disks).chain(symbols);
     all.map(|(role, path, hashed)| image::input(role, path, hashed)).collect()
 }
 

@@ -69,6 +69,10 @@ pub(crate) struct Facts {
     pub(crate) hang: Option<Hang>,
     /// QEMU has ended by itself.
     pub(crate) gone: bool,
+    /// Why the root could not be mounted.
+    pub(crate) no_root: Option<String>,
+    /// Why the workload was not done.
+    pub(crate) no_workload: Option<String>,
     /// When anything was heard last.
     pub(crate) heard_ns: i64,
     pub(crate) console_bytes: u64,
@@ -191,7 +195,10 @@ impl<'a> Watch<'a> {
             until,
             hang: HangDetector::new(hang_after_ms, options.deterministic),
             next_look_ns: 0,
-            has_disks: options.kernel.is_none() || !options.disks.is_empty() || !options.extra.is_empty(),
+            has_disks: options.kernel.is_none()
+                || !options.disks.is_empty()
+                || options.root.is_some()
+                || !options.extra.is_empty(),
             layout: Layout::Unknown,
             log: LogWatch { next_find_ns: *FIND_NS.start(), ..LogWatch::default() },
         })
@@ -416,6 +423,8 @@ impl<'a> Watch<'a> {
                 self.facts.init_ns.get_or_insert(at_ns);
             }
             Word::Round { header_phys } => self.rounds.push_back(header_phys),
+            Word::Lack { what, why } if what == "root" => drop(self.facts.no_root.get_or_insert(why)),
+            Word::Lack { what, why } if what == "workload" => drop(self.facts.no_workload.get_or_insert(why)),
             Word::End { outcome } => {
                 self.facts.guest_done.get_or_insert(Seen { at_ns, what: shown(outcome.as_bytes(), 200) });
             }

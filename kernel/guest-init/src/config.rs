@@ -22,6 +22,17 @@ pub enum Carry {
     Port,
 }
 
+/// A root file system that is mounted before the hand-over is marked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Its device below /dev.
+    pub device: String,
+    /// The kernel's name for its file system.
+    pub file_system: String,
+    /// Whether its files are mapped where they lie, not through the page cache.
+    pub dax: bool,
+}
+
 /// Everything that can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -42,6 +53,12 @@ pub struct Config {
     pub file_bytes_max: u64,
     /// `payload=<bytes>` of test pattern to carry as well.
     pub payload_bytes: u64,
+    /// `module=<file>`, any number: loaded in this order before the root is mounted.
+    pub modules: Vec<String>,
+    /// `root=<device> <file system> [dax]`
+    pub root: Option<Root>,
+    /// `workload=<command>` for the root's `/bin/sh`, run when the evidence is home; memory is looked at again after it.
+    pub workload: Option<String>,
 }
 
 impl Default for Config {
@@ -55,6 +72,9 @@ impl Default for Config {
             spin_ms: 20,
             file_bytes_max: 256 << 20,
             payload_bytes: 0,
+            modules: Vec::new(),
+            root: None,
+            workload: None,
         }
     }
 }
@@ -81,11 +101,32 @@ impl Config {
             ("spin_ms", n) => self.spin_ms = number(n)?,
             ("file_max", n) => self.file_bytes_max = number(n)?,
             ("payload", n) => self.payload_bytes = number(n)?,
-            ("then" | "init" | "carry", _) => return Err("not a value of this key"),
+            ("module", file) if plain(file) => self.modules.push(file.to_string()),
+            ("root", text) => self.root = Some(root(text)?),
+            ("workload", command) => self.workload = Some(command.to_string()),
+            ("then" | "init" | "carry" | "module", _) => return Err("not a value of this key"),
             _ => return Err("unknown key"),
         }
         Ok(())
     }
+}
+
+/// Whether it names a file and no path.
+fn plain(file: &str) -> bool {
+    !file.is_empty() && !file.contains('/') && file != ".."
+}
+
+fn root(text: &str) -> Result<Root, &'static str> {
+    let words: Vec<&str> = text.split(' ').collect();
+    let (device, file_system, dax) = match words[..] {
+        [device, file_system] => (device, file_system, false),
+        [device, file_system, "dax"] => (device, file_system, true),
+        _ => return Err("not a device, a file system and perhaps `dax`"),
+    };
+    if !plain(device) || file_system.is_empty() {
+        return Err("not a device and a file system");
+    }
+    Ok(Root { device: device.to_string(), file_system: file_system.to_string(), dax })
 }
 
 fn number(text: &str) -> Result<u64, &'static str> {
@@ -100,7 +141,12 @@ impl fmt::Display for Config {
         writeln!(f, "then={then}\ncarry={carry}\nbuffer={}", self.buffer_bytes)?;
         writeln!(f, "wait_ms={}\nspin_ms={}", self.wait_ms, self.spin_ms)?;
         writeln!(f, "file_max={}\npayload={}", self.file_bytes_max, self.payload_bytes)?;
-        self.init.iter().try_for_each(|path| writeln!(f, "init={path}"))
+        self.init.iter().try_for_each(|path| writeln!(f, "init={path}"))?;
+        self.modules.iter().try_for_each(|file| writeln!(f, "module={file}"))?;
+        if let Some(root) = &self.root {
+            writeln!(f, "root={} {}{}", root.device, root.file_system, if root.dax { " dax" } else { "" })?;
+        }
+        self.workload.iter().try_for_each(|command| writeln!(f, "workload={command}"))
     }
 }
 
@@ -119,6 +165,9 @@ mod tests {
             spin_ms: 3,
             file_bytes_max: 9,
             payload_bytes: 1 << 40,
+            modules: vec!["virtio.ko".into(), "nd-pmem.ko".into()],
+            root: Some(Root { device: "pmem0".into(), file_system: "ext4".into(), dax: true }),
+            workload: Some("ls / && x='a=b'".into()),
         };
         assert_eq!(Config::parse(&asked.to_string()), (asked, vec![]));
         assert_eq!(Config::parse(&Config::default().to_string()), (Config::default(), vec![]));
@@ -126,7 +175,8 @@ mod tests {
 
     #[test]
     fn a_strange_line_is_named_and_the_rest_still_counts() {
-        let (config, problems) = Config::parse("# note\n\nthen=maybe\nwait_ms=x\r\ncolour=red\nnonsense\npayload=5\n");
+        let text = "# note\n\nthen=maybe\nwait_ms=x\r\ncolour=red\nnonsense\npayload=5\nmodule=../x\nroot=vda\n";
+        let (config, problems) = Config::parse(text);
         assert_eq!(config, Config { payload_bytes: 5, ..Config::default() });
         assert_eq!(
             problems,
@@ -134,7 +184,9 @@ mod tests {
                 "then=maybe: not a value of this key",
                 "wait_ms=x: not a whole number",
                 "colour=red: unknown key",
-                "nonsense: not key=value"
+                "nonsense: not key=value",
+                "module=../x: not a value of this key",
+                "root=vda: not a device, a file system and perhaps `dax`"
             ]
         );
     }

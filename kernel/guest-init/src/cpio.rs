@@ -17,6 +17,15 @@ use crate::config::Config;
 pub const INIT_PATH: &str = "/bootscope/init";
 /// Path of its configuration in the guest.
 pub const CONFIG_PATH: &str = "/bootscope/config";
+/// Another name of process 1, for `rdinit=` where there is a root to mount: started by this name it loads the modules and
+/// mounts the root, then starts itself as [`INIT_PATH`], whose first instructions are the mark.
+pub const ROOT_PATH: &str = "/bootscope/root";
+/// Folder of the modules.
+pub const MODULES_PATH: &str = "/bootscope/modules";
+/// Where the root is mounted.
+pub const SYSROOT_PATH: &str = "/bootscope/sysroot";
+/// Where the root's device is looked for, and devtmpfs mounted for it.
+pub const DEV_PATH: &str = "/dev";
 /// Where it mounts procfs: its own folder, so that the user's init finds its places as the kernel left them.
 pub const PROC_PATH: &str = "/bootscope/proc";
 /// Where it mounts tracefs (or debugfs, where tracefs does not exist yet).
@@ -28,10 +37,20 @@ const DIRECTORY: u32 = 0o040_755;
 const CHARACTER_DEVICE: u32 = 0o020_600;
 const EXECUTABLE: u32 = 0o100_755;
 const PLAIN: u32 = 0o100_644;
+const SYMBOLIC_LINK: u32 = 0o120_777;
 
-/// The archive: process 1, its configuration, the folders and device nodes that it needs. Its length is a multiple of
-/// 512 bytes.
-pub fn archive(init_elf: &[u8], config: &Config) -> Vec<u8> {
+/// A kernel module that the guest loads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// Its file's name, without a folder.
+    pub file: String,
+    /// The ELF image, not compressed.
+    pub bytes: Vec<u8>,
+}
+
+/// The archive: process 1, its configuration, the folders and device nodes that it needs; and, for a root, its modules.
+/// Its length is a multiple of 512 bytes.
+pub fn archive(init_elf: &[u8], config: &Config, modules: &[Module]) -> Vec<u8> {
     let mut out = Archive::default();
     out.entry("dev", DIRECTORY, (0, 0), &[]);
     // Opened by the kernel as standard input, output and error of process 1.
@@ -42,6 +61,15 @@ pub fn archive(init_elf: &[u8], config: &Config) -> Vec<u8> {
     out.entry(&KMSG_PATH[1..], CHARACTER_DEVICE, (1, 11), &[]);
     out.entry(&CONFIG_PATH[1..], PLAIN, (0, 0), config.to_string().as_bytes());
     out.entry(&INIT_PATH[1..], EXECUTABLE, (0, 0), init_elf);
+    if config.root.is_some() {
+        out.entry(&ROOT_PATH[1..], SYMBOLIC_LINK, (0, 0), INIT_PATH.as_bytes());
+        for folder in [SYSROOT_PATH, MODULES_PATH] {
+            out.entry(&folder[1..], DIRECTORY, (0, 0), &[]);
+        }
+        for module in modules {
+            out.entry(&format!("{}/{}", &MODULES_PATH[1..], module.file), PLAIN, (0, 0), &module.bytes);
+        }
+    }
     out.finish()
 }
 

@@ -52,12 +52,20 @@ pub const REST: &[Evidence] = &[
     file("kallsyms", Source::Proc("kallsyms")),
 ];
 
+/// Read when the workload is over.
+pub const AFTER_WORKLOAD: Evidence = file("meminfo-after.txt", Source::Proc("meminfo"));
+
 /// Carried when the host asks for it, to measure and to test the way home.
 pub const PAYLOAD: Evidence = file("payload.bin", Source::Payload);
 
+/// Every file there is.
+fn all() -> impl Iterator<Item = &'static Evidence> {
+    FIRST.iter().chain(REST).chain([&AFTER_WORKLOAD, &PAYLOAD])
+}
+
 /// The known file of that name, if there is one.
 pub fn find(name: &str) -> Option<&'static Evidence> {
-    FIRST.iter().chain(REST).chain(std::iter::once(&PAYLOAD)).find(|evidence| evidence.name == name)
+    all().find(|evidence| evidence.name == name)
 }
 
 /// Writes the test pattern as it stands at `offset` bytes from its start: 8-byte words, each the product of its number
@@ -84,8 +92,7 @@ mod tests {
 
     #[test]
     fn names_are_plain_unique_and_fit_their_field() {
-        let all: Vec<&str> =
-            FIRST.iter().chain(REST).chain(std::iter::once(&PAYLOAD)).map(|evidence| evidence.name).collect();
+        let all: Vec<&str> = all().map(|evidence| evidence.name).collect();
         for (index, name) in all.iter().enumerate() {
             assert!(!name.is_empty() && name.len() <= NAME_BYTES_MAX, "{name}");
             assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-' || b == b'.'), "{name}");

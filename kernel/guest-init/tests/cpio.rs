@@ -1,7 +1,7 @@
 //! The archive against Debian's own cpio.
 
-use guest_init::config::Config;
-use guest_init::cpio;
+use guest_init::config::{Config, Root};
+use guest_init::cpio::{self, Module};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -31,7 +31,7 @@ fn cpio(arguments: &[&str], archive: &[u8]) -> Option<String> {
 
 #[test]
 fn debian_s_cpio_lists_every_entry_with_its_kind() {
-    let archive = cpio::archive(b"\x7fELF not really", &Config::default());
+    let archive = cpio::archive(b"\x7fELF not really", &Config::default(), &[]);
     let Some(listing) = cpio(&["-tv", "--quiet"], &archive) else { return };
     let kinds: Vec<(&str, &str)> = listing
         .lines()
@@ -54,16 +54,31 @@ fn debian_s_cpio_lists_every_entry_with_its_kind() {
 }
 
 #[test]
+fn a_root_has_its_modules_and_the_name_that_mounts_it() {
+    let root = Root { device: "vda".into(), file_system: "ext4".into(), dax: false };
+    let config = Config { root: Some(root), modules: vec!["virtio.ko".into()], ..Config::default() };
+    let module = Module { file: "virtio.ko".into(), bytes: b"\x7fELF module".to_vec() };
+    let archive = cpio::archive(b"\x7fELF", &config, &[module]);
+    let Some(listing) = cpio(&["-tv", "--quiet"], &archive) else { return };
+    assert!(listing.contains("bootscope/root -> /bootscope/init"), "{listing}");
+    for folder in ["bootscope/sysroot", "bootscope/modules"] {
+        assert!(listing.lines().any(|l| l.starts_with("drwxr-xr-x") && l.ends_with(folder)), "{folder}: {listing}");
+    }
+    let Some(text) = cpio(&["-i", "--to-stdout", "--quiet", "bootscope/modules/virtio.ko"], &archive) else { return };
+    assert_eq!(text, "\x7fELF module");
+}
+
+#[test]
 fn contents_come_out_as_they_went_in_for_every_length() {
     for bytes in 0..9 {
         let elf: Vec<u8> = (0..bytes).map(|i| b'a' + i).collect();
-        let archive = cpio::archive(&elf, &Config::default());
+        let archive = cpio::archive(&elf, &Config::default(), &[]);
         assert_eq!(archive.len() % 512, 0);
         let Some(text) = cpio(&["-i", "--to-stdout", "--quiet", "bootscope/init"], &archive) else { return };
         assert_eq!(text.as_bytes(), elf);
     }
     let asked = Config { payload_bytes: 12345, ..Config::default() };
-    let archive = cpio::archive(b"", &asked);
+    let archive = cpio::archive(b"", &asked, &[]);
     let Some(text) = cpio(&["-i", "--to-stdout", "--quiet", "bootscope/config"], &archive) else { return };
     assert_eq!(Config::parse(&text), (asked, vec![]));
 }

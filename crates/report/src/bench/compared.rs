@@ -199,6 +199,8 @@ fn memory(all: &[Moved], layout: Layout, out: &mut String) {
             "vmm_max_rss" => "the VMM's maximum resident set",
             "guest_available" => "what is available in the guest",
             "guest_cached" => "the guest's page cache",
+            "guest_available_after" => "what is available after the workload",
+            "guest_cached_after" => "the page cache after the workload",
             name => name,
         };
         let amount = |b: f64| format!("{}{}", if b < 0.0 { "−" } else { "+" }, bytes(b.abs().round() as u64));

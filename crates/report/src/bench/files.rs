@@ -21,12 +21,20 @@ pub fn bench_csv(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     }
     write!(out, "number,round,variant,began_ns,host_load,outcome,total_ns,vmm_max_rss_bytes")?;
     write!(out, ",guest_total_bytes,guest_available_bytes,guest_cached_bytes")?;
+    if after_workload(document) {
+        write!(out, ",guest_available_after_bytes,guest_cached_after_bytes")?;
+    }
     phases.iter().try_for_each(|phase| write!(out, ",{}", cell(&format!("{phase} ns"))))?;
     writeln!(out)?;
     for boot in &document.boots {
         boot_line(document, boot, &phases, out)?;
     }
     Ok(())
+}
+
+/// Whether any boot had a workload, and so more columns.
+fn after_workload(document: &Document) -> bool {
+    document.boots.iter().any(|boot| boot.measured.guest_cached_after_bytes.is_some())
 }
 
 fn boot_line(document: &Document, boot: &Boot, phases: &[&str], out: &mut dyn Write) -> io::Result<()> {
@@ -39,6 +47,9 @@ fn boot_line(document: &Document, boot: &Boot, phases: &[&str], out: &mut dyn Wr
     write!(out, ",{},{total}", cell(&m.outcome))?;
     for bytes in [m.vmm_max_rss_bytes, m.guest_total_bytes, m.guest_available_bytes, m.guest_cached_bytes] {
         write!(out, ",{}", known(bytes))?;
+    }
+    if after_workload(document) {
+        write!(out, ",{},{}", known(m.guest_available_after_bytes), known(m.guest_cached_after_bytes))?;
     }
     for phase in phases {
         let own = || m.phases.iter().filter(|p| p.name == *phase);

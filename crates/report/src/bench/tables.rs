@@ -157,33 +157,36 @@ fn mark(ns: f64, whole_ns: f64) -> String {
 
 /// Memory inside and outside the guest, as far as it is known.
 pub fn memory(results: &Results, layout: Layout, out: &mut String) {
-    type Of = fn(&VariantRuns) -> &Option<Description>;
-    let all: [(&'static str, Of); 4] = [
-        ("VMM's peak", |r| &r.vmm_max_rss),
-        ("guest has", |r| &r.guest_total),
-        ("available", |r| &r.guest_available),
-        ("page cache", |r| &r.guest_cached),
+    type Of = fn(&VariantRuns) -> Option<&Description>;
+    // At the end mark, and after a workload.
+    let all: [(&'static str, [Of; 2]); 4] = [
+        ("VMM's peak", [|r| r.vmm_max_rss.as_ref(), |_| None]),
+        ("guest has", [|r| r.guest_total.as_ref(), |_| None]),
+        ("available", [|r| r.guest_available.as_ref(), |r| r.guest_available_after.as_ref()]),
+        ("page cache", [|r| r.guest_cached.as_ref(), |r| r.guest_cached_after.as_ref()]),
     ];
     // A kernel that is not Linux tells none of its own.
-    let known: Vec<(&'static str, Of)> =
-        all.into_iter().filter(|(_, of)| results.variants.iter().any(|runs| of(runs).is_some())).collect();
+    let is_known = |of: &[Of; 2]| results.variants.iter().any(|runs| of.iter().any(|of| of(runs).is_some()));
+    let known: Vec<_> = all.into_iter().filter(|(_, of)| is_known(of)).collect();
     let mut columns = vec![Column::new("memory, mean and sd", Align::Left, None)];
     columns.extend(known.iter().map(|(name, _)| Column::new(*name, Align::Right, Some(22))));
-    let amount = |of: &Option<Description>| {
-        of.as_ref().map_or_else(String::new, |d| match d.sd.filter(|&sd| sd > 0.0) {
+    let amount = |amount: Option<&Description>| {
+        amount.map_or_else(String::new, |d| match d.sd.filter(|&sd| sd > 0.0) {
             Some(sd) => format!("{} ± {}", bytes(d.mean.round() as u64), bytes(sd.round() as u64)),
             None => bytes(d.mean.round() as u64),
         })
     };
-    let line = |runs: &VariantRuns| {
-        known.iter().any(|(_, of)| of(runs).is_some()).then(|| Line {
-            cells: std::iter::once(harmless(&runs.name).into_owned())
-                .chain(known.iter().map(|(_, of)| amount(of(runs))))
-                .collect(),
+    let line = |name: &str, runs: &VariantRuns, when: usize| {
+        let amounts: Vec<_> = known.iter().map(|(_, of)| of[when](runs)).collect();
+        amounts.iter().any(Option::is_some).then(|| Line {
+            cells: std::iter::once(harmless(name).into_owned()).chain(amounts.into_iter().map(amount)).collect(),
             faint: false,
         })
     };
-    let lines: Vec<Line> = results.variants.iter().filter_map(line).collect();
+    let lines = |runs: &VariantRuns| {
+        line(&runs.name, runs, 0).into_iter().chain(line("  after the workload", runs, 1)).collect::<Vec<_>>()
+    };
+    let lines: Vec<Line> = results.variants.iter().flat_map(lines).collect();
     if !lines.is_empty() {
         if !out.ends_with("\n\n") {
             out.push('\n');

@@ -148,7 +148,7 @@ pub fn boot(kernel: &Path, boot: &Boot) -> Outcome {
     let shm = Path::new("/dev/shm");
     let folder = tempfile::tempdir_in(if shm.is_dir() { shm } else { Path::new("/tmp") }).expect("a folder");
     let at = |name: &str| folder.path().join(name);
-    let mut initrd = cpio::archive(elf, &boot.config);
+    let mut initrd = cpio::archive(elf, &boot.config, &[]);
     initrd.extend_from_slice(&boot.initrd);
     std::fs::write(at("initrd"), initrd).expect("an initrd");
     let bytes = boot.memory.trim_end_matches('M').parse::<u64>().expect("so many M") << 20;

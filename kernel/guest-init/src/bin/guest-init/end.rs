@@ -1,6 +1,7 @@
 //! The end of process 1: the machine goes off, or the user's own init takes its place.
 
 use crate::port_io::{Port, allow_ports};
+use crate::root;
 use guest_init::config::{Config, Then};
 use guest_init::words::Word;
 use rustix::system::{RebootCommand, reboot};
@@ -14,6 +15,9 @@ const USUAL_INITS: [&str; 5] = ["/init", "/sbin/init", "/etc/init", "/bin/init",
 /// Does what the host asked for. An init that cannot be started is said, and the machine goes off instead.
 pub fn end(port: Port, config: &Config) -> ! {
     if config.then == Then::Exec {
+        if config.root.is_some() {
+            root::switch().unwrap_or_else(|e| port.lack("switch_root", e));
+        }
         let usual = USUAL_INITS.iter().map(|path| path.to_string());
         let candidates: Vec<String> = config.init.clone().map_or_else(|| usual.collect(), |path| vec![path]);
         for path in candidates.iter().filter(|path| config.init.is_some() || std::path::Path::new(path).exists()) {
@@ -42,7 +46,8 @@ pub fn power_off_on_panic(port: Port) {
     }));
 }
 
-fn power_off(port: Port) -> ! {
+/// Switches the machine off.
+pub fn power_off(port: Port) -> ! {
     port.say(&Word::End { outcome: "poweroff".into() });
     if let Err(e) = reboot(RebootCommand::PowerOff) {
         port.lack("poweroff", e);

@@ -4,19 +4,30 @@
 //! use ports, one tick of the time stamp counter, one byte `I` on the port. The host stamps a line by its first byte, so
 //! the rest of the line (` <tsc>`) is said by [`finish_mark`] when libc is ready. It changes no register that `_start`
 //! looks at (the stack pointer, and rdx: libc's exit hook).
+//!
+//! Started by its other name, [`ROOT_PATH`], it does not mark yet: the kernel puts that name into argv[0], and one letter
+//! of it tells.
 
 use crate::port_io::Port;
+use guest_init::cpio::{INIT_PATH, ROOT_PATH};
 use guest_init::words::{PORT, PORT_PRESENT};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-/// What `iopl` returned; above zero: this is not process 1 and nothing was tried.
+/// Where the letter is that tells the two names apart.
+const LETTER_AT: usize = "/bootscope/".len();
+const LETTER: u8 = ROOT_PATH.as_bytes()[LETTER_AT];
+const _: () = assert!(INIT_PATH.as_bytes()[LETTER_AT] != LETTER);
+
+/// What `iopl` returned; above zero: this is not process 1, or not yet the mark, and nothing was tried.
 static IOPL: AtomicI32 = AtomicI32::new(1);
 /// What a read of the port gave.
 static HEARD: AtomicU32 = AtomicU32::new(0);
 /// The tick just before the byte.
 static TSC: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: runs once, alone, before any Rust code. System calls change rax, rcx and r11 only, rdx is put back; the three
+// SAFETY: runs once, alone, before any Rust code. The ABI has argc and argv on top of the stack; argv[0] is not null where it
+// is read, and behind its end there are the environment and the program's name, so the letter is within the stack's page
+// or pages that the kernel has filled. System calls change rax, rcx and r11 only, rdx is put back; the three
 // statics are aligned words that nobody else has seen yet. The port is read and written only as process 1 and only
 // when iopl has permitted it.
 std::arch::global_asm!(
@@ -27,6 +38,12 @@ std::arch::global_asm!(
     "syscall",
     "cmp eax, 1",
     "jne 3f",
+    "mov rdi, [rsp + 8]", // argv[0]
+    "test rdi, rdi",
+    "jz 4f",
+    "cmp byte ptr [rdi + {letter_at}], {letter}",
+    "je 3f",
+    "4:",
     "mov eax, 172", // iopl(3)
     "mov edi, 3",
     "syscall",
@@ -60,7 +77,14 @@ std::arch::global_asm!(
     tsc = sym TSC,
     port = const PORT,
     present = const PORT_PRESENT,
+    letter_at = const LETTER_AT,
+    letter = const LETTER,
 );
+
+/// Whether the first instructions have left the mark to a second start of this program.
+pub fn is_not_yet_the_mark() -> bool {
+    IOPL.load(Ordering::Relaxed) > 0
+}
 
 /// Says the rest of the line that the first instructions began. Where nobody hears it, the console says why.
 pub fn finish_mark() -> Port {

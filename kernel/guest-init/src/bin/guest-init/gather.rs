@@ -33,6 +33,19 @@ pub fn bring_home(port: Port, config: &Config, mounts: &Mounts) {
     carrier.finish();
 }
 
+/// Carries home what memory is like after the workload. A carrier of its own: while it ran, none took memory.
+pub fn memory_after_workload(port: Port, config: &Config, mounts: &Mounts) {
+    let evidence = &files::AFTER_WORKLOAD;
+    match path(evidence.source, mounts).and_then(std::fs::read) {
+        Ok(bytes) => {
+            let mut carrier = Carrier::new(port, config, mounts.proc.as_deref(), None);
+            carrier.carry(evidence.name, &mut bytes.as_slice());
+            carrier.finish();
+        }
+        Err(e) => port.lack(evidence.name, e),
+    }
+}
+
 /// How much memory the kernel says can be had: `MemAvailable`, or in kernels before 3.14 `MemFree`.
 fn available_bytes(first: &[(&Evidence, io::Result<Vec<u8>>)]) -> Option<u64> {
     let meminfo = first.iter().find(|(evidence, _)| evidence.name == "meminfo.txt")?.1.as_ref().ok()?;

@@ -1,8 +1,8 @@
 //! Process 1 of a Linux guest that bootscope records: says that the kernel has handed over, gathers the kernel's
 //! evidence, carries it to the host, then powers off or becomes the user's own init.
 //!
-//! The hand-over is marked by the program's first instructions ([`entry`]); all the rest comes after the measured
-//! moment, first what changes by being looked at. Whatever the kernel lacks is said (`L`) and done without: nothing here
+//! The hand-over is marked by the program's first instructions ([`entry`]), where there is a root to mount by those of its
+//! second start ([`root`]); all the rest comes after the measured moment, first what changes by being looked at. Whatever the kernel lacks is said (`L`) and done without: nothing here
 //! may stop a guest from reaching its end. It leaves no mount, open file or privilege to the init that follows it.
 //! The protocol is the library's; this program holds what needs a kernel, and all that is unsafe.
 #![no_main]
@@ -22,7 +22,11 @@ mod mounts;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod port_io;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod root;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sync;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod workload;
 
 /// Called by libc itself: the standard library's own start-up would open files and set up signals first, and abort
 /// where the guest has neither console nor /dev/null.
@@ -45,6 +49,9 @@ fn run() -> ! {
     use guest_init::cpio::CONFIG_PATH;
     use guest_init::words::Word;
 
+    if entry::is_not_yet_the_mark() {
+        root::mount_and_mark();
+    }
     let port = entry::finish_mark();
     end::power_off_on_panic(port);
     sync::ticks(port);
@@ -59,6 +66,7 @@ fn run() -> ! {
         let mounts = mounts::Mounts::new(port);
         sync::logs(port, &mounts);
         gather::bring_home(port, &config, &mounts);
+        workload::run(port, &config, &mounts);
         mounts.undo(port);
         sync::ticks(port);
         sync::clock(port);

@@ -1,0 +1,293 @@
+//! The kernel modules that a guest needs before it has a root: which, in what order, and where they are on this host.
+//!
+//! What a module needs it says itself (`depends=` in its section `.modinfo`), so that a package which was unpacked, and
+//! never saw depmod, will do. What the kernel has built in stands in `modules.builtin` (Documentation/kbuild/kbuild.rst).
+//! Modules are looked for by the kernel's release, beside it and in /lib/modules. Compressed ones are unpacked here: a
+//! guest without user space has nobody else for that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use guest_init::cpio::Module;
+use lzma_rust2::XzReader;
+use object::{File as Object, Object as _, ObjectSection as _};
+
+use crate::{Error, image};
+
+/// No module is larger.
+const MODULE_BYTES_MAX: u64 = 64 << 20;
+/// The most that unpacking may take beside that.
+const UNPACKER_KIB_MAX: u32 = 64 << 10;
+/// No kernel has more modules, and no folder of them is deeper.
+const FILES_MAX: usize = 20_000;
+const DEPTH_MAX: usize = 12;
+
+/// The modules of these names that the kernel does not have built in, and all that they need, in an order in which each can
+/// be loaded. Names may have `-` for `_`.
+///
+/// Reads the names of all files of the folder, and those that are needed.
+///
+/// # Errors
+/// If the kernel's release is not known, its modules are nowhere, or one is neither among them nor built in.
+pub(crate) fn needed(kernel: &Path, names: &[&str]) -> Result<Vec<Module>, Error> {
+    let release = image::linux_release(kernel)?.ok_or_else(|| {
+        Error::option(format!(
+            "--root needs modules that fit the kernel, and {} does not tell its release: give a bzImage",
+            kernel.display()
+        ))
+    })?;
+    let folder = folder(kernel, &release)?;
+    let mut order = Order { tree: Tree::of(&folder)?, seen: BTreeSet::new(), modules: Vec::new() };
+    names.iter().try_for_each(|name| order.add(name))?;
+    Ok(order.modules)
+}
+
+/// Where the modules of this release are.
+fn folder(kernel: &Path, release: &str) -> Result<PathBuf, Error> {
+    let real = kernel.canonicalize().map_err(Error::unreadable(kernel))?;
+    let beside = real.parent().unwrap_or(Path::new("/"));
+    // A kernel in a folder of its own, in the /boot of an unpacked package, and this host's.
+    let places = [beside.join("lib/modules"), beside.join("../lib/modules"), PathBuf::from("/lib/modules")];
+    let places = places.map(|place| place.join(release));
+    places.iter().find(|place| place.is_dir()).cloned().ok_or_else(|| {
+        let looked: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
+        Error::option(format!(
+            "--root needs the modules of kernel {release}, and none of these folders is there: {}; unpack its package \
+             (`dpkg -x linux-image-….deb FOLDER`, then --kernel FOLDER/boot/vmlinuz-…), or `make modules_install \
+             INSTALL_MOD_PATH=` the folder with the kernel",
+            looked.join(", ")
+        ))
+    })
+}
+
+/// A folder of modules.
+struct Tree {
+    folder: PathBuf,
+    files: BTreeMap<String, PathBuf>,
+    built_in: BTreeSet<String>,
+}
+
+impl Tree {
+    fn of(folder: &Path) -> Result<Tree, Error> {
+        let mut files = BTreeMap::new();
+        walk(&folder.join("kernel"), 0, &mut files)?;
+        let list = folder.join("modules.builtin");
+        let built_in = match fs::read_to_string(&list) {
+            Ok(text) => text.lines().filter_map(|line| module_name(Path::new(line))).collect(),
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => BTreeSet::new(),
+            Err(why) => return Err(Error::Unreadable { path: list, why }),
+        };
+        Ok(Tree { folder: folder.to_path_buf(), files, built_in })
+    }
+
+    fn file(&self, name: &str) -> Result<&Path, Error> {
+        self.files.get(name).map(PathBuf::as_path).ok_or_else(|| {
+            Error::option(format!(
+                "--root needs the kernel's module {name}: it is not in {}, and not in its modules.builtin; the kernel \
+                 was built without it, or its package is not all there",
+                self.folder.display()
+            ))
+        })
+    }
+}
+
+fn walk(folder: &Path, depth: usize, files: &mut BTreeMap<String, PathBuf>) -> Result<(), Error> {
+    let entries = match fs::read_dir(folder) {
+        // A kernel without modules has no such folder.
+        Err(why) if depth == 0 && why.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(Error::unreadable(folder))?,
+    };
+    for entry in entries {
+        let entry = entry.map_err(Error::unreadable(folder))?;
+        let path = entry.path();
+        if entry.file_type().map_err(Error::unreadable(&path))?.is_dir() {
+            if depth < DEPTH_MAX {
+                walk(&path, depth + 1, files)?;
+            }
+        } else if let Some(name) = module_name(&path) {
+            files.insert(name, path);
+        }
+        if files.len() > FILES_MAX {
+            let folder = folder.display();
+            return Err(Error::option(format!(
+                "{folder} is no folder of modules: more than {FILES_MAX} files are in it"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// `nd_pmem` of `kernel/drivers/nvdimm/nd_pmem.ko.xz`.
+fn module_name(path: &Path) -> Option<String> {
+    let file = path.file_name()?.to_str()?;
+    let (name, packed) = file.split_once(".ko")?;
+    ["", ".xz", ".zst", ".gz"].contains(&packed).then(|| name.replace('-', "_"))
+}
+
+/// What is loaded, each after what it needs.
+struct Order {
+    tree: Tree,
+    seen: BTreeSet<String>,
+    modules: Vec<Module>,
+}
+
+impl Order {
+    fn add(&mut self, name: &str) -> Result<(), Error> {
+        let name = name.replace('-', "_");
+        if self.tree.built_in.contains(&name) || !self.seen.insert(name.clone()) {
+            return Ok(());
+        }
+        let path = self.tree.file(&name)?.to_path_buf();
+        let bytes = unpacked(&path)?;
+        let info = info(&bytes).ok_or_else(|| no_module(&path, "it is no ELF image with a section .modinfo"))?;
+        info.needs.iter().try_for_each(|name| self.add(name))?;
+        // Asked for by the name of what it does, which a module of that name or its generic form does.
+        for wish in info.wishes.iter().flat_map(|name| [name.clone(), format!("{name}_generic")]) {
+            if self.tree.files.contains_key(&wish) {
+                self.add(&wish)?;
+            }
+        }
+        self.modules.push(Module { file: format!("{name}.ko"), bytes });
+        Ok(())
+    }
+}
+
+fn no_module(path: &Path, why: &str) -> Error {
+    Error::option(format!("{} is not a kernel module that can be loaded: {why}", path.display()))
+}
+
+/// The module's ELF image.
+fn unpacked(path: &Path) -> Result<Vec<u8>, Error> {
+    let file = fs::read(path).map_err(Error::unreadable(path))?;
+    let mut bytes = Vec::new();
+    let read = match &file[..] {
+        [0x1f, 0x8b, ..] => GzDecoder::new(&file[..]).take(MODULE_BYTES_MAX).read_to_end(&mut bytes),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
+            XzReader::new_mem_limit(&file[..], false, UNPACKER_KIB_MAX).take(MODULE_BYTES_MAX).read_to_end(&mut bytes)
+        }
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            zstd::Decoder::with_buffer(&file[..]).and_then(|zstd| zstd.take(MODULE_BYTES_MAX).read_to_end(&mut bytes))
+        }
+        _ => return Ok(file),
+    };
+    read.map_err(|e| no_module(path, &format!("it cannot be unpacked: {e}")))?;
+    Ok(bytes)
+}
+
+/// What a module says of the others that it needs.
+struct Info {
+    /// Those whose symbols it uses: `depends=a,b`.
+    needs: Vec<String>,
+    /// Those that it would have modprobe load before it: `softdep=pre: a b`.
+    wishes: Vec<String>,
+}
+
+fn info(elf: &[u8]) -> Option<Info> {
+    let object = Object::parse(elf).ok()?;
+    let section = object.section_by_name(".modinfo")?.data().ok()?;
+    let all = |key: &str, between: char| {
+        let entries = section.split(|&byte| byte == 0).map(String::from_utf8_lossy);
+        let names: Vec<String> = entries.filter_map(|entry| Some(entry.strip_prefix(key)?.to_owned())).collect();
+        let names = names.iter().flat_map(|entry| entry.split(between));
+        names.filter(|name| !name.is_empty()).map(|name| name.replace('-', "_")).collect()
+    };
+    Some(Info { needs: all("depends=", ','), wishes: all("softdep=pre: ", ' ') })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// A module that needs these, and would like `crc32c`: an ELF image of the sections .modinfo and .shstrtab.
+    fn module(depends: &str) -> Vec<u8> {
+        let info = format!("license=GPL\0depends={depends}\0softdep=pre: crc32c\0name=x\0");
+        let names = b"\0.modinfo\0.shstrtab\0";
+        let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x01\0\x3e\0\x01\0\0\0".to_vec();
+        let sections_at = (64 + info.len() + names.len()) as u64;
+        [0, 0, sections_at].iter().for_each(|word| elf.extend(word.to_le_bytes()));
+        // No flags, the header's length, no segments, three sections of 64 bytes, the last is their names.
+        elf.extend([0, 0, 0, 0, 64, 0, 0, 0, 0, 0, 64, 0, 3, 0, 2, 0]);
+        elf.extend(info.as_bytes());
+        elf.extend(names);
+        let progbits_strtab = [(0u32, 0u32, 0, 0), (1, 1, 64, info.len()), (10, 3, 64 + info.len(), names.len())];
+        for (name, kind, at, bytes) in progbits_strtab {
+            [name, kind].iter().for_each(|word| elf.extend(word.to_le_bytes()));
+            [0, 0, at as u64, bytes as u64, 0, 1, 0].iter().for_each(|word: &u64| elf.extend(word.to_le_bytes()));
+        }
+        elf
+    }
+
+    /// A folder with a kernel of release 6.1-x, and these modules beside it.
+    fn kernel(modules: &[(&str, Vec<u8>)], built_in: &str) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut bzimage = vec![0; 4096];
+        bzimage[0x202..0x206].copy_from_slice(b"HdrS");
+        bzimage[0x20e..0x210].copy_from_slice(&[0, 2]);
+        bzimage[0x400..0x405].copy_from_slice(b"6.1-x");
+        let path = dir.path().join("vmlinuz");
+        fs::write(&path, bzimage).unwrap();
+        let folder = dir.path().join("lib/modules/6.1-x");
+        fs::create_dir_all(folder.join("kernel/drivers/deep")).unwrap();
+        fs::write(folder.join("modules.builtin"), built_in).unwrap();
+        for (name, bytes) in modules {
+            fs::write(folder.join("kernel/drivers/deep").join(name), bytes).unwrap();
+        }
+        (dir, path)
+    }
+
+    fn order(kernel: &Path, names: &[&str]) -> Vec<String> {
+        needed(kernel, names).unwrap().into_iter().map(|module| module.file).collect()
+    }
+
+    #[test]
+    fn each_comes_once_and_after_what_it_needs() {
+        let modules = [
+            ("virtio.ko", module("")),
+            ("virtio_ring.ko", module("virtio")),
+            ("virtio-blk.ko", module("virtio_ring,virtio")),
+            // None of a real kernel's need each other; a damaged tree must not be walked for ever.
+            ("a.ko", module("b")),
+            ("b.ko", module("a")),
+        ];
+        let (_dir, path) = kernel(&modules, "kernel/fs/ext4/ext4.ko\n");
+        assert_eq!(order(&path, &["virtio_blk", "ext4", "virtio"]), ["virtio.ko", "virtio_ring.ko", "virtio_blk.ko"]);
+        assert_eq!(order(&path, &["a"]), ["b.ko", "a.ko"]);
+        let (_dir, path) = kernel(&[("crc32c_generic.ko", module("")), ("ext4.ko", module(""))], "");
+        assert_eq!(order(&path, &["ext4"]), ["crc32c_generic.ko", "ext4.ko"]);
+    }
+
+    #[test]
+    fn compressed_modules_are_unpacked() {
+        let plain = module("");
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&plain).unwrap();
+        let zstd = zstd::encode_all(&plain[..], 1).unwrap();
+        let modules = [("a.ko.gz", gzip.finish().unwrap()), ("b.ko.zst", zstd)];
+        let (_dir, path) = kernel(&modules, "");
+        let found = needed(&path, &["a", "b"]).unwrap();
+        assert!(found.iter().all(|module| module.bytes == plain), "{:?}", found.len());
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_where_it_was_looked_for() {
+        let (dir, path) = kernel(&[("a.ko", module("gone")), ("bad.ko", b"hello".to_vec())], "");
+        for (name, words) in [
+            ("a", ["gone", "lib/modules/6.1-x"]),
+            ("nd_pmem", ["nd_pmem", "modules.builtin"]),
+            ("bad", ["bad.ko", "ELF"]),
+        ] {
+            let error = needed(&path, &[name]).unwrap_err().to_string();
+            assert!(words.iter().all(|word| error.contains(word)), "{error}");
+        }
+        fs::remove_dir_all(dir.path().join("lib")).unwrap();
+        let error = needed(&path, &["a"]).unwrap_err().to_string();
+        assert!(
+            error.contains("6.1-x") && error.contains("/lib/modules/6.1-x") && error.contains("dpkg -x"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,269 @@
+//! A root file system in an image: what it is, what the guest needs to mount it, and what QEMU makes of it.
+//!
+//! Without `--dax` it is a virtio disk, and what is read of it lies in guest memory once more. With `--dax` it is virtio-pmem
+//! (QEMU's docs/system/devices/virtio-pmem.rst): memory of the machine that is the file, mapped; what the guest reads of it
+//! is not copied. An NVDIMM would want a header of Linux's own in front of the file system: without it Linux has no page
+//! structures for it, and no DAX (`pmem_attach_disk` in drivers/nvdimm/pmem.c). Neither is written: a disk is a snapshot,
+//! the memory a private mapping.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+use guest_init::config::Root;
+use rustix::fs::{Access, access};
+
+use crate::Error;
+use crate::options::{Init, RecordOptions, escaped};
+
+/// Linux maps persistent memory in sections of this size (include/linux/mmzone.h, SUBSECTION_SIZE).
+const PMEM_ALIGN_BYTES: u64 = 2 << 20;
+/// DAX maps whole pages.
+const PAGE_BYTES: u64 = 4096;
+
+/// Says what is wrong with `--root`, `--dax` and `--workload`.
+pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
+    let Some(image) = &options.root else {
+        return match (options.dax, &options.workload) {
+            (true, _) => Err(Error::option("--dax says how --root is mounted: give that too")),
+            (_, Some(_)) => Err(Error::option("--workload is run in the --root: give that too")),
+            _ => Ok(()),
+        };
+    };
+    let refused = |why: &str| Err(Error::option(format!("--root {}: {why}", image.display())));
+    if options.kernel.is_none() || options.init == Init::Keep || crate::lab::is_booted(options) {
+        return refused(
+            "it is mounted by bootscope's process 1: give a Linux --kernel, and leave out --init keep and --lab",
+        );
+    }
+    if options.initrd.is_some() {
+        return refused("it takes the place of an --initrd: leave that out, or mount the root by its init and --disk");
+    }
+    if options.deterministic {
+        return refused("--deterministic takes no disk, because the host's clock answers it: leave out one of the two");
+    }
+    if options.dax && !["pc", "q35"].iter().any(|kind| machine_kind(options).contains(kind)) {
+        return refused(&format!(
+            "--machine {} has no place for the persistent memory of --dax: use pc or q35",
+            options.machine
+        ));
+    }
+    if options.workload.as_ref().is_some_and(|command| command.contains(char::is_control) || command.trim().is_empty())
+    {
+        return Err(Error::option(
+            "--workload is one line for the root's /bin/sh: write a script into the image for more",
+        ));
+    }
+    look(image)?.check_dax(options.dax, image)
+}
+
+/// The machine's type, without properties: `pc`, `pc-i440fx-7.2`, `q35`, …
+fn machine_kind(options: &RecordOptions) -> &str {
+    options.machine.split(',').next().unwrap_or_default()
+}
+
+/// What an image is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Image {
+    file_system: &'static str,
+    block_bytes: u64,
+    bytes: u64,
+}
+
+/// Looks at an image's superblock.
+fn look(path: &Path) -> Result<Image, Error> {
+    let mut file = File::open(path).map_err(Error::unreadable(path))?;
+    // A block device has no length in its metadata, but an end.
+    let bytes = file.seek(SeekFrom::End(0)).map_err(Error::unreadable(path))?;
+    let mut head = Vec::new();
+    file.rewind().and_then(|()| file.take(4096).read_to_end(&mut head)).map_err(Error::unreadable(path))?;
+    let (file_system, block_bytes) =
+        file_system(&head).map_err(|found| Error::option(format!("--root {}: {found}", path.display())))?;
+    Ok(Image { file_system, block_bytes, bytes })
+}
+
+/// The file system and its block size, in bytes; or what it is instead.
+fn file_system(head: &[u8]) -> Result<(&'static str, u64), &'static str> {
+    const OTHER: &str =
+        "it holds no ext4 and no erofs from its first block on; make one with `mkfs.ext4 -d FOLDER IMAGE SIZE`";
+    // Both superblocks are 1024 bytes into the image: Documentation/filesystems/ext4/super.rst (s_magic at 0x38,
+    // s_log_block_size at 0x18), and erofs_fs.h in the kernel (magic at 0, blkszbits at 12).
+    let magic = |at: usize, value: &[u8]| head.get(1024 + at..1024 + at + value.len()) == Some(value);
+    let byte = |at: usize| head.get(1024 + at).copied().filter(|&shift| shift < 17);
+    match () {
+        () if magic(0x38, &[0x53, 0xef]) => Ok(("ext4", 1024 << byte(0x18).ok_or(OTHER)?)),
+        () if magic(0, &[0xe2, 0xe1, 0xf5, 0xe0]) => Ok(("erofs", 1 << byte(12).ok_or(OTHER)?)),
+        () if head.starts_with(b"QFI\xfb") => Err("it is a qcow2 image, of which no file system can be mapped: \
+             `qemu-img convert -O raw` makes a raw one"),
+        () if head.get(510..512) == Some(&[0x55, 0xaa]) => Err("it has a partition table, and --root takes the file \
+             system alone: copy the partition out, or boot the whole disk with --disk and --init keep"),
+        () => Err(OTHER),
+    }
+}
+
+impl Image {
+    fn check_dax(self, dax: bool, path: &Path) -> Result<(), Error> {
+        let refused = |why: String| Err(Error::option(format!("--dax of --root {}: {why}", path.display())));
+        match () {
+            () if !dax => Ok(()),
+            () if self.block_bytes != PAGE_BYTES => refused(format!(
+                "its {} has blocks of {} bytes, and only whole pages can be mapped: `mkfs.ext4 -b 4096`",
+                self.file_system, self.block_bytes
+            )),
+            () if self.bytes % PMEM_ALIGN_BYTES != 0 => refused(format!(
+                "it is {} bytes long, and persistent memory is a multiple of 2 MiB: `truncate -s %2M` makes it one",
+                self.bytes
+            )),
+            // A private mapping is never written back, but QEMU opens the file as if it were.
+            () => access(path, Access::WRITE_OK).or_else(|e| {
+                refused(format!("QEMU maps it privately, and wants to be allowed to write it all the same: {e}"))
+            }),
+        }
+    }
+}
+
+/// The modules that mounting takes, those of `--disk` too.
+pub(crate) fn modules(options: &RecordOptions) -> Result<Vec<&'static str>, Error> {
+    let Some(path) = &options.root else { return Ok(Vec::new()) };
+    let mut names = Vec::new();
+    names.push(if is_microvm(options) { "virtio_mmio" } else { "virtio_pci" });
+    if options.dax {
+        names.extend(["virtio_pmem", "nd_pmem"]);
+    }
+    if !options.dax || !options.disks.is_empty() {
+        names.push("virtio_blk");
+    }
+    names.push(look(path)?.file_system);
+    Ok(names)
+}
+
+/// What the guest is told.
+pub(crate) fn told(options: &RecordOptions) -> Result<Option<Root>, Error> {
+    let Some(path) = &options.root else { return Ok(None) };
+    let device = if options.dax { "pmem0" } else { "vda" };
+    Ok(Some(Root { device: device.to_owned(), file_system: look(path)?.file_system.to_owned(), dax: options.dax }))
+}
+
+/// QEMU's microvm has virtio devices of its own; with PCI they are where they always are.
+fn is_microvm(options: &RecordOptions) -> bool {
+    machine_kind(options) == "microvm" && !options.machine.contains("pcie=on")
+}
+
+/// What `-m` says of room for persistent memory beside the RAM.
+pub(crate) fn room(options: &RecordOptions) -> Result<String, Error> {
+    match &options.root {
+        Some(path) if options.dax => {
+            let most_mib = (options.memory_bytes + look(path)?.bytes).div_ceil(1 << 20);
+            Ok(format!(",slots=1,maxmem={most_mib}M"))
+        }
+        _ => Ok(String::new()),
+    }
+}
+
+/// The device: QEMU's options and their values.
+pub(crate) fn device(options: &RecordOptions) -> Result<Vec<(&'static str, String)>, Error> {
+    let Some(path) = &options.root else { return Ok(Vec::new()) };
+    let file = escaped(path)?;
+    if options.dax {
+        let bytes = look(path)?.bytes;
+        return Ok(vec![
+            ("-object", format!("memory-backend-file,id=root,size={bytes},share=off,mem-path={file}")),
+            ("-device", "virtio-pmem-pci,memdev=root".to_owned()),
+        ]);
+    }
+    let drive = format!("file={file},format=raw,snapshot=on");
+    Ok(match is_microvm(options) {
+        false => vec![("-drive", format!("{drive},if=virtio"))],
+        true => {
+            vec![("-drive", format!("{drive},if=none,id=root")), ("-device", "virtio-blk-device,drive=root".to_owned())]
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn head(at: usize, bytes: &[u8], block: (usize, u8)) -> Vec<u8> {
+        let mut head = vec![0; 4096];
+        head[1024 + at..1024 + at + bytes.len()].copy_from_slice(bytes);
+        head[1024 + block.0] = block.1;
+        head
+    }
+
+    fn ext4(block: u8) -> Vec<u8> {
+        head(0x38, &[0x53, 0xef], (0x18, block))
+    }
+
+    /// Options with an image of these bytes, lengthened to `bytes`, and a kernel.
+    fn options(dir: &Path, image: &[u8], bytes: u64) -> RecordOptions {
+        let (root, kernel) = (dir.join("root,1.img"), dir.join("vmlinuz"));
+        std::fs::write(&root, image).unwrap();
+        File::options().write(true).open(&root).unwrap().set_len(bytes).unwrap();
+        std::fs::write(&kernel, b"x").unwrap();
+        RecordOptions { root: Some(root), kernel: Some(kernel), ..RecordOptions::default() }
+    }
+
+    #[test]
+    fn file_systems_are_told_from_what_is_none() {
+        assert_eq!(file_system(&ext4(2)), Ok(("ext4", 4096)));
+        assert_eq!(file_system(&ext4(0)), Ok(("ext4", 1024)));
+        assert_eq!(file_system(&head(0, &[0xe2, 0xe1, 0xf5, 0xe0], (12, 12))), Ok(("erofs", 4096)));
+        let mut table = vec![0; 4096];
+        table[510..512].copy_from_slice(&[0x55, 0xaa]);
+        for (bad, why) in [
+            (table, "partition table"),
+            (b"QFI\xfb".to_vec(), "qcow2"),
+            (vec![0; 4096], "mkfs.ext4"),
+            (ext4(200), "ext4"),
+        ] {
+            assert!(file_system(&bad).unwrap_err().contains(why), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_why() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = options(dir.path(), &ext4(2), 4 << 20);
+        let with = |change: fn(&mut RecordOptions)| {
+            let mut options = base.clone();
+            change(&mut options);
+            check(&options).unwrap_err().to_string()
+        };
+        assert!(check(&base).is_ok() && check(&RecordOptions { dax: true, ..base.clone() }).is_ok());
+        for (error, word) in [
+            (with(|o| o.deterministic = true), "--deterministic"),
+            (with(|o| o.init = Init::Keep), "--init keep"),
+            (with(|o| o.kernel = None), "--kernel"),
+            (with(|o| o.initrd = Some(PathBuf::from("x"))), "--initrd"),
+            (with(|o| (o.dax, o.machine) = (true, "microvm".to_owned())), "microvm"),
+            (with(|o| o.workload = Some("a\nb".to_owned())), "one line"),
+            (with(|o| (o.dax, o.root) = (true, None)), "--root"),
+            (with(|o| (o.workload, o.root) = (Some("true".to_owned()), None)), "--root"),
+        ] {
+            assert!(error.contains(word), "{word}: {error}");
+        }
+        for (image, bytes, word) in [(ext4(0), 4 << 20, "-b 4096"), (ext4(2), (4 << 20) + 4096, "truncate -s %2M")] {
+            let options = RecordOptions { dax: true, ..options(dir.path(), &image, bytes) };
+            let error = check(&options).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_root_is_a_disk_or_memory_and_neither_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = options(dir.path(), &ext4(2), 4 << 20);
+        let path = dir.path().join("root,,1.img");
+        let path = path.display();
+        assert_eq!(device(&disk).unwrap(), [("-drive", format!("file={path},format=raw,snapshot=on,if=virtio"))]);
+        assert_eq!(modules(&disk).unwrap(), ["virtio_pci", "virtio_blk", "ext4"]);
+        let dax = RecordOptions { dax: true, ..disk };
+        let object = format!("memory-backend-file,id=root,size=4194304,share=off,mem-path={path}");
+        assert_eq!(device(&dax).unwrap()[0], ("-object", object));
+        assert_eq!(room(&dax).unwrap(), ",slots=1,maxmem=516M");
+        assert_eq!(modules(&dax).unwrap(), ["virtio_pci", "virtio_pmem", "nd_pmem", "ext4"]);
+        assert_eq!(told(&dax).unwrap().unwrap().device, "pmem0");
+    }
+}

@@ -1,0 +1,73 @@
+//! The user's workload: a command that the root's shell runs when the evidence is home, and the memory that it leaves.
+//!
+//! It finds /dev, /proc and /sys mounted in the root, where the root has such folders. While it runs, the host hears a word
+//! each second, so that silence is none. If it fails, that is said, and memory is not looked at: it would be the memory of
+//! something else.
+
+use crate::gather;
+use crate::mounts::Mounts;
+use crate::port_io::{Port, allow_ports, tsc};
+use guest_init::config::Config;
+use guest_init::cpio::SYSROOT_PATH;
+use guest_init::words::Word;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+const SHELL: &str = "/bin/sh";
+/// What a login would set.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const PSEUDO: [(&str, &str); 3] = [("devtmpfs", "dev"), ("proc", "proc"), ("sysfs", "sys")];
+
+/// Runs it, if there is one.
+pub fn run(port: Port, config: &Config, mounts: &Mounts) {
+    let Some(command) = &config.workload else { return };
+    let mounted = pseudo_file_systems();
+    match spawned(command).and_then(|child| ended(port, child)) {
+        Ok(status) if status.success() => gather::memory_after_workload(port, config, mounts),
+        Ok(status) => port.lack("workload", status),
+        Err(e) => port.lack("workload", format_args!("{SHELL} of the root cannot be started: {e}")),
+    }
+    for at in mounted.iter().rev() {
+        unmount(at, UnmountFlags::DETACH)
+            .unwrap_or_else(|e| port.lack("unmount", format_args!("{}: {e}", at.display())));
+    }
+}
+
+/// Those that could be mounted; what the command misses of the others it says itself.
+fn pseudo_file_systems() -> Vec<PathBuf> {
+    let mounted = PSEUDO.iter().filter_map(|(kind, folder)| {
+        let at = Path::new(SYSROOT_PATH).join(folder);
+        mount("bootscope", &at, *kind, MountFlags::empty(), None).ok().map(|()| at)
+    });
+    mounted.collect()
+}
+
+fn spawned(command: &str) -> std::io::Result<Child> {
+    let mut shell = Command::new(SHELL);
+    shell.args(["-c", command]).env_clear().env("PATH", PATH).env("HOME", "/");
+    let in_child = || {
+        allow_ports(false);
+        std::os::unix::fs::chroot(SYSROOT_PATH)?;
+        std::env::set_current_dir("/")
+    };
+    // SAFETY: between fork and exec only what needs no lock of another thread may run; process 1 has one thread.
+    unsafe { shell.pre_exec(in_child) };
+    shell.spawn()
+}
+
+fn ended(port: Port, mut child: Child) -> std::io::Result<ExitStatus> {
+    let mut said = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+        if said.elapsed() > Duration::from_secs(1) {
+            port.say(&Word::Tick { tsc: tsc() });
+            said = Instant::now();
+        }
+    }
+}
