@@ -1,6 +1,7 @@
 //! A stock kernel under TCG: what recording it costs, how much of its boot is left unexplained, how fast it is shown.
 
 use crate::BOOTSCOPE;
+use crate::said;
 use crate::show;
 use crate::table::{PERCENT, Promise, RATIO, Table, last_line};
 use serde_json::Value;
@@ -67,13 +68,4 @@ fn unexplained(summary: &Value, table: &mut Table) {
     table.add(UNEXPLAINED, 100.0 * unexplained_ns / total_ns, PERCENT, Promise::AtMost(2.0), &aside);
     let explained = 100.0 * ns(summary, "explained");
     table.add("explained: owner narrower than a phase", explained, PERCENT, Promise::None, "");
-}
-
-/// The JSON document that a command prints.
-fn said(command: &mut Command) -> Result<Value, String> {
-    let output = command.output().map_err(|e| e.to_string())?;
-    if !output.status.success() {
-        return Err(last_line(&output.stderr));
-    }
-    serde_json::from_slice(&output.stdout).map_err(|e| e.to_string())
 }

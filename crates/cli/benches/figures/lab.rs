@@ -1,8 +1,7 @@
 //! The reference kernel: how quick and how small it is, what its recorder costs, and how fast its log comes home.
 
-use crate::BOOTSCOPE;
 use crate::table::{MS, Promise, RATIO, SECONDS, Table, last_line};
-use serde_json::Value;
+use crate::{BOOTSCOPE, manifest, said};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -125,18 +124,4 @@ fn recorded(folder: &Path, what: &[&str], append: &str, further: &[&str]) -> Res
     command.args(["--append", append, "-o"]).arg(&into).args(further);
     let output = command.output().map_err(|e| e.to_string())?;
     if output.status.code() == Some(2) { Err(last_line(&output.stderr)) } else { Ok(into) }
-}
-
-fn manifest(recording: &Path) -> Result<Value, String> {
-    let text = std::fs::read(recording.join("recording.json")).map_err(|e| format!("recording.json: {e}"))?;
-    serde_json::from_slice(&text).map_err(|e| format!("recording.json: {e}"))
-}
-
-/// The JSON document that a command prints.
-fn said(command: &mut Command) -> Result<Value, String> {
-    let output = command.output().map_err(|e| e.to_string())?;
-    if !output.status.success() {
-        return Err(last_line(&output.stderr));
-    }
-    serde_json::from_slice(&output.stdout).map_err(|e| e.to_string())
 }

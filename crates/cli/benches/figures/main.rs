@@ -5,10 +5,11 @@
 //! Exit status 1 if a promise is not kept.
 //!
 //! `cargo bench -p bootscope --bench figures -- [--pairs N] [PART]…`, with the parts `readers`, `synthetic`, `tslog`,
-//! `boot`, `home`, `bench`, `lab` and `history`; without any, all.
+//! `boot`, `calls`, `home`, `bench`, `lab` and `history`; without any, all.
 
 mod bench;
 mod boot;
+mod calls;
 mod history;
 mod home;
 mod host;
@@ -19,8 +20,9 @@ mod synthetic;
 mod table;
 mod tslog;
 
+use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use table::Table;
 
 /// The program under test.
@@ -31,7 +33,7 @@ fn main() -> ExitCode {
         Ok(read) => read,
         Err(wrong) => {
             eprintln!(
-                "figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|tslog|boot|home|bench|lab|history]…"
+                "figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|tslog|boot|calls|home|bench|lab|history]…"
             );
             return ExitCode::from(2);
         }
@@ -42,6 +44,9 @@ fn main() -> ExitCode {
     let mut table = Table::default();
     if wanted("boot") {
         boot::measure(kernel.as_deref(), &work, pairs, &mut table);
+    }
+    if wanted("calls") {
+        calls::measure(kernel.as_deref(), &work, pairs, &mut table);
     }
     if wanted("home") {
         home::measure(kernel.as_deref(), &mut table);
@@ -79,11 +84,28 @@ fn arguments() -> Result<(Vec<String>, u32), String> {
                 let count = arguments.next().and_then(|n| n.parse().ok()).filter(|n| *n >= 2);
                 pairs = count.ok_or("--pairs takes a number from 2")?;
             }
-            "readers" | "synthetic" | "tslog" | "boot" | "home" | "bench" | "lab" | "history" => parts.push(argument),
+            "readers" | "synthetic" | "tslog" | "boot" | "calls" | "home" | "bench" | "lab" | "history" => {
+                parts.push(argument)
+            }
             _ => return Err(format!("`{argument}` is no part")),
         }
     }
     Ok((parts, pairs))
+}
+
+/// The JSON document that a command prints.
+fn said(command: &mut Command) -> Result<Value, String> {
+    let output = command.output().map_err(|e| e.to_string())?;
+    if !output.status.success() {
+        return Err(table::last_line(&output.stderr));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|e| e.to_string())
+}
+
+/// The `recording.json` of a recording.
+fn manifest(recording: &Path) -> Result<Value, String> {
+    let text = std::fs::read(recording.join("recording.json")).map_err(|e| format!("recording.json: {e}"))?;
+    serde_json::from_slice(&text).map_err(|e| format!("recording.json: {e}"))
 }
 
 /// The kernel to boot, or why nothing can be booted here.

@@ -1,0 +1,101 @@
+//! A stock kernel whose every call is followed: what that costs, how well it is done, how large and how fast to show.
+//!
+//! With and without are boots in turn; the cost is the ratio of the time from QEMU's start to the end mark, by the host's
+//! clock, and the table has the median of the pairs. Without calls nothing is recorded of the guest either.
+
+use crate::table::{PERCENT, Promise, RATIO, SECONDS, Table, Unit};
+use crate::{BOOTSCOPE, manifest, said};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+const MACHINE: [&str; 8] = ["--append", "quiet", "--memory", "512M", "--cpus", "1", "--accel", "tcg"];
+
+const COST_COUNTED: &str = "calls: with ÷ without, deterministic";
+const COST: &str = "calls: with ÷ without, by the host's clock";
+const MATCHED: &str = "calls: returns matched";
+const OWNED: &str = "calls: instructions owned";
+const APART: &str = "calls: instructions of two boots apart";
+const PACKED: &str = "calls: the recording, packed";
+const MEMORY: &str = "calls: memory of the VMM, with less without";
+const SHOW: &str = "calls: show";
+
+const MIB: Unit = Unit { name: "MiB", digits: 1 };
+const PARTS_PER_MILLION: Unit = Unit { name: "ppm", digits: 2 };
+
+/// All figures of this part.
+pub fn measure(kernel: Result<&Path, &String>, work: &Path, pairs: u32, table: &mut Table) {
+    let all = [COST_COUNTED, COST, MATCHED, OWNED, APART, PACKED, MEMORY, SHOW];
+    let kernel = match kernel {
+        Ok(kernel) => kernel,
+        Err(why) => return all.iter().for_each(|figure| table.skip(figure, why)),
+    };
+    let boots = Boots { kernel, folder: work.join("calls") };
+    for (figure, further, most) in [(COST_COUNTED, &["--deterministic"][..], 1.4), (COST, &[], 2.0)] {
+        match boots.costs(further, pairs) {
+            Ok(costs) => table.add_all(figure, costs, RATIO, Promise::AtMost(most), &format!("{pairs} pairs")),
+            Err(why) => table.fail(figure, &why),
+        }
+    }
+    if let Err(why) = boots.looked_at(table) {
+        table.fail(MATCHED, &why);
+    }
+    let _ = std::fs::remove_dir_all(&boots.folder);
+}
+
+struct Boots<'a> {
+    kernel: &'a Path,
+    folder: PathBuf,
+}
+
+impl Boots<'_> {
+    fn boot(&self, name: &str, further: &[&str]) -> Result<PathBuf, String> {
+        let into = self.folder.join(name);
+        let mut command = Command::new(BOOTSCOPE);
+        command.args(["record", "--json", "--quiet", "--force", "--kernel"]).arg(self.kernel).args(MACHINE);
+        said(command.args(further).arg("-o").arg(&into)).map(|_| into)
+    }
+
+    fn costs(&self, further: &[&str], pairs: u32) -> Result<Vec<f64>, String> {
+        let took = |trace: &str| -> Result<f64, String> {
+            let into = self.boot("cost", &[&["--trace", trace], further].concat())?;
+            manifest(&into)?["end"]["at_ns"].as_f64().ok_or_else(|| "the end mark has no time".to_owned())
+        };
+        (0..pairs).map(|_| Ok(took("calls")? / took("none")?)).collect()
+    }
+
+    /// Two deterministic boots with calls, and one without.
+    fn looked_at(&self, table: &mut Table) -> Result<(), String> {
+        let with = ["--deterministic", "--trace", "calls"];
+        let (first, second) = (self.boot("first", &with)?, self.boot("second", &with)?);
+        let without = self.boot("without", &["--deterministic", "--trace", "none"])?;
+        let start = Instant::now();
+        let [one, other] = [calls(&first), calls(&second)];
+        let show_s = start.elapsed().as_secs_f64() / 2.0;
+        let (one, other) = (one?, other?);
+        let share = |key: &str| 100.0 * one[key].as_f64().unwrap_or(f64::NAN);
+        table.add(MATCHED, share("matched"), PERCENT, Promise::AtLeast(99.9), &format!("{} calls", one["count"]));
+        table.add(OWNED, share("owned"), PERCENT, Promise::AtLeast(99.0), "");
+        let [one, other] = [&one, &other].map(|calls| calls["instructions"].as_f64().unwrap_or(f64::NAN));
+        let apart = 1e6 * (one / other - 1.0).abs();
+        table.add(APART, apart, PARTS_PER_MILLION, Promise::AtMost(10.0), &format!("of {:.3} G", one / 1e9));
+        said(Command::new(BOOTSCOPE).args(["pack", "--json", "--force"]).arg(&first))?;
+        let packed = self.folder.join("first.tar.zst").metadata().map_err(|e| format!("first.tar.zst: {e}"))?.len();
+        table.add(PACKED, mib(packed as f64), MIB, Promise::AtMost(40e6 / f64::from(1 << 20)), "");
+        let resident = |of: &Path| manifest(of).map(|m| m["vmm"]["max_rss_bytes"].as_f64().unwrap_or(f64::NAN));
+        let more = mib(resident(&first)? - resident(&without)?);
+        table.add(MEMORY, more, MIB, Promise::AtMost(200e6 / f64::from(1 << 20)), "");
+        table.add(SHOW, show_s, SECONDS, Promise::AtMost(2.0), "of all functions, as JSON");
+        Ok(())
+    }
+}
+
+fn mib(bytes: f64) -> f64 {
+    bytes / f64::from(1 << 20)
+}
+
+/// What `show` says of a recording's calls.
+fn calls(recording: &Path) -> Result<Value, String> {
+    said(Command::new(BOOTSCOPE).args(["show", "--json"]).arg(recording)).map(|document| document["calls"].clone())
+}
