@@ -163,9 +163,18 @@ impl Files {
         Some(calls::read(&file.name, &file.bytes, diagnostics))
     }
 
-    pub fn symbols(&self, diagnostics: &mut Diagnostics) -> Symbols {
+    /// The names of what was called; the kernel's image was loaded at `physical`.
+    pub fn symbols(
+        &self,
+        called: impl Iterator<Item = u64>,
+        physical: Option<u64>,
+        diagnostics: &mut Diagnostics,
+    ) -> Symbols {
+        if self.symbols.is_empty() {
+            return Symbols::default();
+        }
         let lists: Vec<(&str, &[u8])> = self.symbols.iter().map(|file| (&*file.name, &*file.bytes)).collect();
-        Symbols::read_all(&lists, diagnostics)
+        Symbols::read_all(&lists, &called.collect::<Vec<u64>>(), physical, diagnostics)
     }
 }
 

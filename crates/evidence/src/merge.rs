@@ -296,13 +296,10 @@ impl Merge<'_> {
     }
 
     fn first_calls(&mut self, run: &FirstRun, regions: &[Region], boot: TrackId) {
-        let mut symbols = self.files.symbols(&mut self.timeline.diagnostics);
+        let physical = regions::loaded_at(regions);
+        let symbols = self.files.symbols(run.called(), physical, &mut self.timeline.diagnostics);
         if symbols.is_empty() {
             return;
-        }
-        symbols.slide(run.called());
-        if let Some(at) = regions::loaded_at(regions) {
-            symbols.loaded_at(at);
         }
         let found = calls::calls(run, &symbols, FIRST_CALL_MIN, &mut self.timeline.diagnostics);
         calls::add(&found, &symbols, boot, self.timeline);

@@ -36,12 +36,7 @@ impl Followed {
     /// The calls among a recording's files; none if they were not followed.
     pub(crate) fn read(files: &Files, regions: &[Region], diagnostics: &mut Diagnostics) -> Option<Followed> {
         let calls = files.calls(diagnostics)?;
-        let mut symbols = files.symbols(diagnostics);
-        symbols.slide(calls.called());
-        if let Some(physical) = regions::loaded_at(regions) {
-            symbols.loaded_at(physical);
-        }
-        symbols.note_misfits(calls.called(), diagnostics);
+        let symbols = files.symbols(calls.called(), regions::loaded_at(regions), diagnostics);
         Some(Followed { calls, symbols, regions: regions.to_vec() })
     }
 

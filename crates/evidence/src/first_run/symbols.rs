@@ -7,12 +7,12 @@
 //! zeros: those lines are counted, not kept.
 //!
 //! A list out of a kernel's image has the addresses that the kernel was linked to. One that randomises its address runs a
-//! multiple of 2 MiB from there, the same for all of it: the one that most calls agree on ([`Symbols::slide`]).
+//! multiple of 2 MiB from there, the same for all of it: the one that most calls agree on.
 //!
 //! Names that a C++ or Rust compiler mangled are kept as they were written.
 //!
 //! A list of another build names everything, and all of it wrongly. What gives it away is where calls lead: to the first
-//! byte of functions, nearly always ([`Symbols::note_misfits`]).
+//! byte of functions, nearly always. Each list is judged by itself, before it is put together with others.
 
 use super::demangle;
 use hashbrown::HashMap;
@@ -22,16 +22,12 @@ use timeline::Diagnostics;
 /// Functions sorted by address. Where several names have one address, the first in the first list is kept.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
-    /// The names of the lists.
-    lists: Vec<String>,
     addresses: Vec<u64>,
-    /// Which of the lists each function is from.
-    list_of: Vec<u16>,
     /// Where each name ends in `text`, and so where the next begins.
     ends: Vec<u32>,
     text: String,
-    /// Where the kernel's image begins, and which list says so. Several names have this address, of which one is kept.
-    begins: Option<(u64, u16)>,
+    /// Where the kernel's image begins. Several names have this address, of which one is kept.
+    begins: Option<u64>,
     /// Added to an address of the loaded image to get its virtual address; the image's first and last address.
     loaded: Option<(u64, u64, u64)>,
 }
@@ -62,6 +58,10 @@ const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
 /// More coincidences than these tell no more.
 const VOTES_MAX: usize = 4 << 20;
 
+const UNUSED: &str = "symbols of which none was called: wrong file, or wrong base";
+const OF_ANOTHER: &str = "symbols of another build, or at a wrong base: its names are not used";
+const DOUBTFUL: &str = "symbols that lack most functions, or of another build: its names may be wrong";
+
 /// How a list agrees with what was called.
 #[derive(Clone, Copy, Default)]
 struct Fit {
@@ -74,63 +74,71 @@ struct Fit {
 impl Symbols {
     /// Reads the text of one list; lines that are none are counted.
     pub fn read(place: &str, text: &[u8], diagnostics: &mut Diagnostics) -> Symbols {
-        Symbols::read_all(&[(place, text)], diagnostics)
+        let mut rows: Vec<(u64, &str)> = Vec::new();
+        lines(place, text, diagnostics, |address, name| rows.push((address, name)));
+        rows.iter_mut().filter(|row| ENDS.contains(&row.1)).for_each(|row| row.1 = "");
+        Symbols::of_rows(rows)
     }
 
-    /// Reads several lists, of which the first goes first where two name one address.
-    pub fn read_all(lists: &[(&str, &[u8])], diagnostics: &mut Diagnostics) -> Symbols {
-        let mut rows: Vec<(u64, u16, &str)> = Vec::new();
-        for (list, (place, text)) in (0..u16::MAX).zip(lists) {
-            lines(place, text, diagnostics, |address, name| rows.push((address, list, name)));
+    /// Reads several lists, of which the first goes first where two name one address. Each is first moved to where its
+    /// functions were `called` (each address once), and left out if it does not belong to what ran; the kernel's image was
+    /// loaded at `physical`.
+    pub fn read_all(
+        lists: &[(&str, &[u8])],
+        called: &[u64],
+        physical: Option<u64>,
+        diagnostics: &mut Diagnostics,
+    ) -> Symbols {
+        let mut all = Symbols::default();
+        let mut rows: Vec<(u64, String)> = Vec::new();
+        for (place, text) in lists {
+            let mut list = Symbols::read(place, text, diagnostics);
+            list.slide(called);
+            list.loaded_at(physical);
+            if list.belongs_to(called, place, diagnostics) {
+                all.begins = all.begins.or(list.begins);
+                rows.extend((0..list.len()).map(|i| (list.addresses[i], list.name(i).to_owned())));
+            }
         }
-        rows.iter_mut().filter(|row| ENDS.contains(&row.2)).for_each(|row| row.2 = "");
-        let lists = lists.iter().map(|(place, _)| (*place).to_owned()).collect();
-        Symbols::of_rows(lists, rows)
+        let begins = all.begins;
+        all = Symbols::of_rows(rows.iter().map(|(address, name)| (*address, name.as_str())).collect());
+        all.begins = begins;
+        all.loaded_at(physical);
+        all
     }
 
-    fn of_rows(lists: Vec<String>, mut rows: Vec<(u64, u16, &str)>) -> Symbols {
-        let named = |name| rows.iter().find(|row| row.2 == name).map(|row| (row.0, row.1));
+    fn of_rows(mut rows: Vec<(u64, &str)>) -> Symbols {
+        let named = |name| rows.iter().find(|row| row.1 == name).map(|row| row.0);
         let begins = named("_text").or_else(|| named("_stext"));
-        rows.sort_by_key(|row| (row.0, row.2.is_empty()));
+        rows.sort_by_key(|row| (row.0, row.1.is_empty()));
         rows.dedup_by_key(|row| row.0);
-        let mut symbols = Symbols { lists, begins, ..Symbols::default() };
-        for (address, list, name) in rows {
+        let mut symbols = Symbols { begins, ..Symbols::default() };
+        for (address, name) in rows {
             symbols.text.push_str(&demangle::plain(name));
             let Ok(end) = u32::try_from(symbols.text.len()) else { break };
             symbols.addresses.push(address);
-            symbols.list_of.push(list);
             symbols.ends.push(end);
         }
         symbols
     }
 
-    /// Moves each list that does not belong to what ran to where it does, if most of what was `called` in it then begins a
-    /// function. Each address is to be given once.
-    pub fn slide(&mut self, called: impl Iterator<Item = u64>) {
-        let called: Vec<u64> = called.filter(|address| *address >= UPPER_HALF).collect();
-        let slides: Vec<u64> = (0u16..)
-            .zip(self.fits(&called))
-            .map(|(list, fit)| match fit {
-                Fit { inside, at_start } if inside >= CALLED_MIN && at_start * 2 >= inside => 0,
-                _ => self.slide_of(list, &called).unwrap_or(0),
-            })
-            .collect();
-        if slides.iter().all(|slide| *slide == 0) {
+    /// Moves the list, if it does not belong to what ran where it is, to where most of what was `called` in it begins a
+    /// function.
+    fn slide(&mut self, called: &[u64]) {
+        let called: Vec<u64> = called.iter().copied().filter(|address| *address >= UPPER_HALF).collect();
+        let Fit { inside, at_start } = self.fit(&called);
+        if inside >= CALLED_MIN && at_start * 2 >= inside {
             return;
         }
-        let moved = |address: u64, list: u16| (address.wrapping_add(slides[usize::from(list)]), list);
-        let row = |i: usize| {
-            let (address, list) = moved(self.addresses[i], self.list_of[i]);
-            (address, list, self.name(i))
-        };
-        let begins = self.begins.map(|(address, list)| moved(address, list));
-        *self = Symbols { begins, ..Symbols::of_rows(self.lists.clone(), (0..self.len()).map(row).collect()) };
+        let Some(slide) = self.slide_of(&called) else { return };
+        self.addresses.iter_mut().for_each(|address| *address = address.wrapping_add(slide));
+        self.begins = self.begins.map(|begins| begins.wrapping_add(slide));
     }
 
-    /// How far a list is from where its functions were called. Each call of a function votes for all that it can be.
-    fn slide_of(&self, list: u16, called: &[u64]) -> Option<u64> {
-        let functions = (0..self.len()).filter(|&i| self.list_of[i] == list && !self.name(i).is_empty());
-        let mut starts: Vec<(u64, u64)> = functions.map(|i| self.addresses[i]).map(|a| (a % SLIDE_STEP, a)).collect();
+    /// How far the list is from where its functions were called. Each call of a function votes for all that it can be.
+    fn slide_of(&self, called: &[u64]) -> Option<u64> {
+        let functions = (0..self.len()).filter(|&i| !self.name(i).is_empty()).map(|i| self.addresses[i]);
+        let mut starts: Vec<(u64, u64)> = functions.filter(|&a| a >= UPPER_HALF).map(|a| (a % SLIDE_STEP, a)).collect();
         starts.sort_unstable();
         let mut votes: HashMap<u64, u64> = HashMap::new();
         let same_place = |address: u64| {
@@ -147,33 +155,31 @@ impl Symbols {
         (agree >= CALLED_MIN && agree * 2 >= inside).then_some(slide)
     }
 
-    /// Notes each list that does not belong to what ran: few of the addresses that were `called` begin a function of it.
-    /// Each address is to be given once.
-    pub fn note_misfits(&self, called: impl Iterator<Item = u64>, diagnostics: &mut Diagnostics) {
-        let called: Vec<u64> = called.collect();
+    /// Whether the list can name what was `called`. Of one in which few of these addresses begin a function that is said, and
+    /// of one in which next to none do the names are wrong: chance makes a tenth.
+    fn belongs_to(&self, called: &[u64], place: &str, diagnostics: &mut Diagnostics) -> bool {
         if (called.len() as u64) < CALLED_MIN {
-            return;
+            return true;
         }
-        for (list, fit) in self.lists.iter().zip(self.fits(&called)) {
-            let Fit { inside, at_start } = fit;
-            if inside == 0 {
-                diagnostics.note("symbols of which none was called: wrong file, or wrong base", || list.clone());
-            } else if inside >= CALLED_MIN && at_start * 2 < inside {
-                let found = || format!("{list}: {at_start} of {inside} functions called begin at a symbol");
-                diagnostics.note("symbols of another build, or at a wrong base: its names are wrong", found);
-            }
+        let Fit { inside, at_start } = self.fit(called);
+        let found = || format!("{place}: {at_start} of {inside} functions called begin at a symbol");
+        match () {
+            () if inside == 0 => diagnostics.note(UNUSED, || place.to_owned()),
+            () if at_start * 4 < inside => diagnostics.note(OF_ANOTHER, found),
+            () if at_start * 2 < inside && inside >= CALLED_MIN => diagnostics.note(DOUBTFUL, found),
+            () => {}
         }
+        inside > 0 && at_start * 4 >= inside
     }
 
-    /// How each list agrees with what was called.
-    fn fits(&self, called: &[u64]) -> Vec<Fit> {
-        let mut fits = vec![Fit::default(); self.lists.len()];
-        for (i, offset) in called.iter().filter_map(|&address| self.nearest(address)) {
-            let fit = &mut fits[usize::from(self.list_of[i])];
+    /// How the list agrees with what was called.
+    fn fit(&self, called: &[u64]) -> Fit {
+        let mut fit = Fit::default();
+        for (_, offset) in called.iter().filter_map(|&address| self.nearest(address)) {
             fit.inside += 1;
             fit.at_start += u64::from(offset == 0);
         }
-        fits
+        fit
     }
 
     /// How many functions there are.
@@ -191,9 +197,9 @@ impl Symbols {
         (0..self.len()).find(|&i| self.name(i) == name).map(|i| self.addresses[i])
     }
 
-    /// The kernel's image was loaded at `physical`: addresses from there on get its names too.
-    pub fn loaded_at(&mut self, physical: u64) {
-        if let Some((text, _)) = self.begins {
+    /// Where the kernel's image was loaded: addresses from there on get its names too.
+    fn loaded_at(&mut self, physical: Option<u64>) {
+        if let Some((text, physical)) = self.begins.zip(physical) {
             self.loaded = Some((text.wrapping_sub(physical), physical, physical.saturating_add(IMAGE_BYTES_MAX)));
         }
     }
@@ -279,7 +285,7 @@ mod tests {
         check(&s, 0xffff_ffff_9000_0000, None);
         check(&s, 0x100, None);
         check(&s, 0xfe0_0104, None);
-        s.loaded_at(0xfe0_0000);
+        s.loaded_at(Some(0xfe0_0000));
         check(&s, 0xfe0_0104, Some(("helper", 4)));
         check(&s, 0xfdf_ffff, None);
     }
@@ -296,7 +302,7 @@ mod tests {
     fn of_two_lists_the_first_goes_first() {
         let lists: [(&str, &[u8]); 2] =
             [("kallsyms", b"1000 T one\n3000 T three\n"), ("symbols-1.gz", b"1000 t uno\n2000 t two\n")];
-        let s = Symbols::read_all(&lists, &mut Diagnostics::default());
+        let s = Symbols::read_all(&lists, &[], None, &mut Diagnostics::default());
         let names: Vec<_> = [0x1000, 0x2004, 0x3000].map(|at| s.find(at).map(|place| place.name)).into();
         assert_eq!(names, [Some("one"), Some("two"), Some("three")]);
     }
@@ -307,18 +313,32 @@ mod tests {
             (0..100).flat_map(|i| format!("{:x} T f{i}\n", base + i * 0x40).into_bytes()).collect()
         };
         let (good, off, far) = (list(0x10_0000), list(0x40_0008), list(0x5000_0000));
-        let s = Symbols::read_all(&[("good", &good), ("off", &off), ("far", &far)], &mut Diagnostics::default());
-        let called = || (0..50).flat_map(|i| [0x10_0000 + i * 0x40, 0x40_0040 + i * 0x40]);
+        let lists: [(&str, &[u8]); 4] = [("off", &off), ("good", &good), ("again", &good), ("far", &far)];
+        let called: Vec<u64> = (0..50).flat_map(|i| [0x10_0000 + i * 0x40, 0x40_0040 + i * 0x40]).collect();
         let mut diagnostics = Diagnostics::default();
-        s.note_misfits(called(), &mut diagnostics);
-        let [wrong, unused] = [
-            "symbols of another build, or at a wrong base: its names are wrong",
-            "symbols of which none was called: wrong file, or wrong base",
-        ];
-        assert_eq!([diagnostics.count(wrong), diagnostics.count(unused)], [1, 1]);
+        let s = Symbols::read_all(&lists, &called, None, &mut diagnostics);
+        assert_eq!([OF_ANOTHER, UNUSED, DOUBTFUL].map(|kind| diagnostics.count(kind)), [1, 1, 0]);
+        assert!(s.find(0x10_0040).is_some() && s.find(0x40_0040).is_none(), "its names are not used");
         let mut few = Diagnostics::default();
-        s.note_misfits(called().take(10), &mut few);
-        assert!(few.is_empty(), "a handful of calls proves nothing");
+        let s = Symbols::read_all(&lists, &called[..10], None, &mut few);
+        assert!(few.is_empty() && s.find(0x40_0040).is_some(), "a handful of calls proves nothing");
+    }
+
+    /// Linked to where the kernel's own functions are, and moved away from there.
+    #[test]
+    fn what_another_list_says_of_addresses_that_it_leaves_is_not_lost() {
+        const KERNEL: u64 = 0xffff_ffff_8100_0000;
+        let start = |i: u64| KERNEL + i * 0x50 + i % 7 * 0x10;
+        let list = |name: &str, by: u64| -> Vec<u8> {
+            (0..300).flat_map(|i| format!("{:x} T {name}{i}\n", start(i) + by).into_bytes()).collect()
+        };
+        let (linked, ran) = (list("linked", 0), list("ran", 0x20_0000));
+        let called: Vec<u64> = (0..100).map(|i| start(i * 3) + 0x20_0000).collect();
+        let lists: [(&str, &[u8]); 2] = [("linked", &linked), ("ran", &ran)];
+        let mut diagnostics = Diagnostics::default();
+        let s = Symbols::read_all(&lists, &called, None, &mut diagnostics);
+        assert_eq!(s.find(start(9) + 0x20_0000).map(|place| place.name), Some("linked9"), "{diagnostics:?}");
+        assert!(s.find(start(9)).is_none());
     }
 
     #[test]
@@ -327,12 +347,10 @@ mod tests {
         let start = |i: u64| KERNEL + i * 0x50 + i % 7 * 0x10;
         let list: Vec<u8> = (0..300).flat_map(|i| format!("{:x} T f{i}\n", start(i)).into_bytes()).collect();
         let check = |called: &[u64], expected: Option<(u64, &str)>| {
-            let mut s =
-                Symbols::read_all(&[("image", &list), ("own", b"400000 T main\n")], &mut Diagnostics::default());
-            s.slide(called.iter().copied());
+            let mut s = Symbols::read("image", &list, &mut Diagnostics::default());
+            s.slide(called);
             let (at, name) = expected.unwrap_or((start(9), "f9"));
             assert_eq!(s.find(at).map(|place| (place.name, place.offset)), Some((name, 0)));
-            assert_eq!(s.address("main"), Some(0x40_0000), "what is in no kernel stays");
         };
         let slid = |by: u64| -> Vec<u64> { (0..100).map(|i| start(i * 3).wrapping_add(by)).collect() };
         check(&slid(0), None);
