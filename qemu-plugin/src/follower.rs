@@ -155,13 +155,13 @@ pub unsafe fn translated(tb: *mut Tb, vcpu: Option<c_uint>, one_thread: bool) {
         let start = api::qemu_plugin_tb_vaddr(tb);
         (start, running.as_ref().is_some_and(|v| f.is_user(start, v)))
     };
-    if let (Some(get), Some(running)) = (f.clock, running) {
-        if running.wants_virtual_time(&f.shared) {
-            running.virtual_time(&f.shared, get(VIRTUAL).max(0) as u64);
-        }
-    }
     // SAFETY: as above.
-    unsafe { f.instrument(tb, start, user) };
+    let followed = unsafe { f.instrument(tb, start, user) };
+    let Some(running) = running else { return };
+    running.counts.blocks_not_followed += u64::from(!followed);
+    if let Some(get) = f.clock.filter(|_| running.wants_virtual_time(&f.shared)) {
+        running.virtual_time(&f.shared, get(VIRTUAL).max(0) as u64);
+    }
 }
 
 impl Follower {
@@ -209,9 +209,11 @@ impl Follower {
         before.user || (before.ending == Ending::InterruptReturn && self.upper_half_seen.load(Ordering::Relaxed))
     }
 
+    /// Whether there was room to follow the block.
+    ///
     /// # Safety
     /// `tb` is the block of the running translation callback.
-    unsafe fn instrument(&self, tb: *mut Tb, start: u64, user: bool) {
+    unsafe fn instrument(&self, tb: *mut Tb, start: u64, user: bool) -> bool {
         // SAFETY: the block by this function's contract; it has at least one instruction, and `last` is its last.
         let (last, block) = unsafe {
             let insns = length(tb);
@@ -224,7 +226,7 @@ impl Follower {
                     "bootscope plugin: more than {BLOCKS} blocks of code: what is new from now on is not followed"
                 );
             }
-            return;
+            return false;
         };
         let data = std::ptr::from_ref(block).cast_mut().cast::<c_void>();
         let runs = if self.in_turn { runs_in_turn } else { runs };
@@ -244,6 +246,7 @@ impl Follower {
                 api::qemu_plugin_register_vcpu_insn_exec_cb(last, halts, api::CB_NO_REGS, data);
             }
         }
+        true
     }
 
     /// # Safety

@@ -6,7 +6,7 @@ mod support;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use support::followed::{BASE, CALL, Followed, INTERRUPT, STACK, small_boot};
+use support::followed::{BASE, CALL, Followed, INTERRUPT, STACK, TAIL, small_boot};
 use support::{bootscope, list, ns, run, shown, text};
 
 fn import(file: &Followed, end: u64, folder: &Path) -> PathBuf {
@@ -113,6 +113,20 @@ fn interrupts_are_not_charged_to_whom_they_interrupt() {
     let functions = table(&shown(&import(&file, 4000, folder.path())), "functions");
     assert_eq!((functions["bar"].0, functions["asm_timer"].0, functions["initcall foo"].0), (700, 300, 400));
     assert_eq!((functions["asm_timer"].2, functions["bar"].2), (3, 10));
+}
+
+/// Linux's `__switch_to_asm` calls into itself to fill the return stack buffer, and what looks like the beginning of a function
+/// may be jumped to in the middle of one.
+#[test]
+fn a_function_that_goes_on_inside_of_itself_is_not_called_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut file = small_boot(400);
+    let whole = file.bytes(4000);
+    file.path(14, 12, CALL, BASE + 0x835, 240, 200).path(15, 14, TAIL, BASE + 0x870, 7, 100);
+    file.path(12, 11, CALL, BASE + 0x800, 10, 700);
+    assert!(file.bytes(4000).len() > whole.len());
+    let functions = table(&shown(&import(&file, 4000, folder.path())), "functions");
+    assert_eq!((functions["bar"].0, functions["bar"].2), (1000, 10));
 }
 
 /// A function whose calls are sometimes long and sometimes short: what is in its spans stays there.

@@ -325,8 +325,11 @@ pub fn calls(calls: &Calls, layout: Layout) -> String {
     }
     let mut out = String::new();
     render(&columns, &lines, layout.width, layout.style, &mut out);
+    let until_end: u64 = calls.functions.iter().map(|f| f.calls).sum();
     let text = format!(
-        "{} calls until the end mark and after; {} of returns matched, {} of the instructions outside user space owned",
+        "{} calls in these rows, until the end mark ({} calls made until the machine went off); {} of returns matched, {} \
+         of the instructions outside user space owned",
+        thousands(until_end),
         thousands(calls.count),
         fine_percent(calls.matched),
         fine_percent(calls.owned)

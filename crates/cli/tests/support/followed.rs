@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 /// Kinds of nodes.
 pub const STACK: u8 = 0;
 pub const CALL: u8 = 1;
+pub const TAIL: u8 = 2;
 pub const INTERRUPT: u8 = 3;
 pub const USER: u8 = 4;
 

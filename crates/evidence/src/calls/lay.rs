@@ -16,12 +16,13 @@ use crate::first_run::calls::Runners;
 use crate::first_run::regions::Region;
 use crate::first_run::symbols::Symbols;
 use hashbrown::{HashMap, HashSet};
-use timeline::{NameId, Ns, Running, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn};
+use timeline::{NameId, NodeId, Ns, Running, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn};
 
 /// More spans than these are slow to draw and tell no more.
 const SPANS_MAX: usize = 100_000;
 /// How far off a time may be, by the host's clock: between two of its sync points the ticks are taken to be even.
 const HOST_ERROR: Ns = Ns::from_us(5);
+const SHORT_INITCALLS: &str = "initcalls shorter than --min-call: counted, but in no list of initcalls";
 const SEVERAL: &str = "calls that began and returned on the stack of two threads";
 
 /// What was found.
@@ -31,7 +32,7 @@ pub(crate) struct Laid {
     pub init: Option<TrackId>,
     /// Where user space ran, and since when it last did before the end mark.
     pub end: Option<(Ns, TrackId)>,
-    /// How far off times may be.
+    /// How far off the beginning of a step may be that is told by its first span: shorter calls are none.
     pub error: Ns,
 }
 
@@ -68,7 +69,9 @@ pub(crate) fn lay(
     }
     let end = laying.end(until);
     timeline.profile = laying.named.profile;
-    Laid { init, end, error }
+    let ticks = calls.min_call_ticks.min(1 << 40);
+    let shortest = Ns((ticks as f64 * 1e9 / calls.ticks_per_second.max(1) as f64) as i64);
+    Laid { init, end, error: error.max(shortest) }
 }
 
 /// The track of each context where the trace does not say better.
@@ -106,7 +109,7 @@ impl Laying<'_> {
         // Nothing says that they ended.
         let under_way = under_way.map(|s| Stretch { to: last.max(s.to), ..*s });
         let mut all: Vec<Stretch> = self.calls.spans.iter().copied().chain(under_way).collect();
-        all.retain(|s| self.named.node[s.node as usize].is_some());
+        all.retain(|s| self.named.node[s.node as usize].is_some() && !self.named.is_part[s.node as usize]);
         if all.len() > SPANS_MAX {
             let is_initcall = |s: &Stretch| {
                 let id = self.named.node[s.node as usize];
@@ -183,8 +186,19 @@ impl Laying<'_> {
             let pushed = self.timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
             self.timeline.spans.set_node(pushed, Some(id));
         }
-        if traced {
-            self.initcalls_are_calls();
+        match traced {
+            true => self.initcalls_are_calls(),
+            false => self.note_short_initcalls(spans),
+        }
+    }
+
+    /// Those that returned too quickly to be spans are counted, and in no list.
+    fn note_short_initcalls(&mut self, spans: &[Stretch]) {
+        let drawn: HashSet<NodeId> = spans.iter().filter_map(|span| self.named.node[span.node as usize]).collect();
+        let initcalls = self.named.profile.nodes().filter(|(_, node)| node.kind == SpanKind::Initcall);
+        let short = initcalls.filter(|(id, _)| !drawn.contains(id)).count() as u64;
+        if short > 0 {
+            self.timeline.diagnostics.note_many(SHORT_INITCALLS, short, String::new);
         }
     }
 

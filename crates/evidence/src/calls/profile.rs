@@ -2,11 +2,12 @@
 //!
 //! Code in the kernel's image is named by `/proc/kallsyms`, also where it runs before its virtual address is mapped.
 //! What has no name is shown by its address, and before the kernel by its stage as well. Functions that are called at an
-//! address inside of another one are, by name, that one. The bottom of each path is called as the [context](super::contexts)
+//! address inside of another one are, by name, that one; where that one itself goes there (a call that only serves to put an
+//! address on the stack, a jump to what looks like a beginning) it is no call of it. The bottom of each path is called as the [context](super::contexts)
 //! that it ran in.
 
 use super::contexts::{Contexts, USER_SPACE};
-use super::{CallClock, Calls, Kind, Totals};
+use super::{CallClock, Calls, Kind, Node, Totals};
 use crate::first_run::symbols::Symbols;
 use hashbrown::HashMap;
 use timeline::{NameId, Names, NodeId, Profile, SpanKind, Weight};
@@ -23,6 +24,8 @@ pub struct Named {
     pub profile: Profile,
     /// Of each node of the file, its node in the profile; none for what only ran later.
     pub node: Vec<Option<NodeId>>,
+    /// Of each node of the file, whether it is a part of its parent, and no call.
+    pub is_part: Vec<bool>,
 }
 
 /// The call tree up to a moment (ticks), named, in instructions.
@@ -50,8 +53,9 @@ fn build(
     weight: Weight,
     spent: impl Fn(&Totals) -> u64,
 ) -> Named {
-    let mut named = Named { profile: Profile::new(weight), node: vec![None; calls.nodes.len()] };
-    let mut namer = Namer { symbols, known: HashMap::new() };
+    let (node, is_part) = (vec![None; calls.nodes.len()], vec![false; calls.nodes.len()]);
+    let mut named = Named { profile: Profile::new(weight), node, is_part };
+    let mut namer = Namer { symbols, known: HashMap::new(), places: HashMap::new() };
     let [user, calls_initcalls] = [USER_SPACE, CALLS_INITCALLS].map(|name| names.intern(name));
     let totals = calls.totals_until(until);
     let known = entered(calls, &totals);
@@ -59,6 +63,12 @@ fn build(
         let node = calls.nodes[totals.node as usize];
         let context = contexts.of(totals.node);
         let mut parent = named.node[node.parent as usize].filter(|_| node.parent != 0);
+        if let Some(parent) = parent.filter(|_| namer.is_part(&node, &calls.nodes[node.parent as usize])) {
+            named.profile.add(parent, 0, spent(totals));
+            named.node[totals.node as usize] = Some(parent);
+            named.is_part[totals.node as usize] = true;
+            continue;
+        }
         let name = match node.kind {
             // What no thread is known of: its bottom, and the programs on it.
             Kind::User => user,
@@ -98,9 +108,27 @@ fn entered(calls: &Calls, totals: &[Totals]) -> Vec<bool> {
 struct Namer<'a> {
     symbols: &'a Symbols,
     known: HashMap<(u64, Option<&'static str>), NameId>,
+    /// The function that an address is in, and whether it is that function's first.
+    places: HashMap<u64, Option<(u64, bool)>>,
 }
 
 impl Namer<'_> {
+    /// Whether a node is its parent's function, entered elsewhere than at its beginning.
+    fn is_part(&mut self, node: &Node, parent: &Node) -> bool {
+        if ![node, parent].iter().all(|node| matches!(node.kind, Kind::Call | Kind::Tail)) {
+            return false;
+        }
+        let symbols = self.symbols;
+        let mut place = |address: u64| {
+            let found = || symbols.function(address).zip(symbols.find(address).map(|place| place.offset == 0));
+            *self.places.entry(address).or_insert_with(found)
+        };
+        match (place(node.function), place(parent.function)) {
+            (Some((function, false)), Some((of_parent, _))) => function == of_parent,
+            _ => false,
+        }
+    }
+
     fn name(&mut self, function: u64, stage: Option<&'static str>, names: &mut Names) -> NameId {
         let symbols = self.symbols;
         *self.known.entry((function, stage)).or_insert_with(|| match (function, symbols.find(function), stage) {

@@ -237,13 +237,15 @@ pub fn loaded_at(regions: &[Region]) -> Option<u64> {
 
 /// Adds the stages to the timeline: those that last as starts of phases, the others as marks on `track`.
 ///
-/// The kernel's first block in the upper half comes a millisecond into the early kernel and starts no phase; nor does
-/// user space, whose first block may be a helper's.
+/// The kernel's first block in the upper half comes a millisecond into the early kernel and starts no phase, unless nothing
+/// was seen of that one; nor does user space, whose first block may be a helper's.
 pub fn add(regions: &[Region], track: timeline::TrackId, timeline: &mut Timeline) {
     let error = if timeline.time_base == TimeBase::GuestVirtual { Ns::ZERO } else { ERROR };
+    let early = regions.iter().any(|r| r.stage == Stage::EarlyKernel);
     for r in regions {
         let at = r.at;
         match r.stage {
+            Stage::Kernel if !early => timeline.boundary(r.stage.name(), at, error, &r.evidence),
             Stage::OptionRom | Stage::Kernel | Stage::UserSpace => {
                 let name = timeline.names.intern(&format!("{}: first block", r.stage.name()));
                 timeline.marks.push(timeline::Mark { at, name, track });
