@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use support::boots::Scratch;
+use support::schemas::Schemas;
 use support::{bootscope, list, run, skip, text};
 
 /// Builds the guest of a commit: `waits` in the tree says how long it takes.
@@ -126,6 +127,7 @@ fn the_first_slow_commit_is_found_and_the_users_tree_is_as_it_was() {
     assert!(found.stderr.contains("no part of the range"), "{}", found.stderr);
     let document = found.json();
     assert_eq!((text(&document["schema"]), text(&document["verdict"])), ("bootscope.bisect/1", "slow"), "{document}");
+    Schemas::read().hold(&document);
     assert_eq!(text(&document["candidates"][0]["commit"]), slow, "{document}");
     assert!(
         document["probability"].as_f64().unwrap() >= 0.97 && document["after"]["low"].as_f64().unwrap() > 1.1,
@@ -156,6 +158,7 @@ fn every_commit_of_a_range_with_its_step() {
     let mut command = repo.range(&format!("{first}..main"), "each");
     let document = run(command.args(["--deterministic", "--runs", "5", "--json"])).exits(0).json();
     assert_eq!(document["schema"], "bootscope.range/1");
+    Schemas::read().hold(&document);
     let commits = list(&document["commits"]);
     assert_eq!(commits.len(), 3, "with the one that it grows on: {document}");
     assert_eq!((text(&commits[0]["commit"]), text(&commits[1]["commit"])), (first.as_str(), slow.as_str()));

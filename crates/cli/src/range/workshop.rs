@@ -30,6 +30,23 @@ pub struct Plan<'a> {
     pub options: RecordOptions,
 }
 
+/// What was used within a day may be another search's, or of use tomorrow.
+const IDLE: Duration = Duration::from_secs(24 * 3600);
+
+impl Plan<'_> {
+    /// Removes kernels beyond so many. That they are there is in nobody's way, so what goes wrong is only said.
+    pub fn tidy(&self, keep: usize, output: &Output) {
+        match bench::range::tidy(&self.cache, keep, IDLE) {
+            Ok(0) => {}
+            Ok(removed) => {
+                output.note(&format!("removed {removed} kernels from {}: see --keep-builds", self.cache.display()))
+            }
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}
+            Err(why) => output.note(&format!("{} is not tidied: {why}", self.cache.display())),
+        }
+    }
+}
+
 /// All of it.
 pub struct Workshop<'a> {
     /// The repository.
