@@ -13,6 +13,8 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 use workshop::Workshop;
 
+pub use bisect::OF as SEARCH;
+
 /// Bench a range of commits, or find the first slow one
 ///
 /// Commits are checked out in a work tree of bootscope's own: your tree, index, branch and stash stay as they are. What was
