@@ -103,9 +103,18 @@ pub const TOTAL: &str = "total";
 /// Growth by a smaller share of the largest boot is not listed.
 const SMALL: f64 = 0.001;
 
+/// A side of the grid with the others held, before its laws are known.
+struct Line<'a> {
+    side: &'a Side,
+    unit: &'static str,
+    held: Vec<Setting>,
+    /// Its variants and their sizes.
+    along: Vec<(usize, f64)>,
+}
+
 /// The slices of a sweep; none where no side has sizes.
 pub fn laws(head: &Head, boots: &[Boot]) -> Vec<Slice> {
-    let mut lines: Vec<(&Side, &str, Vec<Setting>, Vec<(usize, f64)>)> = Vec::new();
+    let mut lines: Vec<Line> = Vec::new();
     for side in &head.sweep {
         let Some((sizes, unit)) = sizes(side) else { continue };
         let mut held: Vec<Vec<Setting>> = Vec::new();
@@ -121,13 +130,13 @@ pub fn laws(head: &Head, boots: &[Boot]) -> Vec<Slice> {
             };
             let along = head.variants.iter().enumerate().filter(|(_, v)| others(v, side) == held);
             let along = along.filter_map(|(i, v)| Some((i, size(v)?))).collect();
-            lines.push((side, unit, held, along));
+            lines.push(Line { side, unit, held, along });
         }
     }
     let slices = lines.len();
-    let slice = |(side, unit, held, along): (&Side, &str, Vec<Setting>, Vec<(usize, f64)>)| {
-        let (rows, level, told_by) = Grown { head, boots, slices }.along(&along);
-        Slice { key: side.key.clone(), unit: unit.to_owned(), held, rows, level, told_by }
+    let slice = |line: Line| {
+        let (rows, level, told_by) = Grown { head, boots, slices }.along(&line.along);
+        Slice { key: line.side.key.clone(), unit: line.unit.to_owned(), held: line.held, rows, level, told_by }
     };
     lines.into_iter().map(slice).collect()
 }
@@ -383,8 +392,11 @@ mod tests {
         assert!(memory.name == "vm_page" && (memory.slope / 1e6 - 10.0).abs() < 2.0, "{memory:?}");
     }
 
-    /// A sweep of CPUs whose boots have these rows, in ms, by size and a random number.
-    fn grown_rows(rounds: u32, rows: &dyn Fn(f64, &mut fastrand::Rng) -> Vec<(String, f64)>) -> Slice {
+    /// Rows by name, in ms.
+    type Rows = Vec<(String, f64)>;
+
+    /// A sweep of CPUs whose boots have these rows, by size and a random number.
+    fn grown_rows(rounds: u32, rows: &dyn Fn(f64, &mut fastrand::Rng) -> Rows) -> Slice {
         let sizes = ["1", "2", "4", "8"];
         let variant = |c: &str| Variant { settings: vec![setting("cpus", c)], ..Variant::named(c) };
         let plan = Plan { variants: 4, warm_ups: 0, stop: Stop { rounds, width: None, budget_ns: None }, seed: 1 };

@@ -8,7 +8,7 @@ mod git;
 mod search;
 mod steps;
 
-pub use build::{BuildError, Builder, Built};
+pub use build::{BuildError, Builder, Built, tidy};
 pub use git::{Commit, GitError, Repo, Worktree};
 pub use search::{Answer, Found, Measure, Search, Step, Verdict, run};
 pub use steps::steps;

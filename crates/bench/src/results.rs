@@ -8,10 +8,10 @@ use crate::document::Head;
 use crate::laws::{Slice, laws};
 use crate::runs::{Boot, Measured, PhaseTime, counted};
 use crate::stats::describe::{Description, describe, mean, sd};
-use crate::stats::quantile::median_interval;
+use crate::stats::quantile::{median, median_interval};
 use crate::stats::rank_sum::RankSum;
 use crate::stats::signed_rank::SignedRank;
-use crate::stats::verdict::{Comparison, judge, judge_corrected};
+use crate::stats::verdict::{Comparison, Verdict, judge, judge_corrected};
 use crate::stats::{CONFIDENCE, Interval, dithered, floor, max_t, pairs, sorted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -291,11 +291,22 @@ fn moved(head: &Head, boots: &[Boot], variant: usize, of: fn(&Measured) -> &[Pha
     let mut family: Vec<&mut Comparison> = moved.iter_mut().map(|m| &mut m.by).collect();
     if repeats(head) {
         judge_all(head, family);
+        let whole = median(&sorted(&counted(boots, 0).into_values().collect::<Vec<f64>>()));
+        moved.iter_mut().for_each(|m| doubt(&mut m.by, floor::VIRTUAL_TIME * whole));
     } else {
         judge_corrected(&mut family, &corrected(head, &sides), head.variants.len() - 1, &head.ask);
     }
     moved.sort_by(|a, b| b.by.difference.estimate.abs().total_cmp(&a.by.difference.estimate.abs()));
     moved
+}
+
+/// What another layout moves in the whole boot it may move in any part of it: a part that moved by no more is not told from
+/// that, however small the part is.
+fn doubt(by: &mut Comparison, layout: f64) {
+    let told = matches!(by.verdict, Verdict::Faster | Verdict::Slower);
+    if told && by.difference.estimate.abs() <= layout {
+        by.verdict = Verdict::TooNoisy;
+    }
 }
 
 /// The p-values of all parts, corrected for their number.
@@ -340,7 +351,7 @@ mod tests {
     use super::*;
     use crate::document::Variant;
     use crate::runs::{Measured, PhaseTime, Plan, Stop};
-    use crate::stats::verdict::{Basis, Verdict};
+    use crate::stats::verdict::Basis;
 
     pub fn head(variants: &[&str], deterministic: bool) -> Head {
         let stop = Stop { rounds: 12, width: None, budget_ns: None };
@@ -407,6 +418,23 @@ mod tests {
         assert_eq!(found.variants[1].outcomes, BTreeMap::from([("hang".to_owned(), 1), ("reached".to_owned(), 7)]));
         let total = found.comparisons[0].total.as_ref().unwrap();
         assert_eq!((total.basis, total.verdict), (Basis::Pairs(7), Verdict::Slower));
+    }
+
+    #[test]
+    fn of_boots_that_only_repeat_a_part_moves_beyond_what_layout_does_in_the_whole() {
+        let head = Head { dithered: false, ..head(&["a", "b"], true) };
+        let part = |name: &str, ns: i64| PhaseTime { name: name.to_owned(), ns };
+        // A second; 10 µs more in a row of 50 µs is less than 0.075 % of it, 5 ms is not.
+        let boot = |variant: usize, small: i64, large: i64| {
+            let rows = vec![part("small", small), part("large", large), part("rest", 1_000_000_000)];
+            let total_ns = Some(rows.iter().map(|r| r.ns).sum());
+            let measured = Measured { outcome: "reached".to_owned(), total_ns, rows, ..Measured::default() };
+            Boot { number: 0, round: Some(0), variant, began_ns: 0, measured }
+        };
+        let found = results(&head, &[boot(0, 50_000, 20_000_000), boot(1, 60_000, 25_000_000)]);
+        let rows: Vec<_> = found.comparisons[0].rows.iter().map(|m| (m.name.as_str(), m.by.verdict)).collect();
+        let expected = [("large", Verdict::Slower), ("small", Verdict::TooNoisy), ("rest", Verdict::NoDifference)];
+        assert_eq!(rows, expected);
     }
 
     #[test]

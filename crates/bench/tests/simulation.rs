@@ -71,6 +71,42 @@ fn false_alarms_in_phases(n: usize, trials: usize) {
     assert!((found - 0.05).abs() < 0.003 + chance, "{found}");
 }
 
+/// A sweep of four sizes in rounds, and rows that do not grow: how often any is said to.
+fn false_growth(kind: Kind, rows: usize, rounds: usize, trials: usize) {
+    const SIZES: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
+    let mut random = Random::with_seed(250);
+    let found = rate(trials, || {
+        let mut orders = Random::with_seed(random.u64());
+        let mut boots = Vec::new();
+        let mut all = vec![Vec::new(); rows];
+        let mut host = support::Host::new(kind, 4 * rounds, &mut random);
+        for round in 0..rounds {
+            let mut sizes = SIZES.to_vec();
+            (1..sizes.len()).rev().for_each(|i| sizes.swap(i, (orders.f64() * (i + 1) as f64) as usize));
+            for size in sizes {
+                let mood = host.boot();
+                boots.push((size, round as u32));
+                all.iter_mut().for_each(|row| row.push(mood * (1.0 + 0.1 * support::normal(&mut orders))));
+            }
+        }
+        max_t::growth(&all, &boots).unwrap().iter().any(|&p| p <= 0.05)
+    });
+    println!("a level sweep, {rows} rows, {kind:?} noise, {rounds} rounds: {:.2} % with any false row", found * 100.0);
+    let chance = 3.0 * (0.05 * 0.95 / trials as f64).sqrt();
+    assert!((found - 0.05).abs() < 0.01 + chance, "{kind:?}, {rounds} rounds: {found}");
+}
+
+#[test]
+fn rows_of_a_level_sweep_do_not_grow() {
+    false_growth(Kind::All, 40, 5, SMALL / 20);
+}
+
+#[test]
+#[ignore = "full simulation"]
+fn full_false_growth() {
+    KINDS.into_iter().for_each(|kind| false_growth(kind, 165, 5, FULL / 20));
+}
+
 #[test]
 fn among_many_phases_too() {
     false_alarms_in_phases(12, SMALL / 4);

@@ -140,7 +140,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 }
 
 /// Nobody wants to hear after an hour of boots that so few could not have shown anything.
-fn warn_of_too_few(head: &Head, output: &Output) {
+pub fn warn_of_too_few(head: &Head, output: &Output) {
     let (rounds, least) = (head.plan.stop.rounds, bench::rounds_least(head));
     if rounds < least {
         let comparisons = match head.variants.len() - 1 {

@@ -75,6 +75,12 @@ pub fn refuse_other_folders(recording: &Recording) -> anyhow::Result<()> {
             "{path} is a bench: show, export, report, check and history --add take it; recordings that it kept are in {path}/boots"
         );
     }
+    if path.join(crate::range::SEARCH).is_file() {
+        bail!(
+            "{0} is a search among commits: the same `range --bisect` prints it again; its benches are {0}/step-…",
+            path.display()
+        );
+    }
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let inside = entries.filter(|e| e.path().join(recording::MANIFEST_NAME).exists());
     let inside: Vec<String> = inside.map(|e| e.path().display().to_string()).collect();

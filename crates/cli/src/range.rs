@@ -13,6 +13,8 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 use workshop::Workshop;
 
+pub use bisect::OF as SEARCH;
+
 /// Bench a range of commits, or find the first slow one
 ///
 /// Commits are checked out in a work tree of bootscope's own: your tree, index, branch and stash stay as they are. What was
@@ -44,6 +46,10 @@ pub struct Args {
     /// Where kernels are kept [default: $XDG_CACHE_HOME/bootscope/builds]
     #[arg(long, value_name = "FOLDER")]
     cache: Option<PathBuf>,
+    /// So many kernels are kept there; of more the ones that were not used for longest are removed, though none that was used
+    /// within a day
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    keep_builds: usize,
     /// The folder of all boots; a search that was stopped goes on in it [default: boots/range-…]
     #[arg(short, long)]
     output: Option<PathBuf>,
@@ -76,6 +82,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let mut watcher = Watcher::new(output)?;
     let plan =
         workshop::Plan { repo: &repo, kernel, command: &args.build, timeout: args.build_timeout, cache, options };
+    plan.tidy(args.keep_builds, output);
     let done = if args.bisect {
         let ends = bisect::Ends::of(&repo, &args.range)?;
         let folder = args.output.clone().unwrap_or_else(|| ends.folder());

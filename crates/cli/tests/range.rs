@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use support::boots::Scratch;
+use support::schemas::Schemas;
 use support::{bootscope, list, run, skip, text};
 
 /// Builds the guest of a commit: `waits` in the tree says how long it takes.
@@ -126,6 +127,7 @@ fn the_first_slow_commit_is_found_and_the_users_tree_is_as_it_was() {
     assert!(found.stderr.contains("no part of the range"), "{}", found.stderr);
     let document = found.json();
     assert_eq!((text(&document["schema"]), text(&document["verdict"])), ("bootscope.bisect/1", "slow"), "{document}");
+    Schemas::read().hold(&document);
     assert_eq!(text(&document["candidates"][0]["commit"]), slow, "{document}");
     assert!(
         document["probability"].as_f64().unwrap() >= 0.97 && document["after"]["low"].as_f64().unwrap() > 1.1,
@@ -141,6 +143,7 @@ fn the_first_slow_commit_is_found_and_the_users_tree_is_as_it_was() {
     assert!(again.stderr.contains("going on"), "{}", again.stderr);
     assert_eq!(again.json()["candidates"], document["candidates"]);
     assert_eq!(again.json()["pairs"], document["pairs"]);
+    run(bootscope("show").arg(repo.scratch.path("search"))).refuses(&["search among commits", "step-"]);
     // Of other ends the folder is not.
     run(repo.range("main~2..main", "search").args(["--bisect"])).refuses(&["another search", "-o"]);
 }
@@ -154,8 +157,14 @@ fn every_commit_of_a_range_with_its_step() {
     repo.commit("broken", SLOW);
     // Counted in instructions, so that few boots can tell on any host.
     let mut command = repo.range(&format!("{first}..main"), "each");
-    let document = run(command.args(["--deterministic", "--runs", "5", "--json"])).exits(0).json();
+    let ran = run(command.args(["--deterministic", "--runs", "5", "--json"])).exits(0);
+    assert!(!ran.stderr.contains("too few"), "{}", ran.stderr);
+    let document = ran.json();
+    let head = fs::read_to_string(repo.scratch.path("each/bench.jsonl")).unwrap();
+    let head: Value = serde_json::from_str(head.lines().next().unwrap()).unwrap();
+    assert_eq!(head["variants"][0]["booted"]["kernel"], "kernel.elf", "not by the name that it has in the cache");
     assert_eq!(document["schema"], "bootscope.range/1");
+    Schemas::read().hold(&document);
     let commits = list(&document["commits"]);
     assert_eq!(commits.len(), 3, "with the one that it grows on: {document}");
     assert_eq!((text(&commits[0]["commit"]), text(&commits[1]["commit"])), (first.as_str(), slow.as_str()));

@@ -1,4 +1,5 @@
-//! A series of measurements as a picture in the terminal: oldest left, one column for as many as need be.
+//! A series of measurements as a picture in the terminal: oldest left, one column for as many as need be. What it shares with
+//! the picture of a law over sizes (`bench/plot.rs`) is the scale at its left.
 
 use crate::text::width;
 use crate::{Layout, Style};
@@ -39,16 +40,16 @@ pub fn plot(values: &[f64], changes: &[usize], layout: Layout) -> String {
             _ => ' ',
         };
         let cells: String = bins.iter().map(cell).collect();
-        push(&mut out, name, label, '┤', &layout.style.bar(cells.trim_end()));
+        scaled(&mut out, name, label, '┤', &layout.style.bar(cells.trim_end()));
     }
     let marked = |c: usize| {
         changes.iter().any(|&at| (start(c, columns, values.len())..start(c + 1, columns, values.len())).contains(&at))
     };
     let axis: String = (0..columns).map(|c| if marked(c) { '┴' } else { '─' }).collect();
-    push(&mut out, "", label, '└', &axis);
+    scaled(&mut out, "", label, '└', &axis);
     if !changes.is_empty() {
         let marks: String = (0..columns).map(|c| if marked(c) { '▲' } else { ' ' }).collect();
-        push(&mut out, "", label, ' ', &mark(layout.style, marks.trim_end()));
+        scaled(&mut out, "", label, ' ', &mark(layout.style, marks.trim_end()));
     }
     out
 }
@@ -76,8 +77,9 @@ fn range(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), &v| (least.min(v), most.max(v)))
 }
 
-fn push(out: &mut String, name: &str, label: usize, axis: char, cells: &str) {
-    let space = " ".repeat(label - width(name));
+/// A line of a picture: on the scale, `label` columns wide, what it stands for; then the axis and the cells.
+pub fn scaled(out: &mut String, name: &str, label: usize, axis: char, cells: &str) {
+    let space = " ".repeat(label.saturating_sub(width(name)));
     out.push_str(format!("{space}{name} {axis}{cells}").trim_end());
     out.push('\n');
 }

@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Builds kernels.
 #[derive(Debug)]
@@ -65,6 +65,8 @@ pub enum BuildError {
     },
 }
 
+/// Hexadecimal digits of a kernel's name.
+const NAME_DIGITS: usize = 32;
 /// How often a build is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long what was asked to end may take.
@@ -75,6 +77,8 @@ impl Builder {
     pub fn build(&self, commit: &Commit, tree: &Worktree, stop: &mut dyn FnMut() -> bool) -> Result<Built, BuildError> {
         let kept = self.kept(commit);
         if kept.is_file() {
+            // Its last use is its age; where that cannot be noted it only looks older than it is.
+            let _ = File::open(&kept).and_then(|file| file.set_modified(SystemTime::now()));
             return Ok(Built::Kernel { path: kept, cached: true });
         }
         tree.checkout(commit)?;
@@ -100,7 +104,7 @@ impl Builder {
     fn kept(&self, commit: &Commit) -> PathBuf {
         let kernel = self.kernel.to_string_lossy();
         let key = Sha256::digest(format!("{}\0{}\0{kernel}", commit.tree, self.command));
-        let name: String = key.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let name: String = key.iter().take(NAME_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect();
         self.cache.join(name)
     }
 
@@ -152,6 +156,31 @@ impl Builder {
     }
 }
 
+/// Removes kernels that were not used for longest, and leaves so many; what was used within `idle` stays in any case, for
+/// another search may be about to boot it. What a killed one left half-copied goes too. How many files were removed.
+///
+/// # Errors
+/// If the folder cannot be read; a file that cannot be removed stays.
+pub fn tidy(cache: &Path, keep: usize, idle: Duration) -> io::Result<usize> {
+    let mut kernels = Vec::new();
+    for entry in fs::read_dir(cache)? {
+        let entry = entry?;
+        let (name, meta) = (entry.file_name(), entry.metadata()?);
+        let name = name.to_string_lossy();
+        let (stem, partial) = name.split_once(".partial-").map_or((&*name, false), |(stem, _)| (stem, true));
+        // Work trees are folders, and what is called otherwise is not ours.
+        if meta.is_file() && stem.len() == NAME_DIGITS && stem.bytes().all(|b| b.is_ascii_hexdigit()) {
+            kernels.push((partial, meta.modified()?, entry.path()));
+        }
+    }
+    // Whole ones first, the latest used first.
+    kernels.sort_by(|a, b| (a.0, b.1).cmp(&(b.0, a.1)));
+    let unused = |used: &SystemTime| used.elapsed().is_ok_and(|since| since >= idle);
+    let old = kernels.iter().enumerate();
+    let old = old.filter(|(place, (partial, used, _))| (*partial || *place >= keep) && unused(used));
+    Ok(old.filter(|(_, (.., path))| fs::remove_file(path).is_ok()).count())
+}
+
 /// How a command ended.
 enum Ended {
     Exit(ExitStatus),
@@ -174,4 +203,47 @@ fn end(child: &mut std::process::Child) {
     }
     signal(Signal::KILL);
     let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_that_were_used_last_are_kept() {
+        const DAY: Duration = Duration::from_secs(24 * 3600);
+        let folder = tempfile::tempdir().unwrap();
+        let make = |name: &str, days: u32| {
+            let path = folder.path().join(name);
+            File::create(&path).unwrap().set_modified(SystemTime::now() - DAY * days).unwrap();
+        };
+        let kernel = |n: u32| format!("{n:032x}");
+        (0..6).for_each(|n| make(&kernel(n), n));
+        make(&format!("{}.partial-17", kernel(9)), 2);
+        make(&format!("{}.partial-18", kernel(9)), 0);
+        make("notes of the user's", 100);
+        fs::create_dir(folder.path().join("tree-home")).unwrap();
+        // Of the six two are to stay, and the third was used 2 days ago.
+        assert_eq!(tidy(folder.path(), 2, DAY * 3 - DAY / 2).unwrap(), 3);
+        let mut left: Vec<String> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        let partial = |pid| format!("{}.partial-{pid}", kernel(9));
+        let expected = [
+            kernel(0),
+            kernel(1),
+            kernel(2),
+            partial(17),
+            partial(18),
+            "notes of the user's".into(),
+            "tree-home".into(),
+        ];
+        assert_eq!(left, expected);
+        assert_eq!(tidy(folder.path(), 2, DAY / 2).unwrap(), 2, "the third, and the half-copied one");
+        assert_eq!(tidy(folder.path(), 0, Duration::from_secs(3600)).unwrap(), 1);
+        assert!(folder.path().join(kernel(0)).exists(), "one may be about to boot it");
+        assert!(tidy(&folder.path().join("nowhere"), 0, DAY).is_err());
+    }
 }

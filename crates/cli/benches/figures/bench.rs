@@ -12,20 +12,30 @@ const COST: &str = "bench ÷ its boots";
 const BOOTS: u32 = 10;
 const TOTAL: &str = "0.5 % more, found in the total by 5 + 5";
 const ROW: &str = "0.05 % more, found in its row by 5 + 5";
+const STOCK_TOTAL: &str = "0.5 % more in a stock kernel, found in the total by 5 + 5";
+const STOCK_ROW: &str = "0.05 % more in a stock kernel, found in its row by 5 + 5";
 const SIMULATED: &str = "statistics, simulated in full";
+const SEARCHED: &str = "first slow commit of 1 000, 3 % under 2 % noise";
+const SEARCHES: u32 = 1000;
 const VERDICTS: Unit = Unit { name: "of 1", digits: 0 };
 
 /// All of it.
 pub fn measure(kernel: Result<&Path, &String>, work: &Path, table: &mut Table) {
     match kernel {
-        Ok(kernel) => cost(kernel, work, table),
-        Err(why) => table.skip(COST, why),
+        Ok(kernel) => {
+            cost(kernel, work, table);
+            if let Err(why) = unpacked(kernel, work, table) {
+                table.fail(STOCK_TOTAL, &why);
+            }
+        }
+        Err(why) => [COST, STOCK_TOTAL, STOCK_ROW].iter().for_each(|figure| table.skip(figure, why)),
     }
     match lab() {
         Some(lab) => injected(&lab, work, table),
         None => [TOTAL, ROW].iter().for_each(|figure| table.skip(figure, "no lab kernel: make build")),
     }
     simulations(table);
+    searches(table);
 }
 
 /// The wall time of a whole bench, from its start to its exit, over what its recordings took.
@@ -79,6 +89,56 @@ fn injected(lab: &Path, work: &Path, table: &mut Table) {
     }
 }
 
+/// A stock kernel unpacks a file from its initial RAM file system before process 1: work whose length is in proportion to the
+/// file. What a byte costs is measured first.
+fn unpacked(kernel: &Path, work: &Path, table: &mut Table) -> Result<(), String> {
+    const TRIED: usize = 4_000_000;
+    let flags = ["--append", "quiet", "--accel", "tcg", "--deterministic"];
+    let initrd = |bytes: usize| -> Result<String, String> {
+        let path = work.join(format!("initrd-{bytes}.cpio"));
+        std::fs::create_dir_all(work)
+            .and_then(|()| std::fs::write(&path, archive(bytes)))
+            .map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(path.display().to_string())
+    };
+    let against = |bytes: usize, more: &[&str]| {
+        let (base, other) = (initrd(0)?, initrd(bytes)?);
+        let vary = format!("initrd={other}");
+        bench(kernel, &work.join("bench-stock"), &[&flags[..], &["--initrd", &base, "--vary", &vary], more].concat())
+    };
+    let comparison = |document: &Value| document["results"]["comparisons"][0].clone();
+    let estimate = |by: &Value| by["difference"]["estimate"].as_f64().unwrap_or(f64::NAN);
+    let first = against(TRIED, &["--no-dither", "--runs", "1"])?;
+    let plain = first["results"]["variants"][0]["total"]["mean"].as_f64().unwrap_or(f64::NAN);
+    let byte_ns = estimate(&comparison(&first)["total"]) / TRIED as f64;
+    for (figure, share) in [(STOCK_TOTAL, 0.005), (STOCK_ROW, 0.0005)] {
+        let found = comparison(&against((share * plain / byte_ns) as usize, &[])?);
+        // Its row is the one that moved most.
+        let by = if figure == STOCK_TOTAL { &found["total"] } else { &found["rows"][0]["by"] };
+        let close = (estimate(by) / (share * plain) - 1.0).abs() < 0.25;
+        let slower = by["verdict"] == "slower" && close;
+        let aside = format!("+{:.4} %: {:.0} µs", 100.0 * estimate(by) / plain, estimate(by) / 1e3);
+        table.add(figure, f64::from(u8::from(slower)), VERDICTS, Promise::AtLeast(1.0), &aside);
+    }
+    Ok(())
+}
+
+/// An archive (cpio, "newc": Linux, Documentation/driver-api/early-userspace/buffer-format.rst) of one file of so many bytes.
+fn archive(bytes: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (name, mode, size) in [("filler", 0o100_644, bytes), ("TRAILER!!!", 0, 0)] {
+        let fields = [0, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, name.len() + 1, 0];
+        out.extend_from_slice(b"070701");
+        fields.iter().for_each(|field| out.extend_from_slice(format!("{field:08x}").as_bytes()));
+        out.extend_from_slice(name.as_bytes());
+        out.push(0);
+        out.resize(out.len().next_multiple_of(4), 0);
+        out.extend((0..size).map(|i| (i % 251) as u8));
+        out.resize(out.len().next_multiple_of(4), 0);
+    }
+    out
+}
+
 fn lab() -> Option<PathBuf> {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/lib/bootscope/lab");
     built.is_file().then_some(built)
@@ -126,5 +186,23 @@ fn simulations(table: &mut Table) {
             &format!("{passed} promises"),
         ),
         false => table.fail(SIMULATED, result),
+    }
+}
+
+/// Simulated searches among commits; the test behind it also holds the number of builds.
+fn searches(table: &mut Table) {
+    let test =
+        ["test", "--release", "--locked", "-p", "bench", "--lib", "--", "one_slow_commit_of_a_thousand", "--nocapture"];
+    let command = &mut Command::new(env!("CARGO"));
+    let output = match command.args(test).env("BOOTSCOPE_SIMULATIONS", SEARCHES.to_string()).output() {
+        Ok(output) => output,
+        Err(e) => return table.fail(SEARCHED, &format!("cargo: {e}")),
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    let line = said.lines().find(|line| line.contains(" right, ")).unwrap_or("it said nothing");
+    let right: Option<f64> = line.split(" of ").next().and_then(|count| count.split_whitespace().last()?.parse().ok());
+    match right.filter(|_| output.status.success()) {
+        Some(right) => table.add(SEARCHED, 100.0 * right / f64::from(SEARCHES), PERCENT, Promise::AtLeast(95.0), line),
+        None => table.fail(SEARCHED, line),
     }
 }

@@ -242,7 +242,8 @@ struct Of {
     how: serde_json::Value,
 }
 
-const OF: &str = "range.json";
+/// What says of which search a folder is.
+pub const OF: &str = "range.json";
 const CANNOT_SAY: &str = "cannot-say.jsonl";
 
 impl Memory {

@@ -1,6 +1,6 @@
 //! Where commits are built and booted: the work tree, the kernels that are kept, and a bench of some of them.
 
-use crate::bench::{foresee, variant};
+use crate::bench::{foresee, variant, warn_of_too_few};
 use crate::measure::Booter;
 use crate::output::Output;
 use crate::progress::Watcher;
@@ -28,6 +28,23 @@ pub struct Plan<'a> {
     pub cache: PathBuf,
     /// How they are booted.
     pub options: RecordOptions,
+}
+
+/// What was used within a day may be another search's, or of use tomorrow.
+const IDLE: Duration = Duration::from_secs(24 * 3600);
+
+impl Plan<'_> {
+    /// Removes kernels beyond so many. That they are there is in nobody's way, so what goes wrong is only said.
+    pub fn tidy(&self, keep: usize, output: &Output) {
+        match bench::range::tidy(&self.cache, keep, IDLE) {
+            Ok(0) => {}
+            Ok(removed) => {
+                output.note(&format!("removed {removed} kernels from {}: see --keep-builds", self.cache.display()))
+            }
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}
+            Err(why) => output.note(&format!("{} is not tidied: {why}", self.cache.display())),
+        }
+    }
 }
 
 /// All of it.
@@ -117,6 +134,10 @@ impl<'a> Workshop<'a> {
         let variants: Vec<Varied> = commits.iter().map(one).collect();
         let foreseen = foresee(&variants, self.watcher)?;
         let head = self.head(plan, &variants, &foreseen);
+        if variants.len() > 2 {
+            // A search has its own rule of when it is enough.
+            warn_of_too_few(&head, self.output);
+        }
         let mut journal = Journal::create(&folder.join(JOURNAL), &head)?;
         let recordings = folder.join("boots");
         let mut booter = Booter::new(&variants, &recordings, &mut journal, self.watcher);
@@ -134,6 +155,14 @@ impl<'a> Workshop<'a> {
     fn head(&self, plan: bench::Plan, variants: &[Varied], foreseen: &[Manifest]) -> Head {
         let manifest = Manifest::begun_now();
         let mut head = Head::of(plan, variants.iter().zip(foreseen).map(|(v, m)| variant(v, m)).collect());
+        let name = self.builder.kernel.file_name().map(|name| name.to_string_lossy().into_owned());
+        for (booted, kept) in head.variants.iter_mut().map(|v| &mut v.booted).zip(variants) {
+            // What has no release is called by its file, and that by a hash.
+            let kept = kept.options.kernel.as_deref().and_then(Path::file_name);
+            if kept.is_some_and(|kept| *kept == *booted.kernel) {
+                booted.kernel = name.clone().unwrap_or_default();
+            }
+        }
         (head.tool_version, head.created) = (manifest.tool_version, manifest.created);
         head.deterministic = self.options.deterministic;
         head.dithered = self.options.deterministic;

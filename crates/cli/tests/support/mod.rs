@@ -12,6 +12,7 @@ pub mod journals;
 pub mod kills;
 pub mod lab;
 pub mod percival;
+pub mod schemas;
 
 use serde_json::Value;
 use std::io::Write;

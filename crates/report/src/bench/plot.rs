@@ -1,6 +1,7 @@
 //! A law and its points, drawn in characters for a terminal and in SVG for a page.
 
 use super::tables::time;
+use crate::plot::scaled;
 use ::bench::RowLaw;
 use std::fmt::Write;
 
@@ -32,13 +33,12 @@ pub fn plot(row: &RowLaw, width: usize) -> String {
             i if i + 1 == LINES => "0".to_owned(),
             _ => String::new(),
         };
-        let line: String = line.iter().collect();
-        let _ = writeln!(out, "{label:>SCALE$} ┤{}", line.trim_end());
+        scaled(&mut out, &label, SCALE, '┤', &String::from_iter(line));
     }
-    let (least, most) = (format!("{}", bounds.least), format!("{}", bounds.most));
+    scaled(&mut out, "", SCALE, '└', &"─".repeat(columns));
+    let (least, most) = (bounds.least.to_string(), bounds.most.to_string());
     let gap = columns.saturating_sub(least.len() + most.len());
-    let _ = writeln!(out, "{:>SCALE$} └{}", "", "─".repeat(columns));
-    let _ = writeln!(out, "{:>SCALE$}  {least}{}{most}", "", " ".repeat(gap));
+    scaled(&mut out, "", SCALE, ' ', &format!("{least}{}{most}", " ".repeat(gap)));
     out
 }
 

@@ -1,0 +1,94 @@
+//! `docs/json.md` says what the program prints: documents of real benches, histories, checks and ranges are held against
+//! it, and what it describes is there.
+
+mod support;
+
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use support::boots::Scratch;
+use support::schemas::Schemas;
+use support::{bootscope, run, skip};
+
+fn lab() -> Option<PathBuf> {
+    let lab = std::env::var_os("BOOTSCOPE_LIB").map(|lib| Path::new(&lib).join("lab")).filter(|lab| lab.is_file());
+    if lab.is_none() {
+        skip("BOOTSCOPE_LIB has no lab");
+    }
+    lab
+}
+
+/// A bench of the lab.
+fn bench(lab: &Path, into: &Path, db: &Path, flags: &[&str]) -> Value {
+    let mut command = bootscope("bench");
+    command.args([
+        "--json",
+        "--accel",
+        "tcg",
+        "--init",
+        "keep",
+        "--until",
+        "^init: done",
+        "--memory",
+        "128M",
+        "--kernel",
+    ]);
+    command.arg(lab).arg("-o").arg(into).arg("--db").arg(db).args(flags);
+    run(&mut command).exits(if flags.contains(&"until=^never said") { 1 } else { 0 }).json()
+}
+
+#[test]
+fn the_page_says_what_is_printed() {
+    let Some(lab) = lab() else { return };
+    let scratch = Scratch::new();
+    let db = scratch.path("history.db");
+    let mut schemas = Schemas::read();
+    let ab = scratch.path("ab");
+    let sweep = ["--deterministic", "--runs", "2", "--sweep", "append=delay.vm_mem=1,delay.vm_mem=2,delay.vm_mem=4"];
+    for (into, flags) in [
+        (&ab, &["--runs", "6", "--warm-ups", "0", "--vary", "append=delay.vm_mem=1"][..]),
+        (&scratch.path("sweep"), &[&sweep[..], &["--at", "100"]].concat()[..]),
+        (
+            &scratch.path("repeats"),
+            &["--deterministic", "--no-dither", "--runs", "1", "--vary", "append=delay.vm_mem=1"],
+        ),
+        (&scratch.path("never"), &["--runs", "3", "--warm-ups", "0", "--vary", "until=^never said"]),
+    ] {
+        schemas.hold(&bench(&lab, into, &db, flags));
+    }
+    schemas.hold(&run(bootscope("history").args(["--json", "--db"]).arg(&db)).exits(0).json());
+    schemas.hold(&run(bootscope("history").args(["--bench", "1", "--db"]).arg(&db)).exits(0).json());
+    let add = &mut bootscope("history");
+    schemas.hold(&run(add.args(["--json", "--db"]).arg(&db).arg("--add").arg(&ab)).exits(0).json());
+    let budgets = scratch.path("budgets.toml");
+    fs::write(&budgets, "total = [\"100s\", \"+500%\"]\n").unwrap();
+    schemas.hold(&run(bootscope("check").arg("--json").arg(&budgets).arg(&ab)).exits(0).json());
+    let unseen = schemas.unseen();
+    // Of a stock kernel, of a hang, of luck, and of ranges, which have their own test.
+    const ELSEWHERE: [&str; 8] =
+        ["Boot.guest", "VariantRuns.guest", "Modes.", "Order.", "LevelChange.", "Range", "Bisect.", "Commit."];
+    let here = unseen.iter().filter(|field| !ELSEWHERE.iter().any(|known| field.starts_with(known)));
+    let rare =
+        ["CannotSay.commit", "CannotSay.why", "Description.modes", "Description.order", "Stop.width", "Stop.budget_ns"];
+    let here: Vec<&String> = here.filter(|field| !rare.contains(&field.as_str())).collect();
+    assert!(here.is_empty(), "the page tells of what is not printed: {here:?}");
+}
+
+#[test]
+fn what_the_page_does_not_have_is_noticed() {
+    let right = json!({"schema": "bootscope.history-add/1", "database": "a", "added": [{"from": "b", "bench": 1, "new": true}]});
+    Schemas::read().hold(&right);
+    let wrong = [
+        ("/added/0/bench", json!("1"), "no integer"),
+        ("/added/0", json!({"from": "b", "bench": 1}), "new is missing"),
+        ("/added/0", json!({"from": "b", "bench": 1, "new": true, "more": 1}), "more is not on the page"),
+        ("/database", json!(null), "no text"),
+    ];
+    for (at, value, says) in wrong {
+        let mut document = right.clone();
+        *document.pointer_mut(at).unwrap() = value;
+        let said = std::panic::catch_unwind(|| Schemas::read().hold(&document)).unwrap_err();
+        let said = said.downcast_ref::<String>().unwrap();
+        assert!(said.contains(says), "{said}");
+    }
+}

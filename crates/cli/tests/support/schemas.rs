@@ -1,0 +1,117 @@
+//! The schemas of `docs/json.md`, read from the page itself, and documents held against them.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The tables of the page by their names, and which is whose document.
+pub struct Schemas {
+    tables: BTreeMap<String, Vec<Field>>,
+    documents: BTreeMap<String, String>,
+    /// Fields that were seen with a value.
+    seen: BTreeSet<String>,
+}
+
+struct Field {
+    name: String,
+    may_be_missing: bool,
+    types: String,
+}
+
+impl Schemas {
+    /// Of the page.
+    pub fn read() -> Schemas {
+        let page = include_str!("../../../../docs/json.md");
+        let (mut tables, mut documents) = (BTreeMap::<String, Vec<Field>>::new(), BTreeMap::new());
+        let mut name = String::new();
+        for line in page.lines() {
+            if let Some(title) = line.strip_prefix("## `") {
+                let (schema, table) = title.split_once("`: ").unwrap();
+                name = table.to_owned();
+                documents.insert(schema.to_owned(), name.clone());
+            } else if let Some(table) = line.strip_prefix("### ") {
+                name = table.to_owned();
+            } else if let Some(row) = line.strip_prefix("| `") {
+                let cells: Vec<&str> = row.split(" | ").collect();
+                let (field, optional) = cells[0].split_once('`').unwrap();
+                let field =
+                    Field { name: field.to_owned(), may_be_missing: optional == "?", types: cells[1].to_owned() };
+                tables.entry(name.clone()).or_default().push(field);
+            }
+        }
+        Schemas { tables, documents, seen: BTreeSet::new() }
+    }
+
+    /// Holds a document against the schema that it names.
+    #[track_caller]
+    pub fn hold(&mut self, document: &Value) {
+        let schema = document["schema"].as_str().expect("a document names its schema");
+        let table = self.documents.get(schema).unwrap_or_else(|| panic!("{schema} is not on the page")).clone();
+        if let Err(wrong) = self.table(document, &table, schema) {
+            panic!("{wrong}");
+        }
+    }
+
+    /// Fields that no document had a value for.
+    pub fn unseen(&self) -> Vec<String> {
+        let all =
+            self.tables.iter().flat_map(|(table, fields)| fields.iter().map(move |f| format!("{table}.{}", f.name)));
+        all.filter(|field| !self.seen.contains(field)).collect()
+    }
+
+    fn table(&mut self, value: &Value, table: &str, at: &str) -> Result<(), String> {
+        let object = value.as_object().ok_or_else(|| format!("{at} is no {table}: {value}"))?;
+        let fields = self.tables.get(table).ok_or_else(|| format!("{at}: the page has no table {table}"))?;
+        let known: Vec<(String, bool, String)> =
+            fields.iter().map(|f| (f.name.clone(), f.may_be_missing, f.types.clone())).collect();
+        if let Some(name) = object.keys().find(|key| !known.iter().any(|(name, ..)| name == *key)) {
+            return Err(format!("{at}.{name} is not on the page"));
+        }
+        for (name, may_be_missing, types) in known {
+            match object.get(&name) {
+                None if may_be_missing => {}
+                None => return Err(format!("{at}.{name} is missing")),
+                Some(found) => {
+                    self.any_of(found, &types, &format!("{at}.{name}"))?;
+                    if !found.is_null() {
+                        self.seen.insert(format!("{table}.{name}"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn any_of(&mut self, value: &Value, types: &str, at: &str) -> Result<(), String> {
+        let mut wrong = String::new();
+        for one in types.split(" or ") {
+            match self.of(value, one, at) {
+                Ok(()) => return Ok(()),
+                Err(why) => wrong = why,
+            }
+        }
+        // Of "X or null" the reason is X's.
+        let main = types.split(" or ").next().unwrap_or(types);
+        Err(if types.ends_with(" or null") { self.of(value, main, at).err().unwrap_or(wrong) } else { wrong })
+    }
+
+    fn of(&mut self, value: &Value, one: &str, at: &str) -> Result<(), String> {
+        if let Some(of) = one.strip_prefix("list of ") {
+            let all = value.as_array().ok_or_else(|| format!("{at} is no list: {value}"))?;
+            return all.iter().try_for_each(|item| self.of(item, of, &format!("{at}[]")));
+        }
+        if let Some(of) = one.strip_prefix("map of ") {
+            let all = value.as_object().ok_or_else(|| format!("{at} is no map: {value}"))?;
+            return all.iter().try_for_each(|(key, item)| self.of(item, of, &format!("{at}[{key}]")));
+        }
+        let right = match one {
+            "text" => value.is_string(),
+            "integer" => value.is_i64() || value.is_u64(),
+            "number" => value.is_number(),
+            "truth" => value.is_boolean(),
+            "null" => value.is_null(),
+            "any" => true,
+            table => return self.table(value, table, at),
+        };
+        if right { Ok(()) } else { Err(format!("{at} is no {one}: {value}")) }
+    }
+}
