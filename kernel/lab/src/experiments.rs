@@ -220,7 +220,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
         slow: "vmem_rescale=late",
         remedies: &["vmem_rescale=early"],
         figures: &[whole("em_stop", &["em_stop"], Some(1_800_000_000), None)],
-        blamed: &["DEVICE_ATTACH em0"],
+        blamed: &["em_stop"],
         machine: Machine { arguments: &["-device", "e1000,romfile="], ..SMALL },
     },
     Experiment {

@@ -91,7 +91,7 @@ impl<'a> Arena<'a> {
         if (self.buckets / 2..=self.buckets * 2).contains(&fitting) {
             return;
         }
-        let old = core::mem::replace(&mut self.buckets, fitting.next_power_of_two().min(self.heads.len()));
+        let old = core::mem::replace(&mut self.buckets, fitting);
         // All into one chain, then from that into the new buckets.
         let mut chain = NONE;
         for bucket in 0..old {

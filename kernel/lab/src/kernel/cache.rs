@@ -29,7 +29,7 @@ pub fn read_through(disk: Range<u64>) -> Option<&'static [u8]> {
         unsafe { core::ptr::copy_nonoverlapping(from as *const u8, frame as *mut u8, here) };
         paging::map(CACHE_BASE + page * FRAME_BYTES, frame, paging::DATA);
     }
-    verbose!("cache: {} KiB", frames * FRAME_BYTES >> 10);
+    verbose!("cache: {} KiB", frames * FRAME_BYTES / 1024);
     // SAFETY: so many pages were just mapped there, and nobody writes them any more.
     Some(unsafe { core::slice::from_raw_parts(CACHE_BASE as *const u8, bytes as usize) })
 }
