@@ -5,7 +5,7 @@
 use crate::progress::Watcher;
 use crate::{Done, boot, files, output::Output};
 use anyhow::{Context, bail};
-use lab::experiments::{EXPERIMENTS, Experiment};
+use lab::experiments::{EXPERIMENTS, Experiment, root_image};
 use lab::places::{KINDS, names};
 use lab::switches::SWITCHES;
 use machine::RecordOptions;
@@ -213,6 +213,16 @@ impl Bench<'_> {
         Ok(Lab::new(&self.vmm, trials))
     }
 
+    /// Makes a root image, among the recordings.
+    fn root(&self, bytes: u32) -> anyhow::Result<PathBuf> {
+        let path = self.into.join(format!("root-{}M.cpio", bytes >> 20));
+        let mut image = Vec::new();
+        root_image(bytes, |part| image.extend(part));
+        std::fs::create_dir_all(self.into).with_context(|| format!("cannot make {}", self.into.display()))?;
+        std::fs::write(&path, image).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
+    }
+
     /// Records a boot, and reads it.
     fn boot(&mut self, experiment: &Experiment, words: &str) -> anyhow::Result<boot::Opened> {
         let name = format!("{}-{}", experiment.name, words.replace(' ', "-"));
@@ -227,6 +237,9 @@ impl Bench<'_> {
             force: self.args.force,
             ..machine::lab()?
         };
+        if experiment.machine.root_bytes > 0 {
+            options.initrd = Some(self.root(experiment.machine.root_bytes)?);
+        }
         options.extra.extend(experiment.machine.arguments.iter().map(|&argument| argument.to_owned()));
         if let Some(qemu) = &self.args.qemu {
             options.qemu.clone_from(qemu);

@@ -157,6 +157,7 @@ impl Script {
         // Threads run from here on. That one boot waits first for the hooks, then for events, three deep, and for root.
         let threads_run = now.0;
         let until = |thread: &str| threads_run + self.ns(thread);
+        let usb_until = until("thread.usbus0") + work.from_hooks_to_usb_ns;
         added.insert("THREAD xpt_thrd", now.wait_until(until("thread.xpt_thrd")));
         now.pass(work.from_hooks_to_events_ns + self.ns("sysinit.g_waitidle"));
         added.insert("THREAD g_event", now.wait_until(until("thread.g_event")));
@@ -169,7 +170,7 @@ impl Script {
         now.pass(self.ns("sysinit.start_aps") + self.ns("sysinit.create_init") + work.from_events_to_root_ns);
         now.pass(self.ns("thread.init") + self.ns("mount.devfs"));
         added.insert("_sleep", self.ns("thread.init"));
-        added.insert("THREAD usbus0", if self.waits_for_usb { now.wait_until(until("thread.usbus0")) } else { 0 });
+        added.insert("THREAD usbus0", if self.waits_for_usb { now.wait_until(usb_until) } else { 0 });
         added
     }
 }
@@ -193,6 +194,8 @@ impl Clock {
 /// What a plain boot does between its waits: in it nobody is waited for long, so it is all work.
 struct Work {
     from_hooks_to_events_ns: u64,
+    /// Threads that were created before the USB bus's run before it.
+    from_hooks_to_usb_ns: u64,
     from_events_to_root_ns: u64,
 }
 
@@ -259,6 +262,7 @@ fn every_delay_is_in_its_row_and_nowhere_else() {
     let between = |events| if machine.by_host { 0 } else { plain.ns_between(events) };
     let work = Work {
         from_hooks_to_events_ns: between("WAIT config hooks".."EVENT WAIT events"),
+        from_hooks_to_usb_ns: between("WAIT config hooks".."EVENT RELEASE root mount"),
         from_events_to_root_ns: between("UNWAIT events".."EVENT WAIT root mount"),
     };
     let (mut worst_ns, mut hidden, mut judged, mut longer) = (0, 0, 0, 0);

@@ -41,6 +41,18 @@ pub fn entries(archive: &[u8]) -> impl Iterator<Item = Result<Entry<'_>, Damaged
     })
 }
 
+/// Writes what comes before an entry's contents: the header, the name, and zeros up to a multiple of four.
+pub fn write_header(name: &str, mode: u32, bytes: u32, mut put: impl FnMut(&[u8])) {
+    put(b"070701");
+    for field in [0, mode, 0, 0, 1, 0, bytes, 0, 0, 0, 0, name.len() as u32 + 1, 0] {
+        let digit = |place: usize| b"0123456789abcdef"[(field >> (28 - 4 * place) & 15) as usize];
+        put(&core::array::from_fn::<u8, 8, _>(digit));
+    }
+    put(name.as_bytes());
+    let end = HEADER_BYTES + name.len() + 1;
+    put(&[0; 4][..1 + end.next_multiple_of(4) - end]);
+}
+
 fn entry(archive: &[u8], at: usize) -> Result<(Entry<'_>, usize), Damaged> {
     let header = archive.get(at..).and_then(|rest| rest.get(..HEADER_BYTES)).ok_or(Damaged::Cut(at))?;
     if !matches!(&header[..6], b"070701" | b"070702") {
@@ -88,6 +100,17 @@ mod tests {
             [(&b"init"[..], &b"hello"[..]), (b"etc/rc", b"")]
         );
         assert_eq!(found[0].mode, 0o100644);
+    }
+
+    #[test]
+    fn a_header_that_is_written_is_read() {
+        let mut bytes: Vec<u8> = Vec::new();
+        for name in ["a", "ab", "abc", "abcd"] {
+            write_header(name, 0o100644, 0xab_cdef, |part| bytes.extend(part));
+            assert_eq!(bytes, archive(&[(name, &vec![0; 0xab_cdef])])[..bytes.len()]);
+            assert_eq!(bytes.len() % 4, 0);
+            bytes.clear();
+        }
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! *Profiling the FreeBSD kernel boot*), and Linux 3.5's on an i.MX6. Theirs are other machines and other sizes; what is
 //! to be the same is the direction, and the ratio where that is not the hardware's.
 
+use crate::cpio;
+
 /// A slow spot of the boot, with its remedies.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
@@ -52,12 +54,14 @@ pub struct Machine {
     pub cpus: u32,
     /// Memory.
     pub memory_bytes: u64,
+    /// How large a root image it is given; 0 for none.
+    pub root_bytes: u32,
     /// Further arguments for QEMU.
     pub arguments: &'static [&'static str],
 }
 
 const PERCIVAL: &str = "Percival 2018";
-const SMALL: Machine = Machine { cpus: 1, memory_bytes: 128 << 20, arguments: &[] };
+const SMALL: Machine = Machine { cpus: 1, memory_bytes: 128 << 20, root_bytes: 0, arguments: &[] };
 /// The console on the screen: 400 × 112 cells.
 const SCREEN: &[&str] = &["-vga", "std"];
 
@@ -209,6 +213,17 @@ pub static EXPERIMENTS: &[Experiment] = &[
         machine: Machine { arguments: NVME, ..SMALL },
     },
     Experiment {
+        name: "vmem-hash",
+        what: "a network driver gives 28 672 buffers back to an arena whose hash is fitted to them in time, or stays small",
+        source: "illumos bug 12262",
+        always: "",
+        slow: "vmem_rescale=late",
+        remedies: &["vmem_rescale=early"],
+        figures: &[whole("em_stop", &["em_stop"], Some(1_800_000_000), None)],
+        blamed: &["em_stop"],
+        machine: Machine { arguments: &["-device", "e1000,romfile="], ..SMALL },
+    },
+    Experiment {
         name: "root-hold",
         what: "mounting root waits for every bus, one of which takes nine seconds, or for the device it needs",
         source: PERCIVAL,
@@ -218,6 +233,17 @@ pub static EXPERIMENTS: &[Experiment] = &[
         figures: &[whole("vfs_mountroot", &["vfs_mountroot"], Some(9_000_000), None)],
         blamed: &["THREAD usbus0"],
         machine: SMALL,
+    },
+    Experiment {
+        name: "root-dax",
+        what: "a root image of 18 MiB that lies in memory is read through a cache, or where it lies",
+        source: "30 → 12 MB of cache (libguestfs)",
+        always: "",
+        slow: "root=copy",
+        remedies: &["root=direct"],
+        figures: &[whole("VFS_MOUNT initrd", &["VFS_MOUNT initrd"], None, None)],
+        blamed: &["VFS_MOUNT initrd"],
+        machine: Machine { root_bytes: 18 << 20, ..SMALL },
     },
     Experiment {
         name: "key-derivation",
@@ -253,6 +279,20 @@ pub static EXPERIMENTS: &[Experiment] = &[
     },
 ];
 
+/// A root image of so many bytes: an archive of one file of zeros, and what ends it.
+pub fn root_image(bytes: u32, mut put: impl FnMut(&[u8])) {
+    const FILE: u32 = 0o100_644;
+    cpio::write_header("blob", FILE, bytes, &mut put);
+    let zeros = [0; 4096];
+    let mut left = bytes.next_multiple_of(4) as usize;
+    while left > 0 {
+        let here = left.min(zeros.len());
+        put(&zeros[..here]);
+        left -= here;
+    }
+    cpio::write_header("TRAILER!!!", 0, 0, put);
+}
+
 impl Experiment {
     /// The one of that name.
     pub fn named(name: &str) -> Option<&'static Experiment> {
@@ -281,6 +321,14 @@ mod tests {
                 assert_ne!(Switches::parse(&fast), Switches::parse(&slow), "{}", experiment.name);
             }
         }
+    }
+
+    #[test]
+    fn a_root_image_is_an_archive_of_one_file() {
+        let mut image: Vec<u8> = Vec::new();
+        root_image(10_001, |part| image.extend(part));
+        let entries: Vec<_> = cpio::entries(&image).map(|entry| entry.unwrap()).collect();
+        assert_eq!((entries.len(), entries[0].contents.len()), (1, 10_001));
     }
 
     #[test]

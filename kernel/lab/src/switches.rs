@@ -179,12 +179,28 @@ switches! {
         /// In a thread of its own.
         "async" => Async,
     }
+    /// When the hash of the address arena begins to be fitted to what is in it.
+    vmem_rescale: VmemRescale = Early {
+        /// Once drivers have attached.
+        "late" => Late,
+        /// A single time before they do, and then as late.
+        "once" => Once,
+        /// Before they do.
+        "early" => Early,
+    }
     /// What mounting root waits for.
     root_wait: RootWait = Needed {
         /// Every bus that may still find a disk.
         "all" => All,
         /// The device that root is on.
         "needed" => Needed,
+    }
+    /// How the root image is read.
+    root: Root = Direct {
+        /// Through a cache, a frame for each page.
+        "copy" => Copy,
+        /// Where it lies.
+        "direct" => Direct,
     }
     /// Whether there are two encrypted disks, and whether each needs a key of its own.
     kdf: Kdf = None {

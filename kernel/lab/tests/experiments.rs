@@ -146,6 +146,30 @@ fn reset_wait() {
 }
 
 #[test]
+fn vmem_hash() {
+    let Some(kernel) = kernel() else { return };
+    let stopping = |when: &str| {
+        let machine = Machine::deterministic().with(&["-device", "e1000,romfile="]);
+        let boot = boot_on(&machine, &kernel, &format!("verbose=yes vmem_rescale={when}"));
+        let line = boot.console.lines().find(|line| line.starts_with("em0: ") && line.contains("steps"));
+        let line = line.unwrap_or_else(|| panic!("{}", boot.console));
+        // The address that QEMU gives its first card.
+        assert!(line.starts_with("em0: 525400123456, "), "{line}");
+        let steps: u64 = line.split(' ').nth(2).unwrap().parse().unwrap();
+        println!("vmem-hash, {when}: {steps} chain steps");
+        (total_ns(&boot, "em_stop"), steps)
+    };
+    let ((slow, slow_steps), (fast, fast_steps), once) = (stopping("late"), stopping("early"), stopping("once"));
+    report("vmem-hash", slow, fast);
+    // 917 504 buffers were 27 606 301 196 steps, then 228 351: by the square of their number, then in proportion to it.
+    let part = 28_672.0 / 917_504.0;
+    let as_published = 27_606_301_196.0 * part * part;
+    assert!((0.9..1.1).contains(&(slow_steps as f64 / as_published)), "{slow_steps}, {as_published} expected");
+    assert!((fast_steps as f64) < 2.0 * 228_351.0 * part, "{fast_steps}");
+    assert!(slow > 10 * fast && once.1 == slow_steps, "{slow} {fast} {once:?}");
+}
+
+#[test]
 fn root_hold() {
     let Some(kernel) = kernel() else { return };
     let mounting = |wait: &str| {
@@ -154,6 +178,27 @@ fn root_hold() {
     let (slow, fast) = (mounting("all"), mounting("needed"));
     report("root-hold", slow, fast);
     assert!(slow.abs_diff(9000 * MS) < 10 * MS && fast < MS, "{slow} {fast}");
+}
+
+#[test]
+fn root_dax() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (path, mut image) = (folder.path().join("root"), Vec::new());
+    lab::experiments::root_image(18 << 20, |part| image.extend(part));
+    std::fs::write(&path, image).unwrap();
+    let mounting = |root: &str| {
+        let machine = Machine::deterministic().with(&["-initrd", path.to_str().unwrap()]);
+        let boot = boot_on(&machine, &kernel, &format!("verbose=yes root={root}"));
+        assert!(boot.console.contains("/: initrd, 1 files"), "{}", boot.console);
+        let cached = boot.console.lines().find_map(|line| line.strip_prefix("cache: ")?.strip_suffix(" KiB"));
+        (total_ns(&boot, "VFS_MOUNT initrd"), cached.map_or(0, |kib| kib.parse::<u32>().unwrap()))
+    };
+    let ((slow, cached_kib), (fast, none)) = (mounting("copy"), mounting("direct"));
+    report("root-dax", slow, fast);
+    println!("root-dax: {cached_kib} KiB of cache, then {none}");
+    // 18 MB less.
+    assert!(cached_kib.abs_diff(18 << 10) < 8 && none == 0 && slow > 10 * fast, "{cached_kib} {none}, {slow} {fast}");
 }
 
 #[test]

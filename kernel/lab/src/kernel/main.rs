@@ -19,6 +19,7 @@ mod announce;
 mod apic;
 mod atkbdc;
 mod boot;
+mod cache;
 mod cam;
 mod chain;
 mod chatty;
@@ -27,6 +28,7 @@ mod console;
 mod cpu;
 mod descriptors;
 mod device;
+mod em;
 mod entry;
 mod events;
 mod exit;
@@ -59,6 +61,7 @@ mod uart;
 mod usb;
 mod vfs;
 mod vm_page;
+mod vmem;
 mod wait;
 
 /// Where `pvh_entry` calls: the boot's table of contents.

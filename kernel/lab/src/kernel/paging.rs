@@ -8,6 +8,7 @@
 //!                                  where no memory is: devices, uncached
 //! 0x0000_0080_0000_0000  the user process
 //! 0xffff_c000_0000_0000  thread stacks, 64 KiB apart, the lower half of each unmapped: an overflow faults
+//! 0xffff_e000_0000_0000  what was read of disks, page by page (`cache.rs`)
 //! ```
 
 use crate::boot;
@@ -20,6 +21,7 @@ use x86_64::structures::paging::{PageTable, PageTableFlags as Flags, PhysFrame};
 
 pub const USER_BASE: u64 = 0x80_0000_0000;
 pub const STACKS_BASE: u64 = 0xffff_c000_0000_0000;
+pub const CACHE_BASE: u64 = 0xffff_e000_0000_0000;
 pub const HUGE_BYTES: u64 = 2 << 20;
 const FOUR_GIB: u64 = 1 << 32;
 

@@ -2,9 +2,10 @@
 
 use crate::console::kprintln;
 use crate::hold::ROOT_MOUNT;
-use crate::{boot, script};
+use crate::{boot, cache, script};
+use core::ops::Range;
 use lab::cpio;
-use lab::switches::{Kind, RootWait};
+use lab::switches::{Kind, Root, RootWait};
 
 struct FileSystem {
     name: &'static str,
@@ -39,12 +40,18 @@ fn vfs_mount(file_system: &'static FileSystem, on: &str) {
 }
 
 fn mount_initrd() -> Result<usize, &'static str> {
-    let range = boot::initrd();
-    // SAFETY: the initrd was cut out of free memory, and nobody writes it.
-    let archive = unsafe { core::slice::from_raw_parts(range.start as *const u8, (range.end - range.start) as usize) };
+    let archive = match boot::switches().root {
+        Root::Copy => cache::read_through(boot::initrd()).ok_or("there is no room to cache it")?,
+        Root::Direct => in_place(boot::initrd()),
+    };
     let whole = cpio::entries(archive).take_while(Result::is_ok).count();
     match cpio::entries(archive).nth(whole) {
         None => Ok(whole),
         Some(_) => Err("the archive is damaged"),
     }
+}
+
+fn in_place(disk: Range<u64>) -> &'static [u8] {
+    // SAFETY: the initrd was cut out of free memory, and nobody writes it.
+    unsafe { core::slice::from_raw_parts(disk.start as *const u8, (disk.end - disk.start) as usize) }
 }

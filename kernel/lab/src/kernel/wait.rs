@@ -19,6 +19,11 @@ impl<T> Shared<T> {
         (result, thread::wake(self.channel()))
     }
 
+    /// Changes nothing that anybody waits for.
+    pub fn quietly<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut self.value.lock())
+    }
+
     /// Waits until `ready` has something to give.
     pub fn wait_for<R>(&self, mut ready: impl FnMut(&mut T) -> Option<R>) -> R {
         let mut guard = self.value.lock();

@@ -1,0 +1,69 @@
+//! Intel's 82540 network card (QEMU's `e1000`), as far as a boot goes that looks for a card by its address: it is opened,
+//! asked, and closed again.
+//!
+//! Opening takes a buffer for every descriptor of every ring, and closing gives all of them back, in the same order: what
+//! that costs is the arena's business (`vmem.rs`). The buffers are addresses only, and the card is never told of them.
+
+use crate::console::verbose;
+use crate::device::{Device, Failure, Fit, Location, driver};
+use crate::{pci, thread, vmem};
+use alloc::vec::Vec;
+
+driver!(em, on pci, probe, attach);
+
+const INTEL: u16 = 0x8086;
+const I82540EM: u16 = 0x100e;
+
+/// Registers, from Intel's manual of the 8254x family.
+const CONTROL: u64 = 0x0000;
+const RECEIVE_ADDRESS_LOW: u64 = 0x5400;
+const RECEIVE_ADDRESS_HIGH: u64 = 0x5404;
+const RESET: u32 = 1 << 26;
+const AFTER_RESET_NS: u64 = 20_000_000;
+
+/// An i40e card had 256 rings of 1024 + 1024 + 1536 buffers where this was seen (illumos bug 12262): eight of them here.
+const BUFFERS: usize = 8 * (1024 + 1024 + 1536);
+const BUFFER_BYTES: u64 = 2048;
+const _: () = assert!(BUFFERS <= vmem::SEGMENTS_MAX);
+
+fn probe(device: &Device) -> Option<Fit> {
+    let Location::Pci(function) = device.location else { return None };
+    ((function.vendor, function.device) == (INTEL, I82540EM)).then_some(Fit::Exact)
+}
+
+fn attach(device: &Device) -> Result<(), Failure> {
+    let Location::Pci(function) = device.location else { return Err(Failure("not on PCI")) };
+    let registers = pci::memory_of(&function).ok_or(Failure("its registers are nowhere, or above 4 GiB"))?;
+    let buffers = start(registers);
+    let address = [RECEIVE_ADDRESS_LOW, RECEIVE_ADDRESS_HIGH].map(|register| read(registers, register));
+    let before = vmem::steps();
+    stop(buffers);
+    let [low, high] = address.map(u32::swap_bytes);
+    verbose!("{}: {low:08x}{:04x}, {} chain steps", device.name, high >> 16, vmem::steps() - before);
+    Ok(())
+}
+
+#[inline(never)]
+fn start(registers: u64) -> Vec<u64> {
+    let _scope = tslog::scope!("em_start");
+    let buffers = (0..BUFFERS).map(|_| vmem::allocate(BUFFER_BYTES)).collect();
+    write(registers, CONTROL, RESET);
+    thread::sleep_ns(AFTER_RESET_NS);
+    buffers
+}
+
+#[inline(never)]
+fn stop(buffers: Vec<u64>) {
+    let _scope = tslog::scope!("em_stop");
+    buffers.into_iter().for_each(vmem::free);
+}
+
+fn read(registers: u64, register: u64) -> u32 {
+    // SAFETY: `pci::memory_of` says that the device's registers are there, and devices are mapped uncached.
+    unsafe { ((registers + register) as *const u32).read_volatile() }
+}
+
+fn write(registers: u64, register: u64, value: u32) {
+    // SAFETY: as above; the card has been told of no memory.
+    unsafe { ((registers + register) as *mut u32).write_volatile(value) }
+}
