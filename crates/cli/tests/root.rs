@@ -67,6 +67,7 @@ fn a_root_on_a_disk_is_cached_and_with_dax_it_is_not() {
         let root = support::rows(&document["phases"], "name", "modules and root")[0];
         let took = ns(&root["end_ns"]) - ns(&root["start_ns"]);
         let (at_end, after) = (cached(&into, "meminfo.txt"), cached(&into, "meminfo-after.txt"));
+        assert_eq!(ns(&document["memory"]["guest_cached_after_bytes"]), after, "{}", document["memory"]);
         println!(
             "{name}: modules and root {:.1} ms, page cache {at_end}, after the workload {after}",
             took as f64 / 1e6
