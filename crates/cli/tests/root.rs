@@ -64,6 +64,8 @@ fn a_root_on_a_disk_is_cached_and_with_dax_it_is_not() {
         let document = shown(&into);
         let phases: Vec<&str> = list(&document["phases"]).iter().map(|phase| text(&phase["name"])).collect();
         assert_eq!(phases[phases.len() - 2..], ["modules and root", "process 1"], "{phases:?}");
+        let nameless = list(&document["where"]).iter().find(|row| text(&row["name"]).starts_with("initcall 0x"));
+        assert_eq!(nameless, None, "a module's initcall has its module's name");
         let root = support::rows(&document["phases"], "name", "modules and root")[0];
         let took = ns(&root["end_ns"]) - ns(&root["start_ns"]);
         let (at_end, after) = (cached(&into, "meminfo.txt"), cached(&into, "meminfo-after.txt"));
