@@ -93,6 +93,7 @@ pub fn refuse_other_folders(recording: &Recording) -> anyhow::Result<()> {
 fn facts(recording: &Recording, found: &evidence::Subject, os: &str) -> anyhow::Result<Facts> {
     let manifest = recording.manifest();
     let guest = evidence::meminfo(recording)?;
+    let after = evidence::meminfo_after_workload(recording)?;
     Ok(Facts {
         subject: subject(recording, found, os)?,
         outcome: manifest.outcome_word().to_owned(),
@@ -101,6 +102,9 @@ fn facts(recording: &Recording, found: &evidence::Subject, os: &str) -> anyhow::
         memory: Memory {
             guest_total_bytes: guest.total_bytes,
             guest_available_bytes: guest.available_bytes,
+            guest_cached_bytes: guest.cached_bytes,
+            guest_available_after_bytes: after.available_bytes,
+            guest_cached_after_bytes: after.cached_bytes,
             vmm_max_rss_bytes: manifest.vmm.max_rss_bytes,
         },
         overhead: manifest.overhead.as_ref().map(|o| Overhead {

@@ -25,11 +25,11 @@ pub struct BootArgs {
     /// Disk image (raw or qcow2), opened as a snapshot; may be given several times
     #[arg(long = "disk", value_name = "FILE", help_heading = "What to boot")]
     disks: Vec<PathBuf>,
-    /// Raw image of an ext4 or erofs file system: process 1 loads the kernel's modules for it (beside the kernel in
+    /// Raw image of an ext4 or erofs file system (pc, q35): process 1 loads the kernel's modules for it (beside the kernel in
     /// lib/modules, or /lib/modules) and mounts it as /dev/vda; the boot ends when that is done. Never written
     #[arg(long, value_name = "IMAGE", help_heading = "What to boot")]
     root: Option<PathBuf>,
-    /// Make the --root persistent memory (virtio-pmem; pc, q35) and mount it with -o dax: its files are mapped where they lie,
+    /// Make the --root persistent memory (virtio-pmem) and mount it with -o dax: its files are mapped where they lie,
     /// not copied into the page cache
     #[arg(long, help_heading = "What to boot")]
     dax: bool,

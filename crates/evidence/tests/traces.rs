@@ -114,6 +114,25 @@ fn a_process_id_is_used_again() {
     );
 }
 
+/// Printed when a module's initialisation is freed, its initcall has an address for a name; it is not of the kernel's level.
+#[test]
+fn modules_that_process_1_loads_are_no_level() {
+    check(
+        &[
+            "i-1 [000] ..... 0.000010: initcall_level: level=late",
+            "i-1 [000] ..... 0.000011: initcall_start: func=a+0x0/0x1",
+            "i-1 [000] ..... 0.000012: initcall_finish: func=a+0x0/0x1 ret=0",
+            "i-1 [000] ..... 0.000015: sched_process_exec: filename=/bootscope/root pid=1 old_pid=1",
+            "i-1 [000] ..... 0.000016: module_load: virtio ",
+            "i-1 [000] ..... 0.000017: initcall_start: func=0xffffffffc0348000",
+            "i-1 [000] ..... 0.000018: initcall_finish: func=0xffffffffc0348000 ret=0",
+        ],
+        "track i#0 id 1\n  level: initcall level late 0.000..2.000\n    initcall: initcall a 1.000..2.000\n\
+         \x20 process: process /bootscope/root 5.000..8.000\n    module: module virtio 6.000..8.000\n      initcall: initcall [virtio] 7.000..8.000\n\
+         mark 5.000 i#0 exec /bootscope/root\nmark 6.000 i#0 module loaded: virtio\n",
+    );
+}
+
 #[test]
 fn modules_levels_and_processes() {
     check(

@@ -23,10 +23,13 @@ pub struct RecordOptions {
     /// Disk images, raw or qcow2; never written.
     pub disks: Vec<PathBuf>,
     /// Raw image of an ext4 or erofs that bootscope's process 1 mounts as the root, before the end mark; never written.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
     /// Whether the root is persistent memory and mounted with `-o dax`, else it is a virtio disk.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dax: bool,
     /// A command that the root's shell runs after the end mark; guest memory is looked at again after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     /// Guest memory, a multiple of 1 MiB.
     pub memory_bytes: u64,
@@ -366,6 +369,8 @@ mod tests {
         let options = RecordOptions { until: Until::Regex("login:".to_owned()), cpus: 4, ..RecordOptions::default() };
         let json = serde_json::to_value(&options).unwrap();
         assert_eq!(serde_json::from_value::<RecordOptions>(json).unwrap(), options);
+        let same_as_ever = serde_json::to_value(RecordOptions::default()).unwrap();
+        assert_eq!(same_as_ever.get("root"), None, "the history tells setups apart by what is written");
         let old: RecordOptions = serde_json::from_str(r#"{"cpus":2,"gone":1}"#).unwrap();
         assert_eq!(old, RecordOptions { cpus: 2, ..RecordOptions::default() });
     }

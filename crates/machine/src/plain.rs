@@ -36,12 +36,14 @@ pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Resul
     }
     .start()?;
     let (mut port, mut first_byte_ns, mut reached, mut said) = (PortReader::new(), None, false, String::new());
+    let mut no_root = None;
     while !reached {
         match vm.heard.recv_timeout(Duration::from_millis(50)) {
             Ok(heard) if heard.source == Source::Guest => {
                 let first_byte_ns = first_byte_ns.get_or_insert(heard.at_ns - vm.zero.ns);
                 port.feed(&heard.bytes, &mut |word| match word {
                     Said::Word(Word::Init { .. }) => reached = true,
+                    Said::Word(Word::Lack { what, why }) if what == "root" => no_root = Some(why),
                     // Something else was said first, so the stamp was not that of the mark.
                     Said::Word(_) | Said::Strange(_) if !reached => *first_byte_ns = heard.at_ns - vm.zero.ns,
                     _ => {}
@@ -54,6 +56,9 @@ pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Resul
                 let status = vm.wait()?.status;
                 return Err(Error::option(format!("the plain boot failed: QEMU ended with {status}: {said}")));
             }
+        }
+        if let Some(why) = no_root {
+            return Err(Error::option(format!("the plain boot failed: the root could not be mounted: {why}")));
         }
         let elapsed_ns = vm.elapsed_ns();
         let late = options.timeout_ms.is_some_and(|ms| elapsed_ns as u64 / 1_000_000 > ms);

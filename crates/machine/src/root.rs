@@ -42,11 +42,9 @@ pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
     if options.deterministic {
         return refused("--deterministic takes no disk, because the host's clock answers it: leave out one of the two");
     }
-    if options.dax && !["pc", "q35"].iter().any(|kind| machine_kind(options).contains(kind)) {
-        return refused(&format!(
-            "--machine {} has no place for the persistent memory of --dax: use pc or q35",
-            options.machine
-        ));
+    let machine = options.machine.split(',').next().unwrap_or_default();
+    if !["pc", "q35"].iter().any(|kind| machine.contains(kind)) {
+        return refused(&format!("--machine {machine} has no PCI for it: use pc or q35"));
     }
     if options.workload.as_ref().is_some_and(|command| command.contains(char::is_control) || command.trim().is_empty())
     {
@@ -55,11 +53,6 @@ pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
         ));
     }
     look(image)?.check_dax(options.dax, image)
-}
-
-/// The machine's type, without properties: `pc`, `pc-i440fx-7.2`, `q35`, …
-fn machine_kind(options: &RecordOptions) -> &str {
-    options.machine.split(',').next().unwrap_or_default()
 }
 
 /// What an image is.
@@ -125,8 +118,7 @@ impl Image {
 /// The modules that mounting takes, those of `--disk` too.
 pub(crate) fn modules(options: &RecordOptions) -> Result<Vec<&'static str>, Error> {
     let Some(path) = &options.root else { return Ok(Vec::new()) };
-    let mut names = Vec::new();
-    names.push(if is_microvm(options) { "virtio_mmio" } else { "virtio_pci" });
+    let mut names = vec!["virtio_pci"];
     if options.dax {
         names.extend(["virtio_pmem", "nd_pmem"]);
     }
@@ -142,11 +134,6 @@ pub(crate) fn told(options: &RecordOptions) -> Result<Option<Root>, Error> {
     let Some(path) = &options.root else { return Ok(None) };
     let device = if options.dax { "pmem0" } else { "vda" };
     Ok(Some(Root { device: device.to_owned(), file_system: look(path)?.file_system.to_owned(), dax: options.dax }))
-}
-
-/// QEMU's microvm has virtio devices of its own; with PCI they are where they always are.
-fn is_microvm(options: &RecordOptions) -> bool {
-    machine_kind(options) == "microvm" && !options.machine.contains("pcie=on")
 }
 
 /// What `-m` says of room for persistent memory beside the RAM.
@@ -171,13 +158,7 @@ pub(crate) fn device(options: &RecordOptions) -> Result<Vec<(&'static str, Strin
             ("-device", "virtio-pmem-pci,memdev=root".to_owned()),
         ]);
     }
-    let drive = format!("file={file},format=raw,snapshot=on");
-    Ok(match is_microvm(options) {
-        false => vec![("-drive", format!("{drive},if=virtio"))],
-        true => {
-            vec![("-drive", format!("{drive},if=none,id=root")), ("-device", "virtio-blk-device,drive=root".to_owned())]
-        }
-    })
+    Ok(vec![("-drive", format!("file={file},format=raw,snapshot=on,if=virtio"))])
 }
 
 #[cfg(test)]
@@ -237,7 +218,7 @@ mod tests {
             (with(|o| o.init = Init::Keep), "--init keep"),
             (with(|o| o.kernel = None), "--kernel"),
             (with(|o| o.initrd = Some(PathBuf::from("x"))), "--initrd"),
-            (with(|o| (o.dax, o.machine) = (true, "microvm".to_owned())), "microvm"),
+            (with(|o| o.machine = "microvm,x=y".to_owned()), "microvm has no PCI"),
             (with(|o| o.workload = Some("a\nb".to_owned())), "one line"),
             (with(|o| (o.dax, o.root) = (true, None)), "--root"),
             (with(|o| (o.workload, o.root) = (Some("true".to_owned()), None)), "--root"),

@@ -47,7 +47,16 @@ pub struct Memory {
     pub guest_total_bytes: Option<u64>,
     /// What of it was available at the end mark.
     pub guest_available_bytes: Option<u64>,
-    /// The VMM's maximum resident set.
+    /// What of it the page cache held at the end mark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_cached_bytes: Option<u64>,
+    /// What was available after the workload; none unless there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_available_after_bytes: Option<u64>,
+    /// What the page cache held after the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_cached_after_bytes: Option<u64>,
+    /// The VMM's maximum resident set, until it ended.
     pub vmm_max_rss_bytes: Option<u64>,
 }
 

@@ -419,6 +419,9 @@ fn facts(summary: &Summary, layout: Layout, out: &mut String) {
     let memory: Vec<String> = [
         (m.guest_total_bytes, "in the guest"),
         (m.guest_available_bytes, "of it available"),
+        (m.guest_cached_bytes, "page cache"),
+        (m.guest_available_after_bytes, "available after the workload"),
+        (m.guest_cached_after_bytes, "page cache after it"),
         (m.vmm_max_rss_bytes, "at most resident in the VMM"),
     ]
     .into_iter()

@@ -177,7 +177,7 @@ impl<'a> Layer<'a, '_> {
             }
             Event::InitcallStart(function) => {
                 self.kernel_boots(record, current);
-                let detail = self.intern(function.text().as_bytes());
+                let (detail, _) = self.initcall(track, function);
                 self.begin(track, SpanKind::Initcall, self.words.initcall, detail);
             }
             Event::InitcallFinish { function, .. } => self.initcall_finish(track, function),
@@ -249,17 +249,30 @@ impl<'a> Layer<'a, '_> {
         }
     }
 
+    /// An initcall's name, and the module it is of. What a module is initialised by is freed when it is done; in a trace
+    /// that is printed later only its address is left, and the module is the one that was being loaded.
+    fn initcall(&mut self, track: TrackId, function: Symbol<'_>) -> (NameId, Option<NameId>) {
+        let loading = self.doing.get(&track).and_then(|doing| doing.module).map(|(name, _)| name);
+        match (function.module, loading) {
+            (None, Some(module)) if function.name.starts_with(b"0x") => {
+                let text = format!("[{}]", self.timeline.names.get(module));
+                (self.intern(text.as_bytes()), Some(module))
+            }
+            (module, _) => (self.intern(function.text().as_bytes()), module.map(|module| self.intern(module))),
+        }
+    }
+
     fn initcall_finish(&mut self, track: TrackId, function: Symbol<'_>) {
-        let detail = self.intern(function.text().as_bytes());
+        let (detail, module) = self.initcall(track, function);
         self.end(track, self.words.initcall, detail);
         let Some(doing) = self.doing.get_mut(&track) else { return };
-        let Some(module) = function.module else {
+        let Some(module) = module else {
             if let Some(level) = &mut doing.level {
                 level.end = self.now;
             }
             return;
         };
-        let loaded = doing.module.take_if(|(name, _)| self.timeline.names.get(*name).as_bytes() == module);
+        let loaded = doing.module.take_if(|(name, _)| *name == module);
         if let Some((name, start)) = loaded {
             self.push(track, SpanKind::Module, self.words.module, name, start, self.now);
         }
@@ -267,6 +280,10 @@ impl<'a> Layer<'a, '_> {
 
     fn exec(&mut self, track: TrackId, file: &[u8]) {
         self.process_ends(track);
+        // The kernel's own initcalls are over: those of this thread that follow are of modules it loads.
+        if let Some(level) = self.doing.get_mut(&track).and_then(|doing| doing.level.take()) {
+            self.push(track, SpanKind::Level, self.words.level, level.name, level.start, level.end);
+        }
         let name = self.intern(file);
         self.mark(track, "exec ", name);
         self.doing.entry(track).or_default().process = Some((name, self.now));

@@ -35,6 +35,7 @@ pub fn header(s: &Summary, title: &str, out: Out) -> io::Result<()> {
         ("memory", (subject.memory_bytes > 0).then(|| bytes(subject.memory_bytes))),
         ("in the guest", s.memory.guest_total_bytes.map(bytes)),
         ("available", s.memory.guest_available_bytes.map(bytes)),
+        ("page cache", s.memory.guest_cached_bytes.map(bytes)),
         ("VMM, at most", s.memory.vmm_max_rss_bytes.map(bytes)),
         ("explained", Some(percent(s.explained))),
     ];

@@ -169,6 +169,7 @@ pub fn facts() -> Facts {
             guest_total_bytes: Some(498_000_000),
             guest_available_bytes: Some(431_000_000),
             vmm_max_rss_bytes: Some(187_000_000),
+            ..Memory::default()
         },
         overhead: Some(Overhead { ratio: 1.06, low: 1.01, high: 1.12, how: "5 plain and 5 recorded boots in turn".to_owned() }),
         how: vec![
