@@ -3,8 +3,8 @@
 //! Each line of execution has a map from when things happened to when they then would. Work that is shortened shrinks in
 //! place. A thread begins when its creator gets to where it created it. A wait ends when what ended it is over: for a
 //! topic when the last thread that holds it then releases, whoever that is, or gets to where it still held; for a waker when it gets to where it woke.
-//! Nobody waits for what is over before. What follows a release until the waiter went on, a wait for a timer or a device,
-//! and a wait for a turn on a CPU keep their length. With nothing shortened every map is the identity, to the nanosecond.
+//! Nobody waits for what is over before. A turn on a CPU comes when who had it leaves it. What follows a release until the
+//! waiter went on, and a wait for a timer or a device, keep their length. With nothing shortened every map is the identity, to the nanosecond.
 //!
 //! What it cannot know it takes for granted: that a thread whose creator the evidence does not name is the boot
 //! thread's; that a thread which waits outside of any work, until an interrupt or nobody knows what, waits for work from
@@ -17,10 +17,10 @@ mod outcome;
 
 use crate::holds::{Holds, taken_over};
 use crate::segments::Segments;
-use before::{boot_waits, extent, first_seen, handovers, not_begun, turns};
+use before::{Turns, boot_waits, extent, first_seen, handovers, not_begun, turns};
 use hashbrown::HashMap;
 use line::{Line, Mark, Step, runs};
-use timeline::{NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
+use timeline::{NameId, Ns, Running, Timeline, TrackId, Wait, WaitedOn};
 
 /// By what factor time passes differently.
 pub trait Shrink {
@@ -40,6 +40,7 @@ pub struct Replay<'a> {
     releases: Vec<usize>,
     released: usize,
     holds: Holds,
+    turns: Turns,
     /// The first and the last time there is.
     extent: (Ns, Ns),
     /// The boot's own tracks, each until which instant.
@@ -108,6 +109,7 @@ impl<'a> Replay<'a> {
             releases: Vec::new(),
             released: 0,
             holds: Holds::new(timeline),
+            turns: Turns::new(timeline),
             extent,
             boot_waits: boot_waits(timeline, &lineage),
             lineage,
@@ -320,7 +322,7 @@ impl<'a> Replay<'a> {
         for wait in &waits {
             let since = wait.from.max(from);
             let (was_woken, until) = (wait.woken.clamp(since, to), wait.until.clamp(since, to));
-            let (blocked, queued) = (was_woken - since, (until - was_woken).0.max(0) as f64);
+            let blocked = was_woken - since;
             let at = start + (since - from).0 as f64;
             let then_wakes = match wait.by {
                 WaitedOn::Holders(topic) => {
@@ -340,7 +342,10 @@ impl<'a> Replay<'a> {
             };
             // Who is woken before it waits does not wait, and not for a CPU either.
             let waits_at_all = then_wakes > at || blocked == Ns::ZERO;
-            let then_until = if waits_at_all { then_wakes + queued } else { at };
+            let then_until = match waits_at_all {
+                true => self.turn(track, (was_woken, until), then_wakes, depth),
+                false => at,
+            };
             if then_until >= end {
                 (woken, wakes, end) = (was_woken, then_wakes, then_until);
             }
@@ -355,6 +360,23 @@ impl<'a> Replay<'a> {
             }
         }
         (woken, start + whole * (wakes - start), start + whole * (end - start))
+    }
+
+    /// When a thread that was woken and got a CPU then gets it: when who had it leaves it; or, where that has a time of its
+    /// own, as much sooner as all who had it meanwhile run shorter. With nobody there it takes as long as it did.
+    fn turn(&mut self, track: TrackId, (was_woken, until): (Ns, Ns), wakes: f64, depth: usize) -> f64 {
+        let queued = (until - was_woken).0.max(0) as f64;
+        let ran: Vec<Running> = self.turns.waited_for(track, was_woken, until).collect();
+        let Some(last) = ran.first().copied() else { return wakes + queued };
+        let left = self.ask(last.track, last.to, depth + 1);
+        let less: f64 = ran.into_iter().map(|r| self.less(r, depth)).sum();
+        (wakes.max(left) + (until - last.to).0 as f64).min(wakes + (queued - less).max(0.0))
+    }
+
+    /// How much shorter a stretch on a CPU then is.
+    fn less(&mut self, ran: Running, depth: usize) -> f64 {
+        let [from, to] = [ran.from, ran.to].map(|at| self.ask(ran.track, at, depth + 1));
+        (ran.to - ran.from).0 as f64 - (to - from).max(0.0)
     }
 
     /// The last instant, not after `at`, at which the boot's own line did not wait.

@@ -27,7 +27,12 @@ fn check(text: &str, savings: &[(&str, i64)]) -> WhatIf {
 
 #[track_caller]
 fn check_timeline(timeline: Timeline, savings: &[(&str, i64)]) -> WhatIf {
-    let mut boot = WhatIf::new(timeline, Groups::freebsd()).unwrap();
+    check_with(timeline, Groups::freebsd(), savings)
+}
+
+#[track_caller]
+fn check_with(timeline: Timeline, groups: Groups, savings: &[(&str, i64)]) -> WhatIf {
+    let mut boot = WhatIf::new(timeline, groups).unwrap();
     for (text, expected) in savings {
         let before = boot.total();
         let rung = boot.save(&saving(text)).unwrap();
@@ -427,6 +432,41 @@ fn wakers_and_timers() {
     assert_eq!(boot.save(&saving("initcall unpack=20")).unwrap().after, Ns(70));
     assert_eq!(boot.save(&saving("initcall unpack")).unwrap().after, Ns(45), "woken before it waits it does not wait");
     assert_eq!(boot.save(&saving("initcall waits · wait for timer")).unwrap().after, Ns(25));
+}
+
+/// One CPU: what is saved before a worker gets its turn is gone, and so it is where a thread on a timer comes in between.
+#[test]
+fn a_turn_on_a_cpu_comes_when_who_had_it_leaves_it() {
+    let mut t = Timeline::new(TimeBase::Host);
+    let mut thread = |name: &str, id| {
+        let name = t.names.intern(name);
+        t.tracks.add(name, TrackKind::Thread, id)
+    };
+    let (init, worker, ticker) = (thread("init", 1), thread("worker", 2), thread("ticker", 3));
+    let mut span = |track, kind, name: &str, from, to| {
+        let (name, detail) = (t.names.intern("initcall"), t.names.intern(name));
+        t.spans.push(SpanRow { name, detail, start: Ns(from), end: Ns(to), track, kind }, None);
+    };
+    span(init, SpanKind::Initcall, "first", 0, 2);
+    span(init, SpanKind::Initcall, "early", 2, 18);
+    span(init, SpanKind::Initcall, "later", 18, 70);
+    span(worker, SpanKind::Work, "unpack", 30, 50);
+    span(ticker, SpanKind::Work, "ticks", 0, 61);
+    let timer = t.names.intern("timer");
+    for (track, from, woken, until, by) in [
+        (worker, 0, 5, 30, WaitedOn::Thread(init)),
+        (init, 30, 50, 50, WaitedOn::Thread(worker)),
+        (ticker, 0, 60, 60, WaitedOn::Interrupt(timer)),
+        (init, 60, 60, 61, WaitedOn::Unknown),
+    ] {
+        t.waits.push(Wait { track, from: Ns(from), woken: Ns(woken), until: Ns(until), by });
+    }
+    for (track, from, to) in [(init, 0, 30), (worker, 30, 50), (init, 50, 60), (ticker, 60, 61), (init, 61, 70)] {
+        t.running.push(Running { track, cpu: 0, from: Ns(from), to: Ns(to) });
+    }
+    t.end = Some(timeline::End { at: Ns(70), error: Ns::ZERO, track: Some(init), evidence: NameId::EMPTY });
+    t.settle(Ns::ZERO);
+    check_with(t, Groups::linux(), &[("initcall early", 54), ("initcall unpack=10", 44)]);
 }
 
 /// A worker that an interrupt wakes: idle, it waited for the boot to give it work; at work, for a timer.

@@ -3,7 +3,7 @@
 use crate::holds::TakenOver;
 use crate::segments::Segments;
 use hashbrown::HashMap;
-use timeline::{NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
+use timeline::{NameId, Ns, Running, Timeline, TrackId, Wait, WaitedOn};
 
 /// The first and the last time that is known of.
 pub fn extent(timeline: &Timeline) -> (Ns, Ns) {
@@ -76,6 +76,39 @@ pub fn turns(timeline: &Timeline) -> Vec<Wait> {
         left.insert(piece.track, piece.to);
     }
     found
+}
+
+/// Looking back further for whom a CPU was waited for takes long and moves little.
+const TURNS_MAX: usize = 256;
+
+/// Who had each CPU before whom.
+pub struct Turns {
+    /// By CPU, in order of time.
+    pieces: Vec<Running>,
+    /// Where in these a track begins to run.
+    begins: HashMap<(TrackId, Ns), usize>,
+}
+
+impl Turns {
+    /// Linear but for sorting.
+    pub fn new(timeline: &Timeline) -> Turns {
+        let mut pieces = timeline.running.clone();
+        pieces.sort_by_key(|r| (r.cpu, r.from));
+        let begins = pieces.iter().enumerate().map(|(i, r)| ((r.track, r.from), i)).collect();
+        Turns { pieces, begins }
+    }
+
+    /// What ran on the CPU on which a track goes on at `at`, from when it was `woken` on, and so was waited for; the last first.
+    pub fn waited_for(&self, track: TrackId, woken: Ns, at: Ns) -> impl Iterator<Item = Running> + use<'_> {
+        let end = self.begins.get(&(track, at)).copied().unwrap_or(0);
+        let cpu = self.pieces.get(end).map(|piece| piece.cpu);
+        let before = self.pieces[..end].iter().rev().take(TURNS_MAX);
+        before.take_while(move |r| Some(r.cpu) == cpu && woken < r.to && r.track != track).map(move |r| Running {
+            from: r.from.max(woken),
+            to: r.to.min(at),
+            ..*r
+        })
+    }
 }
 
 /// Work that one thread hands to another: the one holds a topic and never releases it, the other releases it and never
