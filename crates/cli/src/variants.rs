@@ -79,7 +79,8 @@ fn side(text: &str) -> anyhow::Result<Side> {
 pub fn sizes(at: &[String], sweep: &[Side]) -> anyhow::Result<Vec<f64>> {
     let one = |text: &String| {
         let number = text.parse().ok().filter(|size: &f64| size.is_finite() && *size > 0.0);
-        let size = number.or_else(|| bytes(text).ok().map(|bytes| bytes as f64 / f64::from(1 << 30)));
+        let gib = || bytes(text).ok().map(|bytes| bytes as f64 / f64::from(1 << 30));
+        let size = number.or_else(gib).filter(|size| *size > 0.0);
         let size = size.with_context(|| format!("--at {text}: give a number, such as 128, or a size, such as 64G"))?;
         if number.is_none() && !sweep.iter().any(|side| side.key == "memory") {
             bail!("--at {text} is a size of memory, and that is not swept: give a number");
