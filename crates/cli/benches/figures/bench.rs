@@ -34,6 +34,10 @@ pub fn measure(kernel: Result<&Path, &String>, work: &Path, table: &mut Table) {
         Some(lab) => injected(&lab, work, table),
         None => [TOTAL, ROW].iter().for_each(|figure| table.skip(figure, "no lab kernel: make build")),
     }
+}
+
+/// What is simulated in full, which takes ten minutes.
+pub fn simulate(table: &mut Table) {
     simulations(table);
     searches(table);
 }

@@ -5,7 +5,7 @@
 //! Exit status 1 if a promise is not kept.
 //!
 //! `cargo bench -p bootscope --bench figures -- [--pairs N] [PART]…`, with the parts `readers`, `synthetic`, `tslog`,
-//! `boot`, `calls`, `home`, `bench`, `lab` and `history`; without any, all.
+//! `boot`, `calls`, `home`, `bench`, `simulations`, `lab` and `history`; without any, all.
 
 mod bench;
 mod boot;
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         Ok(read) => read,
         Err(wrong) => {
             eprintln!(
-                "figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|tslog|boot|calls|home|bench|lab|history]…"
+                "figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|tslog|boot|calls|home|bench|simulations|lab|history]…"
             );
             return ExitCode::from(2);
         }
@@ -53,6 +53,9 @@ fn main() -> ExitCode {
     }
     if wanted("bench") {
         bench::measure(kernel.as_deref(), &work, &mut table);
+    }
+    if wanted("simulations") {
+        bench::simulate(&mut table);
     }
     if wanted("lab") {
         lab::measure(&work, &mut table);
@@ -84,9 +87,8 @@ fn arguments() -> Result<(Vec<String>, u32), String> {
                 let count = arguments.next().and_then(|n| n.parse().ok()).filter(|n| *n >= 2);
                 pairs = count.ok_or("--pairs takes a number from 2")?;
             }
-            "readers" | "synthetic" | "tslog" | "boot" | "calls" | "home" | "bench" | "lab" | "history" => {
-                parts.push(argument)
-            }
+            "readers" | "synthetic" | "tslog" | "boot" | "calls" | "home" | "bench" | "simulations" | "lab"
+            | "history" => parts.push(argument),
             _ => return Err(format!("`{argument}` is no part")),
         }
     }
