@@ -55,8 +55,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         None => compared((&names[0], &before), (&names[1], &after), same)?,
         Some(boots) => {
             let mut watcher = Watcher::new(output)?;
-            let [(before, of_before), (after, of_after)] =
-                [again(&args.before, boots, &mut watcher)?, again(&args.after, boots, &mut watcher)?];
+            let scratch = tempfile::tempdir().context("cannot make a folder for the boots")?;
+            let mut boot = |name: &str, recording| again(recording, boots, &scratch.path().join(name), &mut watcher);
+            let [(before, of_before), (after, of_after)] = [boot("before", &args.before)?, boot("after", &args.after)?];
             watcher.clear();
             let first = compared((&names[0], &before), (&names[1], &after), same)?;
             first.dithered(&of_before, &of_after)
@@ -82,8 +83,8 @@ fn compared(before: (&str, &Opened), after: (&str, &Opened), same: bool) -> anyh
     Ok(diff.with_functions_of(Diff::new((before.0, &old.boot(None)?), (after.0, &new.boot(None)?), same)))
 }
 
-/// Boots as a recording was booted, with dummy arguments: the first of these boots, and how it differs from each other one.
-fn again(recording: &Path, boots: u32, watcher: &mut Watcher) -> anyhow::Result<(Opened, Vec<Diff>)> {
+/// Boots as a recording was booted, with dummy arguments, into a folder: the first of these boots, and how it differs from each other one.
+fn again(recording: &Path, boots: u32, into: &Path, watcher: &mut Watcher) -> anyhow::Result<(Opened, Vec<Diff>)> {
     let name = recording.display();
     let options = like(recording)?;
     if !options.deterministic || options.kernel.is_none() {
@@ -91,11 +92,10 @@ fn again(recording: &Path, boots: u32, watcher: &mut Watcher) -> anyhow::Result<
             "--dither compares deterministic boots of a --kernel, and {name} is none: for others there is `bootscope bench`"
         );
     }
-    let scratch = tempfile::tempdir().context("cannot make a folder for the boots")?;
     let mut boot = |round: u32| -> anyhow::Result<Opened> {
         watcher.doing(&format!("{name}: boot {} of {boots}", round + 1));
         let append = dithered(&options.append, round);
-        let options = RecordOptions { out: scratch.path().join(round.to_string()), append, ..options.clone() };
+        let options = RecordOptions { out: into.join(round.to_string()), append, ..options.clone() };
         let outcome = machine::record(&options, watcher)?.outcome;
         if outcome.kind != OutcomeKind::Reached {
             bail!("a boot as {name} did not reach its end mark: {}", outcome.detail);

@@ -74,18 +74,26 @@ fn a_guest_that_counts_its_own_calls_is_followed_exactly() {
             checked += 1;
         }
         assert_eq!(checked, 30, "counts in {said}");
-        assert_instructions(&found);
+        assert_instructions(&found, how == ["--deterministic"]);
     }
 }
 
-/// Instructions too, where the source says how many: none is counted twice, or for somebody else.
+/// Instructions too, where the source says how many: none is counted twice, or for somebody else. But that by the host's clock
+/// now and then the beginning of an interrupt is not recognised: then its handler's instructions are of whom it came to, and
+/// what it called, the kernel's part of it, has a call more than the handler.
 #[track_caller]
-fn assert_instructions(found: &BTreeMap<String, (i64, i64)>) {
+fn assert_instructions(found: &BTreeMap<String, (i64, i64)>, deterministic: bool) {
+    const HANDLER: i64 = 8;
+    let (timer, handled) = (found["enter_timer"].0, found["on_timer"].0);
+    let lost = if deterministic { 0 } else { handled - timer };
+    println!("{lost} of {handled} interrupts were not recognised");
+    assert!(handled >= timer && lost * 20 <= handled, "{lost} of {handled} interrupts were not recognised");
     let each =
         [("leaf", 2), ("inner", 2), ("middle", 4), ("outer", 5), ("tail_caller", 2), ("busy", 2), ("far_target", 2)];
     for (name, instructions) in each.into_iter().chain([("enter_timer", 8), ("on_timer", 2), ("cleans_up", 2)]) {
         let (calls, own) = found[name];
-        assert_eq!(own, calls * instructions, "instructions of {name}");
+        let more = own - calls * instructions;
+        assert!((0..=lost * HANDLER).contains(&more), "{own} instructions of {name} in {calls} calls, {lost} lost");
     }
     assert_eq!(found["recurse"], (100_000, 6 * 100_000 - 2));
 }

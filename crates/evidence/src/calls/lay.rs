@@ -22,6 +22,9 @@ use timeline::{NameId, NodeId, Ns, Running, SpanKind, SpanRow, Timeline, TrackId
 const SPANS_MAX: usize = 100_000;
 /// How far off a time may be, by the host's clock: between two of its sync points the ticks are taken to be even.
 const HOST_ERROR: Ns = Ns::from_us(5);
+/// What a thread of Linux's calls last, and never returns from.
+const DEAD: &str = "do_task_dead";
+const LOW: u64 = 1 << 20;
 const SHORT_INITCALLS: &str = "initcalls shorter than --min-call: counted, but in no list of initcalls";
 const SEVERAL: &str = "calls that began and returned on the stack of two threads";
 
@@ -107,9 +110,10 @@ impl Laying<'_> {
         let returned: HashSet<(u32, u64)> = self.calls.spans.iter().map(|s| (s.node, s.from)).collect();
         let under_way = self.calls.open.iter().filter(|s| !returned.contains(&(s.node, s.from)));
         // Nothing says that they ended.
-        let under_way = under_way.map(|s| Stretch { to: last.max(s.to), ..*s });
+        let under_way = under_way.map(|s| Stretch { to: self.over(s).unwrap_or(last).max(s.to), ..*s });
         let mut all: Vec<Stretch> = self.calls.spans.iter().copied().chain(under_way).collect();
         all.retain(|s| self.named.node[s.node as usize].is_some() && !self.named.is_part[s.node as usize]);
+        self.bury(&mut all);
         if all.len() > SPANS_MAX {
             let is_initcall = |s: &Stretch| {
                 let id = self.named.node[s.node as usize];
@@ -122,6 +126,33 @@ impl Laying<'_> {
         all.sort_by_key(|s| (self.contexts.place(s.node), s.from, std::cmp::Reverse(s.to), s.node));
         all.dedup_by_key(|s| (s.node, s.from));
         all
+    }
+
+    /// Below 1 MiB a kernel only has what starts a CPU, which never returns from there: it is over when its stack is left.
+    fn over(&self, call: &Stretch) -> Option<u64> {
+        let starts_cpu = self.contexts.of(call.node).stage.is_none()
+            && (1..LOW).contains(&self.calls.nodes[call.node as usize].function);
+        starts_cpu.then(|| self.placed.left_for_good(self.contexts.place(call.node))).flatten()
+    }
+
+    /// A thread that is dead does not return: all that it was in ends when its stack is left for the last time, not when the
+    /// stack is another thread's.
+    fn bury(&self, all: &mut [Stretch]) {
+        let Some(dead) = self.timeline.names.find(DEAD) else { return };
+        let name = |s: &Stretch| self.named.node[s.node as usize].map(|id| self.named.profile.get(id).name);
+        let death = |s: &Stretch| {
+            let place = self.contexts.place(s.node);
+            (place, s.from, s.to, self.placed.left(place, s.from).unwrap_or(s.to).clamp(s.from, s.to))
+        };
+        let mut deaths: Vec<_> = all.iter().filter(|s| name(s) == Some(dead)).map(death).collect();
+        deaths.sort_unstable();
+        for s in all.iter_mut() {
+            let at = (self.contexts.place(s.node), s.from);
+            let next = deaths.partition_point(|&(place, from, ..)| (place, from) < at);
+            let around = deaths.get(next).filter(|d| d.0 == at.0 && d.2 <= s.to);
+            let within = || deaths[..next].last().filter(|d| d.0 == at.0 && s.from < d.3);
+            s.to = around.or_else(within).map_or(s.to, |d| s.to.min(d.3));
+        }
     }
 
     /// How much of each path was spent while a span of it was the innermost of its stack.

@@ -90,6 +90,18 @@ impl Placed {
         Some(pieces.get(before.checked_sub(1)?)?.1)
     }
 
+    /// Until when a CPU was on the stack, of the time that includes a tick.
+    pub fn left(&self, place: usize, tick: u64) -> Option<u64> {
+        let pieces = &self.of_context[place];
+        let before = pieces.partition_point(|(piece, _)| piece.from <= tick).checked_sub(1)?;
+        Some(pieces[before].0.to)
+    }
+
+    /// Until when a CPU was on the stack at all.
+    pub fn left_for_good(&self, place: usize) -> Option<u64> {
+        self.of_context[place].iter().map(|(piece, _)| piece.to).max()
+    }
+
     /// Contexts are called as the tracks that they mostly ran on, so that the profile's paths begin with their names.
     pub fn name_contexts(&self, contexts: &mut Contexts, timeline: &Timeline) {
         for (context, pieces) in contexts.iter_mut().zip(&self.of_context) {
