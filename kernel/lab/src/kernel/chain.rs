@@ -1,7 +1,7 @@
 //! Threads that wait for each other, three deep (`chain=yes`): what a boot that waits for a driver that waits for a bus
 //! that waits for a hub looks like.
 //!
-//! Each thread holds its topic from the start, does its own part (`delay.thread.chain1=20`), waits for the next one's
+//! The boot takes each thread's topic for it; the thread does its own part (`delay.thread.chain1=20`), waits for the next one's
 //! topic, and then releases its own. The boot waits for the first; whoever takes longest is to blame, however deep.
 
 use crate::hold::Topic;

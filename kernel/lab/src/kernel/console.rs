@@ -49,12 +49,10 @@ pub fn _vprintf(line: fmt::Arguments) {
     let _ = writeln!(console, "{line}");
 }
 
-/// Prints a line, whoever holds the console: the last words of a panic.
+/// Prints a line, whoever holds the console: the last words of a panic. On the serial port alone, for the screen's cells may
+/// be half changed.
 pub fn last_words(line: fmt::Arguments) {
-    // SAFETY: whoever holds the console is this CPU, which does not go on with it, or prints what no longer matters: at
-    // worst two lines mix.
-    let console = unsafe { &mut *CONSOLE.seize() };
-    let _ = writeln!(console, "\n{line}");
+    let _ = writeln!(Serial, "\n{line}");
 }
 
 /// From now on, print there too.

@@ -1,7 +1,9 @@
 //! What is each CPU's own, and the instructions that Rust has no word for.
 //!
 //! GS points at the running CPU's [`Cpu`]: from `pvh_entry` on for the first one, from its trampoline on for every other
-//! one. All fields are written by that CPU only; `thread_id` is read in any context, NMIs included.
+//! one. Fields are written by that CPU only, but for
+//! `prepare`, and read by others in `apic_id_of` alone. `thread_id` is read in any context but the few instructions around
+//! `swapgs` (`syscall.rs`), where an NMI would find the user's GS: here none is sent to a CPU that goes on.
 
 use core::arch::asm;
 use core::cell::{Cell, UnsafeCell};
@@ -37,7 +39,7 @@ pub struct Cpu {
 const _: () = assert!(offset_of!(Cpu, this) == 0 && offset_of!(Cpu, thread_id) == 8);
 const _: () = assert!(offset_of!(Cpu, user_rsp) == 16 && offset_of!(Cpu, kernel_rsp) == 24);
 
-// SAFETY: each CPU touches only its own; `prepare` runs before that CPU is started.
+// SAFETY: each CPU writes only its own; what `prepare` writes, and others read, is written before that CPU is started.
 unsafe impl Sync for Cpu {}
 
 /// By number. The first is what `pvh_entry` calls `boot_cpu`.
@@ -72,7 +74,7 @@ pub fn this() -> &'static Cpu {
     }
 }
 
-/// The running thread's id; 0 before there are threads.
+/// The running thread's id; thread0's from the first event on.
 #[inline(always)]
 pub fn thread_id() -> u64 {
     let id: u64;
@@ -123,7 +125,7 @@ pub fn inb(port: u16) -> u8 {
 
 #[inline(always)]
 pub fn outb(port: u16, value: u8) {
-    // SAFETY: no device of this machine is set up for DMA by a port write alone, so memory is not touched.
+    // SAFETY: no port that this kernel writes starts DMA, so memory is not touched.
     unsafe { asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack, preserves_flags)) };
 }
 

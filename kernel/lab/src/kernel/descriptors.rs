@@ -2,7 +2,8 @@
 //!
 //! Compiled code keeps data below its stack pointer (the red zone), in `core` too, where no option of ours reaches. An
 //! interrupt on the same stack would overwrite it; so every vector switches to a stack of the interrupt stack table.
-//! Handlers run with interrupts off, so none of these stacks is used twice at once.
+//! Handlers run with interrupts off, so none of these stacks is used twice at once; a fault in the handler of a fault does,
+//! which is a panic that only has to be told.
 
 use crate::cpu::{self, Cpu};
 use core::mem::MaybeUninit;

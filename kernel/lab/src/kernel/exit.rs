@@ -1,6 +1,6 @@
 //! The end of a boot, as the host sees it: that the kernel has handed over, the log if it is to be printed, power-off.
 //!
-//! The words on port 0xe9 are those of guest-init: `I <tsc>` when the kernel hands over, `E <outcome>` at the end.
+//! The words on port 0xe9 are those of guest-init: `I <tsc>` when the kernel hands over, `E <outcome>` when it switches off.
 
 use crate::console::{Serial, kprintln};
 use crate::cpu::{self, inb, outb, outl};

@@ -38,11 +38,6 @@ impl<T> SpinLock<T> {
     pub unsafe fn release_forgotten(&self) {
         drop(Guard { lock: self });
     }
-
-    /// Where the value is, whoever holds the lock: for a panic, which must print and cannot wait.
-    pub fn seize(&self) -> *mut T {
-        self.value.get()
-    }
 }
 
 impl<T> Deref for Guard<'_, T> {

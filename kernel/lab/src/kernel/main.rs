@@ -1,10 +1,10 @@
-//! The lab: a small kernel that boots in QEMU, with the recorder inside from its first instruction.
+//! The lab: a small kernel that boots in QEMU, with the recorder inside from the first line of `kmain`.
 //!
 //! Read `kmain`, then `hammer_time`, then `mi_startup` in `sysinit.rs`: that is the boot. After them it goes on in
 //! `init.rs`. Every slow spot is chosen on the command line (`src/switches.rs`); without any, all of it is quick.
 //!
 //! Threads are cooperative: one gives up its CPU where it waits, and nowhere else. Virtual addresses are physical ones,
-//! but for thread stacks and the one user process (`paging.rs` has the map).
+//! but for what `paging.rs` says.
 
 #![no_std]
 #![no_main]

@@ -5,7 +5,7 @@
 //! 0x0000_0000_0000_1000  memory and devices, each at its physical address, to the end of memory or 4 GiB:
 //!                          0x8000  what wakes application processors: executable
 //!                        0x200000  the kernel: text executable, constants read-only, the rest data
-//!                                  where no memory is: devices, uncached
+//!                                  above it, where no memory is: devices, uncached
 //! 0x0000_0080_0000_0000  the user process
 //! 0xffff_c000_0000_0000  thread stacks, 64 KiB apart, the lower half of each unmapped: an overflow faults
 //! 0xffff_e000_0000_0000  what was read of disks, page by page (`cache.rs`)

@@ -1,6 +1,7 @@
 //! System calls: how the one user process calls the kernel, and how it is started.
 //!
-//! Number in RAX, arguments in RDI and RSI, result in RAX; RCX and R11 are lost.
+//! Number in RAX, arguments in RDI and RSI, result in RAX. All other registers that a call may change are lost (sysv64), and
+//! what the kernel had in them is seen: a kernel with more than one user clears them.
 
 use crate::console::kprintln;
 use crate::descriptors::selectors;

@@ -203,6 +203,8 @@ fn run(mut table: Guard<'_, Table>, slot: u16) {
     // SAFETY: the thread's stack was left by `switch` or made by `prepare_stack`, and nobody else runs it: it was on the
     // run queue once.
     unsafe { switch(cpu.scheduler_rsp.as_ptr(), rsp) };
+    // The thread's own: the scheduler goes on with interrupts off, or one could come between its look and its halt.
+    cpu.interrupts_were_on.set(false);
     // SAFETY: the thread that switched here took the lock and forgot its guard.
     unsafe { TABLE.release_forgotten() };
 }
