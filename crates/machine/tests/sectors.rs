@@ -12,8 +12,8 @@ use recording::{OutcomeKind, Recording};
 
 /// `cli; hlt; jmp $-1`
 const HALT: &[u8] = &[0xfa, 0xf4, 0xeb, 0xfd];
-/// `jmp $`
-const SPIN: &[u8] = &[0xeb, 0xfe];
+/// `cli; jmp $`: no interrupt is to be looked at.
+const SPIN: &[u8] = &[0xfa, 0xeb, 0xfe];
 /// `mov al, 0xfe; out 0x64, al; jmp $`: the keyboard controller resets the machine.
 const RESET: &[u8] = &[0xb0, 0xfe, 0xe6, 0x64, 0xeb, 0xfe];
 /// `mov dx, 0x3f8; mov al, 'x'; l: out dx, al; jmp l`
@@ -56,7 +56,7 @@ fn a_machine_that_spins_in_one_place_is_a_hang() {
     let options = hang_soon(scratch.sector_options(SPIN));
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Hang);
-    assert!(boot.detail().contains("CPU 0 busy in one place at 0x7c00"), "{}", boot.detail());
+    assert!(boot.detail().contains("CPU 0 busy in one place at 0x7c01"), "{}", boot.detail());
 }
 
 #[test]
