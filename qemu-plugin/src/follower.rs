@@ -16,6 +16,7 @@ use crate::calls::block::{Block, Blocks, ENTRY, MARK};
 use crate::calls::clock::{Asker, GetNs, HostClock, VIRTUAL};
 use crate::calls::encode::{Header, Out, Unit};
 use crate::calls::follow::{Clock, Shared, Vcpu};
+use crate::calls::stacks::VCPUS;
 use crate::ending::Ending;
 use crate::recorder::host_ns;
 
@@ -118,7 +119,7 @@ pub fn start(options: Options, out: File, info: &Info, target: &[u8]) {
         return;
     }
     let shared = Shared::new(shared_clock, min_call, interval, NODES, FRAMES);
-    let vcpus = (0..info.max_vcpus.clamp(1, 1 << 10) as u16)
+    let vcpus = (0..info.max_vcpus.clamp(1, VCPUS as i32) as u16)
         .map(|n| Cell(UnsafeCell::new(Vcpu::new(&shared, Out::new(Some(file.clone()), n)))))
         .collect();
     let follower = Follower {

@@ -6,7 +6,7 @@ use evidence::calls::Followed;
 use recording::{Manifest, Recording};
 use report::{Boot, Facts, Memory, Overhead, Subject};
 use std::path::Path;
-use timeline::Timeline;
+use timeline::{Ns, Timeline};
 
 /// A recording, read.
 pub struct Opened {
@@ -20,6 +20,17 @@ pub struct Opened {
     pub facts: Facts,
 }
 
+/// What tells who did what in a boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToldBy {
+    /// Followed calls alone.
+    Calls,
+    /// A trace of the threads, and followed calls.
+    TraceAndCalls,
+    /// A log that the kernel kept, a trace alone, or less.
+    Other,
+}
+
 impl Opened {
     /// The rules to make its rows by: those of a file, or its operating system's.
     pub fn groups(&self, file: Option<&Path>) -> anyhow::Result<Groups> {
@@ -28,15 +39,24 @@ impl Opened {
         Groups::parse(&text).with_context(|| format!("{} has no rules for rows", file.display()))
     }
 
+    /// What tells who did what.
+    pub fn told_by(&self) -> ToldBy {
+        match self.timeline.cpus_followed_until {
+            Some(Ns::MAX) => ToldBy::Calls,
+            _ if self.timeline.profile.is_empty() => ToldBy::Other,
+            _ => ToldBy::TraceAndCalls,
+        }
+    }
+
     /// The boot, analysed, its rows made by the rules of a file or its operating system's.
     pub fn boot(&self, group: Option<&Path>) -> anyhow::Result<Boot<'_>> {
         Ok(Boot::with_groups(&self.timeline, &self.facts, self.groups(group)?))
     }
 
-    /// The same boot up to the same end as its calls tell it, whatever log its kernel kept.
+    /// The same boot up to the same end as its calls tell it, whatever log its kernel kept and whatever was traced.
     pub fn by_calls(&self) -> anyhow::Result<Opened> {
         let until = analysis::total(&self.timeline);
-        opened(open_recording(self.recording.path())?, |recording| evidence::read_without_log(recording, until))
+        opened(open_recording(self.recording.path())?, |recording| evidence::read_by_calls(recording, until))
     }
 }
 

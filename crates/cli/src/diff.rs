@@ -1,6 +1,6 @@
 //! `bootscope diff`: two recordings side by side.
 
-use crate::boot::{self, Opened};
+use crate::boot::{self, Opened, ToldBy};
 use crate::measure::dithered;
 use crate::plan::like;
 use crate::progress::Watcher;
@@ -71,16 +71,24 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-/// Phases and rows as each boot's best evidence has them. Functions by its calls, if both were followed, also where a kernel
-/// keeps a log: that has only what somebody annotated.
+/// By the evidence that both have. Where both were followed and only one was traced or kept a log, that is their calls: a
+/// thread that only one of them names would be a difference. Where both kept a log it tells of phases and rows, and their
+/// calls of functions: a log has only what somebody annotated.
 fn compared(before: (&str, &Opened), after: (&str, &Opened), same: bool) -> anyhow::Result<Diff> {
-    let diff = Diff::new((before.0, &before.1.boot(None)?), (after.0, &after.1.boot(None)?), same);
-    let logged = [before.1, after.1].iter().any(|side| side.timeline.profile.is_empty());
-    if !logged || [before.1, after.1].iter().any(|side| side.calls.is_none()) {
-        return Ok(diff);
+    let of = |old: &Opened, new: &Opened| -> anyhow::Result<Diff> {
+        Ok(Diff::new((before.0, &old.boot(None)?), (after.0, &new.boot(None)?), same))
+    };
+    let [old, new] = [before.1, after.1];
+    let followed = old.calls.is_some() && new.calls.is_some();
+    let told_by = old.told_by();
+    if !followed || (told_by == new.told_by() && told_by != ToldBy::Other) {
+        return of(old, new);
     }
-    let [old, new] = [before.1.by_calls()?, after.1.by_calls()?];
-    Ok(diff.with_functions_of(Diff::new((before.0, &old.boot(None)?), (after.0, &new.boot(None)?), same)))
+    let by_calls = of(&old.by_calls()?, &new.by_calls()?)?;
+    Ok(match told_by == new.told_by() {
+        true => of(old, new)?.with_functions_of(by_calls),
+        false => by_calls.although_more_is_known(),
+    })
 }
 
 /// Boots as a recording was booted, with dummy arguments, into a folder: the first of these boots, and how it differs from each other one.

@@ -69,6 +69,29 @@ fn the_path_from_the_reset_vector_is_owned_by_functions() {
     }
 }
 
+/// What both have is compared, not what one of them lacks: threads and initcalls are called the same.
+#[test]
+fn a_boot_that_was_traced_is_compared_by_its_calls_with_one_that_was_not() {
+    let scratch = Scratch::new();
+    let Some(calls) = boot(&scratch, "calls", "calls", "quiet") else { return };
+    let both = boot(&scratch, "both", "events,calls", "quiet").unwrap();
+    let document = run(bootscope("diff").arg(&calls).arg(&both).arg("--json")).exits(0).json();
+    assert_eq!(document["evidence_left_out"], true);
+    assert_eq!(text(&document["evidence"]), "calls");
+    let total = ns(&document["before"]["total_ns"]);
+    let amount = |line: &Value, side: &str| line[side].as_object().map_or(0, |amount| ns(&amount["total_ns"]));
+    let on_one_side = |line: &&Value| line["before"].is_null() || line["after"].is_null();
+    let tracing = |name: &str| ["trac", "event", "ring_buffer", "rb_"].iter().any(|part| name.contains(part));
+    for line in list(&document["functions"]).iter().filter(on_one_side) {
+        let (name, took) = (text(&line["name"]), amount(line, "before") + amount(line, "after"));
+        assert!(took * 200 < total || tracing(name), "{name} is in one boot only: {line}");
+    }
+    let gone: Vec<&str> =
+        list(&document["phases"]).iter().filter(|p| p["after_ns"].is_null()).map(|p| text(&p["name"])).collect();
+    assert_eq!(gone, [] as [&str; 0], "phases");
+    assert!(run(bootscope("diff").arg(&calls).arg(&both)).exits(0).text().contains("left out"));
+}
+
 /// The same boot with the trace: threads have their names, and the calls' initcalls are the trace's.
 #[test]
 fn calls_and_events_meet_on_one_clock() {

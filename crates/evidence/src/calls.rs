@@ -37,7 +37,7 @@
 //! ```
 //! Kinds of nodes: 0 the bottom of a stack, 1 called, 2 jumped to instead of a call, 3 entered by an interrupt, an
 //! exception or a system call, 4 user space. A parent's number is lower than its children's. Nodes may be mentioned
-//! before the chunk of the vCPU that defined them was written. Node 1 is user space.
+//! before the chunk of the vCPU that defined them was written. User space is a node of each vCPU.
 //!
 //! A chunk that makes no sense is left at the record that makes none; what comes after it is read. Memory grows with the
 //! input only. What it means is in [`profile`].
@@ -162,6 +162,8 @@ pub enum MarkKind {
 pub struct Mark {
     /// What.
     pub kind: MarkKind,
+    /// On which vCPU.
+    pub vcpu: u16,
     /// Ticks.
     pub at: u64,
     /// Instructions of its vCPU so far.
@@ -218,11 +220,13 @@ pub struct Counts {
     pub deep: u64,
     /// Blocks for which there was no room: they were not followed.
     pub blocks_not_followed: u64,
+    /// Times that a stack was come to for which there was no room: not told apart from others of that kind.
+    pub stacks_without_room: u64,
 }
 
 impl Counts {
     /// In the order of the file.
-    fn fields(&mut self) -> [&mut u64; 18] {
+    fn fields(&mut self) -> [&mut u64; 19] {
         [
             &mut self.insns,
             &mut self.calls,
@@ -242,6 +246,7 @@ impl Counts {
             &mut self.folded,
             &mut self.deep,
             &mut self.blocks_not_followed,
+            &mut self.stacks_without_room,
         ]
     }
 

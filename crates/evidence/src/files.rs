@@ -114,6 +114,11 @@ impl Files {
         }
     }
 
+    /// From now on there is no trace.
+    pub fn forget_traces(&mut self) {
+        self.traces.clear();
+    }
+
     pub fn trace(&self, diagnostics: &mut Diagnostics) -> Option<Trace<'_>> {
         let trace = self.traces.first()?;
         for further in &self.traces[1..] {

@@ -28,7 +28,7 @@ mod vmm;
 
 pub use files::{Console, Recognised, console, recognise, tslog_log};
 pub use meminfo::{GuestMemory, kernel_release, meminfo, meminfo_after_workload};
-pub use merge::{Loaded, load, read, read_without_log};
+pub use merge::{Loaded, load, read, read_by_calls};
 pub use subject::Subject;
 
 /// The bytes are not of the format that the reader is for.

@@ -64,16 +64,16 @@ pub fn read(recording: &Recording) -> Result<Loaded, recording::Error> {
     read_some(recording, None)
 }
 
-/// The same without the log that a kernel kept itself: who did what rests on followed calls alone, as of any other kernel.
-/// Only the log said where the boot ends: `until`.
+/// The same without a trace, and without the log that a kernel kept itself: who did what rests on followed calls alone, as
+/// of a boot of which there is nothing else. It ends where all of the evidence says: `until`.
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_without_log(recording: &Recording, until: Ns) -> Result<Loaded, recording::Error> {
+pub fn read_by_calls(recording: &Recording, until: Ns) -> Result<Loaded, recording::Error> {
     read_some(recording, Some(until))
 }
 
-fn read_some(recording: &Recording, without_log_until: Option<Ns>) -> Result<Loaded, recording::Error> {
+fn read_some(recording: &Recording, by_calls_until: Option<Ns>) -> Result<Loaded, recording::Error> {
     let mut timeline = Timeline::new(match recording.manifest().time_base {
         recording::TimeBase::Host => TimeBase::Host,
         recording::TimeBase::GuestVirtual => TimeBase::GuestVirtual,
@@ -83,17 +83,20 @@ fn read_some(recording: &Recording, without_log_until: Option<Ns>) -> Result<Loa
         timeline.diagnostics.note(odd.kind, || odd.detail.clone());
     }
     let mut files = Files::read(recording, &mut timeline.diagnostics)?;
-    let log = std::mem::take(&mut files.tslog);
-    let log = if without_log_until.is_none() { log } else { tslog::Log::default() };
+    let mut log = std::mem::take(&mut files.tslog);
+    if by_calls_until.is_some() {
+        log = tslog::Log::default();
+        files.forget_traces();
+    }
     let subject = Subject::of(log.facts());
     let calls = if log.is_empty() {
         merge(recording.manifest(), &files, &mut timeline)
     } else {
         merge_tslog(recording.manifest(), log, &files, &mut timeline);
-        Followed::read(&files, &[], &mut timeline.diagnostics)
+        Followed::read(&files, None, &[], &mut timeline.diagnostics)
     };
-    if let Some((end, until)) = timeline.end.as_mut().zip(without_log_until) {
-        (end.at, end.evidence) = (until, timeline.names.intern("the end mark of the kernel's log"));
+    if let Some((end, until)) = timeline.end.as_mut().zip(by_calls_until) {
+        (end.at, end.evidence) = (until, timeline.names.intern("the end mark by all of the evidence"));
     }
     let tolerance = timeline.clocks.iter().map(|c| c.residual).max().unwrap_or_default();
     timeline.settle(tolerance.max(Ns::from_us(50)));
@@ -138,9 +141,9 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     let init = laid.as_ref().and_then(|laid| laid.thread(1)).unwrap_or(boot);
     let first_run = files.first_run(&mut merge.timeline.diagnostics);
     let regions = first_run.as_ref().map(regions::regions).unwrap_or_default();
-    let calls = Followed::read(files, &regions, &mut merge.timeline.diagnostics);
+    let calls = Followed::read(files, first_run.as_ref(), &regions, &mut merge.timeline.diagnostics);
     let usable = calls.as_ref().filter(|followed| merge.is_on_the_clock(&followed.calls));
-    let followed = usable.map(|f| followed::lay(&f.calls, &f.symbols, &regions, boot, merge.timeline));
+    let followed = usable.map(|found| followed::lay(found, boot, merge.timeline));
     if let (Some(run), None) = (&first_run, &followed) {
         merge.first_calls(run, &regions, boot);
     }
@@ -507,8 +510,7 @@ impl Merge<'_> {
     /// Loader, setup code and decompressor are one piece of work each.
     fn stages(&mut self, regions: &[Region], track: TrackId) {
         use regions::Stage;
-        let lasting = |r: &&Region| !matches!(r.stage, Stage::OptionRom | Stage::Kernel | Stage::UserSpace);
-        let lasting: Vec<&Region> = regions.iter().filter(lasting).collect();
+        let lasting: Vec<&Region> = regions.iter().filter(|r| r.lasts() && r.stage != Stage::Kernel).collect();
         for pair in lasting.windows(2) {
             let what = match pair[0].stage {
                 Stage::Loader => "load the kernel",

@@ -31,6 +31,9 @@ pub struct Diff {
     pub after: DiffSide,
     /// What was compared: `calls`, each of them; or `boot path`, of which functions are compared.
     pub evidence: String,
+    /// Whether one of the two has a trace or a log of its kernel's that the other lacks, and which was therefore left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub evidence_left_out: bool,
     /// Whether both boots are deterministic: a nanosecond is an instruction, and whatever differs has a cause.
     pub deterministic: bool,
     /// Whether one is deterministic and the other is not, so that their times are of two kinds.
@@ -164,6 +167,7 @@ impl Diff {
             before: side(before),
             after: side(after),
             evidence: if found.followed { "calls" } else { "boot path" }.to_owned(),
+            evidence_left_out: false,
             deterministic,
             clocks_differ: of(before.1).0 != of(after.1).0,
             same_inputs,
@@ -185,6 +189,11 @@ impl Diff {
         (self.functions_compared, self.paths_compared) = (calls.functions_compared, calls.paths_compared);
         (self.functions, self.paths) = (calls.functions, calls.paths);
         self
+    }
+
+    /// Says that one of the two boots has evidence that the other lacks, and that it was left out.
+    pub fn although_more_is_known(self) -> Diff {
+        Diff { evidence_left_out: true, ..self }
     }
 
     /// Whether nothing differs.
@@ -243,6 +252,10 @@ impl Diff {
         if self.clocks_differ {
             let text = "one counts instructions, the other the host's time: what differs between them is no change";
             let _ = writeln!(out, "{}", layout.style.heading(text));
+        }
+        if self.evidence_left_out {
+            let text = "one of them also has a trace or a log of its kernel's: left out, what both have are calls";
+            let _ = writeln!(out, "{text}");
         }
         if self.evidence == "boot path" {
             let _ = writeln!(

@@ -1,7 +1,8 @@
 //! What is known of a block of guest code once it is translated: where it leads, and how it ends.
 //!
 //! A block lives as long as the plugin, because translated code points at it, and is shared by all vCPUs; what is
-//! learned about it later (that it is called, that interrupts enter there) are flags that only ever go from 0 to 1.
+//! learned about it later (that it is called, that interrupts enter there) are flags that go from 0 to 1. Only a mark,
+//! which is set once, is taken away again.
 //! QEMU from 7.2 on translates code once for all virtual addresses that it is mapped at, and tells of the first one
 //! only. A kernel's code that ran before its upper half was mapped is such a block; when it is met where an address in
 //! the upper half was expected, it moves there for good.

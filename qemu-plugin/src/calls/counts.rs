@@ -39,11 +39,13 @@ pub struct Counts {
     pub deep: u64,
     /// Blocks for which there was no room when they were translated: they are not followed.
     pub blocks_not_followed: u64,
+    /// Times that a stack was come to for which there was no room: not told apart from others of that kind.
+    pub stacks_without_room: u64,
 }
 
 impl Counts {
     /// In the order of the file.
-    pub fn list(&self) -> [u64; 18] {
+    pub fn list(&self) -> [u64; 19] {
         [
             self.insns,
             self.calls,
@@ -63,6 +65,7 @@ impl Counts {
             self.folded,
             self.deep,
             self.blocks_not_followed,
+            self.stacks_without_room,
         ]
     }
 }

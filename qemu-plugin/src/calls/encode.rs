@@ -2,8 +2,9 @@
 //!
 //! The format is documented beside its reader, `crates/evidence/src/calls.rs` of bootscope; what is written here and
 //! read there meets in the bytes of the test at the end, which both have. Each vCPU fills a chunk of its own, so
-//! nothing is locked; a chunk is written with one call, so that chunks of several vCPUs never mix and a QEMU that is
-//! killed leaves whole ones. Nothing is allocated after the start.
+//! nothing is locked; a chunk is written by one `write`, so that chunks of several vCPUs never mix and a QEMU that is
+//! killed leaves whole ones. Only where a disk is nearly full does the system write less than it was asked to; what then
+//! is mixed the reader leaves. Nothing is allocated after the start.
 
 use std::fs::File;
 use std::io::Write;

@@ -37,8 +37,8 @@ use crate::ending::Ending;
 use interrupts::Pending;
 pub use time::Clock;
 
-/// The node of user space.
-pub const USER: u32 = 1;
+/// The node of user space, on the first vCPU.
+const USER: u32 = 1;
 
 /// What all vCPUs share.
 pub struct Shared {
@@ -59,10 +59,15 @@ impl Shared {
     /// Room for `nodes` (a power of two) and `frames`.
     pub fn new(clock: Clock, min_call: u64, interval: u64, nodes: usize, frames: usize) -> Shared {
         let (tree, stacks) = (Tree::new(nodes), Stacks::new(frames));
-        let user = tree.child(&Path { parent: 0, function: 0, place: 0, kind: Kind::User }, |_| {});
+        let user = tree.child(&user_space(0), |_| {});
         debug_assert_eq!(user, Some(USER));
         Shared { tree, stacks, clock, min_call, interval, user_seen: AtomicBool::new(false) }
     }
+}
+
+/// User space has a node on each vCPU, because a node is counted in by one at a time.
+fn user_space(vcpu: u16) -> Path {
+    Path { parent: 0, function: 0, place: vcpu.into(), kind: Kind::User }
 }
 
 /// One vCPU.
@@ -81,8 +86,9 @@ pub struct Vcpu {
     stack: u32,
     window: u64,
     last_sp: u64,
-    /// Where this vCPU began.
+    /// Where this vCPU began, and its user space.
     start_node: u32,
+    user_node: u32,
     spent_insns: u64,
     spent_ticks: u64,
     slept: u64,
@@ -110,6 +116,7 @@ impl Vcpu {
             window: NOWHERE,
             last_sp: 0,
             start_node: 0,
+            user_node: 0,
             spent_insns: 0,
             spent_ticks: 0,
             slept: 0,

@@ -19,7 +19,7 @@ pub const WINDOW_BITS: u32 = 14;
 const STEP: u64 = 4096;
 /// Windows: 2^16, a gigabyte of stacks.
 const SLOTS: usize = 1 << 16;
-/// At so many the table of windows is full, and the rest shares the stack 0.
+/// At so many the table of windows is full, and whatever else a vCPU comes to is one stack.
 const FULL: usize = SLOTS / 4 * 3;
 
 /// What a frame is. The numbers are kept with its flags.
@@ -138,7 +138,7 @@ pub struct Free {
     first: u32,
 }
 
-/// All stacks. Stack 0 is shared by what there is no room for; frame 0 stands for none.
+/// All stacks. Stack 0 and frame 0 stand for none. What there is no room for is on [one of each vCPU's own](Stacks::rest).
 pub struct Stacks {
     /// Window + 1 of each slot.
     windows: Zeroed<AtomicU64>,
@@ -161,6 +161,8 @@ struct New {
 
 /// Stacks: more are more threads than a boot starts.
 const STACKS: usize = 1 << 14;
+/// vCPUs, each with a stack for what there is no room for.
+pub const VCPUS: usize = 1 << 10;
 
 impl Stacks {
     /// Room for `frames` calls under way at once.
@@ -168,8 +170,8 @@ impl Stacks {
         Stacks {
             windows: Zeroed::new(SLOTS),
             stack_of: Zeroed::new(SLOTS),
-            tops: Zeroed::new(STACKS),
-            bottoms: Zeroed::new(STACKS),
+            tops: Zeroed::new(STACKS + VCPUS),
+            bottoms: Zeroed::new(STACKS + VCPUS),
             frames: Zeroed::new(frames),
             used_frames: AtomicU32::new(1),
             new: Mutex::default(),
@@ -198,25 +200,31 @@ impl Stacks {
         self.bottoms[stack as usize].store(node, Relaxed);
     }
 
-    /// The stack that `sp` is on. `last` is where the stack pointer was before, and on which stack.
-    pub fn find(&self, sp: u64, last: (u64, u32)) -> u32 {
+    /// The stack of a vCPU that all is on for which there is no room.
+    pub fn rest(vcpu: u16) -> u32 {
+        (STACKS + usize::from(vcpu) % VCPUS) as u32
+    }
+
+    /// The stack that `sp` is on; none if there is no room for another. `last` is where the stack pointer was before, and on
+    /// which stack.
+    pub fn find(&self, sp: u64, last: (u64, u32)) -> Option<u32> {
         let window = sp >> WINDOW_BITS;
         if let Ok(slot) = self.slot(window) {
-            return self.stack_of[slot].load(Relaxed);
+            return Some(self.stack_of[slot].load(Relaxed));
         }
         let mut new = self.new.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         // Another vCPU may have been faster, or have taken the slot for another window.
         let slot = match self.slot(window) {
-            Ok(slot) => return self.stack_of[slot].load(Relaxed),
+            Ok(slot) => return Some(self.stack_of[slot].load(Relaxed)),
             Err(slot) => slot,
         };
         if new.windows == FULL {
-            return 0;
+            return None;
         }
-        let goes_on = last.0 > sp && last.0 - sp <= STEP && last.1 != 0;
+        let goes_on = last.0 > sp && last.0 - sp <= STEP && (1..STACKS as u32).contains(&last.1);
         let stack = match goes_on {
             true => last.1,
-            false if new.stacks + 1 == STACKS => 0,
+            false if new.stacks + 1 == STACKS => return None,
             false => {
                 new.stacks += 1;
                 new.stacks as u32
@@ -225,7 +233,7 @@ impl Stacks {
         new.windows += 1;
         self.stack_of[slot].store(stack, Relaxed);
         self.windows[slot].store(window + 1, Release);
-        stack
+        Some(stack)
     }
 
     /// The slot of a window, or a free one for it.
@@ -299,12 +307,27 @@ mod tests {
     #[test]
     fn a_stack_goes_on_into_the_window_below_but_not_into_another_stack() {
         let stacks = Stacks::new(8);
-        let first = stacks.find(0x1_0010, (0, 0));
-        assert_eq!(stacks.find(0x1_3ff8, (0x1_0010, first)), first, "the same window");
-        assert_eq!(stacks.find(0xfff8, (0x1_0010, first)), first, "a little further down");
-        let second = stacks.find(0x8008, (0xfff8, first));
+        let find = |sp, last| stacks.find(sp, last).expect("room");
+        let first = find(0x1_0010, (0, 0));
+        assert_eq!(find(0x1_3ff8, (0x1_0010, first)), first, "the same window");
+        assert_eq!(find(0xfff8, (0x1_0010, first)), first, "a little further down");
+        let second = find(0x8008, (0xfff8, first));
         assert_ne!(second, first, "far down");
-        assert_eq!(stacks.find(0x1_0000, (0x8008, second)), first, "back");
+        assert_eq!(find(0x1_0000, (0x8008, second)), first, "back");
+    }
+
+    #[test]
+    fn full_it_finds_what_it_knows_and_each_vcpu_has_a_stack_for_the_rest() {
+        let mut stacks = Stacks::new(8);
+        let found = (0..STACKS as u64).filter(|i| stacks.find(i << 20, (0, 0)).is_some()).count();
+        assert_eq!(found, STACKS - 1, "stack 0 is none");
+        assert_eq!((stacks.find(0, (0, 0)), stacks.find(5 << 20, (0, 0))), (Some(1), Some(6)));
+        let rest = Stacks::rest(3);
+        assert_ne!(rest, Stacks::rest(4));
+        assert_eq!(stacks.find((STACKS as u64) << 20, (0, rest)), None);
+        assert_eq!(stacks.find(((5 << 20) & !0x3fff) - 8, (5 << 20, rest)), None, "what is no stack does not go on");
+        stacks.new = Mutex::new(New { windows: FULL, stacks: 1 });
+        assert_eq!(stacks.find((5 << 20) - 8, (5 << 20, 6)), None, "no room for its second window either");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::encode::Out;
-use super::follow::{Clock, Shared, USER, Vcpu};
+use super::follow::{Clock, Shared, Vcpu};
 use super::tree::{Kind, Totals};
 use crate::ending::Ending;
 
@@ -84,7 +84,7 @@ impl Guest {
         for id in 1.. {
             let node = self.shared.tree.get(id);
             let path = node.path();
-            if path.function + u64::from(path.parent) == 0 && id != USER {
+            if path.function + u64::from(path.parent) == 0 && path.kind != Kind::User {
                 return lines;
             }
             let Totals { calls, insns, .. } = node.totals();
@@ -175,7 +175,7 @@ fn a_longjmp_takes_its_frames_away() {
         "1000/2000/3000/4000 1 20",
         "1000/2000/5000 1 10",
     ]);
-    assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.unmatched), (2, 0));
+    assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.unmatched, g.vcpu.counts.dropped), (2, 0, 2));
 }
 
 #[test]
@@ -305,6 +305,20 @@ fn user_space_is_one_node_and_empties_the_stack() {
     g.user();
     g.check(&["user 0 30", "1000 0 10", "1000/2000 1 10", "user!9000 0 10", "1000!9000 1 10", "1000!9000/a000 1 10"]);
     assert_eq!(g.vcpu.counts.dropped, 0);
+}
+
+#[test]
+fn each_vcpu_counts_in_a_user_space_of_its_own() {
+    let mut g = Guest::new();
+    let mut other = Vcpu::new(&g.shared, Out::new(None, 1));
+    g.interrupt_return(0x2000);
+    g.user();
+    let [kernel, user] = [g.block(0x3000, Ending::InterruptReturn, 0), g.blocks.user(10)];
+    other.runs(&g.shared, kernel);
+    other.runs(&g.shared, user);
+    other.runs(&g.shared, user);
+    other.ends(&g.shared, false);
+    g.check(&["user 0 10", "2000 0 10", "3000 0 10", "user 0 20"]);
 }
 
 #[test]

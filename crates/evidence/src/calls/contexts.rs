@@ -5,7 +5,7 @@
 //! `kernel_init` is process 1, and whatever `kthread` calls is what that thread is for. Where several stacks are for the
 //! same, they have the same name.
 
-use super::{Calls, Kind};
+use super::{Calls, Followed, Kind};
 use crate::first_run::regions::{Region, Stage};
 use crate::first_run::symbols::Symbols;
 use timeline::{INTERRUPTS, Ns, TrackKind};
@@ -66,7 +66,8 @@ const ON_THE_WAY: [&str; 5] =
 
 impl Contexts {
     /// Looks at every stack. Linear in the nodes and the switches.
-    pub fn new(calls: &Calls, symbols: &Symbols, regions: &[Region]) -> Contexts {
+    pub fn new(followed: &Followed) -> Contexts {
+        let Followed { calls, symbols, regions, .. } = followed;
         let bottom = bottoms(calls);
         let mut first_used = vec![u64::MAX; calls.nodes.len()];
         for switch in &calls.switches {
@@ -169,8 +170,7 @@ impl Under {
 
 fn stage_at(calls: &Calls, tick: u64, regions: &[Region]) -> Option<Stage> {
     let at = if tick == u64::MAX { Ns::MAX } else { calls.at(tick) };
-    let lasting = |r: &&Region| !matches!(r.stage, Stage::OptionRom | Stage::UserSpace);
-    let stage = regions.iter().filter(lasting).take_while(|r| r.at <= at).last()?.stage;
+    let stage = regions.iter().filter(|r| r.lasts()).take_while(|r| r.at <= at).last()?.stage;
     (stage < Stage::EarlyKernel).then_some(stage)
 }
 

@@ -10,12 +10,11 @@
 use super::contexts::{Context, Contexts, NO_THREAD};
 use super::pieces::{Overlap, Piece, awake, pieces};
 use super::placed::Placed;
-use super::profile::{self, Named};
-use super::{CallClock, Calls, Kind, Stretch};
+use super::profile::{self, Named, Rate};
+use super::{CallClock, Calls, Followed, Kind, Stretch};
 use crate::first_run::calls::Runners;
-use crate::first_run::regions::Region;
-use crate::first_run::symbols::Symbols;
 use hashbrown::{HashMap, HashSet};
+use std::cmp::Reverse;
 use timeline::{NameId, NodeId, Ns, Running, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn};
 
 /// More spans than these are slow to draw and tell no more.
@@ -40,14 +39,9 @@ pub(crate) struct Laid {
 }
 
 /// Lays calls on the timeline, after the trace. `boot` is the thread that the kernel starts in.
-pub(crate) fn lay(
-    calls: &Calls,
-    symbols: &Symbols,
-    regions: &[Region],
-    boot: TrackId,
-    timeline: &mut Timeline,
-) -> Laid {
-    let mut contexts = Contexts::new(calls, symbols, regions);
+pub(crate) fn lay(followed: &Followed, boot: TrackId, timeline: &mut Timeline) -> Laid {
+    let Followed { calls, symbols, regions, .. } = followed;
+    let mut contexts = Contexts::new(followed);
     let last = calls.last_tick();
     let until = profile::end(calls).min(last);
     let pieces = pieces(calls, last);
@@ -55,7 +49,7 @@ pub(crate) fn lay(
     let runners = (!timeline.running.is_empty()).then(|| Runners::new(&timeline.running));
     let placed = Placed::new(calls, symbols, &contexts, &pieces, &tracks, runners.as_ref());
     placed.name_contexts(&mut contexts, timeline);
-    let named = profile::timed_profile(calls, until, symbols, &contexts, &mut timeline.names);
+    let named = profile::timed_profile(followed, until, &contexts, &mut timeline.names);
     let mut laying = Laying { calls, contexts: &contexts, placed, named, timeline };
     let spans = laying.longest(last);
     let awake = awake(&pieces, &calls.idle);
@@ -105,27 +99,31 @@ struct Laying<'a> {
 }
 
 impl Laying<'_> {
-    /// The longest calls, those that did not return and all initcalls included; stack by stack, in order of time, outer ones first.
+    /// The longest calls, those that did not return and all initcalls included; stack by stack, in order of time, outer ones
+    /// first. Memory grows with the result only: the file may have all calls of a boot.
     fn longest(&self, last: u64) -> Vec<Stretch> {
-        let returned: HashSet<(u32, u64)> = self.calls.spans.iter().map(|s| (s.node, s.from)).collect();
-        let under_way = self.calls.open.iter().filter(|s| !returned.contains(&(s.node, s.from)));
-        // Nothing says that they ended.
-        let under_way = under_way.map(|s| Stretch { to: self.over(s).unwrap_or(last).max(s.to), ..*s });
-        let mut all: Vec<Stretch> = self.calls.spans.iter().copied().chain(under_way).collect();
-        all.retain(|s| self.named.node[s.node as usize].is_some() && !self.named.is_part[s.node as usize]);
-        self.bury(&mut all);
-        if all.len() > SPANS_MAX {
-            let is_initcall = |s: &Stretch| {
-                let id = self.named.node[s.node as usize];
-                id.is_some_and(|id| self.named.profile.get(id).kind == SpanKind::Initcall)
-            };
-            let least = |s: &Stretch| (!is_initcall(s), std::cmp::Reverse(s.to - s.from), s.from, s.node);
-            all.select_nth_unstable_by_key(SPANS_MAX, least);
-            all.truncate(SPANS_MAX);
-        }
-        all.sort_by_key(|s| (self.contexts.place(s.node), s.from, std::cmp::Reverse(s.to), s.node));
-        all.dedup_by_key(|s| (s.node, s.from));
-        all
+        let under_way = self.under_way(last);
+        let is_call = |s: &&Stretch| self.named.node[s.node as usize].is_some() && !self.named.is_part[s.node as usize];
+        let all = || self.calls.spans.iter().chain(&under_way).filter(is_call);
+        let deaths = self.deaths(all());
+        let is_initcall = |s: &Stretch| {
+            let id = self.named.node[s.node as usize];
+            id.is_some_and(|id| self.named.profile.get(id).kind == SpanKind::Initcall)
+        };
+        let rank = |s: &Stretch| (!is_initcall(s), Reverse(s.to - s.from), s.from, s.node);
+        let mut longest = Foremost::new(SPANS_MAX, rank);
+        all().for_each(|s| longest.add(Stretch { to: over_by_death(s, self.contexts.place(s.node), &deaths), ..*s }));
+        let mut longest = longest.into_vec();
+        longest.sort_by_key(|s| (self.contexts.place(s.node), s.from, Reverse(s.to), s.node));
+        longest.dedup_by_key(|s| (s.node, s.from));
+        longest
+    }
+
+    /// Those of which nothing says that they ended.
+    fn under_way(&self, last: u64) -> Vec<Stretch> {
+        let mut open: HashMap<(u32, u64), &Stretch> = self.calls.open.iter().map(|s| ((s.node, s.from), s)).collect();
+        self.calls.spans.iter().for_each(|s| _ = open.remove(&(s.node, s.from)));
+        open.into_values().map(|s| Stretch { to: self.over(s).unwrap_or(last).max(s.to), ..*s }).collect()
     }
 
     /// Below 1 MiB a kernel only has what starts a CPU, which never returns from there: it is over when its stack is left.
@@ -135,28 +133,23 @@ impl Laying<'_> {
         starts_cpu.then(|| self.placed.left_for_good(self.contexts.place(call.node))).flatten()
     }
 
-    /// A thread that is dead does not return: all that it was in ends when its stack is left for the last time, not when the
-    /// stack is another thread's.
-    fn bury(&self, all: &mut [Stretch]) {
-        let Some(dead) = self.timeline.names.find(DEAD) else { return };
+    /// Where threads died, stack by stack and in order of time.
+    fn deaths<'s>(&self, all: impl Iterator<Item = &'s Stretch>) -> Vec<Death> {
+        let Some(dead) = self.timeline.names.find(DEAD) else { return Vec::new() };
         let name = |s: &Stretch| self.named.node[s.node as usize].map(|id| self.named.profile.get(id).name);
         let death = |s: &Stretch| {
             let place = self.contexts.place(s.node);
-            (place, s.from, s.to, self.placed.left(place, s.from).unwrap_or(s.to).clamp(s.from, s.to))
+            let left = self.placed.left(place, s.from).unwrap_or(s.to).clamp(s.from, s.to);
+            Death { place, from: s.from, to: s.to, left }
         };
-        let mut deaths: Vec<_> = all.iter().filter(|s| name(s) == Some(dead)).map(death).collect();
+        let mut deaths: Vec<Death> = all.filter(|s| name(s) == Some(dead)).map(death).collect();
         deaths.sort_unstable();
-        for s in all.iter_mut() {
-            let at = (self.contexts.place(s.node), s.from);
-            let next = deaths.partition_point(|&(place, from, ..)| (place, from) < at);
-            let around = deaths.get(next).filter(|d| d.0 == at.0 && d.2 <= s.to);
-            let within = || deaths[..next].last().filter(|d| d.0 == at.0 && s.from < d.3);
-            s.to = around.or_else(within).map_or(s.to, |d| s.to.min(d.3));
-        }
+        deaths
     }
 
     /// How much of each path was spent while a span of it was the innermost of its stack.
     fn in_spans(&mut self, spans: &[Stretch], awake: &[Piece], until: u64) {
+        let rate = Rate::until(self.calls, until);
         let mut of_context: Vec<Vec<Piece>> = vec![Vec::new(); self.contexts.iter().len()];
         for piece in awake.iter().filter(|piece| piece.from < until) {
             of_context[self.contexts.place(piece.node)].push(Piece { to: piece.to.min(until), ..*piece });
@@ -169,20 +162,17 @@ impl Laying<'_> {
             innermost(of_stack, |node, from, to| {
                 let ticks = overlap.of(from, to);
                 alone[place] = alone[place].saturating_sub(ticks);
-                self.spent_in_spans(node, ticks);
+                self.spent_in_spans(node, ticks, rate);
             });
         }
         let bottoms: Vec<u32> = self.contexts.iter().map(|context| context.bottom).collect();
         for (bottom, ticks) in bottoms.into_iter().zip(alone) {
-            self.spent_in_spans(bottom, ticks);
+            self.spent_in_spans(bottom, ticks, rate);
         }
     }
 
-    fn spent_in_spans(&mut self, node: u32, ticks: u64) {
-        let ns = match self.calls.clock {
-            CallClock::Virtual => ticks,
-            CallClock::Host => (ticks as f64 * 1e9 / self.calls.ticks_per_second.max(1) as f64) as u64,
-        };
+    fn spent_in_spans(&mut self, node: u32, ticks: u64, rate: Rate) {
+        let ns = if self.calls.clock == CallClock::Virtual { ticks } else { rate.ns(ticks) };
         if let Some(id) = self.named.node[node as usize] {
             // What no span is open of lies at the bottom.
             let profile = &mut self.named.profile;
@@ -287,10 +277,62 @@ impl Laying<'_> {
 
     /// When user space first wrote to a port, and where it ran then.
     fn end(&self, until: u64) -> Option<(Ns, TrackId)> {
-        self.calls.marks.iter().find(|mark| mark.at == until)?;
-        let user = self.contexts.iter().find(|context| self.calls.nodes[context.bottom as usize].kind == Kind::User)?;
-        let track = self.placed.at(self.contexts.place(user.bottom), until, false)?;
+        let mark = self.calls.marks.iter().find(|mark| mark.at == until)?;
+        let is_user = |context: &&Context| self.calls.nodes[context.bottom as usize].kind == Kind::User;
+        let mut places = self.contexts.iter().filter(is_user).map(|user| self.contexts.place(user.bottom));
+        let track = places.find_map(|place| self.placed.on(place, mark.vcpu, until))?;
         Some((self.calls.at(until), track))
+    }
+}
+
+/// A call from which a thread never returned: until when the file has it, and when the stack was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Death {
+    place: usize,
+    from: u64,
+    to: u64,
+    left: u64,
+}
+
+/// A thread that is dead does not return: all that it was in ends when its stack is left for the last time, not when the stack
+/// is another thread's.
+fn over_by_death(s: &Stretch, place: usize, deaths: &[Death]) -> u64 {
+    let next = deaths.partition_point(|death| (death.place, death.from) < (place, s.from));
+    let around = deaths.get(next).filter(|death| death.place == place && death.to <= s.to);
+    let within = || deaths[..next].last().filter(|death| death.place == place && s.from < death.left);
+    around.or_else(within).map_or(s.to, |death| s.to.min(death.left))
+}
+
+/// The foremost of any number of things, by a rank that no two share.
+struct Foremost<T, F> {
+    most: usize,
+    rank: F,
+    kept: Vec<T>,
+}
+
+impl<T, R: Ord, F: Fn(&T) -> R> Foremost<T, F> {
+    fn new(most: usize, rank: F) -> Self {
+        Foremost { most, rank, kept: Vec::new() }
+    }
+
+    /// Constant on average: now and then the hindmost half goes.
+    fn add(&mut self, thing: T) {
+        self.kept.push(thing);
+        if self.kept.len() >= 2 * self.most.max(1) {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        if self.kept.len() > self.most {
+            self.kept.select_nth_unstable_by_key(self.most, &self.rank);
+            self.kept.truncate(self.most);
+        }
+    }
+
+    fn into_vec(mut self) -> Vec<T> {
+        self.cut();
+        self.kept
     }
 }
 
@@ -322,6 +364,15 @@ fn innermost(spans: &[Stretch], mut each: impl FnMut(u32, u64, u64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_foremost_are_kept_whatever_came_first() {
+        let mut foremost = Foremost::new(3, |n: &u32| *n);
+        (0..100).map(|i| i * 37 % 101).for_each(|n| foremost.add(n));
+        let mut kept = foremost.into_vec();
+        kept.sort_unstable();
+        assert_eq!(kept, [0, 1, 2]);
+    }
 
     #[test]
     fn the_innermost_span_has_the_time() {

@@ -4,7 +4,8 @@ use super::contexts::Contexts;
 use super::profile::{Share, end, profile};
 use super::{Calls, Counts};
 use crate::files::Files;
-use crate::first_run::regions::{self, Region};
+use crate::first_run::FirstRun;
+use crate::first_run::regions::{self, RanIn, Region};
 use crate::first_run::symbols::Symbols;
 use timeline::{Diagnostics, Names, Profile};
 
@@ -17,6 +18,8 @@ pub struct Followed {
     pub symbols: Symbols,
     /// The stages of the boot.
     pub regions: Vec<Region>,
+    /// In which of them the code of each address ran first.
+    pub ran_in: RanIn,
 }
 
 /// The call tree of a boot until its end mark.
@@ -34,18 +37,24 @@ pub struct BootCalls {
 
 impl Followed {
     /// The calls among a recording's files; none if they were not followed.
-    pub(crate) fn read(files: &Files, regions: &[Region], diagnostics: &mut Diagnostics) -> Option<Followed> {
+    pub(crate) fn read(
+        files: &Files,
+        first_run: Option<&FirstRun>,
+        regions: &[Region],
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Followed> {
         let calls = files.calls(diagnostics)?;
         let symbols = files.symbols(calls.called(), regions::loaded_at(regions), diagnostics);
-        Some(Followed { calls, symbols, regions: regions.to_vec() })
+        let ran_in = first_run.map(|run| RanIn::new(run, regions)).unwrap_or_default();
+        Some(Followed { calls, symbols, regions: regions.to_vec(), ran_in })
     }
 
     /// Its call tree.
     pub fn tree(&self) -> BootCalls {
         let until = end(&self.calls);
-        let contexts = Contexts::new(&self.calls, &self.symbols, &self.regions);
+        let contexts = Contexts::new(self);
         let mut names = Names::default();
-        let profile = profile(&self.calls, until, &self.symbols, &contexts, &mut names).profile;
+        let profile = profile(self, until, &contexts, &mut names).profile;
         BootCalls { counts: self.calls.counts, profile, names, share: Share::until(&self.calls, until) }
     }
 }

@@ -90,6 +90,14 @@ impl Placed {
         Some(pieces.get(before.checked_sub(1)?)?.1)
     }
 
+    /// Whose the stack was up to a tick, at which a vCPU was on it.
+    pub fn on(&self, place: usize, vcpu: u16, tick: u64) -> Option<TrackId> {
+        let pieces = &self.of_context[place];
+        let before = pieces.partition_point(|(piece, _)| piece.from <= tick);
+        let on = |(piece, _): &&(Piece, TrackId)| piece.vcpu == vcpu && piece.to >= tick;
+        pieces[..before].iter().rev().find(on).map(|(_, track)| *track)
+    }
+
     /// Until when a CPU was on the stack, of the time that includes a tick.
     pub fn left(&self, place: usize, tick: u64) -> Option<u64> {
         let pieces = &self.of_context[place];

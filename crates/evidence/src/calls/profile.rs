@@ -3,19 +3,22 @@
 //! Code in the kernel's image is named by `/proc/kallsyms`, also where it runs before its virtual address is mapped.
 //! What has no name is shown by its address, and before the kernel by its stage as well. Functions that are called at an
 //! address inside of another one are, by name, that one; where that one itself goes there (a call that only serves to put an
-//! address on the stack, a jump to what looks like a beginning) it is no call of it. The bottom of each path is called as the [context](super::contexts)
+//! address on the stack, a jump to what looks like a beginning) it is no call of it, also where it is at the bottom of a stack that
+//! it has just changed to. The bottom of each path is called as the [context](super::contexts)
 //! that it ran in.
 
 use super::contexts::{Contexts, USER_SPACE};
-use super::{CallClock, Calls, Kind, Node, Totals};
-use crate::first_run::symbols::Symbols;
-use hashbrown::HashMap;
+use super::{CallClock, Calls, Followed, Kind, Node, Totals};
+use crate::first_run::regions::Stage;
+use hashbrown::{HashMap, HashSet};
 use timeline::{NameId, Names, NodeId, Profile, SpanKind, Weight};
 
 /// A function that an interrupt kept from being known.
 const UNKNOWN: &str = "(unknown)";
-/// What Linux calls each initcall from.
-const CALLS_INITCALLS: &str = "do_one_initcall";
+/// What Linux calls each initcall from, and what else that calls.
+const CALLS_INITCALLS: [(&str, &[&str]); 2] = [("do_one_initcall", &[]), ("console_init", &["n_tty_init"])];
+/// The tracepoints around an initcall.
+const TRACEPOINT: &str = "__traceiter_";
 
 /// A profile, and which of its nodes each path of the file became.
 #[derive(Clone, Debug, Default)]
@@ -29,34 +32,54 @@ pub struct Named {
 }
 
 /// The call tree up to a moment (ticks), named, in instructions.
-pub fn profile(calls: &Calls, until: u64, symbols: &Symbols, contexts: &Contexts, names: &mut Names) -> Named {
-    build(calls, until, symbols, contexts, names, Weight::Instructions, |totals| totals.insns)
+pub fn profile(followed: &Followed, until: u64, contexts: &Contexts, names: &mut Names) -> Named {
+    build(followed, until, contexts, names, Weight::Instructions, |totals| totals.insns)
 }
 
 /// The same in nanoseconds: by the host's clock what the ticks took on average, by the guest's an instruction each.
-pub fn timed_profile(calls: &Calls, until: u64, symbols: &Symbols, contexts: &Contexts, names: &mut Names) -> Named {
-    let ticks = until.min(calls.last_tick()).max(1);
-    let ns = (calls.at(ticks) - calls.at(0)).0.max(0) as u128;
-    let spent = |totals: &Totals| match calls.clock {
+pub fn timed_profile(followed: &Followed, until: u64, contexts: &Contexts, names: &mut Names) -> Named {
+    let rate = Rate::until(&followed.calls, until);
+    let spent = |totals: &Totals| match followed.calls.clock {
         CallClock::Virtual => totals.insns,
-        CallClock::Host => (u128::from(totals.ticks) * ns / u128::from(ticks)).min(u64::MAX.into()) as u64,
+        CallClock::Host => rate.ns(totals.ticks),
     };
-    build(calls, until, symbols, contexts, names, Weight::Ns, spent)
+    build(followed, until, contexts, names, Weight::Ns, spent)
+}
+
+/// How long a tick is.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    ns: u64,
+    ticks: u64,
+}
+
+impl Rate {
+    /// On average up to a moment.
+    pub fn until(calls: &Calls, until: u64) -> Rate {
+        let ticks = until.min(calls.last_tick()).max(1);
+        let ns = (calls.at(ticks) - calls.at(0)).0.max(0) as u64;
+        Rate { ns, ticks }
+    }
+
+    /// So many ticks in nanoseconds.
+    pub fn ns(self, ticks: u64) -> u64 {
+        (u128::from(ticks) * u128::from(self.ns) / u128::from(self.ticks)).min(u64::MAX.into()) as u64
+    }
 }
 
 fn build(
-    calls: &Calls,
+    followed: &Followed,
     until: u64,
-    symbols: &Symbols,
     contexts: &Contexts,
     names: &mut Names,
     weight: Weight,
     spent: impl Fn(&Totals) -> u64,
 ) -> Named {
+    let calls = &followed.calls;
     let (node, is_part) = (vec![None; calls.nodes.len()], vec![false; calls.nodes.len()]);
     let mut named = Named { profile: Profile::new(weight), node, is_part };
-    let mut namer = Namer { symbols, known: HashMap::new(), places: HashMap::new() };
-    let [user, calls_initcalls] = [USER_SPACE, CALLS_INITCALLS].map(|name| names.intern(name));
+    let mut namer = Namer::new(followed);
+    let user = names.intern(USER_SPACE);
     let totals = calls.totals_until(until);
     let known = entered(calls, &totals);
     for totals in totals.iter().skip(1).filter(|totals| known[totals.node as usize]) {
@@ -73,7 +96,7 @@ fn build(
             // What no thread is known of: its bottom, and the programs on it.
             Kind::User => user,
             _ if parent.is_none() => names.intern(&context.name),
-            _ => namer.name(node.function, context.stage.map(|stage| stage.name()), names),
+            _ => namer.name(node.function, context.stage, names),
         };
         if node.kind == Kind::User {
             parent = Some(named.profile.node(None, user));
@@ -81,16 +104,24 @@ fn build(
         let id = named.profile.node(parent, name);
         match node.kind {
             Kind::Interrupt => named.profile.set_kind(id, SpanKind::Interrupt),
-            // What else it calls, it calls for each of them.
-            _ if totals.calls <= 1 && parent.is_some_and(|p| named.profile.get(p).name == calls_initcalls) => {
+            // What is called more than once, is called for each of them.
+            _ if totals.calls <= 1
+                && parent.is_some_and(|p| calls_initcall(names.get(named.profile.get(p).name), names.get(name))) =>
+            {
                 named.profile.set_kind(id, SpanKind::Initcall);
             }
             _ => {}
         }
-        named.profile.add(id, totals.calls, spent(totals));
+        let entered = if namer.changed_stacks(&node) { 0 } else { totals.calls };
+        named.profile.add(id, entered, spent(totals));
         named.node[totals.node as usize] = Some(id);
     }
     named
+}
+
+fn calls_initcall(caller: &str, called: &str) -> bool {
+    let others = CALLS_INITCALLS.iter().find(|(name, _)| *name == caller).map(|(_, others)| others);
+    others.is_some_and(|others| !others.contains(&called) && !called.starts_with(TRACEPOINT))
 }
 
 /// Of each node, whether anything of it or under it had been counted.
@@ -106,35 +137,54 @@ fn entered(calls: &Calls, totals: &[Totals]) -> Vec<bool> {
 
 /// Names of addresses, each looked up once.
 struct Namer<'a> {
-    symbols: &'a Symbols,
-    known: HashMap<(u64, Option<&'static str>), NameId>,
+    followed: &'a Followed,
+    known: HashMap<(u64, Option<Stage>), NameId>,
     /// The function that an address is in, and whether it is that function's first.
     places: HashMap<u64, Option<(u64, bool)>>,
+    /// Functions that changed to a stack that was new.
+    change_stacks: HashSet<u64>,
 }
 
-impl Namer<'_> {
-    /// Whether a node is its parent's function, entered elsewhere than at its beginning.
-    fn is_part(&mut self, node: &Node, parent: &Node) -> bool {
-        if ![node, parent].iter().all(|node| matches!(node.kind, Kind::Call | Kind::Tail)) {
-            return false;
-        }
-        let symbols = self.symbols;
-        let mut place = |address: u64| {
-            let found = || symbols.function(address).zip(symbols.find(address).map(|place| place.offset == 0));
-            *self.places.entry(address).or_insert_with(found)
-        };
-        match (place(node.function), place(parent.function)) {
-            (Some((function, false)), Some((of_parent, _))) => function == of_parent,
-            _ => false,
-        }
+impl<'a> Namer<'a> {
+    fn new(followed: &'a Followed) -> Namer<'a> {
+        let bottoms = followed.calls.nodes.iter().filter(|node| node.kind == Kind::Stack);
+        let change_stacks = bottoms.filter_map(|node| followed.symbols.function(node.function)).collect();
+        Namer { followed, known: HashMap::new(), places: HashMap::new(), change_stacks }
     }
 
-    fn name(&mut self, function: u64, stage: Option<&'static str>, names: &mut Names) -> NameId {
-        let symbols = self.symbols;
+    /// Whether a node is its parent's function, entered elsewhere than at its beginning.
+    fn is_part(&mut self, node: &Node, parent: &Node) -> bool {
+        let same = self.middle_of(node).zip(self.place(parent)).is_some_and(|(function, (other, _))| function == other);
+        same && matches!(parent.kind, Kind::Call | Kind::Tail)
+    }
+
+    /// Whether a node is a function that changed to this stack and goes on here, elsewhere than at its beginning.
+    fn changed_stacks(&mut self, node: &Node) -> bool {
+        self.middle_of(node).is_some_and(|function| self.change_stacks.contains(&function))
+    }
+
+    /// The function that a call or a jump leads to the middle of.
+    fn middle_of(&mut self, node: &Node) -> Option<u64> {
+        let (function, at_start) = self.place(node)?;
+        (!at_start && matches!(node.kind, Kind::Call | Kind::Tail)).then_some(function)
+    }
+
+    fn place(&mut self, node: &Node) -> Option<(u64, bool)> {
+        let (symbols, address) = (&self.followed.symbols, node.function);
+        let found = || symbols.function(address).zip(symbols.find(address).map(|place| place.offset == 0));
+        *self.places.entry(address).or_insert_with(found)
+    }
+
+    /// `stage` is the one before the kernel that the stack was first used in: the next may go on with it.
+    fn name(&mut self, function: u64, stage: Option<Stage>, names: &mut Names) -> NameId {
+        let Followed { symbols, ran_in, .. } = self.followed;
         *self.known.entry((function, stage)).or_insert_with(|| match (function, symbols.find(function), stage) {
             (0, ..) => names.intern(UNKNOWN),
             (_, Some(place), _) => names.intern(place.name),
-            (_, None, Some(stage)) => names.intern(&format!("{stage} {function:#x}")),
+            (_, None, Some(stage)) => {
+                let stage = ran_in.stage(function, stage).unwrap_or(stage);
+                names.intern(&format!("{} {function:#x}", stage.name()))
+            }
             (_, None, None) => names.intern(&format!("{function:#x}")),
         })
     }
@@ -192,7 +242,35 @@ pub fn clock_words(calls: &Calls) -> &'static str {
 mod tests {
     use super::*;
     use crate::calls::{read, tests::sample};
+    use crate::first_run::symbols::Symbols;
     use timeline::Diagnostics;
+
+    #[test]
+    fn a_function_that_goes_on_elsewhere_in_itself_is_not_called_again() {
+        let list = b"1000 T change_stacks\n2000 T work\n3000 T end\n";
+        let symbols = Symbols::read("kallsyms", list, &mut Diagnostics::default());
+        let node = |parent, kind, function| Node { parent, kind, function, stack: 0 };
+        let nodes = [
+            Node::default(),
+            node(0, Kind::Stack, 0x1000),
+            node(1, Kind::Call, 0x1030), // on the new stack
+            node(1, Kind::Call, 0x2000),
+            node(3, Kind::Call, 0x2040),
+            node(3, Kind::Call, 0x1000),
+            node(0, Kind::Stack, 0x2000), // which another thread had before
+            node(6, Kind::Call, 0x1030),
+            node(6, Kind::Call, 0x3010), // its beginning has no name
+        ];
+        let totals = |node| Totals { node, calls: 16, insns: 10, ticks: 0 };
+        let calls = Calls { nodes: nodes.to_vec(), totals: (1..9).map(totals).collect(), ..Calls::default() };
+        let followed = Followed { calls, symbols, ..Followed::default() };
+        let (contexts, mut names) = (Contexts::new(&followed), Names::default());
+        let named = profile(&followed, u64::MAX, &contexts, &mut names);
+        let rows = named.profile.functions();
+        let rows: Vec<_> = rows.iter().filter(|r| !r.bottom).map(|r| (names.get(r.name), r.calls, r.own)).collect();
+        assert_eq!(rows, [("change_stacks", 16, 30), ("work", 16, 20), ("end", 16, 10)]);
+        assert_eq!(named.is_part, [false, false, false, false, true, false, false, false, false]);
+    }
 
     #[test]
     fn addresses_become_names() {
@@ -200,13 +278,15 @@ mod tests {
         let calls = read("f", &sample(), &mut diagnostics);
         let symbols = Symbols::read("kallsyms", b"0000000000010000 T start_kernel\n", &mut diagnostics);
         let mut names = Names::default();
-        let contexts = Contexts::new(&calls, &symbols, &[]);
-        let p = profile(&calls, u64::MAX, &symbols, &contexts, &mut names).profile;
+        let followed = Followed { calls, symbols, ..Followed::default() };
+        let contexts = Contexts::new(&followed);
+        let p = profile(&followed, u64::MAX, &contexts, &mut names).profile;
+        let calls = &followed.calls;
         let rows: Vec<_> =
             p.functions().iter().map(|r| (names.get(r.name), r.bottom, r.calls, r.own, r.total)).collect();
         assert_eq!(rows, [("start_kernel", false, 1, 70, 70), ("start_kernel", true, 0, 9, 79)]);
-        let share = Share::until(&calls, u64::MAX);
+        let share = Share::until(calls, u64::MAX);
         assert_eq!(share, Share { insns: 79, user: 0, unowned: 9 });
-        assert_eq!(end(&calls), 510);
+        assert_eq!(end(calls), 510);
     }
 }

@@ -125,7 +125,7 @@ impl Reader {
                     2 => MarkKind::FirstUserOut,
                     _ => return Err(SENSELESS),
                 };
-                self.calls.marks.push(Mark { kind, at, insns });
+                self.calls.marks.push(Mark { kind, vcpu: r.vcpu, at, insns });
             }
             9 => {
                 let (to, _insns) = (r.time()?, r.varint()?);
@@ -206,6 +206,8 @@ impl Reader {
         diagnostics.note_many("calls not told apart: the plugin's tree was full", calls.counts.folded, whole);
         diagnostics.note_many("calls too deep for the plugin", calls.counts.deep, whole);
         diagnostics.note_many("code not followed: the plugin's room was full", calls.counts.blocks_not_followed, whole);
+        let without_room = calls.counts.stacks_without_room;
+        diagnostics.note_many("changes to stacks not told apart: the plugin's room was full", without_room, whole);
         calls
     }
 }

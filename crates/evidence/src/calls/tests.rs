@@ -62,7 +62,7 @@ fn what_the_plugin_writes() {
     assert_eq!(calls.totals_until(520), expected);
     assert_eq!(calls.totals_until(519)[2].calls, 0, "the interval ends at 520");
     assert_eq!(calls.syncs, [(510, 2000)]);
-    assert_eq!(calls.marks, [Mark { kind: MarkKind::FirstUser, at: 510, insns: 79 }]);
+    assert_eq!(calls.marks, [Mark { kind: MarkKind::FirstUser, vcpu: 1, at: 510, insns: 79 }]);
     assert_eq!(calls.counts, Counts { insns: 3, calls: 2, matched: 300, ..Counts::default() });
     assert_eq!((calls.exit, calls.last_tick()), (Some(520), 520));
 }

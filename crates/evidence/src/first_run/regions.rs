@@ -23,10 +23,11 @@
 //! code gets wrong names), other architectures. What is not recognised is left out, never guessed.
 
 use super::{Block, Ending, FirstRun};
+use hashbrown::HashMap;
 use timeline::{Ns, TimeBase, Timeline};
 
 /// A stage of the boot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// From the reset vector on.
     Firmware,
@@ -75,6 +76,48 @@ pub struct Region {
     pub evidence: String,
     /// Of the early kernel: where its image was loaded.
     pub image: Option<u64>,
+}
+
+impl Region {
+    /// Whether nothing of the stage before goes on after it: firmware does after an option ROM, the kernel below programs.
+    pub fn lasts(&self) -> bool {
+        !matches!(self.stage, Stage::OptionRom | Stage::UserSpace)
+    }
+}
+
+/// In which of the stages before the kernel the code at each address ran.
+#[derive(Clone, Debug, Default)]
+pub struct RanIn(HashMap<u64, Vec<Stage>>);
+
+impl RanIn {
+    /// Linear in the blocks before the kernel.
+    pub fn new(run: &FirstRun, regions: &[Region]) -> RanIn {
+        let mut ran_in: HashMap<u64, Vec<Stage>> = HashMap::new();
+        let mut lasting = regions.iter().filter(|region| region.lasts()).peekable();
+        let mut stage = None;
+        for block in run.blocks.iter() {
+            while let Some(region) = lasting.next_if(|region| region.at <= block.at) {
+                stage = Some(region.stage);
+            }
+            match stage {
+                Some(stage) if stage < Stage::EarlyKernel => {
+                    let stages = ran_in.entry(block.address).or_default();
+                    if stages.last() != Some(&stage) {
+                        stages.push(stage);
+                    }
+                }
+                Some(_) => break,
+                None => {}
+            }
+        }
+        RanIn(ran_in)
+    }
+
+    /// The stage of the code at an address: of several the one that is asked about, or the last.
+    pub fn stage(&self, address: u64, like: Stage) -> Option<Stage> {
+        let stages = self.0.get(&address)?;
+        if stages.contains(&like) { Some(like) } else { stages.last().copied() }
+    }
 }
 
 /// How far off a block's time may be: it is taken while the block is translated, a few µs before it runs.
@@ -310,6 +353,19 @@ mod tests {
                 (Stage::UserSpace, 0x40_1670),
             ],
         );
+    }
+
+    #[test]
+    fn an_address_ran_in_the_stages_in_which_it_was_new() {
+        let addresses = [(0xffff_fff0, Jump), (0xf_001a, Call), (0x1_0200, Jump), (0xf_001a, Call)];
+        let later = [(0x10_0000, Call), (0x10_0400, JumpIndirect), (0x100_0c43, Jump), (HIGH, Call)];
+        let rows = (0i64..).zip(addresses.iter().chain(&later)).map(|(us, &(a, ending))| (us, a, 4, ending, 0, 1));
+        let run = blocks(&rows.collect::<Vec<_>>());
+        let ran_in = RanIn::new(&run, &regions(&run));
+        assert_eq!(ran_in.stage(0x10_0400, Stage::Firmware), Some(Stage::Decompressor));
+        assert_eq!(ran_in.stage(0xf_001a, Stage::Firmware), Some(Stage::Firmware));
+        assert_eq!(ran_in.stage(0xf_001a, Stage::Decompressor), Some(Stage::SetupCode));
+        assert_eq!(ran_in.stage(0x100_0c43, Stage::Firmware), None, "the kernel's own");
     }
 
     #[test]

@@ -19,7 +19,7 @@ impl Vcpu {
         };
         self.settle(shared, now);
         self.move_to(shared, sp, before.start, now);
-        self.unwind(shared, now, |frame_sp| frame_sp <= sp);
+        self.counts.dropped += self.unwind(shared, now, |frame_sp| frame_sp <= sp);
         if self.pending.is_some() {
             self.attach(shared, sp, now);
         }

@@ -1,8 +1,8 @@
 //! Where a vCPU is: on which stack, in which frame of it, in which node of the call tree.
 
-use super::{Shared, Vcpu};
+use super::{Shared, USER, Vcpu, user_space};
 use crate::calls::block::NOWHERE;
-use crate::calls::stacks::{Entered, From, Open, WINDOW_BITS};
+use crate::calls::stacks::{Entered, From, Open, Stacks, WINDOW_BITS};
 use crate::calls::tree::{Kind, Path};
 
 impl Vcpu {
@@ -17,7 +17,9 @@ impl Vcpu {
 
     #[inline(never)]
     pub(super) fn changes_window(&mut self, shared: &Shared, sp: u64, base: u64, now: u64) {
-        let stack = shared.stacks.find(sp, (self.last_sp, self.stack));
+        let found = shared.stacks.find(sp, (self.last_sp, self.stack));
+        self.counts.stacks_without_room += u64::from(found.is_none());
+        let stack = found.unwrap_or(Stacks::rest(self.out.vcpu()));
         let same = stack == self.stack && self.window != NOWHERE;
         self.window = sp >> WINDOW_BITS;
         if same {
@@ -107,7 +109,13 @@ impl Vcpu {
         })
     }
 
-    pub(super) fn define(&mut self, shared: &Shared, node: u32) {
-        self.out.node(node, &shared.tree.get(node).path());
+    /// The first vCPU's is there from the beginning, and the output has not heard of it.
+    pub(super) fn define_user_space(&mut self, shared: &Shared) {
+        let path = user_space(self.out.vcpu());
+        let known = shared.tree.child(&path, |_| {});
+        self.user_node = known.unwrap_or(USER);
+        if known.is_some() {
+            self.out.node(self.user_node, &path);
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::jumps::{left_early, left_early_or_at_once};
 use super::tell::Mark;
-use super::{Shared, USER, Vcpu};
+use super::{Shared, Vcpu};
 use crate::calls::block::{Block, INTERRUPT, MARK, NOWHERE};
 use crate::calls::stacks::{Entered, From, Open};
 use crate::calls::tree::Kind;
@@ -125,8 +125,8 @@ impl Vcpu {
                 shared.tree.get(pending.node).enter();
             }
             self.unwind(shared, now, |_| true); // its stack in the kernel is empty now
-            (self.node, self.function, self.window, self.sp) = (USER, NOWHERE, NOWHERE, None);
-            self.out.switch(USER, now);
+            (self.node, self.function, self.window, self.sp) = (self.user_node, NOWHERE, NOWHERE, None);
+            self.out.switch(self.user_node, now);
             if !shared.user_seen.swap(true, Relaxed) {
                 self.mark(shared, Mark::FirstUser, now);
             }
@@ -144,6 +144,6 @@ impl Vcpu {
         self.settle(shared, now);
         block.set(INTERRUPT);
         self.pending = None;
-        self.waits_for_stack(shared, USER, before, block, now);
+        self.waits_for_stack(shared, self.user_node, before, block, now);
     }
 }

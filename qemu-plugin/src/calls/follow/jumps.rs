@@ -1,6 +1,6 @@
 //! Neither call nor return: a jump, a tail call, or something that came between.
 
-use super::{Shared, USER, Vcpu};
+use super::{Shared, Vcpu};
 use crate::calls::block::{Block, ENTRY, INTERRUPT, NOWHERE, wraps};
 use crate::calls::stacks::{Entered, Open};
 use crate::calls::tree::Kind;
@@ -30,7 +30,7 @@ impl Vcpu {
     pub(super) fn starts(&mut self, shared: &Shared, block: &'static Block) {
         self.start_node = self.child(shared, 0, block.start, u64::from(self.out.vcpu()), Kind::Stack);
         self.node = self.start_node;
-        self.define(shared, USER);
+        self.define_user_space(shared);
         self.spent_ticks = self.now(shared);
         self.out.switch(self.node, self.spent_ticks);
     }
