@@ -48,8 +48,9 @@ const READINGS_MIN: f64 = 64.0;
 /// A known clock that stands still for so many readings does not run.
 const STANDING_READINGS: u64 = 1_000_000;
 
-/// The rate of the unknown clock, from readings over `span_ns` of the known one (or more, if most are disturbed), which runs at `known_hz` and must not
-/// wrap. Memory is constant; the sums are those of Welford 1962, which do not lose precision to large clock values.
+/// The rate of the unknown clock, from readings over `span_ns` of the known one (or more, if most are disturbed), which
+/// runs at `known_hz` and must not wrap. Memory is constant; the sums are those of Welford 1962, which do not lose precision
+/// to large clock values.
 pub fn by_regression(known_hz: f64, span_ns: f64, mut read: impl FnMut() -> Reading) -> Result<Rate, Unusable> {
     let first = read();
     let mut fit = Fit::default();

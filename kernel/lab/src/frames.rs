@@ -1,7 +1,7 @@
 //! The frame allocator: which page frames are free, a bit for each.
 //!
 //! A set bit is a free frame. Single frames are searched for from where the last was found, so that a boot that mostly
-//! allocates looks at each word once; runs of frames are searched for from the start. Freeing a free frame, or one that
+//! allocates looks at each word once. Freeing a free frame, or one that
 //! was never there, is an error of the caller's and is told.
 
 /// Frames by number (address / 4096). The bits are the caller's, so that they can lie in the memory they describe.
@@ -58,23 +58,6 @@ impl<'a> Frames<'a> {
         Some(word as u64 * 64 + u64::from(bit))
     }
 
-    /// The first of `count` neighbouring free frames, at a multiple of `align` frames. Linear in the memory's size.
-    pub fn allocate_run(&mut self, count: u64, align: u64) -> Option<u64> {
-        let total = self.words.len() as u64 * 64;
-        let mut first = (self.hint as u64 * 64).next_multiple_of(align.max(1));
-        while count > 0 && first.checked_add(count)? <= total {
-            match (first..first + count).rev().find(|&frame| !self.is_free(frame)) {
-                Some(used) => first = (used + 1).next_multiple_of(align.max(1)),
-                None => {
-                    (first..first + count).for_each(|frame| self.words[frame as usize / 64] &= !(1 << (frame % 64)));
-                    self.free -= count;
-                    return Some(first);
-                }
-            }
-        }
-        None
-    }
-
     /// Gives a frame back.
     pub fn free(&mut self, frame: u64) -> Result<(), NotAllocated> {
         let word = frame as usize / 64;
@@ -118,19 +101,6 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_aligned_and_whole() {
-        let mut words = [0; 4];
-        let mut frames = Frames::new(&mut words);
-        frames.add(3, 5);
-        frames.add(9, 100);
-        assert_eq!(frames.allocate_run(4, 4), Some(4));
-        assert_eq!(frames.allocate_run(4, 4), Some(12));
-        assert_eq!(frames.allocate_run(200, 1), None);
-        assert_eq!(frames.allocate_run(0, 1), None);
-        assert_eq!(frames.count(), 97);
-    }
-
-    #[test]
     fn memory_past_the_map_is_ignored() {
         let mut words = [0; 1];
         let mut frames = Frames::new(&mut words);
@@ -140,7 +110,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn as_a_set_of_numbers_would(steps in proptest::collection::vec((0u8..4, 0u64..260, 1u64..9), 1..200)) {
+        fn as_a_set_of_numbers_would(steps in proptest::collection::vec((0u8..3, 0u64..260, 1u64..9), 1..200)) {
             let mut words = [0; 4];
             let (mut frames, mut model) = (Frames::new(&mut words), BTreeSet::new());
             for (what, at, count) in steps {
@@ -150,13 +120,7 @@ mod tests {
                         model.extend((at..at + count).filter(|&frame| frame < 256));
                     }
                     1 => proptest::prop_assert_eq!(frames.allocate(), model.pop_first()),
-                    2 => proptest::prop_assert_eq!(frames.free(at).is_ok(), at < 256 && model.insert(at)),
-                    _ => {
-                        let run = frames.allocate_run(count, 2);
-                        let free = |&first: &u64| (first..first + count).all(|frame| model.contains(&frame));
-                        proptest::prop_assert_eq!(run, (0..256).step_by(2).find(free));
-                        run.into_iter().flat_map(|first| first..first + count).for_each(|frame| { model.remove(&frame); });
-                    }
+                    _ => proptest::prop_assert_eq!(frames.free(at).is_ok(), at < 256 && model.insert(at)),
                 }
                 proptest::prop_assert_eq!(frames.count(), model.len() as u64);
             }

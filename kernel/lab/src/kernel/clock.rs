@@ -22,8 +22,8 @@ const ROUNDS_BETWEEN_READINGS: u32 = 300;
 
 static TSC_HZ: AtomicU64 = AtomicU64::new(0);
 static APIC_HZ: AtomicU64 = AtomicU64::new(0);
-/// The tick count of the TSC when ticks began; 0 before that.
-static TICKS_FROM: AtomicU64 = AtomicU64::new(0);
+/// What the TSC showed when ticks began; 0 before that.
+static TICKS_BEGAN_TSC: AtomicU64 = AtomicU64::new(0);
 /// Timer ticks since then.
 static TICKS: AtomicU64 = AtomicU64::new(0);
 
@@ -76,7 +76,7 @@ fn start_ticks() {
     apic::free_run();
     let rate = calibrate("local APIC timer", || u64::from(apic::counted()));
     APIC_HZ.store(rate.hz as u64, Ordering::Relaxed);
-    TICKS_FROM.store(cpu::rdtsc(), Ordering::Relaxed);
+    TICKS_BEGAN_TSC.store(cpu::rdtsc(), Ordering::Relaxed);
     rearm_for(None);
     x86_64::instructions::interrupts::enable();
     verbose!("clock: {} ticks a second", boot::switches().hz);
@@ -101,13 +101,14 @@ fn calibrate(name: &str, unknown: fn() -> u64) -> Rate {
     let attempt = (0..ATTEMPTS).map(|_| measure()).find(is_good);
     let rate = attempt.unwrap_or_else(measure).unwrap_or_else(|error| panic!("clock::calibrate: {name}: {error:?}"));
     kprintln!(
-        "{name}: {}.{:03} MHz, error {}.{:02} ppm, {} readings in {} ms",
+        "{name}: {}.{:03} MHz, error {}.{:02} ppm, {} readings in {} ms and {} more disturbed",
         rate.hz as u64 / 1_000_000,
         rate.hz as u64 / 1000 % 1000,
         rate.error_ppm as u64,
         (rate.error_ppm * 100.0) as u64 % 100,
         rate.readings,
         rate.took_ns as u64 / 1_000_000,
+        rate.disturbed,
     );
     rate
 }
@@ -120,13 +121,13 @@ fn over_a_second(read: impl Fn() -> Reading) -> Result<Rate, Unusable> {
 
 /// Whether there are ticks to sleep by.
 pub fn is_ticking() -> bool {
-    TICKS_FROM.load(Ordering::Relaxed) != 0
+    TICKS_BEGAN_TSC.load(Ordering::Relaxed) != 0
 }
 
 /// In nanoseconds of `now_ns`: when the tick comes that is `ticks` after the last one.
 pub fn tick_ns(ticks: u64) -> u64 {
-    let from =
-        u128::from(TICKS_FROM.load(Ordering::Relaxed)) * 1_000_000_000 / u128::from(TSC_HZ.load(Ordering::Relaxed));
+    let from = u128::from(TICKS_BEGAN_TSC.load(Ordering::Relaxed)) * 1_000_000_000
+        / u128::from(TSC_HZ.load(Ordering::Relaxed));
     let count = u128::from(TICKS.load(Ordering::Relaxed) + ticks);
     (from + count * 1_000_000_000 / u128::from(boot::switches().hz)) as u64
 }

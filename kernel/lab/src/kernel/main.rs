@@ -14,6 +14,8 @@
 
 extern crate alloc;
 
+use lab::switches::Kind;
+
 mod acpi_tables;
 mod announce;
 mod apic;
@@ -79,7 +81,8 @@ fn hammer_time(start_info: u64) {
     let _scope = tslog::scope!("hammer_time");
     uart::start(); // somewhere to print
     boot::take(start_info); // command line, memory map, initrd
-    stage("pit", pit::start); // a clock, so that DELAY works
+    pit::start(); // a clock, so that DELAY works: also where a script asks for one at this stage
+    script::at(Kind::Stage, "pit");
     stage("descriptors", descriptors::load); // segments, and stacks for interrupts
     stage("trap", trap::load); // from here on a fault is a panic, not a triple fault
     stage("memory", memory::find); // what is free
@@ -92,6 +95,6 @@ fn hammer_time(start_info: u64) {
 }
 
 fn stage(name: &'static str, step: fn()) {
-    script::at(lab::switches::Kind::Stage, name);
+    script::at(Kind::Stage, name);
     step();
 }

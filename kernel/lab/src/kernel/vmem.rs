@@ -56,7 +56,7 @@ fn in_use(arena: &Option<Arena<'static>>) -> usize {
 #[inline(never)]
 fn rescale() {
     let _scope = tslog::scope!("vmem_hash_rescale");
-    ARENA.quietly(|arena| arena.iter_mut().for_each(Arena::rescale));
+    ARENA.change_unawaited(|arena| arena.iter_mut().for_each(Arena::rescale));
 }
 
 /// Addresses for so many bytes.
@@ -71,7 +71,7 @@ pub fn allocate(bytes: u64) -> u64 {
             arena.get_or_insert_with(make).allocate(bytes).expect("vmem::allocate: no segment is left"),
         )
     };
-    let (was_empty, address) = ARENA.quietly(allocate);
+    let (was_empty, address) = ARENA.change_unawaited(allocate);
     if was_empty {
         ARENA.change(|_| ());
     }
@@ -79,11 +79,11 @@ pub fn allocate(bytes: u64) -> u64 {
 }
 
 pub fn free(address: u64) {
-    let freed = ARENA.quietly(|arena| arena.as_mut().is_some_and(|arena| arena.free(address)));
+    let freed = ARENA.change_unawaited(|arena| arena.as_mut().is_some_and(|arena| arena.free(address)));
     assert!(freed, "vmem::free: nothing begins at {address:#x}");
 }
 
 /// How many segments were passed in chains so far.
 pub fn steps() -> u64 {
-    ARENA.quietly(|arena| arena.as_ref().map_or(0, Arena::steps))
+    ARENA.change_unawaited(|arena| arena.as_ref().map_or(0, Arena::steps))
 }

@@ -19,8 +19,8 @@ impl<T> Shared<T> {
         (result, thread::wake(self.channel()))
     }
 
-    /// Changes nothing that anybody waits for.
-    pub fn quietly<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+    /// Changes what nobody waits for.
+    pub fn change_unawaited<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         change(&mut self.value.lock())
     }
 
