@@ -12,6 +12,7 @@ use timeline::Ns;
 /// Draws a line while a machine boots, if standard error is a terminal; stops the boot on Ctrl-C in any case.
 pub struct Watcher {
     bar: Option<ProgressBar>,
+    quiet: bool,
     prefix: String,
     stop: Arc<AtomicBool>,
 }
@@ -26,7 +27,7 @@ impl Watcher {
                 .unwrap_or_else(|_| ProgressStyle::default_spinner());
             ProgressBar::new_spinner().with_style(style)
         });
-        Ok(Watcher { bar, prefix: String::new(), stop })
+        Ok(Watcher { bar, quiet: output.quiet, prefix: String::new(), stop })
     }
 
     /// What is being done, for boots that are one of several.
@@ -34,11 +35,16 @@ impl Watcher {
         self.prefix = format!("{what}: ");
     }
 
-    /// Shows what is being done, where no boot shows it.
-    pub fn tick(&self) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(harmless(self.prefix.trim_end_matches(": ")).into_owned());
-            bar.tick();
+    /// What is being done that is no boot and may take long: a line of its own where there is no terminal to draw on.
+    pub fn announce(&mut self, what: &str) {
+        self.doing(what);
+        match &self.bar {
+            Some(bar) => {
+                bar.set_message(harmless(what).into_owned());
+                bar.tick();
+            }
+            None if !self.quiet => eprintln!("bootscope: {}", harmless(what)),
+            None => {}
         }
     }
 

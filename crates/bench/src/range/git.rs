@@ -69,7 +69,13 @@ impl Repo {
         command.push("--end-of-options");
         command.extend(words.iter().map(String::as_str));
         command.push("--");
-        Ok(parsed(&self.ask(command)?))
+        match self.run(command)? {
+            (true, said) => Ok(parsed(&said)),
+            (false, said) => {
+                let what = format!("{} names no commits of {}", words.join(" "), self.top.display());
+                Err(refused("log", &format!("{what}: {}", said.trim())))
+            }
+        }
     }
 
     /// One commit.

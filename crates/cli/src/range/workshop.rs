@@ -71,7 +71,7 @@ impl<'a> Workshop<'a> {
         output: &'a Output,
     ) -> anyhow::Result<Workshop<'a>> {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let folder = std::path::absolute(folder).with_context(|| format!("cannot use {}", folder.display()))?;
+        let folder = folder.canonicalize().with_context(|| format!("cannot use {}", folder.display()))?;
         std::fs::create_dir_all(&plan.cache).with_context(|| format!("cannot make {}", plan.cache.display()))?;
         // Two that run at once have a tree each; one that goes on has its own again.
         let name = folder.to_string_lossy().replace('/', "-");
@@ -93,8 +93,7 @@ impl<'a> Workshop<'a> {
         if let Some(path) = self.kernels.get(&commit.id) {
             return Ok(Built::Kernel { path: path.clone(), cached: true });
         }
-        self.watcher.doing(&format!("build {which} · {} {}", commit.short(), commit.subject));
-        self.watcher.tick();
+        self.watcher.announce(&format!("build {which} · {} {}", commit.short(), commit.subject));
         let watcher = &mut *self.watcher;
         let built = self.builder.build(commit, &self.tree, &mut || watcher.stop())?;
         if let Built::Kernel { path, .. } = &built {
