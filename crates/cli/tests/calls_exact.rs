@@ -79,15 +79,15 @@ fn a_guest_that_counts_its_own_calls_is_followed_exactly() {
 }
 
 /// Instructions too, where the source says how many: none is counted twice, or for somebody else. But that by the host's clock
-/// now and then the beginning of an interrupt is not recognised: then its handler's instructions are of whom it came to, and
-/// what it called, the kernel's part of it, has a call more than the handler.
+/// the first timer interrupt can come right when another one returns, and then nothing tells that its handler is one: its
+/// instructions are of whom it came to, and what it called, the kernel's part of it, has a call more than the handler.
 #[track_caller]
 fn assert_instructions(found: &BTreeMap<String, (i64, i64)>, deterministic: bool) {
     const HANDLER: i64 = 8;
     let (timer, handled) = (found["enter_timer"].0, found["on_timer"].0);
     let lost = if deterministic { 0 } else { handled - timer };
     println!("{lost} of {handled} interrupts were not recognised");
-    assert!(handled >= timer && lost * 20 <= handled, "{lost} of {handled} interrupts were not recognised");
+    assert!((0..=1).contains(&lost), "{lost} of {handled} interrupts were not recognised");
     let each =
         [("leaf", 2), ("inner", 2), ("middle", 4), ("outer", 5), ("tail_caller", 2), ("busy", 2), ("far_target", 2)];
     for (name, instructions) in each.into_iter().chain([("enter_timer", 8), ("on_timer", 2), ("cleans_up", 2)]) {

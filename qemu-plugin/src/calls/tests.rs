@@ -237,6 +237,38 @@ fn an_interrupt_hangs_from_the_bottom_and_comes_back() {
 }
 
 #[test]
+fn an_interrupt_that_comes_when_another_returns() {
+    let mut g = Guest::new();
+    g.call(0x1000, 0x2000, 0x8000);
+    g.plain(0x2000);
+    for _ in 0..3 {
+        g.call(0x9000, 0xa000, 0x7f00);
+        g.ret(0xa000, 0x7f00);
+        g.interrupt_return(0x9010);
+    }
+    g.plain(0xb000); // one whose handler calls nothing and is not known yet: it came to 2000
+    g.interrupt_return(0xb010);
+    g.ret(0x2010, 0x8000);
+    g.plain(0x1010);
+    let handler = ["1000!9000 3 60", "1000!9000/a000 3 30"];
+    g.check(&[&["1000 0 10", "1000 0 10", "1000/2000 1 40"][..], &handler].concat());
+    assert_eq!((g.vcpu.counts.interrupts, g.vcpu.counts.matched, g.vcpu.counts.unmatched), (3, 4, 0));
+
+    let mut g = Guest::new();
+    g.interrupt_return(0x2000);
+    g.user();
+    for _ in 0..2 {
+        g.call(0x9000, 0xa000, 0x8000);
+        g.ret(0xa000, 0x8000);
+        g.interrupt_return(0x9010);
+    }
+    g.user();
+    let tree = g.tree();
+    assert!(tree.iter().any(|line| line == "user!9000 0 20"), "{tree:?}");
+    assert_eq!(g.vcpu.counts.interrupts, 2);
+}
+
+#[test]
 fn after_an_interrupt_on_a_stack_of_its_own_the_old_one_goes_on() {
     let mut g = Guest::new();
     g.call(0x1000, 0x2000, 0x8000);

@@ -81,7 +81,10 @@ impl Vcpu {
         if self.function == 0 && top != 0 {
             self.becomes(shared, top, block.start); // the call that the interrupt came after, through a register
         }
-        if let Some(not_run) = after.and_then(|after| left_early_or_at_once(after, block)) {
+        if let Some(after) = after.filter(|after| came_at_once(after, block)) {
+            let bottom = if after.user { self.user_node } else { self.node_of(shared, 0) };
+            self.waits_for_stack(shared, bottom, after, block, now);
+        } else if let Some(not_run) = after.and_then(|after| left_early_or_at_once(after, block)) {
             self.counts.left_early += 1;
             let n = u64::from(not_run);
             shared.tree.get(self.node).spend(n.wrapping_neg(), 0);
@@ -146,4 +149,9 @@ impl Vcpu {
         self.pending = None;
         self.waits_for_stack(shared, self.user_node, before, block, now);
     }
+}
+
+/// Whether the return from an interrupt that came after a block led to the next interrupt, before anything else ran.
+fn came_at_once(after: &Block, block: &Block) -> bool {
+    block.has(INTERRUPT) && !after.leads_to(block.start) && left_early_or_at_once(after, block).is_none()
 }
