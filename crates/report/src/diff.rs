@@ -436,4 +436,11 @@ mod tests {
         let again: serde_json::Value = serde_json::to_value(&example).unwrap();
         assert_eq!(again, serde_json::from_str::<serde_json::Value>(text).unwrap());
     }
+
+    #[test]
+    fn evidence_that_only_one_boot_has_is_said_to_be_left_out() {
+        let example: Diff = serde_json::from_str(include_str!("diff.example.json")).expect("the example parses");
+        let says = |diff: &Diff| diff.text(Layout::default()).contains("left out, what both have are calls");
+        assert!(!says(&example) && says(&example.although_more_is_known()));
+    }
 }
