@@ -69,6 +69,13 @@ pub fn writes_port(bytes: &[u8]) -> bool {
     matches!(after_prefixes(bytes).first(), Some(0xe6 | 0xe7 | 0xee | 0xef | 0x6e | 0x6f))
 }
 
+/// Whether the instruction repeats itself: a string instruction with `rep`.
+pub fn repeats(bytes: &[u8]) -> bool {
+    let rest = after_prefixes(bytes);
+    let rep = bytes[..bytes.len() - rest.len()].iter().any(|prefix| matches!(prefix, 0xf2 | 0xf3));
+    rep && matches!(rest.first(), Some(0x6c..=0x6f | 0xa4..=0xa7 | 0xaa..=0xaf))
+}
+
 /// Skips legacy prefixes and REX. In 32-bit code the REX bytes are instructions of one byte: nothing is left of those.
 fn after_prefixes(bytes: &[u8]) -> &[u8] {
     let is_prefix =
@@ -137,6 +144,12 @@ mod tests {
         assert!(!is_far_call(&[0xff, 0x10]) && !is_far_call(&[0xe8, 0, 0, 0, 0]));
         assert!(writes_port(&[0xee]) && writes_port(&[0x66, 0xef]) && writes_port(&[0xf3, 0x6e]));
         assert!(!writes_port(&[0xec]) && !writes_port(&[0x0f, 0xee]) && !writes_port(&[]));
+    }
+
+    #[test]
+    fn string_instructions_repeat() {
+        assert!(repeats(&[0xf3, 0x48, 0xab]) && repeats(&[0xf2, 0xae]) && repeats(&[0x66, 0xf3, 0x6f]));
+        assert!(!repeats(&[0xab]) && !repeats(&[0xf3, 0x90]) && !repeats(&[0xf3]) && !repeats(&[]));
     }
 
     #[test]

@@ -266,6 +266,9 @@ impl Follower {
             let (ending, displacement) = crate::ending::decode(bytes);
             let mut block =
                 Block::new(start, last_start.wrapping_add(size), last_start, insns as u32, ending, displacement);
+            if crate::ending::repeats(bytes) {
+                block = block.repeats();
+            }
             block.far_call = crate::ending::is_far_call(bytes);
             if begins_function(tb, start, insns) {
                 block.set(ENTRY);

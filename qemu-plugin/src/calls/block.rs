@@ -35,8 +35,10 @@ pub struct Block {
     pub end: u64,
     /// Where it leads without a jump, or [`NOWHERE`].
     pub fall: u64,
-    /// Where it leads with one; for a block that was cut, its last instruction: `rep` repeats that one.
+    /// Where it leads with one, or [`NOWHERE`]; if its last instruction [repeats](Block::repeats) itself, there.
     pub target: u64,
+    /// Its last instruction.
+    pub last: u64,
     /// What a call at its end calls, if that is fixed, or [`NOWHERE`].
     pub callee: u64,
     /// Instructions.
@@ -59,7 +61,7 @@ impl Block {
             Ending::Call => (NOWHERE, NOWHERE, far),
             Ending::Jump => (NOWHERE, far, NOWHERE),
             Ending::Branch => (end, far, NOWHERE),
-            Ending::Other => (end, last, NOWHERE),
+            Ending::Other => (end, NOWHERE, NOWHERE),
             _ => (NOWHERE, NOWHERE, NOWHERE),
         };
         let flags = AtomicU8::new(0);
@@ -68,6 +70,7 @@ impl Block {
             end,
             fall,
             target,
+            last,
             callee,
             insns,
             ending,
@@ -76,6 +79,11 @@ impl Block {
             flags,
             moved: OnceLock::new(),
         }
+    }
+
+    /// The same whose last instruction repeats itself: `rep`.
+    pub fn repeats(self) -> Block {
+        Block { target: self.last, ..self }
     }
 
     /// A block of user space: only its length matters, and that nothing leads to it as expected.
@@ -137,11 +145,12 @@ impl Block {
         let moved = self.moved.get_or_init(|| {
             let shift = to.wrapping_sub(self.start);
             let at = |address: u64| if address == NOWHERE { NOWHERE } else { address.wrapping_add(shift) };
-            let ([start, end], [fall, target, callee]) =
-                ([self.start, self.end].map(at), [self.fall, self.target, self.callee].map(at));
+            let ([start, end, last], [fall, target, callee]) =
+                ([self.start, self.end, self.last].map(at), [self.fall, self.target, self.callee].map(at));
             let (insns, ending, far_call, flags) = (self.insns, self.ending, self.far_call, AtomicU8::new(0));
             let (user, moved) = (self.user, OnceLock::new());
-            Box::leak(Box::new(Block { start, end, fall, target, callee, insns, ending, user, far_call, flags, moved }))
+            let code = Block { start, end, fall, target, last, callee, insns, ending, user, far_call, flags, moved };
+            Box::leak(Box::new(code))
         });
         self.set(MOVED);
         moved
@@ -214,7 +223,8 @@ mod tests {
     #[test]
     fn where_a_block_leads() {
         let b = |ending, d| Block::new(0x1000, 0x1010, 0x100c, 4, ending, d);
-        assert!(b(Ending::Other, None).leads_to(0x1010) && b(Ending::Other, None).leads_to(0x100c));
+        assert!(b(Ending::Other, None).leads_to(0x1010) && !b(Ending::Other, None).leads_to(0x100c));
+        assert!(b(Ending::Other, None).repeats().leads_to(0x1010) && b(Ending::Other, None).repeats().leads_to(0x100c));
         assert!(b(Ending::Branch, Some(-16)).leads_to(0x1000) && b(Ending::Branch, Some(-16)).leads_to(0x1010));
         assert!(b(Ending::Jump, Some(16)).leads_to(0x1020) && !b(Ending::Jump, Some(16)).leads_to(0x1010));
         assert!(!b(Ending::Call, Some(16)).leads_to(0x1020) && !b(Ending::Return, None).leads_to(0x1010));

@@ -20,7 +20,7 @@ impl Vcpu {
             } else if self.node == 0 {
                 self.starts(shared, block);
             }
-        } else if !self.left_in_the_middle(before, block) {
+        } else if !self.left_in_the_middle(before, block) && !self.begins_again(before, block) {
             let now = self.now(shared);
             self.interrupted(shared, before, block, now);
         }
@@ -81,6 +81,17 @@ impl Vcpu {
         exception
     }
 
+    /// Whether the block is begun once more, because its first instruction has changed the code that it is in: nothing of it
+    /// ran the first time.
+    fn begins_again(&mut self, before: &Block, block: &Block) -> bool {
+        let again = block.start == before.start && !block.has(INTERRUPT);
+        if again {
+            self.counts.left_early += 1;
+            self.insns -= u64::from(before.insns);
+        }
+        again
+    }
+
     /// Whether execution goes on in the middle of the block that was begun: what did not run is taken off.
     pub(super) fn left_in_the_middle(&mut self, before: &Block, block: &Block) -> bool {
         let not_run = left_early(before, block);
@@ -96,6 +107,10 @@ impl Vcpu {
 pub(super) fn left_early(before: &Block, block: &Block) -> Option<u32> {
     if !(before.start < block.start && block.start < before.end) {
         return None;
+    }
+    if block.start == before.last {
+        // It failed; or QEMU 7.2 told of it and took it away again, because it reaches into the next page.
+        return Some(1);
     }
     if block.end == before.end {
         return Some(block.insns.min(before.insns));
