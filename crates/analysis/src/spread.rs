@@ -28,6 +28,15 @@ pub struct Spread<'a> {
     of_track: Vec<Option<NodeId>>,
 }
 
+/// How much of a path belongs to some others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share {
+    /// Whether all of it does.
+    pub is_under: bool,
+    /// Of the time while a span of it was the innermost, 0 to 1.
+    pub in_spans: f64,
+}
+
 /// What follows time on its way through paths.
 pub trait Follow {
     /// What is known of some time beside its path.
@@ -73,6 +82,31 @@ impl<'a> Spread<'a> {
     pub fn path(&self, frame: Frame) -> Option<NodeId> {
         let of_track = || self.of_track[frame.track.0 as usize];
         frame.span.and_then(|span| self.of_span[span.0 as usize]).or_else(of_track)
+    }
+
+    /// Of each path, the share of the time in its spans that belongs to some paths or to what they call.
+    pub fn share_of(&self, is_one: impl Fn(NodeId) -> bool) -> Vec<Share> {
+        let mut under: Vec<bool> = Vec::with_capacity(self.pool.len());
+        for (id, node) in self.profile.nodes() {
+            under.push(is_one(id) || node.parent.is_some_and(|parent| under[parent.index()]));
+        }
+        let mut meant: Vec<f64> =
+            self.profile.nodes().map(|(id, node)| if under[id.index()] { node.own as f64 } else { 0.0 }).collect();
+        for (id, node) in self.profile.nodes().rev() {
+            let pool = self.pool[id.index()];
+            if let Some(parent) = node.parent.filter(|_| pool > 0) {
+                let beyond = pool.saturating_sub(self.profile.in_spans(id));
+                meant[parent.index()] += meant[id.index()] * (beyond as f64 / pool as f64);
+            }
+        }
+        let of_own = |id: NodeId| meant[id.index()] / (self.pool[id.index()].max(1) as f64);
+        let share = |(id, _): (NodeId, _)| {
+            let held = self.profile.in_spans(id).max(1);
+            let elsewhere = self.interrupts(id, held) as f64 / held as f64;
+            let in_spans = of_own(id) * (1.0 - elsewhere) + of_own(self.bottom[id.index()]) * elsewhere;
+            Share { is_under: under[id.index()], in_spans: in_spans.clamp(0.0, 1.0) }
+        };
+        self.profile.nodes().map(share).collect()
     }
 
     /// Shares out time that was spent while spans of some paths were the innermost.

@@ -369,7 +369,11 @@ fn everything(timeline: &Timeline, mut each: impl FnMut(Ns, Ns, Frame)) {
     let end = crate::total(timeline);
     let segments = Segments::new(timeline);
     let mut add = |track: TrackId, from: Ns, to: Ns, spans_only: bool| {
-        segments.within(track, from.max(Ns::ZERO), to.min(end), |piece| {
+        let (from, to) = (from.max(Ns::ZERO), to.min(end));
+        if from >= to {
+            return; // all of it came after the end mark
+        }
+        segments.within(track, from, to, |piece| {
             if piece.span.is_some() || !spans_only {
                 each(piece.from, piece.to, Frame { track, span: piece.span });
             }

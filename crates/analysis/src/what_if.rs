@@ -153,8 +153,14 @@ impl WhatIf {
     /// # Errors
     /// [`Cannot::Unknown`], and nothing is changed.
     pub fn save(&mut self, saving: &Saving) -> Result<Rung, Cannot> {
-        let target = self.known.target(&self.timeline, &saving.name)?;
-        let meant = Meant::new(&self.timeline, &self.groups, self.end, &target);
+        let mut target = self.known.target(&self.timeline, &saving.name)?;
+        let mut meant = Meant::new(&self.timeline, &self.groups, self.end, &target);
+        // A row that has no span: all of it was spent in short calls, which are found by their function.
+        let no_span = matches!(target, Target::Rows(_)) && meant.anywhere() == Ns::ZERO;
+        if let Some(functions) = no_span.then(|| self.known.functions(&self.timeline, &plain(&saving.name))).flatten() {
+            target = functions;
+            meant = Meant::new(&self.timeline, &self.groups, self.end, &target);
+        }
         let path = boot_path(&self.timeline);
         let was = meant.on_path(&path);
         let grows = matches!(saving.becomes, Becomes::Takes(time) if time > was);
@@ -177,7 +183,8 @@ impl WhatIf {
     /// The boot with what is meant taking `factor` of its time, and what that then takes on the path.
     fn again(&self, meant: &Meant, target: &Target, factor: f64) -> (Timeline, Ns) {
         let shrunk = Shrunk { meant, factor };
-        let new = Replay::new(&self.timeline, self.end, &meant.segments, &shrunk).timeline(self.end);
+        let mut new = Replay::new(&self.timeline, self.end, &meant.segments, &shrunk).timeline(self.end);
+        meant.scale(&mut new.profile, factor);
         let now = Meant::new(&new, &self.groups, self.end, target).on_path(&boot_path(&new));
         (new, now)
     }
@@ -245,13 +252,8 @@ impl Known {
         if !rows.is_empty() {
             return Ok(Target::Rows(rows));
         }
-        let called = |&&(n, d): &&(NameId, NameId)| {
-            matches(&glob, &plain(&joined(timeline, n, d))) || matches(&glob, &plain(timeline.names.get(n)))
-        };
-        let functions: Vec<String> =
-            self.functions.iter().filter(called).map(|&(n, d)| joined(timeline, n, d)).collect();
-        if !functions.is_empty() {
-            return Ok(Target::Functions(functions));
+        if let Some(functions) = self.functions(timeline, &glob) {
+            return Ok(functions);
         }
         let elsewhere = among(&self.elsewhere);
         if !elsewhere.is_empty() {
@@ -263,6 +265,15 @@ impl Known {
             Err(_) => self.nearest(timeline, &glob),
         };
         Err(Cannot::Unknown { name: name.to_owned(), nearest })
+    }
+
+    fn functions(&self, timeline: &Timeline, glob: &str) -> Option<Target> {
+        let called = |&&(n, d): &&(NameId, NameId)| {
+            matches(glob, &plain(&joined(timeline, n, d))) || matches(glob, &plain(timeline.names.get(n)))
+        };
+        let functions: Vec<String> =
+            self.functions.iter().filter(called).map(|&(n, d)| joined(timeline, n, d)).collect();
+        (!functions.is_empty()).then_some(Target::Functions(functions))
     }
 
     /// The one thing that has this name but for its first word (`acpi_init` for `initcall acpi_init`); if several have,

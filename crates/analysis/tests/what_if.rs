@@ -601,3 +601,38 @@ proptest! {
         }
     }
 }
+
+/// Of 60 ns in `outer` itself, ten calls of `short` took half; none of them is a span.
+fn with_short_calls() -> Timeline {
+    let mut t = log("
+        0   main enter outer
+        20  main enter long
+        60  main exit  long
+        100 main exit  outer
+        100 main end   -");
+    let [main, outer, long, short] = ["main", "outer", "long", "short"].map(|name| t.names.intern(name));
+    let bottom = t.profile.node(None, main);
+    let [outer_node, long_node, short_node] = [None, Some(long), Some(short)].map(|called| {
+        let outer = t.profile.node(Some(bottom), outer);
+        called.map_or(outer, |called| t.profile.node(Some(outer), called))
+    });
+    for (node, calls, own, in_spans) in [(outer_node, 1, 30, 60), (long_node, 1, 40, 40), (short_node, 10, 30, 0)] {
+        t.profile.add(node, calls, own);
+        t.profile.add_in_spans(node, in_spans);
+    }
+    let spans: Vec<_> = t.spans.iter().map(|(id, span)| (id, span.name)).collect();
+    for (id, name) in spans {
+        t.spans.set_node(id, Some(if name == outer { outer_node } else { long_node }));
+    }
+    t
+}
+
+#[test]
+fn calls_too_short_to_be_spans_are_saved_too() {
+    check_timeline(with_short_calls(), &[("short", 70), ("long", 30), ("outer", 0)]);
+    check_timeline(with_short_calls(), &[("short=-50%", 85), ("short", 70), ("short", 70)]);
+    check_timeline(with_short_calls(), &[("short=10", 80), ("long=-50%", 60)]);
+    let mut boot = WhatIf::new(with_short_calls(), Groups::freebsd()).unwrap();
+    let rung = boot.save(&saving("short=-50%")).unwrap();
+    assert_eq!((rung.was, rung.now), (Ns(30), Ns(15)));
+}

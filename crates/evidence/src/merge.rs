@@ -178,10 +178,20 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     merge.chain(firmware, boot, early);
     merge.end(&words, &clocks, first_run.as_ref(), init, followed.as_ref());
     merge.name_the_kernel();
+    let counted = |followed: &&Followed| followed.calls.clock == CallClock::Virtual && followed_alone(merge.timeline);
+    if manifest.time_base == recording::TimeBase::Evidence && calls.as_ref().filter(counted).is_some() {
+        // Calls of a deterministic boot, taken elsewhere: they say themselves what a nanosecond is.
+        merge.timeline.time_base = TimeBase::GuestVirtual;
+    }
     // A clock that shows ticks as ticks is none.
     let trace = clocks.trace.filter(|_| !clocks.only_ticks);
     merge.timeline.clocks.extend([clocks.counter, trace, clocks.printk].into_iter().flatten());
     calls
+}
+
+/// Whether nothing but calls says what ran when.
+fn followed_alone(timeline: &Timeline) -> bool {
+    timeline.cpus_followed_until == Some(Ns::MAX)
 }
 
 /// A kernel that kept an event log says all there is to say of its threads; what came before it is as with any other.
@@ -568,7 +578,7 @@ impl Merge<'_> {
         followed: Option<&followed::Laid>,
     ) {
         // Without a scheduler's word, process 1 is wherever user space ran.
-        let alone = self.timeline.cpus_followed_until == Some(Ns::MAX);
+        let alone = followed_alone(self.timeline);
         let user = followed.and_then(|followed| followed.end).filter(|_| alone);
         let init = user.map_or(init, |(_, track)| track);
         let init_word = words.iter().find_map(|said| match said.word {

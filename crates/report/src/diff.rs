@@ -236,7 +236,10 @@ impl Diff {
         }
         let change = self.after.total_ns - self.before.total_ns;
         let share = if self.before.total_ns > 0 { change as f64 / self.before.total_ns as f64 } else { 0.0 };
-        let _ = writeln!(out, "total   {} ({:+.3} %)", signed(change, layout), share * 100.0);
+        // Of dithered boots the line below says it: these are only the first of each side.
+        if self.dither.is_none() {
+            let _ = writeln!(out, "total   {} ({})", signed(change, layout), signed_percent(share));
+        }
         if let Some(dither) = &self.dither {
             dither_line(dither, self.before.total_ns, layout, out);
         } else if let Some(floor) = self.floor {
@@ -316,11 +319,11 @@ fn dither_line(dither: &Dither, before_ns: i64, layout: Layout, out: &mut String
     let verdict = if change.abs() > floor { "more than it moves by itself" } else { "no more than it moves by itself" };
     let _ = writeln!(
         out,
-        "{} boots a side, each with a dummy argument of another length: the total moved by {} ({:+.3} %), {verdict}: {} \
+        "{} boots a side, each with a dummy argument of another length: the total moved by {} ({}), {verdict}: {} \
          ({:.3} %)",
         dither.boots,
         signed(change, layout),
-        share(change),
+        signed_percent(share(change) / 100.0),
         layout.time(floor),
         share(floor)
     );
@@ -359,6 +362,12 @@ fn row_table(title: &'static str, all: &[DiffRow], top: usize, layout: Layout, o
     }
     render(&columns, &lines, layout.table_width(), layout.style, out);
     out.push('\n');
+}
+
+/// A change of a share, with the sign that lengths have.
+fn signed_percent(share: f64) -> String {
+    let sign = if share < 0.0 { "−" } else { "+" };
+    format!("{sign}{:.3} %", share.abs() * 100.0)
 }
 
 /// A change of a length, with its sign.

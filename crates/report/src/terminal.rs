@@ -327,8 +327,8 @@ pub fn calls(calls: &Calls, layout: Layout) -> String {
     render(&columns, &lines, layout.width, layout.style, &mut out);
     let until_end: u64 = calls.functions.iter().map(|f| f.calls).sum();
     let text = format!(
-        "{} calls in these rows, until the end mark ({} calls made until the machine went off); {} of returns matched, {} \
-         of the instructions outside user space owned",
+        "{} calls, jumps to functions and interrupts in these rows, until the end mark; until the machine went off {} call \
+         instructions; {} of returns matched, {} of the instructions outside user space owned",
         thousands(until_end),
         thousands(calls.count),
         fine_percent(calls.matched),

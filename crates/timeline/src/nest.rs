@@ -40,7 +40,7 @@ impl Spans {
                     let fitted_id = all.push(row, None);
                     all.set_node(fitted_id, self.node(id));
                 }
-                None => diagnostics.note("calls left out: they cross what the kernel reported", String::new),
+                None => diagnostics.note("calls left out: they cross others", String::new),
             }
         }
         *self = nested(&all, tolerance, diagnostics);

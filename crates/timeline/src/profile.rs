@@ -130,6 +130,15 @@ impl Profile {
         self.in_spans[i] = self.in_spans[i].saturating_add(spent);
     }
 
+    /// Scales what was spent in each node itself, and in spans of it.
+    pub fn scale(&mut self, factors: impl Fn(NodeId) -> (f64, f64)) {
+        for i in 0..self.name.len() {
+            let (own, in_spans) = factors(NodeId(i as u32));
+            self.own[i] = (self.own[i] as f64 * own) as u64;
+            self.in_spans[i] = (self.in_spans[i] as f64 * in_spans) as u64;
+        }
+    }
+
     /// What was spent while a span of this path was the innermost.
     pub fn in_spans(&self, node: NodeId) -> u64 {
         self.in_spans[node.0 as usize]

@@ -10,7 +10,8 @@ impl Replay<'_> {
         let mut spans = Spans::default();
         for (id, row) in self.timeline.spans.iter() {
             let (start, end) = (self.time(row.track, row.start), self.time(row.track, row.end));
-            spans.push(SpanRow { start, end, ..row }, self.timeline.spans.parent(id));
+            let again = spans.push(SpanRow { start, end, ..row }, self.timeline.spans.parent(id));
+            spans.set_node(again, self.timeline.spans.node(id));
         }
         t.spans = spans;
         let unless_open = |track, at| if at == Ns::MAX || at == Ns::MIN { at } else { self.time(track, at) };

@@ -7,11 +7,12 @@ use crate::path::{BootPath, Frame, Stretch, StretchKind, lineage};
 use crate::phases::{Phase, phases};
 use crate::replay::Shrink;
 use crate::segments::{Segment, Segments};
+use crate::spread::{Share, Spread};
 use crate::tables::{by_phase, phase_name};
 use crate::total;
 use hashbrown::{HashMap, HashSet};
 use std::cell::RefCell;
-use timeline::{Ns, SpanId, Timeline, TrackId, Wait, WaitedOn};
+use timeline::{Ns, Profile, SpanId, Timeline, TrackId, Wait, WaitedOn};
 
 /// Which time of a boot belongs to a target.
 pub struct Meant<'a> {
@@ -27,8 +28,19 @@ pub struct Meant<'a> {
 enum By {
     /// Their labels, and what was found of each charge.
     Rows(HashSet<String>, RefCell<HashMap<Charge, bool>>),
+    Under(Under),
+}
+
+/// What belongs to functions and to what they call.
+struct Under {
     /// Of each span, whether it or one around it is meant.
-    Under(Vec<bool>),
+    span: Vec<bool>,
+    /// Of each span, how much of the time in which it was the innermost belongs to short calls that are meant; of each track,
+    /// of the time in which no span was.
+    share: Vec<f64>,
+    of_track: Vec<f64>,
+    /// Of each path of calls, the same.
+    paths: Vec<Share>,
 }
 
 impl<'a> Meant<'a> {
@@ -36,7 +48,7 @@ impl<'a> Meant<'a> {
         let charger = Charger::new(timeline, groups);
         let by = match target {
             Target::Rows(rows) => By::Rows(rows.iter().cloned().collect(), RefCell::default()),
-            Target::Functions(functions) => By::Under(under(timeline, &charger, functions)),
+            Target::Functions(functions) => By::Under(Under::new(timeline, &charger, functions)),
         };
         Meant {
             timeline,
@@ -82,8 +94,10 @@ impl<'a> Meant<'a> {
                 sum += if meant { to - from } else { Ns::ZERO };
             }),
             By::Under(under) => {
-                let is_under = s.chain.iter().any(|frame| frame.span.is_some_and(|span| under[span.0 as usize]));
-                sum = if is_under { s.length() } else { Ns::ZERO };
+                let is_under = s.chain.iter().any(|frame| frame.span.is_some_and(|span| under.span[span.0 as usize]));
+                let ran = matches!(s.kind, StretchKind::Running | StretchKind::Runqueue);
+                let share = if is_under { 1.0 } else { under.share(s.owner()) * f64::from(u8::from(ran)) };
+                sum = part(s.length(), share);
             }
         }
         sum
@@ -93,7 +107,7 @@ impl<'a> Meant<'a> {
     pub fn anywhere(&self) -> Ns {
         let mut sum = Ns::ZERO;
         self.every_piece(|piece, track, blamed| {
-            self.of_piece(piece, track, blamed, |from, to, meant| sum += if meant { to - from } else { Ns::ZERO });
+            self.of_piece(piece, track, blamed, |from, to, share| sum += part(to - from, share));
         });
         sum
     }
@@ -124,14 +138,28 @@ impl<'a> Meant<'a> {
         own.max(self.timeline.cpus_followed_until.unwrap_or(Ns::MIN))
     }
 
-    fn of_piece(&self, piece: Segment, track: TrackId, blamed: bool, mut each: impl FnMut(Ns, Ns, bool)) {
+    /// What share of each part of a piece is meant.
+    fn of_piece(&self, piece: Segment, track: TrackId, blamed: bool, mut each: impl FnMut(Ns, Ns, f64)) {
+        let frame = Frame { track, span: piece.span };
         match &self.by {
-            By::Under(under) => each(piece.from, piece.to, piece.span.is_some_and(|span| under[span.0 as usize])),
+            By::Under(under) => each(piece.from, piece.to, under.share(frame)),
             By::Rows(..) => {
-                let frames = [Frame { track, span: piece.span }; 2];
-                self.rows(StretchKind::Running, piece.from, piece.to, chain(&frames, blamed), each);
+                let whole = |from, to, meant| each(from, to, f64::from(u8::from(meant)));
+                self.rows(StretchKind::Running, piece.from, piece.to, chain(&[frame; 2], blamed), whole);
             }
         }
+    }
+
+    /// What each path of calls has left when what is meant takes `factor` of its time: for itself, and in spans of it.
+    pub fn scale(&self, profile: &mut Profile, factor: f64) {
+        let By::Under(Under { paths, .. }) = &self.by else { return };
+        if paths.is_empty() {
+            return;
+        }
+        profile.scale(|path| match paths[path.index()] {
+            Share { is_under: true, .. } => (factor, factor),
+            Share { in_spans, .. } => (1.0, shortened(in_spans, factor)),
+        });
     }
 
     /// Cuts a stretch where it is of another row, and says of each part whether that is meant.
@@ -157,11 +185,41 @@ pub fn chain(twice: &[Frame; 2], blamed: bool) -> &[Frame] {
     &twice[usize::from(!blamed)..]
 }
 
-/// Of each span, whether it or one around it is one of these functions.
-fn under(timeline: &Timeline, charger: &Charger, functions: &[String]) -> Vec<bool> {
-    let meant: HashSet<&String> = functions.iter().collect();
-    let is_meant: Vec<bool> = charger.functions.iter().map(|&(n, d)| meant.contains(&joined(timeline, n, d))).collect();
-    spans_under(timeline, |span| is_meant[charger.function[span] as usize])
+impl Under {
+    fn new(timeline: &Timeline, charger: &Charger, functions: &[String]) -> Under {
+        let meant: HashSet<&String> = functions.iter().collect();
+        let is_meant: Vec<bool> =
+            charger.functions.iter().map(|&(n, d)| meant.contains(&joined(timeline, n, d))).collect();
+        let span = spans_under(timeline, |span| is_meant[charger.function[span] as usize]);
+        let Some(spread) = Spread::new(timeline) else {
+            let of_track = vec![0.0; timeline.tracks.len()];
+            let share = span.iter().map(|&under| f64::from(u8::from(under))).collect();
+            return Under { span, share, of_track, paths: Vec::new() };
+        };
+        let paths = spread.share_of(|path| is_meant[charger.path_function[path.index()] as usize]);
+        let of = |frame| spread.path(frame).map_or(0.0, |path| paths[path.index()].in_spans);
+        let of_span = |i: usize| {
+            let id = SpanId(i as u32);
+            if span[i] { 1.0 } else { of(Frame { track: timeline.spans.get(id).track, span: Some(id) }) }
+        };
+        let share = (0..span.len()).map(of_span).collect();
+        let of_track = timeline.tracks.iter().map(|(track, _)| of(Frame { track, span: None })).collect();
+        Under { span, share, of_track, paths }
+    }
+
+    /// Of the time of a frame that runs.
+    fn share(&self, frame: Frame) -> f64 {
+        frame.span.map_or(self.of_track[frame.track.0 as usize], |span| self.share[span.0 as usize])
+    }
+}
+
+fn part(length: Ns, share: f64) -> Ns {
+    if share == 1.0 { length } else { Ns((length.0 as f64 * share) as i64) }
+}
+
+/// What is left of something of which a share takes `factor` of its time.
+fn shortened(share: f64, factor: f64) -> f64 {
+    if share == 1.0 { factor } else { 1.0 - share * (1.0 - factor) }
 }
 
 /// Of each span, whether it or one around it is one of those.
@@ -183,8 +241,7 @@ pub struct Shrunk<'a> {
 impl Shrink for Shrunk<'_> {
     fn running(&self, track: TrackId, from: Ns, to: Ns, each: &mut dyn FnMut(Ns, f64)) {
         self.meant.pieces(track, from, to, |piece, blamed| {
-            self.meant
-                .of_piece(piece, track, blamed, |from, _, meant| each(from, if meant { self.factor } else { 1.0 }));
+            self.meant.of_piece(piece, track, blamed, |from, _, share| each(from, shortened(share, self.factor)));
         });
     }
 
@@ -192,7 +249,7 @@ impl Shrink for Shrunk<'_> {
         let span = self.meant.segments.waiting(wait);
         let factor = |meant| if meant { self.factor } else { 1.0 };
         match &self.meant.by {
-            By::Under(under) => (1.0, factor(span.is_some_and(|span| under[span.0 as usize]))),
+            By::Under(under) => (1.0, factor(span.is_some_and(|span| under.span[span.0 as usize]))),
             By::Rows(..) => {
                 let kind = match wait.by {
                     WaitedOn::Interrupt(name) => StretchKind::Interrupt(name),

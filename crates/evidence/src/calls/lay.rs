@@ -51,7 +51,7 @@ pub(crate) fn lay(followed: &Followed, boot: TrackId, timeline: &mut Timeline) -
     placed.name_contexts(&mut contexts, timeline);
     let named = profile::timed_profile(followed, until, &contexts, &mut timeline.names);
     let mut laying = Laying { calls, contexts: &contexts, placed, named, timeline };
-    let spans = laying.longest(last);
+    let spans = laying.longest(last, until);
     let awake = awake(&pieces, &calls.idle);
     laying.in_spans(&spans, &awake, until);
     laying.spans(&spans);
@@ -100,8 +100,9 @@ struct Laying<'a> {
 
 impl Laying<'_> {
     /// The longest calls, those that did not return and all initcalls included; stack by stack, in order of time, outer ones
-    /// first. Memory grows with the result only: the file may have all calls of a boot.
-    fn longest(&self, last: u64) -> Vec<Stretch> {
+    /// first. What comes after the end mark takes nobody's place: how far a machine runs on is a matter of chance. Memory grows
+    /// with the result only: the file may have all calls of a boot.
+    fn longest(&self, last: u64, until: u64) -> Vec<Stretch> {
         let under_way = self.under_way(last);
         let is_call = |s: &&Stretch| self.named.node[s.node as usize].is_some() && !self.named.is_part[s.node as usize];
         let all = || self.calls.spans.iter().chain(&under_way).filter(is_call);
@@ -110,7 +111,8 @@ impl Laying<'_> {
             let id = self.named.node[s.node as usize];
             id.is_some_and(|id| self.named.profile.get(id).kind == SpanKind::Initcall)
         };
-        let rank = |s: &Stretch| (!is_initcall(s), Reverse(s.to - s.from), s.from, s.node);
+        let length = |s: &Stretch| s.to.min(until.max(s.from)) - s.from;
+        let rank = |s: &Stretch| (s.from >= until, !is_initcall(s), Reverse(length(s)), s.from, s.node);
         let mut longest = Foremost::new(SPANS_MAX, rank);
         all().for_each(|s| longest.add(Stretch { to: over_by_death(s, self.contexts.place(s.node), &deaths), ..*s }));
         let mut longest = longest.into_vec();
@@ -126,11 +128,12 @@ impl Laying<'_> {
         open.into_values().map(|s| Stretch { to: self.over(s).unwrap_or(last).max(s.to), ..*s }).collect()
     }
 
-    /// Below 1 MiB a kernel only has what starts a CPU, which never returns from there: it is over when its stack is left.
+    /// What comes before the kernel does not return to whom it was called by; nor does what starts a CPU, which is all that a
+    /// kernel has below 1 MiB. It is over when its stack is left.
     fn over(&self, call: &Stretch) -> Option<u64> {
-        let starts_cpu = self.contexts.of(call.node).stage.is_none()
-            && (1..LOW).contains(&self.calls.nodes[call.node as usize].function);
-        starts_cpu.then(|| self.placed.left_for_good(self.contexts.place(call.node))).flatten()
+        let starts_cpu = (1..LOW).contains(&self.calls.nodes[call.node as usize].function);
+        let before_the_kernel = self.contexts.of(call.node).stage.is_some();
+        (starts_cpu || before_the_kernel).then(|| self.placed.left_for_good(self.contexts.place(call.node))).flatten()
     }
 
     /// Where threads died, stack by stack and in order of time.

@@ -58,6 +58,9 @@ const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
 /// More coincidences than these tell no more.
 const VOTES_MAX: usize = 4 << 20;
 
+/// The list that is made of the kernel that was booted, where it could not tell its own: nobody gave a wrong one.
+const OF_THE_IMAGE: &str = "image-symbols.gz";
+const NOT_REACHED: &str = "none of the kernel's functions was called: it was not reached";
 const UNUSED: &str = "symbols of which none was called: wrong file, or wrong base";
 const OF_ANOTHER: &str = "symbols of another build, or at a wrong base: its names are not used";
 const DOUBTFUL: &str = "symbols that lack most functions, or of another build: its names may be wrong";
@@ -164,6 +167,7 @@ impl Symbols {
         let Fit { inside, at_start } = self.fit(called);
         let found = || format!("{place}: {at_start} of {inside} functions called begin at a symbol");
         match () {
+            () if inside == 0 && place == OF_THE_IMAGE => diagnostics.note(NOT_REACHED, || place.to_owned()),
             () if inside == 0 => diagnostics.note(UNUSED, || place.to_owned()),
             () if at_start * 4 < inside => diagnostics.note(OF_ANOTHER, found),
             () if at_start * 2 < inside && inside >= CALLED_MIN => diagnostics.note(DOUBTFUL, found),
