@@ -1,7 +1,7 @@
 //! What the plugin wrote of calls, and the symbols it is read with. The symbols come first, up to a NUL.
 #![no_main]
 
-use evidence::calls::{self, contexts::Contexts, profile};
+use evidence::calls::{self, Followed, contexts::Contexts, profile};
 use evidence::first_run::symbols::Symbols;
 use libfuzzer_sys::fuzz_target;
 use timeline::{Diagnostics, Names};
@@ -14,11 +14,12 @@ fuzz_target!(|bytes: &[u8]| {
     let found = calls::read("calls.bin", file, &mut diagnostics);
     assert!(found.nodes.iter().enumerate().skip(1).all(|(i, node)| (node.parent as usize) < i));
     assert!(found.spans.iter().chain(&found.open).chain(&found.idle).all(|s| s.from <= s.to));
-    let contexts = Contexts::new(&found, &symbols, &[]);
-    for until in [0, profile::end(&found), u64::MAX] {
-        let tree = profile::profile(&found, until, &symbols, &contexts, &mut Names::default()).profile;
+    let followed = Followed { calls: found, symbols, ..Followed::default() };
+    let (found, contexts) = (&followed.calls, Contexts::new(&followed));
+    for until in [0, profile::end(found), u64::MAX] {
+        let tree = profile::profile(&followed, until, &contexts, &mut Names::default()).profile;
         assert!(tree.functions().iter().all(|row| row.own <= tree.weight()));
-        profile::Share::until(&found, until).owned();
+        profile::Share::until(found, until).owned();
     }
     assert!(found.at(0) <= found.at(u64::MAX / 2));
 });

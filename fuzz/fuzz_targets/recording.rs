@@ -9,8 +9,16 @@ use std::fs;
 use timeline::Ns;
 
 const FILES: [&str; 10] = [
-    "recording.json", "guest.log", "guest.idx", "trace.txt", "kmsg.log", "console.log", "console.idx", "vmm.json",
-    "firmware.log", "calls.bin",
+    "recording.json",
+    "guest.log",
+    "guest.idx",
+    "trace.txt",
+    "kmsg.log",
+    "console.log",
+    "console.idx",
+    "vmm.json",
+    "firmware.log",
+    "calls.bin",
 ];
 
 fuzz_target!(|bytes: &[u8]| {
