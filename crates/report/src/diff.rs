@@ -314,7 +314,7 @@ impl Diff {
 
 /// What dithered boots say of the total, and how much is left out.
 fn dither_line(dither: &Dither, before_ns: i64, layout: Layout, out: &mut String) {
-    let share = |ns: i64| if before_ns > 0 { ns as f64 / before_ns as f64 * 100.0 } else { 0.0 };
+    let share = |ns: i64| if before_ns > 0 { ns as f64 / before_ns as f64 } else { 0.0 };
     let (change, floor) = (dither.total_change_ns, dither.total_floor_ns);
     let verdict = if change.abs() > floor { "more than it moves by itself" } else { "no more than it moves by itself" };
     let _ = writeln!(
@@ -323,9 +323,9 @@ fn dither_line(dither: &Dither, before_ns: i64, layout: Layout, out: &mut String
          ({:.3} %)",
         dither.boots,
         signed(change, layout),
-        signed_percent(share(change) / 100.0),
+        signed_percent(share(change)),
         layout.time(floor),
-        share(floor)
+        share(floor) * 100.0
     );
     let _ = writeln!(
         out,

@@ -2,7 +2,8 @@
 //!
 //! The firmware's map (E820, as PVH hands it over) is a list of ranges with a type, not sorted, possibly overlapping and
 //! with empty entries (microvm's ends in one). What is usable may hold the kernel and the initrd: those
-//! are cut out. The boot information is copied before (`boot.rs`). Everything below 1 MiB is left to firmware and to the code that wakes application processors.
+//! are cut out. The boot information is copied before (`boot.rs`). Everything below 1 MiB is left to firmware and to the
+//! code that wakes application processors.
 
 use core::ops::Range;
 

@@ -15,7 +15,7 @@
 //! charged for, [`tell`] what the output hears.
 //!
 //! In the call tree interrupts hang from the bottom of their stack, not from what they happened to interrupt.
-//! User space is one node: who calls whom there is not followed.
+//! User space is one node of each vCPU: who calls whom there is not followed.
 
 mod calls;
 mod context;

@@ -325,6 +325,25 @@ fn what_an_exception_kept_from_running_is_not_counted() {
 }
 
 #[test]
+fn what_was_begun_again_or_taken_away_is_counted_once() {
+    let mut g = Guest::new();
+    g.plain(0x1000);
+    g.plain(0x1000); // its first instruction changed the code that it is in
+    g.plain(0x1010);
+    // The last instruction of 1010 reaches into the next page: it begins a block of its own.
+    let crossing = g.blocks.keep(Block::new(0x101c, 0x1022, 0x101c, 1, Ending::Other, None)).unwrap();
+    g.runs(crossing);
+    // `rep` goes to its last instruction by itself.
+    let rep = g.blocks.keep(Block::new(0x1022, 0x1030, 0x102c, 5, Ending::Other, None).repeats()).unwrap();
+    let again = g.blocks.keep(Block::new(0x102c, 0x1030, 0x102c, 1, Ending::Other, None).repeats()).unwrap();
+    g.runs(rep);
+    g.runs(again);
+    g.runs(again);
+    g.check(&["1000 0 27"]);
+    assert_eq!((g.vcpu.counts.left_early, g.vcpu.counts.interrupts), (2, 0));
+}
+
+#[test]
 fn user_space_is_one_node_and_empties_the_stack() {
     let mut g = Guest::new();
     g.call(0x1000, 0x2000, 0x8000);

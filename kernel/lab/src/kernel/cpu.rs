@@ -1,9 +1,8 @@
 //! What is each CPU's own, and the instructions that Rust has no word for.
 //!
 //! GS points at the running CPU's [`Cpu`]: from `pvh_entry` on for the first one, from its trampoline on for every other
-//! one. Fields are written by that CPU only, but for
-//! `prepare`, and read by others in `apic_id_of` alone. `thread_id` is read in any context but the few instructions around
-//! `swapgs` (`syscall.rs`), where an NMI would find the user's GS: here none is sent to a CPU that goes on.
+//! one. Fields are written by that CPU only, but for `prepare`, and read by others in `apic_id_of` alone. `thread_id` is
+//! read in any context but the few instructions around `swapgs` (`syscall.rs`), where an NMI would find the user's GS: here none is sent to a CPU that goes on.
 
 use core::arch::asm;
 use core::cell::{Cell, UnsafeCell};
