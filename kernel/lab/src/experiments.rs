@@ -258,11 +258,11 @@ pub static EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "kthread-bind",
-        what: "four initcalls create threads and bind each to a CPU; they sleep a tick until it is off the run queue",
+        what: "four initcalls create a thread each and sleep for a tick from then on, to bind it once it is off the run queue",
         source: "Linux 3.5 on an i.MX6",
         always: "",
         slow: "bind=tick",
-        remedies: &["bind=yield", "bind=skip", "bind=tick preempt=voluntary", "bind=tick hz=1000"],
+        remedies: &["bind=tick hz=1000", "bind=yield", "bind=skip", "bind=tick preempt=voluntary", "bind=hrtimer"],
         figures: &[whole(
             "four initcalls",
             &[

@@ -21,6 +21,7 @@ pub mod order;
 pub mod places;
 pub mod queue;
 pub mod switches;
+pub mod ticks;
 pub mod vmem;
 
 #[cfg(test)]

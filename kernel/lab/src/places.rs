@@ -3,7 +3,7 @@
 //! The kernel itself does not need the list: a place is wherever `script::at` is called. That the two agree is tested
 //! with the log of a boot in which all of them are passed (`tests/boots.rs`).
 
-use crate::switches::{Chain, Kind, Ps2, Switches, Usb, VmPage};
+use crate::switches::{Bind, Chain, Kind, Ps2, SchedCost, Switches, Usb, VmPage};
 
 /// The names of each kind. A device's are its driver's, which are those of its probe, with a number behind it.
 const NAMES: &[(Kind, &[&str])] = &[
@@ -21,6 +21,8 @@ const NAMES: &[(Kind, &[&str])] = &[
             "init_workqueues",
             "cpu_stop_init",
             "rcu_spawn_kthreads",
+            "hrtimers",
+            "late_kthread",
             "vmem_init",
             "vm_rest",
             "g_init",
@@ -28,6 +30,7 @@ const NAMES: &[(Kind, &[&str])] = &[
             "intr_config_hooks",
             "g_waitidle",
             "chain",
+            "sched_cost",
             "start_aps",
             "vmem_update",
             "create_init",
@@ -48,9 +51,9 @@ const NAMES: &[(Kind, &[&str])] = &[
             "ksoftirqd/0",
             "kworker/0:0",
             "migration/0",
-            "watchdog/0",
             "rcu_kthread",
-            "rcun0",
+            "late/0",
+            "latency",
             "vmem_update",
             "vm_rest",
             "g_event",
@@ -103,6 +106,8 @@ fn wanted(kind: Kind, name: &str, switches: &Switches) -> Option<&'static str> {
         (Kind::Attach, "atkbd0" | "psm0") => (switches.ps2 == Ps2::Probe, "ps2=probe"),
         (Kind::Attach, "chatty0") => (switches.messages > 0, "messages="),
         (Kind::Thread, "chain1" | "chain2" | "chain3") => (switches.chain == Chain::Yes, "chain=yes"),
+        (Kind::Thread, "late/0") => (switches.bind == Bind::Hrtimer, "bind=hrtimer"),
+        (Kind::Thread, "latency") => (switches.sched_cost == SchedCost::Yes, "sched_cost=yes"),
         (Kind::Thread, "vm_rest") => (switches.vm_page == VmPage::Lazy, "vm_page=lazy"),
         _ => return None,
     };

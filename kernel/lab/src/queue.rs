@@ -27,6 +27,11 @@ impl<const N: usize> RunQueue<N> {
         true
     }
 
+    /// The threads in it, the first one first.
+    pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
+        (0..self.length).map(|i| self.slots[(self.head + i) % N])
+    }
+
     /// Takes the first thread that may run here. The others keep their order. Linear in the queue's length.
     pub fn pop(&mut self, may_run: impl Fn(u16) -> bool) -> Option<u16> {
         let place = (0..self.length).find(|&i| may_run(self.slots[(self.head + i) % N]))?;
@@ -138,6 +143,7 @@ mod tests {
                     model.push_back(thread);
                 }
             }
+            proptest::prop_assert!(queue.iter().eq(model.iter().copied()));
             let rest: Vec<u16> = core::iter::from_fn(|| queue.pop(|_| true)).collect();
             proptest::prop_assert_eq!(rest, Vec::from(model));
         }

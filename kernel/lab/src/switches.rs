@@ -227,21 +227,30 @@ switches! {
     }
     /// How an initcall waits until the thread it created is off the run queue, before it binds it to CPU 0.
     bind: Bind = Skip {
-        /// It sleeps a tick.
+        /// It sleeps for a tick from now, and wakes at the first tick after that.
         "tick" => Tick,
         /// It yields.
         "yield" => Yield,
         /// Not at all: no other CPU is up yet.
         "skip" => Skip,
-        /// It sleeps on a high-resolution timer, which has no better resolution than a tick that early.
+        /// It sleeps for 1 ms, and wakes at the first tick after that: timers are not exact that early.
         "hrtimer" => Hrtimer,
     }
-    /// Whether a thread that wakes another gives way to it at once.
+    /// When a running thread gives way to one that was woken.
     preempt: Preempt = Full {
-        /// It does: the woken one runs first.
+        /// At once, also when an interrupt woke it.
         "full" => Full,
-        /// It goes on until it waits itself.
+        /// Where it asks whether it should.
         "voluntary" => Voluntary,
+        /// Where it waits itself.
+        "none" => None,
+    }
+    /// Whether the boot measures what ticks cost a thread that computes, and how late another one is woken beside it.
+    sched_cost: SchedCost = No {
+        /// It does.
+        "yes" => Yes,
+        /// It does not.
+        "no" => No,
     }
     /// Whether the event log is printed on the serial console at the end.
     log: Log = None {

@@ -85,7 +85,7 @@ fn every_place_is_in_the_list_and_every_place_of_the_list_is_passed() {
     let Some(kernel) = kernel() else { return };
     let boot = Machine::deterministic()
         .with(&["-vga", "std", "-device", "nvme,serial=lab", "-device", "e1000,romfile="])
-        .boot(&kernel, "usb=yes chain=yes messages=1 vm_page=lazy");
+        .boot(&kernel, "usb=yes chain=yes messages=1 vm_page=lazy bind=hrtimer sched_cost=yes");
     let passed = |kind: &str| -> BTreeSet<&str> {
         boot.log.lines().filter_map(|line| line.splitn(3, ' ').nth(2)?.strip_prefix(kind)).collect()
     };

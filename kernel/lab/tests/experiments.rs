@@ -229,18 +229,50 @@ fn kthread_bind() {
         println!("kthread-bind, {line}: {} us", took.map(|ns| (ns / 1000).to_string()).join(", "));
         took
     };
-    for (line, tick_ns) in [("bind=tick", 10 * MS), ("bind=tick hz=1000", MS), ("bind=hrtimer", 10 * MS)] {
+    // A timer for one tick, set just after a tick, expires with the second one; a timer for 1 ms with the next one.
+    for (line, tick_ns, ticks) in
+        [("bind=tick", 10 * MS, 2), ("bind=tick hz=1000", MS, 2), ("bind=hrtimer", 10 * MS, 1)]
+    {
         let took = initcalls(line);
         // The first begins somewhere between two ticks.
-        assert!(took[0] <= tick_ns, "{line}: {took:?}");
-        for (ns, ticks) in took[1..].iter().zip([1, 2, 2]) {
+        assert!(took[0] > (ticks - 1) * tick_ns && took[0] <= ticks * tick_ns, "{line}: {took:?}");
+        for ns in &took[1..] {
             assert!(ns.abs_diff(ticks * tick_ns) < MS / 5, "{line}: {took:?}");
         }
     }
+    // Once timers are exact the same call takes what it asks for.
+    let late = sysinit_ns(&boot(&kernel, "bind=hrtimer"), "late_kthread");
+    assert!((MS..MS + MS / 5).contains(&late), "{late}");
     for remedy in ["bind=yield", "bind=skip", "bind=tick preempt=voluntary"] {
         let took = initcalls(remedy);
         assert!(took.iter().sum::<u64>() < MS, "{remedy}: {took:?}");
     }
+}
+
+#[test]
+fn what_remedies_of_kthread_bind_cost() {
+    let Some(kernel) = kernel() else { return };
+    // How long a fixed piece of work took, and how late another thread was woken beside it at worst; in microseconds.
+    let cost = |line: &str| -> (u64, u64) {
+        let boot = boot(&kernel, &format!("sched_cost=yes {line}"));
+        let said = boot.console.lines().find(|line| line.starts_with("sched_cost: ")).unwrap_or_else(|| {
+            panic!("{line}: {}", boot.console);
+        });
+        println!("{said}");
+        let numbers: Vec<u64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
+        (numbers[0], numbers[1])
+    };
+    let (slow_ticks, at_once) = cost("hz=100 preempt=full");
+    let (fast_ticks, _) = cost("hz=1000 preempt=full");
+    let ((asks, at_a_point), (never_asks, at_the_end)) = (cost("preempt=voluntary"), cost("preempt=none"));
+    // 900 ticks more in a second, of some hundred instructions each: less than a thousandth of the throughput.
+    assert!((10..100).contains(&(fast_ticks - slow_ticks)), "{slow_ticks} {fast_ticks}");
+    // Asking whether to give way costs less still; not to ask costs up to the whole piece of work.
+    assert!((1..100).contains(&(asks - never_asks)), "{asks} {never_asks}");
+    assert!(
+        at_once < 5 && (500..1_010).contains(&at_a_point) && at_the_end > 90_000,
+        "{at_once} {at_a_point} {at_the_end}"
+    );
 }
 
 #[test]

@@ -6,12 +6,14 @@
 use crate::console::{kprintln, verbose};
 use crate::sysinit::{Subsystem, sysinit};
 use crate::{apic, boot, cpu, pit, thread};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lab::calibrate::{Rate, Reading, Unusable, by_regression, by_two_readings};
 use lab::switches::Calibrate;
+use lab::ticks;
 
 sysinit!(cpu, Subsystem::Cpu, 0, calibrate_tsc);
 sysinit!(clocks, Subsystem::Clocks, 0, start_ticks);
+sysinit!(hrtimers, Subsystem::Hrtimers, 0, timers_are_exact);
 
 const REGRESSION_NS: f64 = 20e6;
 const ATTEMPTS: u32 = 4;
@@ -26,6 +28,8 @@ static APIC_HZ: AtomicU64 = AtomicU64::new(0);
 static TICKS_BEGAN_TSC: AtomicU64 = AtomicU64::new(0);
 /// Timer ticks since then.
 static TICKS: AtomicU64 = AtomicU64::new(0);
+/// Whether a timer may expire between two ticks.
+static HIGH_RESOLUTION: AtomicBool = AtomicBool::new(false);
 
 /// Busy for so many microseconds: what drivers do that wait for hardware.
 #[inline(never)]
@@ -130,6 +134,22 @@ pub fn tick_ns(ticks: u64) -> u64 {
         / u128::from(TSC_HZ.load(Ordering::Relaxed));
     let count = u128::from(TICKS.load(Ordering::Relaxed) + ticks);
     (from + count * 1_000_000_000 / u128::from(boot::switches().hz)) as u64
+}
+
+/// When a timer expires that is set now, for so long: at a tick while timers are of low resolution, else to the
+/// nanosecond. As Linux has it, which begins with ticks alone.
+pub fn expiry_ns(wait_ns: u64) -> u64 {
+    let now = now_ns();
+    if HIGH_RESOLUTION.load(Ordering::Relaxed) {
+        return now + wait_ns;
+    }
+    let began_ns = tick_ns(0) - ticks::instant_ns(TICKS.load(Ordering::Relaxed), boot::switches().hz);
+    now + ticks::low_resolution_wait_ns(now - began_ns, wait_ns, boot::switches().hz)
+}
+
+/// SYSINIT hrtimers: a good clock is known, so timers need not wait for ticks any more.
+fn timers_are_exact() {
+    HIGH_RESOLUTION.store(true, Ordering::Relaxed);
 }
 
 /// The first CPU's timer has come to its instant.

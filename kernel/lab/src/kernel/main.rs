@@ -3,7 +3,7 @@
 //! Read `kmain`, then `hammer_time`, then `mi_startup` in `sysinit.rs`: that is the boot. After them it goes on in
 //! `init.rs`. Every slow spot is chosen on the command line (`src/switches.rs`); without any, all of it is quick.
 //!
-//! Threads are cooperative: one gives up its CPU where it waits, and nowhere else. Virtual addresses are physical ones,
+//! Threads are cooperative: one gives up its CPU where it waits, and nowhere else (but see `preempt.rs`). Virtual addresses are physical ones,
 //! but for what `paging.rs` says.
 
 #![no_std]
@@ -52,7 +52,9 @@ mod paging;
 mod panic;
 mod pci;
 mod pit;
+mod preempt;
 mod recorder;
+mod sched_cost;
 mod script;
 mod smp;
 mod syscall;

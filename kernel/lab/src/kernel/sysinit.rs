@@ -21,6 +21,8 @@ pub enum Subsystem {
     Clocks,
     /// Kernel threads that are there before any device.
     Kthreads,
+    /// Timers that expire between ticks.
+    Hrtimers,
     /// The event queue.
     Events,
     /// All devices.
@@ -31,6 +33,8 @@ pub enum Subsystem {
     WaitIdle,
     /// Threads that wait for each other.
     Chain,
+    /// What ticks and preemption cost.
+    SchedCost,
     /// The other CPUs run threads from here on.
     Smp,
     /// Process 1.

@@ -302,17 +302,26 @@ pub fn yield_now() {
     switch_away(table);
 }
 
+/// Whether a thread waits for a CPU that this one could run.
+pub fn others_are_runnable() -> bool {
+    let here = cpu::this().index.get();
+    let table = TABLE.lock();
+    table.run.iter().any(|slot| table.threads[slot as usize].bound_to.is_none_or(|only| only == here))
+}
+
 /// Sleeps. Before there are ticks there is nothing to wake by, and it delays instead.
 pub fn sleep_ns(ns: u64) {
     if clock::is_ticking() { sleep_until(clock::now_ns() + ns) } else { clock::delay_us(ns / 1000) }
 }
 
-/// Sleeps until the next tick.
-pub fn sleep_tick() {
-    if clock::is_ticking() { sleep_until(clock::tick_ns(1)) } else { yield_now() }
+/// Sleeps on a relative timer, as Linux's `schedule_hrtimeout` does: while timers are of low resolution it expires at the
+/// first tick that is not before its time.
+pub fn schedule_hrtimeout(ns: u64) {
+    if clock::is_ticking() { sleep_until(clock::expiry_ns(ns)) } else { yield_now() }
 }
 
-fn sleep_until(instant_ns: u64) {
+/// Sleeps until an instant of `clock::now_ns`, to the nanosecond.
+pub fn sleep_until(instant_ns: u64) {
     let _scope = tslog::scope!("_sleep");
     let mut table = TABLE.lock();
     let slot = cpu::this().current.get();

@@ -4,7 +4,7 @@
 //! a bug of this kernel's, and panics with what there is to know; a user process's fault too.
 
 use crate::descriptors::{IST_DOUBLE_FAULT, IST_FAULT, IST_INTERRUPT, IST_NMI};
-use crate::{apic, clock};
+use crate::{apic, clock, preempt};
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
 use x86_64::VirtAddr;
@@ -39,10 +39,10 @@ pub struct Frame {
     rax: u64,
     vector: u64,
     error: u64,
-    rip: u64,
-    cs: u64,
+    pub rip: u64,
+    pub cs: u64,
     rflags: u64,
-    rsp: u64,
+    pub rsp: u64,
     ss: u64,
 }
 
@@ -172,11 +172,12 @@ fn stub(vector: u64) -> VirtAddr {
 }
 
 #[unsafe(no_mangle)]
-extern "sysv64" fn trap(frame: &Frame) {
+extern "sysv64" fn trap(frame: &mut Frame) {
     match frame.vector as u8 {
         TIMER => {
             apic::end_of_interrupt();
             clock::timer_interrupt();
+            preempt::after_interrupt(frame);
         }
         RESCHEDULE => {
             apic::end_of_interrupt();
