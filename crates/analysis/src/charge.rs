@@ -206,6 +206,7 @@ impl<'a> Charger<'a> {
         let whole = rule.is_some_and(|rule| self.groups.rules[rule as usize].place == Place::Whole);
         let suffix = match (around.delay, owner.kind) {
             _ if around.recording => Suffix::Recording,
+            _ if whole && earner.is_none() && owner.kind == StretchKind::Runqueue => Suffix::Runqueue,
             _ if whole => Suffix::None,
             (Some((delay, name)), _) if earner != Some(delay) => Suffix::Delay(name),
             (_, StretchKind::Running) => Suffix::None,

@@ -15,6 +15,7 @@
 
 mod chain;
 mod charge;
+mod cpus;
 mod diff;
 mod fit;
 mod groups;
@@ -37,7 +38,7 @@ pub use fit::{Forecast, Growth, Line, Per, Shape, Size, SizedBoot, TOTAL, foreca
 pub use groups::{Groups, NotARule};
 pub use initcalls::{Initcall, initcalls};
 pub use law::{Fitted, LAWS, Law, law, law_of_part};
-pub use path::{BootPath, Frame, Stretch, StretchKind, boot_path};
+pub use path::{BootPath, CpuHeld, Frame, Stretch, StretchKind, boot_path};
 pub use phases::{Phase, phases};
 pub use spread::{Follow, Spread};
 pub use tables::{Row, Tables, tables};

@@ -13,6 +13,7 @@
 //! went to sleep.
 
 use crate::chain::Chain;
+use crate::cpus::{Cpus, Had};
 use crate::holds::Holds;
 use crate::segments::Segments;
 use crate::waits::{WaitNo, WaitPiece, Waits};
@@ -68,6 +69,21 @@ impl Stretch {
     }
 }
 
+/// While the owner of a stretch slept, another thread had the CPU, and nothing says since when the owner could have run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CpuHeld {
+    /// When it began.
+    pub from: Ns,
+    /// How long it was.
+    pub length: Ns,
+    /// Who had the CPU.
+    pub by: TrackId,
+    /// Why the stretch passed.
+    pub kind: StretchKind,
+    /// Who waited for whom; the owner last.
+    pub chain: Chain,
+}
+
 /// All stretches in order of time, covering zero to the end mark without gap or overlap.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BootPath {
@@ -79,6 +95,8 @@ pub struct BootPath {
     pub hold_evidence: bool,
     /// Whether any time of a wait belongs to somebody else than who waited.
     pub blame_moved: bool,
+    /// Where an owner may have had no CPU.
+    pub cpu_held: Vec<CpuHeld>,
     /// How often waits were nested too deep, or went round in a circle: the time is then that of who waits there.
     pub too_deep: u64,
 }
@@ -94,6 +112,7 @@ pub fn boot_path(timeline: &Timeline) -> BootPath {
         hold_evidence: !timeline.holds.is_empty()
             && timeline.waits.iter().any(|w| matches!(w.by, WaitedOn::Holders(_))),
         blame_moved: false,
+        cpu_held: Vec::new(),
         too_deep: 0,
     };
     if let Some((track, end)) = timeline.end.and_then(|e| Some((e.track?, e.at))) {
@@ -101,6 +120,7 @@ pub fn boot_path(timeline: &Timeline) -> BootPath {
         walk.back(track, Ns::ZERO, end, &mut Vec::new());
         path.too_deep = walk.too_deep + walk.waits.too_deep;
         path.stretches = walk.stretches;
+        path.cpu_held = walk.cpu_held;
         path.stretches.reverse();
         path.blame_moved = path.stretches.iter().any(|s| s.chain.len() > 1);
     }
@@ -119,6 +139,9 @@ struct Walk<'a> {
     holds: Holds,
     /// What each CPU ran, by time, as places in the timeline's `running`.
     cpus: HashMap<u32, Vec<u32>>,
+    /// The same by a kernel's own log.
+    had: Cpus<'a>,
+    cpu_held: Vec<CpuHeld>,
     /// The last first.
     stretches: Vec<Stretch>,
     /// How many walks are under way inside each other.
@@ -144,6 +167,8 @@ impl<'a> Walk<'a> {
             waits: Waits::new(timeline),
             holds: Holds::new(timeline),
             cpus,
+            had: Cpus::new(timeline),
+            cpu_held: Vec::new(),
             stretches: Vec::new(),
             nested: 0,
             too_deep: 0,
@@ -240,7 +265,67 @@ impl<'a> Walk<'a> {
         from
     }
 
+    /// The time is the track's, but for what it waited for a CPU that another had.
     fn own(&mut self, track: TrackId, from: Ns, to: Ns, kind: StretchKind, chain: &[Frame]) {
+        if self.had.is_empty() {
+            return self.all_own(track, from, to, kind, chain);
+        }
+        self.may_have_slept(track, (from, to), chain);
+        let mut own = |walk: &mut Self, from, to| walk.all_own(track, from, to, kind, chain);
+        self.own_since(track, (from, to), None, chain, &mut own);
+    }
+
+    /// The same; `ready`: since when the track could have run, if its own log does not say so. `own` charges what is its own.
+    fn own_since(
+        &mut self,
+        track: TrackId,
+        (from, to): (Ns, Ns),
+        ready: Option<Ns>,
+        chain: &[Frame],
+        own: &mut dyn FnMut(&mut Self, Ns, Ns),
+    ) {
+        if self.had.is_empty() {
+            return own(self, from, to);
+        }
+        let mut end = to;
+        for piece in self.had.pieces(track, (from, to), ready).into_iter().rev() {
+            if let Had::Other(other) = piece.had {
+                if piece.to < end {
+                    own(self, piece.to, end);
+                }
+                self.queued(track, (piece.from, piece.to), other, chain);
+                end = piece.from;
+            }
+        }
+        if from < end {
+            own(self, from, end);
+        }
+    }
+
+    /// The track was ready, and another had the CPU: the time is that one's.
+    fn queued(&mut self, track: TrackId, (from, to): (Ns, Ns), other: TrackId, chain: &[Frame]) {
+        let mut waiting = Vec::new();
+        self.segments.within_backwards(track, from, to, |piece| waiting.push(piece));
+        for piece in waiting {
+            let chain: Vec<Frame> = chain.iter().copied().chain([Frame { track, span: piece.span }]).collect();
+            self.all_own(other, piece.from, piece.to, StretchKind::Runqueue, &chain);
+        }
+    }
+
+    /// Where the track slept, and nobody says until when, it keeps the time, whoever had the CPU.
+    fn may_have_slept(&mut self, track: TrackId, (from, to): (Ns, Ns), chain: &[Frame]) {
+        let held = &mut self.cpu_held;
+        for piece in self.had.pieces(track, (from, to), None) {
+            let Had::Perhaps(by) = piece.had else { continue };
+            self.segments.within_backwards(track, piece.from, piece.to, |piece| {
+                let chain = Chain::new(chain, Frame { track, span: piece.span });
+                let (kind, length) = (StretchKind::Running, piece.to - piece.from);
+                held.push(CpuHeld { from: piece.from, length, by, kind, chain });
+            });
+        }
+    }
+
+    fn all_own(&mut self, track: TrackId, from: Ns, to: Ns, kind: StretchKind, chain: &[Frame]) {
         let stretches = &mut self.stretches;
         self.segments.within_backwards(track, from, to, |piece| {
             let chain = Chain::new(chain, Frame { track, span: piece.span });
@@ -284,6 +369,11 @@ impl<'a> Walk<'a> {
         let WaitedOn::Holders(topic) = wait.by else { return self.alone(&wait, from, to, chain) };
         // Who waits for this thread cannot be what it waits for.
         let blame = self.holds.blame(&wait, topic, (from, to), |holder| chain.iter().all(|f| f.track != holder));
+        // After the last release the thread can run.
+        let released = match blame[..] {
+            [(None, at, end), (Some(_), ..), ..] if end == wait.woken => Some(at),
+            _ => None,
+        };
         for (held_by, from, to) in blame {
             match held_by {
                 Some(holder) => {
@@ -291,10 +381,16 @@ impl<'a> Walk<'a> {
                     self.back(holder, from, to, chain);
                     chain.pop();
                 }
-                None => match self.waits.outer(no) {
-                    Some(outer) => self.held_up(outer, from, to, chain),
-                    None => self.alone(&wait, from, to, chain),
-                },
+                None => {
+                    let ready = released.filter(|&at| at == from);
+                    self.own_since(wait.track, (from, to), ready, &chain.clone(), &mut |walk, from, to| match walk
+                        .waits
+                        .outer(no)
+                    {
+                        Some(outer) => walk.held_up(outer, from, to, chain),
+                        None => walk.alone(&wait, from, to, chain),
+                    });
+                }
             }
         }
     }

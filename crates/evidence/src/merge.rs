@@ -213,6 +213,7 @@ fn merge_tslog(manifest: &Manifest, log: tslog::Log, files: &Files, timeline: &m
         // Nothing says when on the host its first record was: so that is time zero, and what the host saw is left out.
         timeline.time_base = TimeBase::Evidence;
     }
+    timeline.cpu_count = manifest.subject.cpus;
     let laid = tslog::lay(log, counter, timeline);
     let Some(first) = laid.loader.or(laid.main).filter(|_| joined) else { return };
     let spans = timeline.spans.iter().filter(|(_, span)| span.track == first);

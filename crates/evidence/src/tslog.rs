@@ -40,6 +40,7 @@ mod late_names;
 mod lay;
 mod line;
 mod memory;
+mod occupancy;
 mod order;
 mod pieces;
 mod processes;

@@ -26,7 +26,7 @@ pub use names::{NameId, Names};
 pub use profile::{Children, FunctionRow, NodeId, Profile, ProfileNode, Weight};
 pub use span::{SpanId, SpanKind, SpanRow, Spans};
 pub use time::{Ns, Ticks};
-pub use track::{Hold, Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
+pub use track::{Hold, Occupancy, OffCpu, Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
 
 /// Where the zero of a timeline is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,6 +151,10 @@ pub struct Timeline {
     pub holds: Vec<Hold>,
     /// Which CPU ran which track.
     pub running: Vec<Running>,
+    /// Who had which CPU, by a kernel's own log.
+    pub occupancy: Occupancy,
+    /// How many CPUs the machine has; 0 if nobody says.
+    pub cpu_count: u32,
     /// Until when `running` says of each instant what each CPU ran, while nothing says who woke whom: so far the boot is
     /// followed on its CPU, not from thread to thread. None: from no time on.
     pub cpus_followed_until: Option<Ns>,
@@ -191,6 +195,7 @@ impl Timeline {
         self.waits.sort_by_key(|w| (w.track, w.from));
         self.holds.sort_by_key(|h| (h.topic, h.to, h.from));
         self.running.sort_by_key(|r| (r.track, r.from));
+        self.occupancy.sort();
         self.marks.sort_by_key(|m| m.at);
         self.spans.nest(tolerance, &mut self.diagnostics);
     }

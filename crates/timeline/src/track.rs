@@ -144,3 +144,48 @@ pub struct Hold {
     /// When it was released ([`Ns::MAX`]: never seen to be).
     pub to: Ns,
 }
+
+/// Who had which CPU, by what a kernel's own log says or implies. It stands beside [`Running`], which a scheduler's trace
+/// gives: such a trace also says of each thread why it did not run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Occupancy {
+    /// Who had a CPU when. Two on one CPU never overlap; while nobody had it, it was idle.
+    pub turns: Vec<Running>,
+    /// Stretches in which a thread did not run.
+    pub off: Vec<OffCpu>,
+    /// Whether the kernel logs its context switches; else the turns are inferred from a machine with one CPU.
+    pub is_logged: bool,
+}
+
+/// A stretch in which a thread had no CPU: it slept, was just created, or was preempted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OffCpu {
+    /// Who.
+    pub track: TrackId,
+    /// When it left the CPU, or was created.
+    pub from: Ns,
+    /// Since when it could have run; none where nothing says when it was woken.
+    pub ready: Option<Ns>,
+    /// When it had a CPU again.
+    pub until: Ns,
+    /// Which thread made it ready, where one did and that is known.
+    pub by: Option<TrackId>,
+}
+
+impl Occupancy {
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    /// Whether it is of one CPU only.
+    pub fn is_of_one_cpu(&self) -> bool {
+        self.turns.first().is_some_and(|first| self.turns.iter().all(|turn| turn.cpu == first.cpu))
+    }
+
+    /// Sorts turns by CPU and time, the others by track and time.
+    pub fn sort(&mut self) {
+        self.turns.sort_by_key(|turn| (turn.cpu, turn.from));
+        self.off.sort_by_key(|off| (off.track, off.from));
+    }
+}

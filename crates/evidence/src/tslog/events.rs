@@ -9,6 +9,7 @@
 use super::boot::{Chain, Ending, Kind};
 use super::hole::DEEP;
 use super::line::What;
+use super::occupancy;
 use super::order::{Life, Order};
 use super::{Log, Record};
 use crate::text::{lossy, word};
@@ -33,6 +34,8 @@ enum Event {
     Unwait,
     Hold,
     Release,
+    /// What [`occupancy`](super::occupancy) reads.
+    Scheduler,
     Other,
 }
 
@@ -310,6 +313,7 @@ impl<'a> Laying<'a> {
                 };
                 self.timeline.holds.push(Hold { topic, track, from, to: at });
             }
+            Event::Scheduler => {}
             Event::Other => {
                 let name = self.timeline.names.intern(&lossy(self.log.labels.text(record.label)));
                 self.timeline.marks.push(Mark { at, name, track });
@@ -382,6 +386,7 @@ fn meaning(text: &[u8], timeline: &mut Timeline, strange: &mut u64) -> Meaning {
         b"UNWAIT" => Event::Unwait,
         b"HOLD" => Event::Hold,
         b"RELEASE" => Event::Release,
+        _ if occupancy::is_scheduler_event(text) => Event::Scheduler,
         _ => Event::Other,
     };
     let (name, detail) = (timeline.names.intern(&lossy(name)), timeline.names.intern(&lossy(detail)));

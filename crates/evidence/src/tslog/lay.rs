@@ -6,6 +6,7 @@ use super::console::Message;
 use super::events::{Laying, PathEnd};
 use super::labels::Role;
 use super::line::What;
+use super::occupancy;
 use super::order::{Known, Life, Order, order};
 use super::processes::Processes;
 use crate::text::lossy;
@@ -65,6 +66,8 @@ pub fn lay(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Laid {
         laying.life(life, track);
     }
     let left_open = laying.finish();
+    let ends = ending.as_ref().map_or(log_ends, |ending| ending.ticks.min(log_ends));
+    timeline.occupancy = occupancy::occupancy(&log, &order, &clock, (&tracks, ends), timeline.cpu_count);
     processes.lay(process_1.map(|p| p.track), timeline);
     let mut boot = Boot { log: &log, order: &order, clock: &clock, chain, timeline };
     boot.cut();
