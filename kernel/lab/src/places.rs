@@ -103,7 +103,7 @@ fn wanted(kind: Kind, name: &str, switches: &Switches) -> Option<&'static str> {
         (Kind::Attach, "atkbd0" | "psm0") => (switches.ps2 == Ps2::Probe, "ps2=probe"),
         (Kind::Attach, "chatty0") => (switches.messages > 0, "messages="),
         (Kind::Thread, "chain1" | "chain2" | "chain3") => (switches.chain == Chain::Yes, "chain=yes"),
-        (Kind::Thread, "vm_rest") => (switches.vm_page == VmPage::Lazy, "vm_page=lazy"),
+        (Kind::Thread, "vm_rest") => (matches!(switches.vm_page, VmPage::Lazy | VmPage::EagerThread), "vm_page=lazy"),
         _ => return None,
     };
     (!is_there).then_some(word)

@@ -27,6 +27,11 @@ impl<const N: usize> RunQueue<N> {
         true
     }
 
+    /// Whether there is a thread that may run here.
+    pub fn any(&self, may_run: impl Fn(u16) -> bool) -> bool {
+        (0..self.length).any(|i| may_run(self.slots[(self.head + i) % N]))
+    }
+
     /// Takes the first thread that may run here. The others keep their order. Linear in the queue's length.
     pub fn pop(&mut self, may_run: impl Fn(u16) -> bool) -> Option<u16> {
         let place = (0..self.length).find(|&i| may_run(self.slots[(self.head + i) % N]))?;
@@ -132,6 +137,7 @@ mod tests {
             for (what, thread) in steps {
                 if what == 0 {
                     let odd = model.iter().position(|&t| t % 2 == thread % 2);
+                    proptest::prop_assert_eq!(queue.any(|t| t % 2 == thread % 2), odd.is_some());
                     proptest::prop_assert_eq!(queue.pop(|t| t % 2 == thread % 2), odd.and_then(|i| model.remove(i)));
                 } else if model.len() < 16 {
                     proptest::prop_assert!(queue.push(thread));
