@@ -298,6 +298,34 @@ fn work_that_is_handed_over_begins_when_it_is_handed_over() {
     );
 }
 
+/// Who sleeps until work is handed over, and says that it sleeps, is no more at work than who says nothing.
+#[test]
+fn a_thread_that_sleeps_until_work_is_handed_over_waits_for_it() {
+    let sleeps = "
+        0   main  enter SYSINIT/configure
+        5   event created main
+        6   event enter _sleep
+        10  main  enter em_stop
+        60  main  exit  em_stop
+        62  main  exit  SYSINIT/configure
+        65  main  hold  events
+        66  main  enter g_waitidle
+        66  main  wait  events
+        67  event exit  _sleep
+        67  event enter taste
+        87  event exit  taste
+        87  event release events
+        88  main  unwait events
+        90  main  exit  g_waitidle
+        100 main  end";
+    // With no work nobody waits for the thread, so that what follows its release goes too.
+    check(sleeps, &[("em_stop", 50), ("THREAD event", 28)]);
+    // A sleep within its work is its work's.
+    let at_work = sleeps.replace("6   event enter _sleep", "6   event enter probe\n6 event enter _sleep");
+    let at_work = at_work.replace("67  event enter taste", "67 event exit probe\n67  event enter taste");
+    check(&at_work, &[("em_stop", 100)]);
+}
+
 /// Until its first record a thread is not known to run: on a machine of one CPU it could not, while the boot did.
 #[test]
 fn a_thread_of_which_nothing_is_known_yet_waits_for_the_boot() {

@@ -108,7 +108,7 @@ fn wanted(kind: Kind, name: &str, switches: &Switches) -> Option<&'static str> {
         (Kind::Thread, "chain1" | "chain2" | "chain3") => (switches.chain == Chain::Yes, "chain=yes"),
         (Kind::Thread, "late/0") => (switches.bind == Bind::Hrtimer, "bind=hrtimer"),
         (Kind::Thread, "latency") => (switches.sched_cost == SchedCost::Yes, "sched_cost=yes"),
-        (Kind::Thread, "vm_rest") => (switches.vm_page == VmPage::Lazy, "vm_page=lazy"),
+        (Kind::Thread, "vm_rest") => (matches!(switches.vm_page, VmPage::Lazy | VmPage::EagerThread), "vm_page=lazy"),
         _ => return None,
     };
     (!is_there).then_some(word)

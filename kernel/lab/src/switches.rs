@@ -120,8 +120,10 @@ switches! {
         "three-pass" => ThreePass,
         /// All of each structure at once.
         "one-pass" => OnePass,
-        /// The first part at boot, the rest by a thread.
+        /// The first part at boot, the rest by a thread that runs while no other can.
         "lazy" => Lazy,
+        /// The first part at boot, the rest by a thread that takes its turn on the run queue like any other.
+        "eager-thread" => EagerThread,
     }
     /// How application processors are started.
     aps: Aps = Parallel {

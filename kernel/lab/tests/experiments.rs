@@ -65,6 +65,51 @@ fn page_array() {
 }
 
 #[test]
+fn a_deferred_page_array_shortens_the_boot_unless_its_thread_competes() {
+    let Some(kernel) = kernel() else { return };
+    let mut machine = Machine::deterministic();
+    machine.memory_mib = 1024;
+    let boots = ["one-pass", "lazy", "eager-thread"].map(|way| boot_on(&machine, &kernel, &format!("vm_page={way}")));
+    let [whole, lazy, eager] = &boots;
+    let [to_end, vm_mem] = [|b: &Boot| b.ticks_at("EXIT start_init"), |b: &Boot| sysinit_ns(b, "vm_mem")];
+    report("page-rest, to the end, deferred", to_end(whole), to_end(lazy));
+    report("page-rest, to the end, with a thread that competes", to_end(whole), to_end(eager));
+    let deferred = vm_mem(whole) - vm_mem(lazy);
+    assert!(deferred > 2 * MS && vm_mem(lazy) == vm_mem(eager), "{deferred}");
+    let saved = to_end(whole) - to_end(lazy);
+    assert!(saved.abs_diff(deferred) < deferred / 20, "{deferred} ns were put off, {saved} saved");
+    // One CPU: what competes for it before the end is waited for all the same.
+    assert!(to_end(whole).abs_diff(to_end(eager)) < deferred / 10, "{} {}", to_end(whole), to_end(eager));
+    // It is put off, not left out: before the machine is switched off all of it is done.
+    for boot in [lazy, eager] {
+        let work = total_ns(boot, "vm_rest");
+        assert!(work.abs_diff(deferred) < deferred / 10, "{work} of {deferred}");
+    }
+}
+
+#[test]
+fn what_is_deferred_is_there_for_who_needs_it_earlier() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (path, mut image) = (folder.path().join("root"), Vec::new());
+    // More than the 64 MiB that a lazy boot begins with.
+    lab::experiments::root_image(80 << 20, |part| image.extend(part));
+    std::fs::write(&path, image).unwrap();
+    let mut machine = Machine::deterministic().with(&["-initrd", path.to_str().unwrap()]);
+    machine.memory_mib = 256;
+    let boot = boot_on(&machine, &kernel, "vm_page=lazy root=copy verbose=yes");
+    assert!(boot.console.contains("/: initrd, 1 files"), "{}", boot.console);
+    // A thread that gives way to others neither keeps a sleeper waiting nor is itself forgotten.
+    let plain = boot_on(&Machine::deterministic(), &kernel, "usb=yes root_wait=all delay.thread.usbus0=20");
+    let beside =
+        boot_on(&Machine::deterministic(), &kernel, "usb=yes root_wait=all delay.thread.usbus0=20 vm_page=lazy");
+    let waited = |boot: &Boot| boot.ticks_between("WAIT root mount", "UNWAIT root mount");
+    assert!(waited(&plain).abs_diff(waited(&beside)) < 20_000, "{} {}", waited(&plain), waited(&beside));
+    let rest = beside.ticks_at("ENTER vm_rest");
+    assert!(rest > beside.ticks_at("WAIT root mount") && rest < beside.ticks_at("UNWAIT root mount"), "{}", beside.log);
+}
+
+#[test]
 fn clock_calibration() {
     let Some(kernel) = kernel() else { return };
     let calibrated = |how: &str| {

@@ -112,21 +112,53 @@ impl Turns {
 }
 
 /// Work that one thread hands to another: the one holds a topic and never releases it, the other releases it and never
-/// held it. FreeBSD's g_post_event and its event thread are such a pair. Where the other did nothing until then, it had
-/// waited for the work.
+/// held it. FreeBSD's g_post_event and its event thread are such a pair. Where the other did nothing until then, or slept
+/// outside of any work, it had waited for the work.
 pub fn handovers(timeline: &Timeline, segments: &Segments, taken_over: &[TakenOver]) -> Vec<Wait> {
     let mut found = Vec::new();
     let mut last_release: HashMap<(NameId, TrackId), Ns> = HashMap::new();
+    let asleep = Asleep::new(timeline, taken_over);
     for t in taken_over {
         let taken = timeline.holds[t.taken];
         let busy_until = last_release.insert((taken.topic, taken.track), taken.to).unwrap_or(Ns::MIN);
         let Some(given) = t.given.map(|given| timeline.holds[given]) else { continue };
         let created = timeline.tracks.get(taken.track).created.map_or(Ns::MIN, |(at, _)| at);
-        let idle = segments.idle_since(taken.track, given.from).map(|at| at.max(created).max(busy_until));
+        let idle = segments.idle_since(taken.track, given.from).or_else(|| asleep.since(taken.track, given.from));
+        let idle = idle.map(|at| at.max(created).max(busy_until));
         if let Some(from) = idle.filter(|&at| Ns::MIN < at && at < given.from) {
             let (woken, by) = (given.from, WaitedOn::Thread(given.track));
             found.push(Wait { track: taken.track, from, woken, until: woken, by });
         }
     }
     found
+}
+
+/// The function that a thread sleeps in until another wakes it, in logs that have a record for it.
+const SLEEP: &str = "_sleep";
+
+/// When threads slept with nothing around it: they had no work. Only of threads that take work over.
+struct Asleep(HashMap<TrackId, Vec<(Ns, Ns)>>);
+
+impl Asleep {
+    /// Linear in the number of spans.
+    fn new(timeline: &Timeline, taken_over: &[TakenOver]) -> Asleep {
+        let mut found: HashMap<TrackId, Vec<(Ns, Ns)>> =
+            taken_over.iter().map(|t| (timeline.holds[t.taken].track, Vec::new())).collect();
+        if found.is_empty() {
+            return Asleep(found);
+        }
+        for (_, span) in timeline.spans.iter().filter(|(id, _)| timeline.spans.parent(*id).is_none()) {
+            if let Some(sleeps) = found.get_mut(&span.track).filter(|_| timeline.names.get(span.name) == SLEEP) {
+                sleeps.push((span.start, span.end));
+            }
+        }
+        Asleep(found)
+    }
+
+    /// Since when a thread slept at an instant.
+    fn since(&self, track: TrackId, at: Ns) -> Option<Ns> {
+        let sleeps = self.0.get(&track)?;
+        let (from, to) = *sleeps.get(sleeps.partition_point(|sleep| sleep.0 <= at).checked_sub(1)?)?;
+        (at < to).then_some(from)
+    }
 }

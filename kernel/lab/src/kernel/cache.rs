@@ -4,8 +4,8 @@
 //! place it costs nothing (`root=direct`, what DAX does).
 
 use crate::console::verbose;
-use crate::memory;
 use crate::paging::{self, CACHE_BASE};
+use crate::{memory, vm_page};
 use core::ops::Range;
 use lab::memory_map::FRAME_BYTES;
 
@@ -18,8 +18,11 @@ pub fn read_through(disk: Range<u64>) -> Option<&'static [u8]> {
     let _scope = tslog::scope!("cache_read");
     let bytes = disk.end - disk.start;
     let frames = bytes.div_ceil(FRAME_BYTES);
-    if memory::free_frames() < frames + FRAMES_LEFT {
-        return None;
+    while memory::free_frames() < frames + FRAMES_LEFT {
+        // What a lazy boot has not come to yet.
+        if !vm_page::initialise_some() {
+            return None;
+        }
     }
     for page in 0..frames {
         let from = disk.start + page * FRAME_BYTES;

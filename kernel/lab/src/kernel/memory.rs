@@ -3,8 +3,8 @@
 //! Until `vm_page.rs` has set up what stands for each frame, memory is taken from the start of the first free range with
 //! room and never given back. Then the frame allocator gets the rest.
 
-use crate::boot;
 use crate::lock::SpinLock;
+use crate::{boot, vm_page};
 use core::ops::Range;
 use lab::frames::Frames;
 use lab::memory_map::{FRAME_BYTES, REGIONS_MAX, end_of_memory, free_ranges};
@@ -77,13 +77,17 @@ pub fn add_frames(first: u64, count: u64) {
 
 /// A frame, cleared.
 pub fn allocate_frame() -> u64 {
-    let mut memory = MEMORY.lock();
-    let phys = match &mut memory.frames {
-        Some(frames) => frames.allocate().expect("memory::allocate_frame: no frame is free") * FRAME_BYTES,
-        None => {
+    let phys = loop {
+        let mut memory = MEMORY.lock();
+        let Some(frames) = &mut memory.frames else {
             drop(memory);
-            take_early(FRAME_BYTES)
+            break take_early(FRAME_BYTES);
+        };
+        if let Some(frame) = frames.allocate() {
+            break frame * FRAME_BYTES;
         }
+        drop(memory);
+        assert!(vm_page::initialise_some(), "memory::allocate_frame: no frame is free");
     };
     // SAFETY: the frame is the caller's alone, and memory is mapped onto itself.
     unsafe { core::ptr::write_bytes(phys as *mut u8, 0, FRAME_BYTES as usize) };

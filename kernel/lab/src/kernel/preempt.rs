@@ -25,7 +25,7 @@ pub fn allowed(work: impl FnOnce()) {
 
 /// Gives way if somebody waits for this CPU: what a thread calls where it may.
 pub fn point() {
-    if boot::switches().preempt == Preempt::Voluntary && thread::others_are_runnable() {
+    if boot::switches().preempt == Preempt::Voluntary && thread::others_can_run() {
         thread::yield_now();
     }
 }
@@ -36,7 +36,7 @@ pub fn after_interrupt(frame: &mut Frame) {
         && frame.cs & 3 == 0
         && cpu::this().current.get() == ALLOWED.load(Ordering::Relaxed)
         && cpu::this().current.get() != thread::NO_THREAD;
-    if may && thread::others_are_runnable() {
+    if may && thread::others_can_run() {
         let rsp = frame.rsp - RED_ZONE_BYTES - 8;
         // SAFETY: below the red zone of a thread's stack, which is mapped and in nobody's use: the thread is interrupted,
         // and its guard page is 32 KiB below its top, of which `allowed` work uses a few hundred bytes.

@@ -53,9 +53,19 @@ enum State {
     Finished,
 }
 
+/// Who runs first of those who can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// In turn.
+    Normal,
+    /// While no thread of normal priority can run. It has to look for itself whether one can.
+    Idle,
+}
+
 #[derive(Clone, Copy)]
 struct Thread {
     state: State,
+    priority: Priority,
     rsp: u64,
     /// The only CPU that may run it.
     bound_to: Option<u32>,
@@ -68,14 +78,28 @@ struct Table {
     threads: [Thread; THREADS_MAX],
     used: usize,
     run: RunQueue<THREADS_MAX>,
+    /// Threads of idle priority.
+    run_idle: RunQueue<THREADS_MAX>,
     sleepers: SleepQueue<THREADS_MAX>,
 }
 
-const UNUSED: Thread =
-    Thread { state: State::Unused, rsp: 0, bound_to: None, name: "", entry: |_| unreachable!(), argument: 0 };
+const UNUSED: Thread = Thread {
+    state: State::Unused,
+    priority: Priority::Normal,
+    rsp: 0,
+    bound_to: None,
+    name: "",
+    entry: |_| unreachable!(),
+    argument: 0,
+};
 
-static TABLE: SpinLock<Table> =
-    SpinLock::new(Table { threads: [UNUSED; THREADS_MAX], used: 0, run: RunQueue::new(), sleepers: SleepQueue::new() });
+static TABLE: SpinLock<Table> = SpinLock::new(Table {
+    threads: [UNUSED; THREADS_MAX],
+    used: 0,
+    run: RunQueue::new(),
+    run_idle: RunQueue::new(),
+    sleepers: SleepQueue::new(),
+});
 
 /// A bit for each CPU that halts because there is nothing to run.
 static IDLE: AtomicU32 = AtomicU32::new(0);
@@ -123,6 +147,11 @@ fn prepare_stack(top: u64, entry: extern "sysv64" fn() -> !) -> u64 {
 
 /// Creates a thread that runs `entry(argument)`. Returns its slot.
 pub fn create(name: &'static str, entry: fn(usize), argument: usize) -> u16 {
+    create_with(Priority::Normal, name, entry, argument)
+}
+
+/// Creates a thread of that priority. Returns its slot.
+pub fn create_with(priority: Priority, name: &'static str, entry: fn(usize), argument: usize) -> u16 {
     let slot = {
         let mut table = TABLE.lock();
         assert!(table.used < THREADS_MAX, "thread::create: {name} is one more than {THREADS_MAX}");
@@ -136,7 +165,8 @@ pub fn create(name: &'static str, entry: fn(usize), argument: usize) -> u16 {
     tslog::thread!(id_of(slot), name);
     let rsp = prepare_stack(top, thread_entry);
     let mut table = TABLE.lock();
-    table.threads[slot as usize] = Thread { state: State::Blocked(0), rsp, bound_to: None, name, entry, argument };
+    table.threads[slot as usize] =
+        Thread { state: State::Blocked(0), priority, rsp, bound_to: None, name, entry, argument };
     make_runnable(&mut table, slot);
     slot
 }
@@ -175,8 +205,9 @@ pub fn schedule_for_ever() -> ! {
         cpu.current.set(NO_THREAD);
         cpu.thread_id.set(idle_id(cpu.index.get()));
         let mut table = TABLE.lock();
-        let Table { threads, run: queue, .. } = &mut *table;
-        let next = queue.pop(|slot| threads[slot as usize].bound_to.is_none_or(|only| only == cpu.index.get()));
+        let Table { threads, run: queue, run_idle, .. } = &mut *table;
+        let may_run = |slot: u16| threads[slot as usize].bound_to.is_none_or(|only| only == cpu.index.get());
+        let next = queue.pop(may_run).or_else(|| run_idle.pop(may_run));
         match next {
             Some(slot) => run(table, slot),
             None => {
@@ -257,7 +288,11 @@ fn make_runnable(table: &mut Table, slot: u16) {
     let thread = &mut table.threads[slot as usize];
     thread.state = State::Runnable;
     let bound_to = thread.bound_to;
-    assert!(table.run.push(slot), "thread::make_runnable: {slot} is queued twice");
+    let queue = match thread.priority {
+        Priority::Normal => &mut table.run,
+        Priority::Idle => &mut table.run_idle,
+    };
+    assert!(queue.push(slot), "thread::make_runnable: {slot} is queued twice");
     interrupt_an_idle_cpu(bound_to);
 }
 
@@ -302,11 +337,11 @@ pub fn yield_now() {
     switch_away(table);
 }
 
-/// Whether a thread waits for a CPU that this one could run.
-pub fn others_are_runnable() -> bool {
-    let here = cpu::this().index.get();
+/// Whether a thread of normal priority could run here.
+pub fn others_can_run() -> bool {
     let table = TABLE.lock();
-    table.run.iter().any(|slot| table.threads[slot as usize].bound_to.is_none_or(|only| only == here))
+    let here = cpu::this().index.get();
+    table.run.any(|slot| table.threads[slot as usize].bound_to.is_none_or(|only| only == here))
 }
 
 /// Sleeps. Before there are ticks there is nothing to wake by, and it delays instead.

@@ -3,10 +3,16 @@
 //! The array is why a machine with more memory boots slower. Three ways (`vm_page=`): `three-pass` walks over the array
 //! three times, to clear it, to fill it in, and to free frame by frame; `one-pass` does each structure once and frees
 //! whole ranges; `lazy` does that for the first part only, and leaves the rest to a thread.
+//!
+//! That thread runs only while no other can, as FreeBSD's does since 2024, so that the boot does not wait for it. Who
+//! needs more frames earlier initialises them then. `eager-thread` is the same without the priority: with one CPU the
+//! thread takes it from whoever holds up the boot, and nothing is saved. The machine is not switched off before the rest is done.
 
 use crate::console::verbose;
 use crate::sysinit::{Subsystem, sysinit};
-use crate::{boot, memory, thread};
+use crate::thread::{self, Priority};
+use crate::wait::Shared;
+use crate::{boot, memory};
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 use lab::frames::{Frames, words_for};
@@ -18,6 +24,8 @@ sysinit!(vm_rest, Subsystem::Kthreads, 9, vm_rest);
 
 /// How much memory a lazy boot begins with.
 const FIRST_PART_BYTES: u64 = 64 << 20;
+/// How much of the rest is initialised before the thread looks whether another can run: a few microseconds' work.
+const CHUNK_FRAMES: u64 = 512;
 
 /// A page frame.
 #[repr(C)]
@@ -54,9 +62,11 @@ const CLEAR: Page = Page {
     dirty: 0,
 };
 
-/// The array's address, and the frames that a lazy boot has not come to yet.
+/// The array's address, and the first frame that a lazy boot has not come to yet.
 static PAGES: AtomicU64 = AtomicU64::new(0);
 static REST: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Whether the thread still has to do, or has not begun.
+static REST_IS_DUE: Shared<bool> = Shared::new(false);
 
 /// SYSINIT vm_mem: the array, and with it the frame allocator.
 fn vm_mem() {
@@ -71,7 +81,7 @@ fn vm_mem() {
     match boot::switches().vm_page {
         VmPage::ThreePass => three_passes(frames, &ranges[..count]),
         VmPage::OnePass => one_pass(0..frames, &ranges[..count]),
-        VmPage::Lazy => {
+        VmPage::Lazy | VmPage::EagerThread => {
             let first = end_of_first_part(&ranges[..count]).min(frames);
             REST.store(first, Ordering::Relaxed);
             one_pass(0..first, &ranges[..count]);
@@ -95,15 +105,57 @@ fn end_of_first_part(ranges: &[Range<u64>]) -> u64 {
 
 /// SYSINIT vm_rest: what a lazy boot has left.
 fn vm_rest() {
-    if boot::switches().vm_page == VmPage::Lazy {
-        thread::create("vm_rest", the_rest, 0);
-    }
+    let priority = match boot::switches().vm_page {
+        VmPage::ThreePass | VmPage::OnePass => return,
+        VmPage::Lazy => Priority::Idle,
+        VmPage::EagerThread => Priority::Normal,
+    };
+    REST_IS_DUE.change_unawaited(|due| *due = true);
+    thread::create_with(priority, "vm_rest", the_rest, 0);
 }
 
+/// The thread.
 fn the_rest(_: usize) {
-    let _scope = tslog::scope!("vm_rest");
     let (ranges, count) = free_ranges();
-    one_pass(REST.load(Ordering::Relaxed)..memory::end() / FRAME_BYTES, &ranges[..count]);
+    while !is_all_there() {
+        initialise_until_others_can_run(&ranges[..count]);
+        thread::yield_now();
+    }
+    REST_IS_DUE.change(|due| *due = false);
+}
+
+/// In the log each time that the thread gets the CPU, so that the log says when it had it.
+#[inline(never)]
+fn initialise_until_others_can_run(ranges: &[Range<u64>]) {
+    let _scope = tslog::scope!("vm_rest");
+    let gives_way = boot::switches().vm_page == VmPage::Lazy;
+    while initialise_more(ranges) && !(gives_way && thread::others_can_run()) {}
+}
+
+/// Waits until every frame there is has been initialised.
+pub fn wait_for_rest() {
+    REST_IS_DUE.wait_for(|due| (!*due).then_some(()));
+}
+
+/// Initialises some of the rest for who needs it now. False if there is none.
+pub fn initialise_some() -> bool {
+    let (ranges, count) = free_ranges();
+    initialise_more(&ranges[..count])
+}
+
+fn is_all_there() -> bool {
+    REST.load(Ordering::Relaxed) >= memory::end() / FRAME_BYTES
+}
+
+/// Initialises the next few frames. Whoever takes them off the rest does them. False if there are none.
+fn initialise_more(ranges: &[Range<u64>]) -> bool {
+    let end = memory::end() / FRAME_BYTES;
+    let take = |first: u64| (first < end).then(|| (first + CHUNK_FRAMES).min(end));
+    match REST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+        Ok(first) => one_pass(first..(first + CHUNK_FRAMES).min(end), ranges),
+        Err(_) => return false,
+    }
+    true
 }
 
 /// Free memory, in frames.
