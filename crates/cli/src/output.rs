@@ -75,7 +75,14 @@ impl Output {
         let width = if terminal { terminal_size::terminal_size().map(|(w, _)| usize::from(w.0)) } else { None };
         // Some terminals say that they have no columns at all.
         let width = width.filter(|&columns| columns > 0).unwrap_or(80);
-        Layout { width, wide_tables: !terminal, top, style: self.style, ..Layout::default() }
+        Layout {
+            width,
+            wide_tables: !terminal,
+            top,
+            style: self.style,
+            harmless_too: self.verbose,
+            ..Layout::default()
+        }
     }
 
     /// Prints text to standard output.

@@ -125,7 +125,7 @@ fn names_that_do_not_fit_are_told_and_none_are_needed() {
     assert_eq!(named["busy"].0, 300_000);
     assert_eq!(said, ["symbols of which none was called: wrong file, or wrong base"]);
     let (_, said) = boot("off", &[format!("{path}@0x100001")]);
-    assert_eq!(said, ["symbols of another build, or at a wrong base: its names are not used"]);
+    assert_eq!(said, ["symbol lists of another build, or at a wrong base"]);
 }
 
 #[test]

@@ -15,16 +15,18 @@ use crate::kernel_log::KernelLog;
 use guest_init::words::{SyncPlace, Word};
 use hashbrown::HashMap;
 use recording::{Manifest, TimeBase};
-use timeline::{Clock, Delay, Diagnostics, Ns, SyncPoint, Ticks};
+use timeline::{Clock, Delay, Diagnostics, Ns, Problem, SyncPoint, Ticks};
 
 /// Where printk's clock was only compared with another one.
 pub const NEAR_PROCESS_1: &str = "set by sync lines of process 1; ticks that the kernel lost earlier are not seen";
 
 /// Said of a trace that cannot be placed.
-const NO_CLOCK: &str = "trace left out: nothing says what time its stamps are";
+const NO_CLOCK: Problem = Problem::unusable("trace[s] with stamps that nothing joins to the boot's time", "not used");
 /// The same of one that was taken elsewhere, and what to do.
-const NO_RATE: &str = "trace left out: nothing joins its ticks to the log's time (with `printk:console` events it could be \
-                       joined; or import it alone with --tsc-frequency)";
+const NO_RATE: Problem = Problem::unusable(
+    "trace[s] with ticks that nothing joins to the log's time",
+    "not used; record `printk:console` events in it, or import it alone with --tsc-frequency",
+);
 /// What the trace's clock is called.
 const TRACE: &str = "trace";
 /// What the guest's time stamp counter is called.

@@ -14,7 +14,15 @@ use crate::text::Lines;
 use crate::tslog;
 use recording::Recording;
 use std::io::Read;
-use timeline::{Diagnostics, Ns};
+use timeline::{Diagnostics, Figures, Ns, Problem};
+
+const UNKNOWN: Problem = Problem::unusable("file[s] of an unknown format", "not used; see `bootscope import --help`");
+const SECOND_TRACE: Problem = Problem::unusable("trace[s] beside the first", "not used; import [it|them] alone");
+const SECOND_LOG: Problem = Problem::unusable("kernel log[s] beside the first", "not used; import [it|them] alone");
+const EMPTY_TRACE: Problem = Problem::unusable("trace[s] without an event", "not used");
+const DAMAGED: Problem = Problem::affects(Figures::OfThisFile, "damaged compressed file[s]", "read up to the damage");
+const TOO_LARGE: Problem =
+    Problem::affects(Figures::OfThisFile, "compressed file[s] larger than 256 MiB", "the rest is not read");
 
 /// The most that a compressed file may become.
 const UNPACKED_BYTES_MAX: u64 = 256 << 20;
@@ -110,7 +118,7 @@ impl Files {
         } else if has(Format::Kallsyms) {
             self.symbols.push(file);
         } else if !has(Format::Trace) && logged.is_nothing() {
-            diagnostics.note("evidence of a kind that is not used", || file.name);
+            diagnostics.note(UNKNOWN, || file.name);
         }
     }
 
@@ -122,12 +130,12 @@ impl Files {
     pub fn trace(&self, diagnostics: &mut Diagnostics) -> Option<Trace<'_>> {
         let trace = self.traces.first()?;
         for further in &self.traces[1..] {
-            diagnostics.note("a second trace is not used", || further.name.clone());
+            diagnostics.note(SECOND_TRACE, || further.name.clone());
         }
         match Trace::read(&trace.name, &trace.bytes, diagnostics) {
             Ok(trace) => Some(trace),
             Err(not) => {
-                diagnostics.note("trace without an event", || not.to_string());
+                diagnostics.note(EMPTY_TRACE, || not.to_string());
                 None
             }
         }
@@ -147,7 +155,7 @@ impl Files {
     pub fn kernel_log(&self, diagnostics: &mut Diagnostics) -> Option<(String, KernelLog)> {
         let log = self.logs.first()?;
         for further in &self.logs[1..] {
-            diagnostics.note("a second kernel log is not used", || further.name.clone());
+            diagnostics.note(SECOND_LOG, || further.name.clone());
         }
         read_log(log, diagnostics)
     }
@@ -242,11 +250,11 @@ fn gunzip(name: &str, packed: &[u8], diagnostics: &mut Diagnostics) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut unpacking = flate2::read::MultiGzDecoder::new(packed).take(UNPACKED_BYTES_MAX + 1);
     if let Err(e) = unpacking.read_to_end(&mut bytes) {
-        diagnostics.note("compressed file is damaged", || format!("{name}: {e}"));
+        diagnostics.note(DAMAGED, || format!("{name}: {e}"));
     }
     if bytes.len() as u64 > UNPACKED_BYTES_MAX {
         bytes.truncate(UNPACKED_BYTES_MAX as usize);
-        diagnostics.note("compressed file is larger than 256 MiB: the rest is not read", || name.to_owned());
+        diagnostics.note(TOO_LARGE, || name.to_owned());
     }
     bytes
 }

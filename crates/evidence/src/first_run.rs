@@ -35,7 +35,7 @@ mod demangle;
 pub mod regions;
 pub mod symbols;
 
-use timeline::{Diagnostics, Ns};
+use timeline::{Diagnostics, Figures, Ns, Problem};
 
 const MAGIC: &[u8] = b"BSFIRST\n";
 const VERSION: u16 = 1;
@@ -231,7 +231,7 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> FirstRu
         }
     }
     if let Some(counts) = run.counts {
-        diagnostics.note_many("first runs not noted: the plugin's table was full", counts.full, || place.to_owned());
+        diagnostics.note_many(FULL, counts.full, || place.to_owned());
     }
     run
 }
@@ -245,16 +245,14 @@ fn header<'a>(
 ) -> Option<(u64, Records<'a>)> {
     let Some(head) = bytes.first_chunk::<HEADER>().filter(|_| recognise(bytes)) else {
         if !bytes.is_empty() {
-            diagnostics.note("first runs without a header", || place.to_owned());
+            diagnostics.note(NO_HEADER, || place.to_owned());
         }
         return None;
     };
     let u64_at = |i: usize| u64::from_le_bytes(head[i..i + 8].try_into().expect("eight bytes"));
     let version = u16::from_le_bytes([head[8], head[9]]);
     if version != VERSION || head[10] > 1 {
-        diagnostics.note("first runs of a format that this version does not know", || {
-            format!("{place}: version {version}, clock {}", head[10])
-        });
+        diagnostics.note(OTHER_VERSION, || format!("{place}: version {version}, clock {}", head[10]));
         return None;
     }
     run.clock = if head[10] == 0 { RunClock::Host } else { RunClock::Virtual };
@@ -283,10 +281,28 @@ struct Records<'a> {
     thread: u16,
 }
 
-const CUT: &str = "first runs cut off in a record";
-const SENSELESS: &str = "first runs with a record that makes no sense: the rest was not read";
+const CUT: Problem = Problem::affects(
+    Figures::Functions,
+    "record[s] of the first-execution trace cut off",
+    "what ran after the cut is missing",
+);
+const SENSELESS: Problem = Problem::affects(
+    Figures::Functions,
+    "malformed record[s] in the first-execution trace",
+    "the rest of the file is not read",
+);
+const FULL: Problem = Problem::affects(
+    Figures::Functions,
+    "block[s] first executed after the plugin's table was full",
+    "functions that ran first in [it|them] are missing",
+);
+const NO_HEADER: Problem = Problem::unusable("first-execution trace[s] without a header", "not used");
+const OTHER_VERSION: Problem = Problem::unusable(
+    "first-execution trace[s] in a format that this version does not know",
+    "not used; read it with the version of bootscope that recorded it",
+);
 
-fn record(r: &mut Records, zero: u64, run: &mut FirstRun) -> Result<(), &'static str> {
+fn record(r: &mut Records, zero: u64, run: &mut FirstRun) -> Result<(), Problem<'static>> {
     let tag = r.bytes[r.at];
     r.at += 1;
     match tag & 7 {
@@ -329,23 +345,23 @@ fn since(zero: u64, at: u64) -> Ns {
 }
 
 impl Records<'_> {
-    fn time(&mut self) -> Result<u64, &'static str> {
+    fn time(&mut self) -> Result<u64, Problem<'static>> {
         self.now = self.now.saturating_add(self.varint()?);
         Ok(self.now)
     }
 
-    fn signed(&mut self) -> Result<i64, &'static str> {
+    fn signed(&mut self) -> Result<i64, Problem<'static>> {
         let v = self.varint()?;
         Ok((v >> 1) as i64 ^ -((v & 1) as i64))
     }
 
     /// A number of a thread or a vCPU.
-    fn small(&mut self) -> Result<u16, &'static str> {
+    fn small(&mut self) -> Result<u16, Problem<'static>> {
         u16::try_from(self.varint()?).map_err(|_| SENSELESS)
     }
 
     #[inline]
-    fn varint(&mut self) -> Result<u64, &'static str> {
+    fn varint(&mut self) -> Result<u64, Problem<'static>> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = *self.bytes.get(self.at).ok_or(CUT)?;
@@ -454,23 +470,19 @@ pub(crate) mod tests {
 
     #[test]
     fn troubles_are_counted_with_their_place() {
-        let check = |bytes: &[u8], kind: &str, first: &str| {
+        let check = |bytes: &[u8], problem: Problem<'_>, first: &str| {
             let mut diagnostics = Diagnostics::default();
             read("f", bytes, &mut diagnostics);
             let d = diagnostics.iter().next().expect("a diagnostic");
-            assert_eq!((d.kind.as_str(), d.first.as_str()), (kind, first));
+            assert_eq!((d.kind.as_str(), d.first.as_str()), (problem.kind().as_str(), first));
         };
         let s = sample();
-        check(b"hello", "first runs without a header", "f");
+        check(b"hello", NO_HEADER, "f");
         check(&s[..HEADER + 2], CUT, "f: byte 40");
         check(&[&s[..HEADER], &[7]].concat(), SENSELESS, "f: byte 40");
         check(&[&s[..HEADER], &[0xa1, 0, 0, 0, 0]].concat(), SENSELESS, "f: byte 40");
-        check(
-            &[&s[..8], &[2], &s[9..]].concat(),
-            "first runs of a format that this version does not know",
-            "f: version 2, clock 0",
-        );
+        check(&[&s[..8], &[2], &s[9..]].concat(), OTHER_VERSION, "f: version 2, clock 0");
         let full = [&s[..HEADER], &[5, 9, 1, 3]].concat();
-        check(&full, "first runs not noted: the plugin's table was full", "f");
+        check(&full, FULL, "f");
     }
 }

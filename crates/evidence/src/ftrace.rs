@@ -29,7 +29,23 @@ pub use line::{Context, Record};
 use crate::NotThisFormat;
 use crate::text::{Line, Lines, number, skip_spaces, whole_number};
 use line::Entry;
-use timeline::{Clock, Diagnostics, Ticks, Timeline};
+use timeline::{Clock, Diagnostics, Figures, Problem, Ticks, Timeline};
+
+const OTHER_CLOCK: Problem =
+    Problem::affects(Figures::Functions, "trace line[s] stamped by another clock than the first", "left out");
+const DAMAGED: Problem = Problem::affects(Figures::Functions, "trace event[s] without the usual fields", "left out");
+const OVERWRITTEN: Problem = Problem::affects(
+    Figures::Functions,
+    "trace event[s] overwritten in a full buffer",
+    "what [it|they] showed is missing; boot with a larger trace_buf_size=",
+);
+const LOST: Problem = Problem::affects(
+    Figures::Functions,
+    "trace event[s] lost",
+    "what [it|they] showed is missing; boot with a larger trace_buf_size=",
+);
+const CUT: Problem = Problem::harmless("trace[s] cut in [its|their] last line", "that line is left out");
+const UNREADABLE: Problem = Problem::affects(Figures::Functions, "trace line[s] not readable", "left out");
 
 /// What the stamps of a trace count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,13 +145,13 @@ impl<'a> Trace<'a> {
 
     fn look(&mut self, line: Line<'a>, entry: Entry<'a>, diagnostics: &mut Diagnostics) {
         let place = || format!("{}:{}", self.file, line.number);
-        let mut unreadable = |kind: &str, counts: &mut Counts| {
-            diagnostics.note(kind, place);
+        let mut unreadable = |problem: Problem<'_>, counts: &mut Counts| {
+            diagnostics.note(problem, place);
             counts.unreadable += 1;
         };
         match entry {
             Entry::Event(record) if record.stamps != self.stamps => {
-                unreadable("trace line stamped by another kind of clock", &mut self.counts);
+                unreadable(OTHER_CLOCK, &mut self.counts);
             }
             Entry::Event(record) => {
                 self.counts.events += 1;
@@ -148,7 +164,7 @@ impl<'a> Trace<'a> {
                         self.markers.extend(seq.map(|seq| Marker { seq, ticks: record.ticks }));
                     }
                     Event::Other(_) => self.counts.other_events += 1,
-                    Event::Damaged(_) => diagnostics.note("trace event without its usual arguments", place),
+                    Event::Damaged(_) => diagnostics.note(DAMAGED, place),
                     _ => {}
                 }
             }
@@ -157,17 +173,17 @@ impl<'a> Trace<'a> {
                 if let Some((in_buffer, written)) = entries_written(line.bytes) {
                     let overwritten = written.saturating_sub(in_buffer);
                     self.lost += overwritten;
-                    diagnostics.note_many("trace buffer was full: events overwritten", overwritten, place);
+                    diagnostics.note_many(OVERWRITTEN, overwritten, place);
                 }
             }
             Entry::Lost { events, .. } => {
                 self.counts.lost_notes += 1;
                 self.lost += events.unwrap_or(1);
-                diagnostics.note_many("trace events lost", events.unwrap_or(1), place);
+                diagnostics.note_many(LOST, events.unwrap_or(1), place);
             }
             Entry::Stack => self.counts.stacks += 1,
-            Entry::Unreadable if !line.whole => unreadable("trace is cut in its last line", &mut self.counts),
-            Entry::Unreadable => unreadable("trace line not readable", &mut self.counts),
+            Entry::Unreadable if !line.whole => unreadable(CUT, &mut self.counts),
+            Entry::Unreadable => unreadable(UNREADABLE, &mut self.counts),
         }
     }
 

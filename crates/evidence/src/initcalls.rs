@@ -28,7 +28,21 @@ pub use unit::Unit;
 use crate::kernel_log::{Caller, KernelLog, Line};
 use hashbrown::HashMap;
 use parse::Message;
-use timeline::{Diagnostics, Mark, NameId, Ns, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
+use timeline::{Diagnostics, Figures, Mark, NameId, Ns, Problem, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
+
+const NO_TIME: Problem = Problem::affects(Figures::Initcalls, "initcall line[s] without a time", "left out");
+const END_TO_END: Problem = Problem::affects(
+    Figures::Times,
+    "initcall line[s] in a log without times",
+    "placed end to end: lengths are measured, what lies between is not; boot with printk.time=1",
+);
+const NO_LENGTH: Problem =
+    Problem::affects(Figures::Initcalls, "initcall[s] without a beginning and a length", "left out");
+const NO_RETURN: Problem = Problem::affects(
+    Figures::Initcalls,
+    "initcall[s] called and never seen to return",
+    "left out; the boot ended in [it|them], or lines are missing",
+);
 
 /// What was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,11 +201,11 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
         let Some(now) = self.end_to_end else {
             let at = (self.place)(line);
             if at.is_none() {
-                self.diagnostics.note("initcall line without a time", place);
+                self.diagnostics.note(NO_TIME, place);
             }
             return at;
         };
-        self.diagnostics.note("log without times: initcalls laid end to end", place);
+        self.diagnostics.note(END_TO_END, place);
         let end = match message {
             Message::Returned { symbol, figure: Some(figure), .. } => {
                 let begun = self.open.get(symbol).and_then(|begun| begun.last()).map_or(now, |begun| begun.at);
@@ -237,7 +251,7 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
             (_, Some(took)) => (end - took).max(earliest.unwrap_or(end - took)),
             (None, None) => {
                 let place = || format!("{}:{}", self.file, line.number);
-                return self.diagnostics.note("initcall without a length", place);
+                return self.diagnostics.note(NO_LENGTH, place);
             }
         };
         if let Some(level) = self.found.levels.last_mut().filter(|_| kind == Kind::Initcall && !symbol.ends_with(']')) {
@@ -260,7 +274,7 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
         let without_end: u64 = self.open.values().map(|begun| begun.len() as u64).sum();
         // Either the boot ended inside them or their lines are missing; both are worth knowing.
         let place = || self.file.to_owned();
-        self.diagnostics.note_many("initcall called and never seen to return", without_end, place);
+        self.diagnostics.note_many(NO_RETURN, without_end, place);
         self.found
     }
 }
@@ -417,6 +431,6 @@ mod tests {
         );
         let levels: Vec<_> = found.levels.iter().map(|l| (l.name.as_str(), l.start.0 / 1000, l.end.0 / 1000)).collect();
         assert_eq!(levels, [("pure", 1_000_000, 1_000_200), ("core", 1_000_900, 1_000_900)]);
-        assert_eq!(diagnostics.count("initcall called and never seen to return"), 1);
+        assert_eq!(diagnostics.count("initcalls called and never seen to return"), 1);
     }
 }

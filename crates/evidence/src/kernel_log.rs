@@ -22,7 +22,16 @@ use crate::NotThisFormat;
 use crate::text::{Lines, lossy};
 pub(crate) use clean::{Cleaner, is_unclean};
 use std::ops::Range;
-use timeline::{Diagnostics, Ns};
+use timeline::{Diagnostics, Figures, Ns, Problem};
+
+const BACK: Problem = Problem::affects(
+    Figures::Messages,
+    "step[s] back of a clock",
+    "messages keep their stamps: two CPUs' clocks differ, or the log holds two boots",
+);
+const CONTROLS: Problem = Problem::harmless("control character[s] in a log", "taken out");
+const CUT: Problem = Problem::harmless("log[s] cut in [its|their] last line", "that message may lack its end");
+const GLUED: Problem = Problem::harmless("message[s] printed into another", "told apart by [its|their] time stamp[s]");
 
 pub(crate) use host_stamp::Loggers;
 pub(crate) use kmsg::record as kmsg_record;
@@ -159,7 +168,7 @@ impl Reader<'_> {
         let mut before = Ns(i64::MIN);
         for (stamp, number) in self.log.lines.iter().filter_map(|line| Some((line.stamp?, line.number))) {
             if stamp < before {
-                self.diagnostics.note("clock stepped back", || format!("{}:{number}", self.file));
+                self.diagnostics.note(BACK, || format!("{}:{number}", self.file));
             }
             before = stamp;
         }
@@ -173,9 +182,9 @@ impl Reader<'_> {
             self.log.counts.lines += 1;
             let (text, controls) = cleaner.clean(line.bytes);
             let place = || format!("{}:{}", self.file, line.number);
-            self.diagnostics.note_many("control characters in a log", controls, place);
+            self.diagnostics.note_many(CONTROLS, controls, place);
             if !line.whole {
-                self.diagnostics.note("log is cut in its last line", place);
+                self.diagnostics.note(CUT, place);
             }
             if text.trim_ascii().is_empty() {
                 self.log.counts.blank += 1;
@@ -205,7 +214,7 @@ impl Reader<'_> {
             self.log.push(line, own);
             let Some(at) = next else { return };
             self.log.counts.glued += 1;
-            self.diagnostics.note("messages printed into one another", || format!("{}:{number}", self.file));
+            self.diagnostics.note(GLUED, || format!("{}:{number}", self.file));
             (prefix, text) = Prefix::strip(&text[at..]);
         }
     }
@@ -245,7 +254,7 @@ mod tests {
         );
         assert_eq!((log.lines[1].level, log.lines[1].caller), (Some(6), Some(Caller::Thread(17))));
         assert_eq!((log.lines[1].number, log.lines[1].offset), (3, 49));
-        assert_eq!(diagnostics.count("log is cut in its last line"), 1);
+        assert_eq!(diagnostics.count("logs cut in their last line"), 1);
         assert_eq!(diagnostics.count("control characters in a log"), 0);
     }
 
@@ -264,8 +273,8 @@ mod tests {
             ],
         );
         assert_eq!((log.lines[2].level, log.lines[2].caller), (Some(4), Some(Caller::Cpu(0))));
-        assert_eq!(diagnostics.count("clock stepped back"), 0);
-        assert_eq!((log.counts.glued, diagnostics.count("messages printed into one another")), (3, 3));
+        assert_eq!(diagnostics.count("steps back of a clock"), 0);
+        assert_eq!((log.counts.glued, diagnostics.count("messages printed into another")), (3, 3));
     }
 
     #[test]
@@ -274,7 +283,7 @@ mod tests {
         let expected: Vec<_> = stamps.into_iter().map(|stamp| (stamp, "x")).collect();
         let text = b"[    2.000000] x\n[    1.000000] x\n[    0.000000] x\n[    1.500000] x\n[    1.000000] x\n";
         let (_, diagnostics) = check(text, &expected);
-        assert_eq!(diagnostics.count("clock stepped back"), 2);
+        assert_eq!(diagnostics.count("steps back of a clock"), 2);
     }
 
     #[test]
@@ -343,10 +352,10 @@ mod tests {
         assert_eq!(callers[3], (Some(4), Some(Caller::Cpu(1)), Some(9)));
         assert_eq!(log.comments, ["how: ring buffer"]);
         assert_eq!((log.lost, log.counts.continuations, log.counts.unreadable), (6, 2, 2));
-        assert_eq!(diagnostics.count("kernel log overwritten before it was read"), 3);
+        assert_eq!(diagnostics.count("kernel log records overwritten before the log was read"), 3);
         assert_eq!(diagnostics.count("kernel log records missing"), 3);
-        assert_eq!(diagnostics.count("kernel log record out of order"), 1);
-        assert_eq!(diagnostics.count("kernel log record cut or not readable"), 2);
+        assert_eq!(diagnostics.count("kernel log records out of order"), 1);
+        assert_eq!(diagnostics.count("kernel log records cut or not readable"), 2);
     }
 
     #[test]

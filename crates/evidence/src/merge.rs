@@ -19,11 +19,40 @@ use crate::{Subject, firmware, initcalls, tslog, vmm};
 use guest_init::cpio::ROOT_PATH;
 use guest_init::words::Word;
 use hashbrown::HashMap;
-use recording::{Manifest, OutcomeKind, Recording};
+use recording::{Manifest, Oddity, OutcomeKind, Recording};
 use timeline::{
-    Clock, Diagnostics, End, Mark, NameId, Ns, SpanKind, Ticks, TimeBase, Timeline, TrackId, TrackKind, UNEXPLAINED,
-    Unit,
+    Clock, Diagnostics, End, Figures, Mark, NameId, Ns, Problem, SpanKind, Ticks, TimeBase, Timeline, TrackId,
+    TrackKind, UNEXPLAINED, Unit,
 };
+
+const BESIDE_TSLOG: Problem =
+    Problem::unusable("recording[s] with a Linux trace or log beside a TSLOG log", "only the TSLOG log is used");
+const OTHER_CLOCK: Problem =
+    Problem::unusable("call trace[s] on another clock than the recording's", "not used; record it anew");
+const NOT_PLACED: Problem =
+    Problem::harmless("kernel message[s] without a time stamp or an arrival time", "not placed on the timeline");
+const BY_ARRIVAL: Problem =
+    Problem::harmless("kernel message[s] without a time stamp", "placed when [it|they] arrived on the console");
+
+/// What a recording that is not as its recorder would leave it does to the answers.
+fn of_recording(oddity: Oddity) -> Problem<'static> {
+    match oddity {
+        Oddity::UnfinishedRecording => {
+            Problem::affects(Figures::Total, "unfinished recording[s]", "shown as far as it goes")
+        }
+        Oddity::UnfinishedFile => Problem::unusable("unfinished file[s]", "not used"),
+        Oddity::IgnoredEntry => Problem::harmless("folder entr[y|ies] that [is no file|are no files]", "not used"),
+        Oddity::CutArchive => {
+            Problem::affects(Figures::OfThisFile, "cut archive[s]", "the files after the cut are missing")
+        }
+        Oddity::MissingManifest => {
+            Problem::affects(Figures::Total, "missing recording.json", "how it was run, and how it ended, is unknown")
+        }
+        Oddity::DamagedManifest => {
+            Problem::affects(Figures::Total, "damaged recording.json", "how it was run, and how it ended, is unknown")
+        }
+    }
+}
 
 /// First calls shorter than this are not spans: they would be most of the spans and little of the time.
 const FIRST_CALL_MIN: Ns = Ns(20_000);
@@ -80,7 +109,7 @@ fn read_some(recording: &Recording, by_calls_until: Option<Ns>) -> Result<Loaded
         recording::TimeBase::Evidence => TimeBase::Evidence,
     });
     for odd in &recording.diagnostics {
-        timeline.diagnostics.note(odd.kind, || odd.detail.clone());
+        timeline.diagnostics.note(of_recording(odd.kind), || odd.detail.clone());
     }
     let mut files = Files::read(recording, &mut timeline.diagnostics)?;
     let mut log = std::mem::take(&mut files.tslog);
@@ -108,9 +137,11 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     let words = files.guest_words(&mut timeline.diagnostics);
     for said in &words {
         if let Word::Lack { what, why } = &said.word {
-            timeline
-                .diagnostics
-                .note(&format!("process 1 had no {what}: {why}"), || format!("guest.log:{}", said.line));
+            let place = || format!("guest.log:{}", said.line);
+            // A guest's brackets would be read as endings.
+            let lack = format!("{what}: {why}").replace('[', "(").replace(']', ")");
+            let lack = format!("piece[s] of evidence that process 1 could not gather ({lack})");
+            timeline.diagnostics.note(Problem::unusable(&lack, "the result is without it"), place);
         }
     }
     let trace = files.trace(&mut timeline.diagnostics);
@@ -198,7 +229,7 @@ fn followed_alone(timeline: &Timeline) -> bool {
 fn merge_tslog(manifest: &Manifest, log: tslog::Log, files: &Files, timeline: &mut Timeline) {
     let words = files.guest_words(&mut timeline.diagnostics);
     if files.has_linux_evidence() {
-        timeline.diagnostics.note("a Linux trace or log beside a TSLOG dump is not used", String::new);
+        timeline.diagnostics.note(BESIDE_TSLOG, String::new);
     }
     let found = clocks::Evidence { manifest, words: &words, trace: None, log: None, console: None };
     let clocks = clocks::join(&found, &mut timeline.diagnostics);
@@ -327,7 +358,7 @@ impl Merge<'_> {
             recording::TimeBase::Evidence => self.timeline.running.is_empty(),
         };
         if !fits {
-            self.timeline.diagnostics.note("calls on another clock than the recording's: not used", String::new);
+            self.timeline.diagnostics.note(OTHER_CLOCK, String::new);
         }
         fits && !calls.switches.is_empty()
     }
@@ -344,11 +375,11 @@ impl Merge<'_> {
         for line in &log.lines {
             let place_in_file = || format!("{file}:{}", line.number);
             let Some(at) = place(line) else {
-                self.timeline.diagnostics.note("messages without a stamp or an arrival: not placed", place_in_file);
+                self.timeline.diagnostics.note(NOT_PLACED, place_in_file);
                 continue;
             };
             if line.stamp.is_none() {
-                self.timeline.diagnostics.note("messages without a stamp: placed by their arrival", place_in_file);
+                self.timeline.diagnostics.note(BY_ARRIVAL, place_in_file);
             }
             let name = self.timeline.names.intern(log.text(line));
             self.timeline.marks.push(Mark { at, name, track });

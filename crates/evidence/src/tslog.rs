@@ -61,7 +61,15 @@ use pieces::Piece;
 use rate::Rate;
 use std::io::{self, Write};
 use std::ops::Range;
-use timeline::Diagnostics;
+use timeline::{Diagnostics, Figures, Problem};
+
+const CONTROLS: Problem = Problem::harmless("TSLOG name[s] with control characters", "shown without them");
+const UNKNOWN_TYPE: Problem = Problem::affects(Figures::Functions, "TSLOG record[s] of an unknown type", "left out");
+const UNREADABLE: Problem = Problem::affects(Figures::Functions, "TSLOG line[s] cut or not readable", "left out");
+const CUT: Problem = Problem::harmless("TSLOG log[s] cut in [its|their] last line", "that record is left out");
+const BEHIND_TEXT: Problem =
+    Problem::harmless("TSLOG record[s] behind other text on [its|their] line", "used like any other");
+const BETWEEN: Problem = Problem::harmless("other line[s] between TSLOG records", "not part of the log");
 
 /// How many records a kernel keeps unless it was built with another `TSLOGSIZE`.
 pub const BUFFER_RECORDS: usize = 262_144;
@@ -141,7 +149,7 @@ impl Log {
             reader.line(line);
         }
         let (counts, cleaned) = (reader.counts, self.labels.cleaned() - cleaned);
-        diagnostics.note_many("TSLOG names with control characters: taken out", cleaned, || file.to_owned());
+        diagnostics.note_many(CONTROLS, cleaned, || file.to_owned());
         counts
     }
 
@@ -362,15 +370,14 @@ impl<'a> Reader<'a> {
         let has = self.has();
         match line::entry(text) {
             Entry::Record(record) => return self.late_record(line, &record),
-            Entry::Unknown if self.open => return self.damaged(line, "TSLOG records of an unknown type"),
-            Entry::Cut if self.open && line.whole => return self.damaged(line, "TSLOG lines cut or not readable"),
-            Entry::Cut if self.open => return self.damaged(line, "TSLOG log is cut in its last line"),
+            Entry::Unknown if self.open => return self.damaged(line, UNKNOWN_TYPE),
+            Entry::Cut if self.open && line.whole => return self.damaged(line, UNREADABLE),
+            Entry::Cut if self.open => return self.damaged(line, CUT),
             _ if text.is_empty() => return,
             _ => {}
         }
         if let Some(record) = Some(text).filter(|_| has.records).and_then(line::behind_other_text) {
-            self.diagnostics
-                .note("TSLOG records behind other text on their line", || self.log.place(self.file, line.number));
+            self.diagnostics.note(BEHIND_TEXT, || self.log.place(self.file, line.number));
             return self.late_record(line, &record);
         }
         if let Some(fields) = Some(text).filter(|_| has.processes).and_then(user::fields) {
@@ -414,8 +421,8 @@ impl<'a> Reader<'a> {
     }
 
     /// A line of the log that says nothing.
-    fn damaged(&mut self, line: Line<'_>, kind: &str) {
-        self.diagnostics.note(kind, || self.log.place(self.file, line.number));
+    fn damaged(&mut self, line: Line<'_>, problem: Problem<'_>) {
+        self.diagnostics.note(problem, || self.log.place(self.file, line.number));
         if let Some(piece) = self.log.pieces.last_mut() {
             piece.damaged += 1;
         }
@@ -431,7 +438,7 @@ impl<'a> Reader<'a> {
     fn record(&mut self, line: Line<'a>, thread: u32, ticks: u64, what: What, tail: &[u8]) {
         if !line.whole && !self.log.labels.knows(tail) {
             // The name may go on, or the file may just lack its last newline: a name that was seen before is whole.
-            return self.damaged(line, "TSLOG log is cut in its last line");
+            return self.damaged(line, CUT);
         }
         let label = self.log.labels.number(tail);
         if self.seen.len() <= thread as usize {
@@ -444,8 +451,7 @@ impl<'a> Reader<'a> {
             self.begin(&record);
         }
         if let Some((count, first)) = self.between.take() {
-            self.diagnostics
-                .note_many("lines between TSLOG records that are none", count, || self.log.place(self.file, first));
+            self.diagnostics.note_many(BETWEEN, count, || self.log.place(self.file, first));
         }
         self.seen[thread as usize] = (self.log.pieces.len(), record.ticks);
         if what == What::Thread && self.log.threads.first[thread as usize] < self.log.records.len() {

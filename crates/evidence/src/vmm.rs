@@ -8,7 +8,10 @@
 //! CPUs were let go). The first block that the plugin saw ends all of it sharper.
 
 use serde::Deserialize;
-use timeline::{Diagnostics, NameId, Ns, SpanKind, SpanRow, Timeline, TrackId};
+use timeline::{Diagnostics, NameId, Ns, Problem, SpanKind, SpanRow, Timeline, TrackId};
+
+const UNREADABLE: Problem =
+    Problem::unusable("file[s] of the VMM's marks not readable", "the VMM's start-up is one phase without steps");
 
 #[derive(Deserialize)]
 struct Mark {
@@ -42,7 +45,7 @@ pub fn steps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Ste
             steps
         }
         Err(e) => {
-            diagnostics.note("marks of the VMM are not readable", || format!("{file}: {e}"));
+            diagnostics.note(UNREADABLE, || format!("{file}: {e}"));
             Vec::new()
         }
     }

@@ -121,8 +121,8 @@ proptest! {
     fn the_small_readers(bytes in bytes()) {
         let mut diagnostics = Diagnostics::default();
         let index = Index::read("i", &bytes, &mut diagnostics);
-        prop_assert_eq!(index.len() as u64 + diagnostics.count("index line cut or not readable")
-            + diagnostics.count("index line out of order"), lines(&bytes));
+        prop_assert_eq!(index.len() as u64 + diagnostics.count("index lines cut or not readable")
+            + diagnostics.count("index lines out of order"), lines(&bytes));
         guest_words::read("g", &bytes, &index, &mut diagnostics);
         let mut timeline = Timeline::new(TimeBase::Host);
         firmware::lay(&firmware::read(&bytes, &index), Ns(1_000_000), &mut timeline);

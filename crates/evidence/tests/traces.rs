@@ -94,7 +94,7 @@ fn where_events_were_lost_nothing_is_invented() {
     let after = "a-11 [000] ..... 0.000090: initcall_level: level=late";
     check(
         &[A_BLOCKS, before, "CPU:0 [LOST 3 EVENTS]", after],
-        "diagnostic: trace events lost × 3 (t:3)\n\
+        "diagnostic, figures affected: trace events lost × 3 (t:3)\n\
          track a#0 id 11\n  ran on 0 0.000..0.000\n  ran on 0 80.000..80.000\n  waited 0.000..80.000..80.000 not known\n  level: initcall level late 80.000..80.000\n\
          track b#1 id 12\n  ran on 0 0.000..10.000\n  waited 10.000..never..never not known\n  level: initcall level late 10.000..10.000\n",
     );
@@ -149,7 +149,7 @@ fn modules_levels_and_processes() {
             "i-1 [000] ..... 0.000016: initcall_start: func=b+0x0/0x1",
             "i-1 [000] ..... 0.000020: initcall_start: func=c+0x0/0x1 [m]",
         ],
-        "diagnostic: entry without an exit × 2 ()\n\
+        "diagnostic, figures affected: entries without an exit × 2 ()\n\
          track m#0 id 7\n  process: process /sbin/modprobe 0.000..8.000\n    module: module virtio_net 1.000..3.000\n      initcall: initcall init_module [virtio_net] 2.000..3.000\n\
          track i#1 id 1\n  level: initcall level core 9.000..11.000\n    initcall: initcall a 10.000..11.000\n  level: initcall level late 14.000..19.000\n    initcall: initcall b 15.000..19.000\n      initcall: initcall c [m] 19.000..19.000\n\
          mark 0.000 m#0 exec /sbin/modprobe\nmark 1.000 m#0 module loaded: virtio_net\n",

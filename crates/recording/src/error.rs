@@ -120,11 +120,28 @@ pub fn advice(why: &io::Error) -> &'static str {
     }
 }
 
+/// How a recording can differ from what its recorder would have left. Who shows it says what that does to the answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Oddity {
+    /// `recording.json` says that the boot still runs.
+    UnfinishedRecording,
+    /// A file that was being written when the recorder was killed.
+    UnfinishedFile,
+    /// Something in the folder that is no plain file.
+    IgnoredEntry,
+    /// A packed recording that ends too early.
+    CutArchive,
+    /// There is no `recording.json`.
+    MissingManifest,
+    /// `recording.json` cannot be read.
+    DamagedManifest,
+}
+
 /// Something about a recording that one should know, but that does not keep it from being read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// A fixed word for counting, such as `unfinished-recording`.
-    pub kind: &'static str,
+    /// What kind of thing.
+    pub kind: Oddity,
     /// What exactly.
     pub detail: String,
 }

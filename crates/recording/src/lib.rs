@@ -22,7 +22,7 @@ mod packed;
 mod stream;
 mod write;
 
-pub use error::{Diagnostic, Error, advice};
+pub use error::{Diagnostic, Error, Oddity, advice};
 pub use import::{Known, Source, import, import_known};
 pub use manifest::{
     End, Evidence, Host, Input, Manifest, Measured, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION, State, Subject,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::manifest::{Manifest, SCHEMA_VERSION, State, Unreadable};
 use crate::write::files_in;
-use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, PARTIAL_SUFFIX, packed};
+use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, packed};
 
 /// A recording that is open for reading.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Recording {
         let partial: Vec<String> =
             self.stored().filter_map(|name| name.strip_suffix(PARTIAL_SUFFIX)).map(str::to_owned).collect();
         for detail in partial {
-            self.diagnostics.push(Diagnostic { kind: "unfinished-file", detail });
+            self.diagnostics.push(Diagnostic { kind: Oddity::UnfinishedFile, detail });
         }
         self
     }
@@ -109,7 +109,7 @@ impl Recording {
 fn open_folder(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Result<(Source, Option<Vec<u8>>), Error> {
     let found = files_in(path)?;
     for detail in found.other {
-        diagnostics.push(Diagnostic { kind: "ignored-entry", detail });
+        diagnostics.push(Diagnostic { kind: Oddity::IgnoredEntry, detail });
     }
     let names: Vec<String> = found.plain.into_iter().map(|(name, _)| name).collect();
     let manifest_path = path.join(MANIFEST_NAME);
@@ -131,14 +131,14 @@ fn understand(path: &Path, text: Option<Vec<u8>>, diagnostics: &mut Vec<Diagnost
         diagnostics.push(Diagnostic { kind, detail });
     };
     let Some(text) = text else {
-        note("missing-manifest", "there is no recording.json");
+        note(Oddity::MissingManifest, "there is no recording.json");
         return Ok(Manifest::default());
     };
     match Manifest::parse(&text) {
         Ok(manifest) => {
             if manifest.state == State::Running {
                 let detail = "recording.json says running: the recorder is at work or was killed";
-                note("unfinished-recording", detail);
+                note(Oddity::UnfinishedRecording, detail);
             }
             Ok(manifest)
         }
@@ -146,7 +146,7 @@ fn understand(path: &Path, text: Option<Vec<u8>>, diagnostics: &mut Vec<Diagnost
             Err(Error::LaterSchema { path: path.to_path_buf(), found, known: SCHEMA_VERSION })
         }
         Err(Unreadable::Damaged(why)) => {
-            note("damaged-manifest", &format!("recording.json: {why}"));
+            note(Oddity::DamagedManifest, &format!("recording.json: {why}"));
             Ok(Manifest::default())
         }
     }

@@ -16,7 +16,7 @@ use tar::{Archive, Builder, Entry, EntryType, Header};
 
 use crate::open::read_bounded;
 use crate::write::{files_in, replace_with};
-use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, PARTIAL_SUFFIX, Recording, is_plain_name};
+use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, Recording, is_plain_name};
 
 /// The files of a packed recording.
 pub(crate) type Entries = BTreeMap<String, Vec<u8>>;
@@ -100,7 +100,7 @@ pub(crate) fn read(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Result<Ent
         Some(Err(error)) => return Err(error),
         Some(Ok(_)) if reader.entries.is_empty() => return Err(not_one()),
         Some(Ok(cut)) => diagnostics.push(Diagnostic {
-            kind: "cut-archive",
+            kind: Oddity::CutArchive,
             detail: format!("after {} files: {}", reader.entries.len(), cut.0),
         }),
     }

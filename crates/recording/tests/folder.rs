@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use recording::{Error, Manifest, Recording, State, StreamEnd, Writer, import};
+use recording::{Error, Manifest, Oddity, Recording, State, StreamEnd, Writer, import};
 use tempfile::TempDir;
 
 const UNBOUNDED: u64 = u64::MAX;
@@ -19,7 +19,7 @@ fn writer(path: &Path) -> Writer {
     Writer::create(path, false, &Manifest::begun_now()).unwrap()
 }
 
-fn kinds(recording: &Recording) -> Vec<&str> {
+fn kinds(recording: &Recording) -> Vec<Oddity> {
     recording.diagnostics.iter().map(|d| d.kind).collect()
 }
 
@@ -122,7 +122,7 @@ fn a_killed_recording_opens_with_what_it_has() {
     let recording = Recording::open(&path).unwrap();
     assert_eq!(recording.manifest().state, State::Running);
     assert_eq!(recording.manifest().outcome_word(), "running");
-    assert_eq!(kinds(&recording), ["unfinished-recording", "unfinished-file"]);
+    assert_eq!(kinds(&recording), [Oddity::UnfinishedRecording, Oddity::UnfinishedFile]);
     let names: Vec<&str> = recording.names().collect();
     assert_eq!(names, ["console.idx", "console.log", "trace.txt"]);
     let read = |name| recording.read(name).unwrap();
@@ -139,7 +139,7 @@ fn a_finished_recording_lists_its_evidence() {
     writer.finish(Manifest::begun_now()).unwrap();
 
     let recording = Recording::open(&path).unwrap();
-    assert_eq!(kinds(&recording), [""; 0]);
+    assert_eq!(kinds(&recording), []);
     let manifest = recording.manifest();
     assert_eq!(manifest.state, State::Finished);
     let evidence = &manifest.evidence[0];
@@ -154,11 +154,11 @@ fn a_missing_or_damaged_manifest_is_a_diagnostic() {
     fs::create_dir_all(&path).unwrap();
     assert!(matches!(Recording::open(&path), Err(Error::NotARecording { .. })));
     fs::write(path.join("console.log"), "x").unwrap();
-    assert_eq!(kinds(&Recording::open(&path).unwrap()), ["missing-manifest"]);
+    assert_eq!(kinds(&Recording::open(&path).unwrap()), [Oddity::MissingManifest]);
     for damaged in ["", "{", "[]", "{\"schema\":7}", "{\"schema\":\"foo/1\"}", "\u{0}"] {
         fs::write(path.join("recording.json"), damaged).unwrap();
         let recording = Recording::open(&path).unwrap();
-        assert_eq!(kinds(&recording), ["damaged-manifest"], "{damaged:?}");
+        assert_eq!(kinds(&recording), [Oddity::DamagedManifest], "{damaged:?}");
         assert!(recording.read("console.log").unwrap().is_some());
     }
 }
@@ -179,7 +179,7 @@ fn unknown_fields_are_ignored_and_missing_ones_have_defaults() {
     fs::create_dir_all(&path).unwrap();
     let text = r#"{"schema":"bootscope.recording/1","state":"finished","new":{"x":1}}"#;
     fs::write(path.join("recording.json"), text).unwrap();
-    assert_eq!(kinds(&Recording::open(&path).unwrap()), [""; 0]);
+    assert_eq!(kinds(&Recording::open(&path).unwrap()), []);
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn links_and_folders_in_a_recording_are_not_followed() {
     assert_eq!(recording.names().count(), 0);
     assert_eq!(recording.read("console.log").unwrap(), None);
     let ignored: Vec<&str> =
-        recording.diagnostics.iter().filter(|d| d.kind == "ignored-entry").map(|d| d.detail.as_str()).collect();
+        recording.diagnostics.iter().filter(|d| d.kind == Oddity::IgnoredEntry).map(|d| d.detail.as_str()).collect();
     assert_eq!(ignored, ["console.log", "escape\\u{1b}[2J.log", "sub"]);
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use recording::{Error, Manifest, Recording, Writer, pack};
+use recording::{Error, Manifest, Oddity, Recording, Writer, pack};
 use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
 
@@ -62,8 +62,8 @@ fn a_cut_archive_gives_what_it_still_holds() {
     let whole = fs::read(&out).unwrap();
     fs::write(&out, &whole[..whole.len() / 2]).unwrap();
     let recording = Recording::open(&out).unwrap();
-    let kinds: Vec<&str> = recording.diagnostics.iter().map(|d| d.kind).collect();
-    assert_eq!(kinds, ["cut-archive", "unfinished-file"]);
+    let kinds: Vec<Oddity> = recording.diagnostics.iter().map(|d| d.kind).collect();
+    assert_eq!(kinds, [Oddity::CutArchive, Oddity::UnfinishedFile]);
     assert_eq!(recording.read("a.txt").unwrap().unwrap(), b"small");
     let part = recording.read("b.bin").unwrap().unwrap();
     assert!(noise.starts_with(&part) && part.len() > 100_000);

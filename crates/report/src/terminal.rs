@@ -5,7 +5,9 @@
 use crate::processes::processes;
 use crate::table::{Align, Column, Line, WIDE, render};
 use crate::text::{bytes, counted, cut, percent, thousands, width};
-use crate::{CallLine, Calls, FunctionLine, InitcallLine, PhaseLine, Style, Summary, WhereLine, harmless};
+use crate::{
+    CallLine, Calls, DiagnosticLine, FunctionLine, InitcallLine, PhaseLine, Style, Summary, WhereLine, harmless,
+};
 use std::fmt::Write;
 use timeline::{Ns, Unit};
 
@@ -26,6 +28,8 @@ pub struct Layout {
     pub unit: Unit,
     /// Whether to list all user processes, not only those that last.
     pub all_processes: bool,
+    /// Whether to list what in the evidence did not add up and changes no figure.
+    pub harmless_too: bool,
 }
 
 /// What is too small to be listed.
@@ -87,6 +91,7 @@ impl Default for Layout {
             style: Style::Plain,
             unit: Unit::default(),
             all_processes: false,
+            harmless_too: false,
         }
     }
 }
@@ -460,10 +465,22 @@ fn rate(hz: f64) -> String {
 }
 
 fn diagnostics(summary: &Summary, layout: Layout, out: &mut String) {
-    for d in &summary.diagnostics {
-        let place = if d.first.is_empty() { String::new() } else { format!(", first at {}", harmless(&d.first)) };
-        let text = format!("{} ({}×{place})", harmless(&d.kind), thousands(d.count));
-        paragraph(&text, "evidence: ", layout, out);
+    let (summed, listed): (Vec<&DiagnosticLine>, Vec<&DiagnosticLine>) =
+        summary.diagnostics.iter().partition(|d| d.is_harmless() && !layout.harmless_too);
+    for d in listed {
+        paragraph(&harmless(&d.line()), "evidence: ", layout, out);
+    }
+    let count: u64 = summed.iter().map(|d| d.count).sum();
+    if count > 0 {
+        let costs: Vec<i64> = summed.iter().filter_map(|d| d.cost_ns).collect();
+        let time = if costs.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", layout.time(costs.iter().fold(0, |sum: i64, cost| sum.saturating_add(*cost))))
+        };
+        let kinds = counted(summed.len() as u64, "kind");
+        let text = format!("{} of {kinds}{time}: no figure changes; --verbose lists them", thousands(count));
+        paragraph(&text, "harmless: ", layout, out);
     }
 }
 

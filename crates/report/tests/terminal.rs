@@ -4,6 +4,7 @@ mod sample;
 
 use report::{Layout, Style, Summary, summarize};
 use std::path::Path;
+use timeline::{Diagnostics, Figures, Ns, Problem};
 use unicode_width::UnicodeWidthStr;
 
 fn check(name: &str, got: &str) {
@@ -57,6 +58,35 @@ fn no_line_is_too_wide_and_nothing_is_obeyed() {
         let text = text + &summary().to_json();
         assert!(!text.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'), "{text:?}");
     }
+}
+
+/// What changes no figure is one line with what it costs; with `--verbose` each kind has its own.
+#[test]
+fn harmless_diagnostics_are_summed() {
+    const CROSSING: Problem = Problem::harmless("call[s] crossing another", "not drawn");
+    const STRAY: Problem = Problem::harmless("control character[s] in a log", "taken out");
+    const LOST: Problem = Problem::affects(Figures::Functions, "trace event[s] lost", "what they showed is missing");
+    let mut timeline = sample::timeline();
+    timeline.diagnostics = Diagnostics::default();
+    (0..6).for_each(|_| timeline.diagnostics.note_time(CROSSING, Ns(66_700), String::new));
+    timeline.diagnostics.note(STRAY, || "console.log:7".to_owned());
+    timeline.diagnostics.note_many(LOST, 1200, || "trace.txt:9".to_owned());
+    let summary = summarize(&timeline, &sample::facts());
+    let said = |harmless_too| {
+        let text = report::show(&summary, Layout { width: 200, harmless_too, ..Layout::default() });
+        let kept = text.lines().filter(|l| l.starts_with("evidence: ") || l.starts_with("harmless: "));
+        kept.map(str::to_owned).collect::<Vec<String>>()
+    };
+    let lost =
+        "evidence: 1 200 trace events lost: what they showed is missing; affects functions (first at trace.txt:9)";
+    let sum = "harmless: 7 of 2 kinds, 400 µs: no figure changes; --verbose lists them";
+    assert_eq!(said(false), [lost, sum]);
+    let drawn = "evidence: 6 calls crossing another, 400 µs: not drawn";
+    let stray = "evidence: 1 control character in a log: taken out (first at console.log:7)";
+    assert_eq!(said(true), [drawn, stray, lost]);
+    let of = |i: usize| (&*summary.diagnostics[i].severity, &*summary.diagnostics[i].affects);
+    assert_eq!([of(0), of(2)], [("harmless", ""), ("figures affected", "functions")]);
+    assert_eq!(summary.diagnostics[0].cost_ns, Some(400_200));
 }
 
 #[test]

@@ -1,13 +1,17 @@
 //! Builds nested spans from begin and end events, whatever order and balance they come in.
 
-use crate::{Diagnostics, NameId, Ns, SpanId, SpanKind, SpanRow, Spans, TrackId};
+use crate::{Diagnostics, Figures, NameId, Ns, Problem, SpanId, SpanKind, SpanRow, Spans, TrackId};
+
+const NO_EXIT: Problem =
+    Problem::affects(Figures::Functions, "entr[y|ies] without an exit", "taken to last as long as the caller");
+const NO_ENTRY: Problem = Problem::affects(Figures::Functions, "exit[s] without an entry", "these calls are left out");
 use hashbrown::HashMap;
 
 /// Turns begin and end events into spans, on any number of tracks.
 ///
 /// An end closes the innermost open span of its name and detail on its track; spans opened inside
 /// that one and never ended are closed with it. Every begin becomes exactly one span. What does not
-/// balance is counted: `exit without an entry`, `entry without an exit`, `clock stepped back`.
+/// balance is counted: exits without an entry, entries without an exit, steps back of the clock.
 /// Amortised `O(1)` per event, also for hostile input.
 #[derive(Debug, Default)]
 pub struct SpanBuilder {
@@ -33,7 +37,7 @@ impl Open {
     fn advance(&mut self, at: Ns, diagnostics: &mut Diagnostics, place: impl FnOnce() -> String) -> Ns {
         match self.last {
             Some(last) if at < last => {
-                diagnostics.note("clock stepped back", place);
+                diagnostics.note(Problem::CLOCK_BACK, place);
                 last
             }
             _ => {
@@ -76,7 +80,7 @@ impl Open {
         let end = self.last.map_or(at, |last| last.max(at));
         while let Some((id, ..)) = self.pop() {
             spans.set_end(id, end);
-            diagnostics.note("entry without an exit", || begun(id));
+            diagnostics.note(NO_EXIT, || begun(id));
         }
     }
 }
@@ -112,7 +116,7 @@ impl SpanBuilder {
         let open = self.open(track);
         let at = open.advance(at, diagnostics, || place(None));
         if !open.has(name, detail) {
-            diagnostics.note("exit without an entry", || place(None));
+            diagnostics.note(NO_ENTRY, || place(None));
             return None;
         }
         while let Some((id, n, d)) = open.pop() {
@@ -120,7 +124,7 @@ impl SpanBuilder {
             if (n, d) == (name, detail) {
                 return Some(id);
             }
-            diagnostics.note("entry without an exit", || place(Some(id)));
+            diagnostics.note(NO_EXIT, || place(Some(id)));
         }
         None
     }

@@ -21,7 +21,7 @@ mod track;
 
 pub use builder::SpanBuilder;
 pub use clock::{Clock, Delay, SyncPoint};
-pub use diagnostics::{Diagnostic, Diagnostics};
+pub use diagnostics::{Diagnostic, Diagnostics, Figures, Problem, Severity};
 pub use names::{NameId, Names};
 pub use profile::{Children, FunctionRow, NodeId, Profile, ProfileNode, Weight};
 pub use span::{SpanId, SpanKind, SpanRow, Spans};

@@ -67,8 +67,8 @@ proptest! {
         let ends = events.len() as u64 - begins;
         prop_assert_eq!(built.spans.len() as u64, begins);
         // Each begin and each end either found its other half or was counted.
-        let lonely_begins = built.diagnostics.count("entry without an exit");
-        let lonely_ends = built.diagnostics.count("exit without an entry");
+        let lonely_begins = built.diagnostics.count("entries without an exit");
+        let lonely_ends = built.diagnostics.count("exits without an entry");
         prop_assert_eq!(begins - lonely_begins, ends - lonely_ends);
     }
 
@@ -104,7 +104,7 @@ proptest! {
         spans.nest(Ns::ZERO, &mut diagnostics);
         assert_nested(&spans);
         prop_assert_eq!(before, spans.iter().map(|(_, r)| r.length().0).sum::<i64>());
-        prop_assert_eq!(diagnostics.count("spans of two sources cross"), 0);
+        prop_assert_eq!(diagnostics.count("spans that end after the span of another source around them"), 0);
     }
 }
 
@@ -119,7 +119,7 @@ fn nested(given: &[(SpanKind, i64, i64)]) -> (Vec<(SpanKind, i64, i64, u32)>, u6
     spans.nest(Ns(5), &mut diagnostics);
     assert_nested(&spans);
     let found = spans.iter().map(|(id, row)| (row.kind, row.start.0, row.end.0, spans.depth(id))).collect();
-    let counted = ["spans of two sources cross", "calls left out: they cross others"];
+    let counted = ["spans that end after the span of another source around them", "calls crossing another"];
     (found, counted.iter().map(|kind| diagnostics.count(kind)).sum())
 }
 
@@ -174,6 +174,6 @@ fn many_unmatched_exits_cost_nothing() {
     let mut events: Vec<Event> = (0..100_000).map(|i| Event { begin: true, track: 0, name: 1, at: i }).collect();
     events.extend((0..100_000).map(|i| Event { begin: false, track: 0, name: 2, at: 100_000 + i }));
     let built = build(&events);
-    assert_eq!(built.diagnostics.count("exit without an entry"), 100_000);
+    assert_eq!(built.diagnostics.count("exits without an entry"), 100_000);
     assert_eq!(built.spans.len(), 100_000);
 }

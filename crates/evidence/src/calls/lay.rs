@@ -15,7 +15,7 @@ use super::{CallClock, Calls, Followed, Kind, Stretch};
 use crate::first_run::calls::Runners;
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
-use timeline::{NameId, NodeId, Ns, Running, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn};
+use timeline::{NameId, NodeId, Ns, Problem, Running, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn};
 
 /// More spans than these are slow to draw and tell no more.
 const SPANS_MAX: usize = 100_000;
@@ -24,8 +24,12 @@ const HOST_ERROR: Ns = Ns::from_us(5);
 /// What a thread of Linux's calls last, and never returns from.
 const DEAD: &str = "do_task_dead";
 const LOW: u64 = 1 << 20;
-const SHORT_INITCALLS: &str = "initcalls shorter than --min-call: counted, but in no list of initcalls";
-const SEVERAL: &str = "calls that began and returned on the stack of two threads";
+const SHORT_INITCALLS: Problem = Problem::harmless(
+    "initcall[s] shorter than --min-call",
+    "counted in the profile, not in the list of initcalls; record with a smaller --min-call to list [it|them]",
+);
+const SEVERAL: Problem =
+    Problem::harmless("call[s] that began and returned on the stacks of two threads", "counted, not drawn");
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -195,7 +199,8 @@ impl Laying<'_> {
             let (from, to) = (self.placed.at(place, span.from, true), self.placed.at(place, span.to, false));
             let track = match (from, to) {
                 (Some(from), Some(to)) if from != to && self.contexts.of(span.node).id >= NO_THREAD => {
-                    self.timeline.diagnostics.note(SEVERAL, || format!("tick {}", span.to));
+                    let took = self.calls.at(span.to) - self.calls.at(span.from);
+                    self.timeline.diagnostics.note_time(SEVERAL, took, || format!("tick {}", span.to));
                     continue;
                 }
                 (from, to) => from.or(to),

@@ -4,10 +4,49 @@ use super::{
     CHUNK, CHUNK_HEADER, COUNTS_MAX, CallClock, Calls, Counts, HEADER, Interval, Kind, Mark, MarkKind, NODE_BYTES_MIN,
     Node, Stretch, Switch, Totals, VERSION, recognise,
 };
-use timeline::{Diagnostics, Ns};
+use timeline::{Diagnostics, Figures, Ns, Problem};
 
-pub(super) const CUT: &str = "calls cut off in a record";
-pub(super) const SENSELESS: &str = "calls with a record that makes no sense: the rest of its chunk was not read";
+pub(super) const CUT: Problem =
+    Problem::affects(Figures::Functions, "record[s] of the call trace cut off", "the calls after the cut are missing");
+pub(super) const SENSELESS: Problem = Problem::affects(
+    Figures::Functions,
+    "malformed record[s] in the call trace",
+    "the rest of [its|their] chunk is not read",
+);
+pub(super) const NO_CHUNK: Problem = Problem::affects(
+    Figures::Functions,
+    "place[s] in the call trace where no chunk begins",
+    "the rest of the file is not read",
+);
+pub(super) const NO_HEADER: Problem = Problem::unusable("call trace[s] without a header", "not used");
+pub(super) const OTHER_VERSION: Problem = Problem::unusable(
+    "call trace[s] in a format that this version does not know",
+    "not used; read it with the version of bootscope that recorded it",
+);
+const SYNC_BACK: Problem =
+    Problem::harmless("sync point[s] of the call trace that step[s|] back", "not used, the others give the clock");
+pub(super) const UNDEFINED: Problem = Problem::affects(
+    Figures::Functions,
+    "call path[s] that no chunk defines",
+    "the time of [its|their] calls stays with the function around",
+);
+const FOLDED: Problem = Problem::affects(
+    Figures::Functions,
+    "call[s] after the plugin's table of call paths was full",
+    "counted under [its|their] caller",
+);
+const TOO_DEEP: Problem =
+    Problem::affects(Figures::Functions, "call[s] too deep for the plugin", "counted under [its|their] caller");
+const NOT_FOLLOWED: Problem = Problem::affects(
+    Figures::Functions,
+    "block[s] of code met after the plugin's memory was full",
+    "calls made there are missing",
+);
+const NO_ROOM: Problem = Problem::affects(
+    Figures::Threads,
+    "change[s] of stack after the plugin's memory was full",
+    "calls may stand with the wrong thread",
+);
 
 /// Reads the file. What is cut off or makes no sense is counted in `diagnostics`, and everything else is returned;
 /// `place` names the file. A header that is not one gives an empty result.
@@ -20,8 +59,7 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Calls {
     let mut at = HEADER;
     while at < bytes.len() {
         let Some((vcpu, chunk)) = chunk(&bytes[at..]) else {
-            diagnostics
-                .note("calls with something that is no chunk: the rest was not read", || format!("{place}: byte {at}"));
+            diagnostics.note(NO_CHUNK, || format!("{place}: byte {at}"));
             break;
         };
         at += CHUNK_HEADER;
@@ -48,7 +86,7 @@ fn chunk(bytes: &[u8]) -> Option<(u16, &[u8])> {
 fn header(bytes: &[u8], place: &str, calls: &mut Calls, diagnostics: &mut Diagnostics) -> bool {
     let Some(head) = bytes.first_chunk::<HEADER>().filter(|_| recognise(bytes)) else {
         if !bytes.is_empty() {
-            diagnostics.note("calls without a header", || place.to_owned());
+            diagnostics.note(NO_HEADER, || place.to_owned());
         }
         return false;
     };
@@ -56,7 +94,7 @@ fn header(bytes: &[u8], place: &str, calls: &mut Calls, diagnostics: &mut Diagno
     let version = u16::from_le_bytes([head[8], head[9]]);
     if version != VERSION || head[10] > 1 {
         let found = || format!("{place}: version {version}, clock {}", head[10]);
-        diagnostics.note("calls of a format that this version does not know", found);
+        diagnostics.note(OTHER_VERSION, found);
         return false;
     }
     calls.clock = if head[10] == 0 { CallClock::Host } else { CallClock::Virtual };
@@ -92,7 +130,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn record(&mut self, r: &mut Records) -> Result<(), &'static str> {
+    fn record(&mut self, r: &mut Records) -> Result<(), Problem<'static>> {
         let tag = r.byte()?;
         match tag & 15 {
             1 => return self.define(r, tag),
@@ -138,7 +176,7 @@ impl Reader {
         Ok(())
     }
 
-    fn define(&mut self, r: &mut Records, tag: u8) -> Result<(), &'static str> {
+    fn define(&mut self, r: &mut Records, tag: u8) -> Result<(), Problem<'static>> {
         let number = i64::from(r.defined).checked_add(r.signed()?).and_then(|n| u32::try_from(n).ok());
         let number = number.ok_or(SENSELESS)?;
         let (parent, function) = (r.varint()?, r.function.wrapping_add(r.signed()? as u64));
@@ -155,14 +193,14 @@ impl Reader {
     }
 
     /// A node's number. It may be defined only later in the file.
-    fn mention(&mut self, r: &mut Records) -> Result<u32, &'static str> {
+    fn mention(&mut self, r: &mut Records) -> Result<u32, Problem<'static>> {
         let number = i64::from(r.node).checked_add(r.signed()?).and_then(|n| u32::try_from(n).ok());
         r.node = number.ok_or(SENSELESS)?;
         self.room(r.node)?;
         Ok(r.node)
     }
 
-    fn room(&mut self, number: u32) -> Result<(), &'static str> {
+    fn room(&mut self, number: u32) -> Result<(), Problem<'static>> {
         if number as usize > self.nodes_max {
             return Err(SENSELESS);
         }
@@ -173,7 +211,7 @@ impl Reader {
         Ok(())
     }
 
-    fn counts(&mut self, r: &mut Records) -> Result<(), &'static str> {
+    fn counts(&mut self, r: &mut Records) -> Result<(), Problem<'static>> {
         let many = r.varint()?;
         if many > COUNTS_MAX {
             return Err(SENSELESS);
@@ -201,36 +239,36 @@ impl Reader {
         calls.intervals.sort_by_key(|i| i.totals_to);
         let lost = self.defined.iter().skip(1).filter(|defined| !**defined).count() as u64;
         let whole = || place.to_owned();
-        diagnostics.note_many("calls: clock stepped back, not used", back, whole);
-        diagnostics.note_many("calls of nodes that no chunk tells of", lost, whole);
-        diagnostics.note_many("calls not told apart: the plugin's tree was full", calls.counts.folded, whole);
-        diagnostics.note_many("calls too deep for the plugin", calls.counts.deep, whole);
-        diagnostics.note_many("code not followed: the plugin's room was full", calls.counts.blocks_not_followed, whole);
+        diagnostics.note_many(SYNC_BACK, back, whole);
+        diagnostics.note_many(UNDEFINED, lost, whole);
+        diagnostics.note_many(FOLDED, calls.counts.folded, whole);
+        diagnostics.note_many(TOO_DEEP, calls.counts.deep, whole);
+        diagnostics.note_many(NOT_FOLLOWED, calls.counts.blocks_not_followed, whole);
         let without_room = calls.counts.stacks_without_room;
-        diagnostics.note_many("changes to stacks not told apart: the plugin's room was full", without_room, whole);
+        diagnostics.note_many(NO_ROOM, without_room, whole);
         calls
     }
 }
 
 impl Records<'_> {
-    fn byte(&mut self) -> Result<u8, &'static str> {
+    fn byte(&mut self) -> Result<u8, Problem<'static>> {
         let byte = *self.bytes.get(self.at).ok_or(CUT)?;
         self.at += 1;
         Ok(byte)
     }
 
-    fn time(&mut self) -> Result<u64, &'static str> {
+    fn time(&mut self) -> Result<u64, Problem<'static>> {
         self.time = self.time.saturating_add(self.varint()?);
         Ok(self.time)
     }
 
-    fn signed(&mut self) -> Result<i64, &'static str> {
+    fn signed(&mut self) -> Result<i64, Problem<'static>> {
         let v = self.varint()?;
         Ok((v >> 1) as i64 ^ -((v & 1) as i64))
     }
 
     #[inline]
-    fn varint(&mut self) -> Result<u64, &'static str> {
+    fn varint(&mut self) -> Result<u64, Problem<'static>> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;

@@ -13,7 +13,7 @@
 use super::symbols::Symbols;
 use super::{Block, Ending, FirstRun};
 use hashbrown::HashMap;
-use timeline::{Diagnostics, Ns, Running, SpanKind, SpanRow, Timeline, TrackId};
+use timeline::{Diagnostics, Ns, Problem, Running, SpanKind, SpanRow, Timeline, TrackId};
 
 /// The first call of a call site.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,9 +46,12 @@ pub struct FirstCalls {
 }
 
 const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
-const ELSEWHERE: &str = "first call that returned on another vCPU";
-const CROSSING: &str = "first calls that cross before there are threads";
-const UNPLACED: &str = "first call by a thread that is not known";
+const ELSEWHERE: Problem = Problem::harmless("first call[s] that returned on another vCPU", "not drawn");
+const CROSSING: Problem = Problem::harmless(
+    "first call[s] crossing another before there are threads",
+    "not drawn, the time stays with the function around",
+);
+const UNPLACED: Problem = Problem::harmless("first call[s] by an unknown thread", "not drawn");
 
 /// Finds the first calls that took at least `min`.
 pub fn calls(run: &FirstRun, symbols: &Symbols, min: Ns, diagnostics: &mut Diagnostics) -> FirstCalls {
@@ -67,7 +70,7 @@ pub fn calls(run: &FirstRun, symbols: &Symbols, min: Ns, diagnostics: &mut Diagn
         if let Some((site, call)) = open.remove(&block.address) {
             stack.pop(site);
             if call.thread != block.thread {
-                diagnostics.note(ELSEWHERE, || format!("return to {:#x}", block.address));
+                diagnostics.note_time(ELSEWHERE, block.at - call.at, || format!("return to {:#x}", block.address));
             } else if block.at - call.at >= min {
                 found.calls.push(first_call(run, symbols, site, block.at, true));
             }
@@ -177,7 +180,7 @@ pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut 
                 stack.pop();
             }
             if stack.last().is_some_and(|end| *end < call.end) {
-                timeline.diagnostics.note(CROSSING, || format!("{name} at {}", call.start));
+                timeline.diagnostics.note_time(CROSSING, call.end - call.start, || format!("{name} at {}", call.start));
                 continue;
             }
             stack.push(call.end);
@@ -187,7 +190,7 @@ pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut 
             runner(call.start).filter(|track| runner(call.end) == Some(*track))
         };
         let Some(track) = track else {
-            timeline.diagnostics.note(UNPLACED, || format!("{name} at {}", call.start));
+            timeline.diagnostics.note_time(UNPLACED, call.end - call.start, || format!("{name} at {}", call.start));
             continue;
         };
         let (name, detail) = (timeline.names.intern(&name), timeline.names.intern(&detail));
@@ -330,7 +333,7 @@ mod tests {
         ];
         let running = [(0, 0, 0, 5), (1, 0, 5, 30), (2, 0, 30, 50), (0, 0, 50, 100)];
         let t = check(&rows, &running, &[("start_kernel", 0, 0, 5), ("setup_arch", 0, 0, 5), ("mm_init", 1, 10, 20)]);
-        assert_eq!(t.diagnostics.count(UNPLACED), 1);
+        assert_eq!(t.diagnostics.count(&UNPLACED.kind()), 1);
         check(&rows, &[], &[("start_kernel", 0, 0, 5), ("setup_arch", 0, 0, 5)]);
     }
 
@@ -358,6 +361,6 @@ mod tests {
     fn a_return_on_another_vcpu_is_counted() {
         let rows = [(0, at(0, 0), 0x10, Call, at(1, 0), 1), (50, at(0, 0x10), 8, Halt, 0, 2)];
         let t = check(&rows, &[], &[]);
-        assert_eq!(t.diagnostics.count(ELSEWHERE), 1);
+        assert_eq!(t.diagnostics.count(&ELSEWHERE.kind()), 1);
     }
 }

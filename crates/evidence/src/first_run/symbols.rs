@@ -17,7 +17,7 @@
 use super::demangle;
 use hashbrown::HashMap;
 use std::cmp::Reverse;
-use timeline::Diagnostics;
+use timeline::{Diagnostics, Figures, Problem};
 
 /// Functions sorted by address. Where several names have one address, the first in the first list is kept.
 #[derive(Clone, Debug, Default)]
@@ -60,10 +60,27 @@ const VOTES_MAX: usize = 4 << 20;
 
 /// The list that is made of the kernel that was booted, where it could not tell its own: nobody gave a wrong one.
 const OF_THE_IMAGE: &str = "image-symbols.gz";
-const NOT_REACHED: &str = "none of the kernel's functions was called: it was not reached";
-const UNUSED: &str = "symbols of which none was called: wrong file, or wrong base";
-const OF_ANOTHER: &str = "symbols of another build, or at a wrong base: its names are not used";
-const DOUBTFUL: &str = "symbols that lack most functions, or of another build: its names may be wrong";
+const NOT_REACHED: Problem =
+    Problem::harmless("kernel image[s] of which no function was called", "the boot did not reach this kernel");
+const UNUSED: Problem = Problem::unusable(
+    "symbol list[s] of which no function was called",
+    "not used; give the kernel's own list, and its base if it was moved",
+);
+const OF_ANOTHER: Problem = Problem::unusable(
+    "symbol list[s] of another build, or at a wrong base",
+    "not used; give the list of the kernel that was booted",
+);
+const DOUBTFUL: Problem = Problem::affects(
+    Figures::Functions,
+    "symbol list[s] without most of the functions called, or of another build",
+    "names may be wrong; give the list of the kernel that was booted",
+);
+const HIDDEN: Problem = Problem::affects(
+    Figures::Functions,
+    "symbol address[es] hidden by the kernel",
+    "[this function has|these functions have] no name; read /proc/kallsyms as root",
+);
+const UNREADABLE: Problem = Problem::harmless("line[s] of a symbol list not readable", "left out");
 
 /// How a list agrees with what was called.
 #[derive(Clone, Copy, Default)]
@@ -243,11 +260,11 @@ fn lines<'a>(place: &str, text: &'a [u8], diagnostics: &mut Diagnostics, mut fun
         let line = &text[start..end];
         start = (end + 1).min(text.len());
         match parse(line) {
-            Some((0, ..)) if i > 8 => diagnostics.note("hidden symbol address", || format!("{place}:{}", i + 1)),
+            Some((0, ..)) if i > 8 => diagnostics.note(HIDDEN, || format!("{place}:{}", i + 1)),
             Some((address, b't' | b'T' | b'w' | b'W', name)) if address != 0 => function(address, name),
             Some(_) => {}
             None if line.is_empty() => {}
-            None => diagnostics.note("symbol line that is none", || format!("{place}:{}", i + 1)),
+            None => diagnostics.note(UNREADABLE, || format!("{place}:{}", i + 1)),
         }
     }
 }
@@ -321,7 +338,7 @@ mod tests {
         let called: Vec<u64> = (0..50).flat_map(|i| [0x10_0000 + i * 0x40, 0x40_0040 + i * 0x40]).collect();
         let mut diagnostics = Diagnostics::default();
         let s = Symbols::read_all(&lists, &called, None, &mut diagnostics);
-        assert_eq!([OF_ANOTHER, UNUSED, DOUBTFUL].map(|kind| diagnostics.count(kind)), [1, 1, 0]);
+        assert_eq!([OF_ANOTHER, UNUSED, DOUBTFUL].map(|problem| diagnostics.count(&problem.kind())), [1, 1, 0]);
         assert!(s.find(0x10_0040).is_some() && s.find(0x40_0040).is_none(), "its names are not used");
         let mut few = Diagnostics::default();
         let s = Symbols::read_all(&lists, &called[..10], None, &mut few);
@@ -375,10 +392,10 @@ mod tests {
             &mut diagnostics,
         );
         assert_eq!(s.len(), 1);
-        assert_eq!(diagnostics.count("symbol line that is none"), 4);
+        assert_eq!(diagnostics.count("lines of a symbol list not readable"), 4);
         let mut hidden = Vec::new();
         (0..20).for_each(|_| hidden.extend_from_slice(b"0000000000000000 T x\n"));
         assert!(Symbols::read("k", &hidden, &mut diagnostics).is_empty());
-        assert_eq!(diagnostics.count("hidden symbol address"), 11);
+        assert_eq!(diagnostics.count("symbol addresses hidden by the kernel"), 11);
     }
 }

@@ -10,7 +10,7 @@ use super::line::{Context, Entry, Record};
 use super::sched::{Sched, ThreadNo};
 use crate::text::{Symbol, lossy};
 use hashbrown::HashMap;
-use timeline::{Clock, Mark, NameId, Ns, SpanBuilder, SpanKind, SpanRow, Timeline, TrackId, WaitedOn};
+use timeline::{Clock, Mark, NameId, Ns, Problem, SpanBuilder, SpanKind, SpanRow, Timeline, TrackId, WaitedOn};
 
 /// What a trace became.
 #[derive(Clone, Debug)]
@@ -130,7 +130,7 @@ impl<'a> Layer<'a, '_> {
         let at = self.clock.to_ns(record.ticks);
         if at < self.now {
             let place = self.place();
-            self.timeline.diagnostics.note("clock stepped back", place);
+            self.timeline.diagnostics.note(Problem::CLOCK_BACK, place);
         }
         self.now = self.now.max(at);
         let task = Task { comm: record.comm, pid: record.pid };

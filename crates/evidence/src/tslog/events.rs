@@ -16,8 +16,22 @@ use crate::text::{lossy, word};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use timeline::{
-    Clock, Hold, Mark, NameId, Ns, SpanBuilder, SpanId, SpanKind, Ticks, Timeline, TrackId, Wait, WaitedOn,
+    Clock, Figures, Hold, Mark, NameId, Ns, Problem, SpanBuilder, SpanId, SpanKind, Ticks, Timeline, TrackId, Wait,
+    WaitedOn,
 };
+
+const NOT_UTF8: Problem =
+    Problem::harmless("TSLOG name[s] that [is|are] not UTF-8", "shown as far as [it is|they are]");
+const ENDED_WITH_FUNCTION: Problem =
+    Problem::affects(Figures::Waits, "wait[s] without an end", "taken to last until the function around returned");
+const NO_END: Problem = Problem::affects(Figures::Waits, "wait[s] without an end", "taken to last until the log's end");
+const NO_BEGINNING: Problem = Problem::affects(Figures::Waits, "end[s] of a wait without its beginning", "left out");
+const PASSED_ON: Problem =
+    Problem::harmless("hold[s] released by another thread than took [it|them], as GEOM events are", "held until then");
+const NEVER_RELEASED: Problem =
+    Problem::affects(Figures::Waits, "hold[s] never released", "taken to last until the log's end");
+const NO_HOLD: Problem =
+    Problem::affects(Figures::Waits, "release[s] without a hold", "taken as held from the log's beginning");
 
 /// What a label means, in the timeline's names.
 #[derive(Clone, Copy)]
@@ -147,9 +161,7 @@ impl<'a> Laying<'a> {
     ) -> Self {
         let mut strange = 0;
         let meanings = log.labels.iter().map(|text| meaning(text, timeline, &mut strange)).collect();
-        timeline.diagnostics.note_many("TSLOG names that are not UTF-8: shown as far as they are", strange, || {
-            strange_place(log, order)
-        });
+        timeline.diagnostics.note_many(NOT_UTF8, strange, || strange_place(log, order));
         // Every second record ends a span.
         timeline.spans.reserve(order.records.len() / 2);
         let (builder, unmatched) = (SpanBuilder::default(), BTreeMap::new());
@@ -265,11 +277,11 @@ impl<'a> Laying<'a> {
         let place = |r: &Record| self.log.place(self.order.pieces[r.piece as usize].0, r.line);
         for (topic, waits) in sorted(open.waits.open) {
             for OpenWait { from, record, left } in waits.into_iter().map(|number| open.waits.all[number]) {
-                let kind = match left {
-                    Some(_) => "wait without an end: taken to last until the function that it was in was left",
-                    None => "wait without an end",
+                let problem = match left {
+                    Some(_) => ENDED_WITH_FUNCTION,
+                    None => NO_END,
                 };
-                self.timeline.diagnostics.note(kind, || place(&record));
+                self.timeline.diagnostics.note(problem, || place(&record));
                 let until = left.unwrap_or(Ns::MAX).max(from);
                 self.timeline.waits.push(Wait { track, from, woken: until, until, by: WaitedOn::Holders(topic) });
             }
@@ -297,7 +309,7 @@ impl<'a> Laying<'a> {
                     let until = at.max(from);
                     self.timeline.waits.push(Wait { track, from, woken: until, until, by: WaitedOn::Holders(topic) });
                 }
-                None => self.timeline.diagnostics.note("end of a wait without its beginning", place),
+                None => self.timeline.diagnostics.note(NO_BEGINNING, place),
             },
             Event::Release => {
                 let from = match open.holds.get_mut(&topic).and_then(Vec::pop) {
@@ -327,10 +339,9 @@ impl<'a> Laying<'a> {
         for unmatched in self.unmatched.into_values() {
             let Unmatched { holds: (holds, held_at), releases: (releases, released_at) } = unmatched;
             let passed_on = holds.min(releases);
-            let kind = "holds that another thread released than took them, as GEOM events are";
-            diagnostics.note_many(kind, passed_on, || held_at.clone());
-            diagnostics.note_many("hold never released", holds - passed_on, || held_at);
-            diagnostics.note_many("release without a hold", releases - passed_on, || released_at);
+            diagnostics.note_many(PASSED_ON, passed_on, || held_at.clone());
+            diagnostics.note_many(NEVER_RELEASED, holds - passed_on, || held_at);
+            diagnostics.note_many(NO_HOLD, releases - passed_on, || released_at);
         }
         self.left_open
     }

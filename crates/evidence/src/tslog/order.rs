@@ -12,7 +12,32 @@ use super::line::What;
 use super::{Log, Record, hole, pieces};
 use hashbrown::HashSet;
 use std::ops::Range;
-use timeline::Diagnostics;
+use timeline::{Diagnostics, Figures, Problem};
+
+const HALF_WRITTEN: Problem = Problem::affects(
+    Figures::Functions,
+    "half-written TSLOG record[s]",
+    "left out; an interrupt came while [it was|they were] written",
+);
+const STRANGE: Problem = Problem::affects(Figures::Functions, "malformed TSLOG record[s]", "left out");
+const NOT_IN_IMAGE: Problem =
+    Problem::affects(Figures::Functions, "TSLOG record[s] missing from the image of memory", "left out");
+const BEFORE_START: Problem =
+    Problem::affects(Figures::Functions, "event[s] before the TSLOG was started", "not recorded; start it earlier");
+const UNKNOWN_NOTE: Problem = Problem::harmless("TSLOG note[s] of an unknown kind", "left out");
+const TOO_LATE: Problem =
+    Problem::affects(Figures::Times, "TSLOG tick[s] more than 2^56 after the first", "taken as 2^56 after the first");
+const KERNEL_EARLY: Problem = Problem::affects(
+    Figures::Times,
+    "kernel counter[s] that begin[s|] before the loader's end",
+    "taken to follow at once, so any time between the two is missing",
+);
+const BEGAN_AGAIN: Problem = Problem::affects(
+    Figures::Times,
+    "counter[s] that began again",
+    "taken to go on, so any time before the restart is missing",
+);
+const NAMED_AGAIN: Problem = Problem::harmless("thread[s] named again while running", "shown under the first name");
 
 /// A thread from its first record to its last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,17 +168,17 @@ fn note(log: &Log, i: usize, file: u32, diagnostics: &mut Diagnostics) -> u64 {
     let text = String::from_utf8_lossy(log.labels.text(record.label));
     let mut words = text.split(' ').skip(1);
     let (what, count) = (words.next().unwrap_or_default(), words.next().and_then(|count| count.parse::<u64>().ok()));
-    let kind = match (what, count) {
+    let problem = match (what, count) {
         ("dropped", Some(count)) => return count,
         // The log's rate is looked for among its names, and the gap was one when it was read.
         ("hz", Some(_)) | ("gap", None) => return 0,
-        ("half-written", _) => "TSLOG records half-written: their writer was interrupted",
-        ("strange", _) => "TSLOG records that no recorder wrote",
-        ("missing", _) => "TSLOG records missing from the image of memory",
-        ("before-start", _) => "events before the TSLOG was started: lost",
-        _ => "TSLOG notes that are not understood",
+        ("half-written", _) => HALF_WRITTEN,
+        ("strange", _) => STRANGE,
+        ("missing", _) => NOT_IN_IMAGE,
+        ("before-start", _) => BEFORE_START,
+        _ => UNKNOWN_NOTE,
     };
-    diagnostics.note_many(kind, count.unwrap_or(1), || log.place(file, record.line));
+    diagnostics.note_many(problem, count.unwrap_or(1), || log.place(file, record.line));
     0
 }
 
@@ -195,8 +220,7 @@ impl Placing {
         if record.ticks.saturating_add(self.shift) > latest {
             record.ticks = latest.saturating_sub(self.shift);
             let line = record.line;
-            diagnostics
-                .note("TSLOG ticks that are months after the first: taken as 2^56 after it", || log.place(file, line));
+            diagnostics.note(TOO_LATE, || log.place(file, line));
         }
     }
 
@@ -212,12 +236,12 @@ impl Placing {
         let after_loader =
             self.known.kernel.is_none() && loader.is_some() && self.before == loader && life != loader.unwrap_or(life);
         let stepped_back = self.last.get(life as usize).is_some_and(|&last| ticks < last);
-        let kind = match (after_loader, stepped_back) {
-            (true, _) => "the kernel's ticks begin before the loader's end: taken to follow at once",
-            (_, true) if self.stays_behind(log, i) => "the counter began again: its ticks are taken to go on",
+        let problem = match (after_loader, stepped_back) {
+            (true, _) => KERNEL_EARLY,
+            (_, true) if self.stays_behind(log, i) => BEGAN_AGAIN,
             _ => return,
         };
-        diagnostics.note(kind, || log.place(file, record.line));
+        diagnostics.note(problem, || log.place(file, record.line));
         self.shift = self.latest.saturating_add(1).saturating_sub(record.ticks);
         if after_loader {
             self.kernel_shift = self.shift;
@@ -267,7 +291,7 @@ impl Placing {
     fn rename(&mut self, life: u32, name: u32, diagnostics: &mut Diagnostics, place: impl Fn() -> String) -> u32 {
         let known = &mut self.lives[life as usize];
         if known.name.is_some_and(|first| first != name) {
-            diagnostics.note("threads named again while they ran: the first name counts", place);
+            diagnostics.note(NAMED_AGAIN, place);
         }
         known.name.get_or_insert(name);
         life
@@ -278,8 +302,7 @@ impl Placing {
     fn hole(&self, log: &mut Log, file: u32, run: Range<usize>, diagnostics: &mut Diagnostics) -> Option<(u32, u64)> {
         let path = self.known.init().or_else(|| self.known.main())?;
         let at = hole::hole(log, run.clone(), path, &self.strangers)?;
-        diagnostics
-            .note("TSLOG records missing: a part of the log is not there", || log.place(file, log.records[at].line));
+        diagnostics.note(super::pieces::MISSING, || log.place(file, log.records[at].line));
         let before = log.records[run.start..at].iter().filter(|r| r.thread != NOBODY).map(|r| r.ticks).max()?;
         log.records[at..run.end].iter_mut().for_each(|record| record.piece += 1);
         Some((file, before))

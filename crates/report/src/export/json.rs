@@ -11,7 +11,7 @@
 //! * `running`: track, cpu, from_ns, to_ns
 //! * `path`: from_ns, to_ns, how (`running`, `runqueue`, `interrupt`, `wait`), stack (outermost first, made harmless; of more than
 //!   [`MOST_FRAMES`] the outermost ones, how many are between, and the innermost)
-//! * `diagnostics`: kind, count, first
+//! * `diagnostics`: kind, count, first, severity, affects, effect, cost_ns
 //!
 //! Text is as the evidence has it, quoted as JSON demands: a program reads it.
 
@@ -74,7 +74,13 @@ impl Export for Json {
         array(
             out,
             "diagnostics",
-            t.diagnostics.iter().map(|d| json!({"kind": d.kind, "count": d.count, "first": d.first})),
+            t.diagnostics.iter().map(|d| {
+                json!({
+                    "kind": d.kind, "count": d.count, "first": d.first, "severity": d.severity.as_str(),
+                    "affects": d.severity.affects().map_or("", timeline::Figures::as_str), "effect": d.effect(),
+                    "cost_ns": d.cost.map(|cost| cost.0),
+                })
+            }),
         )?;
         writeln!(out, "}}")
     }

@@ -283,8 +283,7 @@ pub fn run(boot: &Boot, s: &Summary, out: Out) -> io::Result<()> {
         item("overhead", &format!("recorded ÷ plain {:.3} ({:.3} to {:.3}), {}", o.ratio, o.low, o.high, o.how))?;
     }
     for d in &s.diagnostics {
-        let place = if d.first.is_empty() { String::new() } else { format!(", first at {}", d.first) };
-        item("evidence", &format!("{} ({}×{place})", d.kind, thousands(d.count)))?;
+        item(&format!("evidence, {}", d.severity), &d.line())?;
     }
     for note in &s.notes {
         item("note", note)?;

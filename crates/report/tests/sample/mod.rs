@@ -3,8 +3,8 @@
 
 use report::{Facts, Memory, Overhead, Subject};
 use timeline::{
-    Clock, End, Mark, NameId, Ns, Running, SpanId, SpanKind, SpanRow, Ticks, TimeBase, Timeline, TrackId, TrackKind,
-    Wait, WaitedOn,
+    Clock, End, Figures, Mark, NameId, Ns, Problem, Running, SpanId, SpanKind, SpanRow, Ticks, TimeBase, Timeline,
+    TrackId, TrackKind, Wait, WaitedOn,
 };
 
 /// Markup, script, an escape sequence, a bell, a direction override, quoting characters of every format.
@@ -115,8 +115,9 @@ fn finish(mut m: Maker, init: TrackId, phases: &[(&str, i64)], end_us: i64) -> T
     let evidence = m.t.names.intern("process 1");
     m.t.end = Some(End { at: Ns::from_us(end_us), error: Ns::from_us(30), track: Some(init), evidence });
     m.t.clocks.push(Clock::linear("tsc", 2.2e9, Ticks(0), Ns::ZERO, "made up"));
-    m.t.diagnostics.note_many("exit without an entry", 2, || "trace.txt:118".to_owned());
-    m.t.diagnostics.note(HOSTILE, || HOSTILE.to_owned());
+    let exits = Problem::affects(Figures::Functions, "exit[s] without an entry", "these calls are left out");
+    m.t.diagnostics.note_many(exits, 2, || "trace.txt:118".to_owned());
+    m.t.diagnostics.note(Problem::unusable(HOSTILE, HOSTILE), || HOSTILE.to_owned());
     m.t.settle(Ns::from_us(1));
     m.t
 }
