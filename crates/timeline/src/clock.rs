@@ -47,8 +47,17 @@ impl Segment {
     fn to_ns(self, ticks: Ticks) -> Ns {
         // The difference fits 53 bits for months of any counter, so the product is exact enough.
         let distance = ticks.0.wrapping_sub(self.ticks.0) as i64;
-        self.at + Ns((distance as f64 * self.ns_per_tick).round() as i64)
+        self.at + Ns(rounded(distance as f64 * self.ns_per_tick))
     }
+}
+
+/// To the nearest integer, halves away from zero, as `f64::round`: which is a call where the CPU may be an old one.
+#[inline]
+fn rounded(value: f64) -> i64 {
+    let whole = value as i64;
+    // Exact: beyond 2^52 there is no fraction.
+    let fraction = value - whole as f64;
+    whole.saturating_add(i64::from(fraction >= 0.5) - i64::from(fraction <= -0.5))
 }
 
 impl Clock {
@@ -76,6 +85,9 @@ impl Clock {
 
     /// Time at `ticks`.
     pub fn to_ns(&self, ticks: Ticks) -> Ns {
+        if let [only] = self.segments[..] {
+            return only.to_ns(ticks);
+        }
         let after = self.segments.partition_point(|s| s.ticks <= ticks);
         self.segments[after.saturating_sub(1)].to_ns(ticks)
     }

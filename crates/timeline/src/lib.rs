@@ -98,10 +98,18 @@ pub enum Unit {
 impl Unit {
     /// A length for people: three significant digits and a unit (`9.77 ms`, `1.24 Mticks`).
     pub fn show(self, length: Ns) -> String {
-        match self {
-            Unit::Nanoseconds => length.to_string(),
-            Unit::Ticks => time::three_digits(length.0, ["ticks", "kticks", "Mticks", "Gticks"]),
-        }
+        let mut text = String::with_capacity(16);
+        self.show_in(length, &mut text);
+        text
+    }
+
+    /// The same at the end of a text.
+    pub fn show_in(self, length: Ns, text: &mut String) {
+        let units = match self {
+            Unit::Nanoseconds => time::NANOSECONDS,
+            Unit::Ticks => ["ticks", "kticks", "Mticks", "Gticks"],
+        };
+        time::three_digits(length.0, units, text);
     }
 
     /// How a document calls it.

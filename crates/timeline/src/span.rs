@@ -1,4 +1,4 @@
-//! Work: named intervals on tracks, in columns.
+//! Work: named intervals on tracks.
 
 use crate::{NameId, NodeId, Ns, TrackId};
 
@@ -64,29 +64,28 @@ impl SpanRow {
     }
 }
 
-/// All spans of a timeline, one column per property.
-#[derive(Clone, Debug, Default)]
-pub struct Spans {
-    name: Vec<NameId>,
-    detail: Vec<NameId>,
-    start: Vec<Ns>,
-    end: Vec<Ns>,
-    track: Vec<TrackId>,
-    kind: Vec<SpanKind>,
-    parent: Vec<SpanId>,
-    depth: Vec<u32>,
-    node: Vec<Option<NodeId>>,
+/// A span and its place among the others.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    row: SpanRow,
+    parent: SpanId,
+    depth: u32,
+    node: Option<NodeId>,
 }
+
+/// All spans of a timeline. Who reads one nearly always wants most of it, so that each lies in one piece.
+#[derive(Clone, Debug, Default)]
+pub struct Spans(Vec<Placed>);
 
 impl Spans {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.name.len()
+        self.0.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.name.is_empty()
+        self.0.is_empty()
     }
 
     /// Adds a span below `parent`. An end before its start is taken as the start.
@@ -95,100 +94,71 @@ impl Spans {
     /// After four thousand million spans.
     pub fn push(&mut self, row: SpanRow, parent: Option<SpanId>) -> SpanId {
         let id = SpanId(u32::try_from(self.len()).expect("fewer than 2^32 spans"));
-        self.name.push(row.name);
-        self.detail.push(row.detail);
-        self.start.push(row.start);
-        self.end.push(row.end.max(row.start));
-        self.track.push(row.track);
-        self.kind.push(row.kind);
-        self.parent.push(parent.unwrap_or(SpanId::NONE));
-        self.depth.push(parent.map_or(0, |p| self.depth[p.0 as usize] + 1));
-        self.node.push(None);
+        let depth = parent.map_or(0, |parent| self.depth(parent) + 1);
+        let row = SpanRow { end: row.end.max(row.start), ..row };
+        self.0.push(Placed { row, parent: parent.unwrap_or(SpanId::NONE), depth, node: None });
         id
     }
 
     /// The path of calls that a span is one call of, in the timeline's [`crate::Profile`].
     pub fn set_node(&mut self, id: SpanId, node: Option<NodeId>) {
-        self.node[id.0 as usize] = node;
+        self.0[id.0 as usize].node = node;
     }
 
     /// The path of calls that a span is one call of; none for what is no followed call.
     pub fn node(&self, id: SpanId) -> Option<NodeId> {
-        self.node[id.0 as usize]
+        self.0[id.0 as usize].node
     }
 
     /// Makes room for `more` spans.
     pub fn reserve(&mut self, more: usize) {
-        self.name.reserve(more);
-        self.detail.reserve(more);
-        self.start.reserve(more);
-        self.end.reserve(more);
-        self.track.reserve(more);
-        self.kind.reserve(more);
-        self.parent.reserve(more);
-        self.depth.reserve(more);
-        self.node.reserve(more);
+        self.0.reserve(more);
     }
 
     /// Ends a span at another time (never before its start).
     pub fn set_end(&mut self, id: SpanId, end: Ns) {
-        let i = id.0 as usize;
-        self.end[i] = end.max(self.start[i]);
+        let row = &mut self.0[id.0 as usize].row;
+        row.end = end.max(row.start);
     }
 
     /// One span.
+    #[inline]
     pub fn get(&self, id: SpanId) -> SpanRow {
-        let i = id.0 as usize;
-        SpanRow {
-            name: self.name[i],
-            detail: self.detail[i],
-            start: self.start[i],
-            end: self.end[i],
-            track: self.track[i],
-            kind: self.kind[i],
-        }
+        self.0[id.0 as usize].row
     }
 
     /// The span around this one on its track.
+    #[inline]
     pub fn parent(&self, id: SpanId) -> Option<SpanId> {
-        let parent = self.parent[id.0 as usize];
+        let parent = self.0[id.0 as usize].parent;
         (parent != SpanId::NONE).then_some(parent)
     }
 
     /// How many spans are around this one.
+    #[inline]
     pub fn depth(&self, id: SpanId) -> u32 {
-        self.depth[id.0 as usize]
+        self.0[id.0 as usize].depth
     }
 
     /// All spans with their numbers. After [`Spans::nest`]: by track, then by start, outer ones first.
     pub fn iter(&self) -> impl Iterator<Item = (SpanId, SpanRow)> + '_ {
-        (0..self.len() as u32).map(|i| (SpanId(i), self.get(SpanId(i))))
+        (0..).map(SpanId).zip(self.0.iter().map(|placed| placed.row))
     }
 
     pub(crate) fn with_capacity(count: usize) -> Spans {
-        Spans {
-            name: Vec::with_capacity(count),
-            detail: Vec::with_capacity(count),
-            start: Vec::with_capacity(count),
-            end: Vec::with_capacity(count),
-            track: Vec::with_capacity(count),
-            kind: Vec::with_capacity(count),
-            parent: Vec::with_capacity(count),
-            depth: Vec::with_capacity(count),
-            node: Vec::with_capacity(count),
-        }
+        Spans(Vec::with_capacity(count))
     }
 
     /// All spans by track, start and length (longest first). Those of one track are mostly in order
     /// already, and a track is a number: so first the tracks apart, then each by itself.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = SpanId> + use<> {
-        let by_track = |(i, track): (u64, &TrackId)| u64::from(track.0) << 32 | i;
-        let mut order: Vec<u64> = (0..).zip(&self.track).map(by_track).collect();
+        let by_track = |(i, placed): (u64, &Placed)| u64::from(placed.row.track.0) << 32 | i;
+        let mut order: Vec<u64> = (0..).zip(&self.0).map(by_track).collect();
         order.sort_unstable();
         for track in order.chunk_by_mut(|a, b| a >> 32 == b >> 32) {
             track.sort_by_key(|&entry| {
-                let i = entry as u32 as usize;
-                (self.start[i], std::cmp::Reverse(self.end[i]), self.kind[i], self.depth[i])
+                let Placed { row, depth, .. } = self.0[entry as u32 as usize];
+                (row.start, std::cmp::Reverse(row.end), row.kind, depth)
             });
         }
         order.into_iter().map(|entry| SpanId(entry as u32))

@@ -82,14 +82,18 @@ impl std::iter::Sum for Ns {
 /// A length of time for people: three significant digits and a unit (`1.24 s`, `76.5 ms`, `9.77 ms`, `312 µs`, `41 ns`).
 impl fmt::Display for Ns {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(&three_digits(self.0, ["ns", "µs", "ms", "s"]))
+        let mut text = String::with_capacity(16);
+        three_digits(self.0, NANOSECONDS, &mut text);
+        out.pad(&text)
     }
 }
 
+/// What a count of nanoseconds is shown in.
+pub(crate) const NANOSECONDS: [&str; 4] = ["ns", "µs", "ms", "s"];
+
 /// Three significant digits of a count and the unit that suits it, each a thousand times the one before. Halves round up.
 /// A flame chart says ten thousands of these: the digits are written without `format!`.
-pub(crate) fn three_digits(count: i64, units: [&str; 4]) -> String {
-    let mut text = String::with_capacity(16);
+pub(crate) fn three_digits(count: i64, units: [&str; 4], text: &mut String) {
     if count < 0 {
         text.push('-');
     }
@@ -118,7 +122,6 @@ pub(crate) fn three_digits(count: i64, units: [&str; 4]) -> String {
     }
     text.push(' ');
     text.push_str(unit);
-    text
 }
 
 #[cfg(test)]

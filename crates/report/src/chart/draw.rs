@@ -8,9 +8,9 @@ use super::{Frame, Layout, SCRIPT, What};
 use crate::Boot;
 use crate::html::esc;
 use crate::lanes::{Label, Slice};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::io::{self, Write};
-use timeline::{Ns, SpanKind};
+use timeline::{Ns, SpanKind, Unit};
 
 /// Pixels of the drawing without a script.
 const WIDTH: f64 = 1200.0;
@@ -77,7 +77,8 @@ fn open(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Resu
 
 fn frames(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Result<()> {
     axis(boot, layout, top, out)?;
-    let mut pen = Pen { boot, layout, top: top + AXIS, names: HashMap::new(), text: Text::default() };
+    let shortest = boot.timeline.unit.show(layout.shortest);
+    let mut pen = Pen { boot, shortest, top: top + AXIS, names: HashMap::new(), text: Text::default() };
     writeln!(out, "<g class=\"frames\">")?;
     for frame in &layout.frames {
         out.write_all(pen.frame(frame).as_bytes())?;
@@ -115,12 +116,20 @@ fn axis(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Resu
 /// Writes frames. What names look like is worked out once.
 struct Pen<'a> {
     boot: &'a Boot<'a>,
-    layout: &'a Layout,
+    /// The length under which slices are drawn together.
+    shortest: String,
     /// Where the first row is.
     top: f64,
-    names: HashMap<Label, Name>,
+    names: HashMap<Named, Name>,
     /// The frame being written.
     text: Text,
+}
+
+/// What has a name: a slice, or so many short ones.
+#[derive(PartialEq, Eq, Hash)]
+enum Named {
+    Slice(Label),
+    Together(u64),
 }
 
 #[derive(Clone, Debug)]
@@ -140,20 +149,22 @@ impl Name {
 
 impl Pen<'_> {
     fn frame(&mut self, frame: &Frame) -> &str {
+        let named = match frame.what {
+            What::Slice(slice) => Named::Slice(slice.label),
+            What::Together(count) => Named::Together(count),
+        };
+        let name = self.names.entry(named).or_insert_with_key(|named| {
+            Name::new(match named {
+                Named::Slice(label) => self.boot.text(*label),
+                Named::Together(count) => format!("{count} under {}", self.shortest),
+            })
+        });
+        let colour = match frame.what {
+            What::Slice(slice) => colour(&slice, name.hash),
+            What::Together(_) => (232, 230, 226),
+        };
         self.text.0.clear();
-        match frame.what {
-            What::Slice(slice) => {
-                let boot = self.boot;
-                let name = self.names.entry(slice.label).or_insert_with(|| Name::new(boot.text(slice.label)));
-                let colour = colour(&slice, name.hash);
-                place(&mut self.text, self.boot, frame, name, colour, self.top);
-            }
-            What::Together(count) => {
-                let shortest = self.boot.timeline.unit.show(self.layout.shortest);
-                let name = Name::new(format!("{count} under {shortest}"));
-                place(&mut self.text, self.boot, frame, &name, (232, 230, 226), self.top);
-            }
-        }
+        place(&mut self.text, self.boot, frame, name, colour, self.top);
         &self.text.0
     }
 }
@@ -165,8 +176,8 @@ fn place(out: &mut Text, boot: &Boot, frame: &Frame, name: &Name, (r, g, b): (u8
     let y = top + ROW * f64::from(frame.depth);
     let share = 100.0 * length.0 as f64 / boot.total.0.max(1) as f64;
     out.put("<g data-at=\"").integer(frame.start.0).put("\" data-for=\"").integer(length.0);
-    out.put("\"><title>").put(&name.escaped).put("\n").put(&unit.show(length)).put(", ").hundredths(share);
-    out.put(" %, from ").put(&unit.show(frame.start));
+    out.put("\"><title>").put(&name.escaped).put("\n").time(unit, length).put(", ").hundredths(share);
+    out.put(" %, from ").time(unit, frame.start);
     out.put("</title><rect x=\"").hundredths(from).put("\" y=\"").hundredths(y);
     out.put("\" width=\"").hundredths(to - from).put("\" height=\"").integer(FRAME);
     out.put("\" fill=\"#").hexadecimal(r).hexadecimal(g).hexadecimal(b).put("\"/>");
@@ -192,10 +203,20 @@ impl Text {
         self.put(itoa::Buffer::new().format(number))
     }
 
+    fn time(&mut self, unit: Unit, length: Ns) -> &mut Text {
+        unit.show_in(length, &mut self.0);
+        self
+    }
+
     /// A number to two decimals: enough for a pixel and a per cent.
     fn hundredths(&mut self, number: f64) -> &mut Text {
         let hundredths = (number * 100.0).round().max(0.0) as i64;
-        self.integer(hundredths / 100).put(".").integer(hundredths / 10 % 10).integer(hundredths % 10)
+        self.integer(hundredths / 100).put(".").digit(hundredths / 10 % 10).digit(hundredths % 10)
+    }
+
+    fn digit(&mut self, digit: i64) -> &mut Text {
+        self.0.push(char::from(b'0' + digit as u8));
+        self
     }
 
     fn hexadecimal(&mut self, byte: u8) -> &mut Text {
