@@ -4,9 +4,15 @@
 //! it held, but not from before it was created; then the one before it, until the start of the wait. At any instant
 //! that is, of those who then held, the one that released last.
 //!
-//! Who still holds when the wait ends was waited for too, and rather than whoever released before: a waiter may be woken
-//! just before the release is logged, and a wait may time out. Of several, the first to release then. A hold that ends
-//! by [another thread's release](taken_over) is that thread's, since it was taken.
+//! A wait that ends while a thread still holds was not ended by that thread, so a release inside the wait comes first.
+//! Those who still hold count only in two cases. In the first, nobody released inside the wait: it timed out. In the
+//! second, a release just after the end is nearer to it than the last one inside: the waiter is woken before the release
+//! is logged, on another CPU. Of several who still hold, the first to release then is to blame.
+//!
+//! FreeBSD waits for the root mount in turns of at most a second, each of which ends with the next release or with its
+//! time-out. Turns of one function are [one wait](crate::polls) here: it ends when the last one does.
+//!
+//! A hold that ends by [another thread's release](taken_over) is that thread's, since it was taken.
 
 use hashbrown::{HashMap, HashSet};
 use timeline::{NameId, Ns, Timeline, TrackId, Wait};
@@ -22,6 +28,17 @@ pub struct Held {
     pub seen_taken: bool,
 }
 
+/// What ended a wait for a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ender {
+    /// A release inside it.
+    Release,
+    /// Nothing that released by then: of those who still hold, the first to release.
+    StillHeld(TrackId),
+    /// Nobody who held it.
+    Nobody,
+}
+
 /// All holds, by topic.
 pub struct Holds(HashMap<NameId, Topic>);
 
@@ -31,6 +48,8 @@ struct Topic {
     held: Vec<Held>,
     /// Of each [`BLOCK`] of them, when the earliest began, so that those of no use are skipped together.
     earliest: Vec<Ns>,
+    /// Of each of them, how many there are up to the last before it that is another thread's.
+    others: Vec<usize>,
 }
 
 const BLOCK: usize = 256;
@@ -60,28 +79,31 @@ impl Holds {
             topic.held.sort_by_key(|h| (h.to, std::cmp::Reverse(h.from)));
             let earliest = |block: &[Held]| block.iter().map(|h| h.from).min().unwrap_or(Ns::MAX);
             topic.earliest = topic.held.chunks(BLOCK).map(earliest).collect();
+            topic.others = others(&topic.held);
         }
         Holds(topics)
     }
 
     /// Who is to blame for `from..to` of a wait for `topic`, from the end backwards and without gap; none where nobody
-    /// held it who `may` have.
+    /// held it who `may` have. `ended` is when the wait ended, with all the turns that it was waited in.
     pub fn blame(
         &self,
         wait: &Wait,
         topic: NameId,
         (from, to): (Ns, Ns),
+        ended: Ns,
         may: impl Fn(TrackId) -> bool,
     ) -> Vec<(Option<TrackId>, Ns, Ns)> {
         let mut blame = Vec::new();
         let mut at = to;
         if let Some(topic) = self.0.get(&topic) {
-            let released = topic.held.partition_point(|h| h.to <= wait.woken);
-            let mut above = released;
+            let may = |held: &Held| held.track != wait.track && may(held.track);
+            let released = topic.held.partition_point(|h| h.to <= ended);
+            let mut above = if topic.ended_by_release((wait.from, ended), &may) { topic.held.len() } else { released };
             while let Some(i) = topic.first(above, at).filter(|_| at > from) {
                 above = i + 1;
                 let held = topic.held[i];
-                if held.seen_taken && held.track != wait.track && may(held.track) {
+                if held.seen_taken && may(&held) {
                     let since = held.from.max(from);
                     blame.push((Some(held.track), since, at));
                     at = since;
@@ -91,7 +113,7 @@ impl Holds {
             while let Some(i) = topic.last(below, at).filter(|&i| at > from && topic.held[i].to > from) {
                 below = i;
                 let held = topic.held[i];
-                if held.track == wait.track || !may(held.track) {
+                if !may(&held) {
                     continue;
                 }
                 if held.to < at {
@@ -109,22 +131,43 @@ impl Holds {
         blame
     }
 
-    /// Who still holds a topic when a wait for it ends; of several, the first to release it then.
-    pub fn still_held(&self, waiter: TrackId, topic: NameId, end: Ns) -> Option<TrackId> {
-        let topic = self.0.get(&topic)?;
-        let mut above = topic.held.partition_point(|h| h.to <= end);
-        while let Some(i) = topic.first(above, end) {
-            let held = topic.held[i];
-            if held.seen_taken && held.track != waiter {
-                return Some(held.track);
+    /// What ended a wait for a topic that lasted `from..end`.
+    pub fn ender(&self, waiter: TrackId, topic: NameId, (from, end): (Ns, Ns)) -> Ender {
+        let Some(topic) = self.0.get(&topic) else { return Ender::Nobody };
+        let may = |held: &Held| held.track != waiter;
+        match topic.still(end, may) {
+            _ if topic.ended_by_release((from, end), may) => Ender::Release,
+            Some(held) => Ender::StillHeld(held.track),
+            None => Ender::Nobody,
+        }
+    }
+}
+
+impl Topic {
+    /// Whether the release nearest to the end of a wait lies inside it.
+    fn ended_by_release(&self, (from, end): (Ns, Ns), may: impl Fn(&Held) -> bool) -> bool {
+        let mut count = self.held.partition_point(|h| h.to <= end);
+        while count > 0 && !may(&self.held[count - 1]) {
+            count = self.others[count - 1];
+        }
+        let last = count.checked_sub(1).map(|i| self.held[i]);
+        let Some(last) = last.filter(|held| held.to > from) else { return false };
+        let next = self.still(end, may).filter(|held| held.to < Ns::MAX);
+        next.is_none_or(|next| end - last.to <= next.to - end)
+    }
+
+    /// Of those who hold at an instant and may be to blame, the first to release.
+    fn still(&self, at: Ns, may: impl Fn(&Held) -> bool) -> Option<Held> {
+        let mut above = self.held.partition_point(|h| h.to <= at);
+        while let Some(i) = self.first(above, at) {
+            if self.held[i].seen_taken && may(&self.held[i]) {
+                return Some(self.held[i]);
             }
             above = i + 1;
         }
         None
     }
-}
 
-impl Topic {
     /// The first from `above` on that began before `at`.
     fn first(&self, above: usize, at: Ns) -> Option<usize> {
         let mut begin = above;
@@ -156,6 +199,16 @@ impl Topic {
         }
         None
     }
+}
+
+/// Of each hold, how many there are up to the last before it that is another thread's.
+fn others(held: &[Held]) -> Vec<usize> {
+    let mut others = Vec::with_capacity(held.len());
+    for (i, this) in held.iter().enumerate() {
+        let before = i.checked_sub(1).filter(|&before| held[before].track == this.track);
+        others.push(before.map_or(i, |before| others[before]));
+    }
+    others
 }
 
 /// A release by a thread that never took the hold, as places in the timeline's `holds`.

@@ -24,6 +24,7 @@ mod initcalls;
 mod law;
 mod path;
 mod phases;
+mod polls;
 mod replay;
 mod segments;
 mod spread;

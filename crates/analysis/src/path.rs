@@ -15,6 +15,7 @@
 use crate::chain::Chain;
 use crate::cpus::{Cpus, Had};
 use crate::holds::Holds;
+use crate::polls::poll_ends;
 use crate::segments::Segments;
 use crate::waits::{WaitNo, WaitPiece, Waits};
 use hashbrown::HashMap;
@@ -137,6 +138,8 @@ struct Walk<'a> {
     running: Vec<&'a [Running]>,
     waits: Waits<'a>,
     holds: Holds,
+    /// Of each wait, when the last of its turns ended.
+    poll_ends: Vec<Ns>,
     /// What each CPU ran, by time, as places in the timeline's `running`.
     cpus: HashMap<u32, Vec<u32>>,
     /// The same by a kernel's own log.
@@ -160,9 +163,11 @@ impl<'a> Walk<'a> {
         for ran in cpus.values_mut() {
             ran.sort_by_key(|&i| timeline.running[i as usize].from);
         }
+        let segments = Segments::new(timeline);
         Walk {
             timeline,
-            segments: Segments::new(timeline),
+            poll_ends: poll_ends(timeline, &segments),
+            segments,
             running,
             waits: Waits::new(timeline),
             holds: Holds::new(timeline),
@@ -368,7 +373,9 @@ impl<'a> Walk<'a> {
         let wait = self.waits.get(no);
         let WaitedOn::Holders(topic) = wait.by else { return self.alone(&wait, from, to, chain) };
         // Who waits for this thread cannot be what it waits for.
-        let blame = self.holds.blame(&wait, topic, (from, to), |holder| chain.iter().all(|f| f.track != holder));
+        let ended = self.poll_ends[no as usize];
+        let may = |holder| chain.iter().all(|f| f.track != holder);
+        let blame = self.holds.blame(&wait, topic, (from, to), ended, may);
         // After the last release the thread can run.
         let released = match blame[..] {
             [(None, at, end), (Some(_), ..), ..] if end == wait.woken => Some(at),

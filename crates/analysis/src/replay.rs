@@ -15,7 +15,7 @@ mod before;
 mod line;
 mod outcome;
 
-use crate::holds::{Holds, taken_over};
+use crate::holds::{Ender, Holds, taken_over};
 use crate::segments::Segments;
 use before::{Turns, boot_waits, extent, first_seen, handovers, not_begun, turns};
 use hashbrown::HashMap;
@@ -351,8 +351,7 @@ impl<'a> Replay<'a> {
             }
         }
         if !topics.is_empty() {
-            let still_held = topics.iter().filter_map(|&topic| self.holds.still_held(track, topic, to));
-            let still_held: Vec<TrackId> = still_held.collect();
+            let still_held = self.still_held(track, (from, to), &topics);
             let ender = still_held.into_iter().map(|holder| self.ask(holder, to, depth + 1)).reduce(f64::max);
             let released = self.held_until(track, (from, to), &topics, start, (alone, ender));
             if released >= end {
@@ -360,6 +359,16 @@ impl<'a> Replay<'a> {
             }
         }
         (woken, start + whole * (wakes - start), start + whole * (end - start))
+    }
+
+    /// Who ended a wait without having released by then, of each topic: nobody if a release of any of them ended it.
+    fn still_held(&self, waiter: TrackId, wait: (Ns, Ns), topics: &[NameId]) -> Vec<TrackId> {
+        let enders: Vec<Ender> = topics.iter().map(|&topic| self.holds.ender(waiter, topic, wait)).collect();
+        if enders.iter().any(|ender| matches!(ender, Ender::Release)) {
+            return Vec::new();
+        }
+        let still = |ender: Ender| if let Ender::StillHeld(holder) = ender { Some(holder) } else { None };
+        enders.into_iter().filter_map(still).collect()
     }
 
     /// When a thread that was woken and got a CPU then gets it: when who had it leaves it; or, where that has a time of its

@@ -127,12 +127,12 @@ fn who_still_holds_when_a_wait_ends_was_waited_for() {
          40 main end",
         &["0-10 main", "10-30 main>usb", "30-40 main"],
     );
-    // It timed out.
+    // Nobody released: it timed out.
     check(
         "0  late hold root
          0  usb  hold root
+         5  usb  release root
          10 main wait root
-         20 usb  release root
          30 main unwait root
          40 main end",
         &["0-10 main", "10-30 main>late", "30-40 main"],
@@ -157,6 +157,90 @@ fn who_still_holds_when_a_wait_ends_was_waited_for() {
          30 usb  hold root
          40 main end",
         &["0-10 main", "10-30 main~", "30-40 main"],
+    );
+}
+
+/// A thread that holds on did not end the wait: a release inside it did.
+#[test]
+fn a_hold_that_is_never_released_does_not_end_a_wait() {
+    check(
+        "0  late hold root
+         5  usb  hold root
+         10 main wait root
+         40 usb  release root
+         41 main unwait root
+         50 main end",
+        &["0-10 main", "10-40 main>usb", "40-41 main~", "41-50 main"],
+    );
+    // Nor is it to blame while only it held: the thread went on though it still does.
+    check(
+        "0  late hold root
+         10 main wait root
+         20 usb  hold root
+         40 usb  release root
+         40 main unwait root
+         50 main end",
+        &["0-10 main", "10-20 main~", "20-40 main>usb", "40-50 main"],
+    );
+    // It does release in the end, but the release inside is nearer to the wait's end.
+    check(
+        "0  late hold root
+         5  usb  hold root
+         10 main wait root
+         40 usb  release root
+         41 main unwait root
+         43 late release root
+         50 main end",
+        &["0-10 main", "10-40 main>usb", "40-41 main~", "41-50 main"],
+    );
+}
+
+/// FreeBSD waits for the root mount a second at a time, and looks again at each release.
+#[test]
+fn a_wait_in_turns_is_one_wait() {
+    check(
+        "0   main enter mount
+         0   usb  hold root
+         0   disk hold root
+         10  main wait root
+         20  disk release root
+         20  main unwait root
+         22  main enter printf
+         24  main exit printf
+         25  main wait root
+         60  main unwait root
+         61  main wait root
+         90  usb  release root
+         90  main unwait root
+         100 main end",
+        &[
+            "0-10 main:mount",
+            "10-20 main:mount>usb",
+            "20-22 main:mount",
+            "22-24 main:printf",
+            "24-25 main:mount",
+            "25-60 main:mount>usb",
+            "60-61 main:mount",
+            "61-90 main:mount>usb",
+            "90-100 main:mount",
+        ],
+    );
+    // Waits in two functions are two, though the one is called again.
+    let twice = "0   usb  hold root
+         0   disk hold root
+         0   main enter mount
+         10  main wait root
+         20  disk release root
+         20  main unwait root
+         20  main exit mount
+         20  main enter mount
+         61  main wait root
+         90  usb  release root
+         90  main unwait root
+         100 main end";
+    check(
+        twice,
+        &["0-10 main:mount", "10-20 main:mount>disk", "20-61 main:mount", "61-90 main:mount>usb", "90-100 main:mount"],
     );
 }
 
@@ -408,13 +492,19 @@ fn many_holds_do_not_multiply() {
 /// A hold, and whether anybody is seen to take it.
 type Known = (Hold, bool);
 
-/// Who is to blame at `at` for a wait that ended at `end`, read out slowly: of those that then held, the first to release
-/// after the end, if it is known since when it held; else the last to release before it.
-fn blamed(t: &Timeline, holds: &[Known], waiter: TrackId, at: i64, end: Ns) -> Option<TrackId> {
+/// Who is to blame at `at` for a wait of `from..end`, read out slowly: of those that then held, the last to release inside
+/// the wait. If nobody released inside, or someone released sooner after the end than the last did before it, first of
+/// all those who still hold and are known since when: the first to release then.
+fn blamed(t: &Timeline, holds: &[Known], waiter: TrackId, at: i64, (from, end): (Ns, Ns)) -> Option<TrackId> {
     let since = |h: &Hold| t.tracks.get(h.track).created.map_or(h.from, |(created, _)| h.from.max(created));
     let held = || holds.iter().filter(|(h, _)| h.track != waiter && since(h).0 <= at && at < h.to.0);
     let order = |(h, _): &&Known| (h.to, std::cmp::Reverse(since(h)));
-    let still = held().filter(|(h, known)| h.to > end && *known).min_by_key(order);
+    let others = || holds.iter().filter(|(h, _)| h.track != waiter && since(h) < h.to);
+    let inside = others().map(|(h, _)| h.to).filter(|&to| from < to && to <= end).max();
+    let next = others().filter(|(h, known)| *known && since(h) < end && h.to > end).map(|(h, _)| h.to).min();
+    let next = next.filter(|&next| next < Ns::MAX);
+    let counts = inside.is_none_or(|inside| next.is_some_and(|next| next - end < end - inside));
+    let still = held().filter(|(h, known)| counts && h.to > end && *known).min_by_key(order);
     let ended = held().filter(|(h, _)| h.to <= end).max_by_key(order);
     still.or(ended).map(|(h, _)| h.track)
 }
@@ -469,7 +559,7 @@ proptest! {
         for s in &path.stretches {
             for at in s.from.0..s.to.0 {
                 let waits = from <= at && Ns(at) < until;
-                let expected = if waits { blamed(&t, &holds, TrackId(0), at, until) } else { None };
+                let expected = if waits { blamed(&t, &holds, TrackId(0), at, (Ns(from), until)) } else { None };
                 prop_assert_eq!(s.owner().track, expected.unwrap_or(TrackId(0)), "at {}", at);
             }
         }

@@ -365,7 +365,26 @@ fn who_still_holds_when_a_wait_ends_is_waited_for() {
     check(race, &[("THREAD usb=20", 45), ("THREAD usb", 35)]);
     // Then the other one is waited for.
     check(&race.replace("30  disk", "60  disk"), &[("THREAD usb", 65)]);
-    check(&race.replace("71  usb  release root", ""), &[("THREAD usb=-50%", 40)]);
+    // It timed out: nobody released inside.
+    let timed_out = race.replace("71  usb  release root", "").replace("30  disk", "15  disk");
+    check(&timed_out, &[("THREAD usb=-50%", 40)]);
+}
+
+/// A release inside a wait ended it, though another thread still holds.
+#[test]
+fn a_release_inside_a_wait_ends_it_although_another_holds_on() {
+    let log = "
+        0   late hold root
+        0   late enter spin
+        10  usb  hold root
+        10  usb  enter explore
+        10  main enter mount
+        20  main wait root
+        70  usb  exit explore
+        70  usb  release root
+        71  main unwait root
+        75  main end";
+    check(log, &[("THREAD usb=20", 45), ("THREAD usb", 20 + 4)]);
 }
 
 /// It does not wait for what the boot waited for before.

@@ -307,7 +307,10 @@ impl Model<'_> {
         }
         holds.retain(|hold| hold.thread != thread);
         let blamed = match self.rules {
-            Rules::Ours => ours(&holds, t, until).map(|hold| (hold.thread, t)),
+            Rules::Ours => {
+                let until = self.last_turn(thread, &topic, from).unwrap_or(until);
+                ours(&holds, t, (from, until)).map(|hold| (hold.thread, t))
+            }
             Rules::Scripts => scripts(&holds, t, from, until),
         };
         match blamed.filter(|(holder, _)| *holder != thread && !waiters.contains(holder)) {
@@ -337,6 +340,32 @@ impl Model<'_> {
             }
         }
         open.filter(|_| self.rules == Rules::Ours).map(|(topic, from)| (topic, from, NEVER))
+    }
+
+    /// When the last wait for a topic ends that the thread begins in the function in which it began one at `from`.
+    fn last_turn(&self, thread: u64, topic: &str, from: u64) -> Option<u64> {
+        let function = self.entered(thread, from).last().copied()?;
+        let begins = self.records.iter().filter(|r| (r.thread, r.what) == (thread, "EVENT") && r.ticks >= from);
+        let begins = begins.filter(|r| r.text.strip_prefix("WAIT ") == Some(topic)).map(|r| r.ticks);
+        let turns = begins.filter(|&at| self.entered(thread, at).last() == Some(&function));
+        turns.filter_map(|at| self.wait(thread, at)).map(|(_, _, until)| until).max()
+    }
+
+    /// Which records entered what the thread has not left after the last record at or before `t`.
+    fn entered(&self, thread: u64, t: u64) -> Vec<usize> {
+        let mut open: Vec<usize> = Vec::new();
+        for (i, r) in self.records.iter().enumerate().filter(|(_, r)| r.thread == thread && r.ticks <= t) {
+            match r.what {
+                "ENTER" => open.push(i),
+                "EXIT" => {
+                    if let Some(at) = open.iter().rposition(|&begun| self.records[begun].text == r.text) {
+                        open.truncate(at);
+                    }
+                }
+                _ => {}
+            }
+        }
+        open
     }
 
     /// All holds of a topic, not from before their threads were created.
@@ -415,11 +444,17 @@ fn hand_over(holds: &mut Vec<Hold>) {
     holds.retain(|_| !over.contains(&at.next().expect("endless")));
 }
 
-/// Of those who hold at `t`: the first that releases after the wait's end, of two such the one that took it later; else
-/// the one that releases last, of two such the one that held longer.
-fn ours(holds: &[Hold], t: u64, until: u64) -> Option<Hold> {
+/// Of those who hold at `t`: the one that releases last inside the wait, of two such the one that held longer. Before it,
+/// if nobody releases inside or somebody sooner after the end than the last before it: the first that releases after the
+/// end, of two such the one that took it later.
+fn ours(holds: &[Hold], t: u64, (from, until): (u64, u64)) -> Option<Hold> {
+    let inside = holds.iter().filter(|h| h.from < h.to && from < h.to && h.to <= until).map(|h| h.to).max();
+    let later = holds.iter().filter(|h| h.from < until && h.to > until && h.taken).map(|h| h.to).min();
+    let later = later.filter(|&later| later < NEVER);
+    let counts = inside.is_none_or(|inside| later.is_some_and(|later| later - until < until - inside));
     let holding = || holds.iter().filter(|h| h.from <= t && t < h.to);
-    let still = holding().filter(|h| h.to > until && h.taken).min_by_key(|h| (h.to, std::cmp::Reverse(h.from)));
+    let still = holding().filter(|h| counts && h.to > until && h.taken);
+    let still = still.min_by_key(|h| (h.to, std::cmp::Reverse(h.from)));
     let ended = holding().filter(|h| h.to <= until).max_by_key(|h| (h.to, std::cmp::Reverse(h.from)));
     still.or(ended).copied()
 }
