@@ -41,6 +41,7 @@ mod lay;
 mod line;
 mod memory;
 mod occupancy;
+mod open_waits;
 mod order;
 mod pieces;
 mod processes;

@@ -344,10 +344,16 @@ fn what_is_never_left() {
         let of = t.boundaries.iter().filter(|b| t.names.get(b.phase) == timeline::UNEXPLAINED);
         of.map(|b| b.at.0).collect()
     };
-    // Process 1 runs, so the SYSINIT is over.
+    // Process 1 runs, so the SYSINIT is over. The function around all others does not return: it has what is not known.
     let t = check(&format!("{begin}0x1 25 ENTER f\n0x1 30 EXIT f\n{end}"), &[("entries without an exit", 2, "2")]);
-    assert_eq!(spans(&t)[..2], ["thread0: mi_startup 0..30", "thread0: SYSINIT a 5..30"]);
-    assert_eq!(unexplained(&t), [30]);
+    assert_eq!(spans(&t)[..2], ["thread0: mi_startup 0..90", "thread0: SYSINIT a 5..30"]);
+    assert!(unexplained(&t).is_empty());
+    assert_eq!(t.names.get(t.marks[0].name), "SYSINIT a: not left in the log, may have ended here");
+    assert_eq!(
+        t.warnings,
+        ["thread0 logs nothing from 30 ns to 90 ns, so what ran in mi_startup then is not known: bootscope charges this \
+          time to mi_startup; SYSINIT a, which was entered and never left, is shown only up to 30 ns"]
+    );
     // A function that never returns is around all else, and lasts to the end mark.
     let t = check(&format!("0x1 0 ENTER kmain\n{end}0x2 120 THREAD x\n"), &[("entries without an exit", 1, "1")]);
     assert_eq!(spans(&t)[0], "thread0: kmain 0..99");
@@ -387,6 +393,38 @@ fn a_wait_whose_end_is_missing() {
     );
     let waits: Vec<_> = t.waits.iter().map(|w| (w.from.0, w.until.0)).collect();
     assert_eq!(waits, [(2, 9), (11, 13), (15, i64::MAX)]);
+}
+
+/// Without its end a wait is over where its thread does something else than sleep.
+#[test]
+fn a_thread_that_goes_on_does_not_wait() {
+    let t = check(
+        "0x1 0 ENTER mi_startup\n0x1 1 ENTER f\n0x1 2 EVENT WAIT x\n0x1 3 ENTER _sleep\n0x1 8 EXIT _sleep\n\
+         0x1 9 ENTER _sleep\n0x1 10 EXIT _sleep\n0x1 12 ENTER g\n0x1 13 ENTER h\n0x1 14 EXIT h\n0x1 15 EXIT g\n\
+         0x1 20 EXIT f\n0x1 30 EVENT WAIT y\n0x1 31 ENTER g\n0x1 40 EXIT mi_startup\n",
+        &[
+            ("entries without an exit", 1, "14"),
+            ("waits without an end", 1, "3"),
+            ("waits without an end", 1, "13"),
+        ],
+    );
+    let waits: Vec<_> = t.waits.iter().map(|w| (w.from.0, w.until.0)).collect();
+    // What is entered and not left may be what it waits in.
+    assert_eq!(waits, [(2, 12), (30, 40)]);
+}
+
+/// FreeBSD's loader logs a detail only where it enters a function (`stand.h` has `TSENTER2` and no `TSEXIT2`).
+#[test]
+fn an_exit_without_a_detail_is_that_of_its_function() {
+    let t = check(
+        "0x0 0 ENTER loader\n0x0 1 ENTER open /boot/kernel\n0x0 2 ENTER open /boot\n0x0 3 EXIT open\n0x0 4 EXIT open\n\
+         0x0 5 ENTER read\n0x0 6 EXIT read /boot\n0x0 7 EXIT read\n0x0 9 EXIT loader\n",
+        &[("exits without an entry", 1, "7")],
+    );
+    assert_eq!(
+        spans(&t),
+        ["loader: loader 0..9", "loader: open /boot/kernel 1..4", "loader: open /boot 2..3", "loader: read 5..7"]
+    );
 }
 
 #[test]

@@ -76,11 +76,21 @@ impl Open {
         searched.iter().rev().any(is) || self.deep.get(&(name, detail)).is_some_and(|&n| n > 0)
     }
 
-    fn close(&mut self, spans: &mut Spans, at: Ns, diagnostics: &mut Diagnostics, begun: impl Fn(SpanId) -> String) {
+    /// All but the `kept` outermost end.
+    fn close(
+        &mut self,
+        kept: usize,
+        spans: &mut Spans,
+        at: Ns,
+        diagnostics: &mut Diagnostics,
+        begun: impl Fn(SpanId) -> String,
+    ) {
         let end = self.last.map_or(at, |last| last.max(at));
-        while let Some((id, ..)) = self.pop() {
-            spans.set_end(id, end);
-            diagnostics.note(NO_EXIT, || begun(id));
+        while self.stack.len() > kept {
+            if let Some((id, ..)) = self.pop() {
+                spans.set_end(id, end);
+                diagnostics.note(NO_EXIT, || begun(id));
+            }
         }
     }
 }
@@ -134,6 +144,27 @@ impl SpanBuilder {
         self.tracks.get(track.0 as usize)?.stack.last().map(|top| top.0)
     }
 
+    /// Name and detail of the innermost open span of that name on a track, whatever its detail. Looks at the innermost 64
+    /// spans.
+    #[inline]
+    pub fn innermost_named(&self, track: TrackId, name: NameId) -> Option<(NameId, NameId)> {
+        let stack = &self.tracks.get(track.0 as usize)?.stack;
+        let open = stack.iter().rev().take(SEARCHED).find(|open| open.1 == name);
+        open.map(|&(_, name, detail)| (name, detail))
+    }
+
+    /// What is open on a track inside its outermost span ends at `at`, or at the track's last event if that is later.
+    pub fn close_inside(
+        &mut self,
+        spans: &mut Spans,
+        track: TrackId,
+        at: Ns,
+        diagnostics: &mut Diagnostics,
+        begun: impl Fn(SpanId) -> String,
+    ) {
+        self.open(track).close(1, spans, at, diagnostics, begun);
+    }
+
     /// Nothing more is known of a track: what is open on it ends at `at`, or at its last event if that is later. `begun`
     /// says where a span began.
     pub fn close(
@@ -144,13 +175,13 @@ impl SpanBuilder {
         diagnostics: &mut Diagnostics,
         begun: impl Fn(SpanId) -> String,
     ) {
-        self.open(track).close(spans, at, diagnostics, begun);
+        self.open(track).close(0, spans, at, diagnostics, begun);
     }
 
     /// No more events: what is still open ends at `at`, or at its track's last event if that is later.
     pub fn finish(self, spans: &mut Spans, at: Ns, diagnostics: &mut Diagnostics) {
         for mut open in self.tracks {
-            open.close(spans, at, diagnostics, |_| String::new());
+            open.close(0, spans, at, diagnostics, |_| String::new());
         }
     }
 

@@ -1,10 +1,11 @@
 //! Where in the boot a log's functions are: phases, the end, and what a reader must know first.
 
+use super::events::Silent;
 use super::labels::Role;
 use super::order::Order;
 use super::{BUFFER_RECORDS, Log};
 use crate::text::lossy;
-use timeline::{Clock, End, Ns, Ticks, Timeline, TrackId, UNEXPLAINED, Wait, WaitedOn};
+use timeline::{Clock, End, Mark, Ns, Ticks, Timeline, TrackId, UNEXPLAINED, Wait, WaitedOn};
 
 /// The tracks that the boot path goes over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +101,21 @@ impl Boot<'_> {
             let at = self.time(ticks);
             self.timeline.boundary(phase, at, Ns::ZERO, evidence);
         }
+    }
+
+    /// Says of what of the path only the outermost function is known.
+    pub fn silent(&mut self, silent: &Silent) {
+        let Silent { track, from, to, outer, inner } = silent;
+        let (at, from, to) = (self.time(*from), self.log_time(*from), self.log_time(*to));
+        let timeline = &mut *self.timeline;
+        let name = timeline.names.intern(&format!("{inner}: not left in the log, may have ended here"));
+        timeline.marks.push(Mark { at, name, track: *track });
+        let thread = timeline.names.get(timeline.tracks.get(*track).name);
+        let warning = format!(
+            "{thread} logs nothing from {from} to {to}, so what ran in {outer} then is not known: bootscope charges this time to \
+             {outer}; {inner}, which was entered and never left, is shown only up to {from}"
+        );
+        timeline.warnings.push(warning);
     }
 
     /// The end of the kernel's part, or what is nearest to it. `open`: what the path's thread had entered and never left.

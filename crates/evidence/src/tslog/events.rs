@@ -1,8 +1,10 @@
 //! One thread's records become spans, waits, holds and marks.
 //!
-//! An exit closes the innermost entry of its name and detail, and what was entered inside that one. What is never left lasts
+//! An exit closes the innermost entry of its name and detail, and what was entered inside that one. An exit without a detail
+//! closes the innermost entry of its name: FreeBSD's loader logs a detail only on entry. What is never left lasts
 //! to the end of the log, but on the boot path no longer than the path stays there ([`PathEnd`]). A wait ends with the
-//! innermost `UNWAIT` of its topic; if there is none, at the latest when the function is left that it was in. A thread that holds a topic twice holds it until it released it twice. A release
+//! innermost `UNWAIT` of its topic, or [without one](super::open_waits) when its thread is seen to go on.
+//! A thread that holds a topic twice holds it until it released it twice. A release
 //! without a hold counts from the beginning, a hold without a release to no end: who blames them has to look when the
 //! thread was created.
 
@@ -10,6 +12,7 @@ use super::boot::{Chain, Ending, Kind};
 use super::hole::DEEP;
 use super::line::What;
 use super::occupancy;
+use super::open_waits::{OpenWait, Waits};
 use super::order::{Life, Order};
 use super::{Log, Record};
 use crate::text::{lossy, word};
@@ -22,9 +25,6 @@ use timeline::{
 
 const NOT_UTF8: Problem =
     Problem::harmless("TSLOG name[s] that [is|are] not UTF-8", "shown as far as [it is|they are]");
-const ENDED_WITH_FUNCTION: Problem =
-    Problem::affects(Figures::Waits, "wait[s] without an end", "taken to last until the function around returned");
-const NO_END: Problem = Problem::affects(Figures::Waits, "wait[s] without an end", "taken to last until the log's end");
 const NO_BEGINNING: Problem = Problem::affects(Figures::Waits, "end[s] of a wait without its beginning", "left out");
 const PASSED_ON: Problem =
     Problem::harmless("hold[s] released by another thread than took [it|them], as GEOM events are", "held until then");
@@ -65,6 +65,8 @@ pub struct Laying<'a> {
     process_1: Option<Process1>,
     path: PathEnd<'a>,
     left_open: LeftOpen,
+    /// The function in which FreeBSD's threads sleep.
+    sleep: Option<NameId>,
 }
 
 /// Where the boot path ends, and what it goes over.
@@ -85,6 +87,19 @@ pub struct LeftOpen {
     pub names: Vec<String>,
     /// When a thread of the path was heard of last, though the path stays on it.
     pub unknown_from: Option<u64>,
+    /// Where only the function around all others is known.
+    pub silent: Option<Silent>,
+}
+
+/// A thread of the path is heard of no more, and the path stays on it: its outermost function does not return, so it still
+/// ran. What ran inside that is not known.
+pub struct Silent {
+    pub track: TrackId,
+    pub from: u64,
+    pub to: u64,
+    /// The outermost function, and the innermost that was entered.
+    pub outer: String,
+    pub inner: String,
 }
 
 /// Process 1 once it is in user space, on the track of its thread: what the kernel then does for it lies in it.
@@ -110,46 +125,6 @@ struct Open {
     holds: HashMap<NameId, Vec<(Ns, Record)>>,
 }
 
-/// A thread's waits.
-#[derive(Default)]
-struct Waits {
-    all: Vec<OpenWait>,
-    /// Those without an end, by topic.
-    open: HashMap<NameId, Vec<usize>>,
-    /// Those whose function was not left yet. Who waits later waits deeper inside, so they are in the order of their spans.
-    inside: Vec<(SpanId, usize)>,
-}
-
-#[derive(Clone, Copy)]
-struct OpenWait {
-    from: Ns,
-    record: Record,
-    /// When the function was left in which it began.
-    left: Option<Ns>,
-}
-
-impl Waits {
-    fn begin(&mut self, topic: NameId, from: Ns, record: Record, inside: Option<SpanId>) {
-        let number = self.all.len();
-        self.all.push(OpenWait { from, record, left: None });
-        self.open.entry(topic).or_default().push(number);
-        self.inside.extend(inside.map(|span| (span, number)));
-    }
-
-    /// The innermost of a topic is over: when it began.
-    fn end(&mut self, topic: NameId) -> Option<Ns> {
-        self.open.get_mut(&topic).and_then(Vec::pop).map(|number| self.all[number].from)
-    }
-
-    /// A span, and all that was begun after it, is over.
-    fn leave(&mut self, span: SpanId, at: Ns) {
-        while let Some(&(_, number)) = self.inside.last().filter(|(inside, _)| *inside >= span) {
-            self.all[number].left = Some(at);
-            self.inside.pop();
-        }
-    }
-}
-
 impl<'a> Laying<'a> {
     pub fn new(
         log: &'a Log,
@@ -165,8 +140,8 @@ impl<'a> Laying<'a> {
         // Every second record ends a span.
         timeline.spans.reserve(order.records.len() / 2);
         let (builder, unmatched) = (SpanBuilder::default(), BTreeMap::new());
-        let left_open = LeftOpen::default();
-        Laying { log, order, clock, timeline, meanings, builder, unmatched, process_1, path, left_open }
+        let (left_open, sleep) = (LeftOpen::default(), timeline.names.find("_sleep"));
+        Laying { log, order, clock, timeline, meanings, builder, unmatched, process_1, path, left_open, sleep }
     }
 
     /// Lays one life's records. Lives come in the order of their tracks, so that spans come sorted.
@@ -195,13 +170,15 @@ impl<'a> Laying<'a> {
                     self.builder.begin(&mut timeline.spans, row, &mut timeline.diagnostics, place);
                 }
                 What::Exit => {
-                    let (spans, label) = (&mut timeline.spans, (m.name, m.detail));
+                    let any_detail = m.detail == NameId::EMPTY;
+                    let open_label = any_detail.then(|| self.builder.innermost_named(track, m.name)).flatten();
+                    let (spans, label) = (&mut timeline.spans, open_label.unwrap_or((m.name, m.detail)));
                     let (log, order) = (self.log, self.order);
                     let place =
                         |begun: Option<SpanId>| begun.map_or_else(place, |span| entries.place(span, log, order));
                     let ended = self.builder.end(spans, track, label, at, &mut timeline.diagnostics, place);
-                    if let Some(span) = ended.filter(|_| !open.waits.inside.is_empty()) {
-                        open.waits.leave(span, at);
+                    if let Some(span) = ended.filter(|_| open.waits.any()) {
+                        open.waits.leave(span, at, Some(m.name) == self.sleep);
                     }
                 }
                 What::Event => self.event(m, track, at, record, &mut open),
@@ -229,9 +206,9 @@ impl<'a> Laying<'a> {
 
     /// Until which tick it lasts at the end of a thread. A thread of the boot path that is heard of no more, while others go
     /// on and the path leaves it later, has left what it was in: nothing says when, so that what follows its last record is
-    /// not known. A function that does not return is around all else, and no loss. Where the log ends, because the machine
-    /// hangs or the buffer is full, the thread still is where it was.
-    fn open_until(&mut self, track: TrackId, last: Record) -> u64 {
+    /// not known. A function that does not return is around all else, and no loss: it [lasts](Silent) until process 1
+    /// begins. Where the log ends, because the machine hangs or the buffer is full, the thread still is where it was.
+    fn open_until(&mut self, track: TrackId, last: Record, entries: Entries) -> u64 {
         let PathEnd { chain, ending, init_begins, log_ends } = self.path;
         let piece_ends = self.order.pieces[usize::from(last.piece)].1;
         let is_last = Some(track) == chain.init.or(chain.main);
@@ -241,6 +218,10 @@ impl<'a> Laying<'a> {
         let lost = last.ticks < leaves && leaves < log_ends && names.len() >= if is_last { 1 } else { DEEP };
         if usize::from(last.piece) + 1 < self.order.pieces.len() {
             return piece_ends;
+        }
+        if lost && !is_last && ending.kind != Kind::Unknown {
+            self.silent(track, names, (last.ticks, leaves), entries);
+            return leaves;
         }
         if is_last {
             self.left_open.names = names;
@@ -252,6 +233,15 @@ impl<'a> Laying<'a> {
         };
         self.left_open.unknown_from = Some(known_until);
         known_until
+    }
+
+    /// What lies inside the outermost function of a track ends with the last that is heard of it.
+    fn silent(&mut self, track: TrackId, names: Vec<String>, (from, to): (u64, u64), entries: Entries) {
+        let (Some(outer), Some(inner)) = (names.first().cloned(), names.last().cloned()) else { return };
+        let at = self.clock.to_ns(Ticks(from));
+        let Timeline { spans, diagnostics, .. } = &mut *self.timeline;
+        self.builder.close_inside(spans, track, at, diagnostics, |span| entries.place(span, self.log, self.order));
+        self.left_open.silent = Some(Silent { track, from, to, outer, inner });
     }
 
     /// What is open on a track, outermost first.
@@ -272,18 +262,15 @@ impl<'a> Laying<'a> {
             let place = |begun: Option<SpanId>| begun.map_or(String::new(), |s| entries.place(s, self.log, self.order));
             self.builder.end(spans, track, (p.name, NameId::EMPTY), p.to, diagnostics, place);
         }
-        let until = self.open_until(track, last);
+        let until = self.open_until(track, last, entries);
         self.cut(track, until, entries);
         let place = |r: &Record| self.log.place(self.order.pieces[r.piece as usize].0, r.line);
-        for (topic, waits) in sorted(open.waits.open) {
-            for OpenWait { from, record, left } in waits.into_iter().map(|number| open.waits.all[number]) {
-                let problem = match left {
-                    Some(_) => ENDED_WITH_FUNCTION,
-                    None => NO_END,
-                };
-                self.timeline.diagnostics.note(problem, || place(&record));
-                let until = left.unwrap_or(Ns::MAX).max(from);
-                self.timeline.waits.push(Wait { track, from, woken: until, until, by: WaitedOn::Holders(topic) });
+        for (topic, waits) in sorted(open.waits.without_end()) {
+            for wait in waits {
+                let (until, problem) = wait.until(|span| self.timeline.spans.get(span).start);
+                self.timeline.diagnostics.note(problem, || place(&wait.record));
+                let (from, by) = (wait.from, WaitedOn::Holders(topic));
+                self.timeline.waits.push(Wait { track, from, woken: until, until, by });
             }
         }
         for (topic, holds) in sorted(open.holds) {
@@ -302,7 +289,10 @@ impl<'a> Laying<'a> {
         let place = || self.log.place(self.order.pieces[record.piece as usize].0, record.line);
         let topic = m.detail;
         match m.event {
-            Event::Wait => open.waits.begin(topic, at, record, self.builder.innermost(track)),
+            Event::Wait => {
+                let next = SpanId(self.timeline.spans.len() as u32);
+                open.waits.begin(topic, OpenWait::new(at, record, next), self.builder.innermost(track));
+            }
             Event::Hold => open.holds.entry(topic).or_default().push((at, record)),
             Event::Unwait => match open.waits.end(topic) {
                 Some(from) => {

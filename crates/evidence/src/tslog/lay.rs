@@ -73,6 +73,9 @@ pub fn lay(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Laid {
     boot.cut();
     boot.link();
     boot.phases(left_open.unknown_from);
+    if let Some(silent) = &left_open.silent {
+        boot.silent(silent);
+    }
     if let Some(ending) = ending {
         boot.end(&ending, &left_open.names);
     }
