@@ -85,6 +85,49 @@ fn a_log_that_is_cut_says_so_at_the_top_of_every_view() {
     assert!(warning < page.find("id=\"h-phases\"").unwrap(), "the warning comes first");
 }
 
+/// A loader's log alone, a process table alone, a kernel's log that ends early: each is shown as the part that it is.
+#[test]
+fn a_part_of_a_boot_is_shown_like_a_boot() {
+    let folder = tempfile::tempdir().unwrap();
+    let loader = "0x0 24000 ENTER loader\n0x0 26400 ENTER cons_probe\n0x0 36000 EXIT cons_probe\n0x0 38400 ENTER open\n\
+                  0x0 40800 ENTER efipart_readwrite\n0x0 45600 EXIT efipart_readwrite\n0x0 46000 EXIT open\n\
+                  0x0 46100 ENTER efipart_readwrite\n0x0 47520 EXIT efipart_readwrite\n";
+    let kernel = "0x1 24000 ENTER hammer_time\n0x1 25000 EXIT hammer_time\n0x1 25100 ENTER mi_startup\n\
+                  0x1 26000 ENTER SYSINIT cpu\n0x1 47520 ENTER DELAY\n";
+    let users =
+        "1 0 100 0 \"/sbin/init\" \"/x\"\n15 1 24000 47520 \"sh\" \"/x\"\n16 15 30000 40000 \"hostname\" \"/x\"\n";
+    let parts = [
+        ("loader", loader, "efipart_readwrite", "this is a part of a boot, the loader's"),
+        (
+            "kernel",
+            kernel,
+            "SYSINIT cpu",
+            "this is a part of a boot: the log does not have the end of the kernel's part",
+        ),
+        ("users", users, "/etc/rc", "this is a part of a boot, the user's"),
+    ];
+    for (name, log, row, said) in parts {
+        let recording = import_text(folder.path(), name, log, &["--tsc-frequency", "24MHz"]);
+        let document = shown(&recording);
+        assert_adds_up(&document);
+        assert_eq!(ns(&document["total_ns"]), 980_000, "{name}");
+        assert_eq!(rows(&document["where"], "name", row).len(), 1, "{name}: {}", document["where"]);
+        assert!(!list(&document["functions"]).is_empty(), "{name}");
+        assert!(text(&document["warnings"][0]).starts_with(said), "{name}: {}", document["warnings"]);
+        let page = folder.path().join(format!("{name}.html"));
+        run(bootscope("report").arg(&recording).arg("-o").arg(&page)).exits(0);
+        assert!(std::fs::read_to_string(page).unwrap().contains(&said[..22]), "{name}");
+        for to in ["svg", "perfetto"] {
+            let file = folder.path().join(format!("{name}.{to}"));
+            run(bootscope("export").arg(&recording).args(["--to", to, "-o"]).arg(&file)).exits(0);
+        }
+        let drawn = std::fs::read_to_string(folder.path().join(format!("{name}.svg"))).unwrap();
+        assert!(drawn.contains(row.split(' ').next_back().unwrap()), "{name}");
+        let terminal = run(bootscope("show").arg(&recording)).exits(0);
+        assert!(terminal.text().contains(&format!("warning: {}", &said[..30])), "{}", terminal.text());
+    }
+}
+
 #[test]
 fn without_a_rate_nothing_is_shown_as_time() {
     let folder = tempfile::tempdir().unwrap();

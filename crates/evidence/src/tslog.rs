@@ -47,6 +47,7 @@ mod pieces;
 mod processes;
 mod rate;
 mod user;
+mod user_part;
 
 pub use lay::{Counter, Laid, lay};
 pub use rate::parse_frequency;

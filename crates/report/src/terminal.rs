@@ -109,7 +109,9 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
     out.push('\n');
     phases(summary, layout, &mut out);
     out.push('\n');
-    if summary.wheres.is_empty() {
+    if summary.total_ns == 0 {
+        paragraph("no boot path: the evidence is of one instant only", "", layout, &mut out);
+    } else if summary.wheres.is_empty() {
         paragraph("no boot path: no evidence says which thread reached the end mark", "", layout, &mut out);
     } else {
         out.push_str(&rows("where the boot path went", &summary.wheres, layout));

@@ -18,6 +18,13 @@ pub struct Chain {
     pub init: Option<TrackId>,
 }
 
+impl Chain {
+    /// The track that the boot is on last.
+    pub fn last(&self) -> Option<TrackId> {
+        self.init.or(self.main).or(self.loader)
+    }
+}
+
 /// Lays phases, the chain of threads, the end of the kernel's part, and warnings.
 pub struct Boot<'a> {
     pub log: &'a Log,
@@ -122,7 +129,7 @@ impl Boot<'_> {
     pub fn end(&mut self, ending: &Ending, open: &[String]) {
         let at = self.time(ending.ticks);
         let evidence = self.timeline.names.intern(&ending.evidence);
-        self.timeline.end = Some(End { at, error: Ns::ZERO, track: self.chain.init.or(self.chain.main), evidence });
+        self.timeline.end = Some(End { at, error: Ns::ZERO, track: self.chain.last(), evidence });
         match ending.kind {
             Kind::Reached => self.timeline.boundary("user processes", at, Ns::ZERO, "EXIT start_init"),
             Kind::UserSpace | Kind::Unknown => self.no_end(ending, open),
@@ -142,15 +149,24 @@ impl Boot<'_> {
         let (what, text) = (record.what.word(), lossy(self.log.labels.text(record.label)));
         let thread = self.order.lives[record.thread as usize].thread;
         let at = self.log_time(ticks);
-        let warning = format!(
-            "the log does not have the end of the kernel's part (EXIT start_init); it ends {at} after its first record, \
-             with {what} {text} on thread {thread:#x}"
-        );
+        let ends = format!("ends {at} after its first record, with {what} {text} on thread {thread:#x}");
+        let (warning, who) = match self.chain.last() == self.chain.loader {
+            true => (
+                format!("this is a part of a boot, the loader's: the log {ends}, before the kernel's first record"),
+                "the loader",
+            ),
+            false => (
+                format!(
+                    "this is a part of a boot: the log does not have the end of the kernel's part (EXIT start_init); it {ends}"
+                ),
+                "the boot path's thread",
+            ),
+        };
         let entered = match open {
             _ if ending.kind != Kind::Unknown => String::new(),
             [] => String::new(),
-            [first] => format!("; the boot path's thread was in {first}"),
-            [.., inner] => format!("; the boot path's thread was in {inner}, called by {}", callers(open)),
+            [first] => format!("; {who} was in {first}"),
+            [.., inner] => format!("; {who} was in {inner}, called by {}", callers(open)),
         };
         self.timeline.warnings.push(warning + &entered);
     }

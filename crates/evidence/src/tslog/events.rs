@@ -211,7 +211,7 @@ impl<'a> Laying<'a> {
     fn open_until(&mut self, track: TrackId, last: Record, entries: Entries) -> u64 {
         let PathEnd { chain, ending, init_begins, log_ends } = self.path;
         let piece_ends = self.order.pieces[usize::from(last.piece)].1;
-        let is_last = Some(track) == chain.init.or(chain.main);
+        let is_last = Some(track) == chain.last();
         let Some(ending) = ending.filter(|_| is_last || Some(track) == chain.main) else { return piece_ends };
         let names = self.open_names(track);
         let leaves = if is_last { ending.ticks } else { init_begins.unwrap_or(ending.ticks) };

@@ -7,8 +7,9 @@ use super::events::{Laying, PathEnd};
 use super::labels::Role;
 use super::line::What;
 use super::occupancy;
-use super::order::{Known, Life, Order, order};
+use super::order::{Known, Life, Order, drop_out_of_range, order};
 use super::processes::Processes;
+use super::user_part;
 use crate::text::lossy;
 use timeline::{Clock, Delay, Ns, SyncPoint, Ticks, Timeline, TrackId, TrackKind, Unit};
 
@@ -37,6 +38,8 @@ pub struct Laid {
 /// Lays a log. Time zero is its first record, unless `counter` is a clock. Linear but for the sorting of a few.
 pub fn lay(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Laid {
     let order = order(&mut log, &mut timeline.diagnostics);
+    let first = order.known.first.map(|(ticks, _)| ticks);
+    drop_out_of_range(&mut log, first, &mut timeline.diagnostics);
     // The process table has the kernel's ticks; 0 is none.
     for ticks in log.users.iter_mut().flat_map(|user| [&mut user.forked, &mut user.exited]).filter(|ticks| **ticks > 0)
     {
@@ -55,6 +58,15 @@ pub fn lay(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Laid {
     let ending = boot::ending(&log, &order);
     let last = known.last.map_or(Ns::ZERO, |(ticks, _)| clock.to_ns(Ticks(ticks)));
     let processes = Processes::new(&log, &order.lives, &clock, last, timeline);
+    if order.records.is_empty() {
+        if !log.users.is_empty() {
+            user_part::lay(&log, processes, timeline);
+        }
+        if timeline.unit == Unit::Nanoseconds {
+            timeline.clocks.push(clock);
+        }
+        return Laid::default();
+    }
     let left_kernel = ending.as_ref().filter(|e| e.kind != Kind::Unknown).map(|e| clock.to_ns(Ticks(e.ticks)));
     let process_1 = chain.init.zip(left_kernel).and_then(|(init, at)| processes.process_1(init, at));
 
@@ -89,8 +101,7 @@ pub fn lay(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Laid {
 const NAME: &str = "TSLOG";
 
 fn clock(log: &Log, order: &Order, counter: Counter, timeline: &mut Timeline) -> Clock {
-    let by_user = log.users.iter().map(|e| e.forked).filter(|&ticks| ticks > 0).min();
-    let zero = order.known.first.map(|(ticks, _)| ticks).or(by_user).unwrap_or(0);
+    let zero = order.known.first.map(|(ticks, _)| ticks).or_else(|| user_part::begins(log)).unwrap_or(0);
     let linear = |hz: f64, from: &str| Clock::linear(NAME, hz, Ticks(zero), Ns::ZERO, from);
     match counter {
         Counter::Clock(clock) => return clock.renamed(NAME),

@@ -25,8 +25,16 @@ const NOT_IN_IMAGE: Problem =
 const BEFORE_START: Problem =
     Problem::affects(Figures::Functions, "event[s] before the TSLOG was started", "not recorded; start it earlier");
 const UNKNOWN_NOTE: Problem = Problem::harmless("TSLOG note[s] of an unknown kind", "left out");
-const TOO_LATE: Problem =
-    Problem::affects(Figures::Times, "TSLOG tick[s] more than 2^56 after the first", "taken as 2^56 after the first");
+const OUT_OF_RANGE: Problem = Problem::affects(
+    Figures::Times,
+    "TSLOG tick[s] out of range, more than 2^56 after the first",
+    "placed with the record before, so times around [it|them] are wrong",
+);
+const PROCESS_OUT_OF_RANGE: Problem = Problem::affects(
+    Figures::Processes,
+    "process[es] with ticks out of range, more than 2^56 after the first",
+    "left out",
+);
 const KERNEL_EARLY: Problem = Problem::affects(
     Figures::Times,
     "kernel counter[s] that begin[s|] before the loader's end",
@@ -121,7 +129,9 @@ pub struct Order {
 /// Puts the records in order. Linear.
 pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
     let used = pieces::choose(&log.pieces, diagnostics, |piece| log.place(piece.file, piece.line));
+    let ticks = used.iter().flat_map(|&piece| &log.records[log.pieces[piece].records.clone()]).map(|r| r.ticks);
     let mut placing = Placing {
+        first_in_range: first_in_range(ticks),
         current: vec![u32::MAX; log.threads.ids.len()],
         lives: Vec::new(),
         counts: Vec::new(),
@@ -185,6 +195,31 @@ fn note(log: &Log, i: usize, file: u32, diagnostics: &mut Diagnostics) -> u64 {
 /// Ticks from the first record to the last that are believed: five months at 5 GHz, a hundred years at 24 MHz.
 const LATEST_TICKS: u64 = 1 << 56;
 
+/// No counter gets so far: 58 years at 5 GHz.
+const NO_COUNTER: u64 = 1 << 63;
+
+/// The first tick that others are in range of. One that no counter gets to is not it, unless most are such.
+fn first_in_range(ticks: impl Iterator<Item = u64> + Clone) -> u64 {
+    let (all, beyond) = ticks.clone().fold((0u64, 0u64), |(all, n), t| (all + 1, n + u64::from(t >= NO_COUNTER)));
+    let most_beyond = beyond > all / 2;
+    ticks.clone().find(|&t| most_beyond == (t >= NO_COUNTER)).unwrap_or_default()
+}
+
+/// Drops processes with ticks that no counter can have had since the log's first record, or since the first fork.
+pub fn drop_out_of_range(log: &mut Log, first: Option<u64>, diagnostics: &mut Diagnostics) {
+    let forks = log.users.iter().map(|user| user.forked).filter(|&forked| forked > 0);
+    let latest = first.unwrap_or_else(|| first_in_range(forks)).saturating_add(LATEST_TICKS);
+    let mut users = std::mem::take(&mut log.users);
+    users.retain(|user| {
+        let in_range = user.forked.max(user.exited) <= latest;
+        if !in_range {
+            diagnostics.note(PROCESS_OUT_OF_RANGE, || log.place(user.file, user.line));
+        }
+        in_range
+    });
+    log.users = users;
+}
+
 struct Placing {
     /// The life that each thread's address stands for now.
     current: Vec<u32>,
@@ -200,6 +235,8 @@ struct Placing {
     kernel_shift: u64,
     /// The latest tick so far.
     latest: u64,
+    /// The first tick that is one.
+    first_in_range: u64,
     /// The life of the record before.
     before: Option<u32>,
     /// `THREAD` records that name a thread which is running.
@@ -211,16 +248,15 @@ struct Placing {
 }
 
 impl Placing {
-    /// A record so late that its time, and sums of such times, would not fit is taken to be as late as fits.
+    /// A record with ticks that no counter can have had since the first one counts as logged with the one before it.
     #[inline]
     fn bound(&self, log: &mut Log, i: usize, file: u32, diagnostics: &mut Diagnostics) {
         let record = &mut log.records[i];
-        let first = self.known.first.map_or(record.ticks, |(first, _)| first);
-        let latest = first.saturating_add(LATEST_TICKS);
-        if record.ticks.saturating_add(self.shift) > latest {
-            record.ticks = latest.saturating_sub(self.shift);
+        let ticks = record.ticks.checked_add(self.shift);
+        if ticks.is_none_or(|ticks| ticks > self.first_in_range.saturating_add(LATEST_TICKS)) {
+            record.ticks = self.latest.max(self.first_in_range).saturating_sub(self.shift);
             let line = record.line;
-            diagnostics.note(TOO_LATE, || log.place(file, line));
+            diagnostics.note(OUT_OF_RANGE, || log.place(file, line));
         }
     }
 

@@ -58,8 +58,14 @@ impl Processes {
         Some(Process1 { track, from, to: process.end.unwrap_or(self.last).max(from), name: process.name })
     }
 
-    /// Lays a track and a span for each process; for process 1 only if it is not on a track of its own already.
-    pub fn lay(self, init: Option<TrackId>, timeline: &mut Timeline) {
+    /// The last thing that is known of the boot.
+    pub fn last(&self) -> Ns {
+        self.last
+    }
+
+    /// Lays a track and a span for each process; for process 1 only if it is not on a track of its own already. Returns the
+    /// tracks by process number.
+    pub fn lay(self, init: Option<TrackId>, timeline: &mut Timeline) -> HashMap<u64, TrackId> {
         let mut tracks: HashMap<u64, TrackId> = HashMap::with_capacity(self.table.len());
         for p in &self.table {
             if let Some(init) = init.filter(|_| p.pid == 1) {
@@ -74,6 +80,7 @@ impl Processes {
             timeline.spans.push(row, None);
         }
         timeline.processes = self.table;
+        tracks
     }
 }
 

@@ -131,6 +131,11 @@ pub fn tree(entries: &[Entry], labels: &Labels) -> Vec<Node> {
     walk.nodes
 }
 
+/// Where rc is: the first child of process 1, by number.
+pub fn rc(entries: &[Entry]) -> Option<usize> {
+    (0..entries.len()).filter(|&i| entries[i].parent == 1 && entries[i].forked > 0).min_by_key(|&i| entries[i].pid)
+}
+
 struct Walk<'a> {
     entries: &'a [Entry],
     labels: &'a Labels,
