@@ -17,6 +17,7 @@ pub mod experiments;
 pub mod frames;
 pub mod keys;
 pub mod memory_map;
+pub mod memory_use;
 pub mod order;
 pub mod places;
 pub mod queue;

@@ -3,7 +3,7 @@
 //! The kernel itself does not need the list: a place is wherever `script::at` is called. That the two agree is tested
 //! with the log of a boot in which all of them are passed (`tests/boots.rs`).
 
-use crate::switches::{Bind, Chain, Kind, Ps2, SchedCost, Switches, Usb, VmPage};
+use crate::switches::{Bind, Chain, Kind, Nic, Ps2, RootOn, SchedCost, Switches, Usb, VmPage};
 
 /// The names of each kind. A device's are its driver's, which are those of its probe, with a number behind it.
 const NAMES: &[(Kind, &[&str])] = &[
@@ -40,10 +40,10 @@ const NAMES: &[(Kind, &[&str])] = &[
         Kind::Probe,
         &[
             "nexus", "isa", "uart", "atkbdc", "atkbd", "psm", "pcib", "pci_pci", "vgapci", "hpt27xx", "hptnr", "hptrr",
-            "nvme", "em", "cam", "chatty", "usbus",
+            "nvme", "em", "cam", "chatty", "usbus", "ata", "ena",
         ],
     ),
-    (Kind::Mount, &["devfs", "initrd", "ramfs"]),
+    (Kind::Mount, &["devfs", "initrd", "ramfs", "ufs", "zfs"]),
     (
         Kind::Thread,
         &[
@@ -60,16 +60,21 @@ const NAMES: &[(Kind, &[&str])] = &[
             "xpt_thrd",
             "usbus0",
             "nvme0",
+            "ena0",
+            "atach0",
+            "atach1",
             "chain1",
             "chain2",
             "chain3",
             "init",
         ],
     ),
+    (Kind::Answer, &["port1", "port2", "port3", "port4", "ada0", "ada1", "ena0"]),
 ];
 
 /// The kinds, in the order in which a boot comes to them.
-pub const KINDS: [Kind; 6] = [Kind::Stage, Kind::Sysinit, Kind::Probe, Kind::Attach, Kind::Mount, Kind::Thread];
+pub const KINDS: [Kind; 7] =
+    [Kind::Stage, Kind::Sysinit, Kind::Probe, Kind::Attach, Kind::Answer, Kind::Mount, Kind::Thread];
 
 /// The names of a kind of place; of devices, their drivers'.
 pub fn names(kind: Kind) -> &'static [&'static str] {
@@ -104,6 +109,13 @@ fn wanted(kind: Kind, name: &str, switches: &Switches) -> Option<&'static str> {
     let (is_there, word) = match (kind, name) {
         (Kind::Attach | Kind::Thread, "usbus0") => (switches.usb == Usb::Yes, "usb=yes"),
         (Kind::Attach, "atkbd0" | "psm0") => (switches.ps2 == Ps2::Probe, "ps2=probe"),
+        (Kind::Answer, "port1" | "port2" | "port3" | "port4") => (switches.usb == Usb::Yes, "usb=yes"),
+        (Kind::Attach, "ata0") | (Kind::Thread, "atach0" | "atach1") | (Kind::Answer, "ada0" | "ada1") => {
+            (switches.root_on != RootOn::Memory, "root_on=ufs")
+        }
+        (Kind::Attach | Kind::Thread | Kind::Answer, "ena0") => (switches.nic == Nic::Yes, "nic=yes"),
+        (Kind::Mount, "ufs") => (switches.root_on == RootOn::Ufs, "root_on=ufs"),
+        (Kind::Mount, "zfs") => (switches.root_on == RootOn::Zfs, "root_on=zfs"),
         (Kind::Attach, "chatty0") => (switches.messages > 0, "messages="),
         (Kind::Thread, "chain1" | "chain2" | "chain3") => (switches.chain == Chain::Yes, "chain=yes"),
         (Kind::Thread, "late/0") => (switches.bind == Bind::Hrtimer, "bind=hrtimer"),
@@ -142,6 +154,9 @@ mod tests {
         let check = |place, line, word| assert_eq!(left_out(place, &Switches::parse(line)), word, "{place}: {line}");
         check("usbus0", "", Some("usb=yes"));
         check("thread.usbus0", "usb=yes", None);
+        check("port2", "", Some("usb=yes"));
+        check("ada1", "root_on=zfs", None);
+        check("answer.ena0", "", Some("nic=yes"));
         check("chain2", "chain=no", Some("chain=yes"));
         check("attach.psm0", "", Some("ps2=probe"));
         // It is probed all the same.

@@ -2,15 +2,16 @@
 //!
 //! Words are separated by white space. A word is `switch=value`, with the switches and values listed below, or
 //!
-//! * `delay.PLACE=TIME`: spend TIME there (`12` and `12ms` are milliseconds, `250us` microseconds);
+//! * `delay.PLACE=TIME`: spend TIME there (`12` and `12ms` are milliseconds, `250us` microseconds); of a scripted device,
+//!   the time after which it answers, which its driver polls for and does not know;
 //! * `hang=PLACE`: stop there, with interrupts off;
 //! * `panic=PLACE`: panic there;
 //! * `fault=PLACE`: execute an invalid instruction there, which before interrupts are set up is a triple fault.
 //!
-//! A place is a SYSINIT, a probe, an attach, a mount or a thread: `clocks`, `psm`, `psm0`, `initrd`, `usbus0`. Where one
-//! name could be several, the kind comes first: `sysinit.clocks`, `probe.psm`, `attach.psm0`, `mount.initrd`,
-//! `thread.usbus0`. Before the first SYSINIT there are stages: `stage.paging`. Plain `stage`, `sysinit`, `probe`,
-//! `attach`, `mount`, `thread` is every place of that kind.
+//! A place is a SYSINIT, a probe, an attach, a mount, a thread or a device's answer: `clocks`, `psm`, `psm0`, `initrd`,
+//! `usbus0`, `port1`. Where one name could be several, the kind comes first: `sysinit.clocks`, `probe.psm`,
+//! `attach.psm0`, `mount.initrd`, `thread.usbus0`, `answer.ena0`. Before the first SYSINIT there are stages:
+//! `stage.paging`. Plain `stage`, `sysinit`, `probe`, `attach`, `mount`, `thread`, `answer` is every place of that kind.
 //!
 //! What is not understood is kept aside, to be printed, and changes nothing; `bootscope.` begins words that are for
 //! whoever boots the kernel. Of two words for one switch the later wins; delays of one place add up.
@@ -27,6 +28,8 @@ pub const LINE_BYTES_MAX: usize = 4096;
 pub const HZ_MAX: u32 = 10_000;
 /// The most lines that a talkative driver prints.
 pub const MESSAGES_MAX: u32 = 1_000_000;
+/// The most lines that a verbose boot adds.
+pub const DETAILS_MAX: u32 = 100_000;
 /// The longest single delay: ten minutes. More is taken for a slip.
 pub const DELAY_NS_MAX: u64 = 600 * 1_000_000_000;
 
@@ -67,6 +70,7 @@ macro_rules! switches {
             },)*
             Switch { name: "hz", values: &[], numbers: (1, HZ_MAX), default: "100" },
             Switch { name: "messages", values: &[], numbers: (0, MESSAGES_MAX), default: "0" },
+            Switch { name: "details", values: &[], numbers: (0, DETAILS_MAX), default: "0" },
         ];
 
         /// Everything that the command line decides.
@@ -77,6 +81,8 @@ macro_rules! switches {
             pub hz: u32,
             /// How many lines a talkative driver prints, at most [`MESSAGES_MAX`].
             pub messages: u32,
+            /// How many lines that driver prints besides in a verbose boot, at most [`DETAILS_MAX`].
+            pub details: u32,
             /// Where to stop with interrupts off.
             pub hang: Option<&'a str>,
             /// Where to panic.
@@ -94,6 +100,7 @@ macro_rules! switches {
                     $($field: $choice::$default,)*
                     hz: 100,
                     messages: 0,
+                    details: 0,
                     hang: None,
                     panic: None,
                     fault: None,
@@ -174,7 +181,7 @@ switches! {
         /// In its attach method, which is then never called.
         "in-attach" => InAttach,
     }
-    /// Where an NVMe controller is waited for while it is reset.
+    /// Where an NVMe controller is waited for while it is reset, and a scripted network card for its answers.
     reset: Reset = Async {
         /// In its attach method.
         "wait" => Wait,
@@ -197,6 +204,15 @@ switches! {
         /// The device that root is on.
         "needed" => Needed,
     }
+    /// What root is on.
+    root_on: RootOn = Memory {
+        /// An initrd, or nothing: a file system that needs no device.
+        "memory" => Memory,
+        /// A scripted disk that the file system finds by its name.
+        "ufs" => Ufs,
+        /// A scripted pool of two disks, of which the file system must see all.
+        "zfs" => Zfs,
+    }
     /// How the root image is read.
     root: Root = Direct {
         /// Through a cache, a frame for each page.
@@ -213,8 +229,15 @@ switches! {
         /// They have one salt, so one key is.
         "shared-salt" => SharedSalt,
     }
-    /// Whether there is a scripted USB bus; it takes as long as `delay.thread.usbus0` says.
+    /// Whether there is a scripted USB bus of four ports; each settles after `delay.port1` to `delay.port4`.
     usb: Usb = No {
+        /// There is.
+        "yes" => Yes,
+        /// There is none.
+        "no" => No,
+    }
+    /// Whether there is a scripted network card; it answers each of eight commands after `delay.answer.ena0`.
+    nic: Nic = No {
         /// There is.
         "yes" => Yes,
         /// There is none.
@@ -284,6 +307,8 @@ pub enum Kind {
     Mount,
     /// A kernel thread.
     Thread,
+    /// A scripted device that was asked for something.
+    Answer,
 }
 
 impl Kind {
@@ -296,13 +321,17 @@ impl Kind {
             Kind::Attach => "attach",
             Kind::Mount => "mount",
             Kind::Thread => "thread",
+            Kind::Answer => "answer",
         }
     }
 }
 
 /// Whether what a user wrote means this place.
 pub fn means(written: &str, kind: Kind, name: &str) -> bool {
-    written == name || written == kind.as_str() || written.split_once('.') == Some((kind.as_str(), name))
+    let kind = kind.as_str();
+    // Asked at every place of the boot for every delay, so nothing is searched for.
+    let both = || written.strip_prefix(kind).and_then(|rest| rest.strip_prefix('.')) == Some(name);
+    written == name || written == kind || both()
 }
 
 impl<'a> Switches<'a> {
@@ -330,6 +359,10 @@ impl<'a> Switches<'a> {
             },
             "messages" => match value.parse() {
                 Ok(messages @ 0..=MESSAGES_MAX) => self.messages = messages,
+                _ => return false,
+            },
+            "details" => match value.parse() {
+                Ok(details @ 0..=DETAILS_MAX) => self.details = details,
                 _ => return false,
             },
             _ => match (name.strip_prefix("delay."), time_ns(value)) {

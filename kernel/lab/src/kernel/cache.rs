@@ -7,8 +7,11 @@ use crate::console::verbose;
 use crate::paging::{self, CACHE_BASE};
 use crate::{memory, vm_page};
 use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering};
 use lab::memory_map::FRAME_BYTES;
 
+/// How many frames the cache has.
+static CACHED_FRAMES: AtomicU64 = AtomicU64::new(0);
 /// Left over for everything else.
 const FRAMES_LEFT: u64 = 1024;
 
@@ -32,7 +35,13 @@ pub fn read_through(disk: Range<u64>) -> Option<&'static [u8]> {
         unsafe { core::ptr::copy_nonoverlapping(from as *const u8, frame as *mut u8, here) };
         paging::map(CACHE_BASE + page * FRAME_BYTES, frame, paging::DATA);
     }
-    verbose!("cache: {} KiB", frames * FRAME_BYTES / 1024);
+    CACHED_FRAMES.fetch_add(frames, Ordering::Relaxed);
+    verbose!("cache: {} KiB", cached_bytes() / 1024);
     // SAFETY: so many pages were just mapped there, and nobody writes them any more.
     Some(unsafe { core::slice::from_raw_parts(CACHE_BASE as *const u8, bytes as usize) })
+}
+
+/// How much memory it has.
+pub fn cached_bytes() -> u64 {
+    CACHED_FRAMES.load(Ordering::Relaxed) * FRAME_BYTES
 }

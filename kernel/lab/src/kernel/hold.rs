@@ -32,8 +32,13 @@ impl Topic {
 
     /// Waits until nobody holds it.
     pub fn wait(&self) {
+        self.wait_until(|| false);
+    }
+
+    /// Waits until it is enough, or nobody holds it. That is looked at whenever somebody lets go.
+    pub fn wait_until(&self, is_enough: impl Fn() -> bool) {
         tslog::wait!(self.name);
-        self.holds.wait_for(|holds| (*holds == 0).then_some(()));
+        self.holds.wait_for(|holds| (*holds == 0 || is_enough()).then_some(()));
         tslog::unwait!(self.name);
     }
 }

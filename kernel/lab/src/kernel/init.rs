@@ -2,7 +2,7 @@
 
 use crate::console::kprintln;
 use crate::sysinit::{Subsystem, sysinit};
-use crate::{exit, syscall, thread, vfs, vm_page};
+use crate::{exit, memory, syscall, thread, vfs, vm_page};
 
 sysinit!(create_init, Subsystem::Init, 0, create_init);
 
@@ -23,6 +23,7 @@ fn start_init(_: usize) {
 /// The process is done, and with it the machine, once it has all its memory: nothing that was put off is left out.
 pub fn done() -> ! {
     vm_page::wait_for_rest();
+    kprintln!("{}", memory::in_use());
     kprintln!("init: done");
     exit::power_off()
 }

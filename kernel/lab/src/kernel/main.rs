@@ -18,7 +18,9 @@ use lab::switches::Kind;
 
 mod acpi_tables;
 mod announce;
+mod answer;
 mod apic;
+mod ata;
 mod atkbdc;
 mod boot;
 mod cache;
@@ -31,6 +33,7 @@ mod cpu;
 mod descriptors;
 mod device;
 mod em;
+mod ena;
 mod entry;
 mod events;
 mod exit;

@@ -4,10 +4,11 @@
 //! room and never given back. Then the frame allocator gets the rest.
 
 use crate::lock::SpinLock;
-use crate::{boot, vm_page};
+use crate::{boot, cache, vm_page};
 use core::ops::Range;
 use lab::frames::Frames;
-use lab::memory_map::{FRAME_BYTES, REGIONS_MAX, end_of_memory, free_ranges};
+use lab::memory_map::{FRAME_BYTES, REGIONS_MAX, USABLE, end_of_memory, free_ranges};
+use lab::memory_use::MemoryUse;
 
 struct Memory {
     /// Not yet given to anybody.
@@ -92,6 +93,17 @@ pub fn allocate_frame() -> u64 {
     // SAFETY: the frame is the caller's alone, and memory is mapped onto itself.
     unsafe { core::ptr::write_bytes(phys as *mut u8, 0, FRAME_BYTES as usize) };
     phys
+}
+
+/// How it is used. What a lazy boot has not come to yet is available.
+pub fn in_use() -> MemoryUse {
+    let usable = boot::map().iter().filter(|region| region.kind == USABLE);
+    let total_bytes = usable.fold(0u64, |sum, region| sum.saturating_add(region.bytes));
+    MemoryUse {
+        total_kib: total_bytes / 1024,
+        available_kib: (free_frames() + vm_page::frames_of_rest()) * FRAME_BYTES / 1024,
+        cached_kib: cache::cached_bytes() / 1024,
+    }
 }
 
 /// How many frames are free.

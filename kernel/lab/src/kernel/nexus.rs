@@ -9,7 +9,7 @@ fn probe(_: &Device) -> Option<Fit> {
 }
 
 fn attach(_: &Device) -> Result<(), Failure> {
-    for bus in ["isa", "pcib", "chatty", "cam", "usbus"] {
+    for bus in ["isa", "pcib", "chatty", "cam", "usbus", "ata", "ena"] {
         device::add("nexus", Location::Fixed(bus));
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Scripted delays, hangs and panics: whatever the command line asks for at a place of the boot.
 //!
-//! A thread is delayed asleep, so that others run meanwhile; every other place is delayed in `DELAY`, as a slow driver
-//! would be.
+//! A thread is delayed asleep, so that others run meanwhile; a device answers later (`answer.rs`); every other place is
+//! delayed in `DELAY`, as a slow driver would be.
 
 use crate::console::kprintln;
 use crate::{boot, clock, cpu, thread};
@@ -9,12 +9,22 @@ use lab::switches::{Kind, means};
 
 /// The boot has come to a place.
 pub fn at(kind: Kind, name: &'static str) {
-    let switches = boot::switches();
-    match switches.delay_ns(kind, name) {
+    match boot::switches().delay_ns(kind, name) {
         0 => {}
         ns if kind == Kind::Thread => thread::sleep_ns(ns),
         ns => clock::delay_us(ns / 1000),
     }
+    stop_at(kind, name);
+}
+
+/// A device is asked for something. After how long it answers.
+pub fn answers_after_ns(device: &'static str) -> u64 {
+    stop_at(Kind::Answer, device);
+    boot::switches().delay_ns(Kind::Answer, device)
+}
+
+fn stop_at(kind: Kind, name: &'static str) {
+    let switches = boot::switches();
     let is_here = |place: Option<&str>| place.is_some_and(|place| means(place, kind, name));
     if is_here(switches.panic) {
         panic!("asked for at {} {name}", kind.as_str());

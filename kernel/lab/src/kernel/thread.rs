@@ -349,6 +349,11 @@ pub fn sleep_ns(ns: u64) {
     if clock::is_ticking() { sleep_until(clock::now_ns() + ns) } else { clock::delay_us(ns / 1000) }
 }
 
+/// Sleeps.
+pub fn sleep_us(us: u64) {
+    sleep_ns(us * 1000);
+}
+
 /// Sleeps on a relative timer, as Linux's `schedule_hrtimeout` does: while timers are of low resolution it expires at the
 /// first tick that is not before its time.
 pub fn schedule_hrtimeout(ns: u64) {

@@ -1,15 +1,19 @@
-//! A scripted USB bus: it finds nothing, and takes as long about it as the command line says.
+//! A scripted USB bus of four ports: nothing is plugged in, and each port settles after as long as the command line says.
 //!
-//! Real buses take seconds until the last device has answered (`delay.thread.usbus0=9000`). Its attach holds up mounting
-//! root, because root could be on a stick; a thread explores the bus and lets go.
+//! Real buses take seconds until the last port has settled (`delay.port3=8700`). Attach holds up mounting root, because
+//! root could be on a stick. A thread explores the bus port by port: it powers each, looks every 25 ms whether that has
+//! settled, and lets go after the last.
 
-use crate::boot;
+use crate::answer::Answer;
 use crate::device::{Device, Failure, Fit, driver};
 use crate::hold::ROOT_MOUNT;
-use crate::thread;
+use crate::{boot, thread};
 use lab::switches::Usb;
 
 driver!(usbus, on nexus, probe, attach);
+
+const PORTS: [&str; 4] = ["port1", "port2", "port3", "port4"];
+const POLL_US: u64 = 25_000;
 
 fn probe(_: &Device) -> Option<Fit> {
     (boot::switches().usb == Usb::Yes).then_some(Fit::Exact)
@@ -22,5 +26,9 @@ fn attach(device: &Device) -> Result<(), Failure> {
 }
 
 fn explore(_: usize) {
+    for port in PORTS {
+        let _scope = tslog::scope!("usb_port_settle", port);
+        Answer::ask(port).poll(thread::sleep_us, POLL_US);
+    }
     ROOT_MOUNT.release();
 }

@@ -2,29 +2,45 @@
 
 use crate::console::kprintln;
 use crate::hold::ROOT_MOUNT;
-use crate::{boot, cache, script};
+use crate::{ata, boot, cache, script};
 use core::ops::Range;
 use lab::cpio;
-use lab::switches::{Kind, Root, RootWait};
+use lab::switches::{Kind, Root, RootOn, RootWait};
 
 struct FileSystem {
     name: &'static str,
+    /// Whether what it is on is there.
+    is_there: fn() -> bool,
     mount: fn() -> Result<usize, &'static str>,
 }
 
-static INITRD: FileSystem = FileSystem { name: "initrd", mount: mount_initrd };
-static RAMFS: FileSystem = FileSystem { name: "ramfs", mount: || Ok(0) };
-static DEVFS: FileSystem = FileSystem { name: "devfs", mount: || Ok(0) };
+const ALWAYS: fn() -> bool = || true;
+static INITRD: FileSystem = FileSystem { name: "initrd", is_there: ALWAYS, mount: mount_initrd };
+static RAMFS: FileSystem = FileSystem { name: "ramfs", is_there: ALWAYS, mount: || Ok(0) };
+static DEVFS: FileSystem = FileSystem { name: "devfs", is_there: ALWAYS, mount: || Ok(0) };
+/// Finds its disk by name.
+static UFS: FileSystem = FileSystem { name: "ufs", is_there: || ata::is_found("ada0"), mount: || Ok(0) };
+/// Has to see all members of its pool.
+static ZFS: FileSystem = FileSystem { name: "zfs", is_there: ata::is_pool_whole, mount: || Ok(0) };
 
-/// Mounts devfs, then root: the initrd if there is one. Root waits for what may still find disks, all of it or only
-/// what it is on, which an initrd or a ramfs never is (`root_wait=`).
+/// Mounts devfs, then root (`root_on=`). Root waits for every bus that may still find a disk, or until the file system
+/// says that what it needs is there, which it is asked first (`root_wait=`).
 pub fn mountroot() {
     let _scope = tslog::scope!("vfs_mountroot");
     vfs_mount(&DEVFS, "/dev");
-    if boot::switches().root_wait == RootWait::All {
-        ROOT_MOUNT.wait();
+    let root = match boot::switches().root_on {
+        RootOn::Memory if boot::initrd().is_empty() => &RAMFS,
+        RootOn::Memory => &INITRD,
+        RootOn::Ufs => &UFS,
+        RootOn::Zfs => &ZFS,
+    };
+    match boot::switches().root_wait {
+        RootWait::All => ROOT_MOUNT.wait(),
+        RootWait::Needed if (root.is_there)() => {}
+        RootWait::Needed => ROOT_MOUNT.wait_until(root.is_there),
     }
-    vfs_mount(if boot::initrd().is_empty() { &RAMFS } else { &INITRD }, "/");
+    assert!((root.is_there)(), "vfs_mountroot: {}: no bus has found what it is on", root.name);
+    vfs_mount(root, "/");
 }
 
 /// Every mount there is goes through here.

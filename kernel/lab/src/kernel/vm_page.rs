@@ -143,6 +143,13 @@ pub fn initialise_some() -> bool {
     initialise_more(&ranges[..count])
 }
 
+/// How many frames of the rest will be free.
+pub fn frames_of_rest() -> u64 {
+    let (ranges, count) = free_ranges();
+    let rest = REST.load(Ordering::Relaxed);
+    ranges[..count].iter().map(|range| range.end.saturating_sub(range.start.max(rest))).sum()
+}
+
 fn is_all_there() -> bool {
     REST.load(Ordering::Relaxed) >= memory::end() / FRAME_BYTES
 }
