@@ -318,3 +318,34 @@ fn rows_say_who_did_it_and_shares_are_of_the_whole() {
     let selfs: Vec<i64> = list(&document["where"]).iter().map(|row| ns(&row["self_ns"])).collect();
     assert!(selfs.is_sorted_by(|a, b| a >= b), "largest first");
 }
+
+/// The excerpt of the question why an i.MX6 needs 55 ms to bring one CPU up: four initcalls, the log beginning in
+/// the first of them. As a log, and as the mail quotes and wraps it.
+#[test]
+fn an_excerpt_that_begins_inside_an_initcall() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["linux-3.5.7-imx6-only-returns", "linux-3.5.7-imx6-wrapped-by-mail"] {
+        let recording = folder.path().join(name);
+        run(bootscope("import").arg(fixture(&format!("log/{name}.log"))).arg("-o").arg(&recording)).exits(0);
+        let document = shown(&recording);
+        support::assert_adds_up(&document);
+        let phases: Vec<(&str, i64, i64)> = list(&document["phases"])
+            .iter()
+            .map(|p| (text(&p["name"]), ns(&p["start_ns"]), ns(&p["end_ns"])))
+            .collect();
+        // 9765 units of 1024 ns before the first stamp, 0.260204 s; to the last return.
+        let (first, last) = (260_204_000 - 9765 * 1024, 310_449_000);
+        let expected =
+            [("unexplained", 0, first), ("initcalls: all levels", first, last), ("hand-over", last, 310_712_000)];
+        assert_eq!(phases, expected, "{name}");
+        let took = |name: &str| {
+            let found = rows(&document["where"], "name", &format!("initcall {name}"));
+            ns(&found[0]["self_ns"])
+        };
+        assert_eq!(took("spawn_ksoftirqd"), 9765 * 1024, "{name}");
+        assert_eq!(took("init_workqueues"), 9765 * 1024, "{name}");
+        // Two ticks would begin before the one before it returned.
+        assert_eq!(took("cpu_stop_init"), 290_265_000 - 270_363_000, "{name}");
+        assert_eq!(took("rcu_spawn_kthreads"), 19531 * 1024, "{name}");
+    }
+}

@@ -16,6 +16,7 @@
 mod clean;
 mod host_stamp;
 mod kmsg;
+mod mail;
 mod stamp;
 
 use crate::NotThisFormat;
@@ -31,6 +32,7 @@ const BACK: Problem = Problem::affects(
 );
 const CONTROLS: Problem = Problem::harmless("control character[s] in a log", "taken out");
 const CUT: Problem = Problem::harmless("log[s] cut in [its|their] last line", "that message may lack its end");
+const WRAPPED: Problem = Problem::harmless("line[s] wrapped by a mail", "joined to the message before");
 const GLUED: Problem = Problem::harmless("message[s] printed into another", "told apart by [its|their] time stamp[s]");
 
 pub(crate) use host_stamp::Loggers;
@@ -138,6 +140,17 @@ impl KernelLog {
         &self.text
     }
 
+    /// A line that belongs to the last message.
+    fn go_on(&mut self, text: &[u8]) {
+        self.counts.continuations += 1;
+        let Some(last) = self.lines.last_mut().filter(|last| last.text.end as usize == self.text.len()) else { return };
+        if !self.text.ends_with(' ') {
+            self.text.push(' ');
+        }
+        self.text.push_str(&lossy(text));
+        last.text.end = u32::try_from(self.text.len()).unwrap_or(last.text.end);
+    }
+
     fn push(&mut self, line: Line, text: &[u8]) {
         let start = self.text.len();
         match std::str::from_utf8(text) {
@@ -178,9 +191,12 @@ impl Reader<'_> {
         let mut loggers = Loggers::detect(bytes);
         self.log.logger = loggers.name();
         let mut cleaner = Cleaner::default();
+        let quoted = mail::is_quoted(bytes);
+        let mut wrap = mail::Wrap::default();
         for line in Lines::new(bytes) {
             self.log.counts.lines += 1;
-            let (text, controls) = cleaner.clean(line.bytes);
+            let unquoted = if quoted { mail::unquote(line.bytes) } else { line.bytes };
+            let (text, controls) = cleaner.clean(unquoted);
             let place = || format!("{}:{}", self.file, line.number);
             self.diagnostics.note_many(CONTROLS, controls, place);
             if !line.whole {
@@ -191,7 +207,17 @@ impl Reader<'_> {
                 continue;
             }
             let (host_stamp, text) = loggers.strip(text);
+            if wrap.goes_on(text) && host_stamp.is_none() {
+                self.log.go_on(text.trim_ascii());
+                self.diagnostics.note(WRAPPED, place);
+                wrap = mail::Wrap::default();
+                continue;
+            }
             self.messages(text, host_stamp, line.offset as u64, line.number);
+            wrap = match self.log.lines.last().filter(|last| last.stamp.is_some()) {
+                Some(last) => mail::Wrap::after(unquoted, self.log.text(last)),
+                None => mail::Wrap::default(),
+            };
         }
     }
 
@@ -256,6 +282,36 @@ mod tests {
         assert_eq!((log.lines[1].number, log.lines[1].offset), (3, 49));
         assert_eq!(diagnostics.count("logs cut in their last line"), 1);
         assert_eq!(diagnostics.count("control characters in a log"), 0);
+    }
+
+    /// A mail quotes a log, and wraps its lines.
+    #[test]
+    fn lines_that_a_mail_wrapped() {
+        let wide = "[    0.270363] initcall init_workqueues+0x0/0x39c returned 0 after 9765";
+        let expected: &[(Option<i64>, &str)] = &[
+            (Some(255_927_000), "hw perfevents: enabled with ARMv7 Cortex-A9 PMU driver, 7 counters available"),
+            (Some(270_363_000), "initcall init_workqueues+0x0/0x39c returned 0 after 9765 usecs"),
+            (Some(300_000_000), "a"),
+            (None, "not the kernel's"),
+        ];
+        let first = "[    0.255927] hw perfevents: enabled with ARMv7 Cortex-A9 PMU driver, 7";
+        for space in ["", " "] {
+            let wrapped =
+                format!("{first} \ncounters available\n{wide}{space}\nusecs\n[    0.300000] a\nnot the kernel's\n");
+            let (_, diagnostics) = check(wrapped.as_bytes(), expected);
+            assert_eq!(diagnostics.count("lines wrapped by a mail"), 2);
+            let quoted: String = wrapped.lines().map(|line| format!("> {line}\n")).collect();
+            check(quoted.as_bytes(), expected);
+        }
+        // A console's line ends in a return, one that had room was not wrapped, and what has a stamp stands alone.
+        let alone = [
+            format!("{wide} \r\nusecs\r\n"),
+            "[    0.270363] a short line \nusecs\n".to_owned(),
+            format!("{wide} \n[    0.000000] usecs\n"),
+        ];
+        for text in alone {
+            assert_eq!(read(text.as_bytes()).0.lines.len(), 2, "{text}");
+        }
     }
 
     #[test]

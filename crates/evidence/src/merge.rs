@@ -203,6 +203,7 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
         None => merge.initcalls_without_levels(init),
     }
     merge.process_1(init);
+    merge.only_initcalls();
     let firmware = merge.before_the_kernel(&regions, &clocks);
     let early = regions.iter().find(|r| r.stage == regions::Stage::EarlyKernel).map(|r| r.at);
     let early = early.or_else(|| merge.start_of("early kernel"));
@@ -459,6 +460,15 @@ impl Merge<'_> {
             self.timeline.boundary("initcalls: all levels", first, error, "kernel log: the first initcall");
             self.timeline.boundary("hand-over", last, error, "kernel log: the last initcall returned");
         }
+    }
+
+    /// A log that begins inside an initcall has its first message after that initcall's start: none of it is early kernel.
+    fn only_initcalls(&mut self) {
+        let names = &self.timeline.names;
+        let is_level = |b: &&timeline::Boundary| names.get(b.phase).starts_with("initcalls: ");
+        let Some(first) = self.timeline.boundaries.iter().filter(is_level).map(|b| b.at).min() else { return };
+        let early = names.find("early kernel");
+        self.timeline.boundaries.retain(|b| Some(b.phase) != early || b.at <= first);
     }
 
     /// The same from followed calls, where other CPUs are started between two of the levels.

@@ -511,11 +511,7 @@ fn a_thread_that_goes_on_does_not_wait() {
         "0x1 0 ENTER mi_startup\n0x1 1 ENTER f\n0x1 2 EVENT WAIT x\n0x1 3 ENTER _sleep\n0x1 8 EXIT _sleep\n\
          0x1 9 ENTER _sleep\n0x1 10 EXIT _sleep\n0x1 12 ENTER g\n0x1 13 ENTER h\n0x1 14 EXIT h\n0x1 15 EXIT g\n\
          0x1 20 EXIT f\n0x1 30 EVENT WAIT y\n0x1 31 ENTER g\n0x1 40 EXIT mi_startup\n",
-        &[
-            ("entries without an exit", 1, "14"),
-            ("waits without an end", 1, "3"),
-            ("waits without an end", 1, "13"),
-        ],
+        &[("entries without an exit", 1, "14"), ("waits without an end", 1, "3"), ("waits without an end", 1, "13")],
     );
     let waits: Vec<_> = t.waits.iter().map(|w| (w.from.0, w.until.0)).collect();
     // What is entered and not left may be what it waits in.
@@ -562,8 +558,8 @@ fn what_no_kernel_would_write() {
     );
     check(&around("0x1 5 ENTER \u{fffd}\u{1f600}\n0x1 6 EXIT \u{fffd}\u{1f600}\n"), &[]);
     check(&around("0x1 5 ENTER f\n0x1 6 ENTER g\n0x1 7 EXIT f\n"), &[("entries without an exit", 1, "3")]);
-    check(&format!("{}0x1 99 ENTER ne", around("")), &[("TSLOG log is cut in its last line", 1, "5")]);
-    check(&format!("{}0x1 99 EN", around("")), &[("TSLOG log is cut in its last line", 1, "5")]);
+    check(&format!("{}0x1 99 ENTER ne", around("")), &[("TSLOG logs cut in their last line", 1, "5")]);
+    check(&format!("{}0x1 99 EN", around("")), &[("TSLOG logs cut in their last line", 1, "5")]);
     // A name that was seen is whole, even where the newline is missing.
     check(around("").trim_end(), &[]);
 

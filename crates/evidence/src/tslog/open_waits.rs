@@ -50,9 +50,7 @@ impl OpenWait {
     pub fn until(&self, start: impl Fn(SpanId) -> Ns) -> (Ns, Problem<'static>) {
         let ran = self.ran.map(start);
         let (until, problem) = match (self.left, ran) {
-            (left, Some(ran)) if left.is_none_or(|left| ran < left) => {
-                (ran, ENDED_WITH_CALL)
-            }
+            (left, Some(ran)) if left.is_none_or(|left| ran < left) => (ran, ENDED_WITH_CALL),
             (Some(left), _) => (left, ENDED_WITH_FUNCTION),
             (None, _) => (Ns::MAX, NO_END),
         };
