@@ -1,8 +1,11 @@
 //! The boot path of made logs, against a slow model, and against FreeBSD's own scripts where they are at hand.
 //!
 //! The scripts (freebsd-boot-profiling) have no licence, so they are not here. `BOOTSCOPE_TSLOG_SCRIPTS` names a folder
-//! that has them; they need sh, perl and look.
+//! that has them; they need sh, perl and look. `scripts/compare-tslog` fetches them and compares 260 logs in ten styles.
+//! What they make of a dozen small logs is in `data/tslog/public-scripts`, and is compared with ours in every run.
 
+#[allow(dead_code, reason = "the dumps of timelines are other tests'")]
+mod support;
 mod tslog_model;
 
 use evidence::tslog::{Counter, Log, lay};
@@ -11,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use timeline::{Ns, TimeBase, Timeline, TrackKind};
+use tslog_model::styles::STYLES;
 use tslog_model::{Record, Rules, Shape, log, stacks, text};
 
 type Stacks = BTreeMap<String, u64>;
@@ -134,14 +138,7 @@ impl Scripts {
 
     /// How long tslog.sh has each stack, from the log's first record on.
     fn stacks(&self, text: &str) -> Stacks {
-        let output = self.run("sh tslog.sh 2>/dev/null", text);
-        let lines = output.lines().map(|line| line.split_once(' ').unwrap_or((line, "")));
-        let lines: Vec<(u64, &str)> = lines.map(|(ticks, stack)| (ticks.parse().unwrap(), stack)).collect();
-        let mut stacks = Stacks::new();
-        for pair in lines.windows(2).filter(|pair| pair[0].1 != "BIOS" && pair[0].0 < pair[1].0) {
-            *stacks.entry(pair[0].1.to_owned()).or_default() += pair[1].0 - pair[0].0;
-        }
-        stacks
+        lengths(&self.run("sh tslog.sh 2>/dev/null", text))
     }
 
     /// The same after stackcollapse-tslog.pl.
@@ -153,6 +150,17 @@ impl Scripts {
             .map(|(stack, ticks)| (stack.to_owned(), ticks.parse().unwrap()))
             .collect()
     }
+}
+
+/// How long each stack is in what tslog.sh prints: when each begins.
+fn lengths(output: &str) -> Stacks {
+    let lines = output.lines().map(|line| line.split_once(' ').unwrap_or((line, "")));
+    let lines: Vec<(u64, &str)> = lines.map(|(ticks, stack)| (ticks.parse().unwrap(), stack)).collect();
+    let mut stacks = Stacks::new();
+    for pair in lines.windows(2).filter(|pair| pair[0].1 != "BIOS" && pair[0].0 < pair[1].0) {
+        *stacks.entry(pair[0].1.to_owned()).or_default() += pair[1].0 - pair[0].0;
+    }
+    stacks
 }
 
 /// They move each record that is not later than the one before it to a tick after it, and all that follow with it.
@@ -248,3 +256,92 @@ fn the_public_scripts_blame_outside_of_waits() {
     assert_eq!(theirs.get("THREAD worker;work"), Some(&100), "{theirs:?}");
     assert_eq!(theirs.values().sum::<u64>(), 1400);
 }
+
+fn public() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tslog/public-scripts")
+}
+
+/// A dozen small logs: of each, the difference to what the scripts printed is the one that was judged.
+#[test]
+fn the_public_scripts_output_for_small_logs() {
+    let mut logs: Vec<PathBuf> = std::fs::read_dir(public()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    logs.retain(|path| path.extension().is_some_and(|e| e == "log"));
+    logs.sort();
+    assert_eq!(logs.len(), 12);
+    for log in logs {
+        let ours = path(&std::fs::read_to_string(&log).unwrap());
+        let theirs = lengths(&std::fs::read_to_string(log.with_extension("theirs")).unwrap());
+        support::compare(&log, &difference(&ours, &theirs));
+    }
+}
+
+/// The totals, and each stack that the two have for another time.
+fn difference(ours: &Stacks, theirs: &Stacks) -> String {
+    let total = |stacks: &Stacks| stacks.values().sum::<u64>();
+    let mut text = format!("ours {}, theirs {} ticks; {} elsewhere\n", total(ours), total(theirs), apart(ours, theirs));
+    let all: std::collections::BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
+    for stack in all {
+        let of = |stacks: &Stacks| stacks.get(stack).copied().unwrap_or(0);
+        if of(ours) != of(theirs) {
+            text.push_str(&format!("{stack}: ours {}, theirs {}\n", of(ours), of(theirs)));
+        }
+    }
+    text
+}
+
+/// 26 logs of each of ten styles beside the scripts. Ours is the model's wherever the model knows the style; what differs
+/// from theirs is printed, to be judged. With `BOOTSCOPE_TSLOG_BLESS` it writes the small logs of the test above.
+#[test]
+#[ignore = "by hand: scripts/compare-tslog"]
+fn ten_styles_beside_the_public_scripts() {
+    let Some(scripts) = Scripts::find() else { panic!("there are no scripts to compare with") };
+    println!("style                  same of  of ticks, elsewhere  totals differ by");
+    for style in &STYLES {
+        let (mut same_logs, mut ticks, mut elsewhere, mut totals) = (0, 0, 0, 0);
+        for seed in 0..26 {
+            let records = style.log(seed, 20 + (seed as usize * 13) % 180);
+            let text = text(&records);
+            let (ours, theirs) = (path(&text), scripts.stacks(&text));
+            if !matches!(style.name, "unwait-lost" | "exit-lost" | "exit-without-detail" | "scheduler-never-left") {
+                same(&ours, &stacks(&records, Rules::Ours), &format!("{} {seed}", style.name), &records);
+            }
+            let total = |stacks: &Stacks| stacks.values().sum::<u64>();
+            ticks += total(&ours);
+            elsewhere += apart(&ours, &theirs);
+            totals += total(&ours).abs_diff(total(&theirs));
+            same_logs += u32::from(ours == theirs);
+            if style.name != "equal-ticks" {
+                assert_eq!(total(&ours), total(&theirs), "{} {seed}\n{text}", style.name);
+            }
+            if std::env::var_os("BOOTSCOPE_TSLOG_DIFFERENCES").is_some() && ours != theirs {
+                println!("{} {seed}\n{text}{}", style.name, difference(&ours, &theirs));
+            }
+        }
+        println!("{:22} {same_logs:4} 26  {ticks:9} {elsewhere:10}  {totals:16}", style.name);
+        if std::env::var_os("BOOTSCOPE_TSLOG_BLESS").is_some() {
+            let waits = |seed: &u64| style.log(*seed, 40).iter().any(|r| r.text.starts_with("WAIT "));
+            let seed = (0..100).find(waits).expect("a log in which somebody waits");
+            bless(&scripts, style.name, &text(&style.log(seed, 40)));
+        }
+    }
+    if std::env::var_os("BOOTSCOPE_TSLOG_BLESS").is_some() {
+        bless(&scripts, "holder-that-holds-on", NEVER_RELEASED);
+        bless(&scripts, "scheduler-alone", SCHEDULER);
+    }
+}
+
+fn bless(scripts: &Scripts, name: &str, log: &str) {
+    std::fs::create_dir_all(public()).unwrap();
+    std::fs::write(public().join(format!("{name}.log")), log).unwrap();
+    std::fs::write(public().join(format!("{name}.theirs")), scripts.run("sh tslog.sh 2>/dev/null", log)).unwrap();
+}
+
+/// Theirs and ours charge usb.
+const NEVER_RELEASED: &str = "0x1 1000 ENTER mi_startup\n0x2 1010 THREAD stuck\n0x2 1020 EVENT HOLD root mount\n\
+     0x3 1030 THREAD usb\n0x3 1040 EVENT HOLD root mount\n0x1 1100 EXIT mi_startup\n0x4 1110 ENTER start_init\n\
+     0x4 1120 EVENT WAIT root mount\n0x3 1200 ENTER usb_explore\n0x3 1800 EXIT usb_explore\n\
+     0x3 1900 EVENT RELEASE root mount\n0x4 1910 EVENT UNWAIT root mount\n0x4 2000 EXIT start_init\n";
+
+/// Theirs stays in the scheduler; ours in the function around it.
+const SCHEDULER: &str = "0x1 1000 ENTER hammer_time\n0x1 1010 EXIT hammer_time\n0x1 1020 ENTER mi_startup\n\
+     0x1 1500 ENTER SYSINIT scheduler\n0x2 2000 ENTER start_init\n0x2 2500 EXIT start_init\n0x2 2600 ENTER syscall\n";

@@ -1,6 +1,8 @@
 //! Made logs, and what they mean by a model that is slow and obvious: for each tick-interval it asks from scratch who
 //! ran, who waited for whom, and what was on whose stack.
 
+pub mod styles;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
