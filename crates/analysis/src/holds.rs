@@ -99,7 +99,7 @@ impl Holds {
         if let Some(topic) = self.0.get(&topic) {
             let may = |held: &Held| held.track != wait.track && may(held.track);
             let released = topic.held.partition_point(|h| h.to <= ended);
-            let mut above = if topic.ended_by_release((wait.from, ended), &may) { topic.held.len() } else { released };
+            let mut above = if topic.ended_by_release((wait.from, ended), may) { topic.held.len() } else { released };
             while let Some(i) = topic.first(above, at).filter(|_| at > from) {
                 above = i + 1;
                 let held = topic.held[i];

@@ -6,6 +6,8 @@
 //! that started it, so that the boot path can be walked back from process 1 to the moment the
 //! virtual machine monitor was executed.
 
+mod excerpt;
+
 use crate::calls::{self as followed, CallClock, Calls, Followed};
 use crate::clocks::{self, Clocks, log_ticks};
 use crate::files::Files;
@@ -460,15 +462,6 @@ impl Merge<'_> {
             self.timeline.boundary("initcalls: all levels", first, error, "kernel log: the first initcall");
             self.timeline.boundary("hand-over", last, error, "kernel log: the last initcall returned");
         }
-    }
-
-    /// A log that begins inside an initcall has its first message after that initcall's start: none of it is early kernel.
-    fn only_initcalls(&mut self) {
-        let names = &self.timeline.names;
-        let is_level = |b: &&timeline::Boundary| names.get(b.phase).starts_with("initcalls: ");
-        let Some(first) = self.timeline.boundaries.iter().filter(is_level).map(|b| b.at).min() else { return };
-        let early = names.find("early kernel");
-        self.timeline.boundaries.retain(|b| Some(b.phase) != early || b.at <= first);
     }
 
     /// The same from followed calls, where other CPUs are started between two of the levels.

@@ -20,8 +20,8 @@ pub const STYLES: [Style; 10] = [
     Style { name: "polled", shape: PLAIN, change: polled },
     Style { name: "unwait-lost", shape: PLAIN, change: |records, dice| lose(records, dice, "EVENT", "UNWAIT ") },
     Style { name: "exit-lost", shape: PLAIN, change: |records, dice| lose(records, dice, "EXIT", "") },
-    Style { name: "exit-without-detail", shape: PLAIN, change: without_detail },
-    Style { name: "scheduler-never-left", shape: PLAIN, change: scheduler },
+    Style { name: "exit-without-detail", shape: PLAIN, change: |records, _| without_detail(records) },
+    Style { name: "scheduler-never-left", shape: PLAIN, change: |records, _| scheduler(records) },
 ];
 
 impl Style {
@@ -90,14 +90,14 @@ fn lose(records: &mut Vec<Record>, dice: &mut Dice, what: &str, begins: &str) {
 }
 
 /// As FreeBSD's loader has it.
-fn without_detail(records: &mut Vec<Record>, _: &mut Dice) {
+fn without_detail(records: &mut [Record]) {
     for r in records.iter_mut().filter(|r| r.what == "EXIT") {
         r.text.truncate(r.text.find(' ').unwrap_or(r.text.len()));
     }
 }
 
 /// The last SYSINIT becomes the scheduler: neither it nor what is around it is left.
-fn scheduler(records: &mut Vec<Record>, _: &mut Dice) {
+fn scheduler(records: &mut [Record]) {
     let Some(at) = position(records, MAIN, "EXIT", "mi_startup") else { return };
     records[at].what = "ENTER";
     records[at].text = "SYSINIT scheduler".to_owned();
