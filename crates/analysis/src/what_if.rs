@@ -138,6 +138,19 @@ impl WhatIf {
         Ok(WhatIf { timeline, groups, end, known })
     }
 
+    /// How much shorter a boot would be if these rows took so long on its path: one saving after the other.
+    ///
+    /// # Errors
+    /// [`Cannot`], of the first saving that cannot be worked out.
+    pub fn foretell(timeline: &Timeline, groups: &Groups, rows: &[(String, Ns)]) -> Result<Ns, Cannot> {
+        let mut boot = WhatIf::new(timeline.clone(), groups.clone())?;
+        for (name, takes) in rows {
+            let becomes = if *takes > Ns::ZERO { Becomes::Takes(*takes) } else { Becomes::Nothing };
+            boot.save(&Saving { name: name.clone(), becomes })?;
+        }
+        Ok(total(timeline) - boot.total())
+    }
+
     /// The boot with all savings so far.
     pub fn timeline(&self) -> &Timeline {
         &self.timeline

@@ -1,12 +1,14 @@
-//! The reference kernel's experiments: what each boot took slow and with its remedy, beside what was published, and
-//! which rows were blamed.
+//! The reference kernel's experiments: what each boot took slow and with its remedy, beside what was published, which
+//! rows were blamed, and what `what-if` foretold.
 //!
 //! As a document it has the schema `bootscope.lab/1`; fields are added, never renamed or removed. `lab.example.json`,
 //! beside this file, is a whole document; a test parses it. The page that `--page` writes is the same as Markdown.
 
+mod amount;
+
 use crate::table::{Align, Column, Line, render};
 use crate::{Boot, Layout, harmless};
-use analysis::RowChange;
+use analysis::{RowChange, WhatIf};
 use lab::experiments::{Experiment, Figure};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -16,6 +18,8 @@ use timeline::Ns;
 const SCHEMA: &str = "bootscope.lab/1";
 /// A share of the saving that is worth a word in the table.
 const NOT_ALL: f64 = 0.995;
+/// A remedy is right if the boot became shorter by what was foretold, give or take this share of it.
+const FORETOLD_WITHIN: f64 = 0.1;
 
 /// The whole document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,12 +59,40 @@ pub struct LabTrial {
     pub fast_total_ns: i64,
     /// What was timed in both.
     pub figures: Vec<LabFigure>,
+    /// What else was measured.
+    #[serde(default)]
+    pub amounts: Vec<LabAmount>,
+    /// Which lengths are neither the hardware's nor published, and how they were chosen; empty if none.
+    #[serde(default)]
+    pub chosen: String,
     /// The rows of the boot path that became shorter by most, as many as are expected.
     pub blamed: Vec<LabBlame>,
     /// The rows that the switch is to be found in.
     pub expected: Vec<String>,
     /// Whether they are the same.
+    #[serde(default)]
+    pub rows_right: bool,
+    /// How much shorter the boot became.
+    #[serde(default)]
+    pub saved_ns: i64,
+    /// How much shorter `what-if` says that the slow boot becomes if the expected rows take what they take in the other
+    /// one; none if it cannot say.
+    #[serde(default)]
+    pub foretold_ns: Option<i64>,
+    /// Why it cannot, or what else keeps the two apart; empty if nothing does.
+    #[serde(default)]
+    pub not_foretold: String,
+    /// Whether the expected rows were blamed and the boot became shorter by what was foretold, within 10 %.
     pub right: bool,
+}
+
+/// A boot as an experiment looks at it.
+#[derive(Clone, Copy)]
+pub struct LabBoot<'a> {
+    /// What was recorded.
+    pub boot: &'a Boot<'a>,
+    /// All that the kernel printed.
+    pub console: &'a str,
 }
 
 /// What was timed.
@@ -89,6 +121,23 @@ pub struct LabBlame {
     pub saved_ns: i64,
 }
 
+/// What was measured that is not a function's time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LabAmount {
+    /// What.
+    pub of: String,
+    /// `ns` or `bytes`.
+    pub unit: String,
+    /// As published, slow.
+    pub published_slow: Option<f64>,
+    /// As published, with the remedy.
+    pub published_fast: Option<f64>,
+    /// As measured, slow; none if the recording does not have it.
+    pub slow: Option<f64>,
+    /// As measured, with the remedy; none too where one figure is of both boots.
+    pub fast: Option<f64>,
+}
+
 impl Lab {
     /// Of trials that were run, in boots with one instruction a nanosecond.
     pub fn new(vmm: &str, trials: Vec<LabTrial>) -> Lab {
@@ -96,7 +145,7 @@ impl Lab {
         Lab { schema: SCHEMA.to_owned(), vmm: vmm.to_owned(), unit: unit.to_owned(), trials }
     }
 
-    /// Whether the right row was blamed everywhere.
+    /// Whether the right rows were blamed everywhere, and every saving was foretold.
     pub fn all_right(&self) -> bool {
         self.trials.iter().all(|trial| trial.right)
     }
@@ -110,6 +159,16 @@ impl Lab {
             self.cells().into_iter().map(|cells| Line { cells: cells.to_vec(), faint: false }).collect();
         let mut out = String::new();
         render(&columns, &lines, layout.table_width(), layout.style, &mut out);
+        for trial in self.trials.iter().filter(|trial| !trial.not_foretold.is_empty()) {
+            let _ = writeln!(out, "{} {}: {}", trial.name, harmless(&trial.remedy), harmless(&trial.not_foretold));
+        }
+        let mut chosen: Vec<(&str, &str)> =
+            self.trials.iter().map(|trial| (trial.name.as_str(), trial.chosen.as_str())).collect();
+        chosen.retain(|(_, chosen)| !chosen.is_empty());
+        chosen.dedup();
+        for (name, chosen) in chosen {
+            let _ = writeln!(out, "{name}: chosen: {}", harmless(chosen));
+        }
         let mut sources: Vec<&str> = self.trials.iter().map(|trial| trial.source.as_str()).collect();
         sources.sort_unstable();
         sources.dedup();
@@ -119,7 +178,7 @@ impl Lab {
             out,
             "{}; {}",
             self.unit,
-            if wrong == 0 { "all blamed right".to_owned() } else { format!("{wrong} blamed wrong") }
+            if wrong == 0 { "all right".to_owned() } else { format!("{wrong} wrong") }
         );
         out
     }
@@ -139,9 +198,16 @@ impl Lab {
                 let s = if cpus == 1 { "" } else { "s" };
                 let _ = write!(out, "\n**{}**: {}. {cpus} CPU{s}, {mib} MiB", trial.name, trial.what);
                 let _ = writeln!(out, "; published: {}.", trial.source);
+                if !trial.chosen.is_empty() {
+                    let _ = writeln!(out, "* chosen: {}", trial.chosen);
+                }
                 let _ = writeln!(out, "* slow: `{}`, {} to the end", trial.slow, Ns(trial.slow_total_ns));
             }
-            let _ = writeln!(out, "* fast: `{}`, {} to the end", trial.fast, Ns(trial.fast_total_ns));
+            let _ = write!(out, "* fast: `{}`, {} to the end", trial.fast, Ns(trial.fast_total_ns));
+            let _ = match trial.not_foretold.as_str() {
+                "" => writeln!(out),
+                why => writeln!(out, "; {}", harmless(why)),
+            };
             before = &trial.name;
         }
         out
@@ -150,18 +216,22 @@ impl Lab {
     fn cells(&self) -> Vec<[String; TITLES.len()]> {
         let mut lines = Vec::new();
         for trial in &self.trials {
-            for (n, figure) in trial.figures.iter().enumerate() {
+            let timed = trial.figures.iter().map(LabFigure::cells);
+            for (n, figures) in timed.chain(trial.amounts.iter().map(LabAmount::cells)).enumerate() {
                 let first = |text: String| if n == 0 { text } else { String::new() };
+                let [timed, published, published_ratio, measured, measured_ratio] = figures;
                 lines.push([
                     first(trial.name.clone()),
                     first(trial.remedy.clone()),
-                    figure.timed(),
-                    change(figure.published_slow_ns, figure.published_fast_ns),
-                    ratio(figure.published_slow_ns, figure.published_fast_ns),
-                    change(Some(figure.slow_ns), Some(figure.fast_ns)),
-                    ratio(Some(figure.slow_ns), Some(figure.fast_ns)),
+                    timed,
+                    published,
+                    published_ratio,
+                    measured,
+                    measured_ratio,
                     first(trial.blame()),
-                    first(if trial.right { "right" } else { "WRONG" }.to_owned()),
+                    first(trial.foretold_ns.map_or_else(String::new, |ns| Ns(ns).to_string())),
+                    first(Ns(trial.saved_ns).to_string()),
+                    first(trial.verdict().to_owned()),
                 ]);
             }
         }
@@ -170,15 +240,17 @@ impl Lab {
 }
 
 const BLAMED: usize = 7;
-const TITLES: [(&str, Align); 9] = [
+const TITLES: [(&str, Align); 11] = [
     ("experiment", Align::Left),
     ("remedy", Align::Left),
-    ("timed", Align::Left),
+    ("measured", Align::Left),
     ("published", Align::Right),
     ("ratio", Align::Right),
-    ("measured", Align::Right),
+    ("here", Align::Right),
     ("ratio", Align::Right),
     ("blamed", Align::Left),
+    ("foretold", Align::Right),
+    ("saved", Align::Right),
     ("", Align::Left),
 ];
 
@@ -186,28 +258,45 @@ const PAGE: &str = "\
 # The lab: known slow boots, before and after
 
 `bootscope lab run --all --page docs/lab.md` wrote this page. Each experiment boots the reference kernel twice, with one
-switch either way (`kernel/lab/README.md`). *published* is what the boots took that the experiments are made after, on
-other machines, by the authors named below: what must be the same is the direction, and the ratio where it is not the hardware's. *blamed* are the rows
-of the boot path that became shorter by most, in the analysis that every recording gets; *right*: they are those that the
-switch is in.
+switch either way (`kernel/lab/README.md`).
+
+* *published*: what was measured on other machines, by the authors named below. The direction must be the same, and the
+  ratio where it is not the hardware's.
+* *blamed*: the rows of the boot path that became shorter by most, in the analysis that every recording gets.
+* *foretold*: how much shorter `what-if` says that the slow boot becomes if the rows that the switch is in take what they take
+  in the fast boot.
+* *saved*: how much shorter the boot became.
+* *right*: the blamed rows are those that the switch is in, and what was saved was foretold within 10 %.
 
 ";
 
 impl LabFigure {
-    fn timed(&self) -> String {
-        if self.per.is_empty() { self.of.clone() } else { format!("{}, per {}", self.of, self.per) }
+    fn cells(&self) -> [String; 5] {
+        let timed = if self.per.is_empty() { self.of.clone() } else { format!("{}, per {}", self.of, self.per) };
+        [
+            timed,
+            change(self.published_slow_ns, self.published_fast_ns),
+            ratio(self.published_slow_ns, self.published_fast_ns),
+            change(Some(self.slow_ns), Some(self.fast_ns)),
+            ratio(Some(self.slow_ns), Some(self.fast_ns)),
+        ]
     }
 }
 
 impl LabTrial {
     /// What two boots of an experiment say, the slow one and one with a remedy.
-    pub fn of(experiment: &Experiment, remedy: &str, slow: &Boot, fast: &Boot) -> LabTrial {
+    pub fn of(experiment: &Experiment, remedy: &str, slow: LabBoot, fast: LabBoot) -> LabTrial {
+        let amounts = experiment.amounts.iter().map(|amount| LabAmount::of(amount, slow, fast)).collect();
+        let (slow, fast) = (slow.boot, fast.boot);
         let line = |words: &str| format!("{} {words}", experiment.always).trim_start().to_owned();
         let of = |boot: &Boot| boot.tables().wheres.clone();
-        let mut saved: Vec<RowChange> = analysis::row_changes(&of(slow), &of(fast));
-        saved.retain(|row| row.on_path() < Ns::ZERO);
-        saved.truncate(experiment.blamed.len());
-        let rows: Vec<&str> = saved.iter().map(|row| row.name.as_str()).collect();
+        let mut fell: Vec<RowChange> = analysis::row_changes(&of(slow), &of(fast));
+        fell.retain(|row| row.on_path() < Ns::ZERO);
+        fell.truncate(experiment.blamed.len());
+        let rows: Vec<&str> = fell.iter().map(|row| row.name.as_str()).collect();
+        let rows_right = experiment.is_right(&rows);
+        let saved = slow.total - fast.total;
+        let (foretold, not_foretold) = foretell(experiment, slow, fast);
         LabTrial {
             name: experiment.name.to_owned(),
             what: experiment.what.to_owned(),
@@ -220,8 +309,14 @@ impl LabTrial {
             slow_total_ns: slow.total.0,
             fast_total_ns: fast.total.0,
             figures: experiment.figures.iter().map(|figure| measured(figure, experiment, remedy, slow, fast)).collect(),
-            right: experiment.is_right(&rows),
-            blamed: saved.iter().map(|row| LabBlame { row: row.name.clone(), saved_ns: -row.on_path().0 }).collect(),
+            amounts,
+            chosen: experiment.chosen.to_owned(),
+            rows_right,
+            saved_ns: saved.0,
+            foretold_ns: foretold.map(|foretold| foretold.0),
+            not_foretold,
+            right: rows_right && foretold.is_some_and(|foretold| is_near(foretold, saved)),
+            blamed: fell.iter().map(|row| LabBlame { row: row.name.clone(), saved_ns: -row.on_path().0 }).collect(),
             expected: experiment.blamed.iter().map(|&row| row.to_owned()).collect(),
         }
     }
@@ -230,10 +325,38 @@ impl LabTrial {
     fn blame(&self) -> String {
         let rows: Vec<&str> = self.blamed.iter().map(|blame| blame.row.as_str()).collect();
         let saved: i64 = self.blamed.iter().map(|blame| blame.saved_ns).sum();
-        let share = saved as f64 / (self.slow_total_ns - self.fast_total_ns) as f64;
+        let share = saved as f64 / self.saved_ns as f64;
         let share = if share < NOT_ALL { format!(" ({:.0} % of the saving)", 100.0 * share) } else { String::new() };
         format!("{}{share}", harmless(&rows.join(", ")))
     }
+}
+
+impl LabTrial {
+    fn verdict(&self) -> &'static str {
+        match (self.right, self.rows_right) {
+            (true, _) => "right",
+            (false, true) => "WRONG saving",
+            (false, false) => "WRONG rows",
+        }
+    }
+}
+
+/// How much shorter the slow boot becomes if the rows that the switch is in take what they take in the fast one; or why
+/// nobody can say.
+fn foretell(experiment: &Experiment, slow: &Boot, fast: &Boot) -> (Option<Ns>, String) {
+    let takes = |name: &str| {
+        let row = fast.tables().wheres.iter().find(|row| row.name == name);
+        row.map_or(Ns::ZERO, |row| row.self_time)
+    };
+    let rows: Vec<(String, Ns)> = experiment.blamed.iter().map(|&row| (row.to_owned(), takes(row))).collect();
+    match WhatIf::foretell(slow.timeline, slow.groups(), &rows) {
+        Ok(foretold) => (Some(foretold), String::new()),
+        Err(cannot) => (None, cannot.to_string()),
+    }
+}
+
+fn is_near(foretold: Ns, saved: Ns) -> bool {
+    (foretold - saved).0.abs() as f64 <= FORETOLD_WITHIN * saved.0 as f64
 }
 
 /// The published figures are of the first remedy.
@@ -296,19 +419,50 @@ mod tests {
     fn the_table_has_both_ratios_and_the_verdict() {
         let text = lab().text(Layout { wide_tables: true, ..Layout::default() });
         let line = text.lines().find(|line| line.starts_with("page-array")).expect("its line");
-        for cell in ["per GB", "15.0 ms → 3.50 ms", "4.3", "16.8 ms → 3.15 ms", "5.3", "SYSINIT vm_mem", "right"] {
+        let cells =
+            ["per GB", "15.0 ms → 3.50 ms", "4.3", "16.8 ms → 3.15 ms", "5.3", "SYSINIT vm_mem", "13.6 ms", "right"];
+        for cell in cells {
             assert!(line.contains(cell), "no {cell:?} in {line}");
         }
-        assert!(text.ends_with("; all blamed right\n"), "{text}");
+        assert!(text.ends_with("; all right\n"), "{text}");
+        for line in [
+            "console-uart: chosen: how many lines are printed",
+            "4.00 µs",
+            "239.0 MB → 234.0 MB",
+            "119.5 MB → 103.3 MB",
+        ] {
+            assert!(text.contains(line), "no {line:?} in {text}");
+        }
+    }
+
+    #[test]
+    fn a_saving_is_foretold_within_a_tenth_of_what_was_saved() {
+        for (foretold, saved, near) in [
+            (90, 100, true),
+            (110, 100, true),
+            (89, 100, false),
+            (111, 100, false),
+            (0, 0, true),
+            (5, 0, false),
+            (3, -3, false),
+        ] {
+            assert_eq!(is_near(Ns(foretold), Ns(saved)), near, "{foretold} for {saved}");
+        }
     }
 
     #[test]
     fn one_that_is_blamed_wrong_is_seen() {
         let mut lab = lab();
         lab.trials[0].right = false;
+        lab.trials[0].not_foretold = "there is no boot path".to_owned();
+        lab.trials[1].right = false;
+        lab.trials[1].rows_right = false;
         assert!(!lab.all_right());
         let text = lab.text(Layout { wide_tables: true, ..Layout::default() });
-        assert!(text.contains("WRONG") && text.ends_with("; 1 blamed wrong\n"), "{text}");
+        for words in ["WRONG saving", "WRONG rows", "page-array vm_page=one-pass: there is no boot path"] {
+            assert!(text.contains(words), "no {words:?} in {text}");
+        }
+        assert!(text.ends_with("; 2 wrong\n"), "{text}");
     }
 
     #[test]
@@ -316,8 +470,9 @@ mod tests {
         let page = lab().page();
         let bars: Vec<usize> =
             page.lines().filter(|line| line.starts_with('|')).map(|line| line.matches('|').count()).collect();
-        assert_eq!(bars.len(), 3 + lab().trials[1].figures.len());
+        let lines: usize = lab().trials.iter().map(|trial| trial.figures.len() + trial.amounts.len()).sum();
+        assert_eq!(bars.len(), 2 + lines);
         assert!(bars.iter().all(|&count| count == TITLES.len() + 1), "{bars:?}");
-        assert!(page.contains("* slow: `vm_page=three-pass`"));
+        assert!(page.contains("* slow: `vm_page=three-pass`") && page.contains("* chosen: how many lines"), "{page}");
     }
 }

@@ -35,7 +35,7 @@ pub use facts::{Facts, Memory, Overhead, Subject};
 pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use history::{LevelChange, Median, PastBenches, SCHEMA as HISTORY_SCHEMA};
 pub use html::{ConsoleLine, page};
-pub use lab::{Lab, LabBlame, LabFigure, LabTrial};
+pub use lab::{Lab, LabAmount, LabBlame, LabBoot, LabFigure, LabTrial};
 pub use ledger::{Ledger, LedgerPart, LedgerStep, State};
 pub use range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use summary::{
