@@ -53,7 +53,7 @@ impl Segment {
 
 /// To the nearest integer, halves away from zero, as `f64::round`: which is a call where the CPU may be an old one.
 #[inline]
-fn rounded(value: f64) -> i64 {
+pub fn rounded(value: f64) -> i64 {
     let whole = value as i64;
     // Exact: beyond 2^52 there is no fraction.
     let fraction = value - whole as f64;
@@ -84,6 +84,7 @@ impl Clock {
     }
 
     /// Time at `ticks`.
+    #[inline]
     pub fn to_ns(&self, ticks: Ticks) -> Ns {
         if let [only] = self.segments[..] {
             return only.to_ns(ticks);

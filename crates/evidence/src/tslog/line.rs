@@ -61,10 +61,42 @@ pub fn entry(line: &[u8]) -> Entry<'_> {
 /// Of a record, what stands behind the thread: ticks, what, and name with detail.
 #[inline]
 pub fn after_thread(rest: &[u8]) -> Option<(u64, What, &[u8])> {
-    let (ticks, rest) = ticks(rest)?;
-    let (what, tail) = what(rest.strip_prefix(b" ")?)?;
+    let (ticks, what, tail) = up_to_name(rest)?;
     let tail = trim_end(tail);
     (!tail.is_empty()).then_some((ticks, what, tail))
+}
+
+/// The same of a record at the beginning of `rest`, where its line ends nobody knows yet: there is less of it to look
+/// through for its end. Only of a line that a newline ends.
+#[inline]
+pub fn next_after_thread(rest: &[u8]) -> Option<(u64, What, &[u8], usize)> {
+    // No part of it can be a newline.
+    let (ticks, what, more) = up_to_name(rest)?;
+    let length = newline(more)?;
+    let tail = trim_end(&more[..length]);
+    (!tail.is_empty()).then_some((ticks, what, tail, rest.len() - more.len() + length))
+}
+
+#[inline]
+fn up_to_name(rest: &[u8]) -> Option<(u64, What, &[u8])> {
+    let (ticks, rest) = ticks(rest)?;
+    let (what, tail) = what(rest.strip_prefix(b" ")?)?;
+    Some((ticks, what, tail))
+}
+
+/// Where the first newline is. Names are short: eight bytes at a time, and what is longer is memchr's.
+#[inline]
+fn newline(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    for (i, chunk) in bytes.chunks_exact(8).take(3).enumerate() {
+        let word = u64::from_le_bytes(chunk.try_into().ok()?) ^ (ONES * b'\n' as u64);
+        // The lowest bit of a byte that is zero; above it there may be others that are not.
+        let zeros = word.wrapping_sub(ONES) & !word & (ONES << 7);
+        if zeros != 0 {
+            return Some(i * 8 + zeros.trailing_zeros() as usize / 8);
+        }
+    }
+    memchr::memchr(b'\n', bytes)
 }
 
 /// Why what stands behind a thread is no record.
@@ -110,6 +142,16 @@ fn eight_digits(word: u64) -> Option<u64> {
 
 #[inline]
 fn what(rest: &[u8]) -> Option<(What, &[u8])> {
+    // The two that nearly all records are, at one look.
+    if let Some(chunk) = rest.first_chunk::<8>() {
+        let word = u64::from_le_bytes(*chunk);
+        if word & 0xffff_ffff_ffff == u64::from_le_bytes(*b"ENTER \0\0") {
+            return Some((What::Enter, &rest[6..]));
+        }
+        if word & 0xff_ffff_ffff == u64::from_le_bytes(*b"EXIT \0\0\0") {
+            return Some((What::Exit, &rest[5..]));
+        }
+    }
     match rest {
         [b'E', b'N', b'T', b'E', b'R', b' ', tail @ ..] => Some((What::Enter, tail)),
         [b'E', b'X', b'I', b'T', b' ', tail @ ..] => Some((What::Exit, tail)),
