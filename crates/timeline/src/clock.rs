@@ -218,6 +218,15 @@ fn least_squares_slope(points: &[SyncPoint]) -> f64 {
 mod tests {
     use super::*;
 
+    #[test]
+    fn rounding_is_as_the_library_rounds() {
+        let values =
+            [0.0, 0.5, 1.5, 2.5, 0.499_999_999_999_999_94, 4_503_599_627_370_497.5, 9.3e18, 1e300, f64::INFINITY];
+        for value in values.into_iter().flat_map(|value| [value, -value]).chain([f64::NAN]) {
+            assert_eq!(rounded(value), value.round() as i64, "{value}");
+        }
+    }
+
     fn point(ticks: u64, at: i64) -> SyncPoint {
         SyncPoint { ticks: Ticks(ticks), at: Ns(at) }
     }

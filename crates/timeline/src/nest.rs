@@ -69,9 +69,8 @@ impl Spans {
                 return false;
             }
             let follows = before.map(|b| self.get(b)).is_none_or(|b| b.track != row.track || b.end <= row.start);
-            let inside = |around: SpanRow| {
-                around.track == row.track && around.start <= row.start && row.end <= around.end
-            };
+            let inside =
+                |around: SpanRow| around.track == row.track && around.start <= row.start && row.end <= around.end;
             let inside = open.last().is_none_or(|&around| inside(self.get(around)));
             if row.track < last || !follows || !inside {
                 return false;
