@@ -174,7 +174,8 @@ impl<'a> Walk<'a> {
             cpus,
             had: Cpus::new(timeline),
             cpu_held: Vec::new(),
-            stretches: Vec::new(),
+            // Of one thread that is all there is, which is a kernel's log, there are no more than two for each span.
+            stretches: Vec::with_capacity(2 * timeline.spans.len()),
             nested: 0,
             too_deep: 0,
         }

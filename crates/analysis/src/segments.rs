@@ -21,14 +21,8 @@ impl Segments {
         let mut open: Vec<SpanId> = Vec::new();
         let mut cursor = Ns::ZERO;
         for (id, row) in timeline.spans.iter() {
-            let leaves = |top: SpanId| {
-                let around = timeline.spans.get(top);
-                around.track != row.track || timeline.spans.parent(id) != Some(top)
-            };
-            while let Some(&top) = open.last() {
-                if !leaves(top) {
-                    break;
-                }
+            let parent = timeline.spans.parent(id);
+            while open.last().is_some_and(|&top| parent != Some(top)) {
                 close(&mut by_track, timeline, &mut open, &mut cursor);
             }
             if let Some(&top) = open.last() {

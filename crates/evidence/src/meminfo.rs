@@ -56,6 +56,9 @@ pub fn kernel_release(recording: &Recording) -> Result<Option<String>, recording
         let Some(bytes) = recording.read(&name)? else { continue };
         // The banner is one of the first messages.
         let head = &bytes[..bytes.len().min(64 << 10)];
+        if memchr::memmem::find(head, b"Linux").is_none() {
+            continue;
+        }
         let Ok(log) = KernelLog::read(&name, head, &mut Diagnostics::default()) else { continue };
         let banner = log.lines.iter().find_map(|line| log.text(line).strip_prefix("Linux version "));
         if let Some(release) = banner.and_then(|b| b.split_whitespace().next()) {

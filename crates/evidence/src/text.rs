@@ -26,6 +26,21 @@ impl<'a> Lines<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
         Lines { bytes, at: 0, number: 0 }
     }
+
+    /// All that is still to come.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at..]
+    }
+
+    /// The next line, of which somebody knows already that a newline ends it, and where.
+    #[inline]
+    pub fn take_line(&mut self, length: usize) -> Line<'a> {
+        let offset = self.at;
+        self.at += length + 1;
+        self.number = self.number.saturating_add(1);
+        Line { number: self.number, offset, bytes: &self.bytes[offset..offset + length], whole: true }
+    }
 }
 
 impl<'a> Iterator for Lines<'a> {

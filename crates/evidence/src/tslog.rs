@@ -147,9 +147,8 @@ impl Log {
         }
         let cleaned = self.labels.cleaned();
         let mut reader = Reader::new(self, file, bytes, diagnostics);
-        for line in Lines::new(bytes) {
-            reader.line(line);
-        }
+        let mut lines = Lines::new(bytes);
+        while reader.another_of_its_thread(&mut lines) || lines.next().map(|line| reader.line(line)).is_some() {}
         let (counts, cleaned) = (reader.counts, self.labels.cleaned() - cleaned);
         diagnostics.note_many(CONTROLS, cleaned, || file.to_owned());
         counts
@@ -295,7 +294,8 @@ struct Reader<'a> {
     log: &'a mut Log,
     diagnostics: &'a mut Diagnostics,
     file: u32,
-    loggers: Loggers,
+    /// How a logger stamped the lines, once there is one that is no record.
+    loggers: Option<Loggers>,
     counts: Counts,
     /// Whether a piece is being read.
     open: bool,
@@ -321,12 +321,12 @@ impl<'a> Reader<'a> {
         if line::is_record(bytes) {
             log.records.reserve(bytes.len() / 40);
         }
-        let (counts, loggers) = (Counts::default(), Loggers::detect(bytes));
+        let counts = Counts::default();
         Reader {
             log,
             diagnostics,
             file,
-            loggers,
+            loggers: None,
             counts,
             open: false,
             between: None,
@@ -339,14 +339,18 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads the next line if it is a record of the same thread as the last one: nearly all are.
     #[inline]
-    fn line(&mut self, line: Line<'a>) {
+    fn another_of_its_thread(&mut self, lines: &mut Lines<'a>) -> bool {
         let (head, thread) = self.head;
-        if let Some(rest) = line.bytes.strip_prefix(head).filter(|_| !head.is_empty()) {
-            if let Some((ticks, what, tail)) = line::after_thread(rest) {
-                return self.record(line, thread, ticks, what, tail);
-            }
-        }
+        let Some(rest) = lines.rest().strip_prefix(head).filter(|_| !head.is_empty()) else { return false };
+        let Some((ticks, what, tail, length)) = line::next_after_thread(rest) else { return false };
+        let line = lines.take_line(head.len() + length);
+        self.record(line, thread, ticks, what, tail);
+        true
+    }
+
+    fn line(&mut self, line: Line<'a>) {
         match line::entry(line.bytes) {
             Entry::Record(record) => {
                 let space = memchr::memchr(b' ', line.bytes).map_or(0, |space| space + 1);
@@ -367,7 +371,8 @@ impl<'a> Reader<'a> {
 
     /// The same; `text` is the line without control characters.
     fn clean(&mut self, line: Line<'a>, text: &[u8]) {
-        let (stamp, text) = self.loggers.strip(line::trim(text));
+        let loggers = self.loggers.get_or_insert_with(|| Loggers::detect(self.bytes));
+        let (stamp, text) = loggers.strip(line::trim(text));
         let text = line::trim(text);
         let has = self.has();
         match line::entry(text) {
@@ -446,10 +451,15 @@ impl<'a> Reader<'a> {
         if self.seen.len() <= thread as usize {
             self.seen.resize(thread as usize + 1, (usize::MAX, 0));
         }
-        let role = self.log.labels.role(label).on(self.log.threads.ids[thread as usize]);
+        let role = match self.log.labels.role(label) {
+            Role::None => Role::None,
+            role => role.on(self.log.threads.ids[thread as usize]),
+        };
         let record = Record { ticks, thread, label, line: line.number, piece: 0, what };
         self.counts.records += 1;
-        if !self.open || self.begins_anew(&record, role) {
+        // Nearly every record follows another, and is of a function that nothing depends on.
+        let goes_on = self.open && self.between.is_none() && role == Role::None;
+        if !goes_on && (!self.open || self.begins_anew(&record, role)) {
             self.begin(&record);
         }
         if let Some((count, first)) = self.between.take() {
@@ -465,13 +475,12 @@ impl<'a> Reader<'a> {
             piece.add(end, &record, role);
         }
         // What comes next is of another time.
-        self.open = role != Role::Note || self.log.labels.text(label) != GAP;
+        self.open = !(role == Role::Note && self.log.labels.text(label) == GAP);
     }
 
     /// Whether a record cannot be of the piece that is being read: after other text a thread is back at an earlier tick;
     /// or a function that runs once is entered again, and other text or such a step back says that it is not just a
     /// function of that name.
-    #[inline]
     fn begins_anew(&self, record: &Record, role: Role) -> bool {
         let Some(piece) = self.log.pieces.last() else { return true };
         let again = || record.what == What::Enter && piece.entered(role, record.ticks);

@@ -156,6 +156,9 @@ fn understand(path: &Path, text: Option<Vec<u8>>, diagnostics: &mut Vec<Diagnost
 pub(crate) fn read_bounded(path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(Error::io("open", path))?;
+    // Room at once saves moving it again and again; that there is none, reading says.
+    let length = file.metadata().map_or(0, |metadata| metadata.len().min(BYTES_MAX));
+    let _ = bytes.try_reserve_exact(length as usize + 1);
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
     if bytes.len() as u64 > BYTES_MAX {
         return Err(Error::TooLarge { path: path.to_path_buf(), hint: ": cut out the part that is of interest" });

@@ -31,6 +31,13 @@ pub struct Slice {
     pub kind: Option<SpanKind>,
 }
 
+impl Slice {
+    /// Whether what starts later or at once lies in it. An empty slice at its very end does, as it does in the timeline.
+    pub fn holds(&self, later: &Slice) -> bool {
+        later.start < self.end || (later.start == self.end && later.end == later.start)
+    }
+}
+
 /// Which lanes belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
@@ -103,9 +110,7 @@ impl Edge {
 pub fn edges<E>(slices: impl Iterator<Item = Slice>, mut each: impl FnMut(Edge) -> Result<(), E>) -> Result<(), E> {
     let mut open: Vec<Slice> = Vec::new();
     for slice in slices {
-        // An empty slice at the very end of another lies in it, as it does in the timeline.
-        let holds = |top: &Slice| slice.start < top.end || (slice.start == top.end && slice.end == slice.start);
-        while let Some(&top) = open.last().filter(|top| !holds(top)) {
+        while let Some(&top) = open.last().filter(|top| !top.holds(&slice)) {
             open.pop();
             each(Edge::End(top))?;
         }
@@ -140,6 +145,12 @@ impl Stacks<'_> {
             StretchKind::Wait => Some(Label::Wait),
         };
         let owned: &[Frame] = &stretch.chain;
+        // Nearly always one thread goes on, in another span.
+        if let (&[(before, _)], &[now], None, None) = (&self.chain[..], owned, self.leaf, leaf) {
+            if before.track == now.track {
+                return self.go_on(now, stretch, end);
+            }
+        }
         // An interrupt lies on top of what it interrupted, which then goes on.
         let on_top: Vec<Frame> = match owned {
             [alone] if self.boot.is_interrupts(alone.track) => {
@@ -160,13 +171,9 @@ impl Stacks<'_> {
         let mut rest = &chain[shared..];
         match (self.chain.get(shared).copied(), rest) {
             // Another span of the same thread: what is around both stays.
-            (Some((before, bottom)), [now, others @ ..]) if before.track == now.track => {
-                let common = self.boot.around_both(before.span, now.span);
-                let kept = common.map_or(0, |span| self.boot.timeline.spans.depth(span) as usize + 1);
-                self.close(bottom + 1 + kept, end);
-                self.chain.truncate(shared);
-                self.chain.push((*now, bottom));
-                self.enter(now.span, common, stretch);
+            (Some((before, _)), [now, others @ ..]) if before.track == now.track => {
+                self.chain.truncate(shared + 1);
+                self.go_on(*now, stretch, end);
                 rest = others;
             }
             (Some((_, bottom)), _) => {
@@ -183,6 +190,17 @@ impl Stacks<'_> {
         if let Some(leaf) = leaf {
             self.push(leaf, None, stretch);
         }
+    }
+
+    /// The innermost thread goes on in another span: what is around both stays.
+    fn go_on(&mut self, now: Frame, stretch: &Stretch, end: Ns) {
+        let Some((frame, bottom)) = self.chain.last_mut() else { return };
+        let before = std::mem::replace(frame, now);
+        let common = self.boot.around_both(before.span, now.span);
+        let kept = common.map_or(0, |span| self.boot.timeline.spans.depth(span) as usize + 1);
+        let keep = *bottom + 1 + kept;
+        self.close(keep, end);
+        self.enter(now.span, common, stretch);
     }
 
     /// Opens `span` and what is around it, up to `within`.

@@ -185,6 +185,7 @@ impl SpanBuilder {
         }
     }
 
+    #[inline]
     fn open(&mut self, track: TrackId) -> &mut Open {
         let number = track.0 as usize;
         if number >= self.tracks.len() {

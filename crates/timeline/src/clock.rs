@@ -53,7 +53,7 @@ impl Segment {
 
 /// To the nearest integer, halves away from zero, as `f64::round`: which is a call where the CPU may be an old one.
 #[inline]
-fn rounded(value: f64) -> i64 {
+pub fn rounded(value: f64) -> i64 {
     let whole = value as i64;
     // Exact: beyond 2^52 there is no fraction.
     let fraction = value - whole as f64;
@@ -84,6 +84,7 @@ impl Clock {
     }
 
     /// Time at `ticks`.
+    #[inline]
     pub fn to_ns(&self, ticks: Ticks) -> Ns {
         if let [only] = self.segments[..] {
             return only.to_ns(ticks);
@@ -216,6 +217,15 @@ fn least_squares_slope(points: &[SyncPoint]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rounding_is_as_the_library_rounds() {
+        let values =
+            [0.0, 0.5, 1.5, 2.5, 0.499_999_999_999_999_94, 4_503_599_627_370_497.5, 9.3e18, 1e300, f64::INFINITY];
+        for value in values.into_iter().flat_map(|value| [value, -value]).chain([f64::NAN]) {
+            assert_eq!(rounded(value), value.round() as i64, "{value}");
+        }
+    }
 
     fn point(ticks: u64, at: i64) -> SyncPoint {
         SyncPoint { ticks: Ticks(ticks), at: Ns(at) }

@@ -20,7 +20,7 @@ mod time;
 mod track;
 
 pub use builder::SpanBuilder;
-pub use clock::{Clock, Delay, SyncPoint};
+pub use clock::{Clock, Delay, SyncPoint, rounded};
 pub use diagnostics::{Diagnostic, Diagnostics, Figures, Problem, Severity};
 pub use names::{NameId, Names};
 pub use profile::{Children, FunctionRow, NodeId, Profile, ProfileNode, Weight};

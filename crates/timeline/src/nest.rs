@@ -57,26 +57,26 @@ impl Spans {
     /// Whether all lie in what they are said to lie in, track after track and in order of time: a reader of whole
     /// stacks can give them so, and then there is nothing to do. `O(n)`.
     fn is_nested(&self) -> bool {
-        let mut open: Vec<(SpanId, SpanRow)> = Vec::new();
+        let mut open: Vec<SpanId> = Vec::new();
         let mut last = TrackId(0);
         for (id, row) in self.iter() {
             let parent = self.parent(id);
             let mut before = None;
-            while let Some(&(_, around)) = open.last().filter(|(top, _)| Some(*top) != parent) {
-                before = Some(around);
-                open.pop();
+            while open.last().is_some_and(|&top| Some(top) != parent) {
+                before = open.pop();
             }
             if parent.is_some() && open.is_empty() {
                 return false;
             }
-            let follows = before.is_none_or(|b| b.track != row.track || b.end <= row.start);
+            let follows = before.map(|b| self.get(b)).is_none_or(|b| b.track != row.track || b.end <= row.start);
             let inside =
-                open.last().is_none_or(|(_, a)| a.track == row.track && a.start <= row.start && row.end <= a.end);
+                |around: SpanRow| around.track == row.track && around.start <= row.start && row.end <= around.end;
+            let inside = open.last().is_none_or(|&around| inside(self.get(around)));
             if row.track < last || !follows || !inside {
                 return false;
             }
             last = row.track;
-            open.push((id, row));
+            open.push(id);
         }
         true
     }

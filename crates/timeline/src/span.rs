@@ -92,6 +92,7 @@ impl Spans {
     ///
     /// # Panics
     /// After four thousand million spans.
+    #[inline]
     pub fn push(&mut self, row: SpanRow, parent: Option<SpanId>) -> SpanId {
         let id = SpanId(u32::try_from(self.len()).expect("fewer than 2^32 spans"));
         let depth = parent.map_or(0, |parent| self.depth(parent) + 1);
@@ -116,6 +117,7 @@ impl Spans {
     }
 
     /// Ends a span at another time (never before its start).
+    #[inline]
     pub fn set_end(&mut self, id: SpanId, end: Ns) {
         let row = &mut self.0[id.0 as usize].row;
         row.end = end.max(row.start);

@@ -13,6 +13,7 @@ mod calls;
 mod history;
 mod home;
 mod host;
+mod instructions;
 mod lab;
 mod readers;
 mod show;

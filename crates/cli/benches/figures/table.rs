@@ -22,6 +22,7 @@ pub const RATIO: Unit = Unit { name: "", digits: 3 };
 pub const PERCENT: Unit = Unit { name: "%", digits: 2 };
 pub const MS: Unit = Unit { name: "ms", digits: 0 };
 pub const SECONDS: Unit = Unit { name: "s", digits: 2 };
+pub const MILLIONS: Unit = Unit { name: "M instructions", digits: 1 };
 pub const MB: Unit = Unit { name: "MB", digits: 0 };
 pub const MB_PER_S: Unit = Unit { name: "MB/s", digits: 0 };
 pub const SLOW_MB_PER_S: Unit = Unit { name: "MB/s", digits: 2 };

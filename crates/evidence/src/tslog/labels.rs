@@ -58,13 +58,20 @@ pub struct Labels {
     roles: Vec<Role>,
     table: HashTable<u32>,
     hasher: hashbrown::DefaultHashBuilder,
-    /// The last text with this length and these ends: hits nearly always, and costs no real hash.
-    recent: Vec<u32>,
+    /// The last text with these ends: hits nearly always, and costs no real hash.
+    recent: Vec<Recent>,
     /// How many texts were cleaned.
     cleaned: u64,
 }
 
-const RECENT: usize = 1 << 10;
+/// More than a log has different names.
+const RECENT: usize = 1 << 13;
+
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    ends: Ends,
+    number: u32,
+}
 
 impl Default for Labels {
     fn default() -> Self {
@@ -74,7 +81,8 @@ impl Default for Labels {
             roles: Vec::new(),
             table: HashTable::new(),
             hasher: hashbrown::DefaultHashBuilder::default(),
-            recent: vec![u32::MAX; RECENT],
+            // No text has these ends: it would be longer than what it takes.
+            recent: vec![Recent { ends: Ends { head: 0, tail: 0, length: usize::MAX }, number: 0 }; RECENT],
             cleaned: 0,
         }
     }
@@ -84,13 +92,17 @@ impl Labels {
     /// The number of a text, new or known.
     #[inline]
     pub fn number(&mut self, text: &[u8]) -> u32 {
-        let place = place(text);
-        let guess = self.recent[place];
-        if (guess as usize) < self.ends.len() && self.text(guess) == text {
-            return guess;
+        let ends = Ends::of(text);
+        let place = ends.place();
+        let recent = self.recent[place];
+        if recent.ends == ends && (ends.are_all() || self.text(recent.number) == text) {
+            return recent.number;
         }
         let number = self.look_up(text);
-        self.recent[place] = number;
+        // What was cleaned is another text now, and is to be counted each time.
+        if self.text(number) == text {
+            self.recent[place] = Recent { ends, number };
+        }
         number
     }
 
@@ -153,24 +165,58 @@ fn slice<'a>(text: &'a [u8], ends: &[usize], number: u32) -> &'a [u8] {
     &text[start..ends[number]]
 }
 
-/// Where in [`Labels::recent`] a text is remembered: by its length and its first and last bytes.
-#[inline]
-fn place(text: &[u8]) -> usize {
-    let word = |bytes: &[u8]| bytes.iter().fold(0u64, |word, &b| word << 8 | u64::from(b));
-    let (head, tail) = match text {
-        [_, _, _, _, _, _, _, _, ..] => {
-            let (head, tail) = (text.first_chunk::<8>(), text.last_chunk::<8>());
-            (head.map_or(0, |h| u64::from_le_bytes(*h)), tail.map_or(0, |t| u64::from_le_bytes(*t)))
+/// A text's length and its first and last bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ends {
+    head: u64,
+    tail: u64,
+    length: usize,
+}
+
+impl Ends {
+    /// Eight bytes at each end; of shorter texts as many as there are, which may overlap.
+    #[inline]
+    fn of(text: &[u8]) -> Ends {
+        let length = text.len();
+        if let (Some(head), Some(tail)) = (text.first_chunk(), text.last_chunk()) {
+            return Ends { head: u64::from_le_bytes(*head), tail: u64::from_le_bytes(*tail), length };
         }
-        _ => (word(text), 0),
-    };
-    let mixed = (head ^ tail.rotate_left(23) ^ text.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> (64 - RECENT.ilog2())) as usize
+        if let (Some(head), Some(tail)) = (text.first_chunk(), text.last_chunk()) {
+            return Ends { head: u32::from_le_bytes(*head).into(), tail: u32::from_le_bytes(*tail).into(), length };
+        }
+        Ends { head: text.iter().fold(0, |word, &b| word << 8 | u64::from(b)), tail: 0, length }
+    }
+
+    /// Whether there is nothing between them, so that texts with the same ends are the same.
+    #[inline]
+    fn are_all(self) -> bool {
+        self.length <= 16
+    }
+
+    /// Where in [`Labels::recent`] a text is remembered.
+    #[inline]
+    fn place(self) -> usize {
+        let mixed = (self.head ^ self.tail.rotate_left(23) ^ self.length as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> (64 - RECENT.ilog2())) as usize
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each pair has the same length and the same ends, or nearly.
+    #[test]
+    fn texts_that_differ_little_are_told_apart() {
+        let mut labels = Labels::default();
+        let texts = ["", "a", "ab", "ba", "abc", "cab", "abcd", "dbca", "abcdabc", "abcXabc", "abcdefgh", "abcdefgi"];
+        let middles = ["12345678abcdefgh", "12345678Xabcdefgh", "12345678Yabcdefgh", "12345678XYabcdefgh"];
+        let texts: Vec<&str> = texts.into_iter().chain(middles).collect();
+        for _ in 0..2 {
+            let numbers: Vec<u32> = texts.iter().map(|text| labels.number(text.as_bytes())).collect();
+            assert_eq!(numbers, (0..texts.len() as u32).collect::<Vec<_>>());
+        }
+    }
 
     #[test]
     fn each_text_has_one_number() {
@@ -186,6 +232,10 @@ mod tests {
         assert_eq!(labels.number(b"\0\x07"), labels.number(b"?"));
         assert_eq!(labels.number(b"SYSINIT thing7 \0"), 7, "no space is left at its end");
         assert_eq!(labels.cleaned(), 3);
+        for _ in 0..2 {
+            assert_eq!(labels.number(b"SYSINIT thing7\r"), 7);
+        }
+        assert_eq!(labels.cleaned(), 5, "also what was seen before");
         assert!(labels.knows(b"SYSINIT thing7") && !labels.knows(b"SYSINIT thing"));
         let start = labels.number(b"start_init");
         assert_eq!(labels.role(start), Role::StartInit);

@@ -61,10 +61,42 @@ pub fn entry(line: &[u8]) -> Entry<'_> {
 /// Of a record, what stands behind the thread: ticks, what, and name with detail.
 #[inline]
 pub fn after_thread(rest: &[u8]) -> Option<(u64, What, &[u8])> {
-    let (ticks, rest) = ticks(rest)?;
-    let (what, tail) = what(rest.strip_prefix(b" ")?)?;
+    let (ticks, what, tail) = up_to_name(rest)?;
     let tail = trim_end(tail);
     (!tail.is_empty()).then_some((ticks, what, tail))
+}
+
+/// The same of a record at the beginning of `rest`, where its line ends nobody knows yet: there is less of it to look
+/// through for its end. Only of a line that a newline ends.
+#[inline]
+pub fn next_after_thread(rest: &[u8]) -> Option<(u64, What, &[u8], usize)> {
+    // No part of it can be a newline.
+    let (ticks, what, more) = up_to_name(rest)?;
+    let length = newline(more)?;
+    let tail = trim_end(&more[..length]);
+    (!tail.is_empty()).then_some((ticks, what, tail, rest.len() - more.len() + length))
+}
+
+#[inline]
+fn up_to_name(rest: &[u8]) -> Option<(u64, What, &[u8])> {
+    let (ticks, rest) = ticks(rest)?;
+    let (what, tail) = what(rest.strip_prefix(b" ")?)?;
+    Some((ticks, what, tail))
+}
+
+/// Where the first newline is. Names are short: eight bytes at a time, and what is longer is memchr's.
+#[inline]
+fn newline(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    for (i, chunk) in bytes.chunks_exact(8).take(3).enumerate() {
+        let word = u64::from_le_bytes(chunk.try_into().ok()?) ^ (ONES * b'\n' as u64);
+        // The highest bit of each byte that is zero; above the lowest of them there may be others that are not.
+        let zeros = word.wrapping_sub(ONES) & !word & (ONES << 7);
+        if zeros != 0 {
+            return Some(i * 8 + zeros.trailing_zeros() as usize / 8);
+        }
+    }
+    memchr::memchr(b'\n', bytes)
 }
 
 /// Why what stands behind a thread is no record.
@@ -110,6 +142,16 @@ fn eight_digits(word: u64) -> Option<u64> {
 
 #[inline]
 fn what(rest: &[u8]) -> Option<(What, &[u8])> {
+    // The two that nearly all records are, at one look.
+    if let Some(chunk) = rest.first_chunk::<8>() {
+        let word = u64::from_le_bytes(*chunk);
+        if word & 0xffff_ffff_ffff == u64::from_le_bytes(*b"ENTER \0\0") {
+            return Some((What::Enter, &rest[6..]));
+        }
+        if word & 0xff_ffff_ffff == u64::from_le_bytes(*b"EXIT \0\0\0") {
+            return Some((What::Exit, &rest[5..]));
+        }
+    }
     match rest {
         [b'E', b'N', b'T', b'E', b'R', b' ', tail @ ..] => Some((What::Enter, tail)),
         [b'E', b'X', b'I', b'T', b' ', tail @ ..] => Some((What::Exit, tail)),
@@ -241,6 +283,42 @@ mod tests {
         assert_eq!(ticks(b"18446744073709551616 "), None);
         for not in [b"1234567:", b"1234567/", b"1234567\xb1"] {
             assert_eq!(eight_digits(u64::from_le_bytes(*not)), None);
+        }
+    }
+
+    #[test]
+    fn the_first_newline_is_found() {
+        for length in 0..40 {
+            for at in 0..length {
+                // A byte above the newline must not look like one: 0x0b is the next one.
+                let mut text = vec![0x0b; length];
+                text[at] = b'\n';
+                assert_eq!(newline(&text), Some(at), "{length}");
+                text[length - 1] = b'\n';
+                assert_eq!(newline(&text), Some(at), "{length}");
+            }
+            assert_eq!(newline(&vec![0x8a; length]), None);
+        }
+    }
+
+    #[test]
+    fn the_next_line_is_the_same_as_a_line_alone() {
+        for line in [
+            "1 ENTER x",
+            "12345678 EXIT a_name_of_many_letters",
+            "9 EVENT WAIT x\r",
+            "9 THREAD t\0",
+            "123456789012 EXIT f",
+        ] {
+            let (ticks, what, name) = after_thread(line.as_bytes()).unwrap();
+            let text = format!("{line}\n0x1 2 ENTER another one\n");
+            assert_eq!(next_after_thread(text.as_bytes()), Some((ticks, what, name, line.len())));
+            assert_eq!(next_after_thread(line.as_bytes()), None, "nothing says that it is whole");
+        }
+        for no_record in
+            ["\n1 ENTER x\n", "1\n ENTER x\n", "1 ENTER\nx\n", "1 ENTER \nx\n", "1 ENTER \r\n", "1 FROB x\n"]
+        {
+            assert_eq!(next_after_thread(no_record.as_bytes()), None, "{no_record:?}");
         }
     }
 

@@ -134,8 +134,7 @@ pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
         first_in_range: first_in_range(ticks),
         current: vec![u32::MAX; log.threads.ids.len()],
         lives: Vec::new(),
-        counts: Vec::new(),
-        last: Vec::new(),
+        sums: Vec::new(),
         known: Known::default(),
         shift: 0,
         kernel_shift: 0,
@@ -150,15 +149,18 @@ pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
     for &piece in &used {
         let piece = log.pieces[piece].clone();
         for i in piece.records.clone() {
-            if log.records[i].what == What::Event && log.labels.role(log.records[i].label) == Role::Note {
+            let mut record = log.records[i];
+            let role = log.labels.role(record.label);
+            if record.what == What::Event && role == Role::Note {
                 dropped += note(log, i, piece.file, diagnostics);
                 log.records[i].thread = NOBODY;
                 continue;
             }
-            placing.bound(log, i, piece.file, diagnostics);
-            placing.step(log, i, piece.file, diagnostics);
-            log.records[i].piece = pieces.len() as u16;
-            placing.place(log, i, piece.file, diagnostics);
+            record.piece = pieces.len() as u16;
+            placing.bound(log, &mut record, piece.file, diagnostics);
+            placing.step(log, i, &record, piece.file, diagnostics);
+            placing.place(log, i, &mut record, role, piece.file, diagnostics);
+            log.records[i] = record;
         }
         damaged += piece.damaged;
         pieces.extend(placing.hole(log, piece.file, piece.records, diagnostics));
@@ -224,10 +226,8 @@ struct Placing {
     /// The life that each thread's address stands for now.
     current: Vec<u32>,
     lives: Vec<Life>,
-    /// How many records each life has.
-    counts: Vec<usize>,
-    /// Each life's last tick.
-    last: Vec<u64>,
+    /// How many records each life has, and its last tick.
+    sums: Vec<(usize, u64)>,
     known: Known,
     /// What is added to ticks because the counter began again.
     shift: u64,
@@ -250,8 +250,7 @@ struct Placing {
 impl Placing {
     /// A record with ticks that no counter can have had since the first one counts as logged with the one before it.
     #[inline]
-    fn bound(&self, log: &mut Log, i: usize, file: u32, diagnostics: &mut Diagnostics) {
-        let record = &mut log.records[i];
+    fn bound(&self, log: &Log, record: &mut Record, file: u32, diagnostics: &mut Diagnostics) {
         let ticks = record.ticks.checked_add(self.shift);
         if ticks.is_none_or(|ticks| ticks > self.first_in_range.saturating_add(LATEST_TICKS)) {
             record.ticks = self.latest.max(self.first_in_range).saturating_sub(self.shift);
@@ -261,17 +260,21 @@ impl Placing {
     }
 
     /// Looks whether the counter began again with this record.
-    fn step(&mut self, log: &Log, i: usize, file: u32, diagnostics: &mut Diagnostics) {
-        let record = log.records[i];
+    #[inline]
+    fn step(&mut self, log: &Log, i: usize, record: &Record, file: u32, diagnostics: &mut Diagnostics) {
         let ticks = record.ticks.saturating_add(self.shift);
-        if ticks >= self.latest {
-            return;
+        if ticks < self.latest {
+            self.step_back(log, i, record, file, diagnostics);
         }
+    }
+
+    fn step_back(&mut self, log: &Log, i: usize, record: &Record, file: u32, diagnostics: &mut Diagnostics) {
+        let ticks = record.ticks.saturating_add(self.shift);
         let life = self.current[record.thread as usize];
         let loader = self.known.loader();
         let after_loader =
             self.known.kernel.is_none() && loader.is_some() && self.before == loader && life != loader.unwrap_or(life);
-        let stepped_back = self.last.get(life as usize).is_some_and(|&last| ticks < last);
+        let stepped_back = self.sums.get(life as usize).is_some_and(|&(_, last)| ticks < last);
         let problem = match (after_loader, stepped_back) {
             (true, _) => KERNEL_EARLY,
             (_, true) if self.stays_behind(log, i) => BEGAN_AGAIN,
@@ -293,26 +296,33 @@ impl Placing {
     }
 
     #[inline]
-    fn place(&mut self, log: &mut Log, i: usize, file: u32, diagnostics: &mut Diagnostics) {
-        let mut record = log.records[i];
+    fn place(
+        &mut self,
+        log: &Log,
+        i: usize,
+        record: &mut Record,
+        role: Role,
+        file: u32,
+        diagnostics: &mut Diagnostics,
+    ) {
         record.ticks = record.ticks.saturating_add(self.shift);
         let mut life = self.current[record.thread as usize];
         if life == u32::MAX || record.what == What::Thread {
             life = match self.named_late(life, i) {
                 true => self.rename(life, record.label, diagnostics, || log.place(file, record.line)),
-                false => self.begin(&record, i, &log.threads.ids),
+                false => self.begin(record, i, &log.threads.ids),
             };
         }
         record.thread = life;
-        log.records[i] = record;
-        self.counts[life as usize] += 1;
-        self.last[life as usize] = record.ticks;
+        let (count, last) = &mut self.sums[life as usize];
+        *count += 1;
+        *last = record.ticks;
         self.latest = self.latest.max(record.ticks);
         self.before = Some(life);
-        let role = log.labels.role(record.label).on(self.lives[life as usize].thread);
-        self.know(&record, role);
+        let role = if role == Role::None { role } else { role.on(self.lives[life as usize].thread) };
+        self.know(record, role);
         if record.what == What::Event {
-            self.wait(&record, log.labels.text(record.label));
+            self.wait(record, log.labels.text(record.label));
         }
     }
 
@@ -357,8 +367,7 @@ impl Placing {
             begin: 0,
             end: 0,
         });
-        self.counts.push(0);
-        self.last.push(0);
+        self.sums.push((0, 0));
         self.current[record.thread as usize] = life;
         life
     }
@@ -413,7 +422,7 @@ impl Placing {
     /// Counts the lives' records apart.
     fn sort<'a>(&mut self, records: impl Iterator<Item = &'a Record>) -> (Vec<Life>, Vec<Record>) {
         let mut at = 0;
-        for (life, &count) in self.lives.iter_mut().zip(&self.counts) {
+        for (life, &(count, _)) in self.lives.iter_mut().zip(&self.sums) {
             (life.begin, life.end) = (at, at);
             at += count;
         }

@@ -210,13 +210,12 @@ impl Text {
 
     /// A number to two decimals: enough for a pixel and a per cent.
     fn hundredths(&mut self, number: f64) -> &mut Text {
-        let hundredths = (number * 100.0).round().max(0.0) as i64;
-        self.integer(hundredths / 100).put(".").digit(hundredths / 10 % 10).digit(hundredths % 10)
-    }
-
-    fn digit(&mut self, digit: i64) -> &mut Text {
-        self.0.push(char::from(b'0' + digit as u8));
-        self
+        let hundredths = timeline::rounded(number * 100.0).max(0);
+        let mut digits = itoa::Buffer::new();
+        // The leading one, cut off again, keeps zeros: 5 is 0.05.
+        let (whole, rest) = (hundredths / 100, digits.format(100 + hundredths % 100));
+        let rest = &rest[1..];
+        self.integer(whole).put(".").put(rest)
     }
 
     fn hexadecimal(&mut self, byte: u8) -> &mut Text {

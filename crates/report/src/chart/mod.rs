@@ -9,7 +9,7 @@ mod draw;
 pub(crate) use draw::{alone, inline};
 
 use crate::Boot;
-use crate::lanes::{Edge, Slice, edges};
+use crate::lanes::Slice;
 use crate::text::counted;
 use timeline::Ns;
 
@@ -57,17 +57,9 @@ impl Layout {
     /// Linear in the slices, besides finding the length that [`MOST_FRAMES`] reach.
     fn of_slices(slices: Vec<Slice>) -> Layout {
         let (shortest, short) = threshold(&slices);
-        let mut drawing = Drawing { shortest, frames: Vec::new(), open: Vec::new(), below: 0 };
-        let never: Result<(), std::convert::Infallible> = edges(slices.into_iter(), |edge| {
-            match edge {
-                Edge::Begin(slice) => drawing.begin(slice),
-                Edge::End(_) => drawing.end(),
-            }
-            Ok(())
-        });
-        match never {
-            Ok(()) => Layout { frames: drawing.frames, shortest, short },
-        }
+        let mut drawing = Drawing { shortest, frames: Vec::new(), open: Vec::new() };
+        slices.into_iter().for_each(|slice| drawing.add(slice));
+        Layout { frames: drawing.frames, shortest, short }
     }
 
     /// What the chart does not show one by one, in a sentence; empty if nothing.
@@ -102,29 +94,36 @@ fn threshold(slices: &[Slice]) -> (Ns, usize) {
 struct Drawing {
     shortest: Ns,
     frames: Vec<Frame>,
-    /// Of each frame under way, the run of short ones that was last drawn in it.
-    open: Vec<Option<usize>>,
-    /// How deep in a short slice it is: what that one calls is as short.
-    below: u64,
+    /// The slices under way that are drawn one by one.
+    open: Vec<Open>,
+}
+
+struct Open {
+    slice: Slice,
+    /// The run of short slices that was last drawn in it.
+    run: Option<usize>,
 }
 
 impl Drawing {
-    fn begin(&mut self, slice: Slice) {
-        if self.below > 0 || slice.end - slice.start < self.shortest {
-            self.below += 1;
+    /// Slices come in order, outer ones first. What a short one calls is as short, and in the same run.
+    fn add(&mut self, slice: Slice) {
+        while self.open.last().is_some_and(|top| !top.slice.holds(&slice)) {
+            self.open.pop();
+        }
+        if slice.end - slice.start < self.shortest {
             return self.together(slice);
         }
-        if let Some(run) = self.open.last_mut() {
-            *run = None;
+        if let Some(around) = self.open.last_mut() {
+            around.run = None;
         }
         let depth = self.open.len() as u32;
         self.frames.push(Frame { start: slice.start, end: slice.end, depth, what: What::Slice(slice) });
-        self.open.push(None);
+        self.open.push(Open { slice, run: None });
     }
 
     /// A short slice: goes on with the run before it if hardly anything lies between them.
     fn together(&mut self, slice: Slice) {
-        let run = self.open.last().copied().flatten().map(|run| &mut self.frames[run]);
+        let run = self.open.last().and_then(|around| around.run).map(|run| &mut self.frames[run]);
         match run.filter(|run| slice.start - run.end < self.shortest) {
             Some(run) => {
                 run.end = run.end.max(slice.end);
@@ -133,19 +132,11 @@ impl Drawing {
             None => {
                 let depth = self.open.len() as u32;
                 let frame = Frame { start: slice.start, end: slice.end, depth, what: What::Together(1) };
-                if let Some(run) = self.open.last_mut() {
-                    *run = Some(self.frames.len());
+                if let Some(around) = self.open.last_mut() {
+                    around.run = Some(self.frames.len());
                 }
                 self.frames.push(frame);
             }
-        }
-    }
-
-    fn end(&mut self) {
-        if self.below > 0 {
-            self.below -= 1;
-        } else {
-            self.open.pop();
         }
     }
 }
@@ -160,15 +151,8 @@ mod tests {
     }
 
     fn drawn(shortest: i64, slices: &[(i64, i64)]) -> Vec<(i64, i64, u32, u64)> {
-        let mut drawing = Drawing { shortest: Ns(shortest), frames: Vec::new(), open: Vec::new(), below: 0 };
-        let _: Result<(), ()> = edges(slices.iter().map(|&(a, b)| slice(a, b)), |edge| {
-            match edge {
-                Edge::Begin(slice) => drawing.begin(slice),
-                Edge::End(_) => drawing.end(),
-            }
-            Ok(())
-        });
-        assert_eq!((drawing.open.len(), drawing.below), (0, 0));
+        let mut drawing = Drawing { shortest: Ns(shortest), frames: Vec::new(), open: Vec::new() };
+        slices.iter().for_each(|&(start, end)| drawing.add(slice(start, end)));
         let count = |what| if let What::Together(count) = what { count } else { 0 };
         drawing.frames.iter().map(|f| (f.start.0, f.end.0, f.depth, count(f.what))).collect()
     }

@@ -105,6 +105,9 @@ fn first<T>(rows: &mut Vec<T>, table: &str, cut: &mut Vec<String>) {
 /// Harmless text as HTML, also within quotes; and as XML 1.0, which cannot have what [`harmless`] shows as what it is.
 pub(crate) fn esc(text: &str) -> String {
     let text = harmless(text);
+    if !text.bytes().any(|b| matches!(b, b'&' | b'<' | b'>' | b'"' | b'\'')) {
+        return text.into_owned();
+    }
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
