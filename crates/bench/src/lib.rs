@@ -9,6 +9,7 @@ mod document;
 pub mod history;
 mod journal;
 mod laws;
+mod likely;
 pub mod range;
 mod results;
 mod runs;
@@ -18,5 +19,6 @@ pub use document::{Booted, Document, Head, Host, InputFile, SCHEMA, Setting, Sid
 pub use history::{History, HistoryError};
 pub use journal::{Journal, JournalError, Journaled, read};
 pub use laws::{Point, Predicted, RowLaw, Slice, TOTAL, ToldBy};
-pub use results::{Against, Moved, PhaseRuns, Results, RowRuns, VariantRuns, results, rounds_least};
+pub use likely::Likely;
+pub use results::{Against, Moved, PhaseRuns, Results, RowRuns, Test, VariantRuns, results, rounds_least};
 pub use runs::{Boot, Boots, Ended, Finished, Measured, PhaseTime, Plan, Stop, Turn, run};

@@ -6,6 +6,7 @@
 
 use crate::document::Head;
 use crate::laws::{Slice, laws};
+use crate::likely::{Likely, likely};
 use crate::runs::{Boot, Measured, PhaseTime, counted};
 use crate::stats::describe::{Description, describe, mean, sd};
 use crate::stats::quantile::{median, median_interval};
@@ -102,6 +103,9 @@ pub struct Against {
     /// By what the boot path was charged to, the largest difference first.
     #[serde(default)]
     pub rows: Vec<Moved>,
+    /// Where a phase is proven to move and no row is: the rows that may be why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likely_rows: Option<Likely>,
     /// Memory in bytes: `vmm_max_rss`, `guest_available`, `guest_cached`; after a workload `guest_available_after`,
     /// `guest_cached_after`.
     #[serde(default)]
@@ -129,18 +133,39 @@ pub fn results(head: &Head, boots: &[Boot]) -> Results {
     Results { variants, comparisons, laws: laws(head, boots) }
 }
 
-/// The fewest rounds in which the totals can have a verdict at all, be it of only one variant: fewer are *too few*,
-/// whatever they show. 1 where nothing is compared, and of boots that only repeat.
-pub fn rounds_least(head: &Head) -> u32 {
-    let comparisons = head.variants.len().saturating_sub(1);
-    if comparisons == 0 || repeats(head) {
+/// The fewest rounds in which the totals can have a verdict at all, be it of only one comparison of these: fewer are
+/// *too few*, whatever they show. 1 where nothing is compared, and of boots that only repeat.
+pub fn rounds_least(comparisons: usize, test: Test) -> u32 {
+    if comparisons == 0 || test == Test::Repeated {
         return 1;
     }
     let p_least = |rounds: u32| {
         let rounds = rounds as usize;
-        if head.deterministic { RankSum::new(rounds, rounds).p(0) } else { SignedRank::new(rounds).p(0) }
+        if test == Test::Dithered { RankSum::new(rounds, rounds).p(0) } else { SignedRank::new(rounds).p(0) }
     };
     (1..).find(|&rounds| p_least(rounds) * comparisons as f64 <= 1.0 - CONFIDENCE).unwrap_or(u32::MAX)
+}
+
+/// How two variants are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// By pairs of boots ([`pairs`]).
+    Pairs,
+    /// By deterministic boots, each with another layout ([`dithered`]).
+    Dithered,
+    /// By deterministic boots that only repeat.
+    Repeated,
+}
+
+impl Test {
+    /// The test of these boots.
+    pub fn of(head: &Head) -> Test {
+        match (head.deterministic, head.dithered) {
+            (false, _) => Test::Pairs,
+            (true, true) => Test::Dithered,
+            (true, false) => Test::Repeated,
+        }
+    }
 }
 
 /// Gives each its verdict; together they are one family.
@@ -262,11 +287,13 @@ fn against(head: &Head, boots: &[Boot], variant: usize) -> Against {
         memory("guest_available_after", |m| m.guest_available_after_bytes),
         memory("guest_cached_after", |m| m.guest_cached_after_bytes),
     ];
+    let (phases, rows) = (moved(head, boots, variant, phases_of), moved(head, boots, variant, rows_of));
     Against {
         variant,
         total,
-        phases: moved(head, boots, variant, phases_of),
-        rows: moved(head, boots, variant, rows_of),
+        likely_rows: likely(&phases, &rows),
+        phases,
+        rows,
         memory: memory.into_iter().flatten().collect(),
     }
 }
@@ -437,6 +464,45 @@ mod tests {
         assert_eq!(rows, expected);
     }
 
+    /// A phase loses 391 ms, from three rows of hundreds that scatter: six pairs prove the phase and no row.
+    #[test]
+    fn where_a_phase_is_proven_and_no_row_is_the_likeliest_rows_are_listed() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let part = |name: String, ns: f64| PhaseTime { name, ns: ns as i64 };
+        let mut all = Vec::new();
+        for number in 0..14 {
+            let (round, variant) = (number / 2, number as usize % 2);
+            let mut rows: Vec<PhaseTime> =
+                (0..400).map(|i| part(format!("row {i}"), 1e6 * (1.0 + random.f64()))).collect();
+            for (i, lost) in [(17, 250e6), (90, 100e6), (200, 41e6)] {
+                // Each scatters by about as much as it loses; their sum scatters less.
+                let scatter = (random.f64() - 0.5) * 1.5 * lost;
+                rows[i].ns += (300e6 - if variant == 1 { lost } else { 0.0 } + scatter) as i64;
+            }
+            let length = rows.iter().map(|row| row.ns).sum::<i64>();
+            let phases = vec![part("initcalls".to_owned(), length as f64), part("userspace".to_owned(), 1e9)];
+            let total_ns = Some(length + 1_000_000_000);
+            let measured = Measured { outcome: "reached".to_owned(), total_ns, phases, rows, ..Measured::default() };
+            all.push(Boot { number, round: Some(round), variant, began_ns: 0, measured });
+        }
+        let found = results(&head(&["a", "b"], false), &all);
+        let against = &found.comparisons[0];
+        assert_eq!((&*against.phases[0].name, against.phases[0].by.verdict), ("initcalls", Verdict::Faster));
+        assert!(against.rows.iter().all(|row| row.by.verdict != Verdict::Faster), "{:?}", &against.rows[..3]);
+        let likely = against.likely_rows.as_ref().unwrap();
+        let names: Vec<&str> = likely.rows.iter().take(3).map(|row| row.name.as_str()).collect();
+        assert_eq!((names, likely.tested), (vec!["row 17", "row 90", "row 200"], 400));
+        assert!(likely.rows.iter().all(|row| row.by.difference.high < 0.0 && row.by.p.unwrap() <= 0.05));
+        assert!((likely.by_chance - 10.0).abs() < 1e-9 && likely.rows.len() < 25, "{}", likely.rows.len());
+        // Where a row is proven there is no need to guess.
+        assert_eq!(likely_of_a_proven_row(), None);
+    }
+
+    fn likely_of_a_proven_row() -> Option<Likely> {
+        let found = results(&head(&["a", "b"], false), &boots(7, (4.0, 0.0)));
+        found.comparisons[0].likely_rows.clone()
+    }
+
     #[test]
     fn deterministic_boots_are_not_paired() {
         let found = results(&head(&["a", "b"], true), &boots(5, (4.0, 0.0)));
@@ -451,7 +517,7 @@ mod tests {
         {
             let names: Vec<String> = (0..variants).map(|v| v.to_string()).collect();
             let head = head(&names.iter().map(String::as_str).collect::<Vec<_>>(), deterministic);
-            assert_eq!(rounds_least(&head), least, "{variants} {deterministic}");
+            assert_eq!(rounds_least(variants - 1, Test::of(&head)), least, "{variants} {deterministic}");
             let of = |rounds: u32| {
                 let boots = (0..rounds).flat_map(|round| {
                     // No two alike, and each variant clearly slower than the one before.
@@ -463,7 +529,7 @@ mod tests {
             assert!(of(least).iter().all(|&v| v == Verdict::Slower), "{:?}", of(least));
             assert!(of(least - 1).iter().all(|&v| v == Verdict::TooFew), "{:?}", of(least - 1));
         }
-        assert_eq!(rounds_least(&Head { dithered: false, ..head(&["a", "b"], true) }), 1);
+        assert_eq!(rounds_least(1, Test::of(&Head { dithered: false, ..head(&["a", "b"], true) })), 1);
     }
 
     #[test]

@@ -37,7 +37,8 @@ pub struct Args {
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = amount::percent, help_heading = "What to compare")]
     margin: f64,
 
-    /// Rounds; with --until-width or --budget at most so many [default: 10, of deterministic boots 5; 1000 with those]
+    /// Rounds; with --until-width or --budget at most so many [default: 10, of deterministic boots 5, more where so few could
+    /// show nothing; 1000 with those]. Fewer than can show anything are refused
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "How often")]
     runs: Option<u32>,
     /// Rounds before those, which do not count [default: 1, of deterministic boots 0]
@@ -117,7 +118,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let foreseen = foresee(&variants, &mut watcher)?;
     let at = sizes(&args.at, &sweep)?;
     let head = Head { sweep, at, ..head(args, &variants, &foreseen)? };
-    warn_of_too_few(&head, output);
+    enough_rounds(args, &head, output)?;
     let folder = folder(args, &head)?;
     let mut journal = Journal::create(&folder.join(JOURNAL), &head)?;
     output.note(&format!("every boot is kept in {} as soon as it is over", folder.display()));
@@ -139,18 +140,33 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     Ok(done(&document))
 }
 
-/// Nobody wants to hear after an hour of boots that so few could not have shown anything.
-pub fn warn_of_too_few(head: &Head, output: &Output) {
-    let (rounds, least) = (head.plan.stop.rounds, bench::rounds_least(head));
-    if rounds < least {
-        let comparisons = match head.variants.len() - 1 {
-            1 => "one comparison".to_owned(),
-            n => format!("{n} comparisons together"),
-        };
-        output.note(&format!(
-            "--runs {rounds} is too few for {comparisons}: every verdict will be \"too few\"; --runs {least} is the least"
-        ));
+/// A sweep is told its growth by fewer boots than its comparisons need: there it is a remark.
+fn enough_rounds(args: &Args, head: &Head, output: &Output) -> anyhow::Result<()> {
+    let enough = refuse_too_few(head.plan.stop.rounds, head.variants.len() - 1, bench::Test::of(head));
+    match enough {
+        Err(why) if !args.sweep.is_empty() => output.note(&format!("{why}, so only its growth is told")),
+        enough => enough?,
     }
+    Ok(())
+}
+
+/// Nobody wants to hear after an hour of boots that so few could not have shown anything.
+///
+/// # Errors
+/// If every verdict on so many comparisons would be *too few*.
+pub fn refuse_too_few(rounds: u32, comparisons: usize, test: bench::Test) -> anyhow::Result<()> {
+    let least = bench::rounds_least(comparisons, test);
+    if rounds >= least {
+        return Ok(());
+    }
+    let comparisons = match comparisons {
+        1 => "one comparison".to_owned(),
+        n => format!("{n} comparisons together"),
+    };
+    bail!(
+        "--runs {rounds} is too few for {comparisons}: whatever the boots show, every verdict would be \"too few\"; \
+         give --runs {least} or more"
+    )
 }
 
 /// Keeps it with past benches. Where that cannot be done it is said, and changes nothing: all of it is in its folder.
@@ -265,6 +281,7 @@ fn head(args: &Args, variants: &[Varied], foreseen: &[Manifest]) -> anyhow::Resu
         None if deterministic => 5,
         None => 10,
     };
+
     let budget_ns = args.budget.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let plan = Plan {
         variants: variants.len(),
@@ -278,6 +295,10 @@ fn head(args: &Args, variants: &[Varied], foreseen: &[Manifest]) -> anyhow::Resu
     head.created = manifest.created;
     head.deterministic = deterministic;
     head.dithered = deterministic && !args.no_dither && variants.iter().all(|v| v.options.kernel.is_some());
+    if args.runs.is_none() && args.sweep.is_empty() {
+        let least = bench::rounds_least(variants.len() - 1, bench::Test::of(&head));
+        head.plan.stop.rounds = head.plan.stop.rounds.max(least).min(rounds_most);
+    }
     head.ask.margin = args.margin;
     head.host_cpus_allowed = machine::pin::allowed();
     let host = &foreseen[0].host;

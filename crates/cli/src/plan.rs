@@ -73,8 +73,8 @@ pub struct BootArgs {
     /// memory if not where it was linked to. May be given several times. Linux guests tell their own names
     #[arg(long, value_name = "FILE[@0xBASE]", help_heading = "What to record")]
     symbols: Vec<SymbolFile>,
-    /// guest: bootscope's process 1; keep: the guest's own, evidence then comes from console and memory [default: guest
-    /// where a --kernel is given]
+    /// guest: bootscope's process 1; keep: the guest's own. With keep the evidence comes from console and memory, so the
+    /// --kernel is booted with initcall_debug unless --trace leaves out events [default: guest where a --kernel is given]
     #[arg(long, value_name = "WHOSE", help_heading = "What to record")]
     init: Option<InitArg>,
     /// What bootscope's process 1 does at the end: power off, or become the own init of the initrd or root [default: poweroff]

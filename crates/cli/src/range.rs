@@ -37,9 +37,9 @@ pub struct Args {
     /// Only the range's own line of commits, a merge as one (with --bisect always so; a slow merge is then looked into)
     #[arg(long, conflicts_with = "bisect")]
     first_parent: bool,
-    /// Rounds; each boots every commit once, in random order
-    #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "bisect", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    runs: u32,
+    /// Rounds; each boots every commit once, in random order [default: 10, more where so few could show nothing]
+    #[arg(long, value_name = "N", conflicts_with = "bisect", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    runs: Option<u32>,
     /// A build that takes longer is stopped, and cannot say
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = humantime::parse_duration)]
     build_timeout: Duration,

@@ -168,7 +168,7 @@ fn boots_that_fail_are_counted_and_kept() {
     let Some(lab) = lab() else { return };
     let scratch = Scratch::new();
     let into = scratch.path("bench");
-    let flags = ["--runs", "4", "--warm-ups", "0", "--vary", "until=^never said"];
+    let flags = ["--runs", "6", "--warm-ups", "0", "--vary", "until=^never said"];
     let ran = run(&mut bench(&lab, &into, &flags)).exits(1);
     println!("{}", ran.text());
     let told = ran.text().replace('\n', " ");
@@ -200,6 +200,11 @@ fn what_cannot_be_booted_is_said_before_anything_is() {
     refuses(&["--sweep", "cpus=1,2", "--at", "64G"], &["--at 64G", "not swept"]);
     refuses(&["--runs", "0"], &["--runs"]);
     refuses(&["--runs", "30000", "--vary", "cpus=1"], &["--runs 30000", "at most 25000"]);
+    // Fewer pairs than can show anything: of one comparison six, of two in a family seven.
+    refuses(&["--runs", "3", "--vary", "cpus=1"], &["--runs 3 is too few for one comparison", "--runs 6 or more"]);
+    let two = ["--runs", "6", "--vary", "cpus=1", "--vary", "cpus=2", "--vary", "memory=1G"];
+    refuses(&two, &["2 comparisons together", "--runs 7 or more"]);
+    refuses(&["--deterministic", "--runs", "3", "--vary", "cpus=1"], &["--runs 4 or more"]);
     refuses(&["--pin", "9999"], &["--pin 9999"]);
     refuses(&["--vary", "deterministic"], &["deterministic"]);
     refuses(&["--until-width", "5"], &["%"]);

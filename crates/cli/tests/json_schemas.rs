@@ -52,7 +52,7 @@ fn the_page_says_what_is_printed() {
             &scratch.path("repeats"),
             &["--deterministic", "--no-dither", "--runs", "1", "--vary", "append=delay.vm_mem=1"],
         ),
-        (&scratch.path("never"), &["--runs", "3", "--warm-ups", "0", "--vary", "until=^never said"]),
+        (&scratch.path("never"), &["--runs", "6", "--warm-ups", "0", "--vary", "until=^never said"]),
     ] {
         schemas.hold(&bench(&lab, into, &db, flags));
     }

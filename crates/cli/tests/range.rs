@@ -155,6 +155,10 @@ fn every_commit_of_a_range_with_its_step() {
     let slow = repo.commit("slow", SLOW);
     fs::write(repo.path("waits.s"), "no assembler knows this").unwrap();
     repo.commit("broken", SLOW);
+    // Two steps need five dithered boots of each; nothing is built for fewer.
+    let few = ["--deterministic", "--runs", "4"];
+    run(repo.range(&format!("{first}..main"), "few").args(few)).refuses(&["--runs 4 is too few", "--runs 5 or more"]);
+    assert!(!repo.scratch.path("few/builds").exists());
     // Counted in instructions, so that few boots can tell on any host.
     let mut command = repo.range(&format!("{first}..main"), "each");
     let ran = run(command.args(["--deterministic", "--runs", "5", "--json"])).exits(0);

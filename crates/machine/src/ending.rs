@@ -43,6 +43,20 @@ impl Ending {
 
 /// What to do about a panic that is not the kernel's fault.
 fn panic_advice(line: &str) -> Option<&'static str> {
+    // Linux's init/do_mounts.c: device 0:0 is one that no driver found; of any other, no file system took its content.
+    if line.contains("VFS: Unable to mount root fs") && line.contains("unknown-block(0,0)") {
+        return Some(
+            "no driver in the kernel found the root disk (a distribution's are modules). Give the file system's image with \
+             --root IMAGE, which brings the modules; or an --initrd that has them; or a kernel with the disk's driver built \
+             in, and root=/dev/vda or the like in --append",
+        );
+    }
+    if line.contains("VFS: Unable to mount root fs") {
+        return Some(
+            "the kernel found the root disk, and no file system that it can mount there. Check root= in --append (the \
+             partition, not the disk?); or give an --initrd with the file system's module, or --root IMAGE for ext4 and erofs",
+        );
+    }
     line.contains("IO-APIC + timer doesn't work").then_some(
         "the kernel tests its timer against its own loops, and a busy host can be too late for it: boot again, or add \
          no_timer_check to --append",
@@ -236,6 +250,20 @@ mod tests {
         }
         let interrupted = ending(&options, &facts(), SECOND, true).unwrap();
         assert_eq!(interrupted.kind, OutcomeKind::Interrupted);
+    }
+
+    #[test]
+    fn a_root_that_no_driver_finds_is_explained() {
+        let note = |line: &str| {
+            let panic = seen(SECOND, line).unwrap();
+            Ending::panic(&panic).note.unwrap_or_default()
+        };
+        let vfs = "Kernel panic - not syncing: VFS: Unable to mount root fs on";
+        let no_driver = note(&format!("{vfs} unknown-block(0,0)"));
+        assert!(no_driver.contains("no driver") && no_driver.contains("--root IMAGE"), "{no_driver}");
+        let no_file_system = note(&format!("{vfs} unknown-block(254,1)"));
+        assert!(no_file_system.contains("no file system") && no_file_system.contains("root="), "{no_file_system}");
+        assert_eq!(note("Kernel panic - not syncing: Attempted to kill init!"), "");
     }
 
     #[test]

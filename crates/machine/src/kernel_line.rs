@@ -2,8 +2,9 @@
 //!
 //! What is added goes in front, because of two values of one parameter the kernel takes the last: where the user says
 //! something else, the user wins. The exception is `rdinit=`, without which nothing would be brought home; the user's
-//! own is then who is handed over to. Nothing is added for a guest that is recorded with its own init, but a console
-//! where none was asked for: without one there is nothing to see.
+//! own is then who is handed over to. A guest that is recorded with its own init has no process of bootscope's in it, and
+//! its kernel's log is the evidence: so it gets a console where none was asked for, `initcall_debug` and a log to fit. The
+//! log is read out of its memory at the end. With `--trace none` or `calls` alone it gets the console only.
 
 use crate::Error;
 use crate::options::RecordOptions;
@@ -74,11 +75,19 @@ fn added(options: &RecordOptions, plain: bool, user: &[String]) -> Vec<String> {
     if options.deterministic && !given("kaslr") {
         line.push("nokaslr".to_owned());
     }
-    if plain || !options.guest_init() {
+    if plain {
         return line;
     }
-    if verbose(user) {
+    let logged = !options.guest_init() && options.trace_events;
+    // The bare word and `initcall_debug=0` are the user's own.
+    if logged && !given("initcall_debug") {
+        line.push("initcall_debug".to_owned());
+    }
+    if (options.guest_init() && verbose(user)) || (logged && !given("log_buf_len=")) {
         line.push("log_buf_len=1048576".to_owned());
+    }
+    if !options.guest_init() {
+        return line;
     }
     if options.trace_events {
         // The clock is given because a kernel that chooses it itself may do so late, and empties the buffer then.
@@ -164,9 +173,18 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_with_its_own_init_gets_a_console_and_no_more() {
-        let line = line("root=/dev/vda1 rdinit=/x", |options| options.init = Init::Keep);
-        assert_eq!(line.text, "console=ttyS0 root=/dev/vda1 rdinit=/x");
+    fn a_guest_with_its_own_init_logs_its_initcalls_if_events_are_asked_for() {
+        let keep = |append: &str, events: bool| {
+            let change = |options: &mut RecordOptions| (options.init, options.trace_events) = (Init::Keep, events);
+            line(append, change).text
+        };
+        assert_eq!(keep("root=/dev/vda1 rdinit=/x", false), "console=ttyS0 root=/dev/vda1 rdinit=/x");
+        let logged = "console=ttyS0 initcall_debug log_buf_len=1048576 root=/dev/vda1";
+        assert_eq!(keep("root=/dev/vda1", true), logged);
+        // What the user says stands.
+        assert_eq!(keep("initcall_debug=0 log_buf_len=4M", true), "console=ttyS0 initcall_debug=0 log_buf_len=4M");
+        let plain = RecordOptions { init: Init::Keep, append: "quiet".to_owned(), ..Default::default() };
+        assert_eq!(kernel_line(&plain, true).unwrap().text, "console=ttyS0 quiet", "a plain boot is left alone");
     }
 
     #[test]

@@ -199,7 +199,11 @@ fn watched(
 ) -> (Ending, Option<Error>) {
     match boot(options, watch, observer) {
         Ok(mut ending) => {
-            let named = if followed { kernels_names(options, watch, &mut ending) } else { Ok(()) };
+            let stopped = ending.kind == OutcomeKind::Interrupted;
+            if stopped {
+                watch.hurry();
+            }
+            let named = if followed && !stopped { kernels_names(options, watch, &mut ending) } else { Ok(()) };
             let failed = named.and_then(|()| last_evidence(options, watch, &mut ending)).err();
             (ending, failed)
         }

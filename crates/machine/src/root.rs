@@ -31,10 +31,14 @@ pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
         };
     };
     let refused = |why: &str| Err(Error::option(format!("--root {}: {why}", image.display())));
-    if options.kernel.is_none() || options.init == Init::Keep || crate::lab::is_booted(options) {
-        return refused(
-            "it is mounted by bootscope's process 1: give a Linux --kernel, and leave out --init keep and --lab",
-        );
+    if options.kernel.is_none() {
+        return refused("bootscope's process 1 mounts it, and needs the image's own kernel: give that with --kernel");
+    }
+    if crate::lab::is_booted(options) {
+        return refused("the lab kernel has no file systems: leave out --lab, or give a Linux --kernel");
+    }
+    if options.init == Init::Keep {
+        return refused("bootscope's process 1 mounts it, and --init keep leaves that out: drop one of the two");
     }
     if options.initrd.is_some() {
         return refused("it takes the place of an --initrd: leave that out, or mount the root by its init and --disk");
@@ -225,6 +229,10 @@ mod tests {
         ] {
             assert!(error.contains(word), "{word}: {error}");
         }
+        // Each names what conflicts, and nothing else.
+        assert!(!with(|o| o.init = Init::Keep).contains("lab"));
+        let without_kernel = with(|o| (o.kernel, o.init) = (None, Init::Keep));
+        assert!(!without_kernel.contains("--init keep") && !without_kernel.contains("lab"), "{without_kernel}");
         for (image, bytes, word) in [(ext4(0), 4 << 20, "-b 4096"), (ext4(2), (4 << 20) + 4096, "truncate -s %2M")] {
             let options = RecordOptions { dax: true, ..options(dir.path(), &image, bytes) };
             let error = check(&options).unwrap_err().to_string();

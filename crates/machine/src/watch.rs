@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::mpsc::RecvTimeoutError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use guest_init::port::{Heard as Said, PortReader};
 use guest_init::round::Chunk;
@@ -21,7 +21,7 @@ use crate::launch::Vm;
 use crate::lines::{Line, Lines, shown};
 use crate::linker::Linker;
 use crate::listen::{Heard, Source};
-use crate::memory::{EventLog, EventLogPlace, GuestRam, KernelLog, LogProbe, ram_extents};
+use crate::memory::{EventLog, EventLogPlace, GuestRam, Hurried, KernelLog, LogProbe, ram_extents};
 use crate::monitor::News;
 use crate::options::RecordOptions;
 
@@ -29,6 +29,9 @@ use crate::options::RecordOptions;
 const TICK: Duration = Duration::from_millis(50);
 /// How long QEMU may take to answer.
 const ANSWER_NS: i64 = 5_000_000_000;
+/// After Ctrl-C evidence may be taken for so long, and QEMU may take so long to end: 0.3 s with all that is beside it.
+const HURRY: Duration = Duration::from_millis(100);
+const HURRIED_QUIT_NS: i64 = 80_000_000;
 /// How often the machine is looked at for a hang.
 const LOOK_NS: i64 = 1_000_000_000;
 /// How soon memory is searched for a kernel log again: by how long the last search took, within these.
@@ -102,6 +105,8 @@ pub(crate) struct Watch<'a> {
     next_look_ns: i64,
     has_disks: bool,
     layout: Layout,
+    /// Until when the last evidence may be taken, where somebody waits.
+    hurried_until: Option<Instant>,
     log: LogWatch,
 }
 
@@ -200,6 +205,7 @@ impl<'a> Watch<'a> {
                 || options.root.is_some()
                 || !options.extra.is_empty(),
             layout: Layout::Unknown,
+            hurried_until: None,
             log: LogWatch { next_find_ns: *FIND_NS.start(), ..LogWatch::default() },
         })
     }
@@ -240,15 +246,35 @@ impl<'a> Watch<'a> {
 
     /// Reads the kernel log out of memory; or why it cannot be.
     pub(crate) fn kernel_log(&mut self) -> Result<Result<KernelLog, String>, Error> {
+        let hurried_until = self.hurried_until;
         let Some(ram) = self.ram()? else {
             return Ok(Err("QEMU could not say where guest memory lies".to_owned()));
         };
-        Ok(crate::memory::kernel_log(ram).map_err(|error| error.to_string()))
+        let log = match hurried_until {
+            Some(until) => crate::memory::kernel_log(&Hurried { memory: ram, until }),
+            None => crate::memory::kernel_log(ram),
+        };
+        Ok(log.map_err(|error| error.to_string()))
     }
 
     /// Reads the event log out of memory, if the guest keeps one.
     pub(crate) fn event_log(&mut self) -> Result<Option<EventLog>, Error> {
-        Ok(self.ram()?.and_then(|ram| crate::memory::event_log(ram)))
+        let hurried_until = self.hurried_until;
+        Ok(self.ram()?.and_then(|ram| match hurried_until {
+            Some(until) => crate::memory::event_log(&Hurried { memory: ram, until }),
+            None => crate::memory::event_log(ram),
+        }))
+    }
+
+    /// The user waits for the end: what can still be had at once is taken, and no more.
+    pub(crate) fn hurry(&mut self) {
+        self.hurried_until = Some(Instant::now() + HURRY);
+    }
+
+    /// How long something may still take that takes so long otherwise.
+    fn patience_ns(&self, otherwise: i64) -> i64 {
+        let left = |until: Instant| i64::try_from(until.saturating_duration_since(Instant::now()).as_nanos());
+        self.hurried_until.map_or(otherwise, |until| left(until).unwrap_or(otherwise).min(otherwise))
     }
 
     /// Asks QEMU's human monitor, and waits for the answer while hearing on.
@@ -290,7 +316,8 @@ impl<'a> Watch<'a> {
     /// Asks QEMU to end, kills it if it does not, and hears it out.
     fn let_end(&mut self) -> Result<(), Error> {
         let asked = self.vm.monitor.quit().is_ok();
-        self.hear_out(if asked { 3_000_000_000 } else { 0 })?;
+        let patience_ns = if self.hurried_until.is_some() { HURRIED_QUIT_NS } else { 3_000_000_000 };
+        self.hear_out(if asked { patience_ns } else { 0 })?;
         self.vm.kill();
         self.hear_out(2_000_000_000)
     }
@@ -487,7 +514,7 @@ impl<'a> Watch<'a> {
     }
 
     fn wait_for_answer(&mut self, id: u64) -> Result<Option<String>, Error> {
-        let deadline = self.vm.elapsed_ns() + ANSWER_NS;
+        let deadline = self.vm.elapsed_ns() + self.patience_ns(ANSWER_NS);
         loop {
             if let Some(answer) = self.vm.monitor.answer(id) {
                 return Ok(answer.ok());

@@ -95,7 +95,64 @@ fn verdicts_are_words_one_can_act_on() {
         &document(&[("a", &noisy), ("b", &other)]),
         &["too noisy to say whether they differ by 5 %", "pairs would show 5 %"],
     );
-    says(&document(&[("a", &base[..5]), ("b", &moved(100)[..5])]), &["too few boots to say anything; six pairs"]);
+    says(
+        &document(&[("a", &base[..5]), ("b", &moved(100)[..5])]),
+        &["too few boots to say anything; --runs 6 is the least"],
+    );
+}
+
+/// Deterministic boots count instructions: 877 M, and no milliseconds that a clock would show.
+#[test]
+fn a_deterministic_bench_is_told_in_instructions() {
+    let mut deterministic = document(&[("a", &some(&[2000; 5])), ("b", &some(&[1123; 5]))]);
+    deterministic.head.deterministic = true;
+    let deterministic = Document::new(deterministic.head, deterministic.boots, deterministic.ended);
+    let text = says(&deterministic, &["b is faster than a by 877 M instructions", "not wall time", "1.12 G"]);
+    assert_eq!(text.matches("wall time").count(), 1, "{text}");
+    let figures = bench_markdown(&deterministic) + &text;
+    for unit in [" ms", " µs", " ns", " s "] {
+        assert!(!figures.contains(unit), "{unit:?} in:\n{figures}");
+    }
+}
+
+/// A phase that is proven to lose 391 ms, and no row of it: the likeliest are listed, and said to be no more than that.
+#[test]
+fn likely_rows_are_listed_where_none_is_proven() {
+    let mut state = 7_u64;
+    // Knuth's MMIX: its upper bits, from 0 to 1.
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as f64 / (1_u64 << 31) as f64
+    };
+    let mut boots = document(&[("a", &some(&[0; 7])), ("b", &some(&[0; 7]))]);
+    for boot in &mut boots.boots {
+        let part = |name: String, ns: i64| PhaseTime { name, ns };
+        let mut rows: Vec<PhaseTime> =
+            (0..400).map(|i| part(format!("row {i}"), MS + (random() * 1e6) as i64)).collect();
+        for (i, lost) in [(17, 250.0), (90, 100.0), (200, 41.0)] {
+            let lost_now = if boot.variant == 1 { lost } else { 0.0 };
+            rows[i].ns += ((300.0 - lost_now + (random() - 0.5) * 1.5 * lost) * 1e6) as i64;
+        }
+        let length = rows.iter().map(|row| row.ns).sum();
+        boot.measured.phases = vec![part("initcalls".to_owned(), length)];
+        (boot.measured.total_ns, boot.measured.rows) = (Some(length), rows);
+    }
+    let document = Document::new(boots.head, boots.boots, boots.ended);
+    let text = says(
+        &document,
+        &[
+            "row, likely, not proven",
+            "its own 95 % interval",
+            "row 17",
+            "no row is proven",
+            "about 10 of 400 rows by chance",
+        ],
+    );
+    assert!(text.contains("phase that moved") && !text.contains("row that moved"), "{text}");
+    let json = serde_json::to_value(&document).unwrap();
+    let likely = &json["results"]["comparisons"][0]["likely_rows"];
+    assert_eq!((&likely["phase"], &likely["tested"]), (&"initcalls".into(), &400.into()));
+    assert_eq!(likely["rows"][0]["name"], "row 17");
 }
 
 #[test]

@@ -305,6 +305,24 @@ fn the_page_escapes_everything() {
     });
 }
 
+#[test]
+fn the_page_lists_initcalls_longest_first_and_escaped() {
+    with_sample(|boot| {
+        let mut page = Vec::new();
+        report::page(boot, &[], &mut page).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        let table = page.split("id=\"initcalls\">").nth(1).expect("a table").split("</table>").next().unwrap();
+        let rows: Vec<&str> = table.split("<tr><th scope=\"row\">").skip(1).collect();
+        let summary = report::Summary::of(boot);
+        assert!(summary.initcalls.len() > 2 && rows.len() == summary.initcalls.len(), "{table}");
+        for (row, initcall) in rows.iter().zip(&summary.initcalls) {
+            let figures = format!("data-v=\"{}\"", initcall.elapsed_ns);
+            assert!(row.contains(&figures) && row.contains(&format!("data-v=\"{}\"", initcall.start_ns)), "{row}");
+        }
+        assert!(rows[0].starts_with(&summary.initcalls[0].name), "{}", rows[0]);
+    });
+}
+
 /// A name in each line of a log: the page stays a page, and says what it leaves out.
 #[test]
 fn the_page_of_very_many_names_is_cut_and_says_so() {

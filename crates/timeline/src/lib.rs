@@ -93,6 +93,8 @@ pub enum Unit {
     Nanoseconds,
     /// Ticks of a counter of which nobody knows the rate.
     Ticks,
+    /// Instructions of a deterministic boot.
+    Instructions,
 }
 
 impl Unit {
@@ -108,8 +110,11 @@ impl Unit {
         let units = match self {
             Unit::Nanoseconds => time::NANOSECONDS,
             Unit::Ticks => ["ticks", "kticks", "Mticks", "Gticks"],
+            Unit::Instructions => ["", "k", "M", "G"],
         };
         time::three_digits(length.0, units, text);
+        // No unit stands behind a count below a thousand.
+        text.truncate(text.trim_end().len());
     }
 
     /// How a document calls it.
@@ -117,6 +122,7 @@ impl Unit {
         match self {
             Unit::Nanoseconds => "ns",
             Unit::Ticks => "ticks",
+            Unit::Instructions => "instructions",
         }
     }
 }
@@ -216,6 +222,8 @@ mod tests {
     #[test]
     fn ticks_are_not_shown_as_time() {
         let show = |count| Unit::Ticks.show(Ns(count));
+        assert_eq!(Unit::Instructions.show(Ns(877_000_000)), "877 M");
+        assert_eq!(Unit::Instructions.show(Ns(12)), "12");
         assert_eq!(show(999), "999 ticks");
         assert_eq!(show(1_234), "1.23 kticks");
         assert_eq!(show(999_499), "999 kticks");

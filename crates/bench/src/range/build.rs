@@ -71,6 +71,8 @@ const NAME_DIGITS: usize = 32;
 const LOOK: Duration = Duration::from_millis(20);
 /// How long what was asked to end may take.
 const GRACE: Duration = Duration::from_secs(2);
+/// The same where the user waits for it.
+const GRACE_STOPPED: Duration = Duration::from_millis(100);
 
 impl Builder {
     /// A commit's kernel; `stop` is asked now and then.
@@ -148,7 +150,7 @@ impl Builder {
             }
             let stopped = stop();
             if stopped || began.elapsed() >= self.timeout {
-                end(&mut child);
+                end(&mut child, if stopped { GRACE_STOPPED } else { GRACE });
                 return Ok(if stopped { Ended::Stopped } else { Ended::Timeout });
             }
             std::thread::sleep(LOOK);
@@ -189,7 +191,7 @@ enum Ended {
 }
 
 /// Ends a command and all that it started in its group: asked first, then killed.
-fn end(child: &mut std::process::Child) {
+fn end(child: &mut std::process::Child, grace: Duration) {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let signal = |signal| {
         if let Some(group) = group {
@@ -198,7 +200,7 @@ fn end(child: &mut std::process::Child) {
     };
     signal(Signal::TERM);
     let asked = Instant::now();
-    while asked.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
+    while asked.elapsed() < grace && matches!(child.try_wait(), Ok(None)) {
         std::thread::sleep(LOOK);
     }
     signal(Signal::KILL);

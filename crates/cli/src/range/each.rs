@@ -21,6 +21,8 @@ pub fn run(args: &Args, mut workshop: Workshop) -> anyhow::Result<Done> {
         bail!("{} has a bench in it already: give another folder with -o", workshop.folder.display());
     }
     let commits = commits(args, &workshop)?;
+    // Said before hours of builds.
+    let rounds = workshop.rounds(args.runs, commits.len())?;
     let mut built: Vec<(&Commit, PathBuf)> = Vec::new();
     let mut listed: Vec<RangeCommit> = Vec::new();
     for (i, commit) in commits.iter().enumerate() {
@@ -46,7 +48,7 @@ pub fn run(args: &Args, mut workshop: Workshop) -> anyhow::Result<Done> {
         );
     }
     let folder = workshop.folder.clone();
-    let plan = workshop.plan(built.len(), args.runs, 1);
+    let plan = workshop.plan(built.len(), rounds, 1);
     let document = workshop.bench(&built, plan, &folder)?;
     fill(&mut listed, &document);
     let range = CommitRange {

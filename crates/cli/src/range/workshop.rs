@@ -1,6 +1,6 @@
 //! Where commits are built and booted: the work tree, the kernels that are kept, and a bench of some of them.
 
-use crate::bench::{foresee, variant, warn_of_too_few};
+use crate::bench::{foresee, refuse_too_few, variant};
 use crate::measure::Booter;
 use crate::output::Output;
 use crate::progress::Watcher;
@@ -133,10 +133,6 @@ impl<'a> Workshop<'a> {
         let variants: Vec<Varied> = commits.iter().map(one).collect();
         let foreseen = foresee(&variants, self.watcher)?;
         let head = self.head(plan, &variants, &foreseen);
-        if variants.len() > 2 {
-            // A search has its own rule of when it is enough.
-            warn_of_too_few(&head, self.output);
-        }
         let mut journal = Journal::create(&folder.join(JOURNAL), &head)?;
         let recordings = folder.join("boots");
         let mut booter = Booter::new(&variants, &recordings, &mut journal, self.watcher);
@@ -172,6 +168,24 @@ impl<'a> Workshop<'a> {
         head
     }
 
+    /// How two commits are compared.
+    fn test(&self) -> bench::Test {
+        if self.options.deterministic { bench::Test::Dithered } else { bench::Test::Pairs }
+    }
+
+    /// How many rounds so many commits are booted in: as many as were asked for, else ten, or more where ten could show
+    /// nothing.
+    ///
+    /// # Errors
+    /// If so few were asked for that they could show nothing.
+    pub fn rounds(&self, asked: Option<u32>, commits: usize) -> anyhow::Result<u32> {
+        let comparisons = commits.saturating_sub(1);
+        match asked {
+            Some(rounds) => refuse_too_few(rounds, comparisons, self.test()).map(|()| rounds),
+            None => Ok(bench::rounds_least(comparisons, self.test()).max(ROUNDS)),
+        }
+    }
+
     /// A plan of so many rounds.
     pub fn plan(&self, variants: usize, rounds: u32, warm_ups: u32) -> bench::Plan {
         let warm_ups = if self.options.deterministic { 0 } else { warm_ups };
@@ -180,6 +194,8 @@ impl<'a> Workshop<'a> {
     }
 }
 
+/// How often each commit of a range is booted where nobody says.
+const ROUNDS: u32 = 10;
 /// The journal of a bench, in its folder.
 pub const JOURNAL: &str = "bench.jsonl";
 /// The setting that says which commit a variant is.

@@ -11,6 +11,7 @@
 //! Nothing here may trust the guest: what is read are sizes, offsets and pointers a guest can set at will.
 
 mod event_log;
+mod hurried;
 mod kernel_log;
 mod mtree;
 mod sweep;
@@ -25,6 +26,7 @@ use std::os::unix::fs::FileExt;
 
 pub(crate) use event_log::EventLogPlace;
 pub use event_log::{EventLog, event_log};
+pub(crate) use hurried::Hurried;
 pub use kernel_log::{Caller, KernelLog, LastWords, LeftOut, LogError, LogProbe, Method, Record, kernel_log};
 pub use mtree::{MtreeError, ram_extents};
 

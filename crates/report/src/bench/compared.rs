@@ -1,6 +1,6 @@
 //! Each variant against the first: the verdict in words one can act on, and what moved.
 
-use super::tables::{between, time};
+use super::tables::{between, time, unit};
 use crate::diff::signed;
 use crate::table::{Align, Column, Line, render};
 use crate::terminal::paragraph;
@@ -9,6 +9,7 @@ use crate::{Layout, harmless};
 use ::bench::stats::verdict::{Basis, Comparison, Verdict};
 use ::bench::{Against, Document, Moved, VariantRuns};
 use std::fmt::Write;
+use timeline::Unit;
 
 /// More comparisons than this, and those of a sweep with laws, are told in the table alone, unless the whole is asked for.
 const TOLD_MOST: usize = 4;
@@ -31,6 +32,7 @@ pub fn comparisons(document: &Document, whole: bool, layout: Layout, out: &mut S
         let text = verdict(document, against, &first.name, &second.name);
         paragraph(&harmless(&text), "", layout, out);
         moved(against, first, second, layout, out);
+        likely(against, layout, out);
         memory(&against.memory, layout, out);
         out.push('\n');
     }
@@ -45,15 +47,17 @@ fn verdict(document: &Document, against: &Against, first: &str, second: &str) ->
         );
     };
     let margin = per_cent(ask.margin);
+    let unit = unit(document);
+    let counts = if unit == Unit::Instructions { " instructions" } else { "" };
     let d = &total.difference;
-    let interval = if d.is_sure() { format!(" ({})", turned(d.low, d.high)) } else { String::new() };
-    let by = format!("by {}{interval}", time(d.estimate.abs()));
+    let interval = if d.is_sure() { format!(" ({})", turned(unit, d.low, d.high)) } else { String::new() };
+    let by = format!("by {}{counts}{interval}", time(unit, d.estimate.abs()));
     let say = match total.verdict {
         Verdict::Faster => format!("{second} is faster than {first} {by}"),
         Verdict::Slower => format!("{second} is slower than {first} {by}"),
         Verdict::NoDifference => format!("{second} and {first}: no difference beyond {margin}"),
         Verdict::TooNoisy => format!("{second} against {first}: too noisy to say whether they differ by {margin}"),
-        Verdict::TooFew => format!("{second} against {first}: too few boots to say anything; {}", least(total)),
+        Verdict::TooFew => format!("{second} against {first}: too few boots to say anything; {}", least(document)),
     };
     [say, ratio(total), chance(total), power(total, ask.margin)]
         .into_iter()
@@ -63,16 +67,16 @@ fn verdict(document: &Document, against: &Against, first: &str, second: &str) ->
 }
 
 /// An interval of a difference as lengths, the smaller first.
-fn turned(low: f64, high: f64) -> String {
-    let interval = |low, high| between(&::bench::stats::Interval { estimate: low, low, high, confidence: 0.0 });
+fn turned(unit: Unit, low: f64, high: f64) -> String {
+    let interval = |low, high| between(unit, &::bench::stats::Interval { estimate: low, low, high, confidence: 0.0 });
     if high <= 0.0 { interval(-high, -low) } else { interval(low, high) }
 }
 
-fn least(total: &Comparison) -> &'static str {
-    match total.basis {
-        Basis::Pairs(_) => "six pairs can, where two variants are compared",
-        Basis::Dithered(..) | Basis::Repeated(_) => "four dithered boots of each can, where two variants are compared",
-    }
+/// How many boots could have said something.
+fn least(document: &Document) -> String {
+    let test = ::bench::Test::of(&document.head);
+    let rounds = ::bench::rounds_least(document.head.variants.len().saturating_sub(1), test);
+    format!("--runs {rounds} is the least that can")
 }
 
 fn ratio(total: &Comparison) -> String {
@@ -144,8 +148,8 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
                     harmless(&m.name).into_owned(),
                     signed(d.estimate),
                     format!("{} to {}", signed(d.low), signed(d.high)),
-                    time(mean(first, &m.name)),
-                    time(mean(second, &m.name)),
+                    time(layout.unit, mean(first, &m.name)),
+                    time(layout.unit, mean(second, &m.name)),
                 ],
                 faint: false,
             }
@@ -178,6 +182,47 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
         let _ = writeln!(out, "of {looked_at} phases and rows none is seen to move beyond {beyond}");
     }
 }
+
+/// The rows that may be why a phase moved, where none is proven to.
+fn likely(against: &Against, layout: Layout, out: &mut String) {
+    let Some(likely) = &against.likely_rows else { return };
+    let (phase, moved) = (harmless(&likely.phase), signed(likely.phase_ns.round() as i64, layout));
+    out.push('\n');
+    if likely.rows.is_empty() {
+        let text =
+            format!("{phase} moved by {moved}, and no row is likely to be why: alone, none excludes chance either");
+        return paragraph(&text, "", layout, out);
+    }
+    let line = |m: &Moved| {
+        let d = &m.by.difference;
+        let signed = |ns: f64| signed(ns.round() as i64, layout);
+        let p = m.by.p.map_or_else(String::new, |p| format!("{p:.3}"));
+        let interval = format!("{} to {}", signed(d.low), signed(d.high));
+        Line { cells: vec![harmless(&m.name).into_owned(), signed(d.estimate), interval, p], faint: false }
+    };
+    let lines: Vec<Line> = likely.rows.iter().take(layout.top.min(LIKELY_MOST)).map(line).collect();
+    let columns = [
+        Column::new("row, likely, not proven", Align::Left, None),
+        Column::new("by", Align::Right, Some(10)),
+        Column::new("its own 95 % interval", Align::Left, Some(24)),
+        Column::new("p alone", Align::Right, Some(7)),
+    ];
+    render(&columns, &lines, layout.table_width(), layout.style, out);
+    let text = format!(
+        "{phase} moved by {moved}, and no row is proven to be why. These may be: each tested alone excludes 0 on that side. \
+         So do about {:.0} of {} rows by chance; more boots tell which.{}",
+        likely.by_chance,
+        likely.tested,
+        match likely.rows.len() - lines.len() {
+            0 => String::new(),
+            more => format!(" {more} more are likely by this measure, each with less; --json lists them."),
+        }
+    );
+    paragraph(&text, "", layout, out);
+}
+
+/// So many likely rows are listed.
+const LIKELY_MOST: usize = 8;
 
 /// What movement must exceed. Phases are tested together, and so are rows ([`::bench::stats::max_t`]).
 fn beyond(by: &Comparison) -> &'static str {

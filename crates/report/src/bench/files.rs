@@ -1,6 +1,6 @@
 //! A bench for other tools: every boot as comma-separated values, the table of variants as Markdown.
 
-use super::tables::{spread, time, word};
+use super::tables::{spread, time, unit, word};
 use crate::export::csv::cell;
 use crate::harmless;
 use ::bench::{Boot, Document};
@@ -61,6 +61,7 @@ fn boot_line(document: &Document, boot: &Boot, phases: &[&str], out: &mut dyn Wr
 
 /// The table of variants.
 pub fn bench_markdown(document: &Document) -> String {
+    let unit = unit(document);
     let mut out =
         "| variant | boots | mean | sd | median | least | most | ratio | 95 % interval | verdict |\n".to_owned();
     out.push_str("|:---|---:|---:|---:|---:|---:|---:|---:|:---|:---|\n");
@@ -80,11 +81,11 @@ pub fn bench_markdown(document: &Document) -> String {
             Some(t) => format!(
                 "{} of {all} | {} | {} | {} | {} | {}",
                 t.count,
-                time(t.mean),
-                spread(t.sd),
-                time(t.median.estimate),
-                time(t.min),
-                time(t.max)
+                time(unit, t.mean),
+                spread(unit, t.sd),
+                time(unit, t.median.estimate),
+                time(unit, t.min),
+                time(unit, t.max)
             ),
             None => format!("0 of {all} | | | | |"),
         };

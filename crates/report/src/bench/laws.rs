@@ -7,6 +7,7 @@ use crate::terminal::paragraph;
 use crate::{Layout, harmless};
 use ::bench::{Document, Predicted, RowLaw, Slice, ToldBy};
 use std::fmt::Write;
+use timeline::Unit;
 
 /// All slices.
 pub fn laws(document: &Document, layout: Layout, out: &mut String) {
@@ -15,7 +16,7 @@ pub fn laws(document: &Document, layout: Layout, out: &mut String) {
         let _ = writeln!(out, "{}", layout.style.heading(&harmless(&title)));
         table(slice, layout, out);
         if let Some(total) = slice.rows.first() {
-            out.push_str(&plot(total, layout.width.min(72)));
+            out.push_str(&plot(total, layout.unit, layout.width.min(72)));
         }
         out.push('\n');
     }
@@ -38,12 +39,12 @@ fn table(slice: &Slice, layout: Layout, out: &mut String) {
     let unit = if slice.unit == "GiB" { " GiB" } else { "" };
     columns.extend(at.map(|p| Column::new(format!("at {}{unit}", p.size), Align::Right, Some(20))));
     let line = |row: &RowLaw| {
-        let error = row.slope_error.map_or_else(|| "?".to_owned(), |error| format!("±{}", time(error)));
+        let error = row.slope_error.map_or_else(|| "?".to_owned(), |error| format!("±{}", time(layout.unit, error)));
         let error = if row.law == "constant" { String::new() } else { error };
-        let mut cells = vec![harmless(&row.name).into_owned(), law(row, &slice.unit), error];
+        let mut cells = vec![harmless(&row.name).into_owned(), law(row, &slice.unit, layout.unit), error];
         cells.extend(row.predicted.iter().map(|p| {
-            let band = p.band.map_or_else(String::new, |band| format!(" ±{}", time(band)));
-            format!("{}{band}", time(p.time))
+            let band = p.band.map_or_else(String::new, |band| format!(" ±{}", time(layout.unit, band)));
+            format!("{}{band}", time(layout.unit, p.time))
         }));
         Line { cells, faint: row.name == ::bench::TOTAL }
     };
@@ -54,7 +55,8 @@ fn table(slice: &Slice, layout: Layout, out: &mut String) {
         let _ = writeln!(out, "{more} more rows grow, by less");
     }
     paragraph(&level(slice), "", layout, out);
-    for text in slice.rows.first().into_iter().flat_map(|total| &total.predicted).filter_map(beyond) {
+    for text in slice.rows.first().into_iter().flat_map(|total| &total.predicted).filter_map(|p| beyond(p, layout.unit))
+    {
         paragraph(&text, "note: ", layout, out);
     }
     for row in slice.rows.iter().take(layout.top).filter(|row| !row.alike.is_empty()) {
@@ -77,14 +79,14 @@ fn level(slice: &Slice) -> String {
 }
 
 /// Where the rows lead to something else than the total does: a share of the total that matters, and beyond its band.
-fn beyond(predicted: &Predicted) -> Option<String> {
+fn beyond(predicted: &Predicted, counts: Unit) -> Option<String> {
     const MATTERS: f64 = 0.01;
     let rows = predicted.rows?;
     let apart = (rows - predicted.time).abs();
     // The band was widened so far.
     let outside = predicted.band.is_none_or(|band| apart >= band * 0.999_999);
     (outside && apart > MATTERS * predicted.time).then(|| {
-        let (size, rows, total) = (predicted.size, time(rows), time(predicted.time));
+        let (size, rows, total) = (predicted.size, time(counts, rows), time(counts, predicted.time));
         format!(
             "at {size} the laws of all rows add up to {rows}, the total's own to {total}: sizes this far apart do not tell which"
         )
@@ -92,18 +94,18 @@ fn beyond(predicted: &Predicted) -> Option<String> {
 }
 
 /// `41.0 ms per AP`, `1.20 s + 35.0 ms per CPU`, `3.00 ms · n²`
-pub fn law(row: &RowLaw, unit: &str) -> String {
+pub fn law(row: &RowLaw, unit: &str, counts: Unit) -> String {
     let ap = row.from_one && unit == "CPU";
     let step = match row.law.as_str() {
-        "constant" => return format!("{}, not seen to grow", time(row.base)),
-        "n" if ap => format!("{} per AP", time(row.slope.abs())),
-        "n" if unit.is_empty() => format!("{} · n", time(row.slope.abs())),
-        "n" => format!("{} per {unit}", time(row.slope.abs())),
-        law => format!("{} · {law}", time(row.slope.abs())),
+        "constant" => return format!("{}, not seen to grow", time(counts, row.base)),
+        "n" if ap => format!("{} per AP", time(counts, row.slope.abs())),
+        "n" if unit.is_empty() => format!("{} · n", time(counts, row.slope.abs())),
+        "n" => format!("{} per {unit}", time(counts, row.slope.abs())),
+        law => format!("{} · {law}", time(counts, row.slope.abs())),
     };
     let sign = if row.slope < 0.0 { "−" } else { "+" };
     match row.slope < 0.0 || !ap {
-        true => format!("{} {sign} {step}", time(row.base)),
+        true => format!("{} {sign} {step}", time(counts, row.base)),
         false => step,
     }
 }

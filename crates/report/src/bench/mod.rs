@@ -19,6 +19,7 @@ use std::fmt::Write;
 
 /// Everything that `bootscope bench` prints; with `whole` also each variant's own tables where there are several.
 pub fn bench(document: &Document, whole: bool, layout: Layout) -> String {
+    let layout = Layout { unit: tables::unit(document), ..layout };
     let mut out = String::new();
     header(document, layout, &mut out);
     let results = &document.results;
@@ -78,7 +79,12 @@ fn header(document: &Document, layout: Layout, out: &mut String) {
                 format!("the boots only repeat: another layout alone moves the total by up to {floor:.3} %")
             }
         };
-        paragraph(&format!("one instruction is one nanosecond; {how}"), "", layout, out);
+        paragraph(
+            &format!("lengths are instructions (an idle guest nanosecond counts as one), not wall time; {how}"),
+            "",
+            layout,
+            out,
+        );
     }
     out.push('\n');
 }

@@ -2,13 +2,14 @@
 //!
 //! No script and nothing from the network, which the page's content policy also says; all text passes [`esc`].
 
-use super::tables::time;
+use super::tables::{time, unit};
 use super::{laws, plot};
 use crate::Layout;
 use crate::html::esc;
 use ::bench::{Document, RowLaw};
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use timeline::Unit;
 
 /// Rows whose growth is drawn, of each slice.
 const DRAWN_MOST: usize = 12;
@@ -33,7 +34,7 @@ pub fn bench_page(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     dots(document, &mut plots);
     for slice in &document.results.laws {
         let _ = writeln!(plots, "<h2>{}</h2>", esc(&laws::title(slice)));
-        slice.rows.iter().take(DRAWN_MOST).for_each(|row| grown(row, &slice.unit, &mut plots));
+        slice.rows.iter().take(DRAWN_MOST).for_each(|row| grown(row, &slice.unit, unit(document), &mut plots));
     }
     out.write_all(plots.as_bytes())?;
     let text = super::bench(document, true, Layout { width: 120, top: 100, ..Layout::default() });
@@ -47,9 +48,9 @@ pub fn bench_page(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</main>\n</body>\n</html>")
 }
 
-fn grown(row: &RowLaw, unit: &str, out: &mut String) {
-    let _ = writeln!(out, "<h3>{}: {}</h3>", esc(&row.name), esc(&laws::law(row, unit)));
-    plot::svg(row, out);
+fn grown(row: &RowLaw, unit: &str, counts: Unit, out: &mut String) {
+    let _ = writeln!(out, "<h3>{}: {}</h3>", esc(&row.name), esc(&laws::law(row, unit, counts)));
+    plot::svg(row, counts, out);
 }
 
 /// Text whose lines are each escaped.
@@ -62,6 +63,7 @@ fn dots(document: &Document, out: &mut String) {
     const WIDTH: f64 = 960.0;
     const NAME: f64 = 260.0;
     const LINE: f64 = 26.0;
+    let unit = unit(document);
     let totals = |variant: usize| {
         let own = document.boots.iter().filter(move |b| b.variant == variant && b.round.is_some());
         own.filter_map(|b| Some((b.number, b.measured.total_ns? as f64)))
@@ -85,7 +87,7 @@ fn dots(document: &Document, out: &mut String) {
                 out,
                 "<circle cx=\"{:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"#2b6cb0\" opacity=\".5\"><title>boot {number}: {}</title></circle>",
                 x(total),
-                time(total)
+                time(unit, total)
             );
         }
         if let Some(total) = &runs.total {
@@ -98,6 +100,6 @@ fn dots(document: &Document, out: &mut String) {
         out,
         "<text x=\"{NAME}\" y=\"{base}\">0</text><text x=\"{}\" y=\"{base}\">{}</text>\n</svg>",
         x(most),
-        time(most)
+        time(unit, most)
     );
 }

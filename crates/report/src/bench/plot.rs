@@ -4,6 +4,7 @@ use super::tables::time;
 use crate::plot::scaled;
 use ::bench::RowLaw;
 use std::fmt::Write;
+use timeline::Unit;
 
 /// Lines of a plot in a terminal.
 const LINES: usize = 12;
@@ -11,7 +12,7 @@ const LINES: usize = 12;
 const SCALE: usize = 9;
 
 /// The points (`●`) and the law (`·`), from zero to the largest, `width` columns wide.
-pub fn plot(row: &RowLaw, width: usize) -> String {
+pub fn plot(row: &RowLaw, unit: Unit, width: usize) -> String {
     let Some(bounds) = Bounds::of(row) else { return String::new() };
     let columns = width.saturating_sub(SCALE + 3).max(16);
     let mut cells = vec![vec![' '; columns]; LINES];
@@ -29,7 +30,7 @@ pub fn plot(row: &RowLaw, width: usize) -> String {
     let mut out = String::new();
     for (i, line) in cells.iter().enumerate() {
         let label = match i {
-            0 => time(bounds.most_ns),
+            0 => time(unit, bounds.most_ns),
             i if i + 1 == LINES => "0".to_owned(),
             _ => String::new(),
         };
@@ -43,7 +44,7 @@ pub fn plot(row: &RowLaw, width: usize) -> String {
 }
 
 /// The same as SVG, for a page.
-pub fn svg(row: &RowLaw, out: &mut String) {
+pub fn svg(row: &RowLaw, unit: Unit, out: &mut String) {
     const WIDTH: f64 = 640.0;
     const HEIGHT: f64 = 240.0;
     const LEFT: f64 = 80.0;
@@ -55,8 +56,12 @@ pub fn svg(row: &RowLaw, out: &mut String) {
     let (bottom, right) = (HEIGHT - BELOW, WIDTH - 10.0);
     let _ = writeln!(out, "<path d=\"M{LEFT} 10V{bottom}H{right}\" fill=\"none\" stroke=\"currentColor\"/>");
     let top = y(bounds.most_ns);
-    let _ =
-        writeln!(out, "<text x=\"{}\" y=\"{top:.1}\" text-anchor=\"end\">{}</text>", LEFT - 6.0, time(bounds.most_ns));
+    let _ = writeln!(
+        out,
+        "<text x=\"{}\" y=\"{top:.1}\" text-anchor=\"end\">{}</text>",
+        LEFT - 6.0,
+        time(unit, bounds.most_ns)
+    );
     let _ = writeln!(out, "<text x=\"{}\" y=\"{bottom}\" text-anchor=\"end\">0</text>", LEFT - 6.0);
     let line: Vec<String> = (0..=100)
         .map(|i| bounds.size_at(f64::from(i) / 100.0))
@@ -65,7 +70,7 @@ pub fn svg(row: &RowLaw, out: &mut String) {
     let _ = writeln!(out, "<polyline points=\"{}\" fill=\"none\" stroke=\"#2b6cb0\"/>", line.join(" "));
     for point in &row.points {
         let (x, y) = (x(point.size), y(point.mean));
-        let about = format!("{}: {} ({} boots)", point.size, time(point.mean), point.boots);
+        let about = format!("{}: {} ({} boots)", point.size, time(unit, point.mean), point.boots);
         let _ = writeln!(
             out,
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"#c05621\"><title>{about}</title></circle>"
@@ -124,7 +129,7 @@ mod tests {
             predicted: vec![Predicted { size: 1000.0, time: 10e9, band: None, rows: None }],
             p_corrected: None,
         };
-        let text = plot(&row, 60);
+        let text = plot(&row, Unit::Nanoseconds, 60);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), LINES + 2);
         assert!(lines[0].starts_with("  80.0 ms ┤") && lines[0].ends_with('●'), "{text}");
@@ -133,8 +138,8 @@ mod tests {
         // What is predicted far away does not squeeze them.
         assert!(lines[LINES + 1].ends_with('8') && !text.contains("1000"), "{text}");
         let mut drawn = String::new();
-        svg(&row, &mut drawn);
+        svg(&row, Unit::Nanoseconds, &mut drawn);
         assert_eq!(drawn.matches("<circle").count(), 3);
-        assert_eq!(plot(&RowLaw { points: Vec::new(), ..row }, 60), "");
+        assert_eq!(plot(&RowLaw { points: Vec::new(), ..row }, Unit::Nanoseconds, 60), "");
     }
 }

@@ -5,7 +5,7 @@ use crate::text::counted;
 use crate::{Layout, harmless};
 use ::bench::stats::describe::Description;
 use ::bench::{Boot, Document};
-use timeline::Ns;
+use timeline::{Ns, Unit};
 
 /// An order this rare by chance is said.
 const ORDER_P: f64 = 0.01;
@@ -20,7 +20,7 @@ pub fn remarks(document: &Document, variant: usize, layout: Layout, out: &mut St
     if let Some(total) = &runs.total {
         let mut reached: Vec<&Boot> = own().filter(|b| b.measured.total_ns.is_some()).collect();
         reached.sort_by_key(|b| b.round);
-        said.extend(of_runs(total, &reached));
+        said.extend(of_runs(total, &reached, layout.unit));
     }
     let name = if document.head.variants.len() > 1 { format!("{}: ", runs.name) } else { String::new() };
     for remark in said {
@@ -45,16 +45,16 @@ fn failures<'a>(boots: impl Iterator<Item = &'a Boot>) -> Vec<String> {
     kinds.iter().map(say).collect()
 }
 
-fn of_runs(total: &Description, reached: &[&Boot]) -> Vec<String> {
+fn of_runs(total: &Description, reached: &[&Boot], unit: Unit) -> Vec<String> {
     let mut said = Vec::new();
-    let time = |ns: f64| Ns(ns.round() as i64);
+    let time = |ns: f64| unit.show(Ns(ns.round() as i64));
     if !total.outliers.is_empty() {
         let boots: Vec<String> = total
             .outliers
             .iter()
             .take(LISTED_MOST)
             .filter_map(|&place| reached.get(place))
-            .map(|b| format!("{} ({})", b.number, Ns(b.measured.total_ns.unwrap_or_default())))
+            .map(|b| format!("{} ({})", b.number, unit.show(Ns(b.measured.total_ns.unwrap_or_default()))))
             .collect();
         let more = if total.outliers.len() > LISTED_MOST { ", …" } else { "" };
         let count = counted(total.outliers.len() as u64, "outlier");
@@ -73,7 +73,10 @@ fn of_runs(total: &Description, reached: &[&Boot]) -> Vec<String> {
         said.push("boots resemble the one before: the host drifted or came in moods, and the spread is its".to_owned());
     }
     if total.count > 1 && total.min == total.max {
-        said.push("all boots took the same, to the nanosecond".to_owned());
+        said.push(format!(
+            "all boots took the same, to the {}",
+            if unit == Unit::Nanoseconds { "nanosecond" } else { "instruction" }
+        ));
     }
     said
 }

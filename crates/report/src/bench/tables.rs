@@ -8,25 +8,30 @@ use ::bench::stats::describe::Description;
 use ::bench::stats::verdict::Verdict;
 use ::bench::{Document, Results, VariantRuns};
 use std::fmt::Write;
-use timeline::Ns;
+use timeline::{Ns, Unit};
 
 /// What takes more than this of the whole is marked.
 const MARKED: f64 = 0.01;
 const MARK: &str = "*";
 
-/// A length of time that was computed.
-pub fn time(ns: f64) -> String {
-    Ns(ns.round() as i64).to_string()
+/// What the lengths of a bench count: deterministic boots take instructions, and no time that a clock on a wall would show.
+pub fn unit(document: &Document) -> Unit {
+    if document.head.deterministic { Unit::Instructions } else { Unit::Nanoseconds }
+}
+
+/// A length that was computed; [`unit`] says what it counts.
+pub fn time(unit: Unit, ns: f64) -> String {
+    unit.show(Ns(ns.round() as i64))
 }
 
 /// `1.23 s to 1.31 s`
-pub fn between(interval: &Interval) -> String {
-    format!("{} to {}", time(interval.low), time(interval.high))
+pub fn between(unit: Unit, interval: &Interval) -> String {
+    format!("{} to {}", time(unit, interval.low), time(unit, interval.high))
 }
 
 /// A standard deviation, where there is one.
-pub fn spread(sd: Option<f64>) -> String {
-    sd.map_or_else(String::new, |sd| format!("± {}", time(sd)))
+pub fn spread(unit: Unit, sd: Option<f64>) -> String {
+    sd.map_or_else(String::new, |sd| format!("± {}", time(unit, sd)))
 }
 
 /// A verdict in a word or two.
@@ -46,17 +51,25 @@ pub fn alone(runs: &VariantRuns, layout: Layout, out: &mut String) {
         let _ = writeln!(out, "no boot reached its end mark");
         return;
     };
-    let mean = layout.style.heading(&time(total.mean));
+    let mean = layout.style.heading(&time(layout.unit, total.mean));
     let boots = counted(total.count as u64, "boot");
-    let sd =
-        if total.sd.is_some() { format!(" {} (mean and standard deviation)", spread(total.sd)) } else { String::new() };
+    let sd = if total.sd.is_some() {
+        format!(" {} (mean and standard deviation)", spread(layout.unit, total.sd))
+    } else {
+        String::new()
+    };
     let _ = writeln!(out, "total   {mean}{sd}, {boots}");
     let confidence = total.median.confidence;
     if confidence > 0.0 {
-        let (median, interval) = (time(total.median.estimate), between(&total.median));
+        let (median, interval) = (time(layout.unit, total.median.estimate), between(layout.unit, &total.median));
         let _ = writeln!(out, "median  {median}, {interval} with {} confidence", percent(confidence));
-        let (low, high) = (time(total.lower_quartile), time(total.upper_quartile));
-        let _ = writeln!(out, "range   {} to {}, half of them {low} to {high}", time(total.min), time(total.max));
+        let (low, high) = (time(layout.unit, total.lower_quartile), time(layout.unit, total.upper_quartile));
+        let _ = writeln!(
+            out,
+            "range   {} to {}, half of them {low} to {high}",
+            time(layout.unit, total.min),
+            time(layout.unit, total.max)
+        );
     }
 }
 
@@ -76,13 +89,19 @@ pub fn variants(document: &Document, layout: Layout, out: &mut String) {
         let all: usize = runs.outcomes.values().sum();
         let reached = runs.total.as_ref().map_or(0, |t| t.count);
         let boots = if reached == all { all.to_string() } else { format!("{reached} of {all}") };
-        let of = |f: fn(&Description) -> String| runs.total.as_ref().map_or_else(String::new, f);
+        let of = |f: &dyn Fn(&Description) -> String| runs.total.as_ref().map_or_else(String::new, f);
         let total = results.comparisons.iter().find(|c| c.variant == i).and_then(|c| c.total.as_ref());
         let ratio = total.and_then(|c| c.ratio).map_or_else(String::new, |r| format!("{:.3}", r.estimate));
         let verdict = total.map_or("", |c| word(c.verdict)).to_owned();
-        let (mean, median) = (of(|t| time(t.mean)), of(|t| time(t.median.estimate)));
+        let (mean, median) = (
+            of(&|t: &Description| time(layout.unit, t.mean)),
+            of(&|t: &Description| time(layout.unit, t.median.estimate)),
+        );
         let name = harmless(&runs.name).into_owned();
-        Line { cells: vec![name, boots, mean, of(|t| spread(t.sd)), median, ratio, verdict], faint: false }
+        Line {
+            cells: vec![name, boots, mean, of(&|t: &Description| spread(layout.unit, t.sd)), median, ratio, verdict],
+            faint: false,
+        }
     };
     let lines: Vec<Line> = results.variants.iter().enumerate().map(line).collect();
     render(&columns, &lines, layout.table_width(), layout.style, out);
@@ -104,10 +123,10 @@ pub fn phases(runs: &VariantRuns, layout: Layout, out: &mut String) {
     let line = |phase: &::bench::PhaseRuns| Line {
         cells: vec![
             harmless(&phase.name).into_owned(),
-            time(phase.start_mean),
-            spread(phase.start_sd),
-            time(phase.length.mean),
-            spread(phase.length.sd),
+            time(layout.unit, phase.start_mean),
+            spread(layout.unit, phase.start_sd),
+            time(layout.unit, phase.length.mean),
+            spread(layout.unit, phase.length.sd),
             percent(phase.length.mean / total.mean),
             mark(phase.length.mean, total.mean),
         ],
@@ -134,15 +153,18 @@ pub fn rows(runs: &VariantRuns, layout: Layout, out: &mut String) {
         let name = harmless(&row.name);
         let name =
             if row.seen < total.count { format!("{name} (in {} of {})", row.seen, total.count) } else { name.into() };
-        let (mean, median) = (time(row.mean), time(row.median.estimate));
+        let (mean, median) = (time(layout.unit, row.mean), time(layout.unit, row.median.estimate));
         let share = percent(row.mean / total.mean);
-        Line { cells: vec![name, mean, spread(row.sd), median, share, mark(row.mean, total.mean)], faint: false }
+        Line {
+            cells: vec![name, mean, spread(layout.unit, row.sd), median, share, mark(row.mean, total.mean)],
+            faint: false,
+        }
     };
     let mut lines: Vec<Line> = top.iter().map(line).collect();
     if !rest.is_empty() {
         let sum: f64 = rest.iter().map(|row| row.mean).sum();
         let name = format!("everything else ({})", counted(rest.len() as u64, "row"));
-        let mut cells = vec![name, time(sum), String::new(), String::new(), percent(sum / total.mean)];
+        let mut cells = vec![name, time(layout.unit, sum), String::new(), String::new(), percent(sum / total.mean)];
         cells.push(String::new());
         lines.push(Line { cells, faint: true });
     }

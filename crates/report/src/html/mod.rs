@@ -59,6 +59,7 @@ pub fn page(boot: &Boot, console: &[ConsoleLine], out: &mut dyn Write) -> io::Re
     sections::phases(&summary, out)?;
     let charted = chart::section(boot, out)?;
     sections::tables(&summary, out)?;
+    sections::initcalls(&summary, out)?;
     sections::processes(&summary, out)?;
     sections::console(console, out)?;
     sections::run(boot, &summary, out)?;

@@ -51,6 +51,44 @@ pub fn warnings(s: &Summary, out: Out) -> io::Result<()> {
     s.warnings.iter().try_for_each(|w| writeln!(out, "<p class=\"warning\" role=\"alert\">Warning: {}.</p>", esc(w)))
 }
 
+/// The kernel's own list, longest first: also of initcalls that the boot path did not wait for.
+pub fn initcalls(s: &Summary, out: Out) -> io::Result<()> {
+    if s.initcalls.is_empty() {
+        return Ok(());
+    }
+    let word = s.initcalls_word();
+    writeln!(
+        out,
+        "<details open><summary><h2>{}{}</h2> <span class=\"faint\">{}</span></summary><p>Each from its call to its \
+         return, waits included. They overlap where threads run side by side, so this is no account of the boot's \
+         length.</p>\n<div class=\"wide tall\" tabindex=\"0\"><table class=\"sortable\" id=\"initcalls\"><thead><tr>\
+         <th scope=\"col\">function</th><th scope=\"col\" class=\"n\" aria-sort=\"descending\">elapsed</th>\
+         <th scope=\"col\" class=\"n\">start</th><th scope=\"col\">thread</th></tr></thead><tbody>",
+        word[..1].to_uppercase(),
+        &word[1..],
+        thousands(s.initcalls.len() as u64)
+    )?;
+    let shown = &s.initcalls[..s.initcalls.len().min(MOST_ROWS)];
+    for i in shown {
+        writeln!(
+            out,
+            "<tr><th scope=\"row\">{}</th><td class=\"n\" data-v=\"{}\">{}</td><td class=\"n\" data-v=\"{}\">{}</td>\
+             <td>{}</td></tr>",
+            esc(&i.name),
+            i.elapsed_ns,
+            s.time(i.elapsed_ns),
+            i.start_ns,
+            s.time(i.start_ns),
+            esc(&i.track)
+        )?;
+    }
+    let more = match s.initcalls.len() - shown.len() {
+        0 => String::new(),
+        more => format!("<p>{} shorter ones are in <code>bootscope show --json</code>.</p>", thousands(more as u64)),
+    };
+    writeln!(out, "</tbody></table></div>{more}</details>")
+}
+
 /// User processes as a tree.
 pub fn processes(s: &Summary, out: Out) -> io::Result<()> {
     /// Deeper trees are not drawn deeper.
