@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Wrap logs taken elsewhere (a serial capture, a dmesg, a trace, a TSLOG dump) into a recording
+/// Wrap logs taken elsewhere (a serial capture, a dmesg, a trace, a TSLOG dump, a libguestfs launch) into a recording
 ///
 /// Formats are recognised by content; several files of one boot belong into one recording.
 #[derive(clap::Args)]
@@ -78,8 +78,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if files.iter().all(|file| file.formats.is_empty()) {
         bail!(
             "nothing to import: give kernel messages (dmesg, /dev/kmsg, a capture of a serial line, with or without a \
-             logger's time stamps), the text of /sys/kernel/tracing/trace, a TSLOG dump (sysctl -b debug.tslog), or \
-             several of one boot"
+             logger's time stamps), the text of /sys/kernel/tracing/trace, a TSLOG dump (sysctl -b debug.tslog), a \
+             libguestfs launch (boot-analysis --verbose), or several of one boot"
         );
     }
     if !of_a_boot {

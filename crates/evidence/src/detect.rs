@@ -18,6 +18,8 @@ pub enum Format {
     Kmsg,
     /// Kernel messages as dmesg or a console prints them, perhaps with a logger's stamps: [`crate::kernel_log`].
     KernelLog,
+    /// A launch as libguestfs' boot-analysis prints it: [`crate::guestfs`].
+    Guestfs,
     /// SeaBIOS's debug lines: [`crate::firmware`].
     SeaBios,
     /// `/proc/kallsyms`.
@@ -42,6 +44,7 @@ impl std::fmt::Display for Format {
             Format::Trace => "kernel trace",
             Format::Kmsg => "kernel log records",
             Format::KernelLog => "kernel log",
+            Format::Guestfs => "libguestfs events",
             Format::SeaBios => "SeaBIOS debug lines",
             Format::Kallsyms => "kernel symbols",
             Format::Tslog => "TSLOG dump",
@@ -102,6 +105,10 @@ pub(crate) fn detect_in(bytes: &[u8], parts: &[Range<usize>]) -> Vec<Found> {
 fn format_of(line: Line<'_>) -> Option<Format> {
     let text = line.bytes.strip_suffix(b"\r").unwrap_or(line.bytes);
     let first = *text.first()?;
+    // Before all others: these events quote lines of the kernel and of the firmware.
+    if crate::guestfs::is_event(text) {
+        return Some(Format::Guestfs);
+    }
     match first {
         b'S' if text.starts_with(b"SeaBIOS (version ") => return Some(Format::SeaBios),
         b'0' if text.starts_with(b"0x") => return tslog::is_record(text).then_some(Format::Tslog),
@@ -187,6 +194,7 @@ mod tests {
         check(b"ffffffff81000000 T _text\nffffffff81000001 t foo [mod]\n", &[(Format::Kallsyms, 2)]);
         check(b"0xfffff80 123 ENTER mi_startup\n0x0 124 EVENT WAIT x y\n", &[(Format::Tslog, 2)]);
         check(b"98 0 0 0 \"\" \"\"\n1 0 5 0 \"/sbin/init\" \"dev\"\n", &[(Format::TslogUser, 2)]);
+        check(b"    #1: +5 [appliance] \"[    0.000000] a\"\n0.1ms [trace] \"launch\"\n", &[(Format::Guestfs, 2)]);
         check(b"\x28\xb5\x2f\xfd....", &[(Format::Zstd, 0)]);
         check(b"\x1f\x8b\x08", &[(Format::Gzip, 0)]);
         check(b"hello\n", &[(Format::Text, 0)]);

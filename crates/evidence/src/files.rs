@@ -8,6 +8,7 @@ use crate::detect::{self, Format};
 use crate::first_run::{self, FirstRun, symbols::Symbols};
 use crate::ftrace::Trace;
 use crate::guest_words::{self, Said};
+use crate::guestfs;
 use crate::index::Index;
 use crate::kernel_log::KernelLog;
 use crate::text::Lines;
@@ -19,6 +20,10 @@ use timeline::{Diagnostics, Figures, Ns, Problem};
 const UNKNOWN: Problem = Problem::unusable("file[s] of an unknown format", "not used; see `bootscope import --help`");
 const SECOND_TRACE: Problem = Problem::unusable("trace[s] beside the first", "not used; import [it|them] alone");
 const SECOND_LOG: Problem = Problem::unusable("kernel log[s] beside the first", "not used; import [it|them] alone");
+const SECOND_GUESTFS: Problem =
+    Problem::unusable("file[s] of libguestfs events beside the first", "not used; import [it|them] alone");
+const LOG_BESIDE_GUESTFS: Problem =
+    Problem::unusable("kernel log[s] beside libguestfs events", "not used; import [it|them] alone");
 const EMPTY_TRACE: Problem = Problem::unusable("trace[s] without an event", "not used");
 const DAMAGED: Problem = Problem::affects(Figures::OfThisFile, "damaged compressed file[s]", "read up to the damage");
 const TOO_LARGE: Problem =
@@ -54,6 +59,8 @@ pub struct Files {
     traces: Vec<File>,
     /// Kernel logs other than the console, the best one first.
     logs: Vec<File>,
+    /// What libguestfs reported of a launch.
+    guestfs: Vec<File>,
     /// What there is of a kernel's event log.
     pub tslog: tslog::Log,
 }
@@ -113,11 +120,14 @@ impl Files {
         if has(Format::Trace) {
             self.traces.push(file.clone());
         }
+        if has(Format::Guestfs) {
+            self.guestfs.push(file.clone());
+        }
         if has(Format::Kmsg) || has(Format::KernelLog) {
             self.logs.push(file);
         } else if has(Format::Kallsyms) {
             self.symbols.push(file);
-        } else if !has(Format::Trace) && logged.is_nothing() {
+        } else if !has(Format::Trace) && !has(Format::Guestfs) && logged.is_nothing() {
             diagnostics.note(UNKNOWN, || file.name);
         }
     }
@@ -143,7 +153,16 @@ impl Files {
 
     /// Whether there is a trace, or a kernel's log beside the console.
     pub fn has_linux_evidence(&self) -> bool {
-        !self.traces.is_empty() || !self.logs.is_empty()
+        !self.traces.is_empty() || !self.logs.is_empty() || !self.guestfs.is_empty()
+    }
+
+    /// What libguestfs reported of a launch.
+    pub fn guestfs(&self, diagnostics: &mut Diagnostics) -> Option<guestfs::Events> {
+        let file = self.guestfs.first()?;
+        for further in &self.guestfs[1..] {
+            diagnostics.note(SECOND_GUESTFS, || further.name.clone());
+        }
+        guestfs::Events::read(&file.name, &file.bytes, diagnostics).ok()
     }
 
     pub fn guest_words(&self, diagnostics: &mut Diagnostics) -> Vec<Said> {
@@ -152,7 +171,17 @@ impl Files {
     }
 
     /// The kernel's log, from the best source that has it: the kernel's own records, then a log taken elsewhere.
-    pub fn kernel_log(&self, diagnostics: &mut Diagnostics) -> Option<(String, KernelLog)> {
+    pub fn kernel_log(
+        &self,
+        heard: Option<&guestfs::Events>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<(String, KernelLog)> {
+        if let Some(log) = heard.and_then(|heard| heard.kernel_log(diagnostics)) {
+            for further in &self.logs {
+                diagnostics.note(LOG_BESIDE_GUESTFS, || further.name.clone());
+            }
+            return Some(log);
+        }
         let log = self.logs.first()?;
         for further in &self.logs[1..] {
             diagnostics.note(SECOND_LOG, || further.name.clone());
@@ -305,7 +334,7 @@ pub fn recognise(bytes: &[u8]) -> Recognised {
         (logged.facts, "what the machine and its system are"),
     ];
     known.retain(|(lines, _)| *lines > 0);
-    let used = [Format::Trace, Format::Kmsg, Format::KernelLog, Format::Kallsyms];
+    let used = [Format::Trace, Format::Kmsg, Format::KernelLog, Format::Guestfs, Format::Kallsyms];
     let found: Vec<_> = found.into_iter().filter(|found| used.contains(&found.format)).collect();
     let of_a_boot = logged.records + logged.processes > 0 || !found.is_empty();
     let known = known.into_iter().map(|(lines, what)| format!("{what} ({lines} lines)"));

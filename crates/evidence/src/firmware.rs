@@ -34,7 +34,8 @@ pub fn read(bytes: &[u8], index: &Index) -> Vec<Said> {
     lines.collect()
 }
 
-fn shorten(text: &str) -> String {
+/// A line as a name: without control characters, not too long.
+pub(crate) fn shorten(text: &str) -> String {
     // Nearly all lines are plain already.
     if text.len() <= NAME_CHARS_MAX && text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
         return text.trim().to_owned();

@@ -130,6 +130,27 @@ impl KernelLog {
         Ok(reader.log)
     }
 
+    /// The log of which somebody else picked the lines, and stamped each.
+    pub fn of_stamped<'a>(
+        file: &str,
+        logger: &'static str,
+        lines: impl Iterator<Item = StampedLine<'a>>,
+        diagnostics: &mut Diagnostics,
+    ) -> KernelLog {
+        let mut reader = Reader { file, diagnostics, log: KernelLog::default() };
+        reader.log.logger = Some(logger);
+        let mut cleaner = Cleaner::default();
+        for line in lines {
+            reader.log.counts.lines += 1;
+            let (text, controls) = cleaner.clean(line.text);
+            let place = || format!("{file}:{}", line.number);
+            reader.diagnostics.note_many(CONTROLS, controls, place);
+            reader.messages(text, Some(line.at), line.offset, line.number);
+        }
+        reader.note_steps_back();
+        reader.log
+    }
+
     /// A line's text.
     pub fn text(&self, line: &Line) -> &str {
         &self.text[line.text.start as usize..line.text.end as usize]
@@ -167,6 +188,19 @@ impl KernelLog {
             }
         }
     }
+}
+
+/// A line of a console that a program heard, and when it did.
+#[derive(Clone, Copy, Debug)]
+pub struct StampedLine<'a> {
+    /// When.
+    pub at: Ns,
+    /// The line, without its end.
+    pub text: &'a [u8],
+    /// Where in the file it stands, in bytes.
+    pub offset: u64,
+    /// The number of its line in the file, from 1.
+    pub number: u32,
 }
 
 struct Reader<'d> {

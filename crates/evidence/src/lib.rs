@@ -16,6 +16,7 @@ pub mod firmware;
 pub mod first_run;
 pub mod ftrace;
 pub mod guest_words;
+pub mod guestfs;
 pub mod index;
 pub mod initcalls;
 pub mod kernel_log;

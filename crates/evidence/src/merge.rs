@@ -147,7 +147,8 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
         }
     }
     let trace = files.trace(&mut timeline.diagnostics);
-    let log = files.kernel_log(&mut timeline.diagnostics);
+    let guestfs = files.guestfs(&mut timeline.diagnostics);
+    let log = files.kernel_log(guestfs.as_ref(), &mut timeline.diagnostics);
     let console = files.console_log(&mut timeline.diagnostics);
     let found = clocks::Evidence {
         manifest,
@@ -164,7 +165,8 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     // An event is stamped a few µs after what it reports began.
     let late = if clocks.only_ticks { Ns::ZERO } else { Ns::from_us(10) };
     let trace_error = clocks.trace.as_ref().map_or(Ns::ZERO, |c| c.residual) + late;
-    let mut merge = Merge { manifest, files, timeline, trace_error, logged_from: None };
+    let heard = guestfs.is_some();
+    let mut merge = Merge { manifest, files, timeline, trace_error, logged_from: None, heard };
 
     let laid = match (&trace, &clocks.trace) {
         (Some(trace), Some(clock)) => Some(trace.lay(clock, merge.timeline)),
@@ -206,11 +208,16 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     }
     merge.process_1(init);
     merge.only_initcalls();
-    let firmware = merge.before_the_kernel(&regions, &clocks);
+    let heard = guestfs.map(|events| events.place(init, merge.timeline)).unwrap_or_default();
+    let firmware = merge.before_the_kernel(&regions, &clocks).or(heard.before);
     let early = regions.iter().find(|r| r.stage == regions::Stage::EarlyKernel).map(|r| r.at);
-    let early = early.or_else(|| merge.start_of("early kernel"));
+    let early = early.or(heard.kernel).or_else(|| merge.start_of("early kernel"));
     merge.chain(firmware, boot, early);
     merge.end(&words, &clocks, first_run.as_ref(), init, followed.as_ref());
+    if let Some((at, track)) = heard.done {
+        let evidence = merge.timeline.names.intern("libguestfs: the launch is done");
+        merge.timeline.end = Some(End { at, error: Ns::ZERO, track: Some(track), evidence });
+    }
     merge.name_the_kernel();
     let counted = |followed: &&Followed| followed.calls.clock == CallClock::Virtual && followed_alone(merge.timeline);
     if manifest.time_base == recording::TimeBase::Evidence && calls.as_ref().filter(counted).is_some() {
@@ -252,7 +259,7 @@ fn merge_tslog(manifest: &Manifest, log: tslog::Log, files: &Files, timeline: &m
     let Some(first) = laid.loader.or(laid.main).filter(|_| joined) else { return };
     let spans = timeline.spans.iter().filter(|(_, span)| span.track == first);
     let begun = spans.map(|(_, span)| span.start).min();
-    let mut merge = Merge { manifest, files, timeline, trace_error: Ns::ZERO, logged_from: begun };
+    let mut merge = Merge { manifest, files, timeline, trace_error: Ns::ZERO, logged_from: begun, heard: false };
     let firmware = merge.before_the_kernel(&[], &clocks);
     merge.chain(firmware, first, begun);
 }
@@ -313,6 +320,8 @@ struct Merge<'a> {
     trace_error: Ns,
     /// The first record of a kernel that keeps an event log.
     logged_from: Option<Ns>,
+    /// libguestfs heard the kernel's lines: it knows when the first one came.
+    heard: bool,
 }
 
 impl Merge<'_> {
@@ -423,7 +432,9 @@ impl Merge<'_> {
             |text: &str| text.strip_prefix("Run ")?.strip_suffix(" as init process").map(|path| path == ROOT_PATH);
         boundary(ROOT_PHASE, &|text| run(text) == Some(true));
         boundary("process 1", &|text| run(text) == Some(false));
-        boundary("early kernel", &|_| true);
+        if !self.heard {
+            boundary("early kernel", &|_| true);
+        }
     }
 
     /// Phases by level of initcalls. Console initcalls run in the middle of the early kernel and are no phase.

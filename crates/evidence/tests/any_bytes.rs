@@ -2,6 +2,7 @@
 //! their ends after their starts.
 
 use evidence::ftrace::Trace;
+use evidence::guestfs::Events;
 use evidence::index::Index;
 use evidence::kernel_log::KernelLog;
 use evidence::{detect, firmware, guest_words, initcalls};
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 use timeline::{Clock, Diagnostics, Ns, TimeBase, Timeline};
 
 /// Pieces that readers look for, so that what is made of them gets further than noise does.
-const PIECES: [&str; 46] = [
+const PIECES: [&str; 56] = [
     "\n",
     "\r\n",
     " ",
@@ -56,6 +57,16 @@ const PIECES: [&str; 46] = [
     "irq_handler_exit: irq=1 ret=handled",
     "workqueue_execute_end: work struct 0",
     "CPU:1 [LOST 5 EVENTS]\n",
+    "#3: +500 [appliance] \"",
+    "#4: +1000000 [library] \"begin testing qemu features\"\n",
+    "416.6ms (+1.1) [appliance] \"",
+    "\"\n",
+    "\\x1b[1;256r\\x1b[256;256H\\x1b[6n",
+    "\\xffffffe2",
+    "pass 1\n",
+    "#9: +18446744073709551615 [launch_done] \"\"\n",
+    "214\u{a0}\u{a0}#277:\u{a0}+5\u{a0}[appliance]\u{a0}\"[\u{a0}0.000000]\u{a0}x\"\n",
+    "supermin: ",
 ];
 
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
@@ -104,6 +115,17 @@ fn check_log(bytes: &[u8]) {
     check_timeline(timeline);
 }
 
+fn check_guestfs(bytes: &[u8]) {
+    let mut diagnostics = Diagnostics::default();
+    let Ok(found) = Events::read("g", bytes, &mut diagnostics) else { return };
+    let c = found.counts;
+    assert_eq!(c.lines, lines(bytes));
+    assert_eq!(c.lines, c.events + c.later + c.unreadable + c.others);
+    assert_eq!(c.events, found.events.len() as u64);
+    assert!(found.events.windows(2).all(|pair| Ns::ZERO <= pair[0].at && pair[0].at <= pair[1].at));
+    check_timeline(found.on_a_timeline());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
@@ -115,6 +137,11 @@ proptest! {
     #[test]
     fn logs(bytes in bytes()) {
         check_log(&bytes);
+    }
+
+    #[test]
+    fn launches(bytes in bytes()) {
+        check_guestfs(&bytes);
     }
 
     #[test]
@@ -139,12 +166,14 @@ proptest! {
             include_bytes!("data/trace/linux-6.1-x86-tsc-second-cpu.txt").as_slice(),
             include_bytes!("data/log/linux-6.1-kmsg.log"),
             include_bytes!("data/log/linux-6.1-serial.log"),
+            include_bytes!("data/guestfs/whole-launch.log"),
         ] {
             let mut damaged = original[..=cut.index(original.len())].to_vec();
             let at = at.index(damaged.len());
             damaged[at] = byte;
             check_trace(&damaged);
             check_log(&damaged);
+            check_guestfs(&damaged);
         }
     }
 }

@@ -155,7 +155,7 @@ pub fn rows<'a>(of: &'a Value, field: &str, value: &str) -> Vec<&'a Value> {
 /// The readers' own fixtures: cuts of real logs and traces.
 pub fn fixtures() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for folder in ["log", "trace"] {
+    for folder in ["log", "trace", "guestfs"] {
         let folder = fixture(folder);
         for entry in std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
             let path = entry.unwrap().path();

@@ -1,0 +1,15 @@
+//! What libguestfs reported of a launch: read, its kernel lines with it, and placed.
+#![no_main]
+
+use evidence::guestfs::Events;
+use libfuzzer_sys::fuzz_target;
+use timeline::{Diagnostics, Ns};
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut diagnostics = Diagnostics::default();
+    let Ok(found) = Events::read("launch.log", bytes, &mut diagnostics) else { return };
+    let c = found.counts;
+    assert_eq!(c.lines, c.events + c.later + c.unreadable + c.others);
+    found.kernel_log(&mut diagnostics);
+    found.on_a_timeline().settle(Ns::ZERO);
+});
