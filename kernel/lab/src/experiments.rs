@@ -166,7 +166,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "page-rest",
         what: "all of the page structures at boot, or the first part of them and the rest when no other thread can run",
-        source: "FreeBSD b16b4c22d2d1 (2024): of 21.5 ms at 1 GB almost all",
+        source: "FreeBSD b16b4c22d2d1 (2024): almost all of 21.5 ms at 1 GB",
         slow: "vm_page=one-pass",
         remedies: &["vm_page=lazy"],
         figures: &[Figure {
@@ -246,7 +246,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "console-uart",
         what: "3000 lines of what was found are printed on the serial port, or not; each character is waited for",
-        source: "libguestfs; a character costs an exit to the hypervisor there, here a few emulated instructions",
+        source: "libguestfs, where a character is an exit to the hypervisor; here it is some 55 emulated instructions",
         always: "details=3000",
         slow: "verbose=yes",
         remedies: &["verbose=no"],
@@ -344,7 +344,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "root-dax",
         what: "a root image of 18 MiB that lies in memory is read through a cache, or where it lies",
-        source: "libguestfs; of its cache 12 MB are not the image's, and its VMM did more than boot",
+        source: "libguestfs, where 12 MB of the cache were not the image's, and the VMM did more than boot",
         slow: "root=copy",
         remedies: &["root=direct"],
         figures: &[whole("VFS_MOUNT initrd", &["VFS_MOUNT initrd"], None, None)],
