@@ -13,14 +13,17 @@
 
 mod before;
 mod line;
+mod one_cpu;
 mod outcome;
+
+pub use one_cpu::Sleeps;
 
 use crate::holds::{Ender, Holds, taken_over};
 use crate::segments::Segments;
 use before::{Turns, boot_waits, extent, first_seen, handovers, not_begun, turns};
 use hashbrown::HashMap;
 use line::{Line, Mark, Step, runs};
-use timeline::{NameId, Ns, Running, Timeline, TrackId, Wait, WaitedOn};
+use timeline::{NameId, Ns, Occupancy, Running, Timeline, TrackId, Wait, WaitedOn};
 
 /// By what factor time passes differently.
 pub trait Shrink {
@@ -47,6 +50,8 @@ pub struct Replay<'a> {
     lineage: Vec<(TrackId, Ns)>,
     /// When they waited, in order of time.
     boot_waits: Vec<(Ns, Ns)>,
+    /// Who then has the one CPU when.
+    occupancy: Occupancy,
 }
 
 /// A wait with all waits within it.
@@ -98,7 +103,13 @@ const DEEPEST: usize = 64;
 
 impl<'a> Replay<'a> {
     /// Runs the boot again. `O(n log n)`, and each wait looks at the holds that then still last.
-    pub fn new(timeline: &'a Timeline, boot: TrackId, segments: &Segments, shrink: &dyn Shrink) -> Self {
+    pub fn new(
+        timeline: &'a Timeline,
+        boot: TrackId,
+        segments: &Segments,
+        shrink: &dyn Shrink,
+        sleeps: Sleeps,
+    ) -> Self {
         let extent = extent(timeline);
         let lineage = crate::path::lineage(timeline, boot);
         let mut replay = Replay {
@@ -113,7 +124,12 @@ impl<'a> Replay<'a> {
             extent,
             boot_waits: boot_waits(timeline, &lineage),
             lineage,
+            occupancy: timeline.occupancy.clone(),
         };
+        let mut takes_turns = vec![false; timeline.tracks.len()];
+        if timeline.occupancy.is_of_one_cpu() {
+            timeline.occupancy.turns.iter().for_each(|turn| takes_turns[turn.track.0 as usize] = true);
+        }
         let mut waits: Vec<Vec<Wait>> = vec![Vec::new(); timeline.tracks.len()];
         let taken_over = taken_over(timeline);
         let found = handovers(timeline, segments, &taken_over).into_iter().chain(turns(timeline));
@@ -130,11 +146,24 @@ impl<'a> Replay<'a> {
                 None => Some((t.created.map_or(first.unwrap_or_default(), |(at, _)| at), boot)),
                 born => born,
             };
+            if takes_turns[track.0 as usize] {
+                replay.lines.push(Line { born, steps: Vec::new(), done: 0, marks: Vec::new() });
+                continue;
+            }
             let idle = born.filter(|_| !its_own).and_then(|(at, _)| not_begun(track, at, first));
             let begun = idle.map_or(Ns::MIN, |idle| idle.until);
             waits.extend(idle);
             waits.sort_by_key(|w| w.from);
             replay.add(track, (born, begun), &waits, segments, shrink);
+        }
+        if timeline.occupancy.is_of_one_cpu() {
+            let lineage: Vec<TrackId> = replay.lineage.iter().rev().map(|&(track, _)| track).collect();
+            for track in lineage.into_iter().filter(|track| !takes_turns[track.0 as usize]) {
+                replay.birth(track, 0);
+                replay.advance(track.0 as usize);
+            }
+            let time = |lines: &[Line], track, at| line::time(lines, track, at);
+            replay.occupancy = one_cpu::play(timeline, &mut replay.lines, shrink, &taken_over, sleeps, &time);
         }
         replay.run();
         replay

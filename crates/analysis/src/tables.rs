@@ -2,7 +2,7 @@
 
 use crate::Groups;
 use crate::charge::{Around, Base, BaseId, Charge, Charger, Doer, Owner, Suffix};
-use crate::path::{BootPath, Frame, StretchKind};
+use crate::path::{BootPath, CpuHeld, Frame, StretchKind};
 use crate::phases::Phase;
 use crate::segments::Segments;
 use crate::spread::{Follow, Spread};
@@ -27,6 +27,9 @@ pub struct Row {
     pub share: f64,
     /// Who did it.
     pub tracks: Vec<String>,
+    /// Who had the CPU while it slept, most first, where nothing says since when it could have run: it may have waited for
+    /// these.
+    pub cpu_held: Vec<(String, Ns)>,
 }
 
 /// The tables of a boot, largest rows first.
@@ -50,6 +53,9 @@ pub fn tables(timeline: &Timeline, path: &BootPath, phases: &[Phase], groups: &G
     let mut wheres = Charged::new(timeline, &charger, phases, spread);
     for s in &path.stretches {
         wheres.add(s.from, s.to, s.kind, &s.chain);
+    }
+    for held in &path.cpu_held {
+        wheres.held(held);
     }
     let mut all_threads = Charged::new(timeline, &charger, phases, spread);
     everything(timeline, |from, to, frame| all_threads.add(from, to, StretchKind::Running, &[frame]));
@@ -77,6 +83,8 @@ struct Sum {
     stretches: u64,
     count: u64,
     tracks: Vec<TrackId>,
+    /// Who had the CPU meanwhile.
+    held: HashMap<TrackId, Ns>,
 }
 
 /// Time that is shared out among short calls: whose, in which phase, and what is around it.
@@ -152,6 +160,14 @@ impl<'a> Charged<'a> {
             }
             None => self.add_whole(from, to, kind, chain),
         }
+    }
+
+    /// Another had the CPU, perhaps instead.
+    fn held(&mut self, held: &CpuHeld) {
+        let (charge, _) = self.charger.charge(held.kind, &held.chain);
+        let phase = (charge.base == BaseId::NOTHING).then(|| self.phases.partition_point(|p| p.end <= held.from));
+        let row = self.row(Key { charge, phase });
+        *self.sums[row as usize].held.entry(held.by).or_default() += held.length;
     }
 
     /// All of it is one charge.
@@ -260,6 +276,7 @@ impl<'a> Charged<'a> {
                 },
                 share: share(sum.self_time, whole),
                 tracks: by_name.names(&sum.tracks),
+                cpu_held: held(timeline, &sum.held),
             }
         });
         (sorted(rows.collect()), share(self.explained, whole))
@@ -287,6 +304,17 @@ impl Follow for Charged<'_> {
         self.blame(charge, length);
         self.charge(Key { charge, phase }, length, earner, Some(key.owner.track));
     }
+}
+
+/// By name, most first.
+fn held(timeline: &Timeline, by: &HashMap<TrackId, Ns>) -> Vec<(String, Ns)> {
+    let mut names: HashMap<&str, Ns> = HashMap::new();
+    for (&track, &length) in by {
+        *names.entry(timeline.names.get(timeline.tracks.get(track).name)).or_default() += length;
+    }
+    let mut held: Vec<(String, Ns)> = names.into_iter().map(|(name, length)| (name.to_owned(), length)).collect();
+    held.sort_unstable_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+    held
 }
 
 fn share(part: Ns, whole: Ns) -> f64 {

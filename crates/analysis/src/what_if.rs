@@ -10,7 +10,7 @@ use crate::charge::{BaseId, Charge, joined};
 use crate::groups::matches;
 use crate::path::{Frame, StretchKind, boot_path};
 use crate::phases::phases;
-use crate::replay::Replay;
+use crate::replay::{Replay, Sleeps};
 use crate::tables::tables;
 use crate::{Groups, total};
 use hashbrown::HashSet;
@@ -57,6 +57,9 @@ pub struct Rung {
     pub before: Ns,
     /// And with it.
     pub after: Ns,
+    /// With it, if each sleep of which nothing says what ended it was none, but a wait for the CPU. None where that is the
+    /// same: the saving is then known.
+    pub after_at_best: Option<Ns>,
     /// What its target took on the boot path before it.
     pub was: Ns,
     /// And with it.
@@ -110,6 +113,8 @@ impl std::error::Error for Cannot {}
 /// A boot, and what became of it with the savings so far.
 pub struct WhatIf {
     timeline: Timeline,
+    /// The same, if sleeps that nothing explains were waits for the CPU.
+    at_best: Option<Timeline>,
     groups: Groups,
     end: TrackId,
     known: Known,
@@ -135,7 +140,7 @@ impl WhatIf {
             return Err(Cannot::NoWaits);
         }
         let known = Known::new(&timeline, &groups, end);
-        Ok(WhatIf { timeline, groups, end, known })
+        Ok(WhatIf { timeline, at_best: None, groups, end, known })
     }
 
     /// How much shorter a boot would be if these rows took so long on its path: one saving after the other.
@@ -178,7 +183,7 @@ impl WhatIf {
         let was = meant.on_path(&path);
         let grows = matches!(saving.becomes, Becomes::Takes(time) if time > was);
         let besides = if grows { meant.besides(&path) } else { Vec::new() };
-        let (new, now) = match saving.becomes {
+        let (factor, new, now) = match saving.becomes {
             Becomes::Nothing => self.again(&meant, &target, 0.0),
             Becomes::Less(share) => self.again(&meant, &target, 1.0 - share),
             Becomes::Takes(time) if Ns::ZERO < was => self.until_it_takes(time, was, &meant, &target),
@@ -187,34 +192,50 @@ impl WhatIf {
                 self.again(&meant, &target, if takes > Ns::ZERO { time.0 as f64 / takes.0 as f64 } else { 1.0 })
             }
         };
+        let at_best = self.at_best(&target, factor);
+        let after_at_best = at_best.as_ref().map(total).filter(|&best| best < total(&new));
         let (before, after) = (self.total(), total(&new));
         let also = self.known.also(&target);
         self.timeline = new;
-        Ok(Rung { target, before, after, was, now, also, besides })
+        self.at_best = at_best.filter(|_| after_at_best.is_some());
+        Ok(Rung { target, before, after, after_at_best, was, now, also, besides })
     }
 
     /// The boot with what is meant taking `factor` of its time, and what that then takes on the path.
-    fn again(&self, meant: &Meant, target: &Target, factor: f64) -> (Timeline, Ns) {
+    fn again(&self, meant: &Meant, target: &Target, factor: f64) -> (f64, Timeline, Ns) {
         let shrunk = Shrunk { meant, factor };
-        let mut new = Replay::new(&self.timeline, self.end, &meant.segments, &shrunk).timeline(self.end);
+        let mut new = Replay::new(&self.timeline, self.end, &meant.segments, &shrunk, Sleeps::Timed).timeline(self.end);
         meant.scale(&mut new.profile, factor);
         let now = Meant::new(&new, &self.groups, self.end, target).on_path(&boot_path(&new));
-        (new, now)
+        (factor, new, now)
+    }
+
+    /// The boot with what is meant taking `factor` of its time, if sleeps that nothing explains were waits for the CPU; none
+    /// where there are no such sleeps.
+    fn at_best(&self, target: &Target, factor: f64) -> Option<Timeline> {
+        let base = self.at_best.as_ref().unwrap_or(&self.timeline);
+        let occupancy = &base.occupancy;
+        if !occupancy.is_of_one_cpu() || occupancy.off.iter().all(|off| off.ready.is_some()) {
+            return None;
+        }
+        let meant = Meant::new(base, &self.groups, self.end, target);
+        let shrunk = Shrunk { meant: &meant, factor };
+        Some(Replay::new(base, self.end, &meant.segments, &shrunk, Sleeps::Queued).timeline(self.end))
     }
 
     /// Looks for the factor with which it takes `time` on the path, of `was`. Where all of it is on the path that is the
     /// first one tried; else it also changes where nobody waits for it, and of what is left less is waited for, or of what
     /// is added more. Where no factor does, because another is waited for at once, the nearest there is.
-    fn until_it_takes(&self, time: Ns, was: Ns, meant: &Meant, target: &Target) -> (Timeline, Ns) {
+    fn until_it_takes(&self, time: Ns, was: Ns, meant: &Meant, target: &Target) -> (f64, Timeline, Ns) {
         const TRIES: usize = 24;
         /// Nothing becomes longer by more.
         const MOST: f64 = 1e6;
         let close = Ns(1 + was.max(time).0 / 1_000_000);
-        let mut best: Option<(Timeline, Ns)> = None;
+        let mut best: Option<(f64, Timeline, Ns)> = None;
         let mut take = |factor: f64| {
             let tried = self.again(meant, target, factor);
-            let now = tried.1;
-            if best.as_ref().is_none_or(|best| (now - time).abs() < (best.1 - time).abs()) {
+            let now = tried.2;
+            if best.as_ref().is_none_or(|best| (now - time).abs() < (best.2 - time).abs()) {
                 best = Some(tried);
             }
             (factor, now)
@@ -234,7 +255,7 @@ impl WhatIf {
             let tried = take(low.0 + part * (high.0 - low.0));
             if tried.1 < time { low = tried } else { high = tried }
         }
-        best.unwrap_or_else(|| (self.timeline.clone(), was))
+        best.unwrap_or_else(|| (1.0, self.timeline.clone(), was))
     }
 }
 

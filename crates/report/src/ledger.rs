@@ -62,6 +62,10 @@ pub struct LedgerStep {
     pub before_ns: i64,
     /// How much less with it. Of a recording it is the rest: what the steps before it do not explain.
     pub saved_ns: i64,
+    /// How much less at best, where that is not known: if each sleep of which nothing says what ended it was a wait for the
+    /// CPU.
+    #[serde(default)]
+    pub saved_at_best_ns: Option<i64>,
     /// How long it takes with it.
     pub total_ns: i64,
     /// How much the boot's length has changed since the beginning (−0.31: 31 % less).
@@ -111,6 +115,7 @@ impl Ledger {
             was_ns: Some(rung.was.0),
             now_ns: Some(rung.now.0),
             not_saved: rung.also,
+            saved_at_best_ns: rung.after_at_best.map(|after| self.last_ns() - after.0),
             besides: rung.besides.into_iter().map(|(name, time)| LedgerPart { name, ns: time.0 }).collect(),
             ..LedgerStep::default()
         };
@@ -189,12 +194,16 @@ impl Ledger {
             let _ = write!(name, " ({})", harmless(&step.note));
         }
         let show = |ns: Option<i64>| ns.map(|ns| unit.show(ns));
+        let saved = match step.saved_at_best_ns {
+            Some(best) => unit.range(step.saved_ns, best),
+            None => unit.show(step.saved_ns),
+        };
         cells(
             &format!("  {name}"),
             [
                 show(step.was_ns),
                 show(step.now_ns),
-                show(Some(step.saved_ns)),
+                Some(saved),
                 show(Some(step.total_ns)),
                 Some(percent_change(step.change)),
             ],
@@ -215,8 +224,14 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
         }
         return;
     };
+    if let Some(best) = step.saved_at_best_ns {
+        let range = unit.range(step.saved_ns, best);
+        let why = "a thread slept while it ran, and nothing says since when that could have run";
+        let _ = writeln!(out, "{name}: {range} saved: {why}");
+    }
     let margin = (was / 100).max(1);
-    if was == 0 {
+    if step.saved_at_best_ns.is_some() {
+    } else if was == 0 {
         let _ = writeln!(out, "{name}: not on the boot path, so it saves nothing by itself");
     } else if now > was + margin {
         longer(step, (was, now), unit, out);
@@ -288,6 +303,12 @@ impl Scale {
         Scale { name, ns }
     }
 
+    /// From the one to the other: `0 to 71.9 ms`.
+    fn range(&self, from: i64, to: i64) -> String {
+        let from = self.show(from);
+        format!("{} to {}", from.strip_suffix(self.name).unwrap_or(&from).trim_end(), self.show(to))
+    }
+
     /// Whole units; of less than ten of them a tenth.
     fn show(&self, ns: i64) -> String {
         let value = ns as f64 / self.ns;
@@ -309,6 +330,7 @@ mod tests {
             target,
             before: Ns(before),
             after: Ns(after),
+            after_at_best: None,
             was: Ns(was),
             now: Ns(now),
             also: Vec::new(),

@@ -126,6 +126,19 @@ pub struct WhereLine {
     pub share: f64,
     /// The threads that did it.
     pub tracks: Vec<String>,
+    /// Threads that had the CPU while it slept, most first, where nothing says since when it could have run: it may have
+    /// waited for these.
+    #[serde(default)]
+    pub cpu_held: Vec<CpuHeldLine>,
+}
+
+/// A thread that had the CPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuHeldLine {
+    /// What it is called.
+    pub name: String,
+    /// For how long.
+    pub ns: i64,
 }
 
 /// An initcall.
@@ -437,6 +450,7 @@ pub(crate) fn where_line(row: &Row) -> WhereLine {
         count: row.count,
         share: row.share,
         tracks: row.tracks.clone(),
+        cpu_held: row.cpu_held.iter().map(|(name, time)| CpuHeldLine { name: name.clone(), ns: time.0 }).collect(),
     }
 }
 

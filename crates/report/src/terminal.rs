@@ -116,6 +116,7 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
     } else {
         out.push_str(&rows("where the boot path went", &summary.wheres, layout));
         explained(summary, layout, &mut out);
+        cpu_held(summary, layout, &mut out);
     }
     if !summary.initcalls.is_empty() {
         out.push('\n');
@@ -131,6 +132,28 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
         paragraph(&harmless(note), "note: ", layout, &mut out);
     }
     out
+}
+
+/// Rows that may have waited for the CPU, if that is a hundredth of the boot or more.
+fn cpu_held(summary: &Summary, layout: Layout, out: &mut String) {
+    const SHOWN: usize = 3;
+    for row in &summary.wheres {
+        let all: i64 = row.cpu_held.iter().map(|held| held.ns).sum();
+        if all == 0 || all < summary.total_ns / 100 {
+            continue;
+        }
+        let names: Vec<&str> = row.cpu_held.iter().take(SHOWN).map(|held| held.name.as_str()).collect();
+        let more = if row.cpu_held.len() > SHOWN { " and others" } else { "" };
+        let of = |ns| layout.unit.show(Ns(ns));
+        let text = format!(
+            "{}: CPU held by {}{more} for {} of {}; nothing says since when it could have run",
+            harmless(&row.name),
+            harmless(&names.join(", ")),
+            of(all),
+            of(row.self_ns),
+        );
+        paragraph(&text, "", layout, out);
+    }
 }
 
 /// What was booted, how it ended and after how long; what one must know before believing it comes first.

@@ -4,6 +4,7 @@
 //!
 //! * `delay.PLACE=TIME`: spend TIME there (`12` and `12ms` are milliseconds, `250us` microseconds); of a scripted device,
 //!   the time after which it answers, which its driver polls for and does not know;
+//! * `busy.PLACE=TIME`: keep the CPU for so long, also in a thread, which `delay` puts to sleep;
 //! * `hang=PLACE`: stop there, with interrupts off;
 //! * `panic=PLACE`: panic there;
 //! * `fault=PLACE`: execute an invalid instruction there, which before interrupts are set up is a triple fault.
@@ -90,6 +91,7 @@ macro_rules! switches {
             /// Where to execute an invalid instruction.
             pub fault: Option<&'a str>,
             delays: List<Delay<'a>, DELAYS_MAX>,
+            busy: List<Delay<'a>, DELAYS_MAX>,
             strange: List<&'a str, STRANGE_MAX>,
         }
 
@@ -105,6 +107,7 @@ macro_rules! switches {
                     panic: None,
                     fault: None,
                     delays: List::new(Delay { place: "", ns: 0 }),
+                    busy: List::new(Delay { place: "", ns: 0 }),
                     strange: List::new(""),
                 }
             }
@@ -277,6 +280,15 @@ switches! {
         /// It does not.
         "no" => No,
     }
+    /// What the event log says of the scheduler.
+    sched_log: SchedLog = No {
+        /// Which thread each CPU runs, and when each thread can run.
+        "yes" => Yes,
+        /// How long each sleep lasts at most.
+        "timeouts" => Timeouts,
+        /// Nothing.
+        "no" => No,
+    }
     /// Whether the event log is printed on the serial console at the end.
     log: Log = None {
         /// It stays in memory, where the host finds it.
@@ -365,11 +377,17 @@ impl<'a> Switches<'a> {
                 Ok(details @ 0..=DETAILS_MAX) => self.details = details,
                 _ => return false,
             },
-            _ => match (name.strip_prefix("delay."), time_ns(value)) {
-                (Some(place), Some(ns)) if !place.is_empty() => return self.delays.push(Delay { place, ns }),
-                (Some(_), _) => return false,
-                (None, _) => return self.choose(name, value),
-            },
+            _ => {
+                let (places, list) = match name.strip_prefix("busy.") {
+                    Some(place) => (Some(place), &mut self.busy),
+                    None => (name.strip_prefix("delay."), &mut self.delays),
+                };
+                return match (places, time_ns(value)) {
+                    (Some(place), Some(ns)) if !place.is_empty() => list.push(Delay { place, ns }),
+                    (Some(_), _) => false,
+                    (None, _) => self.choose(name, value),
+                };
+            }
         }
         true
     }
@@ -380,9 +398,15 @@ impl<'a> Switches<'a> {
         here.fold(0, |sum: u64, delay| sum.saturating_add(delay.ns))
     }
 
+    /// How long a place is to keep its CPU.
+    pub fn busy_ns(&self, kind: Kind, name: &str) -> u64 {
+        let here = self.busy.iter().filter(|busy| means(busy.place, kind, name));
+        here.fold(0, |sum: u64, busy| sum.saturating_add(busy.ns))
+    }
+
     /// All delays together, wherever they are: no place is delayed by more.
     pub fn delays_ns(&self) -> u64 {
-        self.delays.iter().fold(0, |sum: u64, delay| sum.saturating_add(delay.ns))
+        self.delays.iter().chain(self.busy.iter()).fold(0, |sum: u64, delay| sum.saturating_add(delay.ns))
     }
 
     /// The words that were not understood, in order.
@@ -507,6 +531,9 @@ mod tests {
         assert_eq!(switches.delay_ns(Kind::Thread, "psmx"), 0);
         assert_eq!(switches.hang, Some("attach"));
         assert_eq!(switches.delays_ns(), 13_250_000);
+        let switches = Switches::parse("delay.thread.x=3 busy.x=4 busy.thread=1 busy.=1 busy.y=z");
+        assert_eq!((switches.delay_ns(Kind::Thread, "x"), switches.busy_ns(Kind::Thread, "x")), (3_000_000, 5_000_000));
+        assert_eq!((switches.delays_ns(), switches.strange_count()), (8_000_000, 2));
     }
 
     #[test]

@@ -244,6 +244,13 @@ static inline struct tslog_dump tslog_write_text(tslog_put put, void *context)
 #define TSUNWAIT(topic) TSEVENT2("UNWAIT", topic)
 #define TSHOLD(topic) TSEVENT2("HOLD", topic)
 #define TSRELEASE(topic) TSEVENT2("RELEASE", topic)
+/* For a scheduler: a CPU ("0") runs a thread, or none; a thread can run from now on, woken by the thread that runs, or by
+ * an interrupt ("timer"); the running thread sleeps, for so long at most ("250us"). */
+#define TSRUN(thread, cpu) TSRAW(thread, TS_EVENT, "RUN", cpu)
+#define TSIDLE(cpu) TSEVENT2("IDLE", cpu)
+#define TSREADY(thread) TSRAW(thread, TS_EVENT, "READY", NULL)
+#define TSREADY2(thread, interrupt) TSRAW(thread, TS_EVENT, "READY", interrupt)
+#define TSTIMEOUT(length) TSEVENT2("TIMEOUT", length)
 
 #if defined(TSLOG) && defined(TSLOG_IMPLEMENTATION)
 

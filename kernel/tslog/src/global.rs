@@ -94,7 +94,7 @@ pub fn write_text<W: fmt::Write>(out: &mut W) -> Result<Dump, fmt::Error> {
 }
 
 #[cfg(feature = "on")]
-pub use this::{record, record_thread, source_of, write_for};
+pub use this::{record, record_event_of, record_thread, source_of, write_for};
 
 #[cfg(feature = "on")]
 mod this {
@@ -138,6 +138,13 @@ mod this {
     pub fn record_thread(thread: u64, name: Name) {
         // SAFETY: likewise.
         unsafe { __tslog_write(thread, name.address, 0, word(Kind::Thread, name, Name::NONE)) };
+    }
+
+    /// Records an event of a thread that need not run. [`run!`](crate::run) and [`ready!`](crate::ready) call it.
+    #[inline(always)]
+    pub fn record_event_of(thread: u64, name: Name, detail: Name) {
+        // SAFETY: likewise.
+        unsafe { __tslog_write(thread, name.address, detail.address, word(Kind::Event, name, detail)) };
     }
 
     /// `__tslog_write` for a kernel.

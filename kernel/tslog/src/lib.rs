@@ -19,7 +19,7 @@ mod testing;
 pub use global::{Kernel, Scope, add_range, copy, log, rebase, set_ticks_hz, start, start_in, write_text};
 #[cfg(feature = "on")]
 #[doc(hidden)]
-pub use global::{record, record_thread, source_of, write_for};
+pub use global::{record, record_event_of, record_thread, source_of, write_for};
 pub use image::{AddressRange, Head, Heads, Image, Place, Slot, SlotCounts, Wrong, find};
 pub use log::{Counts, Log, Region};
 pub use name::Name;

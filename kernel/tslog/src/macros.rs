@@ -87,6 +87,42 @@ macro_rules! release {
     };
 }
 
+/// A CPU now runs this thread: `run!(id, "0")`. For the place where the scheduler switches.
+#[macro_export]
+macro_rules! run {
+    ($id:expr, $cpu:expr $(,)?) => {
+        $crate::record_!(event $id, "RUN", $cpu)
+    };
+}
+
+/// A CPU now runs no thread: `idle!("0")`.
+#[macro_export]
+macro_rules! idle {
+    ($cpu:expr $(,)?) => {
+        $crate::record_!(Event, "IDLE", $cpu)
+    };
+}
+
+/// This thread can run from now on: `ready!(id)` where the running thread woke it, `ready!(id, "timer")` where that
+/// interrupt did.
+#[macro_export]
+macro_rules! ready {
+    ($id:expr $(,)?) => {
+        $crate::record_!(event $id, "READY")
+    };
+    ($id:expr, $interrupt:expr $(,)?) => {
+        $crate::record_!(event $id, "READY", $interrupt)
+    };
+}
+
+/// This thread sleeps, from now on for so long at most: `timeout!("250us")`, also `ns`, `ms`, `s`. Within `_sleep`.
+#[macro_export]
+macro_rules! timeout {
+    ($length:expr $(,)?) => {
+        $crate::record_!(Event, "TIMEOUT", $length)
+    };
+}
+
 /// Anything else: `event!("root", "found")`; `event!()` says file and line.
 #[macro_export]
 macro_rules! event {
@@ -156,6 +192,12 @@ macro_rules! start_ {
 macro_rules! record_ {
     (thread $id:expr, $name:expr) => {
         $crate::record_thread($id, $crate::Name::from($name))
+    };
+    (event $id:expr, $name:expr) => {
+        $crate::record_event_of($id, $crate::Name::from($name), $crate::Name::NONE)
+    };
+    (event $id:expr, $name:expr, $detail:expr) => {
+        $crate::record_event_of($id, $crate::Name::from($name), $crate::Name::from($detail))
     };
     ($kind:ident, $name:expr) => {
         $crate::record($crate::Kind::$kind, $crate::Name::from($name), $crate::Name::NONE)

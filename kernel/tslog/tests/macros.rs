@@ -76,6 +76,11 @@ fn a_boot_is_recorded() {
     drop(bus);
     CURRENT.store(0x1000, Ordering::Relaxed);
     tslog::hold!("root mount");
+    tslog::timeout!("250us");
+    tslog::ready!(0x2000);
+    tslog::ready!(0x2000, "timer");
+    tslog::run!(0x2000, "0");
+    tslog::idle!("0");
     CURRENT.store(0, Ordering::Relaxed);
     tslog::wait!("root mount");
     CURRENT.store(0x1000, Ordering::Relaxed);
@@ -95,6 +100,11 @@ fn a_boot_is_recorded() {
          0x0 T EXIT SYSINIT clocks\n\
          0x1000 T THREAD usbus7\n\
          0x1000 T EVENT HOLD root mount\n\
+         0x1000 T EVENT TIMEOUT 250us\n\
+         0x2000 T EVENT READY\n\
+         0x2000 T EVENT READY timer\n\
+         0x2000 T EVENT RUN 0\n\
+         0x1000 T EVENT IDLE 0\n\
          0x0 T EVENT WAIT root mount\n\
          0x1000 T EVENT RELEASE root mount\n\
          0x0 T EVENT UNWAIT root mount\n\

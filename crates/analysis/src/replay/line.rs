@@ -1,6 +1,6 @@
 //! One line of execution: what it does one after the other, and its map from when that was to when it then is.
 
-use super::Shrink;
+use super::{DEEPEST, Shrink};
 use timeline::{Ns, TrackId};
 
 /// A line of execution.
@@ -45,6 +45,19 @@ impl Line {
             None => old.0 as f64,
         }
     }
+}
+
+/// When a line then gets to where it was at `at`, once all lines have their marks.
+pub fn time(lines: &[Line], track: TrackId, at: Ns) -> f64 {
+    let mut line = &lines[track.0 as usize];
+    // Before it was created it is its creator, but never later than when it is created.
+    let mut latest = f64::INFINITY;
+    for _ in 0..DEEPEST {
+        let Some((_, by)) = line.born.filter(|&(born, _)| at < born) else { break };
+        latest = latest.min(line.marks.first().map_or(latest, |m| m.new));
+        line = &lines[by.0 as usize];
+    }
+    line.at(at).min(latest)
 }
 
 /// The steps of a stretch in which a track ran.

@@ -1,6 +1,7 @@
 //! The boot as a replay leaves it.
 
-use super::{DEEPEST, Replay};
+use super::Replay;
+use super::line::time;
 use timeline::{End, Ns, SpanRow, Spans, Timeline, TrackId, Wait};
 
 impl Replay<'_> {
@@ -37,6 +38,7 @@ impl Replay<'_> {
             let created = &mut t.tracks.get_mut(track).created;
             *created = created.map(|(at, by)| (self.time(track, at), by));
         }
+        t.occupancy = self.occupancy.clone();
         t.cpus_followed_until = t.cpus_followed_until.map(|until| self.time(boot, until));
         t.end = t.end.map(|end| End { at: self.time(boot, end.at), ..end });
         t.waits.sort_by_key(|w| (w.track, w.from));
@@ -61,14 +63,6 @@ impl Replay<'_> {
 
     /// When a line then gets to where it was at `at`.
     pub fn time(&self, track: TrackId, at: Ns) -> Ns {
-        let mut line = &self.lines[track.0 as usize];
-        // Before it was created it is its creator, but never later than when it is created.
-        let mut latest = f64::INFINITY;
-        for _ in 0..DEEPEST {
-            let Some((_, by)) = line.born.filter(|&(born, _)| at < born) else { break };
-            latest = latest.min(line.marks.first().map_or(latest, |m| m.new));
-            line = &self.lines[by.0 as usize];
-        }
-        Ns(line.at(at).min(latest).round() as i64)
+        Ns(time(&self.lines, track, at).round() as i64)
     }
 }

@@ -107,6 +107,7 @@ impl<'a> Functions<'a> {
             count: sum.count,
             share: share(sum.self_time, whole),
             tracks: by_name.names(&sum.tracks),
+            cpu_held: Vec::new(),
         };
         let all = self.charger.functions.iter().zip(&self.sums).zip(totals);
         let on_the_path = all.filter(|((_, sum), _)| sum.count > 0 || sum.self_time > Ns::ZERO);

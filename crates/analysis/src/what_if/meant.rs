@@ -167,8 +167,12 @@ impl<'a> Meant<'a> {
         let By::Rows(rows, known) = &self.by else { return };
         let (charge, _) = self.charger.charge(kind, chain);
         if charge.base != BaseId::NOTHING {
-            let meant =
-                *known.borrow_mut().entry(charge).or_insert_with(|| rows.contains(&self.charger.label(charge, "")));
+            // Who is waited for because it has the CPU is made shorter where it runs.
+            let label = |charge| self.charger.label(charge, "");
+            let queued = Charge { suffix: Suffix::Runqueue, ..charge };
+            let ran = charge.suffix == Suffix::None;
+            let is_meant = || rows.contains(&label(charge)) || (ran && rows.contains(&label(queued)));
+            let meant = *known.borrow_mut().entry(charge).or_insert_with(is_meant);
             return each(from, to, meant);
         }
         let mut at = from;

@@ -74,6 +74,13 @@ struct Sleep {
     timeout: Option<Ns>,
 }
 
+impl Sleep {
+    /// When its time was over, if it was not woken before. What is logged of it may be logged a little late.
+    fn over(&self, until: Ns) -> Option<Ns> {
+        self.timeout.filter(|&at| at <= until + SWITCH_MAX).map(|at| at.min(until))
+    }
+}
+
 /// What the scheduler logged.
 #[derive(Clone, Copy)]
 struct Said {
@@ -154,9 +161,10 @@ impl Heard {
                 let point = Point { at, piece: record.piece, life: number, leaves: stack.asleep, wakes };
                 keyed.push(((record.ticks, record.piece, record.line), point));
             }
-            // Whoever has left its outermost function, and is heard of no more, has ended.
-            let is_last = records.last().is_some_and(|last| last.ticks <= ends && last.what == What::Exit);
-            if let Some((_, point)) = keyed.last_mut().filter(|(_, p)| p.life == number && is_last) {
+            // Whoever is in no function, holds nothing, and is heard of no more, has ended.
+            let ended = |last: &Record| last.ticks <= ends && !log.labels.text(last.label).starts_with(b"HOLD ");
+            let has_ended = records.last().is_some_and(ended);
+            if let Some((_, point)) = keyed.last_mut().filter(|(_, p)| p.life == number && has_ended) {
                 point.leaves |= stack.open.is_empty();
             }
             heard.sleeps.push(sleeps);
@@ -228,7 +236,7 @@ fn turn(turns: &mut Vec<Running>, next: Running) {
     }
 }
 
-/// The same by what the scheduler says. Before it says anything, the kernel's first thread runs.
+/// The same by what the scheduler says. Before it says anything, the kernel's first thread runs on the first CPU.
 fn logged(heard: &Heard, order: &Order, clock: &Clock, ends: u64) -> Vec<Running> {
     let mut turns = Vec::new();
     let mut now: HashMap<u32, (Option<u32>, Ns)> = HashMap::new();
@@ -237,10 +245,13 @@ fn logged(heard: &Heard, order: &Order, clock: &Clock, ends: u64) -> Vec<Running
         Event::Idle(cpu) => Some((said.at, cpu, None)),
         _ => None,
     });
-    let first = order.known.kernel.map(|(ticks, life)| (clock.to_ns(Ticks(ticks)), life));
+    let switches: Vec<(Ns, u32, Option<u32>)> = switches.collect();
+    let boot_cpu = switches.iter().map(|switch| switch.1).min().unwrap_or(0);
+    if let Some((ticks, life)) = order.known.kernel {
+        now.insert(boot_cpu, (Some(life), clock.to_ns(Ticks(ticks))));
+    }
     for (at, cpu, life) in switches {
-        let before = if now.is_empty() { first.map(|(from, life)| (Some(life), from)) } else { None };
-        if let Some((Some(ran), from)) = now.insert(cpu, (life, at)).or(before) {
+        if let Some((Some(ran), from)) = now.insert(cpu, (life, at)) {
             turn(&mut turns, Running { track: TrackId(ran), cpu, from, to: at });
         }
     }
@@ -291,7 +302,7 @@ fn off(heard: &Heard, turns: &[Running], order: &Order, clock: &Clock, is_logged
                 let asleep = sleeps[..sleeps.partition_point(|s| s.from <= from)].last().filter(|s| s.to > from);
                 let (ready, by) = match (ready(from, until), asleep) {
                     (Some((at, by_thread)), _) => (Some(at), had_it(at).filter(|_| by_thread)),
-                    (None, Some(sleep)) => (sleep.timeout.filter(|&at| at <= until), None),
+                    (None, Some(sleep)) => (sleep.over(until), None),
                     (None, None) => (Some(from), None),
                 };
                 found.push(OffCpu { track, from, ready, until, by });
@@ -301,7 +312,7 @@ fn off(heard: &Heard, turns: &[Running], order: &Order, clock: &Clock, is_logged
         for sleep in sleeps.iter().filter(|sleep| sleep.to < Ns::MAX) {
             let back = turns[..turns.partition_point(|turn| turn.from <= sleep.to)].last();
             let until = back.map(|turn| turn.from).filter(|&at| at > sleep.from).unwrap_or(sleep.to);
-            let ready = sleep.timeout.filter(|&at| at <= until);
+            let ready = sleep.over(until);
             if sleep.from < until {
                 found.push(OffCpu { track, from: sleep.from, ready, until, by: None });
             }

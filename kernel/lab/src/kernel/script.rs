@@ -1,7 +1,7 @@
 //! Scripted delays, hangs and panics: whatever the command line asks for at a place of the boot.
 //!
 //! A thread is delayed asleep, so that others run meanwhile; a device answers later (`answer.rs`); every other place is
-//! delayed in `DELAY`, as a slow driver would be.
+//! delayed in `DELAY`, as a slow driver would be. So is a thread that is to be busy, after its sleep.
 
 use crate::console::kprintln;
 use crate::{boot, clock, cpu, thread};
@@ -9,9 +9,14 @@ use lab::switches::{Kind, means};
 
 /// The boot has come to a place.
 pub fn at(kind: Kind, name: &'static str) {
-    match boot::switches().delay_ns(kind, name) {
+    let switches = boot::switches();
+    match switches.delay_ns(kind, name) {
         0 => {}
         ns if kind == Kind::Thread => thread::sleep_ns(ns),
+        ns => clock::delay_us(ns / 1000),
+    }
+    match switches.busy_ns(kind, name) {
+        0 => {}
         ns => clock::delay_us(ns / 1000),
     }
     stop_at(kind, name);

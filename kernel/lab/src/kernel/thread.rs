@@ -8,12 +8,12 @@
 
 use crate::lock::{Guard, SpinLock};
 use crate::paging::{self, STACKS_BASE};
-use crate::{apic, clock, cpu, memory, script, trap};
+use crate::{apic, boot, clock, cpu, memory, script, trap};
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU32, Ordering};
 use lab::memory_map::FRAME_BYTES;
 use lab::queue::{RunQueue, SleepQueue};
-use lab::switches::Kind;
+use lab::switches::{Kind, SchedLog};
 
 pub const THREADS_MAX: usize = 64;
 /// No thread: the scheduler itself.
@@ -21,6 +21,8 @@ pub const NO_THREAD: u16 = u16::MAX;
 const STACK_BYTES: u64 = 32 * 1024;
 const STACK_SPACING_BYTES: u64 = 2 * STACK_BYTES;
 const IDLE_IDS_FROM: u64 = 0x1000;
+const CPU_NAMES: [&str; cpu::CPUS_MAX] =
+    ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"];
 const IDLE_NAMES: [&str; cpu::CPUS_MAX] = [
     "idle:cpu0",
     "idle:cpu1",
@@ -167,7 +169,7 @@ pub fn create_with(priority: Priority, name: &'static str, entry: fn(usize), arg
     let mut table = TABLE.lock();
     table.threads[slot as usize] =
         Thread { state: State::Blocked(0), priority, rsp, bound_to: None, name, entry, argument };
-    make_runnable(&mut table, slot);
+    make_runnable(&mut table, slot, None);
     slot
 }
 
@@ -201,6 +203,7 @@ pub fn schedule_for_ever() -> ! {
     x86_64::instructions::interrupts::disable();
     let cpu = cpu::this();
     let bit = 1 << cpu.index.get();
+    let mut idles = false;
     loop {
         cpu.current.set(NO_THREAD);
         cpu.thread_id.set(idle_id(cpu.index.get()));
@@ -209,8 +212,15 @@ pub fn schedule_for_ever() -> ! {
         let may_run = |slot: u16| threads[slot as usize].bound_to.is_none_or(|only| only == cpu.index.get());
         let next = queue.pop(may_run).or_else(|| run_idle.pop(may_run));
         match next {
-            Some(slot) => run(table, slot),
+            Some(slot) => {
+                idles = false;
+                run(table, slot);
+            }
             None => {
+                if logs_switches() && !idles {
+                    tslog::idle!(CPU_NAMES[cpu.index.get() as usize]);
+                }
+                idles = true;
                 IDLE.fetch_or(bit, Ordering::Relaxed);
                 drop(table);
                 // A wake-up between the look and the halt is an interrupt, and pending.
@@ -230,6 +240,9 @@ fn run(mut table: Guard<'_, Table>, slot: u16) {
     cpu.current.set(slot);
     cpu.thread_id.set(id_of(slot));
     cpu.kernel_rsp.set(stack_top(slot));
+    if logs_switches() {
+        tslog::run!(id_of(slot), CPU_NAMES[cpu.index.get() as usize]);
+    }
     core::mem::forget(table);
     // SAFETY: the thread's stack was left by `switch` or made by `prepare_stack`, and nobody else runs it: it was on the
     // run queue once.
@@ -284,7 +297,19 @@ unsafe extern "sysv64" {
     fn switch(save: *mut u64, rsp: u64);
 }
 
-fn make_runnable(table: &mut Table, slot: u16) {
+/// Whether the log is to say which thread each CPU runs.
+fn logs_switches() -> bool {
+    boot::switches().sched_log == SchedLog::Yes
+}
+
+/// `interrupt`: which one, if not the running thread, makes it so.
+fn make_runnable(table: &mut Table, slot: u16, interrupt: Option<&'static str>) {
+    if logs_switches() {
+        match interrupt {
+            Some(name) => tslog::ready!(id_of(slot), name),
+            None => tslog::ready!(id_of(slot)),
+        }
+    }
     let thread = &mut table.threads[slot as usize];
     thread.state = State::Runnable;
     let bound_to = thread.bound_to;
@@ -322,7 +347,7 @@ pub fn wake(channel: usize) -> bool {
     let mut any = false;
     for slot in 0..table.used {
         if table.threads[slot].state == State::Blocked(channel) {
-            make_runnable(&mut table, slot as u16);
+            make_runnable(&mut table, slot as u16, None);
             any = true;
         }
     }
@@ -333,7 +358,7 @@ pub fn wake(channel: usize) -> bool {
 pub fn yield_now() {
     let mut table = TABLE.lock();
     let slot = cpu::this().current.get();
-    make_runnable(&mut table, slot);
+    make_runnable(&mut table, slot, None);
     switch_away(table);
 }
 
@@ -363,6 +388,10 @@ pub fn schedule_hrtimeout(ns: u64) {
 /// Sleeps until an instant of `clock::now_ns`, to the nanosecond.
 pub fn sleep_until(instant_ns: u64) {
     let _scope = tslog::scope!("_sleep");
+    if boot::switches().sched_log == SchedLog::Timeouts {
+        let length_ns = instant_ns.saturating_sub(clock::now_ns());
+        tslog::timeout!(tslog::copy(&alloc::format!("{length_ns}ns")));
+    }
     let mut table = TABLE.lock();
     let slot = cpu::this().current.get();
     table.threads[slot as usize].state = State::Sleeping;
@@ -378,7 +407,7 @@ pub fn sleep_until(instant_ns: u64) {
 pub fn wake_sleepers(now_ns: u64) -> Option<u64> {
     let mut table = TABLE.lock();
     while let Some(slot) = table.sleepers.pop_due(now_ns) {
-        make_runnable(&mut table, slot);
+        make_runnable(&mut table, slot, Some("timer"));
     }
     table.sleepers.next()
 }

@@ -34,6 +34,10 @@ unsigned mount(unsigned driver)
 	_(TSHOLD("root"));
 	_(TSRELEASE("root"));
 	_(TSTHREAD(thread_id(), "idle"));
+	_(TSRUN(thread_id(), "0"));
+	_(TSREADY2(thread_id(), "timer"));
+	_(TSTIMEOUT("1ms"));
+	_(TSIDLE("0"));
 	_(TSEVENT2("driver", driver_name(driver)));
 	_(TSLINE());
 	if (found > 7) {

@@ -22,6 +22,11 @@ pub extern "C" fn first_function(driver: u32) {
     #[cfg(instrumented)]
     {
         tslog::thread!(unsafe { thread_id() }, "idle");
+        tslog::ready!(unsafe { thread_id() });
+        tslog::ready!(unsafe { thread_id() }, "timer");
+        tslog::run!(unsafe { thread_id() }, "0");
+        tslog::timeout!("1ms");
+        tslog::idle!("0");
         tslog::event!("driver", unsafe { driver_name(driver) });
         tslog::event!();
     }

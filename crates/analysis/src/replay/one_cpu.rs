@@ -1,0 +1,512 @@
+//! A replay on a machine with one CPU: what a thread does delays all others.
+//!
+//! The turns on the CPU are known ([`timeline::Occupancy`]), each with what its thread waited for before it. They are played
+//! again: of the threads that can run, the one goes first that did then; it keeps the CPU until its turn ends. A thread can
+//! run when the one that woke it gets there, when all who held its topic released it, or after as long a sleep. With nothing
+//! shortened each turn comes when it came.
+//!
+//! Where nothing says what ended a sleep, it is one of two: it was a timer ([`Sleeps::Timed`]), or the thread only waited
+//! for the CPU ([`Sleeps::Queued`]). The truth lies between.
+
+use super::Shrink;
+use super::line::{Line, Mark, Step, runs};
+use crate::holds::TakenOver;
+use hashbrown::HashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use timeline::{NameId, Ns, Occupancy, OffCpu, Running, Timeline, TrackId, Wait, WaitedOn};
+
+/// What ended a sleep of which nothing is known but its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sleeps {
+    /// A timer: it keeps its length.
+    Timed,
+    /// Whoever had the CPU last before it left it.
+    Queued,
+}
+
+/// Waits inside each other that are looked through for the one that lasted.
+const NESTED_MAX: usize = 64;
+
+/// What comes before a turn.
+#[derive(Clone, Copy, Debug)]
+enum Wake {
+    /// Somebody gets to where it was then.
+    Cue(TrackId, Ns),
+    /// Nobody holds a topic any more who had released it by then; the factor is the wait's.
+    Topic(NameId, Ns, f64),
+    /// So long after it left the CPU.
+    After(f64),
+    /// An instant.
+    At(f64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    from: Ns,
+    to: Ns,
+    /// Its place among all turns.
+    order: usize,
+    /// When its thread left the CPU before, or was created.
+    gap_from: Ns,
+    wake: Wake,
+    /// When it then was ready, and how long after what woke it.
+    ready: Ns,
+    late: f64,
+    /// What is known of the time before it.
+    off: Option<OffCpu>,
+}
+
+#[derive(Default)]
+struct Thread {
+    turns: Vec<Turn>,
+    next: usize,
+    /// When it then left the CPU.
+    left: f64,
+    /// When it then is ready.
+    ready: f64,
+    /// Waits that it did not have to wait in, by when they ended.
+    waits: Vec<(Ns, Ns, NameId)>,
+}
+
+struct Release {
+    at: Ns,
+    track: TrackId,
+    /// Who took it, and when.
+    taken: Option<(TrackId, Ns)>,
+}
+
+/// A topic's releases, by time.
+#[derive(Default)]
+struct Topic {
+    releases: Vec<Release>,
+    /// How many of the first were then released, and the last of these.
+    done: usize,
+    last: f64,
+}
+
+/// Plays the turns again. The lines of threads that have turns are filled; `other` says when a line without any gets to where
+/// it was. Returns who then has the CPU when.
+pub fn play(
+    timeline: &Timeline,
+    lines: &mut [Line],
+    shrink: &dyn Shrink,
+    taken_over: &[TakenOver],
+    sleeps: Sleeps,
+    other: &dyn Fn(&[Line], TrackId, Ns) -> f64,
+) -> Occupancy {
+    let mut play = Play::new(timeline, lines, shrink, taken_over, sleeps, other);
+    play.all();
+    play.new.is_logged = timeline.occupancy.is_logged;
+    play.new.sort();
+    play.new
+}
+
+struct Play<'a> {
+    lines: &'a mut [Line],
+    shrink: &'a dyn Shrink,
+    other: &'a dyn Fn(&[Line], TrackId, Ns) -> f64,
+    threads: Vec<Thread>,
+    topics: HashMap<NameId, Topic>,
+    /// Of each thread, who waits for it to get on.
+    waiting: Vec<Vec<usize>>,
+    /// Of each turn by its order, its thread, and whether it was played; all before the first were.
+    played: Vec<(usize, bool)>,
+    first: usize,
+    /// Who is ready by when, and who is ready.
+    later: BinaryHeap<Reverse<(u64, usize, usize)>>,
+    can_run: BinaryHeap<Reverse<(usize, usize)>>,
+    now: f64,
+    cpu: u32,
+    new: Occupancy,
+}
+
+impl<'a> Play<'a> {
+    fn new(
+        timeline: &'a Timeline,
+        lines: &'a mut [Line],
+        shrink: &'a dyn Shrink,
+        taken_over: &[TakenOver],
+        sleeps: Sleeps,
+        other: &'a dyn Fn(&[Line], TrackId, Ns) -> f64,
+    ) -> Self {
+        let count = timeline.tracks.len();
+        let plan = Plan::new(timeline, shrink, taken_over, sleeps);
+        let first = timeline.occupancy.turns.first();
+        Play {
+            lines,
+            shrink,
+            other,
+            threads: plan.threads(),
+            topics: topics(timeline, taken_over),
+            waiting: vec![Vec::new(); count],
+            played: timeline.occupancy.turns.iter().map(|turn| (turn.track.0 as usize, false)).collect(),
+            first: 0,
+            later: BinaryHeap::new(),
+            can_run: BinaryHeap::new(),
+            now: first.map_or(0.0, |turn| turn.from.0 as f64).min(0.0),
+            cpu: first.map_or(0, |turn| turn.cpu),
+            new: Occupancy::default(),
+        }
+    }
+
+    fn all(&mut self) {
+        for thread in 0..self.threads.len() {
+            self.wait(thread);
+        }
+        loop {
+            while let Some(&Reverse((at, order, thread))) = self.later.peek() {
+                if f64::from_bits(at) > self.now && !self.can_run.is_empty() {
+                    break;
+                }
+                self.now = self.now.max(f64::from_bits(at));
+                self.later.pop();
+                self.can_run.push(Reverse((order, thread)));
+            }
+            let Some(Reverse((_, thread))) = self.can_run.pop() else {
+                // Evidence that contradicts itself: somebody waits for what never comes.
+                let Some(thread) = self.first_waiting() else { break };
+                self.waiting.iter_mut().for_each(|waiting| waiting.retain(|&waiting| waiting != thread));
+                self.ready_at(thread, self.now);
+                continue;
+            };
+            self.run(thread);
+        }
+    }
+
+    /// Whose turn came first of those that were not played.
+    fn first_waiting(&mut self) -> Option<usize> {
+        while self.played.get(self.first)?.1 {
+            self.first += 1;
+        }
+        Some(self.played[self.first].0)
+    }
+
+    fn turn(&self, thread: usize) -> Option<Turn> {
+        self.threads[thread].turns.get(self.threads[thread].next).copied()
+    }
+
+    /// A thread waits for its next turn.
+    fn wait(&mut self, thread: usize) {
+        let Some(turn) = self.turn(thread) else { return };
+        let left = self.threads[thread].left;
+        match turn.wake {
+            Wake::Cue(by, at) => match self.reached(by, at) {
+                Some(at) => self.ready_at(thread, at + turn.late),
+                None => self.waiting[by.0 as usize].push(thread),
+            },
+            Wake::Topic(topic, until, whole) => match self.released(TrackId(thread as u32), topic, until) {
+                Ok(at) => self.ready_at(thread, left + whole * (at - left).max(0.0) + turn.late),
+                Err(by) => self.waiting[by.0 as usize].push(thread),
+            },
+            Wake::After(length) => self.ready_at(thread, left + length),
+            Wake::At(at) => self.ready_at(thread, at),
+        }
+    }
+
+    fn ready_at(&mut self, thread: usize, at: f64) {
+        let Some(turn) = self.turn(thread) else { return };
+        self.threads[thread].ready = at;
+        // Bits of floats above zero are in their order.
+        self.later.push(Reverse((at.max(0.0).to_bits(), turn.order, thread)));
+    }
+
+    /// When a thread then got to where it was at `at`; none if it did not yet.
+    fn reached(&self, track: TrackId, at: Ns) -> Option<f64> {
+        let thread = &self.threads[track.0 as usize];
+        let line = &self.lines[track.0 as usize];
+        if thread.turns.is_empty() {
+            return Some((self.other)(self.lines, track, at));
+        }
+        let done = thread.next.checked_sub(1).map(|last| thread.turns[last].to);
+        let is_there = done.is_some_and(|done| {
+            done >= at || thread.turns.get(thread.next).is_none_or(|next| next.gap_from < at && next.from > at)
+        });
+        is_there.then(|| line.at(at))
+    }
+
+    /// When nobody holds a topic any more of those who had released it by `until`; if somebody does, who.
+    fn released(&mut self, waiter: TrackId, topic: NameId, until: Ns) -> Result<f64, TrackId> {
+        let Some(mut known) = self.topics.remove(&topic) else { return Ok(self.now) };
+        let reached = |release: &Release| self.reached(release.track, release.at);
+        while let Some(at) = known.releases.get(known.done).and_then(reached) {
+            known.last = known.last.max(at);
+            known.done += 1;
+        }
+        let by_then = known.releases.partition_point(|release| release.at <= until);
+        let mut last = Ok(known.last);
+        for release in known.releases[..by_then].iter().skip(known.done).filter(|release| release.track != waiter) {
+            match reached(release) {
+                Some(at) => last = last.map(|last| at.max(last)),
+                None if release.taken.is_none_or(|(by, at)| self.reached(by, at).is_some()) => {
+                    last = Err(release.track);
+                    break;
+                }
+                None => {}
+            }
+        }
+        self.topics.insert(topic, known);
+        last
+    }
+
+    /// A thread has its turn.
+    fn run(&mut self, thread: usize) {
+        let Some(turn) = self.turn(thread) else { return };
+        let track = TrackId(thread as u32);
+        self.begin(thread, turn);
+        let Thread { waits, .. } = &self.threads[thread];
+        let inside = &waits[waits.partition_point(|wait| wait.0 <= turn.from)..];
+        let inside: Vec<(Ns, Ns, NameId)> = inside.iter().take_while(|wait| wait.0 <= turn.to).copied().collect();
+        let mut from = turn.from;
+        for (until, begun, topic) in inside {
+            if begun < turn.from {
+                continue;
+            }
+            self.go(track, from, until);
+            from = until;
+            if self.released(track, topic, until).is_err() {
+                // It did not have to wait then, and now it has to.
+                self.end(thread, turn, until);
+                let rest = Turn {
+                    from: until,
+                    gap_from: until,
+                    wake: Wake::Topic(topic, until, 1.0),
+                    ready: until,
+                    late: 0.0,
+                    off: Some(OffCpu { track, from: until, ready: Some(until), until, by: None }),
+                    ..turn
+                };
+                let played = &mut self.threads[thread];
+                played.turns[played.next].to = until;
+                played.next += 1;
+                played.turns.insert(played.next, rest);
+                return self.ended(thread);
+            }
+        }
+        self.go(track, from, turn.to);
+        self.end(thread, turn, turn.to);
+        self.threads[thread].next += 1;
+        self.played[turn.order].1 = true;
+        self.ended(thread);
+    }
+
+    /// The time until its turn is mapped.
+    fn begin(&mut self, thread: usize, turn: Turn) {
+        let Thread { left, ready, next, .. } = self.threads[thread];
+        let (left, ready) = if next == 0 { (ready, ready) } else { (left, ready.max(left)) };
+        let ready = ready.min(self.now);
+        let marks = &mut self.lines[thread].marks;
+        let slope = |old: Ns, new: f64| if old > Ns::ZERO { new / old.0 as f64 } else { 1.0 };
+        if turn.gap_from < turn.from {
+            let was_ready = turn.ready.clamp(turn.gap_from, turn.from);
+            marks.push(Mark { old: turn.gap_from, new: left, factor: slope(was_ready - turn.gap_from, ready - left) });
+            if was_ready < turn.from {
+                let factor = slope(turn.from - was_ready, self.now - ready);
+                marks.push(Mark { old: was_ready, new: ready, factor });
+            }
+        }
+        marks.push(Mark { old: turn.from, new: self.now, factor: 1.0 });
+        if let Some(off) = turn.off {
+            let at = |new: f64| Ns(new.round() as i64);
+            let known = off.ready.map(|_| at(ready));
+            self.new.off.push(OffCpu { from: at(left), ready: known, until: at(self.now), ..off });
+        }
+        self.threads[thread].left = self.now;
+    }
+
+    /// It runs.
+    fn go(&mut self, track: TrackId, from: Ns, to: Ns) {
+        let mut steps = Vec::new();
+        runs(track, from, to, self.shrink, &mut steps);
+        let line = &mut self.lines[track.0 as usize];
+        for step in steps {
+            if let Step::Run(from, factor) = step {
+                line.marks.push(Mark { old: from, new: line.next(from), factor });
+            }
+        }
+        if from < to {
+            self.now = line.at(to);
+        }
+    }
+
+    /// It leaves the CPU, where it was at `at`.
+    fn end(&mut self, thread: usize, turn: Turn, at: Ns) {
+        let round = |new: f64| Ns(new.round() as i64);
+        let (track, cpu) = (TrackId(thread as u32), self.cpu);
+        let from = round(self.threads[thread].left);
+        self.new.turns.push(Running { track, cpu, from, to: round(self.now) });
+        if turn.from < at {
+            self.lines[thread].marks.push(Mark { old: at, new: self.now, factor: 1.0 });
+        }
+        self.threads[thread].left = self.now;
+    }
+
+    /// Whoever waited for what it did looks again.
+    fn ended(&mut self, thread: usize) {
+        self.wait(thread);
+        for waiting in std::mem::take(&mut self.waiting[thread]) {
+            self.wait(waiting);
+        }
+    }
+}
+
+/// Of each topic, its releases, by time.
+fn topics(timeline: &Timeline, taken_over: &[TakenOver]) -> HashMap<NameId, Topic> {
+    let holds = &timeline.holds;
+    let given: HashMap<usize, usize> = taken_over.iter().filter_map(|t| Some((t.taken, t.given?))).collect();
+    let mut topics: HashMap<NameId, Topic> = HashMap::new();
+    for (i, hold) in holds.iter().enumerate().filter(|(_, hold)| hold.to < Ns::MAX) {
+        let taken = match given.get(&i) {
+            Some(&given) => Some((holds[given].track, holds[given].from)),
+            None => Some((hold.track, hold.from)).filter(|taken| taken.1 > Ns::MIN),
+        };
+        topics.entry(hold.topic).or_default().releases.push(Release { at: hold.to, track: hold.track, taken });
+    }
+    topics.values_mut().for_each(|topic| topic.releases.sort_by_key(|release| release.at));
+    topics
+}
+
+/// What each turn waited for.
+struct Plan<'a> {
+    timeline: &'a Timeline,
+    shrink: &'a dyn Shrink,
+    sleeps: Sleeps,
+    /// All turns, by time; of each, when the CPU was idle last before it.
+    turns: &'a [Running],
+    idle_until: Vec<Ns>,
+    /// Of each track.
+    off: Vec<Vec<OffCpu>>,
+    waits: Vec<Vec<Wait>>,
+    /// Work that was given to a track: when, and by whom.
+    given: Vec<Vec<(Ns, TrackId)>>,
+    releases: HashMap<NameId, Vec<(Ns, TrackId)>>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(timeline: &'a Timeline, shrink: &'a dyn Shrink, taken_over: &[TakenOver], sleeps: Sleeps) -> Self {
+        let count = timeline.tracks.len();
+        let turns = &timeline.occupancy.turns[..];
+        let mut idle_until = Vec::with_capacity(turns.len());
+        let (mut last, mut idle) = (Ns::MIN, Ns::MIN);
+        for turn in turns {
+            idle = if turn.from > last { turn.from } else { idle };
+            last = turn.to;
+            idle_until.push(idle);
+        }
+        let mut off = vec![Vec::new(); count];
+        timeline.occupancy.off.iter().for_each(|o| off[o.track.0 as usize].push(*o));
+        let mut waits: Vec<Vec<Wait>> = vec![Vec::new(); count];
+        let for_topics = timeline.waits.iter().filter(|wait| matches!(wait.by, WaitedOn::Holders(_)));
+        for_topics.for_each(|wait| waits[wait.track.0 as usize].push(*wait));
+        let mut given: Vec<Vec<(Ns, TrackId)>> = vec![Vec::new(); count];
+        for t in taken_over {
+            if let Some(by) = t.given.map(|given| timeline.holds[given]) {
+                given[timeline.holds[t.taken].track.0 as usize].push((by.from, by.track));
+            }
+        }
+        given.iter_mut().for_each(|given| given.sort_unstable_by_key(|given| given.0));
+        let mut releases: HashMap<NameId, Vec<(Ns, TrackId)>> = HashMap::new();
+        for hold in timeline.holds.iter().filter(|hold| hold.to < Ns::MAX) {
+            releases.entry(hold.topic).or_default().push((hold.to, hold.track));
+        }
+        releases.values_mut().for_each(|releases| releases.sort_unstable_by_key(|release| release.0));
+        Plan { timeline, shrink, sleeps, turns, idle_until, off, waits, given, releases }
+    }
+
+    fn threads(self) -> Vec<Thread> {
+        let mut threads: Vec<Thread> = Vec::new();
+        threads.resize_with(self.timeline.tracks.len(), Thread::default);
+        for (order, turn) in self.turns.iter().enumerate() {
+            let turns = &mut threads[turn.track.0 as usize].turns;
+            let last: Option<Turn> = turns.last().copied();
+            turns.push(self.turn(order, turn, last.map(|last| last.to)));
+        }
+        for (thread, waits) in threads.iter_mut().zip(&self.waits) {
+            let ended = waits.iter().filter(|wait| wait.until < Ns::MAX);
+            let topic = |wait: &Wait| if let WaitedOn::Holders(topic) = wait.by { topic } else { NameId::EMPTY };
+            thread.waits = ended.map(|wait| (wait.until, wait.from, topic(wait))).collect();
+            thread.waits.sort_unstable_by_key(|wait| wait.0);
+        }
+        threads
+    }
+
+    fn turn(&self, order: usize, ran: &Running, left: Option<Ns>) -> Turn {
+        let (track, until) = (ran.track, ran.from);
+        let created = self.timeline.tracks.get(track).created;
+        let gap_from = left.or(created.map(|(at, _)| at)).unwrap_or(until).min(until);
+        let all = &self.off[track.0 as usize];
+        let off = all[..all.partition_point(|off| off.until <= until)].last().copied();
+        let off = off.filter(|off| off.until > gap_from || (off.until == until && off.from >= gap_from));
+        let (wake, woken) = self.wake(order, (track, gap_from, until), left.is_some(), off);
+        let ready = woken.max(self.idle_until[order]).clamp(gap_from, until);
+        let late = (ready - woken).0.max(0) as f64;
+        let wake = match wake {
+            // A sleep is as long as it was, in which something may be made shorter.
+            None => Wake::After(self.length(track, gap_from, ready)),
+            Some(wake) => wake,
+        };
+        Turn { from: ran.from, to: ran.to, order, gap_from, wake, ready, late, off }
+    }
+
+    /// What ended a stretch off the CPU, and when that was; none: time.
+    fn wake(
+        &self,
+        order: usize,
+        (track, from, until): (TrackId, Ns, Ns),
+        ran_before: bool,
+        off: Option<OffCpu>,
+    ) -> (Option<Wake>, Ns) {
+        let before = order.checked_sub(1).map(|i| self.turns[i]).filter(|turn| turn.to == until && turn.track != track);
+        let queued = before.map(|turn| (Some(Wake::Cue(turn.track, turn.to)), turn.to));
+        if !ran_before {
+            let known = off.and_then(|off| Some((off.ready?, off.by?)));
+            let created = self.timeline.tracks.get(track).created.filter(|&(_, by)| by != track);
+            return match known.or(created) {
+                Some((at, by)) => (Some(Wake::Cue(by, at)), at),
+                None => queued.unwrap_or((Some(Wake::At(until.0 as f64)), until)),
+            };
+        }
+        let waits = &self.waits[track.0 as usize];
+        let begun = waits[..waits.partition_point(|wait| wait.from <= from)].iter().rev().take(NESTED_MAX);
+        let wait = begun.copied().find(|wait| until <= wait.until);
+        if let Some((wait, topic)) = wait.and_then(|wait| match wait.by {
+            WaitedOn::Holders(topic) => Some((wait, topic)),
+            _ => None,
+        }) {
+            let releases = self.releases.get(&topic).map_or(&[][..], Vec::as_slice);
+            let mut by_then = releases[..releases.partition_point(|release| release.0 <= until)].iter().rev();
+            let release = by_then.find(|&&(at, by)| by != track && at >= from);
+            if let Some(&(at, _)) = release {
+                return (Some(Wake::Topic(topic, at, self.shrink.waiting(&wait).1)), at);
+            }
+        }
+        let Some(off) = off else {
+            return if before.is_some() { (Some(Wake::After(0.0)), from) } else { (None, until) };
+        };
+        match (off.ready, off.by) {
+            (Some(at), Some(by)) => return (Some(Wake::Cue(by, at)), at),
+            (Some(at), None) => return (None, at),
+            (None, _) => {}
+        }
+        let given = &self.given[track.0 as usize];
+        let first = given.partition_point(|given| given.0 < from);
+        match given.get(first).filter(|given| given.0 <= until) {
+            Some(&(at, by)) => (Some(Wake::Cue(by, at)), at),
+            None if self.sleeps == Sleeps::Queued => queued.unwrap_or((None, until)),
+            None => (None, until),
+        }
+    }
+
+    /// How long a stretch then is.
+    fn length(&self, track: TrackId, from: Ns, to: Ns) -> f64 {
+        let (mut steps, mut sum) = (Vec::new(), 0.0);
+        runs(track, from, to, self.shrink, &mut steps);
+        let ends = steps.iter().skip(1).filter_map(|step| if let Step::Run(at, _) = step { Some(*at) } else { None });
+        for (step, end) in steps.iter().zip(ends.chain([to])) {
+            if let Step::Run(at, factor) = step {
+                sum += factor * (end - *at).0 as f64;
+            }
+        }
+        sum
+    }
+}

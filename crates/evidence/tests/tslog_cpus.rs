@@ -1,0 +1,155 @@
+//! Who had the CPU, by logs of a few lines with known answers. A tick is a microsecond.
+
+use evidence::tslog::{Counter, Log, lay};
+use timeline::{Ns, TimeBase, Timeline};
+
+fn laid(text: &str, cpu_count: u32) -> Timeline {
+    let mut timeline = Timeline::new(TimeBase::Evidence);
+    timeline.cpu_count = cpu_count;
+    let mut log = Log::default();
+    log.read("0.log", text.as_bytes(), &mut timeline.diagnostics);
+    lay(log, Counter::Rate(1e6, "made".to_owned()), &mut timeline);
+    timeline.settle(Ns::ZERO);
+    timeline
+}
+
+/// `CPU thread from..to`, then `thread from..until, ready`, with who made it so.
+fn told(t: &Timeline) -> Vec<String> {
+    let name = |track| t.names.get(t.tracks.get(track).name);
+    let us = |at: Ns| at.0 / 1000;
+    let turns = t.occupancy.turns.iter();
+    let turns = turns.map(|r| format!("{} {} {}..{}", r.cpu, name(r.track), us(r.from), us(r.to)));
+    let off = t.occupancy.off.iter().map(|o| {
+        let ready = o.ready.map_or("when?".to_owned(), |at| format!("ready {}", us(at)));
+        let by = o.by.map_or(String::new(), |by| format!(" by {}", name(by)));
+        format!("{} off {}..{}, {ready}{by}", name(o.track), us(o.from), us(o.until))
+    });
+    turns.chain(off).collect()
+}
+
+#[track_caller]
+fn check(text: &str, cpu_count: u32, expected: &[&str]) {
+    assert_eq!(told(&laid(text, cpu_count)), expected, "\n{text}");
+}
+
+/// A holder that has no CPU before another is done; a sleep that nobody says the length of; a CPU that is idle.
+const HOLDER: &str = "\
+0x1 0 ENTER mi_startup
+0x2 1000 THREAD hog
+0x3 2000 THREAD holder
+0x1 3000 EVENT WAIT root
+0x1 3010 ENTER _sleep
+0x2 3020 ENTER work
+0x2 73010 EXIT work
+0x2 73020 ENTER _sleep
+0x3 73030 ENTER probe
+0x3 80000 ENTER _sleep
+0x3 85000 EXIT _sleep
+0x3 86000 EXIT probe
+0x3 86010 EVENT RELEASE root
+0x1 86020 EXIT _sleep
+0x1 86030 EVENT UNWAIT root
+0x1 86040 ENTER start_init
+0x1 90000 EXIT start_init
+";
+
+#[test]
+fn with_one_cpu_whoever_logs_has_it() {
+    let expected = [
+        "0 thread0 0..3010",
+        "0 hog 3010..73020",
+        "0 holder 73020..80000",
+        "0 holder 85000..86010",
+        "0 thread0 86010..90000",
+        "thread0 off 3010..86010, when?",
+        "hog off 1000..3010, ready 1000 by thread0",
+        "holder off 2000..73020, ready 2000 by thread0",
+        "holder off 80000..85000, when?",
+    ];
+    check(HOLDER, 1, &expected);
+    // The console says so too.
+    check(&format!("hw.ncpu: 1\n{HOLDER}"), 0, &expected);
+}
+
+#[test]
+fn with_several_cpus_or_an_unknown_number_nothing_is_inferred() {
+    check(HOLDER, 0, &[]);
+    check(HOLDER, 2, &[]);
+    check(&format!("hw.ncpu: 2\n{HOLDER}"), 1, &[]);
+    check(&format!("FreeBSD/SMP: Multiprocessor System Detected: 2 CPUs\n{HOLDER}"), 0, &[]);
+}
+
+#[test]
+fn a_time_out_says_since_when_a_thread_could_run() {
+    let text = HOLDER.replace("0x3 85000", "0x3 80000 EVENT TIMEOUT 3ms\n0x4 81000 ENTER other\n0x3 85000");
+    let expected = [
+        "0 thread0 0..3010",
+        "0 hog 3010..73020",
+        "0 holder 73020..80000",
+        "0 0x4 80000..85000",
+        "0 holder 85000..86010",
+        "0 thread0 86010..90000",
+        "thread0 off 3010..86010, when?",
+        "hog off 1000..3010, ready 1000 by thread0",
+        "holder off 2000..73020, ready 2000 by thread0",
+        "holder off 80000..85000, ready 83000",
+    ];
+    check(&text, 1, &expected);
+    // A sleep that ended earlier was ended by somebody.
+    let text = text.replace("TIMEOUT 3ms", "TIMEOUT 10s");
+    assert!(told(&laid(&text, 1)).contains(&"holder off 80000..85000, when?".to_owned()));
+}
+
+/// Who logs its switches is believed, however many CPUs there are.
+#[test]
+fn logged_switches_are_used_with_several_cpus() {
+    let text = "\
+0x1 0 ENTER mi_startup
+0x2 1000 THREAD worker
+0x2 1001 EVENT READY
+0x2 4000 EVENT RUN 1
+0x1 5000 EVENT WAIT root
+0x1 5010 ENTER _sleep
+0x1 5020 EVENT IDLE 0
+0x2 7000 EVENT RELEASE root
+0x1 7010 EVENT READY
+0x3 7020 EVENT RUN 0
+0x2 7500 EVENT IDLE 1
+0x2 7600 EVENT READY timer
+0x2 7700 EVENT RUN 1
+0x3 9000 EVENT READY
+0x1 9000 EVENT RUN 0
+0x1 9010 EXIT _sleep
+0x1 9020 EVENT UNWAIT root
+0x1 9030 ENTER start_init
+0x1 9900 EXIT start_init
+";
+    let expected = [
+        "0 thread0 0..5020",
+        "0 0x3 7020..9000",
+        "0 thread0 9000..9900",
+        "1 worker 4000..7500",
+        "1 worker 7700..9900",
+        "thread0 off 5020..9000, ready 7010",
+        "worker off 1000..4000, ready 1001",
+        "worker off 7500..7700, ready 7600",
+    ];
+    check(text, 2, &expected);
+    assert!(laid(text, 2).occupancy.is_logged);
+    assert!(laid(text, 2).marks.is_empty(), "switches are no marks");
+}
+
+#[test]
+fn hostile_logs_are_read() {
+    for text in [
+        "",
+        "0x1 5 EVENT RUN 0\n",
+        "0x1 5 EVENT RUN 4294967296\n0x1 6 EVENT IDLE x\n0x1 7 EVENT TIMEOUT 99999999999999999999s\n",
+        "0x1 9 EVENT RUN 0\n0x2 3 EVENT RUN 0\n0x1 1 EVENT READY\n0x2 2 EXIT _sleep\n",
+        "0x1 5 ENTER _sleep\n0x1 5 ENTER _sleep\n0x2 5 EXIT _sleep\n0x1 9 EVENT TIMEOUT 9223372036854775807ns\n",
+    ] {
+        let t = laid(text, 1);
+        assert!(t.occupancy.turns.iter().all(|turn| turn.from < turn.to), "{text}");
+        assert!(t.occupancy.off.iter().all(|off| off.from <= off.until), "{text}");
+    }
+}
