@@ -263,7 +263,10 @@ fn last_evidence(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut En
     if watch.home.has("kmsg.log") {
         return Ok(());
     }
-    let events = watch.event_log()?;
+    // Linux keeps no event log; where somebody waits, none is looked for.
+    let linux = || options.kernel.as_deref().is_some_and(|kernel| matches!(image::linux_release(kernel), Ok(Some(_))));
+    let hurried = ending.kind == OutcomeKind::Interrupted;
+    let events = if hurried && linux() { None } else { watch.event_log()? };
     if let Some(log) = &events {
         watch.writer.put("tslog.txt", log.text.as_bytes(), &log.detail)?;
     }

@@ -29,9 +29,9 @@ use crate::options::RecordOptions;
 const TICK: Duration = Duration::from_millis(50);
 /// How long QEMU may take to answer.
 const ANSWER_NS: i64 = 5_000_000_000;
-/// After Ctrl-C evidence may be taken for so long, and QEMU may take so long to end: 0.3 s with all that is beside it.
-const HURRY: Duration = Duration::from_millis(100);
-const HURRIED_QUIT_NS: i64 = 80_000_000;
+/// After Ctrl-C each last step may take so long: a search of memory, an answer of QEMU's, its end. All are over in 0.3 s.
+const HURRY: Duration = Duration::from_nanos(HURRY_NS as u64);
+const HURRY_NS: i64 = 40_000_000;
 /// How often the machine is looked at for a hang.
 const LOOK_NS: i64 = 1_000_000_000;
 /// How soon memory is searched for a kernel log again: by how long the last search took, within these.
@@ -105,8 +105,8 @@ pub(crate) struct Watch<'a> {
     next_look_ns: i64,
     has_disks: bool,
     layout: Layout,
-    /// Until when the last evidence may be taken, where somebody waits.
-    hurried_until: Option<Instant>,
+    /// Whether somebody waits for the end.
+    hurried: bool,
     log: LogWatch,
 }
 
@@ -205,7 +205,7 @@ impl<'a> Watch<'a> {
                 || options.root.is_some()
                 || !options.extra.is_empty(),
             layout: Layout::Unknown,
-            hurried_until: None,
+            hurried: false,
             log: LogWatch { next_find_ns: *FIND_NS.start(), ..LogWatch::default() },
         })
     }
@@ -246,7 +246,7 @@ impl<'a> Watch<'a> {
 
     /// Reads the kernel log out of memory; or why it cannot be.
     pub(crate) fn kernel_log(&mut self) -> Result<Result<KernelLog, String>, Error> {
-        let hurried_until = self.hurried_until;
+        let hurried_until = self.hurried_until();
         let Some(ram) = self.ram()? else {
             return Ok(Err("QEMU could not say where guest memory lies".to_owned()));
         };
@@ -259,7 +259,7 @@ impl<'a> Watch<'a> {
 
     /// Reads the event log out of memory, if the guest keeps one.
     pub(crate) fn event_log(&mut self) -> Result<Option<EventLog>, Error> {
-        let hurried_until = self.hurried_until;
+        let hurried_until = self.hurried_until();
         Ok(self.ram()?.and_then(|ram| match hurried_until {
             Some(until) => crate::memory::event_log(&Hurried { memory: ram, until }),
             None => crate::memory::event_log(ram),
@@ -268,13 +268,12 @@ impl<'a> Watch<'a> {
 
     /// The user waits for the end: what can still be had at once is taken, and no more.
     pub(crate) fn hurry(&mut self) {
-        self.hurried_until = Some(Instant::now() + HURRY);
+        self.hurried = true;
     }
 
-    /// How long something may still take that takes so long otherwise.
-    fn patience_ns(&self, otherwise: i64) -> i64 {
-        let left = |until: Instant| i64::try_from(until.saturating_duration_since(Instant::now()).as_nanos());
-        self.hurried_until.map_or(otherwise, |until| left(until).unwrap_or(otherwise).min(otherwise))
+    /// Until when memory may be read, if there is an end to that.
+    fn hurried_until(&self) -> Option<Instant> {
+        self.hurried.then(|| Instant::now() + HURRY)
     }
 
     /// Asks QEMU's human monitor, and waits for the answer while hearing on.
@@ -316,7 +315,7 @@ impl<'a> Watch<'a> {
     /// Asks QEMU to end, kills it if it does not, and hears it out.
     fn let_end(&mut self) -> Result<(), Error> {
         let asked = self.vm.monitor.quit().is_ok();
-        let patience_ns = if self.hurried_until.is_some() { HURRIED_QUIT_NS } else { 3_000_000_000 };
+        let patience_ns = if self.hurried { HURRY_NS } else { 3_000_000_000 };
         self.hear_out(if asked { patience_ns } else { 0 })?;
         self.vm.kill();
         self.hear_out(2_000_000_000)
@@ -514,7 +513,7 @@ impl<'a> Watch<'a> {
     }
 
     fn wait_for_answer(&mut self, id: u64) -> Result<Option<String>, Error> {
-        let deadline = self.vm.elapsed_ns() + self.patience_ns(ANSWER_NS);
+        let deadline = self.vm.elapsed_ns() + if self.hurried { HURRY_NS } else { ANSWER_NS };
         loop {
             if let Some(answer) = self.vm.monitor.answer(id) {
                 return Ok(answer.ok());

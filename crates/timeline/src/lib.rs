@@ -113,8 +113,10 @@ impl Unit {
             Unit::Instructions => ["", "k", "M", "G"],
         };
         time::three_digits(length.0, units, text);
-        // No unit stands behind a count below a thousand.
-        text.truncate(text.trim_end().len());
+        if self == Unit::Instructions {
+            // No unit stands behind a count below a thousand.
+            text.truncate(text.trim_end().len());
+        }
     }
 
     /// How a document calls it.
