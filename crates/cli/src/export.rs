@@ -76,7 +76,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if to.name() == "tslog" && own_log(args, output)? {
         return Ok(Done::Well);
     }
-    let opened = boot::open(&args.recording)?;
+    let opened = boot::open_warned(&args.recording, output)?;
     let boot = Boot::new(&opened.timeline, &opened.facts);
     write(args, output, |out| to.write(&boot, out))?;
     Ok(Done::Well)
