@@ -10,6 +10,7 @@
 //!   "ask":      {"margin": 0.05, "power": 0.9},
 //!   "boots":    [{"number", "round", "variant", "began_ns", "outcome", "total_ns", "phases": [{"name", "ns"}],
 //!                 "rows": [{"name", "ns"}], …}],
+//!   "continued": [7],                   boots that were over when it went on after it had been cut off; left out without
 //!   "ended":    "rounds" | "width" | "budget" | "interrupted" | {"never-reached": 1} | "error" | null (killed),
 //!   "results":  {"variants": […], "comparisons": […], "laws": […]} }
 //! ```
@@ -138,6 +139,9 @@ pub struct Document {
     pub boots: Vec<Boot>,
     /// Why there are no more; none if the program was killed.
     pub ended: Option<Ended>,
+    /// How many boots were over each time that the bench went on after it had been cut off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub continued: Vec<u32>,
     /// What they say.
     pub results: Results,
 }
@@ -174,6 +178,6 @@ impl Document {
     /// Computes the results.
     pub fn new(head: Head, boots: Vec<Boot>, ended: Option<Ended>) -> Document {
         let results = results(&head, &boots);
-        Document { head, boots, ended, results }
+        Document { head, boots, ended, continued: Vec::new(), results }
     }
 }

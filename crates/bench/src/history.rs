@@ -132,12 +132,16 @@ impl History {
         connect(path, OpenFlags::SQLITE_OPEN_CREATE).map_err(|e| e.of(path))
     }
 
-    /// Opens a history that is there.
+    /// Opens a history that is there, to read it: also where neither it nor its folder may be written.
     pub fn open_existing(path: &Path) -> Result<History, HistoryError> {
         if !path.exists() {
             return Err(HistoryError::None(path.to_owned()));
         }
-        connect(path, OpenFlags::empty()).map_err(|e| e.of(path))
+        match connect(path, OpenFlags::empty()) {
+            Err(HistoryError::Refused(_)) => read_only(path),
+            opened => opened,
+        }
+        .map_err(|e| e.of(path))
     }
 
     /// How long to wait for others that hold it, if not for 20 s.
@@ -469,6 +473,46 @@ fn connect(path: &Path, create: OpenFlags) -> Result<History, HistoryError> {
     db.pragma_update(None, "foreign_keys", true)?;
     schema::migrate(&mut db)?;
     Ok(History { db, path: path.to_owned() })
+}
+
+/// Opens it for reading. A write-ahead log needs an index in shared memory, a file beside it. Where that is not there and
+/// may not be made, nobody can be writing, and SQLite keeps the index in its own memory: without locks, which the file
+/// would have to be writable for (<https://www.sqlite.org/wal.html#noshm>). Without a log all of it is in the file.
+fn read_only(path: &Path) -> Result<History, HistoryError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = Connection::open_with_flags(path, flags).map_err(HistoryError::from).and_then(readable);
+    let db = match opened {
+        Err(HistoryError::Refused(_)) => {
+            let mut log = path.as_os_str().to_owned();
+            log.push("-wal");
+            let logged = std::fs::metadata(log).is_ok_and(|log| log.len() > 0);
+            let how = if logged { "mode=ro&vfs=unix-none" } else { "immutable=1" };
+            let db = Connection::open_with_flags(uri(path, how)?, flags | OpenFlags::SQLITE_OPEN_URI)?;
+            db.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
+            readable(db)?
+        }
+        opened => opened?,
+    };
+    Ok(History { db, path: path.to_owned() })
+}
+
+/// Fails unless it is a history of a layout that can be read as it is.
+fn readable(db: Connection) -> Result<Connection, HistoryError> {
+    db.busy_timeout(PATIENCE)?;
+    schema::check(&db)?;
+    schema::is_newest(&db)?;
+    Ok(db)
+}
+
+/// The path as SQLite's URI.
+fn uri(path: &Path, how: &str) -> Result<String, HistoryError> {
+    let path = std::path::absolute(path).map_err(|why| HistoryError::Refused(why.to_string()))?;
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"/-_.~".contains(b);
+    let escaped = path.as_os_str().as_encoded_bytes().iter().map(|b| match b {
+        b if plain(b) => char::from(*b).to_string(),
+        b => format!("%{b:02X}"),
+    });
+    Ok(format!("file:{}?{how}", escaped.collect::<String>()))
 }
 
 /// Switches to a write-ahead log. Where two do that at once, SQLite does not wait by itself.

@@ -4,9 +4,10 @@
 //! {"schema":"bootscope.bench/1","plan":{…},"variants":[…],…}      the head
 //! {"number":0,"round":null,"variant":1,"outcome":"reached",…}     one line for each boot that is over
 //! {"ended":"rounds"}                                              unless it was killed
+//! {"continued":7}                                                 where it went on, after 7 boots
 //! ```
 //! A killed program loses no boot that was over. The last line may be torn; it is counted, as is any line that is not what
-//! it should be, and the rest is used.
+//! it should be, and the rest is used. Who writes it holds a lock, so that nobody goes on with a bench that is still running.
 
 use crate::document::{Document, Head, SCHEMA};
 use crate::runs::{Boot, Ended};
@@ -29,6 +30,9 @@ pub enum JournalError {
     /// It is there already.
     #[error("{0} is there already: give another name, or remove it")]
     Exists(PathBuf),
+    /// Another process writes it.
+    #[error("{0}: the bench is still running: wait for it, or stop it first")]
+    InUse(PathBuf),
     /// The system refused.
     #[error("cannot {doing} {path}: {why}")]
     Io {
@@ -54,6 +58,11 @@ struct End {
     ended: Ended,
 }
 
+#[derive(Serialize, Deserialize)]
+struct Continued {
+    continued: u32,
+}
+
 /// A boot's line is some KiB; a longer one is no boot's.
 const LINE_BYTES_MOST: u64 = 4 << 20;
 
@@ -68,8 +77,51 @@ impl Journal {
             _ => failed("write", path, why),
         })?;
         let mut journal = Journal { file, path: path.to_owned() };
+        journal.lock()?;
         journal.line(head)?;
         Ok(journal)
+    }
+
+    /// Goes on with one, and what it says so far. A last line that was torn is taken away: its boot was not over.
+    pub fn resume(path: &Path) -> Result<(Journal, Journaled), JournalError> {
+        let file = OpenOptions::new().read(true).append(true).open(path).map_err(|why| failed("write", path, why))?;
+        let mut journal = Journal { file, path: path.to_owned() };
+        journal.lock()?;
+        journal.mend()?;
+        let found = read(path)?;
+        Ok((journal, found))
+    }
+
+    /// Says that it goes on, after so many boots.
+    pub fn continued(&mut self, boots: u32) -> Result<(), JournalError> {
+        self.line(&Continued { continued: boots })
+    }
+
+    fn lock(&self) -> Result<(), JournalError> {
+        match rustix::fs::flock(&self.file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(JournalError::InUse(self.path.clone())),
+            // Some network file systems have no locks: then there is no protection, and that is all.
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the last line, or takes away what there is of it.
+    fn mend(&mut self) -> Result<(), JournalError> {
+        let mended = || -> io::Result<()> {
+            let mut lines = BufReader::new(&self.file);
+            let mut at = 0;
+            while let Some(last) = line(&mut lines)? {
+                if last.ends_with(b"\n") || last.len() as u64 == LINE_BYTES_MOST {
+                    at += last.len() as u64;
+                } else if serde_json::from_slice::<serde_json::Value>(&last).is_ok() {
+                    (&self.file).write_all(b"\n")?;
+                } else {
+                    self.file.set_len(at)?;
+                }
+            }
+            Ok(())
+        };
+        mended().map_err(|why| failed("write", &self.path, why))
     }
 
     /// Keeps a boot that is over.
@@ -119,6 +171,7 @@ pub fn read(path: &Path) -> Result<Journaled, JournalError> {
         return Err(not_one(format!("has the schema {:?}, not {SCHEMA}", head.schema)));
     }
     let (mut boots, mut ended, mut damaged, mut number) = (Vec::new(), None, Vec::new(), 1);
+    let mut continued = Vec::new();
     while let Some(line) = next()? {
         number += 1;
         if let Ok(boot) = serde_json::from_slice::<Boot>(&line) {
@@ -129,10 +182,15 @@ pub fn read(path: &Path) -> Result<Journaled, JournalError> {
         } else if let Ok(end) = serde_json::from_slice::<End>(&line) {
             ended = Some(end.ended);
             continue;
+        } else if let Ok(on) = serde_json::from_slice::<Continued>(&line) {
+            continued.push(on.continued);
+            // It had not ended after all.
+            ended = None;
+            continue;
         }
         damaged.push(number);
     }
-    Ok(Journaled { document: Document::new(head, boots, ended), damaged })
+    Ok(Journaled { document: Document { continued, ..Document::new(head, boots, ended) }, damaged })
 }
 
 /// The next line, at most so long: the rest of a longer one is another line, and as little a boot.
@@ -184,6 +242,31 @@ mod tests {
         let found = read(&path).unwrap();
         assert_eq!((found.document.ended, found.document.head), (Some(Ended::NeverReached(0)), head()));
         assert_eq!(found.document.results.variants[0].total.as_ref().unwrap().mean, 1_234_567_890.0);
+    }
+
+    #[test]
+    fn a_journal_cut_anywhere_goes_on_where_its_last_whole_boot_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bench.jsonl");
+        let mut journal = Journal::create(&path, &head()).unwrap();
+        let head_bytes = std::fs::metadata(&path).unwrap().len() as usize;
+        assert!(matches!(Journal::resume(&path), Err(JournalError::InUse(_))), "it is being written");
+        (0..3).for_each(|number| journal.boot(&boot(number)).unwrap());
+        drop(journal);
+        let whole = std::fs::read(&path).unwrap();
+        for cut in head_bytes..=whole.len() {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let (mut journal, found) = Journal::resume(&path).unwrap();
+            let over = found.document.boots.len() as u32;
+            assert!(found.damaged.is_empty(), "cut at {cut}");
+            journal.continued(over).unwrap();
+            (over..3).for_each(|number| journal.boot(&boot(number)).unwrap());
+            journal.end(Ended::Rounds).unwrap();
+            drop(journal);
+            let found = read(&path).unwrap();
+            assert_eq!((found.damaged, found.document.continued), (vec![], vec![over]), "cut at {cut}");
+            assert_eq!(found.document.boots, [boot(0), boot(1), boot(2)], "cut at {cut}");
+        }
     }
 
     #[test]

@@ -21,4 +21,4 @@ pub use journal::{Journal, JournalError, Journaled, read};
 pub use laws::{Point, Predicted, RowLaw, Slice, TOTAL, ToldBy};
 pub use likely::Likely;
 pub use results::{Against, Moved, PhaseRuns, Results, RowRuns, Test, VariantRuns, results, rounds_least};
-pub use runs::{Boot, Boots, Ended, Finished, Measured, PhaseTime, Plan, Stop, Turn, run};
+pub use runs::{Boot, Boots, Ended, Finished, Measured, PhaseTime, Plan, Stop, Turn, follow, resume, run};

@@ -3,7 +3,7 @@
 //! Warm-up boots fill the host's caches and count for nothing. Then come rounds: each boots every variant once, in an order
 //! that a seeded coin decides, because the comparison rests on that coin ([`crate::stats::pairs`]). A boot that fails is
 //! kept and counted and never run again: a retry would favour the variant that fails when it is slow. Between rounds, and
-//! only there, it is asked whether to stop.
+//! only there, it is asked whether to stop. A bench that was cut off goes on with the same coin, from the boots that it has.
 
 use crate::stats::quantile::median_interval;
 use crate::stats::{power, sorted};
@@ -167,7 +167,13 @@ const ROUNDS_FOR_WIDTH: u32 = 10;
 
 /// Follows the plan. Whatever happens, the boots that are over are in the result.
 pub fn run<B: Boots>(plan: &Plan, by: &mut B) -> Finished<B::Error> {
-    let mut bench = Bench { plan, by, boots: Vec::new(), random: fastrand::Rng::with_seed(plan.seed) };
+    resume(plan, Vec::new(), by)
+}
+
+/// Follows the plan from where these boots leave it, which are over and kept, and which [`follow`] it.
+pub fn resume<B: Boots>(plan: &Plan, over: Vec<Boot>, by: &mut B) -> Finished<B::Error> {
+    let random = fastrand::Rng::with_seed(plan.seed);
+    let mut bench = Bench { plan, by, over: over.into_iter(), boots: Vec::new(), random };
     let (ended, error) = match bench.all() {
         Ok(ended) => (ended, None),
         Err(error) => (Ended::Error, Some(error)),
@@ -175,9 +181,30 @@ pub fn run<B: Boots>(plan: &Plan, by: &mut B) -> Finished<B::Error> {
     Finished { boots: bench.boots, ended, error }
 }
 
+/// Whether boots are those that the plan begins with, in its order; if not, the number of the first that is another.
+pub fn follow(plan: &Plan, boots: &[Boot]) -> Result<(), u32> {
+    let mut random = fastrand::Rng::with_seed(plan.seed);
+    let mut rounds = (0..plan.warm_ups).map(|_| None).chain((0..plan.stop.rounds).map(Some));
+    let (mut round, mut order) = (None, Vec::new());
+    for (number, boot) in (0..).zip(boots) {
+        if order.is_empty() {
+            round = rounds.next().ok_or(number)?;
+            order = (0..plan.variants).collect();
+            random.shuffle(&mut order);
+            order.reverse();
+        }
+        if (Some(boot.variant), boot.number, boot.round) != (order.pop(), number, round) {
+            return Err(number);
+        }
+    }
+    Ok(())
+}
+
 struct Bench<'a, B: Boots> {
     plan: &'a Plan,
     by: &'a mut B,
+    /// Boots of an earlier run that take their turns again.
+    over: std::vec::IntoIter<Boot>,
     boots: Vec<Boot>,
     random: fastrand::Rng,
 }
@@ -193,7 +220,8 @@ impl<B: Boots> Bench<'_, B> {
             if let Some(ended) = self.round(Some(round))? {
                 return Ok(ended);
             }
-            if let Some(ended) = self.enough(round + 1) {
+            // It was not enough before those rounds that there are boots of.
+            if let Some(ended) = Some(round + 1).filter(|_| self.over.len() == 0).and_then(|done| self.enough(done)) {
                 return Ok(ended);
             }
         }
@@ -205,6 +233,13 @@ impl<B: Boots> Bench<'_, B> {
         let mut order: Vec<usize> = (0..self.plan.variants).collect();
         self.random.shuffle(&mut order);
         for variant in order {
+            if let Some(boot) = self.over.next() {
+                self.boots.push(boot);
+                if self.hopeless(variant) {
+                    return Ok(Some(Ended::NeverReached(variant)));
+                }
+                continue;
+            }
             let turn = self.turn(round, variant);
             let began_ns = ns(self.by.elapsed());
             let Some(measured) = self.by.boot(&turn)? else { return Ok(Some(Ended::Interrupted)) };
@@ -392,6 +427,37 @@ mod tests {
         narrow.stop.budget_ns = Some(50_000_000_000);
         let found = run(&narrow, &mut mock(noisy));
         assert_eq!((found.ended, found.boots.len()), (Ended::Budget, 50));
+    }
+
+    #[test]
+    fn a_bench_that_was_cut_off_anywhere_goes_on_as_if_it_had_not_been() {
+        let measure = |turn: &Turn| reached(1000 + i64::from(turn.number % 7));
+        let mut plan = plan(3, 12);
+        plan.stop.width = Some(0.01);
+        let whole = run(&plan, &mut mock(measure));
+        assert_eq!((whole.ended, whole.boots.len()), (Ended::Width, 33));
+        for cut in 0..=whole.boots.len() {
+            let over = whole.boots[..cut].to_vec();
+            assert_eq!(follow(&plan, &over), Ok(()));
+            let mut by = Mock { seconds: cut as u64, ..mock(measure) };
+            let found = resume(&plan, over, &mut by);
+            assert_eq!((found.ended, &found.boots), (whole.ended, &whole.boots), "cut at {cut}");
+            assert_eq!(by.kept, whole.boots[cut..], "none is booted again");
+        }
+        // Time that is used up is, but no boot that is over gets lost.
+        plan.stop.budget_ns = Some(20_000_000_000);
+        let found = resume(&plan, whole.boots[..19].to_vec(), &mut Mock { seconds: 20, ..mock(measure) });
+        assert_eq!((found.ended, found.boots.len()), (Ended::Budget, 21));
+    }
+
+    #[test]
+    fn boots_of_another_plan_are_seen() {
+        let boots = run(&plan(3, 4), &mut mock(|_| reached(1))).boots;
+        assert_eq!(follow(&Plan { seed: 8, ..plan(3, 4) }, &boots).map_err(|at| at < 9), Err(true));
+        assert_eq!(follow(&plan(3, 3), &boots), Err(12), "more than there are rounds");
+        let mut gap = boots.clone();
+        gap.remove(5);
+        assert_eq!(follow(&plan(3, 4), &gap), Err(5));
     }
 
     #[test]

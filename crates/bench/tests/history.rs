@@ -180,3 +180,53 @@ fn many_processes_lose_nothing() {
         assert_eq!(history.count(&filter).unwrap(), u64::from(EACH), "writer {writer}");
     }
 }
+
+/// Where this test runs again with a folder that nobody may write, root no more than others.
+const READ_ONLY: &str = "BOOTSCOPE_TEST_READ_ONLY";
+
+#[test]
+fn a_database_that_may_not_be_written_is_read() {
+    if let Some(folder) = std::env::var_os(READ_ONLY) {
+        return read_all_in(Path::new(&folder));
+    }
+    let folder = TempDir::new().unwrap();
+    // Closed: no log beside it.
+    History::open(&folder.path().join("closed.db")).unwrap().add(&document(1, "aaaa", 1_000.0)).unwrap();
+    // As a writer leaves it that was killed: what was added is in the log beside it. With its index, and without.
+    let open = folder.path().join("open.db");
+    let mut writer = History::open(&open).unwrap();
+    writer.add(&document(1, "aaaa", 1_000.0)).unwrap();
+    for (name, parts) in
+        [("indexed.db", &["", "-wal", "-shm"][..]), ("logged.db", &["", "-wal"]), ("a%20b #?.db", &["", "-wal"])]
+    {
+        for part in parts {
+            let from = folder.path().join(format!("open.db{part}"));
+            std::fs::copy(&from, folder.path().join(format!("{name}{part}"))).unwrap();
+        }
+        assert!(std::fs::metadata(folder.path().join(format!("{name}-wal"))).unwrap().len() > 0);
+    }
+    let script =
+        r#"mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" || exit 77; exec "$2" --exact "$3" --nocapture"#;
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let mut again = Command::new("unshare");
+    again.args([if is_root { "-m" } else { "-rm" }, "sh", "-c", script, "sh"]).arg(folder.path());
+    again.arg(std::env::current_exe().unwrap()).arg("a_database_that_may_not_be_written_is_read");
+    match again.env(READ_ONLY, folder.path()).status() {
+        Ok(status) if status.success() => {}
+        Ok(status) if status.code() == Some(101) => panic!("it failed in the folder that may not be written"),
+        other => println!("SKIPPED: no mount namespace of its own can be made here ({other:?})"),
+    }
+}
+
+fn read_all_in(folder: &Path) {
+    assert!(std::fs::write(folder.join("x"), "").is_err(), "it may be written");
+    for name in ["closed.db", "open.db", "indexed.db", "logged.db", "a%20b #?.db"] {
+        let path = folder.join(name);
+        let history = History::open_existing(&path).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let entries = history.entries(&Filter::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(entries.len(), 1, "{name}");
+        assert!(history.document(entries[0].bench).unwrap().is_some(), "{name}");
+        let error = History::open(&path).and_then(|mut history| history.add(&document(2, "aaaa", 1.0))).unwrap_err();
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}

@@ -1,13 +1,16 @@
 //! `bootscope bench`: many boots, how long, how sure, and whether a change helped.
 
+mod continued;
+
 use crate::files::write_file;
-use crate::measure::Booter;
+use crate::measure::{Booter, recording_of};
 use crate::plan::BootArgs;
 use crate::progress::Watcher;
 use crate::variants::{Varied, sizes, swept, varied};
 use crate::{Done, amount, output::Output};
 use anyhow::{Context, bail};
-use bench::{Booted, Document, Ended, Head, Host, InputFile, Journal, Plan, Stop, Variant};
+use bench::{Boot, Booted, Document, Ended, Head, Host, InputFile, Journal, Plan, Stop, Variant};
+use continued::Cut;
 use recording::Manifest;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -60,6 +63,10 @@ pub struct Args {
     #[arg(long, value_name = "CPUS", help_heading = "How often")]
     pin: Option<String>,
 
+    /// Go on with a bench that was killed or interrupted, as it was begun: its boots are kept, and the rest is booted in the
+    /// order that was drawn. Refused where the kernel, the initrd, QEMU or the host changed. Takes no other option of boots
+    #[arg(long = "continue", value_name = "DIR", conflicts_with_all = AS_BEGUN)]
+    continued: Option<PathBuf>,
     /// The folder to make [default: boots/bench-DATE-TIME]
     #[arg(short, long)]
     output: Option<PathBuf>,
@@ -89,6 +96,47 @@ pub struct Args {
     export_markdown: Option<PathBuf>,
 }
 
+/// The options that decide what a bench is: those of one that goes on are in its journal.
+const AS_BEGUN: [&str; 37] = [
+    "kernel",
+    "lab",
+    "initrd",
+    "append",
+    "disks",
+    "root",
+    "dax",
+    "workload",
+    "like",
+    "memory",
+    "cpus",
+    "machine",
+    "qemu",
+    "accel",
+    "deterministic",
+    "extra",
+    "trace",
+    "min_call",
+    "symbols",
+    "init",
+    "then",
+    "no_firmware_log",
+    "no_first_run",
+    "until",
+    "timeout",
+    "hang_after",
+    "vary",
+    "sweep",
+    "at",
+    "margin",
+    "runs",
+    "warm_ups",
+    "until_width",
+    "budget",
+    "no_dither",
+    "seed",
+    "output",
+];
+
 const EXAMPLES: &str = "\
 Examples:
   bootscope bench --kernel vmlinuz --runs 20
@@ -96,6 +144,7 @@ Examples:
   bootscope bench --vary kernel=old/vmlinuz --vary kernel=new/vmlinuz --until-width 1% --budget 10m
   bootscope bench --kernel vmlinuz --deterministic --vary append=quiet --vary 'append=quiet tsc=reliable'
   bootscope bench --kernel vmlinuz --sweep cpus=1,2,4,8 --sweep memory=256M,1G --at 128 --html sweep.html
+  bootscope bench --continue boots/bench-20260131-083000
 
 DIR/bench.jsonl has a line for each boot as soon as it is over, DIR/bench.json the whole with its results; --json prints
 that. Of each boot its figures are kept, and its recording (DIR/boots/NNNN) where it failed or --keep-recordings says so.
@@ -105,33 +154,75 @@ writes it for other tools.
 Exit status: 1 if a boot did not reach its end mark, or the bench was interrupted: what is known then is printed all the
 same.";
 
-/// Runs it.
-pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
+/// A bench before its next boot.
+struct Begun {
+    folder: PathBuf,
+    head: Head,
+    variants: Vec<Varied>,
+    journal: Journal,
+    /// The boots that are over.
+    boots: Vec<Boot>,
+    continued: Vec<u32>,
+}
+
+/// Begins one.
+fn begin(args: &Args, watcher: &mut Watcher, output: &Output) -> anyhow::Result<Begun> {
     let base = args.boot.options()?;
     let (variants, sweep) =
         if args.sweep.is_empty() { (varied(&base, &args.vary)?, Vec::new()) } else { swept(&base, &args.sweep)? };
     if let Some(cpus) = &args.pin {
         machine::pin::pin(cpus)?;
     }
-    exports_can_be_written(args)?;
-    let mut watcher = Watcher::new(output)?;
-    let foreseen = foresee(&variants, &mut watcher)?;
+    let foreseen = foresee(&variants, watcher)?;
     let at = sizes(&args.at, &sweep)?;
     let head = Head { sweep, at, ..head(args, &variants, &foreseen)? };
     enough_rounds(args, &head, output)?;
     let folder = folder(args, &head)?;
-    let mut journal = Journal::create(&folder.join(JOURNAL), &head)?;
+    let journal = Journal::create(&folder.join(JOURNAL), &head)?;
     output.note(&format!("every boot is kept in {} as soon as it is over", folder.display()));
+    Ok(Begun { folder, head, variants, journal, boots: Vec::new(), continued: Vec::new() })
+}
+
+/// Goes on with one that was cut off.
+fn go_on(folder: &Path, args: &Args, watcher: &mut Watcher, output: &Output) -> anyhow::Result<Begun> {
+    if let Some(cpus) = &args.pin {
+        machine::pin::pin(cpus)?;
+    }
+    let Cut { head, variants, mut journal, boots, mut continued } =
+        continued::open(folder, args.pin.is_some(), watcher)?;
+    let over = boots.len() as u32;
+    // What the boot left that was cut off is no recording of a whole one.
+    let half = recording_of(&folder.join("boots"), over);
+    if half.exists() {
+        std::fs::remove_dir_all(&half).with_context(|| format!("cannot remove {}", half.display()))?;
+    }
+    journal.continued(over)?;
+    continued.push(over);
+    output.note(&format!("{} goes on after {over} boots, which are kept", folder.display()));
+    Ok(Begun { folder: folder.to_owned(), head, variants, journal, boots, continued })
+}
+
+/// Runs it.
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
+    exports_can_be_written(args)?;
+    let mut watcher = Watcher::new(output)?;
+    let begun = match &args.continued {
+        Some(folder) => go_on(folder, args, &mut watcher, output)?,
+        None => begin(args, &mut watcher, output)?,
+    };
+    let Begun { folder, head, variants, mut journal, boots, continued } = begun;
     let recordings = folder.join("boots");
     let mut booter = Booter::new(&variants, &recordings, &mut journal, &mut watcher);
     booter.keep_recordings = args.keep_recordings;
     booter.dithered = head.dithered;
-    let finished = bench::run(&head.plan, &mut booter);
+    booter.before = continued::elapsed(&boots);
+    let finished = bench::resume(&head.plan, boots, &mut booter);
     watcher.clear();
     let ended = journal.end(finished.ended).map_err(anyhow::Error::from);
-    let document = Document::new(head, finished.boots, Some(finished.ended));
-    let written = conclude(args, &folder, &document, output);
-    remember(args, &folder, &document, output);
+    let document = Document { continued, ..Document::new(head, finished.boots, Some(finished.ended)) };
+    let folder = folder.as_path();
+    let written = conclude(args, folder, &document, output);
+    remember(args, folder, &document, output);
     if let Some(error) = finished.error {
         let boots = document.boots.len();
         return Err(error.context(format!("the bench could not go on; {boots} boots are kept in {}", folder.display())));

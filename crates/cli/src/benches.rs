@@ -32,7 +32,8 @@ pub fn read(path: &Path) -> anyhow::Result<(Document, usize)> {
         }
         // What its boots say is computed again: results in a file may be of another version.
         let boots = within(found.boots, found.head.variants.len());
-        return Ok((Document::new(found.head, boots, found.ended), 0));
+        let computed = Document::new(found.head, boots, found.ended);
+        return Ok((Document { continued: found.continued, ..computed }, 0));
     }
     let read = bench::read(&file)?;
     Ok((read.document, read.damaged.len()))

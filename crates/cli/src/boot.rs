@@ -1,5 +1,6 @@
 //! Opens a recording and puts together what the views need: its timeline, and how it was run.
 
+use crate::output::Output;
 use analysis::Groups;
 use anyhow::{Context, bail};
 use evidence::calls::Followed;
@@ -60,6 +61,15 @@ impl Opened {
     }
 }
 
+/// Reads a recording for a view that does not print its warnings: they go to standard error.
+pub fn open_warned(path: &Path, output: &Output) -> anyhow::Result<Opened> {
+    let opened = open(path)?;
+    for warning in &opened.timeline.warnings {
+        output.note(&format!("{}: warning: {warning}", path.display()));
+    }
+    Ok(opened)
+}
+
 /// Reads a recording.
 pub fn open(path: &Path) -> anyhow::Result<Opened> {
     opened(open_recording(path)?, evidence::read)
@@ -81,13 +91,20 @@ pub fn open_recording(path: &Path) -> anyhow::Result<Recording> {
     Ok(recording)
 }
 
-/// A folder without `recording.json` is one only if it holds evidence: the recorder may have been killed early.
+/// A folder or an archive without `recording.json` is one only if it holds evidence: the recorder may have been killed early.
 pub fn refuse_other_folders(recording: &Recording) -> anyhow::Result<()> {
     const ITS_OWN: [&str; 5] = [recording::MANIFEST_NAME, "console.log", "trace.txt", "kmsg.log", "tslog.txt"];
     let path = recording.path();
-    let manifest = path.is_file() || path.join(recording::MANIFEST_NAME).exists();
-    if manifest || recording.names().any(|name| ITS_OWN.contains(&name)) {
+    if recording.has_manifest() || recording.names().any(|name| ITS_OWN.contains(&name)) {
         return Ok(());
+    }
+    if path.is_file() {
+        bail!(
+            "{} is not a recording: it is an archive without {} and without evidence under a recorder's names; import \
+             its files instead",
+            path.display(),
+            recording::MANIFEST_NAME
+        );
     }
     if crate::bench::journal_of(path).is_some() {
         let path = path.display();

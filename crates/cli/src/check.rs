@@ -138,7 +138,7 @@ fn groups(args: &Args, budgets: &Budgets, output: &Output) -> anyhow::Result<Vec
         let variant = variant(&document, args.variant.as_deref(), path)?;
         let observed = Observed::of_variant(&document, variant, &name(path, &document, variant));
         let baseline = match named {
-            Some(named) => Some(baseline(named, args, Some((&document, variant)))?),
+            Some(named) => Some(baseline(named, args, Some((&document, variant)), output)?),
             None if variant > 0 => {
                 Some(Baseline::Rounds(Observed::of_variant(&document, 0, &name(path, &document, 0))))
             }
@@ -147,8 +147,8 @@ fn groups(args: &Args, budgets: &Budgets, output: &Output) -> anyhow::Result<Vec
         all.push((observed, baseline));
     }
     if !recordings.is_empty() {
-        let observed = observed::recordings(&recordings)?;
-        all.push((observed, named.map(|named| baseline(named, args, None)).transpose()?));
+        let observed = observed::recordings(&recordings, output)?;
+        all.push((observed, named.map(|named| baseline(named, args, None, output)).transpose()?));
     }
     Ok(all)
 }
@@ -177,13 +177,18 @@ fn variant(document: &Document, named: Option<&str>, path: &Path) -> anyhow::Res
 }
 
 /// What relative limits are over.
-fn baseline(named: &str, args: &Args, checked: Option<(&Document, usize)>) -> anyhow::Result<Baseline> {
+fn baseline(
+    named: &str,
+    args: &Args,
+    checked: Option<(&Document, usize)>,
+    output: &Output,
+) -> anyhow::Result<Baseline> {
     let number =
         named.strip_prefix("history").and_then(|rest| if rest.is_empty() { Some("") } else { rest.strip_prefix(':') });
     let Some(number) = number else {
         let path = Path::new(named);
         if !benches::is_bench(path) {
-            return Ok(Baseline::Apart(vec![observed::recordings(&[&path.to_owned()])?]));
+            return Ok(Baseline::Apart(vec![observed::recordings(&[&path.to_owned()], output)?]));
         }
         let (document, _) = benches::read(path)?;
         return Ok(Baseline::Apart(vec![Observed::of_variant(&document, 0, &name(path, &document, 0))]));

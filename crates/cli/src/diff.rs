@@ -43,7 +43,7 @@ itself, `self` counts what it did off the path as well, `total` also what it cal
 
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let [before, after] = [boot::open(&args.before)?, boot::open(&args.after)?];
+    let [before, after] = [boot::open_warned(&args.before, output)?, boot::open_warned(&args.after, output)?];
     if before.timeline.unit != after.timeline.unit {
         bail!(
             "the times of one recording are in ticks, and nobody knows how long one is: import it with --tsc-frequency"

@@ -76,7 +76,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if to.name() == "tslog" && own_log(args, output)? {
         return Ok(Done::Well);
     }
-    let opened = boot::open(&args.recording)?;
+    let opened = boot::open_warned(&args.recording, output)?;
     let boot = Boot::new(&opened.timeline, &opened.facts);
     write(args, output, |out| to.write(&boot, out))?;
     Ok(Done::Well)
@@ -122,12 +122,42 @@ fn write(args: &Args, output: &Output, write: impl FnOnce(&mut dyn Write) -> io:
             output.note(&format!("wrote {}", path.display()));
             output.written(&Written::new("bootscope.export/1", path, bytes))?;
         }
+        None if stdout().is_terminal() => {
+            let mut out = BufWriter::new(Harmless { out: stdout().lock(), line: Vec::new() });
+            write(&mut out).and_then(|()| out.flush()).map_err(to_standard_output)?;
+        }
         None => {
             let mut out = BufWriter::new(stdout().lock());
             write(&mut out).and_then(|()| out.flush()).map_err(to_standard_output)?;
         }
     }
     Ok(())
+}
+
+/// Text on its way to a terminal, which obeys none of it. Formats take care of that themselves; a kernel's own log is
+/// written as it was logged.
+struct Harmless<W> {
+    out: W,
+    /// What came of a line that is not whole.
+    line: Vec<u8>,
+}
+
+impl<W: Write> Write for Harmless<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for part in bytes.split_inclusive(|&b| b == b'\n') {
+            self.line.extend_from_slice(part);
+            if let Some(whole) = self.line.strip_suffix(b"\n") {
+                writeln!(self.out, "{}", report::harmless_bytes(whole))?;
+                self.line.clear();
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        write!(self.out, "{}", report::harmless_bytes(&std::mem::take(&mut self.line)))?;
+        self.out.flush()
+    }
 }
 
 /// What a format says of the boot itself is not standard output's fault.

@@ -5,12 +5,14 @@ use crate::{Done, output::Output};
 use anyhow::{Context, bail};
 use recording::{Known, Source};
 use serde::Serialize;
+use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Wrap logs taken elsewhere (a serial capture, a dmesg, a trace, a TSLOG dump, a libguestfs launch) into a recording
 ///
-/// Formats are recognised by content; several files of one boot belong into one recording.
+/// Formats are recognised by content; several files of one boot belong into one recording. A file has at most 1 GiB. Of
+/// standard input and other pipes the first 256 MiB are imported, and of a compressed file the first 256 MiB are read.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -67,6 +69,21 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         let (source, found) = read(path)?;
         let kinds = found.kinds;
         of_a_boot |= found.of_a_boot;
+        if source.cut {
+            output.note(&format!(
+                "{} goes on after {} MiB, the most that is read of a pipe: what follows is left out; a file may have {} MiB",
+                source.path.display(),
+                recording::PIPE_BYTES_MAX >> 20,
+                recording::BYTES_MAX >> 20
+            ));
+        }
+        if found.cut {
+            output.note(&format!(
+                "{} unpacks to more than {} MiB: what follows is not read; cut out the part that is of interest",
+                source.path.display(),
+                evidence::UNPACKED_BYTES_MAX >> 20
+            ));
+        }
         output.note(&format!(
             "{}: {}",
             source.path.display(),
@@ -100,19 +117,29 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 
 /// A file's content, looked through. What is no file can be read only once: its content is kept.
 fn read(path: &Path) -> anyhow::Result<(Source, evidence::Recognised)> {
-    let failed = || format!("cannot read {}", path.display());
     if path.as_os_str() == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin()
-            .lock()
-            .take(recording::BYTES_MAX + 1)
-            .read_to_end(&mut bytes)
-            .context("cannot read standard input")?;
+        let (bytes, cut) = beginning(std::io::stdin().lock()).context("cannot read standard input")?;
         let found = evidence::recognise(&bytes);
-        return Ok((Source { path: "stdin".into(), bytes: Some(bytes) }, found));
+        return Ok((Source { path: "stdin".into(), bytes: Some(bytes), cut }, found));
     }
-    let is_file = std::fs::metadata(path).with_context(failed)?.is_file();
-    let bytes = std::fs::read(path).with_context(failed)?;
+    let failed = || format!("cannot read {}", path.display());
+    let file = File::open(path).with_context(failed)?;
+    let meta = file.metadata().with_context(failed)?;
+    if meta.is_file() {
+        // Checked before it is read: what is refused should cost nothing.
+        let bytes = recording::read_file(path)?;
+        return Ok((Source { path: path.to_owned(), bytes: None, cut: false }, evidence::recognise(&bytes)));
+    }
+    let (bytes, cut) = beginning(file).with_context(failed)?;
     let found = evidence::recognise(&bytes);
-    Ok((Source { path: path.to_owned(), bytes: Some(bytes).filter(|_| !is_file) }, found))
+    Ok((Source { path: path.to_owned(), bytes: Some(bytes), cut }, found))
+}
+
+/// What comes, up to the most that is read of a pipe; whether there is more.
+fn beginning(from: impl Read) -> std::io::Result<(Vec<u8>, bool)> {
+    let mut bytes = Vec::new();
+    from.take(recording::PIPE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    let cut = bytes.len() as u64 > recording::PIPE_BYTES_MAX;
+    bytes.truncate(recording::PIPE_BYTES_MAX as usize);
+    Ok((bytes, cut))
 }

@@ -91,7 +91,7 @@ pub enum Done {
 
 fn main() -> ExitCode {
     heap::prepare();
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     let output = Output::new(&cli.output);
     match run(cli.command, &output) {
         Ok(Done::Well) => ExitCode::SUCCESS,
@@ -123,6 +123,18 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
         Command::Completions(args) => manual::completions(&args, output),
         Command::Man(args) => manual::man(&args),
     }
+}
+
+/// Prints what is wrong with the command line, or the help that was asked for, and ends. What was typed is repeated in it: an
+/// argument may be a file's name, and that anything.
+fn refuse(error: &clap::Error) -> ! {
+    let text = error.render().to_string();
+    let shown: Vec<_> = text.lines().map(::report::harmless).collect();
+    if shown.iter().all(|line| matches!(line, std::borrow::Cow::Borrowed(_))) {
+        error.exit();
+    }
+    eprintln!("{}", shown.join("\n"));
+    std::process::exit(error.exit_code())
 }
 
 /// Whoever read our output has seen enough: that is no error.

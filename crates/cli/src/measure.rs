@@ -87,6 +87,8 @@ pub struct Booter<'a> {
     began: Instant,
     /// Whether every boot's recording is kept; those that failed always are.
     pub keep_recordings: bool,
+    /// How long the bench had been running before, if it goes on.
+    pub before: Duration,
     /// Whether each round has a dummy argument of another length.
     pub dithered: bool,
 }
@@ -100,12 +102,26 @@ impl<'a> Booter<'a> {
         watcher: &'a mut Watcher,
     ) -> Booter<'a> {
         let began = Instant::now();
-        Booter { variants, folder, journal, watcher, began, keep_recordings: false, dithered: false }
+        Booter {
+            variants,
+            folder,
+            journal,
+            watcher,
+            began,
+            before: Duration::ZERO,
+            keep_recordings: false,
+            dithered: false,
+        }
     }
 
     fn recording(&self, number: u32) -> PathBuf {
-        self.folder.join(format!("{number:04}"))
+        recording_of(self.folder, number)
     }
+}
+
+/// The recording of a boot, in the folder of all of them.
+pub fn recording_of(folder: &Path, number: u32) -> PathBuf {
+    folder.join(format!("{number:04}"))
 }
 
 impl Boots for Booter<'_> {
@@ -131,7 +147,7 @@ impl Boots for Booter<'_> {
     }
 
     fn elapsed(&self) -> Duration {
-        self.began.elapsed()
+        self.before + self.began.elapsed()
     }
 }
 

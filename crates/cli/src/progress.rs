@@ -32,7 +32,7 @@ impl Watcher {
 
     /// What is being done, for boots that are one of several.
     pub fn doing(&mut self, what: &str) {
-        self.prefix = format!("{what}: ");
+        self.prefix = format!("{}: ", harmless(what));
     }
 
     /// What is being done that is no boot and may take long: a line of its own where there is no terminal to draw on.

@@ -164,7 +164,8 @@ fn gigabytes(bytes: u64) -> f64 {
 /// How each row grows.
 fn fit(args: &Args, by: Sizes, output: &Output) -> anyhow::Result<Done> {
     let at = args.at.iter().map(|text| by.parse(text)).collect::<anyhow::Result<Vec<f64>>>()?;
-    let opened = args.recordings.iter().map(|path| boot::open(path)).collect::<anyhow::Result<Vec<Opened>>>()?;
+    let opened =
+        args.recordings.iter().map(|path| boot::open_warned(path, output)).collect::<anyhow::Result<Vec<Opened>>>()?;
     let mut boots: Vec<(String, f64, Boot)> = Vec::new();
     for (path, opened) in args.recordings.iter().zip(&opened) {
         if opened.timeline.unit == Unit::Ticks {

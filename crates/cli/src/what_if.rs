@@ -143,8 +143,8 @@ struct Base {
 }
 
 impl Base {
-    fn open(path: &Path, group: Option<&Path>) -> anyhow::Result<Base> {
-        let opened = boot::open(path)?;
+    fn open(path: &Path, group: Option<&Path>, output: &Output) -> anyhow::Result<Base> {
+        let opened = boot::open_warned(path, output)?;
         let groups = opened.groups(group)?;
         Ok(Base { opened, groups, what_if: None })
     }
@@ -178,14 +178,14 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         );
     }
     let group = args.group.as_deref();
-    let mut base = Base::open(&args.recording, group)?;
+    let mut base = Base::open(&args.recording, group, output)?;
     let name = args.recording.display().to_string();
     let mut ledger = Ledger::new(&name, base.boot().total, base.opened.timeline.unit);
     for step in &args.steps.0 {
         match step {
             Step::Save(typed, saving, state) => ledger.estimate(typed, state.clone(), base.save(saving)?),
             Step::Rung(name, path, state) => {
-                let next = Base::open(path, group)?;
+                let next = Base::open(path, group, output)?;
                 if next.opened.timeline.unit != base.opened.timeline.unit {
                     bail!(
                         "{}: its times do not count the same as those of {}",

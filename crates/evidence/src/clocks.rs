@@ -12,6 +12,7 @@ use crate::ftrace::{Stamps, Trace};
 use crate::guest_words::Said;
 use crate::index::Index;
 use crate::kernel_log::KernelLog;
+use crate::tslog;
 use guest_init::words::{SyncPlace, Word};
 use hashbrown::HashMap;
 use recording::{Manifest, TimeBase};
@@ -60,13 +61,14 @@ pub struct Evidence<'a> {
 
 /// Finds the clocks; what could not be joined is said in `diagnostics`.
 pub fn join(evidence: &Evidence<'_>, diagnostics: &mut Diagnostics) -> Clocks {
-    let counter = counter(evidence);
+    let counter = believed(counter(evidence), diagnostics);
     let mut printk = printk_from_words(evidence, counter.as_ref()).or_else(|| printk_from_console(evidence));
     let stamped = evidence.log.is_some() || evidence.trace.is_some_and(|trace| trace.stamps == Stamps::Nanoseconds);
     if evidence.manifest.time_base == TimeBase::Evidence && stamped {
         printk = printk.or_else(|| Some(Clock::linear(PRINTK, 1e9, Ticks(0), Ns::ZERO, "printk's clock is time")));
     }
     let mut trace = evidence.trace.and_then(|trace| trace_clock(evidence, trace, counter.as_ref(), printk.as_ref()));
+    trace = believed(trace, diagnostics);
     let only_ticks = trace.is_none() && !stamped && evidence.manifest.time_base == TimeBase::Evidence;
     let only_ticks = only_ticks && evidence.trace.is_some();
     if let (Some(text), None) = (evidence.trace, &trace) {
@@ -83,6 +85,14 @@ pub fn join(evidence: &Evidence<'_>, diagnostics: &mut Diagnostics) -> Clocks {
         }
     }
     Clocks { counter, trace, printk, only_ticks }
+}
+
+/// A clock at a rate that a counter can have.
+fn believed(clock: Option<Clock>, diagnostics: &mut Diagnostics) -> Option<Clock> {
+    if let Some(clock) = clock.as_ref().filter(|clock| !tslog::plausible(clock.hz)) {
+        diagnostics.note(tslog::IMPLAUSIBLE, || format!("{}: {} Hz, {}", clock.name, clock.hz, clock.rate_from));
+    }
+    clock.filter(|clock| tslog::plausible(clock.hz))
 }
 
 fn counter(evidence: &Evidence<'_>) -> Option<Clock> {

@@ -30,7 +30,7 @@ const TOO_LARGE: Problem =
     Problem::affects(Figures::OfThisFile, "compressed file[s] larger than 256 MiB", "the rest is not read");
 
 /// The most that a compressed file may become.
-const UNPACKED_BYTES_MAX: u64 = 256 << 20;
+pub const UNPACKED_BYTES_MAX: u64 = 256 << 20;
 
 /// A file and its name.
 #[derive(Clone)]
@@ -241,7 +241,7 @@ fn symbols(recording: &Recording, diagnostics: &mut Diagnostics) -> Result<Vec<F
 }
 
 /// Imported files are numbered: `00-serial.log`.
-fn is_imported(name: &str) -> bool {
+pub(crate) fn is_imported(name: &str) -> bool {
     let digits = name.bytes().take_while(u8::is_ascii_digit).count();
     digits >= 2 && name.as_bytes().get(digits) == Some(&b'-')
 }
@@ -304,15 +304,19 @@ pub struct Recognised {
     pub kinds: Vec<String>,
     /// Whether any of it tells of a boot. What only says how fast a counter runs, or what the machine is, does not.
     pub of_a_boot: bool,
+    /// Whether it is compressed and would become more than [`UNPACKED_BYTES_MAX`]: the rest is not read.
+    pub cut: bool,
 }
 
 /// Looks what of a file's content is evidence that is used.
 pub fn recognise(bytes: &[u8]) -> Recognised {
     if is_gzip(bytes) {
-        let inside = gunzip("", bytes, &mut Diagnostics::default());
-        return if is_gzip(&inside) { Recognised::default() } else { recognise(&inside) };
+        let mut damage = Diagnostics::default();
+        let inside = gunzip("", bytes, &mut damage);
+        let found = if is_gzip(&inside) { Recognised::default() } else { recognise(&inside) };
+        return Recognised { cut: damage.count(&TOO_LARGE.kind()) > 0, ..found };
     }
-    let boot = |kind: String| Recognised { kinds: vec![kind], of_a_boot: true };
+    let boot = |kind: String| Recognised { kinds: vec![kind], of_a_boot: true, cut: false };
     if first_run::recognise(bytes) {
         return boot("when code ran for the first time".to_owned());
     }
@@ -339,7 +343,7 @@ pub fn recognise(bytes: &[u8]) -> Recognised {
     let of_a_boot = logged.records + logged.processes > 0 || !found.is_empty();
     let known = known.into_iter().map(|(lines, what)| format!("{what} ({lines} lines)"));
     let kinds = known.chain(found.iter().map(|found| format!("{} ({} lines)", found.format, found.lines))).collect();
-    Recognised { kinds, of_a_boot }
+    Recognised { kinds, of_a_boot, cut: false }
 }
 
 /// The kernel's event log of a recording, as it was written.

@@ -10,6 +10,7 @@
 
 pub mod calls;
 mod clocks;
+mod condition;
 pub mod detect;
 mod files;
 pub mod firmware;
@@ -27,7 +28,7 @@ mod text;
 pub mod tslog;
 mod vmm;
 
-pub use files::{Console, Recognised, console, recognise, tslog_log};
+pub use files::{Console, Recognised, UNPACKED_BYTES_MAX, console, recognise, tslog_log};
 pub use meminfo::{GuestMemory, kernel_release, meminfo, meminfo_after_workload};
 pub use merge::{Loaded, load, read, read_by_calls};
 pub use subject::Subject;

@@ -17,7 +17,7 @@ use crate::ftrace::Laid;
 use crate::guest_words::Said;
 use crate::index::Index;
 use crate::kernel_log::{KernelLog, Line};
-use crate::{Subject, firmware, initcalls, tslog, vmm};
+use crate::{Subject, condition, firmware, initcalls, tslog, vmm};
 use guest_init::cpio::ROOT_PATH;
 use guest_init::words::Word;
 use hashbrown::HashMap;
@@ -113,6 +113,8 @@ fn read_some(recording: &Recording, by_calls_until: Option<Ns>) -> Result<Loaded
     for odd in &recording.diagnostics {
         timeline.diagnostics.note(of_recording(odd.kind), || odd.detail.clone());
     }
+    condition::warn(recording, &mut timeline)?;
+    let manifest = condition::manifest(recording, &mut timeline.diagnostics);
     let mut files = Files::read(recording, &mut timeline.diagnostics)?;
     let mut log = std::mem::take(&mut files.tslog);
     if by_calls_until.is_some() {
@@ -121,9 +123,9 @@ fn read_some(recording: &Recording, by_calls_until: Option<Ns>) -> Result<Loaded
     }
     let subject = Subject::of(log.facts());
     let calls = if log.is_empty() {
-        merge(recording.manifest(), &files, &mut timeline)
+        merge(&manifest, &files, &mut timeline)
     } else {
-        merge_tslog(recording.manifest(), log, &files, &mut timeline);
+        merge_tslog(&manifest, log, &files, &mut timeline);
         Followed::read(&files, None, &[], &mut timeline.diagnostics)
     };
     if let Some((end, until)) = timeline.end.as_mut().zip(by_calls_until) {

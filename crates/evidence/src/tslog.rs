@@ -51,6 +51,7 @@ mod user_part;
 
 pub use lay::{Counter, Laid, lay};
 pub use rate::parse_frequency;
+pub(crate) use rate::{IMPLAUSIBLE, plausible};
 
 pub(crate) use console::Facts;
 
@@ -166,7 +167,7 @@ impl Log {
 
     /// The rate that the user gave, if there is one.
     pub(crate) fn given_hz(&mut self, hz: Option<f64>) {
-        self.given_hz = hz;
+        self.given_hz = hz.filter(|hz| plausible(*hz));
     }
 
     /// How fast the counter runs, if anything says so, and what does. The user's word comes first.
@@ -177,14 +178,15 @@ impl Log {
 
     /// The same by the evidence alone.
     fn own_rate(&self) -> Option<(f64, String)> {
-        let noted = self.labels.iter().any(|text| rate::note(text).is_some());
-        let at = noted.then(|| self.records.iter().position(|record| self.is_rate(record))).flatten();
-        let rates: Vec<Rate> = self.rates.iter().cloned().chain(at.and_then(|at| self.noted_rate(at))).collect();
-        rate::choose(&rates, |rate| self.place(rate.file, rate.line))
+        let noted = self.noted_rate().filter(|rate| plausible(rate.hz));
+        let rates: Vec<Rate> = self.rates.iter().cloned().chain(noted).collect();
+        rate::choose(&rates, |rate| self.place(rate.file, rate.line)).filter(|(hz, _)| plausible(*hz))
     }
 
-    /// The rate that a record notes.
-    fn noted_rate(&self, at: usize) -> Option<Rate> {
+    /// The rate that a record notes, whatever it is.
+    fn noted_rate(&self) -> Option<Rate> {
+        let noted = self.labels.iter().any(|text| rate::note(text).is_some());
+        let at = noted.then(|| self.records.iter().position(|record| self.is_rate(record))).flatten()?;
         let hz = rate::note(self.labels.text(self.records[at].label))?;
         let file = self.pieces.iter().find(|piece| piece.records.contains(&at))?.file;
         Some(Rate { hz, source: rate::Source::Log, file, line: self.records[at].line })
@@ -395,7 +397,13 @@ impl<'a> Reader<'a> {
         }
         if let Some(rate) = Some(text).filter(|_| has.rates).and_then(rate::line) {
             self.counts.rates += 1;
-            self.log.rates.push(Rate { file: self.file, line: line.number, ..rate });
+            let rate = Rate { file: self.file, line: line.number, ..rate };
+            match plausible(rate.hz) {
+                true => self.log.rates.push(rate),
+                false => self
+                    .diagnostics
+                    .note(IMPLAUSIBLE, || format!("{}: {} Hz", self.log.place(rate.file, rate.line), rate.hz)),
+            }
         }
         if has.facts {
             self.counts.facts += u64::from(self.log.facts.line(text));

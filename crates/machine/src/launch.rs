@@ -17,10 +17,11 @@ use std::sync::mpsc::Receiver;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::Error;
 use crate::arguments::{Cpu, Inherited, Plugin, arguments};
+use crate::child::ends_with_us;
 use crate::clock::{Moment, monotonic_ns};
 use crate::linker::Linker;
 use crate::listen::{Heard, Source, listen};
@@ -130,6 +131,7 @@ impl Launch<'_> {
         let linker = self.instruments.linker.then(Linker::ask).flatten();
         let mut command = self.command(&to_vmm, linker.as_ref())?;
         inherit(&mut command, &inherited);
+        ends_with_us(&mut command);
         let zero = Zero { moment: Moment::now(), ns: monotonic_ns() };
         command.args(self.arguments(&fds, zero)?);
         let child =
@@ -161,10 +163,9 @@ impl Launch<'_> {
     }
 }
 
-/// Lets the child keep these descriptors, under the numbers they have, and ends it when we end.
+/// Lets the child keep these descriptors, under the numbers they have.
 fn inherit(command: &mut Command, fds: &[BorrowedFd<'_>]) {
     let numbers: Vec<i32> = fds.iter().map(AsRawFd::as_raw_fd).collect();
-    let parent = rustix::process::getpid();
     let in_child = move || {
         for &number in &numbers {
             // SAFETY: the child is a copy of this process, in which the caller held these descriptors open across the
@@ -172,15 +173,10 @@ fn inherit(command: &mut Command, fds: &[BorrowedFd<'_>]) {
             let fd = unsafe { BorrowedFd::borrow_raw(number) };
             fcntl_setfd(fd, FdFlags::empty())?;
         }
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        // If we ended before that took effect, nobody would ever send it.
-        if getppid() != Some(parent) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
         Ok(())
     };
-    // SAFETY: between fork and exec only what is async-signal-safe may run: this makes plain system calls (fcntl,
-    // prctl, getppid), allocates nothing (the list was made before) and takes no lock.
+    // SAFETY: between fork and exec only what is async-signal-safe may run: this makes plain system calls (fcntl),
+    // allocates nothing (the list was made before) and takes no lock.
     unsafe { command.pre_exec(in_child) };
 }
 
@@ -195,11 +191,12 @@ impl Vm {
         self.pid
     }
 
-    /// Kills QEMU, if it still runs.
+    /// Kills QEMU, if it still runs, and what it started.
     pub(crate) fn kill(&mut self) {
         if self.exit.is_none() {
-            // It can only fail because QEMU has ended by itself, and then it waits to be reaped.
-            let _ = kill_process(self.pid, Signal::KILL);
+            // It leads its own process group, whose number is no other's until QEMU is reaped. It can only fail because
+            // QEMU has ended by itself.
+            let _ = kill_process_group(self.pid, Signal::KILL);
         }
     }
 

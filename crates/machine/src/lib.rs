@@ -10,6 +10,7 @@
 
 mod accel;
 mod arguments;
+mod child;
 mod clock;
 mod cpu_time;
 mod ending;

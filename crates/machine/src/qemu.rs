@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::Cpu;
+use crate::child::ends_with_us;
 use crate::library::PLUGIN;
 use crate::options::escaped;
 use crate::{Error, library, memo};
@@ -133,8 +134,9 @@ fn identity(path: &Path) -> Option<String> {
 
 fn ask_version(path: &Path) -> Result<String, Error> {
     let broken = |why: String| Error::QemuBroken { binary: path.to_path_buf(), why };
-    let output =
-        Command::new(path).arg("--version").stdin(Stdio::null()).output().map_err(|e| broken(e.to_string()))?;
+    let mut command = Command::new(path);
+    ends_with_us(command.arg("--version").stdin(Stdio::null()));
+    let output = command.output().map_err(|e| broken(e.to_string()))?;
     let said = String::from_utf8_lossy(&output.stdout);
     let version = said.lines().next().and_then(|line| line.strip_prefix("QEMU emulator version "));
     version.map(|version| version.trim().to_owned()).ok_or_else(|| {
@@ -155,14 +157,16 @@ fn try_plugin(qemu: &Path, object: &Path) -> PluginTaken {
         Ok(object) => object,
         Err(error) => return refused(error.to_string()),
     };
-    let child = Command::new(qemu)
+    let mut command = Command::new(qemu);
+    command
         .args(["-machine", "none", "-nodefaults", "-display", "none", "-accel", "tcg", "-S", "-qmp", "stdio"])
         .args(["-plugin", &format!("{object},out=/dev/null")])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
-    let output = child.and_then(|mut child| {
+        .stderr(Stdio::piped());
+    // Killed before it was told to quit, it would wait for that for ever.
+    ends_with_us(&mut command);
+    let output = command.spawn().and_then(|mut child| {
         if let Some(mut stdin) = child.stdin.take() {
             // If it has refused the plugin nobody reads this: the exit status tells.
             let _ = stdin.write_all(b"{\"execute\":\"qmp_capabilities\"}\n{\"execute\":\"quit\"}\n");

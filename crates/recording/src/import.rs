@@ -28,6 +28,8 @@ pub struct Source {
     pub path: PathBuf,
     /// Its content, if that was read already, as from a pipe, which can be read once only.
     pub bytes: Option<Vec<u8>>,
+    /// Whether the content is only the beginning: the rest went beyond a limit and was not read.
+    pub cut: bool,
 }
 
 /// Makes the recording `dir` from `files`, replacing one that is there only with `force`.
@@ -35,7 +37,7 @@ pub struct Source {
 /// # Errors
 /// As [`import_known`].
 pub fn import(files: &[PathBuf], dir: &Path, force: bool) -> Result<(), Error> {
-    let files = files.iter().map(|path| Source { path: path.clone(), bytes: None }).collect();
+    let files = files.iter().map(|path| Source { path: path.clone(), bytes: None, cut: false }).collect();
     import_known(files, dir, force, Known::default())
 }
 
@@ -45,8 +47,11 @@ pub fn import(files: &[PathBuf], dir: &Path, force: bool) -> Result<(), Error> {
 /// If a file cannot be read or is larger than 1 GiB, or the folder cannot be made.
 pub fn import_known(files: Vec<Source>, dir: &Path, force: bool, known: Known) -> Result<(), Error> {
     // Open all of them first: a mistyped name must not cost the recording that `force` replaces.
+    let cut: Vec<PathBuf> = files.iter().filter(|file| file.cut).map(|file| file.path.clone()).collect();
     let open: Vec<(PathBuf, Box<dyn Read>)> = files.into_iter().map(open).collect::<Result<_, _>>()?;
     let mut manifest = Manifest::begun_now();
+    let cut = cut.iter().map(|path| format!("{} went on: only its beginning was imported", path.display()));
+    manifest.notes.extend(cut);
     manifest.ticks_hz = known.ticks_hz;
     (manifest.subject.cpus, manifest.subject.memory_bytes) = (known.cpus, known.memory_bytes);
     let mut writer = Writer::create(dir, force, &manifest)?;

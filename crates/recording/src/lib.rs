@@ -28,7 +28,7 @@ pub use manifest::{
     End, Evidence, Host, Input, Manifest, Measured, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION, State, Subject,
     TimeBase, Vmm,
 };
-pub use open::Recording;
+pub use open::{Condition, Lost, Recording, read_file};
 pub use packed::pack;
 pub use stream::{Stream, StreamEnd};
 pub use write::{Partial, Writer};
@@ -41,6 +41,9 @@ const PARTIAL_SUFFIX: &str = ".partial";
 
 /// The most bytes that one file of a recording, or a packed recording in all, may take in memory.
 pub const BYTES_MAX: u64 = 1 << 30;
+
+/// The most that is imported from a pipe, which does not tell how much will come.
+pub const PIPE_BYTES_MAX: u64 = 256 << 20;
 
 /// Whether `name` may be a file's name in a recording: one component of printable ASCII that is not
 /// hidden, cannot climb out and means the same on every file system.

@@ -67,8 +67,10 @@ pub struct Manifest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It is still at work, or was killed.
+    /// The manifest does not say, or cannot be read.
     #[default]
+    Unknown,
+    /// It is still at work, or was killed.
     Running,
     /// It wrote everything it had.
     Finished,
@@ -270,7 +272,7 @@ impl Default for Manifest {
             schema: format!("{SCHEMA_PREFIX}{SCHEMA_VERSION}"),
             tool_version: String::new(),
             created: String::new(),
-            state: State::Running,
+            state: State::Unknown,
             time_base: TimeBase::Evidence,
             subject: Subject::default(),
             vmm: Vmm::default(),
@@ -292,7 +294,8 @@ impl Manifest {
     #[must_use]
     pub fn begun_now() -> Self {
         let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now());
-        Manifest { tool_version: env!("CARGO_PKG_VERSION").to_owned(), created: now.to_string(), ..Manifest::default() }
+        let tool_version = env!("CARGO_PKG_VERSION").to_owned();
+        Manifest { tool_version, created: now.to_string(), state: State::Running, ..Manifest::default() }
     }
 
     /// What the cost of recording this boot is the cost of.
@@ -307,11 +310,13 @@ impl Manifest {
         }
     }
 
-    /// How the boot ended, as one word; `running` while, or for ever if, the manifest was never finished.
+    /// How the boot ended, as one word; `running` while, or for ever if, the manifest was never finished; `unknown` if
+    /// it does not say.
     #[must_use]
     pub fn outcome_word(&self) -> &'static str {
         match (&self.outcome, self.state) {
             (Some(outcome), _) => outcome.kind.as_str(),
+            (None, State::Unknown) => "unknown",
             (None, State::Running) => "running",
             (None, State::Finished) => "imported",
         }

@@ -8,6 +8,8 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
+
 use crate::manifest::{Manifest, SCHEMA_VERSION, State, Unreadable};
 use crate::write::files_in;
 use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, packed};
@@ -19,13 +21,38 @@ pub struct Recording {
     manifest: Manifest,
     /// What was odd about it.
     pub diagnostics: Vec<Diagnostic>,
+    condition: Condition,
     files: Source,
 }
 
-/// Where the files are: names, sorted, as they are stored.
+/// What became of a recording, as far as the folder says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Its recorder finished it.
+    Finished,
+    /// Its recorder is at work at this moment.
+    AtWork,
+    /// Its recorder was killed.
+    Killed,
+    /// The manifest is missing, damaged or does not say: why.
+    Unknown(String),
+}
+
+/// A file that is not there as the manifest lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Its name.
+    pub file: String,
+    /// Its size when it was recorded.
+    pub recorded_bytes: u64,
+    /// What is there of it; none if the file is missing.
+    pub found_bytes: Option<u64>,
+}
+
+/// Where the files are: names as they are stored, sorted, and sizes.
 #[derive(Debug)]
 enum Source {
-    Folder(Vec<String>),
+    Folder(Vec<(String, u64)>),
     Packed(packed::Entries),
 }
 
@@ -46,9 +73,42 @@ impl Recording {
         } else {
             return Err(Error::NotARecording { path: path.to_path_buf() });
         };
-        let manifest = understand(path, manifest, &mut diagnostics)?;
-        let recording = Recording { path: path.to_path_buf(), manifest, diagnostics, files };
+        let (manifest, unknown) = understand(path, manifest, &mut diagnostics)?;
+        let condition = match (unknown, manifest.state) {
+            (Some(why), _) => Condition::Unknown(why),
+            (None, State::Unknown) => {
+                Condition::Unknown(format!("{MANIFEST_NAME} does not say whether the recording was finished"))
+            }
+            (None, State::Finished) => Condition::Finished,
+            (None, State::Running) if meta.is_dir() && is_recorded_into(path) => Condition::AtWork,
+            (None, State::Running) => Condition::Killed,
+        };
+        let recording = Recording { path: path.to_path_buf(), manifest, diagnostics, condition, files };
         Ok(recording.with_partial_files_noted())
+    }
+
+    /// Whether its recorder finished it.
+    #[must_use]
+    pub fn condition(&self) -> &Condition {
+        &self.condition
+    }
+
+    /// Whether it has a manifest, readable or not.
+    #[must_use]
+    pub fn has_manifest(&self) -> bool {
+        !self.diagnostics.iter().any(|odd| odd.kind == Oddity::MissingManifest)
+    }
+
+    /// The files that the manifest lists and that are missing, or shorter than it says.
+    #[must_use]
+    pub fn lost(&self) -> Vec<Lost> {
+        let size = |name: &str| self.stored().find(|(stored, _)| *stored == name).map(|(_, bytes)| bytes);
+        let lost = self.manifest.evidence.iter().map(|listed| Lost {
+            file: listed.file.clone(),
+            recorded_bytes: listed.bytes,
+            found_bytes: size(&listed.file).or_else(|| size(&format!("{}{PARTIAL_SUFFIX}", listed.file))),
+        });
+        lost.filter(|lost| lost.found_bytes.is_none_or(|found| found < lost.recorded_bytes)).collect()
     }
 
     /// The path it was opened from.
@@ -67,7 +127,7 @@ impl Recording {
     /// intended name here, unless there is a finished one too.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let mut names: Vec<&str> =
-            self.stored().map(|name| name.strip_suffix(PARTIAL_SUFFIX).unwrap_or(name)).collect();
+            self.stored().map(|(name, _)| name.strip_suffix(PARTIAL_SUFFIX).unwrap_or(name)).collect();
         names.sort_unstable();
         names.dedup();
         names.into_iter()
@@ -79,26 +139,29 @@ impl Recording {
     /// If it is there but cannot be read, or is larger than 1 GiB.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let partial = format!("{name}{PARTIAL_SUFFIX}");
-        let stored = [name, &partial].into_iter().find(|wanted| self.stored().any(|stored| stored == *wanted));
+        let stored = [name, &partial].into_iter().find(|wanted| self.stored().any(|(stored, _)| stored == *wanted));
         let Some(stored) = stored else {
             return Ok(None);
         };
         match &self.files {
             Source::Packed(entries) => Ok(entries.get(stored).cloned()),
-            Source::Folder(_) => read_bounded(&self.path.join(stored)).map(Some),
+            Source::Folder(_) => read_file(&self.path.join(stored)).map(Some),
         }
     }
 
-    fn stored(&self) -> Box<dyn Iterator<Item = &str> + '_> {
+    /// Names as they are stored, and sizes.
+    fn stored(&self) -> Box<dyn Iterator<Item = (&str, u64)> + '_> {
         match &self.files {
-            Source::Folder(names) => Box::new(names.iter().map(String::as_str)),
-            Source::Packed(entries) => Box::new(entries.keys().map(String::as_str)),
+            Source::Folder(files) => Box::new(files.iter().map(|(name, bytes)| (name.as_str(), *bytes))),
+            Source::Packed(entries) => {
+                Box::new(entries.iter().map(|(name, content)| (name.as_str(), content.len() as u64)))
+            }
         }
     }
 
     fn with_partial_files_noted(mut self) -> Self {
         let partial: Vec<String> =
-            self.stored().filter_map(|name| name.strip_suffix(PARTIAL_SUFFIX)).map(str::to_owned).collect();
+            self.stored().filter_map(|(name, _)| name.strip_suffix(PARTIAL_SUFFIX)).map(str::to_owned).collect();
         for detail in partial {
             self.diagnostics.push(Diagnostic { kind: Oddity::UnfinishedFile, detail });
         }
@@ -111,28 +174,40 @@ fn open_folder(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Result<(Source
     for detail in found.other {
         diagnostics.push(Diagnostic { kind: Oddity::IgnoredEntry, detail });
     }
-    let names: Vec<String> = found.plain.into_iter().map(|(name, _)| name).collect();
+    let files = found.plain;
     let manifest_path = path.join(MANIFEST_NAME);
     let manifest = if manifest_path.symlink_metadata().is_ok_and(|m| m.is_file()) {
-        Some(read_bounded(&manifest_path)?)
+        Some(read_file(&manifest_path)?)
     } else {
         None
     };
-    if manifest.is_none() && names.is_empty() {
+    if manifest.is_none() && files.is_empty() {
         return Err(Error::NotARecording { path: path.to_path_buf() });
     }
-    Ok((Source::Folder(names), manifest))
+    Ok((Source::Folder(files), manifest))
 }
 
-/// Turns the text of `recording.json`, if any, into a manifest, with diagnostics for what it lacks.
-fn understand(path: &Path, text: Option<Vec<u8>>, diagnostics: &mut Vec<Diagnostic>) -> Result<Manifest, Error> {
+/// Whether a recorder holds the folder at this moment. Where locks do not work, nobody does.
+fn is_recorded_into(path: &Path) -> bool {
+    let Ok(folder) = File::open(path) else { return false };
+    flock(&folder, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+}
+
+/// Turns the text of `recording.json`, if any, into a manifest, with diagnostics for what it lacks; if there is nothing
+/// to be learnt from it, why.
+fn understand(
+    path: &Path,
+    text: Option<Vec<u8>>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Result<(Manifest, Option<String>), Error> {
     let mut note = |kind, detail: &str| {
         let detail = detail.to_owned();
         diagnostics.push(Diagnostic { kind, detail });
     };
     let Some(text) = text else {
-        note(Oddity::MissingManifest, "there is no recording.json");
-        return Ok(Manifest::default());
+        let why = "there is no recording.json";
+        note(Oddity::MissingManifest, why);
+        return Ok((Manifest::default(), Some(why.to_owned())));
     };
     match Manifest::parse(&text) {
         Ok(manifest) => {
@@ -140,28 +215,34 @@ fn understand(path: &Path, text: Option<Vec<u8>>, diagnostics: &mut Vec<Diagnost
                 let detail = "recording.json says running: the recorder is at work or was killed";
                 note(Oddity::UnfinishedRecording, detail);
             }
-            Ok(manifest)
+            Ok((manifest, None))
         }
         Err(Unreadable::Later(found)) => {
             Err(Error::LaterSchema { path: path.to_path_buf(), found, known: SCHEMA_VERSION })
         }
         Err(Unreadable::Damaged(why)) => {
             note(Oddity::DamagedManifest, &format!("recording.json: {why}"));
-            Ok(Manifest::default())
+            Ok((Manifest::default(), Some(format!("recording.json cannot be read ({why})"))))
         }
     }
 }
 
-/// Reads a file of at most [`BYTES_MAX`] bytes, also if it grows meanwhile.
-pub(crate) fn read_bounded(path: &Path) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
+/// Reads a file of at most [`BYTES_MAX`] bytes, also if it grows meanwhile. One that is larger is refused unread.
+///
+/// # Errors
+/// If it is larger, or cannot be read.
+pub fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
+    let too_large = || Error::TooLarge { path: path.to_path_buf(), hint: ": cut out the part that is of interest" };
     let file = File::open(path).map_err(Error::io("open", path))?;
-    // Room at once saves moving it again and again; that there is none, reading says.
-    let length = file.metadata().map_or(0, |metadata| metadata.len().min(BYTES_MAX));
-    let _ = bytes.try_reserve_exact(length as usize + 1);
+    let size = file.metadata().map_err(Error::io("read", path))?.len();
+    if size > BYTES_MAX {
+        return Err(too_large());
+    }
+    // As large as it is: one that grows in steps has more than it needs for a while.
+    let mut bytes = Vec::with_capacity(size as usize + 1);
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
     if bytes.len() as u64 > BYTES_MAX {
-        return Err(Error::TooLarge { path: path.to_path_buf(), hint: ": cut out the part that is of interest" });
+        return Err(too_large());
     }
     Ok(bytes)
 }

@@ -4,7 +4,8 @@
 //! that the same recording gives the same bytes. Reading takes entries with or without the one
 //! folder in front, and refuses the whole file if any entry is not a regular file or folder, has a
 //! path that is absolute or climbs out, or comes twice; nothing is ever unpacked to disk. All that
-//! is read is held in memory, at most 1 GiB. An archive that was cut gives what it still holds.
+//! is read is held in memory, at most 1 GiB: what declares more is refused before it is unpacked. An
+//! archive that was cut gives what it still holds.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,7 +15,7 @@ use std::path::{Component, Path};
 
 use tar::{Archive, Builder, Entry, EntryType, Header};
 
-use crate::open::read_bounded;
+use crate::open::read_file;
 use crate::write::{files_in, replace_with};
 use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, Recording, is_plain_name};
 
@@ -23,6 +24,8 @@ pub(crate) type Entries = BTreeMap<String, Vec<u8>>;
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const ZSTD_LEVEL: i32 = 9;
+/// What of a zstd frame's header follows the magic (RFC 8878, 3.1.1.1).
+const FRAME_HEADER_BYTES_MAX: u64 = 14;
 
 /// Headers and padding beside the files' bytes; long names too are read into memory.
 const ARCHIVE_OVERHEAD_MAX: u64 = 64 << 20;
@@ -60,7 +63,7 @@ fn write_archive(dir: &Path, file: File, path: &Path) -> Result<(), Error> {
         if name == MANIFEST_NAME && !from.exists() {
             continue;
         }
-        let bytes = read_bounded(&from)?;
+        let bytes = read_file(&from)?;
         let mut header = Header::new_gnu();
         header.set_entry_type(EntryType::Regular);
         header.set_mode(0o644);
@@ -90,7 +93,13 @@ pub(crate) fn read(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Result<Ent
     if magic != ZSTD_MAGIC {
         return Err(not_one());
     }
-    let file = io::Cursor::new(magic).chain(file);
+    let mut head = magic.to_vec();
+    (&mut file).take(FRAME_HEADER_BYTES_MAX).read_to_end(&mut head).map_err(Error::io("read", path))?;
+    let declared = zstd::zstd_safe::get_frame_content_size(&head).ok().flatten();
+    if declared.is_some_and(|bytes| bytes > BYTES_MAX + ARCHIVE_OVERHEAD_MAX) {
+        return Err(too_large(path));
+    }
+    let file = io::Cursor::new(head).chain(file);
     let zstd = zstd::Decoder::with_buffer(file).map_err(Error::io("unpack", path))?;
     let mut archive = Archive::new(zstd.take(BYTES_MAX + ARCHIVE_OVERHEAD_MAX));
     let mut reader = Reader { path, folder: None, entries: Entries::new(), room: BYTES_MAX };
@@ -108,6 +117,11 @@ pub(crate) fn read(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Result<Ent
         return Err(not_one());
     }
     Ok(reader.entries)
+}
+
+fn too_large(path: &Path) -> Error {
+    let hint = " unpacked: unpack it with `tar --zstd -xf` and open the folder";
+    Error::TooLarge { path: path.to_path_buf(), hint }
 }
 
 /// Why the rest of an archive cannot be read.
@@ -141,14 +155,12 @@ impl Reader<'_> {
         if self.entries.contains_key(&name) {
             return Err(refuse("comes twice"));
         }
-        let mut bytes = Vec::new();
-        let result = (&mut entry).take(self.room + 1).read_to_end(&mut bytes);
-        if bytes.len() as u64 > self.room {
-            return Err(Error::TooLarge {
-                path: self.path.to_path_buf(),
-                hint: " unpacked: unpack it with `tar --zstd -xf` and open the folder",
-            });
+        if entry.size() > self.room {
+            return Err(too_large(self.path));
         }
+        let mut bytes = Vec::new();
+        // An entry's reader gives no more than its size.
+        let result = entry.read_to_end(&mut bytes);
         self.room -= bytes.len() as u64;
         // Of a file that was cut, what is there is kept, under a name that says so.
         let cut = match result {

@@ -72,6 +72,17 @@ pub(super) fn migrate(db: &mut Connection) -> Result<(), HistoryError> {
     Ok(())
 }
 
+/// Fails if it would have to be written to be read: its layout is an older one.
+pub(super) fn is_newest(db: &Connection) -> Result<(), HistoryError> {
+    match version(db)? {
+        NEWEST => Ok(()),
+        found => Err(HistoryError::Refused(format!(
+            "it has layout {found} and may not be written to bring it to layout {NEWEST}: copy it to where it may, and name \
+             that with --db"
+        ))),
+    }
+}
+
 fn version(db: &Connection) -> rusqlite::Result<usize> {
     db.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
         .map(|v| usize::try_from(v).unwrap_or(usize::MAX))

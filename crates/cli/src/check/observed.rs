@@ -1,6 +1,7 @@
 //! Recordings as budgets see them: what each boot took.
 
 use crate::boot::{self, Opened};
+use crate::output::Output;
 use anyhow::{Context, bail};
 use bench::budgets::{Kind, MEMORY, Noise, Observed, What};
 use evidence::calls::Followed;
@@ -8,7 +9,7 @@ use recording::{Manifest, OutcomeKind, TimeBase};
 use std::path::{Path, PathBuf};
 
 /// Boots of one thing, one recording each; a folder of recordings is all of them.
-pub fn recordings(paths: &[&PathBuf]) -> anyhow::Result<Observed> {
+pub fn recordings(paths: &[&PathBuf], output: &Output) -> anyhow::Result<Observed> {
     let mut all = Vec::new();
     for path in paths {
         all.extend(inside(path));
@@ -20,7 +21,7 @@ pub fn recordings(paths: &[&PathBuf]) -> anyhow::Result<Observed> {
     };
     let mut observed: Option<(Observed, Manifest)> = None;
     for (round, path) in (0..).zip(&all) {
-        let opened = boot::open(path)?;
+        let opened = boot::open_warned(path, output)?;
         let manifest = opened.recording.manifest();
         let (to, first) = observed.get_or_insert_with(|| (Observed::new(&name, noise(manifest)), manifest.clone()));
         same(first, manifest, &all[0], path)?;

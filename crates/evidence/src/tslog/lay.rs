@@ -9,6 +9,7 @@ use super::line::What;
 use super::occupancy;
 use super::order::{Known, Life, Order, drop_out_of_range, order};
 use super::processes::Processes;
+use super::rate::{IMPLAUSIBLE, plausible};
 use super::user_part;
 use crate::text::lossy;
 use timeline::{Clock, Delay, Ns, SyncPoint, Ticks, Timeline, TrackId, TrackKind, Unit};
@@ -103,6 +104,9 @@ const NAME: &str = "TSLOG";
 fn clock(log: &Log, order: &Order, counter: Counter, timeline: &mut Timeline) -> Clock {
     let zero = order.known.first.map(|(ticks, _)| ticks).or_else(|| user_part::begins(log)).unwrap_or(0);
     let linear = |hz: f64, from: &str| Clock::linear(NAME, hz, Ticks(zero), Ns::ZERO, from);
+    if let Some(rate) = log.noted_rate().filter(|rate| !plausible(rate.hz)) {
+        timeline.diagnostics.note(IMPLAUSIBLE, || format!("{}: {} Hz", log.place(rate.file, rate.line), rate.hz));
+    }
     match counter {
         Counter::Clock(clock) => return clock.renamed(NAME),
         Counter::Rate(hz, from) => {
@@ -114,7 +118,7 @@ fn clock(log: &Log, order: &Order, counter: Counter, timeline: &mut Timeline) ->
     if let Some((hz, from)) = log.own_rate() {
         return linear(hz, &from);
     }
-    if let Some(clock) = matched(log, order, zero) {
+    if let Some(clock) = matched(log, order, zero).filter(|clock| plausible(clock.hz)) {
         return clock;
     }
     timeline.unit = Unit::Ticks;

@@ -10,9 +10,11 @@
 //! ```
 //! Of several the most exact counts, in this order. `TSC-low` is the TSC shifted right until the timecounter can use
 //! it, usually by one bit (`sys/x86/x86/tsc.c`): the shift that comes nearest to the CPU's line is taken. On arm64 the
-//! log counts the generic timer. Other timecounters say nothing about the log.
+//! log counts the generic timer. Other timecounters say nothing about the log. A rate that no counter has is counted, and
+//! never used: a typing error in it would make years of milliseconds.
 
 use crate::text::{grouped_number, number, skip_spaces};
+use timeline::{Figures, Problem};
 
 /// Where a rate was read, the most exact first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +39,15 @@ pub struct Rate {
     pub file: u32,
     pub line: u32,
 }
+
+/// Whether a counter can run at this rate. The slowest that log boots run at 32 kHz or more, the fastest at some GHz.
+pub fn plausible(hz: f64) -> bool {
+    (1e3..=1e11).contains(&hz)
+}
+
+/// The diagnostic of a rate that is not.
+pub const IMPLAUSIBLE: Problem =
+    Problem::affects(Figures::Times, "counter rate[s] outside 1 kHz to 100 GHz", "not used; give the rate with --tsc-frequency");
 
 /// The rate that the recorder notes at the end of its log: `TSLOG hz 2445431964`.
 pub fn note(text: &[u8]) -> Option<f64> {
@@ -118,7 +129,7 @@ pub fn choose(rates: &[Rate], place: impl Fn(&Rate) -> String) -> Option<(f64, S
 /// A frequency as one types it: `2445431964`, `2.4GHz`, `24 MHz`.
 ///
 /// # Errors
-/// If it is no number, has another unit, or is not between 1 Hz and 1 THz: in words.
+/// If it is no number, has another unit, or is not between 1 kHz and 100 GHz: in words.
 pub fn parse_frequency(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -132,7 +143,13 @@ pub fn parse_frequency(text: &str) -> Result<f64, String> {
         unit => return Err(format!("{unit:?} is no unit of a frequency: Hz, kHz, MHz or GHz")),
     };
     let hz = value * scale;
-    if (1.0..=1e12).contains(&hz) { Ok(hz) } else { Err(format!("{hz} Hz is no counter's rate")) }
+    if plausible(hz) {
+        Ok(hz)
+    } else {
+        Err(format!(
+            "{hz} Hz is no counter's rate, which are from 1 kHz to 100 GHz: give it in Hz, or with its unit (2.4GHz)"
+        ))
+    }
 }
 
 #[cfg(test)]
@@ -193,7 +210,8 @@ mod tests {
         assert_eq!(parse_frequency("2445431964"), Ok(2445431964.0));
         assert_eq!(parse_frequency("2.4GHz"), Ok(2.4e9));
         assert_eq!(parse_frequency(" 24 mhz"), Ok(24e6));
-        for bad in ["", "GHz", "2.4 lux", "-1", "0", "1.2.3", "9999 GHz"] {
+        assert_eq!((parse_frequency("1 kHz"), parse_frequency("100GHz")), (Ok(1e3), Ok(1e11)));
+        for bad in ["", "GHz", "2.4 lux", "-1", "0", "1.2.3", "9999 GHz", "999", "2.4", "100.1GHz"] {
             assert!(parse_frequency(bad).is_err(), "{bad}");
         }
     }

@@ -86,6 +86,11 @@ fn header(document: &Document, layout: Layout, out: &mut String) {
             out,
         );
     }
+    for boots in &document.continued {
+        let boots = text::counted((*boots).into(), "boot");
+        let text = format!("it was cut off after {boots} and went on later: the host may have been another in between");
+        paragraph(&text, "note: ", layout, out);
+    }
     out.push('\n');
 }
 

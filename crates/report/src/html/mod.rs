@@ -53,9 +53,9 @@ pub fn page(boot: &Boot, console: &[ConsoleLine], out: &mut dyn Write) -> io::Re
         esc(title.trim()),
         include_str!("style.css")
     )?;
+    sections::warnings(&summary, out)?;
     sections::header(&summary, title.trim(), out)?;
     writeln!(out, "<main>")?;
-    sections::warnings(&summary, out)?;
     sections::phases(&summary, out)?;
     let charted = chart::section(boot, out)?;
     sections::tables(&summary, out)?;

@@ -1,0 +1,137 @@
+//! `bench --continue`: a bench that was cut off goes on as it was begun, from its journal. What it boots must be what it
+//! booted, on the same host: otherwise its boots would be of two things, and compared as of one.
+
+use super::{JOURNAL, foresee, variant};
+use crate::progress::Watcher;
+use crate::variants::Varied;
+use anyhow::{Context, bail};
+use bench::{Boot, Ended, Head, Host, Journal, Variant};
+use recording::Manifest;
+use std::path::Path;
+use std::time::Duration;
+
+/// A bench that goes on.
+pub struct Cut {
+    pub head: Head,
+    pub variants: Vec<Varied>,
+    pub journal: Journal,
+    /// The boots that are over.
+    pub boots: Vec<Boot>,
+    /// How many were over each earlier time.
+    pub continued: Vec<u32>,
+}
+
+/// Opens the bench in a folder to go on with it.
+pub fn open(folder: &Path, pinned: bool, watcher: &mut Watcher) -> anyhow::Result<Cut> {
+    let (name, path) = (folder.display(), folder.join(JOURNAL));
+    if !path.is_file() {
+        bail!("{name} is no bench to go on with: it has no {JOURNAL}");
+    }
+    let (journal, found) = Journal::resume(&path)?;
+    let (head, boots) = (found.document.head, found.document.boots);
+    match found.document.ended {
+        None | Some(Ended::Interrupted | Ended::Error) => {}
+        Some(_) => bail!("{name} is finished, there is nothing to go on with: `bootscope show {name}` prints it"),
+    }
+    if let Err(boot) = bench::follow(&head.plan, &boots) {
+        bail!(
+            "{name} cannot go on: boot {boot} in its {JOURNAL} is missing, or not the one that its plan has there; \
+             `bootscope show {name}` prints what there is"
+        );
+    }
+    if !pinned && !head.host_cpus_allowed.is_empty() && head.host_cpus_allowed != machine::pin::allowed() {
+        machine::pin::pin(&head.host_cpus_allowed)?;
+    }
+    let variants = head.variants.iter().map(varied).collect::<anyhow::Result<Vec<Varied>>>()?;
+    let foreseen = foresee(&variants, watcher)?;
+    let changed = changed(&head, &variants, &foreseen);
+    if !changed.is_empty() {
+        bail!(
+            "{name} cannot go on, its boots would not be of the same: {}; undo that, or begin another bench",
+            changed.join("; ")
+        );
+    }
+    let continued = found.document.continued;
+    Ok(Cut { head, variants, journal, boots, continued })
+}
+
+/// How long a bench had been running when its last boot was over.
+pub fn elapsed(boots: &[Boot]) -> Duration {
+    boots
+        .last()
+        .map_or(Duration::ZERO, |last| Duration::from_nanos(last.began_ns.saturating_add(last.measured.recorded_ns)))
+}
+
+fn varied(variant: &Variant) -> anyhow::Result<Varied> {
+    let options = serde_json::from_value(variant.how.clone())
+        .with_context(|| format!("variant {}: its options are not such as this bootscope knows", variant.name))?;
+    Ok(Varied { name: variant.name.clone(), settings: variant.settings.clone(), options })
+}
+
+/// What is not as it was when the bench began, in words.
+fn changed(head: &Head, variants: &[Varied], foreseen: &[Manifest]) -> Vec<String> {
+    let mut changed = Vec::new();
+    let mut note = |what: String| {
+        if !changed.contains(&what) {
+            changed.push(what);
+        }
+    };
+    let was = |what: &str, before: &str, now: &str| format!("{what} was {before:?} and is {now:?}");
+    let now = Manifest::begun_now();
+    if head.tool_version != now.tool_version {
+        note(was("bootscope", &head.tool_version, &now.tool_version));
+    }
+    if head.host_cpus_allowed != machine::pin::allowed() {
+        note(was("--pin", &head.host_cpus_allowed, &machine::pin::allowed()));
+    }
+    for (before, (varied, manifest)) in head.variants.iter().zip(variants.iter().zip(foreseen)) {
+        let after = variant(varied, manifest);
+        let Host { cpu, cores, kernel } = &head.host;
+        let (cores, cores_now) = (cores.to_string(), manifest.host.cores.to_string());
+        for (what, before, now) in [
+            ("the host's CPU", cpu, &manifest.host.cpu),
+            ("the host's number of CPUs", &cores, &cores_now),
+            ("the host's kernel", kernel, &manifest.host.kernel),
+            ("QEMU", &before.booted.vmm, &after.booted.vmm),
+            ("the accelerator", &before.booted.accelerator, &after.booted.accelerator),
+        ] {
+            if before != now {
+                note(was(what, before, now));
+            }
+        }
+        inputs(before, &after, &mut note);
+        options(before, &after, &mut note);
+    }
+    changed
+}
+
+/// Files whose content is another.
+fn inputs(before: &Variant, after: &Variant, note: &mut impl FnMut(String)) {
+    for input in &before.booted.inputs {
+        let same = |other: &&bench::InputFile| other.role == input.role && other.path == input.path;
+        let (role, path) = (&input.role, &input.path);
+        match after.booted.inputs.iter().find(same) {
+            None => note(format!("the {role} {path} is not booted any more")),
+            Some(other) if other.sha256 != input.sha256 => {
+                note(format!("the {role} {path} has another content (SHA-256 {} → {})", input.sha256, other.sha256));
+            }
+            Some(_) => {}
+        }
+    }
+    let known = |input: &&bench::InputFile| before.booted.inputs.iter().any(|other| other.path == input.path);
+    for input in after.booted.inputs.iter().filter(|input| !known(input)) {
+        note(format!("the {} {} was not booted before", input.role, input.path));
+    }
+}
+
+/// Options that are others, by their names in the recorder's own form.
+fn options(before: &Variant, after: &Variant, note: &mut impl FnMut(String)) {
+    let empty = serde_json::Map::new();
+    let [old, new] = [before, after].map(|variant| variant.how.as_object().unwrap_or(&empty));
+    let names = old.keys().chain(new.keys().filter(|name| !old.contains_key(*name)));
+    for name in names.filter(|name| old.get(*name) != new.get(*name)) {
+        let value =
+            |of: &serde_json::Map<_, serde_json::Value>| of.get(name).map_or("nothing".to_owned(), ToString::to_string);
+        note(format!("option {name} of variant {} was {} and is {}", before.name, value(old), value(new)));
+    }
+}

@@ -1,0 +1,99 @@
+//! What a reader must know of a recording before believing its figures: that it was interrupted, that its manifest says
+//! nothing, that files of it are lost. Each is a warning, which every view prints first.
+
+use crate::files::is_imported;
+use crate::index::Index;
+use crate::tslog;
+use recording::{Condition, Lost, MANIFEST_NAME, Manifest, Recording};
+use timeline::{Diagnostics, Figures, Ns, Problem, Timeline};
+
+/// Streams whose lines are stamped as they arrive.
+const STREAMS: [&str; 3] = ["console", "firmware", "guest"];
+
+/// Warns of what is wrong with the recording itself, whatever is in its files.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn warn(recording: &Recording, timeline: &mut Timeline) -> Result<(), recording::Error> {
+    match recording.condition() {
+        Condition::Finished => {}
+        Condition::AtWork => timeline.warnings.push(format!(
+            "this recording is still being made: the boot is shown as far as it has come; {}",
+            last_sign(recording)?
+        )),
+        Condition::Killed => timeline.warnings.push(format!(
+            "this recording was interrupted: its recorder was killed before the end; {}",
+            last_sign(recording)?
+        )),
+        Condition::Unknown(why) => timeline.warnings.push(format!(
+            "state unknown: {why}, so nothing tells how this boot was run, whether it was finished, and where its time \
+             zero is; what the other files say is shown"
+        )),
+    }
+    for lost in recording.lost() {
+        let Lost { file, recorded_bytes, found_bytes } = &lost;
+        let what = match found_bytes {
+            None => format!("{file} is missing ({recorded_bytes} bytes were recorded)"),
+            Some(found) => format!("{file} is cut: {found} bytes of {recorded_bytes} are there"),
+        };
+        let (cost, lost) = (cost(file), if found_bytes.is_none() { "missing file[s]" } else { "cut file[s]" });
+        timeline.diagnostics.note(Problem::affects(Figures::OfThisFile, lost, cost), || what.clone());
+        timeline.warnings.push(format!("{what}: {cost}; restore it from a copy, or record again"));
+    }
+    Ok(())
+}
+
+/// The manifest without counter rates that no counter has.
+pub fn manifest(recording: &Recording, diagnostics: &mut Diagnostics) -> Manifest {
+    let mut manifest = recording.manifest().clone();
+    for (rate, field) in [(&mut manifest.ticks_hz, "ticks_hz"), (&mut manifest.host.tsc_hz, "host.tsc_hz")] {
+        if let Some(hz) = rate.take_if(|hz| !tslog::plausible(*hz)) {
+            diagnostics.note(tslog::IMPLAUSIBLE, || format!("{MANIFEST_NAME}: {field}: {hz} Hz"));
+        }
+    }
+    manifest
+}
+
+/// Since when nothing more came, by the host's clock.
+fn last_sign(recording: &Recording) -> Result<String, recording::Error> {
+    let mut last: Option<(Ns, &str)> = None;
+    for stream in STREAMS {
+        let name = format!("{stream}.idx");
+        let Some(bytes) = recording.read(&name)? else { continue };
+        // What is wrong with it is counted where the stream is read.
+        let index = Index::read(&name, &bytes, &mut Diagnostics::default());
+        let at = index.iter().last().map(|(_, at)| (at, stream));
+        last = last.max(at);
+    }
+    Ok(match last {
+        Some((at, stream)) => {
+            format!("nothing came after {at} on the host's clock (the last line began then, on {stream}.log)")
+        }
+        None => "nothing had come yet".to_owned(),
+    })
+}
+
+/// What figures lose with a file.
+fn cost(file: &str) -> &'static str {
+    let file = file.strip_suffix(".partial").unwrap_or(file);
+    match file {
+        "guest.log" | "guest.idx" => {
+            "it has the end mark and the sync points of the clocks, so the boot may end elsewhere and times may be off"
+        }
+        "console.log" | "kmsg.log" | "kmsg-memory.log" | "console.tail.log" => {
+            "kernel messages of it are not shown, and initcalls or phases that only it tells are not there"
+        }
+        "console.idx" | "console.tail.idx" => "it has when each line of the console arrived, so clocks may be off",
+        "firmware.log" | "firmware.idx" => "the steps of the firmware are not shown",
+        "trace.txt" => "initcalls, waits and wake-ups of it are not shown, so their time is charged to others",
+        "vmm.json" => "the steps before the virtual CPUs were started are not shown",
+        "first-run.bin" => "functions of the early kernel are not shown, and phases before the kernel may be off",
+        "calls.bin" => "calls of it are not shown, so their time is charged to others",
+        "tslog.txt" | "tslog_user.txt" | "tslog.bin" => "events of it are not shown, so the boot may end elsewhere",
+        "registers.txt" | "vmm.log" => "no figure rests on it",
+        _ if file.starts_with("meminfo") => "the guest's memory is not known",
+        _ if file.contains("symbols") || file.starts_with("kallsyms") => "functions may have no names",
+        _ if is_imported(file) => "what it said is in no table, so the boot may begin and end elsewhere",
+        _ => "what it said is not used",
+    }
+}

@@ -1,0 +1,74 @@
+//! Programs that end when we do, also when we are killed: the kernel sends them SIGKILL when the *thread* that started them
+//! ends, so that must be one that stays.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
+/// Has the program end with the thread that starts it.
+pub(crate) fn ends_with_us(command: &mut Command) {
+    let parent = rustix::process::getpid();
+    let in_child = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // If we ended before that took effect, nobody would ever send it.
+        if getppid() != Some(parent) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only what is async-signal-safe may run: this makes two plain system calls (prctl,
+    // getppid), allocates nothing and takes no lock.
+    unsafe { command.pre_exec(in_child) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::Stdio;
+    use std::time::{Duration, Instant};
+
+    const PARENT: &str = "BOOTSCOPE_TEST_PARENT";
+
+    #[test]
+    #[ignore = "the program that the other test kills"]
+    fn parent() {
+        if std::env::var_os(PARENT).is_none() {
+            return;
+        }
+        let mut command = Command::new("sleep");
+        ends_with_us(command.arg("1000"));
+        let mut child = command.spawn().unwrap();
+        println!("child {}", child.id());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_kill_ends_what_was_started_too() {
+        let mut parent = Command::new(std::env::current_exe().unwrap());
+        parent.args(["--ignored", "--exact", "child::tests::parent", "--nocapture"]).env(PARENT, "1");
+        let mut parent = parent.stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(parent.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.starts_with("child ") {
+            line.clear();
+            assert!(said.read_line(&mut line).unwrap() > 0, "it never started its own");
+        }
+        let stat = format!("/proc/{}/stat", line["child ".len()..].trim());
+        let alive = || {
+            let mut text = String::new();
+            let read = std::fs::File::open(&stat).and_then(|mut file| file.read_to_string(&mut text));
+            read.is_ok() && !text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']))
+        };
+        assert!(alive());
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        let killed = Instant::now();
+        while alive() {
+            assert!(killed.elapsed() < Duration::from_secs(10), "it outlived the one that started it");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
