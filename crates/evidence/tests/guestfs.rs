@@ -15,7 +15,7 @@ fn imported(name: &str, bytes: Vec<u8>) -> Timeline {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let into = format!("guestfs-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
     let into = Path::new(env!("CARGO_TARGET_TMPDIR")).join(into);
-    let source = Source { path: name.into(), bytes: Some(bytes) };
+    let source = Source { path: name.into(), bytes: Some(bytes), cut: false };
     recording::import_known(vec![source], &into, false, Known::default()).unwrap();
     let timeline = evidence::load(&recording::Recording::open(&into).unwrap()).unwrap();
     std::fs::remove_dir_all(&into).unwrap();
