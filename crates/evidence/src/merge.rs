@@ -6,6 +6,7 @@
 //! that started it, so that the boot path can be walked back from process 1 to the moment the
 //! virtual machine monitor was executed.
 
+mod arrivals;
 mod excerpt;
 
 use crate::calls::{self as followed, CallClock, Calls, Followed};
@@ -15,12 +16,11 @@ use crate::first_run::regions::Region;
 use crate::first_run::{FirstRun, calls, regions};
 use crate::ftrace::Laid;
 use crate::guest_words::Said;
-use crate::index::Index;
 use crate::kernel_log::{KernelLog, Line};
 use crate::{Subject, condition, firmware, initcalls, tslog, vmm};
+use arrivals::Arrivals;
 use guest_init::cpio::ROOT_PATH;
 use guest_init::words::Word;
-use hashbrown::HashMap;
 use recording::{Manifest, Oddity, OutcomeKind, Recording};
 use timeline::{
     Clock, Diagnostics, End, Figures, Mark, NameId, Ns, Problem, SpanKind, Ticks, TimeBase, Timeline, TrackId,
@@ -283,35 +283,6 @@ struct Log<'a> {
     file: &'a str,
     log: &'a KernelLog,
     arrivals: Arrivals<'a>,
-}
-
-/// When a message arrived on the console, which is all that is known of those from before the kernel's clock ran.
-enum Arrivals<'a> {
-    Unknown,
-    /// The log is the console.
-    ByOffset(&'a Index),
-    /// The console has the same messages.
-    ByText(HashMap<&'a str, Ns>),
-}
-
-impl<'a> Arrivals<'a> {
-    fn by_text(console: &'a KernelLog, index: &Index) -> Self {
-        let mut by_text = HashMap::new();
-        for line in console.lines.iter().filter(|line| line.stamp.is_none()) {
-            if let Some(at) = index.arrival(line.offset) {
-                by_text.entry(console.text(line).trim()).or_insert(at);
-            }
-        }
-        Arrivals::ByText(by_text)
-    }
-
-    fn of(&self, log: &KernelLog, line: &Line) -> Option<Ns> {
-        match self {
-            Arrivals::Unknown => None,
-            Arrivals::ByOffset(index) => index.arrival(line.offset),
-            Arrivals::ByText(by_text) => by_text.get(log.text(line).trim()).copied(),
-        }
-    }
 }
 
 struct Merge<'a> {
