@@ -15,7 +15,10 @@ fn track(t: &mut Timeline, name: &str) -> TrackId {
 fn boot(text: &str, turns: &str, off: &str) -> Timeline {
     let mut t = log(text);
     let words = |text: &str| -> Vec<Vec<String>> {
-        text.lines().map(|l| l.split_whitespace().map(str::to_owned).collect()).filter(|l: &Vec<_>| l.len() > 1).collect()
+        text.lines()
+            .map(|l| l.split_whitespace().map(str::to_owned).collect())
+            .filter(|l: &Vec<_>| l.len() > 1)
+            .collect()
     };
     let ns = |text: &String| Ns(text.parse().unwrap());
     for w in words(turns) {
@@ -129,10 +132,8 @@ fn a_sleep_of_known_length_ends_when_its_time_is_over() {
 fn a_sleep_of_unknown_length_keeps_its_charge_and_says_who_had_the_cpu() {
     let t = boot(ASLEEP, ASLEEP_TURNS, "usb 0 ? 80");
     let rows = rows(&t);
-    let expected = [
-        ("THREAD usb".to_owned(), 90, vec![("hog".to_owned(), 70)]),
-        ("SYSINIT configure".to_owned(), 10, Vec::new()),
-    ];
+    let expected =
+        [("THREAD usb".to_owned(), 90, vec![("hog".to_owned(), 70)]), ("SYSINIT configure".to_owned(), 10, Vec::new())];
     assert_eq!(rows, expected);
 }
 

@@ -84,7 +84,7 @@ impl Script {
     /// Of the same length whatever the times are: another length is another layout.
     fn command_line(&self, mode: &str) -> String {
         let of = |map: &BTreeMap<&str, u64>, place: &str| map.get(place).copied().unwrap_or(0);
-        let mut line = format!("usb=yes chain=yes root_wait=all vm_page=lazy sched_log={mode}");
+        let mut line = format!("usb=yes chain=yes root_wait=all vm_page=eager-thread preempt=none sched_log={mode}");
         for thread in THREADS.into_iter().chain(["init"]) {
             let (sleep, busy) = (of(&self.sleeps, thread), of(&self.busy, thread));
             line += &format!(" delay.thread.{thread}={sleep:06}us busy.thread.{thread}={busy:06}us");
