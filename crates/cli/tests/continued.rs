@@ -19,11 +19,11 @@ fn lab() -> Option<PathBuf> {
     lab
 }
 
-/// Three rounds of two variants, whose QEMUs are known by a name that no other has.
+/// Four rounds of two variants, whose QEMUs are known by a name that no other has.
 fn bench(kernel: &Path, initrd: &Path, into: &Path, name: &str) -> Command {
     let mut command = bootscope("bench");
     command.args(["--accel", "tcg", "--init", "keep", "--until", "^init: done", "--memory", "128M", "--deterministic"]);
-    command.args(["--runs", "3", "--warm-ups", "1", "--seed", "5", "--vary", "append=delay.vm_mem=1", "--no-history"]);
+    command.args(["--runs", "4", "--warm-ups", "1", "--seed", "5", "--vary", "append=delay.vm_mem=1", "--no-history"]);
     command.arg("--kernel").arg(kernel).arg("--initrd").arg(initrd).arg("-o").arg(into).args(["--", "-name", name]);
     command
 }
@@ -67,11 +67,11 @@ fn a_killed_bench_goes_on_as_if_it_had_not_been() {
     let (whole, cut) = (scratch.path("whole"), scratch.path("cut"));
     run(&mut bench(&kernel, &initrd, &whole, &name)).exits(0);
     let whole = run(bootscope("show").arg("--json").arg(&whole)).exits(0).json();
-    assert_eq!(order(&whole).len(), 8);
+    assert_eq!(order(&whole).len(), 10);
 
     killed(bench(&kernel, &initrd, &cut, &name), &cut, &name, 3);
     let over = boots_in(&cut);
-    assert!(over < 8, "it was killed too late");
+    assert!(over < 10, "it was killed too late");
     let before = fs::read_to_string(cut.join("bench.jsonl")).unwrap();
 
     // What is booted is another: it says which, and touches nothing.

@@ -46,8 +46,11 @@ pub fn plausible(hz: f64) -> bool {
 }
 
 /// The diagnostic of a rate that is not.
-pub const IMPLAUSIBLE: Problem =
-    Problem::affects(Figures::Times, "counter rate[s] outside 1 kHz to 100 GHz", "not used; give the rate with --tsc-frequency");
+pub const IMPLAUSIBLE: Problem = Problem::affects(
+    Figures::Times,
+    "counter rate[s] outside 1 kHz to 100 GHz",
+    "not used; give the rate with --tsc-frequency",
+);
 
 /// The rate that the recorder notes at the end of its log: `TSLOG hz 2445431964`.
 pub fn note(text: &[u8]) -> Option<f64> {
