@@ -10,10 +10,11 @@
 //! thread may come back first from the same call site: such a span is placed only where the scheduler's evidence
 //! ([`timeline::Running`]) says that the same thread ran at both its ends.
 
+use super::aliases::is_thunk;
 use super::symbols::Symbols;
 use super::{Block, Ending, FirstRun};
 use hashbrown::HashMap;
-use timeline::{Diagnostics, Ns, Problem, Running, SpanKind, SpanRow, Timeline, TrackId};
+use timeline::{Diagnostics, INDIRECT, Ns, Problem, Running, SpanKind, SpanRow, Timeline, TrackId};
 
 /// The first call of a call site.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -150,7 +151,6 @@ impl BootStack {
 /// Whom the call at the end of `blocks[site]` called. A call through a register goes to whatever function began to run
 /// next, past the thunks that kernels make such calls through; entries of interrupts are none of its doing.
 fn callee(run: &FirstRun, symbols: &Symbols, site: usize, call: &Block) -> (Option<u64>, bool) {
-    let is_thunk = |name: &str| name.starts_with("__x86_indirect_") || name.starts_with("__x86_return_thunk");
     if let Some(target) = call.target {
         if symbols.find(target).is_none_or(|p| !is_thunk(p.name)) {
             return (Some(target), false);
@@ -202,7 +202,7 @@ pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut 
 /// A span's name and detail. None for code without symbols, which is not the kernel's.
 fn label(call: &FirstCall, symbols: &Symbols) -> Option<(String, String)> {
     let detail = match call {
-        FirstCall { inferred: true, callee: Some(_), .. } => "by pointer",
+        FirstCall { inferred: true, callee: Some(_), .. } => INDIRECT,
         _ => "",
     };
     let name = match call.callee.and_then(|a| symbols.find(a)) {
