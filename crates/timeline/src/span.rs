@@ -123,6 +123,13 @@ impl Spans {
         row.end = end.max(row.start);
     }
 
+    /// It turns out what a span is: its kind, and which one.
+    pub fn set_what(&mut self, id: SpanId, kind: SpanKind, detail: NameId) {
+        let i = id.0 as usize;
+        self.kind[i] = kind;
+        self.detail[i] = detail;
+    }
+
     /// One span.
     #[inline]
     pub fn get(&self, id: SpanId) -> SpanRow {
