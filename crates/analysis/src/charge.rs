@@ -224,8 +224,8 @@ impl<'a> Charger<'a> {
     }
 
     /// Whether time spent where this is around has an owner narrower than `phase`: what a rule makes a row of, what
-    /// followed a message, or another thread that was waited for. A stage or a level of initcalls is a phase itself, and
-    /// so is a function that spans one.
+    /// followed a message, or another thread that was waited for. A level of initcalls is a phase itself, and so is a
+    /// function that spans one. So is a stage, unless a rule names it: then it is one piece of work.
     pub fn explains_at(&self, around: Around, blamed: bool, phase: Option<&Phase>) -> bool {
         let after_message = around.here.is_some_and(|here| matches!(self.base_of(BaseId(here.base)), Base::After(_)));
         let spans_it = |doer: Doer| match (doer, phase) {
@@ -239,6 +239,9 @@ impl<'a> Charger<'a> {
     /// Whether a span is all of a phase but a fiftieth of it.
     fn spans(&self, span: SpanId, phase: &Phase) -> bool {
         let row = self.timeline.spans.get(span);
+        if row.kind == SpanKind::Stage {
+            return false;
+        }
         let missed = (row.start - phase.start).max(Ns::ZERO) + (phase.end - row.end).max(Ns::ZERO);
         missed.0 <= (phase.end - phase.start).0 / 50
     }

@@ -568,12 +568,13 @@ impl Merge<'_> {
     /// Loader, setup code and decompressor are one piece of work each.
     fn stages(&mut self, regions: &[Region], track: TrackId) {
         use regions::Stage;
+        let decompressing = regions::decompressing(&self.files.compression);
         let lasting: Vec<&Region> = regions.iter().filter(|r| r.lasts() && r.stage != Stage::Kernel).collect();
         for pair in lasting.windows(2) {
             let what = match pair[0].stage {
                 Stage::Loader => "load the kernel",
                 Stage::SetupCode => "real-mode setup",
-                Stage::Decompressor => "decompress the kernel",
+                Stage::Decompressor => &decompressing,
                 _ => continue,
             };
             let name = self.timeline.names.intern(what);

@@ -9,7 +9,7 @@
 
 use super::contexts::{Contexts, USER_SPACE};
 use super::{CallClock, Calls, Followed, Kind, Node, Totals};
-use crate::first_run::regions::Stage;
+use crate::first_run::regions::{self, Stage};
 use hashbrown::{HashMap, HashSet};
 use timeline::{NameId, Names, NodeId, Profile, SpanKind, Weight};
 
@@ -177,14 +177,14 @@ impl<'a> Namer<'a> {
 
     /// `stage` is the one before the kernel that the stack was first used in: the next may go on with it.
     fn name(&mut self, function: u64, stage: Option<Stage>, names: &mut Names) -> NameId {
-        let Followed { symbols, ran_in, .. } = self.followed;
+        let Followed { symbols, ran_in, compression, .. } = self.followed;
         *self.known.entry((function, stage)).or_insert_with(|| match (function, symbols.find(function), stage) {
             (0, ..) => names.intern(UNKNOWN),
             (_, Some(place), _) => names.intern(place.name),
-            (_, None, Some(stage)) => {
-                let stage = ran_in.stage(function, stage).unwrap_or(stage);
-                names.intern(&format!("{} {function:#x}", stage.name()))
-            }
+            (_, None, Some(stage)) => match ran_in.stage(function, stage).unwrap_or(stage) {
+                Stage::Decompressor => names.intern(&regions::decompressing(compression)),
+                stage => names.intern(&format!("{} {function:#x}", stage.name())),
+            },
             (_, None, None) => names.intern(&format!("{function:#x}")),
         })
     }
