@@ -125,9 +125,8 @@ impl Spans {
 
     /// It turns out what a span is: its kind, and which one.
     pub fn set_what(&mut self, id: SpanId, kind: SpanKind, detail: NameId) {
-        let i = id.0 as usize;
-        self.kind[i] = kind;
-        self.detail[i] = detail;
+        let row = &mut self.0[id.0 as usize].row;
+        (row.kind, row.detail) = (kind, detail);
     }
 
     /// One span.

@@ -361,7 +361,7 @@ mod tests {
         (run.vcpus, run.vcpu_of_thread) = (2, vec![(1, 0), (2, 1)]);
         let t =
             check_run(&run, &running, &[("start_kernel", 0, 0, 5), ("setup_arch", 0, 0, 5), ("mm_init", 1, 10, 60)]);
-        assert_eq!(t.diagnostics.count(UNPLACED), 1);
+        assert_eq!(t.diagnostics.count(&UNPLACED.kind()), 1);
     }
 
     /// What is on the stack when the evidence ends, without what was left another way and a thunk's trick.

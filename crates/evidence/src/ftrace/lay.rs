@@ -10,7 +10,9 @@ use super::line::{Context, Entry, Record};
 use super::sched::{Sched, ThreadNo};
 use crate::text::{Symbol, lossy};
 use hashbrown::HashMap;
-use timeline::{Clock, Figures, Mark, NameId, Ns, Problem, SpanBuilder, SpanKind, SpanRow, Timeline, TrackId, WaitedOn};
+use timeline::{
+    Clock, Figures, Mark, NameId, Ns, Problem, SpanBuilder, SpanKind, SpanRow, Timeline, TrackId, WaitedOn,
+};
 
 const NO_RETURN: Problem = Problem::affects(
     Figures::Initcalls,
