@@ -19,7 +19,7 @@ NOT_IN_LATER_CLIPPY := -A clippy::precedence -A clippy::format_collect -A clippy
 TOOLS := $(CURDIR)/target/tools
 
 .DEFAULT_GOAL := build
-.PHONY: build demo check test test-qemu test-calls test-tslog test-exports fuzz bench fmt install chroot-test chroot-test-calls
+.PHONY: build demo check test test-qemu test-calls test-kernels test-tslog test-exports fuzz bench fmt install chroot-test chroot-test-calls
 
 build:
 	$(CARGO) build --locked --release -p bootscope -p qemu-plugin
@@ -65,11 +65,12 @@ test:
 	echo "make test: passed in $$SECONDS s"
 
 # The black-box tests, one at a time because they boot machines and measure time. What they skip is in the log, with
-# the reason, and in the closing summary of `make test`.
+# the reason, and in the closing summary of `make test`. Which of the kernels of several years has its turn is printed.
 test-qemu:
 	@export BOOTSCOPE_LIB=$(CURDIR)/$(LIB); \
 	export BOOTSCOPE_TEST_KERNEL=$$(scripts/fetch-kernel 6.1-cloud); \
 	export BOOTSCOPE_TEST_KERNELS=$$BOOTSCOPE_TEST_KERNEL:$$(scripts/fetch-kernel 6.1):$$(scripts/fetch-kernel 6.12-cloud); \
+	export BOOTSCOPE_TEST_MATRIX=$$(scripts/fetch-kernel --in-turn); \
 	$(CARGO) test --locked --workspace --no-fail-fast --test '*' -- --test-threads=1 --show-output 2>&1 | tee target/test-qemu.log
 
 # All tests of followed calls, with every stock kernel, with Xen, memtest86+ and UEFI firmware, and as many kills of QEMU as
@@ -85,6 +86,17 @@ test-calls:
 	qemu-system-x86_64 --version | head -n 1; \
 	$(CARGO) test --locked -p bootscope --no-fail-fast --test calls --test calls_exact --test early_names --test followed \
 	    --test followed_boots --test followed_truth --test other_guests -- --test-threads=1 --show-output 2>&1 | tee target/test-calls.log
+
+# Every kernel that scripts/fetch-kernel knows, plain, traced and with calls, with one CPU and with two: takes an hour.
+test-kernels: CPUS ?= 1 2
+test-kernels:
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory build
+	@export BOOTSCOPE_LIB=$(CURDIR)/$(LIB) BOOTSCOPE_TEST_MATRIX_CPUS="$(CPUS)" BOOTSCOPE_TEST_MATRIX=; \
+	for kernel in $$(scripts/fetch-kernel --all); do \
+	    BOOTSCOPE_TEST_MATRIX+=:$$(scripts/fetch-kernel $$kernel); \
+	done; \
+	$(CARGO) test --locked -p bootscope --test kernels every_kernel -- --test-threads=1 --show-output 2>&1 | tee target/test-kernels.log
 
 # The recorder, by every compiler, in every order that memory operations can have, and under sanitizers and for other
 # architectures where the compiler has them (exit status 2 is a skip, which is in the log); so is the reference kernel's

@@ -12,7 +12,7 @@ use crate::groups::{Groups, Place, any};
 use crate::path::{Frame, StretchKind};
 use crate::phases::Phase;
 use hashbrown::HashMap;
-use timeline::{NameId, NodeId, Ns, SpanId, SpanKind, Timeline, TrackId};
+use timeline::{INDIRECT, NameId, NodeId, Ns, SpanId, SpanKind, Timeline, TrackId};
 
 /// What a stretch is charged to: a [`Base`] by its number, and how the time passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -224,8 +224,8 @@ impl<'a> Charger<'a> {
     }
 
     /// Whether time spent where this is around has an owner narrower than `phase`: what a rule makes a row of, what
-    /// followed a message, or another thread that was waited for. A stage or a level of initcalls is a phase itself, and
-    /// so is a function that spans one.
+    /// followed a message, or another thread that was waited for. A level of initcalls is a phase itself, and so is a
+    /// function that spans one. So is a stage, unless a rule names it: then it is one piece of work.
     pub fn explains_at(&self, around: Around, blamed: bool, phase: Option<&Phase>) -> bool {
         let after_message = around.here.is_some_and(|here| matches!(self.base_of(BaseId(here.base)), Base::After(_)));
         let spans_it = |doer: Doer| match (doer, phase) {
@@ -239,6 +239,9 @@ impl<'a> Charger<'a> {
     /// Whether a span is all of a phase but a fiftieth of it.
     fn spans(&self, span: SpanId, phase: &Phase) -> bool {
         let row = self.timeline.spans.get(span);
+        if row.kind == SpanKind::Stage {
+            return false;
+        }
         let missed = (row.start - phase.start).max(Ns::ZERO) + (phase.end - row.end).max(Ns::ZERO);
         missed.0 <= (phase.end - phase.start).0 / 50
     }
@@ -317,8 +320,10 @@ impl Around {
     }
 }
 
-/// What a span is, by the rules. What delays or is skipped makes no row of its own.
+/// What a span is, by the rules. What delays or is skipped makes no row of its own. That a call was indirect is no part of
+/// its name.
 fn role(timeline: &Timeline, groups: &Groups, kind: SpanKind, name: NameId, detail: NameId) -> Role {
+    let detail = if timeline.names.get(detail) == INDIRECT { NameId::EMPTY } else { detail };
     let text = joined(timeline, name, detail);
     let delays = any(&groups.delays, kind, &text);
     let makes_a_row = !delays && !any(&groups.skips, kind, &text);

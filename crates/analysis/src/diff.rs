@@ -3,11 +3,20 @@
 //! Where both boots' calls were followed, paths are compared by their names from the bottom of the stack on: how often
 //! each was called, what was spent in it on all CPUs, and how much of that was on the boot path. Otherwise functions of
 //! the two boot paths are compared. Only what changed is in the result; that of two equal boots is empty.
+//!
+//! Of two kernels, names that differ only in what a build adds to them are one function's ([`kin`]). A function that only one
+//! of them has may have another name in the other, or be inside of its caller there: call trees show where that is likely
+//! ([`moved`]).
+
+mod kin;
+mod moved;
 
 use crate::path::{BootPath, StretchKind};
 use crate::spread::{Follow, Spread};
 use crate::tables::Row;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
+use moved::{Calls, Moved, moved};
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use timeline::{NodeId, Ns, SpanKind, Timeline};
 
@@ -99,12 +108,27 @@ pub struct Diff {
     pub paths: Vec<Change>,
     function_names: Paths,
     path_names: Paths,
+    /// Of a function of the second boot, its likely name in the first.
+    renamed: HashMap<String, String>,
+    /// Of a function that only one boot has, the function of the other that its code is likely in.
+    inlined: HashMap<String, String>,
 }
 
 impl Diff {
     /// The name of a function that changed.
     pub fn function(&self, change: &Change) -> &str {
         &self.function_names.all[change.id as usize].1
+    }
+
+    /// What the function that changed was likely called in the first boot, if it had another name.
+    pub fn renamed_from(&self, change: &Change) -> Option<&str> {
+        self.renamed.get(self.function(change)).map(String::as_str)
+    }
+
+    /// Of a function that appeared or vanished, the function that its code is likely in, in the boot that lacks it.
+    pub fn inlined_in(&self, change: &Change) -> Option<&str> {
+        let in_one = change.before.is_none() || change.after.is_none();
+        self.inlined.get(self.function(change)).filter(|_| in_one).map(String::as_str)
     }
 
     /// A path that changed, from the function on down to the thread at the bottom of its stack.
@@ -119,13 +143,24 @@ impl Diff {
     }
 }
 
-/// Compares two boots. Linear in their paths of calls and their spans.
-pub fn diff(before: Side, after: Side) -> Diff {
-    let mut diff = Diff { rows: row_changes(before.wheres, after.wheres), ..Diff::default() };
+/// Compares two boots, of one kernel or of two. Linear in their paths of calls and their spans.
+pub fn diff(before: Side, after: Side, one_kernel: bool) -> Diff {
+    let merged = |of: fn(&Side) -> Vec<String>| {
+        let [old, new] = [of(&before), of(&after)];
+        let names = |names: &[String]| if one_kernel { Vec::new() } else { names.to_vec() };
+        let [old, new] = [names(&old), names(&new)];
+        kin::merged(old.iter().map(String::as_str), new.iter().map(String::as_str))
+    };
+    let rows = merged(|side| side.wheres.iter().map(|row| row.name.clone()).collect());
+    let [old_rows, new_rows] = [before.wheres, after.wheres].map(|all| one_row_each(all, &rows));
+    let mut diff = Diff { rows: row_changes(&old_rows, &new_rows), ..Diff::default() };
     let names = &mut diff.function_names;
     match (Tree::of(before), Tree::of(after)) {
-        (Some(old), Some(new)) => {
+        (Some(mut old), Some(mut new)) => {
             diff.followed = true;
+            if !one_kernel {
+                (diff.renamed, diff.inlined) = find_kin(&mut old, &mut new);
+            }
             let functions = [old.functions(names), new.functions(names)];
             (diff.functions, diff.compared.0) = changes(functions, &names.all, |amount| amount);
             let paths = [old.paths(&mut diff.path_names), new.paths(&mut diff.path_names)];
@@ -134,7 +169,8 @@ pub fn diff(before: Side, after: Side) -> Diff {
             (diff.paths, diff.compared.1) = changes(paths, &diff.path_names.all, itself);
         }
         _ => {
-            let functions = [by_name(before.functions, names), by_name(after.functions, names)];
+            let kin = merged(|side| side.functions.iter().map(|row| row.name.clone()).collect());
+            let functions = [before.functions, after.functions].map(|all| by_name(&one_row_each(all, &kin), names));
             (diff.functions, diff.compared.0) = changes(functions, &names.all, |amount| amount);
         }
     }
@@ -153,6 +189,46 @@ pub fn row_changes(before: &[Row], after: &[Row]) -> Vec<RowChange> {
     rows.retain(|row| row.before != row.after);
     rows.sort_by(|a, b| (b.on_path().abs(), &a.name).cmp(&(a.on_path().abs(), &b.name)));
     rows
+}
+
+/// The rows with their names as they are in both boots; those of one name are one row.
+fn one_row_each<'a>(rows: &'a [Row], merged: &HashMap<String, String>) -> Cow<'a, [Row]> {
+    if merged.is_empty() {
+        return Cow::Borrowed(rows);
+    }
+    let mut at: HashMap<&str, usize> = HashMap::new();
+    let mut all: Vec<Row> = Vec::with_capacity(rows.len());
+    for row in rows {
+        let name = merged.get(&row.name).unwrap_or(&row.name);
+        let place = *at.entry(name).or_insert(all.len());
+        match all.get_mut(place) {
+            None => all.push(Row { name: name.clone(), ..row.clone() }),
+            Some(known) => {
+                known.self_time += row.self_time;
+                // One part can be under way in the other: the longer of the two is sure.
+                known.total_time = known.total_time.max(row.total_time).max(known.self_time);
+                known.count += row.count;
+                known.share += row.share;
+            }
+        }
+    }
+    Cow::Owned(all)
+}
+
+/// Gives both trees' functions the names by which they are compared. Returns the old names of those that were likely
+/// renamed, by the new one, and where the code of others likely is.
+fn find_kin<'a>(old: &mut Tree<'a>, new: &mut Tree<'a>) -> (HashMap<String, String>, HashMap<String, String>) {
+    let merged = kin::merged(old.names(), new.names());
+    [&mut *old, &mut *new].into_iter().for_each(|tree| tree.rename(&merged));
+    let mut numbers = Paths::default();
+    let [before, after] = [&*old, &*new].map(|tree| tree.numbered(&mut numbers));
+    let Moved { renamed, inlined } = moved(&before, &after);
+    let name = |id: &u32| numbers.all[*id as usize].1.clone();
+    let renamed: HashMap<String, String> = renamed.iter().map(|(from, to)| (name(from), name(to))).collect();
+    old.rename(&renamed);
+    let inlined: HashMap<String, String> = inlined.iter().map(|(of, into)| (name(of), name(into))).collect();
+    [old, new].into_iter().for_each(|tree| tree.inlined = inlined.keys().cloned().collect());
+    (renamed.into_iter().map(|(from, to)| (to, from)).collect(), inlined)
 }
 
 /// Numbers for paths by their names, the same for both boots: a path is a name, and the path before it.
@@ -206,6 +282,10 @@ fn changes(
 struct Tree<'a> {
     timeline: &'a Timeline,
     on_path: Vec<Ns>,
+    /// Of each path, the name of its function.
+    names: Vec<String>,
+    /// Functions that the other boot has inside of their callers: their paths are compared as those.
+    inlined: HashSet<String>,
 }
 
 impl<'a> Tree<'a> {
@@ -223,12 +303,36 @@ impl<'a> Tree<'a> {
             }
         }
         spread.share(to_share, &mut on_path);
-        Some(Tree { timeline: side.timeline, on_path: on_path.0 })
+        let names = side.timeline.profile.nodes().map(|(id, _)| Tree::name(side.timeline, id)).collect();
+        Some(Tree { timeline: side.timeline, on_path: on_path.0, names, inlined: HashSet::new() })
     }
 
-    fn name(&self, node: NodeId) -> String {
-        let node = self.timeline.profile.get(node);
-        let name = self.timeline.names.get(node.name);
+    /// The names of functions.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let nodes = self.timeline.profile.nodes().zip(&self.names);
+        nodes.filter(|((_, node), _)| node.parent.is_some()).map(|(_, name)| name.as_str())
+    }
+
+    fn rename(&mut self, to: &HashMap<String, String>) {
+        for name in &mut self.names {
+            if let Some(new) = to.get(name) {
+                name.clone_from(new);
+            }
+        }
+    }
+
+    /// The tree with numbers for names.
+    fn numbered(&self, numbers: &mut Paths) -> Calls {
+        let node = |((_, node), name): ((NodeId, timeline::ProfileNode), &String)| {
+            let parent = node.parent.map(|parent| parent.index() as u32);
+            (parent, numbers.id(None, name.clone()), node.calls, node.own)
+        };
+        Calls { nodes: self.timeline.profile.nodes().zip(&self.names).map(node).collect() }
+    }
+
+    fn name(timeline: &Timeline, node: NodeId) -> String {
+        let node = timeline.profile.get(node);
+        let name = timeline.names.get(node.name);
         match (node.parent, node.kind) {
             (None, _) => format!("({name}: no function known)"),
             (_, SpanKind::Initcall) => format!("initcall {name}"),
@@ -242,7 +346,7 @@ impl<'a> Tree<'a> {
         let mut functions: HashMap<u32, Amount> = HashMap::new();
         for (id, node) in profile.nodes() {
             let i = id.index();
-            let amount = functions.entry(names.id(None, self.name(id))).or_default();
+            let amount = functions.entry(names.id(None, self.names[i].clone())).or_default();
             amount.calls = amount.calls.saturating_add(node.calls);
             amount.own += ns(node.own);
             amount.on_path += self.on_path[i];
@@ -260,13 +364,23 @@ impl<'a> Tree<'a> {
         let mut paths: HashMap<u32, Amount> = HashMap::with_capacity(profile.len());
         for (id, node) in profile.nodes() {
             let i = id.index();
+            let parent = node.parent.map(|parent| ids[parent.index()]);
+            let (own, total, on_path) = (ns(node.own), ns(totals[i]), self.on_path[i]);
+            if let Some(parent) = parent.filter(|_| self.inlined.contains(&self.names[i])) {
+                let caller: &mut Amount = paths.entry(parent).or_default();
+                (caller.own, caller.on_path) = (caller.own + own, caller.on_path + on_path);
+                ids.push(parent);
+                continue;
+            }
             let name = match node.parent {
-                Some(_) => self.name(id),
+                Some(_) => self.names[i].clone(),
                 None => self.timeline.names.get(node.name).to_owned(),
             };
-            let path = names.id(node.parent.map(|parent| ids[parent.index()]), name);
-            let (own, total) = (ns(node.own), ns(totals[i]));
-            paths.insert(path, Amount { calls: node.calls, own, total, on_path: self.on_path[i] });
+            let path = names.id(parent, name);
+            // Parts of one function have one path.
+            let known = paths.entry(path).or_default();
+            known.calls = known.calls.saturating_add(node.calls);
+            (known.own, known.total, known.on_path) = (known.own + own, known.total + total, known.on_path + on_path);
             ids.push(path);
         }
         paths

@@ -9,7 +9,8 @@
 //! * [`WhatIf`]: the boot again with some of its work made shorter;
 //! * [`law`]: which law a time follows as something grows;
 //! * [`growth`]: how each row grows with the machine, over boots of several sizes;
-//! * [`initcalls`]: each from its call to its return.
+//! * [`initcalls`]: each from its call to its return;
+//! * [`impossible`]: figures that contradict each other.
 //!
 //! Every function takes a settled timeline ([`timeline::Timeline::settle`]).
 
@@ -20,6 +21,7 @@ mod diff;
 mod fit;
 mod groups;
 mod holds;
+mod impossible;
 mod initcalls;
 mod law;
 mod path;
@@ -37,6 +39,7 @@ pub use chain::Chain;
 pub use diff::{Amount, Change, Diff, RowChange, Side, diff, row_changes};
 pub use fit::{Forecast, Growth, Line, Per, Shape, Size, SizedBoot, TOTAL, forecast, growth};
 pub use groups::{Groups, NotARule};
+pub use impossible::{IMPOSSIBLE, impossible};
 pub use initcalls::{Initcall, initcalls};
 pub use law::{Fitted, LAWS, Law, law, law_of_part};
 pub use path::{BootPath, CpuHeld, Frame, Stretch, StretchKind, boot_path};

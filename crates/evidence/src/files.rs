@@ -63,6 +63,8 @@ pub struct Files {
     guestfs: Vec<File>,
     /// What there is of a kernel's event log.
     pub tslog: tslog::Log,
+    /// What the kernel that unpacked itself was compressed with; empty where that is not known.
+    pub compression: String,
 }
 
 impl Files {
@@ -76,6 +78,7 @@ impl Files {
             first_run: file(recording, "first-run.bin")?,
             calls: file(recording, "calls.bin")?,
             symbols: symbols(recording, diagnostics)?,
+            compression: recording.manifest().inputs.iter().map(|input| input.compression.clone()).collect(),
             ..Files::default()
         };
         files.traces.extend(file(recording, "trace.txt")?);

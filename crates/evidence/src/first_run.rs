@@ -30,6 +30,7 @@
 //! everything after is relative to it. What the blocks mean is in the submodules: [`regions`] (firmware, loader,
 //! decompressor, kernel), [`calls`] (first calls of call sites) and [`symbols`] (names).
 
+pub mod aliases;
 pub mod calls;
 mod demangle;
 pub mod regions;

@@ -168,7 +168,7 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     let late = if clocks.only_ticks { Ns::ZERO } else { Ns::from_us(10) };
     let trace_error = clocks.trace.as_ref().map_or(Ns::ZERO, |c| c.residual) + late;
     let heard = guestfs.is_some();
-    let mut merge = Merge { manifest, files, timeline, trace_error, logged_from: None, heard };
+    let mut merge = Merge { manifest, files, timeline, trace_error, logged_from: None, first_switch: None, heard };
 
     let laid = match (&trace, &clocks.trace) {
         (Some(trace), Some(clock)) => Some(trace.lay(clock, merge.timeline)),
@@ -220,6 +220,7 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
         let evidence = merge.timeline.names.intern("libguestfs: the launch is done");
         merge.timeline.end = Some(End { at, error: Ns::ZERO, track: Some(track), evidence });
     }
+    merge.after_messages(init);
     merge.name_the_kernel();
     let counted = |followed: &&Followed| followed.calls.clock == CallClock::Virtual && followed_alone(merge.timeline);
     if manifest.time_base == recording::TimeBase::Evidence && calls.as_ref().filter(counted).is_some() {
@@ -261,7 +262,15 @@ fn merge_tslog(manifest: &Manifest, log: tslog::Log, files: &Files, timeline: &m
     let Some(first) = laid.loader.or(laid.main).filter(|_| joined) else { return };
     let spans = timeline.spans.iter().filter(|(_, span)| span.track == first);
     let begun = spans.map(|(_, span)| span.start).min();
-    let mut merge = Merge { manifest, files, timeline, trace_error: Ns::ZERO, logged_from: begun, heard: false };
+    let mut merge = Merge {
+        manifest,
+        files,
+        timeline,
+        trace_error: Ns::ZERO,
+        logged_from: begun,
+        first_switch: None,
+        heard: false,
+    };
     let firmware = merge.before_the_kernel(&[], &clocks);
     merge.chain(firmware, first, begun);
 }
@@ -295,6 +304,8 @@ struct Merge<'a> {
     logged_from: Option<Ns>,
     /// libguestfs heard the kernel's lines: it knows when the first one came.
     heard: bool,
+    /// When the kernel first went from one thread to another.
+    first_switch: Option<Ns>,
 }
 
 impl Merge<'_> {
@@ -316,11 +327,17 @@ impl Merge<'_> {
         let init =
             if traced == boot { self.timeline.tracks.find(TrackKind::Thread, 1).unwrap_or(boot) } else { traced };
         if init != boot && self.timeline.tracks.get(init).created.is_none() {
-            // Nothing says when it was created; before the first thing it is known to have done it was not needed.
+            // Nothing says when it was created; before the first thing it is known to have done it was not needed. Where not even
+            // that is known: the first thread makes it, and goes over to it.
             let spans = self.timeline.spans.iter().filter(|(_, s)| s.track == init);
-            if let Some(at) = spans.map(|(_, s)| s.start).min() {
+            let first = spans.map(|(_, s)| s.start).min();
+            let alone = self.timeline.running.is_empty();
+            if let Some(at) = first.or(self.first_switch.filter(|_| alone)) {
                 self.timeline.tracks.get_mut(init).created = Some((at, boot));
             }
+        }
+        if self.timeline.names.get(self.timeline.tracks.get(init).name) == "<...>" {
+            self.timeline.tracks.get_mut(init).name = self.timeline.names.intern("init");
         }
         init
     }
@@ -332,6 +349,7 @@ impl Merge<'_> {
             return;
         }
         let found = calls::calls(run, &symbols, FIRST_CALL_MIN, &mut self.timeline.diagnostics);
+        self.first_switch = found.first_switch;
         calls::add(&found, &symbols, boot, self.timeline);
     }
 
@@ -539,12 +557,13 @@ impl Merge<'_> {
     /// Loader, setup code and decompressor are one piece of work each.
     fn stages(&mut self, regions: &[Region], track: TrackId) {
         use regions::Stage;
+        let decompressing = regions::decompressing(&self.files.compression);
         let lasting: Vec<&Region> = regions.iter().filter(|r| r.lasts() && r.stage != Stage::Kernel).collect();
         for pair in lasting.windows(2) {
             let what = match pair[0].stage {
                 Stage::Loader => "load the kernel",
                 Stage::SetupCode => "real-mode setup",
-                Stage::Decompressor => "decompress the kernel",
+                Stage::Decompressor => &decompressing,
                 _ => continue,
             };
             let name = self.timeline.names.intern(what);
@@ -680,6 +699,27 @@ impl Merge<'_> {
             "no end mark: the last sign of the kernel"
         });
         self.timeline.end = Some(End { at, error, track: Some(init), evidence });
+    }
+
+    /// Where a boot was recorded and nothing but the kernel's messages says what it did once it had threads, its time is what
+    /// followed each message.
+    fn after_messages(&mut self, init: TrackId) {
+        let t = &*self.timeline;
+        let recorded = self.manifest.time_base != recording::TimeBase::Evidence;
+        let told =
+            !t.running.is_empty() || t.cpus_followed_until.is_some() || t.spans.iter().any(|(_, s)| s.track == init);
+        let log = t.names.find("kernel log").and_then(|log| t.tracks.iter().find(|(_, track)| track.name == log));
+        let (Some(end), Some((log, _)), true) = (t.end, log, recorded && !told) else { return };
+        let created = t.tracks.get(init).created.map_or(Ns::MIN, |(at, _)| at);
+        let mut messages: Vec<(Ns, NameId)> =
+            t.marks.iter().filter(|m| m.track == log).map(|m| (m.at, m.name)).collect();
+        messages.sort_by_key(|message| message.0);
+        let ends = messages.iter().skip(1).map(|next| next.0).chain([end.at]).map(|at| at.min(end.at));
+        let (detail, track, kind) = (NameId::EMPTY, init, SpanKind::Message);
+        let spans: Vec<_> = messages.iter().zip(ends).map(|(&(at, name), end)| (at.max(created), end, name)).collect();
+        for (start, end, name) in spans.into_iter().filter(|(start, end, _)| start < end) {
+            self.timeline.spans.push(timeline::SpanRow { name, detail, start, end, track, kind }, None);
+        }
     }
 
     /// Where nothing says when initcalls ran, what is called the early kernel is all of it.

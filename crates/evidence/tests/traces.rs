@@ -133,6 +133,30 @@ fn modules_that_process_1_loads_are_no_level() {
     );
 }
 
+/// A return that is not in the trace made its initcall as long as what was left of its level, with all that came after in it.
+#[test]
+fn an_initcall_without_a_return_ends_where_the_next_begins_and_is_none_of_the_list() {
+    let lost = "initcalls whose return is not in the trace";
+    check(
+        &[
+            "i-1 [000] ....... 0.000010: initcall_level: level=early",
+            "i-1 [000] ....... 0.000011: initcall_start: func=a+0x0/0x1",
+            "i-1 [000] ....... 0.000013: initcall_start: func=b+0x0/0x1",
+            "i-1 [000] ..L.... 0.000014: initcall_finish: func=b+0x0/0x1 ret=0",
+            "i-1 [000] ....... 0.000015: initcall_start: func=c+0x0/0x1",
+            "i-1 [000] ....... 0.000018: initcall_level: level=core",
+            "i-1 [000] ....... 0.000019: initcall_start: func=d+0x0/0x1",
+            "i-1 [000] ....... 0.000020: initcall_finish: func=d+0x0/0x1 ret=0",
+        ],
+        &format!(
+            "diagnostic, figures affected: {lost} × 2 (t:3)\n\
+             track i#0 id 1\n  level: initcall level early 0.000..8.000\n    call: initcall a, at most: its return was not traced 1.000..3.000\n\
+             \x20   initcall: initcall b 3.000..4.000\n    call: initcall c, at most: its return was not traced 5.000..8.000\n\
+             \x20 level: initcall level core 8.000..10.000\n    initcall: initcall d 9.000..10.000\n"
+        ),
+    );
+}
+
 #[test]
 fn modules_levels_and_processes() {
     check(
@@ -149,9 +173,10 @@ fn modules_levels_and_processes() {
             "i-1 [000] ..... 0.000016: initcall_start: func=b+0x0/0x1",
             "i-1 [000] ..... 0.000020: initcall_start: func=c+0x0/0x1 [m]",
         ],
-        "diagnostic, figures affected: entries without an exit × 2 ()\n\
+        "diagnostic, figures affected: initcalls whose return is not in the trace × 1 (t:11)\n\
+         diagnostic, figures affected: entries without an exit × 1 ()\n\
          track m#0 id 7\n  process: process /sbin/modprobe 0.000..8.000\n    module: module virtio_net 1.000..3.000\n      initcall: initcall init_module [virtio_net] 2.000..3.000\n\
-         track i#1 id 1\n  level: initcall level core 9.000..11.000\n    initcall: initcall a 10.000..11.000\n  level: initcall level late 14.000..19.000\n    initcall: initcall b 15.000..19.000\n      initcall: initcall c [m] 19.000..19.000\n\
+         track i#1 id 1\n  level: initcall level core 9.000..11.000\n    initcall: initcall a 10.000..11.000\n  level: initcall level late 14.000..19.000\n    call: initcall b, at most: its return was not traced 15.000..19.000\n      initcall: initcall c [m] 19.000..19.000\n\
          mark 0.000 m#0 exec /sbin/modprobe\nmark 1.000 m#0 module loaded: virtio_net\n",
     );
 }

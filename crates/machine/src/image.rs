@@ -7,7 +7,7 @@ use std::path::Path;
 use recording::Input;
 use sha2::{Digest, Sha256};
 
-use crate::Error;
+use crate::{Error, kernel_image};
 
 /// Fails unless the file can be opened and is no folder.
 pub(crate) fn check_readable(path: &Path) -> Result<(), Error> {
@@ -60,7 +60,12 @@ pub(crate) fn input(role: &str, path: &Path, hashed: bool) -> Result<Input, Erro
     if hashed {
         sha256 = hash(&mut file).map_err(Error::unreadable(path))?;
     }
-    Ok(Input { role: role.to_owned(), path: path.display().to_string(), bytes, sha256 })
+    let mut compression = None;
+    if role == "kernel" {
+        compression = kernel_image::compressed_with(file).map_err(Error::unreadable(path))?;
+    }
+    let compression = compression.unwrap_or_default().to_owned();
+    Ok(Input { role: role.to_owned(), path: path.display().to_string(), bytes, sha256, compression })
 }
 
 /// SHA-256, in hexadecimal digits.

@@ -11,7 +11,8 @@
 mod kallsyms;
 
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 
 use flate2::read::GzDecoder;
 use lzma_rust2::{LzmaReader, XzReader};
@@ -22,6 +23,9 @@ const IMAGE_BYTES_MAX: u64 = 256 << 20;
 const UNPACKER_KIB_MAX: u32 = 192 << 10;
 /// A block of lz4's old format unpacks to at most so much (lz4's `doc/lz4_Frame_format.md`, legacy frame).
 const LZ4_BLOCK_BYTES: usize = 8 << 20;
+
+/// The four bytes by which that format is told.
+const LZ4_MAGIC_BYTES: usize = 4;
 
 /// Why an image gives no functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,35 +74,102 @@ pub(crate) fn is_bzimage(head: &[u8]) -> bool {
 
 /// What a bzImage unpacks, as its boot header says.
 fn payload(image: &[u8]) -> Option<&[u8]> {
-    let u32_at = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);
-    if !is_bzimage(image) {
+    let payload = payload_at(image)?;
+    image.get(payload).filter(|payload| !payload.is_empty())
+}
+
+/// Where in a bzImage that begins like this its payload is.
+fn payload_at(head: &[u8]) -> Option<Range<usize>> {
+    let u32_at = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?) as usize);
+    if !is_bzimage(head) {
         return None;
     }
-    let sectors = match image[0x1f1] {
+    let sectors = match head[0x1f1] {
         0 => 4,
         n => usize::from(n),
     };
     let begins = (sectors + 1) * 512 + u32_at(0x248)?;
-    image.get(begins..begins.checked_add(u32_at(0x24c)?)?).filter(|payload| !payload.is_empty())
+    Some(begins..begins.checked_add(u32_at(0x24c)?)?)
+}
+
+/// How a kernel's payload is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compression {
+    /// Not at all: an ELF image.
+    No,
+    Gzip,
+    Xz,
+    Lzma,
+    Zstd,
+    Lz4,
+    Bzip2,
+    Lzo,
+    Unknown,
+}
+
+impl Compression {
+    /// By a payload's first bytes, as the kernel's lib/decompress.c tells them apart.
+    fn of(payload: &[u8]) -> Compression {
+        match payload {
+            [0x7f, b'E', b'L', b'F', ..] => Compression::No,
+            [0x1f, 0x8b, ..] => Compression::Gzip,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
+            [0x5d, 0, 0, ..] => Compression::Lzma,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
+            [0x02, 0x21, 0x4c, 0x18, ..] => Compression::Lz4,
+            [b'B', b'Z', b'h', ..] => Compression::Bzip2,
+            [0x89, b'L', b'Z', b'O', ..] => Compression::Lzo,
+            _ => Compression::Unknown,
+        }
+    }
+
+    /// What people call it.
+    fn name(self) -> &'static str {
+        match self {
+            Compression::No => "not compressed",
+            Compression::Gzip => "gzip",
+            Compression::Xz => "XZ",
+            Compression::Lzma => "LZMA",
+            Compression::Zstd => "zstd",
+            Compression::Lz4 => "LZ4",
+            Compression::Bzip2 => "bzip2",
+            Compression::Lzo => "LZO",
+            Compression::Unknown => "something unknown",
+        }
+    }
+}
+
+/// What a bzImage is compressed with; none of another kernel, and where its first bytes do not tell.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn compressed_with(mut file: impl Read + Seek) -> io::Result<Option<&'static str>> {
+    let mut head = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.by_ref().take(0x260).read_to_end(&mut head)?;
+    let Some(payload) = payload_at(&head) else { return Ok(None) };
+    let mut magic = Vec::new();
+    file.seek(SeekFrom::Start(payload.start as u64))?;
+    file.take(payload.len().min(8) as u64).read_to_end(&mut magic)?;
+    let compression = Compression::of(&magic);
+    Ok((compression != Compression::Unknown).then(|| compression.name()))
 }
 
 /// The payload's content. Behind most formats stands its length once more, which is left alone.
 fn unpacked(payload: &[u8]) -> Result<Vec<u8>, NoFunctions> {
     let damaged = |e: std::io::Error| NoFunctions::Damaged(e.to_string());
-    match payload {
-        [0x7f, b'E', b'L', b'F', ..] => Ok(payload.to_vec()),
-        [0x1f, 0x8b, ..] => all_of(GzDecoder::new(payload)),
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => all_of(XzReader::new_mem_limit(payload, false, UNPACKER_KIB_MAX)),
-        [0x5d, 0, 0, ..] => all_of(LzmaReader::new_mem_limit(payload, UNPACKER_KIB_MAX, None).map_err(damaged)?),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+    match Compression::of(payload) {
+        Compression::No => Ok(payload.to_vec()),
+        Compression::Gzip => all_of(GzDecoder::new(payload)),
+        Compression::Xz => all_of(XzReader::new_mem_limit(payload, false, UNPACKER_KIB_MAX)),
+        Compression::Lzma => all_of(LzmaReader::new_mem_limit(payload, UNPACKER_KIB_MAX, None).map_err(damaged)?),
+        Compression::Zstd => {
             let mut reader = zstd::Decoder::with_buffer(payload).map_err(damaged)?.single_frame();
             reader.window_log_max(27).map_err(damaged)?; // 128 MiB, which is what the kernel's build asks for
             all_of(reader)
         }
-        [0x02, 0x21, 0x4c, 0x18, blocks @ ..] => lz4(blocks),
-        [b'B', b'Z', b'h', ..] => Err(NoFunctions::Compression("bzip2")),
-        [0x89, b'L', b'Z', b'O', ..] => Err(NoFunctions::Compression("lzo")),
-        _ => Err(NoFunctions::Compression("something unknown")),
+        Compression::Lz4 => lz4(&payload[LZ4_MAGIC_BYTES..]),
+        other => Err(NoFunctions::Compression(other.name())),
     }
 }
 
@@ -193,6 +264,28 @@ mod tests {
     }
 
     #[test]
+    fn a_compressor_is_told_by_the_payload_s_first_bytes() {
+        let with = |image: &[u8]| compressed_with(io::Cursor::new(image)).unwrap();
+        for (magic, name) in [
+            (&b"\x1f\x8b\x08"[..], Some("gzip")),
+            (b"\xfd7zXZ\0", Some("XZ")),
+            (b"\x5d\0\0\x80", Some("LZMA")),
+            (b"\x28\xb5\x2f\xfd", Some("zstd")),
+            (b"\x02\x21\x4c\x18", Some("LZ4")),
+            (b"BZh9", Some("bzip2")),
+            (b"\x89LZO", Some("LZO")),
+            (b"\x7fELF", Some("not compressed")),
+            (b"what", None),
+            (b"", None),
+        ] {
+            assert_eq!(with(&bzimage(magic)), name, "{magic:?}");
+        }
+        assert_eq!(with(b""), None);
+        assert_eq!(with(b"\x7fELF"), None, "an ELF kernel unpacks nothing");
+        assert_eq!(with(&bzimage(b"\x1f\x8b\x08")[..1000]), None, "cut before its payload");
+    }
+
+    #[test]
     fn what_gives_no_functions_says_why() {
         let says = |image: &[u8], why: &str| {
             let said = functions(image).unwrap_err().to_string();
@@ -208,7 +301,7 @@ mod tests {
         says(&bzimage(b"\x02\x21\x4c\x18\x04\0\0\0\xff\xff\xff\xff"), "cannot be unpacked");
         says(&bzimage(b"\x02\x21\x4c\x18\x05\0\0\0\xff\xff\xff\xff"), "a block of 5 bytes where 4 are left");
         says(&bzimage(b"BZh9"), "bzip2");
-        says(&bzimage(b"\x89LZO"), "lzo");
+        says(&bzimage(b"\x89LZO"), "LZO");
         says(&bzimage(b"what"), "unknown");
         says(&bzimage(&packed(b"no kernel", "gzip", &["-c"])), "no table");
         let bomb = vec![0; 1 << 20];

@@ -61,7 +61,7 @@ pub fn import_known(files: Vec<Source>, dir: &Path, force: bool, known: Known) -
             role: "evidence".to_owned(),
             path: path.display().to_string(),
             bytes,
-            sha256: String::new(),
+            ..Input::default()
         });
     }
     writer.finish(manifest)

@@ -107,6 +107,12 @@ pub struct DiffLine {
     pub callers: Vec<String>,
     /// `changed`, `appeared` or `vanished`.
     pub what: String,
+    /// What it was likely called before, if the other kernel has it under another name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renamed_from: Option<String>,
+    /// Of what appeared or vanished: the function that its code is likely in, in the kernel that lacks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inlined_in: Option<String>,
     /// What it was; `null`: it appeared.
     pub before: Option<DiffAmount>,
     /// What it is; `null`: it vanished.
@@ -122,6 +128,16 @@ impl DiffLine {
     /// What it is, whatever it took.
     fn key(&self) -> (&[String], &str) {
         (&self.callers, &self.name)
+    }
+
+    /// The name, and where the other kernel likely has the function.
+    fn name_and_kin(&self) -> String {
+        match (&self.renamed_from, &self.inlined_in) {
+            (Some(old), _) => format!("{} (likely {old} before)", self.name),
+            (None, Some(into)) if self.before.is_none() => format!("{} (likely inlined in {into} before)", self.name),
+            (None, Some(into)) => format!("{} (likely inlined in {into} now)", self.name),
+            (None, None) => self.name.clone(),
+        }
     }
 }
 
@@ -155,7 +171,8 @@ impl Diff {
             functions: &boot.tables().functions,
             wheres: &boot.tables().wheres,
         });
-        let found = analysis::diff(old, new);
+        let kernels = [before.1, after.1].map(|boot| (&boot.facts.subject.os, &boot.facts.subject.kernel));
+        let found = analysis::diff(old, new, kernels[0] == kernels[1]);
         let path = |change: &Change| {
             let mut names: Vec<String> = found.path(change).map(str::to_owned).collect();
             let name = if names.is_empty() { String::new() } else { names.remove(0) };
@@ -177,7 +194,15 @@ impl Diff {
             paths_compared: found.compared.1,
             phases: phases(before.1, after.1),
             rows: found.rows.iter().map(row).collect(),
-            functions: found.functions.iter().map(|c| line(c, found.function(c).to_owned(), Vec::new())).collect(),
+            functions: found
+                .functions
+                .iter()
+                .map(|change| DiffLine {
+                    renamed_from: found.renamed_from(change).map(str::to_owned),
+                    inlined_in: found.inlined_in(change).map(str::to_owned),
+                    ..line(change, found.function(change).to_owned(), Vec::new())
+                })
+                .collect(),
             paths: found.paths.iter().map(path).collect(),
         }
     }
@@ -284,7 +309,7 @@ impl Diff {
                 after - before
             };
             let name = match l.callers.as_slice() {
-                [] => l.name.clone(),
+                [] => l.name_and_kin(),
                 callers => format!("{} ← {}", l.name, callers.iter().rev().cloned().collect::<Vec<_>>().join(" ← ")),
             };
             let calls = of(|a| a.calls as i64);
@@ -411,7 +436,7 @@ fn line(change: &Change, name: String, callers: Vec<String>) -> DiffLine {
         before: change.before.map(DiffAmount::from),
         after: change.after.map(DiffAmount::from),
         on_path_change_ns: change.on_path().0,
-        floor_ns: None,
+        ..DiffLine::default()
     }
 }
 

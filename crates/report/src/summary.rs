@@ -506,8 +506,9 @@ fn diagnostic_lines(boot: &Boot) -> Vec<DiagnosticLine> {
     );
     let mut own = Diagnostics::default();
     own.note_many(TOO_DEEP, boot.path.too_deep, String::new);
+    let impossible = analysis::impossible(boot.timeline, &boot.path, &boot.phases, boot.tables());
     let line = |d| DiagnosticLine::new(d, boot.timeline.unit);
-    boot.timeline.diagnostics.iter().chain(own.iter()).map(line).collect()
+    impossible.iter().chain(boot.timeline.diagnostics.iter()).chain(own.iter()).map(line).collect()
 }
 
 #[cfg(test)]

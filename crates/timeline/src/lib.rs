@@ -57,6 +57,9 @@ pub const INTERRUPTS: &str = "interrupts";
 /// The phase of time that no evidence reaches. There may be several stretches of it.
 pub const UNEXPLAINED: &str = "unexplained";
 
+/// The detail of a call that went through a pointer, of which the callee is inferred.
+pub const INDIRECT: &str = "by pointer";
+
 /// The start of a phase of the boot, as one piece of evidence shows it.
 ///
 /// Several readers may report the same phase; the analysis takes the one with the smallest error.

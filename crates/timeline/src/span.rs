@@ -123,6 +123,12 @@ impl Spans {
         row.end = end.max(row.start);
     }
 
+    /// It turns out what a span is: its kind, and which one.
+    pub fn set_what(&mut self, id: SpanId, kind: SpanKind, detail: NameId) {
+        let row = &mut self.0[id.0 as usize].row;
+        (row.kind, row.detail) = (kind, detail);
+    }
+
     /// One span.
     #[inline]
     pub fn get(&self, id: SpanId) -> SpanRow {

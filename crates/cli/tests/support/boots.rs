@@ -95,7 +95,8 @@ pub fn kernels() -> Vec<PathBuf> {
     if several.is_empty() { kernel().into_iter().collect() } else { several }
 }
 
-fn found(name: &str) -> PathBuf {
+/// A kernel by its path, or by its name as `scripts/fetch-kernel` knows it.
+pub fn found(name: &str) -> PathBuf {
     let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/kernels").join(name);
     let path = if name.contains('/') { PathBuf::from(name) } else { fetched };
     path.canonicalize().unwrap_or_else(|e| panic!("no kernel {name} at {}: {e}", path.display()))

@@ -6,6 +6,7 @@
 //! same, they have the same name.
 
 use super::{Calls, Followed, Kind};
+use crate::first_run::aliases::is_thunk;
 use crate::first_run::regions::{Region, Stage};
 use crate::first_run::symbols::Symbols;
 use timeline::{INTERRUPTS, Ns, TrackKind};
@@ -61,8 +62,7 @@ const LINUX_CPU: [&str; 3] = ["secondary_startup_64", "common_startup_64", "star
 const CALLS_THE_THREAD: [&str; 3] = ["ret_from_fork", "ret_from_fork_asm", "kthread"];
 
 /// What a new thread calls before what it is for.
-const ON_THE_WAY: [&str; 5] =
-    ["__switch_to_asm", "schedule_tail", "native_load_tls", "native_load_gs_index", "__x86_indirect_thunk_rbx"];
+const ON_THE_WAY: [&str; 4] = ["__switch_to_asm", "schedule_tail", "native_load_tls", "native_load_gs_index"];
 
 impl Contexts {
     /// Looks at every stack. Linear in the nodes and the switches.
@@ -196,7 +196,7 @@ fn context(calls: &Calls, bottom: u32, stage: Option<Stage>, under: &Under, symb
             _ => line(base, TrackKind::Thread, A_CPU, false),
         };
     }
-    let on_the_way = |node: u32| name_of(node).is_some_and(|name| ON_THE_WAY.contains(&name));
+    let on_the_way = |node: u32| name_of(node).is_some_and(|name| ON_THE_WAY.contains(&name) || is_thunk(name));
     let mut main = under.main(bottom, on_the_way);
     for _ in 1..NEAR {
         let calls_it = main.filter(|&node| name_of(node).is_some_and(|name| CALLS_THE_THREAD.contains(&name)));

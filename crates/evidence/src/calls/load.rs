@@ -20,6 +20,8 @@ pub struct Followed {
     pub regions: Vec<Region>,
     /// In which of them the code of each address ran first.
     pub ran_in: RanIn,
+    /// What the kernel was compressed with; empty where that is not known.
+    pub compression: String,
 }
 
 /// The call tree of a boot until its end mark.
@@ -46,7 +48,8 @@ impl Followed {
         let calls = files.calls(diagnostics)?;
         let symbols = files.symbols(calls.called(), regions::loaded_at(regions), diagnostics);
         let ran_in = first_run.map(|run| RanIn::new(run, regions)).unwrap_or_default();
-        Some(Followed { calls, symbols, regions: regions.to_vec(), ran_in })
+        let compression = files.compression.clone();
+        Some(Followed { calls, symbols, regions: regions.to_vec(), ran_in, compression })
     }
 
     /// Its call tree.

@@ -9,7 +9,7 @@
 
 use super::contexts::{Contexts, USER_SPACE};
 use super::{CallClock, Calls, Followed, Kind, Node, Totals};
-use crate::first_run::regions::Stage;
+use crate::first_run::regions::{self, Stage};
 use hashbrown::{HashMap, HashSet};
 use timeline::{NameId, Names, NodeId, Profile, SpanKind, Weight};
 
@@ -78,7 +78,7 @@ fn build(
     let calls = &followed.calls;
     let (node, is_part) = (vec![None; calls.nodes.len()], vec![false; calls.nodes.len()]);
     let mut named = Named { profile: Profile::new(weight), node, is_part };
-    let mut namer = Namer::new(followed);
+    let mut namer = Namer::new(followed, names);
     let user = names.intern(USER_SPACE);
     let totals = calls.totals_until(until);
     let known = entered(calls, &totals);
@@ -98,6 +98,14 @@ fn build(
             _ if parent.is_none() => names.intern(&context.name),
             _ => namer.name(node.function, context.stage, names),
         };
+        // Its functions have no names of their own: what they call of each other is not told apart.
+        let within = |p: &NodeId| name == namer.decompressing && named.profile.get(*p).name == name;
+        if let Some(parent) = parent.filter(within) {
+            named.profile.add(parent, 0, spent(totals));
+            named.node[totals.node as usize] = Some(parent);
+            named.is_part[totals.node as usize] = true;
+            continue;
+        }
         if node.kind == Kind::User {
             parent = Some(named.profile.node(None, user));
         }
@@ -143,13 +151,16 @@ struct Namer<'a> {
     places: HashMap<u64, Option<(u64, bool)>>,
     /// Functions that changed to a stack that was new.
     change_stacks: HashSet<u64>,
+    /// What all functions of the decompressor are called.
+    decompressing: NameId,
 }
 
 impl<'a> Namer<'a> {
-    fn new(followed: &'a Followed) -> Namer<'a> {
+    fn new(followed: &'a Followed, names: &mut Names) -> Namer<'a> {
         let bottoms = followed.calls.nodes.iter().filter(|node| node.kind == Kind::Stack);
         let change_stacks = bottoms.filter_map(|node| followed.symbols.function(node.function)).collect();
-        Namer { followed, known: HashMap::new(), places: HashMap::new(), change_stacks }
+        let decompressing = names.intern(&regions::decompressing(&followed.compression));
+        Namer { followed, known: HashMap::new(), places: HashMap::new(), change_stacks, decompressing }
     }
 
     /// Whether a node is its parent's function, entered elsewhere than at its beginning.
@@ -177,14 +188,14 @@ impl<'a> Namer<'a> {
 
     /// `stage` is the one before the kernel that the stack was first used in: the next may go on with it.
     fn name(&mut self, function: u64, stage: Option<Stage>, names: &mut Names) -> NameId {
-        let Followed { symbols, ran_in, .. } = self.followed;
+        let (Followed { symbols, ran_in, .. }, decompressing) = (self.followed, self.decompressing);
         *self.known.entry((function, stage)).or_insert_with(|| match (function, symbols.find(function), stage) {
             (0, ..) => names.intern(UNKNOWN),
             (_, Some(place), _) => names.intern(place.name),
-            (_, None, Some(stage)) => {
-                let stage = ran_in.stage(function, stage).unwrap_or(stage);
-                names.intern(&format!("{} {function:#x}", stage.name()))
-            }
+            (_, None, Some(stage)) => match ran_in.stage(function, stage).unwrap_or(stage) {
+                Stage::Decompressor => decompressing,
+                stage => names.intern(&format!("{} {function:#x}", stage.name())),
+            },
             (_, None, None) => names.intern(&format!("{function:#x}")),
         })
     }

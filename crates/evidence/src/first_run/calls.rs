@@ -4,16 +4,16 @@
 //! QEMU's, the callee was at work in between: a flame chart of everything that ran for the first time, which early in
 //! a boot is nearly everything, of a kernel with nothing in it. A call site's later calls are not seen.
 //!
-//! What makes a pair wrong is left out and counted: a call whose return block ran in another thread, and calls that
-//! cross. Until the kernel switches threads for the first time (`__switch_to_asm`) there is one stack, interrupts
+//! What makes a pair wrong is left out and counted: a call that returned in another thread, and calls that cross. Until the kernel switches threads for the first time (`__switch_to_asm`) there is one stack, interrupts
 //! nest, and every pair is right. After it, a callee that slept has other threads' work in its time, and another
 //! thread may come back first from the same call site: such a span is placed only where the scheduler's evidence
 //! ([`timeline::Running`]) says that the same thread ran at both its ends.
 
+use super::aliases::is_thunk;
 use super::symbols::Symbols;
 use super::{Block, Ending, FirstRun};
 use hashbrown::HashMap;
-use timeline::{Diagnostics, Ns, Problem, Running, SpanKind, SpanRow, Timeline, TrackId};
+use timeline::{Diagnostics, INDIRECT, Ns, Problem, Running, SpanKind, SpanRow, Timeline, TrackId};
 
 /// The first call of a call site.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,8 +32,10 @@ pub struct FirstCall {
     /// The callee is the function that ran for the first time right after an indirect call. It may also have been
     /// called by a callee that had run before.
     pub inferred: bool,
-    /// The vCPU; none where one thread of QEMU's runs several.
+    /// The vCPU that called; none where one thread of QEMU's runs several.
     pub vcpu: Option<u32>,
+    /// The vCPU that it returned on: threads move.
+    pub end_vcpu: Option<u32>,
 }
 
 /// All first calls of at least some length.
@@ -69,10 +71,12 @@ pub fn calls(run: &FirstRun, symbols: &Symbols, min: Ns, diagnostics: &mut Diagn
         }
         if let Some((site, call)) = open.remove(&block.address) {
             stack.pop(site);
-            if call.thread != block.thread {
+            // Once there are threads, they move from one vCPU to another: whose call it was is told when it is placed.
+            if call.thread != block.thread && found.first_switch.is_none() {
                 diagnostics.note_time(ELSEWHERE, block.at - call.at, || format!("return to {:#x}", block.address));
             } else if block.at - call.at >= min {
-                found.calls.push(first_call(run, symbols, site, block.at, true));
+                let end_vcpu = run.vcpu(block.thread);
+                found.calls.push(FirstCall { end_vcpu, ..first_call(run, symbols, site, block.at, true) });
             }
         }
         if matches!(block.ending, Ending::Call | Ending::CallIndirect) {
@@ -93,7 +97,7 @@ fn first_call(run: &FirstRun, symbols: &Symbols, site: usize, end: Ns, returned:
     let call = run.blocks.get(site);
     let (callee, inferred) = callee(run, symbols, site, &call);
     let vcpu = run.vcpu(call.thread);
-    FirstCall { start: call.at, end, returned, returns_to: call.end(), callee, inferred, vcpu }
+    FirstCall { start: call.at, end, returned, returns_to: call.end(), callee, inferred, vcpu, end_vcpu: vcpu }
 }
 
 /// The calls, as positions of their blocks, that the kernel's first thread has made and not come back from.
@@ -140,6 +144,7 @@ impl BootStack {
             callee: Some(b.address),
             inferred: false,
             vcpu: run.vcpu(b.thread),
+            end_vcpu: run.vcpu(b.thread),
         });
         let is_function = |c: &FirstCall| c.callee.and_then(|a| symbols.find(a)).is_some_and(|p| p.offset == 0);
         let calls = self.sites.drain(..).map(|site| first_call(run, symbols, site, end, false)).filter(is_function);
@@ -150,7 +155,6 @@ impl BootStack {
 /// Whom the call at the end of `blocks[site]` called. A call through a register goes to whatever function began to run
 /// next, past the thunks that kernels make such calls through; entries of interrupts are none of its doing.
 fn callee(run: &FirstRun, symbols: &Symbols, site: usize, call: &Block) -> (Option<u64>, bool) {
-    let is_thunk = |name: &str| name.starts_with("__x86_indirect_") || name.starts_with("__x86_return_thunk");
     if let Some(target) = call.target {
         if symbols.find(target).is_none_or(|p| !is_thunk(p.name)) {
             return (Some(target), false);
@@ -186,8 +190,8 @@ pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut 
             stack.push(call.end);
             Some(boot)
         } else {
-            let runner = |at| runners.at(call.vcpu?, at);
-            runner(call.start).filter(|track| runner(call.end) == Some(*track))
+            let runner = |vcpu: Option<u32>, at| runners.at(vcpu?, at);
+            runner(call.vcpu, call.start).filter(|track| runner(call.end_vcpu, call.end) == Some(*track))
         };
         let Some(track) = track else {
             timeline.diagnostics.note_time(UNPLACED, call.end - call.start, || format!("{name} at {}", call.start));
@@ -202,7 +206,7 @@ pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut 
 /// A span's name and detail. None for code without symbols, which is not the kernel's.
 fn label(call: &FirstCall, symbols: &Symbols) -> Option<(String, String)> {
     let detail = match call {
-        FirstCall { inferred: true, callee: Some(_), .. } => "by pointer",
+        FirstCall { inferred: true, callee: Some(_), .. } => INDIRECT,
         _ => "",
     };
     let name = match call.callee.and_then(|a| symbols.find(a)) {
@@ -258,6 +262,10 @@ mod tests {
         running: &[(u32, u32, i64, i64)],
         expected: &[(&str, u32, i64, i64)],
     ) -> Timeline {
+        check_run(&blocks(rows), running, expected)
+    }
+
+    fn check_run(run: &FirstRun, running: &[(u32, u32, i64, i64)], expected: &[(&str, u32, i64, i64)]) -> Timeline {
         let mut t = Timeline::new(TimeBase::Host);
         let name = t.names.intern("thread");
         for id in 0..3 {
@@ -272,9 +280,9 @@ mod tests {
                 to: Ns::from_us(to),
             })
             .collect();
-        let (run, symbols) = (blocks(rows), symbols());
+        let symbols = symbols();
         let mut diagnostics = Diagnostics::default();
-        let found = calls(&run, &symbols, Ns::from_us(5), &mut diagnostics);
+        let found = calls(run, &symbols, Ns::from_us(5), &mut diagnostics);
         t.diagnostics.extend(diagnostics);
         add(&found, &symbols, TrackId(0), &mut t);
         let got: Vec<_> = t
@@ -335,6 +343,25 @@ mod tests {
         let t = check(&rows, &running, &[("start_kernel", 0, 0, 5), ("setup_arch", 0, 0, 5), ("mm_init", 1, 10, 20)]);
         assert_eq!(t.diagnostics.count(&UNPLACED.kind()), 1);
         check(&rows, &[], &[("start_kernel", 0, 0, 5), ("setup_arch", 0, 0, 5)]);
+    }
+
+    /// Process 1 goes to sleep in a call on one vCPU and comes back on another: `kernel_init`, of a machine with two.
+    #[test]
+    fn a_thread_that_moved_returns_on_another_vcpu() {
+        let rows = [
+            (0, at(0, 0), 0x10, Call, at(1, 0), 1),
+            (5, at(3, 0), 8, Return, 0, 1),
+            (10, at(1, 0), 8, Call, at(2, 0), 1),
+            (20, at(2, 0), 8, Call, at(4, 0), 1),
+            (40, at(2, 8), 8, Return, 0, 2), // of thread 2, which had not called
+            (60, at(1, 8), 8, Return, 0, 2),
+        ];
+        let running = [(0, 0, 0, 5), (1, 0, 5, 30), (2, 1, 30, 50), (1, 1, 50, 100)];
+        let mut run = blocks(&rows);
+        (run.vcpus, run.vcpu_of_thread) = (2, vec![(1, 0), (2, 1)]);
+        let t =
+            check_run(&run, &running, &[("start_kernel", 0, 0, 5), ("setup_arch", 0, 0, 5), ("mm_init", 1, 10, 60)]);
+        assert_eq!(t.diagnostics.count(&UNPLACED.kind()), 1);
     }
 
     /// What is on the stack when the evidence ends, without what was left another way and a thunk's trick.

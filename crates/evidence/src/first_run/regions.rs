@@ -273,6 +273,12 @@ fn moved_decompressor(before: &[Block]) -> Option<usize> {
     (n > 0).then(|| before.len() - n)
 }
 
+/// What the decompressor does, by what it unpacks. Its functions have no names in a bzImage: all of them are this.
+pub fn decompressing(compression: &str) -> String {
+    let with = if compression.is_empty() { String::new() } else { format!(" ({compression})") };
+    format!("decompress the kernel{with}")
+}
+
 /// Where the kernel's image was loaded, if it was seen to start.
 pub fn loaded_at(regions: &[Region]) -> Option<u64> {
     regions.iter().find_map(|r| r.image)

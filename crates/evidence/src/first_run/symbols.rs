@@ -6,6 +6,8 @@
 //! those addresses have the same names once it is known where it was loaded. A kernel that hides addresses prints
 //! zeros: those lines are counted, not kept.
 //!
+//! Where several names have one address, the rule in [`aliases`] says which one is kept.
+//!
 //! A list out of a kernel's image has the addresses that the kernel was linked to. One that randomises its address runs a
 //! multiple of 2 MiB from there, the same for all of it: the one that most calls agree on.
 //!
@@ -14,12 +16,12 @@
 //! A list of another build names everything, and all of it wrongly. What gives it away is where calls lead: to the first
 //! byte of functions, nearly always. Each list is judged by itself, before it is put together with others.
 
-use super::demangle;
+use super::{aliases, demangle};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 use timeline::{Diagnostics, Figures, Problem};
 
-/// Functions sorted by address. Where several names have one address, the first in the first list is kept.
+/// Functions sorted by address. Where several names have one address, the best of the first list is kept.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
     addresses: Vec<u64>,
@@ -30,6 +32,15 @@ pub struct Symbols {
     begins: Option<u64>,
     /// Added to an address of the loaded image to get its virtual address; the image's first and last address.
     loaded: Option<(u64, u64, u64)>,
+}
+
+/// What a list says of a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Code (types t, T).
+    Code,
+    /// Code that another symbol of its name may replace (types w, W).
+    Weak,
 }
 
 /// A function and how far into it an address is.
@@ -43,8 +54,6 @@ pub struct Place<'a> {
 
 /// No function is longer: an address further from the one before it is in none.
 const FUNCTION_BYTES_MAX: u64 = 1 << 20;
-/// What stands behind the last function of a part of an image, and is none: its rows have no name.
-const ENDS: [&str; 4] = ["_etext", "etext", "_einittext", "__etext"];
 /// No kernel image is longer.
 const IMAGE_BYTES_MAX: u64 = 1 << 28;
 
@@ -94,10 +103,15 @@ struct Fit {
 impl Symbols {
     /// Reads the text of one list; lines that are none are counted.
     pub fn read(place: &str, text: &[u8], diagnostics: &mut Diagnostics) -> Symbols {
-        let mut rows: Vec<(u64, &str)> = Vec::new();
-        lines(place, text, diagnostics, |address, name| rows.push((address, name)));
-        rows.iter_mut().filter(|row| ENDS.contains(&row.1)).for_each(|row| row.1 = "");
-        Symbols::of_rows(rows)
+        let mut rows: Vec<(u64, Kind, &str)> = Vec::new();
+        lines(place, text, diagnostics, |address, kind, name| rows.push((address, kind, name)));
+        let begins = begins(rows.iter().map(|row| (row.0, row.2)));
+        // A stable sort: of names as good, the first in the list.
+        rows.sort_by_key(|&(address, kind, name)| (address, aliases::rank(kind, name)));
+        rows.dedup_by_key(|row| row.0);
+        let plain = |name| if aliases::is_end(name) { "" } else { name };
+        let rows: Vec<(u64, &str)> = rows.into_iter().map(|(address, _, name)| (address, plain(name))).collect();
+        Symbols { begins, ..Symbols::of_rows(rows) }
     }
 
     /// Reads several lists, of which the first goes first where two name one address. Each is first moved to where its
@@ -128,11 +142,9 @@ impl Symbols {
     }
 
     fn of_rows(mut rows: Vec<(u64, &str)>) -> Symbols {
-        let named = |name| rows.iter().find(|row| row.1 == name).map(|row| row.0);
-        let begins = named("_text").or_else(|| named("_stext"));
         rows.sort_by_key(|row| (row.0, row.1.is_empty()));
         rows.dedup_by_key(|row| row.0);
-        let mut symbols = Symbols { begins, ..Symbols::default() };
+        let mut symbols = Symbols::default();
         for (address, name) in rows {
             symbols.text.push_str(&demangle::plain(name));
             let Ok(end) = u32::try_from(symbols.text.len()) else { break };
@@ -242,6 +254,10 @@ impl Symbols {
             _ => address,
         };
         let i = self.addresses.partition_point(|a| *a <= address).checked_sub(1)?;
+        let next = self.addresses.get(i + 1).filter(|next| **next - self.addresses[i] <= aliases::PADDING_BYTES_MAX);
+        if next.is_some() && aliases::is_padding(self.name(i)) {
+            return (!self.name(i + 1).is_empty()).then_some((i + 1, 0));
+        }
         let offset = address - self.addresses[i];
         (offset < FUNCTION_BYTES_MAX && !self.name(i).is_empty()).then_some((i, offset))
     }
@@ -252,8 +268,14 @@ impl Symbols {
     }
 }
 
+/// Where a kernel's image begins.
+fn begins<'a>(rows: impl Iterator<Item = (u64, &'a str)> + Clone) -> Option<u64> {
+    let named = |wanted: &str| rows.clone().find(|row| row.1 == wanted).map(|row| row.0);
+    named("_text").or_else(|| named("_stext"))
+}
+
 /// Tells each line's function; counts the lines that are none.
-fn lines<'a>(place: &str, text: &'a [u8], diagnostics: &mut Diagnostics, mut function: impl FnMut(u64, &'a str)) {
+fn lines<'a>(place: &str, text: &'a [u8], diagnostics: &mut Diagnostics, mut function: impl FnMut(u64, Kind, &'a str)) {
     let ends = memchr::memchr_iter(b'\n', text).chain([text.len()]);
     let mut start = 0;
     for (i, end) in ends.enumerate() {
@@ -261,7 +283,8 @@ fn lines<'a>(place: &str, text: &'a [u8], diagnostics: &mut Diagnostics, mut fun
         start = (end + 1).min(text.len());
         match parse(line) {
             Some((0, ..)) if i > 8 => diagnostics.note(HIDDEN, || format!("{place}:{}", i + 1)),
-            Some((address, b't' | b'T' | b'w' | b'W', name)) if address != 0 => function(address, name),
+            Some((address, b't' | b'T', name)) if address != 0 => function(address, Kind::Code, name),
+            Some((address, b'w' | b'W', name)) if address != 0 => function(address, Kind::Weak, name),
             Some(_) => {}
             None if line.is_empty() => {}
             None => diagnostics.note(UNREADABLE, || format!("{place}:{}", i + 1)),
@@ -317,6 +340,54 @@ mod tests {
         let s = Symbols::read("k", text, &mut Diagnostics::default());
         let names: Vec<_> = [0x10ff, 0x1100, 0x1800, 0x2001].map(|at| s.find(at).map(|place| place.name)).into();
         assert_eq!(names, [Some("last"), None, None, Some("next")]);
+    }
+
+    /// Excerpts of `/proc/kallsyms` of Debian's Linux 7.2.13 (cloud), with addresses as they were.
+    #[test]
+    fn of_several_names_the_function_s_own_is_kept() {
+        let text = include_bytes!("../../tests/data/kallsyms/linux-7.2.13-cloud.txt");
+        let mut diagnostics = Diagnostics::default();
+        let s = Symbols::read("kallsyms", text, &mut diagnostics);
+        assert!(diagnostics.is_empty());
+        for (address, name) in [
+            (0xffff_ffff_8100_0000, "srso_alias_untrain_ret"),
+            (0xffff_ffff_8225_3f00, "__x86_indirect_thunk_rax"),
+            (0xffff_ffff_8225_3f20, "__x86_indirect_thunk_rcx"),
+            (0xffff_ffff_8225_4100, "__x86_indirect_call_thunk_rax"),
+            (0xffff_ffff_8225_4b30, "__x86_return_thunk"),
+            (0xffff_ffff_8224_26e0, "memcpy"),
+            (0xffff_ffff_8100_0230, "irq_entries_start"),
+            (0xffff_ffff_8399_1a60, "start_kernel"),
+            (0xffff_ffff_8399_1a70, "start_kernel"),
+        ] {
+            assert_eq!(s.find(address), Some(Place { name, offset: 0 }), "{address:x}");
+        }
+        assert_eq!(s.begins, Some(0xffff_ffff_8100_0000));
+        assert_eq!(s.find(0xffff_ffff_8225_c940), None, "behind the code, whatever else ends there");
+    }
+
+    #[test]
+    fn weak_names_and_underscores_come_second() {
+        let text = b"1000 W arch_do\n1000 T do\n2000 t __memset\n2000 t memset\n3000 t later\n3000 t after\n";
+        let s = Symbols::read("k", text, &mut Diagnostics::default());
+        let names: Vec<_> = [0x1000, 0x2000, 0x3000].map(|at| s.find(at).map(|place| place.name)).into();
+        assert_eq!(names, [Some("do"), Some("memset"), Some("later")]);
+    }
+
+    /// Room for the accounting of calls, and the check of a call's type: who is called there is called.
+    #[test]
+    fn the_padding_before_a_function_is_the_function_s() {
+        let text =
+            b"1000 T last\n1030 t __pfx_probe\n1040 t probe\n1070 t __cfi_init\n1080 t init\n2000 t __cfi_alone\n";
+        let s = Symbols::read("k", text, &mut Diagnostics::default());
+        let at = |address| s.find(address).map(|place| (place.name, place.offset));
+        assert_eq!(at(0x102f), Some(("last", 0x2f)));
+        assert_eq!(at(0x1036), Some(("probe", 0)));
+        assert_eq!(at(0x1041), Some(("probe", 1)));
+        assert_eq!(at(0x1070), Some(("init", 0)));
+        assert_eq!(at(0x2000), Some(("__cfi_alone", 0)));
+        assert_eq!(s.function(0x1036), Some(0x1040));
+        assert_eq!(s.address("probe"), Some(0x1040));
     }
 
     #[test]

@@ -10,7 +10,15 @@ use super::line::{Context, Entry, Record};
 use super::sched::{Sched, ThreadNo};
 use crate::text::{Symbol, lossy};
 use hashbrown::HashMap;
-use timeline::{Clock, Mark, NameId, Ns, Problem, SpanBuilder, SpanKind, SpanRow, Timeline, TrackId, WaitedOn};
+use timeline::{
+    Clock, Figures, Mark, NameId, Ns, Problem, SpanBuilder, SpanKind, SpanRow, Timeline, TrackId, WaitedOn,
+};
+
+const NO_RETURN: Problem = Problem::affects(
+    Figures::Initcalls,
+    "initcall[s] whose return is not in the trace",
+    "shown until what came next, and not in the list of initcalls",
+);
 
 /// What a trace became.
 #[derive(Clone, Debug)]
@@ -49,6 +57,8 @@ struct Interrupts {
 #[derive(Debug, Default)]
 struct Doing {
     level: Option<Level>,
+    /// The initcall that was begun last, until it is seen to return.
+    initcall: Option<NameId>,
     module: Option<(NameId, Ns)>,
     process: Option<(NameId, Ns)>,
     work: Vec<NameId>,
@@ -177,8 +187,10 @@ impl<'a> Layer<'a, '_> {
             }
             Event::InitcallStart(function) => {
                 self.kernel_boots(record, current);
+                self.return_was_lost(track);
                 let (detail, _) = self.initcall(track, function);
                 self.begin(track, SpanKind::Initcall, self.words.initcall, detail);
+                self.doing.entry(track).or_default().initcall = Some(detail);
             }
             Event::InitcallFinish { function, .. } => self.initcall_finish(track, function),
             Event::ModuleLoad(name) => {
@@ -241,7 +253,26 @@ impl<'a> Layer<'a, '_> {
         }
     }
 
+    /// A thread runs one initcall at a time. When it begins something else and the last one was not seen to return, that one
+    /// had ended by now, at a time that is not known.
+    fn return_was_lost(&mut self, track: TrackId) {
+        let Some(doing) = self.doing.get_mut(&track) else { return };
+        let Some(detail) = doing.initcall.take() else { return };
+        if let Some(level) = &mut doing.level {
+            level.end = self.now;
+        }
+        let (words, now, place) = ((self.words.initcall, detail), self.now, self.place());
+        let timeline = &mut *self.timeline;
+        let found = self.spans.end(&mut timeline.spans, track, words, now, &mut timeline.diagnostics, |_| place());
+        let Some(span) = found else { return };
+        timeline.diagnostics.note(NO_RETURN, place);
+        let detail = format!("{}, at most: its return was not traced", timeline.names.get(detail));
+        let detail = timeline.names.intern(&detail);
+        timeline.spans.set_what(span, SpanKind::Call, detail);
+    }
+
     fn level(&mut self, track: TrackId, name: &[u8]) {
+        self.return_was_lost(track);
         let name = self.intern(name);
         let next = Level { name, start: self.now, end: self.now };
         if let Some(level) = self.doing.entry(track).or_default().level.replace(next) {
@@ -266,6 +297,7 @@ impl<'a> Layer<'a, '_> {
         let (detail, module) = self.initcall(track, function);
         self.end(track, self.words.initcall, detail);
         let Some(doing) = self.doing.get_mut(&track) else { return };
+        doing.initcall.take_if(|open| *open == detail);
         let Some(module) = module else {
             if let Some(level) = &mut doing.level {
                 level.end = self.now;
@@ -279,6 +311,7 @@ impl<'a> Layer<'a, '_> {
     }
 
     fn exec(&mut self, track: TrackId, file: &[u8]) {
+        self.return_was_lost(track);
         self.process_ends(track);
         // The kernel's own initcalls are over: those of this thread that follow are of modules it loads.
         if let Some(level) = self.doing.get_mut(&track).and_then(|doing| doing.level.take()) {

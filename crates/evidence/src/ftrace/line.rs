@@ -4,7 +4,18 @@
 //!  virtio dev-12     (    345) [001] d.h2.   12.345678: irq_handler_entry: irq=1 name=i8042
 //!  ^comm     ^pid     ^tgid     ^cpu  ^flags  ^stamp     ^event
 //! ```
-//! The flags are irqs-off, need-resched, hardirq/softirq, preempt-depth, and later migrate-disable.
+//!
+//! The flags, one character each (the kernel's `trace_print_lat_fmt`, 4.x to 7.x):
+//! ```text
+//! irqs-off               d D b X .            D and b, softirqs off: from 5.18 on
+//! need-resched           n N p . B b L l      B b L l, a lazy request beside it: from 6.13 on
+//! need-resched-lazy      L l N n .            only kernels with the PREEMPT_RT patches up to 6.12
+//! hardirq/softirq        z Z h H s .
+//! preempt-depth          . or hexadecimal     up to two digits before 5.17
+//! preempt-lazy-depth     . or hexadecimal     only with need-resched-lazy
+//! migrate-disable        . or hexadecimal     from 5.17 on, with the PREEMPT_RT patches earlier
+//! ```
+//! So flags of seven characters have need-resched-lazy, and shorter ones have not.
 //! A command's name can look like any of the other fields, so each `[` that could open the CPU is
 //! tried until everything behind it fits too.
 
@@ -129,20 +140,31 @@ fn record_with_cpu_at(line: &[u8], at: usize) -> Option<Record<'_>> {
     Some(Record { ticks: Ticks(ticks), stamps, comm, pid, cpu, context, event })
 }
 
+/// With so many flags, or more, there is need-resched-lazy among them.
+const FLAGS_WITH_LAZY: usize = 7;
+const FLAGS_MAX: usize = 10;
+
 /// The flags, if there are any: stamps start with a digit, flags never do.
 #[inline]
 fn flags(text: &[u8]) -> Option<(Context, &[u8])> {
     if text.first()?.is_ascii_digit() {
         return Some((Context::Unknown, text));
     }
-    let length = text.iter().take(9).position(|&b| b == b' ').filter(|&length| length >= 3)?;
-    let context = match text[2] {
+    let length = text.iter().take(FLAGS_MAX + 1).position(|&b| b == b' ')?;
+    let (flags, rest) = text.split_at(length);
+    let before = 2 + usize::from(length >= FLAGS_WITH_LAZY);
+    let (&context, depths) = flags.get(before..)?.split_first()?;
+    let fits = b"dDbX.".contains(&flags[0])
+        && b"nNp.BbLl".contains(&flags[1])
+        && (before == 2 || b"LlNn.".contains(&flags[2]))
+        && depths.iter().all(|depth| depth.is_ascii_hexdigit() || *depth == b'.');
+    let context = match context {
         b'h' | b'H' | b'z' | b'Z' => Context::Hardirq,
         b's' => Context::Softirq,
         b'.' => Context::Thread,
         _ => return None,
     };
-    Some((context, &text[length..]))
+    fits.then_some((context, rest))
 }
 
 /// A stamp and the colon after it.
@@ -241,6 +263,41 @@ mod tests {
             12_345_678_901,
         );
         check(&format!(" -5  [000]   12.345678: {e}"), "", 5, 0, Unknown, Nanoseconds, ns);
+    }
+
+    /// A letter or two of each kernel's flags, and who did it.
+    #[test]
+    fn flags_of_every_kernel() {
+        use Context::{Hardirq, Softirq, Thread};
+        for (flags, context) in [
+            ("....", Thread),   // 4.9
+            ("d.h1", Hardirq),  // 4.19
+            ("dNh2", Hardirq),  // 5.10
+            ("..s1.", Softirq), // 5.17
+            ("d..2.", Thread),
+            ("D.s3.", Softirq), // 6.1
+            ("bp..1", Thread),
+            ("dnZ31", Hardirq),
+            ("dLz2.", Hardirq), // 7.2
+            (".l...", Thread),
+            ("dBh2.", Hardirq),
+            (".b...", Thread),
+            ("d.H1a", Hardirq),
+            ("..L....", Thread), // 6.1-rt
+            (".NLs3..", Softirq),
+            ("dn.h2..", Hardirq),
+            ("d..h.11", Hardirq),
+            ("D...312", Thread),
+            ("D..s313", Softirq),
+            ("d..h211", Hardirq),
+            ("X......", Thread), // 4.19-rt
+        ] {
+            let line = format!("  init-1  [000] {flags}  4761774745: initcall_level: level=early\n");
+            check(&line, "init", 1, 0, context, Stamps::Counter, 4_761_774_745);
+        }
+        for flags in ["d", "d.", "d.q1.", "q..1.", "..s1x", "....q..", "..q....", "..........."] {
+            assert_eq!(read(&format!("  init-1  [000] {flags}  12: x: y\n")), Entry::Unreadable, "{flags}");
+        }
     }
 
     #[test]

@@ -1,0 +1,97 @@
+//! Which names of two builds of a kernel are one function's: what a compiler or a linker adds to a name is no change of the
+//! function. Only of two kernels: in two boots of one, a part that did not run is a difference.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use hashbrown::HashMap;
+use timeline::INDIRECT;
+
+/// What compilers append, each with a number behind it or without: copies for constant arguments and for fewer arguments,
+/// parts that were split off, copies that link-time optimisation made.
+const SUFFIXES: [&str; 7] = ["constprop", "isra", "part", "cold", "llvm", "lto_priv", "localalias"];
+/// What is put before the name of a function for code that runs before the kernel is at its address.
+const ALIAS: &str = "__pi_";
+/// A kernel's decompressor is the same step of its boot, whatever it unpacks.
+const DECOMPRESS: &str = "decompress the kernel";
+
+/// The name without what a build adds to it, in each of its words: `initcall foo.isra.0 · runqueue`.
+pub fn plain(name: &str) -> Cow<'_, str> {
+    if name.starts_with(DECOMPRESS) {
+        return Cow::Borrowed(DECOMPRESS);
+    }
+    if !name.contains('.') && !name.contains(ALIAS) && !name.contains(INDIRECT) {
+        return Cow::Borrowed(name);
+    }
+    let name = name.replace(&format!(" {INDIRECT}"), "");
+    let words: Vec<&str> = name.split(' ').map(plain_word).collect();
+    Cow::Owned(words.join(" "))
+}
+
+fn plain_word(word: &str) -> &str {
+    let mut word = word.strip_prefix(ALIAS).unwrap_or(word);
+    loop {
+        let without_number = word.trim_end_matches(|c: char| c.is_ascii_digit()).strip_suffix('.').unwrap_or(word);
+        let cut =
+            without_number.rsplit_once('.').filter(|(name, suffix)| !name.is_empty() && SUFFIXES.contains(suffix));
+        let Some((name, _)) = cut else { return word };
+        word = name;
+    }
+}
+
+/// What names become so that those of one function are equal, where the two sides do not have it under the same names.
+pub fn merged<'a>(
+    before: impl Iterator<Item = &'a str>,
+    after: impl Iterator<Item = &'a str>,
+) -> HashMap<String, String> {
+    let mut families: BTreeMap<Cow<'a, str>, [BTreeSet<&'a str>; 2]> = BTreeMap::new();
+    let sides = before.map(|name| (0, name)).chain(after.map(|name| (1, name)));
+    for (side, name) in sides {
+        families.entry(plain(name)).or_default()[side].insert(name);
+    }
+    let mut merged = HashMap::new();
+    for (plain, [before, after]) in families {
+        if before.is_empty() || after.is_empty() || before == after {
+            continue;
+        }
+        merged.extend(before.union(&after).map(|name| ((*name).to_owned(), plain.clone().into_owned())));
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_build_adds_to_a_name_is_left_out() {
+        for (name, expected) in [
+            ("vli_mmod_fast.isra.0", "vli_mmod_fast"),
+            ("f.constprop.0.isra.12", "f"),
+            ("f.part.0.cold", "f"),
+            ("f.llvm.1234567890", "f"),
+            ("__pi_memcpy", "memcpy"),
+            ("initcall foo_init.cold · runqueue", "initcall foo_init · runqueue"),
+            ("native_smp_prepare_cpus by pointer", "native_smp_prepare_cpus"),
+            ("decompress the kernel (XZ)", "decompress the kernel"),
+            ("kworker/0:1", "kworker/0:1"),
+            ("part.0", "part.0"),
+            ("irq 8.5", "irq 8.5"),
+            ("f.1", "f.1"),
+            (".cold", ".cold"),
+        ] {
+            assert_eq!(plain(name), expected);
+        }
+    }
+
+    #[test]
+    fn only_what_the_sides_have_under_other_names_becomes_one() {
+        let before = ["same.isra.0", "split", "gone.cold", "isra.isra.0"];
+        let after = ["same.isra.0", "split", "split.part.0", "isra.constprop.0"];
+        let mut merged: Vec<_> = merged(before.into_iter(), after.into_iter()).into_iter().collect();
+        merged.sort();
+        let expected =
+            [("isra.constprop.0", "isra"), ("isra.isra.0", "isra"), ("split", "split"), ("split.part.0", "split")];
+        assert_eq!(merged, expected.map(|(from, to)| (from.to_owned(), to.to_owned())));
+    }
+}
