@@ -34,7 +34,10 @@ fn boot(text: &str, turns: &str, off: &str) -> Timeline {
     t
 }
 
-fn rows(t: &Timeline) -> Vec<(String, i64, Vec<(String, i64)>)> {
+/// A row's name, what it is charged, and who had the CPU for how much of it.
+type Charged = (String, i64, Vec<(String, i64)>);
+
+fn rows(t: &Timeline) -> Vec<Charged> {
     let path = boot_path(t);
     let whole: Ns = path.stretches.iter().map(|s| s.length()).sum();
     assert_eq!(Some(whole), t.end.map(|end| end.at));
