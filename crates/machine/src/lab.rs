@@ -180,7 +180,7 @@ mod tests {
             ("messages=many", &["from 0 to 1000000"]),
             ("hang=clock", &["no place `clock`: did you mean `clocks`?"]),
             ("hang=", &["no place ``"]),
-            ("pnic=clocks", &["did you mean `panic`?"]),
+            ("pamic=clocks", &["did you mean `panic`?"]),
             ("delay.probe.psn=3", &["no place `probe.psn`: did you mean `psm`?"]),
             ("delay.psm=1s", &["12ms or 250us", "600000 ms"]),
             ("quiet", &["no switch `quiet`; "]),

@@ -10,7 +10,10 @@
 #![no_main]
 // A binary's items are nobody's interface.
 #![allow(missing_docs)]
-#![cfg_attr(not(feature = "tslog"), allow(dead_code, reason = "what only the log uses"))]
+#![cfg_attr(
+    not(feature = "tslog"),
+    allow(dead_code, unused_variables, clippy::single_match, reason = "what only the log uses")
+)]
 
 extern crate alloc;
 
