@@ -30,6 +30,7 @@ mod polls;
 mod replay;
 mod segments;
 mod spread;
+mod stays;
 mod tables;
 mod under_way;
 mod waits;
@@ -45,6 +46,7 @@ pub use law::{Fitted, LAWS, Law, law, law_of_part};
 pub use path::{BootPath, CpuHeld, Frame, Stretch, StretchKind, boot_path};
 pub use phases::{Phase, phases};
 pub use spread::{Follow, Spread};
+pub use stays::{Stay, Stays};
 pub use tables::{Row, Tables, tables};
 pub use what_if::{Becomes, Cannot, Rung, Saving, Target, WhatIf};
 

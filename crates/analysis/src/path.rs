@@ -17,8 +17,10 @@ use crate::cpus::{Cpus, Had};
 use crate::holds::Holds;
 use crate::polls::poll_ends;
 use crate::segments::Segments;
+use crate::stays::{Stay, Stays};
 use crate::waits::{WaitNo, WaitPiece, Waits};
 use hashbrown::HashMap;
+use std::cell::OnceCell;
 use timeline::{NameId, Ns, Running, SpanId, Timeline, TrackId, Wait, WaitedOn};
 
 /// Why a stretch of the path passed.
@@ -106,26 +108,22 @@ pub struct BootPath {
 ///
 /// Linear in the number of stretches, of which each look-up is logarithmic: walked backwards, they come in order.
 pub fn boot_path(timeline: &Timeline) -> BootPath {
-    let told = |w: &Wait| matches!(w.by, WaitedOn::Holders(_) | WaitedOn::Halted);
-    let mut path = BootPath {
-        stretches: Vec::new(),
-        scheduler_evidence: timeline.waits.iter().any(|w| !told(w)),
-        hold_evidence: !timeline.holds.is_empty()
-            && timeline.waits.iter().any(|w| matches!(w.by, WaitedOn::Holders(_))),
-        blame_moved: false,
-        cpu_held: Vec::new(),
-        too_deep: 0,
-    };
+    Stays::new(timeline).path()
+}
+
+/// The path as [`Stays`].
+pub(crate) fn walk(timeline: &Timeline) -> Stays<'_> {
+    let mut stays = Stays::none(timeline);
     if let Some((track, end)) = timeline.end.and_then(|e| Some((e.track?, e.at))) {
         let mut walk = Walk::new(timeline);
         walk.back(track, Ns::ZERO, end, &mut Vec::new());
-        path.too_deep = walk.too_deep + walk.waits.too_deep;
-        path.stretches = walk.stretches;
-        path.cpu_held = walk.cpu_held;
-        path.stretches.reverse();
-        path.blame_moved = path.stretches.iter().any(|s| s.chain.len() > 1);
+        stays.too_deep = walk.too_deep + walk.waits.too_deep;
+        stays.all = walk.stays;
+        stays.all.reverse();
+        stays.cpu_held = walk.cpu_held;
+        stays.segments = walk.segments;
     }
-    path
+    stays
 }
 
 /// Waits and creations nested deeper than this are not a boot's but broken evidence's (a cycle).
@@ -133,7 +131,8 @@ const DEEPEST_WALK: usize = 64;
 
 struct Walk<'a> {
     timeline: &'a Timeline,
-    segments: Segments,
+    /// Made when first asked for: who follows one thread alone does not.
+    segments: OnceCell<Segments>,
     /// Of each track, its entries in the timeline's `running`.
     running: Vec<&'a [Running]>,
     waits: Waits<'a>,
@@ -146,7 +145,7 @@ struct Walk<'a> {
     had: Cpus<'a>,
     cpu_held: Vec<CpuHeld>,
     /// The last first.
-    stretches: Vec<Stretch>,
+    stays: Vec<Stay>,
     /// How many walks are under way inside each other.
     nested: usize,
     /// How often it was too many.
@@ -163,10 +162,14 @@ impl<'a> Walk<'a> {
         for ran in cpus.values_mut() {
             ran.sort_by_key(|&i| timeline.running[i as usize].from);
         }
-        let segments = Segments::new(timeline);
+        let segments = OnceCell::new();
+        let poll_ends = match timeline.waits[..] {
+            [] => Vec::new(),
+            _ => poll_ends(timeline, segments.get_or_init(|| Segments::new(timeline))),
+        };
         Walk {
             timeline,
-            poll_ends: poll_ends(timeline, &segments),
+            poll_ends,
             segments,
             running,
             waits: Waits::new(timeline),
@@ -174,8 +177,7 @@ impl<'a> Walk<'a> {
             cpus,
             had: Cpus::new(timeline),
             cpu_held: Vec::new(),
-            // Of one thread that is all there is, which is a kernel's log, there are no more than two for each span.
-            stretches: Vec::with_capacity(2 * timeline.spans.len()),
+            stays: Vec::new(),
             nested: 0,
             too_deep: 0,
         }
@@ -311,7 +313,7 @@ impl<'a> Walk<'a> {
     /// The track was ready, and another had the CPU: the time is that one's.
     fn queued(&mut self, track: TrackId, (from, to): (Ns, Ns), other: TrackId, chain: &[Frame]) {
         let mut waiting = Vec::new();
-        self.segments.within_backwards(track, from, to, |piece| waiting.push(piece));
+        self.segments().within_backwards(track, from, to, |piece| waiting.push(piece));
         for piece in waiting {
             let chain: Vec<Frame> = chain.iter().copied().chain([Frame { track, span: piece.span }]).collect();
             self.all_own(other, piece.from, piece.to, StretchKind::Runqueue, &chain);
@@ -320,23 +322,28 @@ impl<'a> Walk<'a> {
 
     /// Where the track slept, and nobody says until when, it keeps the time, whoever had the CPU.
     fn may_have_slept(&mut self, track: TrackId, (from, to): (Ns, Ns), chain: &[Frame]) {
-        let held = &mut self.cpu_held;
+        let mut held = std::mem::take(&mut self.cpu_held);
         for piece in self.had.pieces(track, (from, to), None) {
             let Had::Perhaps(by) = piece.had else { continue };
-            self.segments.within_backwards(track, piece.from, piece.to, |piece| {
+            self.segments().within_backwards(track, piece.from, piece.to, |piece| {
                 let chain = Chain::new(chain, Frame { track, span: piece.span });
                 let (kind, length) = (StretchKind::Running, piece.to - piece.from);
                 held.push(CpuHeld { from: piece.from, length, by, kind, chain });
             });
         }
+        self.cpu_held = held;
     }
 
+    /// The time is the track's, whatever it then was in.
     fn all_own(&mut self, track: TrackId, from: Ns, to: Ns, kind: StretchKind, chain: &[Frame]) {
-        let stretches = &mut self.stretches;
-        self.segments.within_backwards(track, from, to, |piece| {
-            let chain = Chain::new(chain, Frame { track, span: piece.span });
-            stretches.push(Stretch { from: piece.from, to: piece.to, kind, chain });
-        });
+        if from < to {
+            let chain = Chain::new(chain, Frame { track, span: None });
+            self.stays.push(Stay { from, to, kind, chain, goes_on: true });
+        }
+    }
+
+    fn segments(&self) -> &Segments {
+        self.segments.get_or_init(|| Segments::new(self.timeline))
     }
 
     /// The track did not run: blocked until it was woken, then waiting for its turn.
@@ -365,7 +372,7 @@ impl<'a> Walk<'a> {
 
     /// Who waited, and what it was doing then.
     fn waiter(&self, wait: &Wait) -> Frame {
-        Frame { track: wait.track, span: self.segments.waiting(wait) }
+        Frame { track: wait.track, span: self.segments().waiting(wait) }
     }
 
     /// The time of a wait for a topic: whoever held it has it. While nobody did, a wait around this one has it, which
@@ -405,21 +412,21 @@ impl<'a> Walk<'a> {
 
     /// There is nobody to blame: what the thread entered after it began to wait, it ran; else it waited.
     fn alone(&mut self, wait: &Wait, from: Ns, to: Ns, chain: &[Frame]) {
-        let (spans, stretches) = (&self.timeline.spans, &mut self.stretches);
         let waited = match wait.by {
             WaitedOn::Holders(topic) => StretchKind::Topic(topic),
             _ => StretchKind::Wait,
         };
-        self.segments.within_backwards(wait.track, from, to, |piece| {
-            let entered = piece.span.is_some_and(|span| spans.get(span).start > wait.from);
+        let mut pieces = Vec::new();
+        self.segments().within_backwards(wait.track, from, to, |piece| pieces.push(piece));
+        for piece in pieces {
+            let entered = piece.span.is_some_and(|span| self.timeline.spans.get(span).start > wait.from);
             let kind = if entered { StretchKind::Running } else { waited };
-            let chain = Chain::new(chain, Frame { track: wait.track, span: piece.span });
-            stretches.push(Stretch { from: piece.from, to: piece.to, kind, chain });
-        });
+            self.wait(piece.from, piece.to, kind, Frame { track: wait.track, span: piece.span }, chain);
+        }
     }
 
     fn wait(&mut self, from: Ns, to: Ns, kind: StretchKind, waiter: Frame, chain: &[Frame]) {
-        self.stretches.push(Stretch { from, to, kind, chain: Chain::new(chain, waiter) });
+        self.stays.push(Stay { from, to, kind, chain: Chain::new(chain, waiter), goes_on: false });
     }
 
     /// The track was runnable: the time belongs to whoever ran on the CPU that it then ran on.

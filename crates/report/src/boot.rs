@@ -1,7 +1,7 @@
 //! A boot with everything the views need of it, each computed once, and the tables only for views that show them.
 
 use crate::{Facts, WhereLine};
-use analysis::{BootPath, Groups, Phase, Tables};
+use analysis::{BootPath, Groups, Phase, Stays, Tables};
 use std::cell::OnceCell;
 use timeline::{Ns, Timeline, TrackId};
 
@@ -15,8 +15,9 @@ pub struct Boot<'a> {
     pub total: Ns,
     /// The stages of the boot.
     pub phases: Vec<Phase>,
-    /// What the boot waited on at each instant.
-    pub path: BootPath,
+    /// What the boot waited on at each instant, in as few pieces as possible.
+    pub(crate) stays: Stays<'a>,
+    path: OnceCell<BootPath>,
     /// The rules by which the path is put in rows.
     groups: Groups,
     tables: OnceCell<Tables>,
@@ -36,15 +37,21 @@ impl<'a> Boot<'a> {
             facts,
             total: analysis::total(timeline),
             phases: analysis::phases(timeline),
-            path: analysis::boot_path(timeline),
+            stays: Stays::new(timeline),
+            path: OnceCell::new(),
             groups,
             tables: OnceCell::new(),
         }
     }
 
+    /// What the boot waited on at each instant.
+    pub fn path(&self) -> &BootPath {
+        self.path.get_or_init(|| self.stays.path())
+    }
+
     /// The path in rows.
     pub fn tables(&self) -> &Tables {
-        self.tables.get_or_init(|| analysis::tables(self.timeline, &self.path, &self.phases, &self.groups))
+        self.tables.get_or_init(|| analysis::tables(self.timeline, self.path(), &self.phases, &self.groups))
     }
 
     /// The rows of the path as documents have them.

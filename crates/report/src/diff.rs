@@ -167,7 +167,7 @@ impl Diff {
         let deterministic = [before.1, after.1].iter().all(|boot| of(boot).0 == TimeBase::GuestVirtual);
         let [old, new] = [before.1, after.1].map(|boot| Side {
             timeline: boot.timeline,
-            path: &boot.path,
+            path: boot.path(),
             functions: &boot.tables().functions,
             wheres: &boot.tables().wheres,
         });

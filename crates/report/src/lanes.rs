@@ -4,11 +4,13 @@
 //! ones first, and each lies within the last one before it that it starts in. Labels are small
 //! keys, so that a writer can intern them; [`Boot::text`] makes text of one.
 
+mod stacks;
+
 use crate::{Boot, harmless};
-use analysis::{Frame, Stretch, StretchKind};
+use std::borrow::Cow;
 use std::iter::Peekable;
 use std::ops::Range;
-use timeline::{NameId, Ns, Running, SpanId, SpanKind, TrackId, TrackKind};
+use timeline::{NameId, Ns, Running, SpanId, SpanKind, SpanRow, TrackId, TrackKind};
 
 /// What a slice is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +34,11 @@ pub struct Slice {
 }
 
 impl Slice {
+    /// What of a span lies after an instant.
+    fn of(row: &SpanRow, from: Ns) -> Slice {
+        Slice { start: from, end: row.end, label: Label::Span(row.name, row.detail), kind: Some(row.kind) }
+    }
+
     /// Whether what starts later or at once lies in it. An empty slice at its very end does, as it does in the timeline.
     pub fn holds(&self, later: &Slice) -> bool {
         later.start < self.end || (later.start == self.end && later.end == later.start)
@@ -123,115 +130,6 @@ pub fn edges<E>(slices: impl Iterator<Item = Slice>, mut each: impl FnMut(Edge) 
     Ok(())
 }
 
-/// The stacks of the boot path, one after the other.
-struct Stacks<'a> {
-    boot: &'a Boot<'a>,
-    slices: Vec<Slice>,
-    /// The stack as it is, as places in `slices`.
-    open: Vec<usize>,
-    /// Who waits for whom in it, and where each thread's frames begin in `open`.
-    chain: Vec<(Frame, usize)>,
-    /// How the time passes, if that is a frame.
-    leaf: Option<Label>,
-}
-
-impl Stacks<'_> {
-    /// Makes it the stack of `stretch`; what that has no more, ended at `end`.
-    fn change_to(&mut self, stretch: &Stretch, end: Ns) {
-        let leaf = match stretch.kind {
-            StretchKind::Running => None,
-            StretchKind::Runqueue => Some(Label::Runqueue),
-            StretchKind::Interrupt(by) | StretchKind::Topic(by) => Some(Label::WaitFor(by)),
-            StretchKind::Wait => Some(Label::Wait),
-        };
-        let owned: &[Frame] = &stretch.chain;
-        // Nearly always one thread goes on, in another span.
-        if let (&[(before, _)], &[now], None, None) = (&self.chain[..], owned, self.leaf, leaf) {
-            if before.track == now.track {
-                return self.go_on(now, stretch, end);
-            }
-        }
-        // An interrupt lies on top of what it interrupted, which then goes on.
-        let on_top: Vec<Frame> = match owned {
-            [alone] if self.boot.is_interrupts(alone.track) => {
-                let below = self.chain.iter().map(|(frame, _)| *frame).take_while(|below| below.track != alone.track);
-                below.chain([*alone]).collect()
-            }
-            _ => Vec::new(),
-        };
-        let chain = if on_top.is_empty() { owned } else { &on_top };
-        let shared = self.chain.iter().zip(chain).take_while(|((known, _), frame)| known == *frame).count();
-        if shared == self.chain.len() && shared == chain.len() && leaf == self.leaf {
-            return;
-        }
-        if self.leaf.is_some() {
-            self.close(self.open.len() - 1, end);
-        }
-        self.leaf = leaf;
-        let mut rest = &chain[shared..];
-        match (self.chain.get(shared).copied(), rest) {
-            // Another span of the same thread: what is around both stays.
-            (Some((before, _)), [now, others @ ..]) if before.track == now.track => {
-                self.chain.truncate(shared + 1);
-                self.go_on(*now, stretch, end);
-                rest = others;
-            }
-            (Some((_, bottom)), _) => {
-                self.close(bottom, end);
-                self.chain.truncate(shared);
-            }
-            (None, _) => {}
-        }
-        for frame in rest {
-            self.chain.push((*frame, self.open.len()));
-            self.push(Label::Thread(frame.track), None, stretch);
-            self.enter(frame.span, None, stretch);
-        }
-        if let Some(leaf) = leaf {
-            self.push(leaf, None, stretch);
-        }
-    }
-
-    /// The innermost thread goes on in another span: what is around both stays.
-    fn go_on(&mut self, now: Frame, stretch: &Stretch, end: Ns) {
-        let Some((frame, bottom)) = self.chain.last_mut() else { return };
-        let before = std::mem::replace(frame, now);
-        let common = self.boot.around_both(before.span, now.span);
-        let kept = common.map_or(0, |span| self.boot.timeline.spans.depth(span) as usize + 1);
-        let keep = *bottom + 1 + kept;
-        self.close(keep, end);
-        self.enter(now.span, common, stretch);
-    }
-
-    /// Opens `span` and what is around it, up to `within`.
-    fn enter(&mut self, span: Option<SpanId>, within: Option<SpanId>, stretch: &Stretch) {
-        let spans = &self.boot.timeline.spans;
-        let from = self.open.len();
-        let mut at = span;
-        while let Some(id) = at.filter(|_| at != within) {
-            let row = spans.get(id);
-            self.push(Label::Span(row.name, row.detail), Some(row.kind), stretch);
-            at = spans.parent(id);
-        }
-        // Written innermost first; a viewer wants the outermost first.
-        if let Some(&first) = self.open.get(from) {
-            self.slices[first..].reverse();
-        }
-    }
-
-    fn push(&mut self, label: Label, kind: Option<SpanKind>, stretch: &Stretch) {
-        self.open.push(self.slices.len());
-        self.slices.push(Slice { start: stretch.from, end: stretch.to, label, kind });
-    }
-
-    /// Ends what lies above `keep` frames.
-    fn close(&mut self, keep: usize, end: Ns) {
-        for slice in self.open.drain(keep..) {
-            self.slices[slice].end = end;
-        }
-    }
-}
-
 /// Which of nested slices are open, outermost first, going forward in time.
 pub struct Open {
     slices: Peekable<std::vec::IntoIter<Slice>>,
@@ -254,25 +152,6 @@ impl Open {
 }
 
 impl Boot<'_> {
-    /// Whether a track is what interrupts did, of no thread's.
-    fn is_interrupts(&self, track: TrackId) -> bool {
-        self.timeline.tracks.get(track).kind == TrackKind::Cpu && self.track_name(track) == timeline::INTERRUPTS
-    }
-
-    /// The innermost span that is around both, one of them perhaps.
-    fn around_both(&self, a: Option<SpanId>, b: Option<SpanId>) -> Option<SpanId> {
-        let spans = &self.timeline.spans;
-        let (mut a, mut b) = (a?, b?);
-        while a != b {
-            // The deeper one goes up; of two outermost ones, none does.
-            match spans.depth(a) > spans.depth(b) {
-                true => a = spans.parent(a)?,
-                false => b = spans.parent(b)?,
-            }
-        }
-        Some(a)
-    }
-
     /// All lanes: boot path, phases, machine, threads, CPUs.
     pub(crate) fn lanes(&self) -> Vec<Lane<'_>> {
         let mut lanes = Vec::new();
@@ -309,7 +188,7 @@ impl Boot<'_> {
 
     fn slice(&self, id: SpanId) -> Slice {
         let row = self.timeline.spans.get(id);
-        Slice { start: row.start, end: row.end, label: Label::Span(row.name, row.detail), kind: Some(row.kind) }
+        Slice::of(&row, row.start)
     }
 
     /// The text of a label, harmless.
@@ -324,20 +203,11 @@ impl Boot<'_> {
             Label::Wait => "wait".to_owned(),
             Label::Runqueue => "runqueue".to_owned(),
         };
-        if text.is_empty() { "(no name)".to_owned() } else { harmless(&text).into_owned() }
-    }
-
-    /// The boot path as nested slices: a frame that neighbouring stretches share is one slice. Linear in the stretches
-    /// and slices: of a stack only what changed is looked at.
-    pub(crate) fn path_slices(&self) -> Vec<Slice> {
-        let mut drawn = Stacks { boot: self, slices: Vec::new(), open: Vec::new(), chain: Vec::new(), leaf: None };
-        let mut end = Ns::ZERO;
-        for stretch in &self.path.stretches {
-            drawn.change_to(stretch, end);
-            end = stretch.to;
+        match harmless(&text) {
+            _ if text.is_empty() => "(no name)".to_owned(),
+            Cow::Borrowed(_) => text,
+            Cow::Owned(harmless) => harmless,
         }
-        drawn.close(0, end);
-        drawn.slices
     }
 
     fn phase_slices(&self) -> Vec<Slice> {

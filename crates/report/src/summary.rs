@@ -339,9 +339,9 @@ impl Summary {
             total_ns: boot.total.0,
             end: end_line(boot),
             explained: boot.tables().explained,
-            scheduler_evidence: boot.path.scheduler_evidence,
-            hold_evidence: boot.path.hold_evidence,
-            blame_moved: boot.path.blame_moved,
+            scheduler_evidence: boot.path().scheduler_evidence,
+            hold_evidence: boot.path().hold_evidence,
+            blame_moved: boot.path().blame_moved,
             cpu_followed: timeline.cpus_followed_until == Some(Ns::MAX),
             phases: phase_lines(boot),
             wheres: boot.tables().wheres.iter().map(where_line).collect(),
@@ -505,8 +505,8 @@ fn diagnostic_lines(boot: &Boot) -> Vec<DiagnosticLine> {
         "the time stays with the thread that waits",
     );
     let mut own = Diagnostics::default();
-    own.note_many(TOO_DEEP, boot.path.too_deep, String::new);
-    let impossible = analysis::impossible(boot.timeline, &boot.path, &boot.phases, boot.tables());
+    own.note_many(TOO_DEEP, boot.path().too_deep, String::new);
+    let impossible = analysis::impossible(boot.timeline, boot.path(), &boot.phases, boot.tables());
     let line = |d| DiagnosticLine::new(d, boot.timeline.unit);
     impossible.iter().chain(boot.timeline.diagnostics.iter()).chain(own.iter()).map(line).collect()
 }

@@ -407,7 +407,7 @@ proptest! {
         let boot = Boot::new(&timeline, &facts);
         chrome_slices(&export(&boot, "chrome")).values().for_each(|s| assert_nested(s));
         assert_speedscope(&export(&boot, "speedscope"));
-        let path: Ns = boot.path.stretches.iter().map(|s| s.length()).sum();
+        let path: Ns = boot.path().stretches.iter().map(|s| s.length()).sum();
         prop_assert_eq!(folded_sum(&export(&boot, "folded")), path.0);
         folded_sum(&export(&boot, "folded-all-threads"));
         prop_assert_eq!(export(&boot, "csv").lines().count(), timeline.spans.len() + 1);

@@ -153,6 +153,22 @@ impl Spans {
         (0..).map(SpanId).zip(self.0.iter().map(|placed| placed.row))
     }
 
+    /// The same from one span on.
+    pub fn iter_from(&self, first: SpanId) -> impl Iterator<Item = (SpanId, SpanRow)> + '_ {
+        (first.0..).map(SpanId).zip(self.0[first.0 as usize..].iter().map(|placed| placed.row))
+    }
+
+    /// What is open on a track at an instant, innermost; and where those are in [`Spans::iter`] that begin on it later.
+    /// After [`Spans::nest`]. Logarithmic, besides what ended at once around there.
+    pub fn open_at(&self, track: TrackId, at: Ns) -> (Option<SpanId>, SpanId) {
+        let later = self.0.partition_point(|placed| (placed.row.track, placed.row.start) <= (track, at)) as u32;
+        let mut open = later.checked_sub(1).map(SpanId).filter(|&last| self.get(last).track == track);
+        while let Some(ended) = open.filter(|&last| self.get(last).end <= at) {
+            open = self.parent(ended);
+        }
+        (open, SpanId(later))
+    }
+
     pub(crate) fn with_capacity(count: usize) -> Spans {
         Spans(Vec::with_capacity(count))
     }
@@ -170,5 +186,31 @@ impl Spans {
             });
         }
         order.into_iter().map(|entry| SpanId(entry as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Diagnostics;
+
+    #[test]
+    fn what_is_open_is_the_last_that_lies_around_the_instant() {
+        let mut spans = Spans::default();
+        let all = [(0, 10, 50), (0, 20, 30), (0, 30, 35), (0, 33, 33), (0, 40, 50), (0, 60, 70), (1, 0, 90), (1, 5, 6)];
+        for (track, start, end) in all {
+            let (name, detail, kind, track) = (NameId::EMPTY, NameId::EMPTY, SpanKind::Call, TrackId(track));
+            spans.push(SpanRow { name, detail, start: Ns(start), end: Ns(end), track, kind }, None);
+        }
+        spans.nest(Ns::ZERO, &mut Diagnostics::default());
+        for (track, at) in (0..3).flat_map(|track| (-1..100).map(move |at| (TrackId(track), Ns(at)))) {
+            let around = |row: SpanRow| row.track == track && row.start <= at && at < row.end;
+            let innermost = spans.iter().filter(|&(_, row)| around(row)).last().map(|(id, _)| id);
+            let (open, later) = spans.open_at(track, at);
+            assert_eq!(open, innermost, "{track:?} {at:?}");
+            let next = spans.iter_from(later).next();
+            let expected = spans.iter().find(|(_, row)| (row.track, row.start) > (track, at));
+            assert_eq!(next, expected, "{track:?} {at:?}");
+        }
     }
 }

@@ -60,7 +60,7 @@ fn sums(boot: &Boot, spread: &Spread, out: &mut dyn Write) -> io::Result<()> {
     let mut stacks = Stacks::new(boot);
     let mut open = Open::new(boot.path_slices());
     let mut to_share: HashMap<(NodeId, (u32, TrackId)), Ns> = HashMap::new();
-    for stretch in &boot.path.stretches {
+    for stretch in &boot.path().stretches {
         let stack = open.at(stretch.from).iter().fold(Stacks::EMPTY, |stack, slice| stacks.with(stack, slice.label));
         let owner = stretch.owner();
         let ran = matches!(stretch.kind, StretchKind::Running | StretchKind::Runqueue);

@@ -70,7 +70,7 @@ impl Export for Json {
         array(out, "processes", t.processes.iter().map(|p| process(boot, p)))?;
         array(out, "running", t.running.iter().map(running))?;
         let mut open = Open::new(boot.path_slices());
-        array(out, "path", boot.path.stretches.iter().map(|s| stretch(boot, s, open.at(s.from))))?;
+        array(out, "path", boot.path().stretches.iter().map(|s| stretch(boot, s, open.at(s.from))))?;
         array(
             out,
             "diagnostics",
