@@ -149,7 +149,10 @@ impl Log {
         let cleaned = self.labels.cleaned();
         let mut reader = Reader::new(self, file, bytes, diagnostics);
         let mut lines = Lines::new(bytes);
-        while reader.another_of_its_thread(&mut lines) || lines.next().map(|line| reader.line(line)).is_some() {}
+        while let Some(line) = lines.next() {
+            reader.line(line);
+            reader.run(&mut lines);
+        }
         let (counts, cleaned) = (reader.counts, self.labels.cleaned() - cleaned);
         diagnostics.note_many(CONTROLS, cleaned, || file.to_owned());
         counts
@@ -341,15 +344,44 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the next line if it is a record of the same thread as the last one: nearly all are.
-    #[inline]
-    fn another_of_its_thread(&mut self, lines: &mut Lines<'a>) -> bool {
+    /// Reads on while records are of the same thread as the last one, and of functions that nothing depends on: nearly all
+    /// are. What is to be known of a run of them is noted at its end.
+    fn run(&mut self, lines: &mut Lines<'a>) {
         let (head, thread) = self.head;
-        let Some(rest) = lines.rest().strip_prefix(head).filter(|_| !head.is_empty()) else { return false };
-        let Some((ticks, what, tail, length)) = line::next_after_thread(rest) else { return false };
-        let line = lines.take_line(head.len() + length);
-        self.record(line, thread, ticks, what, tail);
-        true
+        while self.open && self.between.is_none() && !head.is_empty() {
+            let begin = self.log.records.len();
+            let mut ticks_seen = (u64::MAX, 0);
+            let next = loop {
+                let Some(rest) = lines.rest().strip_prefix(head) else { break None };
+                let read = line::next_after_thread(rest).filter(|&(_, what, ..)| what != What::Thread);
+                let Some((ticks, what, tail, length)) = read else { break None };
+                let label = self.log.labels.number(tail);
+                let line = lines.take_line(head.len() + length).number;
+                let record = Record { ticks, thread, label, line, piece: 0, what };
+                if self.log.labels.role(label) != Role::None {
+                    break Some(record);
+                }
+                ticks_seen = (ticks_seen.0.min(ticks), ticks_seen.1.max(ticks));
+                self.log.records.push(record);
+            };
+            self.end_run(begin, ticks_seen);
+            match next {
+                Some(record) => self.labelled(record),
+                None => return,
+            }
+        }
+    }
+
+    /// Notes that the records from `begin` on were read; `ticks_seen` are their least and greatest ticks.
+    fn end_run(&mut self, begin: usize, ticks_seen: (u64, u64)) {
+        let end = self.log.records.len();
+        if let Some(last) = self.log.records[begin..].last() {
+            self.seen[last.thread as usize] = (self.log.pieces.len(), last.ticks);
+            self.counts.records += (end - begin) as u64;
+            if let Some(piece) = self.log.pieces.last_mut() {
+                piece.add(end, ticks_seen);
+            }
+        }
     }
 
     fn line(&mut self, line: Line<'a>) {
@@ -456,6 +488,12 @@ impl<'a> Reader<'a> {
             return self.damaged(line, CUT);
         }
         let label = self.log.labels.number(tail);
+        self.labelled(Record { ticks, thread, label, line: line.number, piece: 0, what });
+    }
+
+    /// A record of which all is known that its line says.
+    fn labelled(&mut self, record: Record) {
+        let Record { thread, label, what, .. } = record;
         if self.seen.len() <= thread as usize {
             self.seen.resize(thread as usize + 1, (usize::MAX, 0));
         }
@@ -463,7 +501,6 @@ impl<'a> Reader<'a> {
             Role::None => Role::None,
             role => role.on(self.log.threads.ids[thread as usize]),
         };
-        let record = Record { ticks, thread, label, line: line.number, piece: 0, what };
         self.counts.records += 1;
         // Nearly every record follows another, and is of a function that nothing depends on.
         let goes_on = self.open && self.between.is_none() && role == Role::None;
@@ -480,7 +517,8 @@ impl<'a> Reader<'a> {
         self.log.records.push(record);
         let end = self.log.records.len();
         if let Some(piece) = self.log.pieces.last_mut() {
-            piece.add(end, &record, role);
+            piece.add(end, (record.ticks, record.ticks));
+            piece.mark(what, role);
         }
         // What comes next is of another time.
         self.open = !(role == Role::Note && self.log.labels.text(label) == GAP);

@@ -41,6 +41,12 @@ impl Default for Names {
 }
 
 impl Names {
+    /// Makes room for `more` names.
+    pub fn reserve(&mut self, more: usize) {
+        let (text, ends, hasher) = (&self.text, &self.ends, &self.hasher);
+        self.table.reserve(more, |&id| hasher.hash_one(slice(text, ends, id)));
+    }
+
     /// The number of `name`, new or known.
     ///
     /// # Panics

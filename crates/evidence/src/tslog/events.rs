@@ -135,6 +135,7 @@ impl<'a> Laying<'a> {
         timeline: &'a mut Timeline,
     ) -> Self {
         let mut strange = 0;
+        timeline.names.reserve(log.labels.len());
         let meanings = log.labels.iter().map(|text| meaning(text, timeline, &mut strange)).collect();
         timeline.diagnostics.note_many(NOT_UTF8, strange, || strange_place(log, order));
         // Every second record ends a span.
@@ -150,13 +151,13 @@ impl<'a> Laying<'a> {
         let mut piece = 0;
         let mut process_1 = self.process_1.filter(|p| p.track == track);
         let mut entries = Entries { life: *life, first: self.timeline.spans.len() as u32, process: None };
-        let Some(&(mut last)) = self.order.records.get(life.begin) else { return };
-        for &record in &self.order.records[life.begin..life.end] {
+        let records = &self.order.records[life.begin..life.end];
+        let Some(&last) = records.last() else { return };
+        for &record in records {
             while piece < record.piece {
                 self.cut(track, self.order.pieces[usize::from(piece)].1, entries);
                 piece += 1;
             }
-            last = record;
             let at = self.clock.to_ns(Ticks(record.ticks));
             if let Some(process) = process_1.take_if(|p| p.from < at) {
                 entries.process = Some(self.begin_process(process));

@@ -79,7 +79,7 @@ impl Default for Labels {
             text: Vec::new(),
             ends: Vec::new(),
             roles: Vec::new(),
-            table: HashTable::new(),
+            table: HashTable::with_capacity(RECENT / 2),
             hasher: hashbrown::DefaultHashBuilder::default(),
             // No text has these ends: it would be longer than what it takes.
             recent: vec![Recent { ends: Ends { head: 0, tail: 0, length: usize::MAX }, number: 0 }; RECENT],
@@ -127,6 +127,11 @@ impl Labels {
         self.roles.push(Role::of(text));
         self.table.insert_unique(hash, number, |&number| hasher.hash_one(slice(all, ends, number)));
         number
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
     }
 
     /// How many texts were cleaned.

@@ -15,6 +15,7 @@
 use super::line::What;
 use super::order::{Life, Order};
 use super::{Log, Record};
+use crate::text::word;
 use hashbrown::HashMap;
 use timeline::{Clock, Ns, Occupancy, OffCpu, Running, Ticks, TrackId};
 
@@ -35,14 +36,14 @@ enum Event {
 }
 
 fn event(text: &[u8]) -> Option<Event> {
-    let text = std::str::from_utf8(text).ok()?;
-    let (name, detail) = text.split_once(' ').unwrap_or((text, ""));
-    let cpu = || detail.strip_prefix("cpu").unwrap_or(detail).parse().ok();
+    let (name, detail) = word(text);
+    let detail = || std::str::from_utf8(detail).ok();
+    let cpu = || detail().and_then(|detail| detail.strip_prefix("cpu").unwrap_or(detail).parse().ok());
     match name {
-        "RUN" => cpu().map(Event::Run),
-        "IDLE" => cpu().map(Event::Idle),
-        "READY" => Some(Event::Ready { by_thread: detail.is_empty() }),
-        "TIMEOUT" => length(detail).map(Event::Timeout),
+        b"RUN" => cpu().map(Event::Run),
+        b"IDLE" => cpu().map(Event::Idle),
+        b"READY" => detail().map(|detail| Event::Ready { by_thread: detail.is_empty() }),
+        b"TIMEOUT" => length(detail()?).map(Event::Timeout),
         _ => None,
     }
 }

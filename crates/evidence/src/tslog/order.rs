@@ -140,6 +140,7 @@ pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
         kernel_shift: 0,
         latest: 0,
         before: None,
+        of_kernel: false,
         late: late_names(&log.records, used.iter().flat_map(|&piece| log.pieces[piece].records.clone()), &log.renamed),
         strangers: Vec::new(),
         boot_waits: (u32::MAX, 0),
@@ -151,6 +152,12 @@ pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
         for i in piece.records.clone() {
             let mut record = log.records[i];
             let role = log.labels.role(record.label);
+            if role == Role::None && placing.goes_on(&mut record) {
+                record.piece = pieces.len() as u16;
+                placing.known.last = Some((record.ticks, record));
+                log.records[i] = record;
+                continue;
+            }
             if record.what == What::Event && role == Role::Note {
                 dropped += note(log, i, piece.file, diagnostics);
                 log.records[i].thread = NOBODY;
@@ -166,8 +173,7 @@ pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
         pieces.extend(placing.hole(log, piece.file, piece.records, diagnostics));
         pieces.push((piece.file, placing.latest));
     }
-    let runs = used.iter().map(|&piece| log.pieces[piece].records.clone());
-    let (lives, records) = placing.sort(runs.flat_map(|run| &log.records[run]));
+    let (lives, records) = placing.sort(used.iter().map(|&piece| &log.records[log.pieces[piece].records.clone()]));
     Order { records, lives, known: placing.known, pieces, damaged, dropped, kernel_shift: placing.kernel_shift }
 }
 
@@ -237,8 +243,9 @@ struct Placing {
     latest: u64,
     /// The first tick that is one.
     first_in_range: u64,
-    /// The life of the record before.
+    /// The life of the record before, and whether it is the kernel's.
     before: Option<u32>,
+    of_kernel: bool,
     /// `THREAD` records that name a thread which is running.
     late: HashSet<usize>,
     /// Records that begin a life with an exit.
@@ -248,6 +255,25 @@ struct Placing {
 }
 
 impl Placing {
+    /// Places a record of the same life as the one before and no earlier, as nearly all are: it begins nothing and ends
+    /// nothing, and all that is known of the other one holds for it. Whether it is such a one.
+    #[inline]
+    fn goes_on(&mut self, record: &mut Record) -> bool {
+        let life = self.current[record.thread as usize];
+        let Some(ticks) = record.ticks.checked_add(self.shift) else { return false };
+        let in_range = self.latest <= ticks && ticks <= self.first_in_range.saturating_add(LATEST_TICKS);
+        let is_call = matches!(record.what, What::Enter | What::Exit);
+        if !is_call || !in_range || self.before != Some(life) {
+            return false;
+        }
+        (record.ticks, record.thread) = (ticks, life);
+        let (count, last) = &mut self.sums[life as usize];
+        (*count, *last) = (*count + 1, ticks);
+        self.latest = ticks;
+        self.known.kernel_records += usize::from(self.of_kernel);
+        true
+    }
+
     /// A record with ticks that no counter can have had since the first one counts as logged with the one before it.
     #[inline]
     fn bound(&self, log: &Log, record: &mut Record, file: u32, diagnostics: &mut Diagnostics) {
@@ -410,7 +436,8 @@ impl Placing {
             }
         }
         let of_loader = known.enters[Role::Loader as usize].is_some_and(|(_, loader)| loader == record.thread);
-        if !of_loader || known.enters[Role::Main as usize].is_some() {
+        self.of_kernel = !of_loader || known.enters[Role::Main as usize].is_some();
+        if self.of_kernel {
             known.kernel.get_or_insert(moment);
             known.kernel_records += 1;
         }
@@ -420,7 +447,7 @@ impl Placing {
     }
 
     /// Counts the lives' records apart.
-    fn sort<'a>(&mut self, records: impl Iterator<Item = &'a Record>) -> (Vec<Life>, Vec<Record>) {
+    fn sort<'a>(&mut self, pieces: impl Iterator<Item = &'a [Record]>) -> (Vec<Life>, Vec<Record>) {
         let mut at = 0;
         for (life, &(count, _)) in self.lives.iter_mut().zip(&self.sums) {
             (life.begin, life.end) = (at, at);
@@ -428,10 +455,12 @@ impl Placing {
         }
         let none = Record { ticks: 0, thread: 0, label: 0, line: 0, piece: 0, what: What::Enter };
         let mut sorted = vec![none; at];
-        for &record in records.filter(|record| record.thread != NOBODY) {
-            let life = &mut self.lives[record.thread as usize];
-            sorted[life.end] = record;
-            life.end += 1;
+        // One thread mostly logs many records before another does.
+        for run in pieces.flat_map(|piece| piece.chunk_by(|a, b| a.thread == b.thread)) {
+            if let Some(life) = self.lives.get_mut(run[0].thread as usize) {
+                sorted[life.end..life.end + run.len()].copy_from_slice(run);
+                life.end += run.len();
+            }
         }
         (std::mem::take(&mut self.lives), sorted)
     }

@@ -51,19 +51,16 @@ impl Piece {
         }
     }
 
-    /// Takes in the record before `end`.
-    #[inline]
-    pub fn add(&mut self, end: usize, record: &Record, role: Role) {
+    /// Takes in the records up to `end`, which have these least and greatest ticks.
+    pub fn add(&mut self, end: usize, (least, greatest): (u64, u64)) {
         self.records.end = end;
-        let (first, last) = if self.after_loader { (record.ticks, record.ticks) } else { self.ticks };
-        self.ticks = (first.min(record.ticks), last.max(record.ticks));
+        let (first, last) = if self.after_loader { (least, greatest) } else { self.ticks };
+        self.ticks = (first.min(least), last.max(greatest));
         self.after_loader = false;
-        if role != Role::None {
-            self.mark(record.what, role);
-        }
     }
 
-    fn mark(&mut self, what: What, role: Role) {
+    /// Notes what the last record is the beginning or the end of.
+    pub fn mark(&mut self, what: What, role: Role) {
         match what {
             What::Enter if role != Role::Main || self.records.len() == 1 => self.entered |= role.bit(),
             What::Exit if role == Role::StartInit => self.ends = true,
