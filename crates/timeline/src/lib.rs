@@ -116,10 +116,6 @@ impl Unit {
             Unit::Instructions => ["", "k", "M", "G"],
         };
         time::three_digits(length.0, units, text);
-        if self == Unit::Instructions {
-            // No unit stands behind a count below a thousand.
-            text.truncate(text.trim_end().len());
-        }
     }
 
     /// How a document calls it.

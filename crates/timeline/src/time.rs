@@ -115,13 +115,17 @@ pub(crate) fn three_digits(count: i64, units: [&str; 4], text: &mut String) {
     let rounded = (count * decimal + size / 2) / size;
     let mut digits = itoa::Buffer::new();
     text.push_str(digits.format(rounded / decimal));
-    if decimal > 1 {
-        text.push('.');
-        // The leading one, cut off again, keeps the zeros after the point.
-        text.push_str(&digits.format(decimal + rounded % decimal)[1..]);
+    let digit = |value: u64| char::from(b'0' + (value % 10) as u8);
+    match decimal {
+        100 => text.extend(['.', digit(rounded / 10), digit(rounded)]),
+        10 => text.extend(['.', digit(rounded)]),
+        _ => {}
     }
-    text.push(' ');
-    text.push_str(unit);
+    // No unit stands behind a count below a thousand.
+    if !unit.is_empty() {
+        text.push(' ');
+        text.push_str(unit);
+    }
 }
 
 #[cfg(test)]

@@ -78,7 +78,9 @@ fn open(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Resu
 fn frames(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Result<()> {
     axis(boot, layout, top, out)?;
     let shortest = boot.timeline.unit.show(layout.shortest);
-    let mut pen = Pen { boot, shortest, top: top + AXIS, names: HashMap::new(), text: Text::default() };
+    let names = HashMap::with_capacity(layout.frames.len());
+    let rows = (0..layout.rows()).map(|row| Row::at(top + AXIS + ROW * f64::from(row))).collect();
+    let mut pen = Pen { boot, shortest, rows, names, text: Text::default() };
     writeln!(out, "<g class=\"frames\">")?;
     for frame in &layout.frames {
         out.write_all(pen.frame(frame).as_bytes())?;
@@ -118,11 +120,27 @@ struct Pen<'a> {
     boot: &'a Boot<'a>,
     /// The length under which slices are drawn together.
     shortest: String,
-    /// Where the first row is.
-    top: f64,
+    rows: Vec<Row>,
     names: HashMap<Named, Name>,
     /// The frame being written.
     text: Text,
+}
+
+/// Where the frames of a row and their text are, as it is written.
+struct Row {
+    frame: String,
+    text: String,
+}
+
+impl Row {
+    fn at(y: f64) -> Row {
+        let [frame, text] = [y, y + 13.0].map(|y| {
+            let mut text = Text::default();
+            text.hundredths(y);
+            text.0
+        });
+        Row { frame, text }
+    }
 }
 
 /// What has a name: a slice, or so many short ones.
@@ -164,26 +182,25 @@ impl Pen<'_> {
             What::Together(_) => (232, 230, 226),
         };
         self.text.0.clear();
-        place(&mut self.text, self.boot, frame, name, colour, self.top);
+        place(&mut self.text, self.boot, frame, name, colour, &self.rows[frame.depth as usize]);
         &self.text.0
     }
 }
 
 /// One frame: its name with its length, share and start for whoever points at it, and as much of the name as fits.
-fn place(out: &mut Text, boot: &Boot, frame: &Frame, name: &Name, (r, g, b): (u8, u8, u8), top: f64) {
+fn place(out: &mut Text, boot: &Boot, frame: &Frame, name: &Name, (r, g, b): (u8, u8, u8), row: &Row) {
     let (unit, length) = (boot.timeline.unit, frame.end - frame.start);
     let (from, to) = (x(boot, frame.start), x(boot, frame.end));
-    let y = top + ROW * f64::from(frame.depth);
     let share = 100.0 * length.0 as f64 / boot.total.0.max(1) as f64;
     out.put("<g data-at=\"").integer(frame.start.0).put("\" data-for=\"").integer(length.0);
     out.put("\"><title>").put(&name.escaped).put("\n").time(unit, length).put(", ").hundredths(share);
     out.put(" %, from ").time(unit, frame.start);
-    out.put("</title><rect x=\"").hundredths(from).put("\" y=\"").hundredths(y);
+    out.put("</title><rect x=\"").hundredths(from).put("\" y=\"").put(&row.frame);
     out.put("\" width=\"").hundredths(to - from).put("\" height=\"").integer(FRAME);
     out.put("\" fill=\"#").hexadecimal(r).hexadecimal(g).hexadecimal(b).put("\"/>");
     let room = ((to - from - 4.0) / CHARACTER) as usize;
     if room >= FEWEST_CHARACTERS {
-        out.put("<text x=\"").hundredths(from + 3.0).put("\" y=\"").hundredths(y + 13.0);
+        out.put("<text x=\"").hundredths(from + 3.0).put("\" y=\"").put(&row.text);
         out.put("\">").put(&esc(&cut(&name.plain, room))).put("</text>");
     }
     out.put("</g>\n");
@@ -211,11 +228,10 @@ impl Text {
     /// A number to two decimals: enough for a pixel and a per cent.
     fn hundredths(&mut self, number: f64) -> &mut Text {
         let hundredths = timeline::rounded(number * 100.0).max(0);
-        let mut digits = itoa::Buffer::new();
-        // The leading one, cut off again, keeps zeros: 5 is 0.05.
-        let (whole, rest) = (hundredths / 100, digits.format(100 + hundredths % 100));
-        let rest = &rest[1..];
-        self.integer(whole).put(".").put(rest)
+        let digit = |value: i64| char::from(b'0' + (value % 10) as u8);
+        self.integer(hundredths / 100);
+        self.0.extend(['.', digit(hundredths / 10), digit(hundredths)]);
+        self
     }
 
     fn hexadecimal(&mut self, byte: u8) -> &mut Text {

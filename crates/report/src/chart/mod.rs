@@ -57,7 +57,8 @@ impl Layout {
     /// Linear in the slices, besides finding the length that [`MOST_FRAMES`] reach.
     fn of_slices(slices: Vec<Slice>) -> Layout {
         let (shortest, short) = threshold(&slices);
-        let mut drawing = Drawing { shortest, frames: Vec::new(), open: Vec::new() };
+        let frames = Vec::with_capacity(slices.len().min(2 * MOST_FRAMES));
+        let mut drawing = Drawing { shortest, frames, open: Vec::new() };
         slices.into_iter().for_each(|slice| drawing.add(slice));
         Layout { frames: drawing.frames, shortest, short }
     }
