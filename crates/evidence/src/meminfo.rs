@@ -53,13 +53,12 @@ pub fn kernel_release(recording: &Recording) -> Result<Option<String>, recording
     let mut candidates = ["kmsg.log", "kmsg-memory.log", "console.log"].map(str::to_owned).to_vec();
     candidates.extend(crate::files::imported(recording));
     for name in candidates {
-        let Some(bytes) = recording.read(&name)? else { continue };
         // The banner is one of the first messages.
-        let head = &bytes[..bytes.len().min(64 << 10)];
-        if memchr::memmem::find(head, b"Linux").is_none() {
+        let Some(head) = recording.read_head(&name, 64 << 10)? else { continue };
+        if memchr::memmem::find(&head, b"Linux").is_none() {
             continue;
         }
-        let Ok(log) = KernelLog::read(&name, head, &mut Diagnostics::default()) else { continue };
+        let Ok(log) = KernelLog::read(&name, &head, &mut Diagnostics::default()) else { continue };
         let banner = log.lines.iter().find_map(|line| log.text(line).strip_prefix("Linux version "));
         if let Some(release) = banner.and_then(|b| b.split_whitespace().next()) {
             return Ok(Some(release.to_owned()));

@@ -138,15 +138,37 @@ impl Recording {
     /// # Errors
     /// If it is there but cannot be read, or is larger than 1 GiB.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        let partial = format!("{name}{PARTIAL_SUFFIX}");
-        let stored = [name, &partial].into_iter().find(|wanted| self.stored().any(|(stored, _)| stored == *wanted));
-        let Some(stored) = stored else {
+        let Some(stored) = self.stored_as(name) else {
             return Ok(None);
         };
         match &self.files {
-            Source::Packed(entries) => Ok(entries.get(stored).cloned()),
+            Source::Packed(entries) => Ok(entries.get(&stored).cloned()),
             Source::Folder(_) => read_file(&self.path.join(stored)).map(Some),
         }
+    }
+
+    /// The beginning of a file, so many bytes at most; as [`Recording::read`] otherwise.
+    ///
+    /// # Errors
+    /// If it exists and cannot be read.
+    pub fn read_head(&self, name: &str, most: usize) -> Result<Option<Vec<u8>>, Error> {
+        let Some(stored) = self.stored_as(name) else {
+            return Ok(None);
+        };
+        if let Source::Packed(entries) = &self.files {
+            return Ok(entries.get(&stored).map(|bytes| bytes[..bytes.len().min(most)].to_vec()));
+        }
+        let path = self.path.join(stored);
+        let file = File::open(&path).map_err(Error::io("open", &path))?;
+        let mut bytes = Vec::new();
+        file.take(most as u64).read_to_end(&mut bytes).map_err(Error::io("read", &path))?;
+        Ok(Some(bytes))
+    }
+
+    /// The name that a file is stored under: its own, or that of one which was not finished.
+    fn stored_as(&self, name: &str) -> Option<String> {
+        let names = [name.to_owned(), format!("{name}{PARTIAL_SUFFIX}")];
+        names.into_iter().find(|wanted| self.stored().any(|(stored, _)| stored == wanted))
     }
 
     /// Names as they are stored, and sizes.

@@ -262,6 +262,9 @@ fn a_full_disk_is_named_and_what_was_written_stays() {
     drop(writer);
     let recording = Recording::open(&path).unwrap();
     assert_eq!(recording.read("whole.txt").unwrap().unwrap(), b"whole");
+    assert_eq!(recording.read_head("whole.txt", 3).unwrap().unwrap(), b"who");
+    assert_eq!(recording.read_head("whole.txt", 1 << 20).unwrap().unwrap(), b"whole");
+    assert_eq!(recording.read_head("none.txt", 3).unwrap(), None);
 }
 
 #[test]

@@ -67,6 +67,7 @@ fn a_cut_archive_gives_what_it_still_holds() {
     assert_eq!(recording.read("a.txt").unwrap().unwrap(), b"small");
     let part = recording.read("b.bin").unwrap().unwrap();
     assert!(noise.starts_with(&part) && part.len() > 100_000);
+    assert_eq!(recording.read_head("b.bin", 1000).unwrap().unwrap(), noise[..1000]);
 
     for cut in [0, 1, 4, 10] {
         fs::write(&out, &whole[..cut]).unwrap();
