@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::boots::Scratch;
 use support::kills::{assert_no_qemu, wait_for};
+use support::schemas::Schemas;
 use support::{bootscope, list, ns, run, skip};
 
 fn lab() -> Option<PathBuf> {
@@ -93,6 +94,7 @@ fn a_killed_bench_goes_on_as_if_it_had_not_been() {
     fs::write(cut.join("bench.jsonl"), &before).unwrap();
 
     let document = run(&mut go_on(&cut)).exits(0).json();
+    Schemas::read().hold(&document);
     assert_eq!(order(&document), order(&whole), "the same order, and in virtual time the same boots");
     assert_eq!((&document["plan"], &document["ended"]), (&whole["plan"], &whole["ended"]));
     assert_eq!(list(&document["continued"]).iter().map(ns).collect::<Vec<i64>>(), [over as i64]);

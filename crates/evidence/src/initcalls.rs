@@ -421,6 +421,18 @@ mod tests {
     }
 
     #[test]
+    fn a_quirk_of_a_device_is_no_initcall() {
+        let (found, diagnostics) = read_log(
+            "[    1.000100] calling  pci_apply_final_quirks+0x0/0x128 @ 1\n\
+             [    1.000200] pci 0000:00:00.0: calling  quirk_natoma+0x0/0x20 @ 1\n\
+             [    1.000300] pci 0000:00:00.0: quirk_natoma+0x0/0x20 took 0 usecs\n\
+             [    1.000400] initcall pci_apply_final_quirks+0x0/0x128 returned 0 after 300 usecs\n",
+        );
+        assert_eq!(found.calls.len(), 1);
+        assert_eq!(diagnostics.count("initcalls called and never seen to return"), 0);
+    }
+
+    #[test]
     fn levels_last_to_their_last_initcall() {
         let (found, diagnostics) = read_log(
             "[    1.000000] entering initcall level: pure\n\

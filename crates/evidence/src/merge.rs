@@ -42,7 +42,9 @@ fn of_recording(oddity: Oddity) -> Problem<'static> {
         Oddity::UnfinishedRecording => {
             Problem::affects(Figures::Total, "unfinished recording[s]", "shown as far as it goes")
         }
-        Oddity::UnfinishedFile => Problem::unusable("unfinished file[s]", "not used"),
+        Oddity::UnfinishedFile => {
+            Problem::affects(Figures::OfThisFile, "unfinished file[s]", "read as far as [it goes|they go]")
+        }
         Oddity::IgnoredEntry => Problem::harmless("folder entr[y|ies] that [is no file|are no files]", "not used"),
         Oddity::CutArchive => {
             Problem::affects(Figures::OfThisFile, "cut archive[s]", "the files after the cut are missing")

@@ -497,14 +497,9 @@ fn diagnostics(summary: &Summary, layout: Layout, out: &mut String) {
     }
     let count: u64 = summed.iter().map(|d| d.count).sum();
     if count > 0 {
-        let costs: Vec<i64> = summed.iter().filter_map(|d| d.cost_ns).collect();
-        let time = if costs.is_empty() {
-            String::new()
-        } else {
-            format!(", {}", layout.time(costs.iter().fold(0, |sum: i64, cost| sum.saturating_add(*cost))))
-        };
+        // Their times are of different things, so they have no sum.
         let kinds = counted(summed.len() as u64, "kind");
-        let text = format!("{} of {kinds}{time}: no figure changes; --verbose lists them", thousands(count));
+        let text = format!("{} of {kinds}: no figure changes; --verbose lists them", thousands(count));
         paragraph(&text, "harmless: ", layout, out);
     }
 }

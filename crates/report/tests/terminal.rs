@@ -79,7 +79,7 @@ fn harmless_diagnostics_are_summed() {
     };
     let lost =
         "evidence: 1 200 trace events lost: what they showed is missing; affects functions (first at trace.txt:9)";
-    let sum = "harmless: 7 of 2 kinds, 400 µs: no figure changes; --verbose lists them";
+    let sum = "harmless: 7 of 2 kinds: no figure changes; --verbose lists them";
     assert_eq!(said(false), [lost, sum]);
     let drawn = "evidence: 6 calls crossing another, 400 µs: not drawn";
     let stray = "evidence: 1 control character in a log: taken out (first at console.log:7)";

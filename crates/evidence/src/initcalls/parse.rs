@@ -43,7 +43,9 @@ pub(super) fn message(text: &str) -> Option<Message<'_>> {
     let text = text.trim_end_matches(|c: char| !c.is_ascii_graphic());
     match text.as_bytes().last()? {
         b'0'..=b'9' => {
-            if let Some(message) = behind(text, "calling  ").and_then(calling) {
+            if let Some(message) =
+                behind(text, "calling  ").filter(|rest| !is_of_a_device(text, rest)).and_then(calling)
+            {
                 return Some(message);
             }
         }
@@ -87,6 +89,11 @@ fn behind<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     }
     let at = memchr::memmem::rfind(text.as_bytes(), word.as_bytes())?;
     Some(&text[at + word.len()..])
+}
+
+/// `pci 0000:00:00.0: calling  quirk_f+0x0/0x10 @ 1`: a device's quirk, of which the return is another message.
+fn is_of_a_device(text: &str, rest: &str) -> bool {
+    text[..text.len() - rest.len()].trim_end_matches("calling  ").ends_with(": ")
 }
 
 /// `acpi_init+0x0/0x4c2 @ 1`
