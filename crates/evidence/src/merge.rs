@@ -209,6 +209,9 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     }
     let init = merge.process_1_track(init, boot);
     merge.levels();
+    if let (Some(log), Some(clock)) = (&log, &clocks.printk) {
+        merge.log_boundaries(log.log, clock);
+    }
     match &followed {
         Some(followed) => merge.steps(init, followed.error),
         None => merge.initcalls_without_levels(init),
@@ -402,9 +405,6 @@ impl Merge<'_> {
         if !found.is_empty() {
             found.lay(self.timeline);
         }
-        if let Some(clock) = clock {
-            self.log_boundaries(log, clock);
-        }
     }
 
     /// What the kernel's messages say about phases; the trace says it sharper where there is one.
@@ -423,6 +423,7 @@ impl Merge<'_> {
             };
             clock.residual.max(Ns::from_us(500)) + lost
         };
+        let handed_over = self.start_of("hand-over").is_some();
         let mut boundary = |phase: &str, find: &dyn Fn(&str) -> bool| {
             if let Some(line) = log.lines.iter().find(|l| l.stamp.is_some() && find(log.text(l))) {
                 let stamp = line.stamp.unwrap_or_default();
@@ -431,7 +432,11 @@ impl Merge<'_> {
                 self.timeline.boundary(phase, at, error(stamp), &format!("kernel log: “{text}”"));
             }
         };
-        boundary("hand-over", &|text| text.starts_with("Freeing unused kernel"));
+        // A kernel says so when it has freed its own beginning, which takes long: the end of the last level says it better,
+        // however exactly the message is placed.
+        if !handed_over {
+            boundary("hand-over", &|text| text.starts_with("Freeing unused kernel"));
+        }
         let run =
             |text: &str| text.strip_prefix("Run ")?.strip_suffix(" as init process").map(|path| path == ROOT_PATH);
         boundary(ROOT_PHASE, &|text| run(text) == Some(true));
