@@ -12,10 +12,11 @@ use std::path::Path;
 use support::boots::{QUIET, Scratch, found, manifest, record, recorded};
 use support::{bootscope, list, ns, run, shown, skip, text};
 
-/// The most of a deterministic boot that may have no owner.
+/// The most of a boot that may have no owner.
 const UNOWNED_MAX: f64 = 0.02;
-/// The same in host time.
-const UNOWNED_HOST_MAX: f64 = 0.10;
+/// The same of a boot in host time that is traced and whose calls are not followed: a first call has a place only where the
+/// trace says that the same thread ran at both its ends, and on a busy host it lacks some switches. 2.8 % was seen, of 7.2.
+const UNOWNED_TRACED_HOST_MAX: f64 = 0.04;
 
 /// Functions of the early kernel that every kernel since 5.10 has, and takes long for.
 const EARLY: [&str; 3] = ["setup_arch", "ftrace_init", "trace_init"];
@@ -69,7 +70,7 @@ fn look(kernel: &Path, cpus: &str, trace: &str, recording: &Path) -> Vec<String>
             wrong.push(format!("{name}, {cpus} CPUs, {trace}: {what}"));
         }
     };
-    let most = if cpus == "1" { UNOWNED_MAX } else { UNOWNED_HOST_MAX };
+    let most = if cpus != "1" && trace == "events" { UNOWNED_TRACED_HOST_MAX } else { UNOWNED_MAX };
     expect(unowned <= most, format!("{:.2} % has no owner", unowned * 100.0));
     for function in EARLY {
         expect(of(function) > 0, format!("{function} of the early kernel is no row"));

@@ -8,6 +8,7 @@
 
 mod arrivals;
 mod excerpt;
+mod printed;
 
 use crate::calls::{self as followed, CallClock, Calls, Followed};
 use crate::clocks::{self, Clocks, log_ticks};
@@ -21,6 +22,7 @@ use crate::{Subject, condition, firmware, initcalls, tslog, vmm};
 use arrivals::Arrivals;
 use guest_init::cpio::ROOT_PATH;
 use guest_init::words::Word;
+use printed::Printed;
 use recording::{Manifest, Oddity, OutcomeKind, Recording};
 use timeline::{
     Clock, Diagnostics, End, Figures, Mark, NameId, Ns, Problem, SpanKind, Ticks, TimeBase, Timeline, TrackId,
@@ -161,7 +163,7 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
         log: log.as_ref().map(|(_, log)| log),
         console: console.as_ref().map(|(log, index)| (log, *index)),
     };
-    let clocks = clocks::join(&found, &mut timeline.diagnostics);
+    let mut clocks = clocks::join(&found, &mut timeline.diagnostics);
     if clocks.only_ticks {
         timeline.unit = Unit::Ticks;
         timeline.warnings.push(ONLY_TICKS.to_owned());
@@ -184,7 +186,10 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     let usable = calls.as_ref().filter(|followed| merge.is_on_the_clock(&followed.calls));
     let followed = usable.map(|found| followed::lay(found, boot, merge.timeline));
     if let (Some(run), None) = (&first_run, &followed) {
-        merge.first_calls(run, &regions, boot);
+        let printed = merge.first_calls(run, &regions, boot);
+        if let (Some((_, log)), Some(set), Some(printed)) = (&log, &clocks.printk, printed) {
+            clocks.printk = printed.clock(log, set).or(clocks.printk);
+        }
     }
     let init = match followed.as_ref().and_then(|followed| followed.init) {
         Some(found) if init == boot => found,
@@ -206,6 +211,9 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     }
     let init = merge.process_1_track(init, boot);
     merge.levels();
+    if let (Some(log), Some(clock)) = (&log, &clocks.printk) {
+        merge.log_boundaries(log.log, clock);
+    }
     match &followed {
         Some(followed) => merge.steps(init, followed.error),
         None => merge.initcalls_without_levels(init),
@@ -344,15 +352,17 @@ impl Merge<'_> {
         init
     }
 
-    fn first_calls(&mut self, run: &FirstRun, regions: &[Region], boot: TrackId) {
+    /// Returns when functions ran that print a known message.
+    fn first_calls(&mut self, run: &FirstRun, regions: &[Region], boot: TrackId) -> Option<Printed> {
         let physical = regions::loaded_at(regions);
         let symbols = self.files.symbols(run.called(), physical, &mut self.timeline.diagnostics);
         if symbols.is_empty() {
-            return;
+            return None;
         }
         let found = calls::calls(run, &symbols, FIRST_CALL_MIN, &mut self.timeline.diagnostics);
         self.first_switch = found.first_switch;
         calls::add(&found, &symbols, boot, self.timeline);
+        Some(Printed::find(run, &symbols))
     }
 
     /// Whether calls can be laid on this timeline: a deterministic boot's are on no host's clock.
@@ -397,21 +407,25 @@ impl Merge<'_> {
         if !found.is_empty() {
             found.lay(self.timeline);
         }
-        if let Some(clock) = clock {
-            self.log_boundaries(log, clock);
-        }
     }
 
     /// What the kernel's messages say about phases; the trace says it sharper where there is one.
     fn log_boundaries(&mut self, log: &KernelLog, clock: &Clock) {
         // Until the kernel has a good clocksource its clock loses ticks: a tenth of the time was seen under TCG, more on a
-        // busy host. Where the clock was only compared near process 1, that is the error of what is far from it.
+        // busy host. Where the clock was only compared near process 1, that is the error of what is far from it; where it
+        // goes through messages on the way, what it lost between the two around.
         let last = log.lines.iter().filter_map(|line| line.stamp).max().unwrap_or_default();
         let near_process_1 = clock.rate_from == clocks::NEAR_PROCESS_1;
+        let by_first_runs = clock.rate_from.starts_with(printed::RATE_FROM);
         let error = |stamp: Ns| {
-            let lost = if near_process_1 { Ns((last - stamp).0 / 5) } else { Ns::ZERO };
+            let lost = match (near_process_1, by_first_runs) {
+                (true, _) => Ns((last - stamp).0 / 5),
+                (_, true) => clock.lost_around(log_ticks(stamp), 1e9),
+                _ => Ns::ZERO,
+            };
             clock.residual.max(Ns::from_us(500)) + lost
         };
+        let handed_over = self.start_of("hand-over").is_some();
         let mut boundary = |phase: &str, find: &dyn Fn(&str) -> bool| {
             if let Some(line) = log.lines.iter().find(|l| l.stamp.is_some() && find(log.text(l))) {
                 let stamp = line.stamp.unwrap_or_default();
@@ -420,7 +434,11 @@ impl Merge<'_> {
                 self.timeline.boundary(phase, at, error(stamp), &format!("kernel log: “{text}”"));
             }
         };
-        boundary("hand-over", &|text| text.starts_with("Freeing unused kernel"));
+        // A kernel says so when it has freed its own beginning, which takes long: the end of the last level says it better,
+        // however exactly the message is placed.
+        if !handed_over {
+            boundary("hand-over", &|text| text.starts_with("Freeing unused kernel"));
+        }
         let run =
             |text: &str| text.strip_prefix("Run ")?.strip_suffix(" as init process").map(|path| path == ROOT_PATH);
         boundary(ROOT_PHASE, &|text| run(text) == Some(true));

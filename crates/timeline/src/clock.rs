@@ -93,6 +93,17 @@ impl Clock {
         self.segments[after.saturating_sub(1)].to_ns(ticks)
     }
 
+    /// How far off the time of `ticks` can be if the clock, which runs at `hz` but for ticks that it lost, lost them anywhere in
+    /// the stretch around it. Before the first point and after the last one nothing is known to have been lost.
+    pub fn lost_around(&self, ticks: Ticks, hz: f64) -> Ns {
+        let after = self.segments.partition_point(|s| s.ticks <= ticks);
+        let around = after.checked_sub(1).and_then(|from| Some((self.segments.get(from)?, self.segments.get(after)?)));
+        around.map_or(Ns::ZERO, |(from, to)| {
+            let counted = Ns(rounded((to.ticks.0 - from.ticks.0) as f64 * 1e9 / hz));
+            (to.at - from.at - counted).abs()
+        })
+    }
+
     /// Fits a clock of known rate to sync points: only the offset is looked for. `None` without points.
     pub fn fit_offset(name: &str, hz: f64, points: &[SyncPoint], delay: Delay, rate_from: &str) -> Option<Clock> {
         let first = *points.first()?;
@@ -246,6 +257,15 @@ mod tests {
         assert!(clock.residual > Ns(900) && clock.residual <= Ns(7_000), "{:?}", clock.residual);
         let offset = Clock::fit_offset("tsc", 2e9, &points, Delay::Late, "").unwrap();
         assert_eq!(offset.to_ns(Ticks(1_000)), Ns(5_000));
+    }
+
+    #[test]
+    fn ticks_lost_anywhere_in_a_stretch() {
+        let clock =
+            Clock::through("printk", &[point(100, 100), point(200, 300), point(300, 400), point(400, 500)]).unwrap();
+        let lost = [100, 150, 199, 200, 399, 400, 1_000].map(|ticks| clock.lost_around(Ticks(ticks), 1e9).0);
+        assert_eq!(lost, [100, 100, 100, 0, 0, 0, 0]);
+        assert_eq!(Clock::linear("tsc", 2e9, Ticks(0), Ns::ZERO, "").lost_around(Ticks(5), 1e9), Ns::ZERO);
     }
 
     #[test]
