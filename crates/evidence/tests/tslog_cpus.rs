@@ -141,6 +141,31 @@ fn who_does_not_sleep_while_another_has_the_cpu_is_ready() {
     assert!(told.contains(&"holder off 3000..73030, ready 3000".to_owned()), "{told:#?}");
 }
 
+/// What is noted of the number of CPUs: how many holders, how many microseconds, and where first.
+fn unknown(text: &str, cpu_count: u32) -> Vec<String> {
+    let t = laid(text, cpu_count);
+    let noted = t.diagnostics.iter().filter(|d| d.effect().contains("sysctl hw.ncpu"));
+    noted.map(|d| format!("{} {} {}", d.count, d.cost.unwrap_or_default().0 / 1000, d.first)).collect()
+}
+
+#[test]
+fn how_many_cpus_there_are_is_asked_for_only_where_it_matters() {
+    assert_eq!(unknown(PREEMPTED, 0), ["1 70020 0.log:9"]);
+    // Created, it did not run; its hold is known by its release.
+    assert_eq!(unknown(HOLDER, 0), ["1 70020 0.log:9"]);
+    let known = format!("hw.ncpu: 2\n{PREEMPTED}");
+    // The hold is not waited for, the holder was not interrupted, or hardly.
+    let not_waited = PREEMPTED.replace(" WAIT root", " WAIT other").replace("UNWAIT root", "UNWAIT other");
+    let asleep = PREEMPTED.replace("0x1 3000 EVENT", "0x3 2600 ENTER _sleep\n0x1 3000 EVENT").replace(
+        "0x3 73030 EVENT",
+        "0x3 73030 EXIT _sleep\n0x3 73030 EVENT",
+    );
+    let short = PREEMPTED.replace("73020", "3120").replace("0x3 730", "0x3 31");
+    for (text, cpu_count) in [(PREEMPTED, 1), (PREEMPTED, 2), (&known, 0), (&not_waited, 0), (&asleep, 0), (&short, 0)] {
+        assert_eq!(unknown(text, cpu_count), [""; 0], "{text}");
+    }
+}
+
 /// The first that a thread logs is that it sleeps, and who was preempted by it goes on.
 #[test]
 fn who_sleeps_at_once_is_ready_until_then() {
