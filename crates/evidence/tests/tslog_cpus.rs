@@ -156,12 +156,12 @@ fn how_many_cpus_there_are_is_asked_for_only_where_it_matters() {
     let known = format!("hw.ncpu: 2\n{PREEMPTED}");
     // The hold is not waited for, the holder was not interrupted, or hardly.
     let not_waited = PREEMPTED.replace(" WAIT root", " WAIT other").replace("UNWAIT root", "UNWAIT other");
-    let asleep = PREEMPTED.replace("0x1 3000 EVENT", "0x3 2600 ENTER _sleep\n0x1 3000 EVENT").replace(
-        "0x3 73030 EVENT",
-        "0x3 73030 EXIT _sleep\n0x3 73030 EVENT",
-    );
+    let asleep = PREEMPTED
+        .replace("0x1 3000 EVENT", "0x3 2600 ENTER _sleep\n0x1 3000 EVENT")
+        .replace("0x3 73030 EVENT", "0x3 73030 EXIT _sleep\n0x3 73030 EVENT");
     let short = PREEMPTED.replace("73020", "3120").replace("0x3 730", "0x3 31");
-    for (text, cpu_count) in [(PREEMPTED, 1), (PREEMPTED, 2), (&known, 0), (&not_waited, 0), (&asleep, 0), (&short, 0)] {
+    for (text, cpu_count) in [(PREEMPTED, 1), (PREEMPTED, 2), (&known, 0), (&not_waited, 0), (&asleep, 0), (&short, 0)]
+    {
         assert_eq!(unknown(text, cpu_count), [""; 0], "{text}");
     }
 }
@@ -169,13 +169,16 @@ fn how_many_cpus_there_are_is_asked_for_only_where_it_matters() {
 /// The first that a thread logs is that it sleeps, and who was preempted by it goes on.
 #[test]
 fn who_sleeps_at_once_is_ready_until_then() {
-    let text = HOLDER.replace("0x2 73020 ENTER", "0x3 50000 ENTER _sleep\n0x2 73020 ENTER").replace(
-        "0x3 73030 ENTER probe\n",
-        "0x3 73030 EXIT _sleep\n0x3 73030 ENTER probe\n",
-    );
+    let text = HOLDER
+        .replace("0x2 73020 ENTER", "0x3 50000 ENTER _sleep\n0x2 73020 ENTER")
+        .replace("0x3 73030 ENTER probe\n", "0x3 73030 EXIT _sleep\n0x3 73030 ENTER probe\n");
     let told = told(&laid(&text, 1));
     let holder: Vec<&String> = told.iter().filter(|line| line.starts_with("holder off")).take(2).collect();
-    assert_eq!(holder, ["holder off 2000..50000, ready 2000 by thread0", "holder off 50000..73020, when?"], "{told:#?}");
+    assert_eq!(
+        holder,
+        ["holder off 2000..50000, ready 2000 by thread0", "holder off 50000..73020, when?"],
+        "{told:#?}"
+    );
 }
 
 /// Who says that it waits and logs no sleep was not preempted: since when it could run is not known.

@@ -203,16 +203,7 @@ impl Ledger {
             let at_best = percent_change(total_at_best as f64 / (self.total_ns as f64).max(1.0) - 1.0);
             change = format!("{} to {at_best}", change.trim_end_matches(" %"));
         }
-        cells(
-            &format!("  {name}"),
-            [
-                show(step.was_ns),
-                show(step.now_ns),
-                Some(saved),
-                Some(total),
-                Some(change),
-            ],
-        )
+        cells(&format!("  {name}"), [show(step.was_ns), show(step.now_ns), Some(saved), Some(total), Some(change)])
     }
 }
 
@@ -414,10 +405,7 @@ mod tests {
     #[test]
     fn off_the_path_says_what_it_saves() {
         let ms = 1_000_000;
-        check_remark(
-            rung(0, 0, 65 * ms, 65 * ms),
-            "_vprintf: not on the boot path, so it saves nothing by itself",
-        );
+        check_remark(rung(0, 0, 65 * ms, 65 * ms), "_vprintf: not on the boot path, so it saves nothing by itself");
         check_remark(
             rung(0, 0, 65 * ms, 48 * ms),
             "_vprintf: not on the boot path: it saves the 17 000 µs that others waited for it or for its CPU",
@@ -426,14 +414,18 @@ mod tests {
             rung(0, 0, 65 * ms, 66 * ms),
             "_vprintf: not on the boot path: without it others come to run 1 000 µs later",
         );
-        check_remark(rung(0, 5 * ms, 65 * ms, 70 * ms), "_vprintf: 5 000 µs is longer than it took, its own time being 0 µs");
+        check_remark(
+            rung(0, 5 * ms, 65 * ms, 70 * ms),
+            "_vprintf: 5 000 µs is longer than it took, its own time being 0 µs",
+        );
     }
 
     #[test]
     fn what_is_known_as_a_range_is_shown_as_one() {
         let ms = 1_000_000;
         let mut ledger = Ledger::new("boot", Ns(100 * ms), Unit::Nanoseconds);
-        let range = |before: i64, after: i64, best: i64| Rung { after_at_best: Some(Ns(best)), ..rung(0, 0, before, after) };
+        let range =
+            |before: i64, after: i64, best: i64| Rung { after_at_best: Some(Ns(best)), ..rung(0, 0, before, after) };
         ledger.estimate("a", State::default(), range(100 * ms, 100 * ms, 30 * ms));
         ledger.estimate("b", State::default(), range(100 * ms, 90 * ms, 10 * ms));
         ledger.estimate("c", State::default(), rung(10 * ms, 0, 90 * ms, 80 * ms));
