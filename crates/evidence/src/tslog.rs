@@ -33,6 +33,7 @@
 
 mod boot;
 mod console;
+mod cpu_count;
 mod events;
 mod hole;
 mod labels;

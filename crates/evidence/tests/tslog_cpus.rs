@@ -100,6 +100,116 @@ fn a_time_out_says_since_when_a_thread_could_run() {
     assert!(told(&laid(&text, 1)).contains(&"holder off 80000..85000, when?".to_owned()));
 }
 
+/// A holder that does not sleep, while another has the CPU.
+const PREEMPTED: &str = "\
+0x1 0 ENTER mi_startup
+0x2 1000 THREAD hog
+0x3 2000 THREAD holder
+0x3 2500 EVENT HOLD root
+0x1 3000 EVENT WAIT root
+0x1 3010 ENTER _sleep
+0x2 3020 ENTER work
+0x2 73020 EXIT work
+0x3 73030 EVENT RELEASE root
+0x3 73040 ENTER _sleep
+0x1 73050 EXIT _sleep
+0x1 73060 EVENT UNWAIT root
+0x1 73070 ENTER start_init
+0x1 90000 EXIT start_init
+";
+
+#[test]
+fn who_does_not_sleep_while_another_has_the_cpu_is_ready() {
+    let expected = [
+        "0 thread0 0..2500",
+        "0 holder 2500..3000",
+        "0 thread0 3000..3010",
+        "0 hog 3010..73020",
+        "0 holder 73020..73040",
+        "0 thread0 73040..90000",
+        "thread0 off 2500..3000, ready 2500",
+        "thread0 off 3010..73040, when?",
+        "hog off 1000..3010, ready 1000 by thread0",
+        "holder off 2000..2500, ready 2000 by thread0",
+        "holder off 3000..73020, ready 3000",
+    ];
+    check(PREEMPTED, 1, &expected);
+    check(PREEMPTED, 2, &[]);
+    // Its next record is a sleep: it was ready until then.
+    let text = PREEMPTED.replace("0x3 73030 EVENT", "0x2 73025 ENTER more\n0x3 73030 ENTER _sleep\n0x3 73035 EVENT");
+    let told = told(&laid(&text, 1));
+    assert!(told.contains(&"holder off 3000..73030, ready 3000".to_owned()), "{told:#?}");
+}
+
+/// What is noted of the number of CPUs: how many holders, how many microseconds, and where first.
+fn unknown(text: &str, cpu_count: u32) -> Vec<String> {
+    let t = laid(text, cpu_count);
+    let noted = t.diagnostics.iter().filter(|d| d.effect().contains("sysctl hw.ncpu"));
+    noted.map(|d| format!("{} {} {}", d.count, d.cost.unwrap_or_default().0 / 1000, d.first)).collect()
+}
+
+#[test]
+fn how_many_cpus_there_are_is_asked_for_only_where_it_matters() {
+    assert_eq!(unknown(PREEMPTED, 0), ["1 70020 0.log:9"]);
+    // Created, it did not run; its hold is known by its release.
+    assert_eq!(unknown(HOLDER, 0), ["1 70020 0.log:9"]);
+    let known = format!("hw.ncpu: 2\n{PREEMPTED}");
+    // The hold is not waited for, the holder was not interrupted, or hardly.
+    let not_waited = PREEMPTED.replace(" WAIT root", " WAIT other").replace("UNWAIT root", "UNWAIT other");
+    let asleep = PREEMPTED
+        .replace("0x1 3000 EVENT", "0x3 2600 ENTER _sleep\n0x1 3000 EVENT")
+        .replace("0x3 73030 EVENT", "0x3 73030 EXIT _sleep\n0x3 73030 EVENT");
+    let short = PREEMPTED.replace("73020", "3120").replace("0x3 730", "0x3 31");
+    for (text, cpu_count) in [(PREEMPTED, 1), (PREEMPTED, 2), (&known, 0), (&not_waited, 0), (&asleep, 0), (&short, 0)]
+    {
+        assert_eq!(unknown(text, cpu_count), [""; 0], "{text}");
+    }
+}
+
+/// The first that a thread logs is that it sleeps, and who was preempted by it goes on.
+#[test]
+fn who_sleeps_at_once_is_ready_until_then() {
+    let text = HOLDER
+        .replace("0x2 73020 ENTER", "0x3 50000 ENTER _sleep\n0x2 73020 ENTER")
+        .replace("0x3 73030 ENTER probe\n", "0x3 73030 EXIT _sleep\n0x3 73030 ENTER probe\n");
+    let told = told(&laid(&text, 1));
+    let holder: Vec<&String> = told.iter().filter(|line| line.starts_with("holder off")).take(2).collect();
+    assert_eq!(
+        holder,
+        ["holder off 2000..50000, ready 2000 by thread0", "holder off 50000..73020, when?"],
+        "{told:#?}"
+    );
+}
+
+/// Who says that it waits and logs no sleep was not preempted: since when it could run is not known.
+#[test]
+fn who_waits_without_a_sleep_is_not_ready() {
+    let text = PREEMPTED.replace("0x1 3010 ENTER _sleep\n", "").replace("0x1 73050 EXIT _sleep\n", "");
+    let told = told(&laid(&text, 1));
+    assert!(told.contains(&"thread0 off 3020..73040, when?".to_owned()), "{told:#?}");
+    // A wait that nobody ends is over when its thread leaves the function that it was made in.
+    let text = "\
+0x1 0 ENTER mi_startup
+0x1 10 ENTER f
+0x1 20 EVENT WAIT root
+0x1 30 EXIT f
+0x2 40 ENTER work
+0x2 900 EXIT work
+0x1 1000 ENTER start_init
+0x1 2000 EXIT start_init
+";
+    let told = self::told(&laid(text, 1));
+    assert!(told.contains(&"thread0 off 40..900, ready 40".to_owned()), "{told:#?}");
+}
+
+/// What a thread did in a part of the log that is missing is not known.
+#[test]
+fn nobody_is_ready_across_a_gap_in_the_log() {
+    let text = PREEMPTED.replace("0x2 73020 EXIT work\n", "0x2 70000 EXIT work\n0x0 71000 EVENT TSLOG gap\n");
+    let told = told(&laid(&text, 1));
+    assert!(told.iter().all(|line| !line.starts_with("holder off 3000")), "{told:#?}");
+}
+
 /// Who logs its switches is believed, however many CPUs there are.
 #[test]
 fn logged_switches_are_used_with_several_cpus() {

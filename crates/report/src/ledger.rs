@@ -157,9 +157,9 @@ impl Ledger {
             Column::new("saving", Align::Left, None),
             Column::new("on the path", Align::Right, Some(12)),
             Column::new("becomes", Align::Right, Some(12)),
-            Column::new("saved", Align::Right, Some(12)),
-            Column::new("total", Align::Right, Some(14)),
-            Column::new("change", Align::Right, Some(7)),
+            Column::new("saved", Align::Right, Some(22)),
+            Column::new("total", Align::Right, Some(22)),
+            Column::new("change", Align::Right, Some(13)),
         ];
         let mut lines = vec![Line {
             cells: cells(&harmless(&self.recording), [None, None, None, Some(unit.show(self.total_ns)), None]),
@@ -194,20 +194,16 @@ impl Ledger {
             let _ = write!(name, " ({})", harmless(&step.note));
         }
         let show = |ns: Option<i64>| ns.map(|ns| unit.show(ns));
-        let saved = match step.saved_at_best_ns {
-            Some(best) => unit.range(step.saved_ns, best),
-            None => unit.show(step.saved_ns),
-        };
-        cells(
-            &format!("  {name}"),
-            [
-                show(step.was_ns),
-                show(step.now_ns),
-                Some(saved),
-                show(Some(step.total_ns)),
-                Some(percent_change(step.change)),
-            ],
-        )
+        let (mut saved, mut total) = (unit.show(step.saved_ns), unit.show(step.total_ns));
+        let mut change = percent_change(step.change);
+        if let Some(best) = step.saved_at_best_ns {
+            let total_at_best = step.before_ns - best;
+            saved = unit.range(step.saved_ns, best);
+            total = unit.range(step.total_ns, total_at_best);
+            let at_best = percent_change(total_at_best as f64 / (self.total_ns as f64).max(1.0) - 1.0);
+            change = format!("{} to {at_best}", change.trim_end_matches(" %"));
+        }
+        cells(&format!("  {name}"), [show(step.was_ns), show(step.now_ns), Some(saved), Some(total), Some(change)])
     }
 }
 
@@ -231,8 +227,13 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
     }
     let margin = (was / 100).max(1);
     if step.saved_at_best_ns.is_some() {
-    } else if was == 0 {
-        let _ = writeln!(out, "{name}: not on the boot path, so it saves nothing by itself");
+    } else if was == 0 && now <= margin {
+        let what = match step.saved_ns {
+            saved if unit.is_shown_as_0(saved) => ", so it saves nothing by itself".to_owned(),
+            saved @ 0.. => format!(": it saves the {} that others waited for it or for its CPU", unit.show(saved)),
+            saved => format!(": without it others come to run {} later", unit.show(-saved)),
+        };
+        let _ = writeln!(out, "{name}: not on the boot path{what}");
     } else if now > was + margin {
         longer(step, (was, now), unit, out);
     } else if was - now > step.saved_ns + margin {
@@ -307,6 +308,10 @@ impl Scale {
     fn range(&self, from: i64, to: i64) -> String {
         let from = self.show(from);
         format!("{} to {}", from.strip_suffix(self.name).unwrap_or(&from).trim_end(), self.show(to))
+    }
+
+    fn is_shown_as_0(&self, ns: i64) -> bool {
+        (ns as f64 / self.ns).abs() < 0.05
     }
 
     /// Whole units; of less than ten of them a tenth.
@@ -395,6 +400,40 @@ mod tests {
         let more = "_vprintf: 2 ms more than it takes less on the path: whom it creates or keeps waiting off the path is \
                     done earlier too";
         check_remark(rung(150 * ms, 0, 750 * ms, 598 * ms), more);
+    }
+
+    #[test]
+    fn off_the_path_says_what_it_saves() {
+        let ms = 1_000_000;
+        check_remark(rung(0, 0, 65 * ms, 65 * ms), "_vprintf: not on the boot path, so it saves nothing by itself");
+        check_remark(
+            rung(0, 0, 65 * ms, 48 * ms),
+            "_vprintf: not on the boot path: it saves the 17 000 µs that others waited for it or for its CPU",
+        );
+        check_remark(
+            rung(0, 0, 65 * ms, 66 * ms),
+            "_vprintf: not on the boot path: without it others come to run 1 000 µs later",
+        );
+        check_remark(
+            rung(0, 5 * ms, 65 * ms, 70 * ms),
+            "_vprintf: 5 000 µs is longer than it took, its own time being 0 µs",
+        );
+    }
+
+    #[test]
+    fn what_is_known_as_a_range_is_shown_as_one() {
+        let ms = 1_000_000;
+        let mut ledger = Ledger::new("boot", Ns(100 * ms), Unit::Nanoseconds);
+        let range =
+            |before: i64, after: i64, best: i64| Rung { after_at_best: Some(Ns(best)), ..rung(0, 0, before, after) };
+        ledger.estimate("a", State::default(), range(100 * ms, 100 * ms, 30 * ms));
+        ledger.estimate("b", State::default(), range(100 * ms, 90 * ms, 10 * ms));
+        ledger.estimate("c", State::default(), rung(10 * ms, 0, 90 * ms, 80 * ms));
+        let text = ledger.text(Layout { top: 0, ..Layout::default() });
+        let lines: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(lines[2], "a 0 ms 0 ms 0 to 70 ms 100 to 30 ms 0 to −70 %", "{text}");
+        assert_eq!(lines[3], "b 0 ms 0 ms 10 to 90 ms 90 to 10 ms −10 to −90 %", "{text}");
+        assert_eq!(lines[4], "c 10 ms 0 ms 10 ms 80 ms −20 %", "{text}");
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //! shortened each turn comes when it came.
 //!
 //! Where nothing says what ended a sleep, it is one of two: it was a timer ([`Sleeps::Timed`]), or the thread only waited
-//! for the CPU ([`Sleeps::Queued`]). The truth lies between.
+//! for the CPU ([`Sleeps::Queued`]). The truth mostly lies between; where some sleeps are the one and some the other, and
+//! their order changes, it can lie outside.
 
 use super::Shrink;
 use super::line::{Line, Mark, Step, runs};

@@ -3,6 +3,7 @@
 use super::Log;
 use super::boot::{self, Boot, Chain, Kind};
 use super::console::Message;
+use super::cpu_count;
 use super::events::{Laying, PathEnd};
 use super::labels::Role;
 use super::line::What;
@@ -81,6 +82,7 @@ pub fn lay(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Laid {
     let left_open = laying.finish();
     let ends = ending.as_ref().map_or(log_ends, |ending| ending.ticks.min(log_ends));
     timeline.occupancy = occupancy::occupancy(&log, &order, &clock, (&tracks, ends), timeline.cpu_count);
+    cpu_count::note(&log, &order, &clock, (&tracks, ends), timeline);
     processes.lay(process_1.map(|p| p.track), timeline);
     let mut boot = Boot { log: &log, order: &order, clock: &clock, chain, timeline };
     boot.cut();

@@ -10,7 +10,7 @@
 //! Without `RUN`, whoever logs has the one CPU. The time between two neighbouring records belongs to the thread of the first,
 //! unless that went to sleep or has ended; then to the thread of the second, which came in unseen. If the second wakes from
 //! its own sleep, the CPU was idle, but for the time that a switch takes. A `THREAD` record is its creator's, whom it does
-//! not name: it says nothing here.
+//! not name: it says nothing here. A thread that does not sleep while another has the CPU was preempted: it is ready.
 
 use super::line::What;
 use super::order::{Life, Order};
@@ -64,6 +64,8 @@ struct Point {
     leaves: bool,
     /// Whether the thread slept until then.
     wakes: bool,
+    /// Whether it then waits for a topic.
+    waits: bool,
 }
 
 /// A stretch in which a thread slept.
@@ -94,6 +96,8 @@ struct Said {
 #[derive(Default)]
 struct Heard {
     points: Vec<Point>,
+    /// Of each life, when it logged first.
+    first: Vec<Option<Ns>>,
     /// Of each life.
     sleeps: Vec<Vec<Sleep>>,
     said: Vec<Said>,
@@ -134,6 +138,7 @@ impl Heard {
         for (number, life) in (0..).zip(&order.lives) {
             let mut stack = Stack::default();
             let mut sleeps: Vec<Sleep> = Vec::new();
+            let before = keyed.len();
             let records = &order.records[life.begin..life.end];
             for record in records.iter().filter(|record| record.ticks <= ends) {
                 let at = clock.to_ns(Ticks(record.ticks));
@@ -151,7 +156,7 @@ impl Heard {
                     None => {}
                 }
                 let slept = stack.asleep;
-                stack.take(record, is_sleep);
+                stack.take(record, is_sleep, log.labels.text(record.label));
                 if stack.asleep && !slept {
                     sleeps.push(Sleep { from: at, to: Ns::MAX, timeout: None });
                 }
@@ -159,7 +164,8 @@ impl Heard {
                 if wakes {
                     sleeps.iter_mut().rev().take(1).for_each(|sleep| sleep.to = at);
                 }
-                let point = Point { at, piece: record.piece, life: number, leaves: stack.asleep, wakes };
+                let waits = !stack.waits.is_empty();
+                let point = Point { at, piece: record.piece, life: number, leaves: stack.asleep, wakes, waits };
                 keyed.push(((record.ticks, record.piece, record.line), point));
             }
             // Whoever is in no function, holds nothing, and is heard of no more, has ended.
@@ -168,6 +174,7 @@ impl Heard {
             if let Some((_, point)) = keyed.last_mut().filter(|(_, p)| p.life == number && has_ended) {
                 point.leaves |= stack.open.is_empty();
             }
+            heard.first.push(keyed.get(before).map(|(_, point)| point.at));
             heard.sleeps.push(sleeps);
         }
         keyed.sort_by_key(|(key, _)| *key);
@@ -185,10 +192,12 @@ struct Stack {
     counts: HashMap<u32, u32>,
     /// Whether the innermost is a sleep.
     asleep: bool,
+    /// Of each wait for a topic that has not ended, how many functions were open when it began.
+    waits: Vec<usize>,
 }
 
 impl Stack {
-    fn take(&mut self, record: &Record, is_sleep: bool) {
+    fn take(&mut self, record: &Record, is_sleep: bool, text: &[u8]) {
         match record.what {
             What::Enter => {
                 self.open.push((record.label, is_sleep));
@@ -202,7 +211,12 @@ impl Stack {
                         break;
                     }
                 }
+                // A wait without `UNWAIT` ends at the latest when its thread leaves the function that it was made in.
+                let depth = self.open.len();
+                self.waits.truncate(self.waits.partition_point(|&open| open <= depth));
             }
+            What::Event if text.starts_with(b"WAIT ") => self.waits.push(self.open.len()),
+            What::Event if text.starts_with(b"UNWAIT ") => drop(self.waits.pop()),
             _ => {}
         }
         self.asleep = self.open.last().is_some_and(|&(_, is_sleep)| is_sleep);
@@ -291,11 +305,13 @@ fn off(heard: &Heard, turns: &[Running], order: &Order, clock: &Clock, is_logged
             let first = woken.partition_point(|&(at, _)| at < from);
             woken.get(first).filter(|&&(at, _)| at <= until).copied()
         };
-        if let Some(begun) = turns.first().filter(|turn| created(life, clock).is_some_and(|at| at < turn.from)) {
-            let from = created(life, clock).unwrap_or_default();
-            let (at, by_thread) = ready(from, begun.from).unwrap_or((from, true));
+        // A thread whose first record is that it sleeps may have no turn before that.
+        let logged = heard.first[number as usize].filter(|_| !is_logged).unwrap_or(Ns::MAX);
+        let begun = turns.first().map(|turn| turn.from.min(logged));
+        if let Some((from, begun)) = created(life, clock).zip(begun).filter(|(from, begun)| from < begun) {
+            let (at, by_thread) = ready(from, begun).unwrap_or((from, true));
             let by = had_it(at).filter(|_| by_thread);
-            found.push(OffCpu { track, from, ready: Some(at), until: begun.from, by });
+            found.push(OffCpu { track, from, ready: Some(at), until: begun, by });
         }
         if is_logged {
             for pair in turns.windows(2).filter(|pair| pair[0].to < pair[1].from) {
@@ -317,6 +333,32 @@ fn off(heard: &Heard, turns: &[Running], order: &Order, clock: &Clock, is_logged
             if sleep.from < until {
                 found.push(OffCpu { track, from: sleep.from, ready, until, by: None });
             }
+        }
+    }
+    if !is_logged {
+        found.extend(preempted(&heard.points, order.lives.len()));
+    }
+    found
+}
+
+/// When others logged while a thread did not sleep: it was ready then, unless it waited for a topic without a sleep. Two
+/// records of a thread have at most one such stretch between them.
+fn preempted(points: &[Point], lives: usize) -> Vec<OffCpu> {
+    let mut found = Vec::new();
+    let mut last: Vec<Option<usize>> = vec![None; lives];
+    for (i, point) in points.iter().enumerate() {
+        let Some(left) = last[point.life as usize].replace(i) else { continue };
+        let before = points[left];
+        // What it did in a part of the log that is missing is not known.
+        if before.leaves || before.piece != point.piece {
+            continue;
+        }
+        // As in `inferred`: the next that logs came in then, and the thread came back when the last before it left.
+        let from = points[left + 1].at;
+        let until = if points[i - 1].leaves { points[i - 1].at } else { point.at };
+        if from < until {
+            let ready = Some(from).filter(|_| !before.waits);
+            found.push(OffCpu { track: TrackId(point.life), from, ready, until, by: None });
         }
     }
     found

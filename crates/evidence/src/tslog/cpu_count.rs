@@ -1,0 +1,79 @@
+//! Whether it matters that nothing says how many CPUs there were: with one, a holder that others interrupted is not to
+//! blame for them. It changes nothing of the timeline; it only tells what to give.
+
+use super::Log;
+use super::occupancy::occupancy;
+use super::order::Order;
+use hashbrown::HashMap;
+use timeline::{Clock, Figures, NameId, Ns, Problem, Ticks, Timeline, TrackId, WaitedOn};
+
+const UNKNOWN: Problem = Problem::affects(
+    Figures::Waits,
+    "holder[s] that may have waited for the CPU",
+    "charged to [it|them], for nothing says how many CPUs there are; import it again with the output of `sysctl hw.ncpu`",
+);
+
+/// Of the log's length: what a holder lost to others has to be more.
+const MATTERS: i64 = 100;
+
+/// Notes each holder that would be charged for much less if there was one CPU. `O(n log n)`.
+pub fn note(log: &Log, order: &Order, clock: &Clock, (tracks, ends): (&[TrackId], u64), timeline: &mut Timeline) {
+    let knows = timeline.cpu_count > 0 || log.facts.cpus.is_some() || !timeline.occupancy.is_empty();
+    if knows || timeline.holds.is_empty() {
+        return;
+    }
+    // From the first wait for a topic to the end of the last.
+    let mut waited: HashMap<NameId, (Ns, Ns)> = HashMap::new();
+    for wait in &timeline.waits {
+        if let WaitedOn::Holders(topic) = wait.by {
+            let all = waited.entry(topic).or_insert((wait.from, wait.until));
+            *all = (all.0.min(wait.from), all.1.max(wait.until));
+        }
+    }
+    let ready = Ready::new(&occupancy(log, order, clock, (tracks, ends), 1).off);
+    let least = Ns(clock.to_ns(Ticks(ends)).0 / MATTERS);
+    for hold in &timeline.holds {
+        let Some(&(first, last)) = waited.get(&hold.topic) else { continue };
+        let (from, to) = (hold.from.max(first), hold.to.min(last));
+        let lost = ready.between(hold.track, from, to);
+        if lost > least {
+            let place = || place(log, order, clock, tracks, (hold.track, from));
+            timeline.diagnostics.note_time(UNKNOWN, lost, place);
+        }
+    }
+}
+
+/// Where a thread's first record from then on is.
+fn place(log: &Log, order: &Order, clock: &Clock, tracks: &[TrackId], (track, from): (TrackId, Ns)) -> String {
+    let life = tracks.iter().position(|&known| known == track).map(|number| &order.lives[number]);
+    let records = life.map_or(&[][..], |life| &order.records[life.begin..life.end]);
+    let record = records.iter().find(|record| clock.to_ns(Ticks(record.ticks)) >= from);
+    record.map_or(String::new(), |r| log.place(order.pieces[usize::from(r.piece)].0, r.line))
+}
+
+/// When threads were ready and had no CPU: of each, by time, from when until when, and how long all before were.
+struct Ready(HashMap<TrackId, Vec<(Ns, Ns, Ns)>>);
+
+impl Ready {
+    fn new(off: &[timeline::OffCpu]) -> Ready {
+        let mut all: HashMap<TrackId, Vec<(Ns, Ns, Ns)>> = HashMap::new();
+        for (off, ready) in off.iter().filter_map(|off| Some((off, off.ready?))) {
+            let known = all.entry(off.track).or_default();
+            let (end, before) = known.last().map_or((Ns::MIN, Ns::ZERO), |last| (last.1, last.2 + (last.1 - last.0)));
+            let from = ready.max(off.from).max(end);
+            if from < off.until {
+                known.push((from, off.until, before));
+            }
+        }
+        Ready(all)
+    }
+
+    fn between(&self, track: TrackId, from: Ns, to: Ns) -> Ns {
+        let Some(known) = self.0.get(&track).filter(|_| from < to) else { return Ns::ZERO };
+        let until = |at: Ns| {
+            let before = known.partition_point(|ready| ready.0 < at).checked_sub(1).map(|i| known[i]);
+            before.map_or(Ns::ZERO, |(from, until, before)| before + (until.min(at) - from))
+        };
+        until(to) - until(from)
+    }
+}
