@@ -62,7 +62,7 @@ pub struct Growth {
     pub line: Line,
     /// What its slope is per.
     pub per: Per,
-    /// Whether that law is what its points follow; of the whole boot, of the rows that follow one.
+    /// Whether that law is what its points follow; of the whole boot, of the rows that follow one if any is a line.
     pub shape: Shape,
     /// Of each boot, its size and the row's time.
     pub points: Vec<(f64, Ns)>,
@@ -244,13 +244,19 @@ fn of_row(name: &str, points: Vec<(f64, Ns)>, size: Size, small: f64) -> Option<
     Some(Growth { name: name.to_owned(), line, per, shape, points })
 }
 
-/// The whole: the sum of its rows' laws, what follows none left out. Its errors are from the scatter of the totals.
+/// The whole: the sum of its rows' laws, what follows none left out; if no row is a line and some follow none, it follows
+/// none itself. Its errors are from the scatter of the totals.
 fn of_whole(rows: &[Growth], points: Vec<(f64, Ns)>, size: Size) -> Option<Growth> {
     let full = Line::through(&points)?;
     let lawful = || rows.iter().filter(|row| row.shape != Shape::Neither);
     let sum = |part: fn(&Line) -> f64| lawful().map(|row| part(&row.line)).sum::<f64>();
     let (base_ns, slope_ns) = (sum(|line| line.base_ns), sum(|line| line.slope_ns));
     let grows = rows.iter().any(|row| row.shape == Shape::Line);
+    if !grows && rows.iter().any(|row| row.shape == Shape::Neither) {
+        // What changes along no line changes the whole likewise: the mean of its other rows would be none of its own.
+        let per = if size == Size::Memory { Per::Gb } else { Per::Cpu };
+        return Some(Growth { name: TOTAL.to_owned(), line: Line::level(&points), per, shape: Shape::Neither, points });
+    }
     let scatter = if grows { full.scatter } else { Line::level(&points).scatter };
     let per = match size {
         Size::Memory => Per::Gb,
@@ -439,6 +445,21 @@ mod tests {
         assert_eq!(of(&|n| 7.0 + noise(n)).shape, Shape::Level);
         // Four boots whose noise is a third of what they differ by are still a line.
         assert_eq!(row(&[(1.0, 12.0), (2.0, 18.0), (4.0, 44.0), (8.0, 80.0)], Size::Cpus).shape, Shape::Line);
+    }
+
+    /// vm_mem as the reference kernel once had it over 1, 2 and 4 GiB, and 30 ms beside it.
+    #[test]
+    fn a_whole_that_changes_along_no_line_is_not_level() {
+        let boot = |&(size, vm_mem): &(f64, f64)| {
+            let rows = vec![("vm_mem".to_owned(), ms(vm_mem)), ("rest".to_owned(), ms(30.0))];
+            SizedBoot { size, total: ms(30.0 + vm_mem), rows }
+        };
+        let all = growth(&[(1.0, 3.5), (2.0, 7.01), (4.0, 30.3)].map(|p| boot(&p)), Size::Memory);
+        assert!(all.iter().any(|g| g.name == "vm_mem" && g.shape == Shape::Neither), "{all:?}");
+        assert_eq!((all[0].name.as_str(), all[0].shape, all[0].per), (TOTAL, Shape::Neither, Per::Gb));
+        let mean = all[0].constant();
+        assert!(ms(33.5) < mean && mean < ms(60.3), "{mean:?} is no mean of the totals");
+        assert_eq!(forecast(&all, 4096.0)[0], Forecast { time: ms(60.3), error: None, cut: false });
     }
 
     #[test]

@@ -51,6 +51,11 @@ fn each_is_slow_and_fast_as_published_the_switch_is_blamed_and_the_saving_foreto
         assert!(saved > 0 && ns(&trial["saved_ns"]) == saved, "{trial}");
         // By no more than 10 %, of whatever length.
         assert!((ns(&trial["foretold_ns"]) - saved).abs() * 10 <= saved, "{trial}");
+        // How long the boot took is compared too: what is off by more than 10 % says why, and nothing else does.
+        let (foretold, took) = (ns(&trial["foretold_total_ns"]), ns(&trial["fast_total_ns"]));
+        assert_eq!(foretold, ns(&trial["slow_total_ns"]) - ns(&trial["foretold_ns"]), "{trial}");
+        let is_near = (foretold - took).abs() * 10 <= took;
+        assert_eq!((trial["total_near"] == true, text(&trial["differs"]).is_empty()), (is_near, is_near), "{trial}");
         list(&trial["figures"]).iter().for_each(assert_as_published);
     }
     let amounts = |name: &str| {
@@ -58,6 +63,12 @@ fn each_is_slow_and_fast_as_published_the_switch_is_blamed_and_the_saving_foreto
         let of = |amount: &Value| [amount["slow"].as_f64(), amount["fast"].as_f64()].map(Option::unwrap_or_default);
         list(&trial["amounts"]).iter().map(of).collect::<Vec<_>>()
     };
+    let differs: Vec<&str> =
+        trials.iter().filter(|trial| trial["total_near"] == false).map(|trial| text(&trial["name"])).collect();
+    assert_eq!(differs.len(), 2, "{differs:?}");
+    assert!(differs.contains(&"root-hold") && differs.contains(&"clock-calibration"), "{differs:?}");
+    // Segments passed in chains: 27 606 301 196 were published of 32 times as many buffers.
+    assert_eq!(amounts("vmem-hash"), [[25_675_776.0, 0.0]]);
     let (uart, dax) = (amounts("console-uart"), amounts("root-dax"));
     println!("a character takes {} ns; cache and VMM: {dax:?}", uart[0][0]);
     assert!((5.0..4000.0).contains(&uart[0][0]), "{uart:?}");
@@ -75,13 +86,16 @@ fn each_is_slow_and_fast_as_published_the_switch_is_blamed_and_the_saving_foreto
     assert!(array.join("tslog.txt").is_file(), "recordings are kept where that is asked for");
 }
 
-/// In direction, and by no smaller a factor, but for what one CPU's line on the screen costs.
+/// In direction, and by no smaller a factor, within 2 %. Two are by a smaller one: what one CPU's line costs is the screen's,
+/// and at 1000 Hz four calls take two ticks each, as at 100 Hz, where the i.MX6 had one or two.
 fn assert_as_published(figure: &Value) {
     let (slow, fast) = (ns(&figure["slow_ns"]), ns(&figure["fast_ns"]));
     assert!(fast < slow, "{figure}");
+    let by_less = ["SYSINIT start_aps", "four initcalls"].contains(&text(&figure["of"]));
     let published = figure["published_slow_ns"].as_f64().zip(figure["published_fast_ns"].as_f64());
-    if let Some((published_slow, published_fast)) = published.filter(|_| figure["of"] == "SYSINIT vm_mem") {
-        assert!(slow as f64 / fast as f64 >= published_slow / published_fast, "{figure}");
+    if let Some((published_slow, published_fast)) = published {
+        let is_as_published = slow as f64 / fast as f64 >= 0.98 * published_slow / published_fast;
+        assert_eq!(is_as_published, !by_less, "{figure}");
     }
 }
 
@@ -134,6 +148,10 @@ fn the_page_array_grows_with_memory_and_starting_cpus_with_their_number() {
     if !built() {
         return;
     }
+    // From 4 GiB on the addresses have a hole; no time goes to it.
+    let (law, per, slope_ns) = grows("memory", &["1G", "2G", "4G"], "vm_page=one-pass", "SYSINIT vm_mem");
+    assert_eq!((law.as_str(), per.as_str()), ("line", "GB"));
+    assert!((3.0e6..3.6e6).contains(&slope_ns), "{slope_ns} ns per GiB");
     let sizes = ["256M", "512M", "1G"];
     let [slow, fast] = ["vm_page=three-pass", "vm_page=one-pass"].map(|how| {
         let (law, per, slope_ns) = grows("memory", &sizes, how, "SYSINIT vm_mem");

@@ -53,7 +53,7 @@ pub struct FitRow {
     /// Whether it grows or shrinks along a line, by more than the error of its slope.
     pub grows: bool,
     /// What it follows: `line`, `mean` (it is not seen to grow), or `none` (it changes, and not along a line). Of the
-    /// total, the sum of the others: `line` if any of them is one.
+    /// total, the sum of the others: `line` if any of them is one, else `none` if any of them follows none.
     #[serde(default)]
     pub law: String,
     /// What the slope is per: `CPU`, `AP` (a CPU other than the first, where one CPU takes nothing), or `GB` of 2^30
@@ -64,6 +64,7 @@ pub struct FitRow {
     /// Half the 95 % interval of that; of a mean, of the mean; `null` with two sizes.
     pub slope_error_ns: Option<i64>,
     /// What the law has at size zero; per AP, at one CPU. The total's has no part of rows that follow none.
+    /// The mean of a row that follows none, and of such a total.
     pub constant_ns: i64,
     /// What was measured, in the order of `recordings`.
     pub measured_ns: Vec<i64>,
@@ -135,7 +136,7 @@ impl Fit {
         let number = |at: f64| if self.size == "cpus" { format!("{at}") } else { show_size(&self.size, at) };
         columns.extend(ats().map(|at| Column::new(format!("at {}", number(at)), Align::Right, Some(20))));
         let listed = |row: &&FitRow| row.law != MEAN || row.name == analysis::TOTAL;
-        let lawless = self.rows.iter().filter(|row| row.law == NONE).count();
+        let lawless = self.lawless();
         let lines: Vec<TableLine> =
             self.rows.iter().filter(listed).take(layout.top.saturating_add(1)).map(|row| line(row, lawless)).collect();
         render(&columns, &lines, layout.table_width(), layout.style, &mut out);
@@ -152,12 +153,19 @@ impl Fit {
         out
     }
 
+    /// How many rows follow no law; the total is not one.
+    fn lawless(&self) -> usize {
+        self.rows.iter().skip(1).filter(|row| row.law == NONE).count()
+    }
+
     /// What a reader would wonder about.
     fn remarks(&self, out: &mut String) {
-        let lawless = self.rows.iter().filter(|row| row.law == NONE).count();
+        let lawless = self.lawless();
         if lawless > 0 {
             let rows = counted(lawless as u64, "row");
-            let _ = writeln!(out, "{rows} along no line: predicted as at the nearest size, and beside the total's law");
+            let has_law = self.rows.first().is_some_and(|total| total.law != NONE);
+            let beside = if has_law { ", and beside the total's law" } else { "" };
+            let _ = writeln!(out, "{rows} along no line: predicted as at the nearest size{beside}");
         }
         let is_cut = |row: &&FitRow| row.predicted.iter().any(|p| p.cut);
         let cut: Vec<_> = self.rows.iter().filter(is_cut).map(|row| harmless(&row.name)).collect();
@@ -221,6 +229,7 @@ fn line(row: &FitRow, lawless: usize) -> TableLine {
     let is_total = row.name == analysis::TOTAL;
     let besides = match lawless {
         0 => String::new(),
+        _ if row.law == NONE => String::new(),
         rows => format!(" + {}", counted(rows as u64, "row")),
     };
     let law = if is_total { law(row) + &besides } else { law(row) };
@@ -277,6 +286,30 @@ mod tests {
         // Equal as values: the example has every field that is written, and no other.
         let again = serde_json::to_value(&example).unwrap();
         assert_eq!(again, serde_json::from_str::<serde_json::Value>(text).unwrap());
+    }
+
+    #[test]
+    fn a_total_along_no_line_is_called_that() {
+        let row = |name: &str, law: &str, measured_ms: [i64; 3]| FitRow {
+            name: name.to_owned(),
+            law: law.to_owned(),
+            per: "GB".to_owned(),
+            constant_ns: measured_ms.iter().sum::<i64>() * 1_000_000 / 3,
+            slope_error_ns: Some(1),
+            measured_ns: measured_ms.map(|ms| ms * 1_000_000).to_vec(),
+            ..FitRow::default()
+        };
+        let rows = vec![
+            row(analysis::TOTAL, NONE, [33, 37, 60]),
+            row("vm_mem", NONE, [3, 7, 30]),
+            row("rest", MEAN, [30, 30, 30]),
+        ];
+        let fit = Fit { size: "memory".to_owned(), rows, ..Fit::default() };
+        let text = fit.text(Layout { wide_tables: true, top: 9, ..Layout::default() });
+        let total = text.lines().find(|line| line.starts_with("total")).expect("its line");
+        assert!(total.contains("33.0 ms to 60.0 ms, along no line") && !total.contains("+ 1 row"), "{text}");
+        assert!(text.contains("1 row along no line: predicted as at the nearest size\n"), "{text}");
+        assert!(text.contains("1 row not seen to grow: 30.0 ms"), "{text}");
     }
 
     #[test]

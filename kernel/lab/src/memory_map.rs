@@ -64,6 +64,67 @@ pub fn end_of_memory(map: &[Region]) -> u64 {
     map.iter().filter(|region| region.kind == USABLE).map(|region| region.frames().end).max().unwrap_or(0)
 }
 
+/// Memory as the page structures count it: only what there is, holes left out.
+///
+/// An array with a structure for each address would grow with the hole that PCI has below 4 GiB. As with FreeBSD's
+/// `VM_PHYSSEG_SPARSE`, a frame's place in the array is the number of frames of memory below it.
+#[derive(Clone, Debug)]
+pub struct Ram {
+    /// Frames by number, ascending and apart.
+    ranges: [Range<u64>; REGIONS_MAX],
+    count: usize,
+}
+
+impl Ram {
+    /// None.
+    pub const NONE: Ram = Ram { ranges: [const { 0..0 }; REGIONS_MAX], count: 0 };
+
+    /// Of what the map has as usable, in any order; what two regions share counts once. Stretches past the
+    /// [`REGIONS_MAX`]th are ignored.
+    pub fn of(map: &[Region]) -> Ram {
+        let mut ram = Ram::NONE;
+        free_ranges(map, &[], |range| {
+            if ram.count < REGIONS_MAX {
+                ram.ranges[ram.count] = range.start / FRAME_BYTES..range.end / FRAME_BYTES;
+                ram.count += 1;
+            }
+        });
+        ram.ranges[..ram.count].sort_unstable_by_key(|range| range.start);
+        // What an earlier stretch has is taken off the later one, which may leave nothing of it.
+        let mut end = 0;
+        for range in &mut ram.ranges[..ram.count] {
+            *range = range.start.max(end)..range.end.max(end);
+            end = range.end;
+        }
+        ram
+    }
+
+    /// How many frames there are.
+    pub fn frames(&self) -> u64 {
+        self.place_of(u64::MAX)
+    }
+
+    /// How many frames of memory lie below one: its place, if it is memory.
+    pub fn place_of(&self, frame: u64) -> u64 {
+        let below = |range: &Range<u64>| range.end.min(frame).saturating_sub(range.start);
+        self.ranges[..self.count].iter().map(below).sum()
+    }
+
+    /// Calls `each` with the frames that have these places, a stretch at a time, and with the first one's place.
+    pub fn for_each_stretch(&self, places: Range<u64>, mut each: impl FnMut(Range<u64>, u64)) {
+        let mut first = 0;
+        for range in &self.ranges[..self.count] {
+            let frames = range.end - range.start;
+            let from = places.start.clamp(first, first + frames);
+            let to = places.end.clamp(from, first + frames);
+            if from < to {
+                each(range.start + (from - first)..range.start + (to - first), from);
+            }
+            first += frames;
+        }
+    }
+}
+
 #[cfg(test)]
 #[expect(clippy::single_range_in_vec_init, reason = "lists of ranges, and some have one")]
 mod tests {
@@ -102,7 +163,49 @@ mod tests {
         assert_eq!(end_of_memory(&[]), 0);
     }
 
+    #[test]
+    fn holes_have_no_place() {
+        // QEMU's `pc` with 4 GiB: 3 below the hole, 1 above.
+        let usable = |from, bytes| Region { from, bytes, kind: USABLE };
+        let (gib, frames) = (1 << 30, (1 << 30) / FRAME_BYTES);
+        let ram = Ram::of(&[usable(4 * gib, gib), usable(0, 3 * gib)]);
+        let low = LOW_MEMORY_END / FRAME_BYTES;
+        assert_eq!(ram.frames(), 4 * frames - low);
+        assert_eq!(ram.place_of(4 * frames), 3 * frames - low);
+        let mut stretches = Vec::new();
+        ram.for_each_stretch(3 * frames - low - 2..3 * frames - low + 5, |frames, place| {
+            stretches.push((frames, place))
+        });
+        let last = 3 * frames - 2..3 * frames;
+        assert_eq!(stretches, [(last, 3 * frames - low - 2), (4 * frames..4 * frames + 5, 3 * frames - low)]);
+        assert_eq!(Ram::of(&[]).frames(), 0);
+    }
+
     proptest::proptest! {
+        #[test]
+        fn places_are_the_usable_frames_in_order(
+            map in proptest::collection::vec((0u64..64, 0u64..64, 1u32..3), 0..8),
+            from in 0u64..80,
+            count in 0u64..80,
+        ) {
+            let map: Vec<Region> = map
+                .iter()
+                .map(|&(at, len, kind)| Region { from: MIB + at * FRAME_BYTES, bytes: len * FRAME_BYTES, kind })
+                .collect();
+            let mut frames = std::collections::BTreeSet::new();
+            free_ranges(&map, &[], |range| frames.extend(range.start / FRAME_BYTES..range.end / FRAME_BYTES));
+            let ram = Ram::of(&map);
+            proptest::prop_assert_eq!(ram.frames(), frames.len() as u64);
+            let mut found = Vec::new();
+            ram.for_each_stretch(from..from + count, |frames, place| found.extend(frames.zip(place..)));
+            let expected: Vec<(u64, u64)> =
+                frames.into_iter().zip(0..).skip(from as usize).take(count as usize).collect();
+            proptest::prop_assert_eq!(&found, &expected);
+            for (frame, place) in found {
+                proptest::prop_assert_eq!(ram.place_of(frame), place);
+            }
+        }
+
         #[test]
         fn free_is_usable_and_not_taken(
             map in proptest::collection::vec((0u64..64, 0u64..64, 1u32..3), 0..8),

@@ -3,23 +3,27 @@
 use super::{LabAmount, LabBoot};
 use lab::experiments::{Amount, Measure};
 use lab::memory_use::MemoryUse;
+use lab::vmem::printed_steps;
 use timeline::Ns;
 
 impl LabAmount {
     pub(super) fn of(amount: &Amount, slow: LabBoot, fast: LabBoot) -> LabAmount {
-        let (of, unit) = match amount.of {
-            Measure::NsPerCharacter => ("serial port, per character", "ns"),
-            Measure::GuestCache => ("the guest's cache", "bytes"),
-            Measure::VmmResident => ("the VMM, at most resident", "bytes"),
+        let (of, unit, shown_in) = match amount.of {
+            Measure::NsPerCharacter => ("serial port, per character", "ns", ""),
+            Measure::GuestCache => ("the guest's cache", "bytes", MIB),
+            Measure::VmmResident => ("the VMM, at most resident", "bytes", KIB),
+            Measure::ChainSteps => ("chain steps", "count", ""),
         };
         let (slow, fast) = match amount.of {
             Measure::NsPerCharacter => (ns_per_character(slow, fast), None),
             Measure::GuestCache => (cached_bytes(slow), cached_bytes(fast)),
             Measure::VmmResident => (resident_bytes(slow), resident_bytes(fast)),
+            Measure::ChainSteps => (chain_steps(slow), chain_steps(fast)),
         };
         LabAmount {
             of: of.to_owned(),
             unit: unit.to_owned(),
+            shown_in: shown_in.to_owned(),
             published_slow: amount.slow.map(|n| n as f64),
             published_fast: amount.fast.map(|n| n as f64),
             slow,
@@ -38,7 +42,12 @@ impl LabAmount {
     }
 
     fn change(&self, slow: Option<f64>, fast: Option<f64>) -> String {
-        let show = |n: f64| if self.unit == "bytes" { megabytes(n) } else { Ns(n.round() as i64).to_string() };
+        let show = |n: f64| match (self.unit.as_str(), self.shown_in.as_str()) {
+            ("bytes", KIB) => format!("{} KiB", grouped((n / 1024.0).round() as u64)),
+            ("bytes", _) => format!("{:.1} MiB", n / 1024.0 / 1024.0),
+            ("count", _) => grouped(n as u64),
+            _ => Ns(n.round() as i64).to_string(),
+        };
         match (slow, fast) {
             (Some(slow), Some(fast)) => format!("{} → {}", show(slow), show(fast)),
             (Some(slow), None) => show(slow),
@@ -47,9 +56,16 @@ impl LabAmount {
     }
 }
 
-/// As the published figures are.
-fn megabytes(bytes: f64) -> String {
-    format!("{:.1} MB", bytes / 1e6)
+/// Units that amounts are shown in, as they were published.
+const MIB: &str = "MiB";
+const KIB: &str = "KiB";
+
+/// `27 606 301 196`.
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let parts: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|part| std::str::from_utf8(part).ok()).collect();
+    parts.join(" ")
 }
 
 /// What printing takes less, by what is printed less. None if nothing is.
@@ -73,4 +89,8 @@ fn resident_bytes(boot: LabBoot) -> Option<f64> {
 fn ratio(slow: Option<f64>, fast: Option<f64>) -> String {
     let ratio = slow.zip(fast.filter(|&fast| fast > 0.0)).map(|(slow, fast)| slow / fast);
     ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"))
+}
+
+fn chain_steps(boot: LabBoot) -> Option<f64> {
+    printed_steps(boot.console).map(|steps| steps as f64)
 }

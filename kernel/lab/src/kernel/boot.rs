@@ -6,7 +6,7 @@
 use crate::console::kprintln;
 use core::cell::UnsafeCell;
 use core::ops::Range;
-use lab::memory_map::{REGIONS_MAX, Region};
+use lab::memory_map::{REGIONS_MAX, Ram, Region};
 use lab::switches::{LINE_BYTES_MAX, Switches};
 
 const START_INFO_MAGIC: u32 = 0x336e_c578;
@@ -54,6 +54,7 @@ pub struct Boot {
     map: [Region; REGIONS_MAX],
     map_entries: usize,
     map_entries_wanted: usize,
+    ram: Ram,
     initrd: Range<u64>,
     rsdp_phys: u64,
 }
@@ -71,6 +72,7 @@ static BOOT: Taken = Taken(UnsafeCell::new(Boot {
     map: [Region { from: 0, bytes: 0, kind: 0 }; REGIONS_MAX],
     map_entries: 0,
     map_entries_wanted: 0,
+    ram: Ram::NONE,
     initrd: 0..0,
     rsdp_phys: 0,
 }));
@@ -92,6 +94,7 @@ pub fn take(start_info: u64) {
         *place = Region { from: entry.from, bytes: entry.bytes, kind: entry.kind };
         boot.map_entries += 1;
     }
+    boot.ram = Ram::of(&boot.map[..boot.map_entries]);
     // SAFETY: likewise.
     let modules: &[Module] = unsafe { table(info.modules_phys, info.modules as usize) };
     if let Some(initrd) = modules.first() {
@@ -138,6 +141,11 @@ pub fn switches() -> &'static Switches<'static> {
 
 pub fn map() -> &'static [Region] {
     &boot().map[..boot().map_entries]
+}
+
+/// What memory there is, the kernel and the initrd included.
+pub fn ram() -> &'static Ram {
+    &boot().ram
 }
 
 /// Where the initrd lies; empty if there is none.

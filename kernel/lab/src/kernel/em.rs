@@ -4,10 +4,11 @@
 //! Opening takes a buffer for every descriptor of every ring, and closing gives all of them back, in the same order: what
 //! that costs is the arena's business (`vmem.rs`). The buffers are addresses only, and the card is never told of them.
 
-use crate::console::verbose;
+use crate::console::kprintln;
 use crate::device::{Device, Failure, Fit, Location, driver};
 use crate::{pci, thread, vmem};
 use alloc::vec::Vec;
+use lab::vmem::CHAIN_STEPS;
 
 driver!(em, on pci, probe, attach);
 
@@ -39,7 +40,7 @@ fn attach(device: &Device) -> Result<(), Failure> {
     let before = vmem::steps();
     stop(buffers);
     let [low, high] = address.map(u32::swap_bytes);
-    verbose!("{}: {low:08x}{:04x}, {} chain steps", device.name, high >> 16, vmem::steps() - before);
+    kprintln!("{}: {low:08x}{:04x}, {}{CHAIN_STEPS}", device.name, high >> 16, vmem::steps() - before);
     Ok(())
 }
 

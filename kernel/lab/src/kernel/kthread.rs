@@ -4,7 +4,7 @@
 //! it to a CPU, for which it must be off the run queue. If waking the asker makes it run at once, the new thread still
 //! is on the queue, and the asker sleeps for one tick from now, which nobody needs. Its timer expires at the first tick
 //! after that. So a call takes one to two ticks, by where between two ticks it begins: on an i.MX6 booting Linux 3.5 at
-//! `hz=100` the four took 1, 1, 2 and 2. Here the later three begin just after a tick and take two.
+//! `hz=100` the four took 1, 1, 2 and 2. Here all four begin just after a tick and take two.
 
 use crate::sysinit::{Subsystem, sysinit};
 use crate::wait::Shared;

@@ -42,7 +42,7 @@ pub fn find() {
     assert!(memory.ranges > 0, "memory::find: nothing free in {} regions", boot::map().len());
 }
 
-/// One past the highest usable byte.
+/// One past the highest usable byte. There are holes below it.
 pub fn end() -> u64 {
     end_of_memory(boot::map())
 }

@@ -1,4 +1,5 @@
-//! What stands for each page frame: an array of structures, one for every 4 KiB of memory, initialised at boot.
+//! What stands for each page frame: an array of structures, one for every 4 KiB of memory, initialised at boot. Holes
+//! have none (`lab::memory_map::Ram`); only the frame allocator has a bit for each address below the end.
 //!
 //! The array is why a machine with more memory boots slower. Three ways (`vm_page=`): `three-pass` walks over the array
 //! three times, to clear it, to fill it in, and to free frame by frame; `one-pass` does each structure once and frees
@@ -16,7 +17,7 @@ use crate::{boot, memory};
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 use lab::frames::{Frames, words_for};
-use lab::memory_map::{FRAME_BYTES, REGIONS_MAX};
+use lab::memory_map::{FRAME_BYTES, REGIONS_MAX, Ram};
 use lab::switches::VmPage;
 
 sysinit!(vm_mem, Subsystem::Vm, 0, vm_mem);
@@ -62,7 +63,7 @@ const CLEAR: Page = Page {
     dirty: 0,
 };
 
-/// The array's address, and the first frame that a lazy boot has not come to yet.
+/// The array's address, and the first place of it that a lazy boot has not come to yet.
 static PAGES: AtomicU64 = AtomicU64::new(0);
 static REST: AtomicU64 = AtomicU64::new(u64::MAX);
 /// Whether the thread still has to do, or has not begun.
@@ -70,24 +71,25 @@ static REST_IS_DUE: Shared<bool> = Shared::new(false);
 
 /// SYSINIT vm_mem: the array, and with it the frame allocator.
 fn vm_mem() {
-    let frames = memory::end() / FRAME_BYTES;
-    let pages = memory::take_early(frames * size_of::<Page>() as u64);
-    let words = memory::take_early(words_for(frames) as u64 * 8);
+    let ram = boot::ram();
+    let pages = memory::take_early(ram.frames() * size_of::<Page>() as u64);
+    let words = words_for(memory::end() / FRAME_BYTES);
+    let bits = memory::take_early(words as u64 * 8);
     PAGES.store(pages, Ordering::Relaxed);
     // SAFETY: the memory was just taken, for ever, and is mapped onto itself.
-    let words = unsafe { core::slice::from_raw_parts_mut(words as *mut u64, words_for(frames)) };
+    let words = unsafe { core::slice::from_raw_parts_mut(bits as *mut u64, words) };
     let (ranges, count) = free_ranges();
     memory::use_frames(Frames::new(words));
     match boot::switches().vm_page {
-        VmPage::ThreePass => three_passes(frames, &ranges[..count]),
-        VmPage::OnePass => one_pass(0..frames, &ranges[..count]),
+        VmPage::ThreePass => three_passes(ram, &ranges[..count]),
+        VmPage::OnePass => one_pass(ram, 0..ram.frames(), &ranges[..count]),
         VmPage::Lazy | VmPage::EagerThread => {
-            let first = end_of_first_part(&ranges[..count]).min(frames);
+            let first = ram.place_of(end_of_first_part(&ranges[..count]));
             REST.store(first, Ordering::Relaxed);
-            one_pass(0..first, &ranges[..count]);
+            one_pass(ram, 0..first, &ranges[..count]);
         }
     }
-    verbose!("vm_mem: {} of {frames} frames are free", memory::free_frames());
+    verbose!("vm_mem: {} of {} frames are free", memory::free_frames(), ram.frames());
 }
 
 /// The frame below which there is as much free memory as a lazy boot begins with.
@@ -146,20 +148,22 @@ pub fn initialise_some() -> bool {
 /// How many frames of the rest will be free.
 pub fn frames_of_rest() -> u64 {
     let (ranges, count) = free_ranges();
-    let rest = REST.load(Ordering::Relaxed);
-    ranges[..count].iter().map(|range| range.end.saturating_sub(range.start.max(rest))).sum()
+    let (ram, rest) = (boot::ram(), REST.load(Ordering::Relaxed));
+    let of_rest = |range: &Range<u64>| ram.place_of(range.end).saturating_sub(ram.place_of(range.start).max(rest));
+    ranges[..count].iter().map(of_rest).sum()
 }
 
 fn is_all_there() -> bool {
-    REST.load(Ordering::Relaxed) >= memory::end() / FRAME_BYTES
+    REST.load(Ordering::Relaxed) >= boot::ram().frames()
 }
 
 /// Initialises the next few frames. Whoever takes them off the rest does them. False if there are none.
 fn initialise_more(ranges: &[Range<u64>]) -> bool {
-    let end = memory::end() / FRAME_BYTES;
+    let ram = boot::ram();
+    let end = ram.frames();
     let take = |first: u64| (first < end).then(|| (first + CHUNK_FRAMES).min(end));
     match REST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
-        Ok(first) => one_pass(first..(first + CHUNK_FRAMES).min(end), ranges),
+        Ok(first) => one_pass(ram, first..(first + CHUNK_FRAMES).min(end), ranges),
         Err(_) => return false,
     }
     true
@@ -176,8 +180,9 @@ fn free_ranges() -> ([Range<u64>; REGIONS_MAX], usize) {
     (ranges, count)
 }
 
-fn page(frame: u64) -> *mut Page {
-    (PAGES.load(Ordering::Relaxed) as *mut Page).wrapping_add(frame as usize)
+/// Where the array begins if it is counted by frames: that of a stretch of which the first frame has this place.
+fn pages_from(frame: u64, place: u64) -> *mut Page {
+    (PAGES.load(Ordering::Relaxed) as *mut Page).wrapping_add(place as usize).wrapping_sub(frame as usize)
 }
 
 /// Which range a frame lies in, looked for as for any address.
@@ -186,30 +191,40 @@ fn segment_of(frame: u64, ranges: &[Range<u64>]) -> u32 {
 }
 
 #[inline(never)]
-fn three_passes(frames: u64, ranges: &[Range<u64>]) {
-    for frame in 0..frames {
+fn three_passes(ram: &Ram, ranges: &[Range<u64>]) {
+    let all = 0..ram.frames();
+    for place in all.clone() {
         // SAFETY: the array has so many pages, and nobody else uses it yet.
-        unsafe { page(frame).write(CLEAR) };
+        unsafe { pages_from(0, place).write(CLEAR) };
     }
-    for frame in 0..frames {
-        // SAFETY: likewise.
-        let page = unsafe { &mut *page(frame) };
-        page.phys = frame * FRAME_BYTES;
-        page.segment = segment_of(frame, ranges);
-        page.order = u8::MAX;
-        page.queue = u8::MAX;
-    }
-    for frame in 0..frames {
-        if segment_of(frame, ranges) != u32::MAX {
+    ram.for_each_stretch(all.clone(), |frames, first| {
+        for (frame, place) in frames.zip(first..) {
             // SAFETY: likewise.
-            unsafe { (*page(frame)).flags |= FREE };
-            memory::add_frames(frame, 1);
+            let page = unsafe { &mut *pages_from(0, place) };
+            page.phys = frame * FRAME_BYTES;
+            page.segment = segment_of(frame, ranges);
+            page.order = u8::MAX;
+            page.queue = u8::MAX;
         }
-    }
+    });
+    ram.for_each_stretch(all, |frames, first| {
+        for (frame, place) in frames.zip(first..) {
+            if segment_of(frame, ranges) != u32::MAX {
+                // SAFETY: likewise.
+                unsafe { (*pages_from(0, place)).flags |= FREE };
+                memory::add_frames(frame, 1);
+            }
+        }
+    });
 }
 
 #[inline(never)]
-fn one_pass(frames: Range<u64>, ranges: &[Range<u64>]) {
+fn one_pass(ram: &Ram, places: Range<u64>, ranges: &[Range<u64>]) {
+    ram.for_each_stretch(places, |frames, first| one_stretch(frames, first, ranges));
+}
+
+fn one_stretch(frames: Range<u64>, first: u64, ranges: &[Range<u64>]) {
+    let pages = pages_from(frames.start, first);
     let mut at = frames.start;
     while at < frames.end {
         // A stretch that is free, or one up to the next that is.
@@ -221,17 +236,14 @@ fn one_pass(frames: Range<u64>, ranges: &[Range<u64>]) {
         let until = until.min(frames.end);
         let flags = if inside == u32::MAX { 0 } else { FREE };
         for frame in at..until {
-            fill(frame, inside, flags);
+            let new =
+                Page { phys: frame * FRAME_BYTES, flags, order: u8::MAX, queue: u8::MAX, segment: inside, ..CLEAR };
+            // SAFETY: the array has that page, and a range of it is filled by one thread only.
+            unsafe { pages.wrapping_add(frame as usize).write(new) };
         }
         if inside != u32::MAX {
             memory::add_frames(at, until - at);
         }
         at = until;
     }
-}
-
-fn fill(frame: u64, segment: u32, flags: u16) {
-    let new = Page { phys: frame * FRAME_BYTES, flags, order: u8::MAX, queue: u8::MAX, segment, ..CLEAR };
-    // SAFETY: the array has that page, and a range of it is filled by one thread only.
-    unsafe { page(frame).write(new) };
 }
