@@ -54,8 +54,8 @@ pub struct LedgerStep {
     pub now_ns: Option<i64>,
     /// Rows that a saved row is also charged to, by other ways for time to pass, and that were not saved.
     pub not_saved: Vec<String>,
-    /// Where a time was asked for that is longer than it took: who had the rest of the time in which it was under way,
-    /// most first.
+    /// Where a time was asked for that is longer than it took, or where others had more of the time in which it was under
+    /// way than itself: who had the rest of that time, most first.
     #[serde(default)]
     pub besides: Vec<LedgerPart>,
     /// How long the boot takes before it.
@@ -231,7 +231,7 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
     }
     let margin = (was / 100).max(1);
     if step.saved_at_best_ns.is_some() {
-    } else if was == 0 {
+    } else if was == 0 && step.besides.is_empty() {
         let _ = writeln!(out, "{name}: not on the boot path, so it saves nothing by itself");
     } else if now > was + margin {
         longer(step, (was, now), unit, out);
@@ -242,6 +242,9 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
         let others = step.saved_ns - (was - now);
         let what = "whom it creates or keeps waiting off the path is done earlier too";
         let _ = writeln!(out, "{name}: {} more than it takes less on the path: {what}", unit.show(others));
+    }
+    if now <= was + margin {
+        below(step, was, unit, out);
     }
     if !step.not_saved.is_empty() {
         let others: Vec<String> = step.not_saved.iter().map(|row| harmless(row).into_owned()).collect();
@@ -276,6 +279,23 @@ fn longer(step: &LedgerStep, (was, now): (i64, i64), unit: &Scale, out: &mut Str
         let _ = write!(out, "; of the {} it was under way others had the rest: {shown}{more}", unit.show(was + rest));
     }
     out.push('\n');
+}
+
+/// A saving that leaves most of the time it is about, as that is charged to rows below it.
+fn below(step: &LedgerStep, was: i64, unit: &Scale, out: &mut String) {
+    const SHOWN: usize = 3;
+    let Some(most) = step.besides.first() else { return };
+    let rest: i64 = step.besides.iter().map(|part| part.ns).sum();
+    let shown = step.besides.iter().take(SHOWN).map(|p| format!("{} {}", harmless(&p.name), unit.show(p.ns)));
+    let more = step.besides.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let (name, was, rest) = (harmless(&step.name), unit.show(was), unit.show(rest));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    let _ = writeln!(
+        out,
+        "{name}: its own time is {was}; the {rest} below it is charged to {shown}{more}; save that with --save '{}'",
+        harmless(&most.name)
+    );
 }
 
 /// A name's words, its suffix however set apart.
@@ -391,6 +411,13 @@ mod tests {
             longer,
             "_vprintf: 100 ms is longer than it took, its own time being 5 ms; of the 572 ms it was under way others had \
              the rest: thread a 540 ms, thread b 27 ms",
+        );
+        let below =
+            Rung { besides: vec![("kthread_bind · _sleep".to_owned(), Ns(20 * ms))], ..rung(0, 0, 50 * ms, 50 * ms) };
+        check_remark(
+            below,
+            "_vprintf: its own time is 0.0 ms; the 20.0 ms below it is charged to kthread_bind · _sleep 20.0 ms; save that \
+             with --save 'kthread_bind · _sleep'",
         );
         let more = "_vprintf: 2 ms more than it takes less on the path: whom it creates or keeps waiting off the path is \
                     done earlier too";
