@@ -340,16 +340,19 @@ fn an_excerpt_that_begins_inside_an_initcall() {
             .iter()
             .map(|p| (text(&p["name"]), ns(&p["start_ns"]), ns(&p["end_ns"])))
             .collect();
-        // 9765 units of 1024 ns before the first stamp, 0.260204 s; to the last return.
-        let (first, last) = (260_204_000 - 9765 * 1024, 310_449_000);
+        // From the message before the first return, as one tick before that return others still printed; to the last.
+        let (first, last) = (256_033_000, 310_449_000);
         let expected =
-            [("unexplained", 0, first), ("initcalls: all levels", first, last), ("hand-over", last, 310_712_000)];
+            [("unexplained", 0, first), ("initcalls: early", first, last), ("after the last initcall", last, 310_712_000)];
         assert_eq!(phases, expected, "{name}");
+        assert_eq!(ns(&list(&document["phases"])[1]["error_ns"]), 10_000_000, "{name}: one tick");
+        let diagnostics = document["diagnostics"].to_string();
+        assert!(diagnostics.contains("whole ticks") && diagnostics.contains("60.0 ms"), "{name}: {diagnostics}");
         let took = |name: &str| {
             let found = rows(&document["where"], "name", &format!("initcall {name}"));
             ns(&found[0]["self_ns"])
         };
-        assert_eq!(took("spawn_ksoftirqd"), 9765 * 1024, "{name}");
+        assert_eq!(took("spawn_ksoftirqd"), 260_204_000 - 256_033_000, "{name}");
         assert_eq!(took("init_workqueues"), 9765 * 1024, "{name}");
         // Two ticks would begin before the one before it returned.
         assert_eq!(took("cpu_stop_init"), 290_265_000 - 270_363_000, "{name}");
