@@ -412,11 +412,13 @@ mod tests {
             "_vprintf: 100 ms is longer than it took, its own time being 5 ms; of the 572 ms it was under way others had \
              the rest: thread a 540 ms, thread b 27 ms",
         );
-        let below =
-            Rung { besides: vec![("kthread_bind · _sleep".to_owned(), Ns(20 * ms))], ..rung(0, 0, 50 * ms, 50 * ms) };
+        let below = Rung {
+            besides: vec![("kthread_bind · _sleep".to_owned(), Ns(20 * ms))],
+            ..rung(0, 0, 5_000 * ms, 5_000 * ms)
+        };
         check_remark(
             below,
-            "_vprintf: its own time is 0.0 ms; the 20.0 ms below it is charged to kthread_bind · _sleep 20.0 ms; save that \
+            "_vprintf: its own time is 0 ms; the 20 ms below it is charged to kthread_bind · _sleep 20 ms; save that \
              with --save 'kthread_bind · _sleep'",
         );
         let more = "_vprintf: 2 ms more than it takes less on the path: whom it creates or keeps waiting off the path is \
