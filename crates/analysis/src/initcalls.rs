@@ -18,9 +18,11 @@ pub struct Initcall {
     pub track: TrackId,
 }
 
-/// All initcalls of a settled timeline, the longest first.
+/// All initcalls of a settled timeline, the longest first. One that ends as it begins was never seen to return, or is
+/// shorter than its clock can tell: its time is not known, and it is left out.
 pub fn initcalls(timeline: &Timeline) -> Vec<Initcall> {
-    let spans = timeline.spans.iter().filter(|(_, span)| span.kind == SpanKind::Initcall);
+    let is_known = |span: &timeline::SpanRow| span.kind == SpanKind::Initcall && span.length() > Ns::ZERO;
+    let spans = timeline.spans.iter().filter(|(_, span)| is_known(span));
     let mut all: Vec<Initcall> = spans
         .map(|(_, s)| Initcall { function: s.detail, start: s.start, elapsed: s.length(), track: s.track })
         .collect();
@@ -41,6 +43,7 @@ mod tests {
             ("quick", 0, 10, SpanKind::Initcall),
             ("waits", 10, 90, SpanKind::Initcall),
             ("no initcall", 0, 100, SpanKind::Call),
+            ("scheduler, never left", 100, 100, SpanKind::Initcall),
         ] {
             let detail = t.names.intern(name);
             t.spans.push(SpanRow { name: NameId::EMPTY, detail, start: Ns(start), end: Ns(end), track, kind }, None);

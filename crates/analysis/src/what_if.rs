@@ -67,7 +67,8 @@ pub struct Rung {
     /// Rows of the boot path that are the target's too, by other ways for time to pass (`SYSINIT cpu · DELAY`), and were
     /// not meant.
     pub also: Vec<String>,
-    /// Where it shall take longer than it did: who had the rest of the time in which it was under way, most first.
+    /// Where it shall take longer than it did, or where all or a share of it is saved and less of the time in which it was
+    /// under way is its own than others': who had the rest of that time, most first.
     pub besides: Vec<(String, Ns)>,
 }
 
@@ -182,7 +183,12 @@ impl WhatIf {
         let path = boot_path(&self.timeline);
         let was = meant.on_path(&path);
         let grows = matches!(saving.becomes, Becomes::Takes(time) if time > was);
-        let besides = if grows { meant.besides(&path) } else { Vec::new() };
+        let besides = match saving.becomes {
+            Becomes::Takes(_) if !grows => Vec::new(),
+            _ => meant.besides(&path),
+        };
+        let rest: Ns = besides.iter().map(|(_, time)| *time).sum();
+        let besides = if grows || rest > was { besides } else { Vec::new() };
         let (factor, new, now) = match saving.becomes {
             Becomes::Nothing => self.again(&meant, &target, 0.0),
             Becomes::Less(share) => self.again(&meant, &target, 1.0 - share),

@@ -155,6 +155,26 @@ fn what_is_made_longer_says_who_had_the_rest() {
     assert!(boot.save(&saving("SYSINIT algapi=10")).unwrap().besides.is_empty());
 }
 
+/// A row whose time is nearly all below it saves next to nothing: who has that time is named, and can be saved.
+#[test]
+fn what_saves_nothing_says_where_the_time_below_it_is_charged() {
+    let binds = "
+        0   main enter SYSINIT/cpu_stop_init
+        1   main enter kthread_bind
+        2   main enter DELAY
+        22  main exit  DELAY
+        22  main exit  kthread_bind
+        22  main exit  SYSINIT/cpu_stop_init
+        30  main end";
+    let mut boot = WhatIf::new(log(binds), Groups::freebsd()).unwrap();
+    let rung = boot.save(&saving("SYSINIT cpu_stop_init")).unwrap();
+    assert_eq!((rung.was, rung.before - rung.after), (Ns(1), Ns(1)));
+    let (row, time) = rung.besides.first().expect("the time below it is somebody's").clone();
+    assert_eq!(time, Ns(20));
+    let rung = boot.save(&saving(&row)).unwrap();
+    assert_eq!((rung.before - rung.after, rung.besides.len()), (Ns(20), 0));
+}
+
 const TWO_HOLD: &str = "
     0   main enter mount
     10  main wait root

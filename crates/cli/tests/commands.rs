@@ -97,9 +97,10 @@ fn the_imx6_logs_units_are_1024_ns() {
     let folder = tempfile::tempdir().unwrap();
     let file = fixture("log/linux-3.5.7-imx6-only-returns.log");
     let document = shown(&imported(&file, &folder.path().join("imx6")));
-    for (initcall, ms) in
-        [("spawn_ksoftirqd", 10), ("init_workqueues", 10), ("cpu_stop_init", 20), ("rcu_spawn_kthreads", 20)]
-    {
+    // spawn_ksoftirqd is not among them: a message 4.171 ms before its return precedes it.
+    let row = rows(&document["functions"], "detail", "spawn_ksoftirqd");
+    assert_eq!((row.len(), ns(&row[0]["total_ns"])), (1, 4_171_000));
+    for (initcall, ms) in [("init_workqueues", 10), ("cpu_stop_init", 20), ("rcu_spawn_kthreads", 20)] {
         let row = rows(&document["functions"], "detail", initcall);
         let [row] = row[..] else { panic!("{initcall}: {row:?}") };
         let off = (ns(&row["total_ns"]) - ms * 1_000_000).abs();
@@ -340,16 +341,22 @@ fn an_excerpt_that_begins_inside_an_initcall() {
             .iter()
             .map(|p| (text(&p["name"]), ns(&p["start_ns"]), ns(&p["end_ns"])))
             .collect();
-        // 9765 units of 1024 ns before the first stamp, 0.260204 s; to the last return.
-        let (first, last) = (260_204_000 - 9765 * 1024, 310_449_000);
-        let expected =
-            [("unexplained", 0, first), ("initcalls: all levels", first, last), ("hand-over", last, 310_712_000)];
+        // From the message before the first return, as one tick before that return others still printed; to the last.
+        let (first, last) = (256_033_000, 310_449_000);
+        let expected = [
+            ("unexplained", 0, first),
+            ("initcalls: early", first, last),
+            ("after the last initcall", last, 310_712_000),
+        ];
         assert_eq!(phases, expected, "{name}");
+        assert_eq!(ns(&list(&document["phases"])[1]["error_ns"]), 10_000_000, "{name}: one tick");
+        let diagnostics = document["diagnostics"].to_string();
+        assert!(diagnostics.contains("whole ticks") && diagnostics.contains("60.0 ms"), "{name}: {diagnostics}");
         let took = |name: &str| {
             let found = rows(&document["where"], "name", &format!("initcall {name}"));
             ns(&found[0]["self_ns"])
         };
-        assert_eq!(took("spawn_ksoftirqd"), 9765 * 1024, "{name}");
+        assert_eq!(took("spawn_ksoftirqd"), 260_204_000 - 256_033_000, "{name}");
         assert_eq!(took("init_workqueues"), 9765 * 1024, "{name}");
         // Two ticks would begin before the one before it returned.
         assert_eq!(took("cpu_stop_init"), 290_265_000 - 270_363_000, "{name}");

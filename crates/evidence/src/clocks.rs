@@ -64,7 +64,10 @@ pub fn join(evidence: &Evidence<'_>, diagnostics: &mut Diagnostics) -> Clocks {
     let counter = believed(counter(evidence), diagnostics);
     let mut printk = printk_from_words(evidence, counter.as_ref()).or_else(|| printk_from_console(evidence));
     let stamped = evidence.log.is_some() || evidence.trace.is_some_and(|trace| trace.stamps == Stamps::Nanoseconds);
-    if evidence.manifest.time_base == TimeBase::Evidence && stamped {
+    // A clock that shows 0.000000 throughout says nothing of time.
+    let ticked = evidence.log.is_none_or(|log| log.lines.iter().any(|line| line.stamp.is_some()));
+    let ticked = ticked || evidence.trace.is_some();
+    if evidence.manifest.time_base == TimeBase::Evidence && stamped && ticked {
         printk = printk.or_else(|| Some(Clock::linear(PRINTK, 1e9, Ticks(0), Ns::ZERO, "printk's clock is time")));
     }
     let mut trace = evidence.trace.and_then(|trace| trace_clock(evidence, trace, counter.as_ref(), printk.as_ref()));

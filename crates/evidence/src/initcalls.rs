@@ -19,6 +19,8 @@
 //! **The span** of a call ends at the stamp of its `returned` line and is as long as the kernel
 //! says: the stamp of `calling` is earlier by what printing that line cost. Before a fine clock
 //! is found the kernel measures in whole ticks (0, 9765, 19531); there the two stamps are better.
+//! Without a `calling` line such a call begins no earlier than the message before it, unless that is
+//! the call's own: one of two ticks took more than one tick.
 
 mod parse;
 mod unit;
@@ -43,6 +45,8 @@ const NO_RETURN: Problem = Problem::affects(
     "initcall[s] called and never seen to return",
     "left out; the boot ended in [it|them], or lines are missing",
 );
+
+const IN_TICKS: &str = "initcall[s] that the kernel timed in whole ticks of its clock";
 
 /// What was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +76,9 @@ pub struct Call {
     pub end: Ns,
     /// How long it took by the kernel's own measure.
     pub took: Option<Ns>,
+    /// How far off its start may be, because the kernel's measure is whole ticks of a coarse clock and no `calling` line
+    /// says better.
+    pub start_error: Ns,
     /// What it returned; newer kernels do not say for asynchronous calls.
     pub returned: Option<i64>,
     /// The thread that ran it, if the log says.
@@ -127,10 +134,11 @@ pub fn read(
     place: impl Fn(&Line) -> Option<Ns>,
     diagnostics: &mut Diagnostics,
 ) -> Initcalls {
-    let messages: Vec<(&Line, Message<'_>)> =
-        log.lines.iter().filter_map(|line| Some((line, parse::message(log.text(line))?))).collect();
-    let unit = unit::decide(log, messages.iter().map(|(_, message)| message));
-    let end_to_end = messages.iter().all(|(line, _)| place(line).is_none());
+    let lines = log.lines.iter().enumerate();
+    let messages: Vec<(usize, &Line, Message<'_>)> =
+        lines.filter_map(|(i, line)| Some((i, line, parse::message(log.text(line))?))).collect();
+    let unit = unit::decide(log, messages.iter().map(|(.., message)| message));
+    let end_to_end = messages.iter().all(|(_, line, _)| place(line).is_none());
     let mut reader = Reader {
         file,
         diagnostics,
@@ -139,9 +147,16 @@ pub fn read(
         found: Initcalls { unit, ..Initcalls::default() },
         open: HashMap::new(),
         last_end: HashMap::new(),
+        last_said: HashMap::new(),
     };
-    for (i, (line, message)) in messages.iter().enumerate() {
-        reader.message(line, *message, i < reader.found.unit.coarse_until);
+    let mut heard = 0;
+    for (i, (at, line, message)) in messages.iter().enumerate() {
+        let coarse = i < reader.found.unit.coarse_until;
+        if coarse {
+            log.lines[heard..*at].iter().for_each(|line| reader.said(line));
+            heard = *at;
+        }
+        reader.message(line, *message, coarse);
     }
     reader.finish()
 }
@@ -162,6 +177,8 @@ struct Reader<'d, 'a, P> {
     found: Initcalls,
     /// When a thread's last initcall returned: its next one cannot have begun before.
     last_end: HashMap<u32, Ns>,
+    /// When a thread printed its latest message, while the kernel measures in whole ticks; None: the log does not say who.
+    last_said: HashMap<Option<u32>, Ns>,
     /// By symbol as printed: two threads can be in functions of one name.
     open: HashMap<&'a str, Vec<Begun>>,
 }
@@ -195,6 +212,12 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
         }
     }
 
+    fn said(&mut self, line: &Line) {
+        if let Some(at) = (self.place)(line) {
+            self.last_said.insert(thread_of(line.caller), at);
+        }
+    }
+
     /// When a message was printed; counted, if nobody knows.
     fn time_of(&mut self, line: &Line, message: Message<'a>) -> Option<Ns> {
         let place = || format!("{}:{}", self.file, line.number);
@@ -222,7 +245,17 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
     /// A call of which only the end and the length are known.
     fn measured(&self, kind: Kind, name: &str, took: Ns, end: Ns, line: &Line) -> Call {
         let (name, thread) = (name.to_owned(), thread_of(line.caller));
-        Call { kind, name, start: end - took, end, took: Some(took), returned: None, thread, line: line.number }
+        Call {
+            kind,
+            name,
+            start: end - took,
+            end,
+            took: Some(took),
+            start_error: Ns::ZERO,
+            returned: None,
+            thread,
+            line: line.number,
+        }
     }
 
     fn deferred(&mut self, device: &str, why: &str, at: Ns) {
@@ -245,9 +278,18 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
         // Where no line says, an initcall is process 1's.
         let runner = thread.or((kind == Kind::Initcall).then_some(1));
         let earliest = called.or(runner.and_then(|runner| self.last_end.get(&runner).copied()));
+        let in_ticks = coarse && called.is_none() && kind == Kind::Initcall;
+        let tick = if in_ticks { self.found.unit.tick } else { Ns::ZERO };
         let start = match (called, took) {
             (Some(called), None) => called,
             (Some(called), Some(_)) if coarse => called,
+            (_, Some(took)) if in_ticks => {
+                // A figure of n ticks is of a call that took more than n − 1: a message later than that is the call's own.
+                let latest = end - (took - tick).max(Ns::ZERO);
+                let before = self.last_said.get(&thread_of(line.caller)).filter(|said| **said <= latest);
+                let start = end - took;
+                start.max(before.copied().unwrap_or(start)).max(earliest.unwrap_or(start))
+            }
             (_, Some(took)) => (end - took).max(earliest.unwrap_or(end - took)),
             (None, None) => {
                 let place = || format!("{}:{}", self.file, line.number);
@@ -259,7 +301,8 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
         }
         self.last_end.extend(runner.map(|runner| (runner, end)));
         let start = start.min(end);
-        self.found.calls.push(Call { kind, name, start, end, took, returned, thread, line: line.number });
+        let call = Call { kind, name, start, end, took, start_error: tick, returned, thread, line: line.number };
+        self.found.calls.push(call);
     }
 
     /// The `calling` line of a `returned` one: by the same thread if that is known, else the latest.
@@ -270,12 +313,30 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
         Some(begun.remove(at))
     }
 
-    fn finish(self) -> Initcalls {
+    fn finish(mut self) -> Initcalls {
         let without_end: u64 = self.open.values().map(|begun| begun.len() as u64).sum();
         // Either the boot ended inside them or their lines are missing; both are worth knowing.
         let place = || self.file.to_owned();
         self.diagnostics.note_many(NO_RETURN, without_end, place);
+        self.say_ticks();
         self.found
+    }
+}
+
+impl<P> Reader<'_, '_, P> {
+    /// Why the lengths shown are not the kernel's figures.
+    fn say_ticks(&mut self) {
+        let in_ticks = || self.found.calls.iter().filter(|call| call.start_error > Ns::ZERO);
+        let Some(first) = in_ticks().map(|call| call.line).next() else { return };
+        let sum: Ns = in_ticks().filter_map(|call| call.took).fold(Ns::ZERO, |sum, took| sum + took);
+        let effect = format!(
+            "its figures sum to {sum}; each initcall begins so long before its return, but not before the message before \
+             it, and its start is known to one tick ({})",
+            self.found.unit.tick
+        );
+        let problem = Problem::affects(Figures::Initcalls, IN_TICKS, &effect);
+        let count = in_ticks().count() as u64;
+        self.diagnostics.note_many(problem, count, || format!("{}:{first}", self.file));
     }
 }
 

@@ -172,7 +172,16 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     let late = if clocks.only_ticks { Ns::ZERO } else { Ns::from_us(10) };
     let trace_error = clocks.trace.as_ref().map_or(Ns::ZERO, |c| c.residual) + late;
     let heard = guestfs.is_some();
-    let mut merge = Merge { manifest, files, timeline, trace_error, logged_from: None, first_switch: None, heard };
+    let mut merge = Merge {
+        manifest,
+        files,
+        timeline,
+        trace_error,
+        initcall_error: Ns::ZERO,
+        logged_from: None,
+        first_switch: None,
+        heard,
+    };
 
     let laid = match (&trace, &clocks.trace) {
         (Some(trace), Some(clock)) => Some(trace.lay(clock, merge.timeline)),
@@ -214,11 +223,13 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     if let (Some(log), Some(clock)) = (&log, &clocks.printk) {
         merge.log_boundaries(log.log, clock);
     }
-    match &followed {
-        Some(followed) => merge.steps(init, followed.error),
-        None => merge.initcalls_without_levels(init),
+    if let Some(followed) = &followed {
+        merge.steps(init, followed.error);
     }
     merge.process_1(init);
+    if followed.is_none() {
+        merge.initcalls_without_levels(init, !words.is_empty());
+    }
     merge.only_initcalls();
     let heard = guestfs.map(|events| events.place(init, merge.timeline)).unwrap_or_default();
     let firmware = merge.before_the_kernel(&regions, &clocks).or(heard.before);
@@ -277,6 +288,7 @@ fn merge_tslog(manifest: &Manifest, log: tslog::Log, files: &Files, timeline: &m
         files,
         timeline,
         trace_error: Ns::ZERO,
+        initcall_error: Ns::ZERO,
         logged_from: begun,
         first_switch: None,
         heard: false,
@@ -310,6 +322,8 @@ struct Merge<'a> {
     timeline: &'a mut Timeline,
     /// How far off the time of a trace's event may be.
     trace_error: Ns,
+    /// How far off the first initcall's start may be, by the kernel's log.
+    initcall_error: Ns,
     /// The first record of a kernel that keeps an event log.
     logged_from: Option<Ns>,
     /// libguestfs heard the kernel's lines: it knows when the first one came.
@@ -404,6 +418,8 @@ impl Merge<'_> {
             found.calls.retain(|call| call.kind != initcalls::Kind::Initcall);
             found.levels.clear();
         }
+        let initcalls = found.calls.iter().filter(|call| call.kind == initcalls::Kind::Initcall);
+        self.initcall_error = initcalls.min_by_key(|call| call.start).map_or(Ns::ZERO, |call| call.start_error);
         if !found.is_empty() {
             found.lay(self.timeline);
         }
@@ -471,22 +487,7 @@ impl Merge<'_> {
         }
     }
 
-    /// Without levels, initcalls are at least one phase: from the first one of process 1's to the last one's return.
-    fn initcalls_without_levels(&mut self, init: TrackId) {
-        if self.timeline.spans.iter().any(|(_, s)| s.kind == SpanKind::Level) {
-            return;
-        }
-        let of_init = |s: &timeline::SpanRow| s.kind == SpanKind::Initcall && s.track == init;
-        let spans: Vec<_> = self.timeline.spans.iter().map(|(_, s)| s).filter(of_init).collect();
-        let (first, last) = (spans.iter().map(|s| s.start).min(), spans.iter().map(|s| s.end).max());
-        if let (Some(first), Some(last)) = (first, last) {
-            let error = Ns::from_us(500);
-            self.timeline.boundary("initcalls: all levels", first, error, "kernel log: the first initcall");
-            self.timeline.boundary("hand-over", last, error, "kernel log: the last initcall returned");
-        }
-    }
-
-    /// The same from followed calls, where other CPUs are started between two of the levels.
+    /// Phases of initcalls from followed calls, where other CPUs are started between two of the levels.
     fn steps(&mut self, init: TrackId, error: Ns) {
         let names = &self.timeline.names;
         let (smp, run) = (names.find("smp_init"), names.find("run_init_process"));

@@ -97,3 +97,19 @@ fn the_lines_of_the_notes() {
     assert_eq!(of_both[0][0], (416_560_057, "e820: BIOS-provided physical RAM map:".to_owned()));
     assert_eq!(of_both[0][7].0, 418_837_152);
 }
+
+/// A kernel clock that stands at 0.000000 in all lines is no clock of the recording.
+#[test]
+fn a_clock_that_never_ticked_is_not_listed() {
+    let line = |stamp: &str| format!("[    {stamp}] BIOS-e820: [mem 0x0000000000000000-0x000000000009f7ff] usable\n");
+    let clocks = |stamps: &[&str]| {
+        let lines: String = stamps.iter().map(|stamp| line(stamp)).collect();
+        let first = "[    0.000000] Linux version 4.3.0\n".to_owned();
+        let timeline = imported("kernel.log", (first + &lines).into_bytes());
+        timeline.clocks.iter().map(|clock| clock.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(clocks(&["0.000000", "0.000012"]), ["printk"]);
+    assert!(clocks(&["0.000000", "0.000000"]).is_empty());
+    let lines = imported("lines.log", std::fs::read(fixture("notes-page-uart-lines.log")).unwrap());
+    assert!(lines.clocks.is_empty(), "{:?}", lines.clocks);
+}

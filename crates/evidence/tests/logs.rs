@@ -47,19 +47,37 @@ fn real_logs() {
     }
 }
 
-/// The four initcalls that a board waited whole timer ticks in: 10 ms and 20 ms, not 9.765 and 19.531.
+/// The four initcalls that a board waited whole timer ticks in: 10 ms and 20 ms by the kernel, not 9.765 and 19.531. No
+/// initcall begins before the message before it.
 #[test]
 fn the_ticks_of_the_imx6() {
-    let (_, calls, _) = read(&folder().join("linux-3.5.7-imx6-only-returns.log"));
+    let (_, calls, diagnostics) = read(&folder().join("linux-3.5.7-imx6-only-returns.log"));
     assert!(calls.unit.shifted);
     let found: Vec<_> = calls.calls.iter().map(|c| (c.name.as_str(), c.took.unwrap().0, (c.end - c.start).0)).collect();
     let (one, two) = (9765 * 1024, 19531 * 1024);
     let expected = [
-        ("spawn_ksoftirqd", one, one),
+        // The message before its return was printed 4.171 ms earlier, by another initcall.
+        ("spawn_ksoftirqd", one, 4_171_000),
         ("init_workqueues", one, one),
         // Its two ticks would begin before the one before it returned: the stamps leave it 19.902 ms.
         ("cpu_stop_init", two, 19_902_000),
         ("rcu_spawn_kthreads", two, two),
     ];
     assert_eq!(found, expected);
+    assert!(calls.calls.iter().all(|call| call.start_error == Ns::from_ms(10)), "{calls:?}");
+    assert_eq!(diagnostics.count("initcalls that the kernel timed in whole ticks of its clock"), 4);
+}
+
+/// Two ticks by the kernel are more than one: a message 3 ms before the return is the initcall's own, and does not cut it.
+#[test]
+fn a_message_from_inside_an_initcall_does_not_cut_it() {
+    let log = "[    0.100000] a message\n\
+               [    0.125000] from inside\n\
+               [    0.128000] initcall a+0x0/0x1 returned 0 after 20000 usecs\n\
+               [    0.138500] initcall b+0x0/0x1 returned 0 after 10000 usecs\n";
+    let mut diagnostics = Diagnostics::default();
+    let log = KernelLog::read("a.log", log.as_bytes(), &mut diagnostics).unwrap();
+    let found = initcalls::read("a.log", &log, |line| line.stamp, &mut diagnostics);
+    let spans: Vec<_> = found.calls.iter().map(|call| (call.start.0 / 1000, call.end.0 / 1000)).collect();
+    assert_eq!(spans, [(108_000, 128_000), (128_500, 138_500)]);
 }

@@ -54,8 +54,8 @@ pub struct LedgerStep {
     pub now_ns: Option<i64>,
     /// Rows that a saved row is also charged to, by other ways for time to pass, and that were not saved.
     pub not_saved: Vec<String>,
-    /// Where a time was asked for that is longer than it took: who had the rest of the time in which it was under way,
-    /// most first.
+    /// Where a time was asked for that is longer than it took, or where others had more of the time in which it was under
+    /// way than itself: who had the rest of that time, most first.
     #[serde(default)]
     pub besides: Vec<LedgerPart>,
     /// How long the boot takes before it.
@@ -227,7 +227,7 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
     }
     let margin = (was / 100).max(1);
     if step.saved_at_best_ns.is_some() {
-    } else if was == 0 && now <= margin {
+    } else if was == 0 && now <= margin && (step.besides.is_empty() || !unit.is_shown_as_0(step.saved_ns)) {
         let what = match step.saved_ns {
             saved if unit.is_shown_as_0(saved) => ", so it saves nothing by itself".to_owned(),
             saved @ 0.. => format!(": it saves the {} that others waited for it or for its CPU", unit.show(saved)),
@@ -243,6 +243,9 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
         let others = step.saved_ns - (was - now);
         let what = "whom it creates or keeps waiting off the path is done earlier too";
         let _ = writeln!(out, "{name}: {} more than it takes less on the path: {what}", unit.show(others));
+    }
+    if now <= was + margin {
+        below(step, was, unit, out);
     }
     if !step.not_saved.is_empty() {
         let others: Vec<String> = step.not_saved.iter().map(|row| harmless(row).into_owned()).collect();
@@ -265,18 +268,34 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
 
 /// A saving that makes something longer: not by mistake?
 fn longer(step: &LedgerStep, (was, now): (i64, i64), unit: &Scale, out: &mut String) {
-    const SHOWN: usize = 3;
     let name = harmless(&step.name);
     let _ = write!(out, "{name}: {} is longer than it took, its own time being {}", unit.show(now), unit.show(was));
-    let rest: i64 = step.besides.iter().map(|part| part.ns).sum();
+    let (rest, shown) = besides(step, unit);
     if rest > 0 {
-        let shown = step.besides.iter().take(SHOWN).map(|p| format!("{} {}", harmless(&p.name), unit.show(p.ns)));
-        let more = step.besides.len().saturating_sub(SHOWN);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let shown = shown.collect::<Vec<_>>().join(", ");
-        let _ = write!(out, "; of the {} it was under way others had the rest: {shown}{more}", unit.show(was + rest));
+        let _ = write!(out, "; of the {} it was under way others had the rest: {shown}", unit.show(was + rest));
     }
     out.push('\n');
+}
+
+/// A saving that leaves most of the time it is about, as that is charged to rows below it.
+fn below(step: &LedgerStep, was: i64, unit: &Scale, out: &mut String) {
+    let Some(most) = step.besides.first() else { return };
+    let (rest, shown) = besides(step, unit);
+    let (name, was, rest) = (harmless(&step.name), unit.show(was), unit.show(rest));
+    let _ = writeln!(
+        out,
+        "{name}: its own time is {was}; the {rest} below it is charged to {shown}; save that with --save '{}'",
+        harmless(&most.name)
+    );
+}
+
+/// What others had while it was under way: how long in all, and the longest by name.
+fn besides(step: &LedgerStep, unit: &Scale) -> (i64, String) {
+    const SHOWN: usize = 3;
+    let shown = step.besides.iter().take(SHOWN).map(|p| format!("{} {}", harmless(&p.name), unit.show(p.ns)));
+    let more = step.besides.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (step.besides.iter().map(|part| part.ns).sum(), shown.collect::<Vec<_>>().join(", ") + &more)
 }
 
 /// A name's words, its suffix however set apart.
@@ -396,6 +415,15 @@ mod tests {
             longer,
             "_vprintf: 100 ms is longer than it took, its own time being 5 ms; of the 572 ms it was under way others had \
              the rest: thread a 540 ms, thread b 27 ms",
+        );
+        let below = Rung {
+            besides: vec![("kthread_bind · _sleep".to_owned(), Ns(20 * ms))],
+            ..rung(0, 0, 5_000 * ms, 5_000 * ms)
+        };
+        check_remark(
+            below,
+            "_vprintf: its own time is 0 ms; the 20 ms below it is charged to kthread_bind · _sleep 20 ms; save that \
+             with --save 'kthread_bind · _sleep'",
         );
         let more = "_vprintf: 2 ms more than it takes less on the path: whom it creates or keeps waiting off the path is \
                     done earlier too";

@@ -18,6 +18,8 @@ pub struct Unit {
     pub evidence: String,
     /// The first so many messages measure in whole ticks of the timer.
     pub(super) coarse_until: usize,
+    /// How long such a tick is; zero where no figure is known to be whole ticks.
+    pub tick: Ns,
 }
 
 impl Unit {
@@ -55,13 +57,14 @@ pub(super) fn decide<'a>(log: &KernelLog, messages: impl Iterator<Item = &'a Mes
             seen.whole,
             Ns(seen.tick_ns as i64)
         );
-        return Unit { shifted: is_shifted, evidence, coarse_until: seen.until };
+        let tick = Ns(seen.tick_ns as i64);
+        return Unit { shifted: is_shifted, evidence, coarse_until: seen.until, tick };
     }
     match (version, by_version) {
         (Some((major, minor)), Some(shifted)) => {
-            Unit { shifted, evidence: format!("the log is of Linux {major}.{minor}"), coarse_until: 0 }
+            Unit { shifted, evidence: format!("the log is of Linux {major}.{minor}"), ..Unit::default() }
         }
-        _ => Unit { shifted: false, evidence: "nothing: the word usecs is believed".to_owned(), coarse_until: 0 },
+        _ => Unit { evidence: "nothing: the word usecs is believed".to_owned(), ..Unit::default() },
     }
 }
 
