@@ -239,6 +239,34 @@ fn what_cannot_be_begun_is_refused_and_leaves_nothing() {
 }
 
 #[test]
+fn a_deterministic_boot_that_panics_takes_the_same_time_however_busy_the_host_is() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new();
+    // Nothing of ours runs in the guest: the kernel finds no root and panics.
+    let boot = |name: &str, busy: bool| {
+        let into = scratch.path(name);
+        let mut command = record(&kernel, &into);
+        command.args(["--init", "keep", "--deterministic", "--memory", "256M", "--append", CALM]);
+        let mut load: Vec<_> = (0..if busy { 4 } else { 0 })
+            .map(|_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+            .collect();
+        recorded(&mut command, &into, "panic");
+        load.iter_mut().for_each(|spin| {
+            spin.kill().unwrap();
+            spin.wait().unwrap();
+        });
+        let document = shown(&into);
+        // The kernel's own stamp of its last words. Its clock and the counter differ by some 20 ms at this kernel's initcalls.
+        let log = messages(&evidence(&into, "kmsg-memory.log"));
+        let panic_us = log.iter().find(|(_, text)| text.starts_with("Kernel panic")).expect("it panicked").0;
+        (ns(&document["total_ns"]), panic_us as i64 * 1000)
+    };
+    let ((quiet, stamp_ns), (busy, _)) = (boot("quiet", false), boot("busy", true));
+    assert_eq!(quiet, busy);
+    assert!((quiet - stamp_ns).abs() < stamp_ns / 10, "{quiet} ns, and the kernel panicked at {stamp_ns}");
+}
+
+#[test]
 fn a_qemu_that_is_too_old_or_is_none_is_refused() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();

@@ -4,8 +4,8 @@
 //! that the host stamped on arrival. In a deterministic boot the counter *is* time. The trace is
 //! stamped with that counter, or with a clock of the kernel's that process 1 wrote sync lines for.
 //! printk's clock is joined to the trace's by the messages that both have; else by process 1's sync
-//! lines; else by the arrival of its lines on the console. Where nothing joins them, printk's clock
-//! is time. A trace taken elsewhere and stamped with the counter needs its rate; alone and without
+//! lines; else by the arrival of its lines on the console, or in a deterministic boot, of which the host's clock says
+//! nothing, from the kernel's first instruction on. Where nothing joins them, printk's clock is time. A trace taken elsewhere and stamped with the counter needs its rate; alone and without
 //! one, its ticks are shown as ticks.
 
 use crate::ftrace::{Stamps, Trace};
@@ -20,6 +20,10 @@ use timeline::{Clock, Delay, Diagnostics, Ns, Problem, SyncPoint, Ticks};
 
 /// Where printk's clock was only compared with another one.
 pub const NEAR_PROCESS_1: &str = "set by sync lines of process 1; ticks that the kernel lost earlier are not seen";
+
+/// Where nothing but its own stamps says when messages of a deterministic boot were printed.
+pub const FROM_FIRST_INSTRUCTION: &str =
+    "from the kernel's first instruction on; ticks that the kernel lost are not seen";
 
 /// Said of a trace that cannot be placed.
 const NO_CLOCK: Problem = Problem::unusable("trace[s] with stamps that nothing joins to the boot's time", "not used");
@@ -62,7 +66,10 @@ pub struct Evidence<'a> {
 /// Finds the clocks; what could not be joined is said in `diagnostics`.
 pub fn join(evidence: &Evidence<'_>, diagnostics: &mut Diagnostics) -> Clocks {
     let counter = believed(counter(evidence), diagnostics);
-    let mut printk = printk_from_words(evidence, counter.as_ref()).or_else(|| printk_from_console(evidence));
+    // The host's clock says nothing of a deterministic boot's time.
+    let hosted = evidence.manifest.time_base != TimeBase::GuestVirtual;
+    let by_arrival = || if hosted { printk_from_console(evidence) } else { None };
+    let mut printk = printk_from_words(evidence, counter.as_ref()).or_else(by_arrival);
     let stamped = evidence.log.is_some() || evidence.trace.is_some_and(|trace| trace.stamps == Stamps::Nanoseconds);
     // A clock that shows 0.000000 throughout says nothing of time.
     let ticked = evidence.log.is_none_or(|log| log.lines.iter().any(|line| line.stamp.is_some()));
@@ -230,6 +237,11 @@ fn printk_from_words(evidence: &Evidence<'_>, counter: Option<&Clock>) -> Option
 }
 
 /// printk's clock, from the arrival of stamped lines: by our own index, or as a serial logger stamped them.
+/// printk's clock of a deterministic boot that process 1 said nothing of: at its own rate from `start` on.
+pub fn printk_alone(start: Ns) -> Clock {
+    Clock::linear(PRINTK, 1e9, Ticks(0), start, FROM_FIRST_INSTRUCTION)
+}
+
 fn printk_from_console(evidence: &Evidence<'_>) -> Option<Clock> {
     let arrivals = |log: &KernelLog, index: Option<&Index>| -> Vec<SyncPoint> {
         let lines = log.lines.iter();

@@ -35,6 +35,11 @@ const OTHER_CLOCK: Problem =
     Problem::unusable("call trace[s] on another clock than the recording's", "not used; record it anew");
 const NOT_PLACED: Problem =
     Problem::harmless("kernel message[s] without a time stamp or an arrival time", "not placed on the timeline");
+const FROM_RESET: Problem = Problem::affects(
+    Figures::Times,
+    "kernel log[s] of a deterministic boot whose beginning nothing tells",
+    "placed from the reset vector on, so too early by firmware and loading; record with the first-execution trace",
+);
 const BY_ARRIVAL: Problem =
     Problem::harmless("kernel message[s] without a time stamp", "placed when [it|they] arrived on the console");
 
@@ -191,6 +196,10 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     let init = laid.as_ref().and_then(|laid| laid.thread(1)).unwrap_or(boot);
     let first_run = files.first_run(&mut merge.timeline.diagnostics);
     let regions = first_run.as_ref().map(regions::regions).unwrap_or_default();
+    let logged = log.is_some() || console.is_some();
+    if logged && clocks.printk.is_none() && manifest.time_base == recording::TimeBase::GuestVirtual {
+        clocks.printk = Some(merge.printk_alone(&regions));
+    }
     let calls = Followed::read(files, first_run.as_ref(), &regions, &mut merge.timeline.diagnostics);
     let usable = calls.as_ref().filter(|followed| merge.is_on_the_clock(&followed.calls));
     let followed = usable.map(|found| followed::lay(found, boot, merge.timeline));
@@ -206,6 +215,7 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     };
     let traced = merge.timeline.spans.iter().any(|(_, s)| s.kind == SpanKind::Initcall);
     let arrivals = match (&log, &console) {
+        _ if manifest.time_base == recording::TimeBase::GuestVirtual => Arrivals::Unknown,
         (Some(_), Some((console, index))) => Arrivals::by_text(console, index),
         (None, Some((_, index))) => Arrivals::ByOffset(index),
         (_, None) => Arrivals::Unknown,
@@ -346,6 +356,15 @@ impl Merge<'_> {
         })
     }
 
+    /// printk's clock where only its own stamps are known, and that a deterministic boot's.
+    fn printk_alone(&mut self, regions: &[Region]) -> Clock {
+        let kernel = regions.iter().find(|region| region.stage == regions::Stage::EarlyKernel);
+        if kernel.is_none() {
+            self.timeline.diagnostics.note(FROM_RESET, String::new);
+        }
+        clocks::printk_alone(kernel.map_or(Ns::ZERO, |region| region.at))
+    }
+
     /// Process 1's track, chained to the thread that the kernel started in.
     fn process_1_track(&mut self, traced: TrackId, boot: TrackId) -> TrackId {
         let init =
@@ -433,10 +452,12 @@ impl Merge<'_> {
         let last = log.lines.iter().filter_map(|line| line.stamp).max().unwrap_or_default();
         let near_process_1 = clock.rate_from == clocks::NEAR_PROCESS_1;
         let by_first_runs = clock.rate_from.starts_with(printed::RATE_FROM);
+        let by_itself = clock.rate_from == clocks::FROM_FIRST_INSTRUCTION;
         let error = |stamp: Ns| {
             let lost = match (near_process_1, by_first_runs) {
                 (true, _) => Ns((last - stamp).0 / 5),
                 (_, true) => clock.lost_around(log_ticks(stamp), 1e9),
+                _ if by_itself => Ns(stamp.0 / 5),
                 _ => Ns::ZERO,
             };
             clock.residual.max(Ns::from_us(500)) + lost

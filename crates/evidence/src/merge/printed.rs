@@ -5,7 +5,7 @@
 //! run once and print one known message first: the block in which such a function calls printk for the first time ran when
 //! that message got its stamp. This finds these pairs and lays the clock through them; it places nothing itself.
 
-use crate::clocks::{NEAR_PROCESS_1, log_ticks};
+use crate::clocks::{FROM_FIRST_INSTRUCTION, NEAR_PROCESS_1, log_ticks};
 use crate::first_run::symbols::Symbols;
 use crate::first_run::{Ending, FirstRun};
 use crate::kernel_log::KernelLog;
@@ -67,10 +67,11 @@ impl Printed {
         Printed(found)
     }
 
-    /// The clock through these messages and, at the log's end, where process 1 set it. None where fewer than two are known, or
-    /// where messages that the trace has too set it better.
+    /// The clock through these messages and, at the log's end, where process 1 set it, if it did. None where fewer than two are
+    /// known, or where messages that the trace has too set it better.
     pub fn clock(&self, log: &KernelLog, set: &Clock) -> Option<Clock> {
-        if set.rate_from != NEAR_PROCESS_1 {
+        let by_process_1 = set.rate_from == NEAR_PROCESS_1;
+        if !by_process_1 && set.rate_from != FROM_FIRST_INSTRUCTION {
             return None;
         }
         let stamped = |begins: &str| log.lines.iter().find(|line| log.text(line).starts_with(begins))?.stamp;
@@ -78,11 +79,12 @@ impl Printed {
         let found = self.0.iter().filter_map(|&(row, at)| Some(pair(stamped(FIRST_PRINTED[row].1)?, at)));
         let last = log.lines.iter().filter_map(|line| line.stamp).max()?;
         let mut points: Vec<SyncPoint> = found.filter(|point| point.ticks < log_ticks(last)).collect();
-        points.push(pair(last, set.to_ns(log_ticks(last))));
+        points.extend(by_process_1.then(|| pair(last, set.to_ns(log_ticks(last)))));
         let points = agreeing(points);
-        let known = points.len() - 1;
+        let known = points.len() - usize::from(by_process_1 && !points.is_empty());
         let mut clock = Clock::through(&set.name, &points).filter(|_| known >= 2)?;
-        clock.rate_from = format!("{RATE_FROM} ({known} messages, and process 1's)");
+        let and = if by_process_1 { ", and process 1's" } else { "" };
+        clock.rate_from = format!("{RATE_FROM} ({known} messages{and})");
         Some(clock)
     }
 }
