@@ -101,7 +101,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     if args.initcalls {
         text.push('\n');
-        text.push_str(&report::initcalls(&summary, Layout { top: usize::MAX, ..layout }));
+        text.push_str(&report::initcalls(&summary, Layout { top: args.top.unwrap_or(usize::MAX), ..layout }));
     }
     if args.functions {
         text.push('\n');

@@ -244,7 +244,22 @@ fn quiet_and_verbose_say_less_and_more() {
     );
     let more = &verbose[tables.len()..];
     assert!(more.contains("6 kernel messages without a time stamp") && more.contains("rests on"), "{verbose}");
-    assert!(show(&["-q", "--initcalls"]).contains("longest first"), "what is asked for by name comes all the same");
+    let all = show(&["-q", "--initcalls"]);
+    assert!(all.contains("longest first"), "what is asked for by name comes all the same");
+    assert!(show(&["-q", "--initcalls", "--top", "1"]).lines().count() < all.lines().count(), "{all}");
+}
+
+#[test]
+fn a_compressed_log_names_its_kernel_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = folder.path().join("serial.log");
+    std::fs::copy(fixture("log/linux-6.1-serial.log"), &plain).unwrap();
+    let kernel =
+        |into: &str, file: &Path| shown(&imported(file, &folder.path().join(into)))["subject"]["kernel"].clone();
+    let expected = kernel("a", &plain);
+    assert!(text(&expected).starts_with("6.1"), "{expected}");
+    assert!(std::process::Command::new("gzip").arg(&plain).status().unwrap().success());
+    assert_eq!(kernel("b", &folder.path().join("serial.log.gz")), expected);
 }
 
 #[test]

@@ -291,6 +291,17 @@ fn gunzip(name: &str, packed: &[u8], diagnostics: &mut Diagnostics) -> Vec<u8> {
     bytes
 }
 
+/// What the beginning of a file holds: itself, or as much as can be unpacked of it, which is no more than `most` bytes.
+pub(crate) fn beginning(head: Vec<u8>, most: u64) -> Vec<u8> {
+    if !is_gzip(&head) {
+        return head;
+    }
+    let mut bytes = Vec::new();
+    // The rest of the file is missing, so the end of the stream is too: what came before it counts.
+    let _ = flate2::read::MultiGzDecoder::new(&head[..]).take(most).read_to_end(&mut bytes);
+    bytes
+}
+
 /// Whether it makes sense to look for a log in binary form: a TSLOG as text has none.
 fn may_be_memory(bytes: &[u8]) -> bool {
     !tslog::is_record(bytes.split(|&b| b == b'\n').next().unwrap_or_default())

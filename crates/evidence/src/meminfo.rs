@@ -45,6 +45,9 @@ fn kib(text: &str, key: &str) -> Option<u64> {
     number.checked_mul(1024)
 }
 
+/// The kernel's banner is in so much of its log.
+const HEAD_BYTES: usize = 64 << 10;
+
 /// The kernel's release, from its own banner (`Linux version 6.1.0-47-cloud-amd64 …`), wherever that was logged.
 ///
 /// # Errors
@@ -54,7 +57,8 @@ pub fn kernel_release(recording: &Recording) -> Result<Option<String>, recording
     candidates.extend(crate::files::imported(recording));
     for name in candidates {
         // The banner is one of the first messages.
-        let Some(head) = recording.read_head(&name, 64 << 10)? else { continue };
+        let Some(head) = recording.read_head(&name, HEAD_BYTES)? else { continue };
+        let head = crate::files::beginning(head, HEAD_BYTES as u64);
         if memchr::memmem::find(&head, b"Linux").is_none() {
             continue;
         }

@@ -205,6 +205,11 @@ fn watched(
             }
             let named = if followed && !stopped { kernels_names(options, watch, &mut ending) } else { Ok(()) };
             let failed = named.and_then(|()| last_evidence(options, watch, &mut ending)).err();
+            if stopped && followed && options.kernel.is_some() && !watch.home.has("kallsyms") {
+                let unnamed = "stopped by the user, so the kernel's image was not searched for the names of functions";
+                let before = ending.note.map_or(String::new(), |note| note + "; ");
+                ending.note = Some(format!("{before}{unnamed}: end it with --timeout to have them"));
+            }
             (ending, failed)
         }
         Err(error) => {
@@ -279,6 +284,11 @@ fn last_evidence(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut En
                 ending.kind = OutcomeKind::Panic;
                 ending.detail = crate::lines::shown(&panic.text, 300);
             }
+        }
+        Err(_) if hurried && options.kernel.is_some() && events.is_none() => {
+            let missing =
+                "the kernel's log was not found in guest memory in the moment that a stopped recording has for it";
+            ending.note.get_or_insert(format!("{missing}: end it with --timeout to have it"));
         }
         Err(why) if options.kernel.is_some() && events.is_none() => {
             ending.note.get_or_insert(format!("no kernel log could be read out of guest memory: {why}"));

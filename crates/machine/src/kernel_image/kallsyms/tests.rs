@@ -75,7 +75,7 @@ fn image(symbols: &[(u64, String)], form: Form) -> Vec<u8> {
         }
         names.extend(bytes);
     }
-    let mut out: Vec<u8> = b"\x7fELF".iter().copied().chain((4..OTHER_BYTES).map(|i| (i * i >> 7) as u8)).collect();
+    let mut out: Vec<u8> = b"\x7fELF".iter().copied().chain((4..OTHER_BYTES).map(|i| ((i * i) >> 7) as u8)).collect();
     aligned(&mut out);
     if !form.behind {
         out.extend(&addresses);
