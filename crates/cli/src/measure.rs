@@ -54,6 +54,13 @@ fn measured(folder: &Path, manifest: &Manifest) -> anyhow::Result<Measured> {
     }
     let opened = boot::open(folder)?;
     let boot = opened.boot(None)?;
+    if boot.total <= Ns::ZERO {
+        // A boot of which nothing says how long it took is no boot of 0 s.
+        measured.detail = "its length is not known, because nothing in it has a time of the guest's; \
+                           leave out --no-first-run, or record calls"
+            .to_owned();
+        return Ok(measured);
+    }
     measured.total_ns = Some(boot.total.0);
     measured.phases = boot.phases.iter().map(|p| PhaseTime { name: p.name.to_string(), ns: p.length().0 }).collect();
     let wheres = &boot.tables().wheres;

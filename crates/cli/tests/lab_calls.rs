@@ -72,7 +72,8 @@ fn logged(log: &str) -> (Totals, BTreeMap<Chain, u64>) {
 /// From lines `function;function;… instructions`.
 fn followed(folded: &str) -> Totals {
     let mut totals = Totals::default();
-    for line in folded.lines() {
+    // A line that is no stack says that the log is missing.
+    for line in folded.lines().filter(|line| !line.starts_with("# (warning: tslog.txt is missing")) {
         let (stack, own) = line.rsplit_once(' ').expect("a stack and a number");
         let known =
             |frame: &str| FUNCTIONS.iter().find(|(_, function)| frame.ends_with(function)).map(|(name, _)| *name);

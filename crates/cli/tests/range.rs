@@ -75,7 +75,7 @@ impl Repo {
         command.arg(range).arg("--repo").arg(self.path("")).args(["--build", build, "--kernel", "kernel.elf"]);
         command.arg("--cache").arg(self.scratch.path("cache")).arg("-o").arg(self.scratch.path(into));
         command.args(["--accel", "tcg", "--init", "keep", "--until", "^init: done", "--memory", "32M"]);
-        command.args(["--trace", "none", "--no-first-run"]);
+        command.args(["--trace", "none"]);
         command
     }
 

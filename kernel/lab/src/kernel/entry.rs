@@ -10,8 +10,9 @@ use core::arch::global_asm;
 /// The boot CPU's first stack: that of thread0.
 pub const BOOT_STACK_BYTES: usize = 64 * 1024;
 
-/// The stack that `pvh_entry` begins on.
-#[repr(C, align(4096))]
+/// The stack that `pvh_entry` begins on. Its end is a multiple of 16 KiB, which is how `record --trace calls` tells one stack
+/// from another: a call does not seem to go to another stack unless it is that deep.
+#[repr(C, align(16384))]
 pub struct BootStack(pub [u8; BOOT_STACK_BYTES]);
 
 #[unsafe(no_mangle)]
