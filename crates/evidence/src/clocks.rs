@@ -5,7 +5,8 @@
 //! stamped with that counter, or with a clock of the kernel's that process 1 wrote sync lines for.
 //! printk's clock is joined to the trace's by the messages that both have; else by process 1's sync
 //! lines; else by the arrival of its lines on the console, or in a deterministic boot, of which the host's clock says
-//! nothing, from the kernel's first instruction on. Where nothing joins them, printk's clock is time. A trace taken elsewhere and stamped with the counter needs its rate; alone and without
+//! nothing, from the kernel's first instruction on. Where nothing joins them, printk's clock is time.
+//! A trace taken elsewhere and stamped with the counter needs its rate; alone and without
 //! one, its ticks are shown as ticks.
 
 use crate::ftrace::{Stamps, Trace};
@@ -236,12 +237,12 @@ fn printk_from_words(evidence: &Evidence<'_>, counter: Option<&Clock>) -> Option
     Clock::fit_offset(PRINTK, 1e9, &points, Delay::Even, NEAR_PROCESS_1)
 }
 
-/// printk's clock, from the arrival of stamped lines: by our own index, or as a serial logger stamped them.
 /// printk's clock of a deterministic boot that process 1 said nothing of: at its own rate from `start` on.
 pub fn printk_alone(start: Ns) -> Clock {
     Clock::linear(PRINTK, 1e9, Ticks(0), start, FROM_FIRST_INSTRUCTION)
 }
 
+/// printk's clock, from the arrival of stamped lines: by our own index, or as a serial logger stamped them.
 fn printk_from_console(evidence: &Evidence<'_>) -> Option<Clock> {
     let arrivals = |log: &KernelLog, index: Option<&Index>| -> Vec<SyncPoint> {
         let lines = log.lines.iter();
