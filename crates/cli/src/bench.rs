@@ -9,7 +9,7 @@ use crate::progress::Watcher;
 use crate::variants::{Varied, sizes, swept, varied};
 use crate::{Done, amount, output::Output};
 use anyhow::{Context, bail};
-use bench::{Boot, Booted, Document, Ended, Head, Host, InputFile, Journal, Plan, Stop, Variant};
+use benchmark::{Boot, Booted, Document, Ended, Head, Host, InputFile, Journal, Plan, Stop, Variant};
 use continued::Cut;
 use recording::Manifest;
 use std::path::{Path, PathBuf};
@@ -216,7 +216,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     booter.keep_recordings = args.keep_recordings;
     booter.dithered = head.dithered;
     booter.before = continued::elapsed(&boots);
-    let finished = bench::resume(&head.plan, boots, &mut booter);
+    let finished = benchmark::resume(&head.plan, boots, &mut booter);
     watcher.clear();
     let ended = journal.end(finished.ended).map_err(anyhow::Error::from);
     let document = Document { continued, ..Document::new(head, finished.boots, Some(finished.ended)) };
@@ -233,7 +233,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 
 /// A sweep is told its growth by fewer boots than its comparisons need: there it is a remark.
 fn enough_rounds(args: &Args, head: &Head, output: &Output) -> anyhow::Result<()> {
-    let enough = refuse_too_few(head.plan.stop.rounds, head.variants.len() - 1, bench::Test::of(head));
+    let enough = refuse_too_few(head.plan.stop.rounds, head.variants.len() - 1, benchmark::Test::of(head));
     match enough {
         Err(why) if !args.sweep.is_empty() => output.note(&format!("{why}, so only its growth is told")),
         enough => enough?,
@@ -245,8 +245,8 @@ fn enough_rounds(args: &Args, head: &Head, output: &Output) -> anyhow::Result<()
 ///
 /// # Errors
 /// If every verdict on so many comparisons would be *too few*.
-pub fn refuse_too_few(rounds: u32, comparisons: usize, test: bench::Test) -> anyhow::Result<()> {
-    let least = bench::rounds_least(comparisons, test);
+pub fn refuse_too_few(rounds: u32, comparisons: usize, test: benchmark::Test) -> anyhow::Result<()> {
+    let least = benchmark::rounds_least(comparisons, test);
     if rounds >= least {
         return Ok(());
     }
@@ -265,8 +265,8 @@ fn remember(args: &Args, folder: &Path, document: &Document, output: &Output) {
     if args.no_history || document.boots.is_empty() {
         return;
     }
-    let path = args.db.clone().map_or_else(bench::history::default_path, Ok);
-    let kept = path.and_then(|path| bench::History::open(&path)?.add(document));
+    let path = args.db.clone().map_or_else(benchmark::history::default_path, Ok);
+    let kept = path.and_then(|path| benchmark::History::open(&path)?.add(document));
     if let Err(why) = kept {
         let folder = folder.display();
         output.note(&format!("not kept in the history: {why}; later: bootscope history --add {folder}"));
@@ -325,7 +325,7 @@ pub fn journal_of(folder: &Path) -> Option<PathBuf> {
 
 /// Prints a bench that was run before, whole or not.
 pub fn show_again(journal: &Path, top: usize, output: &Output) -> anyhow::Result<Done> {
-    let found = bench::read(journal)?;
+    let found = benchmark::read(journal)?;
     for line in &found.damaged {
         output.note(&format!("{}:{line} is no boot, and is left out", journal.display()));
     }
@@ -387,7 +387,7 @@ fn head(args: &Args, variants: &[Varied], foreseen: &[Manifest]) -> anyhow::Resu
     head.deterministic = deterministic;
     head.dithered = deterministic && !args.no_dither && variants.iter().all(|v| v.options.kernel.is_some());
     if args.runs.is_none() && args.sweep.is_empty() {
-        let least = bench::rounds_least(variants.len() - 1, bench::Test::of(&head));
+        let least = benchmark::rounds_least(variants.len() - 1, benchmark::Test::of(&head));
         head.plan.stop.rounds = head.plan.stop.rounds.max(least).min(rounds_most);
     }
     head.ask.margin = args.margin;

@@ -2,7 +2,7 @@
 
 use crate::output::Output;
 use anyhow::{Context, bail};
-use bench::Document;
+use benchmark::Document;
 use std::path::Path;
 
 /// The journal in a bench's folder.
@@ -27,15 +27,15 @@ pub fn read(path: &Path) -> anyhow::Result<(Document, usize)> {
         let text = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
         let found: Document =
             serde_json::from_slice(&text).with_context(|| format!("{} is no bench", file.display()))?;
-        if found.head.schema != bench::SCHEMA {
-            bail!("{} has the schema {:?}, not {}", file.display(), found.head.schema, bench::SCHEMA);
+        if found.head.schema != benchmark::SCHEMA {
+            bail!("{} has the schema {:?}, not {}", file.display(), found.head.schema, benchmark::SCHEMA);
         }
         // What its boots say is computed again: results in a file may be of another version.
         let boots = within(found.boots, found.head.variants.len());
         let computed = Document::new(found.head, boots, found.ended);
         return Ok((Document { continued: found.continued, ..computed }, 0));
     }
-    let read = bench::read(&file)?;
+    let read = benchmark::read(&file)?;
     Ok((read.document, read.damaged.len()))
 }
 
@@ -49,6 +49,6 @@ pub fn read_whole(path: &Path, output: &Output) -> anyhow::Result<Document> {
 }
 
 /// Without boots of variants that are not there.
-fn within(boots: Vec<bench::Boot>, variants: usize) -> Vec<bench::Boot> {
+fn within(boots: Vec<benchmark::Boot>, variants: usize) -> Vec<benchmark::Boot> {
     boots.into_iter().filter(|boot| boot.variant < variants).collect()
 }

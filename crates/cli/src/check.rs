@@ -5,10 +5,10 @@ mod observed;
 use crate::files::write_file;
 use crate::{Done, benches, output::Output};
 use anyhow::{Context, bail};
-use bench::budgets::judge::Baseline;
-use bench::budgets::{Budgets, MEMORY, Observed, Status};
-use bench::history::{self, Filter};
-use bench::{Document, History};
+use benchmark::budgets::judge::Baseline;
+use benchmark::budgets::{Budgets, MEMORY, Observed, Status};
+use benchmark::history::{self, Filter};
+use benchmark::{Document, History};
 use report::Check;
 use std::path::{Path, PathBuf};
 
@@ -80,7 +80,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let budgets = Budgets::parse(&text).with_context(|| args.budgets.display().to_string())?;
     memory_is_known(&budgets).with_context(|| args.budgets.display().to_string())?;
     let all = groups(args, &budgets, output)?;
-    let checked = bench::budgets::check(&budgets, &all).with_context(|| args.budgets.display().to_string())?;
+    let checked = benchmark::budgets::check(&budgets, &all).with_context(|| args.budgets.display().to_string())?;
     let check = Check::new(&args.budgets.display().to_string(), all.iter().map(|(observed, _)| observed), checked);
     if let Some(path) = &args.junit {
         write_file(path, true, |out| out.write_all(check.junit().as_bytes()))?;
@@ -102,7 +102,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 
 /// A name that no recording ever has is told before any is read.
 fn memory_is_known(budgets: &Budgets) -> anyhow::Result<()> {
-    for budget in budgets.all.iter().filter(|b| b.what.kind == bench::budgets::Kind::Memory) {
+    for budget in budgets.all.iter().filter(|b| b.what.kind == benchmark::budgets::Kind::Memory) {
         if !MEMORY.contains(&budget.what.name.as_str()) {
             bail!(
                 "line {}: no memory is called {:?}; there are {}",

@@ -2,9 +2,9 @@
 
 use crate::{Done, benches, output::Output};
 use anyhow::{Context, bail};
-use bench::history::{self, Entry, Filter};
-use bench::stats::changes::changes;
-use bench::{Document, History};
+use benchmark::history::{self, Entry, Filter};
+use benchmark::stats::changes::changes;
+use benchmark::{Document, History};
 use report::{LevelChange, Median, PastBenches};
 use serde::Serialize;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use crate::progress::Watcher;
 use crate::{boot, variants::Varied};
 use anyhow::{Context, bail};
-use bench::{Boots, Journal, Measured, PhaseTime, Turn};
+use benchmark::{Boots, Journal, Measured, PhaseTime, Turn};
 use machine::{Observer, RecordOptions};
 use recording::{Manifest, OutcomeKind};
 use std::path::{Path, PathBuf};
@@ -144,7 +144,7 @@ impl Boots for Booter<'_> {
         boot(&options, self.watcher).with_context(|| format!("boot {} ({})", turn.number, variant.name))
     }
 
-    fn keep(&mut self, boot: &bench::Boot) -> anyhow::Result<()> {
+    fn keep(&mut self, boot: &benchmark::Boot) -> anyhow::Result<()> {
         self.journal.boot(boot)?;
         if self.keep_recordings || boot.measured.total_ns.is_none() {
             return Ok(());

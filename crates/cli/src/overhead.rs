@@ -5,8 +5,8 @@
 use crate::output::Output;
 use crate::progress::Watcher;
 use anyhow::{Context, bail};
-use bench::stats::quantile::median_interval;
-use bench::stats::{Interval, sorted};
+use benchmark::stats::quantile::median_interval;
+use benchmark::stats::{Interval, sorted};
 use machine::RecordOptions;
 use recording::{Measured, OutcomeKind, Overhead};
 use serde::Serialize;

@@ -8,7 +8,7 @@ use crate::plan::BootArgs;
 use crate::progress::Watcher;
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
-use bench::range::Repo;
+use benchmark::range::Repo;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 use workshop::Workshop;

@@ -4,7 +4,7 @@
 
 use crate::plan::{BootArgs, bytes};
 use anyhow::{Context, anyhow, bail};
-use bench::{Setting, Side};
+use benchmark::{Setting, Side};
 use clap::Parser;
 use machine::RecordOptions;
 

@@ -12,7 +12,7 @@ use crate::table::{Align, Column, Line, render};
 use crate::text::{counted, thousands};
 use crate::{Boot, Layout, harmless};
 use analysis::{Amount, Change, RowChange, Side};
-use bench::stats::floor;
+use benchmark::stats::floor;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use timeline::{Ns, TimeBase};

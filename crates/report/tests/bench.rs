@@ -4,7 +4,7 @@
 #[allow(dead_code)]
 mod sample;
 
-use bench::{Boot, Document, Ended, Head, Measured, PhaseTime, Plan, Side, Stop, Variant};
+use benchmark::{Boot, Document, Ended, Head, Measured, PhaseTime, Plan, Side, Stop, Variant};
 use report::{Layout, bench as shown, bench_csv, bench_markdown, bench_page};
 
 const MS: i64 = 1_000_000;

@@ -2,7 +2,7 @@
 
 use crate::BOOTSCOPE;
 use crate::table::{MS, PERCENT, Promise, RATIO, Table, last_line};
-use bench::{Boot, Document, Ended, Head, History, Measured, Plan, Stop, Variant};
+use benchmark::{Boot, Document, Ended, Head, History, Measured, Plan, Stop, Variant};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;

@@ -5,7 +5,7 @@ use super::{JOURNAL, foresee, variant};
 use crate::progress::Watcher;
 use crate::variants::Varied;
 use anyhow::{Context, bail};
-use bench::{Boot, Ended, Head, Host, Journal, Variant};
+use benchmark::{Boot, Ended, Head, Host, Journal, Variant};
 use recording::Manifest;
 use std::path::Path;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub fn open(folder: &Path, pinned: bool, watcher: &mut Watcher) -> anyhow::Resul
         None | Some(Ended::Interrupted | Ended::Error) => {}
         Some(_) => bail!("{name} is finished, there is nothing to go on with: `bootscope show {name}` prints it"),
     }
-    if let Err(boot) = bench::follow(&head.plan, &boots) {
+    if let Err(boot) = benchmark::follow(&head.plan, &boots) {
         bail!(
             "{name} cannot go on: boot {boot} in its {JOURNAL} is missing, or not the one that its plan has there; \
              `bootscope show {name}` prints what there is"
@@ -108,7 +108,7 @@ fn changed(head: &Head, variants: &[Varied], foreseen: &[Manifest]) -> Vec<Strin
 /// Files whose content is another.
 fn inputs(before: &Variant, after: &Variant, note: &mut impl FnMut(String)) {
     for input in &before.booted.inputs {
-        let same = |other: &&bench::InputFile| other.role == input.role && other.path == input.path;
+        let same = |other: &&benchmark::InputFile| other.role == input.role && other.path == input.path;
         let (role, path) = (&input.role, &input.path);
         match after.booted.inputs.iter().find(same) {
             None => note(format!("the {role} {path} is not booted any more")),
@@ -118,7 +118,7 @@ fn inputs(before: &Variant, after: &Variant, note: &mut impl FnMut(String)) {
             Some(_) => {}
         }
     }
-    let known = |input: &&bench::InputFile| before.booted.inputs.iter().any(|other| other.path == input.path);
+    let known = |input: &&benchmark::InputFile| before.booted.inputs.iter().any(|other| other.path == input.path);
     for input in after.booted.inputs.iter().filter(|input| !known(input)) {
         note(format!("the {} {} was not booted before", input.role, input.path));
     }

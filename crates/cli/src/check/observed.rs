@@ -3,7 +3,7 @@
 use crate::boot::{self, Opened};
 use crate::output::Output;
 use anyhow::{Context, bail};
-use bench::budgets::{Kind, MEMORY, Noise, Observed, What};
+use benchmark::budgets::{Kind, MEMORY, Noise, Observed, What};
 use evidence::calls::Followed;
 use recording::{Manifest, OutcomeKind, TimeBase};
 use std::path::{Path, PathBuf};

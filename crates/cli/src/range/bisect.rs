@@ -1,4 +1,4 @@
-//! The first slow commit of a line: what [`bench::range::Search`] asks for is built and booted, until it is found.
+//! The first slow commit of a line: what [`benchmark::range::Search`] asks for is built and booted, until it is found.
 //!
 //! The folder is the memory: each step is a bench in a folder of its own, and a commit that cannot say is a line of
 //! `cannot-say.jsonl`. Who is stopped, or killed, goes on with the same command.
@@ -6,8 +6,8 @@
 use super::workshop::{COMMIT, JOURNAL, Workshop, interrupted};
 use crate::Done;
 use anyhow::{Context, bail};
-use bench::range::{self, Answer, Built, Commit, Found, Measure, Repo, Search, Verdict};
-use bench::{Document, Ended};
+use benchmark::range::{self, Answer, Built, Commit, Found, Measure, Repo, Search, Verdict};
+use benchmark::{Document, Ended};
 use report::{Bisected, Failed, Named};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -292,7 +292,7 @@ impl Memory {
         while step(folder, self.steps + 1).exists() {
             self.steps += 1;
             // One that was killed before its first line says nothing.
-            let Ok(read) = bench::read(&step(folder, self.steps).join(JOURNAL)) else { continue };
+            let Ok(read) = benchmark::read(&step(folder, self.steps).join(JOURNAL)) else { continue };
             let named = |variant: usize| {
                 let settings = &read.document.head.variants.get(variant)?.settings;
                 settings.iter().find(|s| s.key == COMMIT).map(|s| s.value.clone())

@@ -4,8 +4,8 @@ use super::Args;
 use super::workshop::{JOURNAL, Workshop, interrupted};
 use crate::Done;
 use anyhow::bail;
-use bench::Document;
-use bench::range::{Built, Commit, steps};
+use benchmark::Document;
+use benchmark::range::{Built, Commit, steps};
 use report::{CommitRange, RangeCommit};
 use std::path::PathBuf;
 

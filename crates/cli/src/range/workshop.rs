@@ -6,8 +6,8 @@ use crate::output::Output;
 use crate::progress::Watcher;
 use crate::variants::Varied;
 use anyhow::Context;
-use bench::range::{Builder, Built, Commit, Repo, Worktree};
-use bench::{Document, Ended, Head, Host, Journal, Setting, Stop};
+use benchmark::range::{Builder, Built, Commit, Repo, Worktree};
+use benchmark::{Document, Ended, Head, Host, Journal, Setting, Stop};
 use machine::{Observer, RecordOptions};
 use recording::Manifest;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ const IDLE: Duration = Duration::from_secs(24 * 3600);
 impl Plan<'_> {
     /// Removes kernels beyond so many. That they are there is in nobody's way, so what goes wrong is only said.
     pub fn tidy(&self, keep: usize, output: &Output) {
-        match bench::range::tidy(&self.cache, keep, IDLE) {
+        match benchmark::range::tidy(&self.cache, keep, IDLE) {
             Ok(0) => {}
             Ok(removed) => {
                 output.note(&format!("removed {removed} kernels from {}: see --keep-builds", self.cache.display()))
@@ -122,7 +122,7 @@ impl<'a> Workshop<'a> {
     pub fn bench(
         &mut self,
         commits: &[(&Commit, PathBuf)],
-        plan: bench::Plan,
+        plan: benchmark::Plan,
         folder: &Path,
     ) -> anyhow::Result<Document> {
         let one = |(commit, kernel): &(&Commit, PathBuf)| Varied {
@@ -137,7 +137,7 @@ impl<'a> Workshop<'a> {
         let recordings = folder.join("boots");
         let mut booter = Booter::new(&variants, &recordings, &mut journal, self.watcher);
         booter.dithered = head.dithered;
-        let finished = bench::run(&head.plan, &mut booter);
+        let finished = benchmark::run(&head.plan, &mut booter);
         journal.end(finished.ended)?;
         // Empty where no boot failed, and then not needed.
         let _ = std::fs::remove_dir(&recordings);
@@ -147,7 +147,7 @@ impl<'a> Workshop<'a> {
         }
     }
 
-    fn head(&self, plan: bench::Plan, variants: &[Varied], foreseen: &[Manifest]) -> Head {
+    fn head(&self, plan: benchmark::Plan, variants: &[Varied], foreseen: &[Manifest]) -> Head {
         let manifest = Manifest::begun_now();
         let mut head = Head::of(plan, variants.iter().zip(foreseen).map(|(v, m)| variant(v, m)).collect());
         let name = self.builder.kernel.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -169,8 +169,8 @@ impl<'a> Workshop<'a> {
     }
 
     /// How two commits are compared.
-    fn test(&self) -> bench::Test {
-        if self.options.deterministic { bench::Test::Dithered } else { bench::Test::Pairs }
+    fn test(&self) -> benchmark::Test {
+        if self.options.deterministic { benchmark::Test::Dithered } else { benchmark::Test::Pairs }
     }
 
     /// How many rounds so many commits are booted in: as many as were asked for, else ten, or more where ten could show
@@ -182,15 +182,15 @@ impl<'a> Workshop<'a> {
         let comparisons = commits.saturating_sub(1);
         match asked {
             Some(rounds) => refuse_too_few(rounds, comparisons, self.test()).map(|()| rounds),
-            None => Ok(bench::rounds_least(comparisons, self.test()).max(ROUNDS)),
+            None => Ok(benchmark::rounds_least(comparisons, self.test()).max(ROUNDS)),
         }
     }
 
     /// A plan of so many rounds.
-    pub fn plan(&self, variants: usize, rounds: u32, warm_ups: u32) -> bench::Plan {
+    pub fn plan(&self, variants: usize, rounds: u32, warm_ups: u32) -> benchmark::Plan {
         let warm_ups = if self.options.deterministic { 0 } else { warm_ups };
         let stop = Stop { rounds, width: None, budget_ns: None };
-        bench::Plan { variants, warm_ups, stop, seed: machine::monotonic_ns() as u64 }
+        benchmark::Plan { variants, warm_ups, stop, seed: machine::monotonic_ns() as u64 }
     }
 }
 

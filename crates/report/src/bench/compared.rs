@@ -6,8 +6,8 @@ use crate::table::{Align, Column, Line, render};
 use crate::terminal::paragraph;
 use crate::text::{bytes, counted};
 use crate::{Layout, harmless};
-use ::bench::stats::verdict::{Basis, Comparison, Verdict};
-use ::bench::{Against, Document, Moved, VariantRuns};
+use benchmark::stats::verdict::{Basis, Comparison, Verdict};
+use benchmark::{Against, Document, Moved, VariantRuns};
 use std::fmt::Write;
 use timeline::Unit;
 
@@ -68,14 +68,14 @@ fn verdict(document: &Document, against: &Against, first: &str, second: &str) ->
 
 /// An interval of a difference as lengths, the smaller first.
 fn turned(unit: Unit, low: f64, high: f64) -> String {
-    let interval = |low, high| between(unit, &::bench::stats::Interval { estimate: low, low, high, confidence: 0.0 });
+    let interval = |low, high| between(unit, &benchmark::stats::Interval { estimate: low, low, high, confidence: 0.0 });
     if high <= 0.0 { interval(-high, -low) } else { interval(low, high) }
 }
 
 /// How many boots could have said something.
 fn least(document: &Document) -> String {
-    let test = ::bench::Test::of(&document.head);
-    let rounds = ::bench::rounds_least(document.head.variants.len().saturating_sub(1), test);
+    let test = benchmark::Test::of(&document.head);
+    let rounds = benchmark::rounds_least(document.head.variants.len().saturating_sub(1), test);
     format!("--runs {rounds} is the least that can")
 }
 
@@ -224,7 +224,7 @@ fn likely(against: &Against, layout: Layout, out: &mut String) {
 /// So many likely rows are listed.
 const LIKELY_MOST: usize = 8;
 
-/// What movement must exceed. Phases are tested together, and so are rows ([`::bench::stats::max_t`]).
+/// What movement must exceed. Phases are tested together, and so are rows ([`benchmark::stats::max_t`]).
 fn beyond(by: &Comparison) -> &'static str {
     match by.basis {
         Basis::Repeated(_) => "what layout alone does",

@@ -3,7 +3,7 @@
 use super::tables::{spread, time, unit, word};
 use crate::export::csv::cell;
 use crate::harmless;
-use ::bench::{Boot, Document};
+use benchmark::{Boot, Document};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 

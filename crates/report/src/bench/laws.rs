@@ -5,7 +5,7 @@ use super::tables::time;
 use crate::table::{Align, Column, Line, render};
 use crate::terminal::paragraph;
 use crate::{Layout, harmless};
-use ::bench::{Document, Predicted, RowLaw, Slice, ToldBy};
+use benchmark::{Document, Predicted, RowLaw, Slice, ToldBy};
 use std::fmt::Write;
 use timeline::Unit;
 
@@ -46,7 +46,7 @@ fn table(slice: &Slice, layout: Layout, out: &mut String) {
             let band = p.band.map_or_else(String::new, |band| format!(" ±{}", time(layout.unit, band)));
             format!("{}{band}", time(layout.unit, p.time))
         }));
-        Line { cells, faint: row.name == ::bench::TOTAL }
+        Line { cells, faint: row.name == benchmark::TOTAL }
     };
     let lines: Vec<Line> = slice.rows.iter().take(layout.top.saturating_add(1)).map(line).collect();
     let more = slice.rows.len() - lines.len();

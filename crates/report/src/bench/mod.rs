@@ -14,7 +14,7 @@ pub use page::bench_page;
 
 use crate::terminal::paragraph;
 use crate::{Layout, harmless, text};
-use ::bench::{Document, Ended};
+use benchmark::{Document, Ended};
 use std::fmt::Write;
 
 /// Everything that `bootscope bench` prints; with `whole` also each variant's own tables where there are several.
@@ -75,7 +75,7 @@ fn header(document: &Document, layout: Layout, out: &mut String) {
                 "each boot of a variant has a dummy argument of another length, so that its layout differs".to_owned()
             }
             false => {
-                let floor = 100.0 * ::bench::stats::floor::VIRTUAL_TIME;
+                let floor = 100.0 * benchmark::stats::floor::VIRTUAL_TIME;
                 format!("the boots only repeat: another layout alone moves the total by up to {floor:.3} %")
             }
         };

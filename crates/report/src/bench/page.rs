@@ -6,7 +6,7 @@ use super::tables::{time, unit};
 use super::{laws, plot};
 use crate::Layout;
 use crate::html::esc;
-use ::bench::{Document, RowLaw};
+use benchmark::{Document, RowLaw};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use timeline::Unit;

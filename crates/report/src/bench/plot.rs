@@ -2,7 +2,7 @@
 
 use super::tables::time;
 use crate::plot::scaled;
-use ::bench::RowLaw;
+use benchmark::RowLaw;
 use std::fmt::Write;
 use timeline::Unit;
 
@@ -112,7 +112,7 @@ impl Bounds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ::bench::{Point, Predicted};
+    use benchmark::{Point, Predicted};
 
     #[test]
     fn points_lie_on_their_law() {

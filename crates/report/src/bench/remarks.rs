@@ -3,8 +3,8 @@
 use crate::terminal::paragraph;
 use crate::text::counted;
 use crate::{Layout, harmless};
-use ::bench::stats::describe::Description;
-use ::bench::{Boot, Document};
+use benchmark::stats::describe::Description;
+use benchmark::{Boot, Document};
 use timeline::{Ns, Unit};
 
 /// An order this rare by chance is said.

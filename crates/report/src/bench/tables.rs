@@ -3,10 +3,10 @@
 use crate::table::{Align, Column, Line, render};
 use crate::text::{bytes, counted, percent};
 use crate::{Layout, harmless};
-use ::bench::stats::Interval;
-use ::bench::stats::describe::Description;
-use ::bench::stats::verdict::Verdict;
-use ::bench::{Document, Results, VariantRuns};
+use benchmark::stats::Interval;
+use benchmark::stats::describe::Description;
+use benchmark::stats::verdict::Verdict;
+use benchmark::{Document, Results, VariantRuns};
 use std::fmt::Write;
 use timeline::{Ns, Unit};
 
@@ -120,7 +120,7 @@ pub fn phases(runs: &VariantRuns, layout: Layout, out: &mut String) {
         Column::new("share", Align::Right, Some(7)),
         Column::new("", Align::Left, Some(1)),
     ];
-    let line = |phase: &::bench::PhaseRuns| Line {
+    let line = |phase: &benchmark::PhaseRuns| Line {
         cells: vec![
             harmless(&phase.name).into_owned(),
             time(layout.unit, phase.start_mean),
@@ -149,7 +149,7 @@ pub fn rows(runs: &VariantRuns, layout: Layout, out: &mut String) {
         Column::new("", Align::Left, Some(1)),
     ];
     let (top, rest) = runs.rows.split_at(layout.top.min(runs.rows.len()));
-    let line = |row: &::bench::RowRuns| {
+    let line = |row: &benchmark::RowRuns| {
         let name = harmless(&row.name);
         let name =
             if row.seen < total.count { format!("{name} (in {} of {})", row.seen, total.count) } else { name.into() };

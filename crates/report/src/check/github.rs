@@ -4,7 +4,7 @@
 //! toolkit does it (`packages/core/src/command.ts`): % and line ends, in properties also : and comma.
 
 use super::{Check, failed, sentence};
-use bench::budgets::Status;
+use benchmark::budgets::Status;
 use std::fmt::Write;
 
 impl Check {

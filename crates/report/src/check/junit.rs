@@ -5,7 +5,7 @@
 
 use super::{Check, failed, sentence};
 use crate::html::esc as escaped;
-use bench::budgets::Status;
+use benchmark::budgets::Status;
 use std::fmt::Write;
 
 impl Check {

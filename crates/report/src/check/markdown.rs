@@ -2,7 +2,7 @@
 
 use super::{Check, amount, between, failed, limit, rank, word};
 use crate::harmless;
-use bench::budgets::Checked;
+use benchmark::budgets::Checked;
 use std::fmt::Write;
 
 impl Check {

@@ -10,7 +10,7 @@ use crate::table::{Align, Column, Line, render};
 use crate::terminal::paragraph;
 use crate::text::{bytes, counted, percent, thousands};
 use crate::{Layout, Style, harmless};
-use bench::budgets::{Checked, Kind, Observed, Status};
+use benchmark::budgets::{Checked, Kind, Observed, Status};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use timeline::Ns;

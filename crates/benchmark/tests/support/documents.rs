@@ -1,6 +1,6 @@
 //! Benches as documents, made up.
 
-use bench::{Boot, Booted, Document, Ended, Head, Host, InputFile, Measured, PhaseTime, Plan, Stop, Variant};
+use benchmark::{Boot, Booted, Document, Ended, Head, Host, InputFile, Measured, PhaseTime, Plan, Stop, Variant};
 
 /// A bench of eight boots around a time, the last of which failed, on a day of January 2026 counted from 0.
 pub fn document(day: u32, kernel_sha256: &str, around_ms: f64) -> Document {

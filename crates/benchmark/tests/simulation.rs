@@ -1,14 +1,14 @@
 //! Whether the statistics keep their promises, on simulated hosts: false alarms, coverage, power, forecast.
 //!
 //! Each promise is tested small (2 000 benchmarks, seeded) and, with `--ignored`, in full (10 000, and every kind of
-//! noise): `cargo test --release -p bench --test simulation -- --ignored --nocapture --test-threads 2` prints the rates.
+//! noise): `cargo test --release -p benchmark --test simulation -- --ignored --nocapture --test-threads 2` prints the rates.
 
 mod support;
 
-use bench::stats::signed_rank::SignedRank;
-use bench::stats::verdict::{Ask, Verdict};
-use bench::stats::{max_t, pairs, power};
-use bench::{Boot, Boots, Measured, Plan, Stop, Turn, run};
+use benchmark::stats::signed_rank::SignedRank;
+use benchmark::stats::verdict::{Ask, Verdict};
+use benchmark::stats::{max_t, pairs, power};
+use benchmark::{Boot, Boots, Measured, Plan, Stop, Turn, run};
 use std::time::Duration;
 use support::{KINDS, Kind, Random, rate};
 

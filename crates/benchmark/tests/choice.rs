@@ -1,11 +1,11 @@
-//! The simulation that chose the test of [`bench::stats::pairs`]: candidates by false alarms and power, on each host.
+//! The simulation that chose the test of [`benchmark::stats::pairs`]: candidates by false alarms and power, on each host.
 //!
-//! `cargo test --release -p bench --test choice -- --ignored --nocapture` prints the table.
+//! `cargo test --release -p benchmark --test choice -- --ignored --nocapture` prints the table.
 
 mod support;
 
-use bench::stats::rank_sum::RankSum;
-use bench::stats::signed_rank::{SignedRank, lesser_sum};
+use benchmark::stats::rank_sum::RankSum;
+use benchmark::stats::signed_rank::{SignedRank, lesser_sum};
 use support::{KINDS, Random, rate};
 
 /// Whether it calls the two variants different, at 5 %.

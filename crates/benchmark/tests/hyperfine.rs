@@ -1,6 +1,6 @@
 //! Of runs that hyperfine timed, this crate says what hyperfine said. Where the files come from is in `data/README.md`.
 
-use bench::stats::describe::{Description, describe};
+use benchmark::stats::describe::{Description, describe};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -3,8 +3,8 @@
 #[path = "support/documents.rs"]
 mod documents;
 
-use bench::history::{Filter, Setup};
-use bench::{Document, History, HistoryError};
+use benchmark::history::{Filter, Setup};
+use benchmark::{Document, History, HistoryError};
 use documents::document;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 //!
 //! The test starts itself again as the bench that is killed, and hears from it which boots it kept.
 
-use bench::{Boot, Boots, Head, Journal, JournalError, Measured, Plan, Stop, Turn, Variant, read, run};
+use benchmark::{Boot, Boots, Head, Journal, JournalError, Measured, Plan, Stop, Turn, Variant, read, run};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
