@@ -212,14 +212,14 @@ impl Files {
     pub fn symbols(
         &self,
         called: impl Iterator<Item = u64>,
-        physical: Option<u64>,
+        entered: Option<u64>,
         diagnostics: &mut Diagnostics,
     ) -> Symbols {
         if self.symbols.is_empty() {
             return Symbols::default();
         }
         let lists: Vec<(&str, &[u8])> = self.symbols.iter().map(|file| (&*file.name, &*file.bytes)).collect();
-        Symbols::read_all(&lists, &called.collect::<Vec<u64>>(), physical, diagnostics)
+        Symbols::read_all(&lists, &called.collect::<Vec<u64>>(), entered, diagnostics)
     }
 }
 

@@ -387,8 +387,8 @@ impl Merge<'_> {
 
     /// Returns when functions ran that print a known message.
     fn first_calls(&mut self, run: &FirstRun, regions: &[Region], boot: TrackId) -> Option<Printed> {
-        let physical = regions::loaded_at(regions);
-        let symbols = self.files.symbols(run.called(), physical, &mut self.timeline.diagnostics);
+        let entered = regions::entered_at(regions);
+        let symbols = self.files.symbols(run.called(), entered, &mut self.timeline.diagnostics);
         if symbols.is_empty() {
             return None;
         }

@@ -46,7 +46,7 @@ impl Followed {
         diagnostics: &mut Diagnostics,
     ) -> Option<Followed> {
         let calls = files.calls(diagnostics)?;
-        let symbols = files.symbols(calls.called(), regions::loaded_at(regions), diagnostics);
+        let symbols = files.symbols(calls.called(), regions::entered_at(regions), diagnostics);
         let ran_in = first_run.map(|run| RanIn::new(run, regions)).unwrap_or_default();
         let compression = files.compression.clone();
         Some(Followed { calls, symbols, regions: regions.to_vec(), ran_in, compression })

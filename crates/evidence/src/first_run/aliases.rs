@@ -15,8 +15,8 @@
 
 use super::symbols::Kind;
 
-/// What stands before the name of a function that has one of its own: code that runs before the kernel is at its address
-/// (`__pi_`, 6.2 and later) calls functions by it.
+/// What the build puts before the names of functions for code that runs before the kernel is at its address (`__pi_`, 6.2 and
+/// later). Most have their own name beside it; what only such code calls has none in 7.2 (`__pi___startup_64`).
 const ALIASES: [&str; 1] = ["__pi_"];
 
 /// The padding before a function, in which calls may enter it: room for the accounting of calls (`__pfx_`, 6.2 and later)
@@ -59,10 +59,15 @@ pub fn rank(kind: Kind, name: &str) -> (u8, bool, usize) {
     (class, kind == Kind::Weak, name.bytes().take_while(|&b| b == b'_').count())
 }
 
+/// A name as the source has it, without what the build put before it.
+pub fn plain(name: &str) -> &str {
+    ALIASES.iter().find_map(|alias| name.strip_prefix(alias)).unwrap_or(name)
+}
+
 /// Whether a name only marks where a section or a table begins or ends. (`irq_entries_start` is code, and so begins
 /// without underscores.)
 fn is_mark(name: &str) -> bool {
-    let name = ALIASES.iter().find_map(|alias| name.strip_prefix(alias)).unwrap_or(name);
+    let name = plain(name);
     let ends = ["_start", "_begin", "_end", "_array"].iter().any(|end| name.ends_with(end));
     MARKS.contains(&name) || (name.starts_with("__") && ends)
 }

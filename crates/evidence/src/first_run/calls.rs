@@ -203,7 +203,8 @@ pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut 
     }
 }
 
-/// A span's name and detail. None for code without symbols, which is not the kernel's.
+/// A span's name and detail. None for code without symbols, which is not the kernel's, and for what a thunk went through to:
+/// its time is in the call that went through the thunk.
 fn label(call: &FirstCall, symbols: &Symbols) -> Option<(String, String)> {
     let detail = match call {
         FirstCall { inferred: true, callee: Some(_), .. } => INDIRECT,
@@ -211,7 +212,10 @@ fn label(call: &FirstCall, symbols: &Symbols) -> Option<(String, String)> {
     };
     let name = match call.callee.and_then(|a| symbols.find(a)) {
         Some(callee) => callee.name.to_owned(),
-        None => format!("{} (a call of it)", symbols.find(call.returns_to.wrapping_sub(1))?.name),
+        None => {
+            let caller = symbols.find(call.returns_to.wrapping_sub(1))?.name;
+            format!("{caller} (a call of it)", caller = Some(caller).filter(|name| !is_thunk(name))?)
+        }
     };
     Some((name, detail.to_owned()))
 }
@@ -325,6 +329,23 @@ mod tests {
             ],
             &[],
             &[("probe", 0, 0, 50), ("start_kernel (a call of it)", 0, 50, 60)],
+        );
+    }
+
+    /// What a thunk calls through a register is no call of the thunk's.
+    #[test]
+    fn a_thunk_is_no_caller() {
+        check(
+            &[
+                (0, at(0, 0), 0x10, Call, at(1, 0), 1),
+                (5, at(1, 0), 8, Jump, at(5, 0), 1),
+                (10, at(5, 0), 8, CallIndirect, 0, 1),
+                (12, at(4, 0x20), 8, Return, 0, 1),
+                (40, at(5, 8), 8, Return, 0, 1),
+                (50, at(0, 0x10), 8, Halt, 0, 1),
+            ],
+            &[],
+            &[("setup_arch", 0, 0, 50)],
         );
     }
 

@@ -14,8 +14,8 @@
 //!   itself, so there the decompressor is only seen when it has moved out of the way of what it unpacks. UEFI starts a
 //!   kernel as a program, wherever there is room: its stub runs first of the code around what jumps to the kernel.
 //! - The **early kernel** runs identity mapped, from `startup_64` on: the last target of a far indirect jump before
-//!   the first block in the upper half of the address space. It lies at the image's start (6.1) or a little after it
-//!   (6.12); images are loaded at multiples of 2 MiB. A PVH kernel is entered in its image, before `startup_64`.
+//!   the first block in the upper half of the address space. It lies at the image's start (6.1), a little after it
+//!   (6.12) or 40 MB into it (7.2); images are loaded at multiples of 2 MiB. A PVH kernel is entered in its image, before `startup_64`.
 //! - The **kernel** is the upper half; **user space** is the lower half after that, from 1 MiB on (below lies the
 //!   code that starts further CPUs). Its first block may be a helper's that the kernel ran before process 1.
 //!
@@ -74,8 +74,8 @@ pub struct Region {
     pub address: u64,
     /// Why this block is that stage's first.
     pub evidence: String,
-    /// Of the early kernel: where its image was loaded.
-    pub image: Option<u64>,
+    /// Of the early kernel: where `startup_64` ran.
+    pub startup: Option<u64>,
 }
 
 impl Region {
@@ -148,7 +148,7 @@ pub fn regions(run: &FirstRun) -> Vec<Region> {
     let mut add = |stage, i: usize, why: &str| {
         let b: &Block = &blocks[i];
         let evidence = format!("{why} ({:#x})", b.address);
-        found.push(Region { stage, at: b.at, address: b.address, evidence, image: None });
+        found.push(Region { stage, at: b.at, address: b.address, evidence, startup: None });
     };
     if blocks.is_empty() {
         return found;
@@ -207,7 +207,7 @@ pub fn regions(run: &FirstRun) -> Vec<Region> {
         }
     }
     if let (Some(i), Some(early)) = (image, found.iter_mut().find(|r| r.stage == Stage::EarlyKernel)) {
-        early.image = Some(image_start(&blocks[i]));
+        early.startup = Some(blocks[i].address);
     }
     found.sort_by_key(|r| (r.at, r.stage));
     found
@@ -279,9 +279,9 @@ pub fn decompressing(compression: &str) -> String {
     format!("decompress the kernel{with}")
 }
 
-/// Where the kernel's image was loaded, if it was seen to start.
-pub fn loaded_at(regions: &[Region]) -> Option<u64> {
-    regions.iter().find_map(|r| r.image)
+/// The physical address of the kernel's `startup_64`, if it was seen to start.
+pub fn entered_at(regions: &[Region]) -> Option<u64> {
+    regions.iter().find_map(|r| r.startup)
 }
 
 /// Adds the stages to the timeline: those that last as starts of phases, the others as marks on `track`.

@@ -60,6 +60,9 @@ const IMAGE_BYTES_MAX: u64 = 1 << 28;
 /// So many different functions are enough to judge a list by where they begin.
 const CALLED_MIN: u64 = 20;
 
+/// Where a kernel's image is entered: what unpacked it jumps there.
+const ENTRY: &str = "startup_64";
+
 /// A kernel's address is random in steps of this (`CONFIG_PHYSICAL_ALIGN` is at least that in 64-bit kernels).
 const SLIDE_STEP: u64 = 2 << 20;
 /// What is in the upper half of the address space can have been moved.
@@ -116,11 +119,11 @@ impl Symbols {
 
     /// Reads several lists, of which the first goes first where two name one address. Each is first moved to where its
     /// functions were `called` (each address once), and left out if it does not belong to what ran; the kernel's image was
-    /// loaded at `physical`.
+    /// `entered` at this physical address.
     pub fn read_all(
         lists: &[(&str, &[u8])],
         called: &[u64],
-        physical: Option<u64>,
+        entered: Option<u64>,
         diagnostics: &mut Diagnostics,
     ) -> Symbols {
         let mut all = Symbols::default();
@@ -128,7 +131,7 @@ impl Symbols {
         for (place, text) in lists {
             let mut list = Symbols::read(place, text, diagnostics);
             list.slide(called);
-            list.loaded_at(physical);
+            list.loaded_at(entered);
             if list.belongs_to(called, place, diagnostics) {
                 all.begins = all.begins.or(list.begins);
                 rows.extend((0..list.len()).map(|i| (list.addresses[i], list.name(i).to_owned())));
@@ -137,7 +140,7 @@ impl Symbols {
         let begins = all.begins;
         all = Symbols::of_rows(rows.iter().map(|(address, name)| (*address, name.as_str())).collect());
         all.begins = begins;
-        all.loaded_at(physical);
+        all.loaded_at(entered);
         all
     }
 
@@ -146,7 +149,7 @@ impl Symbols {
         rows.dedup_by_key(|row| row.0);
         let mut symbols = Symbols::default();
         for (address, name) in rows {
-            symbols.text.push_str(&demangle::plain(name));
+            symbols.text.push_str(&demangle::plain(aliases::plain(name)));
             let Ok(end) = u32::try_from(symbols.text.len()) else { break };
             symbols.addresses.push(address);
             symbols.ends.push(end);
@@ -230,11 +233,15 @@ impl Symbols {
         (0..self.len()).find(|&i| self.name(i) == name).map(|i| self.addresses[i])
     }
 
-    /// Where the kernel's image was loaded: addresses from there on get its names too.
-    fn loaded_at(&mut self, physical: Option<u64>) {
-        if let Some((text, physical)) = self.begins.zip(physical) {
-            self.loaded = Some((text.wrapping_sub(physical), physical, physical.saturating_add(IMAGE_BYTES_MAX)));
-        }
+    /// Addresses in the loaded image get its names too. `entered` is the physical address that the image was entered at, its
+    /// `startup_64`. Without that name it counts as near the image's start, where it is up to 6.12: 7.2 has it in `.init.text`.
+    fn loaded_at(&mut self, entered: Option<u64>) {
+        let Some((text, entered)) = self.begins.zip(entered) else { return };
+        let by_name = self.address(ENTRY).map(|entry| entry.wrapping_sub(entered));
+        let near_the_start = || text.wrapping_sub(entered - entered % SLIDE_STEP);
+        let shift = by_name.filter(|shift| shift % SLIDE_STEP == 0).unwrap_or_else(near_the_start);
+        let physical = text.wrapping_sub(shift);
+        self.loaded = Some((shift, physical, physical.saturating_add(IMAGE_BYTES_MAX)));
     }
 
     /// The function that an address is in.
@@ -332,6 +339,22 @@ mod tests {
         s.loaded_at(Some(0xfe0_0000));
         check(&s, 0xfe0_0104, Some(("helper", 4)));
         check(&s, 0xfdf_ffff, None);
+    }
+
+    /// Addresses of a boot of Debian's Linux 7.2.13 (cloud), which was loaded at 0x19400000.
+    #[test]
+    fn a_kernel_that_is_entered_far_from_its_start() {
+        let text = b"ffffffff85400000 T _text\nffffffff8550410b T srso_alias_return_thunk\n\
+            ffffffff856e7830 t __pi_rdtsc_fixup\nffffffff87d94bd0 T __pi___startup_64\nffffffff87da5f80 T startup_64\n";
+        let mut s = Symbols::read("kallsyms", text, &mut Diagnostics::default());
+        s.loaded_at(Some(0x1bda_5f80));
+        let named = |s: &Symbols, at| s.find(at).map(|place| (place.name.to_owned(), place.offset));
+        assert_eq!(named(&s, 0x1bda_5fc9), Some(("startup_64".to_owned(), 0x49)));
+        assert_eq!(named(&s, 0x1bd9_4bd1), Some(("__startup_64".to_owned(), 1)));
+        assert_eq!(named(&s, 0x196e_7830), Some(("rdtsc_fixup".to_owned(), 0)), "before the entry");
+        // Not at `startup_64`: by the multiple of 2 MiB below.
+        s.loaded_at(Some(0x1940_0123));
+        assert_eq!(named(&s, 0x196e_7830), Some(("rdtsc_fixup".to_owned(), 0)));
     }
 
     #[test]
