@@ -40,6 +40,10 @@ pub const COUNTER: &str = "guest TSC";
 /// What printk's clock is called.
 const PRINTK: &str = "printk";
 
+/// A kernel finds its counter's rate to a hundredth, and the host's stamps do over a boot: rates further apart are of different
+/// seconds.
+const OTHER_SECOND: f64 = 0.1;
+
 /// The clocks of a recording, as far as it has them.
 #[derive(Default)]
 pub struct Clocks {
@@ -78,6 +82,8 @@ pub fn join(evidence: &Evidence<'_>, diagnostics: &mut Diagnostics) -> Clocks {
     if evidence.manifest.time_base == TimeBase::Evidence && stamped && ticked {
         printk = printk.or_else(|| Some(Clock::linear(PRINTK, 1e9, Ticks(0), Ns::ZERO, "printk's clock is time")));
     }
+    // A recording whose manifest is lost still has what process 1 said of the counter, and when it arrived.
+    let recorded = evidence.manifest.time_base != TimeBase::Evidence || counter.is_some();
     let mut trace = evidence.trace.and_then(|trace| trace_clock(evidence, trace, counter.as_ref(), printk.as_ref()));
     trace = believed(trace, diagnostics);
     let only_ticks = trace.is_none() && !stamped && evidence.manifest.time_base == TimeBase::Evidence;
@@ -86,11 +92,10 @@ pub fn join(evidence: &Evidence<'_>, diagnostics: &mut Diagnostics) -> Clocks {
         if only_ticks {
             trace = Some(from_first_event(text, 1e9, "unknown: a tick is shown as a tick"));
         } else {
-            let hosted = evidence.manifest.time_base != TimeBase::Evidence;
-            diagnostics.note(if hosted { NO_CLOCK } else { NO_RATE }, || text.file().to_owned());
+            diagnostics.note(if recorded { NO_CLOCK } else { NO_RATE }, || text.file().to_owned());
         }
     }
-    if evidence.manifest.time_base != TimeBase::Evidence {
+    if recorded {
         if let (Some(text), Some(clock)) = (evidence.trace, &trace) {
             printk = printk_from_trace(evidence, text, clock).or(printk);
         }
@@ -124,7 +129,13 @@ fn counter(evidence: &Evidence<'_>) -> Option<Clock> {
     match evidence.manifest.host.tsc_hz {
         // The guest's counter runs at the host's rate, which was measured over the whole boot.
         Some(hz) if hz > 0.0 => Clock::fit_offset(NAME, hz, &points, Delay::Late, "measured on the host"),
-        _ => Clock::fit(NAME, &points, Delay::Late),
+        _ => {
+            let fitted = Clock::fit(NAME, &points, Delay::Late)?;
+            // A deterministic boot whose manifest is lost: what its kernel calls a second is another one than the host's.
+            let measured = evidence.log.and_then(tsc_hz).filter(|_| evidence.manifest.time_base == TimeBase::Evidence);
+            let other = measured.filter(|(hz, _)| (fitted.hz / hz - 1.0).abs() > OTHER_SECOND);
+            Some(other.map_or(fitted, |(hz, from)| Clock::linear(NAME, hz, Ticks(0), Ns::ZERO, from)))
+        }
     }
 }
 
@@ -134,7 +145,7 @@ fn trace_clock(
     counter: Option<&Clock>,
     printk: Option<&Clock>,
 ) -> Option<Clock> {
-    let hosted = evidence.manifest.time_base != TimeBase::Evidence;
+    let hosted = evidence.manifest.time_base != TimeBase::Evidence || counter.is_some();
     match trace.stamps {
         Stamps::Counter if hosted => counter.map(|c| c.renamed(TRACE)),
         Stamps::Counter => match evidence.log {
@@ -143,7 +154,10 @@ fn trace_clock(
                 let common = common_messages(log, trace).into_iter();
                 let points: Vec<SyncPoint> =
                     common.filter_map(|(stamp, ticks)| Some(SyncPoint { ticks, at: at(stamp)? })).collect();
-                Clock::fit(TRACE, &points, Delay::Even)
+                // Before the kernel had this counter, its own clock lost ticks: what it measured is the better rate.
+                let measured =
+                    tsc_hz(log).and_then(|(hz, from)| Clock::fit_offset(TRACE, hz, &points, Delay::Even, from));
+                measured.or_else(|| Clock::fit(TRACE, &points, Delay::Even))
             }
             None => Some(from_first_event(trace, evidence.manifest.ticks_hz?, "given by the user")),
         },
@@ -166,6 +180,18 @@ fn trace_clock(
         }
         Stamps::Nanoseconds => printk.map(|p| p.renamed(TRACE)),
     }
+}
+
+/// How fast the kernel found its time stamp counter to be, the better figure first; and from what.
+///
+/// `tsc: Refined TSC clocksource calibration: 2445.406 MHz`, `tsc: Detected 2594.879 MHz processor`
+fn tsc_hz(log: &KernelLog) -> Option<(f64, &'static str)> {
+    let said = |begins: &str| {
+        let number = |line| Some(log.text(line).strip_prefix(begins)?.trim_start().split(' ').next()?.parse::<f64>());
+        log.lines.iter().find_map(number)?.ok().map(|mhz| mhz * 1e6).filter(|hz| tslog::plausible(*hz))
+    };
+    let refined = said("tsc: Refined TSC clocksource calibration:").map(|hz| (hz, "kernel log: refined calibration"));
+    refined.or_else(|| said("tsc: Detected").map(|hz| (hz, "kernel log: the processor detected")))
 }
 
 /// A trace's clock of which only the rate is known: its first event is time zero.
