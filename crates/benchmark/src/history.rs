@@ -10,6 +10,7 @@ mod schema;
 pub use error::HistoryError;
 
 use crate::document::{Document, Variant};
+use recording::{GuestSpec, ObserveSpec};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, named_params, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -322,21 +323,17 @@ impl Setup {
     /// That of a variant.
     pub fn of(document: &Document, variant: usize) -> Setup {
         let Some(variant) = document.head.variants.get(variant) else { return Setup::default() };
+        let guest = GuestSpec::of(&variant.how).unwrap_or_default();
         let mut options = variant.how.as_object().cloned().unwrap_or_default();
-        let mut take = |name: &str| options.remove(name).unwrap_or_default();
-        let text = |value: Value| value.as_str().unwrap_or_default().to_owned();
-        // What the kernel is may differ, what the initrd is says its hash, and what ran the guest the boot itself.
-        for known in ["kernel", "initrd", "accel"] {
-            take(known);
-        }
+        OWN_COLUMNS.iter().for_each(|name| drop(options.remove(*name)));
         let host = &document.head.host;
         Setup {
             setup: 0,
-            machine: text(take("machine")),
+            machine: guest.machine,
             accelerator: variant.booted.accelerator.clone(),
-            cpus: take("cpus").as_u64().and_then(|cpus| cpus.try_into().ok()).unwrap_or(0),
-            memory_bytes: take("memory_bytes").as_u64().unwrap_or(0),
-            append: text(take("append")),
+            cpus: guest.cpus,
+            memory_bytes: guest.memory_bytes,
+            append: guest.append,
             initrd_sha256: sha256(variant, "initrd"),
             vmm: variant.booted.vmm.clone(),
             host: format!("{}, {} CPUs, {}", host.cpu, host.cores, host.kernel),
@@ -345,17 +342,22 @@ impl Setup {
     }
 
     fn find(&self, db: &Connection) -> rusqlite::Result<Option<i64>> {
-        let sql = "SELECT id FROM setup WHERE machine = :machine AND accelerator = :accelerator AND cpus = :cpus
+        let sql =
+            "SELECT id, options FROM setup WHERE machine = :machine AND accelerator = :accelerator AND cpus = :cpus
                    AND memory_bytes = :memory AND append = :append AND initrd_sha256 = :initrd AND vmm = :vmm
-                   AND host = :host AND options = :options";
+                   AND host = :host ORDER BY id";
         let mut select = db.prepare(sql)?;
         let memory = i64::try_from(self.memory_bytes).unwrap_or(i64::MAX);
         let mut rows = select.query(named_params! {
             ":machine": self.machine, ":accelerator": self.accelerator, ":cpus": self.cpus, ":memory": memory,
             ":append": self.append, ":initrd": self.initrd_sha256, ":vmm": self.vmm, ":host": self.host,
-            ":options": self.options,
         })?;
-        rows.next()?.map(|row| row.get(0)).transpose()
+        while let Some(row) = rows.next()? {
+            if same_options(&row.get::<_, String>(1)?, &self.options) {
+                return row.get(0).map(Some);
+            }
+        }
+        Ok(None)
     }
 
     fn find_or_add(&self, db: &Connection) -> rusqlite::Result<i64> {
@@ -380,6 +382,19 @@ impl Setup {
         )?;
         Ok(db.last_insert_rowid())
     }
+}
+
+/// What of the recorder's options is not in the text of the others: what has columns of its own, what may differ (the
+/// kernel), and what the boot itself says better (the initrd's hash, the accelerator that was chosen).
+const OWN_COLUMNS: [&str; 7] = ["kernel", "initrd", "accel", "machine", "cpus", "memory_bytes", "append"];
+
+/// Whether two texts of options ask for the same: also where one is of a version that did not know all of them yet.
+fn same_options(one: &str, other: &str) -> bool {
+    let specs = |text: &str| {
+        let how = serde_json::from_str(text).ok()?;
+        GuestSpec::of(&how).zip(ObserveSpec::of(&how))
+    };
+    one == other || specs(one).is_some_and(|one| Some(one) == specs(other))
 }
 
 /// Hash of a variant's kernel, hexadecimal; empty if it is not known.

@@ -75,6 +75,23 @@ fn entries_are_found_by_kernel_time_and_setup() {
 }
 
 #[test]
+fn setups_are_compared_by_what_was_asked_for_not_by_how_it_was_written() {
+    let (_folder, path) = folder();
+    let mut history = History::open(&path).unwrap();
+    let mut of_a_year_ago = document(1, "aaaa", 1_000.0);
+    history.add(&of_a_year_ago).unwrap();
+    // A later version writes an option that it knows since then, and means by its default what was always done.
+    of_a_year_ago.head.variants[0].how["first_run"] = true.into();
+    let setup = history.setup_of(&of_a_year_ago, 0).unwrap();
+    assert!(setup.is_some() && history.setup_of(&document(1, "aaaa", 1_000.0), 0).unwrap() == setup);
+    // Observed otherwise, it takes another time.
+    of_a_year_ago.head.variants[0].how["first_run"] = false.into();
+    assert_eq!(history.setup_of(&of_a_year_ago, 0).unwrap(), None);
+    of_a_year_ago.head.variants[0].how["until"] = "power-off".into();
+    assert_eq!(history.setup_of(&of_a_year_ago, 0).unwrap(), None);
+}
+
+#[test]
 fn a_bench_without_a_boot_is_kept_too() {
     let (_folder, path) = folder();
     let mut history = History::open(&path).unwrap();

@@ -356,8 +356,8 @@ const BOOTS_MOST: u32 = 50_000;
 
 /// How it is run: all that is known before the first boot.
 fn head(args: &Args, variants: &[Varied], foreseen: &[Manifest]) -> anyhow::Result<Head> {
-    let deterministic = variants[0].options.deterministic;
-    if variants.iter().any(|v| v.options.deterministic != deterministic) {
+    let deterministic = variants[0].options.guest.deterministic;
+    if variants.iter().any(|v| v.options.guest.deterministic != deterministic) {
         bail!("deterministic boots count instructions, others time: compare either, not one with the other");
     }
     let open_end = args.until_width.is_some() || args.budget.is_some();
@@ -385,7 +385,7 @@ fn head(args: &Args, variants: &[Varied], foreseen: &[Manifest]) -> anyhow::Resu
     head.tool_version = manifest.tool_version;
     head.created = manifest.created;
     head.deterministic = deterministic;
-    head.dithered = deterministic && !args.no_dither && variants.iter().all(|v| v.options.kernel.is_some());
+    head.dithered = deterministic && !args.no_dither && variants.iter().all(|v| v.options.guest.kernel.is_some());
     if args.runs.is_none() && args.sweep.is_empty() {
         let least = benchmark::rounds_least(variants.len() - 1, benchmark::Test::of(&head));
         head.plan.stop.rounds = head.plan.stop.rounds.max(least).min(rounds_most);

@@ -7,7 +7,7 @@ use crate::progress::Watcher;
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
 use machine::RecordOptions;
-use recording::OutcomeKind;
+use recording::{GuestSpec, OutcomeKind};
 use report::Diff;
 use std::path::{Path, PathBuf};
 
@@ -95,15 +95,15 @@ fn compared(before: (&str, &Opened), after: (&str, &Opened), same: bool) -> anyh
 fn again(recording: &Path, boots: u32, into: &Path, watcher: &mut Watcher) -> anyhow::Result<(Opened, Vec<Diff>)> {
     let name = recording.display();
     let options = like(recording)?;
-    if !options.deterministic || options.kernel.is_none() {
+    if !options.guest.deterministic || options.guest.kernel.is_none() {
         bail!(
             "--dither compares deterministic boots of a --kernel, and {name} is none: for others there is `bootscope bench`"
         );
     }
     let mut boot = |round: u32| -> anyhow::Result<Opened> {
         watcher.doing(&format!("{name}: boot {} of {boots}", round + 1));
-        let append = dithered(&options.append, round);
-        let options = RecordOptions { out: into.join(round.to_string()), append, ..options.clone() };
+        let mut options = RecordOptions { out: into.join(round.to_string()), ..options.clone() };
+        options.guest.append = dithered(&options.guest.append, round);
         let outcome = machine::record(&options, watcher)?.outcome;
         if outcome.kind != OutcomeKind::Reached {
             bail!("a boot as {name} did not reach its end mark: {}", outcome.detail);
@@ -119,32 +119,13 @@ fn again(recording: &Path, boots: u32, into: &Path, watcher: &mut Watcher) -> an
     Ok((first, others))
 }
 
-/// How the recorder looked at a boot, which makes no difference to the guest.
-const LOOKED: [&str; 9] = [
-    "calls",
-    "first_run",
-    "firmware_log",
-    "hang_after_ms",
-    "min_call_ns",
-    "out",
-    "stream_bytes_max",
-    "symbols",
-    "timeout_ms",
-];
-
-/// Whether both recorders say what they booted, and that it was the same, the same way.
+/// Whether both recorders say what they booted, and that it was the same, the same way, however they observed it.
 fn same_inputs(before: &Opened, after: &Opened) -> bool {
     let [before, after] = [before, after].map(|opened| opened.recording.manifest());
     let hashes = |manifest: &recording::Manifest| -> Vec<(String, String)> {
         manifest.inputs.iter().map(|input| (input.role.clone(), input.sha256.clone())).collect()
     };
-    let known = !before.how.is_null() && before.inputs.iter().all(|input| !input.sha256.is_empty());
-    let how = |manifest: &recording::Manifest| {
-        let mut how = manifest.how.clone();
-        if let Some(fields) = how.as_object_mut() {
-            LOOKED.iter().for_each(|field| _ = fields.remove(*field));
-        }
-        how
-    };
-    known && how(before) == how(after) && hashes(before) == hashes(after)
+    let guest = GuestSpec::of(&before.how);
+    let known = guest.is_some() && before.inputs.iter().all(|input| !input.sha256.is_empty());
+    known && guest == GuestSpec::of(&after.how) && hashes(before) == hashes(after)
 }

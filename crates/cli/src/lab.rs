@@ -8,7 +8,6 @@ use anyhow::{Context, bail};
 use lab::experiments::{EXPERIMENTS, Experiment, root_image};
 use lab::places::{KINDS, names};
 use lab::switches::SWITCHES;
-use machine::RecordOptions;
 use recording::OutcomeKind;
 use report::{Lab, LabBoot, LabTrial};
 use std::fmt::Write;
@@ -245,26 +244,24 @@ impl Bench<'_> {
     fn boot(&mut self, experiment: &Experiment, words: &str) -> anyhow::Result<(boot::Opened, String)> {
         let name = format!("{}-{}", experiment.name, words.replace(' ', "-"));
         self.watcher.doing(&name);
-        let mut options = RecordOptions {
-            append: format!("{} {words}", experiment.always).trim_start().to_owned(),
-            cpus: experiment.machine.cpus,
-            memory_bytes: experiment.machine.memory_bytes,
-            deterministic: true,
-            hang_after_ms: LONGEST_DELAY_MS,
-            out: self.into.join(name),
-            force: self.args.force,
-            ..machine::lab()?
-        };
+        let mut options = machine::lab()?;
+        options.guest.append = format!("{} {words}", experiment.always).trim_start().to_owned();
+        options.guest.cpus = experiment.machine.cpus;
+        options.guest.memory_bytes = experiment.machine.memory_bytes;
+        options.guest.deterministic = true;
+        options.observe.hang_after_ms = LONGEST_DELAY_MS;
+        options.out = self.into.join(name);
+        options.force = self.args.force;
         if experiment.machine.root_bytes > 0 {
-            options.initrd = Some(self.root(experiment.machine.root_bytes)?);
+            options.guest.initrd = Some(self.root(experiment.machine.root_bytes)?);
         }
-        options.extra.extend(experiment.machine.arguments.iter().map(|&argument| argument.to_owned()));
+        options.guest.extra.extend(experiment.machine.arguments.iter().map(|&argument| argument.to_owned()));
         if let Some(qemu) = &self.args.qemu {
-            options.qemu.clone_from(qemu);
+            options.guest.qemu.clone_from(qemu);
         }
         let recorded = machine::record(&options, &mut self.watcher)?;
         if recorded.outcome.kind != OutcomeKind::Reached {
-            bail!("{}: {}", options.append, recorded.manifest.outcome_word());
+            bail!("{}: {}", options.guest.append, recorded.manifest.outcome_word());
         }
         self.vmm = recorded.manifest.vmm.version;
         let opened = boot::open(&options.out)?;

@@ -139,7 +139,7 @@ impl Boots for Booter<'_> {
         self.watcher.doing(&doing(turn, &variant.name));
         let mut options = RecordOptions { out: self.recording(turn.number), ..variant.options.clone() };
         if let (true, Some(round)) = (self.dithered, turn.round) {
-            options.append = dithered(&options.append, round);
+            options.guest.append = dithered(&options.guest.append, round);
         }
         boot(&options, self.watcher).with_context(|| format!("boot {} ({})", turn.number, variant.name))
     }

@@ -80,14 +80,14 @@ fn pair(options: &RecordOptions, boot: u32, watcher: &mut Watcher) -> anyhow::Re
 fn summarize(ratios: &[f64], options: &RecordOptions, of: Measured) -> Overhead {
     let Interval { estimate: ratio, low, high, confidence } =
         median_interval(&sorted(ratios)).expect("there are two pairs at least");
-    let kernel = options.kernel.as_ref().and_then(|k| k.file_name()).map(|n| n.to_string_lossy().into_owned());
+    let kernel = options.guest.kernel.as_ref().and_then(|k| k.file_name()).map(|n| n.to_string_lossy().into_owned());
     let how = format!(
         "median of {} pairs of boots to process 1 with its {:.0} % interval, {}, {} CPU{}",
         ratios.len(),
         confidence * 100.0,
         kernel.unwrap_or_default(),
-        options.cpus,
-        if options.cpus == 1 { "" } else { "s" }
+        options.guest.cpus,
+        if options.guest.cpus == 1 { "" } else { "s" }
     );
     Overhead { ratio, low, high, how, of }
 }

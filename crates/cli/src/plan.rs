@@ -152,76 +152,76 @@ impl BootArgs {
             }
         }
         if let Some(kernel) = &self.kernel {
-            o.kernel = Some(absolute(kernel));
+            o.guest.kernel = Some(absolute(kernel));
         }
         if let Some(initrd) = &self.initrd {
-            o.initrd = Some(absolute(initrd));
+            o.guest.initrd = Some(absolute(initrd));
         }
         if !self.disks.is_empty() {
-            o.disks = self.disks.iter().map(|disk| absolute(disk)).collect();
+            o.guest.disks = self.disks.iter().map(|disk| absolute(disk)).collect();
         }
         if let Some(root) = &self.root {
-            o.root = Some(absolute(root));
+            o.guest.root = Some(absolute(root));
         }
         if let Some(workload) = &self.workload {
-            o.workload = Some(workload.clone());
+            o.guest.workload = Some(workload.clone());
         }
         if self.lab {
             // Behind what its machine needs.
-            o.extra.extend_from_slice(&self.extra);
+            o.guest.extra.extend_from_slice(&self.extra);
         } else if !self.extra.is_empty() {
-            o.extra.clone_from(&self.extra);
+            o.guest.extra.clone_from(&self.extra);
         }
-        set(&mut o.append, self.append.clone());
-        set(&mut o.memory_bytes, self.memory);
-        set(&mut o.cpus, self.cpus);
-        set(&mut o.machine, self.machine.clone());
-        set(&mut o.qemu, self.qemu.clone());
+        set(&mut o.guest.append, self.append.clone());
+        set(&mut o.guest.memory_bytes, self.memory);
+        set(&mut o.guest.cpus, self.cpus);
+        set(&mut o.guest.machine, self.machine.clone());
+        set(&mut o.guest.qemu, self.qemu.clone());
         set(
-            &mut o.accel,
+            &mut o.guest.accel,
             self.accel.map(|a| match a {
                 AccelArg::Auto => Accel::Auto,
                 AccelArg::Tcg => Accel::Tcg,
                 AccelArg::Kvm => Accel::Kvm,
             }),
         );
-        if o.kernel.is_none() {
-            o.init = Init::Keep;
+        if o.guest.kernel.is_none() {
+            o.guest.init = Init::Keep;
         }
         set(
-            &mut o.init,
+            &mut o.guest.init,
             self.init.map(|i| match i {
                 InitArg::Guest => Init::Guest,
                 InitArg::Keep => Init::Keep,
             }),
         );
         set(
-            &mut o.then,
+            &mut o.guest.then,
             self.then.map(|t| match t {
                 ThenArg::Poweroff => Then::PowerOff,
                 ThenArg::Exec => Then::Exec,
             }),
         );
         if !self.trace.is_empty() {
-            o.trace_events = self.trace.contains(&Trace::Events);
-            o.calls = self.trace.contains(&Trace::Calls);
+            o.guest.trace_events = self.trace.contains(&Trace::Events);
+            o.observe.calls = self.trace.contains(&Trace::Calls);
         }
         if let Some(shortest) = self.min_call {
-            o.min_call_ns = Some(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX));
+            o.observe.min_call_ns = Some(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX));
         }
         if !self.symbols.is_empty() {
             let absolute = |file: &SymbolFile| SymbolFile { path: absolute(&file.path), ..file.clone() };
-            o.symbols = self.symbols.iter().map(absolute).collect();
+            o.observe.symbols = self.symbols.iter().map(absolute).collect();
         }
-        set(&mut o.until, self.until.as_deref().map(until));
-        set(&mut o.hang_after_ms, self.hang_after.map(ms));
+        set(&mut o.guest.until, self.until.as_deref().map(until));
+        set(&mut o.observe.hang_after_ms, self.hang_after.map(ms));
         if let Some(timeout) = self.timeout {
-            o.timeout_ms = Some(ms(timeout));
+            o.observe.timeout_ms = Some(ms(timeout));
         }
-        o.dax |= self.dax;
-        o.deterministic |= self.deterministic;
-        o.firmware_log &= !self.no_firmware_log;
-        o.first_run &= !self.no_first_run;
+        o.guest.dax |= self.dax;
+        o.guest.deterministic |= self.deterministic;
+        o.observe.firmware_log &= !self.no_firmware_log;
+        o.observe.first_run &= !self.no_first_run;
         Ok(())
     }
 }

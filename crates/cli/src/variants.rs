@@ -143,7 +143,7 @@ fn name_apart(all: &mut [Varied]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machine::Accel;
+    use machine::{Accel, GuestSpec};
 
     fn names(all: &[Varied]) -> Vec<&str> {
         all.iter().map(|v| v.name.as_str()).collect()
@@ -151,18 +151,21 @@ mod tests {
 
     fn vary(texts: &[&str]) -> anyhow::Result<Vec<Varied>> {
         let texts: Vec<String> = texts.iter().map(|&t| t.to_owned()).collect();
-        varied(&RecordOptions { append: "quiet".to_owned(), ..RecordOptions::default() }, &texts)
+        varied(&RecordOptions::of(GuestSpec { append: "quiet".to_owned(), ..GuestSpec::default() }), &texts)
     }
 
     #[test]
     fn a_variant_is_what_record_would_take() {
         let one = vary(&["append=quiet acpi=off"]).unwrap();
         assert_eq!(names(&one), ["as given", "append=quiet acpi=off"]);
-        assert_eq!((one[0].options.append.as_str(), one[1].options.append.as_str()), ("quiet", "quiet acpi=off"));
+        assert_eq!(
+            (one[0].options.guest.append.as_str(), one[1].options.guest.append.as_str()),
+            ("quiet", "quiet acpi=off")
+        );
         let two = vary(&["--cpus 2 --accel tcg -- -cpu 'max'", "no-first-run"]).unwrap();
-        assert_eq!((two[0].options.cpus, two[0].options.accel), (2, Accel::Tcg));
-        assert_eq!(two[0].options.extra, ["-cpu", "max"]);
-        assert!(!two[1].options.first_run && two[1].options.append == "quiet");
+        assert_eq!((two[0].options.guest.cpus, two[0].options.guest.accel), (2, Accel::Tcg));
+        assert_eq!(two[0].options.guest.extra, ["-cpu", "max"]);
+        assert!(!two[1].options.observe.first_run && two[1].options.guest.append == "quiet");
         assert_eq!(
             names(&vary(&["cpus=1", "memory=512M", "cpus=1"]).unwrap())[1..],
             ["memory=512M (again)", "cpus=1 (again 2)"]
@@ -185,7 +188,7 @@ mod tests {
         let (points, sides) = sweep(&["cpus=1,2", "memory=256M, 1G"]).unwrap();
         let grid = ["cpus=1 memory=256M", "cpus=1 memory=1G", "cpus=2 memory=256M", "cpus=2 memory=1G"];
         assert_eq!(names(&points), grid);
-        assert_eq!((points[3].options.cpus, points[3].options.memory_bytes), (2, 1 << 30));
+        assert_eq!((points[3].options.guest.cpus, points[3].options.guest.memory_bytes), (2, 1 << 30));
         assert_eq!(sides[1].values, ["256M", "1G"]);
         for wrong in ["cpus", "cpus=2", "cpus=1,x", "cpus=1,1", "cpus=1,2, 1"] {
             assert!(format!("{:#}", sweep(&[wrong]).unwrap_err()).contains("--sweep"), "{wrong}");

@@ -9,14 +9,14 @@ use std::fs::OpenOptions;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use recording::Host;
+use recording::{Accel, GuestSpec, Host, Init};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::Cpu;
 use crate::launch::{Instruments, Launch};
 use crate::lines::{Lines, shown};
 use crate::listen::Source;
-use crate::options::{Accel, Init, RecordOptions};
+use crate::options::RecordOptions;
 use crate::qemu::Qemu;
 use crate::{Error, Observer, memo};
 
@@ -52,16 +52,16 @@ pub(crate) fn choose(
 ) -> Result<Choice, Error> {
     let tcg = |why: String| Ok(Choice { kvm: false, note: Some(format!("TCG is used: {why}")) });
     let device = OpenOptions::new().read(true).write(true).open("/dev/kvm");
-    match (options.accel, device) {
+    match (options.guest.accel, device) {
         (Accel::Tcg, _) => Ok(Choice { kvm: false, note: None }),
-        _ if options.deterministic || options.calls => Ok(Choice { kvm: false, note: None }),
+        _ if options.guest.deterministic || options.observe.calls => Ok(Choice { kvm: false, note: None }),
         (Accel::Kvm, Ok(_)) => Ok(Choice { kvm: true, note: None }),
         (Accel::Kvm, Err(error)) => Err(Error::option(format!(
             "--accel kvm: /dev/kvm cannot be opened ({error}): load the kvm module and join the group kvm, or use \
              --accel tcg"
         ))),
         (Accel::Auto, Err(error)) => tcg(format!("/dev/kvm cannot be opened ({error})")),
-        (Accel::Auto, Ok(_)) if options.kernel.is_none() => {
+        (Accel::Auto, Ok(_)) if options.guest.kernel.is_none() => {
             tcg("whether KVM works can be tried only with a --kernel; --accel kvm takes it untried".to_owned())
         }
         (Accel::Auto, Ok(_)) => {
@@ -80,7 +80,7 @@ fn remembered(
 ) -> Result<Remembered, Error> {
     let (path, version) = (qemu.path.display(), &qemu.version);
     // Further arguments belong to it: a CPU model among them decides.
-    let machine = format!("{} {:?}", options.machine, options.extra);
+    let machine = format!("{} {:?}", options.guest.machine, options.guest.extra);
     let key = format!("{}\n{}\n{path}\n{version}\n{machine}\n{kernel_sha256}", host.cpu, host.kernel);
     if let Some(known) = memo::recall("kvm", &key) {
         return Ok(known);
@@ -110,7 +110,8 @@ enum Trialled {
 
 /// Boots the kernel under KVM for as long as it takes to see whether it gets on; why it does not.
 fn try_kvm(options: &RecordOptions, qemu: &Qemu, observer: &mut dyn Observer) -> Result<Trialled, Error> {
-    let trial = RecordOptions { initrd: None, disks: Vec::new(), cpus: 1, init: Init::Keep, ..options.clone() };
+    let guest = GuestSpec { initrd: None, disks: Vec::new(), cpus: 1, init: Init::Keep, ..options.guest.clone() };
+    let trial = RecordOptions { guest, ..options.clone() };
     let mut vm = Launch {
         options: &trial,
         qemu: &qemu.path,

@@ -69,13 +69,13 @@ pub(crate) fn arguments(
     line.boot(options, kernel_line, fds)?;
     line.disks(options)?;
     line.watch(fds);
-    if options.deterministic {
+    if options.guest.deterministic {
         line.deterministic();
     }
     if let Some(plugin) = plugin {
         line.plugin(options, plugin)?;
     }
-    line.0.extend(options.extra.iter().cloned());
+    line.0.extend(options.guest.extra.iter().cloned());
     Ok(line.0)
 }
 
@@ -97,16 +97,16 @@ impl Line {
         let mut add = |name: &str, what: Option<String>| value.extend(what.map(|what| format!(",{name}={what}")));
         add("fd", plugin.fd.map(|fd| fd.to_string()));
         add("calls-fd", plugin.calls_fd.map(|fd| fd.to_string()));
-        add("min-call", options.min_call_ns.map(|ns| ns.to_string()));
+        add("min-call", options.observe.min_call_ns.map(|ns| ns.to_string()));
         add("zero", Some(plugin.zero_ns.to_string()));
-        add("clock", options.deterministic.then(|| "virtual".to_owned()));
+        add("clock", options.guest.deterministic.then(|| "virtual".to_owned()));
         self.pair("-plugin", value);
         Ok(())
     }
 
     fn machine(&mut self, options: &RecordOptions, cpu: Cpu, fds: &Inherited) -> Result<(), Error> {
-        let mib = options.memory_bytes >> 20;
-        let mut machine = options.machine.clone();
+        let mib = options.guest.memory_bytes >> 20;
+        let mut machine = options.guest.machine.clone();
         if let Some(ram) = fds.ram {
             let path = format!("/proc/self/fd/{ram}");
             self.pair("-object", format!("memory-backend-file,id=ram,size={mib}M,share=on,mem-path={path}"));
@@ -120,13 +120,13 @@ impl Line {
             Cpu::WithoutCx16 => self.pair("-cpu", "qemu64,-cx16"),
             Cpu::Default => {}
         }
-        self.pair("-m", format!("{mib}M{}", root::room(options)?));
-        self.pair("-smp", options.cpus.to_string());
+        self.pair("-m", format!("{mib}M{}", root::room(&options.guest)?));
+        self.pair("-smp", options.guest.cpus.to_string());
         Ok(())
     }
 
     fn boot(&mut self, options: &RecordOptions, kernel_line: &str, fds: &Inherited) -> Result<(), Error> {
-        let Some(kernel) = &options.kernel else {
+        let Some(kernel) = &options.guest.kernel else {
             return Ok(());
         };
         let text = kernel.to_str().ok_or_else(|| Error::option("the kernel's path is not UTF-8: link it"))?;
@@ -140,10 +140,10 @@ impl Line {
 
     fn disks(&mut self, options: &RecordOptions) -> Result<(), Error> {
         // First, so that it is the guest's first.
-        for (flag, value) in root::device(options)? {
+        for (flag, value) in root::device(&options.guest)? {
             self.pair(flag, value);
         }
-        for disk in &options.disks {
+        for disk in &options.guest.disks {
             let (file, format) = (escaped(disk)?, disk_format(disk)?);
             self.pair("-drive", format!("file={file},format={format},snapshot=on,if=virtio"));
         }
@@ -188,6 +188,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use recording::GuestSpec;
     use std::path::PathBuf;
 
     fn fds() -> Inherited {
@@ -195,7 +196,8 @@ mod tests {
     }
 
     fn line(change: impl FnOnce(&mut RecordOptions)) -> String {
-        let mut options = RecordOptions { kernel: Some(PathBuf::from("/boot/vmlinuz")), ..Default::default() };
+        let mut options =
+            RecordOptions::of(GuestSpec { kernel: Some(PathBuf::from("/boot/vmlinuz")), ..GuestSpec::default() });
         change(&mut options);
         arguments(&options, Cpu::Default, "quiet", &fds(), None).unwrap().join(" ")
     }
@@ -220,12 +222,12 @@ mod tests {
 
     #[test]
     fn the_users_own_arguments_come_last() {
-        assert!(line(|options| options.extra = vec!["-device".into(), "foo".into()]).ends_with(" -device foo"));
+        assert!(line(|options| options.guest.extra = vec!["-device".into(), "foo".into()]).ends_with(" -device foo"));
     }
 
     #[test]
     fn a_deterministic_machine_has_no_clock_of_the_hosts() {
-        let line = line(|options| options.deterministic = true);
+        let line = line(|options| options.guest.deterministic = true);
         assert!(line.contains("-icount shift=0,sleep=off -rtc base=2020-01-01T00:00:00,clock=vm -seed 1 -nodefaults"));
     }
 
@@ -234,13 +236,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let disk = dir.path().join("a,b.img");
         std::fs::write(&disk, b"QFI\xfb....").unwrap();
-        let line = line(|options| options.disks = vec![disk]);
+        let line = line(|options| options.guest.disks = vec![disk]);
         assert!(line.contains("a,,b.img,format=qcow2,snapshot=on,if=virtio"), "{line}");
     }
 
     #[test]
     fn the_plugin_learns_time_zero() {
-        let options = RecordOptions { deterministic: true, ..Default::default() };
+        let options = RecordOptions::of(GuestSpec { deterministic: true, ..GuestSpec::default() });
         let plugin = Plugin { object: Path::new("/lib/p,1.so"), fd: Some(9), calls_fd: None, zero_ns: 42 };
         let line = arguments(&options, Cpu::Default, "", &fds(), Some(&plugin)).unwrap().join(" ");
         assert!(line.contains("-plugin /lib/p,,1.so,fd=9,zero=42,clock=virtual"), "{line}");

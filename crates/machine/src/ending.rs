@@ -3,9 +3,9 @@
 //! The end mark comes first: what happens to a guest after it (it powers off, it panics while it gathers) does not undo
 //! it. Then what the guest did (panicked, reset, powered off), then what it did not (time is up, nothing moves).
 
-use recording::{End, OutcomeKind};
+use recording::{End, OutcomeKind, Until};
 
-use crate::options::{RecordOptions, Until};
+use crate::options::RecordOptions;
 use crate::watch::{ARRIVAL_ERROR_NS, Facts, Seen};
 
 /// A panic's text is given this long to be printed.
@@ -67,12 +67,12 @@ fn panic_advice(line: &str) -> Option<&'static str> {
 pub(crate) fn end_mark(options: &RecordOptions, facts: &Facts) -> Option<End> {
     let heard =
         |at_ns, what: &str| End { what: what.to_owned(), at_ns, error_ns: Some(ARRIVAL_ERROR_NS), printk_ns: None };
-    match options.until {
-        Until::Init if options.guest_init() => facts.init_ns.map(|at_ns| heard(at_ns, "init")),
+    match options.guest.until {
+        Until::Init if options.guest.has_guest_init() => facts.init_ns.map(|at_ns| heard(at_ns, "init")),
         Until::Init | Until::Regex(_) => facts.matched.clone(),
         Until::PowerOff => match facts.shutdown.as_ref()? {
             off if off.what == "guest-shutdown" => Some(heard(off.at_ns, "power-off")),
-            off if crate::lab::is_off_by_reset(options, facts) => {
+            off if crate::lab::is_off_by_reset(&options.guest, facts) => {
                 Some(heard(off.at_ns, "a reset, where power-off is not to be had"))
             }
             _ => None,
@@ -82,7 +82,7 @@ pub(crate) fn end_mark(options: &RecordOptions, facts: &Facts) -> Option<End> {
 
 /// Whether the boot is over at `now_ns`, and how it ended.
 pub(crate) fn ending(options: &RecordOptions, facts: &Facts, now_ns: i64, stop: bool) -> Option<Ending> {
-    let late = options.timeout_ms.is_some_and(|ms| now_ns / 1_000_000 >= i64::try_from(ms).unwrap_or(i64::MAX));
+    let late = options.observe.timeout_ms.is_some_and(|ms| now_ns / 1_000_000 >= i64::try_from(ms).unwrap_or(i64::MAX));
     if let Some(end) = end_mark(options, facts) {
         if line_goes_on(facts, &end, now_ns) && !stop && !late {
             return None;
@@ -96,7 +96,7 @@ pub(crate) fn ending(options: &RecordOptions, facts: &Facts, now_ns: i64, stop: 
     }
     if let Some(shutdown) = &facts.shutdown {
         // The lab says so before it resets a machine that it cannot switch off.
-        if crate::lab::is_booted(options) && now_ns - shutdown.at_ns < LAST_WORDS_NS && !late {
+        if crate::lab::is_booted(&options.guest) && now_ns - shutdown.at_ns < LAST_WORDS_NS && !late {
             return None;
         }
         return Some(after_shutdown(facts, shutdown));
@@ -112,7 +112,7 @@ pub(crate) fn ending(options: &RecordOptions, facts: &Facts, now_ns: i64, stop: 
         return Some(at(OutcomeKind::Hang, &hang.to_string(), now_ns));
     }
     late.then(|| {
-        let ms = options.timeout_ms.unwrap_or_default();
+        let ms = options.observe.timeout_ms.unwrap_or_default();
         at(OutcomeKind::Timeout, &format!("the end mark was not reached within {} s", ms as f64 / 1e3), now_ns)
     })
 }
@@ -138,10 +138,10 @@ const LAST_WORDS_NS: i64 = 500_000_000;
 
 /// After the end mark: none while evidence is still coming, else a note if some never will.
 fn why_no_more_evidence(options: &RecordOptions, facts: &Facts, now_ns: i64, stop: bool) -> Option<Option<String>> {
-    if !options.guest_init() || facts.guest_done.is_some() {
+    if !options.guest.has_guest_init() || facts.guest_done.is_some() {
         return Some(None);
     }
-    let why = if facts.init_ns.is_none() && options.until == Until::PowerOff {
+    let why = if facts.init_ns.is_none() && options.guest.until == Until::PowerOff {
         "guest-init never ran"
     } else if facts.gone {
         "QEMU ended"
@@ -188,7 +188,7 @@ fn at(kind: OutcomeKind, detail: &str, at_ns: i64) -> Ending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Init;
+    use recording::{GuestSpec, Init};
 
     const SECOND: i64 = 1_000_000_000;
 
@@ -297,13 +297,13 @@ mod tests {
 
     #[test]
     fn power_off_and_lines_can_be_the_end() {
-        let options = RecordOptions { until: Until::PowerOff, init: Init::Keep, ..Default::default() };
+        let options = RecordOptions::of(GuestSpec { until: Until::PowerOff, init: Init::Keep, ..GuestSpec::default() });
         let facts = Facts { shutdown: seen(SECOND, "guest-shutdown"), ..Facts::default() };
         assert_eq!(kind(&options, &facts, SECOND), Some("reached"));
         let facts = Facts { shutdown: seen(SECOND, "guest-reset"), ..Facts::default() };
         assert_eq!(kind(&options, &facts, SECOND), Some("reset"));
 
-        let options = RecordOptions { until: Until::Regex("login:".into()), ..Default::default() };
+        let options = RecordOptions::of(GuestSpec { until: Until::Regex("login:".into()), ..GuestSpec::default() });
         let matched = End { what: "a login:".into(), at_ns: SECOND, ..End::default() };
         let mut facts = Facts { matched: Some(matched), heard_ns: SECOND, ..Facts::default() };
         assert_eq!(kind(&options, &facts, SECOND), None);
@@ -313,8 +313,11 @@ mod tests {
 
     #[test]
     fn the_rest_of_the_line_is_heard_out() {
-        let options =
-            RecordOptions { until: Until::Regex("login:".into()), init: Init::Keep, ..RecordOptions::default() };
+        let options = RecordOptions::of(GuestSpec {
+            until: Until::Regex("login:".into()),
+            init: Init::Keep,
+            ..GuestSpec::default()
+        });
         let matched = End { what: "login:".into(), at_ns: SECOND, ..End::default() };
         let open =
             || Facts { matched: Some(matched.clone()), matched_line_open: true, heard_ns: SECOND, ..Facts::default() };

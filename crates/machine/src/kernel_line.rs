@@ -6,8 +6,9 @@
 //! its kernel's log is the evidence: so it gets a console where none was asked for, `initcall_debug` and a log to fit. The
 //! log is read out of its memory at the end. With `--trace none` or `calls` alone it gets the console only.
 
+use recording::GuestSpec;
+
 use crate::Error;
-use crate::options::RecordOptions;
 
 /// COMMAND_LINE_SIZE of x86, less the NUL.
 const LINE_BYTES_MAX: usize = 2047;
@@ -30,7 +31,7 @@ pub(crate) struct KernelLine {
 }
 
 /// Makes the command line for these options; `plain` leaves out what is only there to record.
-pub(crate) fn kernel_line(options: &RecordOptions, plain: bool) -> Result<KernelLine, Error> {
+pub(crate) fn kernel_line(options: &GuestSpec, plain: bool) -> Result<KernelLine, Error> {
     let (parameters, for_init) = split(&options.append);
     let mut rdinit = None;
     let mut line = added(options, plain, &parameters);
@@ -38,11 +39,11 @@ pub(crate) fn kernel_line(options: &RecordOptions, plain: bool) -> Result<Kernel
     let own = if options.root.is_some() { "init=" } else { "rdinit=" };
     for parameter in parameters {
         match parameter.strip_prefix(own) {
-            Some(path) if options.guest_init() => rdinit = Some(path.to_owned()),
+            Some(path) if options.has_guest_init() => rdinit = Some(path.to_owned()),
             _ => line.push(parameter),
         }
     }
-    if options.guest_init() {
+    if options.has_guest_init() {
         let path = if options.root.is_some() { guest_init::cpio::ROOT_PATH } else { guest_init::cpio::INIT_PATH };
         line.push(format!("rdinit={path}"));
     }
@@ -62,7 +63,7 @@ pub(crate) fn kernel_line(options: &RecordOptions, plain: bool) -> Result<Kernel
     Ok(KernelLine { text, rdinit })
 }
 
-fn added(options: &RecordOptions, plain: bool, user: &[String]) -> Vec<String> {
+fn added(options: &GuestSpec, plain: bool, user: &[String]) -> Vec<String> {
     // These are Linux's words.
     if crate::lab::is_booted(options) {
         return Vec::new();
@@ -78,15 +79,15 @@ fn added(options: &RecordOptions, plain: bool, user: &[String]) -> Vec<String> {
     if plain {
         return line;
     }
-    let logged = !options.guest_init() && options.trace_events;
+    let logged = !options.has_guest_init() && options.trace_events;
     // The bare word and `initcall_debug=0` are the user's own.
     if logged && !given("initcall_debug") {
         line.push("initcall_debug".to_owned());
     }
-    if (options.guest_init() && verbose(user)) || (logged && !given("log_buf_len=")) {
+    if (options.has_guest_init() && verbose(user)) || (logged && !given("log_buf_len=")) {
         line.push("log_buf_len=1048576".to_owned());
     }
-    if !options.guest_init() {
+    if !options.has_guest_init() {
         return line;
     }
     if options.trace_events {
@@ -107,7 +108,7 @@ fn verbose(parameters: &[String]) -> bool {
 
 /// Bytes of trace buffer for each CPU: at most 1/16 of memory in all, and no more than a boot fills, because the kernel
 /// clears every page of it.
-fn trace_buffer_bytes(options: &RecordOptions) -> u64 {
+fn trace_buffer_bytes(options: &GuestSpec) -> u64 {
     let share = options.memory_bytes / 16 / u64::from(options.cpus);
     let wanted = if options.cpus == 1 { 2 << 20 } else { 1 << 20 };
     share.clamp(128 << 10, wanted)
@@ -144,8 +145,8 @@ mod tests {
     use super::*;
     use crate::Init;
 
-    fn line(append: &str, change: impl FnOnce(&mut RecordOptions)) -> KernelLine {
-        let mut options = RecordOptions { append: append.to_owned(), trace_events: false, ..Default::default() };
+    fn line(append: &str, change: impl FnOnce(&mut GuestSpec)) -> KernelLine {
+        let mut options = GuestSpec { append: append.to_owned(), trace_events: false, ..Default::default() };
         change(&mut options);
         kernel_line(&options, false).unwrap()
     }
@@ -175,7 +176,7 @@ mod tests {
     #[test]
     fn a_guest_with_its_own_init_logs_its_initcalls_if_events_are_asked_for() {
         let keep = |append: &str, events: bool| {
-            let change = |options: &mut RecordOptions| (options.init, options.trace_events) = (Init::Keep, events);
+            let change = |options: &mut GuestSpec| (options.init, options.trace_events) = (Init::Keep, events);
             line(append, change).text
         };
         assert_eq!(keep("root=/dev/vda1 rdinit=/x", false), "console=ttyS0 root=/dev/vda1 rdinit=/x");
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(keep("root=/dev/vda1", true), logged);
         // What the user says stands.
         assert_eq!(keep("initcall_debug=0 log_buf_len=4M", true), "console=ttyS0 initcall_debug=0 log_buf_len=4M");
-        let plain = RecordOptions { init: Init::Keep, append: "quiet".to_owned(), ..Default::default() };
+        let plain = GuestSpec { init: Init::Keep, append: "quiet".to_owned(), ..Default::default() };
         assert_eq!(kernel_line(&plain, true).unwrap().text, "console=ttyS0 quiet", "a plain boot is left alone");
     }
 
@@ -206,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_line_that_the_kernel_would_cut_is_refused() {
-        let options = RecordOptions { append: "x".repeat(1800), ..Default::default() };
+        let options = GuestSpec { append: "x".repeat(1800), ..Default::default() };
         let error = kernel_line(&options, false).unwrap_err().to_string();
         assert!(error.contains("2047") && error.contains("1800"), "{error}");
     }

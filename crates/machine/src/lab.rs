@@ -10,7 +10,7 @@ use lab::places::{KINDS, is_place, left_out, names};
 use lab::switches::{DELAY_NS_MAX, DELAYS_MAX, LINE_BYTES_MAX, SWITCHES, Switch, Switches};
 
 use crate::watch::Facts;
-use crate::{Error, Init, RecordOptions, Until, library};
+use crate::{Error, GuestSpec, Init, RecordOptions, Until, library};
 
 /// What a recording calls its system.
 pub(crate) const OS: &str = "lab";
@@ -31,23 +31,24 @@ const HELP: &str = "`bootscope lab list` has all words";
 /// If it was not built.
 pub fn lab() -> Result<RecordOptions, Error> {
     let missing = || Error::LibraryMissing { name: library::LAB, instead: ", or name another kernel with --kernel" };
-    Ok(RecordOptions {
+    let guest = GuestSpec {
         kernel: Some(library::find(library::LAB).ok_or_else(missing)?),
         init: Init::Keep,
         until: Until::PowerOff,
         extra: vec!["-device".to_owned(), "pvpanic".to_owned()],
-        ..RecordOptions::default()
-    })
+        ..GuestSpec::default()
+    };
+    Ok(RecordOptions::of(guest))
 }
 
 /// Whether it is the reference kernel that is booted.
-pub(crate) fn is_booted(options: &RecordOptions) -> bool {
+pub(crate) fn is_booted(options: &GuestSpec) -> bool {
     let same = |a: &Path, b: &Path| a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b));
     options.kernel.as_deref().is_some_and(|kernel| library::find(library::LAB).is_some_and(|lab| same(kernel, &lab)))
 }
 
 /// Says what is wrong with the options, if it is the reference kernel that is booted.
-pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
+pub(crate) fn check(options: &GuestSpec) -> Result<(), Error> {
     if !is_booted(options) {
         return Ok(());
     }
@@ -60,7 +61,7 @@ pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
 
 /// For how much longer than another kernel's nothing may move in a boot of the lab: as long as its command line delays
 /// one place at most, which is no hang. In real time, of which counting instructions takes more than it counts.
-pub(crate) fn quiet_ms(options: &RecordOptions) -> u64 {
+pub(crate) fn quiet_ms(options: &GuestSpec) -> u64 {
     if !is_booted(options) {
         return 0;
     }
@@ -69,7 +70,7 @@ pub(crate) fn quiet_ms(options: &RecordOptions) -> u64 {
 }
 
 /// Says of each word about a place that the boot does not come to, because another word leaves it out.
-pub(crate) fn notes(options: &RecordOptions) -> Vec<String> {
+pub(crate) fn notes(options: &GuestSpec) -> Vec<String> {
     if !is_booted(options) {
         return Vec::new();
     }
@@ -82,7 +83,7 @@ pub(crate) fn notes(options: &RecordOptions) -> Vec<String> {
 }
 
 /// Whether the lab is done, and the machine is one that it can only reset.
-pub(crate) fn is_off_by_reset(options: &RecordOptions, facts: &Facts) -> bool {
+pub(crate) fn is_off_by_reset(options: &GuestSpec, facts: &Facts) -> bool {
     let reset = facts.shutdown.as_ref().is_some_and(|shutdown| shutdown.what == "guest-reset");
     reset && facts.last_line == lab::RESETS_INSTEAD && is_booted(options)
 }

@@ -98,7 +98,7 @@ impl Launch<'_> {
     pub(crate) fn start(&self) -> Result<Vm, Error> {
         let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(Error::host("make a pipe"));
         let ((console, to_console), (vmm, to_vmm)) = (pipe()?, pipe()?);
-        let (guest, to_guest) = self.options.guest_init().then(pipe).transpose()?.unzip();
+        let (guest, to_guest) = self.options.guest.has_guest_init().then(pipe).transpose()?.unzip();
         let (firmware, to_firmware) = self.instruments.firmware.then(pipe).transpose()?.unzip();
         let (ours, qemus) = UnixStream::pair().map_err(Error::host("make a socket"))?;
         let ram = self.instruments.ram.then(|| memory_file("bootscope-ram")).transpose()?;

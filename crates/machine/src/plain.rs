@@ -22,7 +22,7 @@ use crate::{Error, Observer, Progress, Stage};
 /// # Errors
 /// If the boot cannot be begun, process 1 is the guest's own, or it is not reached.
 pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Result<i64, Error> {
-    if !options.guest_init() {
+    if !options.guest.has_guest_init() {
         return Err(Error::option("a plain boot is timed to bootscope's process 1: leave out --init keep"));
     }
     let prepared = prepare(options, true, observer)?;
@@ -61,7 +61,7 @@ pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Resul
             return Err(Error::option(format!("the plain boot failed: the root could not be mounted: {why}")));
         }
         let elapsed_ns = vm.elapsed_ns();
-        let late = options.timeout_ms.is_some_and(|ms| elapsed_ns as u64 / 1_000_000 > ms);
+        let late = options.observe.timeout_ms.is_some_and(|ms| elapsed_ns as u64 / 1_000_000 > ms);
         if late || observer.stop() {
             return Err(Error::option("the plain boot did not reach process 1: it was stopped, or its time was up"));
         }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use guest_init::config::{self, Config};
 use guest_init::cpio::Module;
-use recording::{End, Input, Manifest, Outcome, OutcomeKind, Partial, Subject, TimeBase, Vmm, Writer};
+use recording::{
+    End, Input, Manifest, Outcome, OutcomeKind, Partial, Subject, SymbolFile, Then, TimeBase, Until, Vmm, Writer,
+};
 use regex::bytes::Regex;
 
 use crate::clock::Moment;
@@ -14,9 +16,8 @@ use crate::ending::{Ending, cut_short, end_mark, ending};
 use crate::kernel_line::{KernelLine, kernel_line};
 use crate::launch::{Exit, Instruments, Launch, memory_file};
 use crate::marks::marks;
-use crate::options::{RecordOptions, Then, Until};
+use crate::options::RecordOptions;
 use crate::qemu::Qemu;
-use crate::symbols::SymbolFile;
 use crate::watch::{Facts, Finished, Watch};
 use crate::{Error, Observer, Progress, Stage, accel, host, image, library, modules, root, symbols};
 
@@ -92,8 +93,8 @@ fn begin<'a>(
 ) -> Result<(Watch<'a>, Vec<Partial>), Error> {
     keep_symbols(options, prepared, writer)?;
     let mut noted = |name, wanted| (plugin.is_some() && wanted).then(|| writer.partial(name, PLUGIN)).transpose();
-    let first_run = noted("first-run.bin", options.first_run)?;
-    let calls = noted("calls.bin", options.calls)?;
+    let first_run = noted("first-run.bin", options.observe.first_run)?;
+    let calls = noted("calls.bin", options.observe.calls)?;
     let vm = Launch {
         options,
         qemu: &prepared.qemu.path,
@@ -102,7 +103,7 @@ fn begin<'a>(
         initrd: prepared.initrd.as_ref(),
         instruments: Instruments {
             ram: true,
-            firmware: options.firmware_log,
+            firmware: options.observe.firmware_log,
             plugin,
             first_run: first_run.as_ref().map(Partial::file),
             calls: calls.as_ref().map(Partial::file),
@@ -119,7 +120,7 @@ fn begin<'a>(
 /// Puts the lists of the user's symbol files into the recording.
 fn keep_symbols(options: &RecordOptions, prepared: &mut Prepared, writer: &mut Writer) -> Result<(), Error> {
     let lists = std::mem::take(&mut prepared.symbols);
-    for (n, (list, file)) in (1..).zip(lists.iter().zip(&options.symbols)) {
+    for (n, (list, file)) in (1..).zip(lists.iter().zip(&options.observe.symbols)) {
         writer.put(&format!("symbols-{n}.gz"), list, &format!("the functions of {file}"))?;
     }
     Ok(())
@@ -134,12 +135,14 @@ fn nothing_recorded(writer: Writer, error: Error) -> Error {
 
 /// The plugin, if it is wanted and can be had. Without it a boot can be recorded, but not its calls.
 fn plugin(options: &RecordOptions, prepared: &mut Prepared) -> Result<Option<PathBuf>, Error> {
-    if prepared.kvm || !(options.first_run || options.calls) {
+    if prepared.kvm || !(options.observe.first_run || options.observe.calls) {
         return Ok(None);
     }
     match prepared.qemu.plugin() {
         Ok(object) => Ok(Some(object)),
-        Err(why) if options.calls => Err(Error::option(format!("--trace calls needs bootscope's QEMU plugin: {why}"))),
+        Err(why) if options.observe.calls => {
+            Err(Error::option(format!("--trace calls needs bootscope's QEMU plugin: {why}")))
+        }
         Err(why) => {
             prepared.manifest.notes.push(format!("when code first ran is not recorded: {why}"));
             Ok(None)
@@ -158,16 +161,16 @@ pub fn foresee(options: &RecordOptions, observer: &mut dyn Observer) -> Result<M
 /// Looks at everything that does not need the machine, and makes what it will be given.
 pub(crate) fn prepare(options: &RecordOptions, plain: bool, observer: &mut dyn Observer) -> Result<Prepared, Error> {
     options.check()?;
-    let qemu = Qemu::find(&options.qemu)?;
-    let hangs = options.deterministic && options.cpus > 1 && qemu.number() < ICOUNT_SMP;
-    if hangs && !crate::lab::is_booted(options) {
+    let qemu = Qemu::find(&options.guest.qemu)?;
+    let hangs = options.guest.deterministic && options.guest.cpus > 1 && qemu.number() < ICOUNT_SMP;
+    if hangs && !crate::lab::is_booted(&options.guest) {
         return Err(Error::option(format!(
             "--deterministic with --cpus {} hangs in QEMU {}: use --cpus 1, or QEMU 10",
-            options.cpus, qemu.version
+            options.guest.cpus, qemu.version
         )));
     }
-    let line = kernel_line(options, plain)?;
-    let symbols = options.symbols.iter().map(symbols::list).collect::<Result<Vec<Vec<u8>>, Error>>()?;
+    let line = kernel_line(&options.guest, plain)?;
+    let symbols = options.observe.symbols.iter().map(symbols::list).collect::<Result<Vec<Vec<u8>>, Error>>()?;
     let modules = modules(options)?;
     let initrd = initrd(options, &line, &modules)?;
     let host = host::host();
@@ -176,13 +179,13 @@ pub(crate) fn prepare(options: &RecordOptions, plain: bool, observer: &mut dyn O
     let choice = accel::choose(options, &qemu, &host, kernel_sha256, observer)?;
     let oddity = options.initrd_oddity()?.map(|oddity| format!("{oddity}; at most it is the image of a root disk"));
     let mut manifest = Manifest {
-        time_base: if options.deterministic { TimeBase::GuestVirtual } else { TimeBase::Host },
+        time_base: if options.guest.deterministic { TimeBase::GuestVirtual } else { TimeBase::Host },
         subject: subject(options, choice.kvm)?,
         vmm: Vmm { path: qemu.path.display().to_string(), version: qemu.version.clone(), ..Vmm::default() },
         host,
         inputs,
         how: serde_json::to_value(options).expect("options are plain data"),
-        notes: choice.note.into_iter().chain(oddity).chain(crate::lab::notes(options)).collect(),
+        notes: choice.note.into_iter().chain(oddity).chain(crate::lab::notes(&options.guest)).collect(),
         ..Manifest::begun_now()
     };
     let measured = manifest.measured();
@@ -205,7 +208,7 @@ fn watched(
             }
             let named = if followed && !stopped { kernels_names(options, watch, &mut ending) } else { Ok(()) };
             let failed = named.and_then(|()| last_evidence(options, watch, &mut ending)).err();
-            if stopped && followed && options.kernel.is_some() && !watch.home.has("kallsyms") {
+            if stopped && followed && options.guest.kernel.is_some() && !watch.home.has("kallsyms") {
                 let unnamed = "stopped by the user, so the kernel's image was not searched for the names of functions";
                 let before = ending.note.map_or(String::new(), |note| note + "; ");
                 ending.note = Some(format!("{before}{unnamed}: end it with --timeout to have them"));
@@ -245,10 +248,10 @@ fn progress(facts: &Facts, elapsed_ns: i64, evidence_bytes: u64) -> Progress<'_>
 /// Names for what the plugin saw of a guest that did not tell its own: those in its kernel's image. Only then, because
 /// unpacking takes a second.
 fn kernels_names(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut Ending) -> Result<(), Error> {
-    let Some(kernel) = options.kernel.as_ref().filter(|_| !watch.home.has("kallsyms")) else { return Ok(()) };
+    let Some(kernel) = options.guest.kernel.as_ref().filter(|_| !watch.home.has("kallsyms")) else { return Ok(()) };
     match symbols::list(&SymbolFile { path: kernel.clone(), base: None }) {
         Ok(list) => watch.writer.put("image-symbols.gz", &list, "the functions in the kernel's image")?,
-        Err(why) if options.symbols.is_empty() => {
+        Err(why) if options.observe.symbols.is_empty() => {
             ending
                 .note
                 .get_or_insert(format!("functions have no names: the guest told none, nor does its image: {why}"));
@@ -269,7 +272,8 @@ fn last_evidence(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut En
         return Ok(());
     }
     // Linux keeps no event log; where somebody waits, none is looked for.
-    let linux = || options.kernel.as_deref().is_some_and(|kernel| matches!(image::linux_release(kernel), Ok(Some(_))));
+    let linux =
+        || options.guest.kernel.as_deref().is_some_and(|kernel| matches!(image::linux_release(kernel), Ok(Some(_))));
     let hurried = ending.kind == OutcomeKind::Interrupted;
     let events = if hurried && linux() { None } else { watch.event_log()? };
     if let Some(log) = &events {
@@ -285,12 +289,12 @@ fn last_evidence(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut En
                 ending.detail = crate::lines::shown(&panic.text, 300);
             }
         }
-        Err(_) if hurried && options.kernel.is_some() && events.is_none() => {
+        Err(_) if hurried && options.guest.kernel.is_some() && events.is_none() => {
             let missing =
                 "the kernel's log was not found in guest memory in the moment that a stopped recording has for it";
             ending.note.get_or_insert(format!("{missing}: end it with --timeout to have it"));
         }
-        Err(why) if options.kernel.is_some() && events.is_none() => {
+        Err(why) if options.guest.kernel.is_some() && events.is_none() => {
             ending.note.get_or_insert(format!("no kernel log could be read out of guest memory: {why}"));
         }
         // What boots from a disk need not be Linux, and what keeps another log is not.
@@ -347,9 +351,9 @@ fn vmm_failure(ending: &Ending, facts: &Facts, exit: Exit) -> String {
 
 /// The pattern of the end mark where that is a line.
 fn awaited_line(options: &RecordOptions) -> Option<Regex> {
-    let pattern = match &options.until {
+    let pattern = match &options.guest.until {
         Until::Regex(pattern) => pattern,
-        Until::Init if !options.guest_init() => OWN_INIT,
+        Until::Init if !options.guest.has_guest_init() => OWN_INIT,
         _ => return None,
     };
     Some(Regex::new(pattern).expect("options are checked before anything is started"))
@@ -357,7 +361,7 @@ fn awaited_line(options: &RecordOptions) -> Option<Regex> {
 
 /// The modules of the kernel that the root takes.
 fn modules(options: &RecordOptions) -> Result<Vec<Module>, Error> {
-    match (&options.kernel, root::modules(options)?) {
+    match (&options.guest.kernel, root::modules(&options.guest)?) {
         (Some(kernel), names) if !names.is_empty() => modules::needed(kernel, &names),
         _ => Ok(Vec::new()),
     }
@@ -365,8 +369,8 @@ fn modules(options: &RecordOptions) -> Result<Vec<Module>, Error> {
 
 /// The initrd that the machine gets: guest-init's archive in front of the user's own.
 fn initrd(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Result<Option<File>, Error> {
-    let users = options.initrd.as_deref().map(open).transpose()?;
-    if !options.guest_init() {
+    let users = options.guest.initrd.as_deref().map(open).transpose()?;
+    if !options.guest.has_guest_init() {
         return Ok(users);
     }
     let missing = || Error::LibraryMissing {
@@ -386,17 +390,17 @@ fn initrd(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Res
 
 fn config(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Result<Config, Error> {
     let mut config = Config {
-        then: match options.then {
+        then: match options.guest.then {
             Then::PowerOff => config::Then::PowerOff,
             Then::Exec => config::Then::Exec,
         },
         init: line.rdinit.clone(),
         modules: modules.iter().map(|module| module.file.clone()).collect(),
-        root: root::told(options)?,
-        workload: options.workload.clone(),
+        root: root::told(&options.guest)?,
+        workload: options.guest.workload.clone(),
         ..Config::default()
     };
-    if options.deterministic {
+    if options.guest.deterministic {
         // Asleep, such a guest would skip its patience instead of waiting.
         config.spin_ms = config.wait_ms;
     }
@@ -408,28 +412,28 @@ fn open(path: &Path) -> Result<File, Error> {
 }
 
 fn inputs(options: &RecordOptions) -> Result<Vec<Input>, Error> {
-    let kernel = options.kernel.iter().map(|path| ("kernel", path, true));
-    let initrd = options.initrd.iter().map(|path| ("initrd", path, true));
-    let disks = options.disks.iter().map(|path| ("disk", path, false));
-    let root = options.root.iter().map(|path| ("root", path, false));
-    let symbols = options.symbols.iter().map(|file| ("symbols", &file.path, true));
+    let kernel = options.guest.kernel.iter().map(|path| ("kernel", path, true));
+    let initrd = options.guest.initrd.iter().map(|path| ("initrd", path, true));
+    let disks = options.guest.disks.iter().map(|path| ("disk", path, false));
+    let root = options.guest.root.iter().map(|path| ("root", path, false));
+    let symbols = options.observe.symbols.iter().map(|file| ("symbols", &file.path, true));
     let all = kernel.chain(initrd).chain(root).chain(disks).chain(symbols);
     all.map(|(role, path, hashed)| image::input(role, path, hashed)).collect()
 }
 
 fn subject(options: &RecordOptions, kvm: bool) -> Result<Subject, Error> {
-    let release = options.kernel.as_deref().map(image::linux_release).transpose()?.flatten();
+    let release = options.guest.kernel.as_deref().map(image::linux_release).transpose()?.flatten();
     let file_name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     // The lab's log has FreeBSD's functions, and would pass for its.
-    let is_lab = crate::lab::is_booted(options);
+    let is_lab = crate::lab::is_booted(&options.guest);
     let os = if release.is_some() { "Linux" } else { ["", crate::lab::OS][usize::from(is_lab)] };
-    let kernel = release.or_else(|| file_name(options.kernel.as_deref()?).filter(|_| !is_lab));
+    let kernel = release.or_else(|| file_name(options.guest.kernel.as_deref()?).filter(|_| !is_lab));
     Ok(Subject {
         os: os.to_owned(),
         kernel: kernel.unwrap_or_default(),
-        machine: options.machine.clone(),
+        machine: options.guest.machine.clone(),
         accelerator: if kvm { "kvm" } else { "tcg" }.to_owned(),
-        cpus: options.cpus,
-        memory_bytes: options.memory_bytes,
+        cpus: options.guest.cpus,
+        memory_bytes: options.guest.memory_bytes,
     })
 }

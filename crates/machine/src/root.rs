@@ -11,10 +11,11 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use guest_init::config::Root;
+use recording::{GuestSpec, Init};
 use rustix::fs::{Access, access};
 
 use crate::Error;
-use crate::options::{Init, RecordOptions, escaped};
+use crate::options::escaped;
 
 /// Linux maps persistent memory in sections of this size (include/linux/mmzone.h, SUBSECTION_SIZE).
 const PMEM_ALIGN_BYTES: u64 = 2 << 20;
@@ -22,7 +23,7 @@ const PMEM_ALIGN_BYTES: u64 = 2 << 20;
 const PAGE_BYTES: u64 = 4096;
 
 /// Says what is wrong with `--root`, `--dax` and `--workload`.
-pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
+pub(crate) fn check(options: &GuestSpec) -> Result<(), Error> {
     let Some(image) = &options.root else {
         return match (options.dax, &options.workload) {
             (true, _) => Err(Error::option("--dax says how --root is mounted: give that too")),
@@ -120,7 +121,7 @@ impl Image {
 }
 
 /// The modules that mounting takes, those of `--disk` too.
-pub(crate) fn modules(options: &RecordOptions) -> Result<Vec<&'static str>, Error> {
+pub(crate) fn modules(options: &GuestSpec) -> Result<Vec<&'static str>, Error> {
     let Some(path) = &options.root else { return Ok(Vec::new()) };
     let mut names = vec!["virtio_pci"];
     if options.dax {
@@ -134,14 +135,14 @@ pub(crate) fn modules(options: &RecordOptions) -> Result<Vec<&'static str>, Erro
 }
 
 /// What the guest is told.
-pub(crate) fn told(options: &RecordOptions) -> Result<Option<Root>, Error> {
+pub(crate) fn told(options: &GuestSpec) -> Result<Option<Root>, Error> {
     let Some(path) = &options.root else { return Ok(None) };
     let device = if options.dax { "pmem0" } else { "vda" };
     Ok(Some(Root { device: device.to_owned(), file_system: look(path)?.file_system.to_owned(), dax: options.dax }))
 }
 
 /// What `-m` says of room for persistent memory beside the RAM.
-pub(crate) fn room(options: &RecordOptions) -> Result<String, Error> {
+pub(crate) fn room(options: &GuestSpec) -> Result<String, Error> {
     match &options.root {
         Some(path) if options.dax => {
             let most_mib = (options.memory_bytes + look(path)?.bytes).div_ceil(1 << 20);
@@ -152,7 +153,7 @@ pub(crate) fn room(options: &RecordOptions) -> Result<String, Error> {
 }
 
 /// The device: QEMU's options and their values.
-pub(crate) fn device(options: &RecordOptions) -> Result<Vec<(&'static str, String)>, Error> {
+pub(crate) fn device(options: &GuestSpec) -> Result<Vec<(&'static str, String)>, Error> {
     let Some(path) = &options.root else { return Ok(Vec::new()) };
     let file = escaped(path)?;
     if options.dax {
@@ -182,12 +183,12 @@ mod tests {
     }
 
     /// Options with an image of these bytes, lengthened to `bytes`, and a kernel.
-    fn options(dir: &Path, image: &[u8], bytes: u64) -> RecordOptions {
+    fn options(dir: &Path, image: &[u8], bytes: u64) -> GuestSpec {
         let (root, kernel) = (dir.join("root,1.img"), dir.join("vmlinuz"));
         std::fs::write(&root, image).unwrap();
         File::options().write(true).open(&root).unwrap().set_len(bytes).unwrap();
         std::fs::write(&kernel, b"x").unwrap();
-        RecordOptions { root: Some(root), kernel: Some(kernel), ..RecordOptions::default() }
+        GuestSpec { root: Some(root), kernel: Some(kernel), ..GuestSpec::default() }
     }
 
     #[test]
@@ -211,12 +212,12 @@ mod tests {
     fn what_cannot_be_is_refused_with_why() {
         let dir = tempfile::tempdir().unwrap();
         let base = options(dir.path(), &ext4(2), 4 << 20);
-        let with = |change: fn(&mut RecordOptions)| {
+        let with = |change: fn(&mut GuestSpec)| {
             let mut options = base.clone();
             change(&mut options);
             check(&options).unwrap_err().to_string()
         };
-        assert!(check(&base).is_ok() && check(&RecordOptions { dax: true, ..base.clone() }).is_ok());
+        assert!(check(&base).is_ok() && check(&GuestSpec { dax: true, ..base.clone() }).is_ok());
         for (error, word) in [
             (with(|o| o.deterministic = true), "--deterministic"),
             (with(|o| o.init = Init::Keep), "--init keep"),
@@ -234,7 +235,7 @@ mod tests {
         let without_kernel = with(|o| (o.kernel, o.init) = (None, Init::Keep));
         assert!(!without_kernel.contains("--init keep") && !without_kernel.contains("lab"), "{without_kernel}");
         for (image, bytes, word) in [(ext4(0), 4 << 20, "-b 4096"), (ext4(2), (4 << 20) + 4096, "truncate -s %2M")] {
-            let options = RecordOptions { dax: true, ..options(dir.path(), &image, bytes) };
+            let options = GuestSpec { dax: true, ..options(dir.path(), &image, bytes) };
             let error = check(&options).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }
@@ -248,7 +249,7 @@ mod tests {
         let path = path.display();
         assert_eq!(device(&disk).unwrap(), [("-drive", format!("file={path},format=raw,snapshot=on,if=virtio"))]);
         assert_eq!(modules(&disk).unwrap(), ["virtio_pci", "virtio_blk", "ext4"]);
-        let dax = RecordOptions { dax: true, ..disk };
+        let dax = GuestSpec { dax: true, ..disk };
         let object = format!("memory-backend-file,id=root,size=4194304,share=off,mem-path={path}");
         assert_eq!(device(&dax).unwrap()[0], ("-object", object));
         assert_eq!(room(&dax).unwrap(), ",slots=1,maxmem=516M");

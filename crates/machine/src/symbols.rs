@@ -11,16 +11,16 @@
 //! is not where it was linked to: the first byte of its lowest loaded segment, of an object file that of `.text`, of a
 //! list `_text`, or its lowest function.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{Read, Write as _};
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::Path;
 
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache};
 use object::{ObjectKind, SectionFlags, SectionIndex, SymbolSection, elf, pe};
-use serde::{Deserialize, Serialize};
+
+use recording::SymbolFile;
 
 use crate::{Error, kernel_image};
 
@@ -29,39 +29,6 @@ const LIST_BYTES_MAX: u64 = 256 << 20;
 
 /// So much of a file tells what it is: a bzImage by its boot header.
 const HEAD_BYTES: u64 = 1 << 10;
-
-/// A file with names, and where its code is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SymbolFile {
-    /// The file.
-    pub path: PathBuf,
-    /// Where it begins at run time, if not where it was linked to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base: Option<u64>,
-}
-
-impl FromStr for SymbolFile {
-    type Err = String;
-
-    /// `FILE` or `FILE@0xBASE`. What follows an `@` and is no hexadecimal number belongs to the file's name.
-    fn from_str(text: &str) -> Result<SymbolFile, String> {
-        match text.rsplit_once("@0x") {
-            Some((path, base)) if !path.is_empty() => {
-                let base = u64::from_str_radix(base, 16)
-                    .map_err(|_| format!("{base:?} is no address: write FILE@0x and hexadecimal digits"))?;
-                Ok(SymbolFile { path: path.into(), base: Some(base) })
-            }
-            _ => Ok(SymbolFile { path: text.into(), base: None }),
-        }
-    }
-}
-
-impl fmt::Display for SymbolFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.path.display())?;
-        self.base.map_or(Ok(()), |base| write!(f, "@{base:#x}"))
-    }
-}
 
 /// A function: its address and name.
 type Function = (u64, String);
@@ -194,6 +161,7 @@ fn function(line: &[u8]) -> Option<Function> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
     use std::process::Command;
 
     fn check(file: &Path, base: Option<u64>) -> Result<Vec<Function>, String> {

@@ -171,16 +171,18 @@ impl<'a> Watch<'a> {
         vm: Vm,
         writer: &'a mut Writer,
     ) -> Result<Self, Error> {
-        let max = options.stream_bytes_max;
-        let hang_after_ms = options.hang_after_ms.saturating_add(crate::lab::quiet_ms(options));
+        let max = options.observe.stream_bytes_max;
+        let hang_after_ms = options.observe.hang_after_ms.saturating_add(crate::lab::quiet_ms(&options.guest));
         let streams = Streams {
             console: writer.stream("console", "the serial console", max)?,
             guest: options
-                .guest_init()
+                .guest
+                .has_guest_init()
                 .then(|| writer.stream("guest", "guest-init's words on port 0xe9", max))
                 .transpose()?,
             vmm: writer.stream("vmm", "QEMU's standard output and error", max)?,
             firmware: options
+                .observe
                 .firmware_log
                 .then(|| writer.stream("firmware", "the firmware's debug port 0x402", max))
                 .transpose()?,
@@ -198,12 +200,12 @@ impl<'a> Watch<'a> {
             rounds: VecDeque::new(),
             chunks: Vec::new(),
             until,
-            hang: HangDetector::new(hang_after_ms, options.deterministic),
+            hang: HangDetector::new(hang_after_ms, options.guest.deterministic),
             next_look_ns: 0,
-            has_disks: options.kernel.is_none()
-                || !options.disks.is_empty()
-                || options.root.is_some()
-                || !options.extra.is_empty(),
+            has_disks: options.guest.kernel.is_none()
+                || !options.guest.disks.is_empty()
+                || options.guest.root.is_some()
+                || !options.guest.extra.is_empty(),
             layout: Layout::Unknown,
             hurried: false,
             log: LogWatch { next_find_ns: *FIND_NS.start(), ..LogWatch::default() },

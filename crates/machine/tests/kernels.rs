@@ -41,7 +41,7 @@ fn a_stock_kernel_reaches_process_one_and_its_evidence_comes_home() {
 fn a_panic_is_named_and_its_log_read_from_memory() {
     let scratch = Scratch::new();
     let Some(mut options) = scratch.kernel_options() else { return };
-    options.init = Init::Keep;
+    options.guest.init = Init::Keep;
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Panic);
     assert!(boot.detail().contains("Kernel panic - not syncing: VFS"), "{}", boot.detail());
@@ -53,9 +53,9 @@ fn a_panic_is_named_and_its_log_read_from_memory() {
 fn a_panic_that_resets_at_once_is_still_a_panic() {
     let scratch = Scratch::new();
     let Some(mut options) = scratch.kernel_options() else { return };
-    options.init = Init::Keep;
+    options.guest.init = Init::Keep;
     // On a console that is not recorded: only the log in memory tells.
-    options.append = "quiet no_timer_check console=ttyS3 panic=-1".to_owned();
+    options.guest.append = "quiet no_timer_check console=ttyS3 panic=-1".to_owned();
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Panic);
     assert_eq!(boot.text("console.log"), "");
@@ -66,7 +66,7 @@ fn a_panic_that_resets_at_once_is_still_a_panic() {
 fn power_off_can_be_the_end() {
     let scratch = Scratch::new();
     let Some(mut options) = scratch.kernel_options() else { return };
-    options.until = Until::PowerOff;
+    options.guest.until = Until::PowerOff;
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Reached);
     assert_eq!(boot.recorded.end.as_ref().unwrap().what, "power-off");
@@ -77,7 +77,7 @@ fn power_off_can_be_the_end() {
 fn a_power_off_before_the_end_mark_has_its_own_name() {
     let scratch = Scratch::new();
     let Some(mut options) = scratch.kernel_options() else { return };
-    options.until = Until::Regex("never printed".to_owned());
+    options.guest.until = Until::Regex("never printed".to_owned());
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::PowerOff);
     assert_eq!(boot.recorded.end, None);
@@ -90,9 +90,9 @@ fn the_users_init_is_handed_over_to() {
     let Some(mut options) = scratch.kernel_options() else { return };
     let initrd = scratch.path("initrd");
     initrd_with_init(&initrd, &program_that_says("demo login: "));
-    options.initrd = Some(initrd);
-    options.then = Then::Exec;
-    options.until = Until::Regex("login:".to_owned());
+    options.guest.initrd = Some(initrd);
+    options.guest.then = Then::Exec;
+    options.guest.until = Until::Regex("login:".to_owned());
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Reached, "{}", boot.detail());
     assert!(boot.has("trace.txt"));
@@ -105,8 +105,8 @@ fn a_guest_with_its_own_init_is_recorded_from_memory() {
     let Some(mut options) = scratch.kernel_options() else { return };
     let initrd = scratch.path("initrd");
     initrd_with_init(&initrd, &program_that_says("own init\n"));
-    options.initrd = Some(initrd);
-    options.init = Init::Keep;
+    options.guest.initrd = Some(initrd);
+    options.guest.init = Init::Keep;
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Reached, "{}", boot.detail());
     // The console is quiet: the line was found in the kernel log.
@@ -126,7 +126,7 @@ fn a_guest_with_its_own_init_is_recorded_from_memory() {
 fn a_deterministic_boot_reaches_process_one() {
     let scratch = Scratch::new();
     let Some(mut options) = scratch.kernel_options() else { return };
-    options.deterministic = true;
+    options.guest.deterministic = true;
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Reached, "{}", boot.detail());
     assert_eq!(boot.recorded.manifest.time_base, TimeBase::GuestVirtual);
@@ -137,7 +137,7 @@ fn a_deterministic_boot_reaches_process_one() {
 fn the_accelerator_is_one_that_works() {
     let scratch = Scratch::new();
     let Some(mut options) = scratch.kernel_options() else { return };
-    options.accel = machine::Accel::Auto;
+    options.guest.accel = machine::Accel::Auto;
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Reached, "{}", boot.detail());
     let manifest = &boot.recorded.manifest;

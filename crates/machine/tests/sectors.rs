@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Scratch, boot, boot_observed, kernel_that_says};
-use machine::{Error, Init, Observer, Progress, RecordOptions, Until, record, stop_on_signals};
+use machine::{Error, GuestSpec, Init, ObserveSpec, Observer, Progress, RecordOptions, Until, record, stop_on_signals};
 use recording::{OutcomeKind, Recording};
 
 /// `cli; hlt; jmp $-1`
@@ -35,7 +35,8 @@ const WANDER: &[u8] = &[
 
 fn hang_soon(options: RecordOptions) -> RecordOptions {
     // A busy CPU needs as long of its own time, which on a loaded host is several times as long.
-    RecordOptions { hang_after_ms: 8_000, timeout_ms: Some(120_000), ..options }
+    let observe = ObserveSpec { hang_after_ms: 8_000, timeout_ms: Some(120_000), ..options.observe };
+    RecordOptions { observe, ..options }
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn a_machine_that_spins_in_one_place_is_a_hang() {
 fn a_busy_machine_that_says_nothing_is_no_hang() {
     let scratch = Scratch::new();
     let mut options = hang_soon(scratch.sector_options(WANDER));
-    options.timeout_ms = Some(20_000);
+    options.observe.timeout_ms = Some(20_000);
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Timeout);
     assert!(boot.detail().contains("20 s"), "{}", boot.detail());
@@ -83,8 +84,8 @@ fn a_reset_is_told_from_a_power_off() {
 fn a_guest_that_prints_for_ever_fills_no_disk() {
     let scratch = Scratch::new();
     let mut options = scratch.sector_options(PRINT);
-    options.stream_bytes_max = 50_000;
-    options.timeout_ms = Some(8_000);
+    options.observe.stream_bytes_max = 50_000;
+    options.observe.timeout_ms = Some(8_000);
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Timeout);
     assert_eq!(boot.text("console.log").len() + boot.text("console.idx").len(), 50_000);
@@ -97,7 +98,7 @@ fn a_guest_that_prints_for_ever_fills_no_disk() {
 fn a_line_on_the_console_can_be_the_end() {
     let scratch = Scratch::new();
     let mut options = scratch.sector_options(PRINT);
-    options.until = Until::Regex("xxxx".to_owned());
+    options.guest.until = Until::Regex("xxxx".to_owned());
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Reached);
     let end = boot.recorded.end.as_ref().unwrap();
@@ -110,7 +111,7 @@ fn a_line_on_the_console_can_be_the_end() {
 fn the_line_that_was_waited_for_is_heard_out() {
     let scratch = Scratch::new();
     let mut options = scratch.sector_options(PROMPT);
-    options.until = Until::Regex("login".to_owned());
+    options.guest.until = Until::Regex("login".to_owned());
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Reached);
     assert_eq!(boot.text("console.log"), "login:!");
@@ -122,7 +123,7 @@ fn the_line_that_was_waited_for_is_heard_out() {
 fn what_qemu_refuses_is_said_in_its_words_and_leaves_nothing() {
     let scratch = Scratch::new();
     let mut options = scratch.sector_options(HALT);
-    options.machine = "no-such-machine".to_owned();
+    options.guest.machine = "no-such-machine".to_owned();
     let said = match record(&options, &mut machine::Silent) {
         Err(Error::QemuRefused { why }) => why,
         Err(Error::QemuMissing { .. }) => return eprintln!("skipped: no QEMU"),
@@ -140,10 +141,10 @@ fn what_qemu_refuses_is_said_in_its_words_and_leaves_nothing() {
 fn further_arguments_go_to_qemu_as_they_are() {
     let scratch = Scratch::new();
     let mut options = scratch.sector_options(RESET);
-    options.extra = vec!["-name".to_owned(), "a name,debug-threads=on".to_owned()];
+    options.guest.extra = vec!["-name".to_owned(), "a name,debug-threads=on".to_owned()];
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Reset);
-    assert!(boot.recorded.manifest.vmm.command.ends_with(&options.extra));
+    assert!(boot.recorded.manifest.vmm.command.ends_with(&options.guest.extra));
 }
 
 #[test]
@@ -175,8 +176,9 @@ fn a_guest_that_lies_is_bounded_counted_and_kept() {
     let scratch = Scratch::new();
     let kernel = scratch.path("kernel");
     std::fs::write(&kernel, kernel_that_says(&[&said[..], b"abcd\n", rest].concat())).unwrap();
-    let options =
-        RecordOptions { kernel: Some(kernel), init: Init::Guest, disks: Vec::new(), ..scratch.sector_options(&[]) };
+    let mut options = scratch.sector_options(&[]);
+    (options.guest.kernel, options.guest.init) = (Some(kernel), Init::Guest);
+    options.guest.disks.clear();
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Reached);
     assert_eq!(boot.text("guest.log").as_bytes(), [&said[..], rest].concat());
@@ -237,7 +239,7 @@ fn a_disk_that_fills_up_leaves_a_finished_recording() {
     }
     let scratch = Scratch::new();
     let mut options = scratch.sector_options(SPIN);
-    options.timeout_ms = Some(1_000);
+    options.observe.timeout_ms = Some(1_000);
     let why = match record(&options, &mut FullDisk(options.out.clone())) {
         Err(Error::CutShort { why, .. }) => why.to_string(),
         Err(Error::QemuMissing { .. }) => return eprintln!("skipped: no QEMU"),
@@ -256,7 +258,11 @@ fn nothing_is_begun_with_what_cannot_work() {
     let text = scratch.path("text");
     std::fs::write(&text, "no kernel").unwrap();
     let out = scratch.path("recording");
-    let with_kernel = |kernel| RecordOptions { kernel: Some(kernel), out: out.clone(), ..RecordOptions::default() };
+    let with_kernel = |kernel| RecordOptions {
+        out: out.clone(),
+        guest: GuestSpec { kernel: Some(kernel), ..GuestSpec::default() },
+        ..RecordOptions::default()
+    };
     let check = |options: &RecordOptions, named: &str| {
         let error = record(options, &mut machine::Silent).unwrap_err().to_string();
         assert!(error.contains(named), "{error}");
@@ -264,9 +270,11 @@ fn nothing_is_begun_with_what_cannot_work() {
     };
     check(&with_kernel(text.clone()), "is not a kernel");
     check(&with_kernel(scratch.path("gone")), "gone");
-    check(&RecordOptions { disks: vec![scratch.path("gone.img")], ..scratch.sector_options(HALT) }, "gone.img");
-    check(&RecordOptions { deterministic: true, ..scratch.sector_options(HALT) }, "--disk");
-    check(&RecordOptions { qemu: "qemu-system-gone".into(), ..scratch.sector_options(HALT) }, "apt install");
+    let sector = || scratch.sector_options(HALT).guest;
+    let with = |guest| RecordOptions { guest, ..scratch.sector_options(HALT) };
+    check(&with(GuestSpec { disks: vec![scratch.path("gone.img")], ..sector() }), "gone.img");
+    check(&with(GuestSpec { deterministic: true, ..sector() }), "--disk");
+    check(&with(GuestSpec { qemu: "qemu-system-gone".into(), ..sector() }), "apt install");
 }
 
 #[test]
@@ -293,8 +301,8 @@ fn disks_are_not_written() {
     let code = [&[0xb8, 1, 3, 0xbb, 0, 0x7c, 0xb9, 2, 0, 0xba, 0x80, 0, 0xcd, 0x13][..], RESET].concat();
     let scratch = Scratch::new();
     let options = scratch.sector_options(&code);
-    let before = std::fs::read(&options.disks[0]).unwrap();
+    let before = std::fs::read(&options.guest.disks[0]).unwrap();
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Reset);
-    assert!(std::fs::read(&options.disks[0]).unwrap() == before);
+    assert!(std::fs::read(&options.guest.disks[0]).unwrap() == before);
 }

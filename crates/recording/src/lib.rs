@@ -19,6 +19,7 @@ mod import;
 mod manifest;
 mod open;
 mod packed;
+mod spec;
 mod stream;
 mod write;
 
@@ -30,6 +31,7 @@ pub use manifest::{
 };
 pub use open::{Condition, Lost, Recording, read_file};
 pub use packed::pack;
+pub use spec::{Accel, GuestSpec, Init, ObserveSpec, SymbolFile, Then, Until};
 pub use stream::{Stream, StreamEnd};
 pub use write::{Partial, Writer};
 

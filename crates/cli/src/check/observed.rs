@@ -5,7 +5,7 @@ use crate::output::Output;
 use anyhow::{Context, bail};
 use benchmark::budgets::{Kind, MEMORY, Noise, Observed, What};
 use evidence::calls::Followed;
-use recording::{Manifest, OutcomeKind, TimeBase};
+use recording::{GuestSpec, Manifest, OutcomeKind, TimeBase};
 use std::path::{Path, PathBuf};
 
 /// Boots of one thing, one recording each; a folder of recordings is all of them.
@@ -104,6 +104,6 @@ fn instructions(opened: &Opened, total_ns: i64, named: &[(String, f64)]) -> Vec<
 }
 
 /// The command line that the user gave.
-fn append(manifest: &Manifest) -> Option<&str> {
-    manifest.how.get("append")?.as_str()
+fn append(manifest: &Manifest) -> Option<String> {
+    GuestSpec::of(&manifest.how).map(|guest| guest.append)
 }

@@ -114,7 +114,8 @@ impl<'a> Workshop<'a> {
 
     /// What makes boots of two searches the same: the build, the kernel's path and the recorder's options.
     pub fn recipe(&self) -> anyhow::Result<(String, PathBuf, serde_json::Value)> {
-        let options = RecordOptions { kernel: None, ..self.options.clone() };
+        let mut options = self.options.clone();
+        options.guest.kernel = None;
         Ok((self.builder.command.clone(), self.builder.kernel.clone(), serde_json::to_value(&options)?))
     }
 
@@ -128,7 +129,7 @@ impl<'a> Workshop<'a> {
         let one = |(commit, kernel): &(&Commit, PathBuf)| Varied {
             name: format!("{} {}", commit.short(), commit.subject),
             settings: vec![Setting { key: COMMIT.to_owned(), value: commit.id.clone() }],
-            options: RecordOptions { kernel: Some(kernel.clone()), ..self.options.clone() },
+            options: booting(&self.options, kernel.clone()),
         };
         let variants: Vec<Varied> = commits.iter().map(one).collect();
         let foreseen = foresee(&variants, self.watcher)?;
@@ -153,14 +154,14 @@ impl<'a> Workshop<'a> {
         let name = self.builder.kernel.file_name().map(|name| name.to_string_lossy().into_owned());
         for (booted, kept) in head.variants.iter_mut().map(|v| &mut v.booted).zip(variants) {
             // What has no release is called by its file, and that by a hash.
-            let kept = kept.options.kernel.as_deref().and_then(Path::file_name);
+            let kept = kept.options.guest.kernel.as_deref().and_then(Path::file_name);
             if kept.is_some_and(|kept| *kept == *booted.kernel) {
                 booted.kernel = name.clone().unwrap_or_default();
             }
         }
         (head.tool_version, head.created) = (manifest.tool_version, manifest.created);
-        head.deterministic = self.options.deterministic;
-        head.dithered = self.options.deterministic;
+        head.deterministic = self.options.guest.deterministic;
+        head.dithered = self.options.guest.deterministic;
         head.host_cpus_allowed = machine::pin::allowed();
         if let Some(host) = foreseen.first().map(|m| &m.host) {
             head.host = Host { cpu: host.cpu.clone(), cores: host.cores, kernel: host.kernel.clone() };
@@ -170,7 +171,7 @@ impl<'a> Workshop<'a> {
 
     /// How two commits are compared.
     fn test(&self) -> benchmark::Test {
-        if self.options.deterministic { benchmark::Test::Dithered } else { benchmark::Test::Pairs }
+        if self.options.guest.deterministic { benchmark::Test::Dithered } else { benchmark::Test::Pairs }
     }
 
     /// How many rounds so many commits are booted in: as many as were asked for, else ten, or more where ten could show
@@ -188,10 +189,17 @@ impl<'a> Workshop<'a> {
 
     /// A plan of so many rounds.
     pub fn plan(&self, variants: usize, rounds: u32, warm_ups: u32) -> benchmark::Plan {
-        let warm_ups = if self.options.deterministic { 0 } else { warm_ups };
+        let warm_ups = if self.options.guest.deterministic { 0 } else { warm_ups };
         let stop = Stop { rounds, width: None, budget_ns: None };
         benchmark::Plan { variants, warm_ups, stop, seed: machine::monotonic_ns() as u64 }
     }
+}
+
+/// The same options with another kernel.
+fn booting(options: &RecordOptions, kernel: PathBuf) -> RecordOptions {
+    let mut options = options.clone();
+    options.guest.kernel = Some(kernel);
+    options
 }
 
 /// How often each commit of a range is booted where nobody says.

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use machine::{Accel, Error, Init, Observer, RecordOptions, Recorded, Silent, record};
+use machine::{Accel, Error, GuestSpec, Init, ObserveSpec, Observer, RecordOptions, Recorded, Silent, record};
 use recording::{OutcomeKind, Recording};
 use tempfile::TempDir;
 
@@ -55,13 +55,15 @@ impl Scratch {
     /// Options for such a disk.
     pub fn sector_options(&self, code: &[u8]) -> RecordOptions {
         RecordOptions {
-            disks: vec![self.boot_sector(code)],
-            init: Init::Keep,
-            accel: Accel::Tcg,
-            memory_bytes: 32 << 20,
-            timeout_ms: Some(120_000),
-            first_run: false,
             out: self.path("recording"),
+            guest: GuestSpec {
+                disks: vec![self.boot_sector(code)],
+                init: Init::Keep,
+                accel: Accel::Tcg,
+                memory_bytes: 32 << 20,
+                ..GuestSpec::default()
+            },
+            observe: ObserveSpec { timeout_ms: Some(120_000), first_run: false, ..ObserveSpec::default() },
             ..RecordOptions::default()
         }
     }
@@ -73,13 +75,16 @@ impl Scratch {
             return None;
         };
         Some(RecordOptions {
-            kernel: Some(kernel.into()),
-            // A busy host makes the kernel fail its test of the timer.
-            append: "quiet no_timer_check".to_owned(),
-            accel: Accel::Tcg,
-            memory_bytes: 256 << 20,
-            timeout_ms: Some(300_000),
             out: self.path("recording"),
+            guest: GuestSpec {
+                kernel: Some(kernel.into()),
+                // A busy host makes the kernel fail its test of the timer.
+                append: "quiet no_timer_check".to_owned(),
+                accel: Accel::Tcg,
+                memory_bytes: 256 << 20,
+                ..GuestSpec::default()
+            },
+            observe: ObserveSpec { timeout_ms: Some(300_000), ..ObserveSpec::default() },
             ..RecordOptions::default()
         })
     }

@@ -1,0 +1,259 @@
+//! How a boot was asked for, in two parts: the guest, and how it is observed.
+//!
+//! Together they are `how` in `recording.json`, in one flat object, so that `--like` can repeat a boot. They are types, so
+//! that whoever compares two boots compares specs and keeps no list of fields. Fields are added, never renamed; each has a
+//! default, and fields that this version does not know are ignored.
+//!
+//! Nothing here says how a boot is made, and nothing here is checked: that is for whoever boots.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// What is booted, on what, and until when.
+///
+/// All that can change what the guest executes belongs here, also where the recorder asks for it (`trace_events`, `init`):
+/// two boots with equal guest specs and equal files are the same boot, however they were observed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GuestSpec {
+    /// Linux bzImage, or ELF image with a PVH note; without one the machine boots from its disks.
+    pub kernel: Option<PathBuf>,
+    /// The user's own initial RAM file system.
+    pub initrd: Option<PathBuf>,
+    /// Kernel command line, as the user wants it; what recording adds is in the recording's command.
+    pub append: String,
+    /// Disk images, raw or qcow2; never written.
+    pub disks: Vec<PathBuf>,
+    /// Raw image of an ext4 or erofs that bootscope's process 1 mounts as the root, before the end mark; never written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root: Option<PathBuf>,
+    /// Whether the root is persistent memory and mounted with `-o dax`, else it is a virtio disk.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dax: bool,
+    /// A command that the root's shell runs after the end mark; guest memory is looked at again after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// Guest memory, a multiple of 1 MiB.
+    pub memory_bytes: u64,
+    /// Virtual CPUs.
+    pub cpus: u32,
+    /// The VMM's machine type, with properties if need be.
+    pub machine: String,
+    /// The VMM's program: a path, or a name to look up.
+    pub qemu: PathBuf,
+    /// What runs the guest's instructions.
+    pub accel: Accel,
+    /// Boot so that the same input gives the same boot.
+    pub deterministic: bool,
+    /// Whether the kernel traces initcalls, the scheduler, modules, work items and interrupts.
+    pub trace_events: bool,
+    /// Whether process 1 is bootscope's.
+    pub init: Init,
+    /// What bootscope's process 1 does when it has transferred the evidence.
+    pub then: Then,
+    /// Where the boot ends.
+    pub until: Until,
+    /// Further arguments for the VMM, as they are.
+    pub extra: Vec<String>,
+}
+
+/// How a boot is observed from outside, which makes no difference to what the guest executes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObserveSpec {
+    /// Give up after this time, in ms.
+    pub timeout_ms: Option<u64>,
+    /// How long nothing must move for a hang, in ms.
+    pub hang_after_ms: u64,
+    /// Whether the firmware's debug port is recorded.
+    pub firmware_log: bool,
+    /// Whether the VMM's plugin notes what ran for the first time when (TCG only).
+    pub first_run: bool,
+    /// Whether the VMM's plugin follows every call (TCG only).
+    pub calls: bool,
+    /// Shortest call that is kept with its times, ns (of a deterministic boot: instructions); none: the plugin's choice.
+    pub min_call_ns: Option<u64>,
+    /// Files that name the guest's code, beside what a Linux guest reports itself.
+    pub symbols: Vec<SymbolFile>,
+    /// The most that each stream (console, firmware, guest, VMM) keeps of its start on disk, index included. Of one that
+    /// is longer, the last 64 KiB come on top, with their index.
+    pub stream_bytes_max: u64,
+}
+
+/// What runs the guest's instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Accel {
+    /// KVM where this kernel makes progress under it, else TCG.
+    #[default]
+    Auto,
+    /// QEMU's translator.
+    Tcg,
+    /// The host's hardware.
+    Kvm,
+}
+
+/// Whose process 1 is started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Init {
+    /// bootscope's, which marks the hand-over and transfers the evidence.
+    #[default]
+    Guest,
+    /// The guest's own; evidence comes from the console and out of memory.
+    Keep,
+}
+
+/// What bootscope's process 1 does when it has transferred the evidence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Then {
+    /// Power the machine off.
+    #[default]
+    PowerOff,
+    /// Become the user's own init.
+    Exec,
+}
+
+/// Where the boot ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Until {
+    /// Process 1 runs.
+    #[default]
+    Init,
+    /// The machine is powered off.
+    PowerOff,
+    /// A line on the console or in the kernel log matches.
+    Regex(String),
+}
+
+/// A file with names, and where its code is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SymbolFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Where it begins at run time, if not where it was linked to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<u64>,
+}
+
+impl Default for GuestSpec {
+    fn default() -> Self {
+        GuestSpec {
+            kernel: None,
+            initrd: None,
+            append: String::new(),
+            disks: Vec::new(),
+            root: None,
+            dax: false,
+            workload: None,
+            memory_bytes: 512 << 20,
+            cpus: 1,
+            machine: "pc".to_owned(),
+            qemu: PathBuf::from("qemu-system-x86_64"),
+            accel: Accel::Auto,
+            deterministic: false,
+            trace_events: true,
+            init: Init::Guest,
+            then: Then::PowerOff,
+            until: Until::Init,
+            extra: Vec::new(),
+        }
+    }
+}
+
+impl Default for ObserveSpec {
+    fn default() -> Self {
+        ObserveSpec {
+            timeout_ms: Some(600_000),
+            hang_after_ms: 10_000,
+            firmware_log: true,
+            first_run: true,
+            calls: false,
+            min_call_ns: None,
+            symbols: Vec::new(),
+            stream_bytes_max: 256 << 20,
+        }
+    }
+}
+
+impl GuestSpec {
+    /// That of a recording's `how`; none if it has none, or one that this version cannot read.
+    #[must_use]
+    pub fn of(how: &serde_json::Value) -> Option<GuestSpec> {
+        GuestSpec::deserialize(how).ok()
+    }
+
+    /// Whether bootscope's process 1 is started.
+    #[must_use]
+    pub fn has_guest_init(&self) -> bool {
+        self.init == Init::Guest
+    }
+}
+
+impl ObserveSpec {
+    /// That of a recording's `how`; none if it has none, or one that this version cannot read.
+    #[must_use]
+    pub fn of(how: &serde_json::Value) -> Option<ObserveSpec> {
+        ObserveSpec::deserialize(how).ok()
+    }
+}
+
+impl FromStr for SymbolFile {
+    type Err = String;
+
+    /// `FILE` or `FILE@0xBASE`. What follows an `@` and is no hexadecimal number belongs to the file's name.
+    fn from_str(text: &str) -> Result<SymbolFile, String> {
+        match text.rsplit_once("@0x") {
+            Some((path, base)) if !path.is_empty() => {
+                let base = u64::from_str_radix(base, 16)
+                    .map_err(|_| format!("{base:?} is no address: write FILE@0x and hexadecimal digits"))?;
+                Ok(SymbolFile { path: path.into(), base: Some(base) })
+            }
+            _ => Ok(SymbolFile { path: text.into(), base: None }),
+        }
+    }
+}
+
+impl fmt::Display for SymbolFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        self.base.map_or(Ok(()), |base| write!(f, "@{base:#x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn both_are_read_out_of_one_flat_object_and_what_is_missing_is_usual() {
+        let how = json!({"cpus": 2, "until": {"regex": "login:"}, "calls": true, "a later version's": 1});
+        let guest = GuestSpec { cpus: 2, until: Until::Regex("login:".to_owned()), ..GuestSpec::default() };
+        assert_eq!(GuestSpec::of(&how), Some(guest));
+        assert_eq!(ObserveSpec::of(&how), Some(ObserveSpec { calls: true, ..ObserveSpec::default() }));
+        assert_eq!(GuestSpec::of(&json!(null)), None, "an import says nothing of how it was made");
+        assert_eq!(GuestSpec::of(&json!({"cpus": "two"})), None);
+    }
+
+    #[test]
+    fn what_is_written_is_what_ever_was() {
+        let guest = serde_json::to_value(GuestSpec::default()).unwrap();
+        let observe = serde_json::to_value(ObserveSpec::default()).unwrap();
+        let names =
+            |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            names(&guest),
+            "accel append cpus deterministic disks extra init initrd kernel machine memory_bytes qemu then trace_events until"
+        );
+        assert_eq!(
+            names(&observe),
+            "calls firmware_log first_run hang_after_ms min_call_ns stream_bytes_max symbols timeout_ms"
+        );
+    }
+}
