@@ -99,13 +99,13 @@ test-kernels:
 	$(CARGO) test --locked -p bootscope --test kernels every_kernel -- --test-threads=1 --show-output 2>&1 | tee target/test-kernels.log
 
 # The recorder, by every compiler, in every order that memory operations can have, and under sanitizers and for other
-# architectures where the compiler has them (exit status 2 is a skip, which is in the log); so is the reference kernel's
-# library.
+# architectures where the compiler has them (exit status 2 is a skip, which is in the log); so are the reference kernel's
+# library and the other crates that a kernel can take.
 test-tslog:
 	@{ kernel/tslog/check-c; \
 	RUSTFLAGS="--cfg loom" $(CARGO) test --locked -p tslog --release --target-dir target/loom --test loom; \
 	kernel/tslog/check-sanitizers || [ $$? = 2 ]; \
-	kernel/tslog/check-targets || [ $$? = 2 ]; \
+	kernel/check-targets || [ $$? = 2 ]; \
 	kernel/lab/check-sanitizers || [ $$? = 2 ]; } 2>&1 | tee target/test-tslog.log
 
 test-exports:
@@ -130,6 +130,8 @@ bench: build
 	@kept=yes; \
 	$(CARGO) bench --locked -p bootscope --bench figures || kept=; \
 	$(CARGO) bench --locked -p tslog || kept=; \
+	$(CARGO) bench --locked -p p2buddy || kept=; \
+	$(CARGO) bench --locked -p vmem || kept=; \
 	[ -n "$$kept" ]
 
 fmt:
