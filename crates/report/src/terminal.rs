@@ -2,6 +2,7 @@
 //!
 //! It reads the [`Summary`] alone, so that what is printed and what `--json` says cannot differ.
 
+use crate::overview::overview;
 use crate::processes::processes;
 use crate::table::{Align, Column, Line, WIDE, render};
 use crate::text::{bytes, counted, cut, percent, thousands, width};
@@ -102,10 +103,11 @@ const ROOM_FOR_BARS: usize = 100;
 /// What the outcome line needs beside the name of the end mark.
 const OUTCOME_AND_TOTAL: usize = 40;
 
-/// Everything that `bootscope show` prints: header, phases, where, memory, clocks, overhead, diagnostics, notes.
+/// Everything that `bootscope show` prints: header, overview, phases, where, memory, clocks, overhead, diagnostics, notes.
 pub fn show(summary: &Summary, layout: Layout) -> String {
     let layout = layout.of(summary);
     let mut out = headline(summary, layout);
+    overview(summary, layout, &mut out);
     out.push('\n');
     phases(summary, layout, &mut out);
     out.push('\n');

@@ -1,0 +1,72 @@
+//! What well-known rows are, in one clause each, out of the table `known.tsv`. It explains and decides nothing.
+
+/// The table: a name, a tab, a clause.
+const TABLE: &str = include_str!("known.tsv");
+
+/// Kinds that stand before a row's name.
+const KINDS: [&str; 9] =
+    ["initcall ", "SYSINIT ", "thread ", "THREAD ", "work ", "DEVICE_PROBE ", "DEVICE_ATTACH ", "probe ", "attach "];
+
+/// What comes after a row's name says how it took its time.
+const MECHANISM: &str = " · ";
+
+/// What the row called `name` is, and whether it only had the CPU that the boot path needed.
+pub fn clause(name: &str) -> Option<String> {
+    let (name, mechanism) = name.split_once(MECHANISM).map_or((name, ""), |(name, how)| (name, how));
+    let bare = KINDS.iter().find_map(|kind| name.strip_prefix(kind)).unwrap_or(name);
+    let bare = bare.strip_suffix(" by pointer").unwrap_or(bare);
+    let known = entries().find(|(pattern, _)| matches(pattern, bare)).map(|(_, clause)| clause);
+    match (known, mechanism) {
+        (Some(clause), "runqueue") => Some(format!("had the CPU: {clause}")),
+        (None, "runqueue") => Some("had the CPU that the boot needed".to_owned()),
+        (None, "DELAY" | "udelay" | "msleep" | "_sleep") => Some("lets time pass".to_owned()),
+        (known, _) => known.map(str::to_owned),
+    }
+}
+
+fn entries() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('\t'))
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => pattern == name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_row_is_known_whatever_its_kind() {
+        let acpi = clause("initcall acpi_init");
+        assert!(acpi.as_deref().is_some_and(|clause| clause.contains("ACPI")), "{acpi:?}");
+        assert_eq!(clause("acpi_init"), acpi);
+        assert_eq!(clause("x86_late_time_init by pointer"), clause("x86_late_time_init"));
+        assert_eq!(clause("decompress the kernel (LZ4)"), clause("decompress the kernel (XZ)"));
+        assert_eq!(clause("THREAD usbus0"), clause("usbus3"));
+        assert_eq!(clause("initcall of_my_driver"), None);
+        assert_eq!(clause(""), None);
+    }
+
+    #[test]
+    fn how_it_took_its_time_is_said() {
+        assert_eq!(clause("work f · runqueue").as_deref(), Some("had the CPU that the boot needed"));
+        assert!(clause("thread kthreadd · runqueue").is_some_and(|c| c.starts_with("had the CPU: creates")));
+        assert_eq!(clause("wake_aps · DELAY").as_deref(), Some("lets time pass"));
+    }
+
+    #[test]
+    fn the_table_is_in_form() {
+        let mut names = BTreeSet::new();
+        for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
+            let (name, clause) = line.split_once('\t').unwrap_or_else(|| panic!("no tab: {line}"));
+            assert!(!clause.contains('\t') && (1..=70).contains(&clause.chars().count()), "{line}");
+            assert!(names.insert(name), "twice: {name}");
+        }
+        assert!(names.len() > 50);
+    }
+}

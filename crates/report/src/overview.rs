@@ -1,0 +1,188 @@
+//! The first screen of `show`: the phases as one bar, and the rows that matter most with what they are.
+//!
+//! It repeats what the tables after it say, for somebody who reads no further.
+
+use crate::known;
+use crate::table::{Align, Column, Line, render};
+use crate::terminal::{Layout, paragraph};
+use crate::text::{cut, percent, width};
+use crate::{PhaseLine, Style, Summary, harmless};
+
+/// How many rows are listed.
+const ROWS: usize = 5;
+
+/// Wider, a bar says no more.
+const BAR_MOST: usize = 100;
+
+/// A longer name of a phase is cut.
+const NAME_MOST: usize = 22;
+
+/// Shorter phases are in the bar, and not in the line under it.
+const NAMED_SHARE: f64 = 0.01;
+
+/// The phases as a bar, and the rows that matter most.
+pub fn overview(summary: &Summary, layout: Layout, out: &mut String) {
+    if summary.total_ns <= 0 {
+        return;
+    }
+    if let Some(noise) = noise(summary) {
+        paragraph(noise, "", layout, out);
+    }
+    if summary.phases.len() > 1 {
+        out.push('\n');
+        bar(summary, layout, out);
+    }
+    if !summary.wheres.is_empty() {
+        out.push('\n');
+        rows(summary, layout, out);
+    }
+}
+
+/// How far the total may lie from that of the next boot.
+fn noise(summary: &Summary) -> Option<&'static str> {
+    match summary.time_base.as_str() {
+        "host" => Some("noise: unknown after one boot; `bootscope bench` measures it"),
+        "guest-virtual" => {
+            Some("noise: none, one instruction is 1 ns; another command line moves the total by some 0.1 %")
+        }
+        _ => None,
+    }
+}
+
+/// Neighbours of one family: `VMM: exec`, `VMM: linking`, … are the `VMM`.
+struct Segment {
+    name: String,
+    ns: i64,
+}
+
+fn segments(phases: &[PhaseLine]) -> Vec<Segment> {
+    let mut segments: Vec<Segment> = Vec::new();
+    for phase in phases {
+        let name = phase.name.split(':').next().unwrap_or_default();
+        let ns = phase.end_ns - phase.start_ns;
+        match segments.last_mut() {
+            Some(last) if last.name == name => last.ns += ns,
+            _ => segments.push(Segment { name: cut(&harmless(name), NAME_MOST).into_owned(), ns }),
+        }
+    }
+    segments
+}
+
+fn bar(summary: &Summary, layout: Layout, out: &mut String) {
+    let segments = segments(&summary.phases);
+    let columns = layout.width.min(BAR_MOST);
+    let column = |ns: i64| (ns as f64 / summary.total_ns as f64 * columns as f64).round() as usize;
+    let (mut at_ns, mut shades) = (0, [Style::bar as fn(Style, &str) -> String, Style::faint].iter().cycle());
+    let mut cells = 0;
+    for segment in &segments {
+        let from = column(at_ns);
+        at_ns += segment.ns;
+        let room = column(at_ns).saturating_sub(from);
+        if room == 0 {
+            continue;
+        }
+        let paint = shades.next().expect("a cycle never ends");
+        out.push_str(&paint(layout.style, &cell(&segment.name, room, cells > 0)));
+        cells += 1;
+    }
+    out.push('\n');
+    let share = |ns: i64| ns as f64 / summary.total_ns as f64;
+    let named: Vec<String> = segments
+        .iter()
+        .filter(|segment| share(segment.ns) >= NAMED_SHARE)
+        .map(|segment| format!("{} {}", segment.name, layout.time(segment.ns)))
+        .collect();
+    paragraph(&named.join(" · "), "", layout, out);
+}
+
+/// One segment of the bar: its name where there is room for it, set apart from the one before.
+fn cell(name: &str, room: usize, edge: bool) -> String {
+    let edge = if edge { "│" } else { "" };
+    let room = room - edge.chars().count();
+    let label = if width(name) <= room { name } else { "" };
+    format!("{edge}{label}{}", "─".repeat(room - width(label)))
+}
+
+fn rows(summary: &Summary, layout: Layout, out: &mut String) {
+    let columns = [
+        Column::new("the boot waited most for", Align::Left, Some(34)),
+        Column::new("time", Align::Right, Some(layout.time_width())),
+        Column::new("share", Align::Right, Some(7)),
+        Column::new("what it is", Align::Left, None),
+    ];
+    let lines: Vec<Line> = summary
+        .wheres
+        .iter()
+        .take(ROWS.min(layout.top))
+        .map(|row| Line {
+            cells: vec![
+                harmless(&row.name).into_owned(),
+                layout.time(row.self_ns),
+                percent(row.share),
+                known::clause(&row.name).unwrap_or_default(),
+            ],
+            faint: false,
+        })
+        .collect();
+    render(&columns, &lines, layout.table_width(), layout.style, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WhereLine;
+
+    fn phase(name: &str, start_ns: i64, end_ns: i64) -> PhaseLine {
+        PhaseLine { name: name.to_owned(), start_ns, end_ns, ..PhaseLine::default() }
+    }
+
+    fn drawn(phases: Vec<PhaseLine>, width: usize) -> Vec<String> {
+        let total_ns = phases.last().map_or(0, |last| last.end_ns);
+        let wheres = vec![WhereLine { name: "initcall acpi_init".into(), self_ns: 1, ..WhereLine::default() }];
+        let mut out = String::new();
+        overview(
+            &Summary { total_ns, phases, wheres, ..Summary::default() },
+            Layout { width, ..Layout::default() },
+            &mut out,
+        );
+        out.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_bar_is_as_wide_as_the_terminal_and_names_what_has_room() {
+        let lines = drawn(
+            vec![
+                phase("VMM: exec", 0, 50_000_000),
+                phase("VMM: devices", 50_000_000, 100_000_000),
+                phase("firmware", 100_000_000, 500_000_000),
+                phase("loader", 500_000_000, 500_100_000),
+                phase("early kernel", 500_100_000, 1_000_000_000),
+            ],
+            40,
+        );
+        assert_eq!(lines[1], "VMM─│firmware───────│early kernel───────");
+        assert_eq!(lines[2], "VMM 100 ms · firmware 400 ms · early");
+        assert_eq!(lines[3], "kernel 500 ms");
+    }
+
+    #[test]
+    fn a_row_is_said_to_be_what_it_is() {
+        let lines = drawn(vec![phase("firmware", 0, 10)], 80);
+        let row = lines.last().expect("a row");
+        assert!(row.contains("initcall acpi_init") && row.contains("ACPI tables"), "{lines:?}");
+    }
+
+    #[test]
+    fn a_bar_is_never_wider_than_the_terminal() {
+        for width in 20..120 {
+            let phases = (0..97).map(|i| phase(&format!("phase {i}"), i * i, (i + 1) * (i + 1))).collect();
+            let lines = drawn(phases, width);
+            assert_eq!(lines[1].chars().count(), width.min(BAR_MOST));
+        }
+    }
+
+    #[test]
+    fn nothing_is_drawn_of_an_instant() {
+        assert_eq!(drawn(vec![phase("firmware", 0, 0)], 80), Vec::<String>::new());
+    }
+}
