@@ -40,7 +40,7 @@ pub use chain::Chain;
 pub use diff::{Amount, Change, Diff, RowChange, Side, diff, row_changes};
 pub use fit::{Forecast, Growth, Line, Per, Shape, Size, SizedBoot, TOTAL, forecast, growth};
 pub use groups::{Groups, NotARule};
-pub use impossible::{IMPOSSIBLE, impossible};
+pub use impossible::impossible;
 pub use initcalls::{Initcall, initcalls};
 pub use law::{Fitted, LAWS, Law, law, law_of_part};
 pub use path::{BootPath, CpuHeld, Frame, Stretch, StretchKind, boot_path};

@@ -19,10 +19,10 @@ fn recording_of(folder: &TempDir, name: &str, evidence: &[u8]) -> PathBuf {
     recording
 }
 
-/// How often a diagnostic was counted whose kind has this word.
+/// How often a diagnostic was counted whose code has this word.
 fn diagnosed(document: &Value, word: &str) -> i64 {
     let all = list(&document["diagnostics"]).iter();
-    all.filter(|d| text(&d["kind"]).contains(word)).map(|d| ns(&d["count"])).sum()
+    all.filter(|d| text(&d["code"]).contains(word)).map(|d| ns(&d["count"])).sum()
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn a_clock_that_steps_back_is_counted() {
     }
     let folder = TempDir::new().unwrap();
     let document = shown(&recording_of(&folder, "00-serial.log", log.as_bytes()));
-    assert_eq!(diagnosed(&document, "back"), 2, "{}", document["diagnostics"]);
+    assert_eq!(diagnosed(&document, "clock-back"), 2, "{}", document["diagnostics"]);
     assert_eq!(ns(&document["total_ns"]), 2_000_000_000);
 }
 

@@ -97,7 +97,7 @@ fn look(kernel: &Path, cpus: &str, trace: &str, recording: &Path) -> Vec<String>
         (trace == "calls" || thunks.is_empty()) && (within as f64) < total as f64 * share_max,
         format!("thunks and aliases are rows: {thunks:?}"),
     );
-    let unread = list(&document["diagnostics"]).iter().find(|d| text(&d["kind"]).contains("not readable"));
+    let unread = list(&document["diagnostics"]).iter().find(|d| text(&d["code"]).contains("unreadable"));
     expect(unread.is_none(), format!("{unread:?}"));
     wrong
 }

@@ -17,7 +17,7 @@ use crate::tslog;
 use guest_init::words::{SyncPlace, Word};
 use hashbrown::HashMap;
 use recording::{Manifest, TimeBase};
-use timeline::{Clock, Delay, Diagnostics, Ns, Problem, SyncPoint, Ticks};
+use timeline::{Clock, Delay, DiagnosticKind, Diagnostics, Ns, SyncPoint, Ticks};
 
 /// Where printk's clock was only compared with another one.
 pub const NEAR_PROCESS_1: &str = "set by sync lines of process 1; ticks that the kernel lost earlier are not seen";
@@ -26,13 +26,6 @@ pub const NEAR_PROCESS_1: &str = "set by sync lines of process 1; ticks that the
 pub const FROM_FIRST_INSTRUCTION: &str =
     "from the kernel's first instruction on; ticks that the kernel lost are not seen";
 
-/// Said of a trace that cannot be placed.
-const NO_CLOCK: Problem = Problem::unusable("trace[s] with stamps that nothing joins to the boot's time", "not used");
-/// The same of one that was taken elsewhere, and what to do.
-const NO_RATE: Problem = Problem::unusable(
-    "trace[s] with ticks that nothing joins to the log's time",
-    "not used; record `printk:console` events in it, or import it alone with --tsc-frequency",
-);
 /// What the trace's clock is called.
 const TRACE: &str = "trace";
 /// What the guest's time stamp counter is called.
@@ -92,7 +85,8 @@ pub fn join(evidence: &Evidence<'_>, diagnostics: &mut Diagnostics) -> Clocks {
         if only_ticks {
             trace = Some(from_first_event(text, 1e9, "unknown: a tick is shown as a tick"));
         } else {
-            diagnostics.note(if recorded { NO_CLOCK } else { NO_RATE }, || text.file().to_owned());
+            let kind = if recorded { DiagnosticKind::TraceClockUnknown } else { DiagnosticKind::TraceRateUnknown };
+            diagnostics.note(kind, || text.file().to_owned());
         }
     }
     if recorded {
@@ -106,7 +100,9 @@ pub fn join(evidence: &Evidence<'_>, diagnostics: &mut Diagnostics) -> Clocks {
 /// A clock at a rate that a counter can have.
 fn believed(clock: Option<Clock>, diagnostics: &mut Diagnostics) -> Option<Clock> {
     if let Some(clock) = clock.as_ref().filter(|clock| !tslog::plausible(clock.hz)) {
-        diagnostics.note(tslog::IMPLAUSIBLE, || format!("{}: {} Hz, {}", clock.name, clock.hz, clock.rate_from));
+        diagnostics.note(DiagnosticKind::CounterRateImplausible, || {
+            format!("{}: {} Hz, {}", clock.name, clock.hz, clock.rate_from)
+        });
     }
     clock.filter(|clock| tslog::plausible(clock.hz))
 }

@@ -5,7 +5,7 @@ use crate::files::is_imported;
 use crate::index::Index;
 use crate::tslog;
 use recording::{Condition, Lost, MANIFEST_NAME, Manifest, Recording};
-use timeline::{Diagnostics, Figures, Ns, Problem, Timeline};
+use timeline::{DiagnosticKind, Diagnostics, Ns, Timeline};
 
 /// Streams whose lines are stamped as they arrive.
 const STREAMS: [&str; 3] = ["console", "firmware", "guest"];
@@ -32,13 +32,15 @@ pub fn warn(recording: &Recording, timeline: &mut Timeline) -> Result<(), record
     }
     for lost in recording.lost() {
         let Lost { file, recorded_bytes, found_bytes } = &lost;
-        let what = match found_bytes {
-            None => format!("{file} is missing ({recorded_bytes} bytes were recorded)"),
-            Some(found) => format!("{file} is cut: {found} bytes of {recorded_bytes} are there"),
+        let (kind, what) = match found_bytes {
+            None => (DiagnosticKind::FileMissing, format!("{file} is missing ({recorded_bytes} bytes were recorded)")),
+            Some(found) => {
+                (DiagnosticKind::FileCut, format!("{file} is cut: {found} bytes of {recorded_bytes} are there"))
+            }
         };
-        let (cost, lost) = (cost(file), if found_bytes.is_none() { "missing file[s]" } else { "cut file[s]" });
-        timeline.diagnostics.note(Problem::affects(Figures::OfThisFile, lost, cost), || what.clone());
-        timeline.warnings.push(format!("{what}: {cost}; restore it from a copy, or record again"));
+        let place = || found_bytes.map_or(String::new(), |found| format!("byte {found} of {recorded_bytes}"));
+        timeline.diagnostics.note_about(kind, file, place);
+        timeline.warnings.push(format!("{what}: {}; restore it from a copy, or record again", cost(file)));
     }
     Ok(())
 }
@@ -48,7 +50,7 @@ pub fn manifest(recording: &Recording, diagnostics: &mut Diagnostics) -> Manifes
     let mut manifest = recording.manifest().clone();
     for (rate, field) in [(&mut manifest.ticks_hz, "ticks_hz"), (&mut manifest.host.tsc_hz, "host.tsc_hz")] {
         if let Some(hz) = rate.take_if(|hz| !tslog::plausible(*hz)) {
-            diagnostics.note(tslog::IMPLAUSIBLE, || format!("{MANIFEST_NAME}: {field}: {hz} Hz"));
+            diagnostics.note(DiagnosticKind::CounterRateImplausible, || format!("{MANIFEST_NAME}: {field}: {hz} Hz"));
         }
     }
     manifest

@@ -15,19 +15,7 @@ use crate::text::Lines;
 use crate::tslog;
 use recording::Recording;
 use std::io::Read;
-use timeline::{Diagnostics, Figures, Ns, Problem};
-
-const UNKNOWN: Problem = Problem::unusable("file[s] of an unknown format", "not used; see `bootscope import --help`");
-const SECOND_TRACE: Problem = Problem::unusable("trace[s] beside the first", "not used; import [it|them] alone");
-const SECOND_LOG: Problem = Problem::unusable("kernel log[s] beside the first", "not used; import [it|them] alone");
-const SECOND_GUESTFS: Problem =
-    Problem::unusable("file[s] of libguestfs events beside the first", "not used; import [it|them] alone");
-const LOG_BESIDE_GUESTFS: Problem =
-    Problem::unusable("kernel log[s] beside libguestfs events", "not used; import [it|them] alone");
-const EMPTY_TRACE: Problem = Problem::unusable("trace[s] without an event", "not used");
-const DAMAGED: Problem = Problem::affects(Figures::OfThisFile, "damaged compressed file[s]", "read up to the damage");
-const TOO_LARGE: Problem =
-    Problem::affects(Figures::OfThisFile, "compressed file[s] larger than 256 MiB", "the rest is not read");
+use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// The most that a compressed file may become.
 pub const UNPACKED_BYTES_MAX: u64 = 256 << 20;
@@ -131,7 +119,7 @@ impl Files {
         } else if has(Format::Kallsyms) {
             self.symbols.push(file);
         } else if !has(Format::Trace) && !has(Format::Guestfs) && logged.is_nothing() {
-            diagnostics.note(UNKNOWN, || file.name);
+            diagnostics.note(DiagnosticKind::FormatUnknown, || file.name);
         }
     }
 
@@ -143,12 +131,12 @@ impl Files {
     pub fn trace(&self, diagnostics: &mut Diagnostics) -> Option<Trace<'_>> {
         let trace = self.traces.first()?;
         for further in &self.traces[1..] {
-            diagnostics.note(SECOND_TRACE, || further.name.clone());
+            diagnostics.note(DiagnosticKind::SecondTrace, || further.name.clone());
         }
         match Trace::read(&trace.name, &trace.bytes, diagnostics) {
             Ok(trace) => Some(trace),
             Err(not) => {
-                diagnostics.note(EMPTY_TRACE, || not.to_string());
+                diagnostics.note(DiagnosticKind::TraceEmpty, || not.to_string());
                 None
             }
         }
@@ -163,7 +151,7 @@ impl Files {
     pub fn guestfs(&self, diagnostics: &mut Diagnostics) -> Option<guestfs::Events> {
         let file = self.guestfs.first()?;
         for further in &self.guestfs[1..] {
-            diagnostics.note(SECOND_GUESTFS, || further.name.clone());
+            diagnostics.note(DiagnosticKind::SecondLibguestfs, || further.name.clone());
         }
         guestfs::Events::read(&file.name, &file.bytes, diagnostics).ok()
     }
@@ -181,13 +169,13 @@ impl Files {
     ) -> Option<(String, KernelLog)> {
         if let Some(log) = heard.and_then(|heard| heard.kernel_log(diagnostics)) {
             for further in &self.logs {
-                diagnostics.note(LOG_BESIDE_GUESTFS, || further.name.clone());
+                diagnostics.note(DiagnosticKind::KernelLogBesideLibguestfs, || further.name.clone());
             }
             return Some(log);
         }
         let log = self.logs.first()?;
         for further in &self.logs[1..] {
-            diagnostics.note(SECOND_LOG, || further.name.clone());
+            diagnostics.note(DiagnosticKind::SecondKernelLog, || further.name.clone());
         }
         read_log(log, diagnostics)
     }
@@ -282,11 +270,11 @@ fn gunzip(name: &str, packed: &[u8], diagnostics: &mut Diagnostics) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut unpacking = flate2::read::MultiGzDecoder::new(packed).take(UNPACKED_BYTES_MAX + 1);
     if let Err(e) = unpacking.read_to_end(&mut bytes) {
-        diagnostics.note(DAMAGED, || format!("{name}: {e}"));
+        diagnostics.note(DiagnosticKind::GzipDamaged, || format!("{name}: {e}"));
     }
     if bytes.len() as u64 > UNPACKED_BYTES_MAX {
         bytes.truncate(UNPACKED_BYTES_MAX as usize);
-        diagnostics.note(TOO_LARGE, || name.to_owned());
+        diagnostics.note(DiagnosticKind::GzipTooLarge, || name.to_owned());
     }
     bytes
 }
@@ -328,7 +316,7 @@ pub fn recognise(bytes: &[u8]) -> Recognised {
         let mut damage = Diagnostics::default();
         let inside = gunzip("", bytes, &mut damage);
         let found = if is_gzip(&inside) { Recognised::default() } else { recognise(&inside) };
-        return Recognised { cut: damage.count(&TOO_LARGE.kind()) > 0, ..found };
+        return Recognised { cut: damage.count(DiagnosticKind::GzipTooLarge) > 0, ..found };
     }
     let boot = |kind: String| Recognised { kinds: vec![kind], of_a_boot: true, cut: false };
     if first_run::recognise(bytes) {

@@ -6,9 +6,7 @@
 
 use crate::index::Index;
 use crate::text::{Lines, lossy};
-use timeline::{Mark, NameId, Ns, Problem, SpanKind, SpanRow, Timeline, TrackKind};
-
-const UNPLACED: Problem = Problem::harmless("firmware line[s] without a time", "not shown");
+use timeline::{DiagnosticKind, Mark, NameId, Ns, SpanKind, SpanRow, Timeline, TrackKind};
 
 /// A line that firmware printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +54,7 @@ pub fn lay(said: &[Said], until: Ns, timeline: &mut Timeline) {
     let track = timeline.tracks.named(name, TrackKind::Firmware);
     let placed: Vec<(Ns, &Said)> = said.iter().filter_map(|s| Some((s.at?, s))).collect();
     let unplaced = said.len() - placed.len();
-    timeline.diagnostics.note_many(UNPLACED, unplaced as u64, String::new);
+    timeline.diagnostics.note_many(DiagnosticKind::FirmwareLineWithoutTime, unplaced as u64, String::new);
     for (i, &(start, line)) in placed.iter().enumerate() {
         if start >= until {
             let name = timeline.names.intern(&line.text);
@@ -96,6 +94,6 @@ mod tests {
         let mut timeline = Timeline::new(TimeBase::Evidence);
         lay(&read(b"a\nb\n", &Index::default()), Ns(1), &mut timeline);
         assert!(timeline.spans.is_empty());
-        assert_eq!(timeline.diagnostics.count("firmware lines without a time"), 2);
+        assert_eq!(timeline.diagnostics.count(timeline::DiagnosticKind::FirmwareLineWithoutTime), 2);
     }
 }

@@ -36,7 +36,7 @@ mod demangle;
 pub mod regions;
 pub mod symbols;
 
-use timeline::{Diagnostics, Figures, Ns, Problem};
+use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 const MAGIC: &[u8] = b"BSFIRST\n";
 const VERSION: u16 = 1;
@@ -232,7 +232,7 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> FirstRu
         }
     }
     if let Some(counts) = run.counts {
-        diagnostics.note_many(FULL, counts.full, || place.to_owned());
+        diagnostics.note_many(DiagnosticKind::FirstExecutionTableFull, counts.full, || place.to_owned());
     }
     run
 }
@@ -246,14 +246,16 @@ fn header<'a>(
 ) -> Option<(u64, Records<'a>)> {
     let Some(head) = bytes.first_chunk::<HEADER>().filter(|_| recognise(bytes)) else {
         if !bytes.is_empty() {
-            diagnostics.note(NO_HEADER, || place.to_owned());
+            diagnostics.note(DiagnosticKind::FirstExecutionWithoutHeader, || place.to_owned());
         }
         return None;
     };
     let u64_at = |i: usize| u64::from_le_bytes(head[i..i + 8].try_into().expect("eight bytes"));
     let version = u16::from_le_bytes([head[8], head[9]]);
     if version != VERSION || head[10] > 1 {
-        diagnostics.note(OTHER_VERSION, || format!("{place}: version {version}, clock {}", head[10]));
+        diagnostics.note(DiagnosticKind::FirstExecutionVersionUnknown, || {
+            format!("{place}: version {version}, clock {}", head[10])
+        });
         return None;
     }
     run.clock = if head[10] == 0 { RunClock::Host } else { RunClock::Virtual };
@@ -282,36 +284,15 @@ struct Records<'a> {
     thread: u16,
 }
 
-const CUT: Problem = Problem::affects(
-    Figures::Functions,
-    "record[s] of the first-execution trace cut off",
-    "what ran after the cut is missing",
-);
-const SENSELESS: Problem = Problem::affects(
-    Figures::Functions,
-    "malformed record[s] in the first-execution trace",
-    "the rest of the file is not read",
-);
-const FULL: Problem = Problem::affects(
-    Figures::Functions,
-    "block[s] first executed after the plugin's table was full",
-    "functions that ran first in [it|them] are missing",
-);
-const NO_HEADER: Problem = Problem::unusable("first-execution trace[s] without a header", "not used");
-const OTHER_VERSION: Problem = Problem::unusable(
-    "first-execution trace[s] in a format that this version does not know",
-    "not used; read it with the version of bootscope that recorded it",
-);
-
-fn record(r: &mut Records, zero: u64, run: &mut FirstRun) -> Result<(), Problem<'static>> {
+fn record(r: &mut Records, zero: u64, run: &mut FirstRun) -> Result<(), DiagnosticKind> {
     let tag = r.bytes[r.at];
     r.at += 1;
     match tag & 7 {
         1 => {
-            let ending = Ending::from_tag(tag >> 4).ok_or(SENSELESS)?;
+            let ending = Ending::from_tag(tag >> 4).ok_or(DiagnosticKind::FirstExecutionMalformed)?;
             let at = since(zero, r.time()?);
             let address = r.last_end.wrapping_add(r.signed()? as u64);
-            let size = u32::try_from(r.varint()?).map_err(|_| SENSELESS)?;
+            let size = u32::try_from(r.varint()?).map_err(|_| DiagnosticKind::FirstExecutionMalformed)?;
             let _insns = r.varint()?;
             let displacement = if tag & 8 != 0 { r.signed()? } else { 0 };
             r.last_end = address.wrapping_add(size.into());
@@ -334,7 +315,7 @@ fn record(r: &mut Records, zero: u64, run: &mut FirstRun) -> Result<(), Problem<
         }
         5 => run.counts = Some(Counts { translated: r.varint()?, again: r.varint()?, full: r.varint()? }),
         6 => run.exit = Some(since(zero, r.time()?)),
-        _ => return Err(SENSELESS),
+        _ => return Err(DiagnosticKind::FirstExecutionMalformed),
     }
     Ok(())
 }
@@ -346,33 +327,33 @@ fn since(zero: u64, at: u64) -> Ns {
 }
 
 impl Records<'_> {
-    fn time(&mut self) -> Result<u64, Problem<'static>> {
+    fn time(&mut self) -> Result<u64, DiagnosticKind> {
         self.now = self.now.saturating_add(self.varint()?);
         Ok(self.now)
     }
 
-    fn signed(&mut self) -> Result<i64, Problem<'static>> {
+    fn signed(&mut self) -> Result<i64, DiagnosticKind> {
         let v = self.varint()?;
         Ok((v >> 1) as i64 ^ -((v & 1) as i64))
     }
 
     /// A number of a thread or a vCPU.
-    fn small(&mut self) -> Result<u16, Problem<'static>> {
-        u16::try_from(self.varint()?).map_err(|_| SENSELESS)
+    fn small(&mut self) -> Result<u16, DiagnosticKind> {
+        u16::try_from(self.varint()?).map_err(|_| DiagnosticKind::FirstExecutionMalformed)
     }
 
     #[inline]
-    fn varint(&mut self) -> Result<u64, Problem<'static>> {
+    fn varint(&mut self) -> Result<u64, DiagnosticKind> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
-            let byte = *self.bytes.get(self.at).ok_or(CUT)?;
+            let byte = *self.bytes.get(self.at).ok_or(DiagnosticKind::FirstExecutionCut)?;
             self.at += 1;
             value |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 return Ok(value);
             }
         }
-        Err(SENSELESS)
+        Err(DiagnosticKind::FirstExecutionMalformed)
     }
 }
 
@@ -471,19 +452,23 @@ pub(crate) mod tests {
 
     #[test]
     fn troubles_are_counted_with_their_place() {
-        let check = |bytes: &[u8], problem: Problem<'_>, first: &str| {
+        let check = |bytes: &[u8], problem: DiagnosticKind, first: &str| {
             let mut diagnostics = Diagnostics::default();
             read("f", bytes, &mut diagnostics);
             let d = diagnostics.iter().next().expect("a diagnostic");
-            assert_eq!((d.kind.as_str(), d.first.as_str()), (problem.kind().as_str(), first));
+            assert_eq!((d.kind, d.first.as_str()), (problem, first));
         };
         let s = sample();
-        check(b"hello", NO_HEADER, "f");
-        check(&s[..HEADER + 2], CUT, "f: byte 40");
-        check(&[&s[..HEADER], &[7]].concat(), SENSELESS, "f: byte 40");
-        check(&[&s[..HEADER], &[0xa1, 0, 0, 0, 0]].concat(), SENSELESS, "f: byte 40");
-        check(&[&s[..8], &[2], &s[9..]].concat(), OTHER_VERSION, "f: version 2, clock 0");
+        check(b"hello", DiagnosticKind::FirstExecutionWithoutHeader, "f");
+        check(&s[..HEADER + 2], DiagnosticKind::FirstExecutionCut, "f: byte 40");
+        check(&[&s[..HEADER], &[7]].concat(), DiagnosticKind::FirstExecutionMalformed, "f: byte 40");
+        check(&[&s[..HEADER], &[0xa1, 0, 0, 0, 0]].concat(), DiagnosticKind::FirstExecutionMalformed, "f: byte 40");
+        check(
+            &[&s[..8], &[2], &s[9..]].concat(),
+            DiagnosticKind::FirstExecutionVersionUnknown,
+            "f: version 2, clock 0",
+        );
         let full = [&s[..HEADER], &[5, 9, 1, 3]].concat();
-        check(&full, FULL, "f");
+        check(&full, DiagnosticKind::FirstExecutionTableFull, "f");
     }
 }

@@ -6,7 +6,7 @@
 //! #           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
 //!           <idle>-0       [000] d..2.     0.742428: sched_switch: prev_comm=swapper/0 prev_pid=0 …
 //!             init-1       [000] .....     0.851386: initcall_start: func=acpi_init+0x0/0x4c2
-//! CPU:2 [LOST 45 EVENTS]
+//! CPU:2 [DiagnosticKind::TraceEventsLost 45 EVENTS]
 //! ```
 //! A command's name may hold spaces, dashes and brackets. A column with the thread group and the
 //! flags may be there or not. Stamps are seconds (`local`, `global`, `mono`, `boot`) or bare
@@ -29,23 +29,7 @@ pub use line::{Context, Record};
 use crate::NotThisFormat;
 use crate::text::{Line, Lines, number, skip_spaces, whole_number};
 use line::Entry;
-use timeline::{Clock, Diagnostics, Figures, Problem, Ticks, Timeline};
-
-const OTHER_CLOCK: Problem =
-    Problem::affects(Figures::Functions, "trace line[s] stamped by another clock than the first", "left out");
-const DAMAGED: Problem = Problem::affects(Figures::Functions, "trace event[s] without the usual fields", "left out");
-const OVERWRITTEN: Problem = Problem::affects(
-    Figures::Functions,
-    "trace event[s] overwritten in a full buffer",
-    "what [it|they] showed is missing; boot with a larger trace_buf_size=",
-);
-const LOST: Problem = Problem::affects(
-    Figures::Functions,
-    "trace event[s] lost",
-    "what [it|they] showed is missing; boot with a larger trace_buf_size=",
-);
-const CUT: Problem = Problem::harmless("trace[s] cut in [its|their] last line", "that line is left out");
-const UNREADABLE: Problem = Problem::affects(Figures::Functions, "trace line[s] not readable", "left out");
+use timeline::{Clock, DiagnosticKind, Diagnostics, Ticks, Timeline};
 
 /// What the stamps of a trace count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,13 +129,13 @@ impl<'a> Trace<'a> {
 
     fn look(&mut self, line: Line<'a>, entry: Entry<'a>, diagnostics: &mut Diagnostics) {
         let place = || format!("{}:{}", self.file, line.number);
-        let mut unreadable = |problem: Problem<'_>, counts: &mut Counts| {
+        let mut unreadable = |problem: DiagnosticKind, counts: &mut Counts| {
             diagnostics.note(problem, place);
             counts.unreadable += 1;
         };
         match entry {
             Entry::Event(record) if record.stamps != self.stamps => {
-                unreadable(OTHER_CLOCK, &mut self.counts);
+                unreadable(DiagnosticKind::TraceLineOfAnotherClock, &mut self.counts);
             }
             Entry::Event(record) => {
                 self.counts.events += 1;
@@ -164,7 +148,7 @@ impl<'a> Trace<'a> {
                         self.markers.extend(seq.map(|seq| Marker { seq, ticks: record.ticks }));
                     }
                     Event::Other(_) => self.counts.other_events += 1,
-                    Event::Damaged(_) => diagnostics.note(DAMAGED, place),
+                    Event::Damaged(_) => diagnostics.note(DiagnosticKind::TraceEventDamaged, place),
                     _ => {}
                 }
             }
@@ -173,17 +157,17 @@ impl<'a> Trace<'a> {
                 if let Some((in_buffer, written)) = entries_written(line.bytes) {
                     let overwritten = written.saturating_sub(in_buffer);
                     self.lost += overwritten;
-                    diagnostics.note_many(OVERWRITTEN, overwritten, place);
+                    diagnostics.note_many(DiagnosticKind::TraceEventsOverwritten, overwritten, place);
                 }
             }
             Entry::Lost { events, .. } => {
                 self.counts.lost_notes += 1;
                 self.lost += events.unwrap_or(1);
-                diagnostics.note_many(LOST, events.unwrap_or(1), place);
+                diagnostics.note_many(DiagnosticKind::TraceEventsLost, events.unwrap_or(1), place);
             }
             Entry::Stack => self.counts.stacks += 1,
-            Entry::Unreadable if !line.whole => unreadable(CUT, &mut self.counts),
-            Entry::Unreadable => unreadable(UNREADABLE, &mut self.counts),
+            Entry::Unreadable if !line.whole => unreadable(DiagnosticKind::TraceCut, &mut self.counts),
+            Entry::Unreadable => unreadable(DiagnosticKind::TraceLineUnreadable, &mut self.counts),
         }
     }
 

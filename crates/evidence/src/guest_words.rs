@@ -6,10 +6,7 @@
 use crate::index::Index;
 use crate::text::{Lines, lossy};
 use guest_init::words::Word;
-use timeline::{Diagnostics, Figures, Ns, Problem};
-
-const UNREADABLE: Problem =
-    Problem::affects(Figures::Phases, "guest message[s] cut or not readable", "what [it|they] said is left out");
+use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// A word, when it arrived and where it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +26,7 @@ pub fn read(file: &str, bytes: &[u8], index: &Index, diagnostics: &mut Diagnosti
         let word = Word::parse(&lossy(line.bytes.trim_ascii_end())).filter(|_| line.whole);
         match word {
             Some(word) => said.push(Said { word, arrival: index.arrival(line.offset as u64), line: line.number }),
-            None => diagnostics.note(UNREADABLE, || format!("{file}:{}", line.number)),
+            None => diagnostics.note(DiagnosticKind::GuestMessageUnreadable, || format!("{file}:{}", line.number)),
         }
     }
     said
@@ -55,6 +52,6 @@ mod tests {
         let mut diagnostics = Diagnostics::default();
         let text = b"I 12x\nHello\n\nS trace 1\nS clock 1 2 3 4 5\n\xff\xfe\nT 99999999999999999999\nI 5";
         assert_eq!(read("guest.log", text, &Index::default(), &mut diagnostics), []);
-        assert_eq!(diagnostics.count("guest messages cut or not readable"), 7);
+        assert_eq!(diagnostics.count(timeline::DiagnosticKind::GuestMessageUnreadable), 7);
     }
 }

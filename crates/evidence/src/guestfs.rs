@@ -20,18 +20,7 @@ use crate::NotThisFormat;
 use crate::kernel_log::{KernelLog, Prefix, StampedLine};
 use crate::text::{Lines, number};
 use memchr::memmem;
-use timeline::{Diagnostics, Figures, Ns, Problem};
-
-const UNREADABLE: Problem = Problem::affects(Figures::Messages, "libguestfs event[s] cut or not readable", "left out");
-const MISSING: Problem = Problem::affects(
-    Figures::Phases,
-    "libguestfs event[s] missing, by [its|their] number[s]",
-    "what [it|they] showed is not in the result; import the whole file",
-);
-const LATER: Problem =
-    Problem::harmless("libguestfs event[s] of a later launch", "only the first launch is shown; import others alone");
-const BACK: Problem =
-    Problem::affects(Figures::Times, "step[s] back of a clock", "that event counts as heard with the one before");
+use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 pub(crate) use parse::is_event;
 
@@ -124,20 +113,20 @@ impl Events {
             };
             let Some(text) = parse::text(head.rest) else {
                 found.counts.unreadable += 1;
-                diagnostics.note(UNREADABLE, place);
+                diagnostics.note(DiagnosticKind::LibguestfsEventUnreadable, place);
                 continue;
             };
             let last = found.events.last();
             over |= last.and_then(|last| last.number).zip(head.number).is_some_and(|(last, number)| number <= last);
             if over {
                 found.counts.later += 1;
-                diagnostics.note(LATER, place);
+                diagnostics.note(DiagnosticKind::LibguestfsLaterLaunch, place);
                 continue;
             }
             let last = found.events.last().map_or((None, Ns::ZERO), |last| (last.number, last.at));
             found.count_missing(last.0, head.number, place, diagnostics);
             if head.at < last.1 {
-                diagnostics.note(BACK, place);
+                diagnostics.note(DiagnosticKind::LibguestfsClockBack, place);
             }
             let level = Level::Library;
             let (number, at, source) = (head.number, head.at.max(last.1), head.source);
@@ -164,7 +153,7 @@ impl Events {
         let Some(number) = number else { return };
         let missing = number - last.map_or(0, |last| last + 1).min(number);
         self.missing = self.missing.saturating_add(missing);
-        diagnostics.note_many(MISSING, missing, place);
+        diagnostics.note_many(DiagnosticKind::LibguestfsEventsMissing, missing, place);
     }
 
     /// The machine's lines come in one stream: of the firmware until the kernel's first line, of the kernel until user space.
@@ -287,7 +276,7 @@ mod tests {
             [(None, 100_000), (None, 416_600_000)]
         );
         assert_eq!((found.counts.later, found.counts.others), (1, 3));
-        assert_eq!(diagnostics.count(&LATER.kind()), 1);
+        assert_eq!(diagnostics.count(DiagnosticKind::LibguestfsLaterLaunch), 1);
     }
 
     #[test]
@@ -296,8 +285,8 @@ mod tests {
         let (found, diagnostics) = read(text);
         assert_eq!(found.events.iter().map(|e| e.at.0).collect::<Vec<_>>(), [500, 500]);
         assert_eq!((found.missing, found.counts.unreadable, found.counts.others, found.counts.later), (4, 1, 1, 1));
-        assert_eq!(diagnostics.count(&BACK.kind()), 1);
-        assert_eq!(diagnostics.count(&MISSING.kind()), 4);
+        assert_eq!(diagnostics.count(DiagnosticKind::LibguestfsClockBack), 1);
+        assert_eq!(diagnostics.count(DiagnosticKind::LibguestfsEventsMissing), 4);
     }
 
     #[test]

@@ -8,20 +8,7 @@
 //! counted; the lines before it hold.
 
 use crate::text::{Lines, number, skip_spaces};
-use timeline::{Diagnostics, Figures, Ns, Problem};
-
-const UNREADABLE: Problem = Problem::affects(
-    Figures::Times,
-    "index line[s] cut or not readable",
-    "the output that [it|they] stamped counts as arrived with the line before",
-);
-const OUT_OF_ORDER: Problem = Problem::affects(
-    Figures::Times,
-    "index line[s] out of order",
-    "the output that [it|they] stamped counts as arrived with the line before",
-);
-const BACK: Problem =
-    Problem::affects(Figures::Times, "step[s] back of a clock", "that line counts as arrived with the one before");
+use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// Arrival times of a stream's lines.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,13 +24,13 @@ impl Index {
         for line in Lines::new(bytes) {
             let place = || format!("{file}:{}", line.number);
             match entry(line.bytes).filter(|_| line.whole) {
-                None => diagnostics.note(UNREADABLE, place),
+                None => diagnostics.note(DiagnosticKind::IndexLineUnreadable, place),
                 Some((offset, _)) if lines.last().is_some_and(|&(last, _)| offset <= last) => {
-                    diagnostics.note(OUT_OF_ORDER, place);
+                    diagnostics.note(DiagnosticKind::IndexLineOutOfOrder, place);
                 }
                 Some((offset, mut at)) => {
                     if let Some(&(_, last)) = lines.last().filter(|&&(_, last)| at < last) {
-                        diagnostics.note(BACK, place);
+                        diagnostics.note(DiagnosticKind::ArrivalClockBack, place);
                         at = last;
                     }
                     lines.push((offset, at));
@@ -101,9 +88,9 @@ mod tests {
         let mut diagnostics = Diagnostics::default();
         let index = Index::read("a.idx", b"0 100\n0 200\nxyz\n20 50\n30 300\n40 4", &mut diagnostics);
         assert_eq!(index.iter().collect::<Vec<_>>(), [(0, Ns(100)), (20, Ns(100)), (30, Ns(300))]);
-        assert_eq!(diagnostics.count("index lines cut or not readable"), 2);
-        assert_eq!(diagnostics.count("index lines out of order"), 1);
-        assert_eq!(diagnostics.count("steps back of a clock"), 1);
+        assert_eq!(diagnostics.count(timeline::DiagnosticKind::IndexLineUnreadable), 2);
+        assert_eq!(diagnostics.count(timeline::DiagnosticKind::IndexLineOutOfOrder), 1);
+        assert_eq!(diagnostics.count(DiagnosticKind::ArrivalClockBack), 1);
         assert_eq!(diagnostics.iter().next().unwrap().first, "a.idx:2");
     }
 }

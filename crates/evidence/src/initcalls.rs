@@ -30,23 +30,7 @@ pub use unit::Unit;
 use crate::kernel_log::{Caller, KernelLog, Line};
 use hashbrown::HashMap;
 use parse::Message;
-use timeline::{Diagnostics, Figures, Mark, NameId, Ns, Problem, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
-
-const NO_TIME: Problem = Problem::affects(Figures::Initcalls, "initcall line[s] without a time", "left out");
-const END_TO_END: Problem = Problem::affects(
-    Figures::Times,
-    "initcall line[s] in a log without times",
-    "placed end to end: lengths are measured, what lies between is not; boot with printk.time=1",
-);
-const NO_LENGTH: Problem =
-    Problem::affects(Figures::Initcalls, "initcall[s] without a beginning and a length", "left out");
-const NO_RETURN: Problem = Problem::affects(
-    Figures::Initcalls,
-    "initcall[s] called and never seen to return",
-    "left out; the boot ended in [it|them], or lines are missing",
-);
-
-const IN_TICKS: &str = "initcall[s] that the kernel timed in whole ticks of its clock";
+use timeline::{DiagnosticKind, Diagnostics, Mark, NameId, Ns, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
 
 /// What was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,11 +208,11 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
         let Some(now) = self.end_to_end else {
             let at = (self.place)(line);
             if at.is_none() {
-                self.diagnostics.note(NO_TIME, place);
+                self.diagnostics.note(DiagnosticKind::InitcallLineWithoutTime, place);
             }
             return at;
         };
-        self.diagnostics.note(END_TO_END, place);
+        self.diagnostics.note(DiagnosticKind::InitcallsEndToEnd, place);
         let end = match message {
             Message::Returned { symbol, figure: Some(figure), .. } => {
                 let begun = self.open.get(symbol).and_then(|begun| begun.last()).map_or(now, |begun| begun.at);
@@ -293,7 +277,7 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
             (_, Some(took)) => (end - took).max(earliest.unwrap_or(end - took)),
             (None, None) => {
                 let place = || format!("{}:{}", self.file, line.number);
-                return self.diagnostics.note(NO_LENGTH, place);
+                return self.diagnostics.note(DiagnosticKind::InitcallWithoutLength, place);
             }
         };
         if let Some(level) = self.found.levels.last_mut().filter(|_| kind == Kind::Initcall && !symbol.ends_with(']')) {
@@ -317,7 +301,7 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
         let without_end: u64 = self.open.values().map(|begun| begun.len() as u64).sum();
         // Either the boot ended inside them or their lines are missing; both are worth knowing.
         let place = || self.file.to_owned();
-        self.diagnostics.note_many(NO_RETURN, without_end, place);
+        self.diagnostics.note_many(DiagnosticKind::InitcallWithoutReturn, without_end, place);
         self.say_ticks();
         self.found
     }
@@ -329,14 +313,9 @@ impl<P> Reader<'_, '_, P> {
         let in_ticks = || self.found.calls.iter().filter(|call| call.start_error > Ns::ZERO);
         let Some(first) = in_ticks().map(|call| call.line).next() else { return };
         let sum: Ns = in_ticks().filter_map(|call| call.took).fold(Ns::ZERO, |sum, took| sum + took);
-        let effect = format!(
-            "its figures sum to {sum}; each initcall begins so long before its return, but not before the message before \
-             it, and its start is known to one tick ({})",
-            self.found.unit.tick
-        );
-        let problem = Problem::affects(Figures::Initcalls, IN_TICKS, &effect);
-        let count = in_ticks().count() as u64;
-        self.diagnostics.note_many(problem, count, || format!("{}:{first}", self.file));
+        let (tick, count) = (self.found.unit.tick.to_string(), in_ticks().count() as u64);
+        let place = || format!("{}:{first}", self.file);
+        self.diagnostics.add(DiagnosticKind::InitcallsInTicks, &tick, count, Some(sum), place);
     }
 }
 
@@ -490,7 +469,7 @@ mod tests {
              [    1.000400] initcall pci_apply_final_quirks+0x0/0x128 returned 0 after 300 usecs\n",
         );
         assert_eq!(found.calls.len(), 1);
-        assert_eq!(diagnostics.count("initcalls called and never seen to return"), 0);
+        assert_eq!(diagnostics.count(timeline::DiagnosticKind::InitcallWithoutReturn), 0);
     }
 
     #[test]
@@ -504,6 +483,6 @@ mod tests {
         );
         let levels: Vec<_> = found.levels.iter().map(|l| (l.name.as_str(), l.start.0 / 1000, l.end.0 / 1000)).collect();
         assert_eq!(levels, [("pure", 1_000_000, 1_000_200), ("core", 1_000_900, 1_000_900)]);
-        assert_eq!(diagnostics.count("initcalls called and never seen to return"), 1);
+        assert_eq!(diagnostics.count(timeline::DiagnosticKind::InitcallWithoutReturn), 1);
     }
 }

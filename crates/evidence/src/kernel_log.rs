@@ -23,17 +23,7 @@ use crate::NotThisFormat;
 use crate::text::{Lines, lossy};
 pub(crate) use clean::{Cleaner, is_unclean};
 use std::ops::Range;
-use timeline::{Diagnostics, Figures, Ns, Problem};
-
-const BACK: Problem = Problem::affects(
-    Figures::Messages,
-    "step[s] back of a clock",
-    "messages keep their stamps: two CPUs' clocks differ, or the log holds two boots",
-);
-const CONTROLS: Problem = Problem::harmless("control character[s] in a log", "taken out");
-const CUT: Problem = Problem::harmless("log[s] cut in [its|their] last line", "that message may lack its end");
-const WRAPPED: Problem = Problem::harmless("line[s] wrapped by a mail", "joined to the message before");
-const GLUED: Problem = Problem::harmless("message[s] printed into another", "told apart by [its|their] time stamp[s]");
+use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 pub(crate) use host_stamp::Loggers;
 pub(crate) use kmsg::record as kmsg_record;
@@ -144,7 +134,7 @@ impl KernelLog {
             reader.log.counts.lines += 1;
             let (text, controls) = cleaner.clean(line.text);
             let place = || format!("{file}:{}", line.number);
-            reader.diagnostics.note_many(CONTROLS, controls, place);
+            reader.diagnostics.note_many(DiagnosticKind::LogControlCharacters, controls, place);
             reader.messages(text, Some(line.at), line.offset, line.number);
         }
         reader.note_steps_back();
@@ -215,7 +205,7 @@ impl Reader<'_> {
         let mut before = Ns(i64::MIN);
         for (stamp, number) in self.log.lines.iter().filter_map(|line| Some((line.stamp?, line.number))) {
             if stamp < before {
-                self.diagnostics.note(BACK, || format!("{}:{number}", self.file));
+                self.diagnostics.note(DiagnosticKind::LogClockBack, || format!("{}:{number}", self.file));
             }
             before = stamp;
         }
@@ -232,9 +222,9 @@ impl Reader<'_> {
             let unquoted = if quoted { mail::unquote(line.bytes) } else { line.bytes };
             let (text, controls) = cleaner.clean(unquoted);
             let place = || format!("{}:{}", self.file, line.number);
-            self.diagnostics.note_many(CONTROLS, controls, place);
+            self.diagnostics.note_many(DiagnosticKind::LogControlCharacters, controls, place);
             if !line.whole {
-                self.diagnostics.note(CUT, place);
+                self.diagnostics.note(DiagnosticKind::LogCut, place);
             }
             if text.trim_ascii().is_empty() {
                 self.log.counts.blank += 1;
@@ -243,7 +233,7 @@ impl Reader<'_> {
             let (host_stamp, text) = loggers.strip(text);
             if wrap.goes_on(text) && host_stamp.is_none() {
                 self.log.go_on(text.trim_ascii());
-                self.diagnostics.note(WRAPPED, place);
+                self.diagnostics.note(DiagnosticKind::LogLineWrapped, place);
                 wrap = mail::Wrap::default();
                 continue;
             }
@@ -274,7 +264,7 @@ impl Reader<'_> {
             self.log.push(line, own);
             let Some(at) = next else { return };
             self.log.counts.glued += 1;
-            self.diagnostics.note(GLUED, || format!("{}:{number}", self.file));
+            self.diagnostics.note(DiagnosticKind::MessagesGlued, || format!("{}:{number}", self.file));
             (prefix, text) = Prefix::strip(&text[at..]);
         }
     }
@@ -314,8 +304,8 @@ mod tests {
         );
         assert_eq!((log.lines[1].level, log.lines[1].caller), (Some(6), Some(Caller::Thread(17))));
         assert_eq!((log.lines[1].number, log.lines[1].offset), (3, 49));
-        assert_eq!(diagnostics.count("logs cut in their last line"), 1);
-        assert_eq!(diagnostics.count("control characters in a log"), 0);
+        assert_eq!(diagnostics.count(timeline::DiagnosticKind::LogCut), 1);
+        assert_eq!(diagnostics.count(timeline::DiagnosticKind::LogControlCharacters), 0);
     }
 
     /// A mail quotes a log, and wraps its lines.
@@ -333,7 +323,7 @@ mod tests {
             let wrapped =
                 format!("{first} \ncounters available\n{wide}{space}\nusecs\n[    0.300000] a\nnot the kernel's\n");
             let (_, diagnostics) = check(wrapped.as_bytes(), expected);
-            assert_eq!(diagnostics.count("lines wrapped by a mail"), 2);
+            assert_eq!(diagnostics.count(timeline::DiagnosticKind::LogLineWrapped), 2);
             let quoted: String = wrapped.lines().map(|line| format!("> {line}\n")).collect();
             check(quoted.as_bytes(), expected);
         }
@@ -363,8 +353,8 @@ mod tests {
             ],
         );
         assert_eq!((log.lines[2].level, log.lines[2].caller), (Some(4), Some(Caller::Cpu(0))));
-        assert_eq!(diagnostics.count("steps back of a clock"), 0);
-        assert_eq!((log.counts.glued, diagnostics.count("messages printed into another")), (3, 3));
+        assert_eq!(diagnostics.count(DiagnosticKind::LogClockBack), 0);
+        assert_eq!((log.counts.glued, diagnostics.count(timeline::DiagnosticKind::MessagesGlued)), (3, 3));
     }
 
     #[test]
@@ -373,13 +363,13 @@ mod tests {
         let expected: Vec<_> = stamps.into_iter().map(|stamp| (stamp, "x")).collect();
         let text = b"[    2.000000] x\n[    1.000000] x\n[    0.000000] x\n[    1.500000] x\n[    1.000000] x\n";
         let (_, diagnostics) = check(text, &expected);
-        assert_eq!(diagnostics.count("steps back of a clock"), 2);
+        assert_eq!(diagnostics.count(DiagnosticKind::LogClockBack), 2);
     }
 
     #[test]
     fn bytes_that_are_no_text() {
         let (_, diagnostics) = check(b"[    1.000000] a\0\0b\xff\x07\n", &[(Some(1_000_000_000), "ab\u{fffd}")]);
-        assert_eq!(diagnostics.count("control characters in a log"), 3);
+        assert_eq!(diagnostics.count(timeline::DiagnosticKind::LogControlCharacters), 3);
     }
 
     #[test]
@@ -442,10 +432,10 @@ mod tests {
         assert_eq!(callers[3], (Some(4), Some(Caller::Cpu(1)), Some(9)));
         assert_eq!(log.comments, ["how: ring buffer"]);
         assert_eq!((log.lost, log.counts.continuations, log.counts.unreadable), (6, 2, 2));
-        assert_eq!(diagnostics.count("kernel log records overwritten before the log was read"), 3);
-        assert_eq!(diagnostics.count("kernel log records missing"), 3);
-        assert_eq!(diagnostics.count("kernel log records out of order"), 1);
-        assert_eq!(diagnostics.count("kernel log records cut or not readable"), 2);
+        assert_eq!(diagnostics.count(timeline::DiagnosticKind::KmsgOverwritten), 3);
+        assert_eq!(diagnostics.count(timeline::DiagnosticKind::KmsgMissing), 3);
+        assert_eq!(diagnostics.count(timeline::DiagnosticKind::KmsgOutOfOrder), 1);
+        assert_eq!(diagnostics.count(timeline::DiagnosticKind::KmsgRecordUnreadable), 2);
     }
 
     #[test]

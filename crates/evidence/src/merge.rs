@@ -25,43 +25,19 @@ use guest_init::words::Word;
 use printed::Printed;
 use recording::{Manifest, Oddity, OutcomeKind, Recording};
 use timeline::{
-    Clock, Diagnostics, End, Figures, Mark, NameId, Ns, Problem, SpanKind, Ticks, TimeBase, Timeline, TrackId,
-    TrackKind, UNEXPLAINED, Unit,
+    Clock, DiagnosticKind, Diagnostics, End, Mark, NameId, Ns, SpanKind, Ticks, TimeBase, Timeline, TrackId, TrackKind,
+    UNEXPLAINED, Unit,
 };
 
-const BESIDE_TSLOG: Problem =
-    Problem::unusable("recording[s] with a Linux trace or log beside a TSLOG log", "only the TSLOG log is used");
-const OTHER_CLOCK: Problem =
-    Problem::unusable("call trace[s] on another clock than the recording's", "not used; record it anew");
-const NOT_PLACED: Problem =
-    Problem::harmless("kernel message[s] without a time stamp or an arrival time", "not placed on the timeline");
-const FROM_RESET: Problem = Problem::affects(
-    Figures::Times,
-    "kernel log[s] of a deterministic boot whose beginning nothing tells",
-    "placed from the reset vector on, so too early by firmware and loading; record with the first-execution trace",
-);
-const BY_ARRIVAL: Problem =
-    Problem::harmless("kernel message[s] without a time stamp", "placed when [it|they] arrived on the console");
-
-/// What a recording that is not as its recorder would leave it does to the answers.
-fn of_recording(oddity: Oddity) -> Problem<'static> {
+/// What is wrong with a recording that is not as its recorder would leave it.
+fn of_recording(oddity: Oddity) -> DiagnosticKind {
     match oddity {
-        Oddity::UnfinishedRecording => {
-            Problem::affects(Figures::Total, "unfinished recording[s]", "shown as far as it goes")
-        }
-        Oddity::UnfinishedFile => {
-            Problem::affects(Figures::OfThisFile, "unfinished file[s]", "read as far as [it goes|they go]")
-        }
-        Oddity::IgnoredEntry => Problem::harmless("folder entr[y|ies] that [is no file|are no files]", "not used"),
-        Oddity::CutArchive => {
-            Problem::affects(Figures::OfThisFile, "cut archive[s]", "the files after the cut are missing")
-        }
-        Oddity::MissingManifest => {
-            Problem::affects(Figures::Total, "missing recording.json", "how it was run, and how it ended, is unknown")
-        }
-        Oddity::DamagedManifest => {
-            Problem::affects(Figures::Total, "damaged recording.json", "how it was run, and how it ended, is unknown")
-        }
+        Oddity::UnfinishedRecording => DiagnosticKind::RecordingUnfinished,
+        Oddity::UnfinishedFile => DiagnosticKind::FileUnfinished,
+        Oddity::IgnoredEntry => DiagnosticKind::FolderEntryIgnored,
+        Oddity::CutArchive => DiagnosticKind::ArchiveCut,
+        Oddity::MissingManifest => DiagnosticKind::ManifestMissing,
+        Oddity::DamagedManifest => DiagnosticKind::ManifestDamaged,
     }
 }
 
@@ -151,10 +127,7 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     for said in &words {
         if let Word::Lack { what, why } = &said.word {
             let place = || format!("guest.log:{}", said.line);
-            // A guest's brackets would be read as endings.
-            let lack = format!("{what}: {why}").replace('[', "(").replace(']', ")");
-            let lack = format!("piece[s] of evidence that process 1 could not gather ({lack})");
-            timeline.diagnostics.note(Problem::unusable(&lack, "the result is without it"), place);
+            timeline.diagnostics.note_about(DiagnosticKind::EvidenceNotGathered, &format!("{what}: {why}"), place);
         }
     }
     let trace = files.trace(&mut timeline.diagnostics);
@@ -273,7 +246,7 @@ fn followed_alone(timeline: &Timeline) -> bool {
 fn merge_tslog(manifest: &Manifest, log: tslog::Log, files: &Files, timeline: &mut Timeline) {
     let words = files.guest_words(&mut timeline.diagnostics);
     if files.has_linux_evidence() {
-        timeline.diagnostics.note(BESIDE_TSLOG, String::new);
+        timeline.diagnostics.note(DiagnosticKind::LinuxEvidenceBesideTslog, String::new);
     }
     let found = clocks::Evidence { manifest, words: &words, trace: None, log: None, console: None };
     let clocks = clocks::join(&found, &mut timeline.diagnostics);
@@ -360,7 +333,7 @@ impl Merge<'_> {
     fn printk_alone(&mut self, regions: &[Region]) -> Clock {
         let kernel = regions.iter().find(|region| region.stage == regions::Stage::EarlyKernel);
         if kernel.is_none() {
-            self.timeline.diagnostics.note(FROM_RESET, String::new);
+            self.timeline.diagnostics.note(DiagnosticKind::LogStartUnknown, String::new);
         }
         clocks::printk_alone(kernel.map_or(Ns::ZERO, |region| region.at))
     }
@@ -406,7 +379,7 @@ impl Merge<'_> {
             recording::TimeBase::Evidence => self.timeline.running.is_empty(),
         };
         if !fits {
-            self.timeline.diagnostics.note(OTHER_CLOCK, String::new);
+            self.timeline.diagnostics.note(DiagnosticKind::CallTraceOfAnotherClock, String::new);
         }
         fits && !calls.switches.is_empty()
     }
@@ -423,11 +396,11 @@ impl Merge<'_> {
         for line in &log.lines {
             let place_in_file = || format!("{file}:{}", line.number);
             let Some(at) = place(line) else {
-                self.timeline.diagnostics.note(NOT_PLACED, place_in_file);
+                self.timeline.diagnostics.note(DiagnosticKind::MessagesWithoutStamp, place_in_file);
                 continue;
             };
             if line.stamp.is_none() {
-                self.timeline.diagnostics.note(BY_ARRIVAL, place_in_file);
+                self.timeline.diagnostics.note(DiagnosticKind::MessagesPlacedByArrival, place_in_file);
             }
             let name = self.timeline.names.intern(log.text(line));
             self.timeline.marks.push(Mark { at, name, track });

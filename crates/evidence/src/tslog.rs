@@ -52,7 +52,7 @@ mod user_part;
 
 pub use lay::{Counter, Laid, lay};
 pub use rate::parse_frequency;
-pub(crate) use rate::{IMPLAUSIBLE, plausible};
+pub(crate) use rate::plausible;
 
 pub(crate) use console::Facts;
 
@@ -65,15 +65,7 @@ use pieces::Piece;
 use rate::Rate;
 use std::io::{self, Write};
 use std::ops::Range;
-use timeline::{Diagnostics, Figures, Problem};
-
-const CONTROLS: Problem = Problem::harmless("TSLOG name[s] with control characters", "shown without them");
-const UNKNOWN_TYPE: Problem = Problem::affects(Figures::Functions, "TSLOG record[s] of an unknown type", "left out");
-const UNREADABLE: Problem = Problem::affects(Figures::Functions, "TSLOG line[s] cut or not readable", "left out");
-const CUT: Problem = Problem::harmless("TSLOG log[s] cut in [its|their] last line", "that record is left out");
-const BEHIND_TEXT: Problem =
-    Problem::harmless("TSLOG record[s] behind other text on [its|their] line", "used like any other");
-const BETWEEN: Problem = Problem::harmless("other line[s] between TSLOG records", "not part of the log");
+use timeline::{DiagnosticKind, Diagnostics};
 
 /// How many records a kernel keeps unless it was built with another `TSLOGSIZE`.
 pub const BUFFER_RECORDS: usize = 262_144;
@@ -155,7 +147,7 @@ impl Log {
             reader.run(&mut lines);
         }
         let (counts, cleaned) = (reader.counts, self.labels.cleaned() - cleaned);
-        diagnostics.note_many(CONTROLS, cleaned, || file.to_owned());
+        diagnostics.note_many(DiagnosticKind::TslogControlCharacters, cleaned, || file.to_owned());
         counts
     }
 
@@ -412,14 +404,14 @@ impl<'a> Reader<'a> {
         let has = self.has();
         match line::entry(text) {
             Entry::Record(record) => return self.late_record(line, &record),
-            Entry::Unknown if self.open => return self.damaged(line, UNKNOWN_TYPE),
-            Entry::Cut if self.open && line.whole => return self.damaged(line, UNREADABLE),
-            Entry::Cut if self.open => return self.damaged(line, CUT),
+            Entry::Unknown if self.open => return self.damaged(line, DiagnosticKind::TslogTypeUnknown),
+            Entry::Cut if self.open && line.whole => return self.damaged(line, DiagnosticKind::TslogLineUnreadable),
+            Entry::Cut if self.open => return self.damaged(line, DiagnosticKind::TslogCut),
             _ if text.is_empty() => return,
             _ => {}
         }
         if let Some(record) = Some(text).filter(|_| has.records).and_then(line::behind_other_text) {
-            self.diagnostics.note(BEHIND_TEXT, || self.log.place(self.file, line.number));
+            self.diagnostics.note(DiagnosticKind::TslogBehindText, || self.log.place(self.file, line.number));
             return self.late_record(line, &record);
         }
         if let Some(fields) = Some(text).filter(|_| has.processes).and_then(user::fields) {
@@ -433,9 +425,9 @@ impl<'a> Reader<'a> {
             let rate = Rate { file: self.file, line: line.number, ..rate };
             match plausible(rate.hz) {
                 true => self.log.rates.push(rate),
-                false => self
-                    .diagnostics
-                    .note(IMPLAUSIBLE, || format!("{}: {} Hz", self.log.place(rate.file, rate.line), rate.hz)),
+                false => self.diagnostics.note(DiagnosticKind::CounterRateImplausible, || {
+                    format!("{}: {} Hz", self.log.place(rate.file, rate.line), rate.hz)
+                }),
             }
         }
         if has.facts {
@@ -469,7 +461,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A line of the log that says nothing.
-    fn damaged(&mut self, line: Line<'_>, problem: Problem<'_>) {
+    fn damaged(&mut self, line: Line<'_>, problem: DiagnosticKind) {
         self.diagnostics.note(problem, || self.log.place(self.file, line.number));
         if let Some(piece) = self.log.pieces.last_mut() {
             piece.damaged += 1;
@@ -486,7 +478,7 @@ impl<'a> Reader<'a> {
     fn record(&mut self, line: Line<'a>, thread: u32, ticks: u64, what: What, tail: &[u8]) {
         if !line.whole && !self.log.labels.knows(tail) {
             // The name may go on, or the file may just lack its last newline: a name that was seen before is whole.
-            return self.damaged(line, CUT);
+            return self.damaged(line, DiagnosticKind::TslogCut);
         }
         let label = self.log.labels.number(tail);
         self.labelled(Record { ticks, thread, label, line: line.number, piece: 0, what });
@@ -509,7 +501,7 @@ impl<'a> Reader<'a> {
             self.begin(&record);
         }
         if let Some((count, first)) = self.between.take() {
-            self.diagnostics.note_many(BETWEEN, count, || self.log.place(self.file, first));
+            self.diagnostics.note_many(DiagnosticKind::TslogLinesBetween, count, || self.log.place(self.file, first));
         }
         self.seen[thread as usize] = (self.log.pieces.len(), record.ticks);
         if what == What::Thread && self.log.threads.first[thread as usize] < self.log.records.len() {

@@ -8,10 +8,7 @@
 //! CPUs were let go). The first block that the plugin saw ends all of it sharper.
 
 use serde::Deserialize;
-use timeline::{Diagnostics, NameId, Ns, Problem, SpanKind, SpanRow, Timeline, TrackId};
-
-const UNREADABLE: Problem =
-    Problem::unusable("file[s] of the VMM's marks not readable", "the VMM's start-up is one phase without steps");
+use timeline::{DiagnosticKind, Diagnostics, NameId, Ns, SpanKind, SpanRow, Timeline, TrackId};
 
 #[derive(Deserialize)]
 struct Mark {
@@ -45,7 +42,7 @@ pub fn steps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Ste
             steps
         }
         Err(e) => {
-            diagnostics.note(UNREADABLE, || format!("{file}: {e}"));
+            diagnostics.note(DiagnosticKind::VmmMarksUnreadable, || format!("{file}: {e}"));
             Vec::new()
         }
     }

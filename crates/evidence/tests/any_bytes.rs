@@ -7,7 +7,7 @@ use evidence::index::Index;
 use evidence::kernel_log::KernelLog;
 use evidence::{detect, firmware, guest_words, initcalls};
 use proptest::prelude::*;
-use timeline::{Clock, Diagnostics, Ns, TimeBase, Timeline};
+use timeline::{Clock, DiagnosticKind, Diagnostics, Ns, TimeBase, Timeline};
 
 /// Pieces that readers look for, so that what is made of them gets further than noise does.
 const PIECES: [&str; 56] = [
@@ -148,8 +148,8 @@ proptest! {
     fn the_small_readers(bytes in bytes()) {
         let mut diagnostics = Diagnostics::default();
         let index = Index::read("i", &bytes, &mut diagnostics);
-        prop_assert_eq!(index.len() as u64 + diagnostics.count("index lines cut or not readable")
-            + diagnostics.count("index lines out of order"), lines(&bytes));
+        prop_assert_eq!(index.len() as u64 + diagnostics.count(DiagnosticKind::IndexLineUnreadable)
+            + diagnostics.count(DiagnosticKind::IndexLineOutOfOrder), lines(&bytes));
         guest_words::read("g", &bytes, &index, &mut diagnostics);
         let mut timeline = Timeline::new(TimeBase::Host);
         firmware::lay(&firmware::read(&bytes, &index), Ns(1_000_000), &mut timeline);

@@ -68,8 +68,8 @@ fn a_whole_launch_is_phases_until_it_is_done() {
     ] {
         assert_eq!(owner(Ns::from_ms(at_ms)), (track.to_owned(), what.to_owned()), "{at_ms} ms");
     }
-    let kinds: Vec<_> = timeline.diagnostics.iter().map(|d| (d.kind.as_str(), d.count)).collect();
-    assert_eq!(kinds, [("libguestfs events of a later launch", 1), ("kernel messages without a time stamp", 2),]);
+    let kinds: Vec<_> = timeline.diagnostics.iter().map(|d| (d.kind.code(), d.count)).collect();
+    assert_eq!(kinds, [("libguestfs-later-launch", 1), ("messages-placed-by-arrival", 2),]);
 }
 
 /// The eight lines, as the page of the notes shows them and as boot-analysis printed them: when libguestfs heard of each,

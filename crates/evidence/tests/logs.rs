@@ -6,7 +6,7 @@ use evidence::initcalls::{self, Initcalls};
 use evidence::kernel_log::KernelLog;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use timeline::{Diagnostics, Ns, TimeBase, Timeline};
+use timeline::{DiagnosticKind, Diagnostics, Ns, TimeBase, Timeline};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/log")
@@ -65,7 +65,7 @@ fn the_ticks_of_the_imx6() {
     ];
     assert_eq!(found, expected);
     assert!(calls.calls.iter().all(|call| call.start_error == Ns::from_ms(10)), "{calls:?}");
-    assert_eq!(diagnostics.count("initcalls that the kernel timed in whole ticks of its clock"), 4);
+    assert_eq!(diagnostics.count(DiagnosticKind::InitcallsInTicks), 4);
 }
 
 /// Two ticks by the kernel are more than one: a message 3 ms before the return is the initcall's own, and does not cut it.

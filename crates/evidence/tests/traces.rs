@@ -94,7 +94,7 @@ fn where_events_were_lost_nothing_is_invented() {
     let after = "a-11 [000] ..... 0.000090: initcall_level: level=late";
     check(
         &[A_BLOCKS, before, "CPU:0 [LOST 3 EVENTS]", after],
-        "diagnostic, figures affected: trace events lost × 3 (t:3)\n\
+        "diagnostic: trace-events-lost × 3 (t:3)\n\
          track a#0 id 11\n  ran on 0 0.000..0.000\n  ran on 0 80.000..80.000\n  waited 0.000..80.000..80.000 not known\n  level: initcall level late 80.000..80.000\n\
          track b#1 id 12\n  ran on 0 0.000..10.000\n  waited 10.000..never..never not known\n  level: initcall level late 10.000..10.000\n",
     );
@@ -136,7 +136,7 @@ fn modules_that_process_1_loads_are_no_level() {
 /// A return that is not in the trace made its initcall as long as what was left of its level, with all that came after in it.
 #[test]
 fn an_initcall_without_a_return_ends_where_the_next_begins_and_is_none_of_the_list() {
-    let lost = "initcalls whose return is not in the trace";
+    let lost = "traced-initcall-without-return";
     check(
         &[
             "i-1 [000] ....... 0.000010: initcall_level: level=early",
@@ -149,7 +149,7 @@ fn an_initcall_without_a_return_ends_where_the_next_begins_and_is_none_of_the_li
             "i-1 [000] ....... 0.000020: initcall_finish: func=d+0x0/0x1 ret=0",
         ],
         &format!(
-            "diagnostic, figures affected: {lost} × 2 (t:3)\n\
+            "diagnostic: {lost} × 2 (t:3)\n\
              track i#0 id 1\n  level: initcall level early 0.000..8.000\n    call: initcall a, at most: its return was not traced 1.000..3.000\n\
              \x20   initcall: initcall b 3.000..4.000\n    call: initcall c, at most: its return was not traced 5.000..8.000\n\
              \x20 level: initcall level core 8.000..10.000\n    initcall: initcall d 9.000..10.000\n"
@@ -173,8 +173,8 @@ fn modules_levels_and_processes() {
             "i-1 [000] ..... 0.000016: initcall_start: func=b+0x0/0x1",
             "i-1 [000] ..... 0.000020: initcall_start: func=c+0x0/0x1 [m]",
         ],
-        "diagnostic, figures affected: initcalls whose return is not in the trace × 1 (t:11)\n\
-         diagnostic, figures affected: entries without an exit × 1 ()\n\
+        "diagnostic: traced-initcall-without-return × 1 (t:11)\n\
+         diagnostic: entry-without-exit × 1 ()\n\
          track m#0 id 7\n  process: process /sbin/modprobe 0.000..8.000\n    module: module virtio_net 1.000..3.000\n      initcall: initcall init_module [virtio_net] 2.000..3.000\n\
          track i#1 id 1\n  level: initcall level core 9.000..11.000\n    initcall: initcall a 10.000..11.000\n  level: initcall level late 14.000..19.000\n    call: initcall b, at most: its return was not traced 15.000..19.000\n      initcall: initcall c [m] 19.000..19.000\n\
          mark 0.000 m#0 exec /sbin/modprobe\nmark 1.000 m#0 module loaded: virtio_net\n",

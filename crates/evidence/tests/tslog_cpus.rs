@@ -1,7 +1,7 @@
 //! Who had the CPU, by logs of a few lines with known answers. A tick is a microsecond.
 
 use evidence::tslog::{Counter, Log, lay};
-use timeline::{Ns, TimeBase, Timeline};
+use timeline::{DiagnosticKind, Ns, TimeBase, Timeline};
 
 fn laid(text: &str, cpu_count: u32) -> Timeline {
     let mut timeline = Timeline::new(TimeBase::Evidence);
@@ -144,7 +144,7 @@ fn who_does_not_sleep_while_another_has_the_cpu_is_ready() {
 /// What is noted of the number of CPUs: how many holders, how many microseconds, and where first.
 fn unknown(text: &str, cpu_count: u32) -> Vec<String> {
     let t = laid(text, cpu_count);
-    let noted = t.diagnostics.iter().filter(|d| d.effect().contains("sysctl hw.ncpu"));
+    let noted = t.diagnostics.iter().filter(|d| d.kind == DiagnosticKind::TslogCpuCountUnknown);
     noted.map(|d| format!("{} {} {}", d.count, d.cost.unwrap_or_default().0 / 1000, d.first)).collect()
 }
 

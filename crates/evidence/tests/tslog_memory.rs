@@ -1,7 +1,7 @@
 //! A log that the recorder left in memory, read out of an image of it.
 
 use evidence::tslog::{Counter, Log, lay};
-use timeline::{Diagnostics, Ns, TimeBase, Timeline};
+use timeline::{DiagnosticKind, Diagnostics, Ns, TimeBase, Timeline};
 use tslog::layout::{HEADER_BYTES, TicksSource};
 use tslog::{Entry, Kind, Name, Region};
 
@@ -71,7 +71,7 @@ fn a_log_in_memory_is_a_log() {
     let mut alone = Timeline::new(TimeBase::Evidence);
     let mut log = Log::default();
     log.read_memory("tslog.bin", &image[AT..], &mut alone.diagnostics);
-    assert_eq!(alone.diagnostics.count("TSLOG names missing from the image of memory"), 2);
+    assert_eq!(alone.diagnostics.count(DiagnosticKind::TslogNameUnresolved), 2);
     lay(log, Counter::Unknown, &mut alone);
     assert_eq!(alone.spans.len(), 3);
     assert!(evidence::recognise(&image).kinds[0].starts_with("TSLOG in an image of memory"));
@@ -99,7 +99,7 @@ fn of_two_headers_the_one_with_more_whole_records_is_used() {
         image[at..at + HEADER_BYTES].copy_from_slice(&stale[..HEADER_BYTES]);
         let mut diagnostics = Diagnostics::default();
         assert_eq!(Log::default().read_memory("tslog.bin", &image, &mut diagnostics), 10, "at {at}");
-        assert_eq!(diagnostics.count("TSLOG headers in memory beside the fullest log's"), 1);
+        assert_eq!(diagnostics.count(DiagnosticKind::TslogOtherHeaders), 1);
     }
 }
 
@@ -118,6 +118,6 @@ fn a_name_printed_over_and_over_does_not_fill_memory() {
     let image = unsafe { std::slice::from_raw_parts(log.base().cast::<u8>().as_ptr(), log.bytes()) };
     let mut diagnostics = Diagnostics::default();
     assert_eq!(Log::default().read_memory("tslog.bin", image, &mut diagnostics), 3000);
-    let left_out = diagnostics.count("TSLOG names beyond the length of the image");
+    let left_out = diagnostics.count(DiagnosticKind::TslogNameBeyondImage);
     assert_eq!(left_out, 6000 - (4 * image.len() as u64 + (1 << 20)) / 1024);
 }

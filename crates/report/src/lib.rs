@@ -9,6 +9,7 @@ mod bench;
 mod boot;
 mod chart;
 mod check;
+mod diagnostics;
 mod diff;
 mod export;
 mod facts;
@@ -31,6 +32,7 @@ mod text;
 pub use bench::{bench, bench_csv, bench_markdown, bench_page};
 pub use boot::Boot;
 pub use check::{Check, CheckedBoots};
+pub use diagnostics::DiagnosticLine;
 pub use diff::{Diff, DiffAmount, DiffLine, DiffRow, DiffSide, Dither};
 pub use export::{Export, FORMATS, format};
 pub use facts::{Facts, Memory, Overhead, Subject};
@@ -41,8 +43,8 @@ pub use lab::{Lab, LabAmount, LabBlame, LabBoot, LabFigure, LabTrial};
 pub use ledger::{Ledger, LedgerPart, LedgerStep, State};
 pub use range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use summary::{
-    CallLine, Calls, ClockLine, DiagnosticLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, Summary,
-    WhereLine, summarize,
+    CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, Summary, WhereLine,
+    summarize,
 };
 pub use terminal::{Cutoff, Layout, calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};

@@ -6,11 +6,10 @@
 //!
 //! `show.example.json`, beside this file, is a whole document; a test parses it.
 
-use crate::text::thousands;
-use crate::{Boot, Facts, Memory, Overhead, Subject};
+use crate::{Boot, DiagnosticLine, Facts, Memory, Overhead, Subject};
 use analysis::Row;
 use serde::{Deserialize, Serialize};
-use timeline::{Diagnostics, Figures, Names, Ns, Problem, Severity, TimeBase, Timeline, Unit};
+use timeline::{DiagnosticKind, Diagnostics, Names, Ns, TimeBase, Timeline, Unit};
 
 /// The name and version of the document.
 pub const SCHEMA: &str = "bootscope.show/1";
@@ -265,60 +264,6 @@ pub struct ClockLine {
     pub rate_from: String,
 }
 
-/// One kind of trouble in the evidence.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct DiagnosticLine {
-    /// What was wrong.
-    pub kind: String,
-    /// How often.
-    pub count: u64,
-    /// Where first, as `file:line`; empty if there is no place.
-    pub first: String,
-    /// `harmless`, `figures affected` or `unusable`.
-    #[serde(default)]
-    pub severity: String,
-    /// Which figures are affected; empty where none are, or a whole piece of evidence is not used.
-    #[serde(default)]
-    pub affects: String,
-    /// What it does to the result, and what to do.
-    #[serde(default)]
-    pub effect: String,
-    /// How much time it is about; `null` where that is not known.
-    #[serde(default)]
-    pub cost_ns: Option<i64>,
-    /// All of it but the place, in a sentence.
-    #[serde(default)]
-    pub text: String,
-}
-
-impl DiagnosticLine {
-    fn new(d: &timeline::Diagnostic, unit: Unit) -> DiagnosticLine {
-        let cost = d.cost.map_or(String::new(), |cost| format!(", {}", unit.show(cost)));
-        DiagnosticLine {
-            kind: d.kind.clone(),
-            count: d.count,
-            first: d.first.clone(),
-            severity: d.severity.as_str().to_owned(),
-            affects: d.severity.affects().map_or(String::new(), |figures| figures.as_str().to_owned()),
-            effect: d.effect(),
-            cost_ns: d.cost.map(|cost| cost.0),
-            text: format!("{} {}{cost}: {}", thousands(d.count), d.what(), d.effect()),
-        }
-    }
-
-    /// Whether no figure is different because of it.
-    pub fn is_harmless(&self) -> bool {
-        self.severity == Severity::Harmless.as_str()
-    }
-
-    /// All of it in a line.
-    pub(crate) fn line(&self) -> String {
-        let place = if self.first.is_empty() { String::new() } else { format!(" (first at {})", self.first) };
-        let affects = if self.affects.is_empty() { String::new() } else { format!("; affects {}", self.affects) };
-        format!("{}{affects}{place}", self.text)
-    }
-}
-
 /// The summary of a settled timeline.
 pub fn summarize(timeline: &Timeline, facts: &Facts) -> Summary {
     Summary::of(&Boot::new(timeline, facts))
@@ -499,13 +444,8 @@ fn clock_lines(timeline: &Timeline) -> Vec<ClockLine> {
 }
 
 fn diagnostic_lines(boot: &Boot) -> Vec<DiagnosticLine> {
-    const TOO_DEEP: Problem = Problem::affects(
-        Figures::Waits,
-        "wait[s] nested too deep or in a circle",
-        "the time stays with the thread that waits",
-    );
     let mut own = Diagnostics::default();
-    own.note_many(TOO_DEEP, boot.path().too_deep, String::new);
+    own.note_many(DiagnosticKind::WaitsTooDeep, boot.path().too_deep, String::new);
     let impossible = analysis::impossible(boot.timeline, boot.path(), &boot.phases, boot.tables());
     let line = |d| DiagnosticLine::new(d, boot.timeline.unit);
     impossible.iter().chain(boot.timeline.diagnostics.iter()).chain(own.iter()).map(line).collect()

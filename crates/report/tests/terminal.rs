@@ -4,7 +4,7 @@ mod sample;
 
 use report::{Layout, Style, Summary, summarize};
 use std::path::Path;
-use timeline::{Diagnostics, Figures, Ns, Problem};
+use timeline::{DiagnosticKind, Diagnostics, Ns};
 use unicode_width::UnicodeWidthStr;
 
 fn check(name: &str, got: &str) {
@@ -63,30 +63,26 @@ fn no_line_is_too_wide_and_nothing_is_obeyed() {
 /// What changes no figure is one line with what it costs; with `--verbose` each kind has its own.
 #[test]
 fn harmless_diagnostics_are_summed() {
-    const CROSSING: Problem = Problem::harmless("call[s] crossing another", "not drawn");
-    const STRAY: Problem = Problem::harmless("control character[s] in a log", "taken out");
-    const LOST: Problem = Problem::affects(Figures::Functions, "trace event[s] lost", "what they showed is missing");
     let mut timeline = sample::timeline();
     timeline.diagnostics = Diagnostics::default();
-    (0..6).for_each(|_| timeline.diagnostics.note_time(CROSSING, Ns(66_700), String::new));
-    timeline.diagnostics.note(STRAY, || "console.log:7".to_owned());
-    timeline.diagnostics.note_many(LOST, 1200, || "trace.txt:9".to_owned());
+    (0..6).for_each(|_| timeline.diagnostics.note_time(DiagnosticKind::CallsCross, Ns(66_700), String::new));
+    timeline.diagnostics.note(DiagnosticKind::LogControlCharacters, || "console.log:7".to_owned());
+    timeline.diagnostics.note_many(DiagnosticKind::TraceEventsLost, 1200, || "trace.txt:9".to_owned());
     let summary = summarize(&timeline, &sample::facts());
     let said = |harmless_too| {
         let text = report::show(&summary, Layout { width: 200, harmless_too, ..Layout::default() });
         let kept = text.lines().filter(|l| l.starts_with("evidence: ") || l.starts_with("harmless: "));
         kept.map(str::to_owned).collect::<Vec<String>>()
     };
-    let lost =
-        "evidence: 1 200 trace events lost: what they showed is missing; affects functions (first at trace.txt:9)";
+    let lost = "evidence: 1 200 trace events were lost; what they showed is missing; boot with a larger trace_buf_size= (affects functions; first at trace.txt:9)";
     let sum = "harmless: 7 of 2 kinds: no figure changes; --verbose lists them";
     assert_eq!(said(false), [lost, sum]);
-    let drawn = "evidence: 6 calls crossing another, 400 µs: not drawn";
-    let stray = "evidence: 1 control character in a log: taken out (first at console.log:7)";
+    let drawn = "evidence: 6 calls cross another call (400 µs); they are not drawn, and the time stays with the caller";
+    let stray = "evidence: 1 control character stands in a log; it is taken out (first at console.log:7)";
     assert_eq!(said(true), [drawn, stray, lost]);
     let of = |i: usize| (&*summary.diagnostics[i].severity, &*summary.diagnostics[i].affects);
     assert_eq!([of(0), of(2)], [("harmless", ""), ("figures affected", "functions")]);
-    assert_eq!(summary.diagnostics[0].cost_ns, Some(400_200));
+    assert_eq!((&*summary.diagnostics[0].code, summary.diagnostics[0].cost_ns), ("calls-cross", Some(400_200)));
 }
 
 #[test]

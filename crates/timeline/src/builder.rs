@@ -1,10 +1,7 @@
 //! Builds nested spans from begin and end events, whatever order and balance they come in.
 
-use crate::{Diagnostics, Figures, NameId, Ns, Problem, SpanId, SpanKind, SpanRow, Spans, TrackId};
+use crate::{DiagnosticKind, Diagnostics, NameId, Ns, SpanId, SpanKind, SpanRow, Spans, TrackId};
 
-const NO_EXIT: Problem =
-    Problem::affects(Figures::Functions, "entr[y|ies] without an exit", "taken to last as long as the caller");
-const NO_ENTRY: Problem = Problem::affects(Figures::Functions, "exit[s] without an entry", "these calls are left out");
 use hashbrown::HashMap;
 
 /// Turns begin and end events into spans, on any number of tracks.
@@ -37,7 +34,7 @@ impl Open {
     fn advance(&mut self, at: Ns, diagnostics: &mut Diagnostics, place: impl FnOnce() -> String) -> Ns {
         match self.last {
             Some(last) if at < last => {
-                diagnostics.note(Problem::CLOCK_BACK, place);
+                diagnostics.note(DiagnosticKind::ClockBack, place);
                 last
             }
             _ => {
@@ -89,7 +86,7 @@ impl Open {
         while self.stack.len() > kept {
             if let Some((id, ..)) = self.pop() {
                 spans.set_end(id, end);
-                diagnostics.note(NO_EXIT, || begun(id));
+                diagnostics.note(DiagnosticKind::EntryWithoutExit, || begun(id));
             }
         }
     }
@@ -126,7 +123,7 @@ impl SpanBuilder {
         let open = self.open(track);
         let at = open.advance(at, diagnostics, || place(None));
         if !open.has(name, detail) {
-            diagnostics.note(NO_ENTRY, || place(None));
+            diagnostics.note(DiagnosticKind::ExitWithoutEntry, || place(None));
             return None;
         }
         while let Some((id, n, d)) = open.pop() {
@@ -134,7 +131,7 @@ impl SpanBuilder {
             if (n, d) == (name, detail) {
                 return Some(id);
             }
-            diagnostics.note(NO_EXIT, || place(Some(id)));
+            diagnostics.note(DiagnosticKind::EntryWithoutExit, || place(Some(id)));
         }
         None
     }

@@ -1,7 +1,8 @@
-//! What did not add up in the evidence: counted by kind of problem, with the place where each was first seen, what that
-//! does to the answers, and how long it lasts.
+//! What did not add up in the evidence: counted by kind of problem, with the place where each was first seen and the time
+//! that it is about.
 //!
-//! A [`Problem`] cannot be made without its severity and its effect. It says nothing about how any of this is shown.
+//! Every kind stands once, in the table of [`DiagnosticKind`], with its code and its severity. Its sentence is in `report`:
+//! no text that a person reads is made here.
 
 use crate::Ns;
 
@@ -30,24 +31,6 @@ pub enum Figures {
     OfThisFile,
 }
 
-impl Figures {
-    /// In words.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Figures::Total => "total",
-            Figures::Times => "times",
-            Figures::Phases => "phases",
-            Figures::Functions => "functions",
-            Figures::Initcalls => "initcalls",
-            Figures::Waits => "waits",
-            Figures::Threads => "threads",
-            Figures::Processes => "processes",
-            Figures::Messages => "messages",
-            Figures::OfThisFile => "all that this file shows",
-        }
-    }
-}
-
 /// What a problem does to the answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
@@ -60,15 +43,6 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// As `--json` says it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Severity::Harmless => "harmless",
-            Severity::Affects(_) => "figures affected",
-            Severity::Unusable => "unusable",
-        }
-    }
-
     /// The figures affected, if it is known which.
     pub fn affects(self) -> Option<Figures> {
         match self {
@@ -78,54 +52,189 @@ impl Severity {
     }
 }
 
-/// One kind of problem: what it is, what that does to the result and what to do, and how bad it is.
-///
-/// What it is stands behind a count, so both numbers are written: `call[s] crossing another` or `entr[y|ies]`: what is
-/// in brackets is for many; before a bar, for one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Problem<'a> {
-    severity: Severity,
-    what: &'a str,
-    effect: &'a str,
+/// Makes [`DiagnosticKind`] of one table: variant, code, severity.
+macro_rules! kinds {
+    ($($variant:ident = $code:literal, $severity:ident $(($figures:path))?;)*) => {
+        /// What can be wrong with evidence. A new kind is a line here, and its sentence in `report`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum DiagnosticKind {
+            $(#[doc = concat!("`", $code, "`")] $variant,)*
+        }
+
+        impl DiagnosticKind {
+            /// All of them.
+            pub const ALL: &[DiagnosticKind] = &[$(DiagnosticKind::$variant),*];
+
+            /// The name that programs know it by. It never changes.
+            pub fn code(self) -> &'static str {
+                match self {
+                    $(DiagnosticKind::$variant => $code,)*
+                }
+            }
+
+            /// What it does to the answers.
+            pub fn severity(self) -> Severity {
+                match self {
+                    $(DiagnosticKind::$variant => Severity::$severity $(($figures))?,)*
+                }
+            }
+        }
+    };
 }
 
-impl<'a> Problem<'a> {
-    /// The clock of one line of execution went back.
-    pub const CLOCK_BACK: Problem<'static> =
-        Problem::affects(Figures::Times, "step[s] back of a clock", "counted as no time until it catches up");
-
-    /// A problem that changes no figure.
-    pub const fn harmless(what: &'a str, effect: &'a str) -> Problem<'a> {
-        Problem { severity: Severity::Harmless, what, effect }
-    }
-
-    /// A problem that may change these figures.
-    pub const fn affects(figures: Figures, what: &'a str, effect: &'a str) -> Problem<'a> {
-        Problem { severity: Severity::Affects(figures), what, effect }
-    }
-
-    /// A piece of evidence that is not used at all.
-    pub const fn unusable(what: &'a str, effect: &'a str) -> Problem<'a> {
-        Problem { severity: Severity::Unusable, what, effect }
-    }
-
-    /// What [`Diagnostics::count`] knows it by.
-    pub fn kind(&self) -> String {
-        worded(self.what, u64::MAX)
-    }
+kinds! {
+    // Any reader.
+    EntryWithoutExit = "entry-without-exit", Affects(Figures::Functions);
+    ExitWithoutEntry = "exit-without-entry", Affects(Figures::Functions);
+    ClockBack = "clock-back", Affects(Figures::Times);
+    CallsCross = "calls-cross", Harmless;
+    SpanEndsAfterItsParent = "span-ends-after-its-parent", Affects(Figures::Functions);
+    // The recording itself.
+    RecordingUnfinished = "recording-unfinished", Affects(Figures::Total);
+    FileUnfinished = "file-unfinished", Affects(Figures::OfThisFile);
+    FolderEntryIgnored = "folder-entry-ignored", Harmless;
+    ArchiveCut = "archive-cut", Affects(Figures::OfThisFile);
+    ManifestMissing = "manifest-missing", Affects(Figures::Total);
+    ManifestDamaged = "manifest-damaged", Affects(Figures::Total);
+    FileMissing = "file-missing", Affects(Figures::OfThisFile);
+    FileCut = "file-cut", Affects(Figures::OfThisFile);
+    EvidenceNotGathered = "evidence-not-gathered", Unusable;
+    FormatUnknown = "format-unknown", Unusable;
+    GzipDamaged = "gzip-damaged", Affects(Figures::OfThisFile);
+    GzipTooLarge = "gzip-too-large", Affects(Figures::OfThisFile);
+    SecondTrace = "second-trace", Unusable;
+    SecondKernelLog = "second-kernel-log", Unusable;
+    SecondLibguestfs = "second-libguestfs", Unusable;
+    KernelLogBesideLibguestfs = "kernel-log-beside-libguestfs", Unusable;
+    LinuxEvidenceBesideTslog = "linux-evidence-beside-tslog", Unusable;
+    IndexLineUnreadable = "index-line-unreadable", Affects(Figures::Times);
+    IndexLineOutOfOrder = "index-line-out-of-order", Affects(Figures::Times);
+    ArrivalClockBack = "arrival-clock-back", Affects(Figures::Times);
+    GuestMessageUnreadable = "guest-message-unreadable", Affects(Figures::Phases);
+    VmmMarksUnreadable = "vmm-marks-unreadable", Unusable;
+    FirmwareLineWithoutTime = "firmware-line-without-time", Harmless;
+    // Clocks.
+    TraceClockUnknown = "trace-clock-unknown", Unusable;
+    TraceRateUnknown = "trace-rate-unknown", Unusable;
+    CounterRateImplausible = "counter-rate-implausible", Affects(Figures::Times);
+    // The kernel's log.
+    LogClockBack = "log-clock-back", Affects(Figures::Messages);
+    LogControlCharacters = "log-control-characters", Harmless;
+    LogCut = "log-cut", Harmless;
+    LogLineWrapped = "log-line-wrapped", Harmless;
+    MessagesGlued = "messages-glued", Harmless;
+    KmsgRecordUnreadable = "kmsg-record-unreadable", Affects(Figures::Messages);
+    KmsgOverwritten = "kmsg-overwritten", Affects(Figures::Messages);
+    KmsgOutOfOrder = "kmsg-out-of-order", Harmless;
+    KmsgMissing = "kmsg-missing", Affects(Figures::Messages);
+    MessagesWithoutStamp = "messages-without-stamp", Harmless;
+    MessagesPlacedByArrival = "messages-placed-by-arrival", Harmless;
+    LogStartUnknown = "log-start-unknown", Affects(Figures::Times);
+    // Initcalls.
+    InitcallLineWithoutTime = "initcall-line-without-time", Affects(Figures::Initcalls);
+    InitcallsEndToEnd = "initcalls-end-to-end", Affects(Figures::Times);
+    InitcallWithoutLength = "initcall-without-length", Affects(Figures::Initcalls);
+    InitcallWithoutReturn = "initcall-without-return", Affects(Figures::Initcalls);
+    InitcallsInTicks = "initcalls-in-ticks", Affects(Figures::Initcalls);
+    // Traces.
+    TraceLineOfAnotherClock = "trace-line-of-another-clock", Affects(Figures::Functions);
+    TraceEventDamaged = "trace-event-damaged", Affects(Figures::Functions);
+    TraceEventsOverwritten = "trace-events-overwritten", Affects(Figures::Functions);
+    TraceEventsLost = "trace-events-lost", Affects(Figures::Functions);
+    TraceCut = "trace-cut", Harmless;
+    TraceLineUnreadable = "trace-line-unreadable", Affects(Figures::Functions);
+    TraceEmpty = "trace-empty", Unusable;
+    TracedInitcallWithoutReturn = "traced-initcall-without-return", Affects(Figures::Initcalls);
+    ThreadSwitchMissing = "thread-switch-missing", Affects(Figures::Threads);
+    // The call trace.
+    CallTraceWithoutHeader = "call-trace-without-header", Unusable;
+    CallTraceVersionUnknown = "call-trace-version-unknown", Unusable;
+    CallTraceCut = "call-trace-cut", Affects(Figures::Functions);
+    CallTraceMalformed = "call-trace-malformed", Affects(Figures::Functions);
+    CallTraceChunkMissing = "call-trace-chunk-missing", Affects(Figures::Functions);
+    CallTraceSyncBack = "call-trace-sync-back", Harmless;
+    CallPathUndefined = "call-path-undefined", Affects(Figures::Functions);
+    CallPathTableFull = "call-path-table-full", Affects(Figures::Functions);
+    CallsTooDeep = "calls-too-deep", Affects(Figures::Functions);
+    BlocksNotFollowed = "blocks-not-followed", Affects(Figures::Functions);
+    StackChangesNotFollowed = "stack-changes-not-followed", Affects(Figures::Threads);
+    InitcallsTooShort = "initcalls-too-short", Harmless;
+    CallOnTwoStacks = "call-on-two-stacks", Harmless;
+    CallTraceOfAnotherClock = "call-trace-of-another-clock", Unusable;
+    // The first-execution trace, and symbols.
+    FirstExecutionWithoutHeader = "first-execution-without-header", Unusable;
+    FirstExecutionVersionUnknown = "first-execution-version-unknown", Unusable;
+    FirstExecutionCut = "first-execution-cut", Affects(Figures::Functions);
+    FirstExecutionMalformed = "first-execution-malformed", Affects(Figures::Functions);
+    FirstExecutionTableFull = "first-execution-table-full", Affects(Figures::Functions);
+    FirstCallReturnedElsewhere = "first-call-returned-elsewhere", Harmless;
+    FirstCallsCross = "first-calls-cross", Harmless;
+    FirstCallOfUnknownThread = "first-call-of-unknown-thread", Harmless;
+    KernelNotReached = "kernel-not-reached", Harmless;
+    SymbolsUnused = "symbols-unused", Unusable;
+    SymbolsOfAnotherBuild = "symbols-of-another-build", Unusable;
+    SymbolsDoubtful = "symbols-doubtful", Affects(Figures::Functions);
+    SymbolAddressHidden = "symbol-address-hidden", Affects(Figures::Functions);
+    SymbolLineUnreadable = "symbol-line-unreadable", Harmless;
+    // libguestfs.
+    LibguestfsEventUnreadable = "libguestfs-event-unreadable", Affects(Figures::Messages);
+    LibguestfsEventsMissing = "libguestfs-events-missing", Affects(Figures::Phases);
+    LibguestfsLaterLaunch = "libguestfs-later-launch", Harmless;
+    LibguestfsClockBack = "libguestfs-clock-back", Affects(Figures::Times);
+    // TSLOG.
+    TslogControlCharacters = "tslog-control-characters", Harmless;
+    TslogTypeUnknown = "tslog-type-unknown", Affects(Figures::Functions);
+    TslogLineUnreadable = "tslog-line-unreadable", Affects(Figures::Functions);
+    TslogCut = "tslog-cut", Harmless;
+    TslogBehindText = "tslog-behind-text", Harmless;
+    TslogLinesBetween = "tslog-lines-between", Harmless;
+    TslogCpuCountUnknown = "tslog-cpu-count-unknown", Affects(Figures::Waits);
+    TslogNameNotUtf8 = "tslog-name-not-utf-8", Harmless;
+    WaitWithoutBeginning = "wait-without-beginning", Affects(Figures::Waits);
+    WaitLastsUntilReturn = "wait-lasts-until-return", Affects(Figures::Waits);
+    WaitLastsUntilCall = "wait-lasts-until-call", Affects(Figures::Waits);
+    WaitLastsUntilLogEnd = "wait-lasts-until-log-end", Affects(Figures::Waits);
+    HoldPassedOn = "hold-passed-on", Harmless;
+    HoldNeverReleased = "hold-never-released", Affects(Figures::Waits);
+    ReleaseWithoutHold = "release-without-hold", Affects(Figures::Waits);
+    TslogOtherHeaders = "tslog-other-headers", Harmless;
+    TslogNameUnresolved = "tslog-name-unresolved", Affects(Figures::Functions);
+    TslogNameCut = "tslog-name-cut", Harmless;
+    TslogNameBeyondImage = "tslog-name-beyond-image", Affects(Figures::Functions);
+    TslogHalfWritten = "tslog-half-written", Affects(Figures::Functions);
+    TslogMalformed = "tslog-malformed", Affects(Figures::Functions);
+    TslogRecordBeyondImage = "tslog-record-beyond-image", Affects(Figures::Functions);
+    TslogStartedLate = "tslog-started-late", Affects(Figures::Functions);
+    TslogNoteUnknown = "tslog-note-unknown", Harmless;
+    TslogTickOutOfRange = "tslog-tick-out-of-range", Affects(Figures::Times);
+    ProcessTickOutOfRange = "process-tick-out-of-range", Affects(Figures::Processes);
+    KernelCounterEarly = "kernel-counter-early", Affects(Figures::Times);
+    CounterRestarted = "counter-restarted", Affects(Figures::Times);
+    ThreadRenamed = "thread-renamed", Harmless;
+    TslogSecondDump = "tslog-second-dump", Harmless;
+    TslogGap = "tslog-gap", Affects(Figures::Functions);
+    ProcessWithoutFork = "process-without-fork", Affects(Figures::Processes);
+    ProcessEndsBeforeItsStart = "process-ends-before-its-start", Affects(Figures::Processes);
+    ProcessListedTwice = "process-listed-twice", Harmless;
+    // Analyses.
+    WaitsTooDeep = "waits-too-deep", Affects(Figures::Waits);
+    ImpossibleWorkOutside = "impossible-work-outside", Affects(Figures::Functions);
+    ImpossibleInitcallOverlap = "impossible-initcall-overlap", Affects(Figures::Initcalls);
+    ImpossiblePhaseGap = "impossible-phase-gap", Affects(Figures::Phases);
+    ImpossiblePathGap = "impossible-path-gap", Affects(Figures::Total);
+    ImpossibleSum = "impossible-sum", Affects(Figures::Functions);
+    ImpossibleRowLongerThanBoot = "impossible-row-longer-than-boot", Affects(Figures::Functions);
+    ImpossibleSelfOverTotal = "impossible-self-over-total", Affects(Figures::Functions);
+    ImpossibleCpuShared = "impossible-cpu-shared", Affects(Figures::Threads);
 }
 
 /// One kind of problem, counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What was wrong, for many.
-    pub kind: String,
-    /// The same with its brackets.
-    what: String,
-    /// What that does to the result, with its brackets.
-    effect: String,
-    /// How bad it is.
-    pub severity: Severity,
+    /// What was wrong.
+    pub kind: DiagnosticKind,
+    /// What it is about, where the evidence names it: a file, what process 1 could not gather. Each name is counted apart.
+    pub about: String,
     /// How often.
     pub count: u64,
     /// How much time it is about, if that is known.
@@ -134,66 +243,61 @@ pub struct Diagnostic {
     pub first: String,
 }
 
-impl Diagnostic {
-    /// What was wrong, as it stands behind the count: singular or plural.
-    pub fn what(&self) -> String {
-        worded(&self.what, self.count)
-    }
-
-    /// What that does to the result, and what to do.
-    pub fn effect(&self) -> String {
-        worded(&self.effect, self.count)
-    }
-}
-
 /// All problems, in order of first appearance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
     /// Counts one more of a problem; `place` is only asked for the first time.
-    pub fn note(&mut self, problem: Problem<'_>, place: impl FnOnce() -> String) {
-        self.note_many(problem, 1, place);
+    pub fn note(&mut self, kind: DiagnosticKind, place: impl FnOnce() -> String) {
+        self.note_many(kind, 1, place);
     }
 
     /// Counts `count` more of a problem.
-    pub fn note_many(&mut self, problem: Problem<'_>, count: u64, place: impl FnOnce() -> String) {
-        self.add(problem, count, None, place);
+    pub fn note_many(&mut self, kind: DiagnosticKind, count: u64, place: impl FnOnce() -> String) {
+        self.add(kind, "", count, None, place);
     }
 
     /// Counts one more of a problem that is about this much time.
-    pub fn note_time(&mut self, problem: Problem<'_>, cost: Ns, place: impl FnOnce() -> String) {
-        self.add(problem, 1, Some(cost), place);
+    pub fn note_time(&mut self, kind: DiagnosticKind, cost: Ns, place: impl FnOnce() -> String) {
+        self.add(kind, "", 1, Some(cost), place);
     }
 
-    fn add(&mut self, problem: Problem<'_>, count: u64, cost: Option<Ns>, place: impl FnOnce() -> String) {
+    /// Counts one more of a problem with what the evidence names.
+    pub fn note_about(&mut self, kind: DiagnosticKind, about: &str, place: impl FnOnce() -> String) {
+        self.add(kind, about, 1, None, place);
+    }
+
+    /// Counts `count` more of a problem; `cost` is of all of them together.
+    pub fn add(
+        &mut self,
+        kind: DiagnosticKind,
+        about: &str,
+        count: u64,
+        cost: Option<Ns>,
+        place: impl FnOnce() -> String,
+    ) {
         if count == 0 {
             return;
         }
-        let Problem { severity, what, effect } = problem;
-        match self.0.iter_mut().find(|d| d.what == what && d.effect == effect) {
+        match self.0.iter_mut().find(|d| d.kind == kind && d.about == about) {
             Some(known) => {
                 known.count = known.count.saturating_add(count);
                 known.cost = sum(known.cost, cost);
             }
-            None => {
-                let (kind, first) = (problem.kind(), place());
-                let (what, effect) = (what.to_owned(), effect.to_owned());
-                self.0.push(Diagnostic { kind, what, effect, severity, count, cost, first });
-            }
+            None => self.0.push(Diagnostic { kind, about: about.to_owned(), count, cost, first: place() }),
         }
     }
 
     /// Takes over all of another list.
     pub fn extend(&mut self, other: Diagnostics) {
         for d in other.0 {
-            let problem = Problem { severity: d.severity, what: &d.what, effect: &d.effect };
-            self.add(problem, d.count, d.cost, || d.first.clone());
+            self.add(d.kind, &d.about, d.count, d.cost, || d.first);
         }
     }
 
     /// How often problems of this kind were seen.
-    pub fn count(&self, kind: &str) -> u64 {
+    pub fn count(&self, kind: DiagnosticKind) -> u64 {
         self.0.iter().filter(|d| d.kind == kind).map(|d| d.count).sum()
     }
 
@@ -215,53 +319,53 @@ fn sum(a: Option<Ns>, b: Option<Ns>) -> Option<Ns> {
     }
 }
 
-/// A text with the endings in its brackets for so many.
-fn worded(text: &str, count: u64) -> String {
-    let mut worded = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, from)) = rest.split_once('[') {
-        let Some((inside, after)) = from.split_once(']') else { break };
-        let (one, many) = inside.split_once('|').unwrap_or(("", inside));
-        worded.push_str(before);
-        worded.push_str(if count == 1 { one } else { many });
-        rest = after;
-    }
-    worded.push_str(rest);
-    worded
-}
-
 #[cfg(test)]
 mod tests {
+    use super::DiagnosticKind::{CallsCross, EntryWithoutExit, FileMissing};
     use super::*;
 
-    const CROSSING: Problem = Problem::harmless("call[s] crossing another", "not drawn");
-    const OPEN: Problem = Problem::affects(Figures::Functions, "entr[y|ies] without an exit", "closed with the caller");
-
     #[test]
-    fn what_stands_behind_a_count_is_for_one_or_for_many() {
+    fn each_kind_is_counted_with_its_first_place() {
         let mut all = Diagnostics::default();
-        all.note(OPEN, || "a:1".to_owned());
-        assert_eq!(all.iter().next().unwrap().what(), "entry without an exit");
-        all.note(OPEN, || "a:2".to_owned());
+        all.note(EntryWithoutExit, || "a:1".to_owned());
+        all.note(EntryWithoutExit, || "a:2".to_owned());
         let open = all.iter().next().unwrap();
-        assert_eq!((open.what().as_str(), open.first.as_str()), ("entries without an exit", "a:1"));
-        assert_eq!((open.kind.as_str(), all.count("entries without an exit")), ("entries without an exit", 2));
-        assert_eq!(worded("file[s] named a]b[", 1), "file named a]b[");
+        assert_eq!((open.kind, open.first.as_str(), all.count(EntryWithoutExit)), (EntryWithoutExit, "a:1", 2));
+        assert_eq!(all.count(CallsCross), 0);
     }
 
     #[test]
-    fn severity_effect_and_cost_are_kept() {
+    fn names_are_counted_apart() {
         let mut all = Diagnostics::default();
-        all.note_time(CROSSING, Ns(300), String::new);
+        for file in ["a.log", "b.log", "a.log"] {
+            all.note_about(FileMissing, file, String::new);
+        }
+        let found: Vec<_> = all.iter().map(|d| (d.about.as_str(), d.count)).collect();
+        assert_eq!((found, all.count(FileMissing)), (vec![("a.log", 2), ("b.log", 1)], 3));
+    }
+
+    #[test]
+    fn severity_and_cost_are_kept() {
+        let mut all = Diagnostics::default();
+        all.note_time(CallsCross, Ns(300), String::new);
         let mut more = Diagnostics::default();
-        more.note_time(CROSSING, Ns(100), String::new);
-        more.note_many(OPEN, 0, String::new);
-        more.note(OPEN, String::new);
+        more.note_time(CallsCross, Ns(100), String::new);
+        more.note_many(EntryWithoutExit, 0, String::new);
+        more.note(EntryWithoutExit, String::new);
         all.extend(more);
-        let of = |d: &Diagnostic| (d.severity, d.count, d.cost);
+        let of = |d: &Diagnostic| (d.kind.severity(), d.count, d.cost);
         let found: Vec<_> = all.iter().map(of).collect();
         let functions = Severity::Affects(Figures::Functions);
         assert_eq!(found, [(Severity::Harmless, 2, Some(Ns(400))), (functions, 1, None)]);
-        assert_eq!(functions.affects().map(Figures::as_str), Some("functions"));
+    }
+
+    #[test]
+    fn a_code_is_its_kinds_name_in_small_letters() {
+        let small = |text: &str| text.chars().filter(|c| *c != '-').collect::<String>();
+        let codes: std::collections::HashSet<&str> = DiagnosticKind::ALL.iter().map(|kind| kind.code()).collect();
+        assert_eq!(codes.len(), DiagnosticKind::ALL.len());
+        for kind in DiagnosticKind::ALL {
+            assert_eq!(small(kind.code()), format!("{kind:?}").to_lowercase());
+        }
     }
 }

@@ -6,15 +6,7 @@
 //! itself to the reported spans: an end of it that lies within the tolerance of theirs is moved onto
 //! it, and a call that still crosses one is left out, and counted.
 
-use crate::{Diagnostics, Figures, Ns, Problem, SpanId, SpanKind, SpanRow, Spans, TrackId};
-
-const CROSSING: Problem =
-    Problem::harmless("call[s] crossing another", "not drawn, the time stays with the function around");
-const TWO_SOURCES: Problem = Problem::affects(
-    Figures::Functions,
-    "span[s] that end[s|] after the span of another source around [it|them]",
-    "cut where that one ends",
-);
+use crate::{DiagnosticKind, Diagnostics, Ns, SpanId, SpanKind, SpanRow, Spans, TrackId};
 
 /// Ends can only be moved to one reported span after the other; a call that crosses more is left out.
 const MOVES_MAX: usize = 8;
@@ -48,7 +40,7 @@ impl Spans {
                     let fitted_id = all.push(row, None);
                     all.set_node(fitted_id, self.node(id));
                 }
-                None => diagnostics.note_time(CROSSING, row.length(), String::new),
+                None => diagnostics.note_time(DiagnosticKind::CallsCross, row.length(), String::new),
             }
         }
         *self = nested(&all, tolerance, diagnostics);
@@ -93,7 +85,7 @@ fn nested(spans: &Spans, tolerance: Ns, diagnostics: &mut Diagnostics) -> Spans 
             let inside = row.start < around.end || (row.start == around.end && row.length() == Ns::ZERO);
             if around.track == row.track && inside {
                 if row.end - around.end > tolerance {
-                    diagnostics.note_time(TWO_SOURCES, row.end - around.end, String::new);
+                    diagnostics.note_time(DiagnosticKind::SpanEndsAfterItsParent, row.end - around.end, String::new);
                 }
                 row.end = row.end.min(around.end);
                 break;

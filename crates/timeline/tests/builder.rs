@@ -1,7 +1,9 @@
 //! Whatever sequence of begin and end events comes, on any number of tracks, the spans are sound.
 
 use proptest::prelude::*;
-use timeline::{Diagnostics, NameId, Names, Ns, SpanBuilder, SpanId, SpanKind, SpanRow, Spans, TrackId};
+use timeline::{
+    DiagnosticKind, Diagnostics, NameId, Names, Ns, SpanBuilder, SpanId, SpanKind, SpanRow, Spans, TrackId,
+};
 
 #[derive(Clone, Debug)]
 struct Event {
@@ -67,8 +69,8 @@ proptest! {
         let ends = events.len() as u64 - begins;
         prop_assert_eq!(built.spans.len() as u64, begins);
         // Each begin and each end either found its other half or was counted.
-        let lonely_begins = built.diagnostics.count("entries without an exit");
-        let lonely_ends = built.diagnostics.count("exits without an entry");
+        let lonely_begins = built.diagnostics.count(DiagnosticKind::EntryWithoutExit);
+        let lonely_ends = built.diagnostics.count(DiagnosticKind::ExitWithoutEntry);
         prop_assert_eq!(begins - lonely_begins, ends - lonely_ends);
     }
 
@@ -104,7 +106,7 @@ proptest! {
         spans.nest(Ns::ZERO, &mut diagnostics);
         assert_nested(&spans);
         prop_assert_eq!(before, spans.iter().map(|(_, r)| r.length().0).sum::<i64>());
-        prop_assert_eq!(diagnostics.count("spans that end after the span of another source around them"), 0);
+        prop_assert_eq!(diagnostics.count(DiagnosticKind::SpanEndsAfterItsParent), 0);
     }
 }
 
@@ -119,8 +121,8 @@ fn nested(given: &[(SpanKind, i64, i64)]) -> (Vec<(SpanKind, i64, i64, u32)>, u6
     spans.nest(Ns(5), &mut diagnostics);
     assert_nested(&spans);
     let found = spans.iter().map(|(id, row)| (row.kind, row.start.0, row.end.0, spans.depth(id))).collect();
-    let counted = ["spans that end after the span of another source around them", "calls crossing another"];
-    (found, counted.iter().map(|kind| diagnostics.count(kind)).sum())
+    let counted = [DiagnosticKind::SpanEndsAfterItsParent, DiagnosticKind::CallsCross];
+    (found, counted.iter().map(|&kind| diagnostics.count(kind)).sum())
 }
 
 #[test]
@@ -174,6 +176,6 @@ fn many_unmatched_exits_cost_nothing() {
     let mut events: Vec<Event> = (0..100_000).map(|i| Event { begin: true, track: 0, name: 1, at: i }).collect();
     events.extend((0..100_000).map(|i| Event { begin: false, track: 0, name: 2, at: 100_000 + i }));
     let built = build(&events);
-    assert_eq!(built.diagnostics.count("exits without an entry"), 100_000);
+    assert_eq!(built.diagnostics.count(DiagnosticKind::ExitWithoutEntry), 100_000);
     assert_eq!(built.spans.len(), 100_000);
 }

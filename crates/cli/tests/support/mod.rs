@@ -112,7 +112,7 @@ pub fn shown(recording: &Path) -> Value {
 /// Nothing in it contradicts itself, by the program's own check; phases are contiguous and sum to the total, and so does what the boot path is charged to; to the nanosecond.
 #[track_caller]
 pub fn assert_adds_up(document: &Value) {
-    let impossible = |d: &&Value| text(&d["kind"]).starts_with("impossible figures: ");
+    let impossible = |d: &&Value| text(&d["code"]).starts_with("impossible-");
     let found: Vec<&Value> = list(&document["diagnostics"]).iter().filter(impossible).collect();
     assert!(found.is_empty(), "figures that cannot be: {found:?}");
     let total = ns(&document["total_ns"]);

@@ -15,7 +15,9 @@ use super::{CallClock, Calls, Followed, Kind, Stretch};
 use crate::first_run::calls::Runners;
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
-use timeline::{NameId, NodeId, Ns, Problem, Running, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn};
+use timeline::{
+    DiagnosticKind, NameId, NodeId, Ns, Running, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn,
+};
 
 /// More spans than these are slow to draw and tell no more.
 const SPANS_MAX: usize = 100_000;
@@ -24,12 +26,6 @@ const HOST_ERROR: Ns = Ns::from_us(5);
 /// What a thread of Linux's calls last, and never returns from.
 const DEAD: &str = "do_task_dead";
 const LOW: u64 = 1 << 20;
-const SHORT_INITCALLS: Problem = Problem::harmless(
-    "initcall[s] shorter than --min-call",
-    "counted in the profile, not in the list of initcalls; record with a smaller --min-call to list [it|them]",
-);
-const SEVERAL: Problem =
-    Problem::harmless("call[s] that began and returned on the stacks of two threads", "counted, not drawn");
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -200,7 +196,9 @@ impl Laying<'_> {
             let track = match (from, to) {
                 (Some(from), Some(to)) if from != to && self.contexts.of(span.node).id >= NO_THREAD => {
                     let took = self.calls.at(span.to) - self.calls.at(span.from);
-                    self.timeline.diagnostics.note_time(SEVERAL, took, || format!("tick {}", span.to));
+                    self.timeline
+                        .diagnostics
+                        .note_time(DiagnosticKind::CallOnTwoStacks, took, || format!("tick {}", span.to));
                     continue;
                 }
                 (from, to) => from.or(to),
@@ -227,7 +225,7 @@ impl Laying<'_> {
         let initcalls = self.named.profile.nodes().filter(|(_, node)| node.kind == SpanKind::Initcall);
         let short = initcalls.filter(|(id, _)| !drawn.contains(id)).count() as u64;
         if short > 0 {
-            self.timeline.diagnostics.note_many(SHORT_INITCALLS, short, String::new);
+            self.timeline.diagnostics.note_many(DiagnosticKind::InitcallsTooShort, short, String::new);
         }
     }
 

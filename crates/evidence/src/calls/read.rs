@@ -4,49 +4,7 @@ use super::{
     CHUNK, CHUNK_HEADER, COUNTS_MAX, CallClock, Calls, Counts, HEADER, Interval, Kind, Mark, MarkKind, NODE_BYTES_MIN,
     Node, Stretch, Switch, Totals, VERSION, recognise,
 };
-use timeline::{Diagnostics, Figures, Ns, Problem};
-
-pub(super) const CUT: Problem =
-    Problem::affects(Figures::Functions, "record[s] of the call trace cut off", "the calls after the cut are missing");
-pub(super) const SENSELESS: Problem = Problem::affects(
-    Figures::Functions,
-    "malformed record[s] in the call trace",
-    "the rest of [its|their] chunk is not read",
-);
-pub(super) const NO_CHUNK: Problem = Problem::affects(
-    Figures::Functions,
-    "place[s] in the call trace where no chunk begins",
-    "the rest of the file is not read",
-);
-pub(super) const NO_HEADER: Problem = Problem::unusable("call trace[s] without a header", "not used");
-pub(super) const OTHER_VERSION: Problem = Problem::unusable(
-    "call trace[s] in a format that this version does not know",
-    "not used; read it with the version of bootscope that recorded it",
-);
-const SYNC_BACK: Problem =
-    Problem::harmless("sync point[s] of the call trace that step[s|] back", "not used, the others give the clock");
-pub(super) const UNDEFINED: Problem = Problem::affects(
-    Figures::Functions,
-    "call path[s] that no chunk defines",
-    "the time of [its|their] calls stays with the function around",
-);
-const FOLDED: Problem = Problem::affects(
-    Figures::Functions,
-    "call[s] after the plugin's table of call paths was full",
-    "counted under [its|their] caller",
-);
-const TOO_DEEP: Problem =
-    Problem::affects(Figures::Functions, "call[s] too deep for the plugin", "counted under [its|their] caller");
-const NOT_FOLLOWED: Problem = Problem::affects(
-    Figures::Functions,
-    "block[s] of code met after the plugin's memory was full",
-    "calls made there are missing",
-);
-const NO_ROOM: Problem = Problem::affects(
-    Figures::Threads,
-    "change[s] of stack after the plugin's memory was full",
-    "calls may stand with the wrong thread",
-);
+use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// Reads the file. What is cut off or makes no sense is counted in `diagnostics`, and everything else is returned;
 /// `place` names the file. A header that is not one gives an empty result.
@@ -59,7 +17,7 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Calls {
     let mut at = HEADER;
     while at < bytes.len() {
         let Some((vcpu, chunk)) = chunk(&bytes[at..]) else {
-            diagnostics.note(NO_CHUNK, || format!("{place}: byte {at}"));
+            diagnostics.note(DiagnosticKind::CallTraceChunkMissing, || format!("{place}: byte {at}"));
             break;
         };
         at += CHUNK_HEADER;
@@ -86,7 +44,7 @@ fn chunk(bytes: &[u8]) -> Option<(u16, &[u8])> {
 fn header(bytes: &[u8], place: &str, calls: &mut Calls, diagnostics: &mut Diagnostics) -> bool {
     let Some(head) = bytes.first_chunk::<HEADER>().filter(|_| recognise(bytes)) else {
         if !bytes.is_empty() {
-            diagnostics.note(NO_HEADER, || place.to_owned());
+            diagnostics.note(DiagnosticKind::CallTraceWithoutHeader, || place.to_owned());
         }
         return false;
     };
@@ -94,7 +52,7 @@ fn header(bytes: &[u8], place: &str, calls: &mut Calls, diagnostics: &mut Diagno
     let version = u16::from_le_bytes([head[8], head[9]]);
     if version != VERSION || head[10] > 1 {
         let found = || format!("{place}: version {version}, clock {}", head[10]);
-        diagnostics.note(OTHER_VERSION, found);
+        diagnostics.note(DiagnosticKind::CallTraceVersionUnknown, found);
         return false;
     }
     calls.clock = if head[10] == 0 { CallClock::Host } else { CallClock::Virtual };
@@ -130,7 +88,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn record(&mut self, r: &mut Records) -> Result<(), Problem<'static>> {
+    fn record(&mut self, r: &mut Records) -> Result<(), DiagnosticKind> {
         let tag = r.byte()?;
         match tag & 15 {
             1 => return self.define(r, tag),
@@ -161,7 +119,7 @@ impl Reader {
                 let kind = match kind {
                     1 => MarkKind::FirstUser,
                     2 => MarkKind::FirstUserOut,
-                    _ => return Err(SENSELESS),
+                    _ => return Err(DiagnosticKind::CallTraceMalformed),
                 };
                 self.calls.marks.push(Mark { kind, vcpu: r.vcpu, at, insns });
             }
@@ -171,19 +129,19 @@ impl Reader {
             }
             10 => self.counts(r)?,
             11 => self.calls.exit = self.calls.exit.max(Some(r.time()?)),
-            _ => return Err(SENSELESS),
+            _ => return Err(DiagnosticKind::CallTraceMalformed),
         }
         Ok(())
     }
 
-    fn define(&mut self, r: &mut Records, tag: u8) -> Result<(), Problem<'static>> {
+    fn define(&mut self, r: &mut Records, tag: u8) -> Result<(), DiagnosticKind> {
         let number = i64::from(r.defined).checked_add(r.signed()?).and_then(|n| u32::try_from(n).ok());
-        let number = number.ok_or(SENSELESS)?;
+        let number = number.ok_or(DiagnosticKind::CallTraceMalformed)?;
         let (parent, function) = (r.varint()?, r.function.wrapping_add(r.signed()? as u64));
-        let kind = Kind::from_bits(tag >> 4 & 7).ok_or(SENSELESS)?;
+        let kind = Kind::from_bits(tag >> 4 & 7).ok_or(DiagnosticKind::CallTraceMalformed)?;
         let stack = if kind == Kind::Stack { r.varint()? } else { 0 };
         if number == 0 || parent >= u64::from(number) {
-            return Err(SENSELESS);
+            return Err(DiagnosticKind::CallTraceMalformed);
         }
         self.room(number)?;
         self.defined[number as usize] = true;
@@ -193,16 +151,16 @@ impl Reader {
     }
 
     /// A node's number. It may be defined only later in the file.
-    fn mention(&mut self, r: &mut Records) -> Result<u32, Problem<'static>> {
+    fn mention(&mut self, r: &mut Records) -> Result<u32, DiagnosticKind> {
         let number = i64::from(r.node).checked_add(r.signed()?).and_then(|n| u32::try_from(n).ok());
-        r.node = number.ok_or(SENSELESS)?;
+        r.node = number.ok_or(DiagnosticKind::CallTraceMalformed)?;
         self.room(r.node)?;
         Ok(r.node)
     }
 
-    fn room(&mut self, number: u32) -> Result<(), Problem<'static>> {
+    fn room(&mut self, number: u32) -> Result<(), DiagnosticKind> {
         if number as usize > self.nodes_max {
-            return Err(SENSELESS);
+            return Err(DiagnosticKind::CallTraceMalformed);
         }
         if number as usize >= self.defined.len() {
             self.defined.resize(number as usize + 1, false);
@@ -211,10 +169,10 @@ impl Reader {
         Ok(())
     }
 
-    fn counts(&mut self, r: &mut Records) -> Result<(), Problem<'static>> {
+    fn counts(&mut self, r: &mut Records) -> Result<(), DiagnosticKind> {
         let many = r.varint()?;
         if many > COUNTS_MAX {
-            return Err(SENSELESS);
+            return Err(DiagnosticKind::CallTraceMalformed);
         }
         let mut counts = Counts::default();
         let figures = (0..many).map(|_| r.varint()).collect::<Result<Vec<u64>, _>>()?;
@@ -239,36 +197,36 @@ impl Reader {
         calls.intervals.sort_by_key(|i| i.totals_to);
         let lost = self.defined.iter().skip(1).filter(|defined| !**defined).count() as u64;
         let whole = || place.to_owned();
-        diagnostics.note_many(SYNC_BACK, back, whole);
-        diagnostics.note_many(UNDEFINED, lost, whole);
-        diagnostics.note_many(FOLDED, calls.counts.folded, whole);
-        diagnostics.note_many(TOO_DEEP, calls.counts.deep, whole);
-        diagnostics.note_many(NOT_FOLLOWED, calls.counts.blocks_not_followed, whole);
+        diagnostics.note_many(DiagnosticKind::CallTraceSyncBack, back, whole);
+        diagnostics.note_many(DiagnosticKind::CallPathUndefined, lost, whole);
+        diagnostics.note_many(DiagnosticKind::CallPathTableFull, calls.counts.folded, whole);
+        diagnostics.note_many(DiagnosticKind::CallsTooDeep, calls.counts.deep, whole);
+        diagnostics.note_many(DiagnosticKind::BlocksNotFollowed, calls.counts.blocks_not_followed, whole);
         let without_room = calls.counts.stacks_without_room;
-        diagnostics.note_many(NO_ROOM, without_room, whole);
+        diagnostics.note_many(DiagnosticKind::StackChangesNotFollowed, without_room, whole);
         calls
     }
 }
 
 impl Records<'_> {
-    fn byte(&mut self) -> Result<u8, Problem<'static>> {
-        let byte = *self.bytes.get(self.at).ok_or(CUT)?;
+    fn byte(&mut self) -> Result<u8, DiagnosticKind> {
+        let byte = *self.bytes.get(self.at).ok_or(DiagnosticKind::CallTraceCut)?;
         self.at += 1;
         Ok(byte)
     }
 
-    fn time(&mut self) -> Result<u64, Problem<'static>> {
+    fn time(&mut self) -> Result<u64, DiagnosticKind> {
         self.time = self.time.saturating_add(self.varint()?);
         Ok(self.time)
     }
 
-    fn signed(&mut self) -> Result<i64, Problem<'static>> {
+    fn signed(&mut self) -> Result<i64, DiagnosticKind> {
         let v = self.varint()?;
         Ok((v >> 1) as i64 ^ -((v & 1) as i64))
     }
 
     #[inline]
-    fn varint(&mut self) -> Result<u64, Problem<'static>> {
+    fn varint(&mut self) -> Result<u64, DiagnosticKind> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -277,6 +235,6 @@ impl Records<'_> {
                 return Ok(value);
             }
         }
-        Err(SENSELESS)
+        Err(DiagnosticKind::CallTraceMalformed)
     }
 }

@@ -1,6 +1,5 @@
-use super::read::{CUT, NO_CHUNK, NO_HEADER, OTHER_VERSION, SENSELESS, UNDEFINED};
 use super::*;
-use timeline::{Diagnostics, Problem};
+use timeline::{DiagnosticKind, Diagnostics};
 
 /// The bytes that the plugin's encoder is tested to write.
 pub(super) fn sample() -> Vec<u8> {
@@ -108,23 +107,23 @@ fn any_byte_changed_is_no_harm() {
 
 #[test]
 fn troubles_are_counted_with_their_place() {
-    let check = |bytes: &[u8], problem: Problem<'_>, first: &str| {
+    let check = |bytes: &[u8], problem: DiagnosticKind, first: &str| {
         let mut diagnostics = Diagnostics::default();
         let calls = read("f", bytes, &mut diagnostics);
         let d = diagnostics.iter().next().expect("a diagnostic");
-        assert_eq!((d.kind.as_str(), d.first.as_str()), (problem.kind().as_str(), first));
+        assert_eq!((d.kind, d.first.as_str()), (problem, first));
         calls
     };
     let s = sample();
     let head = &s[..HEADER];
-    check(b"hello", NO_HEADER, "f");
-    check(&[&s[..8], &[2], &s[9..]].concat(), OTHER_VERSION, "f: version 2, clock 0");
-    check(&[head, b"CHUNKY CHUNK"].concat(), NO_CHUNK, "f: byte 80");
+    check(b"hello", DiagnosticKind::CallTraceWithoutHeader, "f");
+    check(&[&s[..8], &[2], &s[9..]].concat(), DiagnosticKind::CallTraceVersionUnknown, "f: version 2, clock 0");
+    check(&[head, b"CHUNKY CHUNK"].concat(), DiagnosticKind::CallTraceChunkMissing, "f: byte 80");
     let far = [3, 0xff, 0xff, 0xff, 0x0f, 0, 0]; // a node far beyond what the file can define
     let after = framed(0, &[11, 7]);
-    let calls = check(&[head, &framed(0, &far), &after].concat(), SENSELESS, "f: byte 92");
+    let calls = check(&[head, &framed(0, &far), &after].concat(), DiagnosticKind::CallTraceMalformed, "f: byte 92");
     assert_eq!(calls.exit, Some(7), "the next chunk stands for itself");
-    check(&[head, &framed(0, &[0x11, 2, 1, 0])].concat(), SENSELESS, "f: byte 92"); // its own parent
-    check(&[head, &framed(0, &[3, 4, 1])].concat(), CUT, "f: byte 92");
-    check(&[head, &framed(0, &[2, 4, 1, 1])].concat(), UNDEFINED, "f");
+    check(&[head, &framed(0, &[0x11, 2, 1, 0])].concat(), DiagnosticKind::CallTraceMalformed, "f: byte 92"); // its own parent
+    check(&[head, &framed(0, &[3, 4, 1])].concat(), DiagnosticKind::CallTraceCut, "f: byte 92");
+    check(&[head, &framed(0, &[2, 4, 1, 1])].concat(), DiagnosticKind::CallPathUndefined, "f");
 }

@@ -13,7 +13,7 @@ use super::aliases::is_thunk;
 use super::symbols::Symbols;
 use super::{Block, Ending, FirstRun};
 use hashbrown::HashMap;
-use timeline::{Diagnostics, INDIRECT, Ns, Problem, Running, SpanKind, SpanRow, Timeline, TrackId};
+use timeline::{DiagnosticKind, Diagnostics, INDIRECT, Ns, Running, SpanKind, SpanRow, Timeline, TrackId};
 
 /// The first call of a call site.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,12 +48,6 @@ pub struct FirstCalls {
 }
 
 const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
-const ELSEWHERE: Problem = Problem::harmless("first call[s] that returned on another vCPU", "not drawn");
-const CROSSING: Problem = Problem::harmless(
-    "first call[s] crossing another before there are threads",
-    "not drawn, the time stays with the function around",
-);
-const UNPLACED: Problem = Problem::harmless("first call[s] by an unknown thread", "not drawn");
 
 /// Finds the first calls that took at least `min`.
 pub fn calls(run: &FirstRun, symbols: &Symbols, min: Ns, diagnostics: &mut Diagnostics) -> FirstCalls {
@@ -73,7 +67,9 @@ pub fn calls(run: &FirstRun, symbols: &Symbols, min: Ns, diagnostics: &mut Diagn
             stack.pop(site);
             // Once there are threads, they move from one vCPU to another: whose call it was is told when it is placed.
             if call.thread != block.thread && found.first_switch.is_none() {
-                diagnostics.note_time(ELSEWHERE, block.at - call.at, || format!("return to {:#x}", block.address));
+                diagnostics.note_time(DiagnosticKind::FirstCallReturnedElsewhere, block.at - call.at, || {
+                    format!("return to {:#x}", block.address)
+                });
             } else if block.at - call.at >= min {
                 let end_vcpu = run.vcpu(block.thread);
                 found.calls.push(FirstCall { end_vcpu, ..first_call(run, symbols, site, block.at, true) });
@@ -184,7 +180,9 @@ pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut 
                 stack.pop();
             }
             if stack.last().is_some_and(|end| *end < call.end) {
-                timeline.diagnostics.note_time(CROSSING, call.end - call.start, || format!("{name} at {}", call.start));
+                timeline.diagnostics.note_time(DiagnosticKind::FirstCallsCross, call.end - call.start, || {
+                    format!("{name} at {}", call.start)
+                });
                 continue;
             }
             stack.push(call.end);
@@ -194,7 +192,9 @@ pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut 
             runner(call.vcpu, call.start).filter(|track| runner(call.end_vcpu, call.end) == Some(*track))
         };
         let Some(track) = track else {
-            timeline.diagnostics.note_time(UNPLACED, call.end - call.start, || format!("{name} at {}", call.start));
+            timeline.diagnostics.note_time(DiagnosticKind::FirstCallOfUnknownThread, call.end - call.start, || {
+                format!("{name} at {}", call.start)
+            });
             continue;
         };
         let (name, detail) = (timeline.names.intern(&name), timeline.names.intern(&detail));
@@ -362,7 +362,7 @@ mod tests {
         ];
         let running = [(0, 0, 0, 5), (1, 0, 5, 30), (2, 0, 30, 50), (0, 0, 50, 100)];
         let t = check(&rows, &running, &[("start_kernel", 0, 0, 5), ("setup_arch", 0, 0, 5), ("mm_init", 1, 10, 20)]);
-        assert_eq!(t.diagnostics.count(&UNPLACED.kind()), 1);
+        assert_eq!(t.diagnostics.count(DiagnosticKind::FirstCallOfUnknownThread), 1);
         check(&rows, &[], &[("start_kernel", 0, 0, 5), ("setup_arch", 0, 0, 5)]);
     }
 
@@ -382,7 +382,7 @@ mod tests {
         (run.vcpus, run.vcpu_of_thread) = (2, vec![(1, 0), (2, 1)]);
         let t =
             check_run(&run, &running, &[("start_kernel", 0, 0, 5), ("setup_arch", 0, 0, 5), ("mm_init", 1, 10, 60)]);
-        assert_eq!(t.diagnostics.count(&UNPLACED.kind()), 1);
+        assert_eq!(t.diagnostics.count(DiagnosticKind::FirstCallOfUnknownThread), 1);
     }
 
     /// What is on the stack when the evidence ends, without what was left another way and a thunk's trick.
@@ -409,6 +409,6 @@ mod tests {
     fn a_return_on_another_vcpu_is_counted() {
         let rows = [(0, at(0, 0), 0x10, Call, at(1, 0), 1), (50, at(0, 0x10), 8, Halt, 0, 2)];
         let t = check(&rows, &[], &[]);
-        assert_eq!(t.diagnostics.count(&ELSEWHERE.kind()), 1);
+        assert_eq!(t.diagnostics.count(DiagnosticKind::FirstCallReturnedElsewhere), 1);
     }
 }

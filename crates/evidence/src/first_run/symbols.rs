@@ -19,7 +19,7 @@
 use super::{aliases, demangle};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
-use timeline::{Diagnostics, Figures, Problem};
+use timeline::{DiagnosticKind, Diagnostics};
 
 /// Functions sorted by address. Where several names have one address, the best of the first list is kept.
 #[derive(Clone, Debug, Default)]
@@ -72,27 +72,6 @@ const VOTES_MAX: usize = 4 << 20;
 
 /// The list that is made of the kernel that was booted, where it could not tell its own: nobody gave a wrong one.
 const OF_THE_IMAGE: &str = "image-symbols.gz";
-const NOT_REACHED: Problem =
-    Problem::harmless("kernel image[s] of which no function was called", "the boot did not reach this kernel");
-const UNUSED: Problem = Problem::unusable(
-    "symbol list[s] of which no function was called",
-    "not used; give the kernel's own list, and its base if it was moved",
-);
-const OF_ANOTHER: Problem = Problem::unusable(
-    "symbol list[s] of another build, or at a wrong base",
-    "not used; give the list of the kernel that was booted",
-);
-const DOUBTFUL: Problem = Problem::affects(
-    Figures::Functions,
-    "symbol list[s] without most of the functions called, or of another build",
-    "names may be wrong; give the list of the kernel that was booted",
-);
-const HIDDEN: Problem = Problem::affects(
-    Figures::Functions,
-    "symbol address[es] hidden by the kernel",
-    "[this function has|these functions have] no name; read /proc/kallsyms as root",
-);
-const UNREADABLE: Problem = Problem::harmless("line[s] of a symbol list not readable", "left out");
 
 /// How a list agrees with what was called.
 #[derive(Clone, Copy, Default)]
@@ -199,10 +178,14 @@ impl Symbols {
         let Fit { inside, at_start } = self.fit(called);
         let found = || format!("{place}: {at_start} of {inside} functions called begin at a symbol");
         match () {
-            () if inside == 0 && place == OF_THE_IMAGE => diagnostics.note(NOT_REACHED, || place.to_owned()),
-            () if inside == 0 => diagnostics.note(UNUSED, || place.to_owned()),
-            () if at_start * 4 < inside => diagnostics.note(OF_ANOTHER, found),
-            () if at_start * 2 < inside && inside >= CALLED_MIN => diagnostics.note(DOUBTFUL, found),
+            () if inside == 0 && place == OF_THE_IMAGE => {
+                diagnostics.note(DiagnosticKind::KernelNotReached, || place.to_owned())
+            }
+            () if inside == 0 => diagnostics.note(DiagnosticKind::SymbolsUnused, || place.to_owned()),
+            () if at_start * 4 < inside => diagnostics.note(DiagnosticKind::SymbolsOfAnotherBuild, found),
+            () if at_start * 2 < inside && inside >= CALLED_MIN => {
+                diagnostics.note(DiagnosticKind::SymbolsDoubtful, found)
+            }
             () => {}
         }
         inside > 0 && at_start * 4 >= inside
@@ -289,12 +272,14 @@ fn lines<'a>(place: &str, text: &'a [u8], diagnostics: &mut Diagnostics, mut fun
         let line = &text[start..end];
         start = (end + 1).min(text.len());
         match parse(line) {
-            Some((0, ..)) if i > 8 => diagnostics.note(HIDDEN, || format!("{place}:{}", i + 1)),
+            Some((0, ..)) if i > 8 => {
+                diagnostics.note(DiagnosticKind::SymbolAddressHidden, || format!("{place}:{}", i + 1))
+            }
             Some((address, b't' | b'T', name)) if address != 0 => function(address, Kind::Code, name),
             Some((address, b'w' | b'W', name)) if address != 0 => function(address, Kind::Weak, name),
             Some(_) => {}
             None if line.is_empty() => {}
-            None => diagnostics.note(UNREADABLE, || format!("{place}:{}", i + 1)),
+            None => diagnostics.note(DiagnosticKind::SymbolLineUnreadable, || format!("{place}:{}", i + 1)),
         }
     }
 }
@@ -432,7 +417,11 @@ mod tests {
         let called: Vec<u64> = (0..50).flat_map(|i| [0x10_0000 + i * 0x40, 0x40_0040 + i * 0x40]).collect();
         let mut diagnostics = Diagnostics::default();
         let s = Symbols::read_all(&lists, &called, None, &mut diagnostics);
-        assert_eq!([OF_ANOTHER, UNUSED, DOUBTFUL].map(|problem| diagnostics.count(&problem.kind())), [1, 1, 0]);
+        assert_eq!(
+            [DiagnosticKind::SymbolsOfAnotherBuild, DiagnosticKind::SymbolsUnused, DiagnosticKind::SymbolsDoubtful]
+                .map(|problem| diagnostics.count(problem)),
+            [1, 1, 0]
+        );
         assert!(s.find(0x10_0040).is_some() && s.find(0x40_0040).is_none(), "its names are not used");
         let mut few = Diagnostics::default();
         let s = Symbols::read_all(&lists, &called[..10], None, &mut few);
@@ -486,10 +475,10 @@ mod tests {
             &mut diagnostics,
         );
         assert_eq!(s.len(), 1);
-        assert_eq!(diagnostics.count("lines of a symbol list not readable"), 4);
+        assert_eq!(diagnostics.count(timeline::DiagnosticKind::SymbolLineUnreadable), 4);
         let mut hidden = Vec::new();
         (0..20).for_each(|_| hidden.extend_from_slice(b"0000000000000000 T x\n"));
         assert!(Symbols::read("k", &hidden, &mut diagnostics).is_empty());
-        assert_eq!(diagnostics.count("symbol addresses hidden by the kernel"), 11);
+        assert_eq!(diagnostics.count(timeline::DiagnosticKind::SymbolAddressHidden), 11);
     }
 }

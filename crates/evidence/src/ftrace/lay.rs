@@ -10,15 +10,7 @@ use super::line::{Context, Entry, Record};
 use super::sched::{Sched, ThreadNo};
 use crate::text::{Symbol, lossy};
 use hashbrown::HashMap;
-use timeline::{
-    Clock, Figures, Mark, NameId, Ns, Problem, SpanBuilder, SpanKind, SpanRow, Timeline, TrackId, WaitedOn,
-};
-
-const NO_RETURN: Problem = Problem::affects(
-    Figures::Initcalls,
-    "initcall[s] whose return is not in the trace",
-    "shown until what came next, and not in the list of initcalls",
-);
+use timeline::{Clock, DiagnosticKind, Mark, NameId, Ns, SpanBuilder, SpanKind, SpanRow, Timeline, TrackId, WaitedOn};
 
 /// What a trace became.
 #[derive(Clone, Debug)]
@@ -140,7 +132,7 @@ impl<'a> Layer<'a, '_> {
         let at = self.clock.to_ns(record.ticks);
         if at < self.now {
             let place = self.place();
-            self.timeline.diagnostics.note(Problem::CLOCK_BACK, place);
+            self.timeline.diagnostics.note(DiagnosticKind::ClockBack, place);
         }
         self.now = self.now.max(at);
         let task = Task { comm: record.comm, pid: record.pid };
@@ -265,7 +257,7 @@ impl<'a> Layer<'a, '_> {
         let timeline = &mut *self.timeline;
         let found = self.spans.end(&mut timeline.spans, track, words, now, &mut timeline.diagnostics, |_| place());
         let Some(span) = found else { return };
-        timeline.diagnostics.note(NO_RETURN, place);
+        timeline.diagnostics.note(DiagnosticKind::TracedInitcallWithoutReturn, place);
         let detail = format!("{}, at most: its return was not traced", timeline.names.get(detail));
         let detail = timeline.names.intern(&detail);
         timeline.spans.set_what(span, SpanKind::Call, detail);

@@ -8,13 +8,7 @@
 use super::event::Task;
 use crate::text::lossy;
 use hashbrown::HashMap;
-use timeline::{Figures, NameId, Ns, Problem, Running, Timeline, TrackId, TrackKind, Wait, WaitedOn};
-
-const UNSEEN_SWITCH: Problem = Problem::affects(
-    Figures::Threads,
-    "thread switch[es] missing from the trace",
-    "the thread counts as running from its next event",
-);
+use timeline::{DiagnosticKind, NameId, Ns, Running, Timeline, TrackId, TrackKind, Wait, WaitedOn};
 
 /// A thread in [`Sched`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,7 +100,7 @@ impl<'a> Sched<'a> {
         on.last = now;
         if self.switches && before != Some(no) {
             if let Some(other) = before {
-                timeline.diagnostics.note(UNSEEN_SWITCH, place);
+                timeline.diagnostics.note(DiagnosticKind::ThreadSwitchMissing, place);
                 self.leave_unseen(other, cpu, last, timeline);
             }
             self.enter(no, cpu, now, timeline);

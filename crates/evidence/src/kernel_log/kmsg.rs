@@ -6,17 +6,7 @@
 
 use super::{Caller, Line, Reader};
 use crate::text::{Lines, lossy, number};
-use timeline::{Figures, Ns, Problem};
-
-const UNREADABLE: Problem = Problem::affects(Figures::Messages, "kernel log record[s] cut or not readable", "left out");
-const OVERWRITTEN: Problem = Problem::affects(
-    Figures::Messages,
-    "kernel log record[s] overwritten before the log was read",
-    "the log's beginning is missing; boot with a larger log_buf_len=",
-);
-const OUT_OF_ORDER: Problem = Problem::harmless("kernel log record[s] out of order", "placed by [its|their] stamp[s]");
-const MISSING: Problem =
-    Problem::affects(Figures::Messages, "kernel log record[s] missing", "what [it|they] said is not in the result");
+use timeline::{DiagnosticKind, Ns};
 
 /// A record, its text still escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +109,7 @@ impl Reader<'_> {
                     None => {
                         self.log.counts.unreadable += 1;
                         let place = || format!("{}:{}", self.file, line.number);
-                        self.diagnostics.note(UNREADABLE, place);
+                        self.diagnostics.note(DiagnosticKind::KmsgRecordUnreadable, place);
                     }
                 },
             }
@@ -131,15 +121,15 @@ impl Reader<'_> {
         let place = || format!("{}:{number}", self.file);
         let missing = match *last {
             None => {
-                self.diagnostics.note_many(OVERWRITTEN, seq, place);
+                self.diagnostics.note_many(DiagnosticKind::KmsgOverwritten, seq, place);
                 seq
             }
             Some(last) if seq <= last => {
-                self.diagnostics.note(OUT_OF_ORDER, place);
+                self.diagnostics.note(DiagnosticKind::KmsgOutOfOrder, place);
                 0
             }
             Some(last) => {
-                self.diagnostics.note_many(MISSING, seq - last - 1, place);
+                self.diagnostics.note_many(DiagnosticKind::KmsgMissing, seq - last - 1, place);
                 seq - last - 1
             }
         };

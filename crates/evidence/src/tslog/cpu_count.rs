@@ -5,13 +5,7 @@ use super::Log;
 use super::occupancy::occupancy;
 use super::order::Order;
 use hashbrown::HashMap;
-use timeline::{Clock, Figures, NameId, Ns, Problem, Ticks, Timeline, TrackId, WaitedOn};
-
-const UNKNOWN: Problem = Problem::affects(
-    Figures::Waits,
-    "holder[s] that may have waited for the CPU",
-    "charged to [it|them], for nothing says how many CPUs there are; import it again with the output of `sysctl hw.ncpu`",
-);
+use timeline::{Clock, DiagnosticKind, NameId, Ns, Ticks, Timeline, TrackId, WaitedOn};
 
 /// Of the log's length: what a holder lost to others has to be more.
 const MATTERS: i64 = 100;
@@ -38,7 +32,7 @@ pub fn note(log: &Log, order: &Order, clock: &Clock, (tracks, ends): (&[TrackId]
         let lost = ready.between(hold.track, from, to);
         if lost > least {
             let place = || place(log, order, clock, tracks, (hold.track, from));
-            timeline.diagnostics.note_time(UNKNOWN, lost, place);
+            timeline.diagnostics.note_time(DiagnosticKind::TslogCpuCountUnknown, lost, place);
         }
     }
 }

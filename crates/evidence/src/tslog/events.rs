@@ -19,19 +19,9 @@ use crate::text::{lossy, word};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use timeline::{
-    Clock, Figures, Hold, Mark, NameId, Ns, Problem, SpanBuilder, SpanId, SpanKind, Ticks, Timeline, TrackId, Wait,
+    Clock, DiagnosticKind, Hold, Mark, NameId, Ns, SpanBuilder, SpanId, SpanKind, Ticks, Timeline, TrackId, Wait,
     WaitedOn,
 };
-
-const NOT_UTF8: Problem =
-    Problem::harmless("TSLOG name[s] that [is|are] not UTF-8", "shown as far as [it is|they are]");
-const NO_BEGINNING: Problem = Problem::affects(Figures::Waits, "end[s] of a wait without its beginning", "left out");
-const PASSED_ON: Problem =
-    Problem::harmless("hold[s] released by another thread than took [it|them], as GEOM events are", "held until then");
-const NEVER_RELEASED: Problem =
-    Problem::affects(Figures::Waits, "hold[s] never released", "taken to last until the log's end");
-const NO_HOLD: Problem =
-    Problem::affects(Figures::Waits, "release[s] without a hold", "taken as held from the log's beginning");
 
 /// What a label means, in the timeline's names.
 #[derive(Clone, Copy)]
@@ -137,7 +127,7 @@ impl<'a> Laying<'a> {
         let mut strange = 0;
         timeline.names.reserve(log.labels.len());
         let meanings = log.labels.iter().map(|text| meaning(text, timeline, &mut strange)).collect();
-        timeline.diagnostics.note_many(NOT_UTF8, strange, || strange_place(log, order));
+        timeline.diagnostics.note_many(DiagnosticKind::TslogNameNotUtf8, strange, || strange_place(log, order));
         // Every second record ends a span.
         timeline.spans.reserve(order.records.len() / 2);
         let (builder, unmatched) = (SpanBuilder::default(), BTreeMap::new());
@@ -300,7 +290,7 @@ impl<'a> Laying<'a> {
                     let until = at.max(from);
                     self.timeline.waits.push(Wait { track, from, woken: until, until, by: WaitedOn::Holders(topic) });
                 }
-                None => self.timeline.diagnostics.note(NO_BEGINNING, place),
+                None => self.timeline.diagnostics.note(DiagnosticKind::WaitWithoutBeginning, place),
             },
             Event::Release => {
                 let from = match open.holds.get_mut(&topic).and_then(Vec::pop) {
@@ -330,9 +320,9 @@ impl<'a> Laying<'a> {
         for unmatched in self.unmatched.into_values() {
             let Unmatched { holds: (holds, held_at), releases: (releases, released_at) } = unmatched;
             let passed_on = holds.min(releases);
-            diagnostics.note_many(PASSED_ON, passed_on, || held_at.clone());
-            diagnostics.note_many(NEVER_RELEASED, holds - passed_on, || held_at);
-            diagnostics.note_many(NO_HOLD, releases - passed_on, || released_at);
+            diagnostics.note_many(DiagnosticKind::HoldPassedOn, passed_on, || held_at.clone());
+            diagnostics.note_many(DiagnosticKind::HoldNeverReleased, holds - passed_on, || held_at);
+            diagnostics.note_many(DiagnosticKind::ReleaseWithoutHold, releases - passed_on, || released_at);
         }
         self.left_open
     }

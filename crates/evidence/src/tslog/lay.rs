@@ -10,10 +10,10 @@ use super::line::What;
 use super::occupancy;
 use super::order::{Known, Life, Order, drop_out_of_range, order};
 use super::processes::Processes;
-use super::rate::{IMPLAUSIBLE, plausible};
+use super::rate::plausible;
 use super::user_part;
 use crate::text::lossy;
-use timeline::{Clock, Delay, Ns, SyncPoint, Ticks, Timeline, TrackId, TrackKind, Unit};
+use timeline::{Clock, Delay, DiagnosticKind, Ns, SyncPoint, Ticks, Timeline, TrackId, TrackKind, Unit};
 
 /// What the caller knows of the counter that the log's ticks are of.
 #[derive(Clone, Debug)]
@@ -107,7 +107,9 @@ fn clock(log: &Log, order: &Order, counter: Counter, timeline: &mut Timeline) ->
     let zero = order.known.first.map(|(ticks, _)| ticks).or_else(|| user_part::begins(log)).unwrap_or(0);
     let linear = |hz: f64, from: &str| Clock::linear(NAME, hz, Ticks(zero), Ns::ZERO, from);
     if let Some(rate) = log.noted_rate().filter(|rate| !plausible(rate.hz)) {
-        timeline.diagnostics.note(IMPLAUSIBLE, || format!("{}: {} Hz", log.place(rate.file, rate.line), rate.hz));
+        timeline.diagnostics.note(DiagnosticKind::CounterRateImplausible, || {
+            format!("{}: {} Hz", log.place(rate.file, rate.line), rate.hz)
+        });
     }
     match counter {
         Counter::Clock(clock) => return clock.renamed(NAME),

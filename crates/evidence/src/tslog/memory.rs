@@ -6,17 +6,7 @@
 
 use super::Log;
 use ::tslog::{Head, Heads, Image, Place, find, layout::HEADER_BYTES, write_image_text};
-use timeline::{Diagnostics, Figures, Problem};
-
-const OTHERS: Problem = Problem::harmless("TSLOG header[s] in memory beside the fullest log's", "not used");
-const UNRESOLVED: Problem = Problem::affects(
-    Figures::Functions,
-    "TSLOG name[s] missing from the image of memory",
-    "shown as addresses; the recorder's add_range says where names lie",
-);
-const NAMES_CUT: Problem = Problem::harmless("TSLOG name[s] cut", "shown as far as [it goes|they go]");
-const LEFT_OUT: Problem =
-    Problem::affects(Figures::Functions, "TSLOG name[s] beyond the length of the image", "left out");
+use timeline::{DiagnosticKind, Diagnostics};
 
 impl Log {
     /// Reads the log in an image of memory; returns how many records there are. 0: there is no log.
@@ -31,15 +21,15 @@ impl Log {
         let Some((at, head)) = heads.fullest(whole) else { return 0 };
         let at = at as usize;
         let others = heads.found - 1;
-        diagnostics.note_many(OTHERS, others, || file.to_owned());
+        diagnostics.note_many(DiagnosticKind::TslogOtherHeaders, others, || file.to_owned());
         let Ok(image) = Image::new(&bytes[at..]) else { return 0 };
         let mut text = String::new();
         let mut read_phys = physical(bytes, at, &head);
         let Ok(dump) = write_image_text(&image, &mut text, &mut read_phys) else { return 0 };
         let place = || format!("{file}: log at {at:#x}");
-        diagnostics.note_many(UNRESOLVED, dump.unresolved, place);
-        diagnostics.note_many(NAMES_CUT, dump.cut, place);
-        diagnostics.note_many(LEFT_OUT, dump.left_out, place);
+        diagnostics.note_many(DiagnosticKind::TslogNameUnresolved, dump.unresolved, place);
+        diagnostics.note_many(DiagnosticKind::TslogNameCut, dump.cut, place);
+        diagnostics.note_many(DiagnosticKind::TslogNameBeyondImage, dump.left_out, place);
         self.read(file, text.as_bytes(), diagnostics).records
     }
 }

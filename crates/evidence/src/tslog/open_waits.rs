@@ -5,14 +5,7 @@
 
 use super::Record;
 use hashbrown::HashMap;
-use timeline::{Figures, NameId, Ns, Problem, SpanId};
-
-const WHAT: &str = "wait[s] without an end";
-const ENDED_WITH_FUNCTION: Problem =
-    Problem::affects(Figures::Waits, WHAT, "taken to last until the function around returned");
-const ENDED_WITH_CALL: Problem =
-    Problem::affects(Figures::Waits, WHAT, "taken to last until the thread called a function that does not sleep");
-const NO_END: Problem = Problem::affects(Figures::Waits, WHAT, "taken to last until the log's end");
+use timeline::{DiagnosticKind, NameId, Ns, SpanId};
 
 /// A thread's waits.
 #[derive(Default)]
@@ -47,12 +40,12 @@ impl OpenWait {
     }
 
     /// When it ended, and how that is known. `start` says when a span begins.
-    pub fn until(&self, start: impl Fn(SpanId) -> Ns) -> (Ns, Problem<'static>) {
+    pub fn until(&self, start: impl Fn(SpanId) -> Ns) -> (Ns, DiagnosticKind) {
         let ran = self.ran.map(start);
         let (until, problem) = match (self.left, ran) {
-            (left, Some(ran)) if left.is_none_or(|left| ran < left) => (ran, ENDED_WITH_CALL),
-            (Some(left), _) => (left, ENDED_WITH_FUNCTION),
-            (None, _) => (Ns::MAX, NO_END),
+            (left, Some(ran)) if left.is_none_or(|left| ran < left) => (ran, DiagnosticKind::WaitLastsUntilCall),
+            (Some(left), _) => (left, DiagnosticKind::WaitLastsUntilReturn),
+            (None, _) => (Ns::MAX, DiagnosticKind::WaitLastsUntilLogEnd),
         };
         (until.max(self.from), problem)
     }

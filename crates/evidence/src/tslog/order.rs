@@ -12,40 +12,7 @@ use super::line::What;
 use super::{Log, Record, hole, pieces};
 use hashbrown::HashSet;
 use std::ops::Range;
-use timeline::{Diagnostics, Figures, Problem};
-
-const HALF_WRITTEN: Problem = Problem::affects(
-    Figures::Functions,
-    "half-written TSLOG record[s]",
-    "left out; an interrupt came while [it was|they were] written",
-);
-const STRANGE: Problem = Problem::affects(Figures::Functions, "malformed TSLOG record[s]", "left out");
-const NOT_IN_IMAGE: Problem =
-    Problem::affects(Figures::Functions, "TSLOG record[s] missing from the image of memory", "left out");
-const BEFORE_START: Problem =
-    Problem::affects(Figures::Functions, "event[s] before the TSLOG was started", "not recorded; start it earlier");
-const UNKNOWN_NOTE: Problem = Problem::harmless("TSLOG note[s] of an unknown kind", "left out");
-const OUT_OF_RANGE: Problem = Problem::affects(
-    Figures::Times,
-    "TSLOG tick[s] out of range, more than 2^56 after the first",
-    "placed with the record before, so times around [it|them] are wrong",
-);
-const PROCESS_OUT_OF_RANGE: Problem = Problem::affects(
-    Figures::Processes,
-    "process[es] with ticks out of range, more than 2^56 after the first",
-    "left out",
-);
-const KERNEL_EARLY: Problem = Problem::affects(
-    Figures::Times,
-    "kernel counter[s] that begin[s|] before the loader's end",
-    "taken to follow at once, so any time between the two is missing",
-);
-const BEGAN_AGAIN: Problem = Problem::affects(
-    Figures::Times,
-    "counter[s] that began again",
-    "taken to go on, so any time before the restart is missing",
-);
-const NAMED_AGAIN: Problem = Problem::harmless("thread[s] named again while running", "shown under the first name");
+use timeline::{DiagnosticKind, Diagnostics};
 
 /// A thread from its first record to its last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,11 +157,11 @@ fn note(log: &Log, i: usize, file: u32, diagnostics: &mut Diagnostics) -> u64 {
         ("dropped", Some(count)) => return count,
         // The log's rate is looked for among its names, and the gap was one when it was read.
         ("hz", Some(_)) | ("gap", None) => return 0,
-        ("half-written", _) => HALF_WRITTEN,
-        ("strange", _) => STRANGE,
-        ("missing", _) => NOT_IN_IMAGE,
-        ("before-start", _) => BEFORE_START,
-        _ => UNKNOWN_NOTE,
+        ("half-written", _) => DiagnosticKind::TslogHalfWritten,
+        ("strange", _) => DiagnosticKind::TslogMalformed,
+        ("missing", _) => DiagnosticKind::TslogRecordBeyondImage,
+        ("before-start", _) => DiagnosticKind::TslogStartedLate,
+        _ => DiagnosticKind::TslogNoteUnknown,
     };
     diagnostics.note_many(problem, count.unwrap_or(1), || log.place(file, record.line));
     0
@@ -221,7 +188,7 @@ pub fn drop_out_of_range(log: &mut Log, first: Option<u64>, diagnostics: &mut Di
     users.retain(|user| {
         let in_range = user.forked.max(user.exited) <= latest;
         if !in_range {
-            diagnostics.note(PROCESS_OUT_OF_RANGE, || log.place(user.file, user.line));
+            diagnostics.note(DiagnosticKind::ProcessTickOutOfRange, || log.place(user.file, user.line));
         }
         in_range
     });
@@ -281,7 +248,7 @@ impl Placing {
         if ticks.is_none_or(|ticks| ticks > self.first_in_range.saturating_add(LATEST_TICKS)) {
             record.ticks = self.latest.max(self.first_in_range).saturating_sub(self.shift);
             let line = record.line;
-            diagnostics.note(OUT_OF_RANGE, || log.place(file, line));
+            diagnostics.note(DiagnosticKind::TslogTickOutOfRange, || log.place(file, line));
         }
     }
 
@@ -302,8 +269,8 @@ impl Placing {
             self.known.kernel.is_none() && loader.is_some() && self.before == loader && life != loader.unwrap_or(life);
         let stepped_back = self.sums.get(life as usize).is_some_and(|&(_, last)| ticks < last);
         let problem = match (after_loader, stepped_back) {
-            (true, _) => KERNEL_EARLY,
-            (_, true) if self.stays_behind(log, i) => BEGAN_AGAIN,
+            (true, _) => DiagnosticKind::KernelCounterEarly,
+            (_, true) if self.stays_behind(log, i) => DiagnosticKind::CounterRestarted,
             _ => return,
         };
         diagnostics.note(problem, || log.place(file, record.line));
@@ -363,7 +330,7 @@ impl Placing {
     fn rename(&mut self, life: u32, name: u32, diagnostics: &mut Diagnostics, place: impl Fn() -> String) -> u32 {
         let known = &mut self.lives[life as usize];
         if known.name.is_some_and(|first| first != name) {
-            diagnostics.note(NAMED_AGAIN, place);
+            diagnostics.note(DiagnosticKind::ThreadRenamed, place);
         }
         known.name.get_or_insert(name);
         life
@@ -374,7 +341,7 @@ impl Placing {
     fn hole(&self, log: &mut Log, file: u32, run: Range<usize>, diagnostics: &mut Diagnostics) -> Option<(u32, u64)> {
         let path = self.known.init().or_else(|| self.known.main())?;
         let at = hole::hole(log, run.clone(), path, &self.strangers)?;
-        diagnostics.note(super::pieces::MISSING, || log.place(file, log.records[at].line));
+        diagnostics.note(DiagnosticKind::TslogGap, || log.place(file, log.records[at].line));
         let before = log.records[run.start..at].iter().filter(|r| r.thread != NOBODY).map(|r| r.ticks).max()?;
         log.records[at..run.end].iter_mut().for_each(|record| record.piece += 1);
         Some((file, before))

@@ -8,12 +8,7 @@ use super::Record;
 use super::labels::Role;
 use super::line::What;
 use std::ops::Range;
-use timeline::{Diagnostics, Figures, Problem};
-
-const SECOND_DUMP: Problem =
-    Problem::harmless("TSLOG record[s] of a second dump", "not used, the longer dump says the same");
-pub(super) const MISSING: Problem =
-    Problem::affects(Figures::Functions, "gap[s] in the TSLOG log", "functions and waits in [it|them] are missing");
+use timeline::{DiagnosticKind, Diagnostics};
 
 /// Records that were written in one go.
 #[derive(Clone, Debug)]
@@ -103,14 +98,14 @@ pub fn choose(all: &[Piece], diagnostics: &mut Diagnostics, place: impl Fn(&Piec
         let same = used.iter().any(|&u| all[u].tells_of_the_same(&all[i]));
         if same || used.len() == MOST_PIECES {
             let records = all[i].records.len() as u64;
-            diagnostics.note_many(SECOND_DUMP, records, || place(&all[i]));
+            diagnostics.note_many(DiagnosticKind::TslogSecondDump, records, || place(&all[i]));
         } else {
             used.push(i);
         }
     }
     used.sort_by_key(|&i| all[i].ticks);
     for pair in used.windows(2) {
-        diagnostics.note(MISSING, || place(&all[pair[1]]));
+        diagnostics.note(DiagnosticKind::TslogGap, || place(&all[pair[1]]));
     }
     used
 }

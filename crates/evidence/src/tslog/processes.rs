@@ -6,15 +6,7 @@ use super::order::{Life, named_lives};
 use super::user::{self, Node};
 use crate::text::lossy;
 use hashbrown::HashMap;
-use timeline::{Clock, Figures, NameId, Ns, Problem, Process, SpanKind, SpanRow, Ticks, Timeline, TrackId, TrackKind};
-
-const NEVER_FORKED: Problem = Problem::affects(Figures::Processes, "process[es] without a fork", "not shown");
-const ENDS_EARLY: Problem = Problem::affects(
-    Figures::Processes,
-    "process[es] that end[s|] before [its|their] beginning",
-    "shown with no length",
-);
-const LISTED_TWICE: Problem = Problem::harmless("process[es] listed twice", "the first line counts");
+use timeline::{Clock, DiagnosticKind, NameId, Ns, Process, SpanKind, SpanRow, Ticks, Timeline, TrackId, TrackKind};
 
 /// The process table, with names and in time.
 pub struct Processes {
@@ -29,7 +21,7 @@ impl Processes {
     pub fn new(log: &Log, lives: &[Life], clock: &Clock, last: Ns, timeline: &mut Timeline) -> Processes {
         for entry in log.users.iter().filter(|entry| entry.forked == 0) {
             let place = || log.place(entry.file, entry.line);
-            timeline.diagnostics.note(NEVER_FORKED, place);
+            timeline.diagnostics.note(DiagnosticKind::ProcessWithoutFork, place);
         }
         let entries: Vec<user::Entry> = log.users.iter().filter(|entry| entry.forked > 0).copied().collect();
         let nodes = user::tree(&entries, &log.labels);
@@ -39,7 +31,7 @@ impl Processes {
         for Node { entry, depth, name } in nodes {
             let e = entries[entry];
             if e.exited > 0 && e.exited < e.forked {
-                timeline.diagnostics.note(ENDS_EARLY, || log.place(e.file, e.line));
+                timeline.diagnostics.note(DiagnosticKind::ProcessEndsBeforeItsStart, || log.place(e.file, e.line));
             }
             let start = clock.to_ns(Ticks(e.forked));
             let end = (e.exited > 0).then(|| clock.to_ns(Ticks(e.exited)).max(start));
@@ -89,7 +81,7 @@ fn note_repeated(log: &Log, entries: &[user::Entry], nodes: &[Node], timeline: &
     let mut repeated = vec![true; entries.len()];
     nodes.iter().for_each(|node| repeated[node.entry] = false);
     for (e, _) in entries.iter().zip(repeated).filter(|(_, repeated)| *repeated) {
-        timeline.diagnostics.note(LISTED_TWICE, || log.place(e.file, e.line));
+        timeline.diagnostics.note(DiagnosticKind::ProcessListedTwice, || log.place(e.file, e.line));
     }
 }
 

@@ -14,7 +14,6 @@
 //! never used: a typing error in it would make years of milliseconds.
 
 use crate::text::{grouped_number, number, skip_spaces};
-use timeline::{Figures, Problem};
 
 /// Where a rate was read, the most exact first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,13 +43,6 @@ pub struct Rate {
 pub fn plausible(hz: f64) -> bool {
     (1e3..=1e11).contains(&hz)
 }
-
-/// The diagnostic of a rate that is not.
-pub const IMPLAUSIBLE: Problem = Problem::affects(
-    Figures::Times,
-    "counter rate[s] outside 1 kHz to 100 GHz",
-    "not used; give the rate with --tsc-frequency",
-);
 
 /// The rate that the recorder notes at the end of its log: `TSLOG hz 2445431964`.
 pub fn note(text: &[u8]) -> Option<f64> {

@@ -23,7 +23,7 @@ pub fn compare(fixture: &Path, found: &str) {
 pub fn diagnostics(all: &Diagnostics) -> String {
     let mut text = String::new();
     for d in all.iter() {
-        writeln!(text, "diagnostic, {}: {} × {} ({})", d.severity.as_str(), d.kind, d.count, d.first).unwrap();
+        writeln!(text, "diagnostic: {} × {} ({})", d.kind.code(), d.count, d.first).unwrap();
     }
     text
 }

@@ -9,7 +9,7 @@ fn a_loaders_log_alone_is_a_part_of_a_boot() {
     let t = check(
         "0x0 1000 ENTER loader\n0x0 1100 ENTER cons_probe\n0x0 5100 EXIT cons_probe\n0x0 6000 ENTER open /boot\n\
          0x0 7000 ENTER efipart_readwrite\n0x0 8000 EXIT efipart_readwrite\n",
-        &[("entries without an exit", 2, "4")],
+        &[("entry-without-exit", 2, "4")],
     );
     let end = t.end.unwrap();
     let loader = t.tracks.iter().find(|(_, track)| t.names.get(track.name) == "loader").unwrap().0;
@@ -115,8 +115,8 @@ fn a_log_cut_anywhere_has_a_path() {
 fn ticks_out_of_range_are_no_time() {
     let max = u64::MAX;
     let text = format!("0x10 0 ENTER mi_startup\n0x10 1 ENTER start_init\n0x10 {max} EXIT start_init\n");
-    let out = "TSLOG ticks out of range, more than 2^56 after the first";
-    let t = check(&text, &[(out, 1, "3"), ("entries without an exit", 1, "1")]);
+    let out = "tslog-tick-out-of-range";
+    let t = check(&text, &[(out, 1, "3"), ("entry-without-exit", 1, "1")]);
     let end = t.end.unwrap();
     assert_eq!((end.at, end.track.is_some()), (Ns(1), true));
     // One that begins there.
@@ -135,9 +135,6 @@ fn ticks_out_of_range_are_no_time() {
     }
 
     let users = format!("1 0 110 0 \"/sbin/init\" \"\"\n15 1 {max} 0 \"sh\" \"\"\n16 1 120 {max} \"sh\" \"\"\n");
-    let t = check(
-        &format!("{}{users}", calls.concat()),
-        &[("processes with ticks out of range, more than 2^56 after the first", 2, "42")],
-    );
+    let t = check(&format!("{}{users}", calls.concat()), &[("process-tick-out-of-range", 2, "42")]);
     assert_eq!(t.processes.len(), 1);
 }

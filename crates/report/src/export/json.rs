@@ -11,13 +11,13 @@
 //! * `running`: track, cpu, from_ns, to_ns
 //! * `path`: from_ns, to_ns, how (`running`, `runqueue`, `interrupt`, `wait`), stack (outermost first, made harmless; of more than
 //!   [`MOST_FRAMES`] the outermost ones, how many are between, and the innermost)
-//! * `diagnostics`: kind, count, first, severity, affects, effect, cost_ns
+//! * `diagnostics`: code, kind, about, count, first, severity, affects, effect, cost_ns, text
 //!
 //! Text is as the evidence has it, quoted as JSON demands: a program reads it.
 
 use super::{Export, MOST_FRAMES, csv};
-use crate::Boot;
 use crate::lanes::{Open, Slice};
+use crate::{Boot, DiagnosticLine};
 use analysis::StretchKind;
 use serde::Serialize;
 use serde_json::json;
@@ -71,17 +71,7 @@ impl Export for Json {
         array(out, "running", t.running.iter().map(running))?;
         let mut open = Open::new(boot.path_slices());
         array(out, "path", boot.path().stretches.iter().map(|s| stretch(boot, s, open.at(s.from))))?;
-        array(
-            out,
-            "diagnostics",
-            t.diagnostics.iter().map(|d| {
-                json!({
-                    "kind": d.kind, "count": d.count, "first": d.first, "severity": d.severity.as_str(),
-                    "affects": d.severity.affects().map_or("", timeline::Figures::as_str), "effect": d.effect(),
-                    "cost_ns": d.cost.map(|cost| cost.0),
-                })
-            }),
-        )?;
+        array(out, "diagnostics", t.diagnostics.iter().map(|d| DiagnosticLine::new(d, t.unit)))?;
         writeln!(out, "}}")
     }
 }

@@ -3,7 +3,7 @@
 
 use report::{Facts, Memory, Overhead, Subject};
 use timeline::{
-    Clock, End, Figures, Mark, NameId, Ns, Problem, Running, SpanId, SpanKind, SpanRow, Ticks, TimeBase, Timeline,
+    Clock, DiagnosticKind, End, Mark, NameId, Ns, Running, SpanId, SpanKind, SpanRow, Ticks, TimeBase, Timeline,
     TrackId, TrackKind, Wait, WaitedOn,
 };
 
@@ -115,9 +115,8 @@ fn finish(mut m: Maker, init: TrackId, phases: &[(&str, i64)], end_us: i64) -> T
     let evidence = m.t.names.intern("process 1");
     m.t.end = Some(End { at: Ns::from_us(end_us), error: Ns::from_us(30), track: Some(init), evidence });
     m.t.clocks.push(Clock::linear("tsc", 2.2e9, Ticks(0), Ns::ZERO, "made up"));
-    let exits = Problem::affects(Figures::Functions, "exit[s] without an entry", "these calls are left out");
-    m.t.diagnostics.note_many(exits, 2, || "trace.txt:118".to_owned());
-    m.t.diagnostics.note(Problem::unusable(HOSTILE, HOSTILE), || HOSTILE.to_owned());
+    m.t.diagnostics.note_many(DiagnosticKind::ExitWithoutEntry, 2, || "trace.txt:118".to_owned());
+    m.t.diagnostics.note_about(DiagnosticKind::EvidenceNotGathered, HOSTILE, || HOSTILE.to_owned());
     m.t.settle(Ns::from_us(1));
     m.t
 }
