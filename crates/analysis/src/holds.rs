@@ -31,8 +31,8 @@ pub struct Held {
 /// What ended a wait for a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ender {
-    /// A release inside it.
-    Release,
+    /// A release inside it, then.
+    Release(Ns),
     /// Nothing that released by then: of those who still hold, the first to release.
     StillHeld(TrackId),
     /// Nobody who held it.
@@ -99,7 +99,8 @@ impl Holds {
         if let Some(topic) = self.0.get(&topic) {
             let may = |held: &Held| held.track != wait.track && may(held.track);
             let released = topic.held.partition_point(|h| h.to <= ended);
-            let mut above = if topic.ended_by_release((wait.from, ended), may) { topic.held.len() } else { released };
+            let by_release = topic.ended_by_release((wait.from, ended), may).is_some();
+            let mut above = if by_release { topic.held.len() } else { released };
             while let Some(i) = topic.first(above, at).filter(|_| at > from) {
                 above = i + 1;
                 let held = topic.held[i];
@@ -135,25 +136,25 @@ impl Holds {
     pub fn ender(&self, waiter: TrackId, topic: NameId, (from, end): (Ns, Ns)) -> Ender {
         let Some(topic) = self.0.get(&topic) else { return Ender::Nobody };
         let may = |held: &Held| held.track != waiter;
-        match topic.still(end, may) {
-            _ if topic.ended_by_release((from, end), may) => Ender::Release,
-            Some(held) => Ender::StillHeld(held.track),
-            None => Ender::Nobody,
+        match (topic.ended_by_release((from, end), may), topic.still(end, may)) {
+            (Some(at), _) => Ender::Release(at),
+            (None, Some(held)) => Ender::StillHeld(held.track),
+            (None, None) => Ender::Nobody,
         }
     }
 }
 
 impl Topic {
-    /// Whether the release nearest to the end of a wait lies inside it.
-    fn ended_by_release(&self, (from, end): (Ns, Ns), may: impl Fn(&Held) -> bool) -> bool {
+    /// The last release inside a wait, if none is nearer to its end.
+    fn ended_by_release(&self, (from, end): (Ns, Ns), may: impl Fn(&Held) -> bool) -> Option<Ns> {
         let mut count = self.held.partition_point(|h| h.to <= end);
         while count > 0 && !may(&self.held[count - 1]) {
             count = self.others[count - 1];
         }
         let last = count.checked_sub(1).map(|i| self.held[i]);
-        let Some(last) = last.filter(|held| held.to > from) else { return false };
+        let last = last.filter(|held| held.to > from)?;
         let next = self.still(end, may).filter(|held| held.to < Ns::MAX);
-        next.is_none_or(|next| end - last.to <= next.to - end)
+        next.is_none_or(|next| end - last.to <= next.to - end).then_some(last.to)
     }
 
     /// Of those who hold at an instant and may be to blame, the first to release.

@@ -14,7 +14,7 @@
 
 use crate::chain::Chain;
 use crate::cpus::{Cpus, Had};
-use crate::holds::Holds;
+use crate::holds::{Ender, Holds};
 use crate::polls::poll_ends;
 use crate::segments::Segments;
 use crate::stays::{Stay, Stays};
@@ -387,6 +387,11 @@ impl<'a> Walk<'a> {
         // After the last release the thread can run.
         let released = match blame[..] {
             [(None, at, end), (Some(_), ..), ..] if end == wait.woken => Some(at),
+            // It was before the time in question.
+            [(None, at, _)] => match self.holds.ender(wait.track, topic, (wait.from, ended)) {
+                Ender::Release(released) if released <= at => Some(at),
+                _ => None,
+            },
             _ => None,
         };
         for (held_by, from, to) in blame {

@@ -393,7 +393,7 @@ impl<'a> Replay<'a> {
     /// Who ended a wait without having released by then, of each topic: nobody if a release of any of them ended it.
     fn still_held(&self, waiter: TrackId, wait: (Ns, Ns), topics: &[NameId]) -> Vec<TrackId> {
         let enders: Vec<Ender> = topics.iter().map(|&topic| self.holds.ender(waiter, topic, wait)).collect();
-        if enders.iter().any(|ender| matches!(ender, Ender::Release)) {
+        if enders.iter().any(|ender| matches!(ender, Ender::Release(_))) {
             return Vec::new();
         }
         let still = |ender: Ender| if let Ender::StillHeld(holder) = ender { Some(holder) } else { None };

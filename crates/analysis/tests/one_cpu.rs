@@ -100,6 +100,41 @@ fn who_was_created_or_released_but_had_no_cpu_is_not_charged() {
     check_saved(&t, "THREAD usb", (80, 80));
 }
 
+/// Who is waited for waits itself, and what it waits for was released before: it has no CPU.
+#[test]
+fn who_can_run_since_before_it_is_waited_for_is_not_charged() {
+    let text = "
+        0   main enter SYSINIT/configure
+        5   outer created main
+        5   outer hold outer
+        5   inner created main
+        5   inner hold inner
+        10  main enter _sleep
+        10  outer wait inner
+        10  outer enter _sleep
+        10  inner enter spin
+        30  inner exit spin
+        30  inner release inner
+        30  main exit _sleep
+        40  main wait outer
+        40  main enter _sleep
+        40  hog enter spin
+        70  hog exit spin
+        70  outer exit _sleep
+        70  outer unwait inner
+        80  outer release outer
+        80  main exit _sleep
+        80  main unwait outer
+        100 main exit SYSINIT/configure
+        100 main end";
+    let turns = "main 0 10\n inner 10 30\n main 30 40\n hog 40 70\n outer 70 80\n main 80 100";
+    let t = boot(text, turns, "inner 5 5 10\n main 10 20 30\n main 40 ? 80\n outer 10 ? 70");
+    let rows = rows(&t);
+    let hog = rows.iter().find(|row| row.0 == "THREAD hog · runqueue").map(|row| row.1);
+    let outer = rows.iter().find(|row| row.0 == "THREAD outer").map(|row| row.1);
+    assert_eq!((hog, outer), (Some(30), Some(10)), "{rows:?}");
+}
+
 #[test]
 fn without_turns_all_is_as_it_was() {
     let t = boot(HELD, "", "");
