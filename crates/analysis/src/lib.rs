@@ -48,7 +48,7 @@ pub use phases::{Phase, phases};
 pub use spread::{Follow, Spread};
 pub use stays::{Stay, Stays};
 pub use tables::{Row, Tables, tables};
-pub use what_if::{Becomes, Cannot, Rung, Saving, Target, WhatIf};
+pub use what_if::{Becomes, Cannot, Range, Rung, Saving, Target, WhatIf};
 
 use timeline::{Ns, Timeline};
 

@@ -16,8 +16,6 @@ mod line;
 mod one_cpu;
 mod outcome;
 
-pub use one_cpu::Sleeps;
-
 use crate::holds::{Ender, Holds, taken_over};
 use crate::segments::Segments;
 use before::{Turns, boot_waits, extent, first_seen, handovers, not_begun, turns};
@@ -103,13 +101,7 @@ const DEEPEST: usize = 64;
 
 impl<'a> Replay<'a> {
     /// Runs the boot again. `O(n log n)`, and each wait looks at the holds that then still last.
-    pub fn new(
-        timeline: &'a Timeline,
-        boot: TrackId,
-        segments: &Segments,
-        shrink: &dyn Shrink,
-        sleeps: Sleeps,
-    ) -> Self {
+    pub fn new(timeline: &'a Timeline, boot: TrackId, segments: &Segments, shrink: &dyn Shrink) -> Self {
         let extent = extent(timeline);
         let lineage = crate::path::lineage(timeline, boot);
         let mut replay = Replay {
@@ -163,7 +155,7 @@ impl<'a> Replay<'a> {
                 replay.advance(track.0 as usize);
             }
             let time = |lines: &[Line], track, at| line::time(lines, track, at);
-            replay.occupancy = one_cpu::play(timeline, &mut replay.lines, shrink, &taken_over, sleeps, &time);
+            replay.occupancy = one_cpu::play(timeline, &mut replay.lines, shrink, &taken_over, &time);
         }
         replay.run();
         replay

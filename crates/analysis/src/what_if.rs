@@ -4,13 +4,14 @@
 //! every thread, and its path is walked anew: so a saving counts only as far as nobody else is waited for then, and two
 //! that overlap count once.
 
+mod allowed;
 mod meant;
 
 use crate::charge::{BaseId, Charge, joined};
 use crate::groups::matches;
 use crate::path::{Frame, StretchKind, boot_path};
 use crate::phases::phases;
-use crate::replay::{Replay, Sleeps};
+use crate::replay::Replay;
 use crate::tables::tables;
 use crate::{Groups, total};
 use hashbrown::HashSet;
@@ -57,9 +58,8 @@ pub struct Rung {
     pub before: Ns,
     /// And with it.
     pub after: Ns,
-    /// With it, if each sleep of which nothing says what ended it was none, but a wait for the CPU. None where that is the
-    /// same: the saving is then known.
-    pub after_at_best: Option<Ns>,
+    /// Where the boots that the log allows differ in what it saves or leaves.
+    pub range: Option<Range>,
     /// What its target took on the boot path before it.
     pub was: Ns,
     /// And with it.
@@ -70,6 +70,19 @@ pub struct Rung {
     /// Where it shall take longer than it did, or where all or a share of it is saved and less of the time in which it was
     /// under way is its own than others': who had the rest of that time, most first.
     pub besides: Vec<(String, Ns)>,
+}
+
+/// What the boots that a log allows save, and how long they then take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The least that any of them saves.
+    pub saved_at_worst: Ns,
+    /// The most.
+    pub saved_at_best: Ns,
+    /// The longest that any of them takes.
+    pub after_at_worst: Ns,
+    /// The shortest.
+    pub after_at_best: Ns,
 }
 
 /// Why a saving cannot be worked out.
@@ -114,8 +127,8 @@ impl std::error::Error for Cannot {}
 /// A boot, and what became of it with the savings so far.
 pub struct WhatIf {
     timeline: Timeline,
-    /// The same, if sleeps that nothing explains were waits for the CPU.
-    at_best: Option<Timeline>,
+    /// The same, begun with other boots that the log allows.
+    allowed: Vec<Timeline>,
     groups: Groups,
     end: TrackId,
     known: Known,
@@ -141,7 +154,8 @@ impl WhatIf {
             return Err(Cannot::NoWaits);
         }
         let known = Known::new(&timeline, &groups, end);
-        Ok(WhatIf { timeline, at_best: None, groups, end, known })
+        let allowed = allowed::boots(&timeline);
+        Ok(WhatIf { timeline, allowed, groups, end, known })
     }
 
     /// How much shorter a boot would be if these rows took so long on its path: one saving after the other.
@@ -198,35 +212,39 @@ impl WhatIf {
                 self.again(&meant, &target, if takes > Ns::ZERO { time.0 as f64 / takes.0 as f64 } else { 1.0 })
             }
         };
-        let at_best = self.at_best(&target, factor);
-        let after_at_best = at_best.as_ref().map(total).filter(|&best| best < total(&new));
         let (before, after) = (self.total(), total(&new));
+        let range = self.save_in_allowed(&target, factor, (before - after, after));
         let also = self.known.also(&target);
         self.timeline = new;
-        self.at_best = at_best.filter(|_| after_at_best.is_some());
-        Ok(Rung { target, before, after, after_at_best, was, now, also, besides })
+        Ok(Rung { target, before, after, range, was, now, also, besides })
     }
 
     /// The boot with what is meant taking `factor` of its time, and what that then takes on the path.
     fn again(&self, meant: &Meant, target: &Target, factor: f64) -> (f64, Timeline, Ns) {
         let shrunk = Shrunk { meant, factor };
-        let mut new = Replay::new(&self.timeline, self.end, &meant.segments, &shrunk, Sleeps::Timed).timeline(self.end);
+        let mut new = Replay::new(&self.timeline, self.end, &meant.segments, &shrunk).timeline(self.end);
         meant.scale(&mut new.profile, factor);
         let now = Meant::new(&new, &self.groups, self.end, target).on_path(&boot_path(&new));
         (factor, new, now)
     }
 
-    /// The boot with what is meant taking `factor` of its time, if sleeps that nothing explains were waits for the CPU; none
-    /// where there are no such sleeps.
-    fn at_best(&self, target: &Target, factor: f64) -> Option<Timeline> {
-        let base = self.at_best.as_ref().unwrap_or(&self.timeline);
-        let occupancy = &base.occupancy;
-        if !occupancy.is_of_one_cpu() || occupancy.off.iter().all(|off| off.ready.is_some()) {
-            return None;
+    /// Makes the same shorter in the other boots that the log allows. The range of them and of what the recorded one saved
+    /// and then takes; none where all are the same.
+    fn save_in_allowed(&mut self, target: &Target, factor: f64, (saved, after): (Ns, Ns)) -> Option<Range> {
+        let (groups, end) = (&self.groups, self.end);
+        let known = Range { saved_at_worst: saved, saved_at_best: saved, after_at_worst: after, after_at_best: after };
+        let mut range = known;
+        for boot in &mut self.allowed {
+            let meant = Meant::new(boot, groups, end, target);
+            let new = Replay::new(boot, end, &meant.segments, &Shrunk { meant: &meant, factor }).timeline(end);
+            let (saved, after) = (total(boot) - total(&new), total(&new));
+            range.saved_at_worst = range.saved_at_worst.min(saved);
+            range.saved_at_best = range.saved_at_best.max(saved);
+            range.after_at_worst = range.after_at_worst.max(after);
+            range.after_at_best = range.after_at_best.min(after);
+            *boot = new;
         }
-        let meant = Meant::new(base, &self.groups, self.end, target);
-        let shrunk = Shrunk { meant: &meant, factor };
-        Some(Replay::new(base, self.end, &meant.segments, &shrunk, Sleeps::Queued).timeline(self.end))
+        (range != known).then_some(range)
     }
 
     /// Looks for the factor with which it takes `time` on the path, of `was`. Where all of it is on the path that is the

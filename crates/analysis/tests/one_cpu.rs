@@ -55,12 +55,17 @@ fn check_rows(t: &Timeline, expected: &[(&str, i64)]) {
     assert_eq!(rows, expected);
 }
 
-/// How long the boot takes without it: as is known, and at best.
+/// How long the boot takes without it: at worst, and at best.
 #[track_caller]
-fn check_saved(t: &Timeline, name: &str, (after, best): (i64, i64)) {
+fn check_saved(t: &Timeline, name: &str, (worst, best): (i64, i64)) {
     let mut boot = WhatIf::new(t.clone(), Groups::freebsd()).unwrap();
     let rung = boot.save(&Saving { name: name.to_owned(), becomes: Becomes::Nothing }).unwrap();
-    assert_eq!((rung.after.0, rung.after_at_best.unwrap_or(rung.after).0), (after, best), "{name}");
+    let after = rung.range.map_or((rung.after, rung.after), |range| (range.after_at_worst, range.after_at_best));
+    assert_eq!((after.0.0, after.1.0), (worst, best), "{name}");
+    if let Some(range) = rung.range {
+        let saved = (range.saved_at_worst, range.saved_at_best);
+        assert_eq!(saved, (rung.before - after.0, rung.before - after.1), "{name}: one saving alone");
+    }
 }
 
 /// The thread that holds was created and waits for the CPU; after its release the waiter does.
@@ -191,6 +196,63 @@ fn a_saving_that_is_not_known_is_a_range() {
     check_saved(&boot(text, turns, "hog 5 5 10\n main 10 ? 80"), "spin", (100, 30));
     check_saved(&boot(text, turns, "hog 5 5 10\n main 10 40 80"), "spin", (60, 60));
     check_saved(&boot(text, turns, "hog 5 5 10\n main 10 10 80"), "spin", (30, 30));
+}
+
+/// A thread slept until a timer woke it. Work was given to it meanwhile, long before: the CPU was idle in between.
+#[test]
+fn work_given_to_a_thread_that_left_the_cpu_idle_did_not_wake_it() {
+    let text = "
+        0   main enter SYSINIT/configure
+        5   g_event created main
+        5   cam created main
+        10  main enter _sleep
+        12  g_event enter _sleep
+        12  cam enter spin
+        30  cam exit spin
+        30  cam hold events
+        30  main exit _sleep
+        40  main wait events
+        40  main enter _sleep
+        100090 g_event exit _sleep
+        100095 g_event release events
+        100095 main exit _sleep
+        100095 main unwait events
+        100100 main exit SYSINIT/configure
+        100100 main end";
+    let turns = "main 0 10\n g_event 10 12\n cam 12 30\n main 30 40\n g_event 100090 100095\n main 100095 100100";
+    let t = boot(text, turns, "g_event 12 ? 100090\n main 10 25 30\n main 40 ? 100095");
+    check_saved(&t, "spin", (100_100, 100_100));
+}
+
+/// The timer of a thread went off while another ran. Without that other, the boot sleeps until 55: the thread with the timer
+/// is in its way only if it still runs then, not if its timer went off at the first or the last possible instant.
+#[test]
+fn a_range_has_what_lies_outside_of_its_ends() {
+    let text = "
+        0   late created main
+        0   main enter SYSINIT/configure
+        5   main enter _sleep
+        5   late enter _sleep
+        10  hog enter spin
+        60  hog exit spin
+        60  main exit _sleep
+        65  main enter _sleep
+        65  late exit _sleep
+        65  late enter compute
+        90  late exit compute
+        105 main exit _sleep
+        175 main exit SYSINIT/configure
+        175 main end";
+    let turns = "main 0 5\n late 5 10\n hog 10 60\n main 60 65\n late 65 90\n main 105 175";
+    let boot = |late: &str| boot(text, turns, &format!("late 10 {late} 65\n main 5 10 60\n main 65 105 105"));
+    let mut after = Vec::new();
+    for late in ["10", "24", "38", "51", "65"] {
+        let mut what_if = WhatIf::new(boot(late), Groups::freebsd()).unwrap();
+        let saving = Saving { name: "spin".to_owned(), becomes: Becomes::Nothing };
+        after.push(what_if.save(&saving).unwrap().after.0);
+    }
+    assert_eq!(after, [125, 125, 133, 146, 125]);
+    check_saved(&boot("?"), "spin", (146, 125));
 }
 
 /// What was over before the boot waited for it is now what it waits for.

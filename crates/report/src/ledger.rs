@@ -62,14 +62,30 @@ pub struct LedgerStep {
     pub before_ns: i64,
     /// How much less with it. Of a recording it is the rest: what the steps before it do not explain.
     pub saved_ns: i64,
-    /// How much less at best, where that is not known: if each sleep of which nothing says what ended it was a wait for the
-    /// CPU.
+    /// The least that it saves, where the log allows several boots: it does not say since when some thread could run. The four
+    /// fields of such a range are there together or not at all, and `saved_ns` and `total_ns` lie within them.
+    #[serde(default)]
+    pub saved_at_worst_ns: Option<i64>,
+    /// The most that it saves.
     #[serde(default)]
     pub saved_at_best_ns: Option<i64>,
+    /// The longest that the boot takes with it, and with the steps before it.
+    #[serde(default)]
+    pub total_at_worst_ns: Option<i64>,
+    /// The shortest.
+    #[serde(default)]
+    pub total_at_best_ns: Option<i64>,
     /// How long it takes with it.
     pub total_ns: i64,
     /// How much the boot's length has changed since the beginning (−0.31: 31 % less).
     pub change: f64,
+}
+
+impl LedgerStep {
+    /// At worst and at best, where that is not known.
+    fn saved_range(&self) -> Option<(i64, i64)> {
+        self.saved_at_worst_ns.zip(self.saved_at_best_ns)
+    }
 }
 
 /// A part of a time.
@@ -115,7 +131,10 @@ impl Ledger {
             was_ns: Some(rung.was.0),
             now_ns: Some(rung.now.0),
             not_saved: rung.also,
-            saved_at_best_ns: rung.after_at_best.map(|after| self.last_ns() - after.0),
+            saved_at_worst_ns: rung.range.map(|range| range.saved_at_worst.0),
+            saved_at_best_ns: rung.range.map(|range| range.saved_at_best.0),
+            total_at_worst_ns: rung.range.map(|range| range.after_at_worst.0),
+            total_at_best_ns: rung.range.map(|range| range.after_at_best.0),
             besides: rung.besides.into_iter().map(|(name, time)| LedgerPart { name, ns: time.0 }).collect(),
             ..LedgerStep::default()
         };
@@ -196,12 +215,13 @@ impl Ledger {
         let show = |ns: Option<i64>| ns.map(|ns| unit.show(ns));
         let (mut saved, mut total) = (unit.show(step.saved_ns), unit.show(step.total_ns));
         let mut change = percent_change(step.change);
-        if let Some(best) = step.saved_at_best_ns {
-            let total_at_best = step.before_ns - best;
-            saved = unit.range(step.saved_ns, best);
-            total = unit.range(step.total_ns, total_at_best);
-            let at_best = percent_change(total_at_best as f64 / (self.total_ns as f64).max(1.0) - 1.0);
-            change = format!("{} to {at_best}", change.trim_end_matches(" %"));
+        if let Some((worst, best)) = step.saved_range() {
+            saved = unit.range(worst, best);
+        }
+        if let Some((worst, best)) = step.total_at_worst_ns.zip(step.total_at_best_ns) {
+            total = unit.range(worst, best);
+            let percent = |total: i64| percent_change(total as f64 / (self.total_ns as f64).max(1.0) - 1.0);
+            change = range(&percent(worst), &percent(best));
         }
         cells(&format!("  {name}"), [show(step.was_ns), show(step.now_ns), Some(saved), Some(total), Some(change)])
     }
@@ -220,13 +240,13 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
         }
         return;
     };
-    if let Some(best) = step.saved_at_best_ns {
-        let range = unit.range(step.saved_ns, best);
-        let why = "a thread slept while it ran, and nothing says since when that could have run";
-        let _ = writeln!(out, "{name}: {range} saved: {why}");
+    let range = step.saved_range().filter(|&(worst, best)| unit.show(worst) != unit.show(best));
+    if let Some((worst, best)) = range {
+        let why = "threads slept while others had the CPU, and the log does not say since when they could run";
+        let _ = writeln!(out, "{name}: it saves {}: {why}", unit.range(worst, best));
     }
     let margin = (was / 100).max(1);
-    if step.saved_at_best_ns.is_some() {
+    if range.is_some() {
     } else if was == 0 && now <= margin && (step.besides.is_empty() || !unit.is_shown_as_0(step.saved_ns)) {
         let what = match step.saved_ns {
             saved if unit.is_shown_as_0(saved) => ", so it saves nothing by itself".to_owned(),
@@ -304,6 +324,16 @@ fn words(name: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// From the one to the other, the unit at the end; one of them where both look the same.
+fn range(from: &str, to: &str) -> String {
+    let unit = to.rsplit(' ').next().unwrap_or_default();
+    match from.strip_suffix(unit) {
+        _ if from == to => to.to_owned(),
+        Some(from) => format!("{} to {to}", from.trim_end()),
+        None => format!("{from} to {to}"),
+    }
+}
+
 /// One unit for all times of a ledger.
 struct Scale {
     name: &'static str,
@@ -325,8 +355,7 @@ impl Scale {
 
     /// From the one to the other: `0 to 71.9 ms`.
     fn range(&self, from: i64, to: i64) -> String {
-        let from = self.show(from);
-        format!("{} to {}", from.strip_suffix(self.name).unwrap_or(&from).trim_end(), self.show(to))
+        range(&self.show(from), &self.show(to))
     }
 
     fn is_shown_as_0(&self, ns: i64) -> bool {
@@ -347,6 +376,7 @@ impl Scale {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::Range;
 
     fn rung(was: i64, now: i64, before: i64, after: i64) -> Rung {
         let target = Target::Rows(vec!["_vprintf".to_owned()]);
@@ -354,7 +384,7 @@ mod tests {
             target,
             before: Ns(before),
             after: Ns(after),
-            after_at_best: None,
+            range: None,
             was: Ns(was),
             now: Ns(now),
             also: Vec::new(),
@@ -452,16 +482,34 @@ mod tests {
     fn what_is_known_as_a_range_is_shown_as_one() {
         let ms = 1_000_000;
         let mut ledger = Ledger::new("boot", Ns(100 * ms), Unit::Nanoseconds);
-        let range =
-            |before: i64, after: i64, best: i64| Rung { after_at_best: Some(Ns(best)), ..rung(0, 0, before, after) };
-        ledger.estimate("a", State::default(), range(100 * ms, 100 * ms, 30 * ms));
-        ledger.estimate("b", State::default(), range(100 * ms, 90 * ms, 10 * ms));
-        ledger.estimate("c", State::default(), rung(10 * ms, 0, 90 * ms, 80 * ms));
+        let range = |saved: (i64, i64), after: (i64, i64)| Rung {
+            range: Some(Range {
+                saved_at_worst: Ns(saved.0),
+                saved_at_best: Ns(saved.1),
+                after_at_worst: Ns(after.0),
+                after_at_best: Ns(after.1),
+            }),
+            ..rung(0, 0, 100 * ms, 90 * ms)
+        };
+        ledger.estimate("a", State::default(), range((0, 70 * ms), (100 * ms, 30 * ms)));
+        ledger.estimate("b", State::default(), range((-5 * ms, 0), (105 * ms, 30 * ms)));
+        ledger.estimate("c", State::default(), range((10 * ms, 10 * ms), (95 * ms, 20 * ms)));
+        ledger.estimate("d", State::default(), range((10 * ms, 10 * ms + 1), (85 * ms, 85 * ms - 1)));
+        ledger.estimate("e", State::default(), rung(10 * ms, 0, 90 * ms, 80 * ms));
         let text = ledger.text(Layout { top: 0, ..Layout::default() });
         let lines: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(lines[2], "a 0 ms 0 ms 0 to 70 ms 100 to 30 ms 0 to −70 %", "{text}");
-        assert_eq!(lines[3], "b 0 ms 0 ms 10 to 90 ms 90 to 10 ms −10 to −90 %", "{text}");
-        assert_eq!(lines[4], "c 10 ms 0 ms 10 ms 80 ms −20 %", "{text}");
+        assert_eq!(lines[3], "b 0 ms 0 ms −5 to 0 ms 105 to 30 ms +5 to −70 %", "{text}");
+        assert_eq!(lines[4], "c 0 ms 0 ms 10 ms 95 to 20 ms −5 to −80 %", "{text}");
+        assert_eq!(lines[5], "d 0 ms 0 ms 10 ms 85 ms −15 %", "{text}");
+        assert_eq!(lines[6], "e 10 ms 0 ms 10 ms 80 ms −20 %", "{text}");
+        let why = "threads slept while others had the CPU, and the log does not say since when they could run";
+        let said: Vec<&String> = lines.iter().filter(|line| line.ends_with(why)).collect();
+        assert_eq!(
+            said,
+            [&format!("a: it saves 0 to 70 ms: {why}"), &format!("b: it saves −5 to 0 ms: {why}")],
+            "{text}"
+        );
     }
 
     #[test]

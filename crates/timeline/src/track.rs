@@ -155,6 +155,8 @@ pub struct Occupancy {
     pub off: Vec<OffCpu>,
     /// Whether the kernel logs its context switches; else the turns are inferred from a machine with one CPU.
     pub is_logged: bool,
+    /// Whether the kernel logs how long sleeps are to last: then a sleep without that lasts until another thread ends it.
+    pub has_timeouts: bool,
 }
 
 /// A stretch in which a thread had no CPU: it slept, was just created, or was preempted.
@@ -181,6 +183,18 @@ impl Occupancy {
     /// Whether it is of one CPU only.
     pub fn is_of_one_cpu(&self) -> bool {
         self.turns.first().is_some_and(|first| self.turns.iter().all(|turn| turn.cpu == first.cpu))
+    }
+
+    /// With one CPU, of each turn: when the CPU was idle last before it, or [`Ns::MIN`]. Who goes on then was ready no
+    /// earlier.
+    pub fn idle_until(&self) -> Vec<Ns> {
+        let (mut last, mut idle) = (Ns::MIN, Ns::MIN);
+        let each = self.turns.iter().map(|turn| {
+            idle = if turn.from > last { turn.from } else { idle };
+            last = turn.to;
+            idle
+        });
+        each.collect()
     }
 
     /// Sorts turns by CPU and time, the others by track and time.

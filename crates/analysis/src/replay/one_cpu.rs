@@ -5,9 +5,9 @@
 //! run when the one that woke it gets there, when all who held its topic released it, or after as long a sleep. With nothing
 //! shortened each turn comes when it came.
 //!
-//! Where nothing says what ended a sleep, it is one of two: it was a timer ([`Sleeps::Timed`]), or the thread only waited
-//! for the CPU ([`Sleeps::Queued`]). The truth mostly lies between; where some sleeps are the one and some the other, and
-//! their order changes, it can lie outside.
+//! Where nothing says what ended a sleep, it was work that another thread gave it, if the CPU was not idle since; else it was
+//! a timer, which went off when the thread ran again. Other boots that the log allows are replayed as boots of their own
+//! (`what_if::allowed`).
 
 use super::Shrink;
 use super::line::{Line, Mark, Step, runs};
@@ -17,17 +17,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use timeline::{NameId, Ns, Occupancy, OffCpu, Running, Timeline, TrackId, Wait, WaitedOn};
 
-/// What ended a sleep of which nothing is known but its length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sleeps {
-    /// A timer: it keeps its length.
-    Timed,
-    /// Whoever had the CPU last before it left it.
-    Queued,
-}
-
 /// Waits inside each other that are looked through for the one that lasted.
 const NESTED_MAX: usize = 64;
+/// Who was given work goes on after the CPU was idle for no longer than this: it was being switched.
+const SWITCH_MAX: Ns = Ns(50_000);
 
 /// What comes before a turn.
 #[derive(Clone, Copy, Debug)]
@@ -93,12 +86,12 @@ pub fn play(
     lines: &mut [Line],
     shrink: &dyn Shrink,
     taken_over: &[TakenOver],
-    sleeps: Sleeps,
     other: &dyn Fn(&[Line], TrackId, Ns) -> f64,
 ) -> Occupancy {
-    let mut play = Play::new(timeline, lines, shrink, taken_over, sleeps, other);
+    let mut play = Play::new(timeline, lines, shrink, taken_over, other);
     play.all();
     play.new.is_logged = timeline.occupancy.is_logged;
+    play.new.has_timeouts = timeline.occupancy.has_timeouts;
     play.new.sort();
     play.new
 }
@@ -128,11 +121,10 @@ impl<'a> Play<'a> {
         lines: &'a mut [Line],
         shrink: &'a dyn Shrink,
         taken_over: &[TakenOver],
-        sleeps: Sleeps,
         other: &'a dyn Fn(&[Line], TrackId, Ns) -> f64,
     ) -> Self {
         let count = timeline.tracks.len();
-        let plan = Plan::new(timeline, shrink, taken_over, sleeps);
+        let plan = Plan::new(timeline, shrink, taken_over);
         let first = timeline.occupancy.turns.first();
         Play {
             lines,
@@ -371,7 +363,6 @@ fn topics(timeline: &Timeline, taken_over: &[TakenOver]) -> HashMap<NameId, Topi
 struct Plan<'a> {
     timeline: &'a Timeline,
     shrink: &'a dyn Shrink,
-    sleeps: Sleeps,
     /// All turns, by time; of each, when the CPU was idle last before it.
     turns: &'a [Running],
     idle_until: Vec<Ns>,
@@ -384,16 +375,10 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(timeline: &'a Timeline, shrink: &'a dyn Shrink, taken_over: &[TakenOver], sleeps: Sleeps) -> Self {
+    fn new(timeline: &'a Timeline, shrink: &'a dyn Shrink, taken_over: &[TakenOver]) -> Self {
         let count = timeline.tracks.len();
         let turns = &timeline.occupancy.turns[..];
-        let mut idle_until = Vec::with_capacity(turns.len());
-        let (mut last, mut idle) = (Ns::MIN, Ns::MIN);
-        for turn in turns {
-            idle = if turn.from > last { turn.from } else { idle };
-            last = turn.to;
-            idle_until.push(idle);
-        }
+        let idle_until = timeline.occupancy.idle_until();
         let mut off = vec![Vec::new(); count];
         timeline.occupancy.off.iter().for_each(|o| off[o.track.0 as usize].push(*o));
         let mut waits: Vec<Vec<Wait>> = vec![Vec::new(); count];
@@ -411,7 +396,7 @@ impl<'a> Plan<'a> {
             releases.entry(hold.topic).or_default().push((hold.to, hold.track));
         }
         releases.values_mut().for_each(|releases| releases.sort_unstable_by_key(|release| release.0));
-        Plan { timeline, shrink, sleeps, turns, idle_until, off, waits, given, releases }
+        Plan { timeline, shrink, turns, idle_until, off, waits, given, releases }
     }
 
     fn threads(self) -> Vec<Thread> {
@@ -491,9 +476,10 @@ impl<'a> Plan<'a> {
         }
         let given = &self.given[track.0 as usize];
         let first = given.partition_point(|given| given.0 < from);
-        match given.get(first).filter(|given| given.0 <= until) {
+        // Had it been woken by the work, it would have had the CPU before that was idle.
+        let by_then = |given: &&(Ns, TrackId)| given.0 <= until && self.idle_until[order] <= given.0 + SWITCH_MAX;
+        match given.get(first).filter(by_then) {
             Some(&(at, by)) => (Some(Wake::Cue(by, at)), at),
-            None if self.sleeps == Sleeps::Queued => queued.unwrap_or((None, until)),
             None => (None, until),
         }
     }

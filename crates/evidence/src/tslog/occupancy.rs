@@ -119,7 +119,9 @@ pub fn occupancy(
     }
     let heard = Heard::new(log, order, clock, ends);
     let turns = if switches { logged(&heard, order, clock, ends) } else { inferred(&heard) };
-    let mut found = Occupancy { off: off(&heard, &turns, order, clock, switches), turns, is_logged: switches };
+    let has_timeouts = heard.sleeps.iter().flatten().any(|sleep| sleep.timeout.is_some());
+    let off = off(&heard, &turns, order, clock, switches);
+    let mut found = Occupancy { off, turns, is_logged: switches, has_timeouts };
     found.turns.iter_mut().for_each(|turn| turn.track = tracks[turn.track.0 as usize]);
     for off in &mut found.off {
         off.track = tracks[off.track.0 as usize];
