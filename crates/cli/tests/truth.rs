@@ -17,9 +17,9 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
-use std::ops::Range;
 use support::boots::{Scratch, evidence, recorded};
 use support::lab::{built, record_lab};
+use support::scripts::{Random, ns_between, number, seeds};
 use support::{list, ns, shown, text};
 
 /// A place, and the row it is in.
@@ -91,22 +91,6 @@ impl Machine {
     }
 }
 
-fn number(name: &str, default: u64) -> u64 {
-    env::var(name).map_or(default, |text| text.parse().expect("a number"))
-}
-
-struct Random(u64);
-
-impl Random {
-    /// xorshift64*.
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
-    }
-}
-
 /// Delays by place, and whether root waits for the USB bus.
 #[derive(Default)]
 struct Script {
@@ -120,7 +104,7 @@ impl Script {
     }
 
     fn random(seed: u64) -> Script {
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut random = Random::of(seed);
         let mut delays_us = BTreeMap::new();
         for (place, _) in BEFORE_HOOKS.iter().chain(&AFTER_HOOKS) {
             if random.below(3) == 0 {
@@ -236,15 +220,6 @@ impl Shown {
         Shown { total_ns, rows, log: evidence(&into, "tslog.txt") }
     }
 
-    /// Between the first lines of the log that end so.
-    fn ns_between(&self, events: Range<&str>) -> u64 {
-        let at = |event: &str| -> u64 {
-            let line = self.log.lines().find(|line| line.ends_with(event));
-            line.and_then(|line| line.split(' ').nth(1)?.parse().ok()).unwrap_or_else(|| panic!("no {event:?}"))
-        };
-        at(events.end) - at(events.start)
-    }
-
     fn row(&self, name: &str) -> u64 {
         self.rows.get(name).copied().unwrap_or(0)
     }
@@ -256,17 +231,18 @@ fn every_delay_is_in_its_row_and_nowhere_else() {
         return;
     }
     let machine = Machine::asked_for();
-    let (scripts, first) = (number("BOOTSCOPE_TRUTH_SCRIPTS", 50), number("BOOTSCOPE_TRUTH_SEED", 1));
+    let seeds = seeds();
+    let scripts = seeds.end - seeds.start;
     let plain = Shown::plain(&machine);
     // By the host's clock a tick is no nanosecond, and the work far less than what is tolerated.
-    let between = |events| if machine.by_host { 0 } else { plain.ns_between(events) };
+    let between = |events| if machine.by_host { 0 } else { ns_between(&plain.log, events) };
     let work = Work {
         from_hooks_to_events_ns: between("WAIT config hooks".."EVENT WAIT events"),
         from_hooks_to_usb_ns: between("WAIT config hooks".."EVENT RELEASE root mount"),
         from_events_to_root_ns: between("UNWAIT events".."EVENT WAIT root mount"),
     };
     let (mut worst_ns, mut hidden, mut judged, mut longer) = (0, 0, 0, 0);
-    for seed in first..first + scripts {
+    for seed in seeds {
         let script = Script::random(seed);
         let slow = Shown::of(&script, &machine);
         let model = script.added_ns(&work);

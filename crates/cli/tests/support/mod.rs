@@ -13,6 +13,7 @@ pub mod kills;
 pub mod lab;
 pub mod percival;
 pub mod schemas;
+pub mod scripts;
 
 use serde_json::Value;
 use std::io::Write;
