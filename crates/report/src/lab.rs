@@ -143,7 +143,7 @@ pub struct LabBlame {
 pub struct LabAmount {
     /// What.
     pub of: String,
-    /// `ns`, `bytes` or `count`.
+    /// `ns`, `bytes`, `count` or `permille`.
     pub unit: String,
     /// In which unit the table shows bytes, as they were published: `MiB` or `KiB`; empty for the rest.
     #[serde(default)]

@@ -5,7 +5,7 @@
 //! it took what is foretold, or [`Experiment::differs`] says why not.
 //!
 //! The published figures are those of the boots that the experiments are made after: FreeBSD's (Percival 2018,
-//! *Profiling the FreeBSD kernel boot*), and Linux 3.5's on an i.MX6. Theirs are other machines and other sizes; what is
+//! *Profiling the FreeBSD kernel boot*), Linux 3.5's on an i.MX6, and Redox's (Lorentzon 2024). Theirs are other machines and other sizes; what is
 //! to be the same is the direction, and the ratio where that is not the hardware's.
 
 use crate::cpio;
@@ -84,6 +84,8 @@ pub enum Measure {
     VmmResident,
     /// Segments that were passed in chains of the address arena's hash while em0 gave its buffers back.
     ChainSteps,
+    /// The frame allocator's share of the boot after its machine-dependent part, in thousandths.
+    FrameAllocatorPermille,
 }
 
 /// What an experiment is booted on.
@@ -100,6 +102,7 @@ pub struct Machine {
 }
 
 const PERCIVAL: &str = "Percival 2018";
+const LORENTZON: &str = "Redox, Lorentzon 2024";
 const SMALL: Machine = Machine { cpus: 1, memory_bytes: 128 << 20, root_bytes: 0, arguments: &[] };
 /// The console on the screen: 400 × 112 cells.
 const SCREEN: &[&str] = &["-vga", "std"];
@@ -147,6 +150,13 @@ const ROOT_ON_UFS: &str = root_on!("ufs");
 const ROOT_ON_ZFS: &str = root_on!("zfs");
 const ROOT_CHOSEN: &str = "when each port settles, nine seconds in all as published, and when each disk has spun up; \
                            bus and disks are scripted";
+
+/// Services of 1024 pages each, half of which are given back.
+const SERVICES: &str = "services=3";
+const SERVICES_CHOSEN: &str = "3 services, each of 512 pages that stay and 512 that do not, so that frames=scan comes near the \
+                               published share";
+const SERVICES_NOTE: &str = "with p2buddy about half of its share is what the recorder's own two records take; a frame is \
+                             cleared outside of the allocator, a byte an instruction";
 
 /// A controller with nothing behind it.
 const NVME: &[&str] = &["-device", "nvme,serial=lab"];
@@ -350,6 +360,35 @@ pub static EXPERIMENTS: &[Experiment] = &[
         ..NOTHING
     },
     Experiment {
+        name: "frame-allocator",
+        what: "three user processes touch their pages, a fault and a frame each: the allocator looks through a byte for each frame \
+               in use, or takes the first block of a list",
+        source: LORENTZON,
+        always: SERVICES,
+        slow: "frames=scan",
+        remedies: &["frames=p2buddy"],
+        figures: &[whole("frame_allocator", &["frame_allocator"], None, None)],
+        amounts: &[Amount { of: Measure::FrameAllocatorPermille, slow: Some(350), fast: Some(9) }],
+        chosen: SERVICES_CHOSEN,
+        note: SERVICES_NOTE,
+        blamed: &["frame_allocator"],
+        ..NOTHING
+    },
+    Experiment {
+        name: "frame-recycling",
+        what: "the same, and the allocator looks through an array of ranges that were given back",
+        source: LORENTZON,
+        always: SERVICES,
+        slow: "frames=recycle",
+        remedies: &["frames=p2buddy"],
+        figures: &[whole("frame_allocator", &["frame_allocator"], None, None)],
+        amounts: &[Amount { of: Measure::FrameAllocatorPermille, slow: None, fast: None }],
+        chosen: SERVICES_CHOSEN,
+        note: "what this allocator took was never published: Redox had it before 2020",
+        blamed: &["frame_allocator"],
+        ..NOTHING
+    },
+    Experiment {
         name: "root-hold",
         what: "root is on a disk that the file system finds by name: mounting waits for every bus, \
                one of which takes nine seconds, or for that disk",
@@ -505,6 +544,8 @@ mod tests {
             ("console-scroll", "300 lines"),
             ("console-uart", "3000 lines"),
             ("vmem-hash", "28 672"),
+            ("frame-allocator", "3 services"),
+            ("frame-recycling", "3 services"),
             ("root-dax", "18 MiB"),
             ("key-derivation", "20 000"),
             ("reset-wait", "the driver's pauses"),

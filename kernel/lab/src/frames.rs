@@ -1,17 +1,17 @@
-//! The frame allocator: which page frames are free, a bit for each.
+//! The frame allocator: which page frames are free. One of three (`frames=`), so that what the third replaced can be seen.
 //!
-//! A set bit is a free frame. Single frames are searched for from where the last was found, so that a boot that mostly
-//! allocates looks at each word once. Freeing a free frame, or one that
-//! was never there, is an error of the caller's and is told.
+//! `recycle` and `scan` are as slow as they were described (Lorentzon 2024): both look through something that grows with
+//! the frames in use. `p2buddy` is the crate beside this one. Freeing what is not allocated is an error of the
+//! caller's and is told. Frames are counted by number (address / 4096).
 
-/// Frames by number (address / 4096). The bits are the caller's, so that they can lie in the memory they describe.
-#[derive(Debug)]
-pub struct Frames<'a> {
-    words: &'a mut [u64],
-    free: u64,
-    /// Words before this one have no free frame.
-    hint: usize,
-}
+mod recycle;
+mod scan;
+
+pub use recycle::Recycle;
+pub use scan::Scan;
+
+use crate::switches;
+use p2buddy::{Buddy, Record};
 
 /// What was freed was not allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,64 +20,77 @@ pub struct NotAllocated {
     pub frame: u64,
 }
 
-/// How many words describe so many frames.
-pub const fn words_for(frames: u64) -> usize {
-    frames.div_ceil(64) as usize
+/// One of the allocators. What it keeps in memory is the caller's, so that it can lie in the memory it describes.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one, in a static, before there is a heap")]
+pub enum Frames<'a> {
+    /// An array of ranges.
+    Recycle(Recycle<'a>),
+    /// A byte for each frame.
+    Scan(Scan<'a>),
+    /// Power-of-two blocks.
+    P2buddy(Buddy<'a>),
 }
 
-impl<'a> Frames<'a> {
-    /// An allocator with no free frame. The words are cleared.
-    pub fn new(words: &'a mut [u64]) -> Frames<'a> {
-        words.fill(0);
-        Frames { words, free: 0, hint: 0 }
-    }
+/// How many bytes an allocator keeps for so many frames.
+pub const fn bytes_for(which: switches::Frames, frames: u64) -> u64 {
+    let each = match which {
+        // Every second frame is a range of its own at worst.
+        switches::Frames::Recycle => size_of::<recycle::Piece>() / 2,
+        switches::Frames::Scan => size_of::<scan::Usage>(),
+        switches::Frames::P2buddy => size_of::<Record>(),
+    };
+    (frames + 1) * each as u64
+}
 
-    /// Makes `count` frames from `first` free, a word at a time. What lies past the end of the map is ignored; what is
-    /// free already stays so.
+impl Frames<'_> {
+    /// Makes `count` frames from `first` free. They were not before, and lie inside what the allocator has memory for.
+    ///
+    /// # Panics
+    /// If they were or do not: the memory map is wrong.
     pub fn add(&mut self, first: u64, count: u64) {
-        let end = (first.saturating_add(count)).min(self.words.len() as u64 * 64);
-        let mut at = first;
-        while at < end {
-            let (word, from) = (at as usize / 64, at % 64);
-            let length = (64 - from).min(end - at);
-            let bits = (u64::MAX >> (64 - length)) << from;
-            self.free += u64::from((bits & !self.words[word]).count_ones());
-            self.words[word] |= bits;
-            self.hint = self.hint.min(word);
-            at += length;
+        match self {
+            Frames::Recycle(recycle) => recycle.add(first, count),
+            Frames::Scan(scan) => scan.add(first, count),
+            Frames::P2buddy(buddy) => buddy
+                .add(first as usize..(first + count) as usize)
+                .unwrap_or_else(|error| panic!("frames::add: {error}")),
         }
     }
 
-    /// A free frame's number, the lowest there is.
-    pub fn allocate(&mut self) -> Option<u64> {
-        let word = (self.hint..self.words.len()).find(|&word| self.words[word] != 0)?;
-        self.hint = word;
-        let bit = self.words[word].trailing_zeros();
-        self.words[word] &= !(1 << bit);
-        self.free -= 1;
-        Some(word as u64 * 64 + u64::from(bit))
+    /// The first of `count` free frames in one piece.
+    pub fn allocate(&mut self, count: u64) -> Option<u64> {
+        match self {
+            Frames::Recycle(recycle) => recycle.allocate(count),
+            Frames::Scan(scan) => scan.allocate(count),
+            Frames::P2buddy(buddy) => buddy.allocate(order_of(count)).map(|frame| frame as u64),
+        }
     }
 
-    /// Gives a frame back.
-    pub fn free(&mut self, frame: u64) -> Result<(), NotAllocated> {
-        let word = frame as usize / 64;
-        if word >= self.words.len() || self.is_free(frame) {
-            return Err(NotAllocated { frame });
+    /// Gives frames back, as they were allocated.
+    pub fn free(&mut self, first: u64, count: u64) -> Result<(), NotAllocated> {
+        match self {
+            Frames::Recycle(recycle) => recycle.free(first, count),
+            Frames::Scan(scan) => scan.free(first, count),
+            Frames::P2buddy(buddy) => {
+                buddy.free(first as usize, order_of(count)).map_err(|_| NotAllocated { frame: first })
+            }
         }
-        self.words[word] |= 1 << (frame % 64);
-        self.hint = self.hint.min(word);
-        self.free += 1;
-        Ok(())
     }
 
     /// How many frames are free.
     pub fn count(&self) -> u64 {
-        self.free
+        match self {
+            Frames::Recycle(recycle) => recycle.count(),
+            Frames::Scan(scan) => scan.count(),
+            Frames::P2buddy(buddy) => buddy.free_frames() as u64,
+        }
     }
+}
 
-    fn is_free(&self, frame: u64) -> bool {
-        self.words[frame as usize / 64] >> (frame % 64) & 1 == 1
-    }
+/// The smallest block that is large enough.
+fn order_of(count: u64) -> usize {
+    count.max(1).next_power_of_two().trailing_zeros() as usize
 }
 
 #[cfg(test)]
@@ -85,45 +98,96 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    #[test]
-    fn frames_come_in_order_and_come_back() {
-        let mut words = [u64::MAX; 3];
-        let mut frames = Frames::new(&mut words);
-        assert_eq!(frames.allocate(), None);
-        frames.add(60, 10);
-        assert_eq!(frames.count(), 10);
-        let all: Vec<u64> = core::iter::from_fn(|| frames.allocate()).collect();
-        assert_eq!(all, (60..70).collect::<Vec<_>>());
-        frames.free(62).unwrap();
-        assert_eq!(frames.free(62), Err(NotAllocated { frame: 62 }));
-        assert_eq!(frames.free(192), Err(NotAllocated { frame: 192 }));
-        assert_eq!(frames.allocate(), Some(62));
+    const FRAMES: u64 = 256;
+
+    fn each(mut check: impl FnMut(Frames)) {
+        let mut pieces = vec![recycle::Piece::default(); FRAMES as usize / 2 + 1];
+        check(Frames::Recycle(Recycle::new(&mut pieces)));
+        let mut usage = vec![scan::Usage::Free; FRAMES as usize];
+        check(Frames::Scan(Scan::new(&mut usage)));
+        let records: Vec<Record> = (0..FRAMES).map(|_| Record::new()).collect();
+        check(Frames::P2buddy(Buddy::new(&records, 0).unwrap()));
     }
 
     #[test]
-    fn memory_past_the_map_is_ignored() {
-        let mut words = [0; 1];
-        let mut frames = Frames::new(&mut words);
-        frames.add(62, u64::MAX);
-        assert_eq!(frames.count(), 2);
+    fn all_frames_come_once_and_come_back() {
+        each(|mut frames| {
+            assert_eq!(frames.allocate(1), None);
+            frames.add(60, 10);
+            frames.add(100, 1);
+            assert_eq!(frames.count(), 11);
+            let all: BTreeSet<u64> = core::iter::from_fn(|| frames.allocate(1)).collect();
+            assert_eq!(all, (60..70).chain([100]).collect());
+            frames.free(62, 1).unwrap();
+            assert_eq!(frames.free(62, 1), Err(NotAllocated { frame: 62 }));
+            assert_eq!(frames.free(5, 1), Err(NotAllocated { frame: 5 }));
+            assert_eq!(frames.free(FRAMES + 3, 1), Err(NotAllocated { frame: FRAMES + 3 }));
+            assert_eq!(frames.allocate(1), Some(62));
+        });
+    }
+
+    #[test]
+    fn several_frames_are_in_one_piece() {
+        each(|mut frames| {
+            frames.add(8, 4);
+            frames.add(16, 16);
+            let eight = frames.allocate(8).unwrap();
+            assert!((16..=24).contains(&eight), "{eight}");
+            assert_eq!(frames.count(), 12);
+            assert_eq!(frames.allocate(32), None);
+            frames.free(eight, 8).unwrap();
+            // `recycle` never joins what was given back with what was never given out.
+            let again = frames.allocate(16);
+            assert!(again == Some(16) || matches!(frames, Frames::Recycle(_)) && again.is_none(), "{again:?}");
+        });
+    }
+
+    #[test]
+    fn what_is_kept_fits_what_was_taken_for_it() {
+        assert_eq!(bytes_for(switches::Frames::Recycle, 255), 256 * 8);
+        assert_eq!(bytes_for(switches::Frames::Scan, 255), 256);
+        assert_eq!(bytes_for(switches::Frames::P2buddy, 255), 256 * 16);
     }
 
     proptest::proptest! {
         #[test]
-        fn as_a_set_of_numbers_would(steps in proptest::collection::vec((0u8..3, 0u64..260, 1u64..9), 1..200)) {
-            let mut words = [0; 4];
-            let (mut frames, mut model) = (Frames::new(&mut words), BTreeSet::new());
-            for (what, at, count) in steps {
-                match what {
-                    0 => {
-                        frames.add(at, count);
-                        model.extend((at..at + count).filter(|&frame| frame < 256));
+        fn as_a_set_of_numbers_would(steps in proptest::collection::vec((0u8..4, 0u64..FRAMES, 1u64..9), 1..300)) {
+            each(|mut frames| {
+                let (mut known, mut adds) = (BTreeSet::new(), 0);
+                let (mut free, mut taken) = (BTreeSet::new(), Vec::new());
+                for &(what, at, count) in &steps {
+                    match what {
+                        0 => {
+                            let range = at..(at + count).min(FRAMES);
+                            // A memory map has no more ranges than that.
+                            let is_new = range.clone().all(|frame| !known.contains(&frame));
+                            if is_new && adds < crate::memory_map::REGIONS_MAX {
+                                adds += 1;
+                                frames.add(at, range.end - at);
+                                known.extend(range.clone());
+                                free.extend(range);
+                            }
+                        }
+                        1 | 2 => {
+                            let count = if what == 1 { 1 } else { count.next_power_of_two() };
+                            let got = frames.allocate(count);
+                            assert!(got.is_some() || count > 1 || free.is_empty());
+                            if let Some(first) = got {
+                                assert!((first..first + count).all(|frame| free.remove(&frame)), "given twice");
+                                taken.push((first, count));
+                            }
+                        }
+                        _ if taken.is_empty() => assert!(frames.free(at, 1).is_err()),
+                        _ => {
+                            let (first, count) = taken.swap_remove(at as usize % taken.len());
+                            assert_eq!(frames.free(first, count), Ok(()));
+                            assert_eq!(frames.free(first, count), Err(NotAllocated { frame: first }));
+                            free.extend(first..first + count);
+                        }
                     }
-                    1 => proptest::prop_assert_eq!(frames.allocate(), model.pop_first()),
-                    _ => proptest::prop_assert_eq!(frames.free(at).is_ok(), at < 256 && model.insert(at)),
+                    assert_eq!(frames.count(), free.len() as u64);
                 }
-                proptest::prop_assert_eq!(frames.count(), model.len() as u64);
-            }
+            });
         }
     }
 }

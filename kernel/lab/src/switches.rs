@@ -31,6 +31,8 @@ pub const HZ_MAX: u32 = 10_000;
 pub const MESSAGES_MAX: u32 = 1_000_000;
 /// The most lines that a verbose boot adds.
 pub const DETAILS_MAX: u32 = 100_000;
+/// The most user processes that are started before the boot is done.
+pub const SERVICES_MAX: u32 = 256;
 /// The longest single delay: ten minutes. More is taken for a slip.
 pub const DELAY_NS_MAX: u64 = 600 * 1_000_000_000;
 
@@ -72,6 +74,7 @@ macro_rules! switches {
             Switch { name: "hz", values: &[], numbers: (1, HZ_MAX), default: "100" },
             Switch { name: "messages", values: &[], numbers: (0, MESSAGES_MAX), default: "0" },
             Switch { name: "details", values: &[], numbers: (0, DETAILS_MAX), default: "0" },
+            Switch { name: "services", values: &[], numbers: (0, SERVICES_MAX), default: "0" },
         ];
 
         /// Everything that the command line decides.
@@ -84,6 +87,8 @@ macro_rules! switches {
             pub messages: u32,
             /// How many lines that driver prints besides in a verbose boot, at most [`DETAILS_MAX`].
             pub details: u32,
+            /// How many user processes are started before the boot is done, at most [`SERVICES_MAX`].
+            pub services: u32,
             /// Where to stop with interrupts off.
             pub hang: Option<&'a str>,
             /// Where to panic.
@@ -103,6 +108,7 @@ macro_rules! switches {
                     hz: 100,
                     messages: 0,
                     details: 0,
+                    services: 0,
                     hang: None,
                     panic: None,
                     fault: None,
@@ -134,6 +140,15 @@ switches! {
         "lazy" => Lazy,
         /// The first part at boot, the rest by a thread that takes its turn on the run queue like any other.
         "eager-thread" => EagerThread,
+    }
+    /// What the whole kernel allocates page frames from.
+    frames: Frames = P2buddy {
+        /// An array of ranges that were given back: each operation looks through all of it.
+        "recycle" => Recycle,
+        /// A byte for each frame, looked through from the start of memory.
+        "scan" => Scan,
+        /// Blocks of a power of two of frames, by size: as many steps as there are sizes.
+        "p2buddy" => P2buddy,
     }
     /// How application processors are started.
     aps: Aps = Parallel {
@@ -377,6 +392,10 @@ impl<'a> Switches<'a> {
                 Ok(details @ 0..=DETAILS_MAX) => self.details = details,
                 _ => return false,
             },
+            "services" => match value.parse() {
+                Ok(services @ 0..=SERVICES_MAX) => self.services = services,
+                _ => return false,
+            },
             _ => {
                 let (places, list) = match name.strip_prefix("busy.") {
                     Some(place) => (Some(place), &mut self.busy),
@@ -512,6 +531,7 @@ mod tests {
             "hz=10001",
             "hz=-1",
             "messages=1000001",
+            "services=257",
             "delay.=3",
             "delay.x=",
             "x=y",

@@ -3,7 +3,7 @@
 //!
 //! Deterministic boots of one CPU: a tick is a nanosecond of guest time and one instruction. What needs several CPUs is
 //! judged by what happened, not by how long it took. The figures that are not ours are Percival's (2018), and those of
-//! `kthread-bind` an i.MX6 boot's of Linux 3.5.
+//! `kthread-bind` an i.MX6 boot's of Linux 3.5, and those of `frame-allocator` Redox's (Lorentzon 2024).
 
 mod support;
 
@@ -227,6 +227,30 @@ fn vmem_hash() {
     assert!((0.9..1.1).contains(&(slow_steps as f64 / as_published)), "{slow_steps}, {as_published} expected");
     assert!((fast_steps as f64) < 2.0 * 228_351.0 * part, "{fast_steps}");
     assert!(slow > 10 * fast && once.1 == slow_steps, "{slow} {fast} {once:?}");
+}
+
+/// Three services touch 1024 pages each and give every second one back.
+#[test]
+fn frame_allocator() {
+    let Some(kernel) = kernel() else { return };
+    let allocating = |frames: &str| {
+        let boot = boot(&kernel, &format!("services=3 frames={frames}"));
+        let count = |event: &str| boot.log.lines().filter(|line| line.ends_with(event)).count();
+        // A fault for each page, and each page that was given back is free: 3 × 512 stay.
+        assert_eq!((count("ENTER page_fault"), count("ENTER process_exit")), (3 * 1024, 3), "{frames}");
+        assert_eq!(boot.dropped, 0, "{frames}");
+        let plain = self::boot(&kernel, &format!("frames={frames}"));
+        let available = |boot: &Boot| MemoryUse::find(&boot.console).unwrap().available_kib / 4;
+        let kept = available(&plain) - available(&boot);
+        // With the tables that map them.
+        assert!((3 * 512..3 * 512 + 16).contains(&kept), "{frames}: {kept} frames");
+        let after_init = total_ns(&boot, "mi_startup") + total_ns(&boot, "start_init");
+        total_ns(&boot, "frame_allocator") as f64 * 100.0 / after_init as f64
+    };
+    let [scan, recycle, p2buddy] = ["scan", "recycle", "p2buddy"].map(allocating);
+    println!("frame-allocator: scan {scan:.1} %, recycle {recycle:.1} %, p2buddy {p2buddy:.1} % of the boot");
+    // 35 % and 0.9 % were published of the first and the last.
+    assert!((30.0..45.0).contains(&scan) && recycle > 5.0 * p2buddy && p2buddy < 2.0, "{scan} {recycle} {p2buddy}");
 }
 
 /// How long root is waited for: a bus whose third port settles late, and two disks of which root needs one or both.

@@ -21,7 +21,7 @@ pub fn read_through(disk: Range<u64>) -> Option<&'static [u8]> {
     let _scope = tslog::scope!("cache_read");
     let bytes = disk.end - disk.start;
     let frames = bytes.div_ceil(FRAME_BYTES);
-    while memory::free_frames() < frames + FRAMES_LEFT {
+    while memory::count_free() < frames + FRAMES_LEFT {
         // What a lazy boot has not come to yet.
         if !vm_page::initialise_some() {
             return None;

@@ -20,6 +20,10 @@ pub const IST_NMI: u16 = 3;
 const STACKS: usize = 4;
 const STACK_BYTES: usize = 16 * 1024;
 
+/// A user process's segments, as numbers: what `selectors` says of them.
+pub const USER_DATA: u16 = 3 << 3 | 3;
+pub const USER_CODE: u16 = 4 << 3 | 3;
+
 /// A CPU's tables. All zeros until `load`, so that they take no room in the kernel's file.
 pub struct Descriptors {
     stacks: [MaybeUninit<[u8; STACK_BYTES]>; STACKS],
@@ -81,11 +85,11 @@ fn load_on(cpu: &'static Cpu) {
 
 /// The segments, as `load` made them.
 pub fn selectors() -> Selectors {
-    use x86_64::PrivilegeLevel::{Ring0, Ring3};
+    use x86_64::PrivilegeLevel::Ring0;
     Selectors {
         kernel_code: SegmentSelector::new(1, Ring0),
         kernel_data: SegmentSelector::new(2, Ring0),
-        user_data: SegmentSelector::new(3, Ring3),
-        user_code: SegmentSelector::new(4, Ring3),
+        user_data: SegmentSelector(USER_DATA),
+        user_code: SegmentSelector(USER_CODE),
     }
 }

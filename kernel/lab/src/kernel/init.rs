@@ -2,7 +2,7 @@
 
 use crate::console::kprintln;
 use crate::sysinit::{Subsystem, sysinit};
-use crate::{exit, memory, syscall, thread, vfs, vm_page};
+use crate::{exit, memory, services, syscall, thread, vfs, vm_page};
 
 sysinit!(create_init, Subsystem::Init, 0, create_init);
 
@@ -10,11 +10,12 @@ fn create_init() {
     thread::create("init", start_init, 0);
 }
 
-/// Mounts root and starts the first process. Where this ends the boot has ended.
+/// Mounts root, starts services if there are to be any, and the first process. Where this ends the boot has ended.
 fn start_init(_: usize) {
     tslog::enter!("start_init");
     vfs::mountroot();
     syscall::load_user_program();
+    services::start();
     tslog::exit!("start_init");
     exit::handed_over();
     syscall::enter_user_program()

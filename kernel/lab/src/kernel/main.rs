@@ -62,6 +62,7 @@ mod preempt;
 mod recorder;
 mod sched_cost;
 mod script;
+mod services;
 mod smp;
 mod syscall;
 mod sysinit;

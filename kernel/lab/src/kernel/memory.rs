@@ -1,24 +1,39 @@
 //! Page frames: who has which.
 //!
 //! Until `vm_page.rs` has set up what stands for each frame, memory is taken from the start of the first free range with
-//! room and never given back. Then the frame allocator gets the rest.
+//! room and never given back. Then the frame allocator gets the rest: one of three, for everything there is (`frames=`). The
+//! log calls what is spent inside it `frame_allocator`.
 
 use crate::lock::SpinLock;
 use crate::{boot, cache, vm_page};
+use core::arch::asm;
 use core::ops::Range;
-use lab::frames::Frames;
+use lab::frames::{self, Frames, Recycle, Scan};
 use lab::memory_map::{FRAME_BYTES, REGIONS_MAX, USABLE, end_of_memory, free_ranges};
 use lab::memory_use::MemoryUse;
+use lab::switches;
+use p2buddy::{Buddy, Record};
 
 struct Memory {
     /// Not yet given to anybody.
     early: [Range<u64>; REGIONS_MAX],
     ranges: usize,
     frames: Option<Frames<'static>>,
+    /// Where `p2buddy`'s records lie, and of which frames they were not cleared yet. It begins at a largest block's border.
+    records: u64,
+    uncleared_frames: Range<u64>,
 }
 
-static MEMORY: SpinLock<Memory> =
-    SpinLock::new(Memory { early: [const { 0..0 }; REGIONS_MAX], ranges: 0, frames: None });
+static MEMORY: SpinLock<Memory> = SpinLock::new(Memory {
+    early: [const { 0..0 }; REGIONS_MAX],
+    ranges: 0,
+    frames: None,
+    records: 0,
+    uncleared_frames: 0..0,
+});
+
+/// The frames of `p2buddy`'s largest block: its neighbours' records are looked at when one is added.
+const LARGEST_BLOCK_FRAMES: u64 = 1 << 10;
 
 unsafe extern "C" {
     static kernel_start: u8;
@@ -64,35 +79,115 @@ pub fn for_each_free(mut each: impl FnMut(Range<u64>)) {
     memory.early[..memory.ranges].iter().filter(|range| !range.is_empty()).cloned().for_each(&mut each);
 }
 
-/// From now on there is a frame allocator.
-pub fn use_frames(frames: Frames<'static>) {
-    MEMORY.lock().frames = Some(frames);
+/// From now on there is a frame allocator: the one that the command line chooses, with no frame yet.
+pub fn start_frames() {
+    let which = boot::switches().frames;
+    let count = end() / FRAME_BYTES;
+    let kept_bytes = frames::bytes_for(which, count);
+    let kept = take_early(kept_bytes);
+    let mut memory = MEMORY.lock();
+    // SAFETY: what is kept was just taken, for ever, is mapped onto itself, and large enough; `Piece` and `Record` are
+    // words, of which any value will do, and `Usage` is cleared first.
+    memory.frames = Some(unsafe {
+        match which {
+            switches::Frames::Recycle => {
+                Frames::Recycle(Recycle::new(core::slice::from_raw_parts_mut(kept as *mut _, count as usize / 2)))
+            }
+            switches::Frames::Scan => {
+                clear(kept, kept_bytes);
+                Frames::Scan(Scan::new(core::slice::from_raw_parts_mut(kept as *mut _, count as usize)))
+            }
+            switches::Frames::P2buddy => {
+                let records = core::slice::from_raw_parts(kept as *const Record, count as usize);
+                Frames::P2buddy(Buddy::new(records, 0).expect("memory::start_frames: frame 0 is aligned"))
+            }
+        }
+    });
+    if which == switches::Frames::P2buddy {
+        (memory.records, memory.uncleared_frames) = (kept, 0..count);
+    }
 }
 
 /// Gives frames to the allocator, by number.
 pub fn add_frames(first: u64, count: u64) {
-    if let Some(frames) = &mut MEMORY.lock().frames {
+    let mut memory = MEMORY.lock();
+    clear_records(&mut memory, first + count);
+    if let Some(frames) = &mut memory.frames {
         frames.add(first, count);
     }
 }
 
+/// Clears what `p2buddy` keeps, up to the end of the largest block that a frame below `end` can lie in: not all of it at
+/// once, so that a lazy boot puts that off too, and nothing for blocks without memory.
+fn clear_records(memory: &mut Memory, end: u64) {
+    let bytes = |frames: u64| frames * size_of::<Record>() as u64;
+    let Range { start, end: count } = memory.uncleared_frames;
+    let until = end.next_multiple_of(LARGEST_BLOCK_FRAMES);
+    for block in (start..until.min(count)).step_by(LARGEST_BLOCK_FRAMES as usize) {
+        let frames = block..(block + LARGEST_BLOCK_FRAMES).min(count);
+        if boot::ram().place_of(frames.start) < boot::ram().place_of(frames.end) {
+            // SAFETY: records of frames that were not added yet: the allocator has not looked at them.
+            unsafe { clear(memory.records + bytes(frames.start), bytes(frames.end - frames.start)) };
+        }
+    }
+    memory.uncleared_frames.start = start.max(until);
+}
+
+/// Clears memory by eight bytes at a time.
+///
+/// # Safety
+/// It is mapped, nobody's, and begins at a multiple of eight.
+unsafe fn clear(phys: u64, bytes: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        asm!("rep stosq", inout("rdi") phys => _, inout("rcx") bytes.div_ceil(8) => _, in("rax") 0, options(nostack))
+    };
+}
+
 /// A frame, cleared.
 pub fn allocate_frame() -> u64 {
-    let phys = loop {
-        let mut memory = MEMORY.lock();
-        let Some(frames) = &mut memory.frames else {
-            drop(memory);
-            break take_early(FRAME_BYTES);
-        };
-        if let Some(frame) = frames.allocate() {
-            break frame * FRAME_BYTES;
-        }
-        drop(memory);
-        assert!(vm_page::initialise_some(), "memory::allocate_frame: no frame is free");
-    };
+    let phys = allocate_frames(1).expect("memory::allocate_frame: no frame is free");
     // SAFETY: the frame is the caller's alone, and memory is mapped onto itself.
     unsafe { core::ptr::write_bytes(phys as *mut u8, 0, FRAME_BYTES as usize) };
     phys
+}
+
+/// So many frames in one piece. Their contents are whatever was there.
+pub fn allocate_frames(count: u64) -> Option<u64> {
+    loop {
+        let mut memory = MEMORY.lock();
+        let Some(frames) = &mut memory.frames else {
+            drop(memory);
+            return Some(take_early(count * FRAME_BYTES));
+        };
+        if let Some(first) = logged(|| frames.allocate(count)) {
+            return Some(first * FRAME_BYTES);
+        }
+        drop(memory);
+        if !vm_page::initialise_some() {
+            return None;
+        }
+    }
+}
+
+/// Gives frames back, as they were allocated.
+pub fn free_frames(phys: u64, count: u64) {
+    let mut memory = MEMORY.lock();
+    let frames = memory.frames.as_mut().expect("memory::free_frames: there is a frame allocator");
+    let freed = logged(|| frames.free(phys / FRAME_BYTES, count));
+    freed.unwrap_or_else(|error| panic!("memory::free_frames: {phys:#x}: {error:?}"));
+}
+
+/// What is spent in the allocator, whichever it is.
+#[inline(never)]
+fn logged<T>(operation: impl FnOnce() -> T) -> T {
+    let _scope = tslog::scope!("frame_allocator");
+    operation()
+}
+
+/// Whether there is a frame allocator.
+pub fn has_frames() -> bool {
+    MEMORY.lock().frames.is_some()
 }
 
 /// How it is used. What a lazy boot has not come to yet is available.
@@ -101,13 +196,13 @@ pub fn in_use() -> MemoryUse {
     let total_bytes = usable.fold(0u64, |sum, region| sum.saturating_add(region.bytes));
     MemoryUse {
         total_kib: total_bytes / 1024,
-        available_kib: (free_frames() + vm_page::frames_of_rest()) * FRAME_BYTES / 1024,
+        available_kib: (count_free() + vm_page::frames_of_rest()) * FRAME_BYTES / 1024,
         cached_kib: cache::cached_bytes() / 1024,
     }
 }
 
 /// How many frames are free.
-pub fn free_frames() -> u64 {
+pub fn count_free() -> u64 {
     let memory = MEMORY.lock();
     let early = || memory.early.iter().map(|range| (range.end - range.start) / FRAME_BYTES).sum();
     memory.frames.as_ref().map_or_else(early, Frames::count)

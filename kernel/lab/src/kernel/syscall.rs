@@ -1,4 +1,4 @@
-//! System calls: how the one user process calls the kernel, and how it is started.
+//! System calls: how user processes call the kernel, and how the first one is started (services: `services.rs`).
 //!
 //! Number in RAX, arguments in RDI and RSI, result in RAX. All other registers that a call may change are lost (sysv64), and
 //! what the kernel had in them is seen: a kernel with more than one user clears them.
@@ -18,6 +18,8 @@ use x86_64::structures::paging::PageTableFlags as Flags;
 const WRITE: u64 = 1;
 /// The process is done.
 const EXIT: u64 = 2;
+/// A service has touched its pages.
+const SERVICE_DONE: u64 = 3;
 const NO_SUCH_CALL: u64 = -38i64 as u64;
 const BAD_ADDRESS: u64 = -14i64 as u64;
 const WRITE_BYTES_MAX: u64 = 256;
@@ -63,16 +65,36 @@ global_asm!(
         ud2
     3:  .ascii "init: hello from user space"
     4:
+
+    # A service's: it touches rdx pages from rdi and from rsi on, in turn, and says that it is done.
+    service_program:
+        mov byte ptr [rdi], 1
+        mov byte ptr [rsi], 1
+        add rdi, {page}
+        add rsi, {page}
+        dec rdx
+        jnz service_program
+        mov eax, {service_done}
+        syscall
+        ud2
     user_program_end:
     "#,
     write = const WRITE,
     exit = const EXIT,
+    service_done = const SERVICE_DONE,
+    page = const FRAME_BYTES,
 );
 
 unsafe extern "C" {
     static syscall_entry: u8;
     static user_program: u8;
+    static service_program: u8;
     static user_program_end: u8;
+}
+
+/// Where the program of a service begins in user space.
+pub fn service_entry() -> u64 {
+    USER_BASE + ((&raw const service_program).addr() - (&raw const user_program).addr()) as u64
 }
 
 /// Tells this CPU where `syscall` goes.
@@ -89,6 +111,7 @@ extern "sysv64" fn syscall(number: u64, first: u64, second: u64) -> u64 {
     match number {
         WRITE => write(first, second),
         EXIT => crate::init::done(),
+        SERVICE_DONE => crate::services::done(),
         _ => NO_SUCH_CALL,
     }
 }

@@ -1,16 +1,18 @@
 //! Interrupts and faults: 256 stubs that lead to one function.
 //!
 //! A stub saves all general registers, and with `fxsave64` those of SSE, which compiled code uses everywhere. A fault is
-//! a bug of this kernel's, and panics with what there is to know; a user process's fault too.
+//! a bug of this kernel's, and panics with what there is to know; a user process's fault too, but for a service's pages.
 
 use crate::descriptors::{IST_DOUBLE_FAULT, IST_FAULT, IST_INTERRUPT, IST_NMI};
-use crate::{apic, clock, preempt};
+use crate::{apic, clock, preempt, services};
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
 use x86_64::VirtAddr;
+use x86_64::registers::control::Cr2;
 use x86_64::structures::DescriptorTablePointer;
 use x86_64::structures::idt::InterruptDescriptorTable;
 
+const PAGE_FAULT: u8 = 14;
 /// From this CPU's local APIC timer.
 pub const TIMER: u8 = 0x20;
 /// From another CPU: there is something to run, or an earlier instant to wake at.
@@ -184,6 +186,7 @@ extern "sysv64" fn trap(frame: &mut Frame) {
             clock::look_again();
         }
         SPURIOUS => {}
+        PAGE_FAULT if frame.cs & 3 != 0 && services::page_fault(Cr2::read_raw()) => {}
         _ => fault(frame),
     }
 }
@@ -217,7 +220,7 @@ fn fault(frame: &Frame) -> ! {
         frame.vector,
         frame.error,
         frame.rip,
-        x86_64::registers::control::Cr2::read_raw(),
+        Cr2::read_raw(),
         frame.rsp,
         if frame.cs & 3 == 0 { "kernel" } else { "user" },
     );

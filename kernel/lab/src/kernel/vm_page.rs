@@ -1,5 +1,5 @@
 //! What stands for each page frame: an array of structures, one for every 4 KiB of memory, initialised at boot. Holes
-//! have none (`lab::memory_map::Ram`); only the frame allocator has a bit for each address below the end.
+//! have none (`lab::memory_map::Ram`); only the frame allocator keeps something for each address below the end.
 //!
 //! The array is why a machine with more memory boots slower. Three ways (`vm_page=`): `three-pass` walks over the array
 //! three times, to clear it, to fill it in, and to free frame by frame; `one-pass` does each structure once and frees
@@ -16,7 +16,6 @@ use crate::wait::Shared;
 use crate::{boot, memory};
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
-use lab::frames::{Frames, words_for};
 use lab::memory_map::{FRAME_BYTES, REGIONS_MAX, Ram};
 use lab::switches::VmPage;
 
@@ -25,8 +24,9 @@ sysinit!(vm_rest, Subsystem::Kthreads, 9, vm_rest);
 
 /// How much memory a lazy boot begins with.
 const FIRST_PART_BYTES: u64 = 64 << 20;
-/// How much of the rest is initialised before the thread looks whether another can run: a few microseconds' work.
-const CHUNK_FRAMES: u64 = 512;
+/// How much of the rest is initialised before the thread looks whether another can run: some ten microseconds' work,
+/// and as many frames as the allocator's largest block has.
+const CHUNK_FRAMES: u64 = 1024;
 
 /// A page frame.
 #[repr(C)]
@@ -73,13 +73,9 @@ static REST_IS_DUE: Shared<bool> = Shared::new(false);
 fn vm_mem() {
     let ram = boot::ram();
     let pages = memory::take_early(ram.frames() * size_of::<Page>() as u64);
-    let words = words_for(memory::end() / FRAME_BYTES);
-    let bits = memory::take_early(words as u64 * 8);
     PAGES.store(pages, Ordering::Relaxed);
-    // SAFETY: the memory was just taken, for ever, and is mapped onto itself.
-    let words = unsafe { core::slice::from_raw_parts_mut(bits as *mut u64, words) };
+    memory::start_frames();
     let (ranges, count) = free_ranges();
-    memory::use_frames(Frames::new(words));
     match boot::switches().vm_page {
         VmPage::ThreePass => three_passes(ram, &ranges[..count]),
         VmPage::OnePass => one_pass(ram, 0..ram.frames(), &ranges[..count]),
@@ -89,7 +85,7 @@ fn vm_mem() {
             one_pass(ram, 0..first, &ranges[..count]);
         }
     }
-    verbose!("vm_mem: {} of {} frames are free", memory::free_frames(), ram.frames());
+    verbose!("vm_mem: {} of {} frames are free", memory::count_free(), ram.frames());
 }
 
 /// The frame below which there is as much free memory as a lazy boot begins with.
