@@ -8,7 +8,9 @@
 //! [function]                        # rows and functions, as `show` names them
 //! "initcall acpi_init" = "+2ms"
 //! [memory]
-//! vmm_max_rss = "180M"              # also guest_used: what the guest has less what is available at the end mark
+//! vmm_max_rss = "180M"              # also guest_used, and any metric in bytes of which less is better
+//! [metric]                          # any metric of which less is better
+//! vmm_cpu = "2s"
 //! [instructions]                    # of deterministic boots
 //! total = "1.9G"
 //! ```
@@ -20,8 +22,9 @@ pub mod judge;
 mod observed;
 
 pub use judge::{Checked, Status, check};
-pub use observed::{MEMORY, Noise, Observed};
+pub use observed::{Noise, Observed, metrics};
 
+use crate::metrics::{Metric, Unit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,8 +40,10 @@ pub enum Kind {
     Phase,
     /// A row or a function of the boot path, in ns.
     Function,
-    /// Memory, in bytes.
+    /// A metric in bytes.
     Memory,
+    /// A metric in ns.
+    Metric,
     /// Instructions of a deterministic boot.
     Instructions,
 }
@@ -58,6 +63,11 @@ impl What {
         What { kind: Kind::Total, name: TOTAL.to_owned() }
     }
 
+    /// A metric.
+    pub fn metric(metric: &Metric) -> What {
+        What::new(if metric.unit == Unit::Bytes { Kind::Memory } else { Kind::Metric }, metric.name)
+    }
+
     /// A thing of a kind.
     pub fn new(kind: Kind, name: &str) -> What {
         What { kind, name: name.to_owned() }
@@ -71,6 +81,7 @@ impl fmt::Display for What {
             Kind::Phase => write!(f, "phase {}", self.name),
             Kind::Function => f.write_str(&self.name),
             Kind::Memory => write!(f, "memory {}", self.name),
+            Kind::Metric => write!(f, "metric {}", self.name),
             Kind::Instructions if self.name == TOTAL => f.write_str("instructions"),
             Kind::Instructions => write!(f, "instructions of {}", self.name),
         }
@@ -143,6 +154,8 @@ struct File {
     #[serde(default)]
     memory: Named,
     #[serde(default)]
+    metric: Named,
+    #[serde(default)]
     instructions: Named,
 }
 
@@ -162,13 +175,17 @@ impl Budgets {
             (Kind::Phase, file.phase),
             (Kind::Function, file.function),
             (Kind::Memory, file.memory),
+            (Kind::Metric, file.metric),
             (Kind::Instructions, file.instructions),
         ];
         let mut all = Vec::new();
         for (kind, named) in kinds {
             for (name, limits) in named {
                 let line = line_of(limits.span().start);
-                let what = What { kind, name };
+                let what = match kind {
+                    Kind::Memory | Kind::Metric => metric(kind, &name).map_err(|why| BudgetError { line, why })?,
+                    _ => What { kind, name },
+                };
                 for text in texts(limits.into_inner()).map_err(|why| BudgetError { line, why })? {
                     let limit = amount::limit(kind, &text).map_err(|why| BudgetError { line, why })?;
                     all.push(Budget { what: what.clone(), limit, text, line });
@@ -187,6 +204,20 @@ impl Budgets {
     /// Whether any limit is over a baseline.
     pub fn needs_baseline(&self) -> bool {
         self.all.iter().any(|budget| budget.limit.is_relative())
+    }
+}
+
+/// What has a budget by a metric's name. `[metric]` takes them all, `[memory]` those in bytes.
+fn metric(section: Kind, name: &str) -> Result<What, String> {
+    let of_section = |metric: &&Metric| section == Kind::Metric || metric.unit == Unit::Bytes;
+    let known: Vec<&Metric> = Metric::budgeted().filter(of_section).collect();
+    match known.iter().find(|metric| metric.name == name) {
+        Some(metric) => Ok(What::metric(metric)),
+        None => {
+            let what = if section == Kind::Memory { "memory" } else { "metric" };
+            let names: Vec<&str> = known.iter().map(|metric| metric.name).collect();
+            Err(format!("no {what} that can have a budget is called {name:?}; there are {}", names.join(", ")))
+        }
     }
 }
 

@@ -10,8 +10,9 @@ mod schema;
 pub use error::HistoryError;
 
 use crate::document::{Document, Variant};
+use crate::metrics::{Metric, PerMetric, Source, by_name};
 use recording::{GuestSpec, ObserveSpec};
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, named_params, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, named_params, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -74,6 +75,41 @@ pub struct Entry {
     pub mean_ns: Option<f64>,
     /// The standard deviation; none of a single boot.
     pub sd_ns: Option<f64>,
+    /// The other metrics.
+    #[serde(default, with = "by_name")]
+    pub metrics: PerMetric<Level>,
+}
+
+/// A metric of one variant of one bench, in its unit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Level {
+    /// The median.
+    pub median: f64,
+    /// Lower end of the median's interval.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation; none of a single boot.
+    pub sd: Option<f64>,
+}
+
+impl Entry {
+    /// What the boots of this entry had of a metric; none if no boot has it.
+    pub fn level(&self, metric: &Metric) -> Option<Level> {
+        if metric.from != Source::Length {
+            return self.metrics.known(metric.name).copied();
+        }
+        let (median, mean) = (self.median_ns?, self.mean_ns?);
+        Some(Level {
+            median,
+            low: self.low_ns.unwrap_or(median),
+            high: self.high_ns.unwrap_or(median),
+            mean,
+            sd: self.sd_ns,
+        })
+    }
 }
 
 /// What benches must share to be comparable.
@@ -193,6 +229,9 @@ impl History {
             entries.push(entry(row)?);
         }
         entries.reverse();
+        if schema::has_metrics(&self.db)? {
+            entries.iter_mut().try_for_each(|entry| self.read_metrics(entry))?;
+        }
         Ok(entries)
     }
 
@@ -212,11 +251,50 @@ impl History {
         count().map_err(|e: HistoryError| e.of(&self.path))
     }
 
-    /// The medians of a setup's entries with their benches, in order of time; those that have none left out.
-    pub fn medians(&self, filter: &Filter) -> Result<Vec<(i64, f64)>, HistoryError> {
+    fn read_metrics(&self, entry: &mut Entry) -> rusqlite::Result<()> {
+        let sql = "SELECT median, low, high, mean, sd FROM metric WHERE bench = ? AND number = ? AND metric = ?";
+        let mut select = self.db.prepare(sql)?;
+        let number = i64::try_from(entry.variant).unwrap_or(i64::MAX);
+        let mut failed = None;
+        entry.metrics = PerMetric::of(|metric| {
+            let level = |row: &rusqlite::Row| {
+                Ok(Level {
+                    median: row.get(0)?,
+                    low: row.get(1)?,
+                    high: row.get(2)?,
+                    mean: row.get(3)?,
+                    sd: row.get(4)?,
+                })
+            };
+            let found = select.query_row(params![entry.bench, number, metric.name], level).optional();
+            found.unwrap_or_else(|e| {
+                failed = Some(e);
+                None
+            })
+        });
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// A metric's medians of a setup's entries with their benches, in order of time; those that have none left out.
+    pub fn medians(&self, filter: &Filter, metric: &Metric) -> Result<Vec<(i64, f64)>, HistoryError> {
         let medians = || {
+            let is_length = metric.from == Source::Length;
+            if !is_length && !schema::has_metrics(&self.db)? {
+                return Ok(Vec::new());
+            }
+            let (median, from) = match is_length {
+                true => ("median_ns", "variant".to_owned()),
+                // A name of the table: there is nothing in it to be escaped.
+                false => (
+                    "median",
+                    format!(
+                        "variant JOIN (SELECT * FROM metric WHERE metric = '{}') USING (bench, number)",
+                        metric.name
+                    ),
+                ),
+            };
             let sql = format!(
-                "SELECT bench, median_ns FROM variant WHERE median_ns IS NOT NULL AND {} ORDER BY created, bench, number",
+                "SELECT bench, {median} FROM {from} WHERE {median} IS NOT NULL AND {} ORDER BY created, bench, number",
                 filter.conditions()
             );
             let mut select = self.db.prepare(&sql)?;
@@ -260,12 +338,7 @@ impl History {
         let mut select = self.db.prepare("SELECT json FROM document WHERE bench = ?")?;
         let mut rows = select.query([bench])?;
         let Some(row) = rows.next()? else { return Ok(None) };
-        let packed: Vec<u8> = row.get(0)?;
-        let unreadable = |why: String| HistoryError::Unreadable { bench, why };
-        let bytes = zstd::bulk::Decompressor::upper_bound(&packed).unwrap_or(DOCUMENT_BYTES_MOST);
-        let json =
-            zstd::bulk::decompress(&packed, bytes.min(DOCUMENT_BYTES_MOST)).map_err(|e| unreadable(e.to_string()))?;
-        serde_json::from_slice(&json).map(Some).map_err(|e| unreadable(e.to_string()))
+        unpack(bench, &row.get::<_, Vec<u8>>(0)?).map(Some)
     }
 
     /// What a variant of a document would be compared with: its setup, if the history has it.
@@ -453,7 +526,53 @@ fn add_variant(add: &Transaction, document: &Document, bench: i64, number: usize
             total.and_then(|t| t.sd),
         ],
     )?;
+    add_metrics(add, document, bench, number)?;
     Ok(())
+}
+
+/// Adds the metrics of benches that were added before the history had any.
+fn add_metrics_of_all(add: &Transaction) -> Result<(), HistoryError> {
+    let mut select = add.prepare("SELECT bench, json FROM document")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let bench = row.get(0)?;
+        // One that cannot be read keeps what is beside it, as before.
+        let Ok(document) = unpack(bench, &row.get::<_, Vec<u8>>(1)?) else { continue };
+        for number in 0..document.results.variants.len() {
+            add_metrics(add, &document, bench, number)?;
+        }
+    }
+    Ok(())
+}
+
+fn add_metrics(add: &Connection, document: &Document, bench: i64, number: usize) -> rusqlite::Result<()> {
+    let Some(runs) = document.results.variants.get(number) else { return Ok(()) };
+    let sql = "INSERT INTO metric (bench, number, metric, median, low, high, mean, sd) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+    let mut insert = add.prepare(sql)?;
+    let number = i64::try_from(number).unwrap_or(i64::MAX);
+    for (metric, found) in runs.metrics.iter() {
+        let Some(found) = found else { continue };
+        let median = &found.median;
+        insert.execute(params![
+            bench,
+            number,
+            metric.name,
+            median.estimate,
+            median.low,
+            median.high,
+            found.mean,
+            found.sd
+        ])?;
+    }
+    Ok(())
+}
+
+/// A document as it is kept.
+fn unpack(bench: i64, packed: &[u8]) -> Result<Document, HistoryError> {
+    let unreadable = |why: String| HistoryError::Unreadable { bench, why };
+    let bytes = zstd::bulk::Decompressor::upper_bound(packed).unwrap_or(DOCUMENT_BYTES_MOST);
+    let json = zstd::bulk::decompress(packed, bytes.min(DOCUMENT_BYTES_MOST)).map_err(|e| unreadable(e.to_string()))?;
+    serde_json::from_slice(&json).map_err(|e| unreadable(e.to_string()))
 }
 
 fn entry(row: &rusqlite::Row) -> rusqlite::Result<Entry> {
@@ -474,6 +593,7 @@ fn entry(row: &rusqlite::Row) -> rusqlite::Result<Entry> {
         high_ns: row.get(12)?,
         mean_ns: row.get(13)?,
         sd_ns: row.get(14)?,
+        metrics: PerMetric::default(),
     })
 }
 
@@ -515,7 +635,7 @@ fn read_only(path: &Path) -> Result<History, HistoryError> {
 fn readable(db: Connection) -> Result<Connection, HistoryError> {
     db.busy_timeout(PATIENCE)?;
     schema::check(&db)?;
-    schema::is_newest(&db)?;
+    schema::is_readable(&db)?;
     Ok(db)
 }
 
@@ -546,4 +666,43 @@ fn write_ahead(db: &Connection) -> Result<(), HistoryError> {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::{TOTAL, Values};
+    use crate::{Boot, Head, Measured, Plan, Stop};
+
+    #[test]
+    fn a_history_of_the_layout_without_metrics_is_read_and_gets_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("history.db");
+        let boot = |number: u32| {
+            let of = |source| (source == Source::Meminfo("MemTotal")).then_some(500_000_000 + u64::from(number));
+            let (total_ns, metrics) = (Some(1_000_000_000), Values::gather(of));
+            let measured = Measured { total_ns, metrics, ..Measured::default() };
+            Boot { number, round: Some(number), variant: 0, began_ns: 0, measured }
+        };
+        let plan = Plan { variants: 1, warm_ups: 0, stop: Stop { rounds: 7, width: None, budget_ns: None }, seed: 1 };
+        let head = Head::of(plan, vec![Variant::named("as given")]);
+        let document = Document::new(head, (0..7).map(boot).collect(), None);
+        History::open(&path).unwrap().add(&document).unwrap();
+        let as_before = |db: &Connection| {
+            db.execute_batch("DROP TABLE metric; PRAGMA user_version = 1; PRAGMA journal_mode = DELETE").unwrap();
+        };
+        as_before(&Connection::open(&path).unwrap());
+        // As where nobody may write it.
+        let bytes = std::fs::read(&path).unwrap();
+        let total = Metric::named("guest_total").unwrap();
+        let medians = |history: &History| history.medians(&Filter::default(), total).unwrap();
+        let opened = read_only(&path).unwrap();
+        assert_eq!(opened.entries(&Filter::default()).unwrap()[0].level(total), None);
+        assert_eq!((medians(&opened), opened.medians(&Filter::default(), &TOTAL).unwrap().len()), (vec![], 1));
+        drop(opened);
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
+        let found = History::open_existing(&path).unwrap();
+        assert_eq!(medians(&found), [(1, 500_000_003.0)], "from the document, with every raw sample");
+        assert_eq!(found.entries(&Filter::default()).unwrap()[0].level(total).unwrap().low, 500_000_000.0);
+    }
 }

@@ -1,4 +1,4 @@
-//! What the boots of a bench say: each variant by itself, each against the first, in total, by phase, by row and in memory.
+//! What the boots of a bench say: each variant by itself, each against the first, in total, by phase, by row and by metric.
 //!
 //! Totals of all variants are one family of comparisons, corrected for their number ([`crate::stats::holm`]). All phases of
 //! a boot are another, and all rows a third, of hundreds: these go together, and are corrected for that all at once
@@ -7,6 +7,7 @@
 use crate::document::Head;
 use crate::laws::{Slice, laws};
 use crate::likely::{Likely, likely};
+use crate::metrics::{METRICS, Metric, PerMetric, Unit};
 use crate::runs::{Boot, Measured, PhaseTime, counted};
 use crate::stats::describe::{Description, describe, mean, sd};
 use crate::stats::quantile::{median, median_interval};
@@ -43,22 +44,9 @@ pub struct VariantRuns {
     /// What the boot path was charged to, the largest first.
     #[serde(default)]
     pub rows: Vec<RowRuns>,
-    /// The VMM's maximum resident set, in bytes.
-    pub vmm_max_rss: Option<Description>,
-    /// What the guest's kernel has, in bytes.
-    #[serde(default)]
-    pub guest_total: Option<Description>,
-    /// What was available in the guest at the end mark, in bytes.
-    pub guest_available: Option<Description>,
-    /// What the guest's page cache held at the end mark, in bytes.
-    #[serde(default)]
-    pub guest_cached: Option<Description>,
-    /// What was available after the workload, in bytes; none unless there was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guest_available_after: Option<Description>,
-    /// What the page cache held after the workload, in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guest_cached_after: Option<Description>,
+    /// Each metric beside the length.
+    #[serde(flatten, with = "crate::metrics::by_name")]
+    pub metrics: PerMetric<Description>,
 }
 
 /// One phase of one variant's boots.
@@ -106,13 +94,15 @@ pub struct Against {
     /// Where a phase is proven to move and no row is: the rows that may be why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub likely_rows: Option<Likely>,
-    /// Memory in bytes: `vmm_max_rss`, `guest_available`, `guest_cached`; after a workload `guest_available_after`,
-    /// `guest_cached_after`.
+    /// Each metric that has a better and a worse, by its name.
+    #[serde(default)]
+    pub metrics: Vec<Moved>,
+    /// Those in bytes, by the name before there were metrics of other units.
     #[serde(default)]
     pub memory: Vec<Moved>,
 }
 
-/// How a phase, a row or a use of memory changed.
+/// How a phase, a row or a metric changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moved {
     /// Its name.
@@ -129,8 +119,13 @@ pub fn results(head: &Head, boots: &[Boot]) -> Results {
     let others = 1..head.variants.len();
     let mut comparisons: Vec<Against> = others.map(|v| against(head, boots, v)).collect();
     judge_all(head, comparisons.iter_mut().filter_map(|c| c.total.as_mut()).collect());
-    judge_all(head, comparisons.iter_mut().flat_map(|c| &mut c.memory).map(|m| &mut m.by).collect());
+    judge_all(head, comparisons.iter_mut().flat_map(|c| &mut c.metrics).map(|m| &mut m.by).collect());
+    comparisons.iter_mut().for_each(|c| c.memory = c.metrics.iter().filter(|m| in_bytes(&m.name)).cloned().collect());
     Results { variants, comparisons, laws: laws(head, boots) }
+}
+
+fn in_bytes(name: &str) -> bool {
+    Metric::named(name).is_some_and(|metric| metric.unit == Unit::Bytes)
 }
 
 /// The fewest rounds in which the totals can have a verdict at all, be it of only one comparison of these: fewer are
@@ -210,8 +205,10 @@ pub(crate) fn whole(part: Option<&Lengths>, rounds: &[u32]) -> Lengths {
 
 fn variant(head: &Head, boots: &[Boot], variant: usize) -> VariantRuns {
     let rounds: Vec<u32> = reached(boots, variant).map(|(round, _)| round).collect();
-    let bytes = |of: fn(&Measured) -> Option<u64>| {
-        describe(&reached(boots, variant).filter_map(|(_, m)| Some(of(m)? as f64)).collect::<Vec<f64>>())
+    let runs = |metric: &Metric| {
+        describe(
+            &reached(boots, variant).filter_map(|(_, m)| Some(m.metrics.get(metric)? as f64)).collect::<Vec<f64>>(),
+        )
     };
     let mut outcomes = BTreeMap::new();
     for boot in boots.iter().filter(|b| b.variant == variant && b.round.is_some()) {
@@ -223,12 +220,7 @@ fn variant(head: &Head, boots: &[Boot], variant: usize) -> VariantRuns {
         total: describe(&counted(boots, variant).into_values().collect::<Vec<f64>>()),
         phases: phase_runs(boots, variant, &rounds),
         rows: row_runs(boots, variant, &rounds),
-        vmm_max_rss: bytes(|m| m.vmm_max_rss_bytes),
-        guest_total: bytes(|m| m.guest_total_bytes),
-        guest_available: bytes(|m| m.guest_available_bytes),
-        guest_cached: bytes(|m| m.guest_cached_bytes),
-        guest_available_after: bytes(|m| m.guest_available_after_bytes),
-        guest_cached_after: bytes(|m| m.guest_cached_after_bytes),
+        metrics: PerMetric::of(runs),
     }
 }
 
@@ -276,17 +268,11 @@ fn against(head: &Head, boots: &[Boot], variant: usize) -> Against {
         let (first, second) = crate::runs::paired(boots, 0, variant);
         pairs::forecast(total, &first, &second, &head.ask);
     }
-    let memory = |name: &str, of: fn(&Measured) -> Option<u64>| {
-        let bytes = |v| reached(boots, v).filter_map(|(round, m)| Some((round, of(m)? as f64))).collect();
-        Some(Moved { name: name.to_owned(), by: compare(head, &bytes(0), &bytes(variant))? })
+    let of_metric = |metric: &Metric| {
+        let values =
+            |v| reached(boots, v).filter_map(|(round, m)| Some((round, m.metrics.get(metric)? as f64))).collect();
+        Some(Moved { name: metric.name.to_owned(), by: compare(head, &values(0), &values(variant))? })
     };
-    let memory = [
-        memory("vmm_max_rss", |m| m.vmm_max_rss_bytes),
-        memory("guest_available", |m| m.guest_available_bytes),
-        memory("guest_cached", |m| m.guest_cached_bytes),
-        memory("guest_available_after", |m| m.guest_available_after_bytes),
-        memory("guest_cached_after", |m| m.guest_cached_after_bytes),
-    ];
     let (phases, rows) = (moved(head, boots, variant, phases_of), moved(head, boots, variant, rows_of));
     Against {
         variant,
@@ -294,7 +280,8 @@ fn against(head: &Head, boots: &[Boot], variant: usize) -> Against {
         likely_rows: likely(&phases, &rows),
         phases,
         rows,
-        memory: memory.into_iter().flatten().collect(),
+        metrics: METRICS.iter().filter(|metric| metric.is_compared()).filter_map(of_metric).collect(),
+        memory: Vec::new(),
     }
 }
 

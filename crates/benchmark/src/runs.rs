@@ -5,6 +5,7 @@
 //! kept and counted and never run again: a retry would favour the variant that fails when it is slow. Between rounds, and
 //! only there, it is asked whether to stop. A bench that was cut off goes on with the same coin, from the boots that it has.
 
+use crate::metrics::Values;
 use crate::stats::quantile::median_interval;
 use crate::stats::{power, sorted};
 use serde::{Deserialize, Serialize};
@@ -68,24 +69,9 @@ pub struct Measured {
     /// there is a path.
     #[serde(default)]
     pub rows: Vec<PhaseTime>,
-    /// What the guest's kernel says it has.
-    #[serde(default)]
-    pub guest_total_bytes: Option<u64>,
-    /// What of it was available at the end mark.
-    #[serde(default)]
-    pub guest_available_bytes: Option<u64>,
-    /// What of it the page cache held at the end mark.
-    #[serde(default)]
-    pub guest_cached_bytes: Option<u64>,
-    /// What was available after the workload; none unless there was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guest_available_after_bytes: Option<u64>,
-    /// What the page cache held after the workload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guest_cached_after_bytes: Option<u64>,
-    /// The VMM's maximum resident set, until it ended.
-    #[serde(default)]
-    pub vmm_max_rss_bytes: Option<u64>,
+    /// What is measured beside the time.
+    #[serde(flatten)]
+    pub metrics: Values,
     /// What recording it took on the host's clock, until the last of its evidence was there; 0 if unknown.
     #[serde(default)]
     pub recorded_ns: u64,

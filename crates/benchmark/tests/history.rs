@@ -4,6 +4,7 @@
 mod documents;
 
 use benchmark::history::{Filter, Setup};
+use benchmark::metrics::TOTAL;
 use benchmark::{Document, History, HistoryError};
 use documents::document;
 use rusqlite::Connection;
@@ -101,7 +102,7 @@ fn a_bench_without_a_boot_is_kept_too() {
     history.add(&none).unwrap();
     let entries = history.entries(&Filter::default()).unwrap();
     assert_eq!((entries[0].boots, entries[0].median_ns), (0, None));
-    assert!(history.medians(&Filter::default()).unwrap().is_empty());
+    assert!(history.medians(&Filter::default(), &TOTAL).unwrap().is_empty());
 }
 
 #[test]

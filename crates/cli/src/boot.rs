@@ -3,9 +3,10 @@
 use crate::output::Output;
 use analysis::Groups;
 use anyhow::{Context, bail};
+use benchmark::metrics::{Source, Values};
 use evidence::calls::Followed;
 use recording::{Manifest, Recording};
-use report::{Boot, Facts, Memory, Overhead, Subject};
+use report::{Boot, Facts, Overhead, Subject};
 use std::path::Path;
 use timeline::{Ns, Timeline};
 
@@ -129,21 +130,12 @@ pub fn refuse_other_folders(recording: &Recording) -> anyhow::Result<()> {
 
 fn facts(recording: &Recording, found: &evidence::Subject, os: &str) -> anyhow::Result<Facts> {
     let manifest = recording.manifest();
-    let guest = evidence::meminfo(recording)?;
-    let after = evidence::meminfo_after_workload(recording)?;
     Ok(Facts {
         subject: subject(recording, found, os)?,
         outcome: manifest.outcome_word().to_owned(),
         // That the default end mark was reached says the end mark's own line.
         outcome_detail: manifest.outcome.as_ref().map(|o| o.detail.clone()).filter(|d| d != "init").unwrap_or_default(),
-        memory: Memory {
-            guest_total_bytes: guest.total_bytes,
-            guest_available_bytes: guest.available_bytes,
-            guest_cached_bytes: guest.cached_bytes,
-            guest_available_after_bytes: after.available_bytes,
-            guest_cached_after_bytes: after.cached_bytes,
-            vmm_max_rss_bytes: manifest.vmm.max_rss_bytes,
-        },
+        metrics: metrics(recording)?,
         overhead: manifest.overhead.as_ref().map(|o| Overhead {
             ratio: o.ratio,
             low: o.low,
@@ -153,6 +145,19 @@ fn facts(recording: &Recording, found: &evidence::Subject, os: &str) -> anyhow::
         how: how(manifest),
         notes: manifest.notes.clone(),
     })
+}
+
+/// The metrics of the recording.
+pub fn metrics(recording: &Recording) -> anyhow::Result<Values> {
+    let vmm = &recording.manifest().vmm;
+    let (at_end, after) = (evidence::meminfo(recording)?, evidence::meminfo_after_workload(recording)?);
+    Ok(Values::gather(|source| match source {
+        Source::Meminfo(line) => at_end.bytes(line),
+        Source::MeminfoAfterWorkload(line) => after.bytes(line),
+        Source::VmmMaxRss => vmm.max_rss_bytes,
+        Source::VmmCpuTime => vmm.user_ns?.checked_add(vmm.system_ns?),
+        Source::Length | Source::Less(..) => None,
+    }))
 }
 
 /// What was booted: as the recorder or the user said; else as the evidence says.

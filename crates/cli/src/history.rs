@@ -3,6 +3,7 @@
 use crate::{Done, benches, output::Output};
 use anyhow::{Context, bail};
 use benchmark::history::{self, Entry, Filter};
+use benchmark::metrics::{METRICS, Metric, TOTAL};
 use benchmark::stats::changes::changes;
 use benchmark::{Document, History};
 use report::{LevelChange, Median, PastBenches};
@@ -32,17 +33,21 @@ pub struct Args {
     #[arg(long, value_name = "ROWS")]
     top: Option<usize>,
     /// Add benches that were run without this history: their folders or documents. One that is there already stays as it is
-    #[arg(long, value_name = "BENCH", num_args = 1.., conflicts_with_all = ["kernel", "setup", "since", "top", "bench"])]
+    #[arg(long, value_name = "BENCH", num_args = 1.., conflicts_with_all = ["kernel", "setup", "since", "top", "bench", "metric"])]
     add: Vec<PathBuf>,
     /// Print the whole document of a bench, with every raw sample, by its number in the list
-    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["kernel", "setup", "since", "top"])]
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["kernel", "setup", "since", "top", "metric"])]
     bench: Option<i64>,
+    /// What to list and draw: total, the boot's length [default], or a metric by the name that --json gives it
+    #[arg(long, value_name = "METRIC")]
+    metric: Option<String>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   bootscope history
   bootscope history --kernel 6.1 --since 2026-01
+  bootscope history --metric vmm_max_rss
   bootscope history --bench 12 >bench.json
   bootscope history --db ci.db --add artefacts/*/bench.json";
 
@@ -75,7 +80,17 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
+/// The metric that is drawn.
+fn metric(args: &Args) -> anyhow::Result<&'static Metric> {
+    let name = args.metric.as_deref().unwrap_or(TOTAL.name);
+    Metric::named(name).with_context(|| {
+        let names: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
+        format!("no metric is called {name:?}: give {} or one of {}", TOTAL.name, names.join(", "))
+    })
+}
+
 fn past(history: &History, args: &Args, output: &Output) -> anyhow::Result<PastBenches> {
+    let metric = metric(args)?;
     let newest = args.top.or(if output.json { None } else { Some(TOP) });
     let (kernel, since) = (args.kernel.clone(), args.since.clone());
     let filter = Filter { kernel, setup: args.setup, since, newest, bench: None };
@@ -84,31 +99,36 @@ fn past(history: &History, args: &Args, output: &Output) -> anyhow::Result<PastB
     if entries_in_all == 0 {
         bail!("{} has no such bench: leave out --kernel, --setup or --since to see all", history.path().display());
     }
-    let drawn = args.setup.or_else(|| entries.iter().rev().find(|e| e.median_ns.is_some()).map(|e| e.setup));
+    let drawn = args.setup.or_else(|| entries.iter().rev().find(|e| e.level(metric).is_some()).map(|e| e.setup));
     let of_setup = Filter { setup: drawn, newest: None, ..filter };
-    let medians = if drawn.is_some() { history.medians(&of_setup)? } else { Vec::new() };
-    let (asked, changes) = level_changes(history, &medians)?;
+    let medians = if drawn.is_some() { history.medians(&of_setup, metric)? } else { Vec::new() };
+    let (asked, changes) = level_changes(history, metric, &medians)?;
     Ok(PastBenches {
         schema: report::HISTORY_SCHEMA.to_owned(),
         database: history.path().display().to_string(),
         entries_in_all,
         entries,
         setup: drawn.map(|setup| history.setup(setup)).transpose()?,
-        medians: medians.iter().map(|&(bench, median_ns)| Median { bench, median_ns }).collect(),
+        metric: metric.name.to_owned(),
+        medians: medians.iter().map(|&(bench, median)| Median::of(metric, bench, median)).collect(),
         asked_for_changes: asked as u64,
         changes,
     })
 }
 
 /// How many of the newest medians were asked, and where they changed level.
-fn level_changes(history: &History, medians: &[(i64, f64)]) -> anyhow::Result<(usize, Vec<LevelChange>)> {
+fn level_changes(
+    history: &History,
+    metric: &Metric,
+    medians: &[(i64, f64)],
+) -> anyhow::Result<(usize, Vec<LevelChange>)> {
     let before = medians.len().saturating_sub(ASKED_MOST);
     let asked: Vec<f64> = medians[before..].iter().map(|m| m.1).collect();
     let mut told = Vec::new();
     for change in changes(&asked) {
         let at = before + change.at;
         let entry = entry(history, medians[at].0)?;
-        told.push(LevelChange::of(&change, at, &entry));
+        told.push(LevelChange::of(metric, &change, at, &entry));
     }
     Ok((asked.len(), told))
 }

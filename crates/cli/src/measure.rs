@@ -42,10 +42,11 @@ pub fn boot(options: &RecordOptions, watcher: &mut Watcher) -> anyhow::Result<Op
 /// What a recording says of its boot.
 fn measured(folder: &Path, manifest: &Manifest) -> anyhow::Result<Measured> {
     let outcome = manifest.outcome.as_ref();
+    let recording = boot::open_recording(folder)?;
     let mut measured = Measured {
+        metrics: boot::metrics(&recording)?,
         outcome: manifest.outcome_word().to_owned(),
         host_load: manifest.host.load1,
-        vmm_max_rss_bytes: manifest.vmm.max_rss_bytes,
         ..Measured::default()
     };
     if outcome.is_none_or(|o| o.kind != OutcomeKind::Reached) {
@@ -65,13 +66,6 @@ fn measured(folder: &Path, manifest: &Manifest) -> anyhow::Result<Measured> {
     measured.phases = boot.phases.iter().map(|p| PhaseTime { name: p.name.to_string(), ns: p.length().0 }).collect();
     let wheres = &boot.tables().wheres;
     measured.rows = rows(wheres.iter().map(|row| (row.name.as_str(), row.self_time)));
-    let after = evidence::meminfo_after_workload(&opened.recording)?;
-    measured.guest_available_after_bytes = after.available_bytes;
-    measured.guest_cached_after_bytes = after.cached_bytes;
-    let memory = evidence::meminfo(&opened.recording)?;
-    measured.guest_total_bytes = memory.total_bytes;
-    measured.guest_available_bytes = memory.available_bytes;
-    measured.guest_cached_bytes = memory.cached_bytes;
     Ok(measured)
 }
 

@@ -57,6 +57,9 @@ fn the_page_says_what_is_printed() {
         schemas.hold(&bench(&lab, into, &db, flags));
     }
     schemas.hold(&run(bootscope("history").args(["--json", "--db"]).arg(&db)).exits(0).json());
+    let metric = run(bootscope("history").args(["--json", "--metric", "vmm_cpu", "--db"]).arg(&db)).exits(0).json();
+    assert!(metric["medians"][0]["median"].as_f64() > Some(1e6) && metric["medians"][0]["median_ns"].is_null());
+    schemas.hold(&metric);
     schemas.hold(&run(bootscope("history").args(["--bench", "1", "--db"]).arg(&db)).exits(0).json());
     let add = &mut bootscope("history");
     schemas.hold(&run(add.args(["--json", "--db"]).arg(&db).arg("--add").arg(&ab)).exits(0).json());
@@ -65,12 +68,13 @@ fn the_page_says_what_is_printed() {
     schemas.hold(&run(bootscope("check").arg("--json").arg(&budgets).arg(&ab)).exits(0).json());
     let unseen = schemas.unseen();
     // Of a stock kernel, of a hang, of luck, of a bench that went on, and of ranges, which have their own tests.
-    const ELSEWHERE: [&str; 11] = [
+    const ELSEWHERE: [&str; 12] = [
         "Against.likely_rows",
         "Likely.",
         "Bench.continued",
         "Boot.guest",
         "VariantRuns.guest",
+        "EntryMetrics.guest",
         "Modes.",
         "Order.",
         "LevelChange.",

@@ -4,18 +4,18 @@ use crate::kernel_log::KernelLog;
 use recording::Recording;
 use timeline::Diagnostics;
 
-/// What `/proc/meminfo` said at the end mark, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GuestMemory {
-    /// `MemTotal`.
-    pub total_bytes: Option<u64>,
-    /// `MemAvailable`.
-    pub available_bytes: Option<u64>,
-    /// `Cached`: the page cache.
-    pub cached_bytes: Option<u64>,
+/// What `/proc/meminfo` said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuestMemory(String);
+
+impl GuestMemory {
+    /// A line's amount in bytes: `MemTotal`, `Cached`, …
+    pub fn bytes(&self, line: &str) -> Option<u64> {
+        self.0.lines().find_map(|text| kib(text.strip_prefix(line)?.strip_prefix(':')?))
+    }
 }
 
-/// Reads `meminfo.txt`; unknown where there is none.
+/// At the end mark: reads `meminfo.txt`; unknown where there is none.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -33,15 +33,12 @@ pub fn meminfo_after_workload(recording: &Recording) -> Result<GuestMemory, reco
 
 fn read(recording: &Recording, name: &str) -> Result<GuestMemory, recording::Error> {
     let bytes = recording.read(name)?.unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let of = |key| kib(&text, key);
-    Ok(GuestMemory { total_bytes: of("MemTotal:"), available_bytes: of("MemAvailable:"), cached_bytes: of("Cached:") })
+    Ok(GuestMemory(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// `MemTotal:         487936 kB`
-fn kib(text: &str, key: &str) -> Option<u64> {
-    let rest = text.lines().find_map(|line| line.strip_prefix(key))?;
-    let number: u64 = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;
+/// `         487936 kB`
+fn kib(amount: &str) -> Option<u64> {
+    let number: u64 = amount.trim().strip_suffix("kB")?.trim().parse().ok()?;
     number.checked_mul(1024)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Unknown text is empty, an unknown number is 0 or `None`; a view then leaves it out.
 
+use benchmark::Values;
 use serde::{Deserialize, Serialize};
 
 /// Everything about a boot that is not time.
@@ -13,8 +14,8 @@ pub struct Facts {
     pub outcome: String,
     /// The line, reason or message that shows the outcome.
     pub outcome_detail: String,
-    /// Memory inside and outside the guest.
-    pub memory: Memory,
+    /// What was measured beside the time.
+    pub metrics: Values,
     /// What recording costs on this machine, as last measured.
     pub overhead: Option<Overhead>,
     /// How it was run, as the page lists it: label and text (`command line`, `host CPU`, `kernel sha256`, …).
@@ -38,26 +39,6 @@ pub struct Subject {
     pub cpus: u32,
     /// Guest memory in bytes; 0 if unknown.
     pub memory_bytes: u64,
-}
-
-/// Memory inside and outside the guest, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Memory {
-    /// What the guest's kernel says it has.
-    pub guest_total_bytes: Option<u64>,
-    /// What of it was available at the end mark.
-    pub guest_available_bytes: Option<u64>,
-    /// What of it the page cache held at the end mark.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guest_cached_bytes: Option<u64>,
-    /// What was available after the workload; none unless there was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guest_available_after_bytes: Option<u64>,
-    /// What the page cache held after the workload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guest_cached_after_bytes: Option<u64>,
-    /// The VMM's maximum resident set, until it ended.
-    pub vmm_max_rss_bytes: Option<u64>,
 }
 
 /// What recording costs: recorded boot ÷ plain boot.

@@ -5,13 +5,13 @@
 use crate::plot::plot;
 use crate::table::{Align, Column, Line, render};
 use crate::terminal::paragraph;
-use crate::text::{bytes, counted, thousands};
+use crate::text::{amount, bytes, counted, thousands};
 use crate::{Layout, harmless};
 use benchmark::history::{Entry, Setup};
+use benchmark::metrics::{Metric, TOTAL};
 use benchmark::stats::changes::Change;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
-use timeline::Ns;
 
 /// The name and version of the document.
 pub const SCHEMA: &str = "bootscope.history/1";
@@ -29,6 +29,9 @@ pub struct PastBenches {
     pub entries: Vec<Entry>,
     /// The setup whose medians are drawn; `null` where no boot ever reached its end mark.
     pub setup: Option<Setup>,
+    /// The metric whose medians these are, as budgets name it.
+    #[serde(default = "length")]
+    pub metric: String,
     /// Its medians in order of time, each with its bench.
     pub medians: Vec<Median>,
     /// How many of the newest medians were asked for changes.
@@ -42,8 +45,12 @@ pub struct PastBenches {
 pub struct Median {
     /// The bench's number in the database.
     pub bench: i64,
-    /// Median of its totals.
-    pub median_ns: f64,
+    /// Median of the metric, in its unit.
+    #[serde(default)]
+    pub median: f64,
+    /// The same, where the metric is the boot's length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_ns: Option<f64>,
 }
 
 /// A change of level.
@@ -57,30 +64,60 @@ pub struct LevelChange {
     pub created: String,
     /// Its kernel.
     pub kernel: String,
-    /// Median of the medians since the change before.
-    pub before_ns: f64,
+    /// Median of the medians since the change before, in the metric's unit.
+    #[serde(default)]
+    pub before: f64,
     /// And until the next change.
-    pub after_ns: f64,
+    #[serde(default)]
+    pub after: f64,
+    /// `before`, where the metric is the boot's length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_ns: Option<f64>,
+    /// `after`, where the metric is the boot's length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_ns: Option<f64>,
     /// The probability of so clear a change without any.
     pub p: f64,
 }
 
 impl LevelChange {
     /// A change that was found at a place among all medians.
-    pub fn of(change: &Change, at: usize, entry: &Entry) -> LevelChange {
+    pub fn of(metric: &Metric, change: &Change, at: usize, entry: &Entry) -> LevelChange {
         LevelChange {
             bench: entry.bench,
             at,
             created: entry.created.clone(),
             kernel: entry.kernel.clone(),
-            before_ns: change.before,
-            after_ns: change.after,
+            before: change.before,
+            after: change.after,
+            before_ns: ns(metric, change.before),
+            after_ns: ns(metric, change.after),
             p: change.p,
         }
     }
 }
 
+impl Median {
+    /// A bench's median of a metric.
+    pub fn of(metric: &Metric, bench: i64, median: f64) -> Median {
+        Median { bench, median, median_ns: ns(metric, median) }
+    }
+}
+
+/// What a document says by its older name, if the metric is the one that it always had.
+fn ns(metric: &Metric, value: f64) -> Option<f64> {
+    (*metric == TOTAL).then_some(value)
+}
+
+fn length() -> String {
+    TOTAL.name.to_owned()
+}
+
 impl PastBenches {
+    fn metric(&self) -> &'static Metric {
+        Metric::named(&self.metric).unwrap_or(&TOTAL)
+    }
+
     /// As text for a terminal.
     pub fn text(&self, layout: Layout) -> String {
         let mut out = String::new();
@@ -88,9 +125,12 @@ impl PastBenches {
         if let Some(setup) = &self.setup {
             out.push('\n');
             paragraph(&harmless(&said(setup)), "", layout, &mut out);
-            let medians: Vec<f64> = self.medians.iter().map(|m| m.median_ns).collect();
+            let medians: Vec<f64> = self.medians.iter().map(|m| m.median).collect();
             let changes: Vec<usize> = self.changes.iter().map(|c| c.at).collect();
-            out.push_str(&plot(&medians, &changes, layout));
+            if self.metric() != &TOTAL {
+                let _ = writeln!(out, "{}", self.metric().text);
+            }
+            out.push_str(&plot(&medians, &changes, self.metric().unit, layout));
             self.levels(layout, &mut out);
         }
         out.push('\n');
@@ -112,15 +152,15 @@ impl PastBenches {
             let _ = writeln!(out, "changes of level among{of} {} benches:", thousands(all));
         }
         for c in &self.changes {
-            let change = 100.0 * (c.after_ns / c.before_ns - 1.0);
+            let change = 100.0 * (c.after / c.before - 1.0);
             let p = if c.p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {:.3}", c.p) };
             let text = format!(
                 "from bench {} on ({}, {}): {} → {}, {}{:.1} %, {p}",
                 c.bench,
                 minute(&c.created),
                 c.kernel,
-                time(c.before_ns),
-                time(c.after_ns),
+                amount(self.metric().unit, c.before),
+                amount(self.metric().unit, c.after),
                 if change < 0.0 { "−" } else { "+" },
                 change.abs()
             );
@@ -143,9 +183,10 @@ impl PastBenches {
             let kernel = format!("{} {}", e.kernel, e.kernel_sha256.get(..8).unwrap_or_default());
             let reached = e.boots - e.failed.min(e.boots);
             let boots = if e.failed > 0 { format!("{reached} of {}", e.boots) } else { e.boots.to_string() };
-            let interval =
-                e.low_ns.zip(e.high_ns).map_or_else(String::new, |(l, h)| format!("{} to {}", time(l), time(h)));
-            let median = e.median_ns.map_or_else(String::new, time);
+            let level = e.level(self.metric());
+            let amount = |value| amount(self.metric().unit, value);
+            let interval = level.map_or_else(String::new, |l| format!("{} to {}", amount(l.low), amount(l.high)));
+            let median = level.map_or_else(String::new, |l| amount(l.median));
             let cells = [
                 e.bench.to_string(),
                 minute(&e.created),
@@ -189,8 +230,4 @@ fn minute(created: &str) -> String {
 
 fn entries(n: u64) -> String {
     if n == 1 { "1 entry".to_owned() } else { format!("{} entries", thousands(n)) }
-}
-
-fn time(ns: f64) -> String {
-    Ns(ns.round() as i64).to_string()
 }

@@ -35,7 +35,7 @@ pub use check::{Check, CheckedBoots};
 pub use diagnostics::DiagnosticLine;
 pub use diff::{Diff, DiffAmount, DiffLine, DiffRow, DiffSide, Dither};
 pub use export::{Export, FORMATS, format};
-pub use facts::{Facts, Memory, Overhead, Subject};
+pub use facts::{Facts, Overhead, Subject};
 pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use history::{LevelChange, Median, PastBenches, SCHEMA as HISTORY_SCHEMA};
 pub use html::{ConsoleLine, page};

@@ -1,30 +1,30 @@
 //! A series of measurements as a picture in the terminal: oldest left, one column for as many as need be. What it shares with
 //! the picture of a law over sizes (`bench/plot.rs`) is the scale at its left.
 
-use crate::text::width;
+use crate::text::{amount, width};
 use crate::{Layout, Style};
-use timeline::Ns;
+use benchmark::metrics::Unit;
 
 /// Lines of a picture.
 const LINES: usize = 10;
 /// Narrower than this, nothing is seen.
 const COLUMNS_MIN: usize = 10;
 
-/// Times in ns, in order. A column has the median of what lies in it as a point, and the least and greatest as a line.
+/// Values in order. A column has the median of what lies in it as a point, and the least and greatest as a line.
 /// Under the axis a mark stands where each of `changes` lies, which are places in the series.
-pub fn plot(values: &[f64], changes: &[usize], layout: Layout) -> String {
+pub fn plot(values: &[f64], changes: &[usize], unit: Unit, layout: Layout) -> String {
     let (least, most) = range(values);
     if !(least.is_finite() && most.is_finite()) {
         return String::new();
     }
-    let labels = [most, least].map(|ns| Ns(ns.round() as i64).to_string());
+    let labels = [most, least].map(|value| amount(unit, value));
     let label = labels.iter().map(|l| width(l)).max().unwrap_or(0);
     let columns = layout.width.saturating_sub(label + 3).max(COLUMNS_MIN).min(values.len());
     let bins: Vec<Bin> = (0..columns)
         .map(|c| Bin::of(&values[start(c, columns, values.len())..start(c + 1, columns, values.len())]))
         .collect();
-    let line_of = |ns: f64| {
-        let share = if most > least { (ns - least) / (most - least) } else { 0.5 };
+    let line_of = |value: f64| {
+        let share = if most > least { (value - least) / (most - least) } else { 0.5 };
         (share * (LINES - 1) as f64).round() as usize
     };
     let mut out = String::new();
@@ -94,7 +94,7 @@ mod tests {
 
     fn lines(values: &[f64], changes: &[usize]) -> Vec<String> {
         let layout = Layout { width: 60, ..Layout::default() };
-        plot(values, changes, layout).lines().map(str::to_owned).collect()
+        plot(values, changes, Unit::Nanoseconds, layout).lines().map(str::to_owned).collect()
     }
 
     #[test]
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn one_value_none_and_equal_ones() {
-        assert_eq!(plot(&[], &[], Layout::default()), "");
+        assert_eq!(plot(&[], &[], Unit::Nanoseconds, Layout::default()), "");
         assert!(lines(&[5e6], &[]).iter().any(|line| line.ends_with('•')));
         assert!(lines(&[5e6; 3], &[])[0].starts_with("5.00 ms ┤"));
     }

@@ -6,8 +6,9 @@
 //!
 //! `show.example.json`, beside this file, is a whole document; a test parses it.
 
-use crate::{Boot, DiagnosticLine, Facts, Memory, Overhead, Subject};
+use crate::{Boot, DiagnosticLine, Facts, Overhead, Subject};
 use analysis::Row;
+use benchmark::Values;
 use serde::{Deserialize, Serialize};
 use timeline::{DiagnosticKind, Diagnostics, Names, Ns, TimeBase, Timeline, Unit};
 
@@ -72,8 +73,12 @@ pub struct Summary {
     pub overhead: Option<Overhead>,
     /// Causes found, with remedies.
     pub findings: Vec<Finding>,
-    /// Memory inside and outside the guest.
-    pub memory: Memory,
+    /// What was measured beside the time.
+    #[serde(default)]
+    pub metrics: Values,
+    /// Those in bytes, by the name before there were metrics of other units than bytes.
+    #[serde(serialize_with = "benchmark::metrics::only_bytes")]
+    pub memory: Values,
     /// The clocks of the evidence.
     pub clocks: Vec<ClockLine>,
     /// What did not add up in the evidence.
@@ -297,7 +302,8 @@ impl Summary {
             calls: None,
             overhead: facts.overhead.clone(),
             findings: Vec::new(),
-            memory: facts.memory,
+            metrics: facts.metrics,
+            memory: facts.metrics,
             clocks: clock_lines(timeline),
             diagnostics: diagnostic_lines(boot),
             notes: facts.notes.clone(),

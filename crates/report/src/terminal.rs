@@ -5,10 +5,11 @@
 use crate::overview::overview;
 use crate::processes::processes;
 use crate::table::{Align, Column, Line, WIDE, render};
-use crate::text::{bytes, counted, cut, percent, thousands, width};
+use crate::text::{amount, bytes, counted, cut, percent, thousands, width};
 use crate::{
     CallLine, Calls, DiagnosticLine, FunctionLine, InitcallLine, PhaseLine, Style, Summary, WhereLine, harmless,
 };
+use benchmark::METRICS;
 use std::fmt::Write;
 use timeline::{Ns, Unit};
 
@@ -447,24 +448,15 @@ fn explained(summary: &Summary, layout: Layout, out: &mut String) {
 }
 
 fn facts(summary: &Summary, layout: Layout, out: &mut String) {
-    let m = &summary.memory;
-    let memory: Vec<String> = [
-        (m.guest_total_bytes, "in the guest"),
-        (m.guest_available_bytes, "of it available"),
-        (m.guest_cached_bytes, "page cache"),
-        (m.guest_available_after_bytes, "available after the workload"),
-        (m.guest_cached_after_bytes, "page cache after it"),
-        (m.vmm_max_rss_bytes, "at most resident in the VMM"),
-    ]
-    .into_iter()
-    .filter_map(|(n, what)| Some(format!("{} {what}", bytes(n?))))
-    .collect();
+    let known = METRICS.iter().filter_map(|metric| Some((metric, summary.metrics.get(metric)?)));
+    let metrics: Vec<String> =
+        known.map(|(metric, v)| format!("{} {}", metric.text, amount(metric.unit, v as f64))).collect();
     let mut fact = |title: &str, text: &str| {
         let indent = format!("{title:<10}");
         paragraph(text, &indent, layout, out);
     };
-    if !memory.is_empty() {
-        fact("memory", &memory.join(", "));
+    if !metrics.is_empty() {
+        fact("measured", &metrics.join(", "));
     }
     for clock in &summary.clocks {
         let text = format!(

@@ -1,8 +1,10 @@
 //! Text on its way to a person: made harmless, cut to a width, coloured. No other file may print text of a machine's.
 
+use benchmark::metrics::Unit;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write;
+use timeline::Ns;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Shows what a terminal or a browser would obey or hide as escapes: control characters, and
@@ -99,6 +101,14 @@ pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
         kept.push('…');
     }
     Cow::Owned(kept)
+}
+
+/// An amount of a metric for people.
+pub(crate) fn amount(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Nanoseconds => Ns(value.round() as i64).to_string(),
+        Unit::Bytes => bytes(value.round() as u64),
+    }
 }
 
 /// A number of bytes for people: `512 MiB`, `1.50 GiB`.

@@ -4,6 +4,7 @@
 #[allow(dead_code)]
 mod sample;
 
+use benchmark::metrics::{Source, Values};
 use benchmark::{Boot, Document, Ended, Head, Measured, PhaseTime, Plan, Side, Stop, Variant};
 use report::{Layout, bench as shown, bench_csv, bench_markdown, bench_page};
 
@@ -33,7 +34,7 @@ fn measured(total_ns: i64) -> Measured {
         total_ns: Some(total_ns),
         phases: vec![part("firmware", short), part("kernel", total_ns - short)],
         rows: vec![part("initcall acpi_init", total_ns - short), part("firmware", short)],
-        vmm_max_rss_bytes: Some(100 << 20),
+        metrics: Values::gather(|source| (source == Source::VmmMaxRss).then_some(100 << 20)),
         ..Measured::default()
     }
 }
@@ -175,9 +176,9 @@ fn an_interval_is_told_where_there_is_one() {
 }
 
 #[test]
-fn memory_that_no_boot_tells_has_no_column() {
-    let text = says(&document(&[("as given", &some(&[500, 510, 490]))]), &["VMM's peak"]);
-    assert!(!text.contains("guest has") && !text.contains("page cache"), "{text}");
+fn a_metric_that_no_boot_has_has_no_row() {
+    let text = says(&document(&[("as given", &some(&[500, 510, 490]))]), &["VMM's peak memory"]);
+    assert!(!text.contains("guest memory") && !text.contains("page cache"), "{text}");
 }
 
 /// A sweep of words, which have no law.

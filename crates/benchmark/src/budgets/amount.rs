@@ -16,7 +16,7 @@ const COUNTS: &[(&str, f64)] = &[("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9)];
 /// Reads a limit of a kind; or says what is wrong with it.
 pub(super) fn limit(kind: Kind, text: &str) -> Result<Limit, String> {
     let (units, such): (&[(&str, f64)], &str) = match kind {
-        Kind::Total | Kind::Phase | Kind::Function => (TIMES, "1.2s, 300ms, +5% or +2ms"),
+        Kind::Total | Kind::Phase | Kind::Function | Kind::Metric => (TIMES, "1.2s, 300ms, +5% or +2ms"),
         Kind::Memory => (SIZES, "180M, +5% or +4M"),
         Kind::Instructions => (COUNTS, "1.9G, 250k, +0.5% or +1M"),
     };

@@ -177,7 +177,8 @@ fn one(budget: &Budget, observed: &Observed, baseline: Option<&Baseline>) -> Res
 /// What the boots took of it, by round. What only the others have took nothing in these.
 fn find(budget: &Budget, observed: &Observed, others: &[Observed]) -> Result<Vec<(u32, f64)>, Unknown> {
     let what = &budget.what;
-    let gone = || others.iter().any(|other| other.of(what).is_some()) && what.kind != Kind::Memory;
+    let gone =
+        || others.iter().any(|other| other.of(what).is_some()) && !matches!(what.kind, Kind::Memory | Kind::Metric);
     if let Some(found) = observed.of(what).or_else(|| gone().then(|| observed.nothing())) {
         return Ok(found.into_iter().collect());
     }

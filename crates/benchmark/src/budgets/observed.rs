@@ -2,11 +2,9 @@
 
 use super::{Kind, What};
 use crate::document::Document;
+use crate::metrics::{Metric, Values};
 use crate::runs::{Boot, Measured};
 use std::collections::BTreeMap;
-
-/// Names of memory budgets: the VMM's maximum resident set, and what the guest used of its memory at the end mark.
-pub const MEMORY: [&str; 2] = ["vmm_max_rss", "guest_used"];
 
 /// In what way boots of one thing differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +15,11 @@ pub enum Noise {
     Dithered,
     /// Deterministic, and all the same: one says as much as ten, about one layout.
     Repeats,
+}
+
+/// A boot's metrics that can have a budget.
+pub fn metrics(values: &Values) -> impl Iterator<Item = (What, f64)> {
+    Metric::budgeted().filter_map(|metric| Some((What::metric(metric), values.get(metric)? as f64)))
 }
 
 /// Boots of one thing, that reached their end mark.
@@ -72,11 +75,7 @@ impl Observed {
             values.push((What::new(Kind::Instructions, super::TOTAL), total as f64));
             values.extend(measured.rows.iter().map(|r| (What::new(Kind::Instructions, &r.name), r.ns as f64)));
         }
-        let used = measured.guest_total_bytes.zip(measured.guest_available_bytes);
-        let used = used.and_then(|(total, available)| total.checked_sub(available));
-        for (name, bytes) in MEMORY.iter().zip([measured.vmm_max_rss_bytes, used]) {
-            values.extend(bytes.map(|bytes| (What::new(Kind::Memory, name), bytes as f64)));
-        }
+        values.extend(metrics(&measured.metrics));
         self.add(round, values);
     }
 
@@ -97,7 +96,7 @@ impl Observed {
     /// What a thing took, by round; none if no boot has it.
     pub fn of(&self, what: &What) -> Option<BTreeMap<u32, f64>> {
         let own = self.values.get(what)?;
-        if what.kind == Kind::Memory {
+        if matches!(what.kind, Kind::Memory | Kind::Metric) {
             return Some(own.clone());
         }
         Some(self.rounds.iter().map(|round| (*round, own.get(round).copied().unwrap_or(0.0))).collect())

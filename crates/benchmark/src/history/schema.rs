@@ -18,7 +18,8 @@ use rusqlite::{Connection, TransactionBehavior};
 const APPLICATION: i32 = 0x626f_6f74;
 
 /// Each leads from the layout of its number to the next.
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
     CREATE TABLE setup (
         id INTEGER PRIMARY KEY,
         machine TEXT NOT NULL, accelerator TEXT NOT NULL, cpus INTEGER NOT NULL, memory_bytes INTEGER NOT NULL,
@@ -39,7 +40,18 @@ const STEPS: &[&str] = &["
     CREATE INDEX variant_by_setup ON variant (setup, created, bench, number, median_ns);
     CREATE INDEX variant_by_kernel ON variant (kernel_sha256);
     CREATE TABLE document (bench INTEGER PRIMARY KEY REFERENCES bench, json BLOB NOT NULL) STRICT;
-"];
+",
+    "
+    CREATE TABLE metric (
+        bench INTEGER NOT NULL REFERENCES bench, number INTEGER NOT NULL, metric TEXT NOT NULL,
+        median REAL NOT NULL, low REAL NOT NULL, high REAL NOT NULL, mean REAL NOT NULL, sd REAL,
+        PRIMARY KEY (bench, number, metric)
+    ) STRICT, WITHOUT ROWID;
+",
+];
+
+/// Since this layout there are metrics beside the boot's length.
+const WITH_METRICS: usize = 2;
 
 /// The newest layout.
 const NEWEST: usize = STEPS.len();
@@ -63,8 +75,12 @@ pub(super) fn migrate(db: &mut Connection) -> Result<(), HistoryError> {
     }
     let step = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Now that nobody else can: another may have done it meanwhile.
-    for sql in STEPS.get(version(&step)?..).unwrap_or_default() {
+    let before = version(&step)?;
+    for sql in STEPS.get(before..).unwrap_or_default() {
         step.execute_batch(sql)?;
+    }
+    if before < WITH_METRICS {
+        super::add_metrics_of_all(&step)?;
     }
     step.pragma_update(None, "application_id", APPLICATION)?;
     step.pragma_update(None, "user_version", NEWEST as i64)?;
@@ -72,15 +88,17 @@ pub(super) fn migrate(db: &mut Connection) -> Result<(), HistoryError> {
     Ok(())
 }
 
-/// Fails if it would have to be written to be read: its layout is an older one.
-pub(super) fn is_newest(db: &Connection) -> Result<(), HistoryError> {
+/// Fails if it would have to be written to be read: it is empty.
+pub(super) fn is_readable(db: &Connection) -> Result<(), HistoryError> {
     match version(db)? {
-        NEWEST => Ok(()),
-        found => Err(HistoryError::Refused(format!(
-            "it has layout {found} and may not be written to bring it to layout {NEWEST}: copy it to where it may, and name \
-             that with --db"
-        ))),
+        0 => Err(HistoryError::Refused("it is empty, and may not be written".to_owned())),
+        _ => Ok(()),
     }
+}
+
+/// Whether it has metrics beside the boot's length: one of an older layout that may not be written has none.
+pub(super) fn has_metrics(db: &Connection) -> rusqlite::Result<bool> {
+    Ok(version(db)? >= WITH_METRICS)
 }
 
 fn version(db: &Connection) -> rusqlite::Result<usize> {

@@ -3,7 +3,7 @@
 use crate::boot::{self, Opened};
 use crate::output::Output;
 use anyhow::{Context, bail};
-use benchmark::budgets::{Kind, MEMORY, Noise, Observed, What};
+use benchmark::budgets::{self, Kind, Noise, Observed, What};
 use evidence::calls::Followed;
 use recording::{GuestSpec, Manifest, OutcomeKind, TimeBase};
 use std::path::{Path, PathBuf};
@@ -80,11 +80,7 @@ fn add(observed: &mut Observed, round: u32, opened: &Opened) -> anyhow::Result<(
     if observed.noise != Noise::Clock {
         values.extend(instructions(opened, summary.total_ns, &named));
     }
-    let memory = &summary.memory;
-    let used = memory.guest_total_bytes.zip(memory.guest_available_bytes).and_then(|(all, free)| all.checked_sub(free));
-    for (name, bytes) in MEMORY.iter().zip([memory.vmm_max_rss_bytes, used]) {
-        values.extend(bytes.map(|bytes| (What::new(Kind::Memory, name), bytes as f64)));
-    }
+    values.extend(budgets::metrics(&summary.metrics));
     observed.add(round, values);
     Ok(())
 }

@@ -17,6 +17,21 @@ struct Field {
     types: String,
 }
 
+/// The fields of a metric, each in the table that has it.
+fn metric(row: &str) -> Vec<(&'static str, Field)> {
+    let cells: Vec<&str> = row.split(" | ").collect();
+    let (name, unit, from) = (cells[0].trim_end_matches('`'), cells[1], cells[3]);
+    let may_be_missing = from.contains("after the workload");
+    let field = |name: String, of: &str| Field { name, may_be_missing, types: format!("{of} or null") };
+    let suffix = if unit == "bytes" { "bytes" } else { "ns" };
+    let mut fields =
+        vec![("VariantRuns", field(name.to_owned(), "Description")), ("EntryMetrics", field(name.to_owned(), "Level"))];
+    if !from.contains(" − ") {
+        fields.push(("Boot", field(format!("{name}_{suffix}"), "integer")));
+    }
+    fields
+}
+
 impl Schemas {
     /// Of the page.
     pub fn read() -> Schemas {
@@ -30,6 +45,10 @@ impl Schemas {
                 documents.insert(schema.to_owned(), name.clone());
             } else if let Some(table) = line.strip_prefix("### ") {
                 name = table.to_owned();
+            } else if let Some(row) = line.strip_prefix("| `").filter(|_| name == "Metrics") {
+                for (table, field) in metric(row) {
+                    tables.entry(table.to_owned()).or_default().push(field);
+                }
             } else if let Some(row) = line.strip_prefix("| `") {
                 let cells: Vec<&str> = row.split(" | ").collect();
                 let (field, optional) = cells[0].split_once('`').unwrap();

@@ -4,10 +4,11 @@ use super::tables::{between, time, unit};
 use crate::diff::signed;
 use crate::table::{Align, Column, Line, render};
 use crate::terminal::paragraph;
-use crate::text::{bytes, counted};
+use crate::text::{amount, counted};
 use crate::{Layout, harmless};
+use benchmark::metrics::Better;
 use benchmark::stats::verdict::{Basis, Comparison, Verdict};
-use benchmark::{Against, Document, Moved, VariantRuns};
+use benchmark::{Against, Document, Metric, Moved, VariantRuns};
 use std::fmt::Write;
 use timeline::Unit;
 
@@ -33,7 +34,7 @@ pub fn comparisons(document: &Document, whole: bool, layout: Layout, out: &mut S
         paragraph(&harmless(&text), "", layout, out);
         moved(against, first, second, layout, out);
         likely(against, layout, out);
-        memory(&against.memory, layout, out);
+        metrics(&against.metrics, layout, out);
         out.push('\n');
     }
 }
@@ -236,20 +237,21 @@ fn changed(comparison: &Comparison) -> bool {
     matches!(comparison.verdict, Verdict::Faster | Verdict::Slower)
 }
 
-/// Which memory changed, where any did.
-fn memory(all: &[Moved], layout: Layout, out: &mut String) {
+/// Which metrics changed, where any did.
+fn metrics(all: &[Moved], layout: Layout, out: &mut String) {
     for moved in all.iter().filter(|m| changed(&m.by)) {
+        let Some(metric) = Metric::named(&moved.name) else { continue };
         let d = &moved.by.difference;
-        let what = match moved.name.as_str() {
-            "vmm_max_rss" => "the VMM's maximum resident set",
-            "guest_available" => "what is available in the guest",
-            "guest_cached" => "the guest's page cache",
-            "guest_available_after" => "what is available after the workload",
-            "guest_cached_after" => "the page cache after the workload",
-            name => name,
-        };
-        let amount = |b: f64| format!("{}{}", if b < 0.0 { "−" } else { "+" }, bytes(b.abs().round() as u64));
-        let text = format!("{what}: {} ({} to {})", amount(d.estimate), amount(d.low), amount(d.high));
-        paragraph(&harmless(&text), "memory: ", layout, out);
+        let signed = |v: f64| format!("{}{}", if v < 0.0 { "−" } else { "+" }, amount(metric.unit, v.abs()));
+        let is_better = (d.estimate < 0.0) == (metric.better == Better::Lower);
+        let text = format!(
+            "{}: {} ({} to {}), {}",
+            metric.text,
+            signed(d.estimate),
+            signed(d.low),
+            signed(d.high),
+            if is_better { "better" } else { "worse" }
+        );
+        paragraph(&text, "metric: ", layout, out);
     }
 }

@@ -3,7 +3,7 @@
 use super::tables::{spread, time, unit, word};
 use crate::export::csv::cell;
 use crate::harmless;
-use benchmark::{Boot, Document};
+use benchmark::{Boot, Document, METRICS, Metric};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -19,25 +19,30 @@ pub fn bench_csv(document: &Document, out: &mut dyn Write) -> io::Result<()> {
             phases.push(&phase.name);
         }
     }
-    write!(out, "number,round,variant,began_ns,host_load,outcome,total_ns,vmm_max_rss_bytes")?;
-    write!(out, ",guest_total_bytes,guest_available_bytes,guest_cached_bytes")?;
-    if after_workload(document) {
-        write!(out, ",guest_available_after_bytes,guest_cached_after_bytes")?;
-    }
+    write!(out, "number,round,variant,began_ns,host_load,outcome,total_ns")?;
+    let metrics = metrics(document);
+    metrics.iter().try_for_each(|metric| write!(out, ",{}", metric.field()))?;
     phases.iter().try_for_each(|phase| write!(out, ",{}", cell(&format!("{phase} ns"))))?;
     writeln!(out)?;
     for boot in &document.boots {
-        boot_line(document, boot, &phases, out)?;
+        boot_line(document, boot, &metrics, &phases, out)?;
     }
     Ok(())
 }
 
-/// Whether any boot had a workload, and so more columns.
-fn after_workload(document: &Document) -> bool {
-    document.boots.iter().any(|boot| boot.measured.guest_cached_after_bytes.is_some())
+/// The metrics that have a column: of a workload only where there was one.
+fn metrics(document: &Document) -> Vec<&'static Metric> {
+    let known = |metric: &Metric| document.boots.iter().any(|boot| boot.measured.metrics.get(metric).is_some());
+    METRICS.iter().filter(|metric| !metric.is_mentioned_if_known() || known(metric)).collect()
 }
 
-fn boot_line(document: &Document, boot: &Boot, phases: &[&str], out: &mut dyn Write) -> io::Result<()> {
+fn boot_line(
+    document: &Document,
+    boot: &Boot,
+    metrics: &[&Metric],
+    phases: &[&str],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let known = |value: Option<u64>| value.map(|v| v.to_string()).unwrap_or_default();
     let m = &boot.measured;
     let name = document.head.variants.get(boot.variant).map_or("", |v| v.name.as_str());
@@ -45,11 +50,8 @@ fn boot_line(document: &Document, boot: &Boot, phases: &[&str], out: &mut dyn Wr
     let total = m.total_ns.map(|total| total.to_string()).unwrap_or_default();
     write!(out, "{},{round},{},{},{}", boot.number, cell(name), boot.began_ns, m.host_load)?;
     write!(out, ",{},{total}", cell(&m.outcome))?;
-    for bytes in [m.vmm_max_rss_bytes, m.guest_total_bytes, m.guest_available_bytes, m.guest_cached_bytes] {
-        write!(out, ",{}", known(bytes))?;
-    }
-    if after_workload(document) {
-        write!(out, ",{},{}", known(m.guest_available_after_bytes), known(m.guest_cached_after_bytes))?;
+    for metric in metrics {
+        write!(out, ",{}", known(m.metrics.get(metric)))?;
     }
     for phase in phases {
         let own = || m.phases.iter().filter(|p| p.name == *phase);

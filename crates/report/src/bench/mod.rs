@@ -45,7 +45,7 @@ pub fn bench(document: &Document, whole: bool, layout: Layout) -> String {
         tables::phases(runs, layout, &mut out);
         tables::rows(runs, layout, &mut out);
     }
-    tables::memory(results, layout, &mut out);
+    tables::metrics(results, layout, &mut out);
     out
 }
 

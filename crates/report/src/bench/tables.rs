@@ -1,12 +1,12 @@
-//! Tables of a bench: its variants, a variant's phases in order and rows by length, memory.
+//! Tables of a bench: its variants, a variant's phases in order and rows by length, metrics.
 
 use crate::table::{Align, Column, Line, render};
-use crate::text::{bytes, counted, percent};
+use crate::text::{amount, counted, percent};
 use crate::{Layout, harmless};
 use benchmark::stats::Interval;
 use benchmark::stats::describe::Description;
 use benchmark::stats::verdict::Verdict;
-use benchmark::{Document, Results, VariantRuns};
+use benchmark::{Document, METRICS, Metric, Results, VariantRuns};
 use std::fmt::Write;
 use timeline::{Ns, Unit};
 
@@ -177,42 +177,34 @@ fn mark(ns: f64, whole_ns: f64) -> String {
     if ns > MARKED * whole_ns { MARK.to_owned() } else { String::new() }
 }
 
-/// Memory inside and outside the guest, as far as it is known.
-pub fn memory(results: &Results, layout: Layout, out: &mut String) {
-    type Of = fn(&VariantRuns) -> Option<&Description>;
-    // At the end mark, and after a workload.
-    let all: [(&'static str, [Of; 2]); 4] = [
-        ("VMM's peak", [|r| r.vmm_max_rss.as_ref(), |_| None]),
-        ("guest has", [|r| r.guest_total.as_ref(), |_| None]),
-        ("available", [|r| r.guest_available.as_ref(), |r| r.guest_available_after.as_ref()]),
-        ("page cache", [|r| r.guest_cached.as_ref(), |r| r.guest_cached_after.as_ref()]),
-    ];
-    // A kernel that is not Linux tells none of its own.
-    let is_known = |of: &[Of; 2]| results.variants.iter().any(|runs| of.iter().any(|of| of(runs).is_some()));
-    let known: Vec<_> = all.into_iter().filter(|(_, of)| is_known(of)).collect();
-    let mut columns = vec![Column::new("memory, mean and sd", Align::Left, None)];
-    columns.extend(known.iter().map(|(name, _)| Column::new(*name, Align::Right, Some(22))));
-    let amount = |amount: Option<&Description>| {
-        amount.map_or_else(String::new, |d| match d.sd.filter(|&sd| sd > 0.0) {
-            Some(sd) => format!("{} ± {}", bytes(d.mean.round() as u64), bytes(sd.round() as u64)),
-            None => bytes(d.mean.round() as u64),
-        })
-    };
-    let line = |name: &str, runs: &VariantRuns, when: usize| {
-        let amounts: Vec<_> = known.iter().map(|(_, of)| of[when](runs)).collect();
-        amounts.iter().any(Option::is_some).then(|| Line {
-            cells: std::iter::once(harmless(name).into_owned()).chain(amounts.into_iter().map(amount)).collect(),
-            faint: false,
-        })
-    };
-    let lines = |runs: &VariantRuns| {
-        line(&runs.name, runs, 0).into_iter().chain(line("  after the workload", runs, 1)).collect::<Vec<_>>()
-    };
-    let lines: Vec<Line> = results.variants.iter().flat_map(lines).collect();
-    if !lines.is_empty() {
+/// Columns of variants that stand side by side.
+const BESIDE: usize = 3;
+
+/// The metrics, as far as they are known: a row for each, a column for each variant.
+pub fn metrics(results: &Results, layout: Layout, out: &mut String) {
+    let is_known = |metric: &&Metric| results.variants.iter().any(|runs| runs.metrics.known(metric.name).is_some());
+    let known: Vec<&Metric> = METRICS.iter().filter(is_known).collect();
+    if known.is_empty() {
+        return;
+    }
+    for variants in results.variants.chunks(BESIDE) {
+        let mut columns = vec![Column::new("metric, mean and sd", Align::Left, None)];
+        let title = |runs: &VariantRuns| harmless(&runs.name).into_owned();
+        columns.extend(variants.iter().map(|runs| Column::new(title(runs), Align::Right, Some(22))));
+        let line = |metric: &&Metric| {
+            let amounts = variants.iter().map(|runs| mean_and_sd(metric, runs));
+            Line { cells: std::iter::once(metric.text.to_owned()).chain(amounts).collect(), faint: false }
+        };
+        let lines: Vec<Line> = known.iter().map(line).collect();
         if !out.ends_with("\n\n") {
             out.push('\n');
         }
         render(&columns, &lines, layout.table_width(), layout.style, out);
     }
+}
+
+fn mean_and_sd(metric: &Metric, runs: &VariantRuns) -> String {
+    let Some(found) = runs.metrics.known(metric.name) else { return String::new() };
+    let mean = amount(metric.unit, found.mean);
+    found.sd.filter(|&sd| sd > 0.0).map_or(mean.clone(), |sd| format!("{mean} ± {}", amount(metric.unit, sd)))
 }

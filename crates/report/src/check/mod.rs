@@ -148,7 +148,7 @@ fn limit(c: &Checked) -> String {
 fn amount(kind: Kind, value: f64) -> String {
     match kind {
         _ if !value.is_finite() => String::new(),
-        Kind::Total | Kind::Phase | Kind::Function => Ns(value.round() as i64).to_string(),
+        Kind::Total | Kind::Phase | Kind::Function | Kind::Metric => Ns(value.round() as i64).to_string(),
         Kind::Memory => bytes(value.round() as u64),
         Kind::Instructions => thousands(value.round() as u64),
     }

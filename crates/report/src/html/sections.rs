@@ -1,8 +1,9 @@
 //! The sections of the page beside the chart: header, phases, tables, console, how it was run.
 
 use super::{ConsoleLine, MOST_LINES, MOST_ROWS, esc};
-use crate::text::{bytes, counted, percent, thousands};
+use crate::text::{amount, bytes, counted, percent, thousands};
 use crate::{Boot, FunctionLine, Summary, WhereLine, harmless_bytes};
+use benchmark::{METRICS, Metric};
 use std::io::{self, Write};
 use timeline::{Ns, Unit};
 
@@ -33,14 +34,12 @@ pub fn header(s: &Summary, title: &str, out: Out) -> io::Result<()> {
         ("accelerator", known(&subject.accelerator)),
         ("CPUs", (subject.cpus > 0).then(|| subject.cpus.to_string())),
         ("memory", (subject.memory_bytes > 0).then(|| bytes(subject.memory_bytes))),
-        ("in the guest", s.memory.guest_total_bytes.map(bytes)),
-        ("available", s.memory.guest_available_bytes.map(bytes)),
-        ("page cache", s.memory.guest_cached_bytes.map(bytes)),
-        ("VMM, at most", s.memory.vmm_max_rss_bytes.map(bytes)),
         ("explained", Some(percent(s.explained))),
     ];
     write!(out, "<dl class=\"facts\">")?;
-    for (label, value) in facts.iter().filter_map(|(l, v)| Some((l, v.as_ref()?))) {
+    let metric = |metric: &Metric| Some((metric.text, amount(metric.unit, s.metrics.get(metric)? as f64)));
+    let facts = facts.into_iter().filter_map(|(label, value)| Some((label, value?)));
+    for (label, value) in facts.chain(METRICS.iter().filter_map(metric)) {
         write!(out, "<div><dt>{label}</dt><dd>{value}</dd></div>")?;
     }
     writeln!(out, "</dl></header>")

@@ -86,7 +86,7 @@ fn cached_bytes(boot: LabBoot) -> Option<f64> {
 }
 
 fn resident_bytes(boot: LabBoot) -> Option<f64> {
-    boot.boot.facts.memory.vmm_max_rss_bytes.map(|bytes| bytes as f64)
+    boot.boot.facts.metrics.known("vmm_max_rss").map(|&bytes| bytes as f64)
 }
 
 fn ratio(slow: Option<f64>, fast: Option<f64>) -> String {

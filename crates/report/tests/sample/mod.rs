@@ -1,7 +1,7 @@
 //! A small made-up boot with everything a view has to cope with: several tracks, waits, a thread that another
 //! waits for, evidence before time zero, and text that would do harm where it is not quoted.
 
-use report::{Facts, Memory, Overhead, Subject};
+use report::{Facts, Overhead, Subject};
 use timeline::{
     Clock, DiagnosticKind, End, Mark, NameId, Ns, Running, SpanId, SpanKind, SpanRow, Ticks, TimeBase, Timeline,
     TrackId, TrackKind, Wait, WaitedOn,
@@ -165,12 +165,12 @@ pub fn facts() -> Facts {
         },
         outcome: "reached".to_owned(),
         outcome_detail: HOSTILE.to_owned(),
-        memory: Memory {
-            guest_total_bytes: Some(498_000_000),
-            guest_available_bytes: Some(431_000_000),
-            vmm_max_rss_bytes: Some(187_000_000),
-            ..Memory::default()
-        },
+        metrics: serde_json::from_value(serde_json::json!({
+            "guest_total_bytes": 498_000_000,
+            "guest_available_bytes": 431_000_000,
+            "vmm_max_rss_bytes": 187_000_000,
+        }))
+        .unwrap(),
         overhead: Some(Overhead { ratio: 1.06, low: 1.01, high: 1.12, how: "5 plain and 5 recorded boots in turn".to_owned() }),
         how: vec![
             ("command line".to_owned(), format!("qemu-system-x86_64 -append '{HOSTILE}'")),

@@ -1,0 +1,308 @@
+//! What is measured of a boot beside its time: one table, [`METRICS`].
+//!
+//! A line of the table is a metric. The journal, the results, the history, budgets and every view walk the table, so a new
+//! metric needs its line and no other code. A metric's name stays as it is: documents and databases hold it.
+
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+
+/// One metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// In documents, budgets, the history and on the command line.
+    pub name: &'static str,
+    /// What its values count.
+    pub unit: Unit,
+    /// Which change of it is good.
+    pub better: Better,
+    /// Where a boot's value comes from.
+    pub from: Source,
+    /// What it is, for a reader: a few words that stand at the head of a row, or before an amount.
+    pub text: &'static str,
+}
+
+/// What values count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes.
+    Bytes,
+}
+
+/// Which change of a metric is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Less of it: it can have a budget.
+    Lower,
+    /// More of it.
+    Higher,
+    /// It describes the boot: variants are not compared by it.
+    Neither,
+}
+
+/// Where a boot's value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The length of the boot.
+    Length,
+    /// This line of the guest's `/proc/meminfo`, at the end mark.
+    Meminfo(&'static str),
+    /// The same after a workload. Boots without a workload do not mention the metric.
+    MeminfoAfterWorkload(&'static str),
+    /// The VMM's maximum resident set, until it ended.
+    VmmMaxRss,
+    /// The CPU time that the VMM used on the host, until it ended.
+    VmmCpuTime,
+    /// The first of these metrics less the second. It is computed, never kept.
+    Less(&'static str, &'static str),
+}
+
+/// The boot's length. It is a metric of the history; elsewhere it has phases and rows, and fields of its own.
+pub const TOTAL: Metric = metric("total", Unit::Nanoseconds, Better::Lower, Source::Length, "time to the end mark");
+
+/// All metrics beside the length.
+pub const METRICS: &[Metric] = &[
+    metric("vmm_max_rss", Unit::Bytes, Better::Lower, Source::VmmMaxRss, "VMM's peak memory"),
+    metric("vmm_cpu", Unit::Nanoseconds, Better::Lower, Source::VmmCpuTime, "VMM's CPU time"),
+    metric("guest_total", Unit::Bytes, Better::Neither, Source::Meminfo("MemTotal"), "guest memory"),
+    metric("guest_available", Unit::Bytes, Better::Higher, Source::Meminfo("MemAvailable"), "available in the guest"),
+    metric(
+        "guest_used",
+        Unit::Bytes,
+        Better::Lower,
+        Source::Less("guest_total", "guest_available"),
+        "used in the guest",
+    ),
+    metric("guest_cached", Unit::Bytes, Better::Lower, Source::Meminfo("Cached"), "page cache in the guest"),
+    metric(
+        "guest_available_after",
+        Unit::Bytes,
+        Better::Higher,
+        Source::MeminfoAfterWorkload("MemAvailable"),
+        "available after the workload",
+    ),
+    metric(
+        "guest_cached_after",
+        Unit::Bytes,
+        Better::Lower,
+        Source::MeminfoAfterWorkload("Cached"),
+        "page cache after the workload",
+    ),
+];
+
+const fn metric(name: &'static str, unit: Unit, better: Better, from: Source, text: &'static str) -> Metric {
+    Metric { name, unit, better, from, text }
+}
+
+impl Metric {
+    /// The metric of a name; [`TOTAL`] too.
+    pub fn named(name: &str) -> Option<&'static Metric> {
+        [&TOTAL].into_iter().chain(METRICS).find(|metric| metric.name == name)
+    }
+
+    /// The metrics that can have a budget.
+    pub fn budgeted() -> impl Iterator<Item = &'static Metric> {
+        METRICS.iter().filter(|metric| metric.better == Better::Lower)
+    }
+
+    /// Its name with its unit behind it: a boot's field in documents, a column of CSV.
+    pub fn field(&self) -> String {
+        match self.unit {
+            Unit::Nanoseconds => format!("{}_ns", self.name),
+            Unit::Bytes => format!("{}_bytes", self.name),
+        }
+    }
+
+    /// Whether variants are compared by it. What is computed from others says nothing that they do not.
+    pub fn is_compared(&self) -> bool {
+        self.better != Better::Neither && !self.is_computed()
+    }
+
+    /// Whether documents mention it only where it is known; else it is `null` there.
+    pub fn is_mentioned_if_known(&self) -> bool {
+        matches!(self.from, Source::MeminfoAfterWorkload(_))
+    }
+
+    fn is_computed(&self) -> bool {
+        matches!(self.from, Source::Less(..))
+    }
+}
+
+/// One thing for each metric of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PerMetric<T>([Option<T>; METRICS.len()]);
+
+/// What one boot has of each metric.
+pub type Values = PerMetric<u64>;
+
+impl<T> Default for PerMetric<T> {
+    fn default() -> PerMetric<T> {
+        PerMetric([const { None }; METRICS.len()])
+    }
+}
+
+impl<T> PerMetric<T> {
+    /// Asks for each metric.
+    pub fn of(mut each: impl FnMut(&'static Metric) -> Option<T>) -> PerMetric<T> {
+        let mut all = METRICS.iter();
+        PerMetric(std::array::from_fn(|_| each(all.next()?)))
+    }
+
+    /// What is known of the metric of a name.
+    pub fn known(&self, name: &str) -> Option<&T> {
+        self.0[place(name)?].as_ref()
+    }
+
+    /// Every metric of the table with what is known of it, in its order.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Metric, Option<&T>)> {
+        METRICS.iter().zip(self.0.iter().map(Option::as_ref))
+    }
+}
+
+impl Values {
+    /// What the sources say. A source that is not asked is one that this table computes.
+    pub fn gather(mut source: impl FnMut(Source) -> Option<u64>) -> Values {
+        PerMetric::of(|metric| if metric.is_computed() { None } else { source(metric.from) })
+    }
+
+    /// The boot's value; none if it is not known.
+    pub fn get(&self, metric: &Metric) -> Option<u64> {
+        match metric.from {
+            Source::Less(all, part) => self.known(all)?.checked_sub(*self.known(part)?),
+            _ => self.known(metric.name).copied(),
+        }
+    }
+}
+
+fn place(name: &str) -> Option<usize> {
+    METRICS.iter().position(|metric| metric.name == name)
+}
+
+/// Writes fields: `name(metric)` and its value, `null` where it is not known.
+fn write<S: Serializer, V: Serialize>(
+    to: S,
+    fields: impl Iterator<Item = (&'static Metric, Option<V>)>,
+    name: fn(&Metric) -> String,
+) -> Result<S::Ok, S::Error> {
+    let mut map = to.serialize_map(None)?;
+    for (metric, value) in fields.filter(|(metric, value)| value.is_some() || !metric.is_mentioned_if_known()) {
+        map.serialize_entry(&name(metric), &value)?;
+    }
+    map.end()
+}
+
+/// Reads the fields of metrics out of an object and leaves out all others, those of later tables too.
+fn read<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+    name: fn(&Metric) -> String,
+) -> Result<PerMetric<T>, D::Error> {
+    struct Fields<T>(fn(&Metric) -> String, PerMetric<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+        type Value = PerMetric<T>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object with metrics")
+        }
+        fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<PerMetric<T>, A::Error> {
+            let names: Vec<String> = METRICS.iter().map(self.0).collect();
+            while let Some(key) = map.next_key::<String>()? {
+                match names.iter().position(|name| *name == key) {
+                    Some(place) => self.1.0[place] = map.next_value()?,
+                    None => {
+                        map.next_value::<IgnoredAny>()?;
+                    }
+                }
+            }
+            Ok(self.1)
+        }
+    }
+    from.deserialize_map(Fields(name, PerMetric::default()))
+}
+
+/// A boot's values, as `vmm_max_rss_bytes`.
+impl Serialize for Values {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let kept = self.iter().filter(|(metric, _)| !metric.is_computed());
+        write(to, kept, Metric::field)
+    }
+}
+
+/// Writes a boot's values in bytes alone. For `#[serde(serialize_with)]`.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn only_bytes<S: Serializer>(values: &Values, to: S) -> Result<S::Ok, S::Error> {
+    let kept = values.iter().filter(|(metric, _)| metric.unit == Unit::Bytes && !metric.is_computed());
+    write(to, kept, Metric::field)
+}
+
+impl<'de> Deserialize<'de> for Values {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Values, D::Error> {
+        read(from, Metric::field)
+    }
+}
+
+/// What many boots say of each metric, as `vmm_max_rss`. For `#[serde(with)]`.
+pub mod by_name {
+    use super::{Deserialize, Deserializer, Metric, PerMetric, Serialize, Serializer};
+
+    fn name(metric: &Metric) -> String {
+        metric.name.to_owned()
+    }
+
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer, T: Serialize>(all: &PerMetric<T>, to: S) -> Result<S::Ok, S::Error> {
+        super::write(to, all.iter(), name)
+    }
+
+    /// # Errors
+    /// If a metric's value is not of the type.
+    pub fn deserialize<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<PerMetric<T>, D::Error> {
+        super::read(from, name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_table_holds_together() {
+        for (i, metric) in METRICS.iter().enumerate() {
+            assert_eq!(place(metric.name), Some(i), "{}: two lines have this name", metric.name);
+            assert_eq!(Metric::named(metric.name), Some(metric));
+            assert!(
+                metric.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
+                "{}: a field's name",
+                metric.name
+            );
+            if let Source::Less(all, part) = metric.from {
+                let units = [all, part].map(|name| METRICS[place(name).expect(name)].unit);
+                assert_eq!(units, [metric.unit; 2], "{}: computed from other units", metric.name);
+            }
+        }
+        assert_eq!(place(TOTAL.name), None);
+    }
+
+    #[test]
+    fn values_come_back_from_a_document() {
+        let mut next = 0;
+        let values = Values::gather(|_| {
+            next += 1_000_000;
+            (next < 6_000_000).then_some(next)
+        });
+        let json = serde_json::to_value(values).unwrap();
+        assert_eq!(serde_json::from_value::<Values>(json.clone()).unwrap(), values);
+        assert!(json.as_object().unwrap().keys().all(|key| key.ends_with("_bytes") || key.ends_with("_ns")), "{json}");
+        let used = METRICS.iter().find(|metric| metric.name == "guest_used").unwrap();
+        assert_eq!(values.get(used), None, "more available than there is: {json}");
+        let later =
+            serde_json::json!({"guest_total_bytes": 7, "guest_available_bytes": 3, "of_a_later_table_bytes": 9});
+        let later: Values = serde_json::from_value(later).unwrap();
+        assert_eq!((later.get(used), *later.known("guest_total").unwrap()), (Some(4), 7));
+        assert!(serde_json::from_str::<Values>(r#"{"guest_total_bytes": "7"}"#).is_err(), "no number");
+    }
+}
