@@ -14,9 +14,6 @@ use support::{bootscope, list, ns, run, shown, skip, text};
 
 /// The most of a boot that may have no owner.
 const UNOWNED_MAX: f64 = 0.02;
-/// The same of a boot in host time that is traced and whose calls are not followed: a first call has a place only where the
-/// trace says that the same thread ran at both its ends, and on a busy host it lacks some switches. 2.8 % was seen, of 7.2.
-const UNOWNED_TRACED_HOST_MAX: f64 = 0.04;
 
 /// Functions of the early kernel that every kernel since 5.10 has, and takes long for.
 const EARLY: [&str; 3] = ["setup_arch", "ftrace_init", "trace_init"];
@@ -70,8 +67,7 @@ fn look(kernel: &Path, cpus: &str, trace: &str, recording: &Path) -> Vec<String>
             wrong.push(format!("{name}, {cpus} CPUs, {trace}: {what}"));
         }
     };
-    let most = if cpus != "1" && trace == "events" { UNOWNED_TRACED_HOST_MAX } else { UNOWNED_MAX };
-    expect(unowned <= most, format!("{:.2} % has no owner", unowned * 100.0));
+    expect(unowned <= UNOWNED_MAX, format!("{:.2} % has no owner", unowned * 100.0));
     for function in EARLY {
         expect(of(function) > 0, format!("{function} of the early kernel is no row"));
     }

@@ -1,7 +1,8 @@
 //! Joins a recording's clocks: the guest's counter, the trace's clock and printk's, each to time.
 //!
 //! The guest's counter is fitted to the host's clock: process 1 read it just before it sent a byte
-//! that the host stamped on arrival. In a deterministic boot the counter *is* time. The trace is
+//! that the host stamped on arrival. A host with more to do than CPUs stamps all of them late; but the counter is 0 when the
+//! machine starts, so it is never fitted above that. In a deterministic boot the counter *is* time. The trace is
 //! stamped with that counter, or with a clock of the kernel's that process 1 wrote sync lines for.
 //! printk's clock is joined to the trace's by the messages that both have; else by process 1's sync
 //! lines; else by the arrival of its lines on the console, or in a deterministic boot, of which the host's clock says
@@ -37,6 +38,13 @@ const PRINTK: &str = "printk";
 /// seconds.
 const OTHER_SECOND: f64 = 0.1;
 
+/// A busy host's stamps are late by this at most.
+const LATE_MAX: Ns = Ns::from_ms(100);
+/// Of what the host saw, so many in a row have to agree to [`EDGE`], and one in so many of all.
+const AGREE_MIN: usize = 4;
+const AGREE_SHARE: usize = 50;
+const EDGE: Ns = Ns::from_us(100);
+
 /// The clocks of a recording, as far as it has them.
 #[derive(Default)]
 pub struct Clocks {
@@ -59,6 +67,10 @@ pub struct Evidence<'a> {
     pub log: Option<&'a KernelLog>,
     /// The console, with the arrival of its lines.
     pub console: Option<(&'a KernelLog, &'a Index)>,
+    /// When the machine's first instruction ran, by the host's clock, or the host heard that the virtual CPUs were started.
+    pub started: Option<Ns>,
+    /// Moments of the counter that the host saw a little later: functions that the trace says were about to run.
+    pub seen: Vec<SyncPoint>,
 }
 
 /// Finds the clocks; what could not be joined is said in `diagnostics`.
@@ -124,7 +136,16 @@ fn counter(evidence: &Evidence<'_>) -> Option<Clock> {
         .collect();
     match evidence.manifest.host.tsc_hz {
         // The guest's counter runs at the host's rate, which was measured over the whole boot.
-        Some(hz) if hz > 0.0 => Clock::fit_offset(NAME, hz, &points, Delay::Late, "measured on the host"),
+        Some(hz) if hz > 0.0 => {
+            let fit = |points: &[SyncPoint]| Clock::fit_offset(NAME, hz, points, Delay::Late, "measured on the host");
+            let by_words = fit(&points)?;
+            let late = |point: &SyncPoint| point.at - by_words.to_ns(point.ticks);
+            let start = evidence.started.map(|at| SyncPoint { ticks: Ticks(0), at });
+            // Further off than a host stamps late, the guest has set its counter.
+            let start = start.filter(|start| late(start).abs() < LATE_MAX);
+            let seen = edge(&evidence.seen, late);
+            fit(&points.into_iter().chain(start).chain(seen).collect::<Vec<_>>())
+        }
         _ => {
             let fitted = Clock::fit(NAME, &points, Delay::Late)?;
             // A deterministic boot whose manifest is lost: what its kernel calls a second is another one than the host's.
@@ -133,6 +154,14 @@ fn counter(evidence: &Evidence<'_>) -> Option<Clock> {
             Some(other.map_or(fitted, |(hz, from)| Clock::linear(NAME, hz, Ticks(0), Ns::ZERO, from)))
         }
     }
+}
+
+/// The least late point of many. A function that had run before the trace says so looks early: such points stand alone.
+fn edge(seen: &[SyncPoint], late: impl Fn(&SyncPoint) -> Ns) -> Option<SyncPoint> {
+    let mut seen: Vec<SyncPoint> = seen.iter().copied().filter(|point| late(point).abs() < LATE_MAX).collect();
+    seen.sort_by_key(&late);
+    let agree = AGREE_MIN.max(seen.len() / AGREE_SHARE);
+    seen.windows(agree).find(|near| late(&near[agree - 1]) - late(&near[0]) < EDGE).map(|near| near[0])
 }
 
 fn trace_clock(
@@ -296,4 +325,41 @@ fn least_late(mut points: Vec<SyncPoint>) -> Vec<SyncPoint> {
     points.sort_by_key(|p| (p.ticks.0 / WINDOW, lateness(p)));
     points.dedup_by_key(|p| p.ticks.0 / WINDOW);
     points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A host with too much to do stamps process 1's words 2.3 ms late. What it saw run says so, but for a function that had
+    /// run before.
+    #[test]
+    fn words_that_all_arrived_late() {
+        let manifest = Manifest {
+            time_base: TimeBase::Host,
+            host: recording::Host { tsc_hz: Some(1e9), ..recording::Host::default() },
+            ..Manifest::default()
+        };
+        let at = |us: i64, late_us: i64| SyncPoint {
+            ticks: Ticks(us as u64 * 1000),
+            at: Ns::from_us(1_000_000 + us + late_us),
+        };
+        let word = |us: i64| {
+            let said = at(us, 2_300 + us % 7);
+            Said { word: Word::Tick { tsc: said.ticks.0 }, arrival: Some(said.at), line: 1 }
+        };
+        let words = [word(9_000_000), word(9_000_100)];
+        let offset = |started: Option<Ns>, seen: Vec<SyncPoint>| {
+            let (trace, log, console) = (None, None, None);
+            let evidence = Evidence { manifest: &manifest, words: &words, trace, log, console, started, seen };
+            counter(&evidence).map(|clock| clock.to_ns(Ticks(0)) - Ns::from_us(1_000_000))
+        };
+        assert_eq!(offset(None, Vec::new()), Some(Ns::from_us(2_302)));
+        assert_eq!(offset(Some(Ns::from_us(1_000_060)), Vec::new()), Some(Ns::from_us(60)));
+        let seen: Vec<SyncPoint> =
+            (1..200).map(|i| at(i * 10_000, if i == 50 { -9_000 } else { 3 + i % 40 })).collect();
+        assert_eq!(offset(Some(Ns::from_us(1_000_060)), seen), Some(Ns::from_us(3)));
+        // A guest that set its counter.
+        assert_eq!(offset(Some(Ns::from_us(500_000)), Vec::new()), Some(Ns::from_us(2_302)));
+    }
 }

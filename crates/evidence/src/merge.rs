@@ -14,19 +14,21 @@ use crate::calls::{self as followed, CallClock, Calls, Followed};
 use crate::clocks::{self, Clocks, log_ticks};
 use crate::files::Files;
 use crate::first_run::regions::Region;
-use crate::first_run::{FirstRun, calls, regions};
-use crate::ftrace::Laid;
+use crate::first_run::symbols::Symbols;
+use crate::first_run::{FirstRun, RunClock, calls, regions};
+use crate::ftrace::{Event, Laid, Stamps, Trace};
 use crate::guest_words::Said;
 use crate::kernel_log::{KernelLog, Line};
 use crate::{Subject, condition, firmware, initcalls, tslog, vmm};
 use arrivals::Arrivals;
 use guest_init::cpio::ROOT_PATH;
 use guest_init::words::Word;
+use hashbrown::HashMap;
 use printed::Printed;
 use recording::{Manifest, Oddity, OutcomeKind, Recording};
 use timeline::{
-    Clock, DiagnosticKind, Diagnostics, End, Mark, NameId, Ns, SpanKind, Ticks, TimeBase, Timeline, TrackId, TrackKind,
-    UNEXPLAINED, Unit,
+    Clock, DiagnosticKind, Diagnostics, End, Mark, NameId, Ns, SpanKind, SyncPoint, Ticks, TimeBase, Timeline, TrackId,
+    TrackKind, UNEXPLAINED, Unit,
 };
 
 /// What is wrong with a recording that is not as its recorder would leave it.
@@ -134,12 +136,20 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     let guestfs = files.guestfs(&mut timeline.diagnostics);
     let log = files.kernel_log(guestfs.as_ref(), &mut timeline.diagnostics);
     let console = files.console_log(&mut timeline.diagnostics);
+    let first_run = files.first_run(&mut timeline.diagnostics);
+    let regions = first_run.as_ref().map(regions::regions).unwrap_or_default();
+    let seen = first_run.as_ref().zip(trace.as_ref()).map(|(run, trace)| {
+        let symbols = files.symbols(run.called(), regions::entered_at(&regions), &mut Diagnostics::default());
+        seen(run, trace, &symbols)
+    });
     let found = clocks::Evidence {
         manifest,
         words: &words,
         trace: trace.as_ref(),
         log: log.as_ref().map(|(_, log)| log),
         console: console.as_ref().map(|(log, index)| (log, *index)),
+        started: started(manifest, files, first_run.as_ref()),
+        seen: seen.unwrap_or_default(),
     };
     let mut clocks = clocks::join(&found, &mut timeline.diagnostics);
     if clocks.only_ticks {
@@ -167,8 +177,6 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     };
     let boot = merge.boot_thread(laid.as_ref());
     let init = laid.as_ref().and_then(|laid| laid.thread(1)).unwrap_or(boot);
-    let first_run = files.first_run(&mut merge.timeline.diagnostics);
-    let regions = first_run.as_ref().map(regions::regions).unwrap_or_default();
     let logged = log.is_some() || console.is_some();
     if logged && clocks.printk.is_none() && manifest.time_base == recording::TimeBase::GuestVirtual {
         clocks.printk = Some(merge.printk_alone(&regions));
@@ -248,7 +256,9 @@ fn merge_tslog(manifest: &Manifest, log: tslog::Log, files: &Files, timeline: &m
     if files.has_linux_evidence() {
         timeline.diagnostics.note(DiagnosticKind::LinuxEvidenceBesideTslog, String::new);
     }
-    let found = clocks::Evidence { manifest, words: &words, trace: None, log: None, console: None };
+    let started = started(manifest, files, None);
+    let found =
+        clocks::Evidence { manifest, words: &words, trace: None, log: None, console: None, started, seen: Vec::new() };
     let clocks = clocks::join(&found, &mut timeline.diagnostics);
     let counter = match (clocks.counter.clone().or_else(|| counter_from_the_start(manifest, files)), manifest.ticks_hz)
     {
@@ -278,6 +288,37 @@ fn merge_tslog(manifest: &Manifest, log: tslog::Log, files: &Files, timeline: &m
     };
     let firmware = merge.before_the_kernel(&[], &clocks);
     merge.chain(firmware, first, begun);
+}
+
+/// When the machine's first instruction ran, or the host heard that the virtual CPUs were started.
+fn started(manifest: &Manifest, files: &Files, first_run: Option<&FirstRun>) -> Option<Ns> {
+    if manifest.time_base != recording::TimeBase::Host {
+        return None;
+    }
+    let first = first_run.filter(|run| run.clock == RunClock::Host && !run.blocks.is_empty());
+    let marks = || files.vmm_marks.as_ref().map(|m| vmm::steps(&m.name, &m.bytes, &mut Diagnostics::default()));
+    first.map(|run| run.blocks.get(0).at).or_else(|| vmm::let_go(&marks()?).map(|step| step.end))
+}
+
+/// When initcalls ran for the first time, which is just after the trace says that each is called, if that is stamped with the
+/// guest's counter. A name that several functions have is none of one.
+fn seen(run: &FirstRun, trace: &Trace<'_>, symbols: &Symbols) -> Vec<SyncPoint> {
+    if run.clock != RunClock::Host || trace.stamps != Stamps::Counter {
+        return Vec::new();
+    }
+    let mut called: HashMap<u64, Ticks> = HashMap::new();
+    let addresses = symbols.unique();
+    for record in trace.records() {
+        if let Event::InitcallStart(function) = record.event {
+            if let Some(&address) = std::str::from_utf8(function.name).ok().and_then(|name| addresses.get(name)) {
+                called.entry(address).or_insert(record.ticks);
+            }
+        }
+    }
+    run.blocks
+        .iter()
+        .filter_map(|block| Some(SyncPoint { ticks: called.remove(&block.address)?, at: block.at }))
+        .collect()
 }
 
 /// Under TCG the guest's counter is the host's, and 0 when the CPUs are let go: process 1's own stamps say so to 0.1 ms.

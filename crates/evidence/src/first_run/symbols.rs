@@ -216,6 +216,15 @@ impl Symbols {
         (0..self.len()).find(|&i| self.name(i) == name).map(|i| self.addresses[i])
     }
 
+    /// The addresses of the functions that share their name with none.
+    pub fn unique(&self) -> HashMap<&str, u64> {
+        let mut unique: HashMap<&str, Option<u64>> = HashMap::with_capacity(self.len());
+        for i in 0..self.len() {
+            unique.entry(self.name(i)).and_modify(|address| *address = None).or_insert(Some(self.addresses[i]));
+        }
+        unique.into_iter().filter_map(|(name, address)| Some((name, address?))).collect()
+    }
+
     /// Addresses in the loaded image get its names too. `entered` is the physical address that the image was entered at, its
     /// `startup_64`. Without that name it counts as near the image's start, where it is up to 6.12: 7.2 has it in `.init.text`.
     fn loaded_at(&mut self, entered: Option<u64>) {
