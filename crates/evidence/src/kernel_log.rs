@@ -193,6 +193,13 @@ pub struct StampedLine<'a> {
     pub number: u32,
 }
 
+/// Whether a stamp is a whole number of ticks of a clock that counts timer interrupts, as printk cuts it to microseconds.
+fn is_whole_ticks(stamp: Ns) -> bool {
+    const HZ: [i64; 4] = [100, 250, 300, 1000];
+    let us = stamp.0 / 1000;
+    HZ.iter().any(|hz| (us * hz + 999_999) / 1_000_000 * 1_000_000 / hz == us)
+}
+
 struct Reader<'d> {
     file: &'d str,
     diagnostics: &'d mut Diagnostics,
@@ -201,10 +208,16 @@ struct Reader<'d> {
 
 impl Reader<'_> {
     /// A stamp earlier than the one before it: two CPUs' clocks, two boots in one file, or lines out of order.
+    ///
+    /// The first one in a boot is none of these if all before it are whole ticks: until the kernel has found its counter, its
+    /// clock counts timer interrupts, and then it begins anew.
     fn note_steps_back(&mut self) {
         let mut before = Ns(i64::MIN);
+        let mut counted_ticks = true;
         for (stamp, number) in self.log.lines.iter().filter_map(|line| Some((line.stamp?, line.number))) {
-            if stamp < before {
+            let clock_found = counted_ticks && stamp < before && !is_whole_ticks(stamp);
+            counted_ticks &= is_whole_ticks(stamp);
+            if stamp < before && !clock_found {
                 self.diagnostics.note(DiagnosticKind::LogClockBack, || format!("{}:{number}", self.file));
             }
             before = stamp;
@@ -364,6 +377,19 @@ mod tests {
         let text = b"[    2.000000] x\n[    1.000000] x\n[    0.000000] x\n[    1.500000] x\n[    1.000000] x\n";
         let (_, diagnostics) = check(text, &expected);
         assert_eq!(diagnostics.count(DiagnosticKind::LogClockBack), 2);
+    }
+
+    /// As Debian's 6.1 printed it. It happens once in a boot, and before anything else.
+    #[test]
+    fn a_kernel_that_finds_its_counter_is_no_step_back() {
+        let steps = |text: &str| read(text.as_bytes()).1.count(DiagnosticKind::LogClockBack);
+        let found = "[    0.000000] Linux version 6.1\n[    0.028000] tsc: Detected 2594.206 MHz processor\n\
+                     [    0.000565] tsc: Marking TSC unstable\n[    0.011000] x\n";
+        assert_eq!(steps(found), 0);
+        assert_eq!(steps(&found.replace("0.028000", "0.036666")), 0, "300 ticks a second");
+        assert_eq!(steps(&found.replace("0.028000", "0.028123")), 1, "no whole tick");
+        assert_eq!(steps(&format!("{found}[    0.004100] a second one\n")), 1);
+        assert_eq!(steps(&format!("{found}{found}")), 1, "two boots in one log");
     }
 
     #[test]

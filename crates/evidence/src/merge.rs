@@ -127,7 +127,9 @@ fn read_some(recording: &Recording, by_calls_until: Option<Ns>) -> Result<Loaded
 fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<Followed> {
     let words = files.guest_words(&mut timeline.diagnostics);
     for said in &words {
-        if let Word::Lack { what, why } = &said.word {
+        // A kernel that does not tell its own configuration, as Debian's do not, lacks nothing.
+        let untold = |what: &str, why: &str| what == "config.gz" && why.starts_with("No such file");
+        if let Some((what, why)) = lack(&said.word).filter(|(what, why)| !untold(what, why)) {
             let place = || format!("guest.log:{}", said.line);
             timeline.diagnostics.note_about(DiagnosticKind::EvidenceNotGathered, &format!("{what}: {why}"), place);
         }
@@ -243,6 +245,14 @@ fn merge(manifest: &Manifest, files: &Files, timeline: &mut Timeline) -> Option<
     let trace = clocks.trace.filter(|_| !clocks.only_ticks);
     merge.timeline.clocks.extend([clocks.counter, trace, clocks.printk].into_iter().flatten());
     calls
+}
+
+/// What process 1 could not gather, and why.
+fn lack(word: &Word) -> Option<(&str, &str)> {
+    match word {
+        Word::Lack { what, why } => Some((what, why)),
+        _ => None,
+    }
 }
 
 /// Whether nothing but calls says what ran when.
