@@ -130,8 +130,11 @@ impl PastBenches {
             if self.metric() != &TOTAL {
                 let _ = writeln!(out, "{}", self.metric().text);
             }
-            out.push_str(&plot(&medians, &changes, self.metric().unit, layout));
-            self.levels(layout, &mut out);
+            // One bench has no course.
+            if medians.len() > 1 {
+                out.push_str(&plot(&medians, &changes, self.metric().unit, layout));
+                self.levels(layout, &mut out);
+            }
         }
         out.push('\n');
         self.list(layout, &mut out);

@@ -287,7 +287,7 @@ const TITLES: [(&str, Align); 13] = [
     ("saved", Align::Right),
     ("boot foretold", Align::Right),
     ("boot took", Align::Right),
-    ("", Align::Left),
+    ("verdict", Align::Left),
 ];
 
 const PAGE: &str = "\

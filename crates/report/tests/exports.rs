@@ -157,7 +157,7 @@ fn an_interrupt_lies_on_what_it_interrupted_which_goes_on() {
     timeline.settle(Ns::ZERO);
     let facts = Facts::default();
     let boot = Boot::new(&timeline, &facts);
-    assert_eq!(export(&boot, "folded"), "init;work 40\ninit;work;interrupts;tick 10\ninit;work 50\n");
+    assert_eq!(export(&boot, "folded"), "init;work 90\ninit;work;interrupts;tick 10\n");
     assert_eq!(export(&boot, "svg").matches("<title>work\n100 ns").count(), 1);
 }
 

@@ -1,8 +1,6 @@
-//! Folded stacks: `frame;frame;frame nanoseconds`, a line per stretch, in order of time.
+//! Folded stacks: `frame;frame;frame nanoseconds`, a line per stack, in the order in which they first came.
 //!
-//! Flame graph tools sort and merge such lines; kept in order they are also what a flame chart is
-//! made of. Where calls were followed, those too short to be spans are in the stacks as well; of them only sums are known,
-//! so there is a line per stack then. Rules of the format: `;` sets frames apart, the last word is the number, a number
+//! Where calls were followed, those too short to be spans are in the stacks as well. Rules of the format: `;` sets frames apart, the last word is the number, a number
 //! before it would be taken for a second one, and a line that begins with `# ` is a comment; [`frame`] keeps names clear of
 //! all that. Of a stack of more than [`MOST_FRAMES`] the outermost are written, and all that is deeper is one frame,
 //! `(deeper)`.
@@ -45,13 +43,18 @@ impl Export for Folded {
         if !self.all_threads {
             return match Spread::new(boot.timeline) {
                 Some(spread) => sums(boot, &spread, out),
-                None => fold("", boot.path_slices().into_iter(), &mut names, out),
+                None => {
+                    let mut folded = Sums::default();
+                    fold("", boot.path_slices().into_iter(), &mut names, &mut folded);
+                    folded.write(out)
+                }
             };
         }
+        let mut folded = Sums::default();
         for lane in boot.lanes().iter().filter(|l| matches!(l.group, Group::Threads | Group::Machine)) {
-            fold(&frame(&lane.name), lane.slices(), &mut names, out)?;
+            fold(&frame(&lane.name), lane.slices(), &mut names, &mut folded);
         }
-        Ok(())
+        folded.write(out)
     }
 }
 
@@ -140,20 +143,38 @@ impl Follow for Stacks<'_> {
     }
 }
 
-/// Writes the stacks of nested slices on top of `bottom`, each with the time in which it was the whole stack. Equal
-/// neighbours are one. Where there is nothing on top of `bottom`, nothing is written.
-fn fold(bottom: &str, slices: impl Iterator<Item = Slice>, names: &mut Names, out: &mut dyn Write) -> io::Result<()> {
+/// Stacks as they are written, each once, with the time in which it was the whole stack.
+#[derive(Default)]
+struct Sums {
+    places: HashMap<String, usize>,
+    stacks: Vec<(String, Ns)>,
+}
+
+impl Sums {
+    fn add(&mut self, stack: &str, length: Ns) {
+        let place = self.places.get(stack).copied().unwrap_or_else(|| {
+            self.places.insert(stack.to_owned(), self.stacks.len());
+            self.stacks.push((stack.to_owned(), Ns::ZERO));
+            self.stacks.len() - 1
+        });
+        self.stacks[place].1 += length;
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let lasting = self.stacks.iter().filter(|(_, length)| *length > Ns::ZERO);
+        lasting.into_iter().try_for_each(|(stack, length)| writeln!(out, "{stack} {}", length.0))
+    }
+}
+
+/// Adds the stacks of nested slices on top of `bottom`. Where there is nothing on top of `bottom`, nothing is added.
+fn fold(bottom: &str, slices: impl Iterator<Item = Slice>, names: &mut Names, folded: &mut Sums) {
     let mut stack = bottom.to_owned();
     let mut ends: Vec<usize> = Vec::new();
-    let (mut since, mut last, mut length) = (Ns::ZERO, String::new(), Ns::ZERO);
-    edges(slices, |edge| {
+    let mut since = Ns::ZERO;
+    let done = edges(slices, |edge| {
         let at = edge.at();
         if at > since && !ends.is_empty() {
-            if stack != last {
-                line(&last, length, out)?;
-                (length, last) = (Ns::ZERO, stack.clone());
-            }
-            length += at - since;
+            folded.add(&stack, at - since);
         }
         since = at;
         match edge {
@@ -171,16 +192,12 @@ fn fold(bottom: &str, slices: impl Iterator<Item = Slice>, names: &mut Names, ou
             }
             Edge::End(_) => stack.truncate(ends.pop().unwrap_or_default()),
         }
-        io::Result::Ok(())
-    })?;
-    line(&last, length, out)
+        Ok(())
+    });
+    done.unwrap_or_else(|never: std::convert::Infallible| match never {});
 }
 
 const DEEPER: usize = MOST_FRAMES + 1;
-
-fn line(stack: &str, length: Ns, out: &mut dyn Write) -> io::Result<()> {
-    if length > Ns::ZERO { writeln!(out, "{stack} {}", length.0) } else { Ok(()) }
-}
 
 /// Frames' texts, made once.
 struct Names<'a> {
