@@ -25,7 +25,7 @@ build:
 	$(CARGO) build --locked --release -p bootscope -p qemu-plugin
 	RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
 	    $(CARGO) build --locked --profile guest -p guest-init --target $(GUEST_TARGET)
-	$(CARGO) build --locked --profile lab -p lab --features kernel
+	RUSTFLAGS="-C force-frame-pointers=yes" $(CARGO) build --locked --profile lab -p lab --features kernel
 	install -D target/$(GUEST_TARGET)/guest/guest-init $(LIB)/guest-init
 	install -D target/lab/lab $(LIB)/lab
 	install -D -s -m 644 target/release/libbootscope_qemu_plugin.so $(LIB)/$(PLUGIN)

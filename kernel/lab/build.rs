@@ -10,6 +10,13 @@ fn main() {
     let folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
 
+    // Nothing in the language says so, and samples without callers are to be known for what they are.
+    println!("cargo::rustc-check-cfg=cfg(frame_pointers)");
+    println!("cargo::rerun-if-env-changed=CARGO_ENCODED_RUSTFLAGS");
+    if env::var("CARGO_ENCODED_RUSTFLAGS").is_ok_and(|flags| flags.contains("force-frame-pointers=yes")) {
+        println!("cargo::rustc-cfg=frame_pointers");
+    }
+
     let description = folder.join("src/kernel/device_if.m");
     println!("cargo::rerun-if-changed={}", description.display());
     println!("cargo::rerun-if-changed=build");

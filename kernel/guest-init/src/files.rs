@@ -55,12 +55,15 @@ pub const REST: &[Evidence] = &[
 /// Read when the workload is over.
 pub const AFTER_WORKLOAD: Evidence = file("meminfo-after.txt", Source::Proc("meminfo"));
 
+/// What a kernel of bootscope's own carries that samples itself; no file of Linux'.
+pub const SAMPLES: Evidence = file("samples.txt", Source::Payload);
+
 /// Carried when the host asks for it, to measure and to test the way home.
 pub const PAYLOAD: Evidence = file("payload.bin", Source::Payload);
 
 /// Every file there is.
 fn all() -> impl Iterator<Item = &'static Evidence> {
-    FIRST.iter().chain(REST).chain([&AFTER_WORKLOAD, &PAYLOAD])
+    FIRST.iter().chain(REST).chain([&AFTER_WORKLOAD, &PAYLOAD, &SAMPLES])
 }
 
 /// The known file of that name, if there is one.

@@ -31,6 +31,8 @@ pub const HZ_MAX: u32 = 10_000;
 pub const MESSAGES_MAX: u32 = 1_000_000;
 /// The most lines that a verbose boot adds.
 pub const DETAILS_MAX: u32 = 100_000;
+/// The most samples a second.
+pub const SAMPLE_HZ_MAX: u32 = 10_000;
 /// The most user processes that are started before the boot is done.
 pub const SERVICES_MAX: u32 = 256;
 /// The longest single delay: ten minutes. More is taken for a slip.
@@ -74,6 +76,7 @@ macro_rules! switches {
             Switch { name: "hz", values: &[], numbers: (1, HZ_MAX), default: "100" },
             Switch { name: "messages", values: &[], numbers: (0, MESSAGES_MAX), default: "0" },
             Switch { name: "details", values: &[], numbers: (0, DETAILS_MAX), default: "0" },
+            Switch { name: "sample", values: &[], numbers: (0, SAMPLE_HZ_MAX), default: "0" },
             Switch { name: "services", values: &[], numbers: (0, SERVICES_MAX), default: "0" },
         ];
 
@@ -87,6 +90,8 @@ macro_rules! switches {
             pub messages: u32,
             /// How many lines that driver prints besides in a verbose boot, at most [`DETAILS_MAX`].
             pub details: u32,
+            /// How often in a second each CPU is sampled while the kernel boots, at most [`SAMPLE_HZ_MAX`]; 0 for not at all.
+            pub sample: u32,
             /// How many user processes are started before the boot is done, at most [`SERVICES_MAX`].
             pub services: u32,
             /// Where to stop with interrupts off.
@@ -108,6 +113,7 @@ macro_rules! switches {
                     hz: 100,
                     messages: 0,
                     details: 0,
+                    sample: 0,
                     services: 0,
                     hang: None,
                     panic: None,
@@ -392,6 +398,12 @@ impl<'a> Switches<'a> {
                 Ok(details @ 0..=DETAILS_MAX) => self.details = details,
                 _ => return false,
             },
+            "sample" => match value.parse() {
+                Ok(0) => self.sample = 0,
+                // The PIT counts no further down.
+                Ok(hz @ 20..=SAMPLE_HZ_MAX) => self.sample = hz,
+                _ => return false,
+            },
             "services" => match value.parse() {
                 Ok(services @ 0..=SERVICES_MAX) => self.services = services,
                 _ => return false,
@@ -532,6 +544,8 @@ mod tests {
             "hz=-1",
             "messages=1000001",
             "services=257",
+            "sample=7",
+            "sample=10001",
             "delay.=3",
             "delay.x=",
             "x=y",

@@ -42,7 +42,7 @@ pub trait Stacks {
 /// Why a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// At a frame pointer of zero, which a kernel puts there where a stack begins.
+    /// At a frame pointer or a return address of zero, which a kernel puts there where a stack begins.
     Bottom,
     /// In user code.
     User,
@@ -91,6 +91,9 @@ pub fn walk(stacks: &impl Stacks, at: &Interrupted, frames: &mut [u64]) -> (usiz
         }
         above = frame + 16;
         *caller = stacks.word(frame + 8);
+        if *caller == 0 {
+            return (found, End::Bottom);
+        }
         found += 1;
         frame = stacks.word(frame);
     }

@@ -54,6 +54,8 @@ fn callers_up_to_the_bottom() {
     let memory = Memory::new(&[(0x1010, 0x1040, 1), (0x1040, 0x1080, 2), (0x1080, 0, 3)]);
     assert_eq!(memory.walk(0x1000, 0x1010), (vec![7, 1, 2, 3], End::Bottom));
     assert_eq!(memory.walk(0x1000, 0), (vec![7], End::Bottom));
+    // A new thread's first function returns nowhere.
+    assert_eq!(Memory::new(&[(0x1010, 0x1040, 0)]).walk(0x1000, 0x1010), (vec![7], End::Bottom));
 }
 
 #[test]
@@ -88,7 +90,7 @@ fn two_stacks_that_point_at_each_other() {
 
 #[test]
 fn user_code_is_one_frame_and_too_deep_a_stack_is_cut() {
-    let frames: Vec<_> = (0..12).map(|n| (0x1010 + n * 16, 0x1020 + n * 16, n)).collect();
+    let frames: Vec<_> = (0..12).map(|n| (0x1010 + n * 16, 0x1020 + n * 16, n + 1)).collect();
     let memory = Memory::new(&frames);
     let (found, end) = memory.walk(0x1000, 0x1010);
     assert_eq!((found.len(), end), (8, End::Full));

@@ -92,6 +92,33 @@ pub fn stop_others() {
     command(0, DELIVERY_NMI | TO_ALL_OTHERS | LEVEL_ASSERT);
 }
 
+/// Sends another CPU a non-maskable interrupt. Also from the handler of one, which may have come while a command was being
+/// written: its first half is put back.
+pub fn send_nmi(apic_id: u32) {
+    let half_written = read(COMMAND_HIGH);
+    command(apic_id, DELIVERY_NMI | LEVEL_ASSERT);
+    write(COMMAND_HIGH, half_written);
+}
+
+/// Where the first I/O APIC is on every machine that this kernel boots on.
+const IO_APIC: u64 = 0xfec0_0000;
+const IO_APIC_DATA: u64 = 0x10;
+/// Pin 2, where PCs have the PIT; its entry's lower half.
+const PIT_ENTRY: u32 = 0x10 + 2 * 2;
+
+/// Each beat of the PIT's channel 0 is a non-maskable interrupt of this CPU from now on, by its edge.
+pub fn route_pit_as_nmi() {
+    let write = |register: u32, value: u32| {
+        // SAFETY: the I/O APIC's two registers, which are mapped.
+        unsafe {
+            (IO_APIC as *mut u32).write_volatile(register);
+            ((IO_APIC + IO_APIC_DATA) as *mut u32).write_volatile(value);
+        }
+    };
+    write(PIT_ENTRY + 1, id() << 24);
+    write(PIT_ENTRY, DELIVERY_NMI);
+}
+
 pub fn send_init(apic_id: u32) {
     command(apic_id, DELIVERY_INIT | LEVEL_ASSERT);
 }

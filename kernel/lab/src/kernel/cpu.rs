@@ -2,11 +2,12 @@
 //!
 //! GS points at the running CPU's [`Cpu`]: from `pvh_entry` on for the first one, from its trampoline on for every other
 //! one. Fields are written by that CPU only, but for `prepare`, and read by others in `apic_id_of` alone. `thread_id` is
-//! read in any context but the few instructions around `swapgs` (`syscall.rs`), where an NMI would find the user's GS: here none is sent to a CPU that goes on.
+//! read in any context: the few instructions around `swapgs` (`syscall.rs`), where an NMI finds the user's GS, are `nmi_entry`'s to know.
 
 use core::arch::asm;
 use core::cell::{Cell, UnsafeCell};
 use core::mem::offset_of;
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// More CPUs than these are left asleep.
@@ -32,6 +33,8 @@ pub struct Cpu {
     pub current: Cell<u16>,
     /// The scheduler's stack pointer while a thread runs.
     pub scheduler_rsp: Cell<u64>,
+    /// The scheduler's stack: where it begins, and its length.
+    pub scheduler_stack: Cell<(u64, u64)>,
     pub descriptors: UnsafeCell<crate::descriptors::Descriptors>,
 }
 
@@ -55,9 +58,18 @@ static CPUS: [Cpu; CPUS_MAX] = [const {
         interrupts_were_on: Cell::new(false),
         current: Cell::new(0),
         scheduler_rsp: Cell::new(0),
+        scheduler_stack: Cell::new((0, 0)),
         descriptors: UnsafeCell::new(crate::descriptors::Descriptors::new()),
     }
 }; CPUS_MAX];
+
+impl Cpu {
+    /// The addresses of the scheduler's stack.
+    pub fn scheduler_stack(&self) -> Range<u64> {
+        let (start, bytes) = self.scheduler_stack.get();
+        start..start + bytes
+    }
+}
 
 /// How many CPUs run.
 pub static RUNNING: AtomicU32 = AtomicU32::new(1);
@@ -83,11 +95,12 @@ pub fn thread_id() -> u64 {
 }
 
 /// Makes an application processor's own data ready, before it is started. Returns its address, for GS.
-pub fn prepare(index: usize, apic_id: u32) -> u64 {
+pub fn prepare(index: usize, apic_id: u32, stack: Range<u64>) -> u64 {
     let cpu = &CPUS[index];
     let address = core::ptr::from_ref(cpu).addr() as u64;
     cpu.this.set(address);
     cpu.index.set(index as u32);
+    cpu.scheduler_stack.set((stack.start, stack.end - stack.start));
     cpu.apic_id.set(apic_id);
     cpu.thread_id.set(crate::thread::idle_id(index as u32));
     cpu.current.set(crate::thread::NO_THREAD);

@@ -6,7 +6,8 @@
 //! which is a panic that only has to be told.
 
 use crate::cpu::{self, Cpu};
-use core::mem::MaybeUninit;
+use core::mem::{MaybeUninit, offset_of};
+use core::ops::Range;
 use x86_64::VirtAddr;
 use x86_64::instructions::segmentation::{CS, DS, ES, SS, Segment};
 use x86_64::structures::gdt::{Descriptor, GlobalDescriptorTable, SegmentSelector};
@@ -81,6 +82,16 @@ fn load_on(cpu: &'static Cpu) {
         ES::set_reg(kernel_data);
         x86_64::instructions::tables::load_tss(task);
     }
+}
+
+/// A CPU's stacks for interrupts.
+pub fn interrupt_stacks(cpu: &Cpu) -> [Range<u64>; STACKS] {
+    // Only its address is taken: the CPU may be using one.
+    let first = cpu.descriptors.get().addr() as u64 + offset_of!(Descriptors, stacks) as u64;
+    core::array::from_fn(|place| {
+        let from = first + (place * STACK_BYTES) as u64;
+        from..from + STACK_BYTES as u64
+    })
 }
 
 /// The segments, as `load` made them.

@@ -6,6 +6,7 @@
 //! Nothing here knows what the boot information says. An application processor comes by `smp.rs` instead.
 
 use core::arch::global_asm;
+use core::ops::Range;
 
 /// The boot CPU's first stack: that of thread0.
 pub const BOOT_STACK_BYTES: usize = 64 * 1024;
@@ -17,6 +18,12 @@ pub struct BootStack(pub [u8; BOOT_STACK_BYTES]);
 
 #[unsafe(no_mangle)]
 static mut boot_stack: BootStack = BootStack([0; BOOT_STACK_BYTES]);
+
+/// Where it is.
+pub fn boot_stack_range() -> Range<u64> {
+    let from = (&raw const boot_stack).addr() as u64;
+    from..from + BOOT_STACK_BYTES as u64
+}
 
 global_asm!(
     r#"

@@ -4,7 +4,8 @@
 
 use crate::console::{Serial, kprintln};
 use crate::cpu::{self, inb, outb, outl};
-use crate::{acpi_tables, boot, clock, trap};
+use crate::{acpi_tables, boot, clock, sampling, trap};
+use alloc::vec::Vec;
 use core::fmt::{self, Write};
 use lab::switches::Log;
 
@@ -33,14 +34,56 @@ impl Write for Host {
     }
 }
 
+/// A file for the host's recording, on the port: a line that says how many bytes follow, and a checksum, for each piece.
+pub struct HostFile {
+    name: &'static str,
+    offset: u64,
+    piece: Vec<u8>,
+}
+
+const PIECE_BYTES: usize = 16 << 10;
+
+impl HostFile {
+    pub fn new(name: &'static str) -> HostFile {
+        HostFile { name, offset: 0, piece: Vec::with_capacity(PIECE_BYTES) }
+    }
+
+    /// All of it was written.
+    pub fn end(mut self) {
+        self.send("last");
+    }
+
+    fn send(&mut self, more: &str) {
+        let sum = twox_hash::XxHash64::oneshot(0, &self.piece) as u32;
+        let _ = writeln!(Host, "P {} {} {} {sum:08x} {more}", self.name, self.offset, self.piece.len());
+        if inb(HOST_PORT) == HOST_LISTENS {
+            self.piece.iter().for_each(|&byte| outb(HOST_PORT, byte));
+        }
+        let _ = writeln!(Host);
+        self.offset += self.piece.len() as u64;
+        self.piece.clear();
+    }
+}
+
+impl Write for HostFile {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.piece.len() + text.len() > PIECE_BYTES {
+            self.send("more");
+        }
+        self.piece.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
 /// The kernel has done its part.
 pub fn handed_over() {
     // The host port never fails.
     let _ = writeln!(Host, "I {}", cpu::rdtsc());
 }
 
-/// Prints the log if asked to, and switches the machine off by the first way that works.
+/// Hands samples over, prints the log if asked to, and switches the machine off by the first way that works.
 pub fn power_off() -> ! {
+    sampling::deliver();
     if boot::switches().log == Log::Text {
         print_log();
     }

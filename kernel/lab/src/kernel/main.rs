@@ -60,6 +60,7 @@ mod pci;
 mod pit;
 mod preempt;
 mod recorder;
+mod sampling;
 mod sched_cost;
 mod script;
 mod services;
@@ -95,6 +96,7 @@ fn hammer_time(start_info: u64) {
     stage("descriptors", descriptors::load); // segments, and stacks for interrupts
     stage("trap", trap::load); // from here on a fault is a panic, not a triple fault
     stage("memory", memory::find); // what is free
+    sampling::start(); // from here on samples are taken, if there are to be any
     stage("paging", paging::start); // page tables of our own
     stage("heap", heap::start); // now `alloc` works
     stage("syscall", syscall::start); // how user processes call

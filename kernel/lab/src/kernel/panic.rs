@@ -7,6 +7,11 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
+/// Whether some CPU has panicked: it stops the others by an interrupt.
+pub fn has_panicked() -> bool {
+    PANICKED.load(Ordering::Acquire)
+}
+
 #[panic_handler]
 fn panic(info: &PanicInfo) -> ! {
     x86_64::instructions::interrupts::disable();

@@ -1,8 +1,10 @@
 //! The programmable interval timer: the one clock whose rate is known beforehand.
 //!
 //! Channel 0 counts down from 65 536 at 1 193 182 Hz, over and over, and is only read. Its count is lengthened to 64 bits
-//! here, which is right as long as it is read more often than it wraps: every 54.9 ms.
+//! here, which is right as long as it is read more often than it wraps: every 54.9 ms. Where the boot is sampled, channel 0
+//! beats for that, and channel 2 counts.
 
+use crate::boot;
 use crate::cpu::{inb, outb};
 use crate::lock::SpinLock;
 
@@ -12,7 +14,12 @@ const CHANNEL_0: u16 = 0x40;
 const COMMAND: u16 = 0x43;
 /// Channel 0, low byte then high byte, mode 2: down to 1, then from the top again.
 const RATE_GENERATOR: u8 = 0x34;
+const CHANNEL_2: u16 = 0x42;
+const RATE_GENERATOR_2: u8 = 0xb4;
 const LATCH_CHANNEL_0: u8 = 0x00;
+const LATCH_CHANNEL_2: u8 = 0x80;
+/// Bit 0 lets channel 2 count, bit 1 lets it be heard.
+const SPEAKER: u16 = 0x61;
 
 struct Count {
     last: u16,
@@ -22,9 +29,16 @@ struct Count {
 static COUNT: SpinLock<Count> = SpinLock::new(Count { last: 0, total: 0 });
 
 pub fn start() {
-    outb(COMMAND, RATE_GENERATOR);
-    outb(CHANNEL_0, 0);
-    outb(CHANNEL_0, 0);
+    if counts_by_channel_2() {
+        outb(SPEAKER, inb(SPEAKER) & !2 | 1);
+        outb(COMMAND, RATE_GENERATOR_2);
+        outb(CHANNEL_2, 0);
+        outb(CHANNEL_2, 0);
+    } else {
+        outb(COMMAND, RATE_GENERATOR);
+        outb(CHANNEL_0, 0);
+        outb(CHANNEL_0, 0);
+    }
     // Both interrupt controllers masked: ticks come from the local APIC.
     outb(0x21, 0xff);
     outb(0xa1, 0xff);
@@ -32,9 +46,27 @@ pub fn start() {
     COUNT.lock().last = latched();
 }
 
+fn counts_by_channel_2() -> bool {
+    boot::switches().sample > 0
+}
+
+/// Channel 0 beats so often in a second from now on.
+pub fn beat(hz: u32) {
+    let [low, high] = beat_ticks(hz).to_le_bytes();
+    outb(COMMAND, RATE_GENERATOR);
+    outb(CHANNEL_0, low);
+    outb(CHANNEL_0, high);
+}
+
+/// How many ticks of the PIT are between two beats.
+pub fn beat_ticks(hz: u32) -> u16 {
+    (HZ / u64::from(hz.max(1))).min(u64::from(u16::MAX)) as u16
+}
+
 fn latched() -> u16 {
-    outb(COMMAND, LATCH_CHANNEL_0);
-    u16::from_le_bytes([inb(CHANNEL_0), inb(CHANNEL_0)])
+    let (latch, port) = if counts_by_channel_2() { (LATCH_CHANNEL_2, CHANNEL_2) } else { (LATCH_CHANNEL_0, CHANNEL_0) };
+    outb(COMMAND, latch);
+    u16::from_le_bytes([inb(port), inb(port)])
 }
 
 /// Ticks since `start`.

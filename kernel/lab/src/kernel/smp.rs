@@ -9,7 +9,7 @@ use crate::clock::delay_us;
 use crate::console::kprintln;
 use crate::cpu::{self, CPUS_MAX};
 use crate::sysinit::{Subsystem, sysinit};
-use crate::{acpi_tables, apic, boot, descriptors, paging, syscall, thread, trap};
+use crate::{acpi_tables, apic, boot, descriptors, paging, sampling, syscall, thread, trap};
 use alloc::boxed::Box;
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
@@ -178,7 +178,9 @@ fn place_trampoline() {
 
 fn prepare(index: usize, apic_id: u32) {
     let stack = Box::leak(Box::new([0u128; STACK_BYTES / 16]));
-    let place = Place { cpu: cpu::prepare(index, apic_id), stack: stack.as_ptr_range().end.addr() as u64 };
+    let stack = stack.as_ptr_range().start.addr() as u64..stack.as_ptr_range().end.addr() as u64;
+    let place = Place { cpu: cpu::prepare(index, apic_id, stack.clone()), stack: stack.end };
+    sampling::prepare(index as u32);
     // SAFETY: that CPU is not awake yet, and nobody else reads its place.
     unsafe { (*ap_places.0.get())[apic_id as usize & 255] = place };
 }
@@ -207,6 +209,7 @@ extern "sysv64" fn ap_main() -> ! {
     trap::load_again();
     apic::start();
     syscall::start();
+    sampling::add_this_cpu();
     AWAKE.fetch_add(1, Ordering::AcqRel);
     while !GO.load(Ordering::Acquire) {
         // Not by spinning: on a busy host that would take time from the CPU that boots.

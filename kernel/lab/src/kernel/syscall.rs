@@ -36,14 +36,15 @@ global_asm!(
         push qword ptr gs:[16]
         push rcx                        # where to return to
         push r11                        # flags
-        sub rsp, 8                      # aligned as before a call
+        push rbp                        # aligned as before a call
+        xor ebp, ebp                    # who walks the stack comes no further
         sti
         mov rdx, rsi
         mov rsi, rdi
         mov rdi, rax
         call syscall
         cli
-        add rsp, 8
+        pop rbp
         pop r11
         pop rcx
         pop rsp

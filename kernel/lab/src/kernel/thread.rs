@@ -10,6 +10,7 @@ use crate::lock::{Guard, SpinLock};
 use crate::paging::{self, STACKS_BASE};
 use crate::{apic, boot, clock, cpu, memory, script, trap};
 use core::arch::global_asm;
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 use lab::memory_map::FRAME_BYTES;
 use lab::queue::{RunQueue, SleepQueue};
@@ -112,8 +113,9 @@ pub fn start() {
     table.threads[0] = Thread { state: State::Running, bound_to: Some(0), name: "thread0", ..UNUSED };
     table.used = 1;
     let cpu = cpu::this();
-    let stack = memory::take_early(STACK_BYTES) + STACK_BYTES;
-    cpu.scheduler_rsp.set(prepare_stack(stack, scheduler_entry));
+    let stack = memory::take_early(STACK_BYTES);
+    cpu.scheduler_stack.set((stack, STACK_BYTES));
+    cpu.scheduler_rsp.set(prepare_stack(stack + STACK_BYTES, scheduler_entry));
     cpu.kernel_rsp.set(stack_top(0));
     cpu.current.set(0);
     tslog::thread!(idle_id(0), IDLE_NAMES[0]);
@@ -135,6 +137,20 @@ pub fn idle_name(cpu: u32) -> &'static str {
 
 fn stack_top(slot: u16) -> u64 {
     STACKS_BASE + (u64::from(slot) + 1) * STACK_SPACING_BYTES
+}
+
+/// A thread's stack. That of thread0 is `entry::boot_stack_range`.
+pub fn stack(slot: u16) -> Range<u64> {
+    let top = if slot == 0 { 0 } else { stack_top(slot) };
+    top.saturating_sub(STACK_BYTES)..top
+}
+
+/// The name of a thread, or of a CPU's scheduler, by its id.
+pub fn name_of(id: u64) -> &'static str {
+    match id.checked_sub(IDLE_IDS_FROM) {
+        Some(cpu) => IDLE_NAMES.get(cpu as usize).copied().unwrap_or("?"),
+        None => TABLE.lock().threads.get(id as usize - 1).map_or("?", |thread| thread.name),
+    }
 }
 
 /// A stack on which `switch` returns to `entry`.

@@ -93,7 +93,15 @@ global_asm!(
         sub rsp, 512
         and rsp, -16
         fxsave64 [rsp]
+        # A frame as if what was interrupted had called this: who walks the stack goes on there. Not into user code.
+        test byte ptr [rbx + 18 * 8], 3
+        jz 3f
+        xor ebp, ebp
+    3:  push qword ptr [rbx + 17 * 8]
+        push rbp
+        mov rbp, rsp
         call trap
+        add rsp, 16
         fxrstor64 [rsp]
         mov rsp, rbx
         pop r15
@@ -116,11 +124,74 @@ global_asm!(
         jz 2f
         swapgs
     2:  iretq
+
+    # A non-maskable interrupt comes anywhere, also where GS is still or already the user's, which is 0. Its handler must not
+    # fault: the return would let the next one onto this stack.
+    .global nmi_entry
+    nmi_entry:
+        push rax
+        push rcx
+        push rdx
+        push rbx
+        push rsi
+        push rdi
+        push rbp
+        push r8
+        push r9
+        push r10
+        push r11
+        mov rbp, rsp
+        xor ebx, ebx
+        mov ecx, 0xc0000101             # GS base
+        rdmsr
+        or eax, edx
+        jnz 4f
+        swapgs
+        inc ebx
+    4:  cld
+        mov rdi, rsp
+        sub rsp, 512
+        and rsp, -16
+        fxsave64 [rsp]
+        call nmi
+        fxrstor64 [rsp]
+        mov rsp, rbp
+        test ebx, ebx
+        jz 5f
+        swapgs
+    5:  pop r11
+        pop r10
+        pop r9
+        pop r8
+        pop rbp
+        pop rdi
+        pop rsi
+        pop rbx
+        pop rdx
+        pop rcx
+        pop rax
+        iretq
     "#
 );
 
+/// What `nmi_entry` leaves on the stack.
+#[repr(C)]
+pub struct NmiFrame {
+    saved: [u64; 4],
+    pub rbp: u64,
+    others: [u64; 6],
+    pub rip: u64,
+    pub cs: u64,
+    rflags: u64,
+    pub rsp: u64,
+    ss: u64,
+}
+
+const _: () = assert!(core::mem::offset_of!(NmiFrame, rip) == 11 * 8);
+
 unsafe extern "C" {
     static trap_stubs: u8;
+    static nmi_entry: u8;
 }
 
 struct Table(UnsafeCell<InterruptDescriptorTable>);
@@ -141,12 +212,17 @@ pub fn load() {
         })*};
     }
     fault! {
-        divide_error 0 IST_FAULT, debug 1 IST_FAULT, non_maskable_interrupt 2 IST_NMI, breakpoint 3 IST_FAULT,
+        divide_error 0 IST_FAULT, debug 1 IST_FAULT, breakpoint 3 IST_FAULT,
         overflow 4 IST_FAULT, bound_range_exceeded 5 IST_FAULT, invalid_opcode 6 IST_FAULT,
         device_not_available 7 IST_FAULT, double_fault 8 IST_DOUBLE_FAULT, invalid_tss 10 IST_FAULT,
         segment_not_present 11 IST_FAULT, stack_segment_fault 12 IST_FAULT, general_protection_fault 13 IST_FAULT,
         page_fault 14 IST_FAULT, x87_floating_point 16 IST_FAULT, alignment_check 17 IST_FAULT,
         machine_check 18 IST_DOUBLE_FAULT, simd_floating_point 19 IST_FAULT,
+    }
+    // SAFETY: likewise.
+    unsafe {
+        let entry = VirtAddr::from_ptr(&raw const nmi_entry);
+        table.non_maskable_interrupt.set_handler_addr(entry).set_stack_index(IST_NMI);
     }
     for vector in 32..=255u8 {
         // SAFETY: as above.

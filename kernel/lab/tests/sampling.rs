@@ -1,0 +1,163 @@
+//! Sampling while the kernel boots: nothing is lost, it costs next to nothing, and what it says is what the recorder says.
+
+mod support;
+
+use object::{Object, ObjectSymbol};
+use std::path::Path;
+use support::{Boot, DONE, Machine, kernel};
+
+/// A sample: which CPU, whose name, and the functions, innermost first, as the kernel's file mangles them.
+struct Sample {
+    cpu: u32,
+    functions: Vec<String>,
+}
+
+struct Sampled {
+    boot: Boot,
+    samples: Vec<Sample>,
+    lost: u64,
+    began_ns: u64,
+}
+
+impl Sampled {
+    /// The part of the samples, in per cent, that have a function of this name on their stack.
+    fn share(&self, name: &str) -> f64 {
+        let has = |sample: &&Sample| sample.functions.iter().any(|function| function.contains(name));
+        self.samples.iter().filter(has).count() as f64 * 100.0 / self.samples.len() as f64
+    }
+}
+
+/// None, said aloud, if the kernel was built without frame pointers.
+fn sampled(machine: Machine, kernel: &Path, words: &str) -> Option<Sampled> {
+    let folder = tempfile::tempdir().unwrap();
+    let port = folder.path().join("port");
+    let machine = machine.with(&["-debugcon", &format!("file:{}", port.display())]);
+    let boot = machine.boot(kernel, words);
+    assert_eq!(boot.status, DONE, "{words}: {}", boot.console);
+    if boot.console.contains("built without frame pointers") {
+        println!("skipped: the kernel is built without frame pointers; `make build` has them");
+        return None;
+    }
+    let said = String::from_utf8(std::fs::read(port).unwrap()).unwrap();
+    // Pieces of the file: what is before the last `P` line's newline is of the piece before it.
+    let mut text = String::new();
+    let mut rest = said.as_str();
+    while let Some(at) = rest.find("P samples.txt ") {
+        let (line, after) = rest[at..].split_once('\n').unwrap();
+        let bytes: usize = line.split(' ').nth(3).unwrap().parse().unwrap();
+        text.push_str(&after[..bytes]);
+        rest = &after[bytes..];
+    }
+    let file = std::fs::read(kernel).unwrap();
+    let image = object::File::parse(&*file).unwrap();
+    let mut symbols: Vec<(u64, String)> = image
+        .symbols()
+        .filter_map(|symbol| Some((symbol.address(), symbol.name().ok()?.to_owned())))
+        .filter(|(_, name)| !name.is_empty())
+        .collect();
+    symbols.sort();
+    let function = |address: u64| {
+        let after = symbols.partition_point(|symbol| symbol.0 <= address);
+        symbols[..after].last().map_or_else(String::new, |symbol| symbol.1.clone())
+    };
+    let number = |what: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(what)).unwrap_or_else(|| panic!("{what} in {text}"));
+        line.trim().trim_end_matches(" ns").replace('.', "").parse::<u64>().unwrap()
+    };
+    let mut samples: Vec<Sample> = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        match line.strip_prefix('\t') {
+            None => {
+                let cpu = line.split_once('[').unwrap().1.split_once(']').unwrap().0.parse().unwrap();
+                samples.push(Sample { cpu, functions: Vec::new() });
+            }
+            Some(frame) => {
+                let functions = &mut samples.last_mut().unwrap().functions;
+                let address = u64::from_str_radix(frame.split_whitespace().next().unwrap(), 16).unwrap();
+                // A return address may be the next function's first.
+                functions.push(function(address - u64::from(!functions.is_empty())));
+            }
+        }
+    }
+    Some(Sampled { boot, samples, lost: number("# lost:"), began_ns: number("# sampled from:") })
+}
+
+#[test]
+fn each_cpu_is_sampled_at_the_rate_and_nothing_is_lost() {
+    let Some(kernel) = kernel() else { return };
+    for cpus in [1, 4] {
+        let mut machine = Machine::deterministic();
+        machine.cpus = cpus;
+        let Some(found) = sampled(machine, &kernel, "sample=1000 services=1 hpt=in-probe") else { return };
+        let end_ns = found.boot.ticks_at("EXIT start_init");
+        let expected = (end_ns - found.began_ns) as f64 / 999_846.0;
+        for cpu in 0..cpus {
+            let count = found.samples.iter().filter(|sample| sample.cpu == cpu).count();
+            println!("{cpus} CPUs: CPU {cpu}: {count} samples, {} lost", found.lost);
+            // The others are there a little later, when they have been started.
+            let least = if cpu == 0 { 0.99 } else { 0.7 };
+            assert!((least..1.03).contains(&(count as f64 / expected)), "CPU {cpu}: {count} of {expected}");
+        }
+        assert_eq!(found.lost, 0);
+    }
+}
+
+#[test]
+fn samples_and_recorder_agree() {
+    let Some(kernel) = kernel() else { return };
+    for frames in ["scan", "recycle", "p2buddy"] {
+        let words = format!("sample=10000 services=3 frames={frames}");
+        let Some(found) = sampled(Machine::deterministic(), &kernel, &words) else { return };
+        let ns = |name: &str| {
+            found.boot.log.lines().fold(0u64, |sum, line| {
+                let words: Vec<&str> = line.splitn(4, ' ').collect();
+                match words[..] {
+                    [_, ticks, "ENTER", event] if event == name => sum.wrapping_sub(ticks.parse::<u64>().unwrap()),
+                    [_, ticks, "EXIT", event] if event == name => sum.wrapping_add(ticks.parse::<u64>().unwrap()),
+                    _ => sum,
+                }
+            })
+        };
+        let seen_ns = found.boot.ticks_at("EXIT start_init") - found.began_ns;
+        for (event, function) in [
+            ("frame_allocator", "6memory6logged"),
+            ("page_fault", "8services10page_fault"),
+            ("SYSINIT cpu", "5clock13calibrate_tsc"),
+        ] {
+            let (recorded, sampled) = (ns(event) as f64 * 100.0 / seen_ns as f64, found.share(function));
+            println!("frames={frames}: {event}: recorded {recorded:.1} %, sampled {sampled:.1} %");
+            assert!((recorded - sampled).abs() < 2.0, "frames={frames}: {event}: {recorded} {sampled}");
+        }
+        assert_eq!(found.lost, 0);
+    }
+}
+
+#[test]
+fn a_thousand_samples_a_second_cost_less_than_a_hundredth() {
+    let Some(kernel) = kernel() else { return };
+    let starting_ns = |sample: &str| {
+        let boot = Machine::deterministic().boot(&kernel, &format!("services=3 frames=scan {sample}"));
+        assert_eq!(boot.status, DONE, "{}", boot.console);
+        boot.ticks_at("EXIT start_init") - boot.ticks_at("ENTER start_init")
+    };
+    let (plain, sampled) = (starting_ns("sample=0"), starting_ns("sample=1000"));
+    println!("services start in {plain} ns, {sampled} sampled at 1000 Hz");
+    // One instruction is one nanosecond.
+    assert!(sampled > plain && (sampled - plain) * 100 < plain, "{plain} {sampled}");
+}
+
+#[test]
+fn every_machine_is_sampled_and_a_panic_still_stops_all() {
+    let Some(kernel) = kernel() else { return };
+    for name in ["pc", "q35", "microvm"] {
+        let mut machine = Machine::new(name);
+        machine.cpus = 2;
+        let boot = machine.boot(&kernel, "sample=1000");
+        assert_eq!(boot.status, DONE, "{name}: {}", boot.console);
+        assert!(boot.console.contains(" samples, 0 lost"), "{name}: {}", boot.console);
+    }
+    let mut machine = Machine::new("q35");
+    machine.cpus = 4;
+    let boot = machine.boot(&kernel, "sample=1000 panic=create_init");
+    assert_eq!(boot.status, support::PANICKED, "{}", boot.console);
+}
