@@ -141,18 +141,22 @@ const EXAMPLES: &str = "\
 Examples:
   bootscope bench --kernel vmlinuz --runs 20
   bootscope bench --kernel vmlinuz --append quiet --vary append='quiet acpi=off'
-  bootscope bench --vary kernel=old/vmlinuz --vary kernel=new/vmlinuz --until-width 1% --budget 10m
-  bootscope bench --kernel vmlinuz --deterministic --vary append=quiet --vary 'append=quiet tsc=reliable'
-  bootscope bench --kernel vmlinuz --sweep cpus=1,2,4,8 --sweep memory=256M,1G --at 128 --html sweep.html
+  bootscope bench --vary kernel=old.bzImage --vary kernel=new.bzImage
+  bootscope bench --kernel vmlinuz --deterministic --vary append='quiet acpi=off'
+  bootscope bench --kernel vmlinuz --sweep cpus=1,2,4 --sweep memory=256M,1G
   bootscope bench --continue boots/bench-20260131-083000
 
-DIR/bench.jsonl has a line for each boot as soon as it is over, DIR/bench.json the whole with its results; --json prints
-that. Of each boot its figures are kept, and its recording (DIR/boots/NNNN) where it failed or --keep-recordings says so.
-`bootscope show DIR` prints a bench again, also one that was killed; `bootscope export DIR --to csv` (json, markdown, html)
-writes it for other tools.
+The folder has bench.jsonl, a line for each boot as soon as it is over, and
+bench.json, the whole with its results; --json prints that. A boot that failed
+keeps its recording in boots/NNNN; --keep-recordings keeps all.
+`bootscope show` prints a bench again, even if it was killed.
+`bootscope export --to csv` (json, markdown, html) writes it for other tools.
 
-Exit status: 1 if a boot did not reach its end mark, or the bench was interrupted: what is known then is printed all the
-same.";
+Exit status:
+  0  done
+  1  a boot did not reach its end mark, or the bench was interrupted; it prints
+     what is known
+  2  usage or input error";
 
 /// A bench before its next boot.
 struct Begun {

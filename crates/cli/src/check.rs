@@ -12,29 +12,30 @@ use benchmark::{Document, History};
 use report::Check;
 use std::path::{Path, PathBuf};
 
-/// Compare boots with budgets in a file: exit status 1 when over, for CI
+/// Compare boots with budgets, for CI
 ///
-/// A budget is over, or within, only with confidence; between the two these boots cannot tell, which is no failure unless
-/// --undecided says so. A boot that did not reach its end mark fails the check.
+/// The exit status is 1 if a budget is exceeded. bootscope calls a budget exceeded, or kept, only if the boots show it with
+/// confidence. If they do not, the budget is undecided, and --undecided chooses the exit status. A boot that did not reach
+/// its end mark fails the check.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
     /// The budgets, in TOML (see below)
     budgets: PathBuf,
-    /// Benches, or recordings: these are boots of one thing. A folder of recordings is all of them
+    /// Benches, recordings, or folders of recordings: all boots of one kernel
     #[arg(required = true)]
     boots: Vec<PathBuf>,
-    /// What limits such as +5% are over: a bench, a recording, `history` (the newest earlier benches of the same setup), or
-    /// history:NUMBER [default: as the file says; else a bench's first variant]
+    /// What limits such as +5% are relative to: a bench, a recording, `history` (the newest earlier benches of the same
+    /// setup), or history:NUMBER [default: as the file says, else the bench's first variant]
     #[arg(long, value_name = "WHAT")]
     baseline: Option<String>,
-    /// Of a bench with several variants, which to check [default: the second, against the first]
+    /// The variant to check [default: the second, against the first]
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// The database that `history` is [default: $XDG_DATA_HOME/bootscope/history.db]
+    /// The database of past benches [default: $XDG_DATA_HOME/bootscope/history.db]
     #[arg(long, value_name = "FILE")]
     db: Option<PathBuf>,
-    /// Exit status where nothing is over, but not all can be told
+    /// The exit status if no budget is exceeded, but some are undecided
     #[arg(long, value_name = "STATUS", default_value_t = 0)]
     undecided: u8,
     /// Also write JUnit XML into this file
@@ -50,27 +51,32 @@ pub struct Args {
 
 const HELP: &str = "\
 Budgets:
-  baseline = \"history\"              # what limits with + are over; --baseline replaces it
-  total = [\"1.2s\", \"+5%\"]           # one limit, or several
+  baseline = \"history\"       # what limits with + are relative to
+  total = [\"1.2s\", \"+5%\"]    # one limit, or several
   [phase]
   initcalls = \"300ms\"
-  [function]                        # rows of the boot path, as show names them
+  [function]                 # rows of the boot path, as show names them
   \"initcall acpi_init\" = \"+2ms\"
   [memory]
-  vmm_max_rss = \"180M\"              # also guest_used, and any metric in bytes of which less is better
-  [metric]                          # any metric of which less is better
+  vmm_max_rss = \"180M\"       # also guest_used, and other metrics in bytes
+  [metric]                   # any other metric of which less is better
   vmm_cpu = \"2s\"
-  [instructions]                    # of --deterministic boots
+  [instructions]             # of --deterministic boots
   total = \"1.9G\"
 
 Examples:
-  bootscope check budgets.toml boots/bench-today
-  bootscope check budgets.toml boots/a boots/b boots/c --baseline boots/bench-main
-  bootscope bench --vary kernel=main/vmlinuz --vary kernel=new/vmlinuz -o ab && bootscope check budgets.toml ab
-  bootscope check budgets.toml ab --github --junit check.xml --markdown \"$GITHUB_STEP_SUMMARY\"
+  bootscope bench --vary kernel=main.bzImage --vary kernel=new.bzImage -o ab
+  bootscope check budgets.toml ab --github --junit check.xml
+  bootscope check budgets.toml boots/a boots/b --baseline boots/bench-main
 
-A baseline in the same bench is best: its boots ran in turn with the others, and the host's moods are in both. Exit status: 0
-nothing is over; 1 something is, or a boot failed; that of --undecided; 2 usage or input error.";
+A baseline in the same bench is best: its boots ran in turn with the others, so
+the host's noise is in both.
+
+Exit status:
+  0  no budget is exceeded
+  1  a budget is exceeded, or a boot failed
+  2  usage or input error
+  --undecided chooses the status if the boots cannot tell";
 
 /// So many benches of a baseline at other times are looked at.
 const BASELINE_MOST: usize = 5;

@@ -13,33 +13,34 @@ use std::path::{Path, PathBuf};
 
 /// Compare two boots: what each function took before and after, what appeared, what vanished
 ///
-/// From whatever evidence the two share. With calls (record --trace calls) every function and every path of calls is
-/// compared, and two deterministic boots of one kernel with one command line do not differ at all.
+/// diff compares the evidence that both boots have. With calls (record --trace calls), it compares every function and
+/// every call path. Two deterministic boots of one kernel with one command line do not differ at all.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A recording: its folder, or the packed file
+    /// A recording: folder or packed file
     before: PathBuf,
-    /// Another one
+    /// The recording to compare it with
     after: PathBuf,
-    /// Boot each side again, so often, with a dummy argument of another length each time: what changes by more than it
-    /// moves by itself is listed. Of deterministic recordings
+    /// Boot each side this often, with a dummy argument of another length each time, and list only what changed by more
+    /// than that noise; for deterministic recordings
     #[arg(long, value_name = "BOOTS", value_parser = clap::value_parser!(u32).range(2..=50))]
     dither: Option<u32>,
-    /// How many rows of each table
+    /// List at most this many rows of each table
     #[arg(long, value_name = "ROWS", default_value_t = 20)]
     top: usize,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  bootscope record --kernel old/vmlinuz --trace calls --deterministic -o boots/old
-  bootscope record --kernel new/vmlinuz --trace calls --deterministic -o boots/new
+  bootscope record --kernel old --trace calls --deterministic -o boots/old
+  bootscope record --kernel new --trace calls --deterministic -o boots/new
   bootscope diff boots/old boots/new
   bootscope diff boots/old boots/new --dither 5
 
-Rows are in the order of their effect on the boot path. `on the path` is by how much the path became longer in the function
-itself, `self` counts what it did off the path as well, `total` also what it called.";
+The greatest effect on the boot path comes first. `on the path` is the change of
+the boot path in the function itself, `self` adds the change off the path, and
+`total` adds the functions it called.";
 
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = formats())]
 pub struct Args {
-    /// A recording: its folder, or the packed file. Or a bench: its folder, finished or not
+    /// A recording (folder or packed file), or a bench's folder
     recording: PathBuf,
     /// The format
     #[arg(long, value_name = "FORMAT", value_parser = format)]
@@ -26,8 +26,8 @@ pub struct Args {
 }
 
 fn formats() -> String {
-    let lines = report::FORMATS.iter().map(|f| format!("  {:<12} {}", f.name(), f.about()));
-    let of_benches = BENCH_FORMATS.map(|(name, about)| format!("  {name:<12} {about}"));
+    let lines = report::FORMATS.iter().map(|f| format!("  {:<18} {}", f.name(), f.about()));
+    let of_benches = BENCH_FORMATS.map(|(name, about)| format!("  {name:<18} {about}"));
     format!("Formats:\n{}\n\nOf a bench:\n{}", lines.collect::<Vec<_>>().join("\n"), of_benches.join("\n"))
 }
 

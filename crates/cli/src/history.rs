@@ -12,33 +12,33 @@ use std::path::{Path, PathBuf};
 
 /// List past benches, draw how boot time went, and say where it changed
 ///
-/// Every bench is in the history, with all its samples. What is drawn is of one setup: machine, CPUs, memory, command line,
-/// QEMU and host are the same, the kernel may differ.
+/// Every bench adds itself to the history, with all its samples. The drawing shows one setup: the same machine, CPUs,
+/// memory, command line, QEMU and host. The kernel may differ.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The database [default: $XDG_DATA_HOME/bootscope/history.db]
     #[arg(long, value_name = "FILE")]
     db: Option<PathBuf>,
-    /// Only kernels whose hash or name begins so
+    /// Only kernels whose hash or name begins with this
     #[arg(long, value_name = "TEXT")]
     kernel: Option<String>,
     /// Only this setup, by its number in the list
     #[arg(long, value_name = "NUMBER")]
     setup: Option<i64>,
-    /// Only since then, such as 2026-01 or 2026-01-31
+    /// Only benches since this date (2026-01, 2026-01-31)
     #[arg(long, value_name = "DATE")]
     since: Option<String>,
-    /// How many to list, the newest [default: 20; with --json all]
+    /// List at most this many, the newest [default: 20; with --json all]
     #[arg(long, value_name = "ROWS")]
     top: Option<usize>,
-    /// Add benches that were run without this history: their folders or documents. One that is there already stays as it is
+    /// Add benches that were run elsewhere: folders or documents; one that is there already stays
     #[arg(long, value_name = "BENCH", num_args = 1.., conflicts_with_all = ["kernel", "setup", "since", "top", "bench", "metric"])]
     add: Vec<PathBuf>,
-    /// Print the whole document of a bench, with every raw sample, by its number in the list
+    /// Print the document of the bench with this number, with every sample
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["kernel", "setup", "since", "top", "metric"])]
     bench: Option<i64>,
-    /// What to list and draw: total, the boot's length [default], or a metric by the name that --json gives it
+    /// List and draw this metric, by its name in --json [default: total, the boot's length]
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
 }

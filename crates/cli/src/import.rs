@@ -9,14 +9,15 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Wrap logs taken elsewhere (a serial capture, a dmesg, a trace, a TSLOG dump, a libguestfs launch) into a recording
+/// Make a recording of logs taken elsewhere
 ///
-/// Formats are recognised by content; several files of one boot belong into one recording. A file has at most 1 GiB. Of
-/// standard input and other pipes the first 256 MiB are imported, and of a compressed file the first 256 MiB are read.
+/// It reads serial captures, dmesg, traces, TSLOG dumps and libguestfs launches, and recognises them by content. Give all
+/// files of one boot together. A file may have 1 GiB. Of a pipe, and of what a compressed file unpacks to, bootscope reads
+/// the first 256 MiB, and says so.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The logs, also compressed by gzip; `-` is standard input
+    /// The logs, plain or gzipped; `-` is standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The folder to make
@@ -25,13 +26,13 @@ pub struct Args {
     /// Replace the recording that is there
     #[arg(long)]
     force: bool,
-    /// How fast the counter of a TSLOG runs (2445431964, 2.4GHz), where the evidence does not say
+    /// Rate of the counter that stamps a TSLOG or trace (2445431964, 2.4GHz), if the evidence does not say
     #[arg(long, value_name = "HZ", value_parser = evidence::tslog::parse_frequency)]
     tsc_frequency: Option<f64>,
-    /// How many CPUs the machine has, where the evidence does not say
+    /// Number of CPUs, if the evidence does not say
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     cpus: u32,
-    /// How much memory it has, where the evidence does not say
+    /// Memory, if the evidence does not say
     #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "0", hide_default_value = true)]
     memory: u64,
 }
@@ -44,8 +45,9 @@ Examples:
   ssh router sysctl -b debug.tslog | bootscope import - -o boots/c
 
 On a FreeBSD machine whose kernel has `options TSLOG`:
-  sysctl -b debug.tslog > tslog.txt; sysctl -b debug.tslog_user > user.txt
-  sysctl machdep.tsc_freq hw.ncpu hw.physmem > machine.txt; bootscope import tslog.txt user.txt machine.txt -o boots/d";
+  sysctl -b debug.tslog >tslog.txt; sysctl -b debug.tslog_user >user.txt
+  sysctl machdep.tsc_freq hw.ncpu hw.physmem >machine.txt
+  bootscope import tslog.txt user.txt machine.txt -o boots/d";
 
 /// What `--json` says.
 #[derive(Serialize)]

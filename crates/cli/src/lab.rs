@@ -13,7 +13,7 @@ use report::{Lab, LabBoot, LabTrial};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// The reference kernel: known slow boots, before and after
+/// Boot the reference kernel, whose slow spots are known, before and after each remedy
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -23,23 +23,23 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// List the experiments, and all words of the kernel's command line
+    /// List the experiments, and every word of the kernel's command line
     List,
     Run(RunArgs),
 }
 
-/// Boot experiments slow and with each remedy: what was published, measured and foretold, and which rows fell by most
+/// Boot experiments, slow and with each remedy
 ///
-/// All boots are deterministic: the figures are the same on every host. A remedy is right if the rows that became shorter by
-/// most between both boots are those that the switch is in, and the boot became shorter by what `what-if` foretold, within
-/// 10 %. It must also take what was foretold, within 10 %, or the table says why it does not. Exit status 1 if one is not
-/// right.
+/// The table has what was published, what was measured, what `what-if` foretold, and which rows fell most. All boots are
+/// deterministic: the figures are the same on every host. A remedy is right if the rows that fell most are those that the
+/// switch is in, and the boot became shorter by what `what-if` foretold, within 10 %. The new total must also be within
+/// 10 % of what was foretold, or the table says why it is not. The exit status is 1 if a remedy is not right.
 #[derive(clap::Args)]
 struct RunArgs {
-    /// Which experiments (bootscope lab list)
+    /// The experiments (see `bootscope lab list`)
     #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
     names: Vec<String>,
-    /// All of them
+    /// Run all experiments
     #[arg(long)]
     all: bool,
     /// Also write the result as a page of Markdown
@@ -67,7 +67,7 @@ Examples:
   bootscope lab list
   bootscope lab run clock-calibration ap-start
   bootscope lab run --all --page docs/lab.md
-  bootscope record --lab --append 'ps2=probe delay.clocks=50' -o boots/lab      one boot, by hand";
+  bootscope record --lab --append 'ps2=probe delay.clocks=50' -o boots/lab";
 
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {

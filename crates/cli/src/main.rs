@@ -42,20 +42,23 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  bootscope record --kernel vmlinuz --append quiet -o boots/a      boot it and keep what it said
-  bootscope show boots/a                                           where the time went
-  bootscope report boots/a -o a.html                               the same as a page
-  bootscope export boots/a --to perfetto -o a.pftrace              for other tools
-  bootscope what-if boots/a --save 'initcall acpi_init=-50%'       what it would take then
-  bootscope diff boots/a boots/c                                   what changed, function by function
-  bootscope bench --kernel vmlinuz --runs 20                       how long, and how sure
-  bootscope range --bisect good..bad --build make --kernel bzImage the first commit that boots slower
-  bootscope history                                                past benches, and where they changed
-  bootscope check budgets.toml boots/today                         exit status 1 when over, for CI
-  bootscope import serial.log dmesg.txt -o boots/b                 evidence taken elsewhere
-  bootscope lab run --all                                          known slow boots, before and after
+  bootscope record --kernel vmlinuz --append quiet -o boots/a
+      boot a kernel and keep the evidence
+  bootscope show boots/a
+      print where the time went
+  bootscope what-if boots/a --save 'initcall acpi_init=-50%'
+      work out what the boot would take then
+  bootscope diff boots/a boots/b
+      compare two boots, function by function
+  bootscope bench --kernel vmlinuz --vary append='quiet tsc=reliable'
+      boot both variants in turn, and say whether the change helped
+  bootscope import serial.log dmesg.txt -o boots/b
+      make a recording of logs that were taken elsewhere
 
-Exit status: 0 done; 1 the boot did not reach its end mark, or a check failed; 2 usage or input error.";
+Exit status:
+  0  done
+  1  the boot did not reach its end mark, or a check failed
+  2  usage or input error";
 
 #[derive(Subcommand)]
 enum Command {
@@ -143,4 +146,24 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .chain()
         .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
         .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// Examples and tables of a help text are broken into lines by hand: a terminal of 80 columns must not break them again.
+    #[test]
+    fn help_fits_eighty_columns() {
+        fn check(command: &clap::Command) {
+            let name = command.get_name();
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in text.lines() {
+                assert!(line.chars().count() <= 80, "{name}: {line}");
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
+    }
 }

@@ -12,13 +12,13 @@ pub struct OutputArgs {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     json: bool,
-    /// Say only what was asked for
+    /// Print only what you asked for
     #[arg(short, long, global = true)]
     quiet: bool,
-    /// Say more (how each number was found)
+    /// Also print how each number was found
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     verbose: bool,
-    /// Colour in text: auto is only on a terminal, and never with NO_COLOR set
+    /// Colour the text; auto: on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     color: Color,
 }

@@ -10,33 +10,33 @@ use std::time::Duration;
 /// The flags. What is not given is as usual, or as in the recording that is to be repeated.
 #[derive(clap::Args)]
 pub struct BootArgs {
-    /// Linux bzImage, or an ELF kernel with a PVH note
+    /// The kernel: a Linux bzImage, or an ELF file with a PVH note
     #[arg(long, value_name = "FILE", help_heading = "What to boot")]
     pub kernel: Option<PathBuf>,
-    /// The reference kernel, whose slow spots are words of --append (bootscope lab list)
+    /// Boot the reference kernel; words of --append make it slow (see `bootscope lab list`)
     #[arg(long, conflicts_with_all = ["kernel", "like", "disks", "root", "init"], help_heading = "What to boot")]
     lab: bool,
-    /// Your initial RAM file system; without one, only bootscope's process 1 is in it
+    /// Your initrd; without one, it holds only bootscope's process 1
     #[arg(long, value_name = "FILE", help_heading = "What to boot")]
     initrd: Option<PathBuf>,
     /// Kernel command line
     #[arg(long, value_name = "TEXT", help_heading = "What to boot", allow_hyphen_values = true)]
     append: Option<String>,
-    /// Disk image (raw or qcow2), opened as a snapshot; may be given several times
+    /// Disk image (raw or qcow2), never written; may be repeated
     #[arg(long = "disk", value_name = "FILE", help_heading = "What to boot")]
     disks: Vec<PathBuf>,
-    /// Raw image of an ext4 or erofs file system (pc, q35): process 1 loads the kernel's modules for it (beside the kernel in
-    /// lib/modules, or /lib/modules) and mounts it as /dev/vda; the boot ends when that is done. Never written
+    /// Root file system: a raw image of ext4 or erofs (pc, q35), never written. Process 1 loads the kernel's modules for it
+    /// (from lib/modules beside the kernel, or /lib/modules) and mounts it; that is the end mark
     #[arg(long, value_name = "IMAGE", help_heading = "What to boot")]
     root: Option<PathBuf>,
-    /// Make the --root persistent memory (virtio-pmem) and mount it with -o dax: its files are mapped where they lie,
-    /// not copied into the page cache
+    /// Make the --root persistent memory (virtio-pmem), mounted with -o dax: files are mapped, not copied into the page
+    /// cache
     #[arg(long, help_heading = "What to boot")]
     dax: bool,
-    /// Have the root's /bin/sh run this after the end mark; memory is taken again after it
+    /// Run this by the root's /bin/sh after the end mark, and measure memory again
     #[arg(long, value_name = "COMMAND", help_heading = "What to boot", allow_hyphen_values = true)]
     workload: Option<String>,
-    /// All options as in this recording, but for those given here
+    /// Take all options from this recording, except those given here
     #[arg(long, value_name = "RECORDING", help_heading = "What to boot")]
     pub like: Option<PathBuf>,
 
@@ -46,54 +46,54 @@ pub struct BootArgs {
     /// Virtual CPUs [default: 1]
     #[arg(long, value_name = "N", help_heading = "On what")]
     cpus: Option<u32>,
-    /// QEMU's machine type: pc, q35, microvm, with properties if need be [default: pc]
+    /// QEMU's machine type, with its properties: pc, q35, microvm [default: pc]
     #[arg(long, value_name = "TYPE", help_heading = "On what")]
     machine: Option<String>,
     /// The QEMU to start [default: qemu-system-x86_64]
     #[arg(long, value_name = "PROGRAM", help_heading = "On what")]
     qemu: Option<PathBuf>,
-    /// auto takes KVM only where this kernel makes progress under it [default: auto]
+    /// Accelerator; auto takes KVM if this kernel makes progress under it [default: auto]
     #[arg(long, value_name = "WHAT", help_heading = "On what")]
     accel: Option<AccelArg>,
-    /// One instruction is one nanosecond, and the same input gives the same boot; no disks, no network
+    /// Count instructions: one is one nanosecond, and the same input gives the same boot. No disks, no network
     #[arg(long, help_heading = "On what")]
     deterministic: bool,
-    /// Further arguments for QEMU, as they are
+    /// Further arguments for QEMU
     #[arg(last = true, value_name = "QEMU ARGUMENTS", help_heading = "On what")]
     extra: Vec<String>,
 
-    /// events (what the kernel traces: initcalls, scheduler, modules, work, interrupts), calls (every call from the
-    /// reset vector on, by QEMU), events,calls, or none [default: events]
+    /// events: what the kernel traces (initcalls, scheduler, modules, work, interrupts); calls: every call from the reset
+    /// vector on, by QEMU; events,calls: both [default: events]
     #[arg(long, value_name = "WHAT", value_delimiter = ',', help_heading = "What to record")]
     trace: Vec<Trace>,
-    /// Of --trace calls: the shortest call kept with its times; every call is counted. 0 keeps all [default: 1us]
+    /// With --trace calls: the shortest call whose times are kept; all are counted [default: 1us]
     #[arg(long, value_name = "TIME", value_parser = min_call, help_heading = "What to record")]
     min_call: Option<Duration>,
-    /// Names for the guest's code: an ELF or PE image, a System.map, or what nm prints; with 0xBASE, where it begins in
-    /// memory if not where it was linked to. May be given several times. Linux guests tell their own names
+    /// Names of the guest's functions: an ELF or PE image, a System.map, or what nm prints. 0xBASE is the load address, if
+    /// it is not the linked one. May be repeated. A Linux guest needs none
     #[arg(long, value_name = "FILE[@0xBASE]", help_heading = "What to record")]
     symbols: Vec<SymbolFile>,
-    /// guest: bootscope's process 1; keep: the guest's own. With keep the evidence comes from console and memory, so the
-    /// --kernel is booted with initcall_debug unless --trace leaves out events [default: guest where a --kernel is given]
+    /// guest: bootscope's process 1; keep: the guest's own. With keep, evidence comes from console and memory, so
+    /// bootscope adds initcall_debug to the command line unless --trace leaves out events [default: guest with --kernel]
     #[arg(long, value_name = "WHOSE", help_heading = "What to record")]
     init: Option<InitArg>,
-    /// What bootscope's process 1 does at the end: power off, or become the own init of the initrd or root [default: poweroff]
+    /// What bootscope's process 1 does at the end: power off, or execute the init of the initrd or root [default: poweroff]
     #[arg(long, value_name = "WHAT", help_heading = "What to record")]
     then: Option<ThenArg>,
     /// Do not record the firmware's debug port
     #[arg(long, help_heading = "What to record")]
     no_firmware_log: bool,
-    /// Do not note which code ran for the first time when (TCG only)
+    /// Do not record the first-execution trace (TCG only)
     #[arg(long, help_heading = "What to record")]
     no_first_run: bool,
 
-    /// Where the boot ends: init, power-off, or a regular expression on console or kernel log [default: init]
+    /// The end mark: init, power-off, or a regular expression for a line of the console or kernel log [default: init]
     #[arg(long, value_name = "MARK", help_heading = "How long")]
     until: Option<String>,
     /// Give up after this time, such as 90s [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, help_heading = "How long")]
     timeout: Option<Duration>,
-    /// How long nothing must move for the outcome `hang` [default: 10s]
+    /// Call the boot hung after this time without progress [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, help_heading = "How long")]
     hang_after: Option<Duration>,
 }

@@ -17,15 +17,15 @@ pub use bisect::OF as SEARCH;
 
 /// Bench a range of commits, or find the first slow one
 ///
-/// Commits are checked out in a work tree of bootscope's own: your tree, index, branch and stash stay as they are. What was
-/// built is kept by the hash of its tree. A commit that does not build or boot "cannot say", as with git bisect skip.
+/// bootscope checks commits out in a work tree of its own. Your tree, index, branch and stash stay as they are. Built
+/// kernels are kept by the hash of their tree. A commit that does not build or boot is skipped, as by git bisect skip.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The commits, as git rev-list takes them: v6.1..v6.2, or two words, ^v6.1 HEAD
+    /// The commits, as git rev-list takes them: v6.1..v6.2, or ^v6.1 HEAD
     #[arg(required = true, value_name = "RANGE")]
     range: Vec<String>,
-    /// What builds a kernel, run by sh in the tree; $BOOTSCOPE_SOURCE is your own tree, for a .config that is in no commit
+    /// The command that builds a kernel, run by sh in the tree; $BOOTSCOPE_SOURCE is your own tree
     #[arg(long, value_name = "COMMAND")]
     build: String,
     /// Find the first commit of GOOD..BAD that boots slower
@@ -34,23 +34,22 @@ pub struct Args {
     /// The repository [default: that of this folder]
     #[arg(long, value_name = "FOLDER")]
     repo: Option<PathBuf>,
-    /// Only the range's own line of commits, a merge as one (with --bisect always so; a slow merge is then looked into)
+    /// Take a merge as one commit (--bisect always does, and then looks into a slow merge)
     #[arg(long, conflicts_with = "bisect")]
     first_parent: bool,
-    /// Rounds; each boots every commit once, in random order [default: 10, more where so few could show nothing]
+    /// Rounds; each boots every commit once, in random order [default: 10, or more if 10 cannot show a difference]
     #[arg(long, value_name = "N", conflicts_with = "bisect", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     runs: Option<u32>,
-    /// A build that takes longer is stopped, and cannot say
+    /// Stop a build that takes longer, and skip its commit
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = humantime::parse_duration)]
     build_timeout: Duration,
-    /// Where kernels are kept [default: $XDG_CACHE_HOME/bootscope/builds]
+    /// The folder of built kernels [default: $XDG_CACHE_HOME/bootscope/builds]
     #[arg(long, value_name = "FOLDER")]
     cache: Option<PathBuf>,
-    /// So many kernels are kept there; of more the ones that were not used for longest are removed, though none that was used
-    /// within a day
+    /// Keep this many built kernels; remove those unused for longest, but none that was used within a day
     #[arg(long, value_name = "N", default_value_t = 100)]
     keep_builds: usize,
-    /// The folder of all boots; a search that was stopped goes on in it [default: boots/range-…]
+    /// The folder of all boots; a stopped search continues in it [default: boots/range-…]
     #[arg(short, long)]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -59,12 +58,18 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  bootscope range v6.1..v6.2 --build 'cp $BOOTSCOPE_SOURCE/.config . && make -j2 olddefconfig bzImage' \\
-      --kernel arch/x86/boot/bzImage --append quiet
-  bootscope range --bisect v6.1..HEAD --build 'make -j2 defconfig bzImage' --kernel arch/x86/boot/bzImage
-  bootscope range HEAD~5.. --build make --kernel kernel.elf --init keep --until 'ready'
+  bootscope range --bisect v6.1..HEAD --build 'make -j2 defconfig bzImage' \\
+      --kernel arch/x86/boot/bzImage
+  bootscope range v6.1..v6.2 --kernel arch/x86/boot/bzImage --append quiet \\
+      --build 'cp $BOOTSCOPE_SOURCE/.config . && make olddefconfig bzImage'
+  bootscope range HEAD~5.. --build make --kernel kernel.elf --until 'ready'
 
---kernel is the built kernel's path in the tree. Exit status: 0; 1 if no first slow commit was found, or it was stopped.";
+--kernel is the path of the built kernel in the tree.
+
+Exit status:
+  0  done
+  1  no first slow commit was found, or the search was stopped
+  2  usage or input error";
 
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {

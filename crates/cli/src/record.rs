@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 /// Boot a machine and keep the evidence
 ///
-/// The kernel is booted unmodified. What it says is kept byte for byte in a folder; process 1 marks the end of the
-/// kernel's boot and then brings the kernel's own records home through guest memory. Nothing of yours is written.
+/// bootscope boots the kernel unmodified and keeps what it says, byte for byte, in a folder. bootscope's process 1 marks
+/// the end of the kernel's boot, and then transfers the kernel's records through guest memory. Your disks and images are
+/// never written.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -23,20 +24,20 @@ pub struct Args {
     /// Replace the recording that is there
     #[arg(long)]
     force: bool,
-    /// Measure what recording costs: this many boots plain and recorded, in turn; nothing is kept
+    /// Measure the cost of recording: boot this often plain and recorded, in turn; keep nothing
     #[arg(long, value_name = "BOOTS", conflicts_with = "output", value_parser = clap::value_parser!(u32).range(2..=1000))]
     overhead: Option<u32>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  bootscope record --kernel vmlinuz --append quiet --memory 512M --cpus 1 -o boots/a
+  bootscope record --kernel vmlinuz --append quiet --memory 1G -o boots/a
   bootscope record --like boots/a --append 'quiet tsc=reliable' -o boots/b
-  bootscope record --disk debian.qcow2 --init keep --until 'login:' -o boots/vm
+  bootscope record --disk vm.qcow2 --init keep --until 'login:' -o boots/vm
   bootscope record --kernel vmlinuz -o boots/c -- -device virtio-rng-pci
   bootscope record --kernel vmlinuz --trace calls --deterministic -o boots/d
-  bootscope record --trace calls --symbols xen-syms -o boots/xen -- -kernel xen -append 'console=com1'
-  bootscope record --lab --deterministic --append 'ps2=probe delay.clocks=50' -o boots/lab
+  bootscope record --trace calls --symbols xen-syms -o boots/xen -- -kernel xen
+  bootscope record --lab --deterministic --append 'ps2=probe' -o boots/lab
   bootscope record --kernel vmlinuz --overhead 5";
 
 /// Runs it.

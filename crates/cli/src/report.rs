@@ -7,10 +7,12 @@ use anyhow::Context;
 use report::{Boot, ConsoleLine};
 use std::path::{Path, PathBuf};
 
-/// Write one self-contained HTML page: phases, flame chart, tables, console; of a bench its results and plots
+/// Write one HTML page that opens from disk, without a network
+///
+/// Of a recording it has the phases, a flame chart, the tables and the console; of a bench the results and their plots.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A recording: its folder, or the packed file. Or a bench's folder
+    /// A recording (folder or packed file), or a bench's folder
     recording: PathBuf,
     /// The file to write [default: the recording's name with .html]
     #[arg(short, long)]

@@ -13,39 +13,40 @@ use timeline::Unit;
 
 /// Show where the time went: phases, boot path, memory, what did not add up
 ///
-/// Of a bench: what `bootscope bench` printed, also of one that was killed. Of a recording with --quiet only how it ended, after how long, and the tables that are asked for by name; with --verbose also the
-/// whole evidence of each phase, and how the boot was run.
+/// The first screen has the total, the phases as a bar, and the five rows that the boot waited for most. The tables
+/// follow. --quiet prints only the outcome and the tables that you ask for by name. --verbose also prints the evidence of
+/// each phase, and how the boot was run. Given a bench, show prints its results again, even if it was killed.
 #[derive(clap::Args)]
 #[command(after_help = RULES)]
 pub struct Args {
-    /// A recording: its folder, or the packed file; several with --fit. Or a bench's folder
+    /// A recording (folder or packed file), or a bench's folder; with --fit, several recordings
     #[arg(required = true)]
     recordings: Vec<PathBuf>,
-    /// How many rows of each table [default: 20, or all that are not cut off]
+    /// List at most this many rows of each table [default: 20, or all with --cutoff]
     #[arg(long, value_name = "ROWS")]
     top: Option<usize>,
-    /// List only rows of at least so much: a time (10ms), or a share (1%)
+    /// List only rows of at least this time (10ms) or share (1%)
     #[arg(long, value_name = "LEAST", value_parser = amount::cutoff)]
     cutoff: Option<Cutoff>,
-    /// Make the rows by rules of one's own, in place of the operating system's (see below)
+    /// Make the rows by the rules in this file instead of the operating system's (see below)
     #[arg(long, value_name = "FILE")]
     group: Option<PathBuf>,
-    /// How each row grows with the machine, over recordings of one system with other sizes
+    /// Fit how each row grows with CPUs or memory, over recordings of one system in several sizes
     #[arg(long, value_name = "SIZE")]
     fit: Option<Sizes>,
-    /// With --fit: what each row would take at this size (128 CPUs, 4T of memory); may be given again
+    /// With --fit: print what each row would take at this size (128, 4T); may be repeated
     #[arg(long, value_name = "SIZE", requires = "fit")]
     at: Vec<String>,
-    /// Also list all initcalls, the longest first: from call to return, waits included
+    /// Also list all initcalls, longest first, from call to return with all waits
     #[arg(long)]
     initcalls: bool,
-    /// Also list functions on the boot path, with self and total time (--top says how many)
+    /// Also list the functions on the boot path, with self and total time
     #[arg(long)]
     functions: bool,
-    /// List all user processes, not only those that last
+    /// List all user processes, not only the long ones
     #[arg(long)]
     processes: bool,
-    /// Also sum over all threads: not the boot path, but all that was done until the end mark
+    /// Also sum over all threads until the end mark; this is not the boot path
     #[arg(long)]
     all_threads: bool,
 }
@@ -54,18 +55,25 @@ pub struct Args {
 const TOP: usize = 20;
 
 const RULES: &str = "\
-Rules for rows (--group FILE): one a line, the first that matches wins, # begins a comment.
-  whole WHAT [| WHAT]... [-> ROW]   the outermost WHAT is a row, with all under it
-  outer WHAT                        the outermost WHAT is a row; delays and waits under it are rows apart: \"WHAT · DELAY\"
-  inner WHAT                        the same with the innermost WHAT
-  delay WHAT                        WHAT only lets time pass: who called it has the row, and WHAT is the suffix
-  skip WHAT                         WHAT only calls the steps of the boot: no rule makes a row of it
-  recording WHAT                    WHAT takes its time because the boot is recorded
-  threads WORD                      a thread that another waited for is called \"WORD NAME\"
-  use linux|freebsd|generic         the rules of that system come here (generic: of a kernel that is not known)
-WHAT is a name and its detail as the tables print them, with * for any text and ? for any character; a kind may stand
-before it, as in probe:hpt*, call:f, thread:usbus* (a thread that another waited for), initcall:*, attach:*, mount:*.
-With -> all that a rule matches is one row.
+Rules for rows (--group FILE): one rule per line; the first that matches wins;
+# begins a comment.
+  whole WHAT [| WHAT]... [-> ROW]
+                   the outermost WHAT is a row, with everything it calls
+  outer WHAT       the outermost WHAT is a row; delays and waits below it are
+                   rows of their own: \"WHAT · DELAY\"
+  inner WHAT       the same, for the innermost WHAT
+  delay WHAT       WHAT only lets time pass: its caller is the row, and WHAT the
+                   suffix
+  skip WHAT        WHAT only calls the steps of the boot and is never a row
+  recording WHAT   WHAT takes time only because the boot is recorded
+  threads WORD     a thread that others waited for is called \"WORD NAME\"
+  use linux|freebsd|generic
+                   continue with the rules of that system (generic: of an
+                   unknown kernel)
+WHAT is a name and its detail, as the tables print them; * is any text, ? any
+character. A kind may stand before it: probe:hpt*, call:f, initcall:*, attach:*,
+mount:*, thread:usbus* (a thread that others waited for).
+-> makes one row of everything that the rule matches.
 
 Example:
   whole DEVICE_PROBE hpt* -> DEVICE_PROBE hpt*

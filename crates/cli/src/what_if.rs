@@ -11,36 +11,41 @@ use timeline::Unit;
 
 /// Work out what a boot would take if some of its work took less
 ///
-/// Nothing is subtracted: the boot is run again with the work made shorter on all threads, and its path is walked anew.
-/// A saving counts as far as nobody else is waited for then, and two that overlap count once.
+/// bootscope does not subtract: it runs the boot again with the work made shorter on every thread, and walks the new
+/// boot path. A saving counts only until the boot waits for something else, and two that overlap count once.
 #[derive(clap::Args)]
 #[command(after_help = SYNTAX)]
 pub struct Args {
-    /// A recording: its folder, or the packed file
+    /// A recording: folder or packed file
     recording: PathBuf,
     #[command(flatten)]
     steps: Steps,
-    /// Rules to make the rows by, in place of the operating system's (see `bootscope show --help`)
+    /// Make the rows by the rules in this file (see `bootscope show --help`)
     #[arg(long, value_name = "FILE")]
     group: Option<PathBuf>,
-    /// How many rows to list of what is left
+    /// List at most this many rows of what is left
     #[arg(long, default_value_t = 5, value_name = "ROWS")]
     top: usize,
 }
 
 const SYNTAX: &str = "\
-NAME is a row of `where` as `show` prints it, or else any function, which stands for all under it; what follows its first
-word is enough if only one has that (acpi_init for 'initcall acpi_init'). * and ? stand for any text and any character;
-a suffix may also follow after a space or a semicolon: 'SYSINIT cpu DELAY', 'SYSINIT cpu;DELAY'.
+NAME is a row as `show` prints it, or any function, with everything it calls.
+Its first word may be left out if no other row ends the same: acpi_init for
+'initcall acpi_init'. * is any text, ? any character. A suffix may follow a
+space or a semicolon: 'SYSINIT cpu DELAY', 'SYSINIT cpu;DELAY'.
   NAME          it takes no time
-  NAME=20ms     it takes 20 ms of the boot path, in place of what it takes there
+  NAME=20ms     it takes 20 ms of the boot path
   NAME=-73%     it takes 73 % less
-A step may end in its state and a note, in brackets: [done], [in progress], [wanted], [done r323290], [PR 17].
-A --rung is a recording that was made: its total stands as it was measured, and steps after it go on from it.
+A step may end in a state and a note: [done], [in progress], [wanted],
+[done r323290], [PR 17].
+--rung adds a recording of what was done. Its total is measured, and the steps
+after it go on from there.
 
 Examples:
-  bootscope what-if boots/a --save 'SYSINIT cpu DELAY=20ms' --save 'DEVICE_PROBE psm' --save '_vprintf=-73% [in progress]'
-  bootscope what-if boots/a --rung 'signals=boots/b [done 4f2a]' --rung 'ptrace=boots/c [done 91c0]' --save 'DELAY [wanted]'";
+  bootscope what-if boots/a --save 'SYSINIT cpu DELAY=20ms' \\
+      --save 'DEVICE_PROBE psm' --save '_vprintf=-73% [in progress]'
+  bootscope what-if boots/a --rung 'signals=boots/b [done 4f2a]' \\
+      --rung 'ptrace=boots/c [done 91c0]' --save 'DELAY [wanted]'";
 
 /// A step of the ledger.
 #[derive(Clone)]
@@ -59,8 +64,8 @@ impl clap::Args for Steps {
         let save = Arg::new("save").long("save").value_name("NAME[=TIME|=-PERCENT]").value_parser(save);
         let rung = Arg::new("rung").long("rung").value_name("NAME=RECORDING").value_parser(rung);
         command
-            .arg(save.action(ArgAction::Append).help("Make a row or a function shorter; may be given again"))
-            .arg(rung.action(ArgAction::Append).help("A recording with what was done; may be given again"))
+            .arg(save.action(ArgAction::Append).help("Make a row or a function shorter; may be repeated"))
+            .arg(rung.action(ArgAction::Append).help("Add a measured recording to the ledger; may be repeated"))
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {

@@ -25,7 +25,7 @@ impl Export for Chrome {
     }
 
     fn about(&self) -> &'static str {
-        "the same as JSON trace events, for chrome://tracing and many other viewers"
+        "the same as JSON trace events, for chrome://tracing"
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {

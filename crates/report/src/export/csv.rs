@@ -23,7 +23,7 @@ impl Export for Spans {
     }
 
     fn about(&self) -> &'static str {
-        "a row per span: track, start, end, depth, kind, name, detail"
+        "spans: track, start, end, depth, kind, name, detail"
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
@@ -64,7 +64,7 @@ impl Export for Where {
     }
 
     fn about(&self) -> &'static str {
-        "a row per row of `where`: name, self, total, count, share, tracks"
+        "rows of the boot path, as show prints them"
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {

@@ -30,9 +30,9 @@ impl Export for Folded {
 
     fn about(&self) -> &'static str {
         if self.all_threads {
-            "stacks of all threads (waits included) as frame;frame ns, for flame graph tools"
+            "the same for all threads, with their waits"
         } else {
-            "stacks of the boot path as frame;frame ns, for flame graph tools"
+            "stacks of the boot path, for flame graph tools"
         }
     }
 

@@ -27,7 +27,7 @@ impl Export for Perfetto {
     }
 
     fn about(&self) -> &'static str {
-        "every track, the boot path, phases and CPUs, for ui.perfetto.dev"
+        "tracks, boot path, phases and CPUs, for ui.perfetto.dev"
     }
 
     fn is_binary(&self) -> bool {

@@ -24,7 +24,7 @@ impl Export for Speedscope {
     }
 
     fn about(&self) -> &'static str {
-        "a profile per track, the boot path first, for speedscope.app"
+        "a profile per track, for speedscope.app"
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {

@@ -18,7 +18,7 @@ impl Export for Svg {
     }
 
     fn about(&self) -> &'static str {
-        "a flame chart of the boot path in order of time, for any browser"
+        "a flame chart of the boot path, for any browser"
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {

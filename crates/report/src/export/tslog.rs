@@ -30,7 +30,7 @@ impl Export for Tslog {
     }
 
     fn about(&self) -> &'static str {
-        "FreeBSD's debug.tslog as text, for its scripts (a log's own records, else spans; then a tick is 1 ns)"
+        "the kernel's TSLOG as text, for FreeBSD's scripts"
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
