@@ -142,7 +142,7 @@ Examples:
   bootscope bench --kernel vmlinuz --runs 20
   bootscope bench --kernel vmlinuz --append quiet --vary append='quiet acpi=off'
   bootscope bench --vary kernel=old.bzImage --vary kernel=new.bzImage
-  bootscope bench --kernel vmlinuz --deterministic --vary append='quiet acpi=off'
+  bootscope bench --kernel vmlinuz --deterministic --vary 'append=acpi=off'
   bootscope bench --kernel vmlinuz --sweep cpus=1,2,4 --sweep memory=256M,1G
   bootscope bench --continue boots/bench-20260131-083000
 
