@@ -1,23 +1,19 @@
 //! Choosing between KVM and TCG.
 //!
 //! There are hosts where `/dev/kvm` opens, a small guest runs, and a stock kernel prints nothing for ever. So
-//! `--accel auto` believes only what it has seen: this kernel, on this host, under this QEMU. It is booted once under
+//! `--accel auto` believes only what it has seen: this kernel, on this host, under this VMM. It is booted once under
 //! KVM with an early console and nothing else; when it has printed its banner and gone on, KVM is usable; when it falls
 //! silent for [`SILENCE`] before, it is not. The answer is remembered, so a kernel pays for it once.
 
 use std::fs::OpenOptions;
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use recording::{Accel, GuestSpec, Host, Init};
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::Cpu;
-use crate::launch::{Instruments, Launch};
 use crate::lines::{Lines, shown};
-use crate::listen::Source;
 use crate::options::RecordOptions;
-use crate::qemu::Qemu;
+use crate::vmm::{Heard, Instruments, Launch, Program, Source};
 use crate::{Error, Observer, memo};
 
 /// A kernel that prints its early messages prints one at least this often, or does not run.
@@ -45,7 +41,7 @@ struct Remembered {
 /// Chooses for this kernel (by its hash) on this host.
 pub(crate) fn choose(
     options: &RecordOptions,
-    qemu: &Qemu,
+    program: &dyn Program,
     host: &Host,
     kernel_sha256: &str,
     observer: &mut dyn Observer,
@@ -65,7 +61,7 @@ pub(crate) fn choose(
             tcg("whether KVM works can be tried only with a --kernel; --accel kvm takes it untried".to_owned())
         }
         (Accel::Auto, Ok(_)) => {
-            let found = remembered(options, qemu, host, kernel_sha256, observer)?;
+            let found = remembered(options, program, host, kernel_sha256, observer)?;
             if found.usable { Ok(Choice { kvm: true, note: None }) } else { tcg(found.why_not) }
         }
     }
@@ -73,19 +69,19 @@ pub(crate) fn choose(
 
 fn remembered(
     options: &RecordOptions,
-    qemu: &Qemu,
+    program: &dyn Program,
     host: &Host,
     kernel_sha256: &str,
     observer: &mut dyn Observer,
 ) -> Result<Remembered, Error> {
-    let (path, version) = (qemu.path.display(), &qemu.version);
+    let (path, version) = (program.path().display(), program.version());
     // Further arguments belong to it: a CPU model among them decides.
     let machine = format!("{} {:?}", options.guest.machine, options.guest.extra);
     let key = format!("{}\n{}\n{path}\n{version}\n{machine}\n{kernel_sha256}", host.cpu, host.kernel);
     if let Some(known) = memo::recall("kvm", &key) {
         return Ok(known);
     }
-    let found = match try_kvm(options, qemu, observer)? {
+    let found = match try_kvm(&options.guest, program, observer)? {
         Trialled::GetsOn => Remembered { usable: true, why_not: String::new() },
         Trialled::Silent(why_not) => Remembered { usable: false, why_not },
         // It costs nothing to see again, and may be no matter of KVM at all but of an argument.
@@ -95,7 +91,7 @@ fn remembered(
     Ok(found)
 }
 
-/// How much of what QEMU says is looked at.
+/// How much of what the VMM says is looked at.
 const SAID_MAX: usize = 4096;
 
 /// What came of a trial under KVM.
@@ -104,45 +100,46 @@ enum Trialled {
     GetsOn,
     /// It does not.
     Silent(String),
-    /// QEMU ended.
+    /// The VMM ended.
     Ended(String),
 }
 
 /// Boots the kernel under KVM for as long as it takes to see whether it gets on; why it does not.
-fn try_kvm(options: &RecordOptions, qemu: &Qemu, observer: &mut dyn Observer) -> Result<Trialled, Error> {
-    let guest = GuestSpec { initrd: None, disks: Vec::new(), cpus: 1, init: Init::Keep, ..options.guest.clone() };
-    let trial = RecordOptions { guest, ..options.clone() };
-    let mut vm = Launch {
-        options: &trial,
-        qemu: &qemu.path,
-        cpu: Cpu::Host,
+fn try_kvm(guest: &GuestSpec, program: &dyn Program, observer: &mut dyn Observer) -> Result<Trialled, Error> {
+    let trial = GuestSpec { initrd: None, disks: Vec::new(), cpus: 1, init: Init::Keep, ..guest.clone() };
+    let mut vm = program.start(&Launch {
+        guest: &trial,
+        kvm: true,
         kernel_line: "console=ttyS0 earlyprintk=serial,ttyS0,115200",
         initrd: None,
+        channel: None,
         instruments: Instruments::default(),
-    }
-    .start()?;
+    })?;
     let (began, mut lines, mut seen) = (Instant::now(), Lines::default(), Trial::default());
     let (mut last_line, mut said) = (began, Vec::new());
     loop {
-        match vm.heard.recv_timeout(Duration::from_millis(50)) {
-            Ok(heard) if heard.source == Source::Console => {
-                lines.feed(&heard.bytes, &mut |line| {
+        match vm.hear(Duration::from_millis(50)) {
+            Heard::Said { source: Source::Console, bytes, .. } => {
+                lines.feed(&bytes, &mut |line| {
                     if line.whole {
                         seen.take(line.text);
                         last_line = Instant::now();
                     }
                 });
             }
-            Ok(heard) if heard.source == Source::Vmm => {
-                said.extend(heard.bytes.iter().take(SAID_MAX.saturating_sub(said.len())));
+            Heard::Said { source: Source::Vmm, bytes, .. } => {
+                said.extend(bytes.iter().take(SAID_MAX.saturating_sub(said.len())));
             }
-            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
+            Heard::Said { .. } | Heard::News { .. } | Heard::Silence => {}
+            Heard::Gone => {
                 vm.wait()?;
                 // What follows its first line is how it ended for that.
                 let first = said.split(|&b| b == b'\n' || b == b'\r').find(|line| !line.is_empty()).unwrap_or_default();
                 let said = shown(first, 200);
-                return Ok(Trialled::Ended(format!("under KVM, QEMU ended at once (--accel kvm insists): {said}")));
+                return Ok(Trialled::Ended(format!(
+                    "under KVM, {} ended at once (--accel kvm insists): {said}",
+                    vm.name()
+                )));
             }
         }
         if seen.gets_on() {

@@ -1,6 +1,6 @@
-//! What QEMU's threads have used of the host's CPUs, out of `/proc/PID/task`.
+//! What a VMM's threads have used of the host's CPUs, out of `/proc/PID/task`.
 //!
-//! A vCPU is a thread (or shares one, where QEMU takes turns), and on a busy host it runs for a part of the time only:
+//! A vCPU is a thread (or shares one, where the VMM takes turns), and on a busy host it runs for a part of the time only:
 //! how long it *ran* says what it had the chance to do. The figures come in ticks of 10 ms. A thread that cannot be
 //! read is not there.
 

@@ -6,7 +6,9 @@
 use recording::{End, OutcomeKind, Until};
 
 use crate::options::RecordOptions;
-use crate::watch::{ARRIVAL_ERROR_NS, Facts, Seen};
+use crate::profile::GuestProfile;
+use crate::vmm::GuestEnd;
+use crate::watch::{ARRIVAL_ERROR_NS, Facts, Seen, Shutdown, panicked};
 
 /// A panic's text is given this long to be printed.
 const PANIC_PATIENCE_NS: i64 = 3_000_000_000;
@@ -64,15 +66,15 @@ fn panic_advice(line: &str) -> Option<&'static str> {
 }
 
 /// The end mark, if it was reached.
-pub(crate) fn end_mark(options: &RecordOptions, facts: &Facts) -> Option<End> {
+pub(crate) fn end_mark(options: &RecordOptions, profile: &GuestProfile, facts: &Facts) -> Option<End> {
     let heard =
         |at_ns, what: &str| End { what: what.to_owned(), at_ns, error_ns: Some(ARRIVAL_ERROR_NS), printk_ns: None };
     match options.guest.until {
         Until::Init if options.guest.has_guest_init() => facts.init_ns.map(|at_ns| heard(at_ns, "init")),
         Until::Init | Until::Regex(_) => facts.matched.clone(),
         Until::PowerOff => match facts.shutdown.as_ref()? {
-            off if off.what == "guest-shutdown" => Some(heard(off.at_ns, "power-off")),
-            off if crate::lab::is_off_by_reset(&options.guest, facts) => {
+            off if off.why == GuestEnd::PowerOff => Some(heard(off.at_ns, "power-off")),
+            off if off.why == GuestEnd::Reset && profile.says_before_reset == Some(facts.last_line.as_str()) => {
                 Some(heard(off.at_ns, "a reset, where power-off is not to be had"))
             }
             _ => None,
@@ -81,9 +83,15 @@ pub(crate) fn end_mark(options: &RecordOptions, facts: &Facts) -> Option<End> {
 }
 
 /// Whether the boot is over at `now_ns`, and how it ended.
-pub(crate) fn ending(options: &RecordOptions, facts: &Facts, now_ns: i64, stop: bool) -> Option<Ending> {
+pub(crate) fn ending(
+    options: &RecordOptions,
+    profile: &GuestProfile,
+    facts: &Facts,
+    now_ns: i64,
+    stop: bool,
+) -> Option<Ending> {
     let late = options.observe.timeout_ms.is_some_and(|ms| now_ns / 1_000_000 >= i64::try_from(ms).unwrap_or(i64::MAX));
-    if let Some(end) = end_mark(options, facts) {
+    if let Some(end) = end_mark(options, profile, facts) {
         if line_goes_on(facts, &end, now_ns) && !stop && !late {
             return None;
         }
@@ -95,21 +103,21 @@ pub(crate) fn ending(options: &RecordOptions, facts: &Facts, now_ns: i64, stop: 
         return Some(at(OutcomeKind::Interrupted, "stopped by the user", now_ns));
     }
     if let Some(shutdown) = &facts.shutdown {
-        // The lab says so before it resets a machine that it cannot switch off.
-        if crate::lab::is_booted(&options.guest) && now_ns - shutdown.at_ns < LAST_WORDS_NS && !late {
+        // The line by which a reset is no failure can still be on its way.
+        if profile.says_before_reset.is_some() && now_ns - shutdown.at_ns < LAST_WORDS_NS && !late {
             return None;
         }
         return Some(after_shutdown(facts, shutdown));
     }
     if facts.gone {
-        // What QEMU said and how it exited is added by who waits for it.
+        // What the VMM said and how it exited is added by who waits for it.
         return Some(at(OutcomeKind::VmmFailed, "", now_ns));
     }
     if let Some(panic) = &facts.panic {
         return panic_printed(facts, panic, now_ns).then(|| Ending::panic(panic));
     }
     if let Some(hang) = &facts.hang {
-        return Some(at(OutcomeKind::Hang, &hang.to_string(), now_ns));
+        return Some(at(OutcomeKind::Hang, &hang.text(facts.vmm), now_ns));
     }
     late.then(|| {
         let ms = options.observe.timeout_ms.unwrap_or_default();
@@ -124,8 +132,14 @@ fn line_goes_on(facts: &Facts, end: &End, now_ns: i64) -> bool {
 }
 
 /// How a boot ended that could be watched no longer, because of `why`.
-pub(crate) fn cut_short(options: &RecordOptions, facts: &Facts, now_ns: i64, why: &str) -> Ending {
-    match (end_mark(options, facts), &facts.shutdown, &facts.panic) {
+pub(crate) fn cut_short(
+    options: &RecordOptions,
+    profile: &GuestProfile,
+    facts: &Facts,
+    now_ns: i64,
+    why: &str,
+) -> Ending {
+    match (end_mark(options, profile, facts), &facts.shutdown, &facts.panic) {
         (Some(end), ..) => at(OutcomeKind::Reached, &end.what, end.at_ns),
         (None, Some(shutdown), _) => after_shutdown(facts, shutdown),
         (None, None, Some(panic)) => Ending::panic(panic),
@@ -133,7 +147,7 @@ pub(crate) fn cut_short(options: &RecordOptions, facts: &Facts, now_ns: i64, why
     }
 }
 
-/// QEMU's word that the guest is off can overtake the guest's own last word, which comes by another way.
+/// The VMM's word that the guest is off can overtake the guest's own last word, which comes by another way.
 const LAST_WORDS_NS: i64 = 500_000_000;
 
 /// After the end mark: none while evidence is still coming, else a note if some never will.
@@ -141,10 +155,11 @@ fn why_no_more_evidence(options: &RecordOptions, facts: &Facts, now_ns: i64, sto
     if !options.guest.has_guest_init() || facts.guest_done.is_some() {
         return Some(None);
     }
+    let vmm_ended = format!("{} ended", facts.vmm);
     let why = if facts.init_ns.is_none() && options.guest.until == Until::PowerOff {
         "guest-init never ran"
     } else if facts.gone {
-        "QEMU ended"
+        &vmm_ended
     } else if facts.shutdown.as_ref().is_some_and(|seen| now_ns - seen.at_ns > LAST_WORDS_NS) {
         "the guest reset or powered off"
     } else if facts.panic.as_ref().is_some_and(|panic| panic_printed(facts, panic, now_ns)) {
@@ -159,19 +174,20 @@ fn why_no_more_evidence(options: &RecordOptions, facts: &Facts, now_ns: i64, sto
     Some(Some(format!("after the end mark, before all evidence was home: {why}")))
 }
 
-fn after_shutdown(facts: &Facts, shutdown: &Seen) -> Ending {
+fn after_shutdown(facts: &Facts, shutdown: &Shutdown) -> Ending {
     if let Some(panic) = &facts.panic {
         return Ending::panic(panic);
     }
     if let Some(why) = &facts.no_root {
         return at(OutcomeKind::PowerOff, &format!("the root could not be mounted: {why}"), shutdown.at_ns);
     }
-    let (kind, detail) = match shutdown.what.as_str() {
-        "guest-reset" => (OutcomeKind::Reset, "the guest reset the machine, or all its CPUs faulted thrice"),
-        "guest-shutdown" => (OutcomeKind::PowerOff, "the guest powered the machine off before the end mark"),
-        "guest-panic" => (OutcomeKind::Panic, "the guest told QEMU that it panicked"),
-        "host-signal" | "host-ui" | "host-qmp-quit" => (OutcomeKind::Interrupted, "QEMU was told to end"),
-        other => (OutcomeKind::VmmFailed, other),
+    let vmm = facts.vmm;
+    let (kind, detail) = match &shutdown.why {
+        GuestEnd::Reset => (OutcomeKind::Reset, "the guest reset the machine, or all its CPUs faulted thrice"),
+        GuestEnd::PowerOff => (OutcomeKind::PowerOff, "the guest powered the machine off before the end mark"),
+        GuestEnd::Panic => return at(OutcomeKind::Panic, &panicked(vmm), shutdown.at_ns),
+        GuestEnd::Asked => return at(OutcomeKind::Interrupted, &format!("{vmm} was told to end"), shutdown.at_ns),
+        GuestEnd::Other(word) => (OutcomeKind::VmmFailed, word.as_str()),
     };
     at(kind, detail, shutdown.at_ns)
 }
@@ -196,8 +212,12 @@ mod tests {
         Some(Seen { at_ns, what: what.to_owned() })
     }
 
+    fn off(at_ns: i64, why: GuestEnd) -> Option<Shutdown> {
+        Some(Shutdown { at_ns, why })
+    }
+
     fn kind(options: &RecordOptions, facts: &Facts, now_ns: i64) -> Option<&'static str> {
-        ending(options, facts, now_ns, false).map(|ending| ending.kind.as_str())
+        ending(options, &GuestProfile::default(), facts, now_ns, false).map(|ending| ending.kind.as_str())
     }
 
     #[test]
@@ -206,7 +226,7 @@ mod tests {
         let mut facts = Facts { init_ns: Some(2 * SECOND), heard_ns: 2 * SECOND, ..Facts::default() };
         assert_eq!(kind(&options, &facts, 3 * SECOND), None);
         facts.guest_done = seen(3 * SECOND, "poweroff");
-        let reached = ending(&options, &facts, 3 * SECOND, false).unwrap();
+        let reached = ending(&options, &GuestProfile::default(), &facts, 3 * SECOND, false).unwrap();
         assert_eq!((reached.kind, reached.at_ns, reached.note), (OutcomeKind::Reached, 2 * SECOND, None));
     }
 
@@ -216,19 +236,19 @@ mod tests {
         let base = || Facts { init_ns: Some(SECOND), heard_ns: SECOND, ..Facts::default() };
         let cases = [
             (Facts { gone: true, ..base() }, SECOND),
-            (Facts { shutdown: seen(SECOND, "guest-reset"), ..base() }, 2 * SECOND),
+            (Facts { shutdown: off(SECOND, GuestEnd::Reset), ..base() }, 2 * SECOND),
             (Facts { panic: seen(SECOND, "Kernel panic"), panic_over: true, ..base() }, SECOND),
             (base(), 32 * SECOND),
             (base(), 700 * SECOND),
         ];
         for (facts, now) in cases {
-            let ending = ending(&options, &facts, now, false).unwrap();
+            let ending = ending(&options, &GuestProfile::default(), &facts, now, false).unwrap();
             assert_eq!(ending.kind, OutcomeKind::Reached);
             assert!(ending.note.is_some());
         }
         // The guest's last word may still be on its way.
-        let facts = Facts { shutdown: seen(SECOND, "guest-shutdown"), ..base() };
-        assert!(ending(&options, &facts, SECOND, false).is_none());
+        let facts = Facts { shutdown: off(SECOND, GuestEnd::PowerOff), ..base() };
+        assert!(ending(&options, &GuestProfile::default(), &facts, SECOND, false).is_none());
     }
 
     #[test]
@@ -239,16 +259,16 @@ mod tests {
         assert_eq!(kind(&options, &Facts { gone: true, ..facts() }, SECOND), Some("vmm-failed"));
         assert_eq!(kind(&options, &facts(), 600 * SECOND), Some("timeout"));
         for (reason, expected) in [
-            ("guest-reset", "reset"),
-            ("guest-shutdown", "power-off"),
-            ("guest-panic", "panic"),
-            ("host-signal", "interrupted"),
-            ("host-error", "vmm-failed"),
+            (GuestEnd::Reset, "reset"),
+            (GuestEnd::PowerOff, "power-off"),
+            (GuestEnd::Panic, "panic"),
+            (GuestEnd::Asked, "interrupted"),
+            (GuestEnd::Other("host-error".to_owned()), "vmm-failed"),
         ] {
-            let facts = Facts { shutdown: seen(SECOND, reason), ..facts() };
+            let facts = Facts { shutdown: off(SECOND, reason), ..facts() };
             assert_eq!(kind(&options, &facts, SECOND), Some(expected));
         }
-        let interrupted = ending(&options, &facts(), SECOND, true).unwrap();
+        let interrupted = ending(&options, &GuestProfile::default(), &facts(), SECOND, true).unwrap();
         assert_eq!(interrupted.kind, OutcomeKind::Interrupted);
     }
 
@@ -274,8 +294,8 @@ mod tests {
         assert_eq!(kind(&options, &facts, 2 * SECOND), Some("panic"));
         facts.heard_ns = 5 * SECOND;
         assert_eq!(kind(&options, &facts, 5 * SECOND), Some("panic"));
-        facts.shutdown = seen(SECOND, "guest-reset");
-        let ended = |facts: &Facts| ending(&options, facts, SECOND + 1, false).unwrap();
+        facts.shutdown = off(SECOND, GuestEnd::Reset);
+        let ended = |facts: &Facts| ending(&options, &GuestProfile::default(), facts, SECOND + 1, false).unwrap();
         let ending = ended(&facts);
         assert_eq!((ending.kind, ending.detail.as_str()), (OutcomeKind::Panic, "Kernel panic - x"));
         assert_eq!(ending.note, None);
@@ -287,21 +307,32 @@ mod tests {
     fn a_boot_that_can_be_watched_no_longer_keeps_what_it_reached() {
         let options = RecordOptions::default();
         let facts = Facts { init_ns: Some(SECOND), ..Facts::default() };
-        let reached = cut_short(&options, &facts, 2 * SECOND, "no space");
+        let reached = cut_short(&options, &GuestProfile::default(), &facts, 2 * SECOND, "no space");
         assert_eq!((reached.kind, reached.at_ns), (OutcomeKind::Reached, SECOND));
-        let cut = cut_short(&options, &Facts::default(), 2 * SECOND, "no space");
+        let cut = cut_short(&options, &GuestProfile::default(), &Facts::default(), 2 * SECOND, "no space");
         assert_eq!((cut.kind, cut.detail.as_str(), cut.at_ns), (OutcomeKind::Interrupted, "no space", 2 * SECOND));
         let facts = Facts { panic: seen(SECOND, "Kernel panic"), ..Facts::default() };
-        assert_eq!(cut_short(&options, &facts, 2 * SECOND, "no space").kind, OutcomeKind::Panic);
+        assert_eq!(
+            cut_short(&options, &GuestProfile::default(), &facts, 2 * SECOND, "no space").kind,
+            OutcomeKind::Panic
+        );
     }
 
     #[test]
     fn power_off_and_lines_can_be_the_end() {
         let options = RecordOptions::of(GuestSpec { until: Until::PowerOff, init: Init::Keep, ..GuestSpec::default() });
-        let facts = Facts { shutdown: seen(SECOND, "guest-shutdown"), ..Facts::default() };
+        let facts = Facts { shutdown: off(SECOND, GuestEnd::PowerOff), ..Facts::default() };
         assert_eq!(kind(&options, &facts, SECOND), Some("reached"));
-        let facts = Facts { shutdown: seen(SECOND, "guest-reset"), ..Facts::default() };
+        let facts = Facts { shutdown: off(SECOND, GuestEnd::Reset), ..Facts::default() };
         assert_eq!(kind(&options, &facts, SECOND), Some("reset"));
+
+        let says = GuestProfile { says_before_reset: Some("no ACPI, so a reset"), ..GuestProfile::default() };
+        let said =
+            Facts { last_line: "no ACPI, so a reset".to_owned(), shutdown: facts.shutdown.clone(), ..Facts::default() };
+        assert_eq!(ending(&options, &says, &said, SECOND, false).unwrap().kind, OutcomeKind::Reached);
+        // That line may still be on its way.
+        assert_eq!(ending(&options, &says, &facts, SECOND, false), None);
+        assert_eq!(ending(&options, &says, &facts, 2 * SECOND, false).unwrap().kind, OutcomeKind::Reset);
 
         let options = RecordOptions::of(GuestSpec { until: Until::Regex("login:".into()), ..GuestSpec::default() });
         let matched = End { what: "a login:".into(), at_ns: SECOND, ..End::default() };
@@ -328,6 +359,9 @@ mod tests {
         let endless = Facts { heard_ns: SECOND + LINE_PATIENCE_NS, ..open() };
         assert_eq!(kind(&options, &endless, SECOND + LINE_PATIENCE_NS), Some("reached"));
         assert_eq!(kind(&options, &Facts { gone: true, ..open() }, SECOND + 1_000_000), Some("reached"));
-        assert!(ending(&options, &open(), SECOND + 1_000_000, true).is_some(), "the user does not want to wait");
+        assert!(
+            ending(&options, &GuestProfile::default(), &open(), SECOND + 1_000_000, true).is_some(),
+            "the user does not want to wait"
+        );
     }
 }

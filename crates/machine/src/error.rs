@@ -31,25 +31,25 @@ pub enum Error {
         /// What it looks like.
         found: String,
     },
-    /// There is no such QEMU.
+    /// There is no such VMM.
     #[error("{binary} is not there: install QEMU (Debian: apt install qemu-system-x86), or name it with --qemu")]
-    QemuMissing {
+    VmmMissing {
         /// What was looked for.
         binary: PathBuf,
     },
-    /// QEMU is there, but does not run.
+    /// The VMM is there, but does not run.
     #[error("{binary} does not work: {why}")]
-    QemuBroken {
+    VmmBroken {
         /// The binary.
         binary: PathBuf,
         /// What it said.
         why: String,
     },
-    /// QEMU is too old.
+    /// The VMM is too old.
     #[error(
         "{binary} is version {found}, bootscope needs at least {needed}: install a newer QEMU, or name one with --qemu"
     )]
-    QemuTooOld {
+    VmmTooOld {
         /// The binary.
         binary: PathBuf,
         /// Its version.
@@ -57,9 +57,9 @@ pub enum Error {
         /// The oldest that will do.
         needed: &'static str,
     },
-    /// QEMU ended before the machine ran: what it was asked for cannot be had.
+    /// The VMM ended before the machine ran: what it was asked for cannot be had.
     #[error("QEMU did not start the machine, and nothing was recorded: {why}")]
-    QemuRefused {
+    VmmRefused {
         /// How it ended and what it said.
         why: String,
     },

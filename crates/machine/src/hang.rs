@@ -12,9 +12,8 @@
 //!
 //! This decides from what it is told; it asks nobody.
 
-use std::fmt;
-
 use crate::cpu_time::CpuTimes;
+use crate::vmm::Stand;
 
 /// What moves while a machine boots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,21 +26,14 @@ pub(crate) struct Movement {
     pub(crate) disk_requests: u64,
 }
 
-/// Where a CPU stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stand {
-    pub(crate) halted: bool,
-    pub(crate) address: u64,
-}
-
 /// A CPU that stands still is allowed to be elsewhere in one look of five: a halted one still serves its timer.
 const LOOKS: usize = 5;
 const LOOKS_ALIKE: usize = 4;
 
-/// A QEMU that ran for less than this part of the time does not run.
+/// A VMM that ran for less than this part of the time does not run.
 const ASLEEP_PART: i64 = 50;
 
-/// A moment: ours, and what QEMU has run until then.
+/// A moment: ours, and what the VMM has run until then.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Now {
     /// Since time zero.
@@ -128,7 +120,7 @@ impl HangDetector {
     /// Where a CPU was in nearly all looks.
     fn stands_still(&self, cpu: usize) -> Option<Place> {
         let places: Vec<Place> =
-            self.looks.iter().filter_map(|look| look.get(cpu)).map(|stand| stand.place()).collect();
+            self.looks.iter().filter_map(|look| look.get(cpu)).map(|stand| Place::of(*stand)).collect();
         let alike = |place: &Place| places.iter().filter(|p| *p == place).count();
         places.iter().copied().find(|place| alike(place) >= LOOKS_ALIKE)
     }
@@ -141,49 +133,23 @@ enum Place {
     Page(u64),
 }
 
-impl Stand {
-    fn place(self) -> Place {
-        if self.halted { Place::Halted } else { Place::Page(self.address >> 12) }
+impl Place {
+    fn of(stand: Stand) -> Place {
+        if stand.halted { Place::Halted } else { Place::Page(stand.address >> 12) }
     }
 }
 
-impl fmt::Display for Hang {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Hang {
+    /// In words, where `vmm` is what ran the guest.
+    pub(crate) fn text(&self, vmm: &str) -> String {
         let seconds = |ns: i64| ns / 1_000_000_000;
-        write!(f, "nothing moved for {} s, of which QEMU ran {} s", seconds(self.quiet_ns), seconds(self.ran_ns))?;
-        for (number, cpu) in self.cpus.iter().enumerate().take(8) {
+        let (quiet, ran) = (seconds(self.quiet_ns), seconds(self.ran_ns));
+        let cpus = self.cpus.iter().enumerate().take(8).map(|(number, cpu)| {
             let how = if cpu.halted { "halted" } else { "busy in one place" };
-            write!(f, "; CPU {number} {how} at {:#x}", cpu.address)?;
-        }
-        Ok(())
+            format!("; CPU {number} {how} at {:#x}", cpu.address)
+        });
+        format!("nothing moved for {quiet} s, of which {vmm} ran {ran} s{}", cpus.collect::<String>())
     }
-}
-
-/// Where the CPUs stand, out of the text of `info registers -a`.
-pub(crate) fn stands(registers: &str) -> Vec<Stand> {
-    let mut cpus: Vec<Stand> = Vec::new();
-    for line in registers.lines().map(str::trim) {
-        if line.starts_with("CPU#") {
-            cpus.push(Stand { halted: false, address: 0 });
-        }
-        let Some(cpu) = cpus.last_mut() else {
-            continue;
-        };
-        // `RIP=ffffffff9abb85c3 RFL=00000203 … HLT=0`, or `EIP=`.
-        let value = |key: &str| line.split_whitespace().find_map(|word| word.strip_prefix(key));
-        if let Some(address) = value("RIP=").or_else(|| value("EIP=")) {
-            cpu.address = u64::from_str_radix(address, 16).unwrap_or(0);
-            cpu.halted = value("HLT=") == Some("1");
-        }
-    }
-    cpus
-}
-
-/// Requests to all disks, out of the text of `info blockstats`.
-pub(crate) fn disk_requests(statistics: &str) -> u64 {
-    // `virtio0: rd_bytes=512 … rd_operations=1 wr_operations=0 … idle_time_ns=5`: the last changes by itself.
-    let counts = statistics.split_whitespace().filter_map(|word| word.split_once("_operations="));
-    counts.filter_map(|(_, count)| count.parse::<u64>().ok()).fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]
@@ -203,7 +169,7 @@ mod tests {
     /// What a test boot does, second by second.
     struct Boot {
         skips_idle: bool,
-        /// How much of each second QEMU runs, in ms.
+        /// How much of each second the VMM runs, in ms.
         ran_ms: i64,
     }
 
@@ -281,28 +247,10 @@ mod tests {
     }
 
     #[test]
-    fn registers_are_read_for_each_cpu() {
-        let text = "\r\nCPU#0\r\nRAX=0000 RBX=01\r\nRIP=ffffffff9abb85c3 RFL=00000203 [------C] CPL=0 HLT=0\r\n\
-                    CPU#1\r\nEIP=0000fff0 EFL=00000002 [-------] CPL=0 II=0 A20=1 SMM=0 HLT=1\r\n";
-        let expected =
-            [Stand { halted: false, address: 0xffff_ffff_9abb_85c3 }, Stand { halted: true, address: 0xfff0 }];
-        assert_eq!(stands(text), expected);
-        assert_eq!(stands("unknown command"), []);
-    }
-
-    #[test]
-    fn requests_are_counted_and_idle_time_is_not() {
-        let text = "virtio0: rd_bytes=512 wr_bytes=0 rd_operations=3 wr_operations=1 flush_operations=0 \
-                    rd_total_time_ns=99 idle_time_ns=5\r\nfloppy0: rd_operations=2 wr_operations=0\r\n";
-        assert_eq!(disk_requests(text), 6);
-        assert_eq!(disk_requests(""), 0);
-    }
-
-    #[test]
     fn a_hang_says_where_the_cpus_stand() {
         let hang = Hang { quiet_ns: 12 * SECOND, ran_ns: 10 * SECOND, cpus: [halted(), at(0x2000)].concat() };
         let text =
             "nothing moved for 12 s, of which QEMU ran 10 s; CPU 0 halted at 0x1000; CPU 1 busy in one place at 0x2000";
-        assert_eq!(hang.to_string(), text);
+        assert_eq!(hang.text("QEMU"), text);
     }
 }

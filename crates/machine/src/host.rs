@@ -1,8 +1,11 @@
 //! The machine that a boot is recorded on. What cannot be read is left empty: it is only for comparing.
 
-use std::fs;
+use std::fs::{self, File};
 
 use recording::Host;
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use crate::Error;
 
 /// What is known of this host now.
 pub(crate) fn host() -> Host {
@@ -32,4 +35,9 @@ pub(crate) fn memory_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kib: u64 = text.strip_prefix("MemTotal:")?.trim_start().split(' ').next()?.parse().ok()?;
     kib.checked_mul(1024)
+}
+
+/// A file that is only memory and is gone with its last user.
+pub(crate) fn memory_file(name: &str) -> Result<File, Error> {
+    memfd_create(name, MemfdFlags::CLOEXEC).map(File::from).map_err(Error::host("make a file in memory"))
 }

@@ -14,7 +14,7 @@ pub(crate) fn check_readable(path: &Path) -> Result<(), Error> {
     head(path).map(drop)
 }
 
-/// Fails unless QEMU's `-kernel` can start the file.
+/// Fails unless a VMM can start the file without a boot loader.
 pub(crate) fn check_kernel(path: &Path) -> Result<(), Error> {
     match kernel_kind(&head(path)?) {
         Ok(()) => Ok(()),
@@ -43,7 +43,7 @@ fn release(head: &[u8]) -> Option<String> {
     plain.then(|| String::from_utf8_lossy(text).into_owned())
 }
 
-/// QEMU's name for a disk image's format. Only a known magic number is believed: a raw image is the guest's to write,
+/// The usual name of a disk image's format. Only a known magic number is believed: a raw image is the guest's to write,
 /// and must not be taken for something else.
 pub(crate) fn disk_format(path: &Path) -> Result<&'static str, Error> {
     Ok(match head(path)?.get(..4) {

@@ -9,6 +9,7 @@
 use recording::GuestSpec;
 
 use crate::Error;
+use crate::profile::GuestProfile;
 
 /// COMMAND_LINE_SIZE of x86, less the NUL.
 const LINE_BYTES_MAX: usize = 2047;
@@ -31,10 +32,10 @@ pub(crate) struct KernelLine {
 }
 
 /// Makes the command line for these options; `plain` leaves out what is only there to record.
-pub(crate) fn kernel_line(options: &GuestSpec, plain: bool) -> Result<KernelLine, Error> {
+pub(crate) fn kernel_line(options: &GuestSpec, profile: &GuestProfile, plain: bool) -> Result<KernelLine, Error> {
     let (parameters, for_init) = split(&options.append);
     let mut rdinit = None;
-    let mut line = added(options, plain, &parameters);
+    let mut line = if profile.takes_linux_words { added(options, plain, &parameters) } else { Vec::new() };
     // The init of a root is `init=`, also in the kernel's own words.
     let own = if options.root.is_some() { "init=" } else { "rdinit=" };
     for parameter in parameters {
@@ -64,10 +65,6 @@ pub(crate) fn kernel_line(options: &GuestSpec, plain: bool) -> Result<KernelLine
 }
 
 fn added(options: &GuestSpec, plain: bool, user: &[String]) -> Vec<String> {
-    // These are Linux's words.
-    if crate::lab::is_booted(options) {
-        return Vec::new();
-    }
     let given = |prefix: &str| user.iter().any(|parameter| parameter.starts_with(prefix));
     let mut line = Vec::new();
     if !given("console=") {
@@ -145,10 +142,14 @@ mod tests {
     use super::*;
     use crate::Init;
 
+    fn linux() -> GuestProfile {
+        GuestProfile { takes_linux_words: true, ..GuestProfile::default() }
+    }
+
     fn line(append: &str, change: impl FnOnce(&mut GuestSpec)) -> KernelLine {
         let mut options = GuestSpec { append: append.to_owned(), trace_events: false, ..Default::default() };
         change(&mut options);
-        kernel_line(&options, false).unwrap()
+        kernel_line(&options, &linux(), false).unwrap()
     }
 
     #[test]
@@ -185,7 +186,11 @@ mod tests {
         // What the user says stands.
         assert_eq!(keep("initcall_debug=0 log_buf_len=4M", true), "console=ttyS0 initcall_debug=0 log_buf_len=4M");
         let plain = GuestSpec { init: Init::Keep, append: "quiet".to_owned(), ..Default::default() };
-        assert_eq!(kernel_line(&plain, true).unwrap().text, "console=ttyS0 quiet", "a plain boot is left alone");
+        assert_eq!(
+            kernel_line(&plain, &linux(), true).unwrap().text,
+            "console=ttyS0 quiet",
+            "a plain boot is left alone"
+        );
     }
 
     #[test]
@@ -208,7 +213,7 @@ mod tests {
     #[test]
     fn a_line_that_the_kernel_would_cut_is_refused() {
         let options = GuestSpec { append: "x".repeat(1800), ..Default::default() };
-        let error = kernel_line(&options, false).unwrap_err().to_string();
+        let error = kernel_line(&options, &linux(), false).unwrap_err().to_string();
         assert!(error.contains("2047") && error.contains("1800"), "{error}");
     }
 }

@@ -1,5 +1,5 @@
-//! The reference kernel (`kernel/lab`) as something to boot: where it is, what its machine needs, and whether its command
-//! line is one that it understands.
+//! The reference kernel (`kernel/lab`) as something to boot: where it is, what its machine needs, whether its command line
+//! is one that it understands, and its [profile]. Nothing outside of this file asks whether it is the one that is booted.
 //!
 //! The kernel prints what it does not understand and boots all the same, so a slip would measure something else than was
 //! meant. Which words there are is the kernel's own table, `lab::switches`, and its own parser reads them.
@@ -9,17 +9,19 @@ use std::path::Path;
 use lab::places::{KINDS, is_place, left_out, names};
 use lab::switches::{DELAY_NS_MAX, DELAYS_MAX, LINE_BYTES_MAX, SWITCHES, Switch, Switches};
 
-use crate::watch::Facts;
-use crate::{Error, GuestSpec, Init, RecordOptions, Until, library};
+use recording::{GuestSpec, Init, Until};
+
+use crate::profile::{GuestProfile, Log};
+use crate::{Error, RecordOptions, library};
 
 /// What a recording calls its system.
-pub(crate) const OS: &str = "lab";
+const OS: &str = "lab";
 /// Its log alone, for 262 144 records, is 10 MiB.
 const MEMORY_BYTES_MIN: u64 = 32 << 20;
 /// How much longer a boot takes whose instructions are counted than what they count, on a busy host.
 const COUNTED_IS_SLOWER: u64 = 20;
 /// Devices that the lab only touches the registers of, which answer at once: it sends them no request.
-pub(crate) const SPARED_DEVICES: &[&str] = &["nvme", "e1000"];
+const SPARED_DEVICES: &[&str] = &["nvme", "e1000"];
 /// Words that name a place.
 const AT: [&str; 3] = ["hang", "panic", "fault"];
 const HELP: &str = "`bootscope lab list` has all words";
@@ -47,45 +49,47 @@ pub(crate) fn is_booted(options: &GuestSpec) -> bool {
     options.kernel.as_deref().is_some_and(|kernel| library::find(library::LAB).is_some_and(|lab| same(kernel, &lab)))
 }
 
-/// Says what is wrong with the options, if it is the reference kernel that is booted.
-pub(crate) fn check(options: &GuestSpec) -> Result<(), Error> {
-    if !is_booted(options) {
-        return Ok(());
-    }
-    if options.memory_bytes < MEMORY_BYTES_MIN {
-        let (asked, least) = (options.memory_bytes >> 20, MEMORY_BYTES_MIN >> 20);
+/// What sets it apart from other guests.
+///
+/// # Errors
+/// If it is asked for something that it does not understand.
+pub(crate) fn profile(guest: &GuestSpec) -> Result<GuestProfile, Error> {
+    if guest.memory_bytes < MEMORY_BYTES_MIN {
+        let (asked, least) = (guest.memory_bytes >> 20, MEMORY_BYTES_MIN >> 20);
         return Err(Error::option(format!("--memory {asked}M is too little for the lab: give at least {least}M")));
     }
-    check_line(&options.append).map_err(|wrong| Error::option(format!("--append: {wrong}")))
+    check_line(&guest.append).map_err(|wrong| Error::option(format!("--append: {wrong}")))?;
+    Ok(GuestProfile {
+        // Its log has FreeBSD's functions, and would pass for FreeBSD's.
+        os: OS,
+        kernel: String::new(),
+        log: Log::Anywhere,
+        takes_linux_words: false,
+        mounts: false,
+        // They wait with `pause`, which gives the next one its turn.
+        yields: true,
+        spared_devices: SPARED_DEVICES,
+        says_before_reset: Some(lab::RESETS_INSTEAD),
+        quiet_ms: quiet_ms(guest),
+        notes: notes(guest),
+    })
 }
 
 /// For how much longer than another kernel's nothing may move in a boot of the lab: as long as its command line delays
 /// one place at most, which is no hang. In real time, of which counting instructions takes more than it counts.
-pub(crate) fn quiet_ms(options: &GuestSpec) -> u64 {
-    if !is_booted(options) {
-        return 0;
-    }
-    let scripted_ms = Switches::parse(&options.append).delays_ns() / 1_000_000;
-    if options.deterministic { scripted_ms.saturating_mul(COUNTED_IS_SLOWER) } else { scripted_ms }
+fn quiet_ms(guest: &GuestSpec) -> u64 {
+    let scripted_ms = Switches::parse(&guest.append).delays_ns() / 1_000_000;
+    if guest.deterministic { scripted_ms.saturating_mul(COUNTED_IS_SLOWER) } else { scripted_ms }
 }
 
 /// Says of each word about a place that the boot does not come to, because another word leaves it out.
-pub(crate) fn notes(options: &GuestSpec) -> Vec<String> {
-    if !is_booted(options) {
-        return Vec::new();
-    }
-    let switches = Switches::parse(&options.append);
+fn notes(guest: &GuestSpec) -> Vec<String> {
+    let switches = Switches::parse(&guest.append);
     let note = |word: &str| {
         let wanted = left_out(place(word)?, &switches)?;
         Some(format!("`{word}` changes nothing: the lab's boot comes there only with {wanted}"))
     };
-    options.append.split_ascii_whitespace().filter_map(note).collect()
-}
-
-/// Whether the lab is done, and the machine is one that it can only reset.
-pub(crate) fn is_off_by_reset(options: &GuestSpec, facts: &Facts) -> bool {
-    let reset = facts.shutdown.as_ref().is_some_and(|shutdown| shutdown.what == "guest-reset");
-    reset && facts.last_line == lab::RESETS_INSTEAD && is_booted(options)
+    guest.append.split_ascii_whitespace().filter_map(note).collect()
 }
 
 fn check_line(line: &str) -> Result<(), String> {

@@ -1,15 +1,15 @@
-//! Boots a machine in QEMU, watches it, and brings its evidence home into a recording.
+//! Boots a machine in a VMM, watches it, and brings its evidence home into a recording.
 //!
-//! [`record`] is all of it: options in, a finished recording and an outcome out. Time zero is taken just before QEMU is
+//! [`record`] is all of it: options in, a finished recording and an outcome out. Time zero is taken just before the VMM is
 //! executed; everything the machine says is stamped on arrival by a thread that does nothing else; whatever happens to
-//! the guest (it reaches its end mark, panics, resets, hangs, runs out of time, takes QEMU down with it) is an
+//! the guest (it reaches its end mark, panics, resets, hangs, runs out of time, takes the VMM down with it) is an
 //! [`Outcome`](recording::Outcome), while an [`Error`] means that there is no such recording to be had.
 //!
 //! This crate knows what is *said* only as far as watching needs (guest-init's words, a panic's line, the awaited
-//! line); it makes nothing of the evidence. The user's files are never written, and no QEMU outlives its recorder.
+//! line); it makes nothing of the evidence. The user's files are never written, and no VMM outlives its recorder.
 
 mod accel;
-mod arguments;
+mod channel;
 mod child;
 mod clock;
 mod cpu_time;
@@ -22,24 +22,20 @@ mod image;
 pub mod kernel_image;
 mod kernel_line;
 mod lab;
-mod launch;
 mod library;
 mod lines;
-mod linker;
-mod listen;
-mod marks;
 mod memo;
 pub mod memory;
 mod modules;
-mod monitor;
 mod observe;
 mod options;
 pub mod pin;
 mod plain;
-mod qemu;
+mod profile;
 mod record;
 mod root;
 mod symbols;
+mod vmm;
 mod watch;
 
 pub use clock::monotonic_ns;
@@ -50,3 +46,4 @@ pub use options::RecordOptions;
 pub use plain::time_plain;
 pub use record::{NO_WORKLOAD, Recorded, foresee, record};
 pub use recording::{Accel, GuestSpec, Init, ObserveSpec, SymbolFile, Then, Until};
+pub use vmm::qemu::{MtreeError, ram_extents};

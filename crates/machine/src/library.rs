@@ -1,4 +1,4 @@
-//! Finding what bootscope needs at run time beside itself: guest-init, the QEMU plugin and the reference kernel.
+//! Finding what bootscope needs at run time beside itself: guest-init, the VMM's plugin and the reference kernel.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const GUEST_INIT: &str = "guest-init";
 /// The reference kernel.
 pub(crate) const LAB: &str = "lab";
-/// The QEMU plugin; one object for every version of QEMU's interface.
+/// The plugin for the VMM; one object for every version of its interface.
 pub(crate) const PLUGIN: &str = "bootscope-qemu.so";
 
 /// The file `name`: in `$BOOTSCOPE_LIB`, in `../lib/bootscope` as seen from the executable, or beside it, in this order.

@@ -48,7 +48,7 @@ pub enum Stage {
 }
 
 /// A flag that Ctrl-C and requests to end set, for an [`Observer`] to pass on. The second one of a kind ends the program
-/// at once, as if nobody had asked for the first; QEMU ends with it.
+/// at once, as if nobody had asked for the first; the VMM ends with it.
 ///
 /// # Errors
 /// If the system refuses the handlers.

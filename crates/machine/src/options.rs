@@ -3,13 +3,14 @@
 //! The first two are specs, which the recording keeps ([`GuestSpec`], [`ObserveSpec`]). What is wrong with them is said
 //! here, before anything is started.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use recording::{Accel, GuestSpec, ObserveSpec, Then, Until};
 
 use crate::Error;
+use crate::profile::GuestProfile;
 
 /// How to boot and what to record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -38,8 +39,8 @@ impl RecordOptions {
         RecordOptions { guest, ..RecordOptions::default() }
     }
 
-    /// Says what is wrong with the options, before anything is started or written.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    /// Says what is wrong with the options, before anything is started or written; else what kind of guest it is.
+    pub(crate) fn check(&self) -> Result<GuestProfile, Error> {
         let mib = 1 << 20;
         if self.guest.memory_bytes < 16 * mib || self.guest.memory_bytes % mib != 0 {
             let found = self.guest.memory_bytes;
@@ -65,12 +66,14 @@ impl RecordOptions {
                 self.guest.append
             )));
         }
-        self.check_what_boots()?;
-        crate::lab::check(&self.guest)?;
+        self.check_a_kernel_or_disk()?;
+        let profile = GuestProfile::of(&self.guest)?;
+        self.check_files(&profile)?;
         if self.guest.deterministic {
             self.check_deterministic()?;
         }
-        self.check_calls()
+        self.check_calls()?;
+        Ok(profile)
     }
 
     fn check_calls(&self) -> Result<(), Error> {
@@ -86,7 +89,7 @@ impl RecordOptions {
         Ok(())
     }
 
-    fn check_what_boots(&self) -> Result<(), Error> {
+    fn check_a_kernel_or_disk(&self) -> Result<(), Error> {
         match &self.guest.kernel {
             Some(kernel) => crate::image::check_kernel(kernel)?,
             None if self.guest.has_guest_init() => {
@@ -103,7 +106,11 @@ impl RecordOptions {
             }
             None => {}
         }
-        crate::root::check(&self.guest)?;
+        Ok(())
+    }
+
+    fn check_files(&self, profile: &GuestProfile) -> Result<(), Error> {
+        crate::root::check(&self.guest, profile)?;
         if self.guest.then == Then::Exec
             && (!self.guest.has_guest_init() || self.guest.initrd.is_none() && self.guest.root.is_none())
         {
@@ -138,73 +145,20 @@ impl RecordOptions {
         if self.guest.accel == Accel::Kvm {
             return Err(Error::option("--deterministic counts instructions, which KVM cannot: leave out --accel kvm"));
         }
-        let why = "its requests are answered by the host's clock, and the boot would not repeat";
         if let Some(disk) = self.guest.disks.first() {
             let disk = disk.display();
             return Err(Error::option(format!(
-                "--deterministic takes no block device, but --disk {disk} is one: {why}; put what the boot needs \
-                 into the initrd"
+                "--deterministic takes no block device, but --disk {disk} is one: {WHY_NOT_REPEATED}; put what the boot \
+                 needs into the initrd"
             )));
         }
-        let spared = if crate::lab::is_booted(&self.guest) { crate::lab::SPARED_DEVICES } else { &[] };
-        match outside_device(&self.guest.extra, spared) {
-            Some(device) => Err(Error::option(format!(
-                "--deterministic takes no block or network device, but `{device}` makes one: {why}"
-            ))),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 
-/// The first of QEMU's arguments that makes a block or network device, but for those that are spared.
-fn outside_device(extra: &[String], spared: &[&str]) -> Option<String> {
-    const OPTIONS: &[&str] = &[
-        "drive", "blockdev", "hda", "hdb", "hdc", "hdd", "cdrom", "fda", "fdb", "sd", "mtdblock", "pflash", "netdev",
-        "iscsi", "virtfs", "fsdev", "loadvm",
-    ];
-    const DEVICES: &[&str] = &[
-        "virtio-blk",
-        "virtio-scsi",
-        "virtio-net",
-        "vhost",
-        "nvme",
-        "e1000",
-        "rtl8139",
-        "vmxnet",
-        "ne2k",
-        "pcnet",
-        "i82",
-        "tulip",
-        "usb-net",
-        "usb-storage",
-        "usb-uas",
-        "scsi-",
-        "ide-",
-        "ahci",
-        "sdhci",
-        "virtio-9p",
-    ];
-    for (at, argument) in extra.iter().enumerate() {
-        let value = extra.get(at + 1).map_or("", String::as_str);
-        let Some(option) = argument.strip_prefix('-') else {
-            continue;
-        };
-        let option = option.strip_prefix('-').unwrap_or(option);
-        let refused = match option {
-            "nic" | "net" => value != "none",
-            "device" => {
-                let model = value.strip_prefix("driver=").unwrap_or(value);
-                let is_spared = spared.contains(&model.split(',').next().unwrap_or_default());
-                !is_spared && DEVICES.iter().any(|device| model.starts_with(device))
-            }
-            _ => OPTIONS.contains(&option),
-        };
-        if refused {
-            return Some(format!("{argument} {value}").trim_end().to_owned());
-        }
-    }
-    None
-}
+/// Why a device makes one boot differ from the next.
+pub(crate) const WHY_NOT_REPEATED: &str =
+    "its requests are answered by the host's clock, and the boot would not repeat";
 
 /// What is wrong with a pattern, in one line: the library draws a picture, and says what it shows last.
 fn no_pattern(pattern: &str, error: &regex::Error) -> String {
@@ -216,22 +170,10 @@ fn no_pattern(pattern: &str, error: &regex::Error) -> String {
     )
 }
 
-/// A path as QEMU's comma-separated options take it.
-pub(crate) fn escaped(path: &Path) -> Result<String, Error> {
-    let text = path.to_str().ok_or_else(|| {
-        Error::option(format!("{} is not UTF-8, which QEMU's options need: rename or link it", path.display()))
-    })?;
-    Ok(text.replace(',', ",,"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use recording::Init;
-
-    fn extra(arguments: &[&str]) -> Vec<String> {
-        arguments.iter().map(|&a| a.to_owned()).collect()
-    }
 
     #[test]
     fn options_survive_the_recording_and_new_fields_have_defaults() {
@@ -243,25 +185,6 @@ mod tests {
         assert_eq!(same_as_ever.get("root"), None, "the history tells setups apart by what is written");
         let old: RecordOptions = serde_json::from_str(r#"{"cpus":2,"gone":1}"#).unwrap();
         assert_eq!(old, RecordOptions::of(GuestSpec { cpus: 2, ..GuestSpec::default() }));
-    }
-
-    #[test]
-    fn devices_that_make_a_boot_differ_are_found() {
-        for bad in [
-            &["-drive", "file=x"][..],
-            &["-device", "nvme,serial=1"],
-            &["-device", "virtio-blk-pci"],
-            &["--device", "driver=e1000"],
-            &["-m", "1G", "-nic", "user"],
-            &["-hda", "x"],
-        ] {
-            assert!(outside_device(&extra(bad), &[]).is_some(), "{bad:?}");
-        }
-        for good in [&["-device", "virtio-rng-pci"][..], &["-nic", "none"], &["-cpu", "max"], &[]] {
-            assert_eq!(outside_device(&extra(good), &[]), None, "{good:?}");
-        }
-        let two = extra(&["-device", "nvme,serial=a", "-device", "virtio-net-pci"]);
-        assert_eq!(outside_device(&two, &["nvme"]).as_deref(), Some("-device virtio-net-pci"));
     }
 
     #[test]

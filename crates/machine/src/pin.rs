@@ -1,6 +1,6 @@
 //! Which of the host's CPUs a machine may run on.
 //!
-//! A thread that QEMU is started from hands down its own CPUs, so it is enough to restrict that one: QEMU's threads and
+//! A thread that a VMM is started from hands down its own CPUs, so it is enough to restrict that one: its threads and
 //! those that stamp what it says stay where it is. Lists are written as Linux writes them: `0-3,8`.
 
 use rustix::thread::{CpuSet, sched_setaffinity};

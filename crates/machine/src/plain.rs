@@ -1,60 +1,56 @@
 //! A boot that is only timed: what recording is compared with.
 //!
-//! The same machine, kernel, console and process 1, and none of the instruments: guest RAM is QEMU's own, the firmware's
+//! The same machine, kernel, console and process 1, and none of the instruments: guest RAM is the VMM's own, the firmware's
 //! port is not there, no plugin, no linker statistics, nothing traced. Left in is what gives the one stamp that is
-//! needed (guest-init's port), and the monitor's socket that starts it.
+//! needed (the guest's channel).
 
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use guest_init::port::{Heard as Said, PortReader};
+use guest_init::port::Heard as Said;
 use guest_init::words::Word;
 
-use crate::launch::{Instruments, Launch};
 use crate::lines::shown;
-use crate::listen::Source;
 use crate::options::RecordOptions;
-use crate::record::prepare;
-use crate::{Error, Observer, Progress, Stage};
+use crate::record::{channel, prepare};
+use crate::vmm::{Heard, Instruments, Launch, Source};
+use crate::{Error, Observer, Progress, Stage, vmm};
 
 /// Boots a machine without recording it; the time from VMM start to process 1, in ns.
 ///
 /// # Errors
 /// If the boot cannot be begun, process 1 is the guest's own, or it is not reached.
 pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Result<i64, Error> {
-    if !options.guest.has_guest_init() {
+    let Some(mut channel) = channel(&options.guest) else {
         return Err(Error::option("a plain boot is timed to bootscope's process 1: leave out --init keep"));
-    }
-    let prepared = prepare(options, true, observer)?;
-    let mut vm = Launch {
-        options,
-        qemu: &prepared.qemu.path,
-        cpu: prepared.qemu.cpu(prepared.kvm),
+    };
+    let prepared = prepare(&vmm::find, options, true, observer)?;
+    let mut vm = prepared.program.start(&Launch {
+        guest: &options.guest,
+        kvm: prepared.kvm,
         kernel_line: &prepared.line.text,
         initrd: prepared.initrd.as_ref(),
+        channel: Some(channel.wire()),
         instruments: Instruments::default(),
-    }
-    .start()?;
-    let (mut port, mut first_byte_ns, mut reached, mut said) = (PortReader::new(), None, false, String::new());
+    })?;
+    let (mut first_byte_ns, mut reached, mut said) = (None, false, String::new());
     let mut no_root = None;
     while !reached {
-        match vm.heard.recv_timeout(Duration::from_millis(50)) {
-            Ok(heard) if heard.source == Source::Guest => {
-                let first_byte_ns = first_byte_ns.get_or_insert(heard.at_ns - vm.zero.ns);
-                port.feed(&heard.bytes, &mut |word| match word {
+        match vm.hear(Duration::from_millis(50)) {
+            Heard::Said { source: Source::Guest, at_ns, bytes } => {
+                let first_byte_ns = first_byte_ns.get_or_insert(at_ns);
+                channel.feed(&bytes, &mut |word| match word {
                     Said::Word(Word::Init { .. }) => reached = true,
                     Said::Word(Word::Lack { what, why }) if what == "root" => no_root = Some(why),
                     // Something else was said first, so the stamp was not that of the mark.
-                    Said::Word(_) | Said::Strange(_) if !reached => *first_byte_ns = heard.at_ns - vm.zero.ns,
+                    Said::Word(_) | Said::Strange(_) if !reached => *first_byte_ns = at_ns,
                     _ => {}
                 });
             }
-            Ok(heard) if heard.source == Source::Vmm => said = shown(&heard.bytes, 300),
-            Ok(heard) if heard.source == Source::Monitor => drop(vm.monitor.feed(&heard.bytes)),
-            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                let status = vm.wait()?.status;
-                return Err(Error::option(format!("the plain boot failed: QEMU ended with {status}: {said}")));
+            Heard::Said { source: Source::Vmm, bytes, .. } => said = shown(&bytes, 300),
+            Heard::Said { .. } | Heard::News { .. } | Heard::Silence => {}
+            Heard::Gone => {
+                let (vmm, status) = (vm.name(), vm.wait()?.status);
+                return Err(Error::option(format!("the plain boot failed: {vmm} ended with {status}: {said}")));
             }
         }
         if let Some(why) = no_root {

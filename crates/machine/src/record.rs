@@ -7,29 +7,26 @@ use std::path::{Path, PathBuf};
 use guest_init::config::{self, Config};
 use guest_init::cpio::Module;
 use recording::{
-    End, Input, Manifest, Outcome, OutcomeKind, Partial, Subject, SymbolFile, Then, TimeBase, Until, Vmm, Writer,
+    End, GuestSpec, Input, Manifest, Outcome, OutcomeKind, Partial, Subject, SymbolFile, Then, TimeBase, Until, Vmm,
+    Writer,
 };
 use regex::bytes::Regex;
 
+use crate::channel::{DebugPort, GuestChannel};
 use crate::clock::Moment;
 use crate::ending::{Ending, cut_short, end_mark, ending};
+use crate::host::memory_file;
 use crate::kernel_line::{KernelLine, kernel_line};
-use crate::launch::{Exit, Instruments, Launch, memory_file};
-use crate::marks::marks;
 use crate::options::RecordOptions;
-use crate::qemu::Qemu;
+use crate::profile::{GuestProfile, Log};
+use crate::vmm::{Exit, Instruments, Launch, Program};
 use crate::watch::{Facts, Finished, Watch};
-use crate::{Error, Observer, Progress, Stage, accel, host, image, library, modules, root, symbols};
+use crate::{Error, Observer, Progress, Stage, accel, host, image, library, modules, root, symbols, vmm};
 
 /// What the kernel says when it starts a guest's own process 1.
 const OWN_INIT: &str = r"Run /\S+ as init process";
 /// How the note begins that says why there is no memory after the workload.
 pub const NO_WORKLOAD: &str = "the workload failed";
-const PLUGIN: &str = "bootscope's QEMU plugin";
-/// QEMU with several vCPUs under icount: in 7.2 Linux hangs, with 10.0 it works. The lab's CPUs wait with `pause`, which
-/// gives the next one its turn.
-const ICOUNT_SMP: (u32, u32) = (10, 0);
-
 /// A recorded boot.
 #[derive(Clone, Debug)]
 pub struct Recorded {
@@ -43,7 +40,8 @@ pub struct Recorded {
 
 /// What is booted, when all files are looked at and all choices made.
 pub(crate) struct Prepared {
-    pub(crate) qemu: Qemu,
+    pub(crate) program: Box<dyn Program>,
+    pub(crate) profile: GuestProfile,
     pub(crate) kvm: bool,
     pub(crate) line: KernelLine,
     pub(crate) initrd: Option<File>,
@@ -54,28 +52,33 @@ pub(crate) struct Prepared {
 
 /// Boots a machine and records it into `options.out`.
 ///
-/// The thread that calls this must stay until it returns: QEMU is bound to it, and ends with it.
+/// The thread that calls this must stay until it returns: the VMM is bound to it, and ends with it.
 ///
 /// # Errors
 /// If the boot cannot be begun, or the recording cannot be written (a full disk): then it is finished with what there is
 /// of it, where that is possible. How the boot itself fails is the outcome.
 pub fn record(options: &RecordOptions, observer: &mut dyn Observer) -> Result<Recorded, Error> {
-    let mut prepared = prepare(options, false, observer)?;
+    record_with(&vmm::find, options, observer)
+}
+
+/// The same under a VMM that is found in another way.
+fn record_with(find: Find<'_>, options: &RecordOptions, observer: &mut dyn Observer) -> Result<Recorded, Error> {
+    let mut prepared = prepare(find, options, false, observer)?;
     let plugin = plugin(options, &mut prepared)?;
     let mut writer = Writer::create(&options.out, options.force, &prepared.manifest)?;
     let (mut watch, noted) = match begin(options, &mut prepared, plugin.as_deref(), &mut writer) {
         Ok(begun) => begun,
         Err(error) => return Err(nothing_recorded(writer, error)),
     };
-    let (ending, failed) = watched(options, plugin.is_some(), &mut watch, observer);
+    let (ending, failed) = watched(options, &prepared.profile, plugin.is_some(), &mut watch, observer);
     let mut finished = watch.finish(failed);
     if ending.kind == OutcomeKind::VmmFailed && finished.facts.running_ns.is_none() {
         let exit = finished.vm.wait()?;
         let why = vmm_failure(&ending, &finished.facts, exit);
         drop(finished);
-        return Err(nothing_recorded(writer, Error::QemuRefused { why }));
+        return Err(nothing_recorded(writer, Error::VmmRefused { why }));
     }
-    let (manifest, failed) = conclude(options, prepared.manifest, ending, finished, noted)?;
+    let (manifest, failed) = conclude(options, &prepared.profile, prepared.manifest, ending, finished, noted)?;
     writer.finish(manifest.clone())?;
     if let Some(why) = failed {
         return Err(Error::CutShort { folder: options.out.clone(), why: Box::new(why) });
@@ -92,29 +95,36 @@ fn begin<'a>(
     writer: &'a mut Writer,
 ) -> Result<(Watch<'a>, Vec<Partial>), Error> {
     keep_symbols(options, prepared, writer)?;
-    let mut noted = |name, wanted| (plugin.is_some() && wanted).then(|| writer.partial(name, PLUGIN)).transpose();
+    let origin = format!("bootscope's {} plugin", prepared.program.name());
+    let mut noted = |name, wanted| (plugin.is_some() && wanted).then(|| writer.partial(name, &origin)).transpose();
     let first_run = noted("first-run.bin", options.observe.first_run)?;
     let calls = noted("calls.bin", options.observe.calls)?;
-    let vm = Launch {
-        options,
-        qemu: &prepared.qemu.path,
-        cpu: prepared.qemu.cpu(prepared.kvm),
+    let channel = channel(&options.guest);
+    let vm = prepared.program.start(&Launch {
+        guest: &options.guest,
+        kvm: prepared.kvm,
         kernel_line: &prepared.line.text,
         initrd: prepared.initrd.as_ref(),
+        channel: channel.as_ref().map(|channel| channel.wire()),
         instruments: Instruments {
             ram: true,
             firmware: options.observe.firmware_log,
             plugin,
             first_run: first_run.as_ref().map(Partial::file),
             calls: calls.as_ref().map(Partial::file),
+            min_call_ns: options.observe.min_call_ns,
             linker: true,
         },
-    }
-    .start()?;
-    prepared.manifest.vmm.command.clone_from(&vm.command);
+    })?;
+    prepared.manifest.vmm.command = vm.command().to_vec();
     writer.update(&prepared.manifest)?;
-    let watch = Watch::new(options, awaited_line(options), vm, writer)?;
+    let watch = Watch::new(options, &prepared.profile, awaited_line(options), channel, vm, writer)?;
     Ok((watch, first_run.into_iter().chain(calls).collect()))
+}
+
+/// The way of the guest's messages, where process 1 is one that sends any.
+pub(crate) fn channel(guest: &GuestSpec) -> Option<Box<dyn GuestChannel>> {
+    guest.has_guest_init().then(|| Box::<DebugPort>::default() as Box<dyn GuestChannel>)
 }
 
 /// Puts the lists of the user's symbol files into the recording.
@@ -138,10 +148,11 @@ fn plugin(options: &RecordOptions, prepared: &mut Prepared) -> Result<Option<Pat
     if prepared.kvm || !(options.observe.first_run || options.observe.calls) {
         return Ok(None);
     }
-    match prepared.qemu.plugin() {
+    match prepared.program.plugin() {
         Ok(object) => Ok(Some(object)),
         Err(why) if options.observe.calls => {
-            Err(Error::option(format!("--trace calls needs bootscope's QEMU plugin: {why}")))
+            let vmm = prepared.program.name();
+            Err(Error::option(format!("--trace calls needs bootscope's {vmm} plugin: {why}")))
         }
         Err(why) => {
             prepared.manifest.notes.push(format!("when code first ran is not recorded: {why}"));
@@ -155,59 +166,66 @@ fn plugin(options: &RecordOptions, prepared: &mut Prepared) -> Result<Option<Pat
 /// # Errors
 /// As [`record`], for everything that can be known without starting the machine.
 pub fn foresee(options: &RecordOptions, observer: &mut dyn Observer) -> Result<Manifest, Error> {
-    prepare(options, false, observer).map(|prepared| prepared.manifest)
+    prepare(&vmm::find, options, false, observer).map(|prepared| prepared.manifest)
 }
 
+/// How the VMM is found that a guest asks for.
+pub(crate) type Find<'a> = &'a dyn Fn(&GuestSpec) -> Result<Box<dyn Program>, Error>;
+
 /// Looks at everything that does not need the machine, and makes what it will be given.
-pub(crate) fn prepare(options: &RecordOptions, plain: bool, observer: &mut dyn Observer) -> Result<Prepared, Error> {
-    options.check()?;
-    let qemu = Qemu::find(&options.guest.qemu)?;
-    let hangs = options.guest.deterministic && options.guest.cpus > 1 && qemu.number() < ICOUNT_SMP;
-    if hangs && !crate::lab::is_booted(&options.guest) {
-        return Err(Error::option(format!(
-            "--deterministic with --cpus {} hangs in QEMU {}: use --cpus 1, or QEMU 10",
-            options.guest.cpus, qemu.version
-        )));
-    }
-    let line = kernel_line(&options.guest, plain)?;
+pub(crate) fn prepare(
+    find: Find<'_>,
+    options: &RecordOptions,
+    plain: bool,
+    observer: &mut dyn Observer,
+) -> Result<Prepared, Error> {
+    let profile = options.check()?;
+    let program = find(&options.guest)?;
+    program.check(&options.guest, profile.spared_devices, profile.yields)?;
+    let line = kernel_line(&options.guest, &profile, plain)?;
     let symbols = options.observe.symbols.iter().map(symbols::list).collect::<Result<Vec<Vec<u8>>, Error>>()?;
     let modules = modules(options)?;
     let initrd = initrd(options, &line, &modules)?;
     let host = host::host();
     let inputs = inputs(options)?;
     let kernel_sha256 = inputs.iter().find(|input| input.role == "kernel").map_or("", |input| &input.sha256);
-    let choice = accel::choose(options, &qemu, &host, kernel_sha256, observer)?;
+    let choice = accel::choose(options, &*program, &host, kernel_sha256, observer)?;
     let oddity = options.initrd_oddity()?.map(|oddity| format!("{oddity}; at most it is the image of a root disk"));
     let mut manifest = Manifest {
         time_base: if options.guest.deterministic { TimeBase::GuestVirtual } else { TimeBase::Host },
-        subject: subject(options, choice.kvm)?,
-        vmm: Vmm { path: qemu.path.display().to_string(), version: qemu.version.clone(), ..Vmm::default() },
+        subject: subject(&options.guest, &profile, choice.kvm),
+        vmm: Vmm {
+            path: program.path().display().to_string(),
+            version: program.version().to_owned(),
+            ..Vmm::default()
+        },
         host,
         inputs,
         how: serde_json::to_value(options).expect("options are plain data"),
-        notes: choice.note.into_iter().chain(oddity).chain(crate::lab::notes(&options.guest)).collect(),
+        notes: choice.note.into_iter().chain(oddity).chain(profile.notes.iter().cloned()).collect(),
         ..Manifest::begun_now()
     };
     let measured = manifest.measured();
     manifest.overhead = options.overheads.iter().find(|overhead| overhead.of == measured).cloned();
-    Ok(Prepared { qemu, kvm: choice.kvm, line, initrd, symbols, manifest })
+    Ok(Prepared { program, profile, kvm: choice.kvm, line, initrd, symbols, manifest })
 }
 
 /// Watches until the boot is over, and takes the last evidence; or until either cannot be written any more, and why.
 fn watched(
     options: &RecordOptions,
+    profile: &GuestProfile,
     followed: bool,
     watch: &mut Watch<'_>,
     observer: &mut dyn Observer,
 ) -> (Ending, Option<Error>) {
-    match boot(options, watch, observer) {
+    match boot(options, profile, watch, observer) {
         Ok(mut ending) => {
             let stopped = ending.kind == OutcomeKind::Interrupted;
             if stopped {
                 watch.hurry();
             }
             let named = if followed && !stopped { kernels_names(options, watch, &mut ending) } else { Ok(()) };
-            let failed = named.and_then(|()| last_evidence(options, watch, &mut ending)).err();
+            let failed = named.and_then(|()| last_evidence(options, profile, watch, &mut ending)).err();
             if stopped && followed && options.guest.kernel.is_some() && !watch.home.has("kallsyms") {
                 let unnamed = "stopped by the user, so the kernel's image was not searched for the names of functions";
                 let before = ending.note.map_or(String::new(), |note| note + "; ");
@@ -217,17 +235,22 @@ fn watched(
         }
         Err(error) => {
             let why = format!("recording could not go on: {error}");
-            (cut_short(options, &watch.facts, watch.vm.elapsed_ns(), &why), Some(error))
+            (cut_short(options, profile, &watch.facts, watch.vm.elapsed_ns(), &why), Some(error))
         }
     }
 }
 
 /// Watches until the boot is over.
-fn boot(options: &RecordOptions, watch: &mut Watch<'_>, observer: &mut dyn Observer) -> Result<Ending, Error> {
+fn boot(
+    options: &RecordOptions,
+    profile: &GuestProfile,
+    watch: &mut Watch<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Ending, Error> {
     loop {
         watch.step()?;
         let now_ns = watch.vm.elapsed_ns();
-        if let Some(ending) = ending(options, &watch.facts, now_ns, observer.stop()) {
+        if let Some(ending) = ending(options, profile, &watch.facts, now_ns, observer.stop()) {
             return Ok(ending);
         }
         watch.look()?;
@@ -262,20 +285,23 @@ fn kernels_names(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut En
 }
 
 /// Takes what only the stopped or stuck machine itself can tell: its logs, and where its CPUs stand.
-fn last_evidence(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut Ending) -> Result<(), Error> {
+fn last_evidence(
+    options: &RecordOptions,
+    profile: &GuestProfile,
+    watch: &mut Watch<'_>,
+    ending: &mut Ending,
+) -> Result<(), Error> {
     if matches!(ending.kind, OutcomeKind::Hang | OutcomeKind::Timeout | OutcomeKind::Interrupted) {
-        if let Some(registers) = watch.ask("info registers -a")? {
-            watch.writer.put("registers.txt", registers.as_bytes(), "QEMU's `info registers -a`, at the end")?;
+        if let Some(cpus) = watch.cpus()? {
+            watch.writer.put("registers.txt", cpus.text.as_bytes(), cpus.origin)?;
         }
     }
     if watch.home.has("kmsg.log") {
         return Ok(());
     }
-    // Linux keeps no event log; where somebody waits, none is looked for.
-    let linux =
-        || options.guest.kernel.as_deref().is_some_and(|kernel| matches!(image::linux_release(kernel), Ok(Some(_))));
+    // Where somebody waits, no event log is looked for that such a guest does not keep.
     let hurried = ending.kind == OutcomeKind::Interrupted;
-    let events = if hurried && linux() { None } else { watch.event_log()? };
+    let events = if hurried && profile.log == Log::Printk { None } else { watch.event_log()? };
     if let Some(log) = &events {
         watch.writer.put("tslog.txt", log.text.as_bytes(), &log.detail)?;
     }
@@ -306,19 +332,20 @@ fn last_evidence(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut En
 /// Fills in what is known only at the end; with what could not be written, if anything.
 fn conclude(
     options: &RecordOptions,
+    profile: &GuestProfile,
     mut manifest: Manifest,
     ending: Ending,
     mut finished: Finished<'_>,
     noted: Vec<Partial>,
 ) -> Result<(Manifest, Option<Error>), Error> {
     let exit = finished.vm.wait()?;
-    manifest.host.tsc_hz = finished.vm.zero.moment.zip(Moment::now()).and_then(|(zero, now)| zero.rate_to(now));
-    let linker = finished.vm.linker.as_mut().map_or_else(String::new, |linker| linker.read().to_owned());
-    let marks = marks(&finished.vm, &finished.facts, &linker, manifest.host.tsc_hz);
+    let zero = finished.vm.zero().moment;
+    manifest.host.tsc_hz = zero.zip(Moment::now()).and_then(|(zero, now)| zero.rate_to(now));
+    let marks = finished.vm.set_up(manifest.host.tsc_hz);
     let json = serde_json::to_vec_pretty(&marks).expect("marks are plain data");
     // Nobody else writes any more.
     finished.writer.release();
-    let put = finished.writer.put("vmm.json", &json, "what the host saw of QEMU's set-up");
+    let put = finished.writer.put("vmm.json", &json, &format!("what the host saw of {}'s set-up", finished.facts.vmm));
     finished.keep(put);
     for partial in noted {
         let written = partial.file().metadata().is_ok_and(|meta| meta.len() > 0);
@@ -328,7 +355,7 @@ fn conclude(
     manifest.vmm.max_rss_bytes = Some(exit.max_rss_bytes);
     manifest.vmm.user_ns = Some(exit.user_ns);
     manifest.vmm.system_ns = Some(exit.system_ns);
-    manifest.end = end_mark(options, &facts);
+    manifest.end = end_mark(options, profile, &facts);
     manifest.notes.extend(ending.note.clone());
     manifest.notes.extend(facts.no_workload.as_ref().map(|why| format!("{NO_WORKLOAD}: {why}")));
     manifest.notes.extend(notes);
@@ -341,9 +368,9 @@ fn conclude(
     Ok((manifest, failed))
 }
 
-/// How QEMU failed: how it ended, and what it said last.
+/// How the VMM failed: how it ended, and what it said last.
 fn vmm_failure(ending: &Ending, facts: &Facts, exit: Exit) -> String {
-    let mut parts = vec![format!("QEMU ended with {}", exit.status)];
+    let mut parts = vec![format!("{} ended with {}", facts.vmm, exit.status)];
     parts.extend((!ending.detail.is_empty()).then(|| ending.detail.clone()));
     parts.extend(facts.vmm_said.iter().cloned());
     parts.join(": ")
@@ -421,19 +448,16 @@ fn inputs(options: &RecordOptions) -> Result<Vec<Input>, Error> {
     all.map(|(role, path, hashed)| image::input(role, path, hashed)).collect()
 }
 
-fn subject(options: &RecordOptions, kvm: bool) -> Result<Subject, Error> {
-    let release = options.guest.kernel.as_deref().map(image::linux_release).transpose()?.flatten();
-    let file_name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-    // The lab's log has FreeBSD's functions, and would pass for its.
-    let is_lab = crate::lab::is_booted(&options.guest);
-    let os = if release.is_some() { "Linux" } else { ["", crate::lab::OS][usize::from(is_lab)] };
-    let kernel = release.or_else(|| file_name(options.guest.kernel.as_deref()?).filter(|_| !is_lab));
-    Ok(Subject {
-        os: os.to_owned(),
-        kernel: kernel.unwrap_or_default(),
-        machine: options.guest.machine.clone(),
+fn subject(guest: &GuestSpec, profile: &GuestProfile, kvm: bool) -> Subject {
+    Subject {
+        os: profile.os.to_owned(),
+        kernel: profile.kernel.clone(),
+        machine: guest.machine.clone(),
         accelerator: if kvm { "kvm" } else { "tcg" }.to_owned(),
-        cpus: options.guest.cpus,
-        memory_bytes: options.guest.memory_bytes,
-    })
+        cpus: guest.cpus,
+        memory_bytes: guest.memory_bytes,
+    }
 }
+
+#[cfg(test)]
+mod tests;

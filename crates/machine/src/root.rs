@@ -1,4 +1,4 @@
-//! A root file system in an image: what it is, what the guest needs to mount it, and what QEMU makes of it.
+//! A root file system in an image: what it is, and what the guest needs to mount it.
 //!
 //! Without `--dax` it is a virtio disk, and what is read of it lies in guest memory once more. With `--dax` it is virtio-pmem
 //! (QEMU's docs/system/devices/virtio-pmem.rst): memory of the machine that is the file, mapped; what the guest reads of it
@@ -15,7 +15,7 @@ use recording::{GuestSpec, Init};
 use rustix::fs::{Access, access};
 
 use crate::Error;
-use crate::options::escaped;
+use crate::profile::GuestProfile;
 
 /// Linux maps persistent memory in sections of this size (include/linux/mmzone.h, SUBSECTION_SIZE).
 const PMEM_ALIGN_BYTES: u64 = 2 << 20;
@@ -23,7 +23,7 @@ const PMEM_ALIGN_BYTES: u64 = 2 << 20;
 const PAGE_BYTES: u64 = 4096;
 
 /// Says what is wrong with `--root`, `--dax` and `--workload`.
-pub(crate) fn check(options: &GuestSpec) -> Result<(), Error> {
+pub(crate) fn check(options: &GuestSpec, profile: &GuestProfile) -> Result<(), Error> {
     let Some(image) = &options.root else {
         return match (options.dax, &options.workload) {
             (true, _) => Err(Error::option("--dax says how --root is mounted: give that too")),
@@ -35,7 +35,7 @@ pub(crate) fn check(options: &GuestSpec) -> Result<(), Error> {
     if options.kernel.is_none() {
         return refused("bootscope's process 1 mounts it, and needs the image's own kernel: give that with --kernel");
     }
-    if crate::lab::is_booted(options) {
+    if !profile.mounts {
         return refused("the lab kernel has no file systems: leave out --lab, or give a Linux --kernel");
     }
     if options.init == Init::Keep {
@@ -112,7 +112,7 @@ impl Image {
                 "it is {} bytes long, and persistent memory is a multiple of 2 MiB: `truncate -s %2M` makes it one",
                 self.bytes
             )),
-            // A private mapping is never written back, but QEMU opens the file as if it were.
+            // A private mapping is never written back, but the VMM opens the file as if it were.
             () => access(path, Access::WRITE_OK).or_else(|e| {
                 refused(format!("QEMU maps it privately, and wants to be allowed to write it all the same: {e}"))
             }),
@@ -141,29 +141,9 @@ pub(crate) fn told(options: &GuestSpec) -> Result<Option<Root>, Error> {
     Ok(Some(Root { device: device.to_owned(), file_system: look(path)?.file_system.to_owned(), dax: options.dax }))
 }
 
-/// What `-m` says of room for persistent memory beside the RAM.
-pub(crate) fn room(options: &GuestSpec) -> Result<String, Error> {
-    match &options.root {
-        Some(path) if options.dax => {
-            let most_mib = (options.memory_bytes + look(path)?.bytes).div_ceil(1 << 20);
-            Ok(format!(",slots=1,maxmem={most_mib}M"))
-        }
-        _ => Ok(String::new()),
-    }
-}
-
-/// The device: QEMU's options and their values.
-pub(crate) fn device(options: &GuestSpec) -> Result<Vec<(&'static str, String)>, Error> {
-    let Some(path) = &options.root else { return Ok(Vec::new()) };
-    let file = escaped(path)?;
-    if options.dax {
-        let bytes = look(path)?.bytes;
-        return Ok(vec![
-            ("-object", format!("memory-backend-file,id=root,size={bytes},share=off,mem-path={file}")),
-            ("-device", "virtio-pmem-pci,memdev=root".to_owned()),
-        ]);
-    }
-    Ok(vec![("-drive", format!("file={file},format=raw,snapshot=on,if=virtio"))])
+/// How long the image is.
+pub(crate) fn image_bytes(image: &Path) -> Result<u64, Error> {
+    Ok(look(image)?.bytes)
 }
 
 #[cfg(test)]
@@ -191,6 +171,10 @@ mod tests {
         GuestSpec { root: Some(root), kernel: Some(kernel), ..GuestSpec::default() }
     }
 
+    fn linux() -> GuestProfile {
+        GuestProfile { mounts: true, ..GuestProfile::default() }
+    }
+
     #[test]
     fn file_systems_are_told_from_what_is_none() {
         assert_eq!(file_system(&ext4(2)), Ok(("ext4", 4096)));
@@ -215,9 +199,9 @@ mod tests {
         let with = |change: fn(&mut GuestSpec)| {
             let mut options = base.clone();
             change(&mut options);
-            check(&options).unwrap_err().to_string()
+            check(&options, &linux()).unwrap_err().to_string()
         };
-        assert!(check(&base).is_ok() && check(&GuestSpec { dax: true, ..base.clone() }).is_ok());
+        assert!(check(&base, &linux()).is_ok() && check(&GuestSpec { dax: true, ..base.clone() }, &linux()).is_ok());
         for (error, word) in [
             (with(|o| o.deterministic = true), "--deterministic"),
             (with(|o| o.init = Init::Keep), "--init keep"),
@@ -230,29 +214,24 @@ mod tests {
         ] {
             assert!(error.contains(word), "{word}: {error}");
         }
+        assert!(check(&base, &GuestProfile::default()).unwrap_err().to_string().contains("no file systems"));
         // Each names what conflicts, and nothing else.
         assert!(!with(|o| o.init = Init::Keep).contains("lab"));
         let without_kernel = with(|o| (o.kernel, o.init) = (None, Init::Keep));
         assert!(!without_kernel.contains("--init keep") && !without_kernel.contains("lab"), "{without_kernel}");
         for (image, bytes, word) in [(ext4(0), 4 << 20, "-b 4096"), (ext4(2), (4 << 20) + 4096, "truncate -s %2M")] {
             let options = GuestSpec { dax: true, ..options(dir.path(), &image, bytes) };
-            let error = check(&options).unwrap_err().to_string();
+            let error = check(&options, &linux()).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }
     }
 
     #[test]
-    fn a_root_is_a_disk_or_memory_and_neither_is_written() {
+    fn a_root_is_a_disk_or_memory() {
         let dir = tempfile::tempdir().unwrap();
         let disk = options(dir.path(), &ext4(2), 4 << 20);
-        let path = dir.path().join("root,,1.img");
-        let path = path.display();
-        assert_eq!(device(&disk).unwrap(), [("-drive", format!("file={path},format=raw,snapshot=on,if=virtio"))]);
         assert_eq!(modules(&disk).unwrap(), ["virtio_pci", "virtio_blk", "ext4"]);
         let dax = GuestSpec { dax: true, ..disk };
-        let object = format!("memory-backend-file,id=root,size=4194304,share=off,mem-path={path}");
-        assert_eq!(device(&dax).unwrap()[0], ("-object", object));
-        assert_eq!(room(&dax).unwrap(), ",slots=1,maxmem=516M");
         assert_eq!(modules(&dax).unwrap(), ["virtio_pci", "virtio_pmem", "nd_pmem", "ext4"]);
         assert_eq!(told(&dax).unwrap().unwrap().device, "pmem0");
     }

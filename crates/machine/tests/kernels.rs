@@ -152,7 +152,7 @@ fn a_plain_boot_is_timed() {
     let Some(options) = scratch.kernel_options() else { return };
     match time_plain(&options, &mut Silent) {
         Ok(ns) => assert!(ns > 50_000_000, "{ns}"),
-        Err(machine::Error::QemuMissing { .. } | machine::Error::LibraryMissing { .. }) => eprintln!("skipped"),
+        Err(machine::Error::VmmMissing { .. } | machine::Error::LibraryMissing { .. }) => eprintln!("skipped"),
         Err(error) => panic!("{error}"),
     }
 }

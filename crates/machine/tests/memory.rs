@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use machine::memory::{GuestRam, KernelLog, LogError, LogProbe, Method, Record, kernel_log, ram_extents};
+use machine::memory::{GuestRam, KernelLog, LogError, LogProbe, Method, Record, kernel_log};
+use machine::ram_extents;
 
 const QEMU: &str = "qemu-system-x86_64";
 const BOOT_TIME_MAX: Duration = Duration::from_secs(300);

@@ -125,8 +125,8 @@ fn what_qemu_refuses_is_said_in_its_words_and_leaves_nothing() {
     let mut options = scratch.sector_options(HALT);
     options.guest.machine = "no-such-machine".to_owned();
     let said = match record(&options, &mut machine::Silent) {
-        Err(Error::QemuRefused { why }) => why,
-        Err(Error::QemuMissing { .. }) => return eprintln!("skipped: no QEMU"),
+        Err(Error::VmmRefused { why }) => why,
+        Err(Error::VmmMissing { .. }) => return eprintln!("skipped: no QEMU"),
         other => panic!("{other:?}"),
     };
     assert!(said.contains("exit status: 1") && said.contains("unsupported machine type"), "{said}");
@@ -242,7 +242,7 @@ fn a_disk_that_fills_up_leaves_a_finished_recording() {
     options.observe.timeout_ms = Some(1_000);
     let why = match record(&options, &mut FullDisk(options.out.clone())) {
         Err(Error::CutShort { why, .. }) => why.to_string(),
-        Err(Error::QemuMissing { .. }) => return eprintln!("skipped: no QEMU"),
+        Err(Error::VmmMissing { .. }) => return eprintln!("skipped: no QEMU"),
         other => panic!("{other:?}"),
     };
     assert!(why.contains("no space left") && why.contains("registers.txt"), "{why}");
@@ -287,7 +287,7 @@ fn a_recording_that_is_there_is_not_replaced_unasked() {
         options.force = force;
         match record(&options, &mut machine::Silent) {
             Err(Error::Recording(_)) => {}
-            Err(Error::QemuMissing { .. }) => return eprintln!("skipped: no QEMU"),
+            Err(Error::VmmMissing { .. }) => return eprintln!("skipped: no QEMU"),
             other => panic!("{other:?}"),
         }
     }

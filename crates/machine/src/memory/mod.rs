@@ -1,10 +1,10 @@
 //! A guest's memory, read on the host while the guest runs, hangs or is dead.
 //!
-//! Guest RAM is a file (a memfd that QEMU maps shared, see `-object memory-backend-file`), so reading it is `pread`
+//! Guest RAM is a file (a memfd that the VMM maps shared), so reading it is `pread`
 //! at a file offset: no mapping, nothing unsafe, and a guest that changes what is being read can at worst give bytes
 //! that do not fit together, which every reader here has to expect anyway.
 //!
-//! [`Extent`]s say which guest-physical addresses lie where in that file; [`mtree`] gets them from QEMU's own words.
+//! [`Extent`]s say which guest-physical addresses lie where in that file; the VMM is asked for them.
 //! [`kernel_log`] reads a Linux kernel's log, from a kernel that says nothing on its console; [`event_log`] the log of any
 //! kernel that keeps one with `kernel/tslog`.
 //!
@@ -13,7 +13,6 @@
 mod event_log;
 mod hurried;
 mod kernel_log;
-mod mtree;
 mod sweep;
 
 #[cfg(test)]
@@ -28,7 +27,6 @@ pub(crate) use event_log::EventLogPlace;
 pub use event_log::{EventLog, event_log};
 pub(crate) use hurried::Hurried;
 pub use kernel_log::{Caller, KernelLog, LastWords, LeftOut, LogError, LogProbe, Method, Record, kernel_log};
-pub use mtree::{MtreeError, ram_extents};
 
 /// A stretch of guest-physical memory and where it lies in the file behind guest RAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +66,7 @@ pub trait PhysicalMemory {
     }
 }
 
-/// The RAM of a QEMU guest, in the file that backs it.
+/// The RAM of a guest, in the file that backs it.
 #[derive(Debug)]
 pub struct GuestRam {
     file: File,
@@ -76,7 +74,7 @@ pub struct GuestRam {
 }
 
 impl GuestRam {
-    /// `file` is what QEMU got as `mem-path`; `extents` say what of it the guest sees where (see [`ram_extents`]).
+    /// `file` is what backs guest RAM; `extents` say what of it the guest sees where.
     ///
     /// # Errors
     /// `InvalidInput` when extents are empty, overlap or wrap around.

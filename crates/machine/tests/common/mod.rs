@@ -123,7 +123,7 @@ pub fn boot_observed(scratch: Scratch, options: &RecordOptions, observer: &mut d
             eprintln!("{:?} {:?}", recorded.outcome, recorded.manifest.notes);
             Some(Boot { recorded, recording, _scratch: Some(scratch) })
         }
-        Err(error @ (Error::QemuMissing { .. } | Error::LibraryMissing { .. })) => {
+        Err(error @ (Error::VmmMissing { .. } | Error::LibraryMissing { .. })) => {
             eprintln!("skipped: {error}");
             None
         }

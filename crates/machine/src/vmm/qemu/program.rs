@@ -10,24 +10,32 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use recording::GuestSpec;
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::Cpu;
+use super::arguments::{Cpu, escaped};
+use super::refused::outside_device;
+use super::{NAME, launch};
 use crate::child::ends_with_us;
 use crate::library::PLUGIN;
-use crate::options::escaped;
+use crate::options::WHY_NOT_REPEATED;
+use crate::vmm::{Launch, Program, Vmm};
 use crate::{Error, library, memo};
 
 /// `-action`-era option syntax, `memory-backend` for every machine and `-S` with a socket by descriptor.
 const OLDEST: (u32, u32) = (6, 0);
 const OLDEST_TEXT: &str = "6.0";
 
+/// Several vCPUs under icount: in 7.2 Linux hangs, with 10.0 it works. CPUs that wait with `pause`, which gives the next
+/// one its turn, work in both.
+const ICOUNT_SMP: (u32, u32) = (10, 0);
+
 /// A QEMU binary and what is known of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Qemu {
-    pub(crate) path: PathBuf,
+    path: PathBuf,
     /// Such as `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`.
-    pub(crate) version: String,
+    version: String,
     identity: String,
 }
 
@@ -45,7 +53,7 @@ struct PluginTaken {
 impl Qemu {
     /// Finds the binary, by path or in `$PATH`, and checks its version.
     pub(crate) fn find(binary: &Path) -> Result<Qemu, Error> {
-        let missing = || Error::QemuMissing { binary: binary.to_path_buf() };
+        let missing = || Error::VmmMissing { binary: binary.to_path_buf() };
         let path = which(binary, std::env::var_os("PATH").as_deref()).ok_or_else(missing)?;
         let identity = identity(&path).ok_or_else(missing)?;
         let version = match memo::recall::<Version>("qemu", &identity) {
@@ -61,12 +69,12 @@ impl Qemu {
                 check_program(&path)?;
                 Ok(Qemu { path, version, identity })
             }
-            _ => Err(Error::QemuTooOld { binary: path, found: version, needed: OLDEST_TEXT }),
+            _ => Err(Error::VmmTooOld { binary: path, found: version, needed: OLDEST_TEXT }),
         }
     }
 
     /// Major and minor version.
-    pub(crate) fn number(&self) -> (u32, u32) {
+    fn number(&self) -> (u32, u32) {
         parse_version(&self.version).unwrap_or(OLDEST)
     }
 
@@ -75,20 +83,11 @@ impl Qemu {
     /// Debian's 6.12 kernel crashed at random before process 1 in about one boot of four under the translator of QEMU
     /// 7.2, each time after `cmpxchg16b` with garbage in the flags; without that instruction 20 of 20 boots went well.
     /// QEMU 8 and later are not known to do so.
-    pub(crate) fn cpu(&self, kvm: bool) -> Cpu {
+    pub(super) fn cpu(&self, kvm: bool) -> Cpu {
         match (kvm, self.number()) {
             (true, _) => Cpu::Host,
             (false, (major, _)) if major < 8 => Cpu::WithoutCx16,
             (false, _) => Cpu::Default,
-        }
-    }
-
-    /// bootscope's plugin, if this QEMU loads it; or why not.
-    pub(crate) fn plugin(&self) -> Result<PathBuf, String> {
-        let object = library::find(PLUGIN).ok_or_else(|| format!("{PLUGIN} is not installed"))?;
-        match self.takes(&object) {
-            PluginTaken { taken: true, .. } => Ok(object),
-            PluginTaken { why_not, .. } => Err(format!("this QEMU refuses bootscope's plugin: {why_not}")),
         }
     }
 
@@ -102,11 +101,55 @@ impl Qemu {
     }
 }
 
+impl Program for Qemu {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn version(&self) -> &str {
+        &self.version
+    }
+
+    fn check(&self, guest: &GuestSpec, spared: &[&str], yields: bool) -> Result<(), Error> {
+        if !guest.deterministic {
+            return Ok(());
+        }
+        if let Some(device) = outside_device(&guest.extra, spared) {
+            return Err(Error::option(format!(
+                "--deterministic takes no block or network device, but `{device}` makes one: {WHY_NOT_REPEATED}"
+            )));
+        }
+        if guest.cpus > 1 && !yields && self.number() < ICOUNT_SMP {
+            return Err(Error::option(format!(
+                "--deterministic with --cpus {} hangs in QEMU {}: use --cpus 1, or QEMU 10",
+                guest.cpus, self.version
+            )));
+        }
+        Ok(())
+    }
+
+    fn plugin(&self) -> Result<PathBuf, String> {
+        let object = library::find(PLUGIN).ok_or_else(|| format!("{PLUGIN} is not installed"))?;
+        match self.takes(&object) {
+            PluginTaken { taken: true, .. } => Ok(object),
+            PluginTaken { why_not, .. } => Err(format!("this QEMU refuses bootscope's plugin: {why_not}")),
+        }
+    }
+
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Vmm>, Error> {
+        Ok(Box::new(launch::start(self, launch)?))
+    }
+}
+
 /// Fails unless it is the program itself. A script's QEMU is its child: the kernel would kill the script when we end,
 /// and QEMU would run on for ever; and what is stamped and measured would be the script.
 fn check_program(path: &Path) -> Result<(), Error> {
     let mut magic = [0; 4];
-    let broken = |why: String| Error::QemuBroken { binary: path.to_path_buf(), why };
+    let broken = |why: String| Error::VmmBroken { binary: path.to_path_buf(), why };
     File::open(path).and_then(|mut file| file.read_exact(&mut magic)).map_err(|e| broken(e.to_string()))?;
     if magic == *b"\x7fELF" {
         return Ok(());
@@ -133,7 +176,7 @@ fn identity(path: &Path) -> Option<String> {
 }
 
 fn ask_version(path: &Path) -> Result<String, Error> {
-    let broken = |why: String| Error::QemuBroken { binary: path.to_path_buf(), why };
+    let broken = |why: String| Error::VmmBroken { binary: path.to_path_buf(), why };
     let mut command = Command::new(path);
     ends_with_us(command.arg("--version").stdin(Stdio::null()));
     let output = command.output().map_err(|e| broken(e.to_string()))?;
@@ -208,7 +251,7 @@ mod tests {
     fn a_missing_qemu_names_the_package() {
         let error = Qemu::find(Path::new("qemu-system-nonexistent")).unwrap_err().to_string();
         assert!(error.contains("apt install qemu-system-x86"), "{error}");
-        assert!(matches!(Qemu::find(Path::new("/nonexistent/qemu")), Err(Error::QemuMissing { .. })));
+        assert!(matches!(Qemu::find(Path::new("/nonexistent/qemu")), Err(Error::VmmMissing { .. })));
     }
 
     #[test]

@@ -3,26 +3,21 @@
 //! A list of `{"name", "at_ns", "error_ns", "evidence"}`, in order of time; `at_ns` counts from time zero. What was not
 //! seen is not there.
 
-use serde::Serialize;
-
-use crate::launch::Vm;
-use crate::watch::Facts;
+use crate::vmm::SetUpMark;
 
 /// How late a waiting thread usually runs on a host that is not overloaded.
 const WAKE_ERROR_NS: i64 = 100_000;
 
-/// A moment of the set-up.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct SetUpMark {
-    pub(crate) name: &'static str,
-    pub(crate) at_ns: i64,
-    pub(crate) error_ns: i64,
-    pub(crate) evidence: String,
+/// When the monitor said what, in ns since time zero.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) greeting_ns: Option<i64>,
+    pub(super) complete_ns: Option<i64>,
+    pub(super) running_ns: Option<i64>,
 }
 
 /// The marks of a boot. `linker` is what the dynamic linker left, `tsc_hz` the rate that its cycles count at.
-pub(crate) fn marks(vm: &Vm, facts: &Facts, linker: &str, tsc_hz: Option<f64>) -> Vec<SetUpMark> {
-    let executed = vm.executed_ns - vm.zero.ns;
+pub(super) fn marks(executed: i64, said: &Said, linker: &str, tsc_hz: Option<f64>) -> Vec<SetUpMark> {
     let mut marks = vec![SetUpMark {
         name: "executed",
         at_ns: executed,
@@ -39,9 +34,9 @@ pub(crate) fn marks(vm: &Vm, facts: &Facts, linker: &str, tsc_hz: Option<f64>) -
         });
     }
     let heard = [
-        ("monitor ready", facts.greeting_ns, "QMP greeting"),
-        ("machine complete", facts.complete_ns, "QMP answers: QEMU's main loop runs, all devices are made"),
-        ("first instruction", facts.running_ns, "QMP event RESUME: the CPUs were let go"),
+        ("monitor ready", said.greeting_ns, "QMP greeting"),
+        ("machine complete", said.complete_ns, "QMP answers: QEMU's main loop runs, all devices are made"),
+        ("first instruction", said.running_ns, "QMP event RESUME: the CPUs were let go"),
     ];
     for (name, at_ns, evidence) in heard {
         let evidence = evidence.to_owned();

@@ -15,10 +15,12 @@
 use std::os::fd::RawFd;
 use std::path::Path;
 
+use recording::GuestSpec;
+
+use super::root_device;
 use crate::Error;
+use crate::channel::Wire;
 use crate::image::disk_format;
-use crate::options::{RecordOptions, escaped};
-use crate::root;
 
 /// Where SeaBIOS and others write their debug messages.
 const FIRMWARE_PORT: u16 = 0x402;
@@ -28,7 +30,8 @@ const FIRMWARE_PORT: u16 = 0x402;
 pub(crate) struct Inherited {
     pub(crate) monitor: RawFd,
     pub(crate) console: RawFd,
-    pub(crate) guest: Option<RawFd>,
+    /// The guest's channel, and what the guest writes to.
+    pub(crate) guest: Option<(RawFd, Wire)>,
     pub(crate) firmware: Option<RawFd>,
     pub(crate) ram: Option<RawFd>,
     pub(crate) initrd: Option<RawFd>,
@@ -42,6 +45,8 @@ pub(crate) struct Plugin<'a> {
     pub(crate) fd: Option<RawFd>,
     /// Where calls go.
     pub(crate) calls_fd: Option<RawFd>,
+    /// The shortest call that is noted with its times.
+    pub(crate) min_call_ns: Option<u64>,
     pub(crate) zero_ns: i64,
 }
 
@@ -58,24 +63,24 @@ pub(crate) enum Cpu {
 
 /// The arguments, without the program's own name.
 pub(crate) fn arguments(
-    options: &RecordOptions,
+    guest: &GuestSpec,
     cpu: Cpu,
     kernel_line: &str,
     fds: &Inherited,
     plugin: Option<&Plugin<'_>>,
 ) -> Result<Vec<String>, Error> {
     let mut line = Line::default();
-    line.machine(options, cpu, fds)?;
-    line.boot(options, kernel_line, fds)?;
-    line.disks(options)?;
+    line.machine(guest, cpu, fds)?;
+    line.boot(guest, kernel_line, fds)?;
+    line.disks(guest)?;
     line.watch(fds);
-    if options.guest.deterministic {
+    if guest.deterministic {
         line.deterministic();
     }
     if let Some(plugin) = plugin {
-        line.plugin(options, plugin)?;
+        line.plugin(guest, plugin)?;
     }
-    line.0.extend(options.guest.extra.iter().cloned());
+    line.0.extend(guest.extra.iter().cloned());
     Ok(line.0)
 }
 
@@ -92,21 +97,21 @@ impl Line {
         self.0.push(value.into());
     }
 
-    fn plugin(&mut self, options: &RecordOptions, plugin: &Plugin<'_>) -> Result<(), Error> {
+    fn plugin(&mut self, guest: &GuestSpec, plugin: &Plugin<'_>) -> Result<(), Error> {
         let mut value = escaped(plugin.object)?;
         let mut add = |name: &str, what: Option<String>| value.extend(what.map(|what| format!(",{name}={what}")));
         add("fd", plugin.fd.map(|fd| fd.to_string()));
         add("calls-fd", plugin.calls_fd.map(|fd| fd.to_string()));
-        add("min-call", options.observe.min_call_ns.map(|ns| ns.to_string()));
+        add("min-call", plugin.min_call_ns.map(|ns| ns.to_string()));
         add("zero", Some(plugin.zero_ns.to_string()));
-        add("clock", options.guest.deterministic.then(|| "virtual".to_owned()));
+        add("clock", guest.deterministic.then(|| "virtual".to_owned()));
         self.pair("-plugin", value);
         Ok(())
     }
 
-    fn machine(&mut self, options: &RecordOptions, cpu: Cpu, fds: &Inherited) -> Result<(), Error> {
-        let mib = options.guest.memory_bytes >> 20;
-        let mut machine = options.guest.machine.clone();
+    fn machine(&mut self, guest: &GuestSpec, cpu: Cpu, fds: &Inherited) -> Result<(), Error> {
+        let mib = guest.memory_bytes >> 20;
+        let mut machine = guest.machine.clone();
         if let Some(ram) = fds.ram {
             let path = format!("/proc/self/fd/{ram}");
             self.pair("-object", format!("memory-backend-file,id=ram,size={mib}M,share=on,mem-path={path}"));
@@ -120,13 +125,13 @@ impl Line {
             Cpu::WithoutCx16 => self.pair("-cpu", "qemu64,-cx16"),
             Cpu::Default => {}
         }
-        self.pair("-m", format!("{mib}M{}", root::room(&options.guest)?));
-        self.pair("-smp", options.guest.cpus.to_string());
+        self.pair("-m", format!("{mib}M{}", root_device::room(guest)?));
+        self.pair("-smp", guest.cpus.to_string());
         Ok(())
     }
 
-    fn boot(&mut self, options: &RecordOptions, kernel_line: &str, fds: &Inherited) -> Result<(), Error> {
-        let Some(kernel) = &options.guest.kernel else {
+    fn boot(&mut self, guest: &GuestSpec, kernel_line: &str, fds: &Inherited) -> Result<(), Error> {
+        let Some(kernel) = &guest.kernel else {
             return Ok(());
         };
         let text = kernel.to_str().ok_or_else(|| Error::option("the kernel's path is not UTF-8: link it"))?;
@@ -138,12 +143,12 @@ impl Line {
         Ok(())
     }
 
-    fn disks(&mut self, options: &RecordOptions) -> Result<(), Error> {
+    fn disks(&mut self, guest: &GuestSpec) -> Result<(), Error> {
         // First, so that it is the guest's first.
-        for (flag, value) in root::device(&options.guest)? {
+        for (flag, value) in root_device::device(guest)? {
             self.pair(flag, value);
         }
-        for disk in &options.guest.disks {
+        for disk in &guest.disks {
             let (file, format) = (escaped(disk)?, disk_format(disk)?);
             self.pair("-drive", format!("file={file},format={format},snapshot=on,if=virtio"));
         }
@@ -163,9 +168,8 @@ impl Line {
             self.pipe("firmware", fd);
             self.pair("-device", format!("isa-debugcon,iobase={FIRMWARE_PORT:#x},chardev=firmware"));
         }
-        if let Some(fd) = fds.guest {
+        if let Some((fd, Wire::IoPort(port))) = fds.guest {
             self.pipe("guest", fd);
-            let port = guest_init::words::PORT;
             self.pair("-device", format!("isa-debugcon,iobase={port:#x},chardev=guest"));
         }
     }
@@ -185,21 +189,34 @@ impl Line {
     }
 }
 
+/// A path as QEMU's comma-separated options take it.
+pub(crate) fn escaped(path: &Path) -> Result<String, Error> {
+    let text = path.to_str().ok_or_else(|| {
+        Error::option(format!("{} is not UTF-8, which QEMU's options need: rename or link it", path.display()))
+    })?;
+    Ok(text.replace(',', ",,"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use recording::GuestSpec;
     use std::path::PathBuf;
 
     fn fds() -> Inherited {
-        Inherited { monitor: 3, console: 4, guest: Some(5), firmware: Some(6), ram: Some(7), initrd: Some(8) }
+        Inherited {
+            monitor: 3,
+            console: 4,
+            guest: Some((5, Wire::IoPort(0xe9))),
+            firmware: Some(6),
+            ram: Some(7),
+            initrd: Some(8),
+        }
     }
 
-    fn line(change: impl FnOnce(&mut RecordOptions)) -> String {
-        let mut options =
-            RecordOptions::of(GuestSpec { kernel: Some(PathBuf::from("/boot/vmlinuz")), ..GuestSpec::default() });
-        change(&mut options);
-        arguments(&options, Cpu::Default, "quiet", &fds(), None).unwrap().join(" ")
+    fn line(change: impl FnOnce(&mut GuestSpec)) -> String {
+        let mut guest = GuestSpec { kernel: Some(PathBuf::from("/boot/vmlinuz")), ..GuestSpec::default() };
+        change(&mut guest);
+        arguments(&guest, Cpu::Default, "quiet", &fds(), None).unwrap().join(" ")
     }
 
     #[test]
@@ -222,12 +239,12 @@ mod tests {
 
     #[test]
     fn the_users_own_arguments_come_last() {
-        assert!(line(|options| options.guest.extra = vec!["-device".into(), "foo".into()]).ends_with(" -device foo"));
+        assert!(line(|guest| guest.extra = vec!["-device".into(), "foo".into()]).ends_with(" -device foo"));
     }
 
     #[test]
     fn a_deterministic_machine_has_no_clock_of_the_hosts() {
-        let line = line(|options| options.guest.deterministic = true);
+        let line = line(|guest| guest.deterministic = true);
         assert!(line.contains("-icount shift=0,sleep=off -rtc base=2020-01-01T00:00:00,clock=vm -seed 1 -nodefaults"));
     }
 
@@ -236,15 +253,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let disk = dir.path().join("a,b.img");
         std::fs::write(&disk, b"QFI\xfb....").unwrap();
-        let line = line(|options| options.guest.disks = vec![disk]);
+        let line = line(|guest| guest.disks = vec![disk]);
         assert!(line.contains("a,,b.img,format=qcow2,snapshot=on,if=virtio"), "{line}");
     }
 
     #[test]
     fn the_plugin_learns_time_zero() {
-        let options = RecordOptions::of(GuestSpec { deterministic: true, ..GuestSpec::default() });
-        let plugin = Plugin { object: Path::new("/lib/p,1.so"), fd: Some(9), calls_fd: None, zero_ns: 42 };
-        let line = arguments(&options, Cpu::Default, "", &fds(), Some(&plugin)).unwrap().join(" ");
+        let guest = GuestSpec { deterministic: true, ..GuestSpec::default() };
+        let plugin =
+            Plugin { object: Path::new("/lib/p,1.so"), fd: Some(9), calls_fd: None, min_call_ns: None, zero_ns: 42 };
+        let line = arguments(&guest, Cpu::Default, "", &fds(), Some(&plugin)).unwrap().join(" ");
         assert!(line.contains("-plugin /lib/p,,1.so,fd=9,zero=42,clock=virtual"), "{line}");
     }
 }

@@ -12,14 +12,14 @@ use crate::clock::monotonic_ns;
 
 /// A folder that the linker writes into, and then what it wrote.
 #[derive(Debug)]
-pub(crate) struct Linker {
+pub(super) struct Linker {
     dir: Option<PathBuf>,
     text: String,
 }
 
 impl Linker {
     /// Makes the folder; none where it cannot be made, and then the linker is not asked.
-    pub(crate) fn ask() -> Option<Linker> {
+    pub(super) fn ask() -> Option<Linker> {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
         Linker::ask_in(&runtime.unwrap_or_else(std::env::temp_dir))
     }
@@ -32,12 +32,12 @@ impl Linker {
     }
 
     /// The value of `LD_DEBUG_OUTPUT`.
-    pub(crate) fn output(&self) -> Option<PathBuf> {
+    pub(super) fn output(&self) -> Option<PathBuf> {
         Some(self.dir.as_ref()?.join("linker"))
     }
 
     /// Reads what there is, if that was not done yet, and removes the folder.
-    pub(crate) fn read(&mut self) -> &str {
+    pub(super) fn read(&mut self) -> &str {
         if let Some(dir) = self.dir.take() {
             let files = fs::read_dir(&dir).into_iter().flatten().flatten();
             self.text = files.filter_map(|file| fs::read_to_string(file.path()).ok()).collect();

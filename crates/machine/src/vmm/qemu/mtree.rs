@@ -9,7 +9,7 @@
 //! firmware hides is not listed. Which stretches below 1 MB are RAM changes while firmware runs; the rest does not.
 //! The text may come through a terminal: `\r` and what stands before it on the line is no business of this reader.
 
-use super::Extent;
+use crate::memory::Extent;
 
 /// Why a text gave no extents.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

@@ -15,6 +15,8 @@ use std::time::Duration;
 use qapi::qmp::{QmpCommand, cont, human_monitor_command, qmp_capabilities, quit};
 use qapi::{Any, Execute};
 
+use crate::vmm::{GuestEnd, News};
+
 /// No answer that is asked for comes near it.
 const LINE_BYTES_MAX: usize = 16 << 20;
 
@@ -24,36 +26,32 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 const CAPABILITIES_ID: u64 = 1;
 const CONT_ID: u64 = 2;
 
-/// Something about the machine.
+/// Something that the monitor said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum News {
+pub(super) enum Event {
     /// The monitor is there.
     Greeting,
     /// The machine is complete, and QEMU's main loop runs.
     Complete,
-    /// The guest's CPUs run.
-    Running,
-    /// The guest is at its end; with QEMU's word for why, such as `guest-reset`.
-    Shutdown { reason: String },
-    /// The guest told QEMU that it panicked (pvpanic).
-    Panicked,
+    /// Something about the guest.
+    News(News),
 }
 
 /// The monitor's end of the socket.
 #[derive(Debug)]
-pub(crate) struct Monitor {
+pub(super) struct Monitor {
     socket: UnixStream,
     partial: Vec<u8>,
     answers: BTreeMap<u64, Result<String, String>>,
     last_id: u64,
     /// Lines that could not be understood.
-    pub(crate) strange: u64,
+    pub(super) strange: u64,
 }
 
 impl Monitor {
     /// Takes the host's end of the socket and writes what the guest's start waits for. QEMU finds it there as soon as
     /// it looks; nobody has to wait for anybody.
-    pub(crate) fn new(socket: UnixStream) -> io::Result<Monitor> {
+    pub(super) fn new(socket: UnixStream) -> io::Result<Monitor> {
         socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
         let answers = BTreeMap::new();
         let mut monitor = Monitor { socket, partial: Vec::new(), answers, last_id: 0, strange: 0 };
@@ -64,22 +62,22 @@ impl Monitor {
     }
 
     /// Asks a question in the human monitor's language; the answer comes under the number returned.
-    pub(crate) fn ask(&mut self, command_line: &str) -> io::Result<u64> {
+    pub(super) fn ask(&mut self, command_line: &str) -> io::Result<u64> {
         self.send(human_monitor_command { cpu_index: None, command_line: command_line.to_owned() })
     }
 
     /// Tells QEMU to leave.
-    pub(crate) fn quit(&mut self) -> io::Result<()> {
+    pub(super) fn quit(&mut self) -> io::Result<()> {
         self.send(quit {}).map(drop)
     }
 
     /// The answer to a question, if it has come: the text, or QEMU's complaint.
-    pub(crate) fn answer(&mut self, id: u64) -> Option<Result<String, String>> {
+    pub(super) fn answer(&mut self, id: u64) -> Option<Result<String, String>> {
         self.answers.remove(&id)
     }
 
     /// Takes bytes that QEMU said.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<News> {
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
         let mut news = Vec::new();
         for piece in bytes.split_inclusive(|&b| b == b'\n') {
             if self.partial.len() + piece.len() > LINE_BYTES_MAX {
@@ -103,20 +101,20 @@ impl Monitor {
         Ok(self.last_id)
     }
 
-    fn take_line(&mut self, line: &[u8]) -> Option<News> {
+    fn take_line(&mut self, line: &[u8]) -> Option<Event> {
         let Ok(Any::Object(message)) = serde_json::from_slice(line) else {
             self.strange += 1;
             return None;
         };
         if message.contains_key("QMP") {
-            return Some(News::Greeting);
+            return Some(Event::Greeting);
         }
         if let Some(event) = message.get("event").and_then(Any::as_str) {
             let reason = message.get("data").and_then(|data| data.get("reason")).and_then(Any::as_str);
             return match event {
-                "RESUME" => Some(News::Running),
-                "SHUTDOWN" => Some(News::Shutdown { reason: reason.unwrap_or("unknown").to_owned() }),
-                "GUEST_PANICKED" => Some(News::Panicked),
+                "RESUME" => Some(Event::News(News::Running)),
+                "SHUTDOWN" => Some(Event::News(News::Off(off(reason.unwrap_or("unknown"))))),
+                "GUEST_PANICKED" => Some(Event::News(News::Panicked)),
                 _ => None,
             };
         }
@@ -130,7 +128,18 @@ impl Monitor {
             self.answers.insert(id, answer);
             return None;
         }
-        (id == CAPABILITIES_ID && answer.is_ok()).then_some(News::Complete)
+        (id == CAPABILITIES_ID && answer.is_ok()).then_some(Event::Complete)
+    }
+}
+
+/// QEMU's word for why a guest is at its end (`ShutdownCause` in its qapi/run-state.json).
+fn off(reason: &str) -> GuestEnd {
+    match reason {
+        "guest-reset" => GuestEnd::Reset,
+        "guest-shutdown" => GuestEnd::PowerOff,
+        "guest-panic" => GuestEnd::Panic,
+        "host-signal" | "host-ui" | "host-qmp-quit" => GuestEnd::Asked,
+        other => GuestEnd::Other(other.to_owned()),
     }
 }
 
@@ -165,13 +174,26 @@ mod tests {
                     {\"event\": \"RTC_CHANGE\", \"data\": {\"offset\": 1}}\r\nnonsense\r\n\
                     {\"event\": \"SHUTDOWN\", \"data\": {\"guest\": true, \"reason\": \"guest-reset\"}}\r\n";
         let expected =
-            [News::Greeting, News::Complete, News::Running, News::Shutdown { reason: "guest-reset".to_owned() }];
+            [Event::Greeting, Event::Complete, Event::News(News::Running), Event::News(News::Off(GuestEnd::Reset))];
         assert_eq!(monitor.feed(text.as_bytes()), expected);
         assert_eq!(monitor.strange, 1);
         // The same, a byte at a time.
         let (mut monitor, _qemu) = self::monitor();
-        let news: Vec<News> = text.bytes().flat_map(|byte| monitor.feed(&[byte])).collect();
+        let news: Vec<Event> = text.bytes().flat_map(|byte| monitor.feed(&[byte])).collect();
         assert_eq!(news, expected);
+    }
+
+    #[test]
+    fn each_end_has_its_name() {
+        let reasons = ["guest-reset", "guest-shutdown", "guest-panic", "host-signal", "host-error"];
+        let ends = [
+            GuestEnd::Reset,
+            GuestEnd::PowerOff,
+            GuestEnd::Panic,
+            GuestEnd::Asked,
+            GuestEnd::Other("host-error".to_owned()),
+        ];
+        assert_eq!(reasons.map(off), ends);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::Error;
 use crate::clock::monotonic_ns;
+use crate::vmm::Source;
 
 /// Pieces of at most [`PIECE_BYTES`] that may wait for the receiver.
 const WAITING_MAX: usize = 256;
@@ -20,30 +21,24 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// Who said something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// The serial console.
-    Console,
-    /// The firmware's debug port.
-    Firmware,
-    /// guest-init's port.
-    Guest,
-    /// QEMU's standard output and standard error.
-    Vmm,
+pub(super) enum Ear {
+    /// What is recorded.
+    Of(Source),
     /// QEMU's monitor.
     Monitor,
 }
 
 /// Something that was said.
 #[derive(Debug)]
-pub(crate) struct Heard {
-    pub(crate) source: Source,
+pub(super) struct Piece {
+    pub(super) source: Ear,
     /// CLOCK_MONOTONIC when it was there to be read.
-    pub(crate) at_ns: i64,
-    pub(crate) bytes: Vec<u8>,
+    pub(super) at_ns: i64,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// Starts listening. The channel ends when all descriptors have.
-pub(crate) fn listen(ears: Vec<(Source, OwnedFd)>) -> Result<Receiver<Heard>, Error> {
+pub(super) fn listen(ears: Vec<(Ear, OwnedFd)>) -> Result<Receiver<Piece>, Error> {
     let (sender, receiver) = sync_channel(WAITING_MAX);
     thread::Builder::new()
         .name("listen".to_owned())
@@ -52,7 +47,7 @@ pub(crate) fn listen(ears: Vec<(Source, OwnedFd)>) -> Result<Receiver<Heard>, Er
     Ok(receiver)
 }
 
-fn hand_on_all(mut ears: Vec<(Source, OwnedFd)>, sender: &SyncSender<Heard>) {
+fn hand_on_all(mut ears: Vec<(Ear, OwnedFd)>, sender: &SyncSender<Piece>) {
     let mut buffer = vec![0; PIECE_BYTES];
     while !ears.is_empty() {
         let Ok(ready) = wait(&ears) else {
@@ -66,7 +61,7 @@ fn hand_on_all(mut ears: Vec<(Source, OwnedFd)>, sender: &SyncSender<Heard>) {
                 Ok(0) => ended.push(at),
                 Ok(n) => {
                     let bytes = buffer[..n].to_vec();
-                    if sender.send(Heard { source: *source, at_ns, bytes }).is_err() {
+                    if sender.send(Piece { source: *source, at_ns, bytes }).is_err() {
                         return;
                     }
                 }
@@ -82,7 +77,7 @@ fn hand_on_all(mut ears: Vec<(Source, OwnedFd)>, sender: &SyncSender<Heard>) {
 }
 
 /// Waits until something can be read; which.
-fn wait(ears: &[(Source, OwnedFd)]) -> io::Result<Vec<usize>> {
+fn wait(ears: &[(Ear, OwnedFd)]) -> io::Result<Vec<usize>> {
     let mut polled: Vec<PollFd<'_>> =
         ears.iter().map(|(_, fd)| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)).collect();
     loop {
@@ -103,14 +98,14 @@ mod tests {
     #[test]
     fn what_is_said_arrives_in_order_with_rising_stamps_until_all_have_ended() {
         let ((a, to_a), (b, to_b)) = (pipe().unwrap(), pipe().unwrap());
-        let heard = listen(vec![(Source::Console, a), (Source::Guest, b)]).unwrap();
+        let heard = listen(vec![(Ear::Of(Source::Console), a), (Ear::Of(Source::Guest), b)]).unwrap();
         let before = monotonic_ns();
         rustix::io::write(&to_a, b"one").unwrap();
         let first = heard.recv().unwrap();
         rustix::io::write(&to_b, b"two").unwrap();
         let second = heard.recv().unwrap();
-        assert_eq!((first.source, first.bytes.as_slice()), (Source::Console, &b"one"[..]));
-        assert_eq!((second.source, second.bytes.as_slice()), (Source::Guest, &b"two"[..]));
+        assert_eq!((first.source, first.bytes.as_slice()), (Ear::Of(Source::Console), &b"one"[..]));
+        assert_eq!((second.source, second.bytes.as_slice()), (Ear::Of(Source::Guest), &b"two"[..]));
         assert!(before <= first.at_ns && first.at_ns <= second.at_ns && second.at_ns <= monotonic_ns());
         drop(to_a);
         rustix::io::write(&to_b, b"three").unwrap();

@@ -1,0 +1,51 @@
+//! The guest's channel: the way that guest-init's messages take to the host.
+//!
+//! A channel names the device that the guest writes to, which the VMM makes, and takes apart what comes out of it. What
+//! the messages mean is not its matter.
+
+use std::fmt;
+
+use guest_init::port::{Heard, PortReader};
+
+/// A way for the guest's messages.
+pub(crate) trait GuestChannel: fmt::Debug {
+    /// What the guest writes to.
+    fn wire(&self) -> Wire;
+
+    /// What the recording says of where the messages come from.
+    fn origin(&self) -> &'static str;
+
+    /// Takes what just arrived, in whatever pieces, and hands on what it is.
+    fn feed(&mut self, bytes: &[u8], hear: &mut dyn FnMut(Heard<'_>));
+}
+
+/// A device that a guest can write bytes to without a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// An I/O port: one byte, one write.
+    IoPort(u16),
+}
+
+/// Port 0xe9, which PC emulators have for debug messages.
+#[derive(Default)]
+pub(crate) struct DebugPort(PortReader);
+
+impl GuestChannel for DebugPort {
+    fn wire(&self) -> Wire {
+        Wire::IoPort(guest_init::words::PORT)
+    }
+
+    fn origin(&self) -> &'static str {
+        "guest-init's words on port 0xe9"
+    }
+
+    fn feed(&mut self, bytes: &[u8], hear: &mut dyn FnMut(Heard<'_>)) {
+        self.0.feed(bytes, hear);
+    }
+}
+
+impl fmt::Debug for DebugPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DebugPort")
+    }
+}

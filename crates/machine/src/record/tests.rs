@@ -1,0 +1,175 @@
+//! Whole recordings of scripted boots: how each ends, what is kept, and what is done to the VMM.
+
+use super::*;
+use crate::channel::Wire;
+use crate::vmm::stub::{Script, Stub};
+use crate::vmm::{GuestEnd, News, Source};
+use guest_init::port::Heard;
+use guest_init::words::Word;
+use recording::{Accel, Init, Recording};
+use tempfile::TempDir;
+
+const SECOND: i64 = 1_000_000_000;
+
+/// An observer that stops at this time.
+struct StopsAt(i64, i64);
+
+impl Observer for StopsAt {
+    fn progress(&mut self, progress: &Progress<'_>) {
+        self.1 = progress.elapsed_ns;
+    }
+
+    fn stop(&mut self) -> bool {
+        self.1 >= self.0
+    }
+}
+
+/// A machine that boots from its disk.
+fn options(dir: &TempDir, until: Until) -> RecordOptions {
+    let disk = dir.path().join("disk.img");
+    std::fs::write(&disk, [0; 512]).unwrap();
+    let guest = GuestSpec { disks: vec![disk], init: Init::Keep, accel: Accel::Tcg, until, ..GuestSpec::default() };
+    let mut options = RecordOptions::of(guest);
+    options.observe.first_run = false;
+    options.out = dir.path().join("boot");
+    options
+}
+
+fn runs() -> Script {
+    Script::default().has_news(100, News::Running)
+}
+
+fn played(script: &Script, options: &RecordOptions, stop_ns: i64) -> Result<Recorded, Error> {
+    let find = |_: &GuestSpec| Ok(Box::new(Stub(script.clone())) as Box<dyn Program>);
+    record_with(&find, options, &mut StopsAt(stop_ns, 0))
+}
+
+fn ended(script: &Script, until: Until) -> (OutcomeKind, i64, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let recorded = played(script, &options(&dir, until), i64::MAX).unwrap();
+    (recorded.outcome.kind, recorded.outcome.at_ns.unwrap(), recorded.outcome.detail)
+}
+
+#[test]
+fn a_line_on_the_console_ends_a_boot_and_all_that_was_said_is_kept() {
+    let script = runs()
+        .says(500, Source::Firmware, "hello\n")
+        .says(700, Source::Vmm, "a warning\n")
+        .says(1000, Source::Console, "booting\nlog")
+        .says(2000, Source::Console, "in: ");
+    let dir = tempfile::tempdir().unwrap();
+    let options = options(&dir, Until::Regex("login:".to_owned()));
+    let recorded = played(&script, &options, i64::MAX).unwrap();
+    assert_eq!((recorded.outcome.kind, recorded.outcome.at_ns), (OutcomeKind::Reached, Some(2 * SECOND)));
+    assert_eq!(recorded.end.unwrap().what, "login:");
+    let kept = Recording::open(&options.out).unwrap();
+    let text = |name: &str| String::from_utf8(kept.read(name).unwrap().unwrap_or_default()).unwrap();
+    assert_eq!(text("console.log"), "booting\nlogin: ");
+    assert_eq!((text("firmware.log"), text("vmm.log")), ("hello\n".to_owned(), "a warning\n".to_owned()));
+    assert!(text("vmm.json").contains("executed") && !kept.names().any(|name| name == "guest.log"));
+    assert_eq!(*script.done.lock().unwrap(), ["quit"], "it is asked to end, and does");
+    assert_eq!(recorded.manifest.vmm.command, ["stub", "None"]);
+}
+
+#[test]
+fn what_the_guest_does_before_its_end_mark_is_how_the_boot_ended() {
+    let line = || Until::Regex("login:".to_owned());
+    let off = |why| runs().has_news(3000, News::Off(why));
+    assert_eq!(ended(&off(GuestEnd::Reset), line()).0, OutcomeKind::Reset);
+    assert_eq!(ended(&off(GuestEnd::PowerOff), line()).0, OutcomeKind::PowerOff);
+    assert_eq!(ended(&off(GuestEnd::Panic), line()).0, OutcomeKind::Panic);
+    let asked = ended(&off(GuestEnd::Asked), line());
+    assert_eq!((asked.0, asked.2.as_str()), (OutcomeKind::Interrupted, "Stub was told to end"));
+    let other = ended(&off(GuestEnd::Other("host-error".to_owned())), line());
+    assert_eq!((other.0, other.2.as_str()), (OutcomeKind::VmmFailed, "Stub ended with exit status: 0: host-error"));
+    assert_eq!(ended(&off(GuestEnd::PowerOff), Until::PowerOff).0, OutcomeKind::Reached);
+    let panic = runs().says(1000, Source::Console, "Kernel panic - not syncing: x\n---[ end Kernel panic ]---\n");
+    let panicked = ended(&panic, line());
+    assert_eq!((panicked.0, panicked.1), (OutcomeKind::Panic, SECOND));
+}
+
+#[test]
+fn a_quiet_boot_times_out_and_one_that_stands_still_hangs() {
+    let (kind, at_ns, detail) = ended(&runs(), Until::PowerOff);
+    assert_eq!(kind, OutcomeKind::Timeout, "{detail}");
+    assert!((600 * SECOND..601 * SECOND).contains(&at_ns), "{at_ns}");
+    let (kind, at_ns, detail) = ended(&Script { stands_still: true, ..runs() }, Until::PowerOff);
+    assert_eq!(kind, OutcomeKind::Hang, "{detail}");
+    assert!((10 * SECOND..15 * SECOND).contains(&at_ns) && detail.contains("busy in one place"), "{at_ns}: {detail}");
+}
+
+/// A channel that is none of ours: each letter is a message.
+#[derive(Debug)]
+struct Letters;
+
+impl GuestChannel for Letters {
+    fn wire(&self) -> Wire {
+        Wire::IoPort(0x99)
+    }
+
+    fn origin(&self) -> &'static str {
+        "letters"
+    }
+
+    fn feed(&mut self, bytes: &[u8], hear: &mut dyn FnMut(Heard<'_>)) {
+        for byte in bytes {
+            hear(Heard::Said(&[*byte]));
+            hear(match byte {
+                b'i' => Heard::Word(Word::Init { tsc: 1 }),
+                b'e' => Heard::Word(Word::End { outcome: "poweroff".to_owned() }),
+                _ => Heard::Strange("?"),
+            });
+        }
+    }
+}
+
+#[test]
+fn any_channel_can_carry_the_guests_messages() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(&dir, Until::Init);
+    options.guest.init = Init::Guest;
+    let script = runs().says(1000, Source::Guest, "?i").says(2000, Source::Guest, "e");
+    let mut writer = Writer::create(&options.out, false, &Manifest::begun_now()).unwrap();
+    let launch = Launch {
+        guest: &options.guest,
+        kvm: false,
+        kernel_line: "",
+        initrd: None,
+        channel: Some(Letters.wire()),
+        instruments: Instruments::default(),
+    };
+    let vm = Stub(script).start(&launch).unwrap();
+    assert_eq!(vm.command()[1], "Some(IoPort(153))");
+    let profile = GuestProfile::default();
+    let mut watch = Watch::new(&options, &profile, None, Some(Box::new(Letters)), vm, &mut writer).unwrap();
+    let ending = boot(&options, &profile, &mut watch, &mut StopsAt(i64::MAX, 0)).unwrap();
+    assert_eq!((ending.kind, ending.at_ns, ending.note), (OutcomeKind::Reached, SECOND, None));
+    let finished = watch.finish(None);
+    assert_eq!(finished.facts.guest_done.unwrap().at_ns, 2 * SECOND);
+    assert_eq!(finished.notes, ["1 lines on guest-init's port were not its words"]);
+    assert_eq!(std::fs::read(options.out.join("guest.log")).unwrap(), b"?ie");
+}
+
+#[test]
+fn a_stubborn_vmm_is_killed_and_one_that_stops_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = Script { stubborn: true, ..runs() };
+    let stopped = played(&script, &options(&dir, Until::PowerOff), 2 * SECOND).unwrap();
+    assert_eq!(stopped.outcome.kind, OutcomeKind::Interrupted);
+    assert_eq!(*script.done.lock().unwrap(), ["quit", "kill"]);
+    let registers = std::fs::read_to_string(dir.path().join("boot/registers.txt")).unwrap();
+    assert_eq!(registers, "IP=1");
+}
+
+#[test]
+fn a_vmm_that_ends_before_the_machine_runs_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = Script::default().says(10, Source::Vmm, "no such machine\n").ends(20);
+    let refused = played(&script, &options(&dir, Until::PowerOff), i64::MAX).unwrap_err();
+    assert!(matches!(&refused, Error::VmmRefused { why } if why.contains("no such machine")), "{refused}");
+    assert!(!dir.path().join("boot").exists());
+    // Once it ran, that is how the boot ended.
+    let (kind, at_ns, detail) = ended(&runs().says(900, Source::Vmm, "assertion failed\n").ends(1000), Until::PowerOff);
+    assert_eq!((kind, at_ns), (OutcomeKind::VmmFailed, SECOND));
+    assert!(detail.contains("assertion failed"), "{detail}");
+}

@@ -1,0 +1,268 @@
+//! The virtual machine monitor: what a recorder needs of it, and nothing of how one does it.
+//!
+//! A [`Program`] is found once and starts machines; a [`Vmm`] is a machine that was started. Whoever watches one hears
+//! what it says, piece by piece ([`Heard`]), and asks it for what only it knows ([`Question`]). It hears on while it waits
+//! for an answer, so asking never makes anybody wait who stamps arrivals.
+//!
+//! Only `qemu/` knows QEMU: its options, its monitor's language, the form of its answers. A second VMM is a second folder
+//! and a line in [`find`]. Nothing here decides what a fact means: see [`crate::ending`].
+
+pub(crate) mod qemu;
+#[cfg(test)]
+pub(crate) mod stub;
+
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use recording::GuestSpec;
+use serde::Serialize;
+
+use crate::Error;
+use crate::channel::Wire;
+use crate::clock::Moment;
+use crate::cpu_time::CpuTimes;
+use crate::memory::Extent;
+
+/// The program that a guest asks for.
+///
+/// # Errors
+/// If it is not there, does not run, or is too old.
+pub(crate) fn find(guest: &GuestSpec) -> Result<Box<dyn Program>, Error> {
+    Ok(Box::new(qemu::Qemu::find(&guest.qemu)?))
+}
+
+/// A VMM that is installed here.
+pub(crate) trait Program: fmt::Debug {
+    /// What people call it.
+    fn name(&self) -> &'static str;
+
+    /// Where it is.
+    fn path(&self) -> &Path;
+
+    /// Its version, as it says.
+    fn version(&self) -> &str;
+
+    /// Says what this guest asks for that this version cannot do, or cannot do twice alike where that is asked for.
+    /// `spared` are devices that this guest sends no request, and `yields` whether its waiting CPUs let others run.
+    ///
+    /// # Errors
+    /// If there is anything.
+    fn check(&self, guest: &GuestSpec, spared: &[&str], yields: bool) -> Result<(), Error>;
+
+    /// bootscope's plugin, if this version loads it; or why not.
+    fn plugin(&self) -> Result<PathBuf, String>;
+
+    /// Starts a machine. The thread that calls this must stay until the machine has ended: it ends with its thread.
+    ///
+    /// # Errors
+    /// If the machine cannot be described, or the program cannot be executed.
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Vmm>, Error>;
+}
+
+/// What is started, and with which instruments.
+#[derive(Debug)]
+pub(crate) struct Launch<'a> {
+    pub(crate) guest: &'a GuestSpec,
+    /// Whether the host's hardware runs the guest's instructions.
+    pub(crate) kvm: bool,
+    pub(crate) kernel_line: &'a str,
+    pub(crate) initrd: Option<&'a File>,
+    /// Where the guest writes its messages, if it does.
+    pub(crate) channel: Option<Wire>,
+    pub(crate) instruments: Instruments<'a>,
+}
+
+/// What watches the boot from outside. With none of it, only console and channel are heard.
+#[derive(Debug, Default)]
+pub(crate) struct Instruments<'a> {
+    /// Guest RAM in a file of ours.
+    pub(crate) ram: bool,
+    /// The firmware's debug port.
+    pub(crate) firmware: bool,
+    /// The plugin's object.
+    pub(crate) plugin: Option<&'a Path>,
+    /// Where it notes first runs.
+    pub(crate) first_run: Option<&'a File>,
+    /// Where it notes calls.
+    pub(crate) calls: Option<&'a File>,
+    /// The shortest call that it notes with its times.
+    pub(crate) min_call_ns: Option<u64>,
+    /// The dynamic linker's statistics.
+    pub(crate) linker: bool,
+}
+
+/// A machine that was started. Dropping it ends it.
+///
+/// Times are ns since time zero, unless they say otherwise.
+pub(crate) trait Vmm: fmt::Debug {
+    /// What people call it.
+    fn name(&self) -> &'static str;
+
+    /// Time zero.
+    fn zero(&self) -> Zero;
+
+    /// Now.
+    fn elapsed_ns(&self) -> i64;
+
+    /// The full command line.
+    fn command(&self) -> &[String];
+
+    /// Waits for something to be said, so long at most.
+    fn hear(&mut self, patience: Duration) -> Heard;
+
+    /// Asks, and waits for nothing: the answer comes while one hears on. None if it cannot be asked.
+    fn ask(&mut self, question: Question) -> Option<Ticket>;
+
+    /// The answer to a question, if it has come: and that may be a refusal.
+    fn answer(&mut self, ticket: Ticket) -> Option<Option<Answer>>;
+
+    /// The file that guest RAM is, if it was asked for.
+    fn ram(&self) -> Option<&File>;
+
+    /// How much the instruments have noted: it grows while code runs that never ran before.
+    fn noted_bytes(&self) -> u64;
+
+    /// What its threads have used of the host's CPUs.
+    fn cpu_times(&self) -> CpuTimes;
+
+    /// Asks it to end; whether that could be said.
+    fn quit(&mut self) -> bool;
+
+    /// Ends it, if it still runs, and what it started.
+    fn kill(&mut self);
+
+    /// Waits for its end, and tells what it used.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    fn wait(&mut self) -> Result<Exit, Error>;
+
+    /// How it set the machine up, as far as that was seen. `counter_hz` is the rate of the host's counter, if known.
+    fn set_up(&mut self, counter_hz: Option<f64>) -> Vec<SetUpMark>;
+}
+
+/// The moment just before the program was executed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Zero {
+    /// CLOCK_MONOTONIC.
+    pub(crate) ns: i64,
+    /// On both clocks, a moment earlier.
+    pub(crate) moment: Option<Moment>,
+}
+
+/// What one hears in a moment.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// Somebody said something.
+    Said { source: Source, at_ns: i64, bytes: Vec<u8> },
+    /// The VMM told something of the machine; nothing, where that was only an answer.
+    News { news: Vec<News>, at_ns: i64 },
+    /// Nothing was said in that time.
+    Silence,
+    /// The VMM has ended, and all that it said was heard.
+    Gone,
+}
+
+/// Who said something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The console.
+    Console,
+    /// The firmware's debug port.
+    Firmware,
+    /// The guest's channel.
+    Guest,
+    /// The VMM's standard output and standard error.
+    Vmm,
+}
+
+/// Something about the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// The guest's CPUs run.
+    Running,
+    /// The guest is at its end.
+    Off(GuestEnd),
+    /// The guest told the VMM that it panicked.
+    Panicked,
+}
+
+/// Why a guest is at its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum GuestEnd {
+    /// It reset the machine.
+    Reset,
+    /// It switched the machine off.
+    PowerOff,
+    /// It panicked, and the VMM stopped it for that.
+    Panic,
+    /// Somebody told the VMM to end.
+    Asked,
+    /// Another reason, in the VMM's word.
+    Other(String),
+}
+
+/// What only the VMM knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// Where guest RAM lies in its file.
+    Ram,
+    /// Where the CPUs stand.
+    Cpus,
+    /// How much the disks were asked for.
+    Disks,
+}
+
+/// What it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Guest RAM.
+    Ram(Vec<Extent>),
+    /// The CPUs.
+    Cpus(Cpus),
+    /// Requests to all disks so far.
+    Disks(u64),
+}
+
+/// The CPUs, as the VMM sees them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cpus {
+    /// Where each stands.
+    pub(crate) stands: Vec<Stand>,
+    /// All registers, for people.
+    pub(crate) text: String,
+    /// Where that text is from.
+    pub(crate) origin: &'static str,
+}
+
+/// Where a CPU stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stand {
+    pub(crate) halted: bool,
+    pub(crate) address: u64,
+}
+
+/// A question that was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticket(pub(crate) u64);
+
+/// How the VMM ended and what it used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exit {
+    pub(crate) status: ExitStatus,
+    pub(crate) max_rss_bytes: u64,
+    pub(crate) user_ns: u64,
+    pub(crate) system_ns: u64,
+}
+
+/// A moment of the set-up, as `vmm.json` lists them, in order of time.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct SetUpMark {
+    pub(crate) name: &'static str,
+    pub(crate) at_ns: i64,
+    pub(crate) error_ns: i64,
+    pub(crate) evidence: String,
+}

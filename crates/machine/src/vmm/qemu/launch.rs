@@ -1,0 +1,314 @@
+//! Starting QEMU, and ending it.
+//!
+//! Everything it needs is inherited: pipes, the monitor's socket, guest RAM, the initrd. Time zero is taken just before
+//! it is executed, when all else is done. It never outlives us: the kernel kills it when the thread that started it
+//! ends (so a [`Machine`] must be started by a thread that stays), and dropping a [`Machine`] kills it too. It is in its own
+//! process group: Ctrl-C reaches us, and we end it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::arguments::{Inherited, Plugin, arguments};
+use super::linker::Linker;
+use super::listen::{Ear, Piece, listen};
+use super::monitor::{Event, Monitor};
+use super::mtree::ram_extents;
+use super::replies::{disk_requests, stands};
+use super::set_up::{Said, marks};
+use super::{NAME, Qemu};
+use crate::Error;
+use crate::child::ends_with_us;
+use crate::clock::{Moment, monotonic_ns};
+use crate::cpu_time::CpuTimes;
+use crate::host::memory_file;
+use crate::vmm::{
+    Answer, Cpus, Exit, Heard, Instruments, Launch, News, Program, Question, SetUpMark, Source, Ticket, Vmm, Zero,
+};
+
+/// The human monitor's command that shows all CPUs' registers.
+const REGISTERS: &str = "info registers -a";
+const REGISTERS_ORIGIN: &str = "QEMU's `info registers -a`, at the end";
+
+/// A running QEMU.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pid: Pid,
+    exit: Option<Exit>,
+    zero: Zero,
+    /// When the program had been executed, at the latest.
+    executed_ns: i64,
+    heard: Receiver<Piece>,
+    monitor: Monitor,
+    said: Said,
+    /// What each question that is not answered yet was.
+    asked: BTreeMap<Ticket, Question>,
+    ram: Option<File>,
+    /// Where the plugin notes first runs.
+    first_run: Option<File>,
+    command: Vec<String>,
+    linker: Option<Linker>,
+}
+
+/// The id of guest RAM's memory backend.
+const RAM_ID: &str = "ram";
+
+/// Starts QEMU.
+pub(super) fn start(qemu: &Qemu, launch: &Launch<'_>) -> Result<Machine, Error> {
+    let instruments = &launch.instruments;
+    let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(Error::host("make a pipe"));
+    let ((console, to_console), (vmm, to_vmm)) = (pipe()?, pipe()?);
+    let (guest, to_guest) = launch.channel.is_some().then(pipe).transpose()?.unzip();
+    let (firmware, to_firmware) = instruments.firmware.then(pipe).transpose()?.unzip();
+    let (ours, qemus) = UnixStream::pair().map_err(Error::host("make a socket"))?;
+    let ram = instruments.ram.then(|| memory_file("bootscope-ram")).transpose()?;
+
+    let mut ears = vec![(Ear::Of(Source::Console), console), (Ear::Of(Source::Vmm), vmm)];
+    let also_ours = ours.try_clone().map_err(Error::host("copy a socket"))?;
+    ears.push((Ear::Monitor, OwnedFd::from(also_ours)));
+    ears.extend(guest.map(|fd| (Ear::Of(Source::Guest), fd)));
+    ears.extend(firmware.map(|fd| (Ear::Of(Source::Firmware), fd)));
+    let heard = listen(ears)?;
+    let monitor = Monitor::new(ours).map_err(Error::host("write to a socket"))?;
+
+    let fds = Inherited {
+        monitor: qemus.as_raw_fd(),
+        console: to_console.as_raw_fd(),
+        guest: to_guest.as_ref().map(AsRawFd::as_raw_fd).zip(launch.channel),
+        firmware: to_firmware.as_ref().map(AsRawFd::as_raw_fd),
+        ram: ram.as_ref().map(AsRawFd::as_raw_fd),
+        initrd: launch.initrd.map(AsRawFd::as_raw_fd),
+    };
+    let mut inherited = vec![qemus.as_fd(), to_console.as_fd()];
+    inherited.extend(to_guest.as_ref().map(AsFd::as_fd));
+    inherited.extend(to_firmware.as_ref().map(AsFd::as_fd));
+    inherited.extend(ram.as_ref().map(AsFd::as_fd));
+    inherited.extend(launch.initrd.map(AsFd::as_fd));
+    inherited.extend(instruments.first_run.iter().chain(&instruments.calls).map(|file| file.as_fd()));
+
+    let first_run = instruments.first_run.map(File::try_clone).transpose();
+    let first_run = first_run.map_err(Error::host("copy a file"))?;
+    let linker = instruments.linker.then(Linker::ask).flatten();
+    let mut command = command(qemu.path(), &to_vmm, linker.as_ref())?;
+    inherit(&mut command, &inherited);
+    ends_with_us(&mut command);
+    let zero = Zero { moment: Moment::now(), ns: monotonic_ns() };
+    let plugin = plugin(instruments, zero);
+    command.args(arguments(launch.guest, qemu.cpu(launch.kvm), launch.kernel_line, &fds, plugin.as_ref())?);
+    let broken = |e: io::Error| Error::VmmBroken { binary: qemu.path().to_path_buf(), why: e.to_string() };
+    let child = command.spawn().map_err(broken)?;
+    Ok(Machine {
+        pid: Pid::from_child(&child),
+        exit: None,
+        zero,
+        executed_ns: monotonic_ns() - zero.ns,
+        heard,
+        monitor,
+        said: Said::default(),
+        asked: BTreeMap::new(),
+        ram,
+        first_run,
+        command: words(&command),
+        linker,
+    })
+}
+
+fn plugin<'a>(instruments: &Instruments<'a>, zero: Zero) -> Option<Plugin<'a>> {
+    instruments.plugin.map(|object| Plugin {
+        object,
+        fd: instruments.first_run.map(AsRawFd::as_raw_fd),
+        calls_fd: instruments.calls.map(AsRawFd::as_raw_fd),
+        min_call_ns: instruments.min_call_ns,
+        zero_ns: zero.ns,
+    })
+}
+
+fn command(qemu: &Path, to_vmm: &OwnedFd, linker: Option<&Linker>) -> Result<Command, Error> {
+    let copy = || to_vmm.try_clone().map(Stdio::from).map_err(Error::host("copy a pipe"));
+    let mut command = Command::new(qemu);
+    command.stdin(Stdio::null()).stdout(copy()?).stderr(copy()?).process_group(0);
+    if let Some(path) = linker.and_then(Linker::output) {
+        // glibc's linker counts its own cycles and writes them there; others do nothing.
+        command.env("LD_DEBUG", "statistics").env("LD_DEBUG_OUTPUT", path);
+    }
+    Ok(command)
+}
+
+/// Lets the child keep these descriptors, under the numbers they have.
+fn inherit(command: &mut Command, fds: &[BorrowedFd<'_>]) {
+    let numbers: Vec<i32> = fds.iter().map(AsRawFd::as_raw_fd).collect();
+    let in_child = move || {
+        for &number in &numbers {
+            // SAFETY: the child is a copy of this process, in which the caller held these descriptors open across the
+            // call of `spawn`; nothing has run in it since that could have closed them.
+            let fd = unsafe { BorrowedFd::borrow_raw(number) };
+            fcntl_setfd(fd, FdFlags::empty())?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only what is async-signal-safe may run: this makes plain system calls (fcntl),
+    // allocates nothing (the list was made before) and takes no lock.
+    unsafe { command.pre_exec(in_child) };
+}
+
+impl Machine {
+    fn take_events(&mut self, bytes: &[u8], at_ns: i64) -> Vec<News> {
+        let mut all = Vec::new();
+        for event in self.monitor.feed(bytes) {
+            match event {
+                Event::Greeting => {
+                    self.said.greeting_ns.get_or_insert(at_ns);
+                    self.linker.as_mut().map(Linker::read);
+                }
+                Event::Complete => drop(self.said.complete_ns.get_or_insert(at_ns)),
+                Event::News(news) => {
+                    if news == News::Running {
+                        self.said.running_ns.get_or_insert(at_ns);
+                    }
+                    all.push(news);
+                }
+            }
+        }
+        all
+    }
+}
+
+impl Vmm for Machine {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn zero(&self) -> Zero {
+        self.zero
+    }
+
+    fn elapsed_ns(&self) -> i64 {
+        monotonic_ns() - self.zero.ns
+    }
+
+    fn command(&self) -> &[String] {
+        &self.command
+    }
+
+    fn hear(&mut self, patience: Duration) -> Heard {
+        let piece = match self.heard.recv_timeout(patience) {
+            Ok(piece) => piece,
+            Err(RecvTimeoutError::Timeout) => return Heard::Silence,
+            Err(RecvTimeoutError::Disconnected) => return Heard::Gone,
+        };
+        let at_ns = piece.at_ns - self.zero.ns;
+        match piece.source {
+            Ear::Of(source) => Heard::Said { source, at_ns, bytes: piece.bytes },
+            Ear::Monitor => Heard::News { news: self.take_events(&piece.bytes, at_ns), at_ns },
+        }
+    }
+
+    fn ask(&mut self, question: Question) -> Option<Ticket> {
+        let words = match question {
+            Question::Ram => "info mtree -f",
+            Question::Cpus => REGISTERS,
+            Question::Disks => "info blockstats",
+        };
+        let ticket = Ticket(self.monitor.ask(words).ok()?);
+        self.asked.insert(ticket, question);
+        Some(ticket)
+    }
+
+    fn answer(&mut self, ticket: Ticket) -> Option<Option<Answer>> {
+        let answer = self.monitor.answer(ticket.0)?;
+        let question = self.asked.remove(&ticket);
+        Some(question.zip(answer.ok()).and_then(|(question, text)| match question {
+            Question::Ram => ram_extents(&text, RAM_ID).ok().map(Answer::Ram),
+            Question::Cpus => Some(Answer::Cpus(Cpus { stands: stands(&text), text, origin: REGISTERS_ORIGIN })),
+            Question::Disks => Some(Answer::Disks(disk_requests(&text))),
+        }))
+    }
+
+    fn ram(&self) -> Option<&File> {
+        self.ram.as_ref()
+    }
+
+    fn noted_bytes(&self) -> u64 {
+        self.first_run.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |meta| meta.len())
+    }
+
+    fn cpu_times(&self) -> CpuTimes {
+        CpuTimes::of(self.pid)
+    }
+
+    fn quit(&mut self) -> bool {
+        self.monitor.quit().is_ok()
+    }
+
+    fn kill(&mut self) {
+        if self.exit.is_none() {
+            // It leads its own process group, whose number is no other's until QEMU is reaped. It can only fail because
+            // QEMU has ended by itself.
+            let _ = kill_process_group(self.pid, Signal::KILL);
+        }
+    }
+
+    fn wait(&mut self) -> Result<Exit, Error> {
+        if let Some(exit) = self.exit {
+            return Ok(exit);
+        }
+        let exit = reap(self.pid).map_err(Error::host("wait for QEMU"))?;
+        self.exit = Some(exit);
+        Ok(exit)
+    }
+
+    fn set_up(&mut self, counter_hz: Option<f64>) -> Vec<SetUpMark> {
+        let linker = self.linker.as_mut().map_or("", Linker::read);
+        marks(self.executed_ns, &self.said, linker, counter_hz)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = self.wait();
+    }
+}
+
+/// `wait4`, which alone tells what one child used: `getrusage` sums over all there ever were.
+fn reap(pid: Pid) -> io::Result<Exit> {
+    let mut status = 0;
+    // SAFETY: `rusage` is plain numbers, for which zeros are valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: both pointers are to live variables of the types that wait4 fills in, and outlive the call.
+        let reaped = unsafe { libc::wait4(pid.as_raw_nonzero().get(), &raw mut status, 0, &raw mut usage) };
+        if reaped >= 0 {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    let unsigned = |n: i64| u64::try_from(n).unwrap_or(0);
+    let ns = |t: libc::timeval| unsigned(t.tv_sec) * 1_000_000_000 + unsigned(t.tv_usec) * 1000;
+    Ok(Exit {
+        status: ExitStatus::from_raw(status),
+        // Linux counts it in KiB.
+        max_rss_bytes: unsigned(usage.ru_maxrss) * 1024,
+        user_ns: ns(usage.ru_utime),
+        system_ns: ns(usage.ru_stime),
+    })
+}
+
+fn words(command: &Command) -> Vec<String> {
+    let all = std::iter::once(command.get_program()).chain(command.get_args());
+    all.map(|word| word.to_string_lossy().into_owned()).collect()
+}

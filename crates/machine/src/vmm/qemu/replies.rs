@@ -1,0 +1,56 @@
+//! What QEMU's human monitor answers, read.
+//!
+//! It is asked there because the answers are text that hardly changed in ten years; those of its machine protocol are of
+//! one version's types.
+
+use crate::vmm::Stand;
+
+/// Where the CPUs stand, out of the text of `info registers -a`.
+pub(crate) fn stands(registers: &str) -> Vec<Stand> {
+    let mut cpus: Vec<Stand> = Vec::new();
+    for line in registers.lines().map(str::trim) {
+        if line.starts_with("CPU#") {
+            cpus.push(Stand { halted: false, address: 0 });
+        }
+        let Some(cpu) = cpus.last_mut() else {
+            continue;
+        };
+        // `RIP=ffffffff9abb85c3 RFL=00000203 … HLT=0`, or `EIP=`.
+        let value = |key: &str| line.split_whitespace().find_map(|word| word.strip_prefix(key));
+        if let Some(address) = value("RIP=").or_else(|| value("EIP=")) {
+            cpu.address = u64::from_str_radix(address, 16).unwrap_or(0);
+            cpu.halted = value("HLT=") == Some("1");
+        }
+    }
+    cpus
+}
+
+/// Requests to all disks, out of the text of `info blockstats`.
+pub(crate) fn disk_requests(statistics: &str) -> u64 {
+    // `virtio0: rd_bytes=512 … rd_operations=1 wr_operations=0 … idle_time_ns=5`: the last changes by itself.
+    let counts = statistics.split_whitespace().filter_map(|word| word.split_once("_operations="));
+    counts.filter_map(|(_, count)| count.parse::<u64>().ok()).fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_are_read_for_each_cpu() {
+        let text = "\r\nCPU#0\r\nRAX=0000 RBX=01\r\nRIP=ffffffff9abb85c3 RFL=00000203 [------C] CPL=0 HLT=0\r\n\
+                    CPU#1\r\nEIP=0000fff0 EFL=00000002 [-------] CPL=0 II=0 A20=1 SMM=0 HLT=1\r\n";
+        let expected =
+            [Stand { halted: false, address: 0xffff_ffff_9abb_85c3 }, Stand { halted: true, address: 0xfff0 }];
+        assert_eq!(stands(text), expected);
+        assert_eq!(stands("unknown command"), []);
+    }
+
+    #[test]
+    fn requests_are_counted_and_idle_time_is_not() {
+        let text = "virtio0: rd_bytes=512 wr_bytes=0 rd_operations=3 wr_operations=1 flush_operations=0 \
+                    rd_total_time_ns=99 idle_time_ns=5\r\nfloppy0: rd_operations=2 wr_operations=0\r\n";
+        assert_eq!(disk_requests(text), 6);
+        assert_eq!(disk_requests(""), 0);
+    }
+}

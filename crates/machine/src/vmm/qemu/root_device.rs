@@ -1,0 +1,54 @@
+//! The root image as one of QEMU's devices. Neither kind is ever written: a disk is a snapshot, the memory a private mapping.
+
+use recording::GuestSpec;
+
+use super::arguments::escaped;
+use crate::Error;
+use crate::root::image_bytes;
+
+/// What `-m` says of room for persistent memory beside the RAM.
+pub(crate) fn room(guest: &GuestSpec) -> Result<String, Error> {
+    match &guest.root {
+        Some(path) if guest.dax => {
+            let most_mib = (guest.memory_bytes + image_bytes(path)?).div_ceil(1 << 20);
+            Ok(format!(",slots=1,maxmem={most_mib}M"))
+        }
+        _ => Ok(String::new()),
+    }
+}
+
+/// The device: QEMU's options and their values.
+pub(crate) fn device(guest: &GuestSpec) -> Result<Vec<(&'static str, String)>, Error> {
+    let Some(path) = &guest.root else { return Ok(Vec::new()) };
+    let file = escaped(path)?;
+    if guest.dax {
+        let bytes = image_bytes(path)?;
+        return Ok(vec![
+            ("-object", format!("memory-backend-file,id=root,size={bytes},share=off,mem-path={file}")),
+            ("-device", "virtio-pmem-pci,memdev=root".to_owned()),
+        ]);
+    }
+    Ok(vec![("-drive", format!("file={file},format=raw,snapshot=on,if=virtio"))])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_is_a_disk_or_memory_and_neither_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let image = dir.path().join("root,1.img");
+        let mut bytes = vec![0; 4 << 20];
+        bytes[1024 + 0x38..1024 + 0x3a].copy_from_slice(&[0x53, 0xef]);
+        std::fs::write(&image, bytes).unwrap();
+        let disk = GuestSpec { root: Some(image), ..GuestSpec::default() };
+        let path = dir.path().join("root,,1.img");
+        let path = path.display();
+        assert_eq!(device(&disk).unwrap(), [("-drive", format!("file={path},format=raw,snapshot=on,if=virtio"))]);
+        let dax = GuestSpec { dax: true, ..disk };
+        let object = format!("memory-backend-file,id=root,size=4194304,share=off,mem-path={path}");
+        assert_eq!(device(&dax).unwrap()[0], ("-object", object));
+        assert_eq!(room(&dax).unwrap(), ",slots=1,maxmem=516M");
+    }
+}

@@ -1,0 +1,197 @@
+//! A VMM that replays a scripted boot out of memory, for tests of whoever watches one.
+//!
+//! Its clock is the script's: hearing moves it on to the next thing that is said, or by as long as was waited for. So a
+//! boot of ten minutes takes no time, and ends at the same nanosecond each time. Nothing is executed, no file is touched.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use recording::GuestSpec;
+
+use super::{Answer, Cpus, Exit, Heard, Launch, News, Program, Question, SetUpMark, Source, Stand, Ticket, Vmm, Zero};
+use crate::Error;
+use crate::cpu_time::CpuTimes;
+
+/// A boot, as it will be.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Script {
+    pub(crate) steps: VecDeque<(i64, Step)>,
+    /// Whether the CPU stays where it is.
+    pub(crate) stands_still: bool,
+    /// Whether it does not end when it is asked to.
+    pub(crate) stubborn: bool,
+    /// What was done to it.
+    pub(crate) done: Arc<Mutex<Vec<&'static str>>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Say(Source, Vec<u8>),
+    News(News),
+    Gone,
+}
+
+impl Script {
+    /// Somebody says this, so many ms after time zero; steps are given in order of time.
+    pub(crate) fn says(mut self, at_ms: i64, source: Source, text: &str) -> Script {
+        self.steps.push_back((at_ms * 1_000_000, Step::Say(source, text.as_bytes().to_vec())));
+        self
+    }
+
+    /// The VMM has news of the machine.
+    pub(crate) fn has_news(mut self, at_ms: i64, news: News) -> Script {
+        self.steps.push_back((at_ms * 1_000_000, Step::News(news)));
+        self
+    }
+
+    /// The VMM ends by itself.
+    pub(crate) fn ends(mut self, at_ms: i64) -> Script {
+        self.steps.push_back((at_ms * 1_000_000, Step::Gone));
+        self
+    }
+}
+
+/// The program that plays a script.
+#[derive(Debug)]
+pub(crate) struct Stub(pub(crate) Script);
+
+impl Program for Stub {
+    fn name(&self) -> &'static str {
+        "Stub"
+    }
+
+    fn path(&self) -> &Path {
+        Path::new("/stub")
+    }
+
+    fn version(&self) -> &str {
+        "1"
+    }
+
+    fn check(&self, _guest: &GuestSpec, _spared: &[&str], _yields: bool) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn plugin(&self) -> Result<PathBuf, String> {
+        Err("it takes none".to_owned())
+    }
+
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Vmm>, Error> {
+        Ok(Box::new(Played {
+            script: self.0.clone(),
+            command: vec!["stub".to_owned(), format!("{:?}", launch.channel)],
+            now_ns: 0,
+            over: false,
+            asked: BTreeMap::new(),
+        }))
+    }
+}
+
+#[derive(Debug)]
+struct Played {
+    script: Script,
+    command: Vec<String>,
+    now_ns: i64,
+    over: bool,
+    asked: BTreeMap<Ticket, Question>,
+}
+
+impl Played {
+    fn note(&self, what: &'static str) {
+        self.script.done.lock().unwrap().push(what);
+    }
+}
+
+impl Vmm for Played {
+    fn name(&self) -> &'static str {
+        "Stub"
+    }
+
+    fn zero(&self) -> Zero {
+        Zero { ns: 0, moment: None }
+    }
+
+    fn elapsed_ns(&self) -> i64 {
+        self.now_ns
+    }
+
+    fn command(&self) -> &[String] {
+        &self.command
+    }
+
+    fn hear(&mut self, patience: Duration) -> Heard {
+        if self.over {
+            return Heard::Gone;
+        }
+        let until_ns = self.now_ns + patience.as_nanos() as i64;
+        if self.script.steps.front().is_none_or(|(at_ns, _)| *at_ns > until_ns) {
+            self.now_ns = until_ns;
+            return Heard::Silence;
+        }
+        let (at_ns, step) = self.script.steps.pop_front().expect("one is in front");
+        self.now_ns = at_ns.max(self.now_ns);
+        match step {
+            Step::Say(source, bytes) => Heard::Said { source, at_ns, bytes },
+            Step::News(news) => Heard::News { news: vec![news], at_ns },
+            Step::Gone => {
+                self.over = true;
+                Heard::Gone
+            }
+        }
+    }
+
+    fn ask(&mut self, question: Question) -> Option<Ticket> {
+        let ticket = Ticket(self.asked.len() as u64);
+        self.asked.insert(ticket, question);
+        Some(ticket)
+    }
+
+    fn answer(&mut self, ticket: Ticket) -> Option<Option<Answer>> {
+        let address = if self.script.stands_still { 0x1000 } else { self.now_ns as u64 };
+        let stands = vec![Stand { halted: false, address }];
+        Some(match self.asked.get(&ticket)? {
+            Question::Cpus => Some(Answer::Cpus(Cpus { stands, text: "IP=1".to_owned(), origin: "a script" })),
+            Question::Disks => Some(Answer::Disks(0)),
+            Question::Ram => None,
+        })
+    }
+
+    fn ram(&self) -> Option<&File> {
+        None
+    }
+
+    fn noted_bytes(&self) -> u64 {
+        0
+    }
+
+    fn cpu_times(&self) -> CpuTimes {
+        CpuTimes::of_one_thread(self.now_ns)
+    }
+
+    fn quit(&mut self) -> bool {
+        self.note("quit");
+        self.over |= !self.script.stubborn;
+        true
+    }
+
+    fn kill(&mut self) {
+        if !self.over {
+            self.note("kill");
+        }
+        self.over = true;
+    }
+
+    fn wait(&mut self) -> Result<Exit, Error> {
+        assert!(self.over, "it would be waited for for ever");
+        Ok(Exit { status: ExitStatus::from_raw(0), max_rss_bytes: 1 << 20, user_ns: 1, system_ns: 1 })
+    }
+
+    fn set_up(&mut self, _counter_hz: Option<f64>) -> Vec<SetUpMark> {
+        vec![SetUpMark { name: "executed", at_ns: 0, error_ns: 0, evidence: "a script".to_owned() }]
+    }
+}

@@ -1,0 +1,60 @@
+//! What the guest says on its channel: guest-init's messages, and the evidence that comes between them or is announced.
+
+use std::collections::VecDeque;
+
+use guest_init::port::Heard as Said;
+use guest_init::round::Chunk;
+use guest_init::words::Word;
+
+use super::streams::Streams;
+use crate::channel::GuestChannel;
+use crate::vmm::Source;
+
+/// One guest's channel, and what came by it and is not dealt with yet.
+#[derive(Debug)]
+pub(super) struct Messages {
+    channel: Box<dyn GuestChannel>,
+    /// When the first byte of the present line came.
+    line_ns: Option<i64>,
+    /// Where in guest memory evidence lies ready.
+    pub(super) rounds: VecDeque<u64>,
+    /// Evidence that came by the channel itself.
+    pub(super) chunks: Vec<(Chunk, Vec<u8>)>,
+    /// Lines that were no messages.
+    pub(super) strange: u64,
+}
+
+impl Messages {
+    pub(super) fn new(channel: Box<dyn GuestChannel>) -> Messages {
+        Messages { channel, line_ns: None, rounds: VecDeque::new(), chunks: Vec::new(), strange: 0 }
+    }
+
+    /// Takes what arrived: the lines go into the stream, the messages come back, each with when it began.
+    pub(super) fn take(
+        &mut self,
+        bytes: &[u8],
+        at_ns: i64,
+        streams: &mut Streams,
+    ) -> Result<Vec<(Word, i64)>, recording::Error> {
+        let (mut words, mut kept) = (Vec::new(), Ok(()));
+        let Messages { channel, line_ns, chunks, strange, .. } = self;
+        channel.feed(bytes, &mut |said| match said {
+            Said::Said(bytes) => {
+                line_ns.get_or_insert(at_ns);
+                if kept.is_ok() {
+                    kept = streams.append(Source::Guest, bytes, at_ns);
+                }
+            }
+            Said::Word(word) => words.push((word, line_ns.take().unwrap_or(at_ns))),
+            Said::Strange(_) => {
+                line_ns.take();
+                *strange += 1;
+            }
+            Said::Chunk(chunk, bytes) => {
+                line_ns.take();
+                chunks.push((chunk, bytes.to_vec()));
+            }
+        });
+        kept.map(|()| words)
+    }
+}

@@ -1,0 +1,406 @@
+//! Watching one boot: what is heard goes into the recording, and is looked at for how the boot goes.
+//!
+//! One thread, one loop: hear (for a moment at most), act on what was heard, decide whether it is over. Hearing only
+//! notes [`Facts`]; acting and asking happen between. Nothing here decides what an end *means*: see [`crate::ending`].
+
+mod facts;
+mod log;
+mod messages;
+mod streams;
+
+use std::time::{Duration, Instant};
+
+use guest_init::words::Word;
+use recording::Writer;
+use regex::bytes::Regex;
+
+pub(crate) use facts::{ARRIVAL_ERROR_NS, Facts, Seen, Shutdown, panicked};
+use log::LogWatch;
+use messages::Messages;
+use streams::Streams;
+
+use crate::Error;
+use crate::channel::GuestChannel;
+use crate::hang::{HangDetector, Movement, Now};
+use crate::homecoming::Homecoming;
+use crate::lines::{Lines, shown};
+use crate::memory::{EventLog, GuestRam, Hurried, KernelLog};
+use crate::options::RecordOptions;
+use crate::profile::GuestProfile;
+use crate::vmm::{Answer, Cpus, Heard, News, Question, Source, Ticket, Vmm};
+
+/// How long nothing may be heard before other things are looked after.
+const TICK: Duration = Duration::from_millis(50);
+/// How long the VMM may take to answer.
+const ANSWER_NS: i64 = 5_000_000_000;
+/// After Ctrl-C each last step may take so long: a search of memory, an answer of the VMM's, its end. All are over in 0.3 s.
+const HURRY: Duration = Duration::from_nanos(HURRY_NS as u64);
+const HURRY_NS: i64 = 40_000_000;
+/// How often the machine is looked at for a hang.
+const LOOK_NS: i64 = 1_000_000_000;
+
+/// One boot that is being watched.
+pub(crate) struct Watch<'a> {
+    pub(crate) vm: Box<dyn Vmm>,
+    pub(crate) facts: Facts,
+    pub(crate) home: Homecoming,
+    pub(crate) writer: &'a mut Writer,
+    streams: Streams,
+    console: Lines,
+    vmm: Lines,
+    messages: Option<Messages>,
+    /// The pattern of the end mark where that is a line.
+    until: Option<Regex>,
+    hang: HangDetector,
+    next_look_ns: i64,
+    has_disks: bool,
+    layout: Layout,
+    /// Whether somebody waits for the end.
+    hurried: bool,
+    log: LogWatch,
+}
+
+/// Where guest RAM lies in its file: not asked yet, asked, or settled.
+enum Layout {
+    Unknown,
+    Asked(Ticket),
+    Known(GuestRam),
+    Impossible,
+}
+
+impl<'a> Watch<'a> {
+    /// Begins to watch. `until` is the pattern of the end mark where that is a line.
+    pub(crate) fn new(
+        options: &RecordOptions,
+        profile: &GuestProfile,
+        until: Option<Regex>,
+        channel: Option<Box<dyn GuestChannel>>,
+        vm: Box<dyn Vmm>,
+        writer: &'a mut Writer,
+    ) -> Result<Self, Error> {
+        let guest = &options.guest;
+        let hang_after_ms = options.observe.hang_after_ms.saturating_add(profile.quiet_ms);
+        Ok(Watch {
+            facts: Facts { vmm: vm.name(), ..Facts::default() },
+            home: Homecoming::new(),
+            streams: Streams::begin(options, vm.name(), channel.as_deref(), writer)?,
+            vm,
+            writer,
+            console: Lines::default(),
+            vmm: Lines::default(),
+            messages: channel.map(Messages::new),
+            until,
+            hang: HangDetector::new(hang_after_ms, guest.deterministic),
+            next_look_ns: 0,
+            has_disks: guest.kernel.is_none()
+                || !guest.disks.is_empty()
+                || guest.root.is_some()
+                || !guest.extra.is_empty(),
+            layout: Layout::Unknown,
+            hurried: false,
+            log: LogWatch::new(),
+        })
+    }
+
+    /// Hears for a moment, and acts on what was heard.
+    pub(crate) fn step(&mut self) -> Result<(), Error> {
+        self.hear(TICK)?;
+        while let Some(phys) = self.messages.as_mut().and_then(|messages| messages.rounds.pop_front()) {
+            self.take_round(phys)?;
+        }
+        let chunks = self.messages.as_mut().map(|messages| std::mem::take(&mut messages.chunks));
+        for (chunk, bytes) in chunks.unwrap_or_default() {
+            self.home.take_chunk(&chunk, &bytes, self.writer)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the kernel log and the CPUs where the console alone does not tell.
+    pub(crate) fn look(&mut self) -> Result<(), Error> {
+        if self.facts.gone
+            || self.facts.shutdown.is_some()
+            || self.facts.init_ns.is_some() && self.facts.guest_done.is_none()
+        {
+            return Ok(());
+        }
+        let now = self.vm.elapsed_ns();
+        self.look_for_line(now)?;
+        if now >= self.next_look_ns {
+            self.next_look_ns = now + LOOK_NS;
+            let now = Now { ns: now, cpu: self.vm.cpu_times() };
+            if self.hang.doubtful(&now, self.bytes_heard()) {
+                self.look_for_hang(&now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the kernel log out of memory; or why it cannot be.
+    pub(crate) fn kernel_log(&mut self) -> Result<Result<KernelLog, String>, Error> {
+        let (vmm, hurried_until) = (self.vm.name(), self.hurried_until());
+        let Some(ram) = self.ram()? else {
+            return Ok(Err(format!("{vmm} could not say where guest memory lies")));
+        };
+        let log = match hurried_until {
+            Some(until) => crate::memory::kernel_log(&Hurried { memory: ram, until }),
+            None => crate::memory::kernel_log(ram),
+        };
+        Ok(log.map_err(|error| error.to_string()))
+    }
+
+    /// Reads the event log out of memory, if the guest keeps one.
+    pub(crate) fn event_log(&mut self) -> Result<Option<EventLog>, Error> {
+        let hurried_until = self.hurried_until();
+        Ok(self.ram()?.and_then(|ram| match hurried_until {
+            Some(until) => crate::memory::event_log(&Hurried { memory: ram, until }),
+            None => crate::memory::event_log(ram),
+        }))
+    }
+
+    /// Where the CPUs stand, if the VMM can say.
+    pub(crate) fn cpus(&mut self) -> Result<Option<Cpus>, Error> {
+        Ok(match self.ask(Question::Cpus)? {
+            Some(Answer::Cpus(cpus)) => Some(cpus),
+            _ => None,
+        })
+    }
+
+    /// The user waits for the end: what can still be had at once is taken, and no more.
+    pub(crate) fn hurry(&mut self) {
+        self.hurried = true;
+    }
+
+    /// Until when memory may be read, if there is an end to that.
+    fn hurried_until(&self) -> Option<Instant> {
+        self.hurried.then(|| Instant::now() + HURRY)
+    }
+
+    /// Asks the VMM, and waits for the answer while hearing on.
+    fn ask(&mut self, question: Question) -> Result<Option<Answer>, Error> {
+        if self.facts.gone {
+            return Ok(None);
+        }
+        match self.vm.ask(question) {
+            Some(ticket) => self.wait_for_answer(ticket),
+            None => Ok(None),
+        }
+    }
+
+    /// Ends the VMM, hears what it still says, and closes the streams; at once if writing has `failed` already.
+    pub(crate) fn finish(mut self, failed: Option<Error>) -> Finished<'a> {
+        let mut notes = Vec::new();
+        let failed = failed.or_else(|| self.let_end().err());
+        self.vm.kill();
+        notes.extend(self.home.notes());
+        if let Some(strange) = self.messages.as_ref().map(|messages| messages.strange).filter(|&strange| strange > 0) {
+            notes.push(format!("{strange} lines on guest-init's port were not its words"));
+        }
+        let mut finished = Finished { vm: self.vm, facts: self.facts, writer: self.writer, notes, failed };
+        let why = if finished.failed.is_none() { "were too many to keep" } else { "could not be written" };
+        for (name, ended) in self.streams.finish() {
+            let dropped = finished.keep(ended).unwrap_or_default();
+            if dropped > 0 {
+                let note = format!("{name}.log: {dropped} bytes between its start and its end {why}");
+                finished.notes.push(note);
+            }
+        }
+        finished
+    }
+
+    /// Asks the VMM to end, kills it if it does not, and hears it out.
+    fn let_end(&mut self) -> Result<(), Error> {
+        let asked = self.vm.quit();
+        let patience_ns = if self.hurried { HURRY_NS } else { 3_000_000_000 };
+        self.hear_out(if asked { patience_ns } else { 0 })?;
+        self.vm.kill();
+        self.hear_out(2_000_000_000)
+    }
+
+    fn hear_out(&mut self, patience_ns: i64) -> Result<(), Error> {
+        let deadline = self.vm.elapsed_ns() + patience_ns;
+        while !self.facts.gone && self.vm.elapsed_ns() < deadline {
+            self.hear(TICK)?;
+        }
+        Ok(())
+    }
+
+    /// What was said on all ports, and what the plugin has noted.
+    fn bytes_heard(&self) -> u64 {
+        self.streams.total_bytes() + self.vm.noted_bytes()
+    }
+
+    fn hear(&mut self, patience: Duration) -> Result<(), Error> {
+        match self.vm.hear(patience) {
+            Heard::Said { source, at_ns, bytes } => {
+                self.facts.heard_ns = at_ns;
+                self.take(source, &bytes, at_ns)?;
+            }
+            Heard::News { news, at_ns } => news.into_iter().for_each(|news| self.take_news(news, at_ns)),
+            Heard::Silence => {}
+            Heard::Gone => self.facts.gone = true,
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, source: Source, bytes: &[u8], at_ns: i64) -> Result<(), Error> {
+        if source == Source::Guest {
+            return self.take_messages(bytes, at_ns);
+        }
+        self.streams.append(source, bytes, at_ns)?;
+        let (facts, until) = (&mut self.facts, self.until.as_ref());
+        match source {
+            Source::Console => {
+                facts.console_bytes += bytes.len() as u64;
+                self.console.feed(bytes, &mut |line| facts.take_console_line(&line, until, at_ns));
+            }
+            Source::Vmm => self.vmm.feed(bytes, &mut |line| facts.take_vmm_line(&line)),
+            Source::Firmware | Source::Guest => {}
+        }
+        Ok(())
+    }
+
+    fn take_messages(&mut self, bytes: &[u8], at_ns: i64) -> Result<(), Error> {
+        let Some(messages) = &mut self.messages else {
+            return Ok(());
+        };
+        for (word, at_ns) in messages.take(bytes, at_ns, &mut self.streams)? {
+            self.take_word(word, at_ns);
+        }
+        Ok(())
+    }
+
+    fn take_word(&mut self, word: Word, at_ns: i64) {
+        match word {
+            Word::Init { .. } => {
+                self.facts.init_ns.get_or_insert(at_ns);
+            }
+            Word::Round { header_phys } => {
+                if let Some(messages) = &mut self.messages {
+                    messages.rounds.push_back(header_phys);
+                }
+            }
+            Word::Lack { what, why } if what == "root" => drop(self.facts.no_root.get_or_insert(why)),
+            Word::Lack { what, why } if what == "workload" => drop(self.facts.no_workload.get_or_insert(why)),
+            Word::End { outcome } => {
+                self.facts.guest_done.get_or_insert(Seen { at_ns, what: shown(outcome.as_bytes(), 200) });
+            }
+            _ => {}
+        }
+    }
+
+    fn take_news(&mut self, news: News, at_ns: i64) {
+        let facts = &mut self.facts;
+        match news {
+            News::Running => {
+                facts.running_ns.get_or_insert(at_ns);
+                // The answer is needed for the transfer of evidence, and may be all there is to go by should the VMM die.
+                self.ask_layout();
+            }
+            News::Off(why) => drop(facts.shutdown.get_or_insert(Shutdown { at_ns, why })),
+            News::Panicked => {
+                let what = panicked(facts.vmm);
+                facts.panic.get_or_insert(Seen { at_ns, what });
+            }
+        }
+    }
+
+    fn take_round(&mut self, phys: u64) -> Result<(), Error> {
+        if self.ram()?.is_none() {
+            // The guest gets no answer, and takes the port when it has waited long enough.
+            return Ok(());
+        }
+        if let Layout::Known(ram) = &self.layout {
+            self.home.take_round(phys, ram, self.writer)?;
+        }
+        Ok(())
+    }
+
+    /// Guest RAM, if it is a file of ours and the VMM says where in it what lies.
+    fn ram(&mut self) -> Result<Option<&GuestRam>, Error> {
+        self.ask_layout();
+        if let Layout::Asked(ticket) = self.layout {
+            let file = self.vm.ram().and_then(|file| file.try_clone().ok());
+            let answer = self.wait_for_answer(ticket)?;
+            let ram = match (file, answer) {
+                (Some(file), Some(Answer::Ram(extents))) => GuestRam::new(file, extents).ok(),
+                _ => None,
+            };
+            self.layout = ram.map_or(Layout::Impossible, Layout::Known);
+        }
+        Ok(match &self.layout {
+            Layout::Known(ram) => Some(ram),
+            _ => None,
+        })
+    }
+
+    fn ask_layout(&mut self) {
+        if matches!(self.layout, Layout::Unknown) && self.vm.ram().is_some() && !self.facts.gone {
+            self.layout = self.vm.ask(Question::Ram).map_or(Layout::Impossible, Layout::Asked);
+        }
+    }
+
+    fn wait_for_answer(&mut self, ticket: Ticket) -> Result<Option<Answer>, Error> {
+        let deadline = self.vm.elapsed_ns() + if self.hurried { HURRY_NS } else { ANSWER_NS };
+        loop {
+            if let Some(answer) = self.vm.answer(ticket) {
+                return Ok(answer);
+            }
+            if self.facts.gone || self.vm.elapsed_ns() > deadline {
+                return Ok(None);
+            }
+            self.hear(TICK)?;
+        }
+    }
+
+    /// Looks for the awaited line in the kernel log in memory, where it was not seen on the console.
+    fn look_for_line(&mut self, now_ns: i64) -> Result<(), Error> {
+        if self.until.is_none() || self.facts.matched.is_some() || !self.log.is_due(now_ns) || self.ram()?.is_none() {
+            return Ok(());
+        }
+        if let (Some(until), Layout::Known(ram)) = (&self.until, &self.layout) {
+            let found = self.log.look(until, ram, self.facts.running_ns, now_ns, &*self.vm);
+            self.facts.matched = self.facts.matched.take().or(found);
+        }
+        Ok(())
+    }
+
+    fn look_for_hang(&mut self, now: &Now) -> Result<(), Error> {
+        let mut movement = Movement { bytes: self.bytes_heard(), ..Movement::default() };
+        self.ram()?;
+        if let Layout::Known(ram) = &self.layout {
+            movement.newest_record = self.log.newest_record(ram);
+        }
+        if self.has_disks {
+            if let Some(Answer::Disks(requests)) = self.ask(Question::Disks)? {
+                movement.disk_requests = requests;
+            }
+        }
+        let stands = self.cpus()?.unwrap_or_default().stands;
+        self.facts.hang = self.hang.look(now, movement, stands);
+        Ok(())
+    }
+}
+
+/// What is left of a boot that was watched.
+pub(crate) struct Finished<'a> {
+    pub(crate) vm: Box<dyn Vmm>,
+    pub(crate) facts: Facts,
+    pub(crate) writer: &'a mut Writer,
+    /// What a reader should know, in sentences.
+    pub(crate) notes: Vec<String>,
+    /// What could not be written first.
+    pub(crate) failed: Option<Error>,
+}
+
+impl Finished<'_> {
+    /// Goes on where something cannot be written: what there is of the recording is finished all the same.
+    pub(crate) fn keep<T, E: Into<Error>>(&mut self, result: Result<T, E>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.failed.get_or_insert(error.into());
+                None
+            }
+        }
+    }
+}

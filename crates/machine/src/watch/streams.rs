@@ -1,0 +1,63 @@
+//! The streams of a recording that grow while a machine runs: one for each source.
+
+use recording::{Stream, Writer};
+
+use crate::Error;
+use crate::channel::GuestChannel;
+use crate::options::RecordOptions;
+use crate::vmm::Source;
+
+/// A stream, and whose it is.
+struct Named {
+    source: Source,
+    name: &'static str,
+    stream: Stream,
+}
+
+/// One for each source that is recorded.
+pub(super) struct Streams(Vec<Named>);
+
+impl Streams {
+    /// Begins them. `channel` is the guest's, if it has one.
+    pub(super) fn begin(
+        options: &RecordOptions,
+        vmm: &str,
+        channel: Option<&dyn GuestChannel>,
+        writer: &mut Writer,
+    ) -> Result<Streams, Error> {
+        let vmm = format!("{vmm}'s standard output and error");
+        let firmware = options.observe.firmware_log.then_some("the firmware's debug port 0x402");
+        let all = [
+            (Source::Console, "console", Some("the serial console")),
+            (Source::Guest, "guest", channel.map(GuestChannel::origin)),
+            (Source::Vmm, "vmm", Some(vmm.as_str())),
+            (Source::Firmware, "firmware", firmware),
+        ];
+        let mut streams = Vec::new();
+        for (source, name, origin) in all {
+            if let Some(origin) = origin {
+                let stream = writer.stream(name, origin, options.observe.stream_bytes_max)?;
+                streams.push(Named { source, name, stream });
+            }
+        }
+        Ok(Streams(streams))
+    }
+
+    /// Appends what was heard, where that source is recorded.
+    pub(super) fn append(&mut self, source: Source, bytes: &[u8], at_ns: i64) -> Result<(), recording::Error> {
+        match self.0.iter_mut().find(|named| named.source == source) {
+            Some(named) => named.stream.append(bytes, at_ns),
+            None => Ok(()),
+        }
+    }
+
+    /// What was said on all of them.
+    pub(super) fn total_bytes(&self) -> u64 {
+        self.0.iter().map(|named| named.stream.total_bytes()).sum()
+    }
+
+    /// Ends each: its name, and how many bytes of it were not kept, or why it could not be written.
+    pub(super) fn finish(self) -> impl Iterator<Item = (&'static str, Result<u64, recording::Error>)> {
+        self.0.into_iter().map(|named| (named.name, named.stream.finish().map(|end| end.dropped_bytes)))
+    }
+}
