@@ -1,4 +1,4 @@
-//! Makes `guest_init_entry` (src/bin/guest-init/entry.rs) the first instruction of the binary, before libc's `_start`.
+//! Makes `guest_init_entry` (src/bin/guest-init/arch/x86_64/entry.rs) the first instruction of the binary, before libc's `_start`.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,15 +1,11 @@
-//! How a block of x86 code ends, read from the bytes of its last instruction.
-//!
-//! Opcodes as in the Intel SDM, volume 2, appendix A. Only what moves control is looked at, so no length is decoded:
-//! QEMU has already found the instruction's end. Whether the code is 16, 32 or 64 bits wide need not be known: the
-//! width of a displacement is what is left of the instruction. Knows nothing of QEMU.
+//! How a block of code ends. An architecture's decoder tells it (`arch`).
 
 /// What the last instruction of a block does. The numbers are those of the file format; the reader's counterpart is in
 /// `crates/evidence/src/first_run.rs`, which this object shares no code with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ending {
-    /// Anything that is none of the others: the block was cut at a page's end or its greatest length, or is not x86.
+    /// Anything that is none of the others: the block was cut at a page's end or its greatest length, or of another architecture.
     Other = 0,
     /// Call of a fixed address.
     Call = 1,
@@ -29,146 +25,4 @@ pub enum Ending {
     Halt = 8,
     /// System call, software interrupt, breakpoint, invalid on purpose.
     Trap = 9,
-}
-
-/// The ending, and how far from the instruction's end it leads where that is fixed.
-pub fn decode(bytes: &[u8]) -> (Ending, Option<i64>) {
-    let Some((&opcode, rest)) = after_prefixes(bytes).split_first() else { return (Ending::Other, None) };
-    match opcode {
-        0xe8 => (Ending::Call, displacement(rest)),
-        0xe9 | 0xeb => (Ending::Jump, displacement(rest)),
-        0x70..=0x7f | 0xe0..=0xe3 => (Ending::Branch, displacement(rest)),
-        0xc2 | 0xc3 | 0xca | 0xcb => (Ending::Return, None),
-        0x9a => (Ending::CallIndirect, None),
-        0xea => (Ending::JumpIndirect, None),
-        0xcf => (Ending::InterruptReturn, None),
-        0xf4 => (Ending::Halt, None),
-        0xcc | 0xcd | 0xf1 => (Ending::Trap, None),
-        0xff => (group_5(rest), None),
-        0x0f => two_byte(rest),
-        _ => (Ending::Other, None),
-    }
-}
-
-/// Whether these are only the first bytes of a jump or a call: they do not say where to.
-pub fn lacks_target(bytes: &[u8]) -> bool {
-    matches!(decode(bytes), (Ending::Call | Ending::Jump | Ending::Branch, None))
-}
-
-/// Whether the instruction is a call to another segment.
-pub fn is_far_call(bytes: &[u8]) -> bool {
-    match after_prefixes(bytes) {
-        [0x9a, ..] => true,
-        [0xff, modrm, ..] => modrm >> 3 & 7 == 3,
-        _ => false,
-    }
-}
-
-/// Whether the instruction writes to a port.
-pub fn writes_port(bytes: &[u8]) -> bool {
-    matches!(after_prefixes(bytes).first(), Some(0xe6 | 0xe7 | 0xee | 0xef | 0x6e | 0x6f))
-}
-
-/// Whether the instruction repeats itself: a string instruction with `rep`.
-pub fn repeats(bytes: &[u8]) -> bool {
-    let rest = after_prefixes(bytes);
-    let rep = bytes[..bytes.len() - rest.len()].iter().any(|prefix| matches!(prefix, 0xf2 | 0xf3));
-    rep && matches!(rest.first(), Some(0x6c..=0x6f | 0xa4..=0xa7 | 0xaa..=0xaf))
-}
-
-/// Skips legacy prefixes and REX. In 32-bit code the REX bytes are instructions of one byte: nothing is left of those.
-fn after_prefixes(bytes: &[u8]) -> &[u8] {
-    let is_prefix =
-        |b: &u8| matches!(b, 0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3) || (0x40..=0x4f).contains(b);
-    let n = bytes.iter().take_while(|b| is_prefix(b)).count();
-    &bytes[n..]
-}
-
-fn group_5(rest: &[u8]) -> Ending {
-    match rest.first().map(|modrm| modrm >> 3 & 7) {
-        Some(2 | 3) => Ending::CallIndirect,
-        Some(4 | 5) => Ending::JumpIndirect,
-        _ => Ending::Other,
-    }
-}
-
-fn two_byte(rest: &[u8]) -> (Ending, Option<i64>) {
-    match rest.split_first() {
-        Some((0x80..=0x8f, rest)) => (Ending::Branch, displacement(rest)),
-        Some((0x07 | 0x35 | 0xaa, _)) => (Ending::InterruptReturn, None),
-        Some((0x05 | 0x34 | 0x0b, _)) => (Ending::Trap, None),
-        _ => (Ending::Other, None),
-    }
-}
-
-fn displacement(rest: &[u8]) -> Option<i64> {
-    match *rest {
-        [a] => Some(a as i8 as i64),
-        [a, b] => Some(i16::from_le_bytes([a, b]) as i64),
-        [a, b, c, d] => Some(i32::from_le_bytes([a, b, c, d]) as i64),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(bytes: &[u8], ending: Ending, displacement: Option<i64>) {
-        assert_eq!(decode(bytes), (ending, displacement), "{bytes:02x?}");
-    }
-
-    #[test]
-    fn calls_and_jumps_carry_their_displacement() {
-        check(&[0xe8, 0x10, 0, 0, 0], Ending::Call, Some(16));
-        check(&[0xe8, 0xf0, 0xff, 0xff, 0xff], Ending::Call, Some(-16));
-        check(&[0xe8, 0xfe, 0xff], Ending::Call, Some(-2)); // 16-bit code
-        check(&[0x66, 0xe8, 1, 0, 0, 0], Ending::Call, Some(1)); // 16-bit code, 32-bit operand
-        check(&[0x2e, 0xe8, 1, 0, 0, 0], Ending::Call, Some(1)); // padded by the kernel's alternatives
-        check(&[0xeb, 0xfe], Ending::Jump, Some(-2));
-        check(&[0xe9, 0, 1, 0, 0], Ending::Jump, Some(256));
-        check(&[0x75, 0x02], Ending::Branch, Some(2));
-        check(&[0x0f, 0x84, 0, 1, 0, 0], Ending::Branch, Some(256));
-        check(&[0xe2, 0xfc], Ending::Branch, Some(-4));
-    }
-
-    #[test]
-    fn a_jump_that_is_cut_off() {
-        assert!(lacks_target(&[0x0f, 0x84]) && lacks_target(&[0xe8]) && lacks_target(&[0x75]));
-        assert!(lacks_target(&[0xe9, 1, 0, 0]) && !lacks_target(&[0xe9, 1, 0, 0, 0]) && !lacks_target(&[0xc3]));
-    }
-
-    #[test]
-    fn far_calls_and_writes_to_ports() {
-        assert!(is_far_call(&[0x48, 0xff, 0x18]) && is_far_call(&[0x9a, 0, 0, 0, 0]));
-        assert!(!is_far_call(&[0xff, 0x10]) && !is_far_call(&[0xe8, 0, 0, 0, 0]));
-        assert!(writes_port(&[0xee]) && writes_port(&[0x66, 0xef]) && writes_port(&[0xf3, 0x6e]));
-        assert!(!writes_port(&[0xec]) && !writes_port(&[0x0f, 0xee]) && !writes_port(&[]));
-    }
-
-    #[test]
-    fn string_instructions_repeat() {
-        assert!(repeats(&[0xf3, 0x48, 0xab]) && repeats(&[0xf2, 0xae]) && repeats(&[0x66, 0xf3, 0x6f]));
-        assert!(!repeats(&[0xab]) && !repeats(&[0xf3, 0x90]) && !repeats(&[0xf3]) && !repeats(&[]));
-    }
-
-    #[test]
-    fn what_leads_elsewhere_carries_none() {
-        check(&[0xff, 0xd0], Ending::CallIndirect, None); // call *%rax
-        check(&[0x41, 0xff, 0xd3], Ending::CallIndirect, None); // call *%r11
-        check(&[0xff, 0x15, 0, 0, 0, 0], Ending::CallIndirect, None); // call *0(%rip)
-        check(&[0xff, 0xe0], Ending::JumpIndirect, None);
-        check(&[0xff, 0x30], Ending::Other, None); // push
-        check(&[0xff], Ending::Other, None);
-        check(&[0xc3], Ending::Return, None);
-        check(&[0xf3, 0xc3], Ending::Return, None);
-        check(&[0x48, 0xcf], Ending::InterruptReturn, None); // iretq
-        check(&[0x48, 0x0f, 0x07], Ending::InterruptReturn, None); // sysretq
-        check(&[0x0f, 0xaa], Ending::InterruptReturn, None); // rsm
-        check(&[0xf4], Ending::Halt, None);
-        check(&[0x0f, 0x05], Ending::Trap, None);
-        check(&[0x90], Ending::Other, None);
-        check(&[0x48], Ending::Other, None); // dec %eax in 32-bit code
-        check(&[], Ending::Other, None);
-    }
 }

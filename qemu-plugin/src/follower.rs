@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::api::{self, Info, Insn, Tb};
+use crate::arch::x86_64;
 use crate::calls::block::{Block, Blocks, ENTRY, MARK};
 use crate::calls::clock::{Asker, GetNs, HostClock, VIRTUAL};
 use crate::calls::encode::{Header, Out, Unit};
@@ -263,13 +264,13 @@ impl Follower {
             let (last_start, size) = (api::qemu_plugin_insn_vaddr(last), api::qemu_plugin_insn_size(last) as u64);
             let mut bytes = [0; 16];
             let bytes = api::insn_bytes(last, &mut bytes);
-            let (ending, displacement) = crate::ending::decode(bytes);
+            let (ending, displacement) = x86_64::decode(bytes);
             let mut block =
                 Block::new(start, last_start.wrapping_add(size), last_start, insns as u32, ending, displacement);
-            if crate::ending::repeats(bytes) {
+            if x86_64::repeats(bytes) {
                 block = block.repeats();
             }
-            block.far_call = crate::ending::is_far_call(bytes);
+            block.far_call = x86_64::is_far_call(bytes);
             if begins_function(tb, start, insns) {
                 block.set(ENTRY);
             }
@@ -283,9 +284,7 @@ impl Follower {
         if !self.user_out_seen.load(Ordering::Relaxed) {
             let writes_port = |i| {
                 // SAFETY: an instruction of the block.
-                unsafe {
-                    crate::ending::writes_port(api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, i), &mut [0; 16]))
-                }
+                unsafe { x86_64::writes_port(api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, i), &mut [0; 16])) }
             };
             if (0..insns as usize).any(writes_port) {
                 self.user_out_seen.store(true, Ordering::Relaxed);
@@ -311,7 +310,7 @@ unsafe fn length(tb: *mut Tb) -> usize {
         let (start, size) = (api::qemu_plugin_insn_vaddr(last), api::qemu_plugin_insn_size(last) as u64);
         let crosses = start >> PAGE_BITS != start.wrapping_add(size).wrapping_sub(1) >> PAGE_BITS;
         // Of such a one it may have kept only the bytes before the page's end.
-        let cut = crate::ending::lacks_target(api::insn_bytes(last, &mut [0; 16]));
+        let cut = x86_64::lacks_target(api::insn_bytes(last, &mut [0; 16]));
         if told > 1 && (crosses || cut) { told - 1 } else { told }
     }
 }

@@ -10,6 +10,7 @@
 //! `recorder`); `recorder` keeps the first runs, with `seen` (which blocks are known), `ending` (how a block ends) and
 //! `encode` (the file). No memory is allocated once the plugin is installed.
 
+pub mod arch;
 pub mod beginning;
 pub mod calls;
 pub mod encode;

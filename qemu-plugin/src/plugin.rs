@@ -26,8 +26,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::api::{self, Info, PluginId, Tb};
+use crate::arch::x86_64;
 use crate::encode::{Block, Header};
-use crate::ending::{self, Ending};
+use crate::ending::Ending;
 use crate::follower;
 use crate::recorder::{Now, Recorder, host_ns};
 
@@ -248,7 +249,7 @@ unsafe fn describe(tb: *const Tb, vaddr: u64, x86: bool) -> Block {
         let end = api::qemu_plugin_insn_vaddr(last).wrapping_add(api::qemu_plugin_insn_size(last) as u64);
         let mut bytes = [0; 16];
         let (ending, displacement) =
-            if x86 { ending::decode(api::insn_bytes(last, &mut bytes)) } else { (Ending::Other, None) };
+            if x86 { x86_64::decode(api::insn_bytes(last, &mut bytes)) } else { (Ending::Other, None) };
         Block { vaddr, size: end.wrapping_sub(vaddr), insns: insns as u64, ending, displacement }
     }
 }

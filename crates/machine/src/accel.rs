@@ -107,10 +107,11 @@ enum Trialled {
 /// Boots the kernel under KVM for as long as it takes to see whether it gets on; why it does not.
 fn try_kvm(guest: &GuestSpec, program: &dyn Program, observer: &mut dyn Observer) -> Result<Trialled, Error> {
     let trial = GuestSpec { initrd: None, disks: Vec::new(), cpus: 1, init: Init::Keep, ..guest.clone() };
+    let arch = crate::arch::of(guest);
     let mut vm = program.start(&Launch {
         guest: &trial,
         kvm: true,
-        kernel_line: "console=ttyS0 earlyprintk=serial,ttyS0,115200",
+        kernel_line: &format!("console={} {}", arch.console, arch.early_console),
         initrd: None,
         channel: None,
         instruments: Instruments::default(),

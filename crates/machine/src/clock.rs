@@ -2,6 +2,8 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::arch::host_ticks;
+
 /// CLOCK_MONOTONIC in ns. Read through the vDSO: tens of nanoseconds.
 #[must_use]
 pub fn monotonic_ns() -> i64 {
@@ -21,9 +23,9 @@ impl Moment {
     pub(crate) fn now() -> Option<Moment> {
         (0..5)
             .filter_map(|_| {
-                let before = ticks()?;
+                let before = host_ticks()?;
                 let ns = monotonic_ns();
-                let after = ticks()?;
+                let after = host_ticks()?;
                 let width = after.wrapping_sub(before);
                 Some((width, Moment { ns, ticks: before.wrapping_add(width / 2) }))
             })
@@ -38,18 +40,6 @@ impl Moment {
         // Each moment is known to some 50 ns: over 100 ms that is 1 ppm.
         (ns >= 100_000_000).then(|| ticks as f64 * 1e9 / ns as f64)
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn ticks() -> Option<u64> {
-    // SAFETY: RDTSC has no operands and touches no memory; every x86-64 CPU has it, and Linux lets programs use it
-    // unless a program asked for itself to be stopped (PR_SET_TSC), which this one never does.
-    Some(unsafe { core::arch::x86_64::_rdtsc() })
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn ticks() -> Option<u64> {
-    None
 }
 
 #[cfg(test)]

@@ -9,10 +9,8 @@
 use recording::GuestSpec;
 
 use crate::Error;
+use crate::arch::Arch;
 use crate::profile::GuestProfile;
-
-/// COMMAND_LINE_SIZE of x86, less the NUL.
-const LINE_BYTES_MAX: usize = 2047;
 
 /// Which of the kernel's events are traced.
 ///
@@ -32,10 +30,15 @@ pub(crate) struct KernelLine {
 }
 
 /// Makes the command line for these options; `plain` leaves out what is only there to record.
-pub(crate) fn kernel_line(options: &GuestSpec, profile: &GuestProfile, plain: bool) -> Result<KernelLine, Error> {
+pub(crate) fn kernel_line(
+    options: &GuestSpec,
+    arch: &Arch,
+    profile: &GuestProfile,
+    plain: bool,
+) -> Result<KernelLine, Error> {
     let (parameters, for_init) = split(&options.append);
     let mut rdinit = None;
-    let mut line = if profile.takes_linux_words { added(options, plain, &parameters) } else { Vec::new() };
+    let mut line = if profile.takes_linux_words { added(options, arch, plain, &parameters) } else { Vec::new() };
     // The init of a root is `init=`, also in the kernel's own words.
     let own = if options.root.is_some() { "init=" } else { "rdinit=" };
     for parameter in parameters {
@@ -53,9 +56,10 @@ pub(crate) fn kernel_line(options: &GuestSpec, profile: &GuestProfile, plain: bo
         line.extend(for_init);
     }
     let text = line.join(" ");
-    if text.len() > LINE_BYTES_MAX {
+    let bytes_max = arch.command_line_bytes_max;
+    if text.len() > bytes_max {
         return Err(Error::option(format!(
-            "the kernel command line is {} bytes with what recording adds ({} without), the kernel takes {LINE_BYTES_MAX}: \
+            "the kernel command line is {} bytes with what recording adds ({} without), the kernel takes {bytes_max}: \
              shorten --append, or record with --trace none",
             text.len(),
             options.append.len()
@@ -64,11 +68,11 @@ pub(crate) fn kernel_line(options: &GuestSpec, profile: &GuestProfile, plain: bo
     Ok(KernelLine { text, rdinit })
 }
 
-fn added(options: &GuestSpec, plain: bool, user: &[String]) -> Vec<String> {
+fn added(options: &GuestSpec, arch: &Arch, plain: bool, user: &[String]) -> Vec<String> {
     let given = |prefix: &str| user.iter().any(|parameter| parameter.starts_with(prefix));
     let mut line = Vec::new();
     if !given("console=") {
-        line.push("console=ttyS0".to_owned());
+        line.push(format!("console={}", arch.console));
     }
     if options.deterministic && !given("kaslr") {
         line.push("nokaslr".to_owned());
@@ -90,7 +94,7 @@ fn added(options: &GuestSpec, plain: bool, user: &[String]) -> Vec<String> {
     if options.trace_events {
         // The clock is given because a kernel that chooses it itself may do so late, and empties the buffer then.
         line.push(format!("trace_event={EVENTS}"));
-        line.push("trace_clock=x86-tsc".to_owned());
+        line.push(format!("trace_clock={}", arch.trace_clock));
         line.push(format!("trace_buf_size={}", trace_buffer_bytes(options)));
     }
     line
@@ -141,6 +145,7 @@ fn split(append: &str) -> (Vec<String>, Vec<String>) {
 mod tests {
     use super::*;
     use crate::Init;
+    use crate::arch::x86_64::ARCH;
 
     fn linux() -> GuestProfile {
         GuestProfile { takes_linux_words: true, ..GuestProfile::default() }
@@ -149,7 +154,7 @@ mod tests {
     fn line(append: &str, change: impl FnOnce(&mut GuestSpec)) -> KernelLine {
         let mut options = GuestSpec { append: append.to_owned(), trace_events: false, ..Default::default() };
         change(&mut options);
-        kernel_line(&options, &linux(), false).unwrap()
+        kernel_line(&options, &ARCH, &linux(), false).unwrap()
     }
 
     #[test]
@@ -187,7 +192,7 @@ mod tests {
         assert_eq!(keep("initcall_debug=0 log_buf_len=4M", true), "console=ttyS0 initcall_debug=0 log_buf_len=4M");
         let plain = GuestSpec { init: Init::Keep, append: "quiet".to_owned(), ..Default::default() };
         assert_eq!(
-            kernel_line(&plain, &linux(), true).unwrap().text,
+            kernel_line(&plain, &ARCH, &linux(), true).unwrap().text,
             "console=ttyS0 quiet",
             "a plain boot is left alone"
         );
@@ -213,7 +218,7 @@ mod tests {
     #[test]
     fn a_line_that_the_kernel_would_cut_is_refused() {
         let options = GuestSpec { append: "x".repeat(1800), ..Default::default() };
-        let error = kernel_line(&options, &linux(), false).unwrap_err().to_string();
+        let error = kernel_line(&options, &ARCH, &linux(), false).unwrap_err().to_string();
         assert!(error.contains("2047") && error.contains("1800"), "{error}");
     }
 }

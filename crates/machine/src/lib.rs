@@ -9,7 +9,7 @@
 //! line); it makes nothing of the evidence. The user's files are never written, and no VMM outlives its recorder.
 
 mod accel;
-mod channel;
+mod arch;
 mod child;
 mod clock;
 mod cpu_time;

@@ -15,6 +15,7 @@ use guest_init::cpio::Module;
 use lzma_rust2::XzReader;
 use object::{File as Object, Object as _, ObjectSection as _};
 
+use crate::arch::Arch;
 use crate::{Error, image};
 
 /// No module is larger.
@@ -32,8 +33,8 @@ const DEPTH_MAX: usize = 12;
 ///
 /// # Errors
 /// If the kernel's release is not known, its modules are nowhere, or one is neither among them nor built in.
-pub(crate) fn needed(kernel: &Path, names: &[&str]) -> Result<Vec<Module>, Error> {
-    let release = image::linux_release(kernel)?.ok_or_else(|| {
+pub(crate) fn needed(arch: &Arch, kernel: &Path, names: &[&str]) -> Result<Vec<Module>, Error> {
+    let release = image::linux_release(arch, kernel)?.ok_or_else(|| {
         Error::option(format!(
             "--root needs modules that fit the kernel, and {} does not tell its release: give a bzImage",
             kernel.display()
@@ -200,6 +201,7 @@ fn info(elf: &[u8]) -> Option<Info> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch::x86_64::ARCH;
     use std::io::Write;
 
     /// A module that needs these, and would like `crc32c`: an ELF image of the sections .modinfo and .shstrtab.
@@ -240,7 +242,7 @@ mod tests {
     }
 
     fn order(kernel: &Path, names: &[&str]) -> Vec<String> {
-        needed(kernel, names).unwrap().into_iter().map(|module| module.file).collect()
+        needed(&ARCH, kernel, names).unwrap().into_iter().map(|module| module.file).collect()
     }
 
     #[test]
@@ -268,7 +270,7 @@ mod tests {
         let zstd = zstd::encode_all(&plain[..], 1).unwrap();
         let modules = [("a.ko.gz", gzip.finish().unwrap()), ("b.ko.zst", zstd)];
         let (_dir, path) = kernel(&modules, "");
-        let found = needed(&path, &["a", "b"]).unwrap();
+        let found = needed(&ARCH, &path, &["a", "b"]).unwrap();
         assert!(found.iter().all(|module| module.bytes == plain), "{:?}", found.len());
     }
 
@@ -280,11 +282,11 @@ mod tests {
             ("nd_pmem", ["nd_pmem", "modules.builtin"]),
             ("bad", ["bad.ko", "ELF"]),
         ] {
-            let error = needed(&path, &[name]).unwrap_err().to_string();
+            let error = needed(&ARCH, &path, &[name]).unwrap_err().to_string();
             assert!(words.iter().all(|word| error.contains(word)), "{error}");
         }
         fs::remove_dir_all(dir.path().join("lib")).unwrap();
-        let error = needed(&path, &["a"]).unwrap_err().to_string();
+        let error = needed(&ARCH, &path, &["a"]).unwrap_err().to_string();
         assert!(
             error.contains("6.1-x") && error.contains("/lib/modules/6.1-x") && error.contains("dpkg -x"),
             "{error}"

@@ -39,6 +39,11 @@ impl RecordOptions {
         RecordOptions { guest, ..RecordOptions::default() }
     }
 
+    /// The firmware's debug port, where there is one and it is recorded.
+    pub(crate) fn firmware_port(&self) -> Option<u16> {
+        crate::arch::of(&self.guest).firmware_port.filter(|_| self.observe.firmware_log)
+    }
+
     /// Says what is wrong with the options, before anything is started or written; else what kind of guest it is.
     pub(crate) fn check(&self) -> Result<GuestProfile, Error> {
         let mib = 1 << 20;
@@ -91,7 +96,7 @@ impl RecordOptions {
 
     fn check_a_kernel_or_disk(&self) -> Result<(), Error> {
         match &self.guest.kernel {
-            Some(kernel) => crate::image::check_kernel(kernel)?,
+            Some(kernel) => crate::image::check_kernel(crate::arch::of(&self.guest), kernel)?,
             None if self.guest.has_guest_init() => {
                 return Err(Error::option(
                     "without --kernel the machine boots from its own disk, and its own process 1 runs: \

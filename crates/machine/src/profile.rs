@@ -8,7 +8,7 @@ use std::path::Path;
 
 use recording::GuestSpec;
 
-use crate::{Error, image, lab};
+use crate::{Error, arch, image, lab};
 
 /// What sets a guest apart from others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl GuestProfile {
         if lab::is_booted(guest) {
             return lab::profile(guest);
         }
-        Ok(match image::linux_release(kernel)? {
+        Ok(match image::linux_release(arch::of(guest), kernel)? {
             Some(release) => GuestProfile { os: "Linux", log: Log::Printk, ..GuestProfile::other(release) },
             None => GuestProfile::other(file_name(kernel)),
         })

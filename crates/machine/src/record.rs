@@ -12,16 +12,16 @@ use recording::{
 };
 use regex::bytes::Regex;
 
-use crate::channel::{DebugPort, GuestChannel};
 use crate::clock::Moment;
 use crate::ending::{Ending, cut_short, end_mark, ending};
 use crate::host::memory_file;
 use crate::kernel_line::{KernelLine, kernel_line};
 use crate::options::RecordOptions;
 use crate::profile::{GuestProfile, Log};
+use crate::vmm::channel::GuestChannel;
 use crate::vmm::{Exit, Instruments, Launch, Program};
 use crate::watch::{Facts, Finished, Watch};
-use crate::{Error, Observer, Progress, Stage, accel, host, image, library, modules, root, symbols, vmm};
+use crate::{Error, Observer, Progress, Stage, accel, arch, host, image, library, modules, root, symbols, vmm};
 
 /// What the kernel says when it starts a guest's own process 1.
 const OWN_INIT: &str = r"Run /\S+ as init process";
@@ -108,7 +108,7 @@ fn begin<'a>(
         channel: channel.as_ref().map(|channel| channel.wire()),
         instruments: Instruments {
             ram: true,
-            firmware: options.observe.firmware_log,
+            firmware: options.firmware_port(),
             plugin,
             first_run: first_run.as_ref().map(Partial::file),
             calls: calls.as_ref().map(Partial::file),
@@ -124,7 +124,7 @@ fn begin<'a>(
 
 /// The way of the guest's messages, where process 1 is one that sends any.
 pub(crate) fn channel(guest: &GuestSpec) -> Option<Box<dyn GuestChannel>> {
-    guest.has_guest_init().then(|| Box::<DebugPort>::default() as Box<dyn GuestChannel>)
+    guest.has_guest_init().then(arch::of(guest).channel)
 }
 
 /// Puts the lists of the user's symbol files into the recording.
@@ -182,7 +182,7 @@ pub(crate) fn prepare(
     let profile = options.check()?;
     let program = find(&options.guest)?;
     program.check(&options.guest, profile.spared_devices, profile.yields)?;
-    let line = kernel_line(&options.guest, &profile, plain)?;
+    let line = kernel_line(&options.guest, arch::of(&options.guest), &profile, plain)?;
     let symbols = options.observe.symbols.iter().map(symbols::list).collect::<Result<Vec<Vec<u8>>, Error>>()?;
     let modules = modules(options)?;
     let initrd = initrd(options, &line, &modules)?;
@@ -389,7 +389,7 @@ fn awaited_line(options: &RecordOptions) -> Option<Regex> {
 /// The modules of the kernel that the root takes.
 fn modules(options: &RecordOptions) -> Result<Vec<Module>, Error> {
     match (&options.guest.kernel, root::modules(&options.guest)?) {
-        (Some(kernel), names) if !names.is_empty() => modules::needed(kernel, &names),
+        (Some(kernel), names) if !names.is_empty() => modules::needed(arch::of(&options.guest), kernel, &names),
         _ => Ok(Vec::new()),
     }
 }

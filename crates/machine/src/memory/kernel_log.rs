@@ -6,13 +6,12 @@
 //! often as one likes, whole or only its newest number, which is how a quiet boot is told from a hang.
 //!
 //! Two generations: the ring buffer of kernels from 5.10 on ([`ring`]) and the log buffer before it ([`log_buf`]).
-//! x86-64 only.
+//! Addresses are those of x86-64 only.
 //!
 //! A probe goes stale when the guest is reset, and a scanned one when the kernel moves its log to a larger buffer
 //! (`log_buf_len=`, early in the boot): find again when a hang is suspected.
 
 mod log_buf;
-mod paging;
 mod record;
 mod ring;
 mod scan;
@@ -23,7 +22,7 @@ mod vmcoreinfo;
 use std::io;
 
 use super::PhysicalMemory;
-use paging::{Space, View};
+use crate::arch::paging::{Space, View};
 pub use record::{Caller, Record};
 use ring::{Header, Ring};
 use vmcoreinfo::Note;

@@ -16,7 +16,7 @@ mod kernel_log;
 mod sweep;
 
 #[cfg(test)]
-mod image;
+pub(crate) mod image;
 
 use std::fs::File;
 use std::io;

@@ -1,7 +1,7 @@
 //! Whole recordings of scripted boots: how each ends, what is kept, and what is done to the VMM.
 
 use super::*;
-use crate::channel::Wire;
+use crate::vmm::channel::Wire;
 use crate::vmm::stub::{Script, Stub};
 use crate::vmm::{GuestEnd, News, Source};
 use guest_init::port::Heard;

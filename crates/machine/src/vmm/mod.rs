@@ -7,6 +7,7 @@
 //! Only `qemu/` knows QEMU: its options, its monitor's language, the form of its answers. A second VMM is a second folder
 //! and a line in [`find`]. Nothing here decides what a fact means: see [`crate::ending`].
 
+pub(crate) mod channel;
 pub(crate) mod qemu;
 #[cfg(test)]
 pub(crate) mod stub;
@@ -21,10 +22,10 @@ use recording::GuestSpec;
 use serde::Serialize;
 
 use crate::Error;
-use crate::channel::Wire;
 use crate::clock::Moment;
 use crate::cpu_time::CpuTimes;
 use crate::memory::Extent;
+use channel::Wire;
 
 /// The program that a guest asks for.
 ///
@@ -81,7 +82,7 @@ pub(crate) struct Instruments<'a> {
     /// Guest RAM in a file of ours.
     pub(crate) ram: bool,
     /// The firmware's debug port.
-    pub(crate) firmware: bool,
+    pub(crate) firmware: Option<u16>,
     /// The plugin's object.
     pub(crate) plugin: Option<&'a Path>,
     /// Where it notes first runs.

@@ -7,8 +7,8 @@ use guest_init::round::Chunk;
 use guest_init::words::Word;
 
 use super::streams::Streams;
-use crate::channel::GuestChannel;
 use crate::vmm::Source;
+use crate::vmm::channel::GuestChannel;
 
 /// One guest's channel, and what came by it and is not dealt with yet.
 #[derive(Debug)]

@@ -20,13 +20,13 @@ use messages::Messages;
 use streams::Streams;
 
 use crate::Error;
-use crate::channel::GuestChannel;
 use crate::hang::{HangDetector, Movement, Now};
 use crate::homecoming::Homecoming;
 use crate::lines::{Lines, shown};
 use crate::memory::{EventLog, GuestRam, Hurried, KernelLog};
 use crate::options::RecordOptions;
 use crate::profile::GuestProfile;
+use crate::vmm::channel::GuestChannel;
 use crate::vmm::{Answer, Cpus, Heard, News, Question, Source, Ticket, Vmm};
 
 /// How long nothing may be heard before other things are looked after.
@@ -83,7 +83,7 @@ impl<'a> Watch<'a> {
         Ok(Watch {
             facts: Facts { vmm: vm.name(), ..Facts::default() },
             home: Homecoming::new(),
-            streams: Streams::begin(options, vm.name(), channel.as_deref(), writer)?,
+            streams: Streams::begin(options, vm.name(), options.firmware_port(), channel.as_deref(), writer)?,
             vm,
             writer,
             console: Lines::default(),

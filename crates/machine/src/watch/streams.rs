@@ -3,9 +3,9 @@
 use recording::{Stream, Writer};
 
 use crate::Error;
-use crate::channel::GuestChannel;
 use crate::options::RecordOptions;
 use crate::vmm::Source;
+use crate::vmm::channel::GuestChannel;
 
 /// A stream, and whose it is.
 struct Named {
@@ -22,16 +22,17 @@ impl Streams {
     pub(super) fn begin(
         options: &RecordOptions,
         vmm: &str,
+        firmware: Option<u16>,
         channel: Option<&dyn GuestChannel>,
         writer: &mut Writer,
     ) -> Result<Streams, Error> {
         let vmm = format!("{vmm}'s standard output and error");
-        let firmware = options.observe.firmware_log.then_some("the firmware's debug port 0x402");
+        let firmware = firmware.map(|port| format!("the firmware's debug port {port:#x}"));
         let all = [
             (Source::Console, "console", Some("the serial console")),
             (Source::Guest, "guest", channel.map(GuestChannel::origin)),
             (Source::Vmm, "vmm", Some(vmm.as_str())),
-            (Source::Firmware, "firmware", firmware),
+            (Source::Firmware, "firmware", firmware.as_deref()),
         ];
         let mut streams = Vec::new();
         for (source, name, origin) in all {

@@ -11,9 +11,9 @@
 //! The structure was called `log` up to 3.10; `caller_id` is there from 5.1 on, if configured.
 
 use super::LeftOut;
-use super::paging::View;
 use super::record::{Caller, Record};
 use super::vmcoreinfo::Note;
+use crate::arch::paging::View;
 
 /// log_buf_len= takes no more than 2 GB; a log this large is not a boot's.
 const BUFFER_BYTES_MAX: u32 = 64 << 20;

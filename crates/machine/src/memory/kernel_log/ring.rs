@@ -18,9 +18,9 @@
 use std::io;
 
 use super::LeftOut;
-use super::paging::{View, is_kernel};
 use super::record::{Caller, Record};
 use super::vmcoreinfo::Note;
+use crate::arch::paging::{View, is_kernel};
 
 /// The newest records that are read; a ring of 8 MB has as many.
 const RECORDS_MAX: u64 = 1 << 18;

@@ -14,8 +14,8 @@
 use memchr::memmem;
 
 use super::log_buf;
-use super::paging::{Space, View, in_image, is_kernel};
 use super::ring::{Header, Layout, Ring};
+use crate::arch::paging::{Space, View, in_image, is_kernel};
 use crate::memory::PhysicalMemory;
 use crate::memory::sweep::sweep;
 

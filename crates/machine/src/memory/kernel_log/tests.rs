@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::paging::IMAGE_START;
 use super::ring::Layout;
 use super::vmcoreinfo::tests::put_note;
 use super::*;
+use crate::arch::paging::IMAGE_START;
 use crate::memory::image::Image;
 
 const BASE: u64 = 0x40_0000;

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use memchr::memmem;
 
-use super::paging::{IMAGE_START, Space, View, is_kernel};
+use crate::arch::paging::{IMAGE_START, Space, View, is_kernel};
 use crate::memory::PhysicalMemory;
 use crate::memory::sweep::sweep;
 

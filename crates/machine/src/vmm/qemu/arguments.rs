@@ -19,11 +19,8 @@ use recording::GuestSpec;
 
 use super::root_device;
 use crate::Error;
-use crate::channel::Wire;
 use crate::image::disk_format;
-
-/// Where SeaBIOS and others write their debug messages.
-const FIRMWARE_PORT: u16 = 0x402;
+use crate::vmm::channel::Wire;
 
 /// Descriptors that QEMU inherits.
 #[derive(Clone, Debug)]
@@ -32,7 +29,8 @@ pub(crate) struct Inherited {
     pub(crate) console: RawFd,
     /// The guest's channel, and what the guest writes to.
     pub(crate) guest: Option<(RawFd, Wire)>,
-    pub(crate) firmware: Option<RawFd>,
+    /// The firmware's debug port, and where it is.
+    pub(crate) firmware: Option<(RawFd, u16)>,
     pub(crate) ram: Option<RawFd>,
     pub(crate) initrd: Option<RawFd>,
 }
@@ -164,9 +162,9 @@ impl Line {
         self.pair("-mon", "chardev=monitor,mode=control");
         self.pipe("console", fds.console);
         self.pair("-serial", "chardev:console");
-        if let Some(fd) = fds.firmware {
+        if let Some((fd, port)) = fds.firmware {
             self.pipe("firmware", fd);
-            self.pair("-device", format!("isa-debugcon,iobase={FIRMWARE_PORT:#x},chardev=firmware"));
+            self.pair("-device", format!("isa-debugcon,iobase={port:#x},chardev=firmware"));
         }
         if let Some((fd, Wire::IoPort(port))) = fds.guest {
             self.pipe("guest", fd);
@@ -207,7 +205,7 @@ mod tests {
             monitor: 3,
             console: 4,
             guest: Some((5, Wire::IoPort(0xe9))),
-            firmware: Some(6),
+            firmware: Some((6, 0x402)),
             ram: Some(7),
             initrd: Some(8),
         }

@@ -29,6 +29,7 @@ use super::replies::{disk_requests, stands};
 use super::set_up::{Said, marks};
 use super::{NAME, Qemu};
 use crate::Error;
+use crate::arch::{self, Arch};
 use crate::child::ends_with_us;
 use crate::clock::{Moment, monotonic_ns};
 use crate::cpu_time::CpuTimes;
@@ -59,6 +60,7 @@ pub(super) struct Machine {
     first_run: Option<File>,
     command: Vec<String>,
     linker: Option<Linker>,
+    arch: &'static Arch,
 }
 
 /// The id of guest RAM's memory backend.
@@ -70,7 +72,7 @@ pub(super) fn start(qemu: &Qemu, launch: &Launch<'_>) -> Result<Machine, Error> 
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(Error::host("make a pipe"));
     let ((console, to_console), (vmm, to_vmm)) = (pipe()?, pipe()?);
     let (guest, to_guest) = launch.channel.is_some().then(pipe).transpose()?.unzip();
-    let (firmware, to_firmware) = instruments.firmware.then(pipe).transpose()?.unzip();
+    let (firmware, to_firmware) = instruments.firmware.is_some().then(pipe).transpose()?.unzip();
     let (ours, qemus) = UnixStream::pair().map_err(Error::host("make a socket"))?;
     let ram = instruments.ram.then(|| memory_file("bootscope-ram")).transpose()?;
 
@@ -86,7 +88,7 @@ pub(super) fn start(qemu: &Qemu, launch: &Launch<'_>) -> Result<Machine, Error> 
         monitor: qemus.as_raw_fd(),
         console: to_console.as_raw_fd(),
         guest: to_guest.as_ref().map(AsRawFd::as_raw_fd).zip(launch.channel),
-        firmware: to_firmware.as_ref().map(AsRawFd::as_raw_fd),
+        firmware: to_firmware.as_ref().map(AsRawFd::as_raw_fd).zip(instruments.firmware),
         ram: ram.as_ref().map(AsRawFd::as_raw_fd),
         initrd: launch.initrd.map(AsRawFd::as_raw_fd),
     };
@@ -121,6 +123,7 @@ pub(super) fn start(qemu: &Qemu, launch: &Launch<'_>) -> Result<Machine, Error> 
         first_run,
         command: words(&command),
         linker,
+        arch: arch::of(launch.guest),
     })
 }
 
@@ -230,7 +233,11 @@ impl Vmm for Machine {
         let question = self.asked.remove(&ticket);
         Some(question.zip(answer.ok()).and_then(|(question, text)| match question {
             Question::Ram => ram_extents(&text, RAM_ID).ok().map(Answer::Ram),
-            Question::Cpus => Some(Answer::Cpus(Cpus { stands: stands(&text), text, origin: REGISTERS_ORIGIN })),
+            Question::Cpus => Some(Answer::Cpus(Cpus {
+                stands: stands(&text, self.arch.instruction_pointers),
+                text,
+                origin: REGISTERS_ORIGIN,
+            })),
             Question::Disks => Some(Answer::Disks(disk_requests(&text))),
         }))
     }

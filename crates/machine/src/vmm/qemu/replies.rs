@@ -6,7 +6,7 @@
 use crate::vmm::Stand;
 
 /// Where the CPUs stand, out of the text of `info registers -a`.
-pub(crate) fn stands(registers: &str) -> Vec<Stand> {
+pub(super) fn stands(registers: &str, instruction_pointers: &[&str]) -> Vec<Stand> {
     let mut cpus: Vec<Stand> = Vec::new();
     for line in registers.lines().map(str::trim) {
         if line.starts_with("CPU#") {
@@ -17,7 +17,7 @@ pub(crate) fn stands(registers: &str) -> Vec<Stand> {
         };
         // `RIP=ffffffff9abb85c3 RFL=00000203 … HLT=0`, or `EIP=`.
         let value = |key: &str| line.split_whitespace().find_map(|word| word.strip_prefix(key));
-        if let Some(address) = value("RIP=").or_else(|| value("EIP=")) {
+        if let Some(address) = instruction_pointers.iter().find_map(|name| value(name)) {
             cpu.address = u64::from_str_radix(address, 16).unwrap_or(0);
             cpu.halted = value("HLT=") == Some("1");
         }
@@ -36,14 +36,16 @@ pub(crate) fn disk_requests(statistics: &str) -> u64 {
 mod tests {
     use super::*;
 
+    const POINTERS: [&str; 2] = ["RIP=", "EIP="];
+
     #[test]
     fn registers_are_read_for_each_cpu() {
         let text = "\r\nCPU#0\r\nRAX=0000 RBX=01\r\nRIP=ffffffff9abb85c3 RFL=00000203 [------C] CPL=0 HLT=0\r\n\
                     CPU#1\r\nEIP=0000fff0 EFL=00000002 [-------] CPL=0 II=0 A20=1 SMM=0 HLT=1\r\n";
         let expected =
             [Stand { halted: false, address: 0xffff_ffff_9abb_85c3 }, Stand { halted: true, address: 0xfff0 }];
-        assert_eq!(stands(text), expected);
-        assert_eq!(stands("unknown command"), []);
+        assert_eq!(stands(text, &POINTERS), expected);
+        assert_eq!(stands("unknown command", &POINTERS), []);
     }
 
     #[test]

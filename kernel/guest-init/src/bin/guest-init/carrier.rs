@@ -3,8 +3,8 @@
 //! A round is never given up: when the host does not answer in time, or says that memory cannot be the way, the same
 //! round goes by the port, and so does everything after it. The host passes over what it had already taken.
 
+use crate::arch::port_io::Port;
 use crate::memory::Area;
-use crate::port_io::Port;
 use guest_init::config::{Carry, Config};
 use guest_init::round::{Answer, CHUNKS_MAX, Chunk, Header, PAGE_BYTES, ROUND_BYTES_MAX, encode_lists, sum};
 use guest_init::words::Word;

@@ -1,6 +1,6 @@
 //! The end of process 1: the machine goes off, or the user's own init takes its place.
 
-use crate::port_io::{Port, allow_ports};
+use crate::arch::port_io::{Port, allow_ports};
 use crate::root;
 use guest_init::config::{Config, Then};
 use guest_init::words::Word;

@@ -1,8 +1,8 @@
 //! Reading the evidence, file by file, into the carrier.
 
+use crate::arch::port_io::Port;
 use crate::carrier::Carrier;
 use crate::mounts::Mounts;
-use crate::port_io::Port;
 use guest_init::config::Config;
 use guest_init::files::{self, Evidence, Source};
 use rustix::fs::OFlags;

@@ -1,26 +1,24 @@
 //! Process 1 of a Linux guest that bootscope records: says that the kernel has handed over, gathers the kernel's
 //! evidence, carries it to the host, then powers off or becomes the user's own init.
 //!
-//! The hand-over is marked by the program's first instructions ([`entry`]), where there is a root to mount by those of its
+//! The hand-over is marked by the program's first instructions ([`arch::entry`]), where there is a root to mount by those of its
 //! second start ([`root`]); all the rest comes after the measured moment, first what changes by being looked at. Whatever the kernel lacks is said (`L`) and done without: nothing here
 //! may stop a guest from reaching its end. It leaves no mount, open file or privilege to the init that follows it.
 //! The protocol is the library's; this program holds what needs a kernel, and all that is unsafe.
 #![no_main]
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod arch;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod carrier;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod end;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod entry;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod gather;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod memory;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod mounts;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod port_io;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod root;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -49,10 +47,10 @@ fn run() -> ! {
     use guest_init::cpio::CONFIG_PATH;
     use guest_init::words::Word;
 
-    if entry::is_not_yet_the_mark() {
+    if arch::entry::is_not_yet_the_mark() {
         root::mount_and_mark();
     }
-    let port = entry::finish_mark();
+    let port = arch::entry::finish_mark();
     end::power_off_on_panic(port);
     sync::ticks(port);
 

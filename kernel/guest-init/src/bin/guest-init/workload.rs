@@ -4,9 +4,9 @@
 //! each second, so that silence is none. If it fails, that is said, and memory is not looked at: it would be the memory of
 //! something else.
 
+use crate::arch::port_io::{Port, allow_ports, tsc};
 use crate::gather;
 use crate::mounts::Mounts;
-use crate::port_io::{Port, allow_ports, tsc};
 use guest_init::config::Config;
 use guest_init::cpio::SYSROOT_PATH;
 use guest_init::words::Word;

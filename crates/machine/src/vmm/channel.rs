@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use guest_init::port::{Heard, PortReader};
+use guest_init::port::Heard;
 
 /// A way for the guest's messages.
 pub(crate) trait GuestChannel: fmt::Debug {
@@ -24,28 +24,4 @@ pub(crate) trait GuestChannel: fmt::Debug {
 pub(crate) enum Wire {
     /// An I/O port: one byte, one write.
     IoPort(u16),
-}
-
-/// Port 0xe9, which PC emulators have for debug messages.
-#[derive(Default)]
-pub(crate) struct DebugPort(PortReader);
-
-impl GuestChannel for DebugPort {
-    fn wire(&self) -> Wire {
-        Wire::IoPort(guest_init::words::PORT)
-    }
-
-    fn origin(&self) -> &'static str {
-        "guest-init's words on port 0xe9"
-    }
-
-    fn feed(&mut self, bytes: &[u8], hear: &mut dyn FnMut(Heard<'_>)) {
-        self.0.feed(bytes, hear);
-    }
-}
-
-impl fmt::Debug for DebugPort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("DebugPort")
-    }
 }

@@ -1,0 +1,98 @@
+//! The guest's architecture: what a recorder has to know of it, as data and a few functions.
+//!
+//! An [`Arch`] is chosen by the guest and asked by whoever needs to know; nobody asks which one it is. `README.md` lists
+//! what a new one has to give, here and in the other crates.
+
+pub(crate) mod x86_64;
+
+use recording::GuestSpec;
+
+use crate::vmm::channel::GuestChannel;
+
+/// How a Linux kernel's addresses lie in memory. Only that of x86-64 can be read yet.
+pub(crate) use x86_64::paging;
+
+/// What a recorder has to know of an architecture.
+#[derive(Debug)]
+pub(crate) struct Arch {
+    /// The first serial port, as Linux's `console=` calls it.
+    pub(crate) console: &'static str,
+    /// What makes Linux print on that port before it has drivers.
+    pub(crate) early_console: &'static str,
+    /// The trace clock that counts what process 1 reads its stamps from.
+    pub(crate) trace_clock: &'static str,
+    /// The longest command line that Linux takes, in bytes.
+    pub(crate) command_line_bytes_max: usize,
+    /// The I/O port that firmware writes its debug messages to, where there is one.
+    pub(crate) firmware_port: Option<u16>,
+    /// The way of the guest's messages.
+    pub(crate) channel: fn() -> Box<dyn GuestChannel>,
+    /// What instruction pointers are called in a VMM's text of registers.
+    pub(crate) instruction_pointers: &'static [&'static str],
+    /// Whether a VMM can start a kernel that begins with these bytes; what it is instead.
+    pub(crate) check_kernel: fn(&[u8]) -> Result<(), &'static str>,
+    /// The release of a Linux that begins with these bytes, where its image says it.
+    pub(crate) linux_release: fn(&[u8]) -> Option<String>,
+}
+
+/// That of a guest. There is one.
+pub(crate) fn of(_guest: &GuestSpec) -> &'static Arch {
+    &x86_64::ARCH
+}
+
+/// The host's cycle counter, where it has one that is known here.
+pub(crate) fn host_ticks() -> Option<u64> {
+    #[cfg(target_arch = "x86_64")]
+    return Some(x86_64::ticks());
+    #[cfg(not(target_arch = "x86_64"))]
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel_line::kernel_line;
+    use crate::profile::GuestProfile;
+    use crate::vmm::channel::Wire;
+    use guest_init::port::Heard;
+
+    /// A channel that carries nothing.
+    #[derive(Debug)]
+    struct Mute;
+
+    impl GuestChannel for Mute {
+        fn wire(&self) -> Wire {
+            Wire::IoPort(0)
+        }
+
+        fn origin(&self) -> &'static str {
+            "nothing"
+        }
+
+        fn feed(&mut self, _bytes: &[u8], _hear: &mut dyn FnMut(Heard<'_>)) {}
+    }
+
+    /// An architecture that is none.
+    static STUB: Arch = Arch {
+        console: "ttySTUB0",
+        early_console: "earlycon",
+        trace_clock: "stub",
+        command_line_bytes_max: 100,
+        firmware_port: None,
+        channel: || Box::new(Mute),
+        instruction_pointers: &["PC="],
+        check_kernel: |_| Err("it is a kernel of no machine"),
+        linux_release: |_| None,
+    };
+
+    #[test]
+    fn another_architecture_fits_behind_it() {
+        let guest = GuestSpec { append: "quiet".to_owned(), ..GuestSpec::default() };
+        let profile = GuestProfile { takes_linux_words: true, ..GuestProfile::default() };
+        let line = |guest: &GuestSpec, plain| kernel_line(guest, &STUB, &profile, plain);
+        assert_eq!(line(&guest, true).unwrap().text, "console=ttySTUB0 quiet rdinit=/bootscope/init");
+        let traced = line(&guest, false).unwrap_err().to_string();
+        assert!(traced.contains("the kernel takes 100"), "{traced}");
+        assert_eq!(((STUB.channel)().wire(), (STUB.check_kernel)(b"").is_err()), (Wire::IoPort(0), true));
+    }
+}

@@ -1,0 +1,31 @@
+//! Port 0xe9, which PC emulators have for debug messages.
+
+use std::fmt;
+
+use guest_init::port::{Heard, PortReader};
+
+use crate::vmm::channel::{GuestChannel, Wire};
+
+/// The port, and what came out of it so far.
+#[derive(Default)]
+pub(super) struct DebugPort(PortReader);
+
+impl GuestChannel for DebugPort {
+    fn wire(&self) -> Wire {
+        Wire::IoPort(guest_init::words::PORT)
+    }
+
+    fn origin(&self) -> &'static str {
+        "guest-init's words on port 0xe9"
+    }
+
+    fn feed(&mut self, bytes: &[u8], hear: &mut dyn FnMut(Heard<'_>)) {
+        self.0.feed(bytes, hear);
+    }
+}
+
+impl fmt::Debug for DebugPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DebugPort")
+    }
+}

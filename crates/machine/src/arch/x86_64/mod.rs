@@ -1,0 +1,29 @@
+//! PCs with x86-64 CPUs.
+
+mod channel;
+mod kernel;
+pub(crate) mod paging;
+
+use super::Arch;
+
+pub(crate) static ARCH: Arch = Arch {
+    console: "ttyS0",
+    early_console: "earlyprintk=serial,ttyS0,115200",
+    trace_clock: "x86-tsc",
+    // COMMAND_LINE_SIZE, less the NUL.
+    command_line_bytes_max: 2047,
+    // SeaBIOS and others.
+    firmware_port: Some(0x402),
+    channel: || Box::<channel::DebugPort>::default(),
+    instruction_pointers: &["RIP=", "EIP="],
+    check_kernel: kernel::kernel_kind,
+    linux_release: kernel::release,
+};
+
+/// The time stamp counter.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn ticks() -> u64 {
+    // SAFETY: RDTSC has no operands and touches no memory; every x86-64 CPU has it, and Linux lets programs use it
+    // unless a program asked for itself to be stopped (PR_SET_TSC), which this one never does.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}

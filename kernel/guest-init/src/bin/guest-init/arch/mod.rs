@@ -1,0 +1,6 @@
+//! What process 1 needs of the architecture: its first instructions ([`entry`]), and the way to the host and the cycle counter
+//! ([`port_io`]). `crates/machine/src/arch/README.md` lists what a new one has to give.
+
+mod x86_64;
+
+pub use x86_64::{entry, port_io};

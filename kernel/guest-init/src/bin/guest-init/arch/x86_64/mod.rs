@@ -1,0 +1,4 @@
+//! PCs with x86-64 CPUs.
+
+pub mod entry;
+pub mod port_io;
