@@ -48,9 +48,16 @@ fn each_is_slow_and_fast_as_published_the_switch_is_blamed_and_the_saving_foreto
     for trial in trials {
         assert_eq!((&trial["right"], &trial["rows_right"]), (&Value::Bool(true), &Value::Bool(true)), "{trial}");
         let saved = ns(&trial["slow_total_ns"]) - ns(&trial["fast_total_ns"]);
-        assert!(saved > 0 && ns(&trial["saved_ns"]) == saved, "{trial}");
+        assert_eq!(ns(&trial["saved_ns"]), saved, "{trial}");
+        if SAVES_NOTHING.contains(&text(&trial["fast"])) {
+            assert!(
+                saved.abs() * 100 <= ns(&trial["slow_total_ns"]) && !text(&trial["no_better"]).is_empty(),
+                "{trial}"
+            );
+            continue;
+        }
         // By no more than 10 %, of whatever length.
-        assert!((ns(&trial["foretold_ns"]) - saved).abs() * 10 <= saved, "{trial}");
+        assert!(saved > 0 && (ns(&trial["foretold_ns"]) - saved).abs() * 10 <= saved, "{trial}");
         // How long the boot took is compared too: what is off by more than 10 % says why, and nothing else does.
         let (foretold, took) = (ns(&trial["foretold_total_ns"]), ns(&trial["fast_total_ns"]));
         assert_eq!(foretold, ns(&trial["slow_total_ns"]) - ns(&trial["foretold_ns"]), "{trial}");
@@ -65,8 +72,11 @@ fn each_is_slow_and_fast_as_published_the_switch_is_blamed_and_the_saving_foreto
     };
     let differs: Vec<&str> =
         trials.iter().filter(|trial| trial["total_near"] == false).map(|trial| text(&trial["name"])).collect();
-    assert_eq!(differs.len(), 2, "{differs:?}");
-    assert!(differs.contains(&"root-hold") && differs.contains(&"clock-calibration"), "{differs:?}");
+    // Of vmem-hash two: fewer buffers are allocated, or none, where the blamed row is their being freed.
+    assert_eq!(differs.len(), 4, "{differs:?}");
+    for name in ["root-hold", "clock-calibration", "vmem-hash"] {
+        assert!(differs.contains(&name), "{differs:?}");
+    }
     // Segments passed in chains: 27 606 301 196 were published of 32 times as many buffers.
     assert_eq!(amounts("vmem-hash"), [[25_675_776.0, 0.0]]);
     let (uart, dax) = (amounts("console-uart"), amounts("root-dax"));
@@ -85,6 +95,9 @@ fn each_is_slow_and_fast_as_published_the_switch_is_blamed_and_the_saving_foreto
     let array = kept.join("page-array-vm_page=three-pass");
     assert!(array.join("tslog.txt").is_file(), "recordings are kept where that is asked for");
 }
+
+/// The one that was published as changing nothing.
+const SAVES_NOTHING: [&str; 1] = ["netboot=yes dma_buffers=many vmem_rescale=once"];
 
 /// In direction, and by no smaller a factor, within 2 %. Two are by a smaller one: what one CPU's line costs is the screen's,
 /// and at 1000 Hz four calls take two ticks each, as at 100 Hz, where the i.MX6 had one or two.

@@ -307,7 +307,8 @@ switch either way (`kernel/lab/README.md`).
   boot took.
 * *right, total differs*: the boot took more or less than foretold by more than 10 %, because the remedy changes other rows
   too. Below is which.
-* *no better*: foretold and blamed like *right*, and published as no remedy. Below is why.
+* *no better*: published as no remedy. It saves nothing, within 1 %, or what it saves is foretold and blamed like *right*. Below is
+  why.
 
 ";
 
@@ -333,10 +334,12 @@ impl LabTrial {
         let of = |boot: &Boot| boot.tables().wheres.clone();
         let mut fell: Vec<RowChange> = analysis::row_changes(&of(slow), &of(fast));
         fell.retain(|row| row.on_path() < Ns::ZERO);
-        fell.truncate(experiment.blamed.len());
+        // Where a remedy is to save nothing, no row is to blame; otherwise just the switch's are.
+        let saves_nothing = experiment.saves_nothing.contains(&remedy);
+        fell.truncate(if saves_nothing { 0 } else { experiment.blamed.len() });
         let rows: Vec<&str> = fell.iter().map(|row| row.name.as_str()).collect();
-        let rows_right = experiment.is_right(&rows);
         let saved = slow.total - fast.total;
+        let rows_right = if saves_nothing { 100 * saved.0.abs() <= slow.total.0 } else { experiment.is_right(&rows) };
         let (foretold, not_foretold) = foretell(experiment, slow, fast);
         let foretold_total = foretold.map(|foretold| slow.total - foretold);
         let total_near = foretold_total.is_some_and(|total| is_near(total, fast.total));
@@ -363,7 +366,7 @@ impl LabTrial {
             foretold_ns: foretold.map(|foretold| foretold.0),
             not_foretold,
             right: rows_right
-                && foretold.is_some_and(|foretold| is_near(foretold, saved))
+                && (saves_nothing || foretold.is_some_and(|foretold| is_near(foretold, saved)))
                 && (total_near || !differs.is_empty()),
             foretold_total_ns: foretold_total.map(|total| total.0),
             total_near,
@@ -380,7 +383,11 @@ impl LabTrial {
         let rows: Vec<&str> = self.blamed.iter().map(|blame| blame.row.as_str()).collect();
         let saved: i64 = self.blamed.iter().map(|blame| blame.saved_ns).sum();
         let share = saved as f64 / self.saved_ns as f64;
-        let share = if share < NOT_ALL { format!(" ({:.0} % of the saving)", 100.0 * share) } else { String::new() };
+        let share = if share < NOT_ALL && !rows.is_empty() {
+            format!(" ({:.0} % of the saving)", 100.0 * share)
+        } else {
+            String::new()
+        };
         format!("{}{share}", harmless(&rows.join(", ")))
     }
 }

@@ -7,7 +7,7 @@ use crate::switches::{Bind, Chain, Kind, Nic, Ps2, RootOn, SchedCost, Switches, 
 
 /// The names of each kind. A device's are its driver's, which are those of its probe, with a number behind it.
 const NAMES: &[(Kind, &[&str])] = &[
-    (Kind::Stage, &["pit", "descriptors", "trap", "memory", "paging", "heap", "syscall", "thread", "keyboard"]),
+    (Kind::Stage, &["pit", "descriptors", "trap", "memory", "paging", "vmem", "heap", "syscall", "thread", "keyboard"]),
     (
         Kind::Sysinit,
         &[

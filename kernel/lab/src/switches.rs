@@ -221,6 +221,20 @@ switches! {
         /// Before they do.
         "early" => Early,
     }
+    /// Whether the kernel was loaded over the network: then each card is opened while drivers attach, to find the one.
+    netboot: Netboot = No {
+        /// It was, as an install image is.
+        "yes" => Yes,
+        /// It was not: no card is opened before the boot's end.
+        "no" => No,
+    }
+    /// How many buffers the driver of a network card takes when it is opened.
+    dma_buffers: DmaBuffers = Few {
+        /// For eight rings.
+        "many" => Many,
+        /// For one.
+        "few" => Few,
+    }
     /// What mounting root waits for.
     root_wait: RootWait = Needed {
         /// Every bus that may still find a disk.

@@ -174,6 +174,11 @@ impl<'a, S> Arena<'a, S> {
         self.tags.left
     }
 
+    /// How many tags there are, used or not.
+    pub fn tags(&self) -> usize {
+        self.tags.total
+    }
+
     /// Sets the hook that is called when there may be space for who was told to wait: all of them may try again.
     pub fn on_space(&mut self, wake: Wake<'a>) {
         self.on_space = Some(wake);
@@ -231,15 +236,12 @@ impl<'a, S> Arena<'a, S> {
     /// Returns the table that is not used any more.
     pub fn update(&mut self, table: Option<&'a mut [Bucket]>) -> Option<&'a mut [Bucket]> {
         self.wake();
-        match self.hash.wanted() {
-            Some(hash::BUCKETS_FIRST) => {
-                let old = self.hash.rescale(&mut self.tags, hash::BUCKETS_FIRST, None);
-                old.or(table)
+        match (self.hash.wanted(), table) {
+            (Some(buckets), Some(table)) if table.len() >= buckets => {
+                self.hash.rescale(&mut self.tags, buckets, Some(table))
             }
-            Some(buckets) if table.as_ref().is_some_and(|table| table.len() >= buckets) => {
-                self.hash.rescale(&mut self.tags, buckets, table)
-            }
-            _ => table,
+            (Some(hash::BUCKETS_FIRST), None) => self.hash.rescale(&mut self.tags, hash::BUCKETS_FIRST, None),
+            (_, table) => table,
         }
     }
 

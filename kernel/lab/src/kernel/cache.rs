@@ -4,8 +4,7 @@
 //! place it costs nothing (`root=direct`, what DAX does).
 
 use crate::console::verbose;
-use crate::paging::{self, CACHE_BASE};
-use crate::{memory, vm_page};
+use crate::{memory, paging, vm_page, vmem};
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 use lab::memory_map::FRAME_BYTES;
@@ -27,18 +26,19 @@ pub fn read_through(disk: Range<u64>) -> Option<&'static [u8]> {
             return None;
         }
     }
+    let cache = vmem::allocate(frames * FRAME_BYTES);
     for page in 0..frames {
         let from = disk.start + page * FRAME_BYTES;
         let frame = memory::allocate_frame();
         let here = FRAME_BYTES.min(disk.end - from) as usize;
         // SAFETY: the frame is new, and the disk's memory is nobody else's; both are mapped onto themselves.
         unsafe { core::ptr::copy_nonoverlapping(from as *const u8, frame as *mut u8, here) };
-        paging::map(CACHE_BASE + page * FRAME_BYTES, frame, paging::DATA);
+        paging::map(cache + page * FRAME_BYTES, frame, paging::DATA);
     }
     CACHED_FRAMES.fetch_add(frames, Ordering::Relaxed);
     verbose!("cache: {} KiB", cached_bytes() / 1024);
     // SAFETY: so many pages were just mapped there, and nobody writes them any more.
-    Some(unsafe { core::slice::from_raw_parts(CACHE_BASE as *const u8, bytes as usize) })
+    Some(unsafe { core::slice::from_raw_parts(cache as *const u8, bytes as usize) })
 }
 
 /// How much memory it has.

@@ -3,11 +3,15 @@
 //!
 //! Opening takes a buffer for every descriptor of every ring, and closing gives all of them back, in the same order: what
 //! that costs is the arena's business (`vmem.rs`). The buffers are addresses only, and the card is never told of them.
+//!
+//! Only a kernel that was loaded over the network looks for a card that way (`netboot=yes`): it asks each for its address,
+//! to find the one that it came by. That is while drivers attach, before `vmem_update` has been started.
 
 use crate::console::kprintln;
 use crate::device::{Device, Failure, Fit, Location, driver};
-use crate::{pci, thread, vmem};
+use crate::{boot, pci, thread, vmem};
 use alloc::vec::Vec;
+use lab::switches::{DmaBuffers, Netboot};
 use lab::vmem::CHAIN_STEPS;
 
 driver!(em, on pci, probe, attach);
@@ -23,9 +27,9 @@ const RESET: u32 = 1 << 26;
 const AFTER_RESET_NS: u64 = 20_000_000;
 
 /// An i40e card had 256 rings of 1024 + 1024 + 1536 buffers where this was seen (illumos bug 12262): eight of them here.
-const BUFFERS: usize = 8 * (1024 + 1024 + 1536);
+const RINGS_MANY: usize = 8;
+const BUFFERS_PER_RING: usize = 1024 + 1024 + 1536;
 const BUFFER_BYTES: u64 = 2048;
-const _: () = assert!(BUFFERS <= vmem::SEGMENTS_MAX);
 
 fn probe(device: &Device) -> Option<Fit> {
     let Location::Pci(function) = device.location else { return None };
@@ -35,6 +39,10 @@ fn probe(device: &Device) -> Option<Fit> {
 fn attach(device: &Device) -> Result<(), Failure> {
     let Location::Pci(function) = device.location else { return Err(Failure("not on PCI")) };
     let registers = pci::memory_of(&function).ok_or(Failure("its registers are nowhere, or above 4 GiB"))?;
+    if boot::switches().netboot == Netboot::No {
+        kprintln!("{}: not opened, 0{CHAIN_STEPS}", device.name);
+        return Ok(());
+    }
     let buffers = start(registers);
     let address = [RECEIVE_ADDRESS_LOW, RECEIVE_ADDRESS_HIGH].map(|register| read(registers, register));
     let before = vmem::steps();
@@ -47,7 +55,8 @@ fn attach(device: &Device) -> Result<(), Failure> {
 #[inline(never)]
 fn start(registers: u64) -> Vec<u64> {
     let _scope = tslog::scope!("em_start");
-    let buffers = (0..BUFFERS).map(|_| vmem::allocate(BUFFER_BYTES)).collect();
+    let rings = if boot::switches().dma_buffers == DmaBuffers::Many { RINGS_MANY } else { 1 };
+    let buffers = (0..rings * BUFFERS_PER_RING).map(|_| vmem::allocate(BUFFER_BYTES)).collect();
     write(registers, CONTROL, RESET);
     thread::sleep_ns(AFTER_RESET_NS);
     buffers
@@ -56,7 +65,7 @@ fn start(registers: u64) -> Vec<u64> {
 #[inline(never)]
 fn stop(buffers: Vec<u64>) {
     let _scope = tslog::scope!("em_stop");
-    buffers.into_iter().for_each(vmem::free);
+    buffers.into_iter().for_each(|buffer| vmem::free(buffer, BUFFER_BYTES));
 }
 
 fn read(registers: u64, register: u64) -> u32 {

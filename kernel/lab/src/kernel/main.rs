@@ -98,6 +98,7 @@ fn hammer_time(start_info: u64) {
     stage("memory", memory::find); // what is free
     sampling::start(); // from here on samples are taken, if there are to be any
     stage("paging", paging::start); // page tables of our own
+    stage("vmem", vmem::start); // addresses to map something at
     stage("heap", heap::start); // now `alloc` works
     stage("syscall", syscall::start); // how user processes call
     stage("thread", thread::start); // this is thread0

@@ -7,8 +7,10 @@
 //!                        0x200000  the kernel: text executable, constants read-only, the rest data
 //!                                  above it, where no memory is: devices, uncached
 //! 0x0000_0080_0000_0000  the user process
-//! 0xffff_c000_0000_0000  thread stacks, 64 KiB apart, the lower half of each unmapped: an overflow faults
-//! 0xffff_e000_0000_0000  what was read of disks, page by page (`cache.rs`)
+//! 0xffff_c000_0000_0000  addresses that the arena gives out (`vmem.rs`):
+//!                          thread stacks, of 64 KiB each, the lower half unmapped: an overflow faults
+//!                          what was read of disks, page by page (`cache.rs`)
+//!                          buffers of the network driver, unmapped (`em.rs`)
 //! ```
 
 use crate::boot;
@@ -20,8 +22,9 @@ use x86_64::structures::paging::{PageTable, PageTableFlags as Flags, PhysFrame};
 use x86_64::{PhysAddr, VirtAddr};
 
 pub const USER_BASE: u64 = 0x80_0000_0000;
-pub const STACKS_BASE: u64 = 0xffff_c000_0000_0000;
-pub const CACHE_BASE: u64 = 0xffff_e000_0000_0000;
+pub const KERNEL_BASE: u64 = 0xffff_c000_0000_0000;
+/// How many addresses the arena has.
+pub const KERNEL_ADDRESSES: u64 = 1 << 44;
 pub const HUGE_BYTES: u64 = 2 << 20;
 const FOUR_GIB: u64 = 1 << 32;
 

@@ -7,11 +7,10 @@
 //! A slot of the table is used once: ids are never given out again, so that a log is not ambiguous.
 
 use crate::lock::{Guard, SpinLock};
-use crate::paging::{self, STACKS_BASE};
-use crate::{apic, boot, clock, cpu, memory, script, trap};
+use crate::{apic, boot, clock, cpu, memory, paging, script, trap, vmem};
 use core::arch::global_asm;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use lab::memory_map::FRAME_BYTES;
 use lab::queue::{RunQueue, SleepQueue};
 use lab::switches::{Kind, SchedLog};
@@ -20,6 +19,7 @@ pub const THREADS_MAX: usize = 64;
 /// No thread: the scheduler itself.
 pub const NO_THREAD: u16 = u16::MAX;
 const STACK_BYTES: u64 = 32 * 1024;
+/// With the unmapped addresses below each.
 const STACK_SPACING_BYTES: u64 = 2 * STACK_BYTES;
 const IDLE_IDS_FROM: u64 = 0x1000;
 const CPU_NAMES: [&str; cpu::CPUS_MAX] =
@@ -104,6 +104,9 @@ static TABLE: SpinLock<Table> = SpinLock::new(Table {
     sleepers: SleepQueue::new(),
 });
 
+/// Where each thread's stack ends, for those who cannot wait for the table. 0 for thread0, which never comes from user mode.
+static STACK_TOPS: [AtomicU64; THREADS_MAX] = [const { AtomicU64::new(0) }; THREADS_MAX];
+
 /// A bit for each CPU that halts because there is nothing to run.
 static IDLE: AtomicU32 = AtomicU32::new(0);
 
@@ -116,7 +119,6 @@ pub fn start() {
     let stack = memory::take_early(STACK_BYTES);
     cpu.scheduler_stack.set((stack, STACK_BYTES));
     cpu.scheduler_rsp.set(prepare_stack(stack + STACK_BYTES, scheduler_entry));
-    cpu.kernel_rsp.set(stack_top(0));
     cpu.current.set(0);
     tslog::thread!(idle_id(0), IDLE_NAMES[0]);
 }
@@ -136,12 +138,12 @@ pub fn idle_name(cpu: u32) -> &'static str {
 }
 
 fn stack_top(slot: u16) -> u64 {
-    STACKS_BASE + (u64::from(slot) + 1) * STACK_SPACING_BYTES
+    STACK_TOPS[slot as usize].load(Ordering::Relaxed)
 }
 
 /// A thread's stack. That of thread0 is `entry::boot_stack_range`.
 pub fn stack(slot: u16) -> Range<u64> {
-    let top = if slot == 0 { 0 } else { stack_top(slot) };
+    let top = stack_top(slot);
     top.saturating_sub(STACK_BYTES)..top
 }
 
@@ -176,7 +178,8 @@ pub fn create_with(priority: Priority, name: &'static str, entry: fn(usize), arg
         table.used += 1;
         (table.used - 1) as u16
     };
-    let top = stack_top(slot);
+    let top = vmem::allocate(STACK_SPACING_BYTES) + STACK_SPACING_BYTES;
+    STACK_TOPS[slot as usize].store(top, Ordering::Relaxed);
     for page in (top - STACK_BYTES..top).step_by(FRAME_BYTES as usize) {
         paging::map(page, memory::allocate_frame(), paging::DATA);
     }

@@ -1,89 +1,128 @@
-//! The kernel's address arena, and the thread that keeps its hash as large as it should be.
+//! The kernel's addresses above all memory that is mapped onto itself: an arena of `kernel/vmem`, and the thread that keeps
+//! its hash as large as it should be.
 //!
-//! The thread looks every 10 ms, as long as anything is allocated. `vmem_rescale=late` starts it once all drivers have
-//! attached, as illumos did; `early` before they do; `once` instead looks a single time that early, when there is nothing
-//! to see yet, and then no sooner than `late`.
+//! Thread stacks, the disk cache and drivers' buffers get their addresses here; who takes some maps them. The arena begins
+//! with tags in the kernel's image, and gets as many again from the heap whenever none is left.
+//!
+//! The thread looks 10 ms after the hash has become too small or too large. `vmem_rescale=late` starts it once all drivers
+//! have attached, as illumos did; `early` before they do; `once` instead looks a single time that early, when there is
+//! nothing to see yet, and then no sooner than `late`.
 
+use crate::paging::{KERNEL_ADDRESSES, KERNEL_BASE};
 use crate::sysinit::{Subsystem, sysinit};
 use crate::wait::Shared;
 use crate::{boot, thread};
 use alloc::boxed::Box;
 use alloc::vec;
+use core::cell::UnsafeCell;
+use lab::memory_map::FRAME_BYTES;
 use lab::switches::VmemRescale;
-use lab::vmem::{Arena, Segment};
+use vmem::{Arena, Bucket, Error, Request, Tag};
 
 sysinit!(vmem_init, Subsystem::Kthreads, 8, init);
 sysinit!(vmem_update, Subsystem::Smp, 1, late);
 
-const BASE: u64 = 0xffff_d000_0000_0000;
 const PERIOD_NS: u64 = 10_000_000;
-/// A power of two.
-pub const SEGMENTS_MAX: usize = 32 * 1024;
+const FIRST_TAGS: usize = 64;
 
-/// Its tables are made when it is first used: most boots never do.
-static ARENA: Shared<Option<Arena<'static>>> = Shared::new(None);
+struct FirstTags(UnsafeCell<[Tag; FIRST_TAGS]>);
+
+// SAFETY: `start` takes them, once.
+unsafe impl Sync for FirstTags {}
+
+static TAGS: FirstTags = FirstTags(UnsafeCell::new([const { Tag::new() }; FIRST_TAGS]));
+
+static ARENA: Shared<Arena<'static>> = Shared::new(match Arena::new(FRAME_BYTES) {
+    Ok(arena) => arena,
+    Err(_) => panic!("a frame's size is a power of two"),
+});
+
+/// From now on there are addresses.
+pub fn start() {
+    // SAFETY: called once, before there is another CPU, and nobody else looks at them.
+    let tags: &'static mut [Tag] = unsafe { &mut *TAGS.0.get() };
+    let added = ARENA.change_unawaited(|arena| {
+        arena.add_tags(tags)?;
+        arena.add(KERNEL_BASE, KERNEL_ADDRESSES)
+    });
+    added.unwrap_or_else(|error| panic!("vmem::start: {error}"));
+}
 
 fn init() {
     match boot::switches().vmem_rescale {
         VmemRescale::Late => {}
         VmemRescale::Once => rescale(),
-        VmemRescale::Early => start(),
+        VmemRescale::Early => start_updates(),
     }
 }
 
 fn late() {
     if boot::switches().vmem_rescale != VmemRescale::Early {
-        start();
+        start_updates();
     }
 }
 
-fn start() {
+fn start_updates() {
     thread::create("vmem_update", update, 0);
 }
 
 fn update(_: usize) {
     loop {
-        ARENA.wait_for(|arena| (in_use(arena) > 0).then_some(()));
+        ARENA.wait_for(|arena| arena.wanted_buckets());
         thread::sleep_ns(PERIOD_NS);
         rescale();
     }
 }
 
-fn in_use(arena: &Option<Arena<'static>>) -> usize {
-    arena.as_ref().map_or(0, Arena::in_use)
-}
-
 #[inline(never)]
 fn rescale() {
     let _scope = tslog::scope!("vmem_hash_rescale");
-    ARENA.change_unawaited(|arena| arena.iter_mut().for_each(Arena::rescale));
-}
-
-/// Addresses for so many bytes.
-pub fn allocate(bytes: u64) -> u64 {
-    let make = || {
-        let segments = Box::leak(vec![Segment::UNUSED; SEGMENTS_MAX].into_boxed_slice());
-        Arena::new(BASE, segments, Box::leak(vec![0; SEGMENTS_MAX].into_boxed_slice()))
-    };
-    let allocate = |arena: &mut Option<Arena<'static>>| {
-        (
-            in_use(arena) == 0,
-            arena.get_or_insert_with(make).allocate(bytes).expect("vmem::allocate: no segment is left"),
-        )
-    };
-    let (was_empty, address) = ARENA.change_unawaited(allocate);
-    if was_empty {
-        ARENA.change(|_| ());
+    let wanted = ARENA.change_unawaited(|arena| arena.wanted_buckets());
+    let table = wanted.map(|buckets| Box::leak(vec![Bucket::new(); buckets].into_boxed_slice()));
+    if let Some(old) = ARENA.change_unawaited(|arena| arena.update(table)) {
+        // SAFETY: the arena has no table but those that were leaked just here, and does not use this one any more.
+        drop(unsafe { Box::from_raw(old) });
     }
-    address
 }
 
-pub fn free(address: u64) {
-    let freed = ARENA.change_unawaited(|arena| arena.as_mut().is_some_and(|arena| arena.free(address)));
-    assert!(freed, "vmem::free: nothing begins at {address:#x}");
+/// Addresses for so many bytes, from the start of a page on.
+pub fn allocate(bytes: u64) -> u64 {
+    loop {
+        match change(|arena| arena.allocate(&Request::new(bytes))) {
+            Ok(address) => return address,
+            Err(Error::NoTags) => give_tags(),
+            Err(error) => panic!("vmem::allocate: {bytes} bytes: {error}"),
+        }
+    }
+}
+
+/// As they were allocated.
+pub fn free(address: u64, bytes: u64) {
+    let freed = change(|arena| arena.free(address, bytes));
+    freed.unwrap_or_else(|error| panic!("vmem::free: {error}"));
 }
 
 /// How many segments were passed in chains so far.
 pub fn steps() -> u64 {
-    ARENA.change_unawaited(|arena| arena.as_ref().map_or(0, Arena::steps))
+    ARENA.change_unawaited(|arena| arena.counters().lookup)
+}
+
+/// Wakes the thread if the hash has become too small or too large.
+fn change<R>(change: impl FnOnce(&mut Arena<'static>) -> R) -> R {
+    let (result, is_to_be_updated) = ARENA.change_unawaited(|arena| {
+        let was_well = arena.wanted_buckets().is_none();
+        let result = change(arena);
+        (result, was_well && arena.wanted_buckets().is_some())
+    });
+    if is_to_be_updated {
+        ARENA.change(|_| ());
+    }
+    result
+}
+
+/// As many tags again as there are.
+fn give_tags() {
+    let tags = ARENA.change_unawaited(|arena| arena.tags());
+    let more = Box::leak(vec![Tag::new(); tags].into_boxed_slice());
+    ARENA.change_unawaited(|arena| arena.add_tags(more)).unwrap_or_else(|error| panic!("vmem::give_tags: {error}"));
 }

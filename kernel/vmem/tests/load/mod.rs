@@ -16,7 +16,7 @@
 //!   which take 128 KiB at a time from `heap_arena`. So 128 KiB of objects are one segment in the hash.
 //! * What is freed meanwhile stays in kmem's magazines: no slab becomes free, no segment goes back.
 //!
-//! That makes 39 545 segments. Left out, because they are small and their sizes were not looked up: message blocks, the
+//! That makes 39 283 segments. Left out, because they are small and their sizes were not looked up: message blocks, the
 //! caches' own slab structures, boundary tags, and the driver's tables. They would be about 0.3 % of the buffers.
 
 #![allow(dead_code, reason = "a test and a bench use a part each")]
