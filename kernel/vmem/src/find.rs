@@ -7,8 +7,8 @@ use crate::{Arena, Error, Fit, Request, Source};
 #[derive(Debug)]
 pub(crate) struct Rotor {
     /// No free segment between this tag and the address is left out if a search begins here.
-    tag: TagRef,
-    address: u64,
+    pub(crate) tag: TagRef,
+    pub(crate) address: u64,
 }
 
 impl Rotor {

@@ -26,6 +26,8 @@ pub enum Broken {
     NotMerged(u64),
     /// A free segment is not on the list of its size.
     NotListed(u64),
+    /// Next fit would go on at a tag that is not used, or leave addresses out.
+    Rotor,
     /// The hash has not just the allocated segments, each in its bucket.
     Hash,
     /// The counters or the number of tags differ from what is there.
@@ -86,6 +88,11 @@ impl<S> Arena<'_, S> {
         }
         self.check_covered(span)?;
         self.check_lists(free)?;
+        let rotor_leads =
+            |tag: TagRef| self.tags[tag].kind != Kind::Unused && self.tags[tag].start <= self.rotor.address;
+        if !self.rotor.tag.some().is_none_or(rotor_leads) {
+            return Err(Broken::Rotor);
+        }
         if allocated != self.hash.segments || !self.hash.is_whole(&self.tags) {
             return Err(Broken::Hash);
         }
@@ -108,6 +115,9 @@ impl<S> Arena<'_, S> {
         let mut list = self.lists.next_from(0);
         while let Some(here) = list {
             let (mut before, mut at) = (NONE, self.lists.head(here));
+            if at.is_none() {
+                return Err(Broken::Miscounted);
+            }
             while let Some(segment) = at {
                 let tag = &self.tags[segment];
                 listed += 1;
