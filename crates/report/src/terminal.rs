@@ -483,16 +483,29 @@ fn rate(hz: f64) -> String {
     format!("{value:.6} {unit}")
 }
 
+/// How many lines tell what did not add up, unless all are asked for.
+const DIAGNOSTICS_SHOWN: usize = 3;
+
+/// What affects figures, one line each, then one line that counts the rest.
 fn diagnostics(summary: &Summary, layout: Layout, out: &mut String) {
-    let (summed, listed): (Vec<&DiagnosticLine>, Vec<&DiagnosticLine>) =
+    let (harmless_ones, affecting): (Vec<&DiagnosticLine>, Vec<&DiagnosticLine>) =
         summary.diagnostics.iter().partition(|d| d.is_harmless() && !layout.harmless_too);
+    let all_fit = layout.harmless_too || affecting.len() + usize::from(!harmless_ones.is_empty()) <= DIAGNOSTICS_SHOWN;
+    let (listed, more) = affecting.split_at(if all_fit { affecting.len() } else { DIAGNOSTICS_SHOWN - 1 });
     for d in listed {
         paragraph(&harmless(&d.line()), "evidence: ", layout, out);
     }
-    let count: u64 = summed.iter().map(|d| d.count).sum();
-    if count > 0 {
+    let count: u64 = harmless_ones.iter().map(|d| d.count).sum();
+    if !more.is_empty() {
+        let besides = if count > 0 { format!(", {} cannot", counted(count, "other")) } else { String::new() };
+        let text = format!(
+            "{} may change a figure{besides}; --verbose lists them",
+            counted(more.len() as u64, "further problem")
+        );
+        paragraph(&text, "evidence: ", layout, out);
+    } else if count > 0 {
         // Their times are of different things, so they have no sum.
-        let kinds = counted(summed.len() as u64, "kind");
+        let kinds = counted(harmless_ones.len() as u64, "kind");
         let text = format!("{} of {kinds}: no figure changes; --verbose lists them", thousands(count));
         paragraph(&text, "harmless: ", layout, out);
     }

@@ -85,6 +85,35 @@ fn harmless_diagnostics_are_summed() {
     assert_eq!((&*summary.diagnostics[0].code, summary.diagnostics[0].cost_ns), ("calls-cross", Some(400_200)));
 }
 
+/// Three lines at most say what did not add up, unless all are asked for.
+#[test]
+fn diagnostics_are_three_lines() {
+    use DiagnosticKind::{CallsCross, ClockBack, EntryWithoutExit, ExitWithoutEntry, TraceEventsLost};
+    let affecting = [EntryWithoutExit, ExitWithoutEntry, ClockBack, TraceEventsLost];
+    for n in 0..=affecting.len() {
+        for with_harmless in [false, true] {
+            let mut timeline = sample::timeline();
+            timeline.diagnostics = Diagnostics::default();
+            affecting[..n].iter().for_each(|kind| timeline.diagnostics.note(*kind, || "trace.txt:9".to_owned()));
+            if with_harmless {
+                timeline.diagnostics.note(CallsCross, String::new);
+            }
+            let summary = summarize(&timeline, &sample::facts());
+            let lines = |harmless_too| {
+                let text = report::show(&summary, Layout { width: 300, harmless_too, ..Layout::default() });
+                let told = text.lines().filter(|l| l.starts_with("evidence: ") || l.starts_with("harmless: "));
+                told.map(str::to_owned).collect::<Vec<String>>()
+            };
+            let all = n + usize::from(with_harmless);
+            assert_eq!((lines(false).len(), lines(true).len()), (all.min(3), all));
+            if n == 4 && with_harmless {
+                let rest = "evidence: 2 further problems may change a figure, 1 other cannot; --verbose lists them";
+                assert_eq!(lines(false)[2], rest);
+            }
+        }
+    }
+}
+
 #[test]
 fn the_parts_sum_to_the_whole() {
     let s = summary();
