@@ -195,8 +195,8 @@ pub struct StampedLine<'a> {
 
 /// Whether a stamp is a whole number of ticks of a clock that counts timer interrupts, as printk cuts it to microseconds.
 fn is_whole_ticks(stamp: Ns) -> bool {
-    const HZ: [i64; 4] = [100, 250, 300, 1000];
-    let us = stamp.0 / 1000;
+    const HZ: [i128; 4] = [100, 250, 300, 1000];
+    let us = i128::from(stamp.0 / 1000);
     HZ.iter().any(|hz| (us * hz + 999_999) / 1_000_000 * 1_000_000 / hz == us)
 }
 
