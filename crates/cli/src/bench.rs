@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long, value_name = "SHARE", value_parser = amount::percent, help_heading = "How often")]
     until_width: Option<f64>,
     /// Enough after this time, such as 10m; a round that has begun is finished
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, help_heading = "How often")]
+    #[arg(long, value_name = "TIME", value_parser = crate::amount::duration, help_heading = "How often")]
     budget: Option<Duration>,
     /// Of deterministic boots: give none a dummy argument, so that they repeat each other exactly
     #[arg(long, requires = "deterministic", help_heading = "How often")]

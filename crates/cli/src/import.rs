@@ -1,6 +1,6 @@
 //! `bootscope import`: evidence that was taken elsewhere becomes a recording.
 
-use crate::plan::bytes;
+use crate::amount::bytes;
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
 use recording::{Known, Source};

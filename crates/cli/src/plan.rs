@@ -1,5 +1,6 @@
 //! How a boot is to be made, as flags: what every command that boots takes.
 
+use crate::amount;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use machine::{Accel, Init, RecordOptions, SymbolFile, Then, Until};
@@ -41,7 +42,7 @@ pub struct BootArgs {
     pub like: Option<PathBuf>,
 
     /// Guest memory [default: 512M]
-    #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "On what")]
+    #[arg(long, value_name = "SIZE", value_parser = amount::bytes, help_heading = "On what")]
     memory: Option<u64>,
     /// Virtual CPUs [default: 1]
     #[arg(long, value_name = "N", help_heading = "On what")]
@@ -67,7 +68,7 @@ pub struct BootArgs {
     #[arg(long, value_name = "WHAT", value_delimiter = ',', help_heading = "What to record")]
     trace: Vec<Trace>,
     /// With --trace calls: the shortest call whose times are kept; all are counted [default: 1us]
-    #[arg(long, value_name = "TIME", value_parser = min_call, help_heading = "What to record")]
+    #[arg(long, value_name = "TIME", value_parser = amount::duration, help_heading = "What to record")]
     min_call: Option<Duration>,
     /// Names of the guest's functions: an ELF or PE image, a System.map, or what nm prints. 0xBASE is the load address, if
     /// it is not the linked one. May be repeated. A Linux guest needs none
@@ -91,10 +92,10 @@ pub struct BootArgs {
     #[arg(long, value_name = "MARK", help_heading = "How long")]
     until: Option<String>,
     /// Give up after this time, such as 90s [default: 10m]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, help_heading = "How long")]
+    #[arg(long, value_name = "TIME", value_parser = amount::duration, help_heading = "How long")]
     timeout: Option<Duration>,
     /// Call the boot hung after this time without progress [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, help_heading = "How long")]
+    #[arg(long, value_name = "TIME", value_parser = amount::duration, help_heading = "How long")]
     hang_after: Option<Duration>,
 }
 
@@ -254,47 +255,4 @@ pub fn like(path: &Path) -> anyhow::Result<RecordOptions> {
         );
     }
     serde_json::from_value(how).with_context(|| format!("{}: recording.json: how", path.display()))
-}
-
-/// A duration with its unit, or 0.
-fn min_call(text: &str) -> Result<Duration, humantime::DurationError> {
-    if text == "0" { Ok(Duration::ZERO) } else { humantime::parse_duration(text) }
-}
-
-/// A size such as 512M.
-pub fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no size: write a number with K, M, G or T, such as 512M");
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: u64 = digits.parse().map_err(|_| wrong())?;
-    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
-        "" | "B" => 0,
-        "K" | "KB" | "KIB" => 10,
-        "M" | "MB" | "MIB" => 20,
-        "G" | "GB" | "GIB" => 30,
-        "T" | "TB" | "TIB" => 40,
-        _ => return Err(wrong()),
-    };
-    let bytes = number.checked_mul(1 << shift).ok_or_else(wrong)?;
-    // 0 is no size at all; a number in between is one whose unit was forgotten.
-    if digits == text && (1..1 << 20).contains(&bytes) {
-        return Err(format!("`{text}` is {text} bytes: with its unit, such as {text}M, it is what you mean"));
-    }
-    Ok(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_read_with_their_units() {
-        assert_eq!(bytes("512M"), Ok(512 << 20));
-        assert_eq!(bytes("2G"), Ok(2 << 30));
-        assert_eq!(bytes("268435456"), Ok(256 << 20));
-        assert_eq!(bytes("64mib"), Ok(64 << 20));
-        for wrong in ["", "M", "12X", "-1M", "1.5G", "99999999999999T"] {
-            assert!(bytes(wrong).is_err(), "{wrong}");
-        }
-        assert!(bytes("512").unwrap_err().contains("512M"), "the unit was forgotten");
-    }
 }

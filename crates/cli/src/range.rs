@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, value_name = "N", conflicts_with = "bisect", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     runs: Option<u32>,
     /// Stop a build that takes longer, and skip its commit
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = crate::amount::duration)]
     build_timeout: Duration,
     /// The folder of built kernels [default: $XDG_CACHE_HOME/bootscope/builds]
     #[arg(long, value_name = "FOLDER")]

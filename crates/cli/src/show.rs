@@ -1,8 +1,8 @@
 //! `bootscope show`: the summary in the terminal.
 
+use crate::amount::bytes;
 use crate::bench;
 use crate::boot::{self, Opened};
-use crate::plan::bytes;
 use crate::{Done, amount, output::Output};
 use analysis::Size;
 use anyhow::{Context, bail};

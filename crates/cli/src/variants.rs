@@ -2,7 +2,8 @@
 //!
 //! A variant is written as the flags of `record` are, and read by the same parser: whatever can be recorded can be varied.
 
-use crate::plan::{BootArgs, bytes};
+use crate::amount::bytes;
+use crate::plan::BootArgs;
 use anyhow::{Context, anyhow, bail};
 use benchmark::{Setting, Side};
 use clap::Parser;
