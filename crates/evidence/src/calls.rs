@@ -49,10 +49,12 @@ mod pieces;
 mod placed;
 pub mod profile;
 mod read;
+mod reader;
 
-pub(crate) use lay::{Laid, lay};
+use lay::{Laid, lay};
 pub use load::{BootCalls, Followed};
 pub use read::read;
+pub(crate) use reader::Files;
 
 use timeline::Ns;
 

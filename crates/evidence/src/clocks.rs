@@ -58,8 +58,8 @@ pub struct Clocks {
     pub only_ticks: bool,
 }
 
-/// What the clocks are found from.
-pub struct Evidence<'a> {
+/// What evidence offers to find the clocks from.
+pub struct Offers<'a> {
     pub manifest: &'a Manifest,
     pub words: &'a [Said],
     pub trace: Option<&'a Trace<'a>>,
@@ -73,8 +73,20 @@ pub struct Evidence<'a> {
     pub seen: Vec<SyncPoint>,
 }
 
+impl<'a> Offers<'a> {
+    /// What the recording itself says of its clocks.
+    pub fn new(manifest: &'a Manifest) -> Offers<'a> {
+        Offers { manifest, words: &[], trace: None, log: None, console: None, started: None, seen: Vec::new() }
+    }
+
+    /// Whether times are on the host's clock.
+    pub fn is_hosted(&self) -> bool {
+        self.manifest.time_base == TimeBase::Host
+    }
+}
+
 /// Finds the clocks; what could not be joined is said in `diagnostics`.
-pub fn join(evidence: &Evidence<'_>, diagnostics: &mut Diagnostics) -> Clocks {
+pub fn join(evidence: &Offers<'_>, diagnostics: &mut Diagnostics) -> Clocks {
     let counter = believed(counter(evidence), diagnostics);
     // The host's clock says nothing of a deterministic boot's time.
     let hosted = evidence.manifest.time_base != TimeBase::GuestVirtual;
@@ -119,7 +131,7 @@ fn believed(clock: Option<Clock>, diagnostics: &mut Diagnostics) -> Option<Clock
     clock.filter(|clock| tslog::plausible(clock.hz))
 }
 
-fn counter(evidence: &Evidence<'_>) -> Option<Clock> {
+fn counter(evidence: &Offers<'_>) -> Option<Clock> {
     const NAME: &str = COUNTER;
     if evidence.manifest.time_base == TimeBase::GuestVirtual {
         return Some(Clock::linear(NAME, 1e9, Ticks(0), Ns::ZERO, "one tick is one instruction is 1 ns"));
@@ -165,7 +177,7 @@ fn edge(seen: &[SyncPoint], late: impl Fn(&SyncPoint) -> Ns) -> Option<SyncPoint
 }
 
 fn trace_clock(
-    evidence: &Evidence<'_>,
+    evidence: &Offers<'_>,
     trace: &Trace<'_>,
     counter: Option<&Clock>,
     printk: Option<&Clock>,
@@ -236,7 +248,7 @@ pub fn log_ticks(stamp: Ns) -> Ticks {
 }
 
 /// printk's clock, from messages that are also in the trace.
-fn printk_from_trace(evidence: &Evidence<'_>, trace: &Trace<'_>, clock: &Clock) -> Option<Clock> {
+fn printk_from_trace(evidence: &Offers<'_>, trace: &Trace<'_>, clock: &Clock) -> Option<Clock> {
     let points: Vec<SyncPoint> = common_messages(evidence.log?, trace)
         .into_iter()
         .map(|(stamp, event)| SyncPoint { ticks: log_ticks(stamp), at: clock.to_ns(event) })
@@ -269,7 +281,7 @@ fn first_line(text: &[u8]) -> &[u8] {
 }
 
 /// printk's clock, from the lines that process 1 wrote into the log.
-fn printk_from_words(evidence: &Evidence<'_>, counter: Option<&Clock>) -> Option<Clock> {
+fn printk_from_words(evidence: &Offers<'_>, counter: Option<&Clock>) -> Option<Clock> {
     let log = evidence.log?;
     let stamp = |seq: u32| {
         let text = format!("bootscope-sync {seq}");
@@ -294,7 +306,7 @@ pub fn printk_alone(start: Ns) -> Clock {
 }
 
 /// printk's clock, from the arrival of stamped lines: by our own index, or as a serial logger stamped them.
-fn printk_from_console(evidence: &Evidence<'_>) -> Option<Clock> {
+fn printk_from_console(evidence: &Offers<'_>) -> Option<Clock> {
     let arrivals = |log: &KernelLog, index: Option<&Index>| -> Vec<SyncPoint> {
         let lines = log.lines.iter();
         lines
@@ -351,7 +363,7 @@ mod tests {
         let words = [word(9_000_000), word(9_000_100)];
         let offset = |started: Option<Ns>, seen: Vec<SyncPoint>| {
             let (trace, log, console) = (None, None, None);
-            let evidence = Evidence { manifest: &manifest, words: &words, trace, log, console, started, seen };
+            let evidence = Offers { manifest: &manifest, words: &words, trace, log, console, started, seen };
             counter(&evidence).map(|clock| clock.to_ns(Ticks(0)) - Ns::from_us(1_000_000))
         };
         assert_eq!(offset(None, Vec::new()), Some(Ns::from_us(2_302)));

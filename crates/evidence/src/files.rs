@@ -1,234 +1,106 @@
-//! A recording's files, each read once, sorted by what they are.
+//! A recording's files, each read once and given to the reader that it belongs to.
 //!
-//! A recording of our own names its files; in one that was imported, what a file is is told by its
-//! content.
+//! A recording of our own names its files. In one that was imported, what a file is is told by its content. Nothing here
+//! knows a format: who takes which file is asked of the readers.
 
-use crate::calls;
-use crate::detect::{self, Format};
-use crate::first_run::{self, FirstRun, symbols::Symbols};
-use crate::ftrace::Trace;
-use crate::guest_words::{self, Said};
-use crate::guestfs;
+use crate::detect::{self, Readers};
 use crate::index::Index;
-use crate::kernel_log::KernelLog;
+use crate::reader::{File, Input, Own, Taken};
+use crate::readers::{Format, NOT_BESIDE};
 use crate::text::Lines;
 use crate::tslog;
 use recording::Recording;
 use std::io::Read;
+use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// The most that a compressed file may become.
 pub const UNPACKED_BYTES_MAX: u64 = 256 << 20;
 
-/// A file and its name.
-#[derive(Clone)]
-pub struct File {
-    pub name: String,
-    pub bytes: Vec<u8>,
-}
-
-/// A stream: bytes, and when each line of them arrived.
-pub struct Stream {
-    pub file: File,
-    pub index: Index,
-}
-
-/// What a recording holds.
-#[derive(Default)]
-pub struct Files {
-    pub console: Option<Stream>,
-    pub firmware: Option<Stream>,
-    pub vmm_marks: Option<File>,
-    pub first_run: Option<File>,
-    pub calls: Option<File>,
-    /// Lists of functions: the kernel's own first.
-    symbols: Vec<File>,
-    guest: Option<Stream>,
-    traces: Vec<File>,
-    /// Kernel logs other than the console, the best one first.
-    logs: Vec<File>,
-    /// What libguestfs reported of a launch.
-    guestfs: Vec<File>,
-    /// What there is of a kernel's event log.
-    pub tslog: tslog::Log,
-    /// What the kernel that unpacked itself was compressed with; empty where that is not known.
-    pub compression: String,
-}
-
-impl Files {
-    /// Reads everything that a timeline is made of.
-    pub fn read(recording: &Recording, diagnostics: &mut Diagnostics) -> Result<Files, recording::Error> {
-        let mut files = Files {
-            console: stream(recording, "console", diagnostics)?,
-            firmware: stream(recording, "firmware", diagnostics)?,
-            guest: stream(recording, "guest", diagnostics)?,
-            vmm_marks: file(recording, "vmm.json")?,
-            first_run: file(recording, "first-run.bin")?,
-            calls: file(recording, "calls.bin")?,
-            symbols: symbols(recording, diagnostics)?,
-            compression: recording.manifest().inputs.iter().map(|input| input.compression.clone()).collect(),
-            ..Files::default()
-        };
-        files.traces.extend(file(recording, "trace.txt")?);
-        files.logs.extend(file(recording, "kmsg.log")?);
-        files.logs.extend(file(recording, "kmsg-memory.log")?);
-        for name in ["tslog.txt", "tslog_user.txt"] {
-            if let Some(file) = file(recording, name)? {
-                files.tslog.read(name, &file.bytes, diagnostics);
+/// A reader for each format, with all files of the recording that belong to it.
+pub(crate) fn read(recording: &Recording, diagnostics: &mut Diagnostics) -> Result<Readers, recording::Error> {
+    let mut readers = detect::readers();
+    for (_, reader) in &mut readers {
+        for (place, own) in reader.own().iter().enumerate() {
+            for input in inputs(recording, *own, diagnostics)? {
+                reader.add(Some(place), input, diagnostics);
             }
         }
-        if let Some(file) = file(recording, "tslog.bin")? {
-            files.tslog.read_memory(&file.name, &file.bytes, diagnostics);
-        }
-        for name in imported(recording) {
-            let Some(found) = file(recording, &name)? else { continue };
-            files.add_imported(found, diagnostics);
-        }
-        Ok(files)
     }
-
-    /// One capture can hold several kinds of evidence, each for its own reader.
-    fn add_imported(&mut self, mut file: File, diagnostics: &mut Diagnostics) {
+    for name in imported(recording) {
+        let Some(mut file) = file(recording, &name)? else { continue };
         if is_gzip(&file.bytes) {
             file.bytes = gunzip(&file.name, &file.bytes, diagnostics);
         }
-        if first_run::recognise(&file.bytes) {
-            self.first_run = self.first_run.take().or(Some(file));
-            return;
+        let looked = look(&file.name, &file.bytes, &mut readers, diagnostics);
+        if looked.recognised.kinds.is_empty() {
+            diagnostics.note(DiagnosticKind::FormatUnknown, || name);
         }
-        if calls::recognise(&file.bytes) {
-            self.calls = self.calls.take().or(Some(file));
-            return;
-        }
-        if may_be_memory(&file.bytes) && self.tslog.read_memory(&file.name, &file.bytes, diagnostics) > 0 {
-            return;
-        }
-        // It knows its own lines; only the others can be anything else.
-        let logged = self.tslog.read(&file.name, &file.bytes, diagnostics);
-        let kinds = detect::detect_in(&file.bytes, &logged.others);
-        let kinds: Vec<Format> = kinds.iter().map(|found| found.format).collect();
-        let has = |kind| kinds.contains(&kind);
-        if has(Format::Trace) {
-            self.traces.push(file.clone());
-        }
-        if has(Format::Guestfs) {
-            self.guestfs.push(file.clone());
-        }
-        if has(Format::Kmsg) || has(Format::KernelLog) {
-            self.logs.push(file);
-        } else if has(Format::Kallsyms) {
-            self.symbols.push(file);
-        } else if !has(Format::Trace) && !has(Format::Guestfs) && logged.is_nothing() {
-            diagnostics.note(DiagnosticKind::FormatUnknown, || file.name);
+        let file = Rc::new(file);
+        for (_, reader) in readers.iter_mut().filter(|(format, _)| looked.takers.contains(format)) {
+            reader.add(None, Input { file: file.clone(), index: Index::default() }, diagnostics);
         }
     }
+    Ok(readers)
+}
 
-    /// From now on there is no trace.
-    pub fn forget_traces(&mut self) {
-        self.traces.clear();
+/// What a file is, and whose.
+#[derive(Default)]
+struct Looked {
+    recognised: Recognised,
+    /// Who gets it. Others may have taken lines out of it already.
+    takers: Vec<Format>,
+}
+
+/// Looks once at a file that has no name of our own. One capture can hold several kinds of evidence.
+fn look(name: &str, bytes: &[u8], readers: &mut Readers, diagnostics: &mut Diagnostics) -> Looked {
+    let of_a_boot = |kind| Recognised { kinds: vec![kind], of_a_boot: true, cut: false };
+    let whole = readers.iter().find_map(|(format, reader)| Some((*format, reader.is_whole(bytes)?)));
+    if let Some((format, kind)) = whole {
+        return Looked { recognised: of_a_boot(kind), takers: vec![format] };
     }
-
-    pub fn trace(&self, diagnostics: &mut Diagnostics) -> Option<Trace<'_>> {
-        let trace = self.traces.first()?;
-        for further in &self.traces[1..] {
-            diagnostics.note(DiagnosticKind::SecondTrace, || further.name.clone());
-        }
-        match Trace::read(&trace.name, &trace.bytes, diagnostics) {
-            Ok(trace) => Some(trace),
-            Err(not) => {
-                diagnostics.note(DiagnosticKind::TraceEmpty, || not.to_string());
-                None
+    let mut looked = Looked::default();
+    let mut rest = Vec::from_iter(Some(0..bytes.len()));
+    for (_, reader) in readers.iter_mut() {
+        match reader.take(name, bytes, diagnostics) {
+            Taken::Nothing => {}
+            Taken::All(kind) => return Looked { recognised: of_a_boot(kind), takers: Vec::new() },
+            Taken::Lines { kinds, of_a_boot, others } => {
+                looked.recognised.kinds.extend(kinds);
+                looked.recognised.of_a_boot |= of_a_boot;
+                rest = others;
             }
         }
     }
-
-    /// Whether there is a trace, or a kernel's log beside the console.
-    pub fn has_linux_evidence(&self) -> bool {
-        !self.traces.is_empty() || !self.logs.is_empty() || !self.guestfs.is_empty()
-    }
-
-    /// What libguestfs reported of a launch.
-    pub fn guestfs(&self, diagnostics: &mut Diagnostics) -> Option<guestfs::Events> {
-        let file = self.guestfs.first()?;
-        for further in &self.guestfs[1..] {
-            diagnostics.note(DiagnosticKind::SecondLibguestfs, || further.name.clone());
+    let wanted = |of: Format| readers.iter().any(|(format, reader)| *format == of && reader.wants_files());
+    for found in detect::detect_in(bytes, &rest, readers) {
+        if let Some(format) = found.content.format().filter(|format| wanted(*format)) {
+            looked.recognised.kinds.push(format!("{} ({} lines)", found.content, found.lines));
+            looked.recognised.of_a_boot = true;
+            looked.takers.push(format);
         }
-        guestfs::Events::read(&file.name, &file.bytes, diagnostics).ok()
     }
+    let all = looked.takers.clone();
+    looked.takers.retain(|taker| !NOT_BESIDE.iter().any(|(not, beside)| not == taker && all.contains(beside)));
+    looked
+}
 
-    pub fn guest_words(&self, diagnostics: &mut Diagnostics) -> Vec<Said> {
-        let Some(guest) = &self.guest else { return Vec::new() };
-        guest_words::read(&guest.file.name, &guest.file.bytes, &guest.index, diagnostics)
-    }
-
-    /// The kernel's log, from the best source that has it: the kernel's own records, then a log taken elsewhere.
-    pub fn kernel_log(
-        &self,
-        heard: Option<&guestfs::Events>,
-        diagnostics: &mut Diagnostics,
-    ) -> Option<(String, KernelLog)> {
-        if let Some(log) = heard.and_then(|heard| heard.kernel_log(diagnostics)) {
-            for further in &self.logs {
-                diagnostics.note(DiagnosticKind::KernelLogBesideLibguestfs, || further.name.clone());
+/// The files that a recording of our own has by one name, or by numbered ones.
+fn inputs(recording: &Recording, own: Own, diagnostics: &mut Diagnostics) -> Result<Vec<Input>, recording::Error> {
+    let plain = |file: Option<File>| file.map(|file| Input { file: Rc::new(file), index: Index::default() });
+    Ok(match own {
+        Own::Plain(name) => plain(file(recording, name)?).into_iter().collect(),
+        Own::Packed(name) => plain(unpacked(recording, name, diagnostics)?).into_iter().collect(),
+        Own::PackedNumbered(name) => {
+            let names = (1..).map(|n| format!("{name}-{n}.gz"));
+            let mut found = Vec::new();
+            for name in names.take_while(|name| recording.names().any(|has| has == name)) {
+                found.extend(plain(unpacked(recording, &name, diagnostics)?));
             }
-            return Some(log);
+            found
         }
-        let log = self.logs.first()?;
-        for further in &self.logs[1..] {
-            diagnostics.note(DiagnosticKind::SecondKernelLog, || further.name.clone());
-        }
-        read_log(log, diagnostics)
-    }
-
-    /// The console as a kernel log: with the arrival of each line.
-    pub fn console_log(&self, diagnostics: &mut Diagnostics) -> Option<(KernelLog, &Index)> {
-        let console = self.console.as_ref()?;
-        read_log(&console.file, diagnostics).map(|(_, log)| (log, &console.index))
-    }
-
-    pub fn first_run(&self, diagnostics: &mut Diagnostics) -> Option<FirstRun> {
-        let file = self.first_run.as_ref()?;
-        Some(first_run::read(&file.name, &file.bytes, diagnostics))
-    }
-
-    pub fn calls(&self, diagnostics: &mut Diagnostics) -> Option<calls::Calls> {
-        let file = self.calls.as_ref()?;
-        Some(calls::read(&file.name, &file.bytes, diagnostics))
-    }
-
-    /// The names of what was called; the kernel's image was loaded at `physical`.
-    pub fn symbols(
-        &self,
-        called: impl Iterator<Item = u64>,
-        entered: Option<u64>,
-        diagnostics: &mut Diagnostics,
-    ) -> Symbols {
-        if self.symbols.is_empty() {
-            return Symbols::default();
-        }
-        let lists: Vec<(&str, &[u8])> = self.symbols.iter().map(|file| (&*file.name, &*file.bytes)).collect();
-        Symbols::read_all(&lists, &called.collect::<Vec<u64>>(), entered, diagnostics)
-    }
-}
-
-fn read_log(file: &File, diagnostics: &mut Diagnostics) -> Option<(String, KernelLog)> {
-    if file.bytes.trim_ascii().is_empty() {
-        return None;
-    }
-    let log = KernelLog::read(&file.name, &file.bytes, diagnostics).ok()?;
-    Some((file.name.clone(), log))
-}
-
-/// The kernel's own list, then those that the recording was given: `symbols-1.gz`, in this order; then the one out of the
-/// kernel's image, where it could not tell its own.
-fn symbols(recording: &Recording, diagnostics: &mut Diagnostics) -> Result<Vec<File>, recording::Error> {
-    let given = (1..).map(|n| format!("symbols-{n}.gz")).take_while(|name| recording.names().any(|has| has == name));
-    let names: Vec<String> = std::iter::once("kallsyms.gz".to_owned())
-        .chain(given)
-        .chain(std::iter::once("image-symbols.gz".to_owned()))
-        .collect();
-    let lists = names.iter().filter_map(|name| unpacked(recording, name, diagnostics).transpose());
-    lists.collect()
+        Own::Stream(name) => stream(recording, name, diagnostics)?.into_iter().collect(),
+    })
 }
 
 /// Imported files are numbered: `00-serial.log`.
@@ -241,15 +113,11 @@ fn file(recording: &Recording, name: &str) -> Result<Option<File>, recording::Er
     Ok(recording.read(name)?.map(|bytes| File { name: name.to_owned(), bytes }))
 }
 
-fn stream(
-    recording: &Recording,
-    name: &str,
-    diagnostics: &mut Diagnostics,
-) -> Result<Option<Stream>, recording::Error> {
+fn stream(recording: &Recording, name: &str, diagnostics: &mut Diagnostics) -> Result<Option<Input>, recording::Error> {
     let Some(file) = file(recording, &format!("{name}.log"))? else { return Ok(None) };
     let idx = format!("{name}.idx");
     let index = Index::read(&idx, &recording.read(&idx)?.unwrap_or_default(), diagnostics);
-    Ok(Some(Stream { file, index }))
+    Ok(Some(Input { file: Rc::new(file), index }))
 }
 
 fn unpacked(
@@ -290,11 +158,6 @@ pub(crate) fn beginning(head: Vec<u8>, most: u64) -> Vec<u8> {
     bytes
 }
 
-/// Whether it makes sense to look for a log in binary form: a TSLOG as text has none.
-fn may_be_memory(bytes: &[u8]) -> bool {
-    !tslog::is_record(bytes.split(|&b| b == b'\n').next().unwrap_or_default())
-}
-
 pub(crate) fn imported(recording: &Recording) -> Vec<String> {
     recording.names().filter(|name| is_imported(name)).map(str::to_owned).collect()
 }
@@ -310,56 +173,28 @@ pub struct Recognised {
     pub cut: bool,
 }
 
-/// Looks what of a file's content is evidence that is used.
+/// Looks what of a file's content is evidence that is used. It is what [`crate::load`] asks of an imported file.
 pub fn recognise(bytes: &[u8]) -> Recognised {
-    if is_gzip(bytes) {
-        let mut damage = Diagnostics::default();
-        let inside = gunzip("", bytes, &mut damage);
-        let found = if is_gzip(&inside) { Recognised::default() } else { recognise(&inside) };
-        return Recognised { cut: damage.count(DiagnosticKind::GzipTooLarge) > 0, ..found };
-    }
-    let boot = |kind: String| Recognised { kinds: vec![kind], of_a_boot: true, cut: false };
-    if first_run::recognise(bytes) {
-        return boot("when code ran for the first time".to_owned());
-    }
-    if calls::recognise(bytes) {
-        return boot("every call of a boot".to_owned());
-    }
-    if may_be_memory(bytes) {
-        let records = tslog::Log::default().read_memory("", bytes, &mut Diagnostics::default());
-        if records > 0 {
-            return boot(format!("TSLOG in an image of memory ({records} records)"));
-        }
-    }
-    let logged = tslog::Log::default().read("", bytes, &mut Diagnostics::default());
-    let found = detect::detect_in(bytes, &logged.others);
-    let mut known = vec![
-        (logged.records, "TSLOG dump"),
-        (logged.processes, "TSLOG process table"),
-        (logged.rates, "rate of the TSLOG's counter"),
-        (logged.facts, "what the machine and its system are"),
-    ];
-    known.retain(|(lines, _)| *lines > 0);
-    let used = [Format::Trace, Format::Kmsg, Format::KernelLog, Format::Guestfs, Format::Kallsyms];
-    let found: Vec<_> = found.into_iter().filter(|found| used.contains(&found.format)).collect();
-    let of_a_boot = logged.records + logged.processes > 0 || !found.is_empty();
-    let known = known.into_iter().map(|(lines, what)| format!("{what} ({lines} lines)"));
-    let kinds = known.chain(found.iter().map(|found| format!("{} ({} lines)", found.format, found.lines))).collect();
-    Recognised { kinds, of_a_boot, cut: false }
+    let mut diagnostics = Diagnostics::default();
+    let unpacked = is_gzip(bytes).then(|| gunzip("", bytes, &mut diagnostics));
+    let cut = diagnostics.count(DiagnosticKind::GzipTooLarge) > 0;
+    let looked = look("", unpacked.as_deref().unwrap_or(bytes), &mut detect::readers(), &mut diagnostics);
+    Recognised { cut, ..looked.recognised }
 }
 
-/// The kernel's event log of a recording, as it was written.
+/// The kernel's event log of a recording, as it was written; empty where there is none.
 ///
 /// # Errors
 /// If a file cannot be read.
 pub fn tslog_log(recording: &Recording) -> Result<tslog::Log, recording::Error> {
-    let mut log = Files::read(recording, &mut Diagnostics::default())?.tslog;
+    let readers = read(recording, &mut Diagnostics::default())?;
+    let mut log = readers.into_iter().find_map(|(_, reader)| reader.into_event_log()).unwrap_or_default();
     log.given_hz(recording.manifest().ticks_hz);
     Ok(log)
 }
 
 /// The console of a recording.
-pub struct Console(Option<Stream>);
+pub struct Console(Option<Input>);
 
 impl Console {
     /// Each line without its end, and when its first byte arrived.

@@ -4,9 +4,12 @@
 //! what was said last, so from one line to the next is a span called by the line. Which line means
 //! that firmware is over is for whoever knows the machine to say: here all lines are alike.
 
+use crate::boot::Boot;
+use crate::first_run::regions::Stage;
 use crate::index::Index;
-use crate::text::{Lines, lossy};
-use timeline::{DiagnosticKind, Mark, NameId, Ns, SpanKind, SpanRow, Timeline, TrackKind};
+use crate::reader::{Evidence, Input, Own, Reader};
+use crate::text::{self, Lines, lossy};
+use timeline::{DiagnosticKind, Diagnostics, Mark, NameId, Ns, SpanKind, SpanRow, Timeline, TrackKind, UNEXPLAINED};
 
 /// A line that firmware printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,10 +71,71 @@ pub fn lay(said: &[Said], until: Ns, timeline: &mut Timeline) {
     }
 }
 
+/// What a recorded machine's firmware printed.
+#[derive(Default)]
+pub(crate) struct Files {
+    stream: Option<Input>,
+}
+
+impl Reader for Files {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["SeaBIOS debug lines"]
+    }
+
+    fn own(&self) -> &'static [Own] {
+        &[Own::Stream("firmware")]
+    }
+
+    /// Nothing says when an imported line was printed.
+    fn wants_files(&self) -> bool {
+        false
+    }
+
+    fn is_line(&self, line: text::Line<'_>) -> Option<usize> {
+        line.bytes.starts_with(b"SeaBIOS (version ").then_some(0)
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.stream.get_or_insert(input);
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let stream = self.stream.as_ref()?;
+        boot.firmware_spoke = true;
+        Some(Box::new(DebugLines(stream)))
+    }
+}
+
+struct DebugLines<'f>(&'f Input);
+
+impl Evidence for DebugLines<'_> {
+    /// Spans from line to line, or only marks where calls say what ran.
+    fn around(&mut self, boot: &mut Boot<'_>) {
+        if boot.machine.is_none() || !boot.is_hosted() {
+            return;
+        }
+        let until = boot.stages.iter().find(|r| r.stage > Stage::OptionRom).map(|r| r.at);
+        // On a busy host a line can be read when the kernel has long begun.
+        let until = until.or_else(|| boot.start_of("early kernel")).or(boot.logged_from);
+        let said = read(&self.0.file.bytes, &self.0.index);
+        // What its last line begins has no end where nothing is known to have followed.
+        let last = || said.iter().filter_map(|s| s.at).next_back().unwrap_or(Ns::MIN);
+        let only_marks = boot.timeline.cpus_followed_until.is_some();
+        lay(&said, if only_marks { Ns::MIN } else { until.unwrap_or_else(last) }, &mut boot.timeline);
+        let until = until.unwrap_or(Ns::MAX);
+        // Nothing says when the firmware was done but that it said nothing more.
+        let last = said.iter().filter_map(|s| Some((s.at?, s))).rfind(|(at, _)| *at < until);
+        if let Some((at, line)) = last.filter(|_| boot.stages.is_empty()) {
+            let evidence = format!("last line of the firmware: “{}”", line.text);
+            boot.timeline.boundary(UNEXPLAINED, at, Ns::from_ms(1), &evidence);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use timeline::{Diagnostics, TimeBase};
+    use timeline::TimeBase;
 
     #[test]
     fn from_one_line_to_the_next() {

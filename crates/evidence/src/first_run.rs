@@ -33,8 +33,13 @@
 pub mod aliases;
 pub mod calls;
 mod demangle;
+pub(crate) mod lists;
+pub(crate) mod printed;
+mod reader;
 pub mod regions;
 pub mod symbols;
+
+pub(crate) use reader::Files;
 
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 

@@ -20,11 +20,13 @@
 mod event;
 mod lay;
 mod line;
+mod reader;
 mod sched;
 
 pub use event::{Event, Task};
 pub use lay::Laid;
 pub use line::{Context, Record};
+pub(crate) use reader::Files;
 
 use crate::NotThisFormat;
 use crate::text::{Line, Lines, number, skip_spaces, whole_number};

@@ -3,10 +3,14 @@
 //! What the words are is guest-init's to say ([`guest_init::words`]); here each gets the time at which
 //! its first byte arrived. That stamp is never early and sometimes late.
 
+use crate::boot::Boot;
+use crate::clocks::Offers;
 use crate::index::Index;
+use crate::reader::{EndCandidate, Evidence, Input, Own, Reader};
+use crate::readers::EndRank;
 use crate::text::{Lines, lossy};
 use guest_init::words::Word;
-use timeline::{DiagnosticKind, Diagnostics, Ns};
+use timeline::{DiagnosticKind, Diagnostics, Ns, Ticks};
 
 /// A word, when it arrived and where it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +34,73 @@ pub fn read(file: &str, bytes: &[u8], index: &Index, diagnostics: &mut Diagnosti
         }
     }
     said
+}
+
+/// What process 1 of a recorded guest said.
+#[derive(Default)]
+pub(crate) struct Files {
+    stream: Option<Input>,
+}
+
+impl Reader for Files {
+    fn own(&self) -> &'static [Own] {
+        &[Own::Stream("guest")]
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.stream.get_or_insert(input);
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let Input { file, index } = self.stream.as_ref()?;
+        let diagnostics = &mut boot.timeline.diagnostics;
+        let said = read(&file.name, &file.bytes, index, diagnostics);
+        note_lacks(&said, diagnostics);
+        boot.process_1_spoke = !said.is_empty();
+        Some(Box::new(Messages(said)))
+    }
+}
+
+fn note_lacks(said: &[Said], diagnostics: &mut Diagnostics) {
+    // A kernel that does not tell its own configuration, as Debian's do not, lacks nothing.
+    let untold = |what: &str, why: &str| what == "config.gz" && why.starts_with("No such file");
+    for said in said {
+        if let Some((what, why)) = lack(&said.word).filter(|(what, why)| !untold(what, why)) {
+            let place = || format!("guest.log:{}", said.line);
+            diagnostics.note_about(DiagnosticKind::EvidenceNotGathered, &format!("{what}: {why}"), place);
+        }
+    }
+}
+
+/// What process 1 could not gather, and why.
+fn lack(word: &Word) -> Option<(&str, &str)> {
+    match word {
+        Word::Lack { what, why } => Some((what, why)),
+        _ => None,
+    }
+}
+
+struct Messages(Vec<Said>);
+
+impl Evidence for Messages {
+    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
+        offers.words = &self.0;
+    }
+
+    /// By the guest's counter, which it read just before; else by when the host heard of it.
+    fn end(&self, boot: &Boot<'_>) -> Option<EndCandidate> {
+        let (ticks, arrival) = self.0.iter().find_map(|said| match said.word {
+            Word::Init { tsc } => Some((Ticks(tsc), said.arrival)),
+            _ => None,
+        })?;
+        let (at, error, evidence) = match (&boot.clocks.counter, arrival) {
+            (Some(counter), _) => (counter.to_ns(ticks), counter.residual, "process 1 sent its first byte"),
+            (None, Some(arrival)) => (arrival, Ns::from_ms(1), "process 1's first byte arrived"),
+            (None, None) => return None,
+        };
+        let (rank, evidence) = (EndRank::ProcessOneSaid, evidence.to_owned());
+        Some(EndCandidate { rank, at, error, evidence, track: None })
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@
 
 mod parse;
 mod place;
+mod reader;
 
 use crate::NotThisFormat;
 use crate::kernel_log::{KernelLog, Prefix, StampedLine};
@@ -23,6 +24,7 @@ use memchr::memmem;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 pub(crate) use parse::is_event;
+pub(crate) use reader::Files;
 
 /// Who reported an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,10 +13,12 @@
 //! text is kept without carriage returns, escape sequences and control characters; the file keeps
 //! them. A stamp of 0.000000 is none: the clock did not run yet.
 
+mod arrivals;
 mod clean;
 mod host_stamp;
 mod kmsg;
 mod mail;
+mod reader;
 mod stamp;
 
 use crate::NotThisFormat;
@@ -27,6 +29,7 @@ use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 pub(crate) use host_stamp::Loggers;
 pub(crate) use kmsg::record as kmsg_record;
+pub(crate) use reader::Files;
 pub(crate) use stamp::Prefix;
 
 /// Who printed a message.

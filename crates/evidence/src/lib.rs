@@ -8,6 +8,7 @@
 //!
 //! Which format a file has is told by its content ([`detect`]), never by its name.
 
+mod boot;
 pub mod calls;
 mod clocks;
 mod condition;
@@ -23,6 +24,8 @@ pub mod initcalls;
 pub mod kernel_log;
 mod meminfo;
 mod merge;
+mod reader;
+mod readers;
 mod subject;
 mod text;
 pub mod tslog;
@@ -31,6 +34,7 @@ mod vmm;
 pub use files::{Console, Recognised, UNPACKED_BYTES_MAX, console, recognise, tslog_log};
 pub use meminfo::{GuestMemory, kernel_release, meminfo, meminfo_after_workload};
 pub use merge::{Loaded, load, read, read_by_calls};
+pub use readers::Format;
 pub use subject::Subject;
 
 /// The bytes are not of the format that the reader is for.

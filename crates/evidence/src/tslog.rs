@@ -47,12 +47,14 @@ mod order;
 mod pieces;
 mod processes;
 mod rate;
+mod reader;
 mod user;
 mod user_part;
 
 pub use lay::{Counter, Laid, lay};
 pub use rate::parse_frequency;
 pub(crate) use rate::plausible;
+pub(crate) use reader::Files;
 
 pub(crate) use console::Facts;
 

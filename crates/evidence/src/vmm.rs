@@ -7,7 +7,11 @@
 //! `monitor ready` (it greets), `machine complete` (all devices are made), `first instruction` (the
 //! CPUs were let go). The first block that the plugin saw ends all of it sharper.
 
+use crate::boot::{Boot, Moment};
+use crate::clocks::Offers;
+use crate::reader::{Evidence, File, Input, Own, Reader};
 use serde::Deserialize;
+use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, NameId, Ns, SpanKind, SpanRow, Timeline, TrackId};
 
 #[derive(Deserialize)]
@@ -86,4 +90,50 @@ fn add(name: &str, (start, error, evidence): &(Ns, Ns, String), end: Ns, track: 
     let name = timeline.names.intern(name);
     let row = SpanRow { name, detail: NameId::EMPTY, start: *start, end, track, kind: SpanKind::Stage };
     timeline.spans.push(row, None);
+}
+
+/// What the recorder noted.
+#[derive(Default)]
+pub(crate) struct Files {
+    file: Option<Rc<File>>,
+}
+
+impl Reader for Files {
+    fn own(&self) -> &'static [Own] {
+        &[Own::Plain("vmm.json")]
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.file.get_or_insert(input.file);
+    }
+
+    /// Where a host started the monitor, its start is a stretch of the boot even if nothing tells its steps.
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        if !boot.is_hosted() {
+            return None;
+        }
+        let read = |file: &Rc<File>| steps(&file.name, &file.bytes, &mut boot.timeline.diagnostics);
+        let steps = self.file.as_ref().map(read).unwrap_or_default();
+        boot.cpus_started =
+            let_go(&steps).map(|step| Moment { at: step.end, error: step.error, evidence: step.evidence.clone() });
+        Some(Box::new(Steps(steps)))
+    }
+}
+
+struct Steps(Vec<Step>);
+
+impl Evidence for Steps {
+    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
+        if offers.started.is_none() {
+            offers.started = let_go(&self.0).map(|step| step.end);
+        }
+    }
+
+    fn around(&mut self, boot: &mut Boot<'_>) {
+        let Some(machine) = boot.machine else { return };
+        lay(&self.0, machine.first_instruction, machine.monitor, &mut boot.timeline);
+        if let Some(at) = machine.first_instruction {
+            boot.timeline.tracks.get_mut(machine.firmware).created = Some((at, machine.monitor));
+        }
+    }
 }

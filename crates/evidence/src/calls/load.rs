@@ -3,11 +3,9 @@
 use super::contexts::Contexts;
 use super::profile::{Share, end, profile};
 use super::{Calls, Counts};
-use crate::files::Files;
-use crate::first_run::FirstRun;
-use crate::first_run::regions::{self, RanIn, Region};
+use crate::first_run::regions::{RanIn, Region};
 use crate::first_run::symbols::Symbols;
-use timeline::{Diagnostics, Names, Profile};
+use timeline::{Names, Profile};
 
 /// Calls, and what is needed to name them.
 #[derive(Clone, Debug, Default)]
@@ -38,20 +36,6 @@ pub struct BootCalls {
 }
 
 impl Followed {
-    /// The calls among a recording's files; none if they were not followed.
-    pub(crate) fn read(
-        files: &Files,
-        first_run: Option<&FirstRun>,
-        regions: &[Region],
-        diagnostics: &mut Diagnostics,
-    ) -> Option<Followed> {
-        let calls = files.calls(diagnostics)?;
-        let symbols = files.symbols(calls.called(), regions::entered_at(regions), diagnostics);
-        let ran_in = first_run.map(|run| RanIn::new(run, regions)).unwrap_or_default();
-        let compression = files.compression.clone();
-        Some(Followed { calls, symbols, regions: regions.to_vec(), ran_in, compression })
-    }
-
     /// Its call tree.
     pub fn tree(&self) -> BootCalls {
         let until = end(&self.calls);

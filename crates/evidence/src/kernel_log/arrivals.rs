@@ -1,7 +1,7 @@
-//! When the kernel's messages arrived on the console. It places nothing: that is for who merges.
+//! When the kernel's messages arrived on the console. It places nothing.
 
+use super::{KernelLog, Line};
 use crate::index::Index;
-use crate::kernel_log::{KernelLog, Line};
 use hashbrown::HashMap;
 use timeline::Ns;
 

@@ -5,9 +5,9 @@
 //! run once and print one known message first: the block in which such a function calls printk for the first time ran when
 //! that message got its stamp. This finds these pairs and lays the clock through them; it places nothing itself.
 
+use super::symbols::Symbols;
+use super::{Ending, FirstRun};
 use crate::clocks::{FROM_FIRST_INSTRUCTION, NEAR_PROCESS_1, log_ticks};
-use crate::first_run::symbols::Symbols;
-use crate::first_run::{Ending, FirstRun};
 use crate::kernel_log::KernelLog;
 use timeline::{Clock, Ns, SyncPoint};
 
@@ -47,6 +47,7 @@ const PRINTK: [&str; 2] = ["_printk", "printk"];
 const AHEAD_MAX: f64 = 0.1;
 
 /// When functions that print a known message first called printk: the place in [`FIRST_PRINTED`], and the time.
+#[derive(Debug, Default)]
 pub struct Printed(Vec<(usize, Ns)>);
 
 impl Printed {

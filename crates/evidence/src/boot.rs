@@ -1,0 +1,181 @@
+//! The boot as it is being put together: the timeline, and what one reader says that others build on.
+//!
+//! It speaks of the boot (its clocks, its first thread, the stages of its machine, the names of its functions) and of no
+//! format, so that a reader need not know who said it.
+
+use crate::Subject;
+use crate::clocks::Clocks;
+use crate::first_run::FirstRun;
+use crate::first_run::lists::Lists;
+use crate::first_run::printed::Printed;
+use crate::first_run::regions::Region;
+use crate::kernel_log::KernelLog;
+use recording::Manifest;
+use std::rc::Rc;
+use timeline::{Ns, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
+
+/// What bootscope's process 1 does before the end mark where there is a root: loads its modules, mounts it.
+pub(crate) const ROOT_PHASE: &str = "modules and root";
+
+/// A moment, how far off it may be, and what shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Moment {
+    pub at: Ns,
+    pub error: Ns,
+    pub evidence: String,
+}
+
+/// The machine of a recorded boot, before the kernel runs on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Machine {
+    /// The track of what starts it.
+    pub monitor: TrackId,
+    /// The track of what runs on it before the kernel.
+    pub firmware: TrackId,
+    /// When it ran its first instruction.
+    pub first_instruction: Option<Ns>,
+}
+
+pub(crate) struct Boot<'f> {
+    pub manifest: &'f Manifest,
+    pub timeline: Timeline,
+
+    // Said while files are read.
+    /// What the evidence says of the machine and its system.
+    pub subject: Subject,
+    /// Names of functions.
+    pub lists: Lists<'f>,
+    /// When each block of code ran first.
+    pub first_run: Option<Rc<FirstRun>>,
+    /// The stages of the machine before the kernel, told by the code that ran.
+    pub stages: Vec<Region>,
+    /// Somebody heard the machine's lines, and knows when the kernel's first one came.
+    pub is_heard: bool,
+    /// The kernel's messages among them.
+    pub heard_messages: Option<(String, KernelLog)>,
+    /// When the host heard that the virtual CPUs were started.
+    pub cpus_started: Option<Moment>,
+    /// Process 1 spoke to the host.
+    pub process_1_spoke: bool,
+    /// The firmware printed something.
+    pub firmware_spoke: bool,
+
+    // Said while evidence is placed.
+    pub clocks: Clocks,
+    /// How far off the time of an event of the scheduler's evidence may be.
+    pub trace_error: Ns,
+    /// The thread that the kernel starts in; see [`Boot::first_thread`].
+    first_thread: Option<TrackId>,
+    /// Process 1's track.
+    pub init: Option<TrackId>,
+    /// When the kernel first went from one thread to another.
+    pub first_switch: Option<Ns>,
+    /// When functions ran that print a known message.
+    pub printed: Printed,
+    /// How far off the first initcall's start may be, by the kernel's log.
+    pub initcall_error: Ns,
+    /// The first record of a kernel that keeps an event log.
+    pub logged_from: Option<Ns>,
+    /// Calls say which function ran when.
+    pub calls_placed: bool,
+    /// Where user space ran, and since when it last did before the end mark, where calls tell.
+    pub user_space: Option<(Ns, TrackId)>,
+    /// Set where a machine was recorded.
+    pub machine: Option<Machine>,
+    /// Who ran before the kernel.
+    pub before: Option<TrackId>,
+    /// When the kernel began, by who heard its first message.
+    pub kernel_heard: Option<Ns>,
+}
+
+impl<'f> Boot<'f> {
+    pub fn new(manifest: &'f Manifest, timeline: Timeline) -> Boot<'f> {
+        Boot {
+            manifest,
+            timeline,
+            subject: Subject::default(),
+            lists: Lists::default(),
+            first_run: None,
+            stages: Vec::new(),
+            is_heard: false,
+            heard_messages: None,
+            cpus_started: None,
+            process_1_spoke: false,
+            firmware_spoke: false,
+            clocks: Clocks::default(),
+            trace_error: Ns::ZERO,
+            first_thread: None,
+            init: None,
+            first_switch: None,
+            printed: Printed::default(),
+            initcall_error: Ns::ZERO,
+            logged_from: None,
+            calls_placed: false,
+            user_space: None,
+            machine: None,
+            before: None,
+            kernel_heard: None,
+        }
+    }
+
+    /// Whether times are on the host's clock.
+    pub fn is_hosted(&self) -> bool {
+        self.manifest.time_base == recording::TimeBase::Host
+    }
+
+    /// Whether the evidence was taken elsewhere.
+    pub fn is_imported(&self) -> bool {
+        self.manifest.time_base == recording::TimeBase::Evidence
+    }
+
+    /// Whether it is a deterministic boot's, of which the host's clock says nothing.
+    pub fn is_virtual(&self) -> bool {
+        self.manifest.time_base == recording::TimeBase::GuestVirtual
+    }
+
+    /// What the kernel that unpacked itself was compressed with; empty where that is not known.
+    pub fn compression(&self) -> String {
+        self.manifest.inputs.iter().map(|input| input.compression.as_str()).collect()
+    }
+
+    /// The thread that the kernel starts in: process id 0, before it becomes the idle loop.
+    pub fn first_thread(&mut self) -> TrackId {
+        if let Some(known) = self.first_thread {
+            return known;
+        }
+        let tracks = &self.timeline.tracks;
+        let creator = self.init.and_then(|init| tracks.get(init).created);
+        let known = creator.map(|(_, by)| by).or_else(|| {
+            tracks.iter().find(|(_, t)| t.kind == TrackKind::Thread && t.id == 0 && !t.idle).map(|(id, _)| id)
+        });
+        let first = known.unwrap_or_else(|| {
+            let name = self.timeline.names.intern("swapper/0");
+            self.timeline.tracks.add(name, TrackKind::Thread, 0)
+        });
+        *self.first_thread.insert(first)
+    }
+
+    /// Process 1's track; the first thread's where nothing tells them apart.
+    pub fn init(&mut self) -> TrackId {
+        let first = self.first_thread();
+        self.init.unwrap_or(first)
+    }
+
+    /// Whether nothing but calls says what ran when.
+    pub fn is_by_calls_alone(&self) -> bool {
+        self.timeline.cpus_followed_until == Some(Ns::MAX)
+    }
+
+    /// When a phase begins, by the first evidence that has it.
+    pub fn start_of(&self, phase: &str) -> Option<Ns> {
+        let phase = self.timeline.names.find(phase)?;
+        self.timeline.boundaries.iter().find(|b| b.phase == phase).map(|b| b.at)
+    }
+
+    /// Whether the kernel's initcalls are known by level. Console initcalls run in the middle of the early kernel and are no
+    /// phase.
+    pub fn knows_levels(&self) -> bool {
+        let is_level = |s: &SpanRow| s.kind == SpanKind::Level && self.timeline.names.get(s.detail) != "console";
+        self.timeline.spans.iter().any(|(_, span)| is_level(&span))
+    }
+}

@@ -1,0 +1,68 @@
+//! libguestfs' events as evidence of a boot: its launch around the kernel, and the kernel's messages as it heard them.
+
+use super::{Events, is_event};
+use crate::boot::Boot;
+use crate::reader::{EndCandidate, Evidence, File, Input, Reader};
+use crate::readers::EndRank;
+use crate::text::Line;
+use std::rc::Rc;
+use timeline::{DiagnosticKind, Diagnostics, Ns, TrackId};
+
+/// The first one counts.
+#[derive(Default)]
+pub(crate) struct Files {
+    files: Vec<Rc<File>>,
+}
+
+impl Reader for Files {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["libguestfs events"]
+    }
+
+    /// These events quote lines of the kernel and of the firmware.
+    fn is_line(&self, line: Line<'_>) -> Option<usize> {
+        is_event(line.bytes).then_some(0)
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.files.push(input.file);
+    }
+
+    fn has_boot(&self) -> bool {
+        !self.files.is_empty()
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut boot.timeline.diagnostics;
+        let (first, further) = self.files.split_first()?;
+        for further in further {
+            diagnostics.note(DiagnosticKind::SecondLibguestfs, || further.name.clone());
+        }
+        let events = Events::read(&first.name, &first.bytes, diagnostics).ok()?;
+        boot.heard_messages = events.kernel_log(diagnostics);
+        boot.is_heard = true;
+        Some(Box::new(Launch { events, done: None }))
+    }
+}
+
+struct Launch {
+    events: Events,
+    /// When it was over, and who the machine was busy with.
+    done: Option<(Ns, TrackId)>,
+}
+
+impl Evidence for Launch {
+    fn around(&mut self, boot: &mut Boot<'_>) {
+        let init = boot.init();
+        let placed = self.events.place(init, &mut boot.timeline);
+        boot.before = placed.before;
+        boot.kernel_heard = placed.kernel;
+        self.done = placed.done;
+    }
+
+    fn end(&self, _boot: &Boot<'_>) -> Option<EndCandidate> {
+        let (at, track) = self.done?;
+        let (rank, evidence) = (EndRank::LaunchDone, "libguestfs: the launch is done".to_owned());
+        Some(EndCandidate { rank, at, error: Ns::ZERO, evidence, track: Some(track) })
+    }
+}

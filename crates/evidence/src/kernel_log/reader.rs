@@ -1,0 +1,240 @@
+//! The kernel's messages as evidence of a boot: marks, initcalls where the kernel printed them, and the phases they tell.
+
+use super::arrivals::Arrivals;
+use super::{KernelLog, Line, Prefix, kmsg_record};
+use crate::boot::{Boot, ROOT_PHASE};
+use crate::clocks::{self, Offers, log_ticks};
+use crate::first_run::printed;
+use crate::first_run::regions::Stage;
+use crate::index::Index;
+use crate::initcalls;
+use crate::reader::{Evidence, File, Input, Own, Reader};
+use crate::readers::MESSAGES;
+use crate::text;
+use guest_init::cpio::ROOT_PATH;
+use std::rc::Rc;
+use timeline::{Clock, DiagnosticKind, Diagnostics, Mark, Ns, SpanKind, TrackKind};
+
+/// The console is used where there is no other log, and says when messages arrived. Of other logs the first one counts:
+/// the kernel's own records, those out of its memory, one that somebody imported.
+#[derive(Default)]
+pub(crate) struct Files {
+    console: Option<Input>,
+    logs: Vec<Rc<File>>,
+}
+
+/// Its place in [`Files::own`].
+const CONSOLE: usize = 0;
+
+impl Reader for Files {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["kernel log", "kernel log records"]
+    }
+
+    fn own(&self) -> &'static [Own] {
+        &[Own::Stream("console"), Own::Plain("kmsg.log"), Own::Plain("kmsg-memory.log")]
+    }
+
+    fn is_line(&self, line: text::Line<'_>) -> Option<usize> {
+        let text = line.bytes;
+        match text.first()? {
+            b'[' | b'<' if Prefix::strip(text).0.stamped => Some(0),
+            b'[' if has_date(text) => Some(0),
+            b'0'..=b'9' if kmsg_record(text).is_some() => Some(1),
+            _ => None,
+        }
+    }
+
+    /// Loggers put their stamps before each line, and then only they know what is behind them.
+    fn may_be_line(&self, line: text::Line<'_>) -> Option<usize> {
+        (has_kernel_stamp(line.bytes) || is_kernel_message(line.bytes)).then_some(0)
+    }
+
+    fn add(&mut self, own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        match own {
+            Some(CONSOLE) => self.console = Some(input),
+            _ => self.logs.push(input.file),
+        }
+    }
+
+    fn has_boot(&self) -> bool {
+        !self.logs.is_empty()
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut boot.timeline.diagnostics;
+        let heard = boot.heard_messages.take();
+        let (first, unused, why) = match (&heard, self.logs.split_first()) {
+            (None, Some((first, further))) => (Some(first), further, DiagnosticKind::SecondKernelLog),
+            _ => (None, &self.logs[..], MESSAGES.note),
+        };
+        for unused in unused {
+            diagnostics.note(why, || unused.name.clone());
+        }
+        let log = heard.or_else(|| read(first?, diagnostics));
+        let read_console = |console: &'f Input| Some((read(&console.file, diagnostics)?.1, &console.index));
+        let console = self.console.as_ref().and_then(read_console);
+        let index = self.console.as_ref().map(|console| &console.index);
+        let found = log.is_some() || index.is_some();
+        found.then(|| -> Box<dyn Evidence + 'f> { Box::new(Messages { log, console, index }) })
+    }
+}
+
+fn read(file: &File, diagnostics: &mut Diagnostics) -> Option<(String, KernelLog)> {
+    if file.bytes.trim_ascii().is_empty() {
+        return None;
+    }
+    let log = KernelLog::read(&file.name, &file.bytes, diagnostics).ok()?;
+    Some((file.name.clone(), log))
+}
+
+struct Messages<'f> {
+    /// The kernel's own log, or one that somebody heard, and its file.
+    log: Option<(String, KernelLog)>,
+    /// The console, if there are messages on it.
+    console: Option<(KernelLog, &'f Index)>,
+    index: Option<&'f Index>,
+}
+
+impl Evidence for Messages<'_> {
+    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
+        offers.log = self.log.as_ref().map(|(_, log)| log);
+        offers.console = self.console.as_ref().map(|(log, index)| (log, *index));
+    }
+
+    fn place(&mut self, boot: &mut Boot<'_>) {
+        let arrivals = match (&self.log, &self.console) {
+            _ if boot.is_virtual() => Arrivals::Unknown,
+            (Some(_), Some((console, index))) => Arrivals::by_text(console, index),
+            (None, Some((_, index))) => Arrivals::ByOffset(index),
+            (_, None) => Arrivals::Unknown,
+        };
+        let (file, log) = match (&self.log, &self.console) {
+            (Some((file, log)), _) => (file.as_str(), log),
+            (None, Some((log, _))) => ("console.log", log),
+            (None, None) => return,
+        };
+        if boot.clocks.printk.is_none() && boot.is_virtual() {
+            boot.clocks.printk = Some(printk_alone(boot));
+        }
+        if let (Some((_, own)), Some(set)) = (&self.log, &boot.clocks.printk) {
+            if let Some(sharper) = boot.printed.clock(own, set) {
+                boot.clocks.printk = Some(sharper);
+            }
+        }
+        let clock = boot.clocks.printk.clone();
+        messages(file, log, &arrivals, clock.as_ref(), boot);
+        if let Some(clock) = &clock {
+            boundaries(log, clock, boot);
+        }
+    }
+
+    fn last_sign(&self, boot: &Boot<'_>) -> Option<Ns> {
+        let index = self.index.filter(|_| boot.is_hosted())?;
+        index.iter().last().map(|(_, at)| at)
+    }
+}
+
+/// printk's clock where only its own stamps are known, and that a deterministic boot's.
+fn printk_alone(boot: &mut Boot<'_>) -> Clock {
+    let kernel = boot.stages.iter().find(|region| region.stage == Stage::EarlyKernel).map(|region| region.at);
+    if kernel.is_none() {
+        boot.timeline.diagnostics.note(DiagnosticKind::LogStartUnknown, String::new);
+    }
+    clocks::printk_alone(kernel.unwrap_or(Ns::ZERO))
+}
+
+/// Messages become marks; initcalls that the kernel printed become spans where nothing else has them.
+fn messages(file: &str, log: &KernelLog, arrivals: &Arrivals<'_>, clock: Option<&Clock>, boot: &mut Boot<'_>) {
+    let timeline = &mut boot.timeline;
+    let traced = timeline.spans.iter().any(|(_, s)| s.kind == SpanKind::Initcall);
+    let name = timeline.names.intern("kernel log");
+    let track = timeline.tracks.named(name, TrackKind::Console);
+    let place = |line: &Line| match (line.stamp, clock) {
+        (Some(stamp), Some(clock)) => Some(clock.to_ns(log_ticks(stamp))),
+        _ => arrivals.of(log, line).or(line.host_stamp),
+    };
+    for line in &log.lines {
+        let place_in_file = || format!("{file}:{}", line.number);
+        let Some(at) = place(line) else {
+            timeline.diagnostics.note(DiagnosticKind::MessagesWithoutStamp, place_in_file);
+            continue;
+        };
+        if line.stamp.is_none() {
+            timeline.diagnostics.note(DiagnosticKind::MessagesPlacedByArrival, place_in_file);
+        }
+        let name = timeline.names.intern(log.text(line));
+        timeline.marks.push(Mark { at, name, track });
+    }
+    let mut found = initcalls::read(file, log, place, &mut timeline.diagnostics);
+    if traced {
+        found.calls.retain(|call| call.kind != initcalls::Kind::Initcall);
+        found.levels.clear();
+    }
+    let initcalls = found.calls.iter().filter(|call| call.kind == initcalls::Kind::Initcall);
+    boot.initcall_error = initcalls.min_by_key(|call| call.start).map_or(Ns::ZERO, |call| call.start_error);
+    if !found.is_empty() {
+        found.lay(timeline);
+    }
+}
+
+/// What the kernel's messages say about phases; a trace says it sharper where there is one.
+fn boundaries(log: &KernelLog, clock: &Clock, boot: &mut Boot<'_>) {
+    // Until the kernel has a good clocksource its clock loses ticks: a tenth of the time was seen under TCG, more on a
+    // busy host. Where the clock was only compared near process 1, that is the error of what is far from it; where it
+    // goes through messages on the way, what it lost between the two around.
+    let last = log.lines.iter().filter_map(|line| line.stamp).max().unwrap_or_default();
+    let near_process_1 = clock.rate_from == clocks::NEAR_PROCESS_1;
+    let by_first_runs = clock.rate_from.starts_with(printed::RATE_FROM);
+    let by_itself = clock.rate_from == clocks::FROM_FIRST_INSTRUCTION;
+    let error = |stamp: Ns| {
+        let lost = match (near_process_1, by_first_runs) {
+            (true, _) => Ns((last - stamp).0 / 5),
+            (_, true) => clock.lost_around(log_ticks(stamp), 1e9),
+            _ if by_itself => Ns(stamp.0 / 5),
+            _ => Ns::ZERO,
+        };
+        clock.residual.max(Ns::from_us(500)) + lost
+    };
+    let (handed_over, is_heard) = (boot.knows_levels(), boot.is_heard);
+    let mut boundary = |phase: &str, find: &dyn Fn(&str) -> bool| {
+        if let Some(line) = log.lines.iter().find(|l| l.stamp.is_some() && find(log.text(l))) {
+            let stamp = line.stamp.unwrap_or_default();
+            let at = clock.to_ns(log_ticks(stamp));
+            let text: String = log.text(line).chars().take(60).collect();
+            boot.timeline.boundary(phase, at, error(stamp), &format!("kernel log: “{text}”"));
+        }
+    };
+    // A kernel says so when it has freed its own beginning, which takes long: the end of the last level says it better,
+    // however exactly the message is placed.
+    if !handed_over {
+        boundary("hand-over", &|text| text.starts_with("Freeing unused kernel"));
+    }
+    let run = |text: &str| text.strip_prefix("Run ")?.strip_suffix(" as init process").map(|path| path == ROOT_PATH);
+    boundary(ROOT_PHASE, &|text| run(text) == Some(true));
+    boundary("process 1", &|text| run(text) == Some(false));
+    if !is_heard {
+        boundary("early kernel", &|_| true);
+    }
+}
+
+/// `[Sat Nov 21 07:17:05 2026] text`, as `dmesg -T` prints it.
+fn has_date(text: &[u8]) -> bool {
+    const DAYS: [&[u8]; 7] = [b"[Mon ", b"[Tue ", b"[Wed ", b"[Thu ", b"[Fri ", b"[Sat ", b"[Sun "];
+    DAYS.iter().any(|day| text.starts_with(day)) && text.get(25) == Some(&b']')
+}
+
+/// A stamp of printk's behind those of a logger: within the first bytes of the line.
+fn has_kernel_stamp(text: &[u8]) -> bool {
+    const LOOKED_AT: usize = 80;
+    let start = &text[..text.len().min(LOOKED_AT)];
+    memchr::memchr_iter(b'[', start).skip_while(|&at| at == 0).any(|at| Prefix::strip(&text[at..]).0.stamped)
+}
+
+/// What only a kernel says, for logs without any stamps.
+fn is_kernel_message(text: &[u8]) -> bool {
+    if text.starts_with(b"calling  ") || text.starts_with(b"Linux version ") {
+        return true;
+    }
+    text.starts_with(b"initcall ") && memchr::memmem::find(text, b" returned ").is_some()
+}

@@ -1,0 +1,94 @@
+//! The table of readers, and who is used where two of them speak of the same thing. Adding a reader is one line here.
+//!
+//! The order is that in which files are read and evidence is placed: who builds on another comes after it. A file whose
+//! lines two readers might take goes to the one whose lines are told for sure, then to the first in this table.
+
+use crate::reader::Reader;
+use crate::{calls, firmware, first_run, ftrace, guest_words, guestfs, kernel_log, tslog, vmm};
+use timeline::DiagnosticKind;
+
+fn open<R: Reader + Default + 'static>() -> Box<dyn Reader> {
+    Box::new(R::default())
+}
+
+macro_rules! readers {
+    ($($(#[$doc:meta])* $format:ident: $reader:ty,)*) => {
+        /// A format that has a reader.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Format {
+            $($(#[$doc])* $format,)*
+        }
+
+        /// Each format, and what makes its reader.
+        pub(crate) static READERS: &[(Format, fn() -> Box<dyn Reader>)] = &[$((Format::$format, open::<$reader>),)*];
+    };
+}
+
+readers! {
+    /// The event log of a BSD kernel, or of one with bootscope's own recorder: [`crate::tslog`].
+    Tslog: tslog::Files,
+    /// What process 1 of a recorded guest says to the host: [`crate::guest_words`].
+    GuestMessages: guest_words::Files,
+    /// A launch as libguestfs' boot-analysis prints it: [`crate::guestfs`].
+    Guestfs: guestfs::Files,
+    /// Lists of functions, such as `/proc/kallsyms`: [`crate::first_run::symbols`].
+    Symbols: first_run::lists::Files,
+    /// Text of `/sys/kernel/tracing/trace`: [`crate::ftrace`].
+    Trace: ftrace::Files,
+    /// When each block of code ran first: [`crate::first_run`].
+    FirstRun: first_run::Files,
+    /// Every call: [`crate::calls`].
+    Calls: calls::Files,
+    /// Kernel messages in any dress: [`crate::kernel_log`].
+    KernelLog: kernel_log::Files,
+    /// What the host saw of the virtual machine monitor: [`crate::vmm`].
+    Vmm: vmm::Files,
+    /// The firmware's debug lines: [`crate::firmware`].
+    Firmware: firmware::Files,
+}
+
+/// Of two readers that speak of the same, one is used.
+pub(crate) struct Precedence {
+    /// The one that is used, if it has a boot's evidence.
+    pub used: Format,
+    /// The others, which are not read then.
+    pub unread: &'static [Format],
+    /// Said if any of these has a boot's evidence.
+    pub note: DiagnosticKind,
+}
+
+/// A kernel's own log of its boot says all there is to say of its threads, and nothing joins another log to it.
+pub(crate) const WHOLE_BOOTS: [Precedence; 1] = [Precedence {
+    used: Format::Tslog,
+    unread: &[Format::Trace, Format::KernelLog, Format::Guestfs, Format::FirstRun],
+    note: DiagnosticKind::LinuxEvidenceBesideTslog,
+}];
+
+/// Whose messages of the kernel are used: libguestfs heard those of its own boot, and stamped each.
+pub(crate) const MESSAGES: Precedence =
+    Precedence { used: Format::Guestfs, unread: &[Format::KernelLog], note: DiagnosticKind::KernelLogBesideLibguestfs };
+
+/// Whose lines in one file make others mean something else: a list of functions has no kernel messages in it.
+pub(crate) const NOT_BESIDE: [(Format, Format); 1] = [(Format::Symbols, Format::KernelLog)];
+
+/// Who says which thread ran when, beside calls: left out where a boot is to be shown by its calls alone.
+pub(crate) const THREADS: [Format; 2] = [Format::Tslog, Format::Trace];
+
+/// Whose word on the end of the boot counts: the first of these. Of one rank, the sharper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum EndRank {
+    /// Who started the boot says that it is done.
+    LaunchDone,
+    /// The mark that the recording's user asked for.
+    Asked,
+    /// Process 1 said that it runs.
+    ProcessOneSaid,
+    /// User space was seen to run.
+    UserSpaceRan,
+    /// The kernel said that it starts process 1; of evidence taken elsewhere only.
+    ProcessOneStarted,
+    /// The kernel panicked.
+    Panicked,
+    /// Nothing says: the last sign of the kernel.
+    LastSign,
+}
