@@ -5,7 +5,7 @@ use analysis::Groups;
 use anyhow::{Context, bail};
 use benchmark::metrics::{Source, Values};
 use evidence::calls::Followed;
-use recording::{Manifest, Recording};
+use recording::{Condition, Manifest, OutcomeKind, Recording};
 use report::{Boot, Facts, Overhead, Subject};
 use std::path::Path;
 use timeline::{Ns, Timeline};
@@ -132,7 +132,12 @@ fn facts(recording: &Recording, found: &evidence::Subject, os: &str) -> anyhow::
     let manifest = recording.manifest();
     Ok(Facts {
         subject: subject(recording, found, os)?,
-        outcome: manifest.outcome_word().to_owned(),
+        // A killed recorder leaves a manifest that still says it runs.
+        outcome: match recording.condition() {
+            Condition::Killed => OutcomeKind::Interrupted.as_str(),
+            _ => manifest.outcome_word(),
+        }
+        .to_owned(),
         // That the default end mark was reached says the end mark's own line.
         outcome_detail: manifest.outcome.as_ref().map(|o| o.detail.clone()).filter(|d| d != "init").unwrap_or_default(),
         metrics: metrics(recording)?,

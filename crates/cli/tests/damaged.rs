@@ -123,6 +123,7 @@ fn a_killed_recording_says_first_that_it_was_and_since_when_nothing_came() {
     let human = run(bootscope("show").arg(&recording)).exits(0);
     let first = human.text().lines().next().unwrap();
     assert!(first.contains("this recording was interrupted"), "{first}");
+    assert!(!human.text().contains("running") && human.text().contains("\ninterrupted: "), "{}", human.text());
     // While a recorder holds the folder, it is not killed but at work.
     let mut holder = Command::new("flock");
     holder.arg(&recording).args(["sh", "-c", "echo held; read end"]).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -234,8 +234,8 @@ fn understand(
     match Manifest::parse(&text) {
         Ok(manifest) => {
             if manifest.state == State::Running {
-                let detail = "recording.json says running: the recorder is at work or was killed";
-                note(Oddity::UnfinishedRecording, detail);
+                // Whether its recorder still works, [`Recording::condition`] says.
+                note(Oddity::UnfinishedRecording, MANIFEST_NAME);
             }
             Ok((manifest, None))
         }
