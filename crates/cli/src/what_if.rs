@@ -98,6 +98,13 @@ fn save(text: &str) -> Result<Step, String> {
         Some((name, value)) if value.starts_with(|c: char| c.is_ascii_digit() || c == '.') => {
             (name, Becomes::Takes(amount::time(value)?))
         }
+        Some((name, value)) if value.starts_with('+') => {
+            let name = name.trim();
+            return Err(format!(
+                "`{value}` would make it longer: write what it would take ({name}=20ms), by how much it gets shorter \
+                 ({name}=-50%), or {name} alone if it takes no time at all"
+            ));
+        }
         // An equals sign of the name's own.
         _ => (typed, Becomes::Nothing),
     };
@@ -233,9 +240,11 @@ mod tests {
         check("f [in progress PR 17]", "f", Becomes::Nothing, ("in progress", "PR 17"));
         check("f [Done 17]", "f", Becomes::Nothing, ("done", "17"));
         check("f [doneish]", "f", Becomes::Nothing, ("", "doneish"));
-        for text in ["", "=20ms", "f=20", "f=-20", "f=-120%", "f=20parsecs [done]"] {
+        for text in ["", "=20ms", "f=20", "f=-20", "f=-120%", "f=20parsecs [done]", "=+50%"] {
             assert!(save(text).is_err(), "{text}");
         }
+        let Err(why) = save("f=+50%") else { panic!("it is longer") };
+        assert!(why.contains("f=20ms") && why.contains("f=-50%"), "{why}");
     }
 
     #[test]
