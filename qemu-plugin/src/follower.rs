@@ -15,11 +15,12 @@ use crate::api::{self, Info, Insn, Tb};
 use crate::arch::x86_64;
 use crate::calls::block::{Block, Blocks, ENTRY, MARK};
 use crate::calls::clock::{Asker, GetNs, HostClock, VIRTUAL};
-use crate::calls::encode::{Header, Out, Unit};
+use crate::calls::encode::Out;
 use crate::calls::follow::{Clock, Shared, Vcpu};
 use crate::calls::stacks::VCPUS;
 use crate::ending::Ending;
 use crate::recorder::host_ns;
+use plugin_formats::calls::{Header, Unit};
 
 /// Nodes of the call tree: 128 MiB of addresses, of which a Linux boot uses a quarter.
 const NODES: usize = 1 << 21;
@@ -112,7 +113,7 @@ pub fn start(options: Options, out: File, info: &Info, target: &[u8]) {
         min_call_ticks: min_call,
         call_cost_ps: crate::calls::cost::of_a_call_ps(),
         interval_ticks: interval,
-        target,
+        target: plugin_formats::target(target),
     };
     let file = Arc::new(out);
     if let Err(error) = std::io::Write::write_all(&mut &*file, &header.bytes()) {

@@ -27,10 +27,10 @@ use std::sync::{Mutex, MutexGuard};
 
 use crate::api::{self, Info, PluginId, Tb};
 use crate::arch::x86_64;
-use crate::encode::{Block, Header};
 use crate::ending::Ending;
 use crate::follower;
 use crate::recorder::{Now, Recorder, host_ns};
+use plugin_formats::first_run::{Block, Header};
 
 struct State {
     /// None if only calls are wanted.
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
         vcpus: info.smp_vcpus.max(0) as u32,
         zero_host_ns: options.zero_host_ns,
         install_host_ns,
-        target: target.to_bytes(),
+        target: plugin_formats::target(target.to_bytes()),
     };
     *state() =
         Some(State { recorder: options.out.map(|out| Recorder::new(out, &header)), one_thread, now: options.now, x86 });

@@ -7,8 +7,9 @@
 use std::fs::File;
 use std::io::Write;
 
-use crate::encode::{Block, Clock, Counts, Encoder, Header};
+use crate::encode::Encoder;
 use crate::seen::{Answer, Seen};
+use plugin_formats::first_run::{Block, Clock, Counts, Header, Record};
 
 const WRITE_EVERY_NS: u64 = 10_000_000;
 
@@ -49,10 +50,10 @@ impl Recorder {
             Answer::New => {
                 if thread != self.thread {
                     self.thread = thread;
-                    self.record(|e| e.thread(thread));
+                    self.record(&Record::Thread(thread.into()));
                 }
                 let block = describe();
-                self.record(|e| e.block(now_ns, &block));
+                self.record(&Record::Block(now_ns, block));
             }
         }
         if now_ns.saturating_sub(self.written_ns) >= WRITE_EVERY_NS {
@@ -63,28 +64,27 @@ impl Recorder {
 
     /// A thread turned out to run this vCPU.
     pub fn runs(&mut self, thread: u32, vcpu: u32) {
-        self.record(|e| e.runs(thread, vcpu));
+        self.record(&Record::Runs(thread.into(), vcpu.into()));
     }
 
     /// A vCPU came into being.
     pub fn vcpu(&mut self, now_ns: u64, vcpu: u32) {
-        self.record(|e| e.vcpu(now_ns, vcpu));
+        self.record(&Record::Vcpu(now_ns, vcpu.into()));
         self.write_out();
     }
 
     /// QEMU ends.
     pub fn exit(&mut self, now_ns: u64) {
-        let counts = self.counts;
-        self.record(|e| e.counts(&counts));
-        self.record(|e| e.exit(now_ns));
+        self.record(&Record::Counts(self.counts));
+        self.record(&Record::Exit(now_ns));
         self.write_out();
     }
 
-    fn record(&mut self, write: impl FnOnce(&mut Encoder)) {
+    fn record(&mut self, record: &Record) {
         if self.encoder.is_full() {
             self.write_out();
         }
-        write(&mut self.encoder);
+        self.encoder.record(record);
     }
 
     fn write_out(&mut self) {
@@ -131,11 +131,10 @@ pub fn host_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::HEADER;
-    use crate::ending::Ending;
+    use plugin_formats::first_run::{Ending, HEADER_BYTES};
 
-    fn header() -> Header<'static> {
-        Header { clock: Clock::Host, api: 1, vcpus: 1, zero_host_ns: 0, install_host_ns: 0, target: b"x86_64" }
+    fn header() -> Header {
+        Header { clock: Clock::Host, api: 1, vcpus: 1, zero_host_ns: 0, install_host_ns: 0, target: *b"x86_64\0\0" }
     }
 
     fn block(vaddr: u64) -> Block {
@@ -154,7 +153,7 @@ mod tests {
         let mut r = Recorder::new(out, &header());
         r.translated(WRITE_EVERY_NS, 1, 0x1000, 0, || block(0x1000));
         let first = std::fs::read(&path).expect("the file").len();
-        assert_eq!(first, HEADER + 2 + 9, "thread and block");
+        assert_eq!(first, HEADER_BYTES + 2 + 9, "thread and block");
         r.translated(WRITE_EVERY_NS + 1, 1, 0x1000, 0, || unreachable!("known"));
         r.translated(WRITE_EVERY_NS + 2, 1, 0x2000, 0, || block(0x2000));
         assert_eq!(std::fs::read(&path).expect("the file").len(), first);

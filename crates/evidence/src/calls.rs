@@ -1,43 +1,6 @@
 //! `calls.bin`: every call of a boot, from the QEMU plugin.
 //!
-//! # Format, version 1
-//! All fixed numbers little-endian. Header, 80 bytes:
-//! ```text
-//!  0  8  "BSCALLS\n"
-//!  8  2  version of the format
-//! 10  1  clock of the ticks: 0 the host's, 1 the guest's virtual time (instructions, and ns in which it slept)
-//! 11  1  version of the plugin interface that QEMU implements
-//! 12  4  vCPUs
-//! 16  8  host CLOCK_MONOTONIC, ns, at time zero; 0: the plugin was not told
-//! 24  8  host CLOCK_MONOTONIC, ns, when the ticks began at 0
-//! 32  8  ticks per second, as far as it was known at the start
-//! 40  8  ticks of the shortest call in the timeline
-//! 48  8  what following a call and its return costs the plugin, ps of the host, measured at the start
-//! 56  8  ticks between two tables of totals
-//! 64  8  guest architecture, NUL padded
-//! 72  8  0
-//! ```
-//! Then chunks, each of one vCPU and readable by itself: `"CHNK"`, length of what follows the chunk's header (4), vCPU
-//! (2), 0 (2). In a chunk, records: a tag byte whose low four bits say what it is, and numbers as LEB128; those marked ±
-//! zigzag. **node** is a node's number, ± relative to the last such number in the chunk; **time** ticks since the last
-//! time in the chunk (the first: since 0).
-//! ```text
-//!  1 node      tag bits 4-6: kind; ± number less that of the last new node, parent's number (0: none),
-//!              ± function's address less that of the last new node, [kind 0: where the stack is]
-//!  2 totals    tag bit 4: has ticks; node, calls, instructions of its own, [ticks of its own]; all since the start
-//!  3 span      node, time of return, ticks since the call
-//!  4 open      node, time, ticks since the call, which has not returned
-//!  5 switch    node, time: the vCPU goes on in this node, on another stack
-//!  6 idle      node, time of waking, ticks since it fell asleep
-//!  7 sync      time, ns of the other clock: the host's CLOCK_MONOTONIC (clock 0), the guest's virtual clock (1)
-//!  8 mark      time, kind (1 first instruction of user space, 2 its first that writes to a port), instructions
-//!  9 interval  time, instructions: the totals before this are complete up to here
-//! 10 counts    how many, then so many figures: see [`Counts`]; all since the start
-//! 11 exit      time: QEMU ended in order
-//! ```
-//! Kinds of nodes: 0 the bottom of a stack, 1 called, 2 jumped to instead of a call, 3 entered by an interrupt, an
-//! exception or a system call, 4 user space. A parent's number is lower than its children's. Nodes may be mentioned
-//! before the chunk of the vCPU that defined them was written. User space is a node of each vCPU.
+//! The format is [`plugin_formats::calls`], which the plugin writes with.
 //!
 //! A chunk that makes no sense is left at the record that makes none; what comes after it is read. Memory grows with the
 //! input only. What it means is in [`profile`].
@@ -56,49 +19,10 @@ pub use load::{BootCalls, Followed};
 pub use read::read;
 pub(crate) use reader::Files;
 
+use plugin_formats::calls::MAGIC;
 use timeline::Ns;
 
-const MAGIC: &[u8] = b"BSCALLS\n";
-const VERSION: u16 = 1;
-const HEADER: usize = 80;
-const CHUNK: &[u8] = b"CHNK";
-const CHUNK_HEADER: usize = 12;
-/// A node's definition is at least this long: so many bytes define no more nodes.
-const NODE_BYTES_MIN: usize = 4;
-/// Further figures are of a later version, and passed over.
-const COUNTS_MAX: u64 = 64;
-
-/// What the ticks are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CallClock {
-    /// The host's.
-    #[default]
-    Host,
-    /// The guest's virtual time.
-    Virtual,
-}
-
-/// How a node came to be under its parent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
-    /// The bottom of a stack.
-    #[default]
-    Stack,
-    /// Called.
-    Call,
-    /// Jumped to instead of a call.
-    Tail,
-    /// Entered by an interrupt, an exception or a system call.
-    Interrupt,
-    /// User space.
-    User,
-}
-
-impl Kind {
-    fn from_bits(bits: u8) -> Option<Kind> {
-        [Kind::Stack, Kind::Call, Kind::Tail, Kind::Interrupt, Kind::User].get(bits as usize).copied()
-    }
-}
+pub use plugin_formats::calls::{Kind, Unit as CallClock};
 
 /// A path of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -353,14 +277,14 @@ impl Calls {
             _ => rate,
         };
         let ns = i128::from(before.1) + ((tick.saturating_sub(before.0)) as f64 * rate) as i128;
-        let zero = if self.clock == CallClock::Host { self.zero_host_ns } else { 0 };
+        let zero = if self.clock == CallClock::HostTicks { self.zero_host_ns } else { 0 };
         Ns((ns - i128::from(zero)).clamp(i64::MIN.into(), i64::MAX.into()) as i64)
     }
 
     /// The first sync point: when the ticks began.
     fn begin(&self) -> (u64, u64) {
         match self.clock {
-            CallClock::Host => (0, self.zero_host_ns.wrapping_add(self.began.0 as u64)),
+            CallClock::HostTicks => (0, self.zero_host_ns.wrapping_add(self.began.0 as u64)),
             CallClock::Virtual => (0, 0),
         }
     }

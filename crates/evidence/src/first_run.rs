@@ -1,30 +1,6 @@
 //! `first-run.bin`: when each block of guest code ran for the first time, from the QEMU plugin.
 //!
-//! # Format, version 1
-//! All fixed numbers little-endian. Header, 40 bytes:
-//! ```text
-//!  0  8  "BSFIRST\n"
-//!  8  2  version of the format
-//! 10  1  clock of the records: 0 host CLOCK_MONOTONIC, 1 the guest's virtual clock
-//! 11  1  version of the plugin interface that QEMU implements
-//! 12  4  vCPUs
-//! 16  8  host CLOCK_MONOTONIC, ns, at time zero; 0: the plugin was not told
-//! 24  8  host CLOCK_MONOTONIC, ns, when QEMU loaded the plugin
-//! 32  8  guest architecture, NUL padded
-//! ```
-//! Then records: a tag byte whose low three bits say what it is, and numbers as LEB128; those marked ± zigzag, those
-//! marked Δ nanoseconds since the last record that had a time (the first: since the plugin was loaded, or since 0 of
-//! the virtual clock).
-//! ```text
-//! 1 block    tag bits 4-7: how it ends (Ending); bit 3: has a target
-//!            Δ time, ± address less the end of the block before, bytes, instructions, [± target less this block's end]
-//! 2 thread   thread: the blocks that follow ran in this thread of QEMU's
-//! 3 runs     thread, vCPU: this thread runs that vCPU
-//! 4 vCPU     Δ time, vCPU: it came into being
-//! 5 counts   blocks translated, of these again, of these not noted for want of room
-//! 6 exit     Δ time: QEMU ended in order
-//! ```
-//! The file has no index and no end mark of its own: of a QEMU that was killed, what was written is there.
+//! The format is [`plugin_formats::first_run`], which the plugin writes with.
 //!
 //! Reading is one pass over columns that grow with the input only; a record that makes no sense ends it, because
 //! everything after is relative to it. What the blocks mean is in the submodules: [`regions`] (firmware, loader,
@@ -41,49 +17,14 @@ pub mod symbols;
 
 pub(crate) use reader::Files;
 
+use plugin_formats::first_run::{HEADER_BYTES, Header, MAGIC, Record, Stream};
+use plugin_formats::{Broken, Bytes, NotOne};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-const MAGIC: &[u8] = b"BSFIRST\n";
-const VERSION: u16 = 1;
-const HEADER: usize = 40;
 /// A block's record is this long on average; most are shorter than ten.
 const BLOCK_BYTES: usize = 8;
 
-/// How a block ends, by the numbers of the file format. The writer's counterpart is in `qemu-plugin/src/ending.rs`: an
-/// object of its own under another licence, with which this shares the format and no code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Ending {
-    /// None of the others: cut at a page's end or its greatest length, or not x86.
-    Other = 0,
-    /// Call of a fixed address.
-    Call = 1,
-    /// Call through a register or memory, or to another segment.
-    CallIndirect = 2,
-    /// Near or far return.
-    Return = 3,
-    /// Jump to a fixed address.
-    Jump = 4,
-    /// Conditional jump.
-    Branch = 5,
-    /// Jump through a register or memory, or to another segment.
-    JumpIndirect = 6,
-    /// Return from an interrupt or a system call.
-    InterruptReturn = 7,
-    /// Stops until an interrupt.
-    Halt = 8,
-    /// System call, software interrupt, breakpoint, invalid on purpose.
-    Trap = 9,
-}
-
-impl Ending {
-    fn from_tag(bits: u8) -> Option<Ending> {
-        use Ending::*;
-        [Other, Call, CallIndirect, Return, Jump, Branch, JumpIndirect, InterruptReturn, Halt, Trap]
-            .get(bits as usize)
-            .copied()
-    }
-}
+pub use plugin_formats::first_run::{Clock as RunClock, Counts, Ending};
 
 /// A block that ran for the first time, by value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -158,27 +99,6 @@ impl Blocks {
     }
 }
 
-/// The clock of the blocks' times.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RunClock {
-    /// The host's monotonic clock, from time zero.
-    #[default]
-    Host,
-    /// The guest's virtual clock, from its own zero.
-    Virtual,
-}
-
-/// How many blocks QEMU translated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// In all.
-    pub translated: u64,
-    /// Of these, once more: the code cache was flushed, or the code was patched.
-    pub again: u64,
-    /// Of these, for the first time, but the plugin's table was full.
-    pub full: u64,
-}
-
 /// What the file says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FirstRun {
@@ -227,11 +147,18 @@ pub fn recognise(bytes: &[u8]) -> bool {
 /// returned; `place` names the file. A header that is not one gives an empty result.
 pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> FirstRun {
     let mut run = FirstRun::default();
-    let Some((zero, mut records)) = header(bytes, place, &mut run, diagnostics) else { return run };
+    let Some((zero, mut stream)) = header(bytes, place, &mut run, diagnostics) else { return run };
     run.blocks.reserve(bytes.len() / BLOCK_BYTES);
-    while records.at < bytes.len() {
-        let start = records.at;
-        if let Err(kind) = record(&mut records, zero, &mut run) {
+    let mut records = Bytes::new(&bytes[HEADER_BYTES..]);
+    let mut thread = 0;
+    while !records.is_at_end() {
+        let start = HEADER_BYTES + records.at();
+        let added = stream.read(&mut records).and_then(|record| add(record, zero, &mut thread, &mut run));
+        if let Err(broken) = added {
+            let kind = match broken {
+                Broken::Cut => DiagnosticKind::FirstExecutionCut,
+                Broken::Malformed => DiagnosticKind::FirstExecutionMalformed,
+            };
             diagnostics.note(kind, || format!("{place}: byte {start}"));
             break;
         }
@@ -242,85 +169,52 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> FirstRu
     run
 }
 
-/// The header's fields into `run`. Returns host time zero and where records begin.
-fn header<'a>(
-    bytes: &'a [u8],
-    place: &str,
-    run: &mut FirstRun,
-    diagnostics: &mut Diagnostics,
-) -> Option<(u64, Records<'a>)> {
-    let Some(head) = bytes.first_chunk::<HEADER>().filter(|_| recognise(bytes)) else {
-        if !bytes.is_empty() {
-            diagnostics.note(DiagnosticKind::FirstExecutionWithoutHeader, || place.to_owned());
+/// The header's fields into `run`. Returns time zero on the clock of the records, and how these are read.
+fn header(bytes: &[u8], place: &str, run: &mut FirstRun, diagnostics: &mut Diagnostics) -> Option<(u64, Stream)> {
+    let header = match Header::read(bytes) {
+        Ok(header) => header,
+        Err(NotOne::Other) => {
+            if !bytes.is_empty() {
+                diagnostics.note(DiagnosticKind::FirstExecutionWithoutHeader, || place.to_owned());
+            }
+            return None;
         }
-        return None;
+        Err(NotOne::Unknown { version, clock }) => {
+            let found = || format!("{place}: version {version}, clock {clock}");
+            diagnostics.note(DiagnosticKind::FirstExecutionVersionUnknown, found);
+            return None;
+        }
     };
-    let u64_at = |i: usize| u64::from_le_bytes(head[i..i + 8].try_into().expect("eight bytes"));
-    let version = u16::from_le_bytes([head[8], head[9]]);
-    if version != VERSION || head[10] > 1 {
-        diagnostics.note(DiagnosticKind::FirstExecutionVersionUnknown, || {
-            format!("{place}: version {version}, clock {}", head[10])
-        });
-        return None;
-    }
-    run.clock = if head[10] == 0 { RunClock::Host } else { RunClock::Virtual };
-    run.api = head[11];
-    run.vcpus = u32::from_le_bytes([head[12], head[13], head[14], head[15]]);
-    run.target = String::from_utf8_lossy(&head[32..40]).trim_end_matches('\0').to_owned();
-    let installed = u64_at(24);
-    let zero = match u64_at(16) {
-        0 => installed,
-        zero => zero,
-    };
+    (run.clock, run.api, run.vcpus) = (header.clock, header.api, header.vcpus);
+    run.target = String::from_utf8_lossy(&header.target).trim_end_matches('\0').to_owned();
+    let installed = header.install_host_ns;
+    let zero = if header.zero_host_ns == 0 { installed } else { header.zero_host_ns };
     run.installed = since(zero, installed);
-    let (now, zero) = match run.clock {
-        RunClock::Host => (installed, zero),
-        RunClock::Virtual => (0, 0),
-    };
-    Some((zero, Records { bytes, at: HEADER, now, last_end: 0, thread: 0 }))
+    let zero = if run.clock == RunClock::Host { zero } else { 0 };
+    Some((zero, Stream::new(&header)))
 }
 
-/// Where reading stands, and what the next record is relative to.
-struct Records<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    now: u64,
-    last_end: u64,
-    thread: u16,
-}
-
-fn record(r: &mut Records, zero: u64, run: &mut FirstRun) -> Result<(), DiagnosticKind> {
-    let tag = r.bytes[r.at];
-    r.at += 1;
-    match tag & 7 {
-        1 => {
-            let ending = Ending::from_tag(tag >> 4).ok_or(DiagnosticKind::FirstExecutionMalformed)?;
-            let at = since(zero, r.time()?);
-            let address = r.last_end.wrapping_add(r.signed()? as u64);
-            let size = u32::try_from(r.varint()?).map_err(|_| DiagnosticKind::FirstExecutionMalformed)?;
-            let _insns = r.varint()?;
-            let displacement = if tag & 8 != 0 { r.signed()? } else { 0 };
-            r.last_end = address.wrapping_add(size.into());
+/// Adds a record to what the file says; `thread` is the one of the blocks that follow.
+fn add(record: Record, zero: u64, thread: &mut u16, run: &mut FirstRun) -> Result<(), Broken> {
+    fn small<N: TryFrom<u64>>(n: u64) -> Result<N, Broken> {
+        N::try_from(n).map_err(|_| Broken::Malformed)
+    }
+    match record {
+        Record::Block(at, block) => {
+            let size = small(block.size)?;
             let b = &mut run.blocks;
-            b.at.push(at);
-            b.address.push(address);
+            b.at.push(since(zero, at));
+            b.address.push(block.vaddr);
             b.size.push(size);
-            b.ending.push(ending);
-            b.displacement.push(displacement);
-            b.thread.push(r.thread);
+            b.ending.push(block.ending);
+            b.displacement.push(block.displacement.unwrap_or(0));
+            b.thread.push(*thread);
         }
-        2 => r.thread = r.small()?,
-        3 => {
-            let pair = (r.small()?, u32::from(r.small()?));
-            run.vcpu_of_thread.push(pair);
-        }
-        4 => {
-            let at = since(zero, r.time()?);
-            run.vcpu_init.push((u32::from(r.small()?), at));
-        }
-        5 => run.counts = Some(Counts { translated: r.varint()?, again: r.varint()?, full: r.varint()? }),
-        6 => run.exit = Some(since(zero, r.time()?)),
-        _ => return Err(DiagnosticKind::FirstExecutionMalformed),
+        Record::Thread(number) => *thread = small(number)?,
+        Record::Runs(thread, vcpu) => run.vcpu_of_thread.push((small(thread)?, small::<u16>(vcpu)?.into())),
+        Record::Vcpu(at, vcpu) => run.vcpu_init.push((small::<u16>(vcpu)?.into(), since(zero, at))),
+        Record::Counts(counts) => run.counts = Some(counts),
+        Record::Exit(at) => run.exit = Some(since(zero, at)),
     }
     Ok(())
 }
@@ -331,42 +225,11 @@ fn since(zero: u64, at: u64) -> Ns {
     Ns(since.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
 }
 
-impl Records<'_> {
-    fn time(&mut self) -> Result<u64, DiagnosticKind> {
-        self.now = self.now.saturating_add(self.varint()?);
-        Ok(self.now)
-    }
-
-    fn signed(&mut self) -> Result<i64, DiagnosticKind> {
-        let v = self.varint()?;
-        Ok((v >> 1) as i64 ^ -((v & 1) as i64))
-    }
-
-    /// A number of a thread or a vCPU.
-    fn small(&mut self) -> Result<u16, DiagnosticKind> {
-        u16::try_from(self.varint()?).map_err(|_| DiagnosticKind::FirstExecutionMalformed)
-    }
-
-    #[inline]
-    fn varint(&mut self) -> Result<u64, DiagnosticKind> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = *self.bytes.get(self.at).ok_or(DiagnosticKind::FirstExecutionCut)?;
-            self.at += 1;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(DiagnosticKind::FirstExecutionMalformed)
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
 
-    /// The bytes that the plugin's encoder is tested to write.
+    /// A file of the format's own test.
     fn sample() -> Vec<u8> {
         let parts: [&[u8]; 12] = [
             b"BSFIRST\n",
@@ -465,15 +328,19 @@ pub(crate) mod tests {
         };
         let s = sample();
         check(b"hello", DiagnosticKind::FirstExecutionWithoutHeader, "f");
-        check(&s[..HEADER + 2], DiagnosticKind::FirstExecutionCut, "f: byte 40");
-        check(&[&s[..HEADER], &[7]].concat(), DiagnosticKind::FirstExecutionMalformed, "f: byte 40");
-        check(&[&s[..HEADER], &[0xa1, 0, 0, 0, 0]].concat(), DiagnosticKind::FirstExecutionMalformed, "f: byte 40");
+        check(&s[..HEADER_BYTES + 2], DiagnosticKind::FirstExecutionCut, "f: byte 40");
+        check(&[&s[..HEADER_BYTES], &[7]].concat(), DiagnosticKind::FirstExecutionMalformed, "f: byte 40");
+        check(
+            &[&s[..HEADER_BYTES], &[0xa1, 0, 0, 0, 0]].concat(),
+            DiagnosticKind::FirstExecutionMalformed,
+            "f: byte 40",
+        );
         check(
             &[&s[..8], &[2], &s[9..]].concat(),
             DiagnosticKind::FirstExecutionVersionUnknown,
             "f: version 2, clock 0",
         );
-        let full = [&s[..HEADER], &[5, 9, 1, 3]].concat();
+        let full = [&s[..HEADER_BYTES], &[5, 9, 1, 3]].concat();
         check(&full, DiagnosticKind::FirstExecutionTableFull, "f");
     }
 }

@@ -10,21 +10,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use super::memory::Zeroed;
 
-/// How a node came to be under its parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// The bottom of a stack.
-    Stack = 0,
-    /// Called.
-    Call = 1,
-    /// Jumped to, instead of a call and a return.
-    Tail = 2,
-    /// Entered by an interrupt, an exception or a system call.
-    Interrupt = 3,
-    /// User space.
-    User = 4,
-}
+pub use plugin_formats::calls::Kind;
 
 const NEAR: usize = 4;
 

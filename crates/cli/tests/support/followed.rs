@@ -1,6 +1,7 @@
 //! Files of followed calls made by hand: what `crates/evidence/src/calls.rs` says of the format, from a list of what
 //! happened. The clock is the guest's: an instruction is a tick is a nanosecond.
 
+use plugin_formats::Sink;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -23,25 +24,10 @@ pub struct Followed {
     symbols: String,
 }
 
-fn leb(mut n: u64, out: &mut Vec<u8>) {
-    loop {
-        let more = n >= 0x80;
-        out.push((n & 0x7f) as u8 | if more { 0x80 } else { 0 });
-        n >>= 7;
-        if !more {
-            return;
-        }
-    }
-}
-
-fn zigzag(n: i64, out: &mut Vec<u8>) {
-    leb((n << 1 ^ n >> 63) as u64, out);
-}
-
 /// A node's number in a record: from the last one, which here is always the first of its chunk.
 fn node(n: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
-    zigzag(n.into(), &mut bytes);
+    bytes.signed(n.into());
     bytes
 }
 
@@ -56,18 +42,18 @@ impl Followed {
     /// took how many instructions itself. The bottom of a stack is where its number says.
     pub fn path(&mut self, number: u32, parent: u32, kind: u8, function: u64, calls: u64, own: u64) -> &mut Self {
         self.nodes.push(1 | kind << 4);
-        zigzag(i64::from(number) - self.last_node.0, &mut self.nodes);
-        leb(parent.into(), &mut self.nodes);
-        zigzag((function as i64).wrapping_sub(self.last_node.1), &mut self.nodes);
+        self.nodes.signed(i64::from(number) - self.last_node.0);
+        self.nodes.number(parent.into());
+        self.nodes.signed((function as i64).wrapping_sub(self.last_node.1));
         if kind == STACK {
             // The kernel's stacks are where its code is.
-            leb(function >> 63 << 63 | u64::from(number) << 14, &mut self.nodes);
+            self.nodes.number(function >> 63 << 63 | u64::from(number) << 14);
         }
         self.last_node = (number.into(), function as i64);
         let mut totals = vec![2];
         totals.extend(node(number));
-        leb(calls, &mut totals);
-        leb(own, &mut totals);
+        totals.number(calls);
+        totals.number(own);
         self.totals.extend(chunk(&totals));
         self.insns += own;
         self
@@ -96,7 +82,7 @@ impl Followed {
     fn event(&mut self, at: u64, tag: u8, number: u32, length: Option<u64>) -> &mut Self {
         let mut after = Vec::new();
         if let Some(length) = length {
-            leb(length, &mut after);
+            after.number(length);
         }
         self.events.push((at, [vec![tag], node(number)].concat(), after));
         self
@@ -116,18 +102,18 @@ impl Followed {
         let mut chunks = chunk(&self.nodes);
         for (at, before, after) in events {
             let mut record = before;
-            leb(at, &mut record);
+            record.number(at);
             record.extend(after);
             chunks.extend(chunk(&record));
         }
         chunks.extend(&self.totals);
         let (mut mark, mut interval, mut exit) = (vec![8], vec![9], vec![11]);
-        leb(end, &mut mark);
-        leb(2, &mut mark);
-        leb(self.insns, &mut mark);
-        leb(end, &mut interval);
-        leb(self.insns, &mut interval);
-        leb(end, &mut exit);
+        mark.number(end);
+        mark.number(2);
+        mark.number(self.insns);
+        interval.number(end);
+        interval.number(self.insns);
+        exit.number(end);
         [header, chunks, chunk(&mark), chunk(&interval), chunk(&exit)].concat()
     }
 

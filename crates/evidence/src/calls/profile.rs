@@ -41,7 +41,7 @@ pub fn timed_profile(followed: &Followed, until: u64, contexts: &Contexts, names
     let rate = Rate::until(&followed.calls, until);
     let spent = |totals: &Totals| match followed.calls.clock {
         CallClock::Virtual => totals.insns,
-        CallClock::Host => rate.ns(totals.ticks),
+        CallClock::HostTicks => rate.ns(totals.ticks),
     };
     build(followed, until, contexts, names, Weight::Ns, spent)
 }
@@ -244,7 +244,7 @@ pub fn end(calls: &Calls) -> u64 {
 /// What the clock of the calls is, in words.
 pub fn clock_words(calls: &Calls) -> &'static str {
     match calls.clock {
-        CallClock::Host => "host time",
+        CallClock::HostTicks => "host time",
         CallClock::Virtual => "guest instructions",
     }
 }

@@ -1,9 +1,10 @@
 //! From the bytes of `calls.bin` to [`Calls`]: chunk by chunk, a record at a time. The format is described in the parent.
 
-use super::{
-    CHUNK, CHUNK_HEADER, COUNTS_MAX, CallClock, Calls, Counts, HEADER, Interval, Kind, Mark, MarkKind, NODE_BYTES_MIN,
-    Node, Stretch, Switch, Totals, VERSION, recognise,
+use super::{Calls, Counts, Interval, Mark, MarkKind, Node, Stretch, Switch, Totals};
+use plugin_formats::calls::{
+    self as format, CHUNK_HEADER_BYTES, COUNTS_MOST, HEADER_BYTES, Header, NODE_BYTES_LEAST, Record, Stream, chunk,
 };
+use plugin_formats::{Broken, Bytes, NotOne};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// Reads the file. What is cut off or makes no sense is counted in `diagnostics`, and everything else is returned;
@@ -13,18 +14,23 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Calls {
     if !header(bytes, place, &mut calls, diagnostics) {
         return calls;
     }
-    let mut reader = Reader { calls, nodes_max: bytes.len() / NODE_BYTES_MIN, defined: Vec::new(), counts: Vec::new() };
-    let mut at = HEADER;
+    let nodes_max = bytes.len() / NODE_BYTES_LEAST;
+    let mut reader = Reader { calls, nodes_max, defined: Vec::new(), counts: Vec::new() };
+    let mut at = HEADER_BYTES;
     while at < bytes.len() {
         let Some((vcpu, chunk)) = chunk(&bytes[at..]) else {
             diagnostics.note(DiagnosticKind::CallTraceChunkMissing, || format!("{place}: byte {at}"));
             break;
         };
-        at += CHUNK_HEADER;
-        let mut records = Records { bytes: chunk, at: 0, vcpu, node: 0, defined: 0, time: 0, function: 0 };
-        while records.at < chunk.len() {
-            let start = at + records.at;
-            if let Err(kind) = reader.record(&mut records) {
+        at += CHUNK_HEADER_BYTES;
+        let (mut records, mut stream) = (Bytes::new(chunk), Stream::default());
+        while !records.is_at_end() {
+            let start = at + records.at();
+            if let Err(broken) = reader.record(vcpu, &mut records, &mut stream) {
+                let kind = match broken {
+                    Broken::Cut => DiagnosticKind::CallTraceCut,
+                    Broken::Malformed => DiagnosticKind::CallTraceMalformed,
+                };
                 diagnostics.note(kind, || format!("{place}: byte {start}"));
                 break;
             }
@@ -34,48 +40,30 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Calls {
     reader.finish(place, diagnostics)
 }
 
-/// A chunk's vCPU and records. The last one may be cut off.
-fn chunk(bytes: &[u8]) -> Option<(u16, &[u8])> {
-    let (head, rest) = bytes.split_first_chunk::<CHUNK_HEADER>()?;
-    let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
-    head.starts_with(CHUNK).then(|| (u16::from_le_bytes([head[8], head[9]]), &rest[..length.min(rest.len())]))
-}
-
 fn header(bytes: &[u8], place: &str, calls: &mut Calls, diagnostics: &mut Diagnostics) -> bool {
-    let Some(head) = bytes.first_chunk::<HEADER>().filter(|_| recognise(bytes)) else {
-        if !bytes.is_empty() {
-            diagnostics.note(DiagnosticKind::CallTraceWithoutHeader, || place.to_owned());
+    let header = match Header::read(bytes) {
+        Ok(header) => header,
+        Err(NotOne::Other) => {
+            if !bytes.is_empty() {
+                diagnostics.note(DiagnosticKind::CallTraceWithoutHeader, || place.to_owned());
+            }
+            return false;
         }
-        return false;
+        Err(NotOne::Unknown { version, clock }) => {
+            let found = || format!("{place}: version {version}, clock {clock}");
+            diagnostics.note(DiagnosticKind::CallTraceVersionUnknown, found);
+            return false;
+        }
     };
-    let u64_at = |i: usize| u64::from_le_bytes(head[i..i + 8].try_into().expect("eight bytes"));
-    let version = u16::from_le_bytes([head[8], head[9]]);
-    if version != VERSION || head[10] > 1 {
-        let found = || format!("{place}: version {version}, clock {}", head[10]);
-        diagnostics.note(DiagnosticKind::CallTraceVersionUnknown, found);
-        return false;
-    }
-    calls.clock = if head[10] == 0 { CallClock::Host } else { CallClock::Virtual };
-    calls.api = head[11];
-    calls.vcpus = u32::from_le_bytes([head[12], head[13], head[14], head[15]]);
-    let began = u64_at(24);
-    calls.zero_host_ns = if u64_at(16) == 0 { began } else { u64_at(16) };
+    (calls.clock, calls.api, calls.vcpus) = (header.unit, header.api, header.vcpus);
+    let began = header.install_host_ns;
+    calls.zero_host_ns = if header.zero_host_ns == 0 { began } else { header.zero_host_ns };
     let since = i128::from(began) - i128::from(calls.zero_host_ns);
     calls.began = Ns(since.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
-    (calls.ticks_per_second, calls.min_call_ticks, calls.call_cost_ps) = (u64_at(32), u64_at(40), u64_at(48));
-    calls.target = String::from_utf8_lossy(&head[64..72]).trim_end_matches('\0').to_owned();
+    (calls.ticks_per_second, calls.min_call_ticks) = (header.ticks_per_second, header.min_call_ticks);
+    calls.call_cost_ps = header.call_cost_ps;
+    calls.target = String::from_utf8_lossy(&header.target).trim_end_matches('\0').to_owned();
     true
-}
-
-/// Where reading a chunk stands, and what the next record is relative to.
-struct Records<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    vcpu: u16,
-    node: u32,
-    defined: u32,
-    time: u64,
-    function: u64,
 }
 
 struct Reader {
@@ -88,79 +76,69 @@ struct Reader {
 }
 
 impl Reader {
-    fn record(&mut self, r: &mut Records) -> Result<(), DiagnosticKind> {
-        let tag = r.byte()?;
-        match tag & 15 {
-            1 => return self.define(r, tag),
-            2 => {
-                let (node, calls, insns) = (self.mention(r)?, r.varint()?, r.varint()?);
-                let ticks = if tag & 16 != 0 { r.varint()? } else { 0 };
-                self.calls.totals.push(Totals { node, calls, insns, ticks });
+    fn record(&mut self, vcpu: u16, from: &mut Bytes, stream: &mut Stream) -> Result<(), Broken> {
+        match stream.read(from)? {
+            Record::Node { number, parent, kind, function, stack } => {
+                return self.define(number, parent, Node { parent: 0, kind, function, stack });
             }
-            kind @ (3 | 4 | 6) => {
-                let (node, to, length) = (self.mention(r)?, r.time()?, r.varint()?);
-                let stretch = Stretch { node, vcpu: r.vcpu, from: to.saturating_sub(length), to };
-                match kind {
-                    3 => self.calls.spans.push(stretch),
-                    4 => self.calls.open.push(stretch),
-                    _ => self.calls.idle.push(stretch),
-                }
+            Record::Totals { node, calls, insns, ticks } => {
+                self.room(node)?;
+                self.calls.totals.push(Totals { node, calls, insns, ticks: ticks.unwrap_or(0) });
             }
-            5 => {
-                let switch = Switch { node: self.mention(r)?, vcpu: r.vcpu, at: r.time()? };
-                self.calls.switches.push(switch);
+            Record::Span(span) => {
+                let span = self.stretch(vcpu, span)?;
+                self.calls.spans.push(span);
             }
-            7 => {
-                let sync = (r.time()?, r.varint()?);
-                self.calls.syncs.push(sync);
+            Record::Open(open) => {
+                let open = self.stretch(vcpu, open)?;
+                self.calls.open.push(open);
             }
-            8 => {
-                let (at, kind, insns) = (r.time()?, r.varint()?, r.varint()?);
+            Record::Idle(idle) => {
+                let idle = self.stretch(vcpu, idle)?;
+                self.calls.idle.push(idle);
+            }
+            Record::Switch { node, at } => {
+                self.room(node)?;
+                self.calls.switches.push(Switch { node, vcpu, at });
+            }
+            Record::Sync { at, other_ns } => self.calls.syncs.push((at, other_ns)),
+            Record::Mark { at, kind, insns } => {
                 let kind = match kind {
                     1 => MarkKind::FirstUser,
                     2 => MarkKind::FirstUserOut,
-                    _ => return Err(DiagnosticKind::CallTraceMalformed),
+                    _ => return Err(Broken::Malformed),
                 };
-                self.calls.marks.push(Mark { kind, vcpu: r.vcpu, at, insns });
+                self.calls.marks.push(Mark { kind, vcpu, at, insns });
             }
-            9 => {
-                let (to, _insns) = (r.time()?, r.varint()?);
-                self.calls.intervals.push(Interval { vcpu: r.vcpu, to, totals_to: self.calls.totals.len() });
+            Record::Interval { at, .. } => {
+                self.calls.intervals.push(Interval { vcpu, to: at, totals_to: self.calls.totals.len() });
             }
-            10 => self.counts(r)?,
-            11 => self.calls.exit = self.calls.exit.max(Some(r.time()?)),
-            _ => return Err(DiagnosticKind::CallTraceMalformed),
+            Record::Counts(many) => self.counts(vcpu, many, from)?,
+            Record::Exit { at } => self.calls.exit = self.calls.exit.max(Some(at)),
         }
         Ok(())
     }
 
-    fn define(&mut self, r: &mut Records, tag: u8) -> Result<(), DiagnosticKind> {
-        let number = i64::from(r.defined).checked_add(r.signed()?).and_then(|n| u32::try_from(n).ok());
-        let number = number.ok_or(DiagnosticKind::CallTraceMalformed)?;
-        let (parent, function) = (r.varint()?, r.function.wrapping_add(r.signed()? as u64));
-        let kind = Kind::from_bits(tag >> 4 & 7).ok_or(DiagnosticKind::CallTraceMalformed)?;
-        let stack = if kind == Kind::Stack { r.varint()? } else { 0 };
-        if number == 0 || parent >= u64::from(number) {
-            return Err(DiagnosticKind::CallTraceMalformed);
+    fn define(&mut self, number: u32, parent: u64, node: Node) -> Result<(), Broken> {
+        let parent = u32::try_from(parent).map_err(|_| Broken::Malformed)?;
+        if number == 0 || parent >= number {
+            return Err(Broken::Malformed);
         }
         self.room(number)?;
         self.defined[number as usize] = true;
-        self.calls.nodes[number as usize] = Node { parent: parent as u32, kind, function, stack };
-        (r.defined, r.function) = (number, function);
+        self.calls.nodes[number as usize] = Node { parent, ..node };
         Ok(())
     }
 
-    /// A node's number. It may be defined only later in the file.
-    fn mention(&mut self, r: &mut Records) -> Result<u32, DiagnosticKind> {
-        let number = i64::from(r.node).checked_add(r.signed()?).and_then(|n| u32::try_from(n).ok());
-        r.node = number.ok_or(DiagnosticKind::CallTraceMalformed)?;
-        self.room(r.node)?;
-        Ok(r.node)
+    /// A node may be defined only later in the file.
+    fn stretch(&mut self, vcpu: u16, found: format::Stretch) -> Result<Stretch, Broken> {
+        self.room(found.node)?;
+        Ok(Stretch { node: found.node, vcpu, from: found.to.saturating_sub(found.length), to: found.to })
     }
 
-    fn room(&mut self, number: u32) -> Result<(), DiagnosticKind> {
+    fn room(&mut self, number: u32) -> Result<(), Broken> {
         if number as usize > self.nodes_max {
-            return Err(DiagnosticKind::CallTraceMalformed);
+            return Err(Broken::Malformed);
         }
         if number as usize >= self.defined.len() {
             self.defined.resize(number as usize + 1, false);
@@ -169,19 +147,19 @@ impl Reader {
         Ok(())
     }
 
-    fn counts(&mut self, r: &mut Records) -> Result<(), DiagnosticKind> {
-        let many = r.varint()?;
-        if many > COUNTS_MAX {
-            return Err(DiagnosticKind::CallTraceMalformed);
+    fn counts(&mut self, vcpu: u16, many: u64, from: &mut Bytes) -> Result<(), Broken> {
+        // Further figures are of a later version, and passed over.
+        if many > COUNTS_MOST {
+            return Err(Broken::Malformed);
         }
         let mut counts = Counts::default();
-        let figures = (0..many).map(|_| r.varint()).collect::<Result<Vec<u64>, _>>()?;
+        let figures = (0..many).map(|_| from.number()).collect::<Result<Vec<u64>, _>>()?;
         for (field, n) in counts.fields().into_iter().zip(figures) {
             *field = n;
         }
-        match self.counts.iter_mut().find(|(vcpu, _)| *vcpu == r.vcpu) {
+        match self.counts.iter_mut().find(|(other, _)| *other == vcpu) {
             Some((_, last)) => *last = counts,
-            None => self.counts.push((r.vcpu, counts)),
+            None => self.counts.push((vcpu, counts)),
         }
         Ok(())
     }
@@ -205,36 +183,5 @@ impl Reader {
         let without_room = calls.counts.stacks_without_room;
         diagnostics.note_many(DiagnosticKind::StackChangesNotFollowed, without_room, whole);
         calls
-    }
-}
-
-impl Records<'_> {
-    fn byte(&mut self) -> Result<u8, DiagnosticKind> {
-        let byte = *self.bytes.get(self.at).ok_or(DiagnosticKind::CallTraceCut)?;
-        self.at += 1;
-        Ok(byte)
-    }
-
-    fn time(&mut self) -> Result<u64, DiagnosticKind> {
-        self.time = self.time.saturating_add(self.varint()?);
-        Ok(self.time)
-    }
-
-    fn signed(&mut self) -> Result<i64, DiagnosticKind> {
-        let v = self.varint()?;
-        Ok((v >> 1) as i64 ^ -((v & 1) as i64))
-    }
-
-    #[inline]
-    fn varint(&mut self) -> Result<u64, DiagnosticKind> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(DiagnosticKind::CallTraceMalformed)
     }
 }

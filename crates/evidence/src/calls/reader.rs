@@ -118,7 +118,7 @@ impl Calls {
     fn is_on_the_clock(&self, boot: &mut Boot<'_>) -> bool {
         let calls = &self.followed.calls;
         let fits = match boot.manifest.time_base {
-            recording::TimeBase::Host => calls.clock == CallClock::Host,
+            recording::TimeBase::Host => calls.clock == CallClock::HostTicks,
             recording::TimeBase::GuestVirtual => calls.clock == CallClock::Virtual,
             recording::TimeBase::Evidence => boot.timeline.running.is_empty(),
         };

@@ -1,4 +1,5 @@
 use super::*;
+use plugin_formats::calls::HEADER_BYTES;
 use timeline::{DiagnosticKind, Diagnostics};
 
 /// The bytes that the plugin's encoder is tested to write.
@@ -43,7 +44,7 @@ fn what_the_plugin_writes() {
     let mut diagnostics = Diagnostics::default();
     let calls = read("calls.bin", &sample(), &mut diagnostics);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    assert_eq!((calls.clock, calls.api, calls.vcpus, calls.target.as_str()), (CallClock::Host, 1, 2, "x86_64"));
+    assert_eq!((calls.clock, calls.api, calls.vcpus, calls.target.as_str()), (CallClock::HostTicks, 1, 2, "x86_64"));
     assert_eq!((calls.began, calls.ticks_per_second, calls.min_call_ticks), (Ns(400), 2_000_000_000, 300));
     assert_eq!(calls.call_cost_ps, 40_000);
     let bottom = Node { parent: 0, kind: Kind::Stack, function: 0xfff0, stack: 0x8000 };
@@ -115,7 +116,7 @@ fn troubles_are_counted_with_their_place() {
         calls
     };
     let s = sample();
-    let head = &s[..HEADER];
+    let head = &s[..HEADER_BYTES];
     check(b"hello", DiagnosticKind::CallTraceWithoutHeader, "f");
     check(&[&s[..8], &[2], &s[9..]].concat(), DiagnosticKind::CallTraceVersionUnknown, "f: version 2, clock 0");
     check(&[head, b"CHUNKY CHUNK"].concat(), DiagnosticKind::CallTraceChunkMissing, "f: byte 80");

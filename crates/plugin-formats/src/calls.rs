@@ -1,0 +1,498 @@
+//! `calls.bin`, version 1: every call of a boot.
+//!
+//! All fixed numbers little-endian. Header, 80 bytes:
+//! ```text
+//!  0  8  "BSCALLS\n"
+//!  8  2  version of the format
+//! 10  1  clock of the ticks: 0 the host's, 1 the guest's virtual time (instructions, and ns in which it slept)
+//! 11  1  version of the plugin interface that QEMU implements
+//! 12  4  vCPUs
+//! 16  8  host CLOCK_MONOTONIC, ns, at time zero; 0: the plugin was not told
+//! 24  8  host CLOCK_MONOTONIC, ns, when the ticks began at 0
+//! 32  8  ticks per second, as far as it was known at the start
+//! 40  8  ticks of the shortest call in the timeline
+//! 48  8  what following a call and its return costs the plugin, ps of the host, measured at the start
+//! 56  8  ticks between two tables of totals
+//! 64  8  guest architecture, NUL padded
+//! 72  8  0
+//! ```
+//! Then chunks, each of one vCPU and readable by itself: `"CHNK"`, length of what follows the chunk's header (4), vCPU
+//! (2), 0 (2). In a chunk, records: a tag byte whose low four bits say what it is, and numbers as LEB128; those marked ±
+//! zigzag. **node** is a node's number, ± relative to the last such number in the chunk; **time** ticks since the last
+//! time in the chunk (the first: since 0).
+//! ```text
+//!  1 node      tag bits 4-6: kind; ± number less that of the last new node, parent's number (0: none),
+//!              ± function's address less that of the last new node, [kind 0: where the stack is]
+//!  2 totals    tag bit 4: has ticks; node, calls, instructions of its own, [ticks of its own]; all since the start
+//!  3 span      node, time of return, ticks since the call
+//!  4 open      node, time, ticks since the call, which has not returned
+//!  5 switch    node, time: the vCPU goes on in this node, on another stack
+//!  6 idle      node, time of waking, ticks since it fell asleep
+//!  7 sync      time, ns of the other clock: the host's CLOCK_MONOTONIC (clock 0), the guest's virtual clock (1)
+//!  8 mark      time, kind (1 first instruction of user space, 2 its first that writes to a port), instructions
+//!  9 interval  time, instructions: the totals before this are complete up to here
+//! 10 counts    how many, then so many figures; all since the start
+//! 11 exit      time: QEMU ended in order
+//! ```
+//! Kinds of nodes: 0 the bottom of a stack, 1 called, 2 jumped to instead of a call, 3 entered by an interrupt, an
+//! exception or a system call, 4 user space. A parent's number is lower than its children's. Nodes may be mentioned
+//! before the chunk of the vCPU that defined them was written. User space is a node of each vCPU.
+
+use crate::header::{NotOne, eight_at, u64_at};
+use crate::{Broken, Bytes, Sink};
+
+/// First bytes of the file.
+pub const MAGIC: &[u8; 8] = b"BSCALLS\n";
+/// Version of the format.
+pub const VERSION: u16 = 1;
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 80;
+/// First bytes of a chunk.
+pub const CHUNK: &[u8; 4] = b"CHNK";
+/// Bytes of a chunk's header.
+pub const CHUNK_HEADER_BYTES: usize = 12;
+/// So many figures has a table of counts at most.
+pub const COUNTS_MOST: u64 = 64;
+/// A node's definition is at least this long: so many bytes define no more nodes.
+pub const NODE_BYTES_LEAST: usize = 4;
+
+/// What the ticks of the file are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Unit {
+    /// The host's time stamp counter, or its nanoseconds where it has none that can be used.
+    #[default]
+    HostTicks = 0,
+    /// Guest instructions, and the virtual nanoseconds in which it slept.
+    Virtual = 1,
+}
+
+/// How a node came to be under its parent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// The bottom of a stack.
+    #[default]
+    Stack = 0,
+    /// Called.
+    Call = 1,
+    /// Jumped to, instead of a call and a return.
+    Tail = 2,
+    /// Entered by an interrupt, an exception or a system call.
+    Interrupt = 3,
+    /// User space.
+    User = 4,
+}
+
+impl Kind {
+    /// The kind of these bits.
+    pub fn of(bits: u8) -> Option<Kind> {
+        [Kind::Stack, Kind::Call, Kind::Tail, Kind::Interrupt, Kind::User].get(usize::from(bits)).copied()
+    }
+}
+
+/// What the file begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The clock.
+    pub unit: Unit,
+    /// Version of the plugin interface that QEMU implements.
+    pub api: u8,
+    /// vCPUs that the machine starts with.
+    pub vcpus: u32,
+    /// Host `CLOCK_MONOTONIC`, ns, at the recording's time zero; 0 if the plugin was not told.
+    pub zero_host_ns: u64,
+    /// Host `CLOCK_MONOTONIC`, ns, when the plugin's clock read 0.
+    pub install_host_ns: u64,
+    /// Ticks per second, as far as it is known at the start.
+    pub ticks_per_second: u64,
+    /// Calls at least this long, in ticks, are in the timeline.
+    pub min_call_ticks: u64,
+    /// What a call and its return cost the recorder itself, in picoseconds of the host.
+    pub call_cost_ps: u64,
+    /// Ticks between two tables of totals.
+    pub interval_ticks: u64,
+    /// The guest's architecture, NUL padded.
+    pub target: [u8; 8],
+}
+
+impl Header {
+    /// Its bytes.
+    pub fn bytes(&self) -> [u8; HEADER_BYTES] {
+        let mut to = [0; HEADER_BYTES];
+        to[..8].copy_from_slice(MAGIC);
+        to[8..10].copy_from_slice(&VERSION.to_le_bytes());
+        (to[10], to[11]) = (self.unit as u8, self.api);
+        to[12..16].copy_from_slice(&self.vcpus.to_le_bytes());
+        let numbers = [
+            self.zero_host_ns,
+            self.install_host_ns,
+            self.ticks_per_second,
+            self.min_call_ticks,
+            self.call_cost_ps,
+            self.interval_ticks,
+        ];
+        for (i, n) in numbers.into_iter().enumerate() {
+            to[16 + 8 * i..24 + 8 * i].copy_from_slice(&n.to_le_bytes());
+        }
+        to[64..72].copy_from_slice(&self.target);
+        to
+    }
+
+    /// The header of a file.
+    ///
+    /// # Errors
+    /// If the file has none of this version.
+    pub fn read(file: &[u8]) -> Result<Header, NotOne> {
+        let head = file.first_chunk::<HEADER_BYTES>().filter(|head| head.starts_with(MAGIC)).ok_or(NotOne::Other)?;
+        let version = u16::from_le_bytes([head[8], head[9]]);
+        let unit = match head[10] {
+            0 if version == VERSION => Unit::HostTicks,
+            1 if version == VERSION => Unit::Virtual,
+            clock => return Err(NotOne::Unknown { version, clock }),
+        };
+        Ok(Header {
+            unit,
+            api: head[11],
+            vcpus: u32::from_le_bytes([head[12], head[13], head[14], head[15]]),
+            zero_host_ns: u64_at(head, 16),
+            install_host_ns: u64_at(head, 24),
+            ticks_per_second: u64_at(head, 32),
+            min_call_ticks: u64_at(head, 40),
+            call_cost_ps: u64_at(head, 48),
+            interval_ticks: u64_at(head, 56),
+            target: eight_at(head, 64),
+        })
+    }
+}
+
+/// The header of a chunk with so many bytes of records.
+pub fn chunk_header(vcpu: u16, length: u32) -> [u8; CHUNK_HEADER_BYTES] {
+    let mut to = [0; CHUNK_HEADER_BYTES];
+    to[..4].copy_from_slice(CHUNK);
+    to[4..8].copy_from_slice(&length.to_le_bytes());
+    to[8..10].copy_from_slice(&vcpu.to_le_bytes());
+    to
+}
+
+/// The vCPU and the records of the chunk at the front of these bytes. The last chunk of a file may be cut off.
+pub fn chunk(bytes: &[u8]) -> Option<(u16, &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<CHUNK_HEADER_BYTES>()?;
+    let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
+    head.starts_with(CHUNK).then(|| (u16::from_le_bytes([head[8], head[9]]), &rest[..length.min(rest.len())]))
+}
+
+/// One record, with absolute times, numbers and addresses. Times and lengths are ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A new node.
+    Node {
+        /// Its number.
+        number: u32,
+        /// The number of the node that it goes on from; 0: none.
+        parent: u64,
+        /// How.
+        kind: Kind,
+        /// Address of the function.
+        function: u64,
+        /// Of the bottom of a stack, an address on it; else 0.
+        stack: u64,
+    },
+    /// What a node has counted so far.
+    Totals {
+        /// The node's number.
+        node: u32,
+        /// Times it was entered.
+        calls: u64,
+        /// Instructions of its own.
+        insns: u64,
+        /// Ticks of its own, where they are not its instructions.
+        ticks: Option<u64>,
+    },
+    /// A call returned.
+    Span(Stretch),
+    /// A call is under way.
+    Open(Stretch),
+    /// The vCPU slept in this node.
+    Idle(Stretch),
+    /// The vCPU goes on in this node, on another stack.
+    Switch {
+        /// The node's number.
+        node: u32,
+        /// When.
+        at: u64,
+    },
+    /// What another clock showed.
+    Sync {
+        /// When.
+        at: u64,
+        /// The host's `CLOCK_MONOTONIC` or the guest's virtual clock, ns.
+        other_ns: u64,
+    },
+    /// Something of note happened.
+    Mark {
+        /// When.
+        at: u64,
+        /// What: 1 first instruction of user space, 2 its first that writes to a port.
+        kind: u64,
+        /// Instructions of this vCPU until then.
+        insns: u64,
+    },
+    /// All totals up to here are written.
+    Interval {
+        /// When.
+        at: u64,
+        /// Instructions of this vCPU until then.
+        insns: u64,
+    },
+    /// So many figures of this vCPU follow, as numbers.
+    Counts(u64),
+    /// QEMU ends in order.
+    Exit {
+        /// When.
+        at: u64,
+    },
+}
+
+/// A call or a sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// The node's number.
+    pub node: u32,
+    /// When it ended, or was last seen.
+    pub to: u64,
+    /// How long it had been.
+    pub length: u64,
+}
+
+/// What the next record of a chunk is relative to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stream {
+    node: u32,
+    defined: u32,
+    time: u64,
+    function: u64,
+}
+
+impl Stream {
+    /// Writes a record. A clock that steps back stands still.
+    #[inline(always)]
+    pub fn write(&mut self, record: &Record, to: &mut impl Sink) {
+        match *record {
+            Record::Node { number, parent, kind, function, stack } => {
+                to.byte(1 | (kind as u8) << 4);
+                to.signed(i64::from(number) - i64::from(self.defined));
+                to.number(parent);
+                to.signed(function.wrapping_sub(self.function) as i64);
+                if kind == Kind::Stack {
+                    to.number(stack);
+                }
+                (self.defined, self.function) = (number, function);
+            }
+            Record::Totals { node, calls, insns, ticks } => {
+                to.byte(2 | u8::from(ticks.is_some()) << 4);
+                self.write_node(node, to);
+                to.number(calls);
+                to.number(insns);
+                if let Some(ticks) = ticks {
+                    to.number(ticks);
+                }
+            }
+            Record::Span(stretch) => self.write_stretch(3, stretch, to),
+            Record::Open(stretch) => self.write_stretch(4, stretch, to),
+            Record::Idle(stretch) => self.write_stretch(6, stretch, to),
+            Record::Switch { node, at } => {
+                to.byte(5);
+                self.write_node(node, to);
+                self.write_time(at, to);
+            }
+            Record::Sync { at, other_ns } => {
+                to.byte(7);
+                self.write_time(at, to);
+                to.number(other_ns);
+            }
+            Record::Mark { at, kind, insns } => {
+                to.byte(8);
+                self.write_time(at, to);
+                to.number(kind);
+                to.number(insns);
+            }
+            Record::Interval { at, insns } => {
+                to.byte(9);
+                self.write_time(at, to);
+                to.number(insns);
+            }
+            Record::Counts(many) => {
+                to.byte(10);
+                to.number(many);
+            }
+            Record::Exit { at } => {
+                to.byte(11);
+                self.write_time(at, to);
+            }
+        }
+    }
+
+    /// Reads the next record.
+    ///
+    /// # Errors
+    /// If it is cut off, or none of the format's. Nothing behind it in the chunk can be read then.
+    #[inline(always)]
+    pub fn read(&mut self, from: &mut Bytes) -> Result<Record, Broken> {
+        let tag = from.byte()?;
+        match tag & 15 {
+            1 => self.read_definition(tag, from),
+            2 => {
+                let (node, calls, insns) = (self.read_node(from)?, from.number()?, from.number()?);
+                let ticks = if tag & 16 != 0 { Some(from.number()?) } else { None };
+                Ok(Record::Totals { node, calls, insns, ticks })
+            }
+            3 => Ok(Record::Span(self.read_stretch(from)?)),
+            4 => Ok(Record::Open(self.read_stretch(from)?)),
+            5 => Ok(Record::Switch { node: self.read_node(from)?, at: self.read_time(from)? }),
+            6 => Ok(Record::Idle(self.read_stretch(from)?)),
+            7 => Ok(Record::Sync { at: self.read_time(from)?, other_ns: from.number()? }),
+            8 => Ok(Record::Mark { at: self.read_time(from)?, kind: from.number()?, insns: from.number()? }),
+            9 => Ok(Record::Interval { at: self.read_time(from)?, insns: from.number()? }),
+            10 => Ok(Record::Counts(from.number()?)),
+            11 => Ok(Record::Exit { at: self.read_time(from)? }),
+            _ => Err(Broken::Malformed),
+        }
+    }
+
+    fn read_definition(&mut self, tag: u8, from: &mut Bytes) -> Result<Record, Broken> {
+        let number = moved(self.defined, from.signed()?)?;
+        let parent = from.number()?;
+        let function = self.function.wrapping_add(from.signed()? as u64);
+        let kind = Kind::of(tag >> 4 & 7).ok_or(Broken::Malformed)?;
+        let stack = if kind == Kind::Stack { from.number()? } else { 0 };
+        (self.defined, self.function) = (number, function);
+        Ok(Record::Node { number, parent, kind, function, stack })
+    }
+
+    #[inline(always)]
+    fn write_stretch(&mut self, tag: u8, stretch: Stretch, to: &mut impl Sink) {
+        to.byte(tag);
+        self.write_node(stretch.node, to);
+        self.write_time(stretch.to, to);
+        to.number(stretch.length);
+    }
+
+    #[inline(always)]
+    fn read_stretch(&mut self, from: &mut Bytes) -> Result<Stretch, Broken> {
+        Ok(Stretch { node: self.read_node(from)?, to: self.read_time(from)?, length: from.number()? })
+    }
+
+    #[inline(always)]
+    fn write_node(&mut self, node: u32, to: &mut impl Sink) {
+        to.signed(i64::from(node) - i64::from(self.node));
+        self.node = node;
+    }
+
+    #[inline(always)]
+    fn read_node(&mut self, from: &mut Bytes) -> Result<u32, Broken> {
+        self.node = moved(self.node, from.signed()?)?;
+        Ok(self.node)
+    }
+
+    #[inline(always)]
+    fn write_time(&mut self, now: u64, to: &mut impl Sink) {
+        to.number(now.saturating_sub(self.time));
+        self.time = self.time.max(now);
+    }
+
+    #[inline(always)]
+    fn read_time(&mut self, from: &mut Bytes) -> Result<u64, Broken> {
+        self.time = self.time.saturating_add(from.number()?);
+        Ok(self.time)
+    }
+}
+
+fn moved(number: u32, by: i64) -> Result<u32, Broken> {
+    i64::from(number).checked_add(by).and_then(|n| u32::try_from(n).ok()).ok_or(Broken::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target;
+    use proptest::prelude::*;
+
+    /// Records with their bytes, which files that were written before have.
+    #[test]
+    fn the_bytes_of_the_format() {
+        let header = Header {
+            unit: Unit::HostTicks,
+            api: 1,
+            vcpus: 2,
+            zero_host_ns: 600,
+            install_host_ns: 1000,
+            ticks_per_second: 2_000_000_000,
+            min_call_ticks: 300,
+            call_cost_ps: 40_000,
+            interval_ticks: 20_000_000,
+            target: target(b"x86_64"),
+        };
+        let head = [
+            &b"BSCALLS\n"[..],
+            &[1, 0, 0, 1, 2, 0, 0, 0],
+            &[0x58, 2, 0, 0, 0, 0, 0, 0],
+            &[0xe8, 3, 0, 0, 0, 0, 0, 0],
+            &[0, 0x94, 0x35, 0x77, 0, 0, 0, 0],
+            &[0x2c, 1, 0, 0, 0, 0, 0, 0],
+            &[0x40, 0x9c, 0, 0, 0, 0, 0, 0],
+            &[0, 0x2d, 0x31, 1, 0, 0, 0, 0],
+            b"x86_64\0\0",
+            &[0; 8],
+        ]
+        .concat();
+        assert_eq!(header.bytes()[..], head);
+        assert_eq!(Header::read(&head), Ok(header));
+        assert_eq!(chunk_header(3, 258), *b"CHNK\x02\x01\0\0\x03\0\0\0");
+        assert_eq!(chunk(b"CHNK\x02\0\0\0\x03\0\0\0abc"), Some((3, &b"ab"[..])));
+        assert_eq!((chunk(b"CHNK\x09\0\0\0\x03\0\0\0abc"), chunk(b"CHNK")), (Some((3, &b"abc"[..])), None));
+        let stretch = |node, to, length| Stretch { node, to, length };
+        let (function, stack) = (0xfff0, 0x8000);
+        let records = [
+            (
+                Record::Node { number: 1, parent: 0, kind: Kind::Stack, function, stack },
+                &[0x01, 2, 0, 0xe0, 0xff, 7, 0x80, 0x80, 2][..],
+            ),
+            (
+                Record::Node { number: 2, parent: 1, kind: Kind::Call, function: 0x1_0000, stack: 0 },
+                &[0x11, 2, 1, 0x20],
+            ),
+            (Record::Switch { node: 1, at: 100 }, &[5, 2, 100]),
+            (Record::Open(stretch(2, 150, 20)), &[4, 2, 50, 20]),
+            (Record::Idle(stretch(2, 300, 100)), &[6, 0, 0x96, 1, 100]),
+            (Record::Span(stretch(2, 500, 370)), &[3, 0, 0xc8, 1, 0xf2, 2]),
+            (Record::Totals { node: 2, calls: 1, insns: 70, ticks: Some(270) }, &[0x12, 0, 1, 70, 0x8e, 2]),
+            (Record::Totals { node: 1, calls: 0, insns: 9, ticks: None }, &[2, 1, 0, 9]),
+            (Record::Sync { at: 510, other_ns: 2000 }, &[7, 10, 0xd0, 0x0f]),
+            (Record::Mark { at: 510, kind: 1, insns: 79 }, &[8, 0, 1, 79]),
+            (Record::Interval { at: 520, insns: 80 }, &[9, 10, 80]),
+            (Record::Counts(3), &[10, 3]),
+            (Record::Exit { at: 520 }, &[11, 0]),
+        ];
+        let (mut writer, mut reader) = (Stream::default(), Stream::default());
+        for (record, bytes) in records {
+            let mut written = Vec::new();
+            writer.write(&record, &mut written);
+            assert_eq!(written, bytes, "{record:?}");
+            assert_eq!(reader.read(&mut Bytes::new(bytes)), Ok(record));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_broken_and_what_is_read_is_written_as_it_is_read(bytes: Vec<u8>) {
+            let (mut reader, mut writer, mut again) = <(Stream, Stream, Stream)>::default();
+            let mut from = Bytes::new(&bytes);
+            while let Ok(record) = reader.read(&mut from) {
+                let mut written = Vec::new();
+                writer.write(&record, &mut written);
+                prop_assert_eq!(again.read(&mut Bytes::new(&written)), Ok(record));
+            }
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! `first-run.bin`, version 1: when each block of guest code ran for the first time.
+//!
+//! All fixed numbers little-endian. Header, 40 bytes:
+//! ```text
+//!  0  8  "BSFIRST\n"
+//!  8  2  version of the format
+//! 10  1  clock of the records: 0 host CLOCK_MONOTONIC, 1 the guest's virtual clock
+//! 11  1  version of the plugin interface that QEMU implements
+//! 12  4  vCPUs
+//! 16  8  host CLOCK_MONOTONIC, ns, at time zero; 0: the plugin was not told
+//! 24  8  host CLOCK_MONOTONIC, ns, when QEMU loaded the plugin
+//! 32  8  guest architecture, NUL padded
+//! ```
+//! Then records: a tag byte whose low three bits say what it is, and numbers as LEB128; those marked ± zigzag, those
+//! marked Δ nanoseconds since the last record that had a time (the first: since the plugin was loaded, or since 0 of
+//! the virtual clock).
+//! ```text
+//! 1 block    tag bits 4-7: how it ends (Ending); bit 3: has a target
+//!            Δ time, ± address less the end of the block before, bytes, instructions, [± target less this block's end]
+//! 2 thread   thread: the blocks that follow ran in this thread of QEMU's
+//! 3 runs     thread, vCPU: this thread runs that vCPU
+//! 4 vCPU     Δ time, vCPU: it came into being
+//! 5 counts   blocks translated, of these again, of these not noted for want of room
+//! 6 exit     Δ time: QEMU ended in order
+//! ```
+//! The file has no index and no end mark of its own: of a QEMU that was killed, what was written is there.
+
+use crate::header::{NotOne, eight_at, u64_at};
+use crate::{Broken, Bytes, Sink};
+
+/// First bytes of the file.
+pub const MAGIC: &[u8; 8] = b"BSFIRST\n";
+/// Version of the format.
+pub const VERSION: u16 = 1;
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 40;
+/// No record is longer: a tag and at most five numbers of at most ten bytes.
+pub const RECORD_BYTES_MOST: usize = 64;
+
+/// The clock that the records' times are read from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Clock {
+    /// `CLOCK_MONOTONIC` of the host, ns.
+    #[default]
+    Host = 0,
+    /// The guest's virtual clock, ns since it was started.
+    Virtual = 1,
+}
+
+/// How a block ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ending {
+    /// None of the others: cut at a page's end or its greatest length, or not x86.
+    Other = 0,
+    /// Call of a fixed address.
+    Call = 1,
+    /// Call through a register or memory, or to another segment.
+    CallIndirect = 2,
+    /// Near or far return.
+    Return = 3,
+    /// Jump to a fixed address.
+    Jump = 4,
+    /// Conditional jump.
+    Branch = 5,
+    /// Jump through a register or memory, or to another segment.
+    JumpIndirect = 6,
+    /// Return from an interrupt or a system call.
+    InterruptReturn = 7,
+    /// Stops until an interrupt.
+    Halt = 8,
+    /// System call, software interrupt, breakpoint, invalid on purpose.
+    Trap = 9,
+}
+
+impl Ending {
+    fn of(bits: u8) -> Option<Ending> {
+        use Ending::*;
+        const ALL: [Ending; 10] =
+            [Other, Call, CallIndirect, Return, Jump, Branch, JumpIndirect, InterruptReturn, Halt, Trap];
+        ALL.get(usize::from(bits)).copied()
+    }
+}
+
+/// What the file begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Clock of the records.
+    pub clock: Clock,
+    /// Version of the plugin interface that QEMU implements.
+    pub api: u8,
+    /// vCPUs that the machine starts with.
+    pub vcpus: u32,
+    /// Host `CLOCK_MONOTONIC`, ns, at the recording's time zero; 0 if the plugin was not told.
+    pub zero_host_ns: u64,
+    /// Host `CLOCK_MONOTONIC`, ns, when QEMU loaded the plugin.
+    pub install_host_ns: u64,
+    /// The guest's architecture, NUL padded.
+    pub target: [u8; 8],
+}
+
+impl Header {
+    /// Its bytes.
+    pub fn bytes(&self) -> [u8; HEADER_BYTES] {
+        let mut to = [0; HEADER_BYTES];
+        to[..8].copy_from_slice(MAGIC);
+        to[8..10].copy_from_slice(&VERSION.to_le_bytes());
+        (to[10], to[11]) = (self.clock as u8, self.api);
+        to[12..16].copy_from_slice(&self.vcpus.to_le_bytes());
+        to[16..24].copy_from_slice(&self.zero_host_ns.to_le_bytes());
+        to[24..32].copy_from_slice(&self.install_host_ns.to_le_bytes());
+        to[32..].copy_from_slice(&self.target);
+        to
+    }
+
+    /// The header of a file.
+    ///
+    /// # Errors
+    /// If the file has none of this version.
+    pub fn read(file: &[u8]) -> Result<Header, NotOne> {
+        let head = file.first_chunk::<HEADER_BYTES>().filter(|head| head.starts_with(MAGIC)).ok_or(NotOne::Other)?;
+        let version = u16::from_le_bytes([head[8], head[9]]);
+        let clock = match head[10] {
+            0 if version == VERSION => Clock::Host,
+            1 if version == VERSION => Clock::Virtual,
+            clock => return Err(NotOne::Unknown { version, clock }),
+        };
+        Ok(Header {
+            clock,
+            api: head[11],
+            vcpus: u32::from_le_bytes([head[12], head[13], head[14], head[15]]),
+            zero_host_ns: u64_at(head, 16),
+            install_host_ns: u64_at(head, 24),
+            target: eight_at(head, 32),
+        })
+    }
+}
+
+/// A block that ran for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Its first byte's address.
+    pub vaddr: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Instructions.
+    pub insns: u64,
+    /// What its last instruction does.
+    pub ending: Ending,
+    /// Where that leads, from the block's end, if that is fixed.
+    pub displacement: Option<i64>,
+}
+
+/// Totals since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Blocks translated.
+    pub translated: u64,
+    /// Of these, once more: the code cache was flushed, or the code was patched.
+    pub again: u64,
+    /// Of these, for the first time, but the plugin's table was full.
+    pub full: u64,
+}
+
+/// One record, with absolute times and addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A block began to run.
+    Block(u64, Block),
+    /// The blocks that follow run in this thread of QEMU's.
+    Thread(u64),
+    /// A thread of QEMU's runs this vCPU.
+    Runs(u64, u64),
+    /// A vCPU came into being.
+    Vcpu(u64, u64),
+    /// Where the totals stand.
+    Counts(Counts),
+    /// QEMU ends in order.
+    Exit(u64),
+}
+
+/// What the next record is relative to.
+#[derive(Clone, Copy, Debug)]
+pub struct Stream {
+    last_ns: u64,
+    last_end: u64,
+}
+
+impl Stream {
+    /// Where the records behind a header begin.
+    pub fn new(header: &Header) -> Stream {
+        let last_ns = match header.clock {
+            Clock::Host => header.install_host_ns,
+            Clock::Virtual => 0,
+        };
+        Stream { last_ns, last_end: 0 }
+    }
+
+    /// Writes a record. A clock that steps back stands still.
+    #[inline]
+    pub fn write(&mut self, record: &Record, to: &mut impl Sink) {
+        match *record {
+            Record::Block(now_ns, block) => {
+                let far = u8::from(block.displacement.is_some());
+                to.byte(1 | far << 3 | (block.ending as u8) << 4);
+                self.write_time(now_ns, to);
+                to.signed(block.vaddr.wrapping_sub(self.last_end) as i64);
+                to.number(block.size);
+                to.number(block.insns);
+                if let Some(displacement) = block.displacement {
+                    to.signed(displacement);
+                }
+                self.last_end = block.vaddr.wrapping_add(block.size);
+            }
+            Record::Thread(thread) => {
+                to.byte(2);
+                to.number(thread);
+            }
+            Record::Runs(thread, vcpu) => {
+                to.byte(3);
+                to.number(thread);
+                to.number(vcpu);
+            }
+            Record::Vcpu(now_ns, vcpu) => {
+                to.byte(4);
+                self.write_time(now_ns, to);
+                to.number(vcpu);
+            }
+            Record::Counts(counts) => {
+                to.byte(5);
+                to.number(counts.translated);
+                to.number(counts.again);
+                to.number(counts.full);
+            }
+            Record::Exit(now_ns) => {
+                to.byte(6);
+                self.write_time(now_ns, to);
+            }
+        }
+    }
+
+    /// Reads the next record.
+    ///
+    /// # Errors
+    /// If it is cut off, or none of the format's. Nothing behind it can be read then, because all of it is relative.
+    #[inline]
+    pub fn read(&mut self, from: &mut Bytes) -> Result<Record, Broken> {
+        let tag = from.byte()?;
+        match tag & 7 {
+            1 => {
+                let ending = Ending::of(tag >> 4).ok_or(Broken::Malformed)?;
+                let now_ns = self.read_time(from)?;
+                let vaddr = self.last_end.wrapping_add(from.signed()? as u64);
+                let (size, insns) = (from.number()?, from.number()?);
+                let displacement = if tag & 8 != 0 { Some(from.signed()?) } else { None };
+                self.last_end = vaddr.wrapping_add(size);
+                Ok(Record::Block(now_ns, Block { vaddr, size, insns, ending, displacement }))
+            }
+            2 => Ok(Record::Thread(from.number()?)),
+            3 => Ok(Record::Runs(from.number()?, from.number()?)),
+            4 => Ok(Record::Vcpu(self.read_time(from)?, from.number()?)),
+            5 => Ok(Record::Counts(Counts { translated: from.number()?, again: from.number()?, full: from.number()? })),
+            6 => Ok(Record::Exit(self.read_time(from)?)),
+            _ => Err(Broken::Malformed),
+        }
+    }
+
+    fn write_time(&mut self, now_ns: u64, to: &mut impl Sink) {
+        to.number(now_ns.saturating_sub(self.last_ns));
+        self.last_ns = self.last_ns.max(now_ns);
+    }
+
+    fn read_time(&mut self, from: &mut Bytes) -> Result<u64, Broken> {
+        self.last_ns = self.last_ns.saturating_add(from.number()?);
+        Ok(self.last_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn header(clock: Clock) -> Header {
+        Header { clock, api: 1, vcpus: 2, zero_host_ns: 600, install_host_ns: 1000, target: *b"x86_64\0\0" }
+    }
+
+    /// Records with their bytes, which files that were written before have.
+    #[test]
+    fn the_bytes_of_the_format() {
+        let head = [
+            &b"BSFIRST\n"[..],
+            &[1, 0, 0, 1, 2, 0, 0, 0],
+            &[0x58, 2, 0, 0, 0, 0, 0, 0],
+            &[0xe8, 3, 0, 0, 0, 0, 0, 0],
+            b"x86_64\0\0",
+        ]
+        .concat();
+        assert_eq!(header(Clock::Host).bytes()[..], head);
+        assert_eq!(Header::read(&head), Ok(header(Clock::Host)));
+        let mut wrong = head.clone();
+        wrong[10] = 2;
+        assert_eq!(Header::read(&wrong), Err(NotOne::Unknown { version: 1, clock: 2 }));
+        assert_eq!(Header::read(&head[..39]), Err(NotOne::Other));
+        let reset = Block { vaddr: 0xffff_fff0, size: 5, insns: 1, ending: Ending::JumpIndirect, displacement: None };
+        let call = Block { vaddr: 0xf_e05b, size: 5, insns: 2, ending: Ending::Call, displacement: Some(-3) };
+        let records = [
+            (Record::Vcpu(1200, 0), &[4, 0xc8, 1, 0][..]),
+            (Record::Thread(1), &[2, 1]),
+            (Record::Runs(1, 0), &[3, 1, 0]),
+            (Record::Block(1500, reset), &[0x61, 0xac, 2, 0xe0, 0xff, 0xff, 0xff, 0x1f, 5, 1]),
+            (Record::Block(1500, call), &[0x19, 0, 0xb3, 0xfe, 0x80, 0xff, 0x1f, 5, 2, 5]),
+            (Record::Counts(Counts { translated: 300, again: 298, full: 0 }), &[5, 0xac, 2, 0xaa, 2, 0]),
+            (Record::Exit(1501), &[6, 1]),
+        ];
+        let (mut writer, mut reader) = (Stream::new(&header(Clock::Host)), Stream::new(&header(Clock::Host)));
+        for (record, bytes) in records {
+            let mut written = Vec::new();
+            writer.write(&record, &mut written);
+            assert_eq!(written, bytes, "{record:?}");
+            assert_eq!(reader.read(&mut Bytes::new(bytes)), Ok(record));
+        }
+        let mut back = Vec::new();
+        writer.write(&Record::Exit(7), &mut back);
+        assert_eq!(back, [6, 0], "a clock that steps back stands still");
+    }
+
+    fn record() -> impl Strategy<Value = Record> {
+        let ending = (0..10_u8).prop_map(|bits| Ending::of(bits).unwrap());
+        let block = (any::<u64>(), any::<u64>(), any::<u64>(), ending, any::<Option<i64>>());
+        let block = block.prop_map(|(vaddr, size, insns, ending, displacement)| Block {
+            vaddr,
+            size,
+            insns,
+            ending,
+            displacement,
+        });
+        let counts = any::<[u64; 3]>().prop_map(|[translated, again, full]| Counts { translated, again, full });
+        prop_oneof![
+            (any::<u64>(), block).prop_map(|(at, block)| Record::Block(at, block)),
+            any::<u64>().prop_map(Record::Thread),
+            any::<[u64; 2]>().prop_map(|[thread, vcpu]| Record::Runs(thread, vcpu)),
+            any::<[u64; 2]>().prop_map(|[at, vcpu]| Record::Vcpu(at, vcpu)),
+            counts.prop_map(Record::Counts),
+            any::<u64>().prop_map(Record::Exit),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_and_fits(records in proptest::collection::vec(record(), 0..20), host: bool) {
+            let header = header(if host { Clock::Host } else { Clock::Virtual });
+            let (mut writer, mut reader) = (Stream::new(&header), Stream::new(&header));
+            let mut last = writer.last_ns;
+            for record in records {
+                let mut bytes = Vec::new();
+                writer.write(&record, &mut bytes);
+                prop_assert!(bytes.len() <= RECORD_BYTES_MOST);
+                let mut from = Bytes::new(&bytes);
+                // Times never go back.
+                let expected = match record {
+                    Record::Block(at, block) => Record::Block(at.max(last), block),
+                    Record::Vcpu(at, vcpu) => Record::Vcpu(at.max(last), vcpu),
+                    Record::Exit(at) => Record::Exit(at.max(last)),
+                    other => other,
+                };
+                prop_assert_eq!(reader.read(&mut from), Ok(expected));
+                prop_assert!(from.is_at_end());
+                last = writer.last_ns;
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_broken(bytes: Vec<u8>) {
+            let (mut stream, mut from) = (Stream::new(&header(Clock::Host)), Bytes::new(&bytes));
+            while !from.is_at_end() && stream.read(&mut from).is_ok() {}
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The two files of the QEMU plugin, each format written once: `first-run.bin` ([`first_run`]) and `calls.bin`
+//! ([`calls`]).
+//!
+//! The plugin writes [`first_run::Record`]s and [`calls::Record`]s, and the readers get the same back. This crate knows
+//! bytes and nothing of what they mean. It takes no memory and no time, because it runs in the plugin's callbacks, and it
+//! has no dependency, because the plugin is a separate object under another licence.
+#![forbid(unsafe_code)]
+
+pub mod calls;
+pub mod first_run;
+mod header;
+mod number;
+
+pub use header::{NotOne, target};
+pub use number::{Broken, Bytes, Sink};

@@ -1,0 +1,145 @@
+//! Numbers of variable length: LEB128, and zigzag for those that can be negative.
+
+/// Why a record cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// The bytes end within it.
+    Cut,
+    /// It is none of the format's.
+    Malformed,
+}
+
+/// Where records are written to.
+pub trait Sink {
+    /// Takes a byte.
+    fn byte(&mut self, byte: u8);
+
+    /// Writes a number.
+    #[inline(always)]
+    fn number(&mut self, mut n: u64) {
+        while n >= 0x80 {
+            self.byte(n as u8 | 0x80);
+            n >>= 7;
+        }
+        self.byte(n as u8);
+    }
+
+    /// Writes a number that can be negative.
+    #[inline(always)]
+    fn signed(&mut self, n: i64) {
+        self.number((n << 1 ^ n >> 63) as u64);
+    }
+}
+
+impl Sink for Vec<u8> {
+    #[inline(always)]
+    fn byte(&mut self, byte: u8) {
+        self.push(byte);
+    }
+}
+
+/// Where records are read from.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Bytes<'a> {
+    /// From the first of these bytes on.
+    pub fn new(bytes: &'a [u8]) -> Bytes<'a> {
+        Bytes { bytes, at: 0 }
+    }
+
+    /// How many have been read.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Whether all have been read.
+    pub fn is_at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    /// The next byte.
+    ///
+    /// # Errors
+    /// If there is none.
+    #[inline]
+    pub fn byte(&mut self) -> Result<u8, Broken> {
+        let byte = *self.bytes.get(self.at).ok_or(Broken::Cut)?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    /// The next number.
+    ///
+    /// # Errors
+    /// If the bytes end, or the number has more bits than 64.
+    #[inline]
+    pub fn number(&mut self) -> Result<u64, Broken> {
+        let mut n = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            n |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(n);
+            }
+        }
+        Err(Broken::Malformed)
+    }
+
+    /// The next number that can be negative.
+    ///
+    /// # Errors
+    /// As of [`Bytes::number`].
+    #[inline]
+    pub fn signed(&mut self) -> Result<i64, Broken> {
+        let n = self.number()?;
+        Ok((n >> 1) as i64 ^ -((n & 1) as i64))
+    }
+
+    /// The next number, if it is this small.
+    ///
+    /// # Errors
+    /// As of [`Bytes::number`], and if it is larger.
+    #[inline]
+    pub fn small<N: TryFrom<u64>>(&mut self) -> Result<N, Broken> {
+        N::try_from(self.number()?).map_err(|_| Broken::Malformed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(numbers: Vec<u64>, signed: Vec<i64>) {
+            let mut bytes = Vec::new();
+            numbers.iter().for_each(|&n| bytes.number(n));
+            signed.iter().for_each(|&n| bytes.signed(n));
+            let mut from = Bytes::new(&bytes);
+            for n in numbers {
+                prop_assert_eq!(from.number(), Ok(n));
+            }
+            for n in signed {
+                prop_assert_eq!(from.signed(), Ok(n));
+            }
+            prop_assert!(from.is_at_end() && from.number() == Err(Broken::Cut));
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_numbers() {
+        let mut bytes = Vec::new();
+        [0, 127, 128, u64::MAX].into_iter().for_each(|n| bytes.number(n));
+        [-1, 1, i64::MIN].into_iter().for_each(|n| bytes.signed(n));
+        let greatest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+        assert_eq!(bytes, [&[0, 0x7f, 0x80, 1][..], &greatest, &[1, 2], &greatest].concat());
+        assert_eq!(Bytes::new(&[0x80; 11]).number(), Err(Broken::Malformed));
+        assert_eq!(Bytes::new(&[0x80, 4]).small::<u16>(), Ok(512));
+        assert_eq!(Bytes::new(&[0x80, 0x80, 4]).small::<u16>(), Err(Broken::Malformed));
+    }
+}
