@@ -47,6 +47,7 @@ check:
 	$(CARGO) clippy --locked --profile lab -p lab --features kernel --bin lab -- -D warnings $(NOT_IN_LATER_CLIPPY)
 	$(CARGO) clippy --locked --profile lab -p lab --no-default-features --features kernel --bin lab -- -D warnings $(NOT_IN_LATER_CLIPPY)
 	scripts/check-licences
+	scripts/check-circles
 	$(CARGO) test --locked --workspace --no-fail-fast --lib --bin bootscope
 
 # Everything; a step that fails does not keep the next from running, and is named at the end.

@@ -9,7 +9,8 @@ mod schema;
 
 pub use error::HistoryError;
 
-use crate::document::{Document, Variant};
+use crate::document::Document;
+use crate::head::Variant;
 use crate::metrics::{Metric, PerMetric, Source, by_name};
 use recording::{GuestSpec, ObserveSpec};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, named_params, params};

@@ -9,7 +9,8 @@
 //! A killed program loses no boot that was over. The last line may be torn; it is counted, as is any line that is not what
 //! it should be, and the rest is used. Who writes it holds a lock, so that nobody goes on with a bench that is still running.
 
-use crate::document::{Document, Head, SCHEMA};
+use crate::document::Document;
+use crate::head::{Head, SCHEMA};
 use crate::runs::{Boot, Ended};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};

@@ -7,9 +7,9 @@
 //! ([`max_t::growth`]). Rows add up to the total, and so do laws of one kind: a row follows the total's law where that would
 //! predict it as well. Where rows that cannot lead beyond the grid to something else than the total does, both are told.
 
-use crate::document::{Head, Setting, Side, Variant};
-use crate::results::{parts, reached, rows_of, whole};
+use crate::head::{Head, Setting, Side, Variant};
 use crate::runs::{Boot, counted};
+use crate::samples::{parts, reached, rows_of, whole};
 use crate::stats::{CONFIDENCE, max_t};
 use analysis::{Fitted, LAWS, Law, law, law_of_part};
 use serde::{Deserialize, Serialize};

@@ -3,9 +3,9 @@
 //! [`run`] follows a [`Plan`]: warm-up, rounds in random order, and when it is enough; [`Journal`] keeps each boot the
 //! moment it is over; [`Document`] is all of it and what [`stats`] say of it. This crate boots nothing itself (a boot is
 //! its caller's, through [`Boots`]) and knows nothing of how a result looks.
-
 pub mod budgets;
 mod document;
+mod head;
 pub mod history;
 mod journal;
 mod laws;
@@ -14,13 +14,15 @@ pub mod metrics;
 pub mod range;
 mod results;
 mod runs;
+mod samples;
 pub mod stats;
 
-pub use document::{Booted, Document, Head, Host, InputFile, SCHEMA, Setting, Side, Variant};
+pub use document::Document;
+pub use head::{Booted, Head, Host, InputFile, SCHEMA, Setting, Side, Variant};
 pub use history::{History, HistoryError};
 pub use journal::{Journal, JournalError, Journaled, read};
 pub use laws::{Point, Predicted, RowLaw, Slice, TOTAL, ToldBy};
-pub use likely::Likely;
+pub use likely::{Likely, Moved};
 pub use metrics::{METRICS, Metric, PerMetric, Values};
-pub use results::{Against, Moved, PhaseRuns, Results, RowRuns, Test, VariantRuns, results, rounds_least};
+pub use results::{Against, PhaseRuns, Results, RowRuns, Test, VariantRuns, results, rounds_least};
 pub use runs::{Boot, Boots, Ended, Finished, Measured, PhaseTime, Plan, Stop, Turn, follow, resume, run};

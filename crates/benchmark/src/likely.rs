@@ -5,10 +5,19 @@
 //! phase moved. That is weaker: of rows that did not move, chance alone makes one in forty look so. How many that is of the
 //! rows that were tested is said with them. This gives no verdict.
 
-use crate::results::Moved;
 use crate::stats::CONFIDENCE;
+use crate::stats::verdict::Comparison;
 use crate::stats::verdict::{Basis, Verdict};
 use serde::{Deserialize, Serialize};
+
+/// How a phase, a row or a metric changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Moved {
+    /// Its name.
+    pub name: String,
+    /// By how much.
+    pub by: Comparison,
+}
 
 /// The likeliest rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,11 +4,12 @@
 //! a boot are another, and all rows a third, of hundreds: these go together, and are corrected for that all at once
 //! ([`crate::stats::max_t`]). A phase or a row that a boot does not have took no time in it.
 
-use crate::document::Head;
+use crate::head::Head;
 use crate::laws::{Slice, laws};
-use crate::likely::{Likely, likely};
+use crate::likely::{Likely, Moved, likely};
 use crate::metrics::{METRICS, Metric, PerMetric, Unit};
 use crate::runs::{Boot, Measured, PhaseTime, counted};
+use crate::samples::{Lengths, parts, phases_of, reached, rows_of, whole};
 use crate::stats::describe::{Description, describe, mean, sd};
 use crate::stats::quantile::{median, median_interval};
 use crate::stats::rank_sum::RankSum;
@@ -102,15 +103,6 @@ pub struct Against {
     pub memory: Vec<Moved>,
 }
 
-/// How a phase, a row or a metric changed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Moved {
-    /// Its name.
-    pub name: String,
-    /// By how much.
-    pub by: Comparison,
-}
-
 /// Computes what the boots say. Boots of variants that the head does not have are left out.
 ///
 /// Quadratic in the number of rounds for each phase and row.
@@ -168,39 +160,6 @@ fn judge_all(head: &Head, mut family: Vec<&mut Comparison>) {
     let mut judged: Vec<Comparison> = family.iter().map(|c| (**c).clone()).collect();
     judge(&mut judged, &head.ask);
     family.iter_mut().zip(judged).for_each(|(comparison, judged)| **comparison = judged);
-}
-
-/// A length in each round whose boot reached its end mark.
-pub(crate) type Lengths = BTreeMap<u32, f64>;
-
-/// A variant's boots that count and reached their end mark.
-pub(crate) fn reached(boots: &[Boot], variant: usize) -> impl Iterator<Item = (u32, &Measured)> {
-    let own = boots.iter().filter(move |b| b.variant == variant && b.measured.total_ns.is_some());
-    own.filter_map(|b| Some((b.round?, &b.measured)))
-}
-
-/// The parts of a variant's boots by name. A part that a boot does not have is not in its round.
-pub(crate) fn parts(boots: &[Boot], variant: usize, of: fn(&Measured) -> &[PhaseTime]) -> BTreeMap<&str, Lengths> {
-    let mut parts: BTreeMap<&str, Lengths> = BTreeMap::new();
-    for (round, measured) in reached(boots, variant) {
-        for part in of(measured) {
-            *parts.entry(&part.name).or_default().entry(round).or_default() += part.ns as f64;
-        }
-    }
-    parts
-}
-
-fn phases_of(measured: &Measured) -> &[PhaseTime] {
-    &measured.phases
-}
-
-pub(crate) fn rows_of(measured: &Measured) -> &[PhaseTime] {
-    &measured.rows
-}
-
-/// Adds the rounds in which a part took no time.
-pub(crate) fn whole(part: Option<&Lengths>, rounds: &[u32]) -> Lengths {
-    rounds.iter().map(|round| (*round, part.and_then(|p| p.get(round)).copied().unwrap_or(0.0))).collect()
 }
 
 fn variant(head: &Head, boots: &[Boot], variant: usize) -> VariantRuns {
@@ -363,7 +322,7 @@ fn in_both(first: &Lengths, second: &Lengths) -> (Vec<f64>, Vec<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::Variant;
+    use crate::head::Variant;
     use crate::runs::{Measured, PhaseTime, Plan, Stop};
     use crate::stats::verdict::Basis;
 

@@ -2,6 +2,7 @@
 
 mod continued;
 
+use crate::benches::JOURNAL;
 use crate::files::write_file;
 use crate::measure::{Booter, recording_of};
 use crate::plan::BootArgs;
@@ -277,8 +278,7 @@ fn remember(args: &Args, folder: &Path, document: &Document, output: &Output) {
     }
 }
 
-/// The journal of a bench, in its folder.
-const JOURNAL: &str = "bench.jsonl";
+/// The document of a bench, in its folder.
 const DOCUMENT: &str = "bench.json";
 
 /// Prints the results and writes them into files.
@@ -320,11 +320,6 @@ fn show(document: &Document, top: usize, output: &Output) -> anyhow::Result<()> 
         return output.document(document);
     }
     output.text(&report::bench(document, output.verbose, output.layout(top)))
-}
-
-/// The journal in a bench's folder; none if it is no bench's.
-pub fn journal_of(folder: &Path) -> Option<PathBuf> {
-    Some(folder.join(JOURNAL)).filter(|journal| journal.is_file())
 }
 
 /// Prints a bench that was run before, whole or not.

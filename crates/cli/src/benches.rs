@@ -3,10 +3,12 @@
 use crate::output::Output;
 use anyhow::{Context, bail};
 use benchmark::Document;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The journal in a bench's folder.
-const JOURNAL: &str = "bench.jsonl";
+pub const JOURNAL: &str = "bench.jsonl";
+/// What a search among commits leaves in its folder.
+pub const SEARCH: &str = "range.json";
 /// A document that is larger is none that a bench wrote.
 const BYTES_MOST: u64 = 1 << 30;
 
@@ -14,6 +16,11 @@ const BYTES_MOST: u64 = 1 << 30;
 pub fn is_bench(path: &Path) -> bool {
     let named = path.extension().is_some_and(|e| e == "json" || e == "jsonl");
     path.join(JOURNAL).is_file() || (path.is_file() && named)
+}
+
+/// The journal in a bench's folder; none if it is no bench's.
+pub fn journal_of(folder: &Path) -> Option<PathBuf> {
+    Some(folder.join(JOURNAL)).filter(|journal| journal.is_file())
 }
 
 /// Reads a bench; of a killed one the boots that were over. How many lines of it are damaged.

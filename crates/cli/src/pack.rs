@@ -25,7 +25,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         name.push(".tar.zst");
         name.into()
     });
-    if crate::bench::journal_of(&args.recording).is_some() {
+    if crate::benches::journal_of(&args.recording).is_some() {
         let bench = args.recording.display();
         bail!(
             "{bench} is a bench: `bootscope export {bench} --to json -o FILE` makes one file of it, with every boot's figures"

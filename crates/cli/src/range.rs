@@ -13,8 +13,6 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 use workshop::Workshop;
 
-pub use bisect::OF as SEARCH;
-
 /// Bench a range of commits, or find the first slow one
 ///
 /// bootscope checks commits out in a work tree of its own. Your tree, index, branch and stash stay as they are. Built

@@ -1,9 +1,10 @@
 //! `bootscope show`: the summary in the terminal.
 
 use crate::amount::bytes;
-use crate::bench;
+use crate::{bench, benches};
 use crate::boot::{self, Opened};
 use crate::{Done, amount, output::Output};
+use crate::{bench, benches};
 use analysis::Size;
 use anyhow::{Context, bail};
 use evidence::calls::{BootCalls, Followed};
@@ -87,7 +88,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let [recording] = args.recordings.as_slice() else {
         bail!("show is for one recording at a time, except with --fit cpus or --fit memory");
     };
-    if let Some(journal) = bench::journal_of(recording) {
+    if let Some(journal) = benches::journal_of(recording) {
         return bench::show_again(&journal, args.top.unwrap_or(TOP), output);
     }
     let opened = boot::open(recording)?;

@@ -2,9 +2,9 @@
 //!
 //! As a document it has the schema `bootscope.history/1`; fields are added, never renamed or removed.
 
+use crate::paragraph::paragraph;
 use crate::plot::plot;
 use crate::table::{Align, Column, Line, render};
-use crate::terminal::paragraph;
 use crate::text::{amount, bytes, counted, thousands};
 use crate::{Layout, harmless};
 use benchmark::history::{Entry, Setup};

@@ -4,7 +4,6 @@
 //! timeline holds) and writes; it opens no file and computes no result of its own. Only this crate
 //! knows how anything looks. All text that came from a machine passes [`harmless`] (or the
 //! format's own quoting) on its way out.
-
 mod bench;
 mod boot;
 mod chart;
@@ -19,8 +18,10 @@ mod html;
 mod known;
 mod lab;
 mod lanes;
+mod layout;
 mod ledger;
 mod overview;
+mod paragraph;
 mod plot;
 mod processes;
 mod range;
@@ -40,11 +41,12 @@ pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use history::{LevelChange, Median, PastBenches, SCHEMA as HISTORY_SCHEMA};
 pub use html::{ConsoleLine, page};
 pub use lab::{Lab, LabAmount, LabBlame, LabBoot, LabFigure, LabTrial};
+pub use layout::{Cutoff, Layout};
 pub use ledger::{Ledger, LedgerPart, LedgerStep, State};
 pub use range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use summary::{
     CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, Summary, WhereLine,
     summarize,
 };
-pub use terminal::{Cutoff, Layout, calls, details, functions, headline, initcalls, rows, show};
+pub use terminal::{calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};

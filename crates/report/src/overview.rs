@@ -2,9 +2,10 @@
 //!
 //! It repeats what the tables after it say, for somebody who reads no further.
 
+use crate::Layout;
 use crate::known;
+use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
-use crate::terminal::{Layout, paragraph};
 use crate::text::{cut, percent, width};
 use crate::{PhaseLine, Style, Summary, harmless};
 

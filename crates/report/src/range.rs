@@ -3,8 +3,8 @@
 //! As documents they have the schemas `bootscope.range/1` and `bootscope.bisect/1`; fields are added, never renamed or
 //! removed.
 
+use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
-use crate::terminal::paragraph;
 use crate::text::{counted, percent};
 use crate::{Layout, harmless};
 use benchmark::range::{Commit, Found, Verdict};

@@ -3,100 +3,16 @@
 //! It reads the [`Summary`] alone, so that what is printed and what `--json` says cannot differ.
 
 use crate::overview::overview;
+use crate::paragraph::paragraph;
 use crate::processes::processes;
 use crate::table::{Align, Column, Line, WIDE, render};
 use crate::text::{amount, bytes, counted, cut, percent, thousands, width};
 use crate::{
-    CallLine, Calls, DiagnosticLine, FunctionLine, InitcallLine, PhaseLine, Style, Summary, WhereLine, harmless,
+    CallLine, Calls, DiagnosticLine, FunctionLine, InitcallLine, Layout, PhaseLine, Style, Summary, WhereLine, harmless,
 };
 use benchmark::METRICS;
 use std::fmt::Write;
-use timeline::{Ns, Unit};
-
-/// How a terminal view is laid out.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Layout {
-    /// Columns of the terminal; 80 if unknown.
-    pub width: usize,
-    /// Whether tables may be wider, so that names and evidence need not be cut: no terminal shows them.
-    pub wide_tables: bool,
-    /// How many rows of a table are listed before "everything else".
-    pub top: usize,
-    /// Of which rows the tables of the boot path's time are made, before "everything else".
-    pub cutoff: Cutoff,
-    /// Colour or none.
-    pub style: Style,
-    /// What the summary's times count.
-    pub unit: Unit,
-    /// Whether to list all user processes, not only those that last.
-    pub all_processes: bool,
-    /// Whether to list what in the evidence did not add up and changes no figure.
-    pub harmless_too: bool,
-}
-
-/// What is too small to be listed.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Cutoff {
-    /// Nothing.
-    #[default]
-    None,
-    /// What is shorter.
-    Time(Ns),
-    /// What is a smaller share of the whole (0 to 1).
-    Share(f64),
-}
-
-impl Cutoff {
-    /// Whether a row of a table is listed.
-    fn lists(self, ns: i64, whole: i64) -> bool {
-        match self {
-            Cutoff::None => true,
-            Cutoff::Time(least) => ns >= least.0,
-            Cutoff::Share(least) => ns as f64 >= least * whole as f64,
-        }
-    }
-}
-
-impl Layout {
-    /// The same for a summary whose times may not be times.
-    #[must_use]
-    pub fn of(self, summary: &Summary) -> Layout {
-        Layout { unit: summary.time_unit(), ..self }
-    }
-
-    /// How wide a table may be.
-    pub(crate) fn table_width(&self) -> usize {
-        if self.wide_tables { WIDE } else { self.width }
-    }
-
-    /// A length of time as text.
-    pub(crate) fn time(&self, ns: i64) -> String {
-        self.unit.show(Ns(ns))
-    }
-
-    /// How many columns such a text can take.
-    pub(crate) fn time_width(&self) -> usize {
-        match self.unit {
-            Unit::Nanoseconds | Unit::Instructions => 9,
-            Unit::Ticks => 12,
-        }
-    }
-}
-
-impl Default for Layout {
-    fn default() -> Self {
-        Layout {
-            width: 80,
-            wide_tables: false,
-            top: 20,
-            cutoff: Cutoff::default(),
-            style: Style::Plain,
-            unit: Unit::default(),
-            all_processes: false,
-            harmless_too: false,
-        }
-    }
-}
+use timeline::Ns;
 
 /// From this many columns on there is room for bars.
 const ROOM_FOR_BARS: usize = 100;
@@ -509,42 +425,4 @@ fn diagnostics(summary: &Summary, layout: Layout, out: &mut String) {
         let text = format!("{} of {kinds}: no figure changes; --verbose lists them", thousands(count));
         paragraph(&text, "harmless: ", layout, out);
     }
-}
-
-/// Text broken at spaces; `first` stands before it, and as much space before the lines that follow.
-pub(crate) fn paragraph(text: &str, first: &str, layout: Layout, out: &mut String) {
-    let indent = width(first);
-    let room = layout.width.saturating_sub(indent).max(20);
-    let mut line = String::new();
-    let mut begun = false;
-    let mut flush = |line: &mut String| {
-        let lead = if begun { " ".repeat(indent) } else { first.to_owned() };
-        begun = true;
-        let _ = writeln!(out, "{lead}{line}");
-        line.clear();
-    };
-    for word in text.split(' ').flat_map(|word| pieces(word, room)) {
-        if !line.is_empty() && width(&line) + 1 + width(&word) > room {
-            flush(&mut line);
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(&word);
-    }
-    flush(&mut line);
-}
-
-/// A word, cut where it is wider than a line.
-fn pieces(word: &str, room: usize) -> Vec<String> {
-    let mut pieces = vec![String::new()];
-    for c in word.chars() {
-        let last = pieces.last_mut().expect("never empty");
-        last.push(c);
-        if width(last) > room || last.len() > room * 8 {
-            last.pop();
-            pieces.push(c.to_string());
-        }
-    }
-    pieces
 }

@@ -3,8 +3,9 @@
 //! The folder is the memory: each step is a bench in a folder of its own, and a commit that cannot say is a line of
 //! `cannot-say.jsonl`. Who is stopped, or killed, goes on with the same command.
 
-use super::workshop::{COMMIT, JOURNAL, Workshop, interrupted};
+use super::workshop::{COMMIT, Workshop, interrupted};
 use crate::Done;
+use crate::benches::JOURNAL;
 use anyhow::{Context, bail};
 use benchmark::range::{self, Answer, Built, Commit, Found, Measure, Repo, Search, Verdict};
 use benchmark::{Document, Ended};
@@ -243,7 +244,7 @@ struct Of {
 }
 
 /// What says of which search a folder is.
-pub const OF: &str = "range.json";
+const OF: &str = crate::benches::SEARCH;
 const CANNOT_SAY: &str = "cannot-say.jsonl";
 
 impl Memory {

@@ -1,8 +1,9 @@
 //! Every commit of a range: built first, then booted in turn, so that no commit has the host's good mood to itself.
 
 use super::Args;
-use super::workshop::{JOURNAL, Workshop, interrupted};
+use super::workshop::{Workshop, interrupted};
 use crate::Done;
+use crate::benches::JOURNAL;
 use anyhow::bail;
 use benchmark::Document;
 use benchmark::range::{Built, Commit, steps};

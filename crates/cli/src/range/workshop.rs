@@ -1,6 +1,7 @@
 //! Where commits are built and booted: the work tree, the kernels that are kept, and a bench of some of them.
 
 use crate::bench::{foresee, refuse_too_few, variant};
+use crate::benches::JOURNAL;
 use crate::measure::Booter;
 use crate::output::Output;
 use crate::progress::Watcher;
@@ -204,8 +205,6 @@ fn booting(options: &RecordOptions, kernel: PathBuf) -> RecordOptions {
 
 /// How often each commit of a range is booted where nobody says.
 const ROUNDS: u32 = 10;
-/// The journal of a bench, in its folder.
-pub const JOURNAL: &str = "bench.jsonl";
 /// The setting that says which commit a variant is.
 pub const COMMIT: &str = "commit";
 

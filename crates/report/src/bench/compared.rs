@@ -2,8 +2,8 @@
 
 use super::tables::{between, time, unit};
 use crate::diff::signed;
+use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
-use crate::terminal::paragraph;
 use crate::text::{amount, counted};
 use crate::{Layout, harmless};
 use benchmark::metrics::Better;

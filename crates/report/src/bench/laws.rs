@@ -2,8 +2,8 @@
 
 use super::plot::plot;
 use super::tables::time;
+use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
-use crate::terminal::paragraph;
 use crate::{Layout, harmless};
 use benchmark::{Document, Predicted, RowLaw, Slice, ToldBy};
 use std::fmt::Write;

@@ -12,7 +12,7 @@ mod tables;
 pub use files::{bench_csv, bench_markdown};
 pub use page::bench_page;
 
-use crate::terminal::paragraph;
+use crate::paragraph::paragraph;
 use crate::{Layout, harmless, text};
 use benchmark::{Document, Ended};
 use std::fmt::Write;

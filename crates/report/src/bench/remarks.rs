@@ -1,6 +1,6 @@
 //! What one must know before believing a variant's figures: boots that failed, outliers, two modes, an order that matters.
 
-use crate::terminal::paragraph;
+use crate::paragraph::paragraph;
 use crate::text::counted;
 use crate::{Layout, harmless};
 use benchmark::stats::describe::Description;

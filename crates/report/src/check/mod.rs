@@ -6,8 +6,8 @@ mod github;
 mod junit;
 mod markdown;
 
+use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
-use crate::terminal::paragraph;
 use crate::text::{bytes, counted, percent, thousands};
 use crate::{Layout, Style, harmless};
 use benchmark::budgets::{Checked, Kind, Observed, Status};

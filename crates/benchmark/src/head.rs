@@ -1,0 +1,140 @@
+//! What is known of a bench before its first boot: what is compared, how it is booted, and where.
+
+use crate::runs::Plan;
+use crate::stats::verdict::Ask;
+use serde::{Deserialize, Serialize};
+
+/// What `schema` says.
+pub const SCHEMA: &str = "bootscope.bench/1";
+
+/// How a bench is run: all that is known before the first boot.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Head {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Version of the bootscope that ran it.
+    pub tool_version: String,
+    /// When it began, RFC 3339, UTC.
+    pub created: String,
+    /// What was run.
+    pub plan: Plan,
+    /// The variants; the first is the baseline.
+    pub variants: Vec<Variant>,
+    /// What each side of a sweep's grid is; the variants are its points, the last side first to change.
+    #[serde(default)]
+    pub sweep: Vec<Side>,
+    /// Sizes beyond the grid that its laws are to be told at.
+    #[serde(default)]
+    pub at: Vec<f64>,
+    /// Whether boots are deterministic, and times guest-virtual: one instruction is one nanosecond.
+    pub deterministic: bool,
+    /// Whether each deterministic boot of a variant has another dummy argument, so that its layout differs.
+    #[serde(default)]
+    pub dithered: bool,
+    /// The machine that it ran on.
+    #[serde(default)]
+    pub host: Host,
+    /// The CPUs that the boots could run on, as Linux lists them; empty if unknown.
+    #[serde(default)]
+    pub host_cpus_allowed: String,
+    /// What is asked of comparisons.
+    pub ask: Ask,
+}
+
+/// One of the things that are compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Variant {
+    /// What tells it from the others.
+    pub name: String,
+    /// How it differs from the options that all share.
+    #[serde(default)]
+    pub settings: Vec<Setting>,
+    /// How it is booted, in the recorder's own form.
+    pub how: serde_json::Value,
+    /// What that is on this host.
+    #[serde(default)]
+    pub booted: Booted,
+}
+
+/// One option of a variant, as it was given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// The option: `cpus`, `append`, …
+    pub key: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// One side of a sweep's grid.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Side {
+    /// The option.
+    pub key: String,
+    /// Its values, in order.
+    pub values: Vec<String>,
+}
+
+/// What a variant is on the host that boots it, as its recordings say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Booted {
+    /// Kernel release or file name.
+    pub kernel: String,
+    /// `tcg` or `kvm`.
+    pub accelerator: String,
+    /// The VMM's version, as it says.
+    pub vmm: String,
+    /// The files that went into it.
+    pub inputs: Vec<InputFile>,
+}
+
+/// A file that went into a boot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputFile {
+    /// `kernel`, `initrd`, `disk`, `symbols`.
+    pub role: String,
+    /// Its path.
+    pub path: String,
+    /// SHA-256 of its content; empty where that was not taken.
+    pub sha256: String,
+}
+
+/// The machine that a bench ran on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Host {
+    /// CPU model name.
+    pub cpu: String,
+    /// CPUs online.
+    pub cores: u32,
+    /// Kernel release.
+    pub kernel: String,
+}
+
+impl Variant {
+    /// A variant of which nothing but this is known.
+    pub fn named(name: &str) -> Variant {
+        let (settings, booted) = (Vec::new(), Booted::default());
+        Variant { name: name.to_owned(), settings, how: serde_json::Value::Null, booted }
+    }
+}
+
+impl Head {
+    /// The head of a bench of which nothing but this is known.
+    pub fn of(plan: Plan, variants: Vec<Variant>) -> Head {
+        Head {
+            schema: SCHEMA.to_owned(),
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            created: String::new(),
+            plan,
+            variants,
+            sweep: Vec::new(),
+            at: Vec::new(),
+            deterministic: false,
+            dithered: false,
+            host: Host::default(),
+            host_cpus_allowed: String::new(),
+            ask: Ask::default(),
+        }
+    }
+}
