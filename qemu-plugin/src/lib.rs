@@ -1,14 +1,19 @@
 //! A QEMU plugin that notes when each piece of guest code ran for the first time.
 //!
-//! QEMU translates a block of guest code right before it runs it for the first time. This plugin asks for the
-//! translation callback alone: it costs nothing once code is translated, needs nothing in the guest, and works from
+//! QEMU translates a block of guest code right before it runs it for the first time. For first runs this plugin asks for
+//! the translation callback alone: it costs nothing once code is translated, needs nothing in the guest, and works from
 //! the reset vector on. From a boot's first runs follow the regions (firmware, decompressor, kernel, …), and for each
 //! call site how long its first call took: the block that ends in the call, and the block at its return address, both
-//! run for the first time.
+//! run for the first time. Where calls are followed it also asks for a callback at each run of a block, and at the memory
+//! access or the `hlt` that ends some blocks.
 //!
-//! `plugin` is what QEMU calls and `api` what it offers (the only modules with `unsafe` beside the clock in
-//! `recorder`); `recorder` keeps the first runs, with `seen` (which blocks are known), `ending` (how a block ends) and
-//! `encode` (the file). No memory is allocated once the plugin is installed.
+//! First runs allocate nothing once the plugin is installed. Followed calls allocate when a block is translated for the
+//! first time, which they keep for good. While guest code runs they only fill tables whose room was reserved at the start.
+//!
+//! `plugin` is what QEMU calls, `follower` its callbacks of followed calls, and `api` what it offers. `recorder` keeps the
+//! first runs, with `seen` (which blocks are known), `ending` (how a block ends) and `encode` (the buffer). `calls` follows
+//! calls. The formats of both files are in the crate `plugin_formats`. What QEMU hands over, clocks and reserved memory need
+//! `unsafe`; nothing else does.
 
 pub mod arch;
 pub mod beginning;

@@ -13,6 +13,7 @@
 //! * [`impossible`]: figures that contradict each other.
 //!
 //! Every function takes a settled timeline ([`timeline::Timeline::settle`]).
+#![forbid(unsafe_code)]
 
 mod chain;
 mod charge;

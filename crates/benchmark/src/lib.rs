@@ -3,6 +3,8 @@
 //! [`run`] follows a [`Plan`]: warm-up, rounds in random order, and when it is enough; [`Journal`] keeps each boot the
 //! moment it is over; [`Document`] is all of it and what [`stats`] say of it. This crate boots nothing itself (a boot is
 //! its caller's, through [`Boots`]) and knows nothing of how a result looks.
+#![forbid(unsafe_code)]
+
 pub mod budgets;
 mod document;
 mod head;

@@ -1,7 +1,6 @@
 //! `bootscope show`: the summary in the terminal.
 
 use crate::amount::bytes;
-use crate::{bench, benches};
 use crate::boot::{self, Opened};
 use crate::{Done, amount, output::Output};
 use crate::{bench, benches};

@@ -7,6 +7,7 @@
 //! ([`NotThisFormat`]).
 //!
 //! Which format a file has is told by its content ([`detect`]), never by its name.
+#![forbid(unsafe_code)]
 
 mod boot;
 pub mod calls;

@@ -13,6 +13,7 @@
 //! every name is one plain component ([`is_plain_name`]).
 //!
 //! This crate knows files and nothing of what is in them; nothing here parses evidence.
+#![forbid(unsafe_code)]
 
 mod error;
 mod import;

@@ -4,6 +4,8 @@
 //! timeline holds) and writes; it opens no file and computes no result of its own. Only this crate
 //! knows how anything looks. All text that came from a machine passes [`harmless`] (or the
 //! format's own quoting) on its way out.
+#![forbid(unsafe_code)]
+
 mod bench;
 mod boot;
 mod chart;

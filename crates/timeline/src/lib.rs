@@ -8,6 +8,7 @@
 //! This crate does no I/O and knows no operating system and no file format. Input that does not
 //! add up (an exit without an entry, a clock that steps back) becomes a counted
 //! [`Diagnostics`] entry: never a panic, never silence.
+#![forbid(unsafe_code)]
 
 mod builder;
 mod clock;
