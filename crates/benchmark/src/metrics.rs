@@ -77,6 +77,7 @@ pub const METRICS: &[Metric] = &[
         "used in the guest",
     ),
     metric("guest_cached", Unit::Bytes, Better::Lower, Source::Meminfo("Cached"), "page cache in the guest"),
+    metric("guest_slab", Unit::Bytes, Better::Lower, Source::Meminfo("Slab"), "slab caches of the guest's kernel"),
     metric(
         "guest_available_after",
         Unit::Bytes,
