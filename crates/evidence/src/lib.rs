@@ -25,6 +25,7 @@ pub mod initcalls;
 pub mod kernel_log;
 mod meminfo;
 mod merge;
+pub mod perf_script;
 mod reader;
 mod readers;
 mod subject;

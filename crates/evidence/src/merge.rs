@@ -19,7 +19,7 @@ use crate::readers::{EndRank, THREADS, WHOLE_BOOTS};
 use crate::{Subject, condition, files};
 use recording::{Oddity, OutcomeKind, Recording};
 use timeline::{
-    Clock, DiagnosticKind, End, NameId, Ns, SpanKind, SpanRow, Ticks, TimeBase, Timeline, TrackId, TrackKind,
+    Boundary, Clock, DiagnosticKind, End, NameId, Ns, SpanKind, SpanRow, Ticks, TimeBase, Timeline, TrackId, TrackKind,
     UNEXPLAINED, Unit,
 };
 
@@ -97,12 +97,28 @@ fn read_some(recording: &Recording, by_calls_until: Option<Ns>) -> Result<Loaded
     merge(&mut evidence, &mut boot);
     let calls = evidence.into_iter().find_map(Evidence::into_calls);
     let Boot { mut timeline, subject, .. } = boot;
+    samples_alone(&mut timeline);
     if let Some((end, until)) = timeline.end.as_mut().zip(by_calls_until) {
         (end.at, end.evidence) = (until, timeline.names.intern("the end mark by all of the evidence"));
     }
     let tolerance = timeline.clocks.iter().map(|c| c.residual).max().unwrap_or_default();
     timeline.settle(tolerance.max(Ns::from_us(50)));
     Ok(Loaded { timeline, subject, calls })
+}
+
+/// Where there is nothing but samples, the time that they are of is the whole: from the first one, or from when sampling
+/// began, to the last.
+fn samples_alone(timeline: &mut Timeline) {
+    let is_all = timeline.end.is_none() && timeline.boundaries.is_empty() && timeline.spans.is_empty();
+    let sampled = timeline.sampled.as_ref().filter(|_| is_all);
+    let Some((began, (first, last))) = sampled.and_then(|sampled| Some((sampled.began, sampled.within?))) else {
+        return;
+    };
+    let began = began.map_or(first, |began| began.min(first));
+    let evidence = timeline.names.intern("the last sample");
+    timeline.end = Some(End { at: last - began, error: Ns::ZERO, track: None, evidence });
+    let (phase, evidence) = (timeline.names.intern("sampled"), timeline.names.intern("the first sample"));
+    timeline.boundaries.push(Boundary { phase, at: Ns::ZERO, error: Ns::ZERO, evidence });
 }
 
 /// What the readers make of their files, in the order of the table; without those that another one makes needless.

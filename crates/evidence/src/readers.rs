@@ -4,7 +4,7 @@
 //! lines two readers might take goes to the one whose lines are told for sure, then to the first in this table.
 
 use crate::reader::Reader;
-use crate::{calls, firmware, first_run, ftrace, guest_words, guestfs, kernel_log, tslog, vmm};
+use crate::{calls, firmware, first_run, ftrace, guest_words, guestfs, kernel_log, perf_script, tslog, vmm};
 use timeline::DiagnosticKind;
 
 fn open<R: Reader + Default + 'static>() -> Box<dyn Reader> {
@@ -33,6 +33,8 @@ readers! {
     Guestfs: guestfs::Files,
     /// Lists of functions, such as `/proc/kallsyms`: [`crate::first_run::symbols`].
     Symbols: first_run::lists::Files,
+    /// Samples as `perf script` prints them: [`crate::perf_script`].
+    Samples: perf_script::Files,
     /// Text of `/sys/kernel/tracing/trace`: [`crate::ftrace`].
     Trace: ftrace::Files,
     /// When each block of code ran first: [`crate::first_run`].

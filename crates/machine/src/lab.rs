@@ -49,6 +49,11 @@ pub(crate) fn is_booted(options: &GuestSpec) -> bool {
     options.kernel.as_deref().is_some_and(|kernel| library::find(library::LAB).is_some_and(|lab| same(kernel, &lab)))
 }
 
+/// Whether it is, and hands samples over by the port.
+pub(crate) fn is_sampled(guest: &GuestSpec) -> bool {
+    Switches::parse(&guest.append).sample > 0 && is_booted(guest)
+}
+
 /// What sets it apart from other guests.
 ///
 /// # Errors

@@ -122,9 +122,9 @@ fn begin<'a>(
     Ok((watch, first_run.into_iter().chain(calls).collect()))
 }
 
-/// The way of the guest's messages, where process 1 is one that sends any.
+/// The way of the guest's messages, where process 1 is one that sends any, or the lab its samples.
 pub(crate) fn channel(guest: &GuestSpec) -> Option<Box<dyn GuestChannel>> {
-    guest.has_guest_init().then(arch::of(guest).channel)
+    (guest.has_guest_init() || crate::lab::is_sampled(guest)).then(arch::of(guest).channel)
 }
 
 /// Puts the lists of the user's symbol files into the recording.

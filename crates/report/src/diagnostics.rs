@@ -142,6 +142,8 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::GzipTooLarge => ("{n} compressed file[s] [is|are] larger than 256 MiB", "the rest is not read"),
         K::SecondTrace => ("{n} more trace[s] [lies|lie] beside the first", "[it is|they are] not used; import [it|them] alone"),
         K::SecondKernelLog => ("{n} more kernel log[s] [lies|lie] beside the first", "[it is|they are] not used; import [it|them] alone"),
+        K::SecondSamples => ("{n} more file[s] of samples [lies|lie] beside the first", "[it is|they are] not used; import [it|them] alone"),
+        K::SampleUnreadable => ("{n} line[s] of the samples [is|are] not readable", "[it is|they are] left out of their stacks"),
         K::SecondLibguestfs => ("{n} more file[s] of libguestfs events [lies|lie] beside the first", "[it is|they are] not used; import [it|them] alone"),
         K::KernelLogBesideLibguestfs => ("{n} kernel log[s] [lies|lie] beside libguestfs events", "[it is|they are] not used; import [it|them] alone"),
         K::LinuxEvidenceBesideTslog => ("a Linux trace or log lies beside a TSLOG log", "only the TSLOG log is used"),

@@ -27,6 +27,7 @@ mod paragraph;
 mod plot;
 mod processes;
 mod range;
+mod sampled;
 mod summary;
 mod table;
 mod terminal;
@@ -47,8 +48,8 @@ pub use layout::{Cutoff, Layout};
 pub use ledger::{Ledger, LedgerPart, LedgerStep, State};
 pub use range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use summary::{
-    CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, Summary, WhereLine,
-    summarize,
+    CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, SampledLine, SampledLines,
+    Summary, WhereLine, summarize,
 };
 pub use terminal::{calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};

@@ -10,7 +10,7 @@ use crate::{Boot, DiagnosticLine, Facts, Overhead, Subject};
 use analysis::Row;
 use benchmark::Values;
 use serde::{Deserialize, Serialize};
-use timeline::{DiagnosticKind, Diagnostics, Names, Ns, TimeBase, Timeline, Unit};
+use timeline::{DiagnosticKind, Diagnostics, Names, Ns, Sampled, SampledFunction, TimeBase, Timeline, Unit};
 
 /// The name and version of the document.
 pub const SCHEMA: &str = "bootscope.show/1";
@@ -67,6 +67,9 @@ pub struct Summary {
     /// User processes, each after its parent, siblings by number.
     #[serde(default)]
     pub processes: Vec<ProcessLine>,
+    /// What samples say; `null` where none were taken.
+    #[serde(default)]
+    pub sampled: Option<SampledLines>,
     /// Figures of a recording with calls; `null` without.
     pub calls: Option<Calls>,
     /// What recording costs on this machine; `null` where it was never measured.
@@ -173,6 +176,58 @@ pub struct FunctionLine {
     pub count: u64,
     /// The threads that did it.
     pub tracks: Vec<String>,
+}
+
+/// What samples say of where the CPUs were. All shares are of the samples, and have an error.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SampledLines {
+    /// How many there are.
+    pub samples: u64,
+    /// How many were not taken, as far as the evidence says.
+    pub lost: u64,
+    /// How many found user code.
+    pub user: u64,
+    /// When sampling began, on the samples' clock: what was before is unseen. `null` where nothing says.
+    pub began_ns: Option<i64>,
+    /// Each function, the longest on stacks first.
+    pub functions: Vec<SampledLine>,
+}
+
+/// A function that samples found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SampledLine {
+    /// The function.
+    pub name: String,
+    /// Share of the samples that found it running.
+    pub self_share: f64,
+    /// Share of the samples that found it on the stack.
+    pub total_share: f64,
+    /// One standard error of `self_share`, as the binomial distribution has it.
+    pub self_error: f64,
+    /// One standard error of `total_share`.
+    pub total_error: f64,
+}
+
+impl SampledLines {
+    fn of(sampled: &Sampled, names: &Names) -> SampledLines {
+        let share = |count: u64| count as f64 / sampled.samples().max(1) as f64;
+        let mut found = sampled.functions();
+        found.sort_by_key(|f| (std::cmp::Reverse((f.total, f.own)), names.get(f.name)));
+        let line = |f: SampledFunction| SampledLine {
+            name: names.get(f.name).to_owned(),
+            self_share: share(f.own),
+            total_share: share(f.total),
+            self_error: sampled.error_of(f.own),
+            total_error: sampled.error_of(f.total),
+        };
+        SampledLines {
+            samples: sampled.samples(),
+            lost: sampled.lost,
+            user: sampled.user,
+            began_ns: sampled.began.map(|began| began.0),
+            functions: found.into_iter().map(line).collect(),
+        }
+    }
 }
 
 /// A user process.
@@ -299,6 +354,7 @@ impl Summary {
             functions: boot.tables().functions.iter().map(|row| function_line(&timeline.names, row)).collect(),
             where_all_threads: boot.tables().all_threads.iter().map(where_line).collect(),
             processes: timeline.processes.iter().map(|p| process_line(&timeline.names, p)).collect(),
+            sampled: timeline.sampled.as_ref().map(|sampled| SampledLines::of(sampled, &timeline.names)),
             calls: None,
             overhead: facts.overhead.clone(),
             findings: Vec::new(),

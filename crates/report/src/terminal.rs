@@ -45,6 +45,10 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
         out.push('\n');
         out.push_str(&processes(&summary.processes, layout));
     }
+    if let Some(sampled) = &summary.sampled {
+        out.push('\n');
+        out.push_str(&crate::sampled::table(sampled, summary, layout));
+    }
     facts(summary, layout, &mut out);
     diagnostics(summary, layout, &mut out);
     for note in &summary.notes {

@@ -105,6 +105,8 @@ kinds! {
     SecondTrace = "second-trace", Unusable;
     SecondKernelLog = "second-kernel-log", Unusable;
     SecondLibguestfs = "second-libguestfs", Unusable;
+    SecondSamples = "second-samples", Unusable;
+    SampleUnreadable = "sample-unreadable", Affects(Figures::Functions);
     KernelLogBesideLibguestfs = "kernel-log-beside-libguestfs", Unusable;
     LinuxEvidenceBesideTslog = "linux-evidence-beside-tslog", Unusable;
     IndexLineUnreadable = "index-line-unreadable", Affects(Figures::Times);

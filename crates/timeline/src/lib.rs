@@ -16,6 +16,7 @@ mod diagnostics;
 mod names;
 mod nest;
 mod profile;
+mod sampled;
 mod span;
 mod time;
 mod track;
@@ -25,6 +26,7 @@ pub use clock::{Clock, Delay, SyncPoint, rounded};
 pub use diagnostics::{Diagnostic, DiagnosticKind, Diagnostics, Figures, Severity};
 pub use names::{NameId, Names};
 pub use profile::{Children, FunctionRow, NodeId, Profile, ProfileNode, Weight};
+pub use sampled::{Sampled, SampledFunction};
 pub use span::{SpanId, SpanKind, SpanRow, Spans};
 pub use time::{Ns, Ticks};
 pub use track::{Hold, Occupancy, OffCpu, Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
@@ -177,6 +179,8 @@ pub struct Timeline {
     /// Every call until the end mark; its weights are nanoseconds, and the bottom of each path is called as the track that
     /// it ran on. Empty where calls were not followed.
     pub profile: Profile,
+    /// Samples of its CPUs; none where none were taken.
+    pub sampled: Option<Sampled>,
     /// Where phases begin.
     pub boundaries: Vec<Boundary>,
     /// When the boot was done.

@@ -1,0 +1,391 @@
+//! Samples as `perf script` prints them: perf's own, Redox' `profiled`'s, and those of `kernel/sampler`.
+//!
+//! ```text
+//! # clock: tsc 1000000000                                   three lines that only kernel/sampler writes
+//! # sampled from:     0.015848386
+//! # lost: 0
+//! my name  1/1 [000]     0.016849231:     999846 nmi:k:     thread, pid or pid/tid, CPU, seconds, period, event
+//!               21d0e0 lab::pit::read+0x10 ([kernel])         a tab, address, function, module; innermost first
+//!               212071 [unknown] ([kernel])
+//!                                                           an empty line ends the sample
+//! init       1     2.5:  cycles:  21d0e0 main (/sbin/init)  without a stack, all in one line
+//! ```
+//! A name may have spaces; CPU, pid and period may be missing. A heading is known by its time, which is digits, a point,
+//! digits and a colon, with a pid or a CPU before it and an event behind it. Of several events all are read, and which had most
+//! samples is said first ([`Samples::events`]). Lines that are nothing of this are counted.
+
+use crate::NotThisFormat;
+use crate::boot::Boot;
+use crate::first_run::symbols::Symbols;
+use crate::reader::{Evidence, Input, Own, Reader};
+use crate::text::{Line, Lines, number};
+use std::collections::HashMap;
+use timeline::{DiagnosticKind, Diagnostics, Names, Ns, Sampled};
+
+/// Stacks are read to this depth.
+const FRAMES_MAX: usize = 1024;
+/// In so many lines from the start there is a sample, or this is something else.
+const LINES_BEFORE: usize = 1000;
+const UNKNOWN: &[u8] = b"[unknown]";
+
+/// One entry of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Where.
+    pub address: u64,
+    /// Its function, if the text names one.
+    pub function: Option<&'a str>,
+}
+
+/// What was found at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sample<'a> {
+    /// The thread's name.
+    pub comm: &'a str,
+    /// The thread's number, or the process' where the text has no other.
+    pub tid: Option<u64>,
+    /// The CPU.
+    pub cpu: Option<u64>,
+    /// When, on the clock of whoever sampled.
+    pub at: Ns,
+    /// What made it be taken, without the colons that end it.
+    pub event: &'a str,
+    /// The stack, innermost first.
+    pub frames: Vec<Frame<'a>>,
+}
+
+/// All samples of a text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Samples<'a> {
+    /// In the order of the text.
+    pub samples: Vec<Sample<'a>>,
+    /// How many were lost, where the text says so.
+    pub lost: u64,
+    /// When sampling began, where the text says so.
+    pub began: Option<Ns>,
+}
+
+/// What a recording has of it: the first file is used.
+#[derive(Default)]
+pub(crate) struct Files {
+    files: Vec<Input>,
+}
+
+impl Reader for Files {
+    fn own(&self) -> &'static [Own] {
+        &[Own::Plain("samples.txt")]
+    }
+
+    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
+        let read = recognise(bytes).then(|| Samples::read("", bytes, &mut Diagnostics::default()).ok()).flatten()?;
+        Some(format!("samples ({} of them)", read.samples.len()))
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, diagnostics: &mut Diagnostics) {
+        if !self.files.is_empty() {
+            diagnostics.note(DiagnosticKind::SecondSamples, || input.file.name.clone());
+        }
+        self.files.push(input);
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let file = &self.files.first()?.file;
+        let samples = Samples::read(&file.name, &file.bytes, &mut boot.timeline.diagnostics).ok()?;
+        // What is wrong with the lists is said where calls are named by them.
+        let symbols = boot.lists.names(std::iter::empty(), None, &mut Diagnostics::default());
+        boot.timeline.sampled = Some(samples.by_stack(&symbols, &mut boot.timeline.names));
+        None
+    }
+}
+
+/// Whether the text begins as samples do.
+pub fn recognise(bytes: &[u8]) -> bool {
+    Lines::new(bytes).take(LINES_BEFORE).any(|line| heading(line.bytes).is_some())
+}
+
+impl<'a> Samples<'a> {
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// If there is no sample in it.
+    pub fn read(file: &str, bytes: &'a [u8], diagnostics: &mut Diagnostics) -> Result<Samples<'a>, NotThisFormat> {
+        let mut read = Samples::default();
+        for line in Lines::new(bytes) {
+            read.line(file, line, diagnostics);
+        }
+        if read.samples.is_empty() {
+            return Err(NotThisFormat {
+                file: file.to_owned(),
+                expected: "samples as perf script prints them",
+                found: "no line names a thread, a time and an event".to_owned(),
+            });
+        }
+        Ok(read)
+    }
+
+    fn line(&mut self, file: &str, line: Line<'a>, diagnostics: &mut Diagnostics) {
+        let text = line.bytes.trim_ascii_end();
+        if text.is_empty() {
+            return;
+        }
+        if let Some(comment) = text.strip_prefix(b"#") {
+            self.comment(comment);
+            return;
+        }
+        let mut unreadable =
+            || diagnostics.note(DiagnosticKind::SampleUnreadable, || format!("{file}:{}", line.number));
+        if let Some(sample) = heading(text) {
+            self.samples.push(sample);
+        } else {
+            match (frame(text), self.samples.last_mut()) {
+                (Some(frame), Some(sample)) if sample.frames.len() < FRAMES_MAX => sample.frames.push(frame),
+                _ => unreadable(),
+            }
+        }
+    }
+
+    fn comment(&mut self, text: &[u8]) {
+        let after = |what: &[u8]| text.trim_ascii().strip_prefix(what).map(<[u8]>::trim_ascii);
+        if let Some((lost, _)) = after(b"lost:").and_then(number) {
+            self.lost = lost;
+        }
+        if let Some((at, b"")) = after(b"sampled from:").and_then(seconds) {
+            self.began = Some(at);
+        }
+    }
+
+    /// Each event and how many samples it has, most first.
+    pub fn events(&self) -> Vec<(&'a str, u64)> {
+        let mut counts: HashMap<&str, u64> = HashMap::new();
+        for sample in &self.samples {
+            *counts.entry(sample.event).or_default() += 1;
+        }
+        let mut events: Vec<(&str, u64)> = counts.into_iter().collect();
+        events.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+        events
+    }
+
+    /// By stacks. What the text does not name, the recording's own `symbols` may.
+    pub(crate) fn by_stack(&self, symbols: &Symbols, names: &mut Names) -> Sampled {
+        let mut sampled = Sampled::default();
+        (sampled.lost, sampled.began) = (self.lost, self.began);
+        for sample in &self.samples {
+            sampled.user += u64::from(sample.event.ends_with(":u"));
+            let mut stack = Vec::with_capacity(sample.frames.len());
+            for (depth, frame) in sample.frames.iter().enumerate().rev() {
+                // A call at a function's end returns to the next one's first byte.
+                let address = frame.address - u64::from(depth > 0 && frame.address > 0);
+                let found = || symbols.find(address).map(|place| place.name.to_owned());
+                let name = frame.function.map(str::to_owned).or_else(found);
+                stack.push(names.intern(&name.unwrap_or_else(|| format!("{:#x}", frame.address))));
+            }
+            sampled.add(sample.at, stack);
+        }
+        sampled
+    }
+}
+
+/// `comm pid/tid [cpu] seconds: period event: …`
+fn heading(text: &[u8]) -> Option<Sample<'_>> {
+    let mut from = 0;
+    // The first word that is a time; a thread's name may look like anything before it.
+    while let Some(at) = text.get(from..).and_then(|rest| memchr::memchr(b':', rest)) {
+        let colon = from + at;
+        let start = text[..colon].iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
+        if let Some((at, b"")) = seconds(&text[start..colon]) {
+            return before(&text[..start]).and_then(|sample| behind(&text[colon + 1..], Sample { at, ..sample }));
+        }
+        from = colon + 1;
+    }
+    None
+}
+
+/// The thread and the CPU: at least one number has to be there.
+fn before(text: &[u8]) -> Option<Sample<'_>> {
+    let (mut rest, word) = last_word(text);
+    let mut cpu = None;
+    let mut id = word;
+    if let Some(inside) = word.strip_prefix(b"[").and_then(|word| word.strip_suffix(b"]")) {
+        cpu = Some(whole(inside)?);
+        (rest, id) = last_word(rest);
+    }
+    let tid = match memchr::memchr(b'/', id) {
+        Some(slash) => Some(whole(&id[..slash]).and(whole(&id[slash + 1..]))?),
+        None => Some(whole(id)?),
+    };
+    Some(Sample { comm: std::str::from_utf8(rest.trim_ascii()).unwrap_or("?"), tid, cpu, ..Sample::default() })
+}
+
+/// The period, if there is one, the event, and perhaps the only frame.
+fn behind<'a>(text: &'a [u8], sample: Sample<'a>) -> Option<Sample<'a>> {
+    let text = text.trim_ascii();
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let has_period = digits > 0 && text.get(digits).is_some_and(u8::is_ascii_whitespace);
+    let text = if has_period { text[digits..].trim_ascii_start() } else { text };
+    let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
+    let event = std::str::from_utf8(text[..end].strip_suffix(b":")?).ok()?.trim_end_matches(':');
+    let frames = frame(&text[end..]).into_iter().collect();
+    (!event.is_empty()).then_some(Sample { event, frames, ..sample })
+}
+
+/// `address function+0x12 (module)`.
+fn frame(text: &[u8]) -> Option<Frame<'_>> {
+    let text = text.trim_ascii();
+    let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
+    let digits = std::str::from_utf8(&text[..end]).ok().filter(|digits| !digits.starts_with('+'))?;
+    let address = u64::from_str_radix(digits, 16).ok()?;
+    let rest = text[end..].trim_ascii();
+    // The module is in the last brackets; a function's own, of its arguments, come earlier.
+    let function = match rest.strip_suffix(b")").and_then(|_| memchr::memmem::rfind(rest, b" (")) {
+        Some(module) => rest[..module].trim_ascii(),
+        None if rest.starts_with(b"(") => b"",
+        None => rest,
+    };
+    let function = match memchr::memmem::rfind(function, b"+0x") {
+        Some(plus) if plus > 0 && function[plus + 3..].iter().all(u8::is_ascii_hexdigit) => &function[..plus],
+        _ => function,
+    };
+    let named = !function.is_empty() && function != UNKNOWN;
+    Some(Frame { address, function: std::str::from_utf8(function).ok().filter(|_| named) })
+}
+
+fn last_word(text: &[u8]) -> (&[u8], &[u8]) {
+    let text = text.trim_ascii_end();
+    let start = text.iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
+    (&text[..start], &text[start..])
+}
+
+fn whole(text: &[u8]) -> Option<u64> {
+    number(text).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
+}
+
+/// `12.345678`, to the nanosecond, and what follows it.
+fn seconds(text: &[u8]) -> Option<(Ns, &[u8])> {
+    let (whole, rest) = number(text)?;
+    let rest = rest.strip_prefix(b".")?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if digits == 0 {
+        return None;
+    }
+    let mut ns = 0;
+    for place in 0..9 {
+        ns = ns * 10 + rest[..digits].get(place).map_or(0, |digit| i64::from(digit - b'0'));
+    }
+    let ns = i64::try_from(whole).ok()?.checked_mul(1_000_000_000)?.checked_add(ns)?;
+    Some((Ns(ns), &rest[digits..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+# ========
+# clock: tsc 1000000000
+# sampled from:     0.015848386
+# lost: 3
+#
+thread0  1/1 [000]     0.016849231:     999846 nmi:k:
+\t          21d0e0 lab::pit::read+0x10 ([kernel])
+\t          212071 [unknown] ([kernel])
+
+kworker/u4:1 my name    12/34    [003]  7.5: 250000 cpu-clock:pppH:
+\tffffffff81000000 a::<(u8, u64)>::b+0x1 ([kernel.kallsyms])
+\tffffffff81000010 inlined (inlined)
+
+init 1 0.016849232: nmi:u:  8000000000 main (/sbin/init)
+swapper     0 [001] 1.000001: cycles:
+";
+
+    fn read(text: &str) -> (Samples<'_>, u64) {
+        let mut diagnostics = Diagnostics::default();
+        let read = Samples::read("x", text.as_bytes(), &mut diagnostics).unwrap();
+        (read, diagnostics.iter().map(|diagnostic| diagnostic.count).sum())
+    }
+
+    #[test]
+    fn samples_of_every_dress() {
+        let (read, unreadable) = read(TEXT);
+        assert_eq!((unreadable, read.lost, read.began), (0, 3, Some(Ns(15_848_386))));
+        let frame = |address, function| Frame { address, function };
+        let [first, second, third, fourth] = &read.samples[..] else { panic!("{read:?}") };
+        assert_eq!((first.comm, first.tid, first.cpu, first.at), ("thread0", Some(1), Some(0), Ns(16_849_231)));
+        assert_eq!(
+            (first.event, &first.frames[..]),
+            ("nmi:k", &[frame(0x21_d0e0, Some("lab::pit::read")), frame(0x21_2071, None)][..])
+        );
+        assert_eq!((second.comm, second.tid, second.at), ("kworker/u4:1 my name", Some(34), Ns(7_500_000_000)));
+        assert_eq!((second.event, second.frames[0].function), ("cpu-clock:pppH", Some("a::<(u8, u64)>::b")));
+        assert_eq!(second.frames[1].function, Some("inlined"));
+        assert_eq!(
+            (third.cpu, third.event, &third.frames[..]),
+            (None, "nmi:u", &[frame(0x80_0000_0000, Some("main"))][..])
+        );
+        assert_eq!((fourth.event, fourth.frames.len()), ("cycles", 0));
+        assert_eq!(read.events().len(), 4);
+        assert!(recognise(TEXT.as_bytes()));
+    }
+
+    #[test]
+    fn stacks_are_outermost_first_and_unnamed_addresses_stand_for_themselves() {
+        let mut names = Names::default();
+        let sampled = read(TEXT).0.by_stack(&Symbols::default(), &mut names);
+        assert_eq!((sampled.samples(), sampled.lost, sampled.user), (4, 3, 1));
+        let mut stacks: Vec<String> = sampled
+            .stacks()
+            .map(|(stack, count)| {
+                let stack: Vec<&str> = stack.iter().map(|&name| names.get(name)).collect();
+                format!("{} {count}", stack.join(";"))
+            })
+            .collect();
+        stacks.sort();
+        assert_eq!(stacks, [" 1", "0x212071;lab::pit::read 1", "inlined;a::<(u8, u64)>::b 1", "main 1"]);
+    }
+
+    #[test]
+    fn other_texts_are_not_this() {
+        for other in [
+            "",
+            "[    0.000000] Linux version 6.1: x",
+            "          <idle>-0       [000] d..2.     0.123456: sched_switch: prev_comm=x",
+            "0x1 123 ENTER start_init",
+            "a 1 [000] 1.5: ",
+            "a 1 [000] 99999999999999999999.5: e:",
+            "name 1.5: e:",
+            "1.5: e:",
+        ] {
+            assert!(!recognise(other.as_bytes()), "{other}");
+            assert!(Samples::read("x", other.as_bytes(), &mut Diagnostics::default()).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_line_of_it_is_counted() {
+        let (read, unreadable) = read("\tfff nobody's (x)\ninit 1 0.1: e:\n\tzz f (x)\n\t12 f (x)\nhello\n");
+        assert_eq!((read.samples.len(), read.samples[0].frames.len(), unreadable), (1, 1, 3));
+        let deep = format!("init 1 0.1: e:\n{}", "\t12 f (x)\n".repeat(FRAMES_MAX + 5));
+        let (read, unreadable) = self::read(&deep);
+        assert_eq!((read.samples[0].frames.len(), unreadable), (FRAMES_MAX, 5));
+    }
+
+    #[test]
+    fn cut_anywhere_it_is_read_up_to_there() {
+        for end in 0..TEXT.len() {
+            let mut diagnostics = Diagnostics::default();
+            if let Ok(read) = Samples::read("x", &TEXT.as_bytes()[..end], &mut diagnostics) {
+                assert!(read.samples.len() <= 4);
+                let _ = read.by_stack(&Symbols::default(), &mut Names::default());
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_does_harm(text in "([a-f0-9:\\[\\].#/+ \t\n()x]|init 1 0\\.1: e:){0,200}") {
+            let mut diagnostics = Diagnostics::default();
+            if let Ok(read) = Samples::read("x", text.as_bytes(), &mut diagnostics) {
+                let _ = (read.events(), read.by_stack(&Symbols::default(), &mut Names::default()));
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Samples as `perf script` prints them.
+#![no_main]
+
+use evidence::perf_script::{Samples, recognise};
+use libfuzzer_sys::fuzz_target;
+use timeline::Diagnostics;
+
+fuzz_target!(|bytes: &[u8]| {
+    let read = Samples::read("fuzz", bytes, &mut Diagnostics::default());
+    // Whoever takes it for samples finds some.
+    assert!(!recognise(bytes) || read.is_ok());
+    if let Ok(samples) = read {
+        let counted: u64 = samples.events().iter().map(|event| event.1).sum();
+        assert_eq!(counted, samples.samples.len() as u64);
+    }
+});
