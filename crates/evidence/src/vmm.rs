@@ -14,6 +14,9 @@ use serde::Deserialize;
 use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, NameId, Ns, SpanKind, SpanRow, Timeline, TrackId};
 
+/// So many unknown names are kept apart.
+const NAMED_MOST: usize = 8;
+
 #[derive(Deserialize)]
 struct Mark {
     name: String,
@@ -24,11 +27,50 @@ struct Mark {
     evidence: String,
 }
 
+/// Which part of the monitor's start a mark ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The program is loaded.
+    Executed,
+    /// Its libraries are linked.
+    Linked,
+    /// Its options are read, and it greets.
+    Monitor,
+    /// All devices are made.
+    Devices,
+    /// The virtual CPUs are started: this ends with the machine's first instruction, which the host only hears of.
+    Started,
+}
+
+impl Part {
+    fn of(mark: &str) -> Option<Part> {
+        match mark {
+            "executed" => Some(Part::Executed),
+            "linked" => Some(Part::Linked),
+            "monitor ready" => Some(Part::Monitor),
+            "machine complete" => Some(Part::Devices),
+            "first instruction" => Some(Part::Started),
+            _ => None,
+        }
+    }
+
+    /// The phase that it is.
+    fn phase(self) -> &'static str {
+        match self {
+            Part::Executed => "VMM: exec",
+            Part::Linked => "VMM: linking",
+            Part::Monitor => "VMM: options and monitor",
+            Part::Devices => "VMM: devices",
+            Part::Started => "VMM: CPUs let go",
+        }
+    }
+}
+
 /// A step of the monitor's start: it lasts from the end of the one before it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// What was being done.
-    pub name: &'static str,
+    pub part: Part,
     /// When it was done.
     pub end: Ns,
     /// How far off that may be.
@@ -39,49 +81,48 @@ pub struct Step {
 
 /// The steps that are known, in order of time.
 pub fn steps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Step> {
-    match serde_json::from_slice::<Vec<Mark>>(bytes) {
-        Ok(marks) => {
-            let mut steps: Vec<Step> = marks.into_iter().filter_map(step).collect();
-            steps.sort_by_key(|s| s.end);
-            steps
-        }
+    let marks = match serde_json::from_slice::<Vec<Mark>>(bytes) {
+        Ok(marks) => marks,
         Err(e) => {
             diagnostics.note(DiagnosticKind::VmmMarksUnreadable, || format!("{file}: {e}"));
-            Vec::new()
+            return Vec::new();
+        }
+    };
+    let mut steps = Vec::new();
+    let mut unknown = 0;
+    for (i, mark) in marks.into_iter().enumerate() {
+        match Part::of(&mark.name) {
+            Some(part) => {
+                steps.push(Step { part, end: Ns(mark.at_ns), error: Ns(mark.error_ns), evidence: mark.evidence });
+            }
+            None => {
+                // A file of nothing but such marks has one diagnostic for all that are too many to name.
+                let name = if unknown < NAMED_MOST { mark.name.as_str() } else { "and others" };
+                let place = || format!("{file}: mark {}", i + 1);
+                diagnostics.note_about(DiagnosticKind::VmmMarkUnknown, name, place);
+                unknown += 1;
+            }
         }
     }
+    steps.sort_by_key(|s| s.end);
+    steps
 }
-
-fn step(mark: Mark) -> Option<Step> {
-    let name = match mark.name.as_str() {
-        "executed" => "VMM: exec",
-        "linked" => "VMM: linking",
-        "monitor ready" => "VMM: options and monitor",
-        "machine complete" => "VMM: devices",
-        "first instruction" => LET_GO,
-        _ => return None,
-    };
-    Some(Step { name, end: Ns(mark.at_ns), error: Ns(mark.error_ns), evidence: mark.evidence })
-}
-
-/// The last step: it ends with the machine's first instruction, which the host only hears of.
-const LET_GO: &str = "VMM: CPUs let go";
 
 /// When the host heard that the CPUs were let go.
 pub fn let_go(steps: &[Step]) -> Option<&Step> {
-    steps.iter().find(|step| step.name == LET_GO)
+    steps.iter().find(|step| step.part == Part::Started)
 }
 
 /// Adds the steps as phases and as work on the monitor's track.
 pub fn lay(steps: &[Step], first_instruction: Option<Ns>, track: TrackId, timeline: &mut Timeline) {
     let limit = first_instruction.unwrap_or(Ns::MAX);
     let mut start = (Ns::ZERO, Ns::ZERO, "the VMM is executed".to_owned());
-    for step in steps.iter().filter(|s| s.end < limit && s.name != LET_GO) {
-        add(step.name, &start, step.end, track, timeline);
+    for step in steps.iter().filter(|s| s.end < limit && s.part != Part::Started) {
+        add(step.part.phase(), &start, step.end, track, timeline);
         start = (step.end, step.error, step.evidence.clone());
     }
     if let Some(end) = first_instruction {
-        add(LET_GO, &start, end, track, timeline);
+        add(Part::Started.phase(), &start, end, track, timeline);
     }
 }
 
@@ -135,5 +176,30 @@ impl Evidence for Steps {
         if let Some(at) = machine.first_instruction {
             boot.timeline.tracks.get_mut(machine.firmware).created = Some((at, machine.monitor));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_that_nobody_knows_is_counted_by_name() {
+        let mut diagnostics = Diagnostics::default();
+        let json = br#"[{"name": "machine complete", "at_ns": 9}, {"name": "relinked", "at_ns": 7}, {"name": "linked", "at_ns": 5}]"#;
+        let found = steps("vmm.json", json, &mut diagnostics);
+        assert_eq!(found.iter().map(|step| step.part).collect::<Vec<_>>(), [Part::Linked, Part::Devices]);
+        let unknown = diagnostics.iter().next().expect("a diagnostic");
+        assert_eq!((unknown.kind, unknown.about.as_str()), (DiagnosticKind::VmmMarkUnknown, "relinked"));
+        assert_eq!((unknown.count, unknown.first.as_str()), (1, "vmm.json: mark 2"));
+    }
+
+    #[test]
+    fn so_many_unknown_names_are_not_kept_one_by_one() {
+        let mut diagnostics = Diagnostics::default();
+        let marks: Vec<String> = (0..1000).map(|i| format!(r#"{{"name": "x{i}", "at_ns": {i}}}"#)).collect();
+        assert!(steps("vmm.json", format!("[{}]", marks.join(",")).as_bytes(), &mut diagnostics).is_empty());
+        assert_eq!(diagnostics.count(DiagnosticKind::VmmMarkUnknown), 1000);
+        assert!(diagnostics.iter().count() <= NAMED_MOST + 1);
     }
 }

@@ -152,6 +152,7 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::ArrivalClockBack => ("{n} line[s] of output arrived before the line above, by the host's clock", "[it counts|they count] as arrived with that line"),
         K::GuestMessageUnreadable => ("{n} guest message[s] [is|are] cut or not readable", "what [it|they] said is left out"),
         K::VmmMarksUnreadable => ("{n} file[s] of the VMM's marks [is|are] not readable", "the VMM's start-up is one phase without steps"),
+        K::VmmMarkUnknown => ("{n} mark[s] of the VMM [has|have] a name that this version does not know ({name})", "[it is|they are] left out, so a step of the VMM's start-up may be shown as part of the next"),
         K::FirmwareLineWithoutTime => ("{n} firmware line[s] [has|have] no time", "[it is|they are] not shown"),
         // Clocks.
         K::TraceClockUnknown => ("nothing joins the clock of {n} trace[s] to the boot's time", "[it is|they are] not used"),

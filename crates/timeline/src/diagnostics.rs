@@ -114,6 +114,7 @@ kinds! {
     ArrivalClockBack = "arrival-clock-back", Affects(Figures::Times);
     GuestMessageUnreadable = "guest-message-unreadable", Affects(Figures::Phases);
     VmmMarksUnreadable = "vmm-marks-unreadable", Unusable;
+    VmmMarkUnknown = "vmm-mark-unknown", Affects(Figures::Phases);
     FirmwareLineWithoutTime = "firmware-line-without-time", Harmless;
     // Clocks.
     TraceClockUnknown = "trace-clock-unknown", Unusable;
