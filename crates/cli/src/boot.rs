@@ -5,7 +5,7 @@ use analysis::Groups;
 use anyhow::{Context, bail};
 use benchmark::metrics::{Source, Values};
 use evidence::calls::Followed;
-use recording::{Condition, Manifest, OutcomeKind, Recording};
+use recording::{Condition, EndMark, Manifest, OutcomeKind, Recording};
 use report::{Boot, Facts, Overhead, Subject};
 use std::path::Path;
 use timeline::{Ns, Timeline};
@@ -128,6 +128,13 @@ pub fn refuse_other_folders(recording: &Recording) -> anyhow::Result<()> {
     }
 }
 
+/// What shows how the boot ended. That process 1 was reached, the line of the end mark says already.
+fn outcome_detail(manifest: &Manifest) -> String {
+    let Some(outcome) = &manifest.outcome else { return String::new() };
+    let is_init = manifest.end.as_ref().is_some_and(|end| end.mark() == EndMark::Init);
+    if is_init && outcome.kind == OutcomeKind::Reached { String::new() } else { outcome.detail.clone() }
+}
+
 fn facts(recording: &Recording, found: &evidence::Subject, os: &str) -> anyhow::Result<Facts> {
     let manifest = recording.manifest();
     Ok(Facts {
@@ -138,8 +145,7 @@ fn facts(recording: &Recording, found: &evidence::Subject, os: &str) -> anyhow::
             _ => manifest.outcome_word(),
         }
         .to_owned(),
-        // That the default end mark was reached says the end mark's own line.
-        outcome_detail: manifest.outcome.as_ref().map(|o| o.detail.clone()).filter(|d| d != "init").unwrap_or_default(),
+        outcome_detail: outcome_detail(manifest),
         metrics: metrics(recording)?,
         overhead: manifest.overhead.as_ref().map(|o| Overhead {
             ratio: o.ratio,

@@ -17,7 +17,7 @@ use crate::first_run::regions::Stage;
 use crate::reader::{EndCandidate, Evidence};
 use crate::readers::{EndRank, THREADS, WHOLE_BOOTS};
 use crate::{Subject, condition, files};
-use recording::{Oddity, OutcomeKind, Recording};
+use recording::{EndMark, Oddity, OutcomeKind, Recording};
 use timeline::{
     Boundary, Clock, DiagnosticKind, End, NameId, Ns, SpanKind, SpanRow, Ticks, TimeBase, Timeline, TrackId, TrackKind,
     UNEXPLAINED, Unit,
@@ -290,7 +290,7 @@ fn candidate(rank: EndRank, at: Ns, error: Ns, evidence: &str) -> EndCandidate {
 
 /// The end mark that the recording's user asked for.
 fn asked(boot: &mut Boot<'_>) -> Option<EndCandidate> {
-    let asked = boot.manifest.end.as_ref().filter(|end| end.what != "init")?;
+    let asked = boot.manifest.end.as_ref().filter(|end| end.mark() != EndMark::Init)?;
     // Found in the kernel's log in memory: its own stamp is nearer to it than when the host looked.
     if let Some((stamp, clock)) = asked.printk_ns.zip(boot.clocks.printk.as_ref()) {
         let (at, error) = (clock.to_ns(log_ticks(Ns(stamp))), clock.residual + Ns::from_us(500));
@@ -298,7 +298,7 @@ fn asked(boot: &mut Boot<'_>) -> Option<EndCandidate> {
     }
     // The recorder stamped it by the host's clock, which is no time of a deterministic boot.
     if !boot.is_hosted() {
-        if asked.what != "power-off" {
+        if asked.mark() != EndMark::PowerOff {
             let told =
                 "the end mark that was asked for has no time of the guest's: the boot is shown up to another one";
             boot.timeline.warnings.push(told.to_owned());

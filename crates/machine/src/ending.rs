@@ -3,7 +3,7 @@
 //! The end mark comes first: what happens to a guest after it (it powers off, it panics while it gathers) does not undo
 //! it. Then what the guest did (panicked, reset, powered off), then what it did not (time is up, nothing moves).
 
-use recording::{End, OutcomeKind, Until};
+use recording::{End, EndMark, OutcomeKind, Until};
 
 use crate::options::RecordOptions;
 use crate::profile::GuestProfile;
@@ -67,15 +67,17 @@ fn panic_advice(line: &str) -> Option<&'static str> {
 
 /// The end mark, if it was reached.
 pub(crate) fn end_mark(options: &RecordOptions, profile: &GuestProfile, facts: &Facts) -> Option<End> {
-    let heard =
-        |at_ns, what: &str| End { what: what.to_owned(), at_ns, error_ns: Some(ARRIVAL_ERROR_NS), printk_ns: None };
+    let heard = |mark, at_ns, what: &str| {
+        let (mark, what) = (Some(mark), what.to_owned());
+        End { mark, what, at_ns, error_ns: Some(ARRIVAL_ERROR_NS), printk_ns: None }
+    };
     match options.guest.until {
-        Until::Init if options.guest.has_guest_init() => facts.init_ns.map(|at_ns| heard(at_ns, "init")),
+        Until::Init if options.guest.has_guest_init() => facts.init_ns.map(|at_ns| heard(EndMark::Init, at_ns, "init")),
         Until::Init | Until::Regex(_) => facts.matched.clone(),
         Until::PowerOff => match facts.shutdown.as_ref()? {
-            off if off.why == GuestEnd::PowerOff => Some(heard(off.at_ns, "power-off")),
+            off if off.why == GuestEnd::PowerOff => Some(heard(EndMark::PowerOff, off.at_ns, "power-off")),
             off if off.why == GuestEnd::Reset && profile.says_before_reset == Some(facts.last_line.as_str()) => {
-                Some(heard(off.at_ns, "a reset, where power-off is not to be had"))
+                Some(heard(EndMark::Reset, off.at_ns, "a reset, where power-off is not to be had"))
             }
             _ => None,
         },
@@ -340,6 +342,26 @@ mod tests {
         assert_eq!(kind(&options, &facts, SECOND), None);
         facts.guest_done = seen(2 * SECOND, "exec /init");
         assert_eq!(kind(&options, &facts, 2 * SECOND), Some("reached"));
+    }
+
+    #[test]
+    fn an_end_mark_says_what_kind_of_event_it_is() {
+        let init = RecordOptions::default();
+        let line = RecordOptions::of(GuestSpec { until: Until::Regex("^init$".into()), ..GuestSpec::default() });
+        let power_off =
+            RecordOptions::of(GuestSpec { until: Until::PowerOff, init: Init::Keep, ..GuestSpec::default() });
+        let matched = End { mark: Some(EndMark::Line), what: "init".into(), at_ns: SECOND, ..End::default() };
+        let facts = Facts {
+            init_ns: Some(2 * SECOND),
+            matched: Some(matched),
+            shutdown: off(3 * SECOND, GuestEnd::PowerOff),
+            ..Facts::default()
+        };
+        let profile = GuestProfile::default();
+        let mark = |options| end_mark(options, &profile, &facts).map(|end| (end.mark(), end.at_ns));
+        let marks = [&init, &line, &power_off].map(mark);
+        let expected = [(EndMark::Init, 2 * SECOND), (EndMark::Line, SECOND), (EndMark::PowerOff, 3 * SECOND)];
+        assert_eq!(marks, expected.map(Some));
     }
 
     #[test]

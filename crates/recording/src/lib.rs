@@ -27,8 +27,8 @@ mod write;
 pub use error::{Diagnostic, Error, Oddity, advice};
 pub use import::{Known, Source, import, import_known};
 pub use manifest::{
-    End, Evidence, Host, Input, Manifest, Measured, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION, State, Subject,
-    TimeBase, Vmm,
+    End, EndMark, Evidence, Host, Input, Manifest, Measured, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION, State,
+    Subject, TimeBase, Vmm,
 };
 pub use open::{Condition, Lost, Recording, read_file};
 pub use packed::pack;

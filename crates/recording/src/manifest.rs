@@ -210,10 +210,27 @@ impl OutcomeKind {
     }
 }
 
+/// What kind of event ends the measured boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndMark {
+    /// The kernel handed over to process 1, which said so itself.
+    Init,
+    /// The guest powered the machine off.
+    PowerOff,
+    /// The guest reset the machine, for it cannot power it off.
+    Reset,
+    /// A line of output matched.
+    Line,
+}
+
 /// The event that the measured boot ends at.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// What it is: `init`, `power-off`, or the line that matched.
+    /// Which kind of event it is; see [`End::mark`] for recordings that do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<EndMark>,
+    /// What a person reads: `init`, `power-off`, or the line that matched.
     #[serde(default)]
     pub what: String,
     /// When it was seen, in ns since time zero.
@@ -225,6 +242,19 @@ pub struct End {
     /// The kernel's own stamp of the line that matched, by its printk clock, where the line was found in its log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printk_ns: Option<i64>,
+}
+
+impl End {
+    /// Which kind of event it is. Recordings that were made before `mark` was written have only `what`: of these a line that
+    /// is exactly `init` or `power-off` is taken for the event of that name.
+    #[must_use]
+    pub fn mark(&self) -> EndMark {
+        self.mark.unwrap_or(match self.what.as_str() {
+            "init" => EndMark::Init,
+            "power-off" => EndMark::PowerOff,
+            _ => EndMark::Line,
+        })
+    }
 }
 
 /// A file of the recording.

@@ -1,6 +1,7 @@
 //! A log of initcalls without levels may be an excerpt: which phases it shows, and which it cannot.
 
 use crate::boot::{Boot, ROOT_PHASE};
+use recording::EndMark;
 use timeline::{Boundary, Ns, SpanKind, SpanRow};
 
 /// Without levels, initcalls are at least one phase: from the first one of process 1's to the last one's return. Only
@@ -15,7 +16,7 @@ pub fn initcalls_without_levels(boot: &mut Boot<'_>) {
     let (first, last) = (spans.iter().map(|s| s.start).min(), spans.iter().map(|s| s.end).max());
     let (Some(first), Some(last)) = (first, last) else { return };
     let begun = ["hand-over", ROOT_PHASE, "process 1"].iter().any(|phase| boot.start_of(phase).is_some());
-    let marked = boot.manifest.end.as_ref().is_some_and(|end| end.what == "init");
+    let marked = boot.manifest.end.as_ref().is_some_and(|end| end.mark() == EndMark::Init);
     let (initcalls, then) = match begun || marked || boot.process_1_spoke {
         true => ("initcalls: all levels", "hand-over"),
         // The kernel starts the other CPUs between the early initcalls and the others.

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use recording::End;
+use recording::{End, EndMark};
 use regex::bytes::Regex;
 
 use crate::hang::Hang;
@@ -73,7 +73,13 @@ impl Facts {
         match &mut self.matched {
             None if until.is_some_and(|pattern| pattern.is_match(line.text)) => {
                 let error_ns = Some(ARRIVAL_ERROR_NS);
-                self.matched = Some(End { what: shown(line.text, 200), at_ns, error_ns, printk_ns: None });
+                self.matched = Some(End {
+                    mark: Some(EndMark::Line),
+                    what: shown(line.text, 200),
+                    at_ns,
+                    error_ns,
+                    printk_ns: None,
+                });
                 self.matched_line_open = !line.whole;
             }
             Some(end) if self.matched_line_open => {

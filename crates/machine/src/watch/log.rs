@@ -1,7 +1,7 @@
 //! The kernel's log in guest memory, looked at while the guest runs: for the line that is waited for, and for whether it
 //! grows.
 
-use recording::End;
+use recording::{End, EndMark};
 use regex::bytes::Regex;
 
 use crate::lines::shown;
@@ -107,6 +107,7 @@ impl LogWatch {
         let not_before_ns = printk_ns.zip(running_ns).map_or(0, |(ns, from)| from.saturating_add(ns));
         let after_ns = self.looks.absent_ns(record.seq).max(not_before_ns).min(at_ns);
         Some(End {
+            mark: Some(EndMark::Line),
             what: format!("{} (in the kernel log)", shown(&record.text, 200)),
             at_ns,
             error_ns: Some(at_ns - after_ns),
