@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Make a recording of logs taken elsewhere
 ///
 /// It reads serial captures, dmesg, traces, TSLOG dumps and libguestfs launches, and recognises them by content. Give all
-/// files of one boot together. A file may have 1 GiB. Of a pipe, and of what a compressed file unpacks to, bootscope reads
+/// files of one boot together. Where a kernel log holds several boots, the last one is shown. A file may have 1 GiB. Of a pipe, and of what a compressed file unpacks to, bootscope reads
 /// the first 256 MiB, and says so.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

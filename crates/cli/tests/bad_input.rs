@@ -290,3 +290,39 @@ fn numbers_beyond_all_bounds_are_survived() {
     let document = shown(&recording);
     assert!(!list(&document["diagnostics"]).is_empty(), "all of it without a word");
 }
+
+/// What `show` says of an imported log: its lines, and its document.
+fn shown_of(folder: &TempDir, log: &str) -> (String, Value) {
+    let file = folder.path().join("serial.log");
+    fs::write(&file, log).unwrap();
+    let recording = imported(&file, &folder.path().join("boot"));
+    let lines = run(bootscope("show").arg(&recording)).exits(0).text().to_owned();
+    (lines, shown(&recording))
+}
+
+#[test]
+fn of_two_boots_in_one_log_the_last_is_shown() {
+    let boot = |version: &str, initcall: &str| {
+        format!(
+            "[    0.000000] Linux version {version}\n[    0.100000] calling  {initcall}+0x0/0x10 @ 1\n\
+             [    0.300000] initcall {initcall}+0x0/0x10 returned 0 after 200000 usecs\n\
+             [    1.000000] Run /sbin/init as init process\n"
+        )
+    };
+    let folder = TempDir::new().unwrap();
+    let (lines, document) =
+        shown_of(&folder, &format!("{}{}", boot("5.10.1", "of_the_first"), boot("6.1.2", "of_the_last")));
+    assert!(lines.contains("of_the_last") && !lines.contains("of_the_first"), "{lines}");
+    assert_eq!(diagnosed(&document, "log-other-boot"), 4, "{document}");
+    assert_eq!(diagnosed(&document, "log-clock-back"), 0, "{document}");
+    assert!(lines.contains("4 lines of the log are of an earlier boot"), "{lines}");
+}
+
+#[test]
+fn a_log_without_its_beginning_says_that_the_total_lacks_it() {
+    let folder = TempDir::new().unwrap();
+    let (lines, document) =
+        shown_of(&folder, "[    3.000000] clk: x\n[    3.500000] y\n[    4.000000] Run /sbin/init as init process\n");
+    assert_eq!(diagnosed(&document, "log-beginning-missing"), 1, "{document}");
+    assert!(lines.contains("the beginning of 1 kernel log is missing") && lines.contains("affects total"), "{lines}");
+}

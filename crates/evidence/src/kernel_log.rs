@@ -106,19 +106,19 @@ impl KernelLog {
     /// # Errors
     /// If there is no line in it.
     pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Result<KernelLog, NotThisFormat> {
-        let mut reader = Reader { file, diagnostics, log: KernelLog::default() };
-        // Touching memory is most of the cost, so none is touched twice.
-        reader.log.lines.reserve_exact(memchr::memchr_iter(b'\n', bytes).count() + 1);
-        reader.log.text.reserve_exact(bytes.len());
-        let mut first = Lines::new(bytes).filter(|l| !l.bytes.trim_ascii().is_empty() && !l.bytes.starts_with(b"#"));
-        match first.next().or(Lines::new(bytes).next()) {
-            None => {
-                let found = "the file is empty".to_owned();
-                return Err(NotThisFormat { file: file.to_owned(), expected: "a kernel log", found });
-            }
-            Some(line) if kmsg_record(line.bytes).is_some() => reader.read_kmsg(bytes),
-            Some(_) => reader.read_text(bytes),
-        }
+        let mut reader = Reader::read(file, bytes, diagnostics)?;
+        reader.note_steps_back();
+        Ok(reader.log)
+    }
+
+    /// The same of a log taken elsewhere, which can hold several boots, or lack its beginning. The last boot counts.
+    ///
+    /// # Errors
+    /// As [`KernelLog::read`].
+    pub fn read_imported(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Result<KernelLog, NotThisFormat> {
+        let mut reader = Reader::read(file, bytes, diagnostics)?;
+        reader.keep_last_boot();
+        reader.note_missing_beginning();
         reader.note_steps_back();
         Ok(reader.log)
     }
@@ -130,7 +130,7 @@ impl KernelLog {
         lines: impl Iterator<Item = StampedLine<'a>>,
         diagnostics: &mut Diagnostics,
     ) -> KernelLog {
-        let mut reader = Reader { file, diagnostics, log: KernelLog::default() };
+        let mut reader = Reader::new(file, diagnostics);
         reader.log.logger = Some(logger);
         let mut cleaner = Cleaner::default();
         for line in lines {
@@ -207,9 +207,68 @@ struct Reader<'d> {
     file: &'d str,
     diagnostics: &'d mut Diagnostics,
     log: KernelLog,
+    /// Which lines are a kernel's first words, with its stamp. Without it, anybody may have printed them.
+    banners: Vec<usize>,
+    /// The first stamp of the text form, also one of 0.000000.
+    first_stamp: Option<Ns>,
 }
 
-impl Reader<'_> {
+/// What a Linux kernel says first, or nearly so.
+const BANNER: &[u8] = b"Linux version ";
+/// A kernel that said nothing for so long has lost its beginning.
+const BEGINNING_MAX: Ns = Ns::from_ms(1000);
+
+impl<'d> Reader<'d> {
+    fn new(file: &'d str, diagnostics: &'d mut Diagnostics) -> Self {
+        Reader { file, diagnostics, log: KernelLog::default(), banners: Vec::new(), first_stamp: None }
+    }
+
+    fn read(file: &'d str, bytes: &[u8], diagnostics: &'d mut Diagnostics) -> Result<Self, NotThisFormat> {
+        let mut reader = Reader::new(file, diagnostics);
+        // Touching memory is most of the cost, so none is touched twice.
+        reader.log.lines.reserve_exact(memchr::memchr_iter(b'\n', bytes).count() + 1);
+        reader.log.text.reserve_exact(bytes.len());
+        let mut first = Lines::new(bytes).filter(|l| !l.bytes.trim_ascii().is_empty() && !l.bytes.starts_with(b"#"));
+        match first.next().or(Lines::new(bytes).next()) {
+            None => {
+                let found = "the file is empty".to_owned();
+                return Err(NotThisFormat { file: file.to_owned(), expected: "a kernel log", found });
+            }
+            Some(line) if kmsg_record(line.bytes).is_some() => reader.read_kmsg(bytes),
+            Some(_) => reader.read_text(bytes),
+        }
+        Ok(reader)
+    }
+
+    /// Drops the boots before the last. It begins behind the last stamp that is later than its banner's: a kernel may say a
+    /// little before its banner, and firmware lines have no stamp.
+    fn keep_last_boot(&mut self) {
+        let Some((&banner, earlier)) = self.banners.split_last() else { return };
+        let lines = &mut self.log.lines;
+        let began = lines[banner].stamp.unwrap_or_default();
+        let later = lines[..banner].iter().rposition(|line| line.stamp.is_some_and(|stamp| stamp > began));
+        let begin = match (later.map(|at| at + 1), earlier.last()) {
+            (None, None) => return,
+            (Some(at), Some(&earlier)) if at <= earlier => banner,
+            (Some(at), _) => at,
+            (None, Some(_)) => banner,
+        };
+        let (others, place) = (begin as u64, lines[0].number);
+        self.diagnostics.note_many(DiagnosticKind::LogOtherBoot, others, || format!("{}:{place}", self.file));
+        lines.drain(..begin);
+        let text = lines.first().map_or(0, |line| line.text.start);
+        self.log.text.drain(..text as usize);
+        for line in lines {
+            line.text = line.text.start.saturating_sub(text)..line.text.end.saturating_sub(text);
+        }
+    }
+
+    fn note_missing_beginning(&mut self) {
+        if self.banners.is_empty() && self.first_stamp.is_some_and(|first| first >= BEGINNING_MAX) {
+            self.diagnostics.note(DiagnosticKind::LogBeginningMissing, || self.file.to_owned());
+        }
+    }
+
     /// A stamp earlier than the one before it: two CPUs' clocks, two boots in one file, or lines out of order.
     ///
     /// The first one in a boot is none of these if all before it are whole ticks: until the kernel has found its counter, its
@@ -277,6 +336,12 @@ impl Reader<'_> {
                 number,
                 text: 0..0,
             };
+            if prefix.stamped {
+                self.first_stamp.get_or_insert(prefix.stamp.unwrap_or_default());
+                if own.starts_with(BANNER) {
+                    self.banners.push(self.log.lines.len());
+                }
+            }
             self.log.push(line, own);
             let Some(at) = next else { return };
             self.log.counts.glued += 1;
@@ -393,6 +458,48 @@ mod tests {
         assert_eq!(steps(&found.replace("0.028000", "0.028123")), 1, "no whole tick");
         assert_eq!(steps(&format!("{found}[    0.004100] a second one\n")), 1);
         assert_eq!(steps(&format!("{found}{found}")), 1, "two boots in one log");
+    }
+
+    #[track_caller]
+    fn check_imported(text: &str, expected: &[&str], others: u64, cut: u64) {
+        let mut diagnostics = Diagnostics::default();
+        let log = KernelLog::read_imported("a.log", text.as_bytes(), &mut diagnostics).unwrap();
+        let found: Vec<_> = log.lines.iter().map(|line| log.text(line)).collect();
+        assert_eq!(found, expected);
+        assert_eq!(log.all_text(), expected.concat());
+        let counted = [DiagnosticKind::LogOtherBoot, DiagnosticKind::LogBeginningMissing, DiagnosticKind::LogClockBack];
+        assert_eq!(counted.map(|kind| diagnostics.count(kind)), [others, cut, 0]);
+    }
+
+    #[test]
+    fn of_several_boots_the_last_counts() {
+        let first = "[    0.000000] Linux version 5.10\n[    1.000000] a\n[    2.000000] reboot: Restarting\n";
+        let second = "SeaBIOS\n[    0.000000] Booting\n[    0.000000] Linux version 6.1\n[    0.500000] b\n";
+        let kept = ["SeaBIOS", "Booting", "Linux version 6.1", "b"];
+        check_imported(&format!("{first}{second}"), &kept, 3, 0);
+        check_imported(&format!("{first}{first}{second}"), &kept, 6, 0);
+        check_imported(&format!("[    7.000000] the end of one\n{second}"), &kept, 1, 0);
+        check_imported(second, &kept, 0, 0);
+        // A boot that stopped before its clock ran.
+        let early = "[    0.000000] Linux version 5.10\n";
+        check_imported(&format!("{early}{early}[    0.500000] b\n"), &["Linux version 5.10", "b"], 1, 0);
+        check_imported(&format!("{first}{early}{early}"), &["Linux version 5.10"], 4, 0);
+        // What a program prints of the kernel has no stamp, and sparc64 stamps what it says before its banner.
+        check_imported(
+            "[    1.000000] a\nLinux version 6.1\n[    2.000000] b\n",
+            &["a", "Linux version 6.1", "b"],
+            0,
+            1,
+        );
+        check_imported("[    0.000011] P\n[    0.000066] Linux version 5\n", &["P", "Linux version 5"], 0, 0);
+    }
+
+    #[test]
+    fn a_log_without_its_beginning() {
+        check_imported("[    1.000000] a\n", &["a"], 0, 1);
+        check_imported("[    0.999999] a\n[    9.000000] b\n", &["a", "b"], 0, 0);
+        check_imported("[    0.000000] a\n[    9.000000] b\n", &["a", "b"], 0, 0);
+        check_imported("a\nb\n", &["a", "b"], 0, 0);
     }
 
     #[test]

@@ -122,6 +122,8 @@ kinds! {
     CounterRateImplausible = "counter-rate-implausible", Affects(Figures::Times);
     // The kernel's log.
     LogClockBack = "log-clock-back", Affects(Figures::Messages);
+    LogOtherBoot = "log-other-boot", Unusable;
+    LogBeginningMissing = "log-beginning-missing", Affects(Figures::Total);
     LogControlCharacters = "log-control-characters", Harmless;
     LogCut = "log-cut", Harmless;
     LogLineWrapped = "log-line-wrapped", Harmless;

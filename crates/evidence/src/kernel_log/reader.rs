@@ -4,6 +4,7 @@ use super::arrivals::Arrivals;
 use super::{KernelLog, Line, Prefix, kmsg_record};
 use crate::boot::{Boot, ROOT_PHASE};
 use crate::clocks::{self, Offers, log_ticks};
+use crate::files::is_imported;
 use crate::first_run::printed;
 use crate::first_run::regions::Stage;
 use crate::index::Index;
@@ -84,7 +85,8 @@ fn read(file: &File, diagnostics: &mut Diagnostics) -> Option<(String, KernelLog
     if file.bytes.trim_ascii().is_empty() {
         return None;
     }
-    let log = KernelLog::read(&file.name, &file.bytes, diagnostics).ok()?;
+    let read = if is_imported(&file.name) { KernelLog::read_imported } else { KernelLog::read };
+    let log = read(&file.name, &file.bytes, diagnostics).ok()?;
     Some((file.name.clone(), log))
 }
 
