@@ -81,7 +81,7 @@ fn opened(
     read: impl Fn(&Recording) -> Result<evidence::Loaded, recording::Error>,
 ) -> anyhow::Result<Opened> {
     let loaded = read(&recording).with_context(|| format!("cannot read {}", recording.path().display()))?;
-    let facts = facts(&recording, &loaded.subject, loaded.timeline.os)?;
+    let facts = facts(&recording, &loaded)?;
     Ok(Opened { recording, timeline: loaded.timeline, calls: loaded.calls, facts })
 }
 
@@ -129,23 +129,24 @@ pub fn refuse_other_folders(recording: &Recording) -> anyhow::Result<()> {
 }
 
 /// What shows how the boot ended. That process 1 was reached, the line of the end mark says already.
-fn outcome_detail(manifest: &Manifest) -> String {
-    let Some(outcome) = &manifest.outcome else { return String::new() };
+fn outcome_detail(manifest: &Manifest, panic: Option<&str>) -> String {
+    let Some(outcome) = &manifest.outcome else { return panic.unwrap_or_default().to_owned() };
     let is_init = manifest.end.as_ref().is_some_and(|end| end.mark() == EndMark::Init);
     if is_init && outcome.kind == OutcomeKind::Reached { String::new() } else { outcome.detail.clone() }
 }
 
-fn facts(recording: &Recording, found: &evidence::Subject, os: &str) -> anyhow::Result<Facts> {
+fn facts(recording: &Recording, found: &evidence::Loaded) -> anyhow::Result<Facts> {
     let manifest = recording.manifest();
     Ok(Facts {
-        subject: subject(recording, found, os)?,
+        subject: subject(recording, &found.subject, found.timeline.os)?,
         // A killed recorder leaves a manifest that still says it runs.
         outcome: match recording.condition() {
+            Condition::Finished if found.panic.is_some() => OutcomeKind::Panic.as_str(),
             Condition::Killed => OutcomeKind::Interrupted.as_str(),
             _ => manifest.outcome_word(),
         }
         .to_owned(),
-        outcome_detail: outcome_detail(manifest),
+        outcome_detail: outcome_detail(manifest, found.panic.as_deref()),
         metrics: metrics(recording)?,
         overhead: manifest.overhead.as_ref().map(|o| Overhead {
             ratio: o.ratio,

@@ -326,3 +326,15 @@ fn a_log_without_its_beginning_says_that_the_total_lacks_it() {
     assert_eq!(diagnosed(&document, "log-beginning-missing"), 1, "{document}");
     assert!(lines.contains("the beginning of 1 kernel log is missing") && lines.contains("affects total"), "{lines}");
 }
+
+#[test]
+fn an_imported_log_that_ends_in_a_panic_says_so_first() {
+    let folder = TempDir::new().unwrap();
+    let said = "Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)";
+    let log = format!(
+        "[    0.000000] Linux version 6.1\n[    0.500000] a\n[    0.700000] {said}\n[    0.800000] CPU: 0 PID: 1\n"
+    );
+    let (lines, document) = shown_of(&folder, &log);
+    assert_eq!((text(&document["outcome"]), text(&document["outcome_detail"])), ("panic", said));
+    assert!(lines.contains("panic: 700 ms to no end mark: the kernel panicked"), "{lines}");
+}

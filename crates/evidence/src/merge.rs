@@ -19,8 +19,8 @@ use crate::readers::{EndRank, THREADS, WHOLE_BOOTS};
 use crate::{Subject, condition, files};
 use recording::{EndMark, Oddity, OutcomeKind, Recording};
 use timeline::{
-    Boundary, Clock, DiagnosticKind, End, NameId, Ns, SpanKind, SpanRow, Ticks, TimeBase, Timeline, TrackId, TrackKind,
-    UNEXPLAINED, Unit,
+    Boundary, Clock, DiagnosticKind, End, Mark, NameId, Ns, SpanKind, SpanRow, Ticks, TimeBase, Timeline, TrackId,
+    TrackKind, UNEXPLAINED, Unit,
 };
 
 /// What is wrong with a recording that is not as its recorder would leave it.
@@ -49,6 +49,8 @@ pub struct Loaded {
     pub subject: Subject,
     /// Its calls, if they were followed.
     pub calls: Option<Followed>,
+    /// What the kernel said as it panicked, in evidence taken elsewhere, of which nobody else says how the boot ended.
+    pub panic: Option<String>,
 }
 
 /// Everything that a recording says about its boot, as a settled timeline.
@@ -96,6 +98,7 @@ fn read_some(recording: &Recording, by_calls_until: Option<Ns>) -> Result<Loaded
     let mut evidence = read_all(&mut readers, &mut boot);
     merge(&mut evidence, &mut boot);
     let calls = evidence.into_iter().find_map(Evidence::into_calls);
+    let panic = panic_line(&boot).map(|mark| boot.timeline.names.get(mark.name).to_owned());
     let Boot { mut timeline, subject, .. } = boot;
     samples_alone(&mut timeline);
     if let Some((end, until)) = timeline.end.as_mut().zip(by_calls_until) {
@@ -103,7 +106,7 @@ fn read_some(recording: &Recording, by_calls_until: Option<Ns>) -> Result<Loaded
     }
     let tolerance = timeline.clocks.iter().map(|c| c.residual).max().unwrap_or_default();
     timeline.settle(tolerance.max(Ns::from_us(50)));
-    Ok(Loaded { timeline, subject, calls })
+    Ok(Loaded { timeline, subject, calls, panic })
 }
 
 /// Where there is nothing but samples, the time that they are of is the whole: from the first one, or from when sampling
@@ -314,14 +317,24 @@ fn process_1_started(boot: &Boot<'_>) -> Option<EndCandidate> {
     Some(candidate(EndRank::ProcessOneStarted, at, Ns::from_ms(1), "the kernel started process 1"))
 }
 
+/// Where imported evidence says that its kernel panicked.
+fn panic_line<'b>(boot: &'b Boot<'_>) -> Option<&'b Mark> {
+    let names = &boot.timeline.names;
+    let said = boot.timeline.marks.iter().filter(|m| names.get(m.name).starts_with("Kernel panic - not syncing"));
+    said.min_by_key(|mark| mark.at).filter(|_| boot.is_imported() && boot.manifest.outcome.is_none())
+}
+
 /// No end mark, because the kernel panicked: what it does after having said so is no boot.
 fn panicked(boot: &Boot<'_>) -> Option<EndCandidate> {
+    let error = boot.clocks.printk.as_ref().map_or(Ns::ZERO, |clock| clock.residual);
+    if let Some(said) = panic_line(boot) {
+        return Some(candidate(EndRank::Panicked, said.at, error, "no end mark: the kernel panicked"));
+    }
     let outcome = boot.manifest.outcome.as_ref().filter(|o| o.kind == OutcomeKind::Panic)?;
     let (names, marks) = (&boot.timeline.names, &boot.timeline.marks);
     let said = marks.iter().filter(|m| names.get(m.name).starts_with("Kernel panic")).map(|m| m.at);
     let watched = outcome.at_ns.filter(|_| boot.is_hosted()).map_or(Ns::MAX, Ns);
     let at = said.min().map(|at| at.min(watched))?;
-    let error = boot.clocks.printk.as_ref().map_or(Ns::ZERO, |clock| clock.residual);
     Some(candidate(EndRank::Panicked, at, error, "no end mark: the kernel panicked"))
 }
 
