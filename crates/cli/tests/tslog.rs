@@ -5,7 +5,7 @@ mod support;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use support::{assert_adds_up, bootscope, fixture, list, ns, rows, run, run_with, shown, text};
+use support::{assert_adds_up, bootscope, fixture, imported, list, ns, rows, run, run_with, shown, text};
 
 const HEAD: &str = "tslog/freebsd15-firecracker-console-and-tslog-head.log";
 const TAIL: &str = "tslog/freebsd15-firecracker-tslog-tail.log";
@@ -230,4 +230,23 @@ fn what_only_stands_beside_a_log() {
     assert_eq!((ns(&document["total_ns"]), &document["subject"]["cpus"]), (1_000_000, &4.into()));
     assert_eq!(document["subject"]["memory_bytes"], 1_073_741_824u64);
     assert_eq!(list(&document["warnings"]).len(), 0, "{document}");
+}
+
+/// The log in the guide for whoever writes a kernel is one, and gives the table that stands below it.
+#[test]
+fn the_text_form_in_the_guide_is_read_as_the_guide_says() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tslog-in-your-kernel.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let (_, section) = guide.split_once("## The text form\n").expect("the guide has the section");
+    let blocks: Vec<&str> = section.split("```\n").collect();
+    let (log, shown) = (blocks[1], blocks[3]);
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tslog.txt");
+    std::fs::write(&file, log).unwrap();
+    let recording = imported(&file, &folder.path().join("a"));
+    let said = run(bootscope("show").arg(&recording)).exits(0);
+    let table: String = shown.lines().filter(|line| !line.starts_with('$')).map(|line| format!("{line}\n")).collect();
+    assert!(table.starts_with("where the boot path went") && said.text().contains(&table), "{}", said.text());
+    assert!(said.text().contains("to EXIT start_init"), "{}", said.text());
 }
