@@ -71,12 +71,23 @@ pub struct Offers<'a> {
     pub started: Option<Ns>,
     /// Moments of the counter that the host saw a little later: functions that the trace says were about to run.
     pub seen: Vec<SyncPoint>,
+    /// When the kernel's clock was 0, if evidence taken elsewhere is stamped with it: what came before it took so long.
+    pub kernel_clock_from: Option<Ns>,
 }
 
 impl<'a> Offers<'a> {
     /// What the recording itself says of its clocks.
     pub fn new(manifest: &'a Manifest) -> Offers<'a> {
-        Offers { manifest, words: &[], trace: None, log: None, console: None, started: None, seen: Vec::new() }
+        Offers {
+            manifest,
+            words: &[],
+            trace: None,
+            log: None,
+            console: None,
+            started: None,
+            seen: Vec::new(),
+            kernel_clock_from: None,
+        }
     }
 
     /// Whether times are on the host's clock.
@@ -96,8 +107,10 @@ pub fn join(evidence: &Offers<'_>, diagnostics: &mut Diagnostics) -> Clocks {
     // A clock that shows 0.000000 throughout says nothing of time.
     let ticked = evidence.log.is_none_or(|log| log.lines.iter().any(|line| line.stamp.is_some()));
     let ticked = ticked || evidence.trace.is_some();
-    if evidence.manifest.time_base == TimeBase::Evidence && stamped && ticked {
-        printk = printk.or_else(|| Some(Clock::linear(PRINTK, 1e9, Ticks(0), Ns::ZERO, "printk's clock is time")));
+    let from = evidence.kernel_clock_from;
+    if evidence.manifest.time_base == TimeBase::Evidence && (stamped && ticked || from.is_some()) {
+        let from = from.unwrap_or(Ns::ZERO);
+        printk = printk.or_else(|| Some(Clock::linear(PRINTK, 1e9, Ticks(0), from, "printk's clock is time")));
     }
     // A recording whose manifest is lost still has what process 1 said of the counter, and when it arrived.
     let recorded = evidence.manifest.time_base != TimeBase::Evidence || counter.is_some();
@@ -363,7 +376,16 @@ mod tests {
         let words = [word(9_000_000), word(9_000_100)];
         let offset = |started: Option<Ns>, seen: Vec<SyncPoint>| {
             let (trace, log, console) = (None, None, None);
-            let evidence = Offers { manifest: &manifest, words: &words, trace, log, console, started, seen };
+            let evidence = Offers {
+                manifest: &manifest,
+                words: &words,
+                trace,
+                log,
+                console,
+                started,
+                seen,
+                kernel_clock_from: None,
+            };
             counter(&evidence).map(|clock| clock.to_ns(Ticks(0)) - Ns::from_us(1_000_000))
         };
         assert_eq!(offset(None, Vec::new()), Some(Ns::from_us(2_302)));

@@ -96,7 +96,7 @@ fn read_some(recording: &Recording, by_calls_until: Option<Ns>) -> Result<Loaded
     }
     let mut boot = Boot::new(&manifest, timeline);
     let mut evidence = read_all(&mut readers, &mut boot);
-    merge(&mut evidence, &mut boot);
+    place(&mut evidence, &mut boot);
     let calls = evidence.into_iter().find_map(Evidence::into_calls);
     let panic = panic_line(&boot).map(|mark| boot.timeline.names.get(mark.name).to_owned());
     let Boot { mut timeline, subject, .. } = boot;
@@ -140,9 +140,10 @@ fn read_all<'f>(readers: &'f mut Readers, boot: &mut Boot<'f>) -> Vec<Box<dyn Ev
     used.filter_map(|(_, reader)| reader.read(boot)).collect()
 }
 
-type AllEvidence<'f> = [Box<dyn Evidence + 'f>];
+pub(crate) type AllEvidence<'f> = [Box<dyn Evidence + 'f>];
 
-fn merge(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
+/// Places evidence that was read on the boot's timeline.
+pub(crate) fn place(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
     let mut offers = Offers::new(boot.manifest);
     evidence.iter().for_each(|evidence| evidence.offer(&mut offers));
     boot.clocks = clocks::join(&offers, &mut boot.timeline.diagnostics);

@@ -79,8 +79,8 @@ pub(crate) const THREADS: [Format; 2] = [Format::Tslog, Format::Trace];
 /// Whose word on the end of the boot counts: the first of these. Of one rank, the sharper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EndRank {
-    /// Who started the boot says that it is done.
-    LaunchDone,
+    /// Who watched all of the boot says that it is done.
+    BootDone,
     /// The mark that the recording's user asked for.
     Asked,
     /// Process 1 said that it runs.

@@ -102,6 +102,11 @@ kinds! {
     FormatUnknown = "format-unknown", Unusable;
     GzipDamaged = "gzip-damaged", Affects(Figures::OfThisFile);
     GzipTooLarge = "gzip-too-large", Affects(Figures::OfThisFile);
+    LinesUnreadable = "lines-unreadable", Affects(Figures::OfThisFile);
+    EntriesBeyondBound = "entries-beyond-bound", Affects(Figures::OfThisFile);
+    SecondStatement = "second-statement", Affects(Figures::OfThisFile);
+    TermsAreNotTheSum = "terms-are-not-the-sum", Affects(Figures::Phases);
+    LengthsWithoutTimes = "lengths-without-times", Affects(Figures::Processes);
     SecondTrace = "second-trace", Unusable;
     SecondKernelLog = "second-kernel-log", Unusable;
     SecondLibguestfs = "second-libguestfs", Unusable;

@@ -62,7 +62,7 @@ impl Evidence for Launch {
 
     fn end(&self, _boot: &Boot<'_>) -> Option<EndCandidate> {
         let (at, track) = self.done?;
-        let (rank, evidence) = (EndRank::LaunchDone, "libguestfs: the launch is done".to_owned());
+        let (rank, evidence) = (EndRank::BootDone, "libguestfs: the launch is done".to_owned());
         Some(EndCandidate { rank, at, error: Ns::ZERO, evidence, track: Some(track) })
     }
 }
