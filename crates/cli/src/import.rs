@@ -98,7 +98,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         bail!(
             "nothing to import: give kernel messages (dmesg, /dev/kmsg, a capture of a serial line, with or without a \
              logger's time stamps), the text of /sys/kernel/tracing/trace, a TSLOG dump (sysctl -b debug.tslog), a \
-             libguestfs launch (boot-analysis --verbose), or several of one boot"
+             libguestfs launch (boot-analysis --verbose), what systemd-analyze prints (time, blame, critical-chain, plot \
+             --json=short), or several of one boot"
         );
     }
     if !of_a_boot {

@@ -29,6 +29,7 @@ pub mod perf_script;
 mod reader;
 mod readers;
 mod subject;
+pub mod systemd_analyze;
 mod text;
 pub mod tslog;
 mod vmm;

@@ -4,7 +4,9 @@
 //! lines two readers might take goes to the one whose lines are told for sure, then to the first in this table.
 
 use crate::reader::Reader;
-use crate::{calls, firmware, first_run, ftrace, guest_words, guestfs, kernel_log, perf_script, tslog, vmm};
+use crate::{
+    calls, firmware, first_run, ftrace, guest_words, guestfs, kernel_log, perf_script, systemd_analyze, tslog, vmm,
+};
 use timeline::DiagnosticKind;
 
 fn open<R: Reader + Default + 'static>() -> Box<dyn Reader> {
@@ -43,6 +45,8 @@ readers! {
     Calls: calls::Files,
     /// Kernel messages in any dress: [`crate::kernel_log`].
     KernelLog: kernel_log::Files,
+    /// What systemd-analyze prints: [`crate::systemd_analyze`].
+    SystemdAnalyze: systemd_analyze::Files,
     /// What the host saw of the virtual machine monitor: [`crate::vmm`].
     Vmm: vmm::Files,
     /// The firmware's debug lines: [`crate::firmware`].
@@ -62,7 +66,7 @@ pub(crate) struct Precedence {
 /// A kernel's own log of its boot says all there is to say of its threads, and nothing joins another log to it.
 pub(crate) const WHOLE_BOOTS: [Precedence; 1] = [Precedence {
     used: Format::Tslog,
-    unread: &[Format::Trace, Format::KernelLog, Format::Guestfs, Format::FirstRun],
+    unread: &[Format::Trace, Format::KernelLog, Format::Guestfs, Format::FirstRun, Format::SystemdAnalyze],
     note: DiagnosticKind::LinuxEvidenceBesideTslog,
 }];
 

@@ -1,0 +1,278 @@
+//! systemd's own account as evidence of a boot: its stages are phases, its units are lines of execution that start each other.
+//!
+//! A unit's track has one span, from when it was started until it was active. It is begun by what it waited for, where the
+//! chain says so, else by systemd. systemd itself waits for the head of the chain.
+
+use super::{Analysis, Link, NAME, Stage, is_line};
+use crate::boot::Boot;
+use crate::clocks::Offers;
+use crate::merge;
+use crate::reader::{EndCandidate, Evidence, File, Input, Reader};
+use crate::readers::EndRank;
+use crate::text::Line;
+use hashbrown::HashMap;
+use recording::Manifest;
+use std::cmp::Reverse;
+use std::rc::Rc;
+use timeline::{
+    DiagnosticKind, Diagnostics, Mark, NameId, Ns, SpanKind, SpanRow, Ticks, TimeBase, Timeline, TrackId, TrackKind,
+    Wait, WaitedOn,
+};
+
+/// systemd cuts each of its times to whole milliseconds.
+const CUT: Ns = Ns::from_ms(1);
+/// Units have no process id: theirs is above all of these.
+const FIRST_ID: u64 = 1 << 32;
+/// So many units are named that could not be placed.
+const NAMED: usize = 5;
+
+/// Each file may have a part.
+#[derive(Default)]
+pub(crate) struct Files {
+    files: Vec<Rc<File>>,
+}
+
+impl Reader for Files {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["systemd-analyze output"]
+    }
+
+    fn is_line(&self, line: Line<'_>) -> Option<usize> {
+        is_line(line.bytes).then_some(0)
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.files.push(input.file);
+    }
+
+    fn has_boot(&self) -> bool {
+        !self.files.is_empty()
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let mut analysis = Analysis::default();
+        for file in &self.files {
+            analysis.read(&file.name, &file.bytes, &mut boot.timeline.diagnostics);
+        }
+        if analysis.is_empty() {
+            return None;
+        }
+        Some(Box::new(Startup { analysis, origin: Ns::ZERO }))
+    }
+}
+
+struct Startup {
+    analysis: Analysis,
+    /// Where the zero of systemd's stamps is on the timeline.
+    origin: Ns,
+}
+
+/// A unit on the timeline.
+#[derive(Clone, Copy)]
+struct Unit {
+    track: TrackId,
+    start: Ns,
+    end: Ns,
+}
+
+impl Evidence for Startup {
+    /// Its stamps are the kernel's clock, which is 0 when firmware and loader are done.
+    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
+        if self.is_on_the_kernels_clock() {
+            offers.kernel_clock_from = Some(self.before_the_kernel());
+        }
+    }
+
+    fn place(&mut self, boot: &mut Boot<'_>) {
+        let clock = boot.clocks.printk.as_ref().filter(|_| self.is_on_the_kernels_clock());
+        self.origin = clock.map_or(Ns::ZERO, |clock| clock.to_ns(Ticks(0)));
+        let init = self.systemd(boot);
+        let units = self.units(init, boot);
+        self.chain(init, &units, boot);
+        self.note_unplaced(&units, &mut boot.timeline.diagnostics);
+        if let Some((unit, after)) = &self.analysis.reached {
+            let (at, name) = (self.userspace() + *after, boot.timeline.names.intern(&format!("{unit} reached")));
+            boot.timeline.marks.push(Mark { at, name, track: init });
+        }
+    }
+
+    fn phases(&mut self, boot: &mut Boot<'_>) {
+        let Some(finished) = &self.analysis.finished else { return };
+        let mut at = self.origin - self.before_the_kernel();
+        // The kernel's clock is what all of it is joined by: each stage away from its zero is a millisecond less sure.
+        let anchor = finished.stages.iter().position(|(stage, _)| *stage >= Stage::Kernel).unwrap_or(0);
+        for (place, (stage, took)) in finished.stages.iter().enumerate() {
+            let (phase, word) = match stage {
+                Stage::Firmware => ("firmware", "firmware"),
+                Stage::Loader => ("loader", "loader"),
+                Stage::Kernel => ("early kernel", "kernel"),
+                Stage::Initrd => ("initrd", "initrd"),
+                Stage::SoftReboot => ("soft reboot", "soft reboot"),
+                Stage::Userspace => ("user space", "userspace"),
+            };
+            let error = Ns(CUT.0 * place.abs_diff(anchor) as i64);
+            boot.timeline.boundary(phase, at, error, &format!("systemd-analyze: {took} ({word})"));
+            at += *took;
+        }
+        let sum: Ns = finished.stages.iter().map(|(_, took)| *took).sum();
+        let error = Ns(CUT.0 * (finished.stages.len() as i64 + 1));
+        if finished.total.is_some_and(|total| (total - sum).abs() > error) {
+            boot.timeline.diagnostics.note_about(DiagnosticKind::TermsAreNotTheSum, NAME, String::new);
+        }
+    }
+
+    /// Firmware and loader, and that the kernel follows them.
+    fn around(&mut self, boot: &mut Boot<'_>) {
+        let Some(finished) = &self.analysis.finished else { return };
+        let mut start = self.origin - self.before_the_kernel();
+        for (stage, took) in finished.stages.iter().filter(|(stage, _)| *stage < Stage::Kernel) {
+            let names = &mut boot.timeline.names;
+            let track = boot.timeline.tracks.named(names.intern("firmware"), TrackKind::Firmware);
+            let name = names.intern(if *stage == Stage::Firmware { "firmware" } else { "loader" });
+            let (detail, kind, end) = (NameId::EMPTY, SpanKind::Stage, start + *took);
+            boot.timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
+            start = end;
+            boot.before = boot.before.or(Some(track));
+        }
+    }
+
+    fn end(&self, _boot: &Boot<'_>) -> Option<EndCandidate> {
+        let analysis = &self.analysis;
+        let finished = analysis.finished.as_ref().filter(|finished| finished.has(Stage::Userspace));
+        let (after, error, evidence) = match (finished, &analysis.reached, analysis.chain.first()) {
+            (Some(finished), ..) => {
+                let took = finished.stages.last().map_or(Ns::ZERO, |(_, took)| *took);
+                (took, Ns(CUT.0 * finished.stages.len() as i64), "systemd: startup finished".to_owned())
+            }
+            (None, Some((unit, after)), _) => (*after, CUT, format!("systemd: {unit} reached")),
+            (None, None, Some(head)) => (active(head)?, CUT, format!("systemd: {} active", head.unit)),
+            (None, None, None) => return None,
+        };
+        Some(EndCandidate { rank: EndRank::BootDone, at: self.userspace() + after, error, evidence, track: None })
+    }
+}
+
+/// When a link of the chain was active, since user space began.
+fn active(link: &Link) -> Option<Ns> {
+    link.at.map(|at| at + link.took.unwrap_or(Ns::ZERO))
+}
+
+impl Startup {
+    /// A container's manager, a user's, and one after a soft reboot count from their own start.
+    fn is_on_the_kernels_clock(&self) -> bool {
+        match &self.analysis.finished {
+            Some(finished) => finished.has(Stage::Kernel),
+            None => !self.analysis.times.is_empty(),
+        }
+    }
+
+    fn before_the_kernel(&self) -> Ns {
+        self.analysis.finished.as_ref().map_or(Ns::ZERO, |finished| finished.before_the_kernel())
+    }
+
+    /// When user space began; time zero where nothing tells what was before it.
+    fn userspace(&self) -> Ns {
+        self.origin + self.analysis.userspace().unwrap_or(Ns::ZERO)
+    }
+
+    /// Process 1's track, which begins with the initrd's systemd where there is one.
+    fn systemd(&self, boot: &mut Boot<'_>) -> TrackId {
+        let first = boot.first_thread();
+        let known = boot.init.filter(|init| *init != first);
+        let timeline = &mut boot.timeline;
+        let init = known.or_else(|| timeline.tracks.find(TrackKind::Thread, 1)).unwrap_or_else(|| {
+            let name = timeline.names.intern("systemd");
+            timeline.tracks.add(name, TrackKind::Thread, 1)
+        });
+        let initrd = self.analysis.finished.iter().flat_map(|finished| &finished.stages);
+        let initrd: Ns = initrd.filter(|(stage, _)| *stage == Stage::Initrd).map(|(_, took)| *took).sum();
+        timeline.tracks.get_mut(init).created.get_or_insert((self.userspace() - initrd, first));
+        boot.init = Some(init);
+        init
+    }
+
+    /// A track for each unit of which somebody says when it was started: the JSON, else the chain.
+    fn units(&self, init: TrackId, boot: &mut Boot<'_>) -> HashMap<&str, Unit> {
+        let times = self.analysis.times.iter();
+        let times = times.map(|t| (&*t.unit, self.origin + t.activating, self.origin + t.activated));
+        let userspace = self.userspace();
+        let links = self
+            .analysis
+            .chain
+            .iter()
+            .filter_map(|link| Some((&*link.unit, userspace + link.at?, userspace + active(link)?)));
+        let mut units: HashMap<&str, Unit> = HashMap::new();
+        for (unit, start, end) in times.chain(links) {
+            if units.contains_key(unit) {
+                continue;
+            }
+            let timeline = &mut boot.timeline;
+            let name = timeline.names.intern(unit);
+            let track = timeline.tracks.add(name, TrackKind::Thread, FIRST_ID + units.len() as u64);
+            timeline.tracks.get_mut(track).created = Some((start, init));
+            if start < end {
+                let (detail, kind) = (NameId::EMPTY, SpanKind::Process);
+                timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
+            } else {
+                timeline.marks.push(Mark { at: start, name, track });
+            }
+            units.insert(unit, Unit { track, start, end });
+        }
+        units
+    }
+
+    /// Each link is begun by the one that it waited for: of several the one that was active last.
+    fn chain(&self, init: TrackId, units: &HashMap<&str, Unit>, boot: &mut Boot<'_>) {
+        let placed = |link: &Link| units.get(&*link.unit).copied();
+        // What is above a link: the last one that is less deep.
+        let mut above: Vec<&Link> = Vec::new();
+        let mut begun: HashMap<TrackId, Ns> = HashMap::new();
+        let mut first: Option<Ns> = None;
+        for link in &self.analysis.chain {
+            while above.last().is_some_and(|last| last.depth >= link.depth) {
+                above.pop();
+            }
+            let waiting = above.last().and_then(|link| placed(link));
+            above.push(link);
+            let Some(unit) = placed(link) else { continue };
+            first = Some(first.map_or(unit.start, |first| first.min(unit.start)));
+            let Some(waiting) = waiting.filter(|waiting| unit.end <= waiting.start && unit.track != waiting.track)
+            else {
+                continue;
+            };
+            let last = begun.entry(waiting.track).or_insert(Ns::MIN);
+            if unit.end > *last {
+                *last = unit.end;
+                boot.timeline.tracks.get_mut(waiting.track).created = Some((waiting.start, unit.track));
+            }
+        }
+        let head = self.analysis.chain.first().and_then(placed);
+        if let (Some(head), Some(from)) = (head, first.filter(|from| head.is_some_and(|head| *from < head.end))) {
+            let by = WaitedOn::Thread(head.track);
+            boot.timeline.waits.push(Wait { track: init, from, woken: head.end, until: head.end, by });
+        }
+    }
+
+    /// blame says how long, and never when.
+    fn note_unplaced(&self, units: &HashMap<&str, Unit>, diagnostics: &mut Diagnostics) {
+        let blame = &self.analysis.blame;
+        let mut unplaced: Vec<_> = blame.iter().filter(|(unit, ..)| !units.contains_key(&**unit)).collect();
+        let Some(first) = unplaced.first().map(|(.., line)| *line) else { return };
+        unplaced.sort_by_key(|(_, took, _)| Reverse(*took));
+        let named: Vec<String> = unplaced.iter().take(NAMED).map(|(unit, took, _)| format!("{unit} {took}")).collect();
+        let count = unplaced.len() as u64;
+        let cost = unplaced.iter().map(|(_, took, _)| *took).sum();
+        let place = || format!("{NAME} blame, line {first}");
+        diagnostics.add(DiagnosticKind::LengthsWithoutTimes, &named.join(", "), count, Some(cost), place);
+    }
+}
+
+/// The evidence alone on a timeline.
+pub(super) fn on_a_timeline(analysis: &Analysis) -> Timeline {
+    let manifest = Manifest { time_base: recording::TimeBase::Evidence, ..Manifest::default() };
+    let mut boot = Boot::new(&manifest, Timeline::new(TimeBase::Evidence));
+    let startup = Startup { analysis: analysis.clone(), origin: Ns::ZERO };
+    let mut evidence: [Box<dyn Evidence>; 1] = [Box::new(startup)];
+    merge::place(&mut evidence, &mut boot);
+    boot.timeline
+}
