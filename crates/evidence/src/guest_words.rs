@@ -6,8 +6,8 @@
 use crate::boot::Boot;
 use crate::clocks::Offers;
 use crate::index::Index;
+use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence, Input, Own, Reader};
-use crate::readers::EndRank;
 use crate::text::{Lines, lossy};
 use guest_init::words::Word;
 use timeline::{DiagnosticKind, Diagnostics, Ns, Ticks};

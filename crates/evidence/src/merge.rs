@@ -14,8 +14,9 @@ use crate::calls::Followed;
 use crate::clocks::{self, Offers, log_ticks};
 use crate::detect::Readers;
 use crate::first_run::regions::Stage;
+use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence};
-use crate::readers::{EndRank, THREADS, WHOLE_BOOTS};
+use crate::readers::{THREADS, WHOLE_BOOTS};
 use crate::{Subject, condition, files};
 use recording::{EndMark, Oddity, OutcomeKind, Recording};
 use timeline::{

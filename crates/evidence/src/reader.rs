@@ -16,7 +16,7 @@
 //! 4. [`Evidence::place`]: its work and its messages, as spans and marks.
 //! 5. [`Evidence::phases`]: where phases of the kernel's boot begin.
 //! 6. [`Evidence::around`]: what came before the kernel, or goes on beside it.
-//! 7. [`Evidence::end`]: when the boot was done, with a rank ([`crate::readers::EndRank`]) and an error.
+//! 7. [`Evidence::end`]: when the boot was done, with a rank ([`EndRank`]) and an error.
 //!
 //! Two readers may report the same phase: both are boundaries, each with its error, and the analysis takes the sharper.
 //! Of several end marks the first rank counts, and of one rank the sharper. What one reader says that others build on is
@@ -30,7 +30,6 @@ use crate::boot::Boot;
 use crate::calls::Followed;
 use crate::clocks::Offers;
 use crate::index::Index;
-use crate::readers::EndRank;
 use crate::text::Line;
 use crate::tslog;
 use std::ops::Range;
@@ -141,6 +140,25 @@ pub(crate) trait Reader {
 pub(crate) struct WholeBoot {
     /// Who ran first, where the log is joined to the host's clock: what came before is chained to it.
     pub first: Option<TrackId>,
+}
+
+/// Whose word on the end of the boot counts: the first of these. Of one rank, the sharper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum EndRank {
+    /// Who watched all of the boot says that it is done.
+    BootDone,
+    /// The mark that the recording's user asked for.
+    Asked,
+    /// Process 1 said that it runs.
+    ProcessOneSaid,
+    /// User space was seen to run.
+    UserSpaceRan,
+    /// The kernel said that it starts process 1; of evidence taken elsewhere only.
+    ProcessOneStarted,
+    /// The kernel panicked.
+    Panicked,
+    /// Nothing says: the last sign of the kernel.
+    LastSign,
 }
 
 /// One piece of evidence's word on when the boot was done.

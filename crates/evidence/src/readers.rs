@@ -79,22 +79,3 @@ pub(crate) const NOT_BESIDE: [(Format, Format); 1] = [(Format::Symbols, Format::
 
 /// Who says which thread ran when, beside calls: left out where a boot is to be shown by its calls alone.
 pub(crate) const THREADS: [Format; 2] = [Format::Tslog, Format::Trace];
-
-/// Whose word on the end of the boot counts: the first of these. Of one rank, the sharper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum EndRank {
-    /// Who watched all of the boot says that it is done.
-    BootDone,
-    /// The mark that the recording's user asked for.
-    Asked,
-    /// Process 1 said that it runs.
-    ProcessOneSaid,
-    /// User space was seen to run.
-    UserSpaceRan,
-    /// The kernel said that it starts process 1; of evidence taken elsewhere only.
-    ProcessOneStarted,
-    /// The kernel panicked.
-    Panicked,
-    /// Nothing says: the last sign of the kernel.
-    LastSign,
-}

@@ -3,8 +3,8 @@
 use super::{CallClock, Followed, Laid, lay, read, recognise};
 use crate::boot::Boot;
 use crate::first_run::regions::{self, RanIn};
+use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence, File, Input, Own, Reader};
-use crate::readers::EndRank;
 use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, NameId, Ns, SpanKind, TimeBase};
 

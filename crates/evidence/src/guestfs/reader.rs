@@ -2,8 +2,8 @@
 
 use super::{Events, is_event};
 use crate::boot::Boot;
+use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence, File, Input, Reader};
-use crate::readers::EndRank;
 use crate::text::Line;
 use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, Ns, TrackId};
