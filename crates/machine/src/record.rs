@@ -305,9 +305,11 @@ fn last_evidence(
     if let Some(log) = &events {
         watch.writer.put("tslog.txt", log.text.as_bytes(), &log.detail)?;
     }
+    let mut newest = Some(watch.facts.last_line.clone()).filter(|line| !line.is_empty());
     match watch.kernel_log()? {
         Ok(log) => {
             watch.writer.put("kmsg-memory.log", &log.to_kmsg(), "read out of guest memory by the host")?;
+            newest = log.last_words().newest.map(|record| crate::lines::shown(&record.text, 200)).or(newest);
             let unexplained = matches!(ending.kind, OutcomeKind::Hang | OutcomeKind::Timeout | OutcomeKind::Reset);
             if let (true, Some(panic)) = (unexplained, log.last_words().panic) {
                 // Its console was elsewhere, or had no time to print it.
@@ -326,7 +328,16 @@ fn last_evidence(
         // What boots from a disk need not be Linux, and what keeps another log is not.
         Err(_) => {}
     }
+    quote_newest(ending, newest);
     Ok(())
+}
+
+/// Adds the guest's last line to the outcome of a boot that does not say itself why it stopped.
+fn quote_newest(ending: &mut Ending, newest: Option<String>) {
+    if let (OutcomeKind::Hang | OutcomeKind::Timeout, Some(line)) = (ending.kind, newest) {
+        let before = if ending.detail.is_empty() { String::new() } else { format!("{}; ", ending.detail) };
+        ending.detail = format!("{before}the last line was: {line}");
+    }
 }
 
 /// Fills in what is known only at the end; with what could not be written, if anything.
