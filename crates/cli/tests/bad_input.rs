@@ -55,6 +55,39 @@ fn what_cannot_be_drawn_is_said_of_the_boot_and_not_of_the_output() {
     assert!(!refused.stderr.contains("standard output"), "{}", refused.stderr);
 }
 
+/// Linux's last level is `late`: what follows an earlier one, in a trace that ends there, nobody saw.
+#[test]
+fn a_trace_that_ends_before_the_last_level_has_no_hand_over() {
+    let trace = |levels: &[&str]| {
+        let mut text = "# tracer: nop\n".to_owned();
+        for (i, level) in levels.iter().enumerate() {
+            for (at, event) in [
+                (0, format!("initcall_level: level={level}")),
+                (1, format!("initcall_start: func={level}_init+0x0/0x10")),
+                (3, format!("initcall_finish: func={level}_init+0x0/0x10 ret=0")),
+            ] {
+                text += &format!("  swapper/0-1  [000] .....     1.{i}0{at}000: {event}\n");
+            }
+        }
+        text + "  swapper/0-1  [000] .....     1.900000: sched_process_exec: filename=/init pid=1 old_pid=1\n"
+    };
+    let after = |levels: &[&str]| {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("trace.txt");
+        fs::write(&file, trace(levels)).unwrap();
+        let document = shown(&imported(&file, &folder.path().join("a")));
+        let phases: Vec<(String, i64)> = list(&document["phases"])
+            .iter()
+            .map(|p| (text(&p["name"]).to_owned(), ns(&p["end_ns"]) - ns(&p["start_ns"])))
+            .collect();
+        let last = phases.iter().position(|(name, _)| *name == format!("initcalls: {}", levels[levels.len() - 1]));
+        phases[last.unwrap() + 1].clone()
+    };
+    let named = |name: &str, ns: i64| (name.to_owned(), ns);
+    assert_eq!(after(&["early", "pure", "late"]), named("hand-over", 697_000_000));
+    assert_eq!(after(&["early", "pure", "core"]), named("unexplained", 697_000_000));
+}
+
 #[test]
 fn a_later_schema_asks_for_a_newer_program() {
     let folder = TempDir::new().unwrap();

@@ -210,6 +210,9 @@ fn process_1_track(boot: &mut Boot<'_>) {
     boot.init = Some(init);
 }
 
+/// Linux's last level of initcalls.
+const LAST_LEVEL: &str = "late";
+
 /// Phases by level of initcalls. Console initcalls run in the middle of the early kernel and are no phase.
 fn levels(boot: &mut Boot<'_>) {
     let (timeline, error) = (&mut boot.timeline, boot.trace_error);
@@ -228,7 +231,9 @@ fn levels(boot: &mut Boot<'_>) {
             timeline.boundary("start other CPUs", end, error, &evidence);
         }
         if i + 1 == levels.len() {
-            timeline.boundary("hand-over", end, error, &evidence);
+            // A trace that ends before the last level says nothing of what came after it.
+            let phase = if name == LAST_LEVEL { "hand-over" } else { UNEXPLAINED };
+            timeline.boundary(phase, end, error, &evidence);
         }
     }
 }
