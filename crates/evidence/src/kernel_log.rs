@@ -241,8 +241,11 @@ impl<'d> Reader<'d> {
     }
 
     /// Drops the boots before the last. It begins behind the last stamp that is later than its banner's: a kernel may say a
-    /// little before its banner, and firmware lines have no stamp.
+    /// little before its banner, and firmware lines have no stamp. A log with its newest line first is one boot.
     fn keep_last_boot(&mut self) {
+        if self.is_newest_first() {
+            return;
+        }
         let Some((&banner, earlier)) = self.banners.split_last() else { return };
         let lines = &mut self.log.lines;
         let began = lines[banner].stamp.unwrap_or_default();
@@ -261,6 +264,18 @@ impl<'d> Reader<'d> {
         for line in lines {
             line.text = line.text.start.saturating_sub(text)..line.text.end.saturating_sub(text);
         }
+    }
+
+    /// Whether stamps go down more often than up, and the banner comes last.
+    fn is_newest_first(&self) -> bool {
+        if self.banners.last() != self.log.lines.len().checked_sub(1).as_ref() {
+            return false;
+        }
+        let stamps = || self.log.lines.iter().filter_map(|line| line.stamp);
+        let steps = stamps().zip(stamps().skip(1));
+        let (up, down) =
+            steps.fold((0, 0), |(up, down): (u64, u64), (a, b)| (up + u64::from(b > a), down + u64::from(b < a)));
+        down > up
     }
 
     fn note_missing_beginning(&mut self) {
@@ -320,6 +335,13 @@ impl<'d> Reader<'d> {
         }
     }
 
+    /// Whether a banner with this stamp is a kernel's own: its clock has just begun. A program that writes one to /dev/kmsg
+    /// does so later than what stands before it.
+    fn begins_a_boot(&self, stamp: Ns) -> bool {
+        let before = self.log.lines.iter().rev().find_map(|line| line.stamp);
+        stamp < BEGINNING_MAX && before.is_none_or(|before| stamp <= before)
+    }
+
     /// The message that a line begins with, and those that were printed into it.
     fn messages(&mut self, text: &[u8], host_stamp: Option<Ns>, offset: u64, number: u32) {
         let (mut prefix, mut text) = Prefix::strip(text);
@@ -338,7 +360,7 @@ impl<'d> Reader<'d> {
             };
             if prefix.stamped {
                 self.first_stamp.get_or_insert(prefix.stamp.unwrap_or_default());
-                if own.starts_with(BANNER) {
+                if own.starts_with(BANNER) && self.begins_a_boot(prefix.stamp.unwrap_or_default()) {
                     self.banners.push(self.log.lines.len());
                 }
             }
@@ -492,6 +514,16 @@ mod tests {
             1,
         );
         check_imported("[    0.000011] P\n[    0.000066] Linux version 5\n", &["P", "Linux version 5"], 0, 0);
+        // A program that writes to /dev/kmsg, and a log with its newest line first.
+        for at in ["0.900000", "6.000000"] {
+            let text =
+                format!("[    0.000000] Linux version 6.1\n[    0.500000] b\n[    {at}] Linux version 5.4 reported\n");
+            check_imported(&text, &["Linux version 6.1", "b", "Linux version 5.4 reported"], 0, 0);
+        }
+        let mut diagnostics = Diagnostics::default();
+        let newest_first = b"[    2.000000] b\n[    1.000000] a\n[    0.000000] Linux version 6.1\n";
+        let log = KernelLog::read_imported("a.log", newest_first, &mut diagnostics).unwrap();
+        assert_eq!((log.lines.len(), diagnostics.count(DiagnosticKind::LogOtherBoot)), (3, 0));
     }
 
     #[test]
