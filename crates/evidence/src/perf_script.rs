@@ -11,8 +11,7 @@
 //! init       1     2.5:  cycles:  21d0e0 main (/sbin/init)  without a stack, all in one line
 //! ```
 //! A name may have spaces; CPU, pid and period may be missing. A heading is known by its time, which is digits, a point,
-//! digits and a colon, with a pid or a CPU before it and an event behind it. Of several events all are read, and which had most
-//! samples is said first ([`Samples::events`]). Lines that are nothing of this are counted.
+//! digits and a colon, with a pid or a CPU before it and an event behind it. Lines that are nothing of this are counted.
 
 use crate::NotThisFormat;
 use crate::boot::Boot;
@@ -187,15 +186,16 @@ impl<'a> Samples<'a> {
 
 /// `comm pid/tid [cpu] seconds: period event: …`
 fn heading(text: &[u8]) -> Option<Sample<'_>> {
-    let mut from = 0;
-    // The first word that is a time; a thread's name may look like anything before it.
-    while let Some(at) = text.get(from..).and_then(|rest| memchr::memchr(b':', rest)) {
-        let colon = from + at;
-        let start = text[..colon].iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
-        if let Some((at, b"")) = seconds(&text[start..colon]) {
-            return before(&text[..start]).and_then(|sample| behind(&text[colon + 1..], Sample { at, ..sample }));
+    // The first word that is a time; a thread's name may look like anything before it. A time has no colon in it, so only
+    // the first one of a word can end it.
+    let mut start = 0;
+    for word in text.split(u8::is_ascii_whitespace) {
+        if let Some(colon) = memchr::memchr(b':', word).map(|at| start + at) {
+            if let Some((at, b"")) = seconds(&text[start..colon]) {
+                return before(&text[..start]).and_then(|sample| behind(&text[colon + 1..], Sample { at, ..sample }));
+            }
         }
-        from = colon + 1;
+        start += word.len() + 1;
     }
     None
 }
@@ -301,6 +301,13 @@ swapper     0 [001] 1.000001: cycles:
         let mut diagnostics = Diagnostics::default();
         let read = Samples::read("x", text.as_bytes(), &mut diagnostics).unwrap();
         (read, diagnostics.iter().map(|diagnostic| diagnostic.count).sum())
+    }
+
+    /// Every file that is imported is asked whether it is one, also those of one line.
+    #[test]
+    fn a_line_of_megabytes_is_read_once() {
+        assert!(!recognise("a:".repeat(2_000_000).as_bytes()));
+        assert!(!recognise("1.5:".repeat(1_000_000).as_bytes()));
     }
 
     #[test]
