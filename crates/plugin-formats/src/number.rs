@@ -81,6 +81,9 @@ impl<'a> Bytes<'a> {
         let mut n = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
+            if shift == 63 && byte > 1 {
+                return Err(Broken::Malformed);
+            }
             n |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 return Ok(n);
@@ -139,6 +142,8 @@ mod tests {
         let greatest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
         assert_eq!(bytes, [&[0, 0x7f, 0x80, 1][..], &greatest, &[1, 2], &greatest].concat());
         assert_eq!(Bytes::new(&[0x80; 11]).number(), Err(Broken::Malformed));
+        let more_than_64_bits = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2];
+        assert_eq!(Bytes::new(&more_than_64_bits).number(), Err(Broken::Malformed));
         assert_eq!(Bytes::new(&[0x80, 4]).small::<u16>(), Ok(512));
         assert_eq!(Bytes::new(&[0x80, 0x80, 4]).small::<u16>(), Err(Broken::Malformed));
     }
