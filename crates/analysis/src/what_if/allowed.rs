@@ -17,8 +17,8 @@ const SHARES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 const THREADS_MAX: usize = 8;
 /// An instant is as good as known if its window is shorter than this part of the boot.
 const WINDOW_MIN: i64 = 10_000;
-/// All boots together have no more spans than this, but there are always [`SHARES`] of them.
-const SPANS_MAX: usize = 1_000_000;
+/// All boots together have no more spans, turns, waits and marks than this, but there are always [`SHARES`] of them.
+const RECORDS_MAX: usize = 1_000_000;
 /// Waits around a stretch that are looked through for a topic's.
 const NESTED_MAX: usize = 64;
 
@@ -48,9 +48,24 @@ pub fn boots(timeline: &Timeline) -> Vec<Timeline> {
             }
         }
     }
-    let most = (SPANS_MAX / timeline.spans.len().max(1)).max(SHARES.len());
+    let most = (RECORDS_MAX / records(timeline).max(1)).max(SHARES.len());
     chosen.truncate(if windows.is_empty() { 0 } else { most });
     chosen.iter().map(|shares| with(timeline, &windows, shares)).collect()
+}
+
+/// How much there is to copy of a boot.
+fn records(timeline: &Timeline) -> usize {
+    let occupancy = &timeline.occupancy;
+    [
+        timeline.spans.len(),
+        timeline.running.len(),
+        timeline.waits.len(),
+        timeline.marks.len(),
+        occupancy.turns.len(),
+        occupancy.off.len(),
+    ]
+    .iter()
+    .sum()
 }
 
 /// The threads with windows, those with the longest first.
