@@ -74,7 +74,7 @@ fn assert_readable(into: &Path, at: Duration) -> u64 {
     let document = show.exits(0).json();
     assert_adds_up(&document);
     let outcome = &document["outcome"];
-    assert!(outcome == "running" || outcome == "reached", "{outcome} after {at:?}");
+    assert!(outcome == "interrupted" || outcome == "reached", "{outcome} after {at:?}");
     run(bootscope("export").args(["--to", "folded"]).arg(into)).exits(0);
     bytes
 }

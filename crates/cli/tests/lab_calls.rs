@@ -23,8 +23,8 @@ const FUNCTIONS: [(&str, &str); 7] = [
     ("DELAY", "clock::delay_us"),
     ("_vprintf", "console::_vprintf"),
 ];
-/// Instructions of an entry and an exit that are in the call and not between the two.
-const EVENT_NS: u64 = 60;
+/// Instructions of an entry and an exit that are in the call and not between the two, in a kernel with frame pointers.
+const EVENT_NS: u64 = 64;
 
 /// A function below those that called it, as far as they are compared.
 type Chain = Vec<&'static str>;
