@@ -88,11 +88,14 @@ fn bar(summary: &Summary, layout: Layout, out: &mut String) {
     }
     out.push('\n');
     let share = |ns: i64| ns as f64 / summary.total_ns as f64;
-    let named: Vec<String> = segments
-        .iter()
-        .filter(|segment| share(segment.ns) >= NAMED_SHARE)
-        .map(|segment| format!("{} {}", segment.name, layout.time(segment.ns)))
-        .collect();
+    let (long, short): (Vec<&Segment>, Vec<&Segment>) =
+        segments.iter().partition(|segment| share(segment.ns) >= NAMED_SHARE);
+    let mut named: Vec<String> =
+        long.iter().map(|segment| format!("{} {}", segment.name, layout.time(segment.ns))).collect();
+    let others: i64 = short.iter().map(|segment| segment.ns).sum();
+    if others > 0 {
+        named.push(format!("others {}", layout.time(others)));
+    }
     paragraph(&named.join(" · "), "", layout, out);
 }
 
@@ -163,7 +166,7 @@ mod tests {
         );
         assert_eq!(lines[1], "VMM─│firmware───────│early kernel───────");
         assert_eq!(lines[2], "VMM 100 ms · firmware 400 ms · early");
-        assert_eq!(lines[3], "kernel 500 ms");
+        assert_eq!(lines[3], "kernel 500 ms · others 100 µs");
     }
 
     #[test]
