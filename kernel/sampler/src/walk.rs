@@ -2,8 +2,8 @@
 //!
 //! With frame pointers, a function's frame begins with two words: the caller's frame pointer, and the address to return to.
 //! The walk trusts neither. It reads only words that lie in a stack that the kernel vouches for, it only ever goes
-//! up in a stack, and it enters each stack at most once. So it ends whatever it finds: a pointer into itself, into nothing,
-//! a stack that is being switched.
+//! up in a stack, and it changes stacks a few times at most. So it ends whatever it finds: a pointer into itself, into
+//! nothing, a stack that is being switched. Two interrupts' stacks that point at each other give false callers, but few.
 
 use core::ops::Range;
 
@@ -85,7 +85,7 @@ pub fn walk(stacks: &impl Stacks, at: &Interrupted, frames: &mut [u64]) -> (usiz
                 _ => return (found, End::BadPointer),
             }
         }
-        // Up only: nothing is read twice, and no circle is gone round.
+        // Up only, so a circle in one stack ends here; one over several stacks ends with the switches.
         if frame < above {
             return (found, End::BadPointer);
         }

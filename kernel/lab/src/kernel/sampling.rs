@@ -97,7 +97,9 @@ extern "sysv64" fn nmi(frame: &NmiFrame) {
     }
     if index == 0 {
         let others = SAMPLED.load(Ordering::Acquire) & !1;
-        (1..CPUS_MAX as u32).filter(|other| others >> other & 1 == 1).for_each(apic::send_nmi);
+        (1..CPUS_MAX as u32)
+            .filter(|other| others >> other & 1 == 1)
+            .for_each(|other| apic::send_nmi(cpu::apic_id_of(other)));
     }
     let Some(sampler) = sampler(index) else { return };
     let at =
