@@ -101,7 +101,7 @@ impl<'a> Hash<'a> {
 
     /// How many buckets suit what is allocated, if those there are do not by more than a factor of two.
     pub(crate) fn wanted(&self) -> Option<usize> {
-        // A quarter of the next power of two above 3 n + 4: from 3/8 to 3/4 of a bucket for each segment.
+        // A quarter of the next power of two above 3 n + 4: from 3/4 to 3/2 of a bucket for each segment.
         let bits = (3 * self.segments as u64 + 4).ilog2() + 1;
         let wanted = BUCKETS_FIRST.max(1 << (bits - 2));
         let near = (self.buckets / 2..=self.buckets * 2).contains(&wanted);
