@@ -24,9 +24,9 @@ sysinit!(vm_rest, Subsystem::Kthreads, 9, vm_rest);
 
 /// How much memory a lazy boot begins with.
 const FIRST_PART_BYTES: u64 = 64 << 20;
-/// How much of the rest is initialised before the thread looks whether another can run: some ten microseconds' work,
-/// and as many frames as the allocator's largest block has.
-const CHUNK_FRAMES: u64 = 1024;
+/// How much of the rest is initialised before the thread looks whether another can run: some thirty microseconds' work,
+/// and as many frames as two of the allocator's largest blocks have.
+const CHUNK_FRAMES: u64 = 2048;
 
 /// A page frame.
 #[repr(C)]
