@@ -3,7 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use machine::memory::{Extent, LogProbe, PhysicalMemory, ram_extents};
+use machine::memory::{Extent, LogProbe, PhysicalMemory};
+use machine::ram_extents;
 use std::io;
 
 struct Memory<'a> {
