@@ -30,10 +30,12 @@ fn hung(kernel: &Path, append: &str) -> Hung {
     assert!(evidence(&into, "registers.txt").contains("RIP="), "where the CPUs stand");
     let document = shown(&into);
     assert_eq!(document["outcome"], "hang");
-    assert!(text(&document["outcome_detail"]).contains("; the last line was: Waiting for root device"), "{document}");
     assert!(ns(&document["total_ns"]) > 0);
     let console = console_messages(&evidence(&into, "console.log"));
-    Hung { memory: messages(&evidence(&into, "kmsg-memory.log")), console }
+    let memory = messages(&evidence(&into, "kmsg-memory.log"));
+    let (detail, last) = (text(&document["outcome_detail"]), &memory.last().expect("a log").1);
+    assert!(detail.ends_with(&format!("; the last line was: {last}")), "{detail}: {last}");
+    Hung { memory, console }
 }
 
 #[test]
