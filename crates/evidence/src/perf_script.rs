@@ -99,7 +99,8 @@ impl Reader for Files {
 
 /// Whether the text begins as samples do.
 pub fn recognise(bytes: &[u8]) -> bool {
-    Lines::new(bytes).take(LINES_BEFORE).any(|line| heading(line.bytes).is_some())
+    let samples = |line: Line<'_>| !line.bytes.starts_with(b"#") && heading(line.bytes.trim_ascii_end()).is_some();
+    Lines::new(bytes).take(LINES_BEFORE).any(samples)
 }
 
 impl<'a> Samples<'a> {
@@ -301,6 +302,14 @@ swapper     0 [001] 1.000001: cycles:
         let mut diagnostics = Diagnostics::default();
         let read = Samples::read("x", text.as_bytes(), &mut diagnostics).unwrap();
         (read, diagnostics.iter().map(|diagnostic| diagnostic.count).sum())
+    }
+
+    /// Found by fuzzing: what is recognised has to be readable.
+    #[test]
+    fn a_sample_in_a_comment_is_none() {
+        let text = b"# period: 999846 nd0  1/1 [000]     0.006773336:     999846 nmi:k:\n";
+        assert!(!recognise(text));
+        assert!(Samples::read("x", text, &mut Diagnostics::default()).is_err());
     }
 
     /// Every file that is imported is asked whether it is one, also those of one line.
