@@ -4,8 +4,9 @@
 //! each line of execution is chained to the one that started it, so that the boot path can be walked back from the end
 //! mark to the moment the virtual machine monitor was executed, and the end mark is chosen.
 //!
-//! Nothing here knows a format. What it adds itself (levels of initcalls as phases, the beginning of the machine, the end
-//! of a boot that nobody marked) follows from the timeline, whoever placed what is on it.
+//! No bytes of a format are read here. What it adds itself (levels of initcalls as phases, the beginning of the machine, the
+//! end of a boot that nobody marked) follows from the timeline. Some of that still knows Linux: the name of its last level,
+//! and how its panics begin.
 
 mod excerpt;
 
@@ -71,8 +72,8 @@ pub fn read(recording: &Recording) -> Result<Loaded, recording::Error> {
     read_some(recording, None)
 }
 
-/// The same without a trace, and without the log that a kernel kept itself: who did what rests on followed calls alone, as
-/// of a boot of which there is nothing else. It ends where all of the evidence says: `until`.
+/// The same without the trace and without the kernel's own event log: only the call trace then shows which thread ran. The
+/// caller gives the end mark, `until`.
 ///
 /// # Errors
 /// As [`read`].

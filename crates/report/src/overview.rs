@@ -18,7 +18,7 @@ const BAR_MOST: usize = 100;
 /// A longer name of a phase is cut.
 const NAME_MOST: usize = 22;
 
-/// Shorter phases are in the bar, and not in the line under it.
+/// Shorter phases are summed in the line under the bar.
 const NAMED_SHARE: f64 = 0.01;
 
 /// The phases as a bar, and the rows that matter most.
