@@ -1,4 +1,4 @@
-//! A kernel trace: each line is counted once, and what is laid has its ends after its starts.
+//! A kernel trace: each line is counted once, and what is built has its ends after its starts.
 #![no_main]
 
 use evidence::ftrace::Trace;
@@ -11,8 +11,8 @@ fuzz_target!(|bytes: &[u8]| {
     let c = trace.counts;
     let lines = bytes.split_inclusive(|&b| b == b'\n').count() as u64;
     assert_eq!(c.events + c.headings + c.stacks + c.lost_notes + c.unreadable, lines);
-    trace.lay(&Clock::linear("trace", 1e9, trace.first, Ns::ZERO, "fuzz"), &mut timeline);
-    timeline.settle(Ns::ZERO);
+    trace.build(&Clock::linear("trace", 1e9, trace.first, Ns::ZERO, "fuzz"), &mut timeline);
+    timeline.finalize(Ns::ZERO);
     assert!(timeline.spans.iter().all(|(_, span)| span.start <= span.end));
     assert!(timeline.waits.iter().all(|wait| wait.from <= wait.woken && wait.woken <= wait.until));
     for pair in timeline.running.windows(2).filter(|pair| pair[0].track == pair[1].track) {

@@ -11,5 +11,5 @@ fuzz_target!(|bytes: &[u8]| {
     let c = found.counts;
     assert_eq!(c.lines, c.events + c.later + c.unreadable + c.others);
     found.kernel_log(&mut diagnostics);
-    found.on_a_timeline().settle(Ns::ZERO);
+    found.on_a_timeline().finalize(Ns::ZERO);
 });

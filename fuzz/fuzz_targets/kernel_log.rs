@@ -17,6 +17,6 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let calls = initcalls::read("a.log", &log, |line| line.stamp.or(line.host_stamp), &mut timeline.diagnostics);
     assert!(calls.calls.iter().all(|call| call.start <= call.end));
-    calls.lay(&mut timeline);
-    timeline.settle(Ns::ZERO);
+    calls.build(&mut timeline);
+    timeline.finalize(Ns::ZERO);
 });

@@ -2,7 +2,7 @@
 #![no_main]
 
 use evidence::index::Index;
-use evidence::{firmware, guest_words};
+use evidence::{firmware, guest_messages};
 use libfuzzer_sys::fuzz_target;
 use timeline::{Diagnostics, Ns, TimeBase, Timeline};
 
@@ -11,8 +11,8 @@ fuzz_target!(|bytes: &[u8]| {
     let (index, lines) = (&bytes[..split], &bytes[(split + 1).min(bytes.len())..]);
     let mut diagnostics = Diagnostics::default();
     let index = Index::read("a.idx", index, &mut diagnostics);
-    guest_words::read("guest.log", lines, &index, &mut diagnostics);
+    guest_messages::read("guest.log", lines, &index, &mut diagnostics);
     let mut timeline = Timeline::new(TimeBase::Host);
-    firmware::lay(&firmware::read(lines, &index), Ns(1_000_000), &mut timeline);
-    timeline.settle(Ns::ZERO);
+    firmware::build(&firmware::read(lines, &index), Ns(1_000_000), &mut timeline);
+    timeline.finalize(Ns::ZERO);
 });

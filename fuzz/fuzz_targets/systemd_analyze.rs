@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(c.lines, bytes.split_inclusive(|&b| b == b'\n').count() as u64);
     assert_eq!(c.lines, c.time + c.blame + c.chain + c.json + c.unreadable + c.others);
     let mut timeline = found.on_a_timeline();
-    timeline.settle(Ns::ZERO);
+    timeline.finalize(Ns::ZERO);
     let phases = analysis::phases(&timeline);
     assert_eq!(phases.iter().map(|phase| phase.length()).sum::<Ns>(), analysis::total(&timeline));
     let path = analysis::boot_path(&timeline);

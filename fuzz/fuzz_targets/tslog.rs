@@ -1,8 +1,8 @@
-//! A TSLOG in one file or two (`\x01` parts them): what is laid nests, the boot path adds up to the total, and what is
+//! A TSLOG in one file or two (`\x01` parts them): what is built nests, the boot path adds up to the total, and what is
 //! written is read as what was written.
 #![no_main]
 
-use evidence::tslog::{Counter, Log, lay};
+use evidence::tslog::{Counter, Log, build};
 use libfuzzer_sys::fuzz_target;
 use timeline::{Diagnostics, Ns, TimeBase, Timeline};
 
@@ -17,8 +17,8 @@ fuzz_target!(|bytes: &[u8]| {
         records += counts.records;
     }
     written_is_read(&log, records);
-    lay(log, Counter::Unknown, &mut timeline);
-    timeline.settle(Ns::ZERO);
+    build(log, Counter::Unknown, &mut timeline);
+    timeline.finalize(Ns::ZERO);
     for (id, span) in timeline.spans.iter() {
         assert!(span.start <= span.end);
         if let Some(around) = timeline.spans.parent(id).map(|parent| timeline.spans.get(parent)) {

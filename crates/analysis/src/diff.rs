@@ -23,7 +23,7 @@ use timeline::{NodeId, Ns, SpanKind, Timeline};
 /// One of the boots.
 #[derive(Clone, Copy)]
 pub struct Side<'a> {
-    /// Its settled timeline.
+    /// Its finalized timeline.
     pub timeline: &'a Timeline,
     /// Its boot path.
     pub path: &'a BootPath,

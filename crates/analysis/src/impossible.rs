@@ -134,7 +134,7 @@ mod tests {
     fn nothing_is_found_in_a_boot_that_adds_up() {
         use SpanKind::{Call, Initcall, Level};
         let mut t = boot(&[(Level, 0, 90), (Initcall, 10, 30), (Call, 12, 20), (Initcall, 30, 80)]);
-        t.settle(Ns::ZERO);
+        t.finalize(Ns::ZERO);
         assert_eq!(kinds(&t, |_, _, _| {}), []);
     }
 
@@ -142,16 +142,16 @@ mod tests {
     fn each_contradiction_is_found() {
         use SpanKind::{Call, Initcall};
         let mut nested = boot(&[(Initcall, 0, 50), (Call, 5, 40), (Initcall, 10, 30)]);
-        nested.settle(Ns::ZERO);
+        nested.finalize(Ns::ZERO);
         assert_eq!(kinds(&nested, |_, _, _| {}), [DiagnosticKind::ImpossibleInitcallOverlap]);
 
         let mut around = boot(&[(Call, 0, 50), (Call, 5, 40)]);
-        around.settle(Ns::ZERO);
+        around.finalize(Ns::ZERO);
         around.spans.set_end(SpanId(0), Ns(20));
         assert!(kinds(&around, |_, _, _| {}).contains(&DiagnosticKind::ImpossibleWorkOutside));
 
         let mut plain = boot(&[(Call, 0, 50), (Call, 60, 90)]);
-        plain.settle(Ns::ZERO);
+        plain.finalize(Ns::ZERO);
         assert_eq!(
             kinds(&plain, |path, _, _| path.stretches[0].to = Ns(40)),
             [DiagnosticKind::ImpossiblePathGap, DiagnosticKind::ImpossibleSum]

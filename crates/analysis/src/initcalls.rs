@@ -18,7 +18,7 @@ pub struct Initcall {
     pub track: TrackId,
 }
 
-/// All initcalls of a settled timeline, the longest first. One that ends as it begins was never seen to return, or is
+/// All initcalls of a finalized timeline, the longest first. One that ends as it begins was never seen to return, or is
 /// shorter than its clock can tell: its time is not known, and it is left out.
 pub fn initcalls(timeline: &Timeline) -> Vec<Initcall> {
     let is_known = |span: &timeline::SpanRow| span.kind == SpanKind::Initcall && span.length() > Ns::ZERO;
@@ -48,7 +48,7 @@ mod tests {
             let detail = t.names.intern(name);
             t.spans.push(SpanRow { name: NameId::EMPTY, detail, start: Ns(start), end: Ns(end), track, kind }, None);
         }
-        t.settle(Ns::ZERO);
+        t.finalize(Ns::ZERO);
         let found: Vec<_> = initcalls(&t).iter().map(|i| (t.names.get(i.function).to_owned(), i.elapsed)).collect();
         assert_eq!(found, [("waits".to_owned(), Ns(80)), ("quick".to_owned(), Ns(10))]);
     }

@@ -12,7 +12,7 @@
 //! * [`initcalls`]: each from its call to its return;
 //! * [`impossible`]: figures that contradict each other.
 //!
-//! Every function takes a settled timeline ([`timeline::Timeline::settle`]).
+//! Every function takes a finalized timeline ([`timeline::Timeline::finalize`]).
 #![forbid(unsafe_code)]
 
 mod chain;

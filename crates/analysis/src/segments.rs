@@ -141,7 +141,7 @@ mod tests {
             let (name, detail, kind) = (NameId::EMPTY, NameId::EMPTY, SpanKind::Call);
             t.spans.push(SpanRow { name, detail, start: Ns(start), end: Ns(end), track, kind }, None);
         }
-        t.settle(Ns::ZERO);
+        t.finalize(Ns::ZERO);
         let segments = Segments::new(&t);
         for from in 0..80 {
             for to in from..80 {

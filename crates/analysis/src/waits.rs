@@ -109,7 +109,7 @@ mod tests {
             let until = Ns(until);
             t.waits.push(Wait { track, from: Ns(from), woken: until, until, by: WaitedOn::Unknown });
         }
-        t.settle(Ns::ZERO);
+        t.finalize(Ns::ZERO);
         let pieces = &Waits::new(&t).by_track[0];
         let pieces: Vec<_> = pieces.iter().map(|p| (p.from.0, p.to.0, p.wait)).collect();
         assert_eq!(pieces, expected);

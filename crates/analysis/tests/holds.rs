@@ -482,7 +482,7 @@ fn many_holds_do_not_multiply() {
     }
     t.waits.push(Wait { track: main, from: Ns(0), woken: Ns(MANY), until: Ns(MANY), by: WaitedOn::Holders(a) });
     t.end = Some(End { at: Ns(MANY), error: Ns::ZERO, track: Some(main), evidence: NameId::EMPTY });
-    t.settle(Ns::ZERO);
+    t.finalize(Ns::ZERO);
     let start_s = cpu::cpu_s();
     assert_covers(&boot_path(&t), Ns(MANY));
     let took_s = cpu::cpu_s() - start_s;
@@ -552,7 +552,7 @@ proptest! {
         let until = Ns(from + length);
         t.waits.push(Wait { track: TrackId(0), from: Ns(from), woken: until, until, by: WaitedOn::Holders(topic) });
         t.end = Some(End { at: Ns(80), error: Ns::ZERO, track: Some(TrackId(0)), evidence: NameId::EMPTY });
-        t.settle(Ns::ZERO);
+        t.finalize(Ns::ZERO);
         let path = boot_path(&t);
         assert_covers(&path, Ns(80));
         let holds = handed_over(&t);

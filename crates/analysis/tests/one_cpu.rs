@@ -30,7 +30,7 @@ fn boot(text: &str, turns: &str, off: &str) -> Timeline {
         let ready = Some(&w[2]).filter(|w| *w != "?").map(ns);
         t.occupancy.off.push(OffCpu { track, from: ns(&w[1]), ready, until: ns(&w[3]), by: None });
     }
-    t.settle(Ns::ZERO);
+    t.finalize(Ns::ZERO);
     t
 }
 

@@ -32,7 +32,7 @@ impl Boot {
 
     fn end(mut self, track: TrackId, at: i64) -> Timeline {
         self.0.end = Some(End { at: Ns(at), error: Ns::ZERO, track: Some(track), evidence: NameId::EMPTY });
-        self.0.settle(Ns::ZERO);
+        self.0.finalize(Ns::ZERO);
         self.0
     }
 }

@@ -235,7 +235,7 @@ fn boots() -> impl Strategy<Value = Timeline> {
             t.boundary(["vmm", "firmware", "kernel", "late"][i], Ns(at), Ns::ZERO, "");
         }
         t.end = Some(End { at: Ns(200), error: Ns::ZERO, track: Some(TrackId(0)), evidence: NameId::EMPTY });
-        t.settle(Ns::ZERO);
+        t.finalize(Ns::ZERO);
         t
     })
 }
@@ -264,7 +264,7 @@ fn depth_and_waits_do_not_multiply() {
         t.waits.push(Wait { track: init, from, woken: until, until, by });
     }
     t.end = Some(End { at: end, error: Ns::ZERO, track: Some(init), evidence: NameId::EMPTY });
-    t.settle(Ns::ZERO);
+    t.finalize(Ns::ZERO);
     let start_s = cpu::cpu_s();
     let tables = tables(&t, &boot_path(&t), &[], &Groups::linux());
     let outermost = tables.functions.iter().find(|row| row.name == "f0").unwrap();

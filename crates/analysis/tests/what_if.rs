@@ -92,7 +92,7 @@ fn what_is_saved_before_there_are_threads_is_gone() {
         boot.running.push(Running { track, cpu: 0, from: Ns(from), to: Ns(to) });
     }
     boot.cpus_followed_until = Some(Ns(120));
-    boot.settle(Ns::ZERO);
+    boot.finalize(Ns::ZERO);
     check_timeline(boot.clone(), &[("rom_init", 190), ("inflate", 130), ("post", 110), ("setup", 50)]);
     check_timeline(boot, &[("post=-50%", 190), ("inflate=-50%", 160), ("SYSINIT clocks", 110), ("rom_init", 100)]);
 }
@@ -494,7 +494,7 @@ fn wakers_and_timers() {
     }
     let evidence = NameId::EMPTY;
     t.end = Some(timeline::End { at: Ns(100), error: Ns::ZERO, track: Some(init), evidence });
-    t.settle(Ns::ZERO);
+    t.finalize(Ns::ZERO);
     let mut boot = WhatIf::new(t, Groups::linux()).unwrap();
     assert_eq!(boot.save(&saving("initcall unpack=20")).unwrap().after, Ns(70));
     assert_eq!(boot.save(&saving("initcall unpack")).unwrap().after, Ns(45), "woken before it waits it does not wait");
@@ -532,7 +532,7 @@ fn a_turn_on_a_cpu_comes_when_who_had_it_leaves_it() {
         t.running.push(Running { track, cpu: 0, from: Ns(from), to: Ns(to) });
     }
     t.end = Some(timeline::End { at: Ns(70), error: Ns::ZERO, track: Some(init), evidence: NameId::EMPTY });
-    t.settle(Ns::ZERO);
+    t.finalize(Ns::ZERO);
     check_with(t, Groups::linux(), &[("initcall early", 54), ("initcall unpack=10", 44)]);
 }
 
@@ -560,7 +560,7 @@ fn who_waits_outside_of_any_work_waits_for_the_boot() {
             t.waits.push(Wait { track, from, woken: until, until, by });
         }
         t.end = Some(timeline::End { at: Ns(90), error: Ns::ZERO, track: Some(init), evidence: NameId::EMPTY });
-        t.settle(Ns::ZERO);
+        t.finalize(Ns::ZERO);
         let mut boot = WhatIf::new(t, Groups::linux()).unwrap();
         boot.save(&saving("initcall before=20")).unwrap().after
     };
@@ -628,7 +628,7 @@ fn broken() -> impl Strategy<Value = Timeline> {
             t.tracks.get_mut(TrackId(child)).created = Some((Ns(at), TrackId(by)));
         }
         t.end = Some(timeline::End { at: Ns(200), error: Ns::ZERO, track: Some(TrackId(0)), evidence: NameId::EMPTY });
-        t.settle(Ns::ZERO);
+        t.finalize(Ns::ZERO);
         t
     })
 }

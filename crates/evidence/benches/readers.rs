@@ -6,7 +6,7 @@
 use evidence::ftrace::Trace;
 use evidence::index::Index;
 use evidence::kernel_log::KernelLog;
-use evidence::{detect, guest_words, initcalls};
+use evidence::{detect, guest_messages, initcalls};
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -115,10 +115,10 @@ fn main() {
     report("trace, looked through", &text, &mut |bytes| {
         black_box(Trace::read("trace.txt", bytes, &mut Diagnostics::default()).unwrap());
     });
-    report("trace, looked through and laid", &text, &mut |bytes| {
+    report("trace, looked through and built", &text, &mut |bytes| {
         let mut timeline = Timeline::new(TimeBase::Evidence);
         let trace = Trace::read("trace.txt", bytes, &mut timeline.diagnostics).unwrap();
-        trace.lay(&Clock::linear("trace", 1e9, trace.first, Ns::ZERO, "bench"), &mut timeline);
+        trace.build(&Clock::linear("trace", 1e9, trace.first, Ns::ZERO, "bench"), &mut timeline);
         black_box(timeline.spans.len());
     });
 
@@ -153,7 +153,7 @@ fn main() {
     });
     let text = fill(|text, i| writeln!(text, "S trace {} {} {i}", i * 5_000, i * 5_000 + 700).unwrap());
     report("guest words", &text, &mut |bytes| {
-        black_box(guest_words::read("guest.log", bytes, &Index::default(), &mut Diagnostics::default()));
+        black_box(guest_messages::read("guest.log", bytes, &Index::default(), &mut Diagnostics::default()));
     });
     if slow {
         eprintln!("a reader is slower than {least} MB/s");

@@ -5,8 +5,8 @@
 //! A chunk that makes no sense is left at the record that makes none; what comes after it is read. Memory grows with the
 //! input only. What it means is in [`profile`].
 
+mod build;
 pub mod contexts;
-mod lay;
 mod load;
 mod pieces;
 mod placed;
@@ -14,7 +14,7 @@ pub mod profile;
 mod read;
 mod reader;
 
-use lay::{Laid, lay};
+use build::{Built, build};
 pub use load::{BootCalls, Followed};
 pub use read::read;
 pub(crate) use reader::Files;

@@ -11,11 +11,11 @@
 //! one, its ticks are shown as ticks.
 
 use crate::ftrace::{Stamps, Trace};
-use crate::guest_words::Said;
+use crate::guest_messages::Received;
 use crate::index::Index;
 use crate::kernel_log::KernelLog;
 use crate::tslog;
-use guest_init::words::{SyncPlace, Word};
+use guest_init::messages::{Message, SyncPlace};
 use hashbrown::HashMap;
 use recording::{Manifest, TimeBase};
 use timeline::{Clock, Delay, DiagnosticKind, Diagnostics, Ns, SyncPoint, Ticks};
@@ -61,7 +61,7 @@ pub struct Clocks {
 /// What evidence offers to find the clocks from.
 pub struct Offers<'a> {
     pub manifest: &'a Manifest,
-    pub words: &'a [Said],
+    pub words: &'a [Received],
     pub trace: Option<&'a Trace<'a>>,
     /// The kernel's own log.
     pub log: Option<&'a KernelLog>,
@@ -150,12 +150,12 @@ fn counter(evidence: &Offers<'_>) -> Option<Clock> {
         return Some(Clock::linear(NAME, 1e9, Ticks(0), Ns::ZERO, "one tick is one instruction is 1 ns"));
     }
     // Once process 1 has handed over, anybody may write to its port. It says that it runs once, and first.
-    let own = evidence.words.iter().take_while(|said| !matches!(said.word, Word::End { .. }));
+    let own = evidence.words.iter().take_while(|said| !matches!(said.message, Message::End { .. }));
     let points: Vec<SyncPoint> = own
         .enumerate()
-        .filter(|(i, said)| *i == 0 || !matches!(said.word, Word::Init { .. }))
-        .filter_map(|(_, said)| match said.word {
-            Word::Init { tsc } | Word::Tick { tsc } => Some(SyncPoint { ticks: Ticks(tsc), at: said.arrival? }),
+        .filter(|(i, said)| *i == 0 || !matches!(said.message, Message::Init { .. }))
+        .filter_map(|(_, said)| match said.message {
+            Message::Init { tsc } | Message::Tick { tsc } => Some(SyncPoint { ticks: Ticks(tsc), at: said.arrival? }),
             _ => None,
         })
         .collect();
@@ -216,8 +216,8 @@ fn trace_clock(
             let points: Vec<SyncPoint> = evidence
                 .words
                 .iter()
-                .filter_map(|said| match said.word {
-                    Word::Sync { place: SyncPlace::Trace, before, after, seq } => {
+                .filter_map(|said| match said.message {
+                    Message::Sync { place: SyncPlace::Trace, before, after, seq } => {
                         Some(SyncPoint { ticks: *markers.get(&u64::from(seq))?, at: between(counter?, before, after) })
                     }
                     _ => None,
@@ -303,8 +303,8 @@ fn printk_from_words(evidence: &Offers<'_>, counter: Option<&Clock>) -> Option<C
     let points: Vec<SyncPoint> = evidence
         .words
         .iter()
-        .filter_map(|said| match said.word {
-            Word::Sync { place: SyncPlace::Kmsg, before, after, seq } => {
+        .filter_map(|said| match said.message {
+            Message::Sync { place: SyncPlace::Kmsg, before, after, seq } => {
                 Some(SyncPoint { ticks: log_ticks(stamp(seq)?), at: between(counter?, before, after) })
             }
             _ => None,
@@ -371,7 +371,7 @@ mod tests {
         };
         let word = |us: i64| {
             let said = at(us, 2_300 + us % 7);
-            Said { word: Word::Tick { tsc: said.ticks.0 }, arrival: Some(said.at), line: 1 }
+            Received { message: Message::Tick { tsc: said.ticks.0 }, arrival: Some(said.at), line: 1 }
         };
         let words = [word(9_000_000), word(9_000_100)];
         let offset = |started: Option<Ns>, seen: Vec<SyncPoint>| {

@@ -52,7 +52,7 @@ pub(crate) fn shorten(text: &str) -> String {
 /// Adds a span from each line to the next on the firmware track; the last one ends at `until`, when
 /// something else is known to have begun. Lines after that (a loader or the kernel's setup code calls
 /// firmware) are marks.
-pub fn lay(said: &[Said], until: Ns, timeline: &mut Timeline) {
+pub fn build(said: &[Said], until: Ns, timeline: &mut Timeline) {
     let name = timeline.names.intern("firmware");
     let track = timeline.tracks.named(name, TrackKind::Firmware);
     let placed: Vec<(Ns, &Said)> = said.iter().filter_map(|s| Some((s.at?, s))).collect();
@@ -121,7 +121,7 @@ impl Evidence for DebugLines<'_> {
         // What its last line begins has no end where nothing is known to have followed.
         let last = || said.iter().filter_map(|s| s.at).next_back().unwrap_or(Ns::MIN);
         let only_marks = boot.timeline.cpus_followed_until.is_some();
-        lay(&said, if only_marks { Ns::MIN } else { until.unwrap_or_else(last) }, &mut boot.timeline);
+        build(&said, if only_marks { Ns::MIN } else { until.unwrap_or_else(last) }, &mut boot.timeline);
         let until = until.unwrap_or(Ns::MAX);
         // Nothing says when the firmware was done but that it said nothing more.
         let last = said.iter().filter_map(|s| Some((s.at?, s))).rfind(|(at, _)| *at < until);
@@ -144,7 +144,7 @@ mod tests {
         let index = Index::read("firmware.idx", b"0 100\n26 150\n109 400\n129 900\n", &mut diagnostics);
         let said = read(text.as_bytes(), &index);
         let mut timeline = Timeline::new(TimeBase::Host);
-        lay(&said, Ns(700), &mut timeline);
+        build(&said, Ns(700), &mut timeline);
         let spans: Vec<_> =
             timeline.spans.iter().map(|(_, s)| (timeline.names.get(s.name), s.start.0, s.end.0)).collect();
         let long = format!("{}…", "x".repeat(60));
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn lines_without_arrival_are_counted() {
         let mut timeline = Timeline::new(TimeBase::Evidence);
-        lay(&read(b"a\nb\n", &Index::default()), Ns(1), &mut timeline);
+        build(&read(b"a\nb\n", &Index::default()), Ns(1), &mut timeline);
         assert!(timeline.spans.is_empty());
         assert_eq!(timeline.diagnostics.count(timeline::DiagnosticKind::FirmwareLineWithoutTime), 2);
     }

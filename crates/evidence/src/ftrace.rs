@@ -17,14 +17,14 @@
 //! which costs less than storing them would. Nothing here decides what time a stamp is: that is the
 //! caller's clock.
 
+mod build;
 mod event;
-mod lay;
 mod line;
 mod reader;
 mod sched;
 
+pub use build::Built;
 pub use event::{Event, Task};
-pub use lay::Laid;
 pub use line::{Context, Record};
 pub(crate) use reader::Files;
 
@@ -199,8 +199,8 @@ impl<'a> Trace<'a> {
 
     /// Adds to the timeline: a track per thread, who ran where, who waited for whom, initcalls,
     /// their levels, modules, work items, interrupts, processes. `clock` says what time a stamp is.
-    pub fn lay(&self, clock: &Clock, timeline: &mut Timeline) -> Laid {
-        lay::lay(self, clock, timeline)
+    pub fn build(&self, clock: &Clock, timeline: &mut Timeline) -> Built {
+        build::build(self, clock, timeline)
     }
 
     fn entries(&self) -> impl Iterator<Item = (Line<'a>, Entry<'a>)> + use<'a> {

@@ -111,7 +111,7 @@ const EPROBE_DEFER: i64 = 517;
 
 /// Reads the initcalls of a log. `place` says when a line was printed, in the time of the result.
 /// Lines of which it does not know are counted and left out, unless it knows of none: then the
-/// calls are laid end to end from zero, which is counted too.
+/// calls are placed end to end from zero, which is counted too.
 pub fn read(
     file: &str,
     log: &KernelLog,
@@ -334,7 +334,7 @@ impl Initcalls {
 
     /// Adds spans for the calls and levels, and marks for probes that were put off, on the tracks
     /// of the threads that ran them; process 1's where the log does not say.
-    pub fn lay(&self, timeline: &mut Timeline) {
+    pub fn build(&self, timeline: &mut Timeline) {
         let mut tracks = Tracks { known: HashMap::new() };
         let init = tracks.of(1, timeline);
         for level in &self.levels {

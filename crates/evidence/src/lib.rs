@@ -18,7 +18,7 @@ mod files;
 pub mod firmware;
 pub mod first_run;
 pub mod ftrace;
-pub mod guest_words;
+pub mod guest_messages;
 pub mod guestfs;
 pub mod index;
 pub mod initcalls;

@@ -45,7 +45,7 @@ const ONLY_TICKS: &str = "nothing says how fast the counter runs that the trace 
 /// A recording's evidence, read once.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
-    /// Everything that it says about its boot, settled.
+    /// Everything that it says about its boot, finalized.
     pub timeline: Timeline,
     /// What it says about the machine.
     pub subject: Subject,
@@ -55,7 +55,7 @@ pub struct Loaded {
     pub panic: Option<String>,
 }
 
-/// Everything that a recording says about its boot, as a settled timeline.
+/// Everything that a recording says about its boot, as a finalized timeline.
 ///
 /// # Errors
 /// As [`read`].
@@ -107,7 +107,7 @@ fn read_some(recording: &Recording, by_calls_until: Option<Ns>) -> Result<Loaded
         (end.at, end.evidence) = (until, timeline.names.intern("the end mark by all of the evidence"));
     }
     let tolerance = timeline.clocks.iter().map(|c| c.residual).max().unwrap_or_default();
-    timeline.settle(tolerance.max(Ns::from_us(50)));
+    timeline.finalize(tolerance.max(Ns::from_us(50)));
     Ok(Loaded { timeline, subject, calls, panic })
 }
 

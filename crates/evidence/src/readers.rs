@@ -5,7 +5,7 @@
 
 use crate::reader::Reader;
 use crate::{
-    calls, firmware, first_run, ftrace, guest_words, guestfs, kernel_log, perf_script, systemd_analyze, tslog, vmm,
+    calls, firmware, first_run, ftrace, guest_messages, guestfs, kernel_log, perf_script, systemd_analyze, tslog, vmm,
 };
 use timeline::DiagnosticKind;
 
@@ -29,8 +29,8 @@ macro_rules! readers {
 readers! {
     /// The event log of a BSD kernel, or of one with bootscope's own recorder: [`crate::tslog`].
     Tslog: tslog::Files,
-    /// What process 1 of a recorded guest says to the host: [`crate::guest_words`].
-    GuestMessages: guest_words::Files,
+    /// What process 1 of a recorded guest says to the host: [`crate::guest_messages`].
+    GuestMessages: guest_messages::Files,
     /// A launch as libguestfs' boot-analysis prints it: [`crate::guestfs`].
     Guestfs: guestfs::Files,
     /// Lists of functions, such as `/proc/kallsyms`: [`crate::first_run::symbols`].

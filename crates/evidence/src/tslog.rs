@@ -29,16 +29,16 @@
 //! around it: a console capture with markers or without, NULs, `\r\r\n`, other lines in between, cut lines.
 //!
 //! The method of blaming waits on holders is Percival's (Profiling the FreeBSD kernel boot, 2018); the path is walked by
-//! the analysis, from the waits and holds laid here.
+//! the analysis, from the waits and holds placed here.
 
 mod boot;
+mod build;
 mod console;
 mod cpu_count;
 mod events;
 mod hole;
 mod labels;
 mod late_names;
-mod lay;
 mod line;
 mod memory;
 mod occupancy;
@@ -51,7 +51,7 @@ mod reader;
 mod user;
 mod user_part;
 
-pub use lay::{Counter, Laid, lay};
+pub use build::{Built, Counter, build};
 pub use rate::parse_frequency;
 pub(crate) use rate::plausible;
 pub(crate) use reader::Files;

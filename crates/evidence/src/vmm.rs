@@ -114,7 +114,7 @@ pub fn let_go(steps: &[Step]) -> Option<&Step> {
 }
 
 /// Adds the steps as phases and as work on the monitor's track.
-pub fn lay(steps: &[Step], first_instruction: Option<Ns>, track: TrackId, timeline: &mut Timeline) {
+pub fn build(steps: &[Step], first_instruction: Option<Ns>, track: TrackId, timeline: &mut Timeline) {
     let limit = first_instruction.unwrap_or(Ns::MAX);
     let mut start = (Ns::ZERO, Ns::ZERO, "the VMM is executed".to_owned());
     for step in steps.iter().filter(|s| s.end < limit && s.part != Part::Started) {
@@ -172,7 +172,7 @@ impl Evidence for Steps {
 
     fn around(&mut self, boot: &mut Boot<'_>) {
         let Some(machine) = boot.machine else { return };
-        lay(&self.0, machine.first_instruction, machine.monitor, &mut boot.timeline);
+        build(&self.0, machine.first_instruction, machine.monitor, &mut boot.timeline);
         if let Some(at) = machine.first_instruction {
             boot.timeline.tracks.get_mut(machine.firmware).created = Some((at, machine.monitor));
         }

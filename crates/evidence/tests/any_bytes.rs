@@ -5,7 +5,7 @@ use evidence::ftrace::Trace;
 use evidence::guestfs::Events;
 use evidence::index::Index;
 use evidence::kernel_log::KernelLog;
-use evidence::{detect, firmware, guest_words, initcalls};
+use evidence::{detect, firmware, guest_messages, initcalls};
 use proptest::prelude::*;
 use timeline::{Clock, DiagnosticKind, Diagnostics, Ns, TimeBase, Timeline};
 
@@ -82,7 +82,7 @@ fn lines(bytes: &[u8]) -> u64 {
 }
 
 fn check_timeline(mut timeline: Timeline) {
-    timeline.settle(Ns::ZERO);
+    timeline.finalize(Ns::ZERO);
     assert!(timeline.spans.iter().all(|(_, span)| span.start <= span.end));
     assert!(timeline.running.iter().all(|r| r.from <= r.to));
     assert!(timeline.waits.iter().all(|w| w.from <= w.woken && w.woken <= w.until));
@@ -97,7 +97,7 @@ fn check_trace(bytes: &[u8]) {
     let c = trace.counts;
     assert_eq!(c.events + c.headings + c.stacks + c.lost_notes + c.unreadable, lines(bytes));
     assert_eq!(trace.records().count() as u64, c.events);
-    trace.lay(&Clock::linear("t", 1e9, trace.first, Ns::ZERO, "test"), &mut timeline);
+    trace.build(&Clock::linear("t", 1e9, trace.first, Ns::ZERO, "test"), &mut timeline);
     check_timeline(timeline);
 }
 
@@ -111,7 +111,7 @@ fn check_log(bytes: &[u8]) {
     assert!(log.lines.iter().all(|line| !log.text(line).contains(['\n', '\0', '\x1b']) || line.seq.is_some()));
     let calls = initcalls::read("l", &log, |line| line.stamp, &mut timeline.diagnostics);
     assert!(calls.calls.iter().all(|call| call.start <= call.end));
-    calls.lay(&mut timeline);
+    calls.build(&mut timeline);
     check_timeline(timeline);
 }
 
@@ -150,9 +150,9 @@ proptest! {
         let index = Index::read("i", &bytes, &mut diagnostics);
         prop_assert_eq!(index.len() as u64 + diagnostics.count(DiagnosticKind::IndexLineUnreadable)
             + diagnostics.count(DiagnosticKind::IndexLineOutOfOrder), lines(&bytes));
-        guest_words::read("g", &bytes, &index, &mut diagnostics);
+        guest_messages::read("g", &bytes, &index, &mut diagnostics);
         let mut timeline = Timeline::new(TimeBase::Host);
-        firmware::lay(&firmware::read(&bytes, &index), Ns(1_000_000), &mut timeline);
+        firmware::build(&firmware::read(&bytes, &index), Ns(1_000_000), &mut timeline);
         check_timeline(timeline);
         let found = detect::detect(&bytes);
         prop_assert_eq!(found.is_empty(), bytes.is_empty());

@@ -31,8 +31,8 @@ fn dump(path: &Path) -> String {
     }
     let mut timeline = Timeline::new(TimeBase::Evidence);
     timeline.diagnostics = diagnostics;
-    calls.lay(&mut timeline);
-    timeline.settle(Ns::from_us(10));
+    calls.build(&mut timeline);
+    timeline.finalize(Ns::from_us(10));
     text + &support::diagnostics(&timeline.diagnostics) + &support::timeline(&timeline)
 }
 

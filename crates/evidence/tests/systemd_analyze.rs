@@ -190,7 +190,7 @@ fn check(bytes: &[u8]) {
     assert_eq!(c.lines, bytes.split_inclusive(|&b| b == b'\n').count() as u64);
     assert_eq!(c.lines, c.time + c.blame + c.chain + c.json + c.unreadable + c.others, "{c:?}");
     let mut timeline = analysis.on_a_timeline();
-    timeline.settle(Ns::ZERO);
+    timeline.finalize(Ns::ZERO);
     let total = total(&timeline);
     assert_eq!(phases(&timeline).iter().map(|phase| phase.length()).sum::<Ns>(), total);
     let path = boot_path(&timeline);

@@ -16,8 +16,8 @@ fn dump(name: &str, bytes: &[u8]) -> String {
     let clock = Clock::linear("trace", hz, trace.first, Ns::ZERO, "test");
     let mut timeline = Timeline::new(TimeBase::Evidence);
     timeline.diagnostics = diagnostics;
-    trace.lay(&clock, &mut timeline);
-    timeline.settle(Ns::ZERO);
+    trace.build(&clock, &mut timeline);
+    timeline.finalize(Ns::ZERO);
     let lines = bytes.split_inclusive(|&b| b == b'\n').count() as u64;
     let c = trace.counts;
     assert_eq!(c.events + c.headings + c.stacks + c.lost_notes + c.unreadable, lines, "each line is counted once");

@@ -5,7 +5,7 @@ mod cpu;
 #[path = "tslog_parts/mod.rs"]
 mod parts;
 
-use evidence::tslog::{Counter, Log, lay};
+use evidence::tslog::{Counter, Log, build};
 use proptest::prelude::*;
 use std::path::Path;
 use timeline::{DiagnosticKind, Ns, SpanKind, TimeBase, Timeline, TrackKind, Unit, WaitedOn};
@@ -13,20 +13,20 @@ use timeline::{DiagnosticKind, Ns, SpanKind, TimeBase, Timeline, TrackKind, Unit
 const HEAD: &str = include_str!("data/tslog/freebsd15-firecracker-console-and-tslog-head.log");
 const TAIL: &str = include_str!("data/tslog/freebsd15-firecracker-tslog-tail.log");
 
-fn laid(files: &[&[u8]], counter: Counter) -> Timeline {
+fn built(files: &[&[u8]], counter: Counter) -> Timeline {
     let mut timeline = Timeline::new(TimeBase::Evidence);
     let mut log = Log::default();
     for (i, bytes) in files.iter().enumerate() {
         log.read(&format!("{i}.log"), bytes, &mut timeline.diagnostics);
     }
-    lay(log, counter, &mut timeline);
-    timeline.settle(Ns::ZERO);
+    build(log, counter, &mut timeline);
+    timeline.finalize(Ns::ZERO);
     timeline
 }
 
 /// A log in which a tick is a nanosecond.
 fn made(text: &str) -> Timeline {
-    laid(&[text.as_bytes()], Counter::Rate(1e9, "made".to_owned()))
+    built(&[text.as_bytes()], Counter::Rate(1e9, "made".to_owned()))
 }
 
 /// What did not add up: kind, how often, and the line of the first.
@@ -79,7 +79,7 @@ fn a_thread_is_the_boot_threads_unless_that_waits() {
 #[test]
 fn the_public_dump_in_two_files() {
     for files in [[HEAD, TAIL], [TAIL, HEAD]] {
-        let t = laid(&files.map(str::as_bytes), Counter::Unknown);
+        let t = built(&files.map(str::as_bytes), Counter::Unknown);
         assert_eq!(t.clocks[0].hz, 2_445_431_964.0);
         // 18617672, 6043097, 27033569 ticks, as the log has them.
         assert_eq!(length(&t, "announce"), Ns(7_613_245));
@@ -99,7 +99,7 @@ fn the_public_dump_in_two_files() {
 
 #[test]
 fn its_processes_are_a_tree() {
-    let t = laid(&[HEAD.as_bytes(), TAIL.as_bytes()], Counter::Unknown);
+    let t = built(&[HEAD.as_bytes(), TAIL.as_bytes()], Counter::Unknown);
     let lines: Vec<String> = t
         .processes
         .iter()
@@ -120,7 +120,7 @@ fn its_processes_are_a_tree() {
 
 #[test]
 fn any_dress_of_a_console_is_taken_off() {
-    let plain = laid(&[HEAD.as_bytes()], Counter::Unknown);
+    let plain = built(&[HEAD.as_bytes()], Counter::Unknown);
     type Dress = fn(&str) -> String;
     let dresses: [(&str, Dress); 5] = [
         ("\\r\\n", |l| format!("{l}\r\n")),
@@ -131,7 +131,7 @@ fn any_dress_of_a_console_is_taken_off() {
     ];
     for (name, dress) in dresses {
         let text: String = HEAD.lines().map(dress).collect();
-        let dressed = laid(&[text.as_bytes()], Counter::Unknown);
+        let dressed = built(&[text.as_bytes()], Counter::Unknown);
         assert_eq!(spans(&dressed), spans(&plain), "{name}");
         assert_eq!(
             diagnostics(&dressed).iter().map(|d| (d.0, d.1)).collect::<Vec<_>>(),
@@ -143,7 +143,7 @@ fn any_dress_of_a_console_is_taken_off() {
 
 #[test]
 fn control_characters_are_no_part_of_a_line() {
-    let plain = laid(&[HEAD.as_bytes(), TAIL.as_bytes()], Counter::Unknown);
+    let plain = built(&[HEAD.as_bytes(), TAIL.as_bytes()], Counter::Unknown);
     type Dress = fn(&str) -> String;
     let dresses: [(&str, Dress); 3] = [
         ("a NUL in the middle of each", |l| format!("{}\0{}\n", &l[..l.len() / 2], &l[l.len() / 2..])),
@@ -155,7 +155,7 @@ fn control_characters_are_no_part_of_a_line() {
         for file in &files {
             assert!(evidence::recognise(file.as_bytes()).kinds[0].starts_with("TSLOG dump"), "{name}");
         }
-        let dressed = laid(&[files[0].as_bytes(), files[1].as_bytes()], Counter::Unknown);
+        let dressed = built(&[files[0].as_bytes(), files[1].as_bytes()], Counter::Unknown);
         assert_eq!(spans(&dressed), spans(&plain), "{name}");
         assert_eq!((dressed.processes.len(), dressed.clocks[0].hz), (31, 2_445_431_964.0), "{name}");
         assert_eq!(dressed.diagnostics.count(DiagnosticKind::TslogTypeUnknown), 0, "{name}");
@@ -164,7 +164,7 @@ fn control_characters_are_no_part_of_a_line() {
 
 #[test]
 fn lines_in_between_are_counted_and_cost_nothing_else() {
-    let plain = laid(&[HEAD.as_bytes()], Counter::Unknown);
+    let plain = built(&[HEAD.as_bytes()], Counter::Unknown);
     let text: String = HEAD
         .lines()
         .map(|l| match l.contains("EXIT _vprintf") {
@@ -172,7 +172,7 @@ fn lines_in_between_are_counted_and_cost_nothing_else() {
             false => format!("{l}\n"),
         })
         .collect();
-    let mixed = laid(&[text.as_bytes()], Counter::Unknown);
+    let mixed = built(&[text.as_bytes()], Counter::Unknown);
     assert_eq!(spans(&mixed), spans(&plain));
     assert_eq!(mixed.diagnostics.count(DiagnosticKind::TslogLinesBetween), 9);
     assert_eq!(mixed.diagnostics.count(DiagnosticKind::TslogBehindText), 9);
@@ -305,11 +305,11 @@ fn a_thread_is_named_while_it_runs() {
 
 #[test]
 fn a_hole_in_the_middle_of_a_file() {
-    let two = laid(&[HEAD.as_bytes(), TAIL.as_bytes()], Counter::Unknown);
+    let two = built(&[HEAD.as_bytes(), TAIL.as_bytes()], Counter::Unknown);
     let joined = format!("{HEAD}{TAIL}");
     let phases =
         |t: &Timeline| -> Vec<_> { t.boundaries.iter().map(|b| (t.names.get(b.phase).to_owned(), b.at)).collect() };
-    let one = laid(&[joined.as_bytes()], Counter::Unknown);
+    let one = built(&[joined.as_bytes()], Counter::Unknown);
     assert_eq!((spans(&one), phases(&one), &one.warnings), (spans(&two), phases(&two), &two.warnings));
     assert_eq!(one.diagnostics.count(DiagnosticKind::TslogGap), 1);
     assert!(phases(&one).contains(&(timeline::UNEXPLAINED.to_owned(), Ns(28_203_305))), "{:?}", phases(&one));
@@ -325,7 +325,7 @@ fn a_hole_in_the_middle_of_a_file() {
     assert_eq!(text.lines().filter(|l| l.contains(" TSLOG ")).count(), 2, "a gap and a rate");
     let unmarked = text.replace("0x0 83088266 EVENT TSLOG gap\n", "");
     for text in [&text, &unmarked] {
-        let again = laid(&[text.as_bytes()], Counter::Unknown);
+        let again = built(&[text.as_bytes()], Counter::Unknown);
         assert_eq!((length(&again, "vm_mem"), again.clocks[0].hz), (length(&two, "vm_mem"), 2_445_431_964.0));
         assert!(again.warnings[0].starts_with("a part of the log is missing"), "{:?}", again.warnings);
     }
@@ -375,7 +375,7 @@ fn what_is_never_left() {
 
 #[test]
 fn a_log_that_begins_after_the_end_mark() {
-    let t = laid(&[TAIL.as_bytes()], Counter::Rate(2_445_431_964.0, "made".to_owned()));
+    let t = built(&[TAIL.as_bytes()], Counter::Rate(2_445_431_964.0, "made".to_owned()));
     let early =
         "the log begins after the end of the kernel's part: process 1 forked process 15 (/etc/rc) 22.6 ms before";
     assert!(t.warnings[0].starts_with(early), "{:?}", t.warnings);
@@ -425,12 +425,12 @@ fn an_exit_without_a_detail_is_that_of_its_function() {
 fn the_rate_is_in_the_log_and_may_be_contradicted() {
     let log =
         "0x1 0 ENTER mi_startup\n0x1 1000 EXIT mi_startup\n0x1 2000 EXIT start_init\n0x0 2000 EVENT TSLOG hz 2000000\n";
-    let t = laid(&[log.as_bytes()], Counter::Unknown);
+    let t = built(&[log.as_bytes()], Counter::Unknown);
     assert_eq!((t.clocks[0].hz, t.clocks[0].rate_from.as_str()), (2e6, "the log itself, 0.log:4"));
     assert_eq!((t.end.unwrap().at, t.warnings.len(), t.tracks.len()), (Ns(1_000_000), 0, 1));
-    let t = laid(&[log.as_bytes()], Counter::Rate(3e6, "given by the user".to_owned()));
+    let t = built(&[log.as_bytes()], Counter::Rate(3e6, "given by the user".to_owned()));
     assert!(t.warnings[0].contains("3.000000 MHz as the user says, and at 2.000000 MHz by the log itself, 0.log:4"));
-    assert!(laid(&[log.as_bytes()], Counter::Rate(2_000_900.0, String::new())).warnings.is_empty());
+    assert!(built(&[log.as_bytes()], Counter::Rate(2_000_900.0, String::new())).warnings.is_empty());
 }
 
 #[test]
@@ -450,7 +450,7 @@ fn what_no_kernel_would_write() {
     check(around("").trim_end(), &[]);
 
     let invalid = b"0x1 0 ENTER mi_startup\n0x1 1 ENTER \xff\xfe\n0x1 2 EXIT \xff\xfe\n0x1 3 EXIT mi_startup\n0x1 4 EXIT start_init\n";
-    let t = laid(&[invalid], Counter::Unknown);
+    let t = built(&[invalid], Counter::Unknown);
     assert_eq!(t.diagnostics.count(DiagnosticKind::TslogNameNotUtf8), 1);
     assert_eq!(t.spans.len(), 2);
 }
@@ -505,7 +505,7 @@ fn a_function_called_loader_is_just_that() {
 
 #[test]
 fn what_cannot_be_is_counted_where_it_is() {
-    let t = laid(
+    let t = built(
         &[
             b"0x1 0 ENTER mi_startup\n0x1 1 ENTER a\xff\n0x1 2 EXIT a\xff\n0x1 9 EXIT mi_startup\n",
             b"1 0 1 0 \"init\" \"\"\n2 1 3 4 \"sh\" \"\"\n2 1 5 6 \"sh\" \"\"\n",
@@ -535,7 +535,7 @@ fn a_full_buffer_is_said_first() {
 #[test]
 fn without_any_rate_times_are_ticks() {
     let t =
-        laid(&[b"0x1 1000 ENTER mi_startup\n0x1 5000 EXIT mi_startup\n0x1 6000 EXIT start_init\n"], Counter::Unknown);
+        built(&[b"0x1 1000 ENTER mi_startup\n0x1 5000 EXIT mi_startup\n0x1 6000 EXIT start_init\n"], Counter::Unknown);
     assert_eq!((t.unit, t.clocks.len(), t.end.unwrap().at), (Unit::Ticks, 0, Ns(5000)));
     assert!(t.warnings[0].contains("--tsc-frequency"), "{:?}", t.warnings);
 }
@@ -556,7 +556,7 @@ fn a_stamped_console_gives_the_rate() {
          [2026-09-23 07:38:50.000000] 0x1 3200000000 EXIT SYSINIT version\n\
          [2026-09-23 07:38:50.000000] 0x1 3300000000 EXIT mi_startup\n\
          [2026-09-23 07:38:50.000000] 0x1 3400000000 EXIT start_init\n";
-    let t = laid(&[text.as_bytes()], Counter::Unknown);
+    let t = built(&[text.as_bytes()], Counter::Unknown);
     let clock = &t.clocks[0];
     assert_eq!(
         clock.rate_from,
@@ -636,9 +636,9 @@ fn hostile_logs_are_read_in_linear_time() {
     let back: String = (0..many).rev().map(|i| format!("0x1 {i} ENTER f\n")).collect();
     made(&back);
     let rates: String = (1..many).map(|i| format!("0x1 {i} EVENT TSLOG hz {i}\n")).collect();
-    laid(&[rates.as_bytes()], Counter::Unknown);
+    built(&[rates.as_bytes()], Counter::Unknown);
     let gaps: String = (1..some).map(|i| format!("0x{i:x} {i} EXIT f\n0x0 {i} EVENT TSLOG gap\n")).collect();
-    laid(&[gaps.as_bytes()], Counter::Unknown);
+    built(&[gaps.as_bytes()], Counter::Unknown);
     let chain: String = (1..many).map(|i| format!("{i} {} {i} 0 \"\" \"\"\n", i - 1)).collect();
     assert_eq!(made(&chain).processes.len() as u64, many - 1);
     let took_s = cpu::cpu_s() - begun_s;
@@ -690,7 +690,7 @@ proptest! {
     fn whatever_the_bytes_are(pieces in proptest::collection::vec(0..PIECES.len() + 2, 0..150), noise in any::<[u8; 6]>()) {
         let piece = |i: &usize| PIECES.get(*i).map_or(&noise[..], |p| p.as_bytes()).to_vec();
         let bytes: Vec<u8> = pieces.iter().flat_map(piece).collect();
-        let t = laid(&[&bytes, HEAD.as_bytes()], Counter::Unknown);
+        let t = built(&[&bytes, HEAD.as_bytes()], Counter::Unknown);
         prop_assert!(t.spans.iter().all(|(_, s)| s.start <= s.end));
         prop_assert!(t.waits.iter().all(|w| w.from <= w.woken && w.woken <= w.until));
         prop_assert!(t.holds.iter().all(|h| h.from <= h.to));

@@ -1,15 +1,15 @@
 //! Who had the CPU, by logs of a few lines with known answers. A tick is a microsecond.
 
-use evidence::tslog::{Counter, Log, lay};
+use evidence::tslog::{Counter, Log, build};
 use timeline::{DiagnosticKind, Ns, TimeBase, Timeline};
 
-fn laid(text: &str, cpu_count: u32) -> Timeline {
+fn built(text: &str, cpu_count: u32) -> Timeline {
     let mut timeline = Timeline::new(TimeBase::Evidence);
     timeline.cpu_count = cpu_count;
     let mut log = Log::default();
     log.read("0.log", text.as_bytes(), &mut timeline.diagnostics);
-    lay(log, Counter::Rate(1e6, "made".to_owned()), &mut timeline);
-    timeline.settle(Ns::ZERO);
+    build(log, Counter::Rate(1e6, "made".to_owned()), &mut timeline);
+    timeline.finalize(Ns::ZERO);
     timeline
 }
 
@@ -29,7 +29,7 @@ fn told(t: &Timeline) -> Vec<String> {
 
 #[track_caller]
 fn check(text: &str, cpu_count: u32, expected: &[&str]) {
-    assert_eq!(told(&laid(text, cpu_count)), expected, "\n{text}");
+    assert_eq!(told(&built(text, cpu_count)), expected, "\n{text}");
 }
 
 /// A holder that has no CPU before another is done; a sleep that nobody says the length of; a CPU that is idle.
@@ -97,7 +97,7 @@ fn a_time_out_says_since_when_a_thread_could_run() {
     check(&text, 1, &expected);
     // A sleep that ended earlier was ended by somebody.
     let text = text.replace("TIMEOUT 3ms", "TIMEOUT 10s");
-    assert!(told(&laid(&text, 1)).contains(&"holder off 80000..85000, when?".to_owned()));
+    assert!(told(&built(&text, 1)).contains(&"holder off 80000..85000, when?".to_owned()));
 }
 
 /// A holder that does not sleep, while another has the CPU.
@@ -137,13 +137,13 @@ fn who_does_not_sleep_while_another_has_the_cpu_is_ready() {
     check(PREEMPTED, 2, &[]);
     // Its next record is a sleep: it was ready until then.
     let text = PREEMPTED.replace("0x3 73030 EVENT", "0x2 73025 ENTER more\n0x3 73030 ENTER _sleep\n0x3 73035 EVENT");
-    let told = told(&laid(&text, 1));
+    let told = told(&built(&text, 1));
     assert!(told.contains(&"holder off 3000..73030, ready 3000".to_owned()), "{told:#?}");
 }
 
 /// What is noted of the number of CPUs: how many holders, how many microseconds, and where first.
 fn unknown(text: &str, cpu_count: u32) -> Vec<String> {
-    let t = laid(text, cpu_count);
+    let t = built(text, cpu_count);
     let noted = t.diagnostics.iter().filter(|d| d.kind == DiagnosticKind::TslogCpuCountUnknown);
     noted.map(|d| format!("{} {} {}", d.count, d.cost.unwrap_or_default().0 / 1000, d.first)).collect()
 }
@@ -172,7 +172,7 @@ fn who_sleeps_at_once_is_ready_until_then() {
     let text = HOLDER
         .replace("0x2 73020 ENTER", "0x3 50000 ENTER _sleep\n0x2 73020 ENTER")
         .replace("0x3 73030 ENTER probe\n", "0x3 73030 EXIT _sleep\n0x3 73030 ENTER probe\n");
-    let told = told(&laid(&text, 1));
+    let told = told(&built(&text, 1));
     let holder: Vec<&String> = told.iter().filter(|line| line.starts_with("holder off")).take(2).collect();
     assert_eq!(
         holder,
@@ -185,7 +185,7 @@ fn who_sleeps_at_once_is_ready_until_then() {
 #[test]
 fn who_waits_without_a_sleep_is_not_ready() {
     let text = PREEMPTED.replace("0x1 3010 ENTER _sleep\n", "").replace("0x1 73050 EXIT _sleep\n", "");
-    let told = told(&laid(&text, 1));
+    let told = told(&built(&text, 1));
     assert!(told.contains(&"thread0 off 3020..73040, when?".to_owned()), "{told:#?}");
     // A wait that nobody ends is over when its thread leaves the function that it was made in.
     let text = "\
@@ -198,7 +198,7 @@ fn who_waits_without_a_sleep_is_not_ready() {
 0x1 1000 ENTER start_init
 0x1 2000 EXIT start_init
 ";
-    let told = self::told(&laid(text, 1));
+    let told = self::told(&built(text, 1));
     assert!(told.contains(&"thread0 off 40..900, ready 40".to_owned()), "{told:#?}");
 }
 
@@ -206,7 +206,7 @@ fn who_waits_without_a_sleep_is_not_ready() {
 #[test]
 fn nobody_is_ready_across_a_gap_in_the_log() {
     let text = PREEMPTED.replace("0x2 73020 EXIT work\n", "0x2 70000 EXIT work\n0x0 71000 EVENT TSLOG gap\n");
-    let told = told(&laid(&text, 1));
+    let told = told(&built(&text, 1));
     assert!(told.iter().all(|line| !line.starts_with("holder off 3000")), "{told:#?}");
 }
 
@@ -245,8 +245,8 @@ fn logged_switches_are_used_with_several_cpus() {
         "worker off 7500..7700, ready 7600",
     ];
     check(text, 2, &expected);
-    assert!(laid(text, 2).occupancy.is_logged);
-    assert!(laid(text, 2).marks.is_empty(), "switches are no marks");
+    assert!(built(text, 2).occupancy.is_logged);
+    assert!(built(text, 2).marks.is_empty(), "switches are no marks");
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn hostile_logs_are_read() {
         "0x1 9 EVENT RUN 0\n0x2 3 EVENT RUN 0\n0x1 1 EVENT READY\n0x2 2 EXIT _sleep\n",
         "0x1 5 ENTER _sleep\n0x1 5 ENTER _sleep\n0x2 5 EXIT _sleep\n0x1 9 EVENT TIMEOUT 9223372036854775807ns\n",
     ] {
-        let t = laid(text, 1);
+        let t = built(text, 1);
         assert!(t.occupancy.turns.iter().all(|turn| turn.from < turn.to), "{text}");
         assert!(t.occupancy.off.iter().all(|off| off.from <= off.until), "{text}");
     }

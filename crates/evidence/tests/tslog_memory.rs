@@ -1,6 +1,6 @@
 //! A log that the recorder left in memory, read out of an image of it.
 
-use evidence::tslog::{Counter, Log, lay};
+use evidence::tslog::{Counter, Log, build};
 use timeline::{DiagnosticKind, Diagnostics, Ns, TimeBase, Timeline};
 use tslog::layout::{HEADER_BYTES, TicksSource};
 use tslog::{Entry, Kind, Name, Region};
@@ -52,8 +52,8 @@ fn a_log_in_memory_is_a_log() {
     let mut timeline = Timeline::new(TimeBase::Evidence);
     let mut log = Log::default();
     assert_eq!(log.read_memory("tslog.bin", &image, &mut timeline.diagnostics), 10, "eight records and two notes");
-    lay(log, Counter::Unknown, &mut timeline);
-    timeline.settle(Ns::ZERO);
+    build(log, Counter::Unknown, &mut timeline);
+    timeline.finalize(Ns::ZERO);
     assert_eq!((timeline.clocks[0].hz, timeline.end.unwrap().at), (2e9, Ns(5_000)));
     let name = |id| timeline.names.get(id);
     let spans: Vec<_> =
@@ -72,7 +72,7 @@ fn a_log_in_memory_is_a_log() {
     let mut log = Log::default();
     log.read_memory("tslog.bin", &image[AT..], &mut alone.diagnostics);
     assert_eq!(alone.diagnostics.count(DiagnosticKind::TslogNameUnresolved), 2);
-    lay(log, Counter::Unknown, &mut alone);
+    build(log, Counter::Unknown, &mut alone);
     assert_eq!(alone.spans.len(), 3);
     assert!(evidence::recognise(&image).kinds[0].starts_with("TSLOG in an image of memory"));
     assert_eq!(evidence::recognise(&[0; 8192]), evidence::Recognised::default());

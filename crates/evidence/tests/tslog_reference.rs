@@ -8,7 +8,7 @@
 mod support;
 mod tslog_model;
 
-use evidence::tslog::{Counter, Log, lay};
+use evidence::tslog::{Counter, Log, build};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,8 +24,8 @@ fn path(text: &str) -> Stacks {
     let mut timeline = Timeline::new(TimeBase::Evidence);
     let mut log = Log::default();
     log.read("tslog.txt", text.as_bytes(), &mut timeline.diagnostics);
-    lay(log, Counter::Rate(1e9, "made".to_owned()), &mut timeline);
-    timeline.settle(Ns::ZERO);
+    build(log, Counter::Rate(1e9, "made".to_owned()), &mut timeline);
+    timeline.finalize(Ns::ZERO);
     let path = analysis::boot_path(&timeline);
     let mut stacks = Stacks::new();
     for stretch in &path.stretches {

@@ -14,7 +14,7 @@ use crate::watch::{ARRIVAL_ERROR_NS, Facts, Seen, Shutdown, panicked};
 const PANIC_PATIENCE_NS: i64 = 3_000_000_000;
 /// A panic that was silent for this long has printed what it has to print.
 const PANIC_SILENCE_NS: i64 = 500_000_000;
-/// Bringing evidence home may be silent for this long.
+/// The evidence transfer may be silent for this long.
 const GATHER_SILENCE_NS: i64 = 30_000_000_000;
 
 /// A line that was waited for, and that nothing was added to for this long, is a prompt.
@@ -173,7 +173,7 @@ fn why_no_more_evidence(options: &RecordOptions, facts: &Facts, now_ns: i64, sto
     } else {
         return None;
     };
-    Some(Some(format!("after the end mark, before all evidence was home: {why}")))
+    Some(Some(format!("after the end mark, before all evidence was transferred: {why}")))
 }
 
 fn after_shutdown(facts: &Facts, shutdown: &Shutdown) -> Ending {

@@ -102,7 +102,7 @@ fn check_line(line: &str) -> Result<(), String> {
         return Err(format!("the lab reads {} bytes, and these are {}", LINE_BYTES_MAX - 1, line.len()));
     }
     line.split_ascii_whitespace().try_for_each(check_word)?;
-    match Switches::parse(line).strange_count() {
+    match Switches::parse(line).unknown_count() {
         0 => Ok(()),
         more => Err(format!("the lab has room for {DELAYS_MAX} delays: leave {more} out")),
     }
@@ -110,7 +110,7 @@ fn check_line(line: &str) -> Result<(), String> {
 
 fn check_word(word: &str) -> Result<(), String> {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
-    let understood = Switches::parse(word).strange_count() == 0;
+    let understood = Switches::parse(word).unknown_count() == 0;
     match place(word) {
         Some(place) if !is_place(place) => Err(no_place(word, place)),
         _ if understood => Ok(()),

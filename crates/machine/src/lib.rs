@@ -1,4 +1,4 @@
-//! Boots a machine in a VMM, watches it, and brings its evidence home into a recording.
+//! Boots a machine in a VMM, watches it, and transfers its evidence into a recording.
 //!
 //! [`record`] is all of it: options in, a finished recording and an outcome out. Time zero is taken just before the VMM is
 //! executed; everything the machine says is stamped on arrival by a thread that does nothing else; whatever happens to
@@ -16,7 +16,6 @@ mod cpu_time;
 mod ending;
 mod error;
 mod hang;
-mod homecoming;
 mod host;
 mod image;
 pub mod kernel_image;
@@ -35,6 +34,7 @@ mod profile;
 mod record;
 mod root;
 mod symbols;
+mod transfer;
 mod vmm;
 mod watch;
 

@@ -34,7 +34,7 @@ pub struct Progress<'a> {
     pub last_line: &'a str,
     /// What the console has printed.
     pub console_bytes: u64,
-    /// What guest-init has brought home.
+    /// What guest-init has transferred.
     pub evidence_bytes: u64,
 }
 

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use guest_init::port::Heard as Said;
-use guest_init::words::Word;
+use guest_init::messages::Message;
+use guest_init::port::PortEvent;
 
 use crate::lines::shown;
 use crate::options::RecordOptions;
@@ -39,10 +39,10 @@ pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Resul
             Heard::Said { source: Source::Guest, at_ns, bytes } => {
                 let first_byte_ns = first_byte_ns.get_or_insert(at_ns);
                 channel.feed(&bytes, &mut |word| match word {
-                    Said::Word(Word::Init { .. }) => reached = true,
-                    Said::Word(Word::Lack { what, why }) if what == "root" => no_root = Some(why),
+                    PortEvent::Message(Message::Init { .. }) => reached = true,
+                    PortEvent::Message(Message::Lack { what, why }) if what == "root" => no_root = Some(why),
                     // Something else was said first, so the stamp was not that of the mark.
-                    Said::Word(_) | Said::Strange(_) if !reached => *first_byte_ns = at_ns,
+                    PortEvent::Message(_) | PortEvent::Malformed(_) if !reached => *first_byte_ns = at_ns,
                     _ => {}
                 });
             }

@@ -226,7 +226,7 @@ fn watched(
             }
             let named = if followed && !stopped { kernels_names(options, watch, &mut ending) } else { Ok(()) };
             let failed = named.and_then(|()| last_evidence(options, profile, watch, &mut ending)).err();
-            if stopped && followed && options.guest.kernel.is_some() && !watch.home.has("kallsyms") {
+            if stopped && followed && options.guest.kernel.is_some() && !watch.transfer.has("kallsyms") {
                 let unnamed = "stopped by the user, so the kernel's image was not searched for the names of functions";
                 let before = ending.note.map_or(String::new(), |note| note + "; ");
                 ending.note = Some(format!("{before}{unnamed}: end it with --timeout to have them"));
@@ -254,7 +254,7 @@ fn boot(
             return Ok(ending);
         }
         watch.look()?;
-        observer.progress(&progress(&watch.facts, now_ns, watch.home.bytes()));
+        observer.progress(&progress(&watch.facts, now_ns, watch.transfer.bytes()));
     }
 }
 
@@ -271,7 +271,7 @@ fn progress(facts: &Facts, elapsed_ns: i64, evidence_bytes: u64) -> Progress<'_>
 /// Names for what the plugin saw of a guest that did not tell its own: those in its kernel's image. Only then, because
 /// unpacking takes a second.
 fn kernels_names(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut Ending) -> Result<(), Error> {
-    let Some(kernel) = options.guest.kernel.as_ref().filter(|_| !watch.home.has("kallsyms")) else { return Ok(()) };
+    let Some(kernel) = options.guest.kernel.as_ref().filter(|_| !watch.transfer.has("kallsyms")) else { return Ok(()) };
     match symbols::list(&SymbolFile { path: kernel.clone(), base: None }) {
         Ok(list) => watch.writer.put("image-symbols.gz", &list, "the functions in the kernel's image")?,
         Err(why) if options.observe.symbols.is_empty() => {
@@ -296,7 +296,7 @@ fn last_evidence(
             watch.writer.put("registers.txt", cpus.text.as_bytes(), cpus.origin)?;
         }
     }
-    if watch.home.has("kmsg.log") {
+    if watch.transfer.has("kmsg.log") {
         return Ok(());
     }
     // Where somebody waits, no event log is looked for that such a guest does not keep.

@@ -5,7 +5,7 @@ use analysis::{BootPath, Groups, Phase, Stays, Tables};
 use std::cell::OnceCell;
 use timeline::{Ns, Timeline, TrackId};
 
-/// A settled timeline, what the analysis says of it, and how it was run.
+/// A finalized timeline, what the analysis says of it, and how it was run.
 pub struct Boot<'a> {
     /// The evidence.
     pub timeline: &'a Timeline,
@@ -24,13 +24,13 @@ pub struct Boot<'a> {
 }
 
 impl<'a> Boot<'a> {
-    /// Analyses a settled timeline, with the rules of its operating system.
+    /// Analyses a finalized timeline, with the rules of its operating system.
     pub fn new(timeline: &'a Timeline, facts: &'a Facts) -> Self {
         let os = if timeline.os.is_empty() { &facts.subject.os } else { timeline.os };
         Boot::with_groups(timeline, facts, Groups::of(os))
     }
 
-    /// Analyses a settled timeline, with rules of one's own.
+    /// Analyses a finalized timeline, with rules of one's own.
     pub fn with_groups(timeline: &'a Timeline, facts: &'a Facts, groups: Groups) -> Self {
         Boot {
             timeline,

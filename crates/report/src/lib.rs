@@ -1,6 +1,6 @@
 //! Views of one boot: the JSON summary, tables for a terminal, one HTML page, and exports for other tools.
 //!
-//! A view takes a [`Boot`] (a settled timeline, what [`analysis`] says of it, and the [`Facts`] that no
+//! A view takes a [`Boot`] (a finalized timeline, what [`analysis`] says of it, and the [`Facts`] that no
 //! timeline holds) and writes; it opens no file and computes no result of its own. Only this crate
 //! knows how anything looks. All text that came from a machine passes [`harmless`] (or the
 //! format's own quoting) on its way out.

@@ -324,7 +324,7 @@ pub struct ClockLine {
     pub rate_from: String,
 }
 
-/// The summary of a settled timeline.
+/// The summary of a finalized timeline.
 pub fn summarize(timeline: &Timeline, facts: &Facts) -> Summary {
     Summary::of(&Boot::new(timeline, facts))
 }

@@ -154,7 +154,7 @@ fn an_interrupt_lies_on_what_it_interrupted_which_goes_on() {
     }
     timeline.cpus_followed_until = Some(Ns::MAX);
     timeline.end = Some(End { at: Ns(100), error: Ns::ZERO, track: Some(main), evidence: work });
-    timeline.settle(Ns::ZERO);
+    timeline.finalize(Ns::ZERO);
     let facts = Facts::default();
     let boot = Boot::new(&timeline, &facts);
     assert_eq!(export(&boot, "folded"), "init;work 90\ninit;work;interrupts;tick 10\n");
@@ -203,7 +203,7 @@ fn nest(depth: i64) -> Timeline {
         t.spans.push(timeline::SpanRow { name, detail, start, end, track, kind: SpanKind::Call }, None);
     }
     t.end = Some(End { at: Ns(2 * depth), error: Ns::ZERO, track: Some(track), evidence: name });
-    t.settle(Ns::ZERO);
+    t.finalize(Ns::ZERO);
     t
 }
 
@@ -336,7 +336,7 @@ fn the_page_of_very_many_names_is_cut_and_says_so() {
             t.spans.push(row, None);
         }
         t.end = Some(End { at: Ns(names), error: Ns::ZERO, track: Some(track), evidence: name });
-        t.settle(Ns::ZERO);
+        t.finalize(Ns::ZERO);
         let (mut out, facts) = (Vec::new(), Facts::default());
         report::page(&Boot::new(&t, &facts), &[], &mut out).unwrap();
         let page = String::from_utf8(out).unwrap();
@@ -395,7 +395,7 @@ prop_compose! {
         }
         let evidence = t.names.intern("end");
         t.end = end.map(|at| End { at: Ns(at), error: Ns::ZERO, track: Some(tracks[0]), evidence });
-        t.settle(Ns::ZERO);
+        t.finalize(Ns::ZERO);
         t
     }
 }

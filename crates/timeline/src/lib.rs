@@ -211,7 +211,7 @@ impl Timeline {
 
     /// Sorts waits and running stretches by track and time, marks by time, and nests all spans
     /// (see [`Spans::nest`]). Call once, when all evidence is in. `O(n log n)`.
-    pub fn settle(&mut self, tolerance: Ns) {
+    pub fn finalize(&mut self, tolerance: Ns) {
         self.waits.sort_by_key(|w| (w.track, w.from));
         self.holds.sort_by_key(|h| (h.topic, h.to, h.from));
         self.running.sort_by_key(|r| (r.track, r.from));

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strange_line_is_named_and_the_rest_still_counts() {
+    fn a_malformed_line_is_named_and_the_rest_still_counts() {
         let text = "# note\n\nthen=maybe\nwait_ms=x\r\ncolour=red\nnonsense\npayload=5\nmodule=../x\nroot=vda\n";
         let (config, problems) = Config::parse(text);
         assert_eq!(config, Config { payload_bytes: 5, ..Config::default() });

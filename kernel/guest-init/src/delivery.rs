@@ -106,7 +106,7 @@ struct State {
     whole: bool,
 }
 
-/// What has come home so far.
+/// What has been transferred so far.
 pub struct Delivery {
     files: BTreeMap<&'static str, State>,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! The files a guest can bring home: their names in the recording, and where the guest finds them.
+//! The files a guest can transfer: their names in the recording, and where the guest finds them.
 //!
 //! The host takes no other name, so that a guest cannot write over what the host itself recorded.
 

@@ -3,7 +3,7 @@
 //! The binary of this package is process 1: it says that the kernel has handed over, gathers the kernel's evidence and
 //! carries it to the host. This library holds what both sides must know, as pure and safe functions:
 //!
-//! - [`words`]: the lines said on port 0xe9; [`port`]: finds them, and files sent by that port, in what the host heard;
+//! - [`messages`]: the lines that process 1 sends on port 0xe9; [`port`]: finds them, and files sent by that port, in what the host heard;
 //! - [`round`]: how files lie in the guest's memory while the host takes them; [`delivery`]: taking and checking them;
 //! - [`files`]: which files there are; [`config`]: what the host asks for; [`cpio`]: the archive that starts it all.
 //!
@@ -15,6 +15,6 @@ pub mod config;
 pub mod cpio;
 pub mod delivery;
 pub mod files;
+pub mod messages;
 pub mod port;
 pub mod round;
-pub mod words;

@@ -2,24 +2,24 @@
 //! cannot be the way.
 //!
 //! After a `P` line come exactly as many bytes of the file as it says, whatever they are, then a newline. So the
-//! recording need not keep a file twice: everything that is *not* such bytes is handed on as [`Heard::Said`], to be kept
-//! byte for byte, and the file's own bytes only as [`Heard::Chunk`].
+//! recording need not keep a file twice: everything that is *not* such bytes is handed on as [`PortEvent::Output`], to be kept
+//! byte for byte, and the file's own bytes only as [`PortEvent::Chunk`].
 //!
-//! A line longer than [`LINE_BYTES_MAX`], or a newline that is missing after a file's bytes, is counted as strange; the
+//! A line longer than [`LINE_BYTES_MAX`], or a newline that is missing after a file's bytes, is counted as malformed; the
 //! next newline is where lines begin again.
 
+use crate::messages::{LINE_BYTES_MAX, Message};
 use crate::round::Chunk;
-use crate::words::{LINE_BYTES_MAX, Word};
 
-/// One thing that was heard.
+/// What a piece of the port's bytes held.
 #[derive(Debug, PartialEq)]
-pub enum Heard<'a> {
+pub enum PortEvent<'a> {
     /// Bytes of lines, `P` lines and newlines included, in pieces as they arrive.
-    Said(&'a [u8]),
-    /// A line has ended and is this word (a `P` line is not reported before its bytes are there).
-    Word(Word),
-    /// A line has ended that is no word.
-    Strange(&'a str),
+    Output(&'a [u8]),
+    /// A line has ended and is this message (a `P` line is not reported before its bytes are there).
+    Message(Message),
+    /// A line has ended that is no message.
+    Malformed(&'a str),
     /// A piece of a file is there. Its checksum is not looked at here.
     Chunk(Chunk, &'a [u8]),
 }
@@ -40,7 +40,7 @@ impl PortReader {
     }
 
     /// Takes what just arrived, in whatever pieces, and tells what it is.
-    pub fn feed(&mut self, mut bytes: &[u8], heard: &mut dyn FnMut(Heard<'_>)) {
+    pub fn feed(&mut self, mut bytes: &[u8], heard: &mut dyn FnMut(PortEvent<'_>)) {
         while !bytes.is_empty() {
             let used = match self.awaited {
                 Some(chunk) => self.feed_chunk(chunk, bytes, heard),
@@ -56,33 +56,33 @@ impl PortReader {
     }
 
     /// Up to the end of the line or of `bytes`; how many were used.
-    fn feed_line(&mut self, bytes: &[u8], heard: &mut dyn FnMut(Heard<'_>)) -> usize {
+    fn feed_line(&mut self, bytes: &[u8], heard: &mut dyn FnMut(PortEvent<'_>)) -> usize {
         let end = bytes.iter().position(|&byte| byte == b'\n');
         let used = end.map_or(bytes.len(), |end| end + 1);
         let text = &bytes[..end.unwrap_or(used)];
         let room = LINE_BYTES_MAX - self.line.len();
         self.line.extend_from_slice(&text[..text.len().min(room)]);
         self.line_cut |= text.len() > room;
-        heard(Heard::Said(&bytes[..used]));
+        heard(PortEvent::Output(&bytes[..used]));
         if end.is_some() {
             self.end_line(heard);
         }
         used
     }
 
-    fn end_line(&mut self, heard: &mut dyn FnMut(Heard<'_>)) {
+    fn end_line(&mut self, heard: &mut dyn FnMut(PortEvent<'_>)) {
         let line = std::mem::take(&mut self.line);
         let text = String::from_utf8_lossy(&line);
-        match Word::parse(&text).filter(|_| !self.line_cut) {
-            Some(Word::Chunk(chunk)) => self.awaited = Some(chunk),
-            Some(word) => heard(Heard::Word(word)),
-            None => heard(Heard::Strange(&text)),
+        match Message::parse(&text).filter(|_| !self.line_cut) {
+            Some(Message::Chunk(chunk)) => self.awaited = Some(chunk),
+            Some(word) => heard(PortEvent::Message(word)),
+            None => heard(PortEvent::Malformed(&text)),
         }
         self.line_cut = false;
     }
 
     /// Up to the newline behind the chunk's bytes, or the end of `bytes`; how many were used.
-    fn feed_chunk(&mut self, chunk: Chunk, bytes: &[u8], heard: &mut dyn FnMut(Heard<'_>)) -> usize {
+    fn feed_chunk(&mut self, chunk: Chunk, bytes: &[u8], heard: &mut dyn FnMut(PortEvent<'_>)) -> usize {
         let missing = chunk.bytes as usize - self.payload.len();
         if missing > 0 {
             let used = missing.min(bytes.len());
@@ -90,8 +90,8 @@ impl PortReader {
             return used;
         }
         self.awaited = None;
-        heard(Heard::Chunk(chunk, &std::mem::take(&mut self.payload)));
-        // What stands in the newline's place begins a line that is no word: it is said, and reported as strange.
+        heard(PortEvent::Chunk(chunk, &std::mem::take(&mut self.payload)));
+        // What stands in the place of the newline begins a malformed line: it is output, and reported as malformed.
         usize::from(bytes[0] == b'\n')
     }
 }
@@ -106,10 +106,10 @@ mod tests {
         let (mut said, mut rest, mut reader) = (Vec::new(), Vec::new(), PortReader::new());
         for piece in pieces {
             reader.feed(piece, &mut |heard| match heard {
-                Heard::Said(bytes) => said.extend_from_slice(bytes),
-                Heard::Word(word) => rest.push(word.to_string()),
-                Heard::Strange(text) => rest.push(format!("strange {text}")),
-                Heard::Chunk(chunk, bytes) => rest.push(format!("{} {bytes:?}", Word::Chunk(chunk))),
+                PortEvent::Output(bytes) => said.extend_from_slice(bytes),
+                PortEvent::Message(word) => rest.push(word.to_string()),
+                PortEvent::Malformed(text) => rest.push(format!("malformed {text}")),
+                PortEvent::Chunk(chunk, bytes) => rest.push(format!("{} {bytes:?}", Message::Chunk(chunk))),
             });
         }
         (said, rest, reader)
@@ -137,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_strange_is_told_and_passed_over() {
+    fn malformed_lines_are_counted_and_skipped() {
         let long = [&b"T "[..], &[b'1'; 5000], b"\nT 5\n"].concat();
         let (said, rest, _) = hear(&[&long]);
         assert_eq!(said, long);
-        assert!(rest[0].starts_with("strange T 111") && rest[0].len() == 8 + LINE_BYTES_MAX);
+        assert!(rest[0].starts_with("malformed T 111") && rest[0].len() == 10 + LINE_BYTES_MAX);
         assert_eq!(rest[1], "T 5");
         let (_, rest, _) = hear(&[b"P kmsg.log 0 1 00000000 last\nab\nT 5\n\xff\n"]);
-        assert_eq!(rest, ["P kmsg.log 0 1 00000000 last [97]", "strange b", "T 5", "strange \u{fffd}"]);
+        assert_eq!(rest, ["P kmsg.log 0 1 00000000 last [97]", "malformed b", "T 5", "malformed \u{fffd}"]);
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl Host {
 }
 
 #[test]
-fn files_come_home_whole_over_several_rounds() {
+fn files_are_transferred_whole_over_several_rounds() {
     let big: Vec<u8> = (0..3 * PAGE_BYTES as u32 * 600).map(|i| (i >> 7) as u8 ^ i as u8).collect();
     let (head, tail) = big.split_at(PAGE_BYTES * 599 + 17);
     let mut host = Host::new(u64::MAX);
@@ -161,7 +161,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_contents_come_home_as_they_were(
+    fn any_contents_are_transferred_unchanged(
         a in proptest::collection::vec(any::<u8>(), 0..20_000),
         b in proptest::collection::vec(any::<u8>(), 0..20_000),
         cut in 0usize..20_000,

@@ -6,8 +6,8 @@
 mod support;
 
 use guest_init::config::{Carry, Config, Then};
+use guest_init::messages::{Message, SyncPlace};
 use guest_init::round::Answer;
-use guest_init::words::{SyncPlace, Word};
 use std::path::Path;
 use std::process::Command;
 use support::{Boot, Outcome, boot, is_payload, kernel};
@@ -32,7 +32,7 @@ fn check_kmsg(outcome: &Outcome) {
 
 fn check_whole(outcome: &Outcome) {
     assert_eq!(outcome.unfinished, [""; 0], "{outcome}");
-    assert_eq!(outcome.strange, [""; 0], "{outcome}");
+    assert_eq!(outcome.malformed, [""; 0], "{outcome}");
     assert_eq!(outcome.ends(), ["poweroff"], "{outcome}");
     for name in ["meminfo.txt", "vmstat.txt", "self-stat.txt", "iomem.txt", "interrupts.txt", "cmdline.txt"] {
         assert!(!outcome.text(name).is_empty(), "{name}");
@@ -82,12 +82,12 @@ fn check_sync(outcome: &Outcome, in_trace: &[u64]) {
     let mut last = 0;
     for (_, word) in &outcome.words {
         let (from, to) = match *word {
-            Word::Init { tsc } | Word::Tick { tsc } => (tsc, tsc),
-            Word::Clock { before, after, monotonic_ns, boottime_ns } => {
+            Message::Init { tsc } | Message::Tick { tsc } => (tsc, tsc),
+            Message::Clock { before, after, monotonic_ns, boottime_ns } => {
                 assert!(boottime_ns >= monotonic_ns && monotonic_ns > 0);
                 (before, after)
             }
-            Word::Sync { place, before, after, .. } => {
+            Message::Sync { place, before, after, .. } => {
                 around.extend((place == SyncPlace::Trace).then_some((before, after)));
                 (before, after)
             }
@@ -96,7 +96,7 @@ fn check_sync(outcome: &Outcome, in_trace: &[u64]) {
         assert!(last < from && from <= to, "{word:?} after {last}");
         last = to;
     }
-    assert!(matches!(outcome.words[0].1, Word::Init { .. }), "{:?}", outcome.words[0]);
+    assert!(matches!(outcome.words[0].1, Message::Init { .. }), "{:?}", outcome.words[0]);
     assert_eq!((around.len(), in_trace.len()), (4, 4));
     for (&(before, after), tick) in around.iter().zip(in_trace) {
         assert!((before..=after).contains(tick), "{before} <= {tick} <= {after}");
@@ -109,12 +109,12 @@ fn print_speed(outcome: &Outcome, trace: &str) {
     let host: f64 = outcome.rounds.iter().map(|round| round.1.as_secs_f64()).sum();
     println!("host: {bytes} bytes in {} rounds, {:.0} MB/s", outcome.rounds.len(), bytes as f64 / 1e6 / host);
     let offers: Vec<_> =
-        outcome.words.iter().filter(|(_, word)| matches!(word, Word::Round { .. })).map(|said| said.0).collect();
+        outcome.words.iter().filter(|(_, word)| matches!(word, Message::Round { .. })).map(|said| said.0).collect();
     let (full, _) = outcome.rounds[offers.len() - 2];
     let pair = offers[offers.len() - 2].as_secs_f64() - offers[offers.len() - 3].as_secs_f64();
     println!("guest and host: a round of {full} bytes in {:.1} ms, {:.0} MB/s", pair * 1e3, full as f64 / 1e6 / pair);
-    let tick = |word: &Word| match *word {
-        Word::Init { tsc } | Word::Tick { tsc } => Some(tsc),
+    let tick = |word: &Message| match *word {
+        Message::Init { tsc } | Message::Tick { tsc } => Some(tsc),
         _ => None,
     };
     let ticks: Vec<(f64, u64)> =

@@ -533,9 +533,9 @@ mod tests {
         for experiment in EXPERIMENTS {
             let line = |words: &str| format!("{} {words}", experiment.always);
             let slow = line(experiment.slow);
-            assert_eq!(Switches::parse(&slow).strange_count(), 0, "{slow}");
+            assert_eq!(Switches::parse(&slow).unknown_count(), 0, "{slow}");
             for fast in experiment.remedies.iter().map(|words| line(words)) {
-                assert_eq!(Switches::parse(&fast).strange_count(), 0, "{fast}");
+                assert_eq!(Switches::parse(&fast).unknown_count(), 0, "{fast}");
                 assert_ne!(Switches::parse(&fast), Switches::parse(&slow), "{}", experiment.name);
             }
         }

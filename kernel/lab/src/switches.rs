@@ -22,7 +22,7 @@ use core::fmt;
 /// How many delays a command line can hold; later ones are reported as not understood.
 pub const DELAYS_MAX: usize = 64;
 /// How many words that are not understood are kept; later ones are only counted.
-pub const STRANGE_MAX: usize = 16;
+pub const UNKNOWN_MAX: usize = 16;
 /// The longest command line, in bytes: what is beyond is cut off.
 pub const LINE_BYTES_MAX: usize = 4096;
 /// The most timer ticks a second.
@@ -102,7 +102,7 @@ macro_rules! switches {
             pub fault: Option<&'a str>,
             delays: List<Delay<'a>, DELAYS_MAX>,
             busy: List<Delay<'a>, DELAYS_MAX>,
-            strange: List<&'a str, STRANGE_MAX>,
+            unknown: List<&'a str, UNKNOWN_MAX>,
         }
 
         impl<'a> Switches<'a> {
@@ -120,7 +120,7 @@ macro_rules! switches {
                     fault: None,
                     delays: List::new(Delay { place: "", ns: 0 }),
                     busy: List::new(Delay { place: "", ns: 0 }),
-                    strange: List::new(""),
+                    unknown: List::new(""),
                 }
             }
 
@@ -382,12 +382,12 @@ pub fn means(written: &str, kind: Kind, name: &str) -> bool {
 }
 
 impl<'a> Switches<'a> {
-    /// Reads a command line. Nothing fails: what is not understood is in [`Switches::strange`].
+    /// Reads a command line. Nothing fails: what is not understood is in [`Switches::unknown`].
     pub fn parse(line: &'a str) -> Switches<'a> {
         let mut switches = Switches::new();
         for word in line.split_ascii_whitespace() {
             if !switches.take(word) {
-                switches.strange.push(word);
+                switches.unknown.push(word);
             }
         }
         switches
@@ -455,13 +455,13 @@ impl<'a> Switches<'a> {
     }
 
     /// The words that were not understood, in order.
-    pub fn strange(&self) -> impl Iterator<Item = &'a str> + '_ {
-        self.strange.iter().copied()
+    pub fn unknown(&self) -> impl Iterator<Item = &'a str> + '_ {
+        self.unknown.iter().copied()
     }
 
-    /// How many words were not understood: at least as many as [`Switches::strange`] has.
-    pub fn strange_count(&self) -> usize {
-        self.strange.wanted
+    /// How many words were not understood: at least as many as [`Switches::unknown`] has.
+    pub fn unknown_count(&self) -> usize {
+        self.unknown.wanted
     }
 }
 
@@ -534,7 +534,7 @@ mod tests {
             for value in switch.values {
                 let line = format!("{}={value}", switch.name);
                 let switches = Switches::parse(&line);
-                assert_eq!(switches.strange_count(), 0, "{line}");
+                assert_eq!(switches.unknown_count(), 0, "{line}");
                 assert_eq!(switches == Switches::new(), *value == switch.default, "{line}");
             }
         }
@@ -565,8 +565,8 @@ mod tests {
             "x=y",
         ] {
             let switches = Switches::parse(word);
-            assert!(switches.strange().eq([word]), "{word}");
-            assert_eq!(Switches { strange: Switches::new().strange, ..switches }, Switches::new(), "{word}");
+            assert!(switches.unknown().eq([word]), "{word}");
+            assert_eq!(Switches { unknown: Switches::new().unknown, ..switches }, Switches::new(), "{word}");
         }
     }
 
@@ -581,7 +581,7 @@ mod tests {
         assert_eq!(switches.delays_ns(), 13_250_000);
         let switches = Switches::parse("delay.thread.x=3 busy.x=4 busy.thread=1 busy.=1 busy.y=z");
         assert_eq!((switches.delay_ns(Kind::Thread, "x"), switches.busy_ns(Kind::Thread, "x")), (3_000_000, 5_000_000));
-        assert_eq!((switches.delays_ns(), switches.strange_count()), (8_000_000, 2));
+        assert_eq!((switches.delays_ns(), switches.unknown_count()), (8_000_000, 2));
     }
 
     #[test]
@@ -602,14 +602,14 @@ mod tests {
         let line = "delay.x=1 ".repeat(DELAYS_MAX + 3);
         let switches = Switches::parse(&line);
         assert_eq!(switches.delay_ns(Kind::Mount, "x"), DELAYS_MAX as u64 * 1_000_000);
-        assert_eq!(switches.strange_count(), 3);
+        assert_eq!(switches.unknown_count(), 3);
     }
 
     proptest::proptest! {
         #[test]
         fn no_line_does_harm(line: String) {
             let switches = Switches::parse(&line);
-            proptest::prop_assert!(switches.strange_count() <= line.split_ascii_whitespace().count());
+            proptest::prop_assert!(switches.unknown_count() <= line.split_ascii_whitespace().count());
         }
     }
 }

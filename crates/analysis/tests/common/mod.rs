@@ -59,6 +59,6 @@ pub fn log(text: &str) -> Timeline {
         t.waits.push(Wait { track, from, woken: Ns::MAX, until: Ns::MAX, by: WaitedOn::Holders(topic) });
     }
     spans.finish(&mut t.spans, last, &mut t.diagnostics);
-    t.settle(Ns::ZERO);
+    t.finalize(Ns::ZERO);
     t
 }

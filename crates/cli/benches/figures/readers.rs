@@ -25,10 +25,10 @@ pub fn measure(table: &mut Table) {
     reader("trace, looked through", text.as_bytes(), table, |bytes| {
         black_box(Trace::read("trace.txt", bytes, &mut nothing()).is_ok());
     });
-    reader("trace, looked through and laid", text.as_bytes(), table, |bytes| {
+    reader("trace, looked through and built", text.as_bytes(), table, |bytes| {
         let mut timeline = Timeline::new(TimeBase::Evidence);
         if let Ok(trace) = Trace::read("trace.txt", bytes, &mut nothing()) {
-            trace.lay(&Clock::linear("trace", 1e9, trace.first, Ns::ZERO, "bench"), &mut timeline);
+            trace.build(&Clock::linear("trace", 1e9, trace.first, Ns::ZERO, "bench"), &mut timeline);
         }
         black_box(timeline.spans.len());
     });

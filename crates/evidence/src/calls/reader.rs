@@ -1,6 +1,6 @@
 //! Every call as evidence of a boot: what each CPU ran, and the steps of process 1 in the kernel.
 
-use super::{CallClock, Followed, Laid, lay, read, recognise};
+use super::{Built, CallClock, Followed, build, read, recognise};
 use crate::boot::Boot;
 use crate::first_run::regions::{self, RanIn};
 use crate::reader::EndRank;
@@ -43,7 +43,7 @@ impl Reader for Files {
 struct Calls {
     followed: Followed,
     /// Where they were placed, if they were.
-    placed: Option<Laid>,
+    placed: Option<Built>,
 }
 
 impl Evidence for Calls {
@@ -52,7 +52,7 @@ impl Evidence for Calls {
             return;
         }
         let (first, init) = (boot.first_thread(), boot.init());
-        let placed = lay(&self.followed, first, &mut boot.timeline);
+        let placed = build(&self.followed, first, &mut boot.timeline);
         boot.calls_placed = true;
         boot.user_space = placed.end;
         // The trace says better which one it is.

@@ -3,7 +3,7 @@
 //! The kernel's clock loses ticks until it has a good clocksource: of 3.4 s on a busy host with two CPUs it counted 2.2. Set at
 //! process 1 alone, it places everything earlier too late, and the first messages by most of what was lost. But some functions
 //! run once and print one known message first: the block in which such a function calls printk for the first time ran when
-//! that message got its stamp. This finds these pairs and lays the clock through them; it places nothing itself.
+//! that message got its stamp. This finds these pairs and puts the clock through them; it places nothing itself.
 
 use super::symbols::Symbols;
 use super::{Ending, FirstRun};

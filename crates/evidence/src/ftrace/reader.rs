@@ -63,7 +63,7 @@ impl Evidence for Trace<'_> {
 
     fn threads(&mut self, boot: &mut Boot<'_>) {
         let Some(clock) = boot.clocks.trace.clone() else { return };
-        boot.init = self.lay(&clock, &mut boot.timeline).thread(1);
+        boot.init = self.build(&clock, &mut boot.timeline).thread(1);
     }
 
     /// Process 1 runs a program: where there is a root to mount, first bootscope's own.

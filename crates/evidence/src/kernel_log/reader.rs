@@ -176,7 +176,7 @@ fn messages(file: &str, log: &KernelLog, arrivals: &Arrivals<'_>, clock: Option<
     let initcalls = found.calls.iter().filter(|call| call.kind == initcalls::Kind::Initcall);
     boot.initcall_error = initcalls.min_by_key(|call| call.start).map_or(Ns::ZERO, |call| call.start_error);
     if !found.is_empty() {
-        found.lay(timeline);
+        found.build(timeline);
     }
 }
 

@@ -44,7 +44,7 @@ enum Event {
 }
 
 /// Lays the records of all lives. `tracks` are the lives' tracks.
-pub struct Laying<'a> {
+pub struct Builder<'a> {
     log: &'a Log,
     order: &'a Order,
     clock: &'a Clock,
@@ -115,7 +115,7 @@ struct Open {
     holds: HashMap<NameId, Vec<(Ns, Record)>>,
 }
 
-impl<'a> Laying<'a> {
+impl<'a> Builder<'a> {
     pub fn new(
         log: &'a Log,
         order: &'a Order,
@@ -124,15 +124,15 @@ impl<'a> Laying<'a> {
         path: PathEnd<'a>,
         timeline: &'a mut Timeline,
     ) -> Self {
-        let mut strange = 0;
+        let mut not_utf8 = 0;
         timeline.names.reserve(log.labels.len());
-        let meanings = log.labels.iter().map(|text| meaning(text, timeline, &mut strange)).collect();
-        timeline.diagnostics.note_many(DiagnosticKind::TslogNameNotUtf8, strange, || strange_place(log, order));
+        let meanings = log.labels.iter().map(|text| meaning(text, timeline, &mut not_utf8)).collect();
+        timeline.diagnostics.note_many(DiagnosticKind::TslogNameNotUtf8, not_utf8, || place_not_utf8(log, order));
         // Every second record ends a span.
         timeline.spans.reserve(order.records.len() / 2);
         let (builder, unmatched) = (SpanBuilder::default(), BTreeMap::new());
         let (left_open, sleep) = (LeftOpen::default(), timeline.names.find("_sleep"));
-        Laying { log, order, clock, timeline, meanings, builder, unmatched, process_1, path, left_open, sleep }
+        Builder { log, order, clock, timeline, meanings, builder, unmatched, process_1, path, left_open, sleep }
     }
 
     /// Lays one life's records. Lives come in the order of their tracks, so that spans come sorted.
@@ -314,7 +314,7 @@ impl<'a> Laying<'a> {
         }
     }
 
-    /// All lives are laid.
+    /// All lives are placed.
     pub fn finish(self) -> LeftOpen {
         let diagnostics = &mut self.timeline.diagnostics;
         for unmatched in self.unmatched.into_values() {
@@ -354,18 +354,18 @@ fn sorted<T>(open: HashMap<NameId, Vec<T>>) -> Vec<(NameId, Vec<T>)> {
 }
 
 /// Where the first name stands that is not UTF-8: in a record, or else in the process table.
-fn strange_place(log: &Log, order: &Order) -> String {
-    let is_strange = |label: u32| std::str::from_utf8(log.labels.text(label)).is_err();
-    let in_records = order.records.iter().filter(|r| is_strange(r.label)).map(|r| (r.piece, r.line)).min();
+fn place_not_utf8(log: &Log, order: &Order) -> String {
+    let is_not_utf8 = |label: u32| std::str::from_utf8(log.labels.text(label)).is_err();
+    let in_records = order.records.iter().filter(|r| is_not_utf8(r.label)).map(|r| (r.piece, r.line)).min();
     let in_record = in_records.map(|(piece, line)| (order.pieces[usize::from(piece)].0, line));
-    let in_users = || log.users.iter().find(|e| [e.exec, e.first_path].into_iter().flatten().any(is_strange));
+    let in_users = || log.users.iter().find(|e| [e.exec, e.first_path].into_iter().flatten().any(is_not_utf8));
     let place = in_record.or_else(|| in_users().map(|e| (e.file, e.line)));
     place.map_or(String::new(), |(file, line)| log.place(file, line))
 }
 
-fn meaning(text: &[u8], timeline: &mut Timeline, strange: &mut u64) -> Meaning {
+fn meaning(text: &[u8], timeline: &mut Timeline, not_utf8: &mut u64) -> Meaning {
     let (name, detail) = word(text);
-    *strange += u64::from(std::str::from_utf8(text).is_err());
+    *not_utf8 += u64::from(std::str::from_utf8(text).is_err());
     let kind = match name {
         b"SYSINIT" | b"SYSUNINIT" => SpanKind::Initcall,
         b"DEVICE_PROBE" => SpanKind::Probe,

@@ -57,7 +57,7 @@ impl Processes {
 
     /// Lays a track and a span for each process; for process 1 only if it is not on a track of its own already. Returns the
     /// tracks by process number.
-    pub fn lay(self, init: Option<TrackId>, timeline: &mut Timeline) -> HashMap<u64, TrackId> {
+    pub fn build(self, init: Option<TrackId>, timeline: &mut Timeline) -> HashMap<u64, TrackId> {
         let mut tracks: HashMap<u64, TrackId> = HashMap::with_capacity(self.table.len());
         for p in &self.table {
             if let Some(init) = init.filter(|_| p.pid == 1) {

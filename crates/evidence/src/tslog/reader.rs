@@ -1,6 +1,6 @@
 //! A kernel's own event log as evidence of a boot: it tells all of it.
 
-use super::{Counter, Counts, Log, is_process, is_record, lay};
+use super::{Counter, Counts, Log, build, is_process, is_record};
 use crate::boot::Boot;
 use crate::clocks;
 use crate::reader::{Evidence, Input, Own, Reader, Taken, WholeBoot};
@@ -99,8 +99,8 @@ impl Evidence for Log {
             boot.timeline.time_base = TimeBase::Evidence;
         }
         boot.timeline.cpu_count = boot.manifest.subject.cpus;
-        let laid = lay(std::mem::take(self), counter, &mut boot.timeline);
-        Some(WholeBoot { first: laid.loader.or(laid.main).filter(|_| joined) })
+        let built = build(std::mem::take(self), counter, &mut boot.timeline);
+        Some(WholeBoot { first: built.loader.or(built.main).filter(|_| joined) })
     }
 }
 

@@ -16,9 +16,9 @@ pub fn begins(log: &Log) -> Option<u64> {
 }
 
 /// Lays the processes, who of them waits for whom, and the end mark.
-pub fn lay(log: &Log, processes: Processes, timeline: &mut Timeline) {
+pub fn build(log: &Log, processes: Processes, timeline: &mut Timeline) {
     let last = processes.last();
-    let tracks = processes.lay(None, timeline);
+    let tracks = processes.build(None, timeline);
     let table = std::mem::take(&mut timeline.processes);
     wait_for_children(&table, &tracks, last, timeline);
     let rc_pid = user::rc(&log.users).map(|rc| log.users[rc].pid);

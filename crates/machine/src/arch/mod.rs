@@ -54,7 +54,7 @@ mod tests {
     use crate::kernel_line::kernel_line;
     use crate::profile::GuestProfile;
     use crate::vmm::channel::Wire;
-    use guest_init::port::Heard;
+    use guest_init::port::PortEvent;
 
     /// A channel that carries nothing.
     #[derive(Debug)]
@@ -69,7 +69,7 @@ mod tests {
             "nothing"
         }
 
-        fn feed(&mut self, _bytes: &[u8], _hear: &mut dyn FnMut(Heard<'_>)) {}
+        fn feed(&mut self, _bytes: &[u8], _hear: &mut dyn FnMut(PortEvent<'_>)) {}
     }
 
     /// An architecture that is none.

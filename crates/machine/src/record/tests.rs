@@ -4,8 +4,8 @@ use super::*;
 use crate::vmm::channel::Wire;
 use crate::vmm::stub::{Script, Stub};
 use crate::vmm::{GuestEnd, News, Source};
-use guest_init::port::Heard;
-use guest_init::words::Word;
+use guest_init::messages::Message;
+use guest_init::port::PortEvent;
 use recording::{Accel, Init, Recording};
 use tempfile::TempDir;
 
@@ -111,13 +111,13 @@ impl GuestChannel for Letters {
         "letters"
     }
 
-    fn feed(&mut self, bytes: &[u8], hear: &mut dyn FnMut(Heard<'_>)) {
+    fn feed(&mut self, bytes: &[u8], hear: &mut dyn FnMut(PortEvent<'_>)) {
         for byte in bytes {
-            hear(Heard::Said(&[*byte]));
+            hear(PortEvent::Output(&[*byte]));
             hear(match byte {
-                b'i' => Heard::Word(Word::Init { tsc: 1 }),
-                b'e' => Heard::Word(Word::End { outcome: "poweroff".to_owned() }),
-                _ => Heard::Strange("?"),
+                b'i' => PortEvent::Message(Message::Init { tsc: 1 }),
+                b'e' => PortEvent::Message(Message::End { outcome: "poweroff".to_owned() }),
+                _ => PortEvent::Malformed("?"),
             });
         }
     }
@@ -146,7 +146,7 @@ fn any_channel_can_carry_the_guests_messages() {
     assert_eq!((ending.kind, ending.at_ns, ending.note), (OutcomeKind::Reached, SECOND, None));
     let finished = watch.finish(None);
     assert_eq!(finished.facts.guest_done.unwrap().at_ns, 2 * SECOND);
-    assert_eq!(finished.notes, ["1 lines on guest-init's port were not its words"]);
+    assert_eq!(finished.notes, ["1 lines on guest-init's port are malformed; they were skipped"]);
     assert_eq!(std::fs::read(options.out.join("guest.log")).unwrap(), b"?ie");
 }
 

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use guest_init::port::Heard;
+use guest_init::port::PortEvent;
 
 /// A way for the guest's messages.
 pub(crate) trait GuestChannel: fmt::Debug {
@@ -16,7 +16,7 @@ pub(crate) trait GuestChannel: fmt::Debug {
     fn origin(&self) -> &'static str;
 
     /// Takes what just arrived, in whatever pieces, and hands on what it is.
-    fn feed(&mut self, bytes: &[u8], hear: &mut dyn FnMut(Heard<'_>));
+    fn feed(&mut self, bytes: &[u8], hear: &mut dyn FnMut(PortEvent<'_>));
 }
 
 /// A device that a guest can write bytes to without a driver.

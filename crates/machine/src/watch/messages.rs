@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use guest_init::port::Heard as Said;
+use guest_init::messages::Message;
+use guest_init::port::PortEvent;
 use guest_init::round::Chunk;
-use guest_init::words::Word;
 
 use super::streams::Streams;
 use crate::vmm::Source;
@@ -21,12 +21,12 @@ pub(super) struct Messages {
     /// Evidence that came by the channel itself.
     pub(super) chunks: Vec<(Chunk, Vec<u8>)>,
     /// Lines that were no messages.
-    pub(super) strange: u64,
+    pub(super) malformed: u64,
 }
 
 impl Messages {
     pub(super) fn new(channel: Box<dyn GuestChannel>) -> Messages {
-        Messages { channel, line_ns: None, rounds: VecDeque::new(), chunks: Vec::new(), strange: 0 }
+        Messages { channel, line_ns: None, rounds: VecDeque::new(), chunks: Vec::new(), malformed: 0 }
     }
 
     /// Takes what arrived: the lines go into the stream, the messages come back, each with when it began.
@@ -35,22 +35,22 @@ impl Messages {
         bytes: &[u8],
         at_ns: i64,
         streams: &mut Streams,
-    ) -> Result<Vec<(Word, i64)>, recording::Error> {
+    ) -> Result<Vec<(Message, i64)>, recording::Error> {
         let (mut words, mut kept) = (Vec::new(), Ok(()));
-        let Messages { channel, line_ns, chunks, strange, .. } = self;
+        let Messages { channel, line_ns, chunks, malformed, .. } = self;
         channel.feed(bytes, &mut |said| match said {
-            Said::Said(bytes) => {
+            PortEvent::Output(bytes) => {
                 line_ns.get_or_insert(at_ns);
                 if kept.is_ok() {
                     kept = streams.append(Source::Guest, bytes, at_ns);
                 }
             }
-            Said::Word(word) => words.push((word, line_ns.take().unwrap_or(at_ns))),
-            Said::Strange(_) => {
+            PortEvent::Message(word) => words.push((word, line_ns.take().unwrap_or(at_ns))),
+            PortEvent::Malformed(_) => {
                 line_ns.take();
-                *strange += 1;
+                *malformed += 1;
             }
-            Said::Chunk(chunk, bytes) => {
+            PortEvent::Chunk(chunk, bytes) => {
                 line_ns.take();
                 chunks.push((chunk, bytes.to_vec()));
             }

@@ -10,7 +10,7 @@ mod streams;
 
 use std::time::{Duration, Instant};
 
-use guest_init::words::Word;
+use guest_init::messages::Message;
 use recording::Writer;
 use regex::bytes::Regex;
 
@@ -21,11 +21,11 @@ use streams::Streams;
 
 use crate::Error;
 use crate::hang::{HangDetector, Movement, Now};
-use crate::homecoming::Homecoming;
 use crate::lines::{Lines, shown};
 use crate::memory::{EventLog, GuestRam, Hurried, KernelLog};
 use crate::options::RecordOptions;
 use crate::profile::GuestProfile;
+use crate::transfer::EvidenceTransfer;
 use crate::vmm::channel::GuestChannel;
 use crate::vmm::{Answer, Cpus, Heard, News, Question, Source, Ticket, Vmm};
 
@@ -43,7 +43,7 @@ const LOOK_NS: i64 = 1_000_000_000;
 pub(crate) struct Watch<'a> {
     pub(crate) vm: Box<dyn Vmm>,
     pub(crate) facts: Facts,
-    pub(crate) home: Homecoming,
+    pub(crate) transfer: EvidenceTransfer,
     pub(crate) writer: &'a mut Writer,
     streams: Streams,
     console: Lines,
@@ -82,7 +82,7 @@ impl<'a> Watch<'a> {
         let hang_after_ms = options.observe.hang_after_ms.saturating_add(profile.quiet_ms);
         Ok(Watch {
             facts: Facts { vmm: vm.name(), ..Facts::default() },
-            home: Homecoming::new(),
+            transfer: EvidenceTransfer::new(),
             streams: Streams::begin(options, vm.name(), options.firmware_port(), channel.as_deref(), writer)?,
             vm,
             writer,
@@ -110,7 +110,7 @@ impl<'a> Watch<'a> {
         }
         let chunks = self.messages.as_mut().map(|messages| std::mem::take(&mut messages.chunks));
         for (chunk, bytes) in chunks.unwrap_or_default() {
-            self.home.take_chunk(&chunk, &bytes, self.writer)?;
+            self.transfer.take_chunk(&chunk, &bytes, self.writer)?;
         }
         Ok(())
     }
@@ -191,9 +191,11 @@ impl<'a> Watch<'a> {
         let mut notes = Vec::new();
         let failed = failed.or_else(|| self.let_end().err());
         self.vm.kill();
-        notes.extend(self.home.notes());
-        if let Some(strange) = self.messages.as_ref().map(|messages| messages.strange).filter(|&strange| strange > 0) {
-            notes.push(format!("{strange} lines on guest-init's port were not its words"));
+        notes.extend(self.transfer.notes());
+        if let Some(malformed) =
+            self.messages.as_ref().map(|messages| messages.malformed).filter(|&malformed| malformed > 0)
+        {
+            notes.push(format!("{malformed} lines on guest-init's port are malformed; they were skipped"));
         }
         let mut finished = Finished { vm: self.vm, facts: self.facts, writer: self.writer, notes, failed };
         let why = if finished.failed.is_none() { "were too many to keep" } else { "could not be written" };
@@ -269,19 +271,19 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    fn take_word(&mut self, word: Word, at_ns: i64) {
+    fn take_word(&mut self, word: Message, at_ns: i64) {
         match word {
-            Word::Init { .. } => {
+            Message::Init { .. } => {
                 self.facts.init_ns.get_or_insert(at_ns);
             }
-            Word::Round { header_phys } => {
+            Message::Round { header_phys } => {
                 if let Some(messages) = &mut self.messages {
                     messages.rounds.push_back(header_phys);
                 }
             }
-            Word::Lack { what, why } if what == "root" => drop(self.facts.no_root.get_or_insert(why)),
-            Word::Lack { what, why } if what == "workload" => drop(self.facts.no_workload.get_or_insert(why)),
-            Word::End { outcome } => {
+            Message::Lack { what, why } if what == "root" => drop(self.facts.no_root.get_or_insert(why)),
+            Message::Lack { what, why } if what == "workload" => drop(self.facts.no_workload.get_or_insert(why)),
+            Message::End { outcome } => {
                 self.facts.guest_done.get_or_insert(Seen { at_ns, what: shown(outcome.as_bytes(), 200) });
             }
             _ => {}
@@ -310,7 +312,7 @@ impl<'a> Watch<'a> {
             return Ok(());
         }
         if let Layout::Known(ram) = &self.layout {
-            self.home.take_round(phys, ram, self.writer)?;
+            self.transfer.take_round(phys, ram, self.writer)?;
         }
         Ok(())
     }

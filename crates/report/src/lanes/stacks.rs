@@ -244,7 +244,7 @@ mod tests {
                 t.running.push(Running { track: TrackId(track), cpu: 0, from: Ns(from), to: Ns(from + length) });
             }
             t.end = Some(End { at: Ns(90), error: Ns::ZERO, track: Some(TrackId(0)), evidence: NameId::EMPTY });
-            t.settle(Ns::ZERO);
+            t.finalize(Ns::ZERO);
             let facts = Facts::default();
             let boot = Boot::new(&t, &facts);
             prop_assert_eq!(boot.path_slices(), by_stretches(&boot));

@@ -117,7 +117,7 @@ fn finish(mut m: Maker, init: TrackId, phases: &[(&str, i64)], end_us: i64) -> T
     m.t.clocks.push(Clock::linear("tsc", 2.2e9, Ticks(0), Ns::ZERO, "made up"));
     m.t.diagnostics.note_many(DiagnosticKind::ExitWithoutEntry, 2, || "trace.txt:118".to_owned());
     m.t.diagnostics.note_about(DiagnosticKind::EvidenceNotGathered, HOSTILE, || HOSTILE.to_owned());
-    m.t.settle(Ns::from_us(1));
+    m.t.finalize(Ns::from_us(1));
     m.t
 }
 

@@ -4,9 +4,9 @@
 
 use guest_init::config::Config;
 use guest_init::delivery::{Delivery, Error};
-use guest_init::port::{Heard, PortReader};
+use guest_init::messages::Message;
+use guest_init::port::{PortEvent, PortReader};
 use guest_init::round::{ANSWER_OFFSET, Answer};
-use guest_init::words::Word;
 use guest_init::{cpio, files};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -54,8 +54,8 @@ impl Default for Boot {
 #[derive(Default)]
 pub struct Outcome {
     /// Each word, and when its line ended, from QEMU's start.
-    pub words: Vec<(Duration, Word)>,
-    pub strange: Vec<String>,
+    pub words: Vec<(Duration, Message)>,
+    pub malformed: Vec<String>,
     /// What would be guest.log.
     pub said: Vec<u8>,
     pub files: BTreeMap<&'static str, Vec<u8>>,
@@ -71,14 +71,14 @@ pub struct Outcome {
 
 impl Outcome {
     pub fn text(&self, name: &str) -> String {
-        let bytes = self.files.get(name).unwrap_or_else(|| panic!("{name} did not come home: {self}"));
+        let bytes = self.files.get(name).unwrap_or_else(|| panic!("{name} was not transferred: {self}"));
         String::from_utf8_lossy(bytes).into_owned()
     }
 
     /// The reasons given for what is lacking of that name.
     pub fn lacks(&self, name: &str) -> Vec<&str> {
         let words = self.words.iter().filter_map(|(_, word)| match word {
-            Word::Lack { what, why } if what == name => Some(why.as_str()),
+            Message::Lack { what, why } if what == name => Some(why.as_str()),
             _ => None,
         });
         words.collect()
@@ -87,7 +87,7 @@ impl Outcome {
     pub fn ends(&self) -> Vec<&str> {
         let words = self.words.iter();
         words
-            .filter_map(|(_, word)| if let Word::End { outcome } = word { Some(outcome.as_str()) } else { None })
+            .filter_map(|(_, word)| if let Message::End { outcome } = word { Some(outcome.as_str()) } else { None })
             .collect()
     }
 }
@@ -96,7 +96,7 @@ impl std::fmt::Display for Outcome {
     /// What one must see of a boot that went wrong.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "--- console\n{}\n--- port\n{}", self.console, String::from_utf8_lossy(&self.said))?;
-        writeln!(f, "--- errors {:?}, strange {:?}, unfinished {:?}", self.errors, self.strange, self.unfinished)
+        writeln!(f, "--- errors {:?}, malformed {:?}, unfinished {:?}", self.errors, self.malformed, self.unfinished)
     }
 }
 
@@ -216,18 +216,18 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn hear(&mut self, heard: Heard<'_>) {
+    fn hear(&mut self, heard: PortEvent<'_>) {
         let now = self.start.elapsed();
         match heard {
-            Heard::Said(bytes) => self.outcome.said.extend_from_slice(bytes),
-            Heard::Strange(text) => self.outcome.strange.push(text.to_string()),
-            Heard::Word(word) => {
-                if let Word::Round { header_phys } = word {
+            PortEvent::Output(bytes) => self.outcome.said.extend_from_slice(bytes),
+            PortEvent::Malformed(text) => self.outcome.malformed.push(text.to_string()),
+            PortEvent::Message(word) => {
+                if let Message::Round { header_phys } = word {
                     self.take_round(header_phys);
                 }
                 self.outcome.words.push((now, word));
             }
-            Heard::Chunk(chunk, bytes) => {
+            PortEvent::Chunk(chunk, bytes) => {
                 self.outcome.chunks.push((chunk.name, bytes.len(), now));
                 let files = &mut self.outcome.files;
                 let taken =

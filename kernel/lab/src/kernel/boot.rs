@@ -170,10 +170,10 @@ pub fn report() {
     if boot().map_entries_wanted > boot().map_entries {
         kprintln!("memory map: {} entries, {} are used", boot().map_entries_wanted, boot().map_entries);
     }
-    for word in switches().strange() {
+    for word in switches().unknown() {
         kprintln!("command line: not understood: {word}");
     }
-    let more = switches().strange_count() - switches().strange().count();
+    let more = switches().unknown_count() - switches().unknown().count();
     if more > 0 {
         kprintln!("command line: and {more} words more");
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use guest_init::port::{Heard, PortReader};
+use guest_init::port::{PortEvent, PortReader};
 
 use crate::vmm::channel::{GuestChannel, Wire};
 
@@ -12,14 +12,14 @@ pub(super) struct DebugPort(PortReader);
 
 impl GuestChannel for DebugPort {
     fn wire(&self) -> Wire {
-        Wire::IoPort(guest_init::words::PORT)
+        Wire::IoPort(guest_init::messages::PORT)
     }
 
     fn origin(&self) -> &'static str {
         "guest-init's words on port 0xe9"
     }
 
-    fn feed(&mut self, bytes: &[u8], hear: &mut dyn FnMut(Heard<'_>)) {
+    fn feed(&mut self, bytes: &[u8], hear: &mut dyn FnMut(PortEvent<'_>)) {
         self.0.feed(bytes, hear);
     }
 }

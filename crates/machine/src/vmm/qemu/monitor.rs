@@ -45,7 +45,7 @@ pub(super) struct Monitor {
     answers: BTreeMap<u64, Result<String, String>>,
     last_id: u64,
     /// Lines that could not be understood.
-    pub(super) strange: u64,
+    pub(super) malformed: u64,
 }
 
 impl Monitor {
@@ -54,7 +54,7 @@ impl Monitor {
     pub(super) fn new(socket: UnixStream) -> io::Result<Monitor> {
         socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
         let answers = BTreeMap::new();
-        let mut monitor = Monitor { socket, partial: Vec::new(), answers, last_id: 0, strange: 0 };
+        let mut monitor = Monitor { socket, partial: Vec::new(), answers, last_id: 0, malformed: 0 };
         monitor.send(qmp_capabilities { enable: None })?;
         monitor.send(cont {})?;
         debug_assert_eq!(monitor.last_id, CONT_ID);
@@ -82,7 +82,7 @@ impl Monitor {
         for piece in bytes.split_inclusive(|&b| b == b'\n') {
             if self.partial.len() + piece.len() > LINE_BYTES_MAX {
                 self.partial.clear();
-                self.strange += 1;
+                self.malformed += 1;
             }
             self.partial.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
@@ -103,7 +103,7 @@ impl Monitor {
 
     fn take_line(&mut self, line: &[u8]) -> Option<Event> {
         let Ok(Any::Object(message)) = serde_json::from_slice(line) else {
-            self.strange += 1;
+            self.malformed += 1;
             return None;
         };
         if message.contains_key("QMP") {
@@ -176,7 +176,7 @@ mod tests {
         let expected =
             [Event::Greeting, Event::Complete, Event::News(News::Running), Event::News(News::Off(GuestEnd::Reset))];
         assert_eq!(monitor.feed(text.as_bytes()), expected);
-        assert_eq!(monitor.strange, 1);
+        assert_eq!(monitor.malformed, 1);
         // The same, a byte at a time.
         let (mut monitor, _qemu) = self::monitor();
         let news: Vec<Event> = text.bytes().flat_map(|byte| monitor.feed(&[byte])).collect();

@@ -6,8 +6,8 @@
 use crate::arch::port_io::Port;
 use crate::memory::Area;
 use guest_init::config::{Carry, Config};
+use guest_init::messages::Message;
 use guest_init::round::{Answer, CHUNKS_MAX, Chunk, Header, PAGE_BYTES, ROUND_BYTES_MAX, encode_lists, sum};
-use guest_init::words::Word;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -116,7 +116,7 @@ impl<'a> Carrier<'a> {
     fn send_by_memory(&mut self, procfs: &Path, last: bool) -> io::Result<()> {
         for _ in 0..=RETRIES {
             let header_phys = self.lay_out(procfs, last)?;
-            self.port.say(&Word::Round { header_phys });
+            self.port.say(&Message::Round { header_phys });
             match self.wait() {
                 Some(Answer::Taken) => return Ok(()),
                 Some(Answer::Retry) => {}
@@ -170,7 +170,7 @@ impl<'a> Carrier<'a> {
         let mut data = &self.area.bytes()[self.lists_bytes..][..self.filled];
         for chunk in &self.chunks {
             let (bytes, rest) = data.split_at(chunk.bytes as usize);
-            self.port.say(&Word::Chunk(*chunk));
+            self.port.say(&Message::Chunk(*chunk));
             self.port.send(bytes);
             self.port.send(b"\n");
             data = rest;

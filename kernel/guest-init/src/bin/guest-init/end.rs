@@ -3,7 +3,7 @@
 use crate::arch::port_io::{Port, allow_ports};
 use crate::root;
 use guest_init::config::{Config, Then};
-use guest_init::words::Word;
+use guest_init::messages::Message;
 use rustix::system::{RebootCommand, reboot};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -21,7 +21,7 @@ pub fn end(port: Port, config: &Config) -> ! {
         let usual = USUAL_INITS.iter().map(|path| path.to_string());
         let candidates: Vec<String> = config.init.clone().map_or_else(|| usual.collect(), |path| vec![path]);
         for path in candidates.iter().filter(|path| config.init.is_some() || std::path::Path::new(path).exists()) {
-            port.say(&Word::End { outcome: format!("exec {path}") });
+            port.say(&Message::End { outcome: format!("exec {path}") });
             port.lack("init", format_args!("{path}: {}", become_init(path)));
         }
         println!("bootscope: none of {candidates:?} could be started as init; powering off");
@@ -48,7 +48,7 @@ pub fn power_off_on_panic(port: Port) {
 
 /// Switches the machine off.
 pub fn power_off(port: Port) -> ! {
-    port.say(&Word::End { outcome: "poweroff".into() });
+    port.say(&Message::End { outcome: "poweroff".into() });
     if let Err(e) = reboot(RebootCommand::PowerOff) {
         port.lack("poweroff", e);
     }

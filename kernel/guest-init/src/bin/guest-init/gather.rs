@@ -13,7 +13,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Carries home everything there is. What memory looked like is read before memory is taken to carry the rest.
-pub fn bring_home(port: Port, config: &Config, mounts: &Mounts) {
+pub fn transfer(port: Port, config: &Config, mounts: &Mounts) {
     let first: Vec<(&Evidence, io::Result<Vec<u8>>)> =
         files::FIRST.iter().map(|evidence| (evidence, path(evidence.source, mounts).and_then(std::fs::read))).collect();
     let mut carrier = Carrier::new(port, config, mounts.proc.as_deref(), available_bytes(&first));

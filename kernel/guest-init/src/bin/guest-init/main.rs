@@ -45,7 +45,7 @@ pub extern "C" fn main(_argc: i32, _argv: *const *const u8) -> i32 {
 fn run() -> ! {
     use guest_init::config::Config;
     use guest_init::cpio::CONFIG_PATH;
-    use guest_init::words::Word;
+    use guest_init::messages::Message;
 
     if arch::entry::is_not_yet_the_mark() {
         root::mount_and_mark();
@@ -58,12 +58,12 @@ fn run() -> ! {
     let (config, problems) = Config::parse(text.as_deref().unwrap_or(""));
     let unread = text.err().map(|e| format!("{CONFIG_PATH}: {e}"));
     for problem in unread.into_iter().chain(problems) {
-        port.say(&Word::Lack { what: "config".into(), why: problem });
+        port.say(&Message::Lack { what: "config".into(), why: problem });
     }
     if port.is_heard() {
         let mounts = mounts::Mounts::new(port);
         sync::logs(port, &mounts);
-        gather::bring_home(port, &config, &mounts);
+        gather::transfer(port, &config, &mounts);
         workload::run(port, &config, &mounts);
         mounts.undo(port);
         sync::ticks(port);

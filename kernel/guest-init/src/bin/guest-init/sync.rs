@@ -3,7 +3,7 @@
 
 use crate::arch::port_io::{Port, tsc};
 use crate::mounts::Mounts;
-use guest_init::words::{SYNC_TEXT, SyncPlace, Word};
+use guest_init::messages::{Message, SYNC_TEXT, SyncPlace};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ const TIMES: u32 = 4;
 /// Ticks against the host's clock: it stamps the first byte of each line.
 pub fn ticks(port: Port) {
     for _ in 0..TIMES {
-        port.say(&Word::Tick { tsc: tsc() });
+        port.say(&Message::Tick { tsc: tsc() });
     }
 }
 
@@ -26,7 +26,7 @@ pub fn clock(port: Port) {
         let monotonic = clock_gettime(ClockId::Monotonic);
         let boottime = clock_gettime(ClockId::Boottime);
         let after = tsc();
-        port.say(&Word::Clock { before, after, monotonic_ns: ns(monotonic), boottime_ns: ns(boottime) });
+        port.say(&Message::Clock { before, after, monotonic_ns: ns(monotonic), boottime_ns: ns(boottime) });
     }
 }
 
@@ -56,14 +56,14 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).open(path)
 }
 
-fn mark(path: &Path, place: SyncPlace, prefix: &str, words: &mut Vec<Word>) -> io::Result<()> {
+fn mark(path: &Path, place: SyncPlace, prefix: &str, words: &mut Vec<Message>) -> io::Result<()> {
     let mut file = open(path)?;
     for seq in 1..=TIMES {
         let line = format!("{prefix}{SYNC_TEXT} {seq}\n");
         let before = tsc();
         file.write_all(line.as_bytes())?;
         let after = tsc();
-        words.push(Word::Sync { place, before, after, seq });
+        words.push(Message::Sync { place, before, after, seq });
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::gather;
 use crate::mounts::Mounts;
 use guest_init::config::Config;
 use guest_init::cpio::SYSROOT_PATH;
-use guest_init::words::Word;
+use guest_init::messages::Message;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ fn ended(port: Port, mut child: Child) -> std::io::Result<ExitStatus> {
         }
         std::thread::sleep(Duration::from_millis(5));
         if said.elapsed() > Duration::from_secs(1) {
-            port.say(&Word::Tick { tsc: tsc() });
+            port.say(&Message::Tick { tsc: tsc() });
             said = Instant::now();
         }
     }

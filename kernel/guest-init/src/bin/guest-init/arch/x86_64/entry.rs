@@ -10,7 +10,7 @@
 
 use super::port_io::Port;
 use guest_init::cpio::{INIT_PATH, ROOT_PATH};
-use guest_init::words::{PORT, PORT_PRESENT};
+use guest_init::messages::{PORT, PORT_PRESENT};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 /// Where the letter is that tells the two names apart.

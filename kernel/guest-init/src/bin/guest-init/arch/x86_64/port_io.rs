@@ -1,6 +1,6 @@
 //! The port and the time stamp counter: the machine instructions that process 1 needs beside its entry.
 
-use guest_init::words::{PORT, Word};
+use guest_init::messages::{Message, PORT};
 
 /// The way to the host, if somebody listens there; else what is said is lost.
 #[derive(Clone, Copy)]
@@ -25,13 +25,13 @@ impl Port {
     }
 
     /// Says a line.
-    pub fn say(self, word: &Word) {
+    pub fn say(self, word: &Message) {
         self.send(format!("{word}\n").as_bytes());
     }
 
     /// Says that something is lacking.
     pub fn lack(self, what: &str, why: impl ToString) {
-        self.say(&Word::Lack { what: what.to_string(), why: why.to_string() });
+        self.say(&Message::Lack { what: what.to_string(), why: why.to_string() });
     }
 
     /// Sends bytes as they are.

@@ -1,4 +1,4 @@
-//! The lines that process 1 says on port 0xe9; the host stamps the arrival of each line's first byte.
+//! The messages that process 1 sends on port 0xe9, one a line; the host stamps the arrival of each line's first byte.
 //!
 //! ```text
 //! I <tsc>                                         process 1 runs; the tick was read just before the `I` was sent
@@ -12,8 +12,8 @@
 //! E <outcome>                                     done: `poweroff`, or `exec <path>`
 //! ```
 //!
-//! Numbers are decimal, addresses and checksums hexadecimal. A word that is not one of these is no fault of the
-//! protocol's: it is reported as strange and passed over.
+//! Numbers are decimal, addresses and checksums hexadecimal. A line that is none of these breaks nothing: it is
+//! reported as malformed and skipped.
 
 use crate::files;
 use crate::round::{CHUNK_BYTES_MAX, Chunk};
@@ -37,9 +37,9 @@ pub enum SyncPlace {
     Kmsg,
 }
 
-/// One line. Every `tsc` is in ticks of the guest's time stamp counter.
+/// One message. Every `tsc` is in ticks of the guest's time stamp counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum Message {
     /// Process 1 runs.
     Init {
         /// Read just before the line's first byte was sent.
@@ -93,26 +93,26 @@ pub enum Word {
     },
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for Message {
     /// The line, without its newline. Control characters in free text become `?`; what is too long is cut.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Word::Init { tsc } => write!(f, "I {tsc}"),
-            Word::Tick { tsc } => write!(f, "T {tsc}"),
-            Word::Sync { place, before, after, seq } => {
+            Message::Init { tsc } => write!(f, "I {tsc}"),
+            Message::Tick { tsc } => write!(f, "T {tsc}"),
+            Message::Sync { place, before, after, seq } => {
                 let place = if *place == SyncPlace::Trace { "trace" } else { "kmsg" };
                 write!(f, "S {place} {before} {after} {seq}")
             }
-            Word::Clock { before, after, monotonic_ns, boottime_ns } => {
+            Message::Clock { before, after, monotonic_ns, boottime_ns } => {
                 write!(f, "S clock {before} {after} {monotonic_ns} {boottime_ns}")
             }
-            Word::Lack { what, why } => write!(f, "L {} {}", plain(what, 64), plain(why, LINE_BYTES_MAX - 100)),
-            Word::Round { header_phys } => write!(f, "H {header_phys:x}"),
-            Word::Chunk(c) => {
+            Message::Lack { what, why } => write!(f, "L {} {}", plain(what, 64), plain(why, LINE_BYTES_MAX - 100)),
+            Message::Round { header_phys } => write!(f, "H {header_phys:x}"),
+            Message::Chunk(c) => {
                 let end = if c.last { "last" } else { "more" };
                 write!(f, "P {} {} {} {:08x} {end}", c.name, c.offset, c.bytes, c.sum)
             }
-            Word::End { outcome } => write!(f, "E {}", plain(outcome, LINE_BYTES_MAX - 100)),
+            Message::End { outcome } => write!(f, "E {}", plain(outcome, LINE_BYTES_MAX - 100)),
         }
     }
 }
@@ -129,21 +129,21 @@ fn plain(text: &str, bytes_max: usize) -> String {
     out
 }
 
-impl Word {
+impl Message {
     /// Reads a line (without its newline); none if it is not a word of this protocol.
-    pub fn parse(line: &str) -> Option<Word> {
+    pub fn parse(line: &str) -> Option<Message> {
         let (letter, rest) = line.split_once(' ')?;
         match letter {
-            "I" => Some(Word::Init { tsc: number(rest)? }),
-            "T" => Some(Word::Tick { tsc: number(rest)? }),
+            "I" => Some(Message::Init { tsc: number(rest)? }),
+            "T" => Some(Message::Tick { tsc: number(rest)? }),
             "S" => sync(rest),
             "L" => {
                 let (what, why) = rest.split_once(' ').unwrap_or((rest, ""));
-                Some(Word::Lack { what: what.to_string(), why: why.to_string() })
+                Some(Message::Lack { what: what.to_string(), why: why.to_string() })
             }
-            "H" => Some(Word::Round { header_phys: u64::from_str_radix(rest, 16).ok()? }),
-            "P" => chunk(rest).map(Word::Chunk),
-            "E" => Some(Word::End { outcome: rest.to_string() }),
+            "H" => Some(Message::Round { header_phys: u64::from_str_radix(rest, 16).ok()? }),
+            "P" => chunk(rest).map(Message::Chunk),
+            "E" => Some(Message::End { outcome: rest.to_string() }),
             _ => None,
         }
     }
@@ -158,10 +158,10 @@ fn fields<const N: usize>(text: &str) -> Option<[&str; N]> {
     text.split(' ').collect::<Vec<_>>().try_into().ok()
 }
 
-fn sync(rest: &str) -> Option<Word> {
+fn sync(rest: &str) -> Option<Message> {
     if let Some(clocks) = rest.strip_prefix("clock ") {
         let [before, after, monotonic, boottime] = fields(clocks)?;
-        return Some(Word::Clock {
+        return Some(Message::Clock {
             before: number(before)?,
             after: number(after)?,
             monotonic_ns: number(monotonic)?,
@@ -174,7 +174,7 @@ fn sync(rest: &str) -> Option<Word> {
         "kmsg" => SyncPlace::Kmsg,
         _ => return None,
     };
-    Some(Word::Sync { place, before: number(before)?, after: number(after)?, seq: number(seq)?.try_into().ok()? })
+    Some(Message::Sync { place, before: number(before)?, after: number(after)?, seq: number(seq)?.try_into().ok()? })
 }
 
 fn chunk(rest: &str) -> Option<Chunk> {
@@ -202,19 +202,19 @@ mod tests {
     fn every_word_is_read_as_it_was_said() {
         let chunk = Chunk { name: "kmsg.log", offset: 1 << 33, bytes: CHUNK_BYTES_MAX, sum: 0xab, last: true };
         let words = [
-            (Word::Init { tsc: u64::MAX }, "I 18446744073709551615"),
-            (Word::Tick { tsc: 0 }, "T 0"),
-            (Word::Sync { place: SyncPlace::Trace, before: 1, after: 2, seq: 3 }, "S trace 1 2 3"),
-            (Word::Sync { place: SyncPlace::Kmsg, before: 1, after: 2, seq: 3 }, "S kmsg 1 2 3"),
-            (Word::Clock { before: 1, after: 2, monotonic_ns: 3, boottime_ns: 4 }, "S clock 1 2 3 4"),
-            (Word::Lack { what: "trace".into(), why: "no such device".into() }, "L trace no such device"),
-            (Word::Round { header_phys: 0x1f000 }, "H 1f000"),
-            (Word::Chunk(chunk), "P kmsg.log 8589934592 67108864 000000ab last"),
-            (Word::End { outcome: "exec /sbin/init".into() }, "E exec /sbin/init"),
+            (Message::Init { tsc: u64::MAX }, "I 18446744073709551615"),
+            (Message::Tick { tsc: 0 }, "T 0"),
+            (Message::Sync { place: SyncPlace::Trace, before: 1, after: 2, seq: 3 }, "S trace 1 2 3"),
+            (Message::Sync { place: SyncPlace::Kmsg, before: 1, after: 2, seq: 3 }, "S kmsg 1 2 3"),
+            (Message::Clock { before: 1, after: 2, monotonic_ns: 3, boottime_ns: 4 }, "S clock 1 2 3 4"),
+            (Message::Lack { what: "trace".into(), why: "no such device".into() }, "L trace no such device"),
+            (Message::Round { header_phys: 0x1f000 }, "H 1f000"),
+            (Message::Chunk(chunk), "P kmsg.log 8589934592 67108864 000000ab last"),
+            (Message::End { outcome: "exec /sbin/init".into() }, "E exec /sbin/init"),
         ];
         for (word, line) in words {
             assert_eq!(word.to_string(), line);
-            assert_eq!(Word::parse(line), Some(word));
+            assert_eq!(Message::parse(line), Some(word));
         }
     }
 
@@ -240,13 +240,13 @@ mod tests {
             "P kmsg.log 0 1 0 next",
             "S kmsg 1 2 4294967296",
         ] {
-            assert_eq!(Word::parse(line), None, "{line:?}");
+            assert_eq!(Message::parse(line), None, "{line:?}");
         }
     }
 
     #[test]
     fn free_text_stays_on_its_line() {
-        let word = Word::Lack { what: "a\nb".into(), why: format!("{}\r\n", "é".repeat(4000)) };
+        let word = Message::Lack { what: "a\nb".into(), why: format!("{}\r\n", "é".repeat(4000)) };
         let line = word.to_string();
         assert!(line.starts_with("L a?b éé") && !line.contains(['\r', '\n']));
         assert!(line.len() <= LINE_BYTES_MAX);
@@ -256,8 +256,8 @@ mod tests {
         #[test]
         fn any_line_is_read_without_panic(line in "\\PC{0,80}") {
             // What is a word at all means the same when it is said again.
-            if let Some(word) = Word::parse(&line) {
-                prop_assert_eq!(Word::parse(&word.to_string()), Some(word));
+            if let Some(word) = Message::parse(&line) {
+                prop_assert_eq!(Message::parse(&word.to_string()), Some(word));
             }
         }
     }

@@ -14,7 +14,7 @@ use timeline::{Clock, DiagnosticKind, Mark, NameId, Ns, SpanBuilder, SpanKind, S
 
 /// What a trace became.
 #[derive(Clone, Debug)]
-pub struct Laid {
+pub struct Built {
     /// When its first event was.
     pub first: Ns,
     /// When its last one was.
@@ -22,7 +22,7 @@ pub struct Laid {
     threads: HashMap<u32, TrackId>,
 }
 
-impl Laid {
+impl Built {
     /// The track of a process id other than 0: of its last owner, where it was reused.
     pub fn thread(&self, pid: u32) -> Option<TrackId> {
         self.threads.get(&pid).copied()
@@ -90,7 +90,7 @@ struct Words {
     unnamed: NameId,
 }
 
-pub(super) fn lay(trace: &Trace<'_>, clock: &Clock, timeline: &mut Timeline) -> Laid {
+pub(super) fn build(trace: &Trace<'_>, clock: &Clock, timeline: &mut Timeline) -> Built {
     let first = clock.to_ns(trace.first);
     let mut word = |name: &str| timeline.names.intern(name);
     let words = Words {
@@ -361,7 +361,7 @@ impl<'a> Layer<'a, '_> {
         self.spans.end(&mut timeline.spans, track, (name, detail), self.now, &mut timeline.diagnostics, |_| place());
     }
 
-    /// A span that is whole; [`Timeline::settle`] finds what lies in it.
+    /// A span that is whole; [`Timeline::finalize`] finds what lies in it.
     fn push(&mut self, track: TrackId, kind: SpanKind, name: NameId, detail: NameId, start: Ns, end: Ns) {
         self.timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
     }
@@ -381,7 +381,7 @@ impl<'a> Layer<'a, '_> {
         move || format!("{file}:{line}")
     }
 
-    fn finish(mut self, first: Ns) -> Laid {
+    fn finish(mut self, first: Ns) -> Built {
         let last = self.now;
         let doing: Vec<_> = self.doing.drain().collect();
         for (track, doing) in doing {
@@ -397,6 +397,6 @@ impl<'a> Layer<'a, '_> {
         let timeline = self.timeline;
         self.spans.finish(&mut timeline.spans, last, &mut timeline.diagnostics);
         let threads = self.sched.finish(last, timeline);
-        Laid { first, last, threads }
+        Built { first, last, threads }
     }
 }

@@ -29,7 +29,7 @@ const LOW: u64 = 1 << 20;
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Laid {
+pub(crate) struct Built {
     /// Process 1's track, where a stack is known to be its.
     pub init: Option<TrackId>,
     /// Where user space ran, and since when it last did before the end mark.
@@ -39,7 +39,7 @@ pub(crate) struct Laid {
 }
 
 /// Lays calls on the timeline, after the trace. `boot` is the thread that the kernel starts in.
-pub(crate) fn lay(followed: &Followed, boot: TrackId, timeline: &mut Timeline) -> Laid {
+pub(crate) fn build(followed: &Followed, boot: TrackId, timeline: &mut Timeline) -> Built {
     let Followed { calls, symbols, regions, .. } = followed;
     let mut contexts = Contexts::new(followed);
     let last = calls.last_tick();
@@ -50,25 +50,25 @@ pub(crate) fn lay(followed: &Followed, boot: TrackId, timeline: &mut Timeline) -
     let placed = Placed::new(calls, symbols, &contexts, &pieces, &tracks, runners.as_ref());
     placed.name_contexts(&mut contexts, timeline);
     let named = profile::timed_profile(followed, until, &contexts, &mut timeline.names);
-    let mut laying = Laying { calls, contexts: &contexts, placed, named, timeline };
-    let spans = laying.longest(last, until);
+    let mut builder = Builder { calls, contexts: &contexts, placed, named, timeline };
+    let spans = builder.longest(last, until);
     let awake = awake(&pieces, &calls.idle);
-    laying.in_spans(&spans, &awake, until);
-    laying.spans(&spans);
-    laying.running(&awake);
+    builder.in_spans(&spans, &awake, until);
+    builder.spans(&spans);
+    builder.running(&awake);
     let error = if calls.clock == CallClock::Virtual { Ns::ZERO } else { HOST_ERROR };
     if regions.is_empty() {
-        laying.kernel_begins(&pieces, error);
+        builder.kernel_begins(&pieces, error);
     }
     let init = contexts.iter().position(|context| context.id == 1).map(|place| tracks[place]);
-    if init.is_some() && laying.timeline.os.is_empty() {
-        laying.timeline.os = "Linux"; // whose kernel_init that is
+    if init.is_some() && builder.timeline.os.is_empty() {
+        builder.timeline.os = "Linux"; // whose kernel_init that is
     }
-    let end = laying.end(until);
-    timeline.profile = laying.named.profile;
+    let end = builder.end(until);
+    timeline.profile = builder.named.profile;
     let ticks = calls.min_call_ticks.min(1 << 40);
     let shortest = Ns((ticks as f64 * 1e9 / calls.ticks_per_second.max(1) as f64) as i64);
-    Laid { init, end, error: error.max(shortest) }
+    Built { init, end, error: error.max(shortest) }
 }
 
 /// The track of each context where the trace does not say better.
@@ -90,7 +90,7 @@ fn tracks(contexts: &Contexts, boot: TrackId, timeline: &mut Timeline) -> Vec<Tr
     contexts.iter().map(&mut track).collect()
 }
 
-struct Laying<'a> {
+struct Builder<'a> {
     calls: &'a Calls,
     contexts: &'a Contexts,
     placed: Placed,
@@ -98,7 +98,7 @@ struct Laying<'a> {
     timeline: &'a mut Timeline,
 }
 
-impl Laying<'_> {
+impl Builder<'_> {
     /// The longest calls, those that did not return and all initcalls included; stack by stack, in order of time, outer ones
     /// first. What comes after the end mark takes nobody's place: how far a machine runs on is a matter of chance. Memory grows
     /// with the result only: the file may have all calls of a boot.

@@ -1,4 +1,4 @@
-//! Taking home what guest-init gathered: out of guest memory, or by the port, into the recording.
+//! Evidence transfer: takes what guest-init gathered, out of guest memory or by the port, and writes it into the recording.
 //!
 //! A file is `NAME.partial` until its last piece is there and undamaged, so one that was cut off is seen to be. The
 //! kernel's symbol table is the one file that is large and compresses well; it is kept as `kallsyms.gz`.
@@ -15,11 +15,11 @@ use recording::{Partial, Writer};
 use crate::Error;
 use crate::memory::{GuestRam, PhysicalMemory};
 
-/// The most that a guest may bring home.
+/// The most that a guest may transfer.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// What came home so far.
-pub(crate) struct Homecoming {
+/// What the guest has transferred so far.
+pub(crate) struct EvidenceTransfer {
     delivery: Delivery,
     open: BTreeMap<&'static str, Out>,
     /// Names that are whole.
@@ -36,9 +36,9 @@ enum Out {
     Gzip(GzEncoder<Vec<u8>>, Partial),
 }
 
-impl Homecoming {
-    pub(crate) fn new() -> Homecoming {
-        Homecoming {
+impl EvidenceTransfer {
+    pub(crate) fn new() -> EvidenceTransfer {
+        EvidenceTransfer {
             delivery: Delivery::new(BYTES_MAX),
             open: BTreeMap::new(),
             whole: Vec::new(),

@@ -1,10 +1,10 @@
-//! A log becomes a timeline: its clock, a track for each thread, and what is laid on them.
+//! A log becomes a timeline: its clock, a track for each thread, and the spans on them.
 
 use super::Log;
 use super::boot::{self, Boot, Chain, Kind};
 use super::console::Message;
 use super::cpu_count;
-use super::events::{Laying, PathEnd};
+use super::events::{Builder, PathEnd};
 use super::labels::Role;
 use super::line::What;
 use super::occupancy;
@@ -26,9 +26,9 @@ pub enum Counter {
     Unknown,
 }
 
-/// What a log was laid as.
+/// What was built of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Laid {
+pub struct Built {
     /// The boot loader's track.
     pub loader: Option<TrackId>,
     /// The track of the kernel's first thread.
@@ -38,7 +38,7 @@ pub struct Laid {
 }
 
 /// Lays a log. Time zero is its first record, unless `counter` is a clock. Linear but for the sorting of a few.
-pub fn lay(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Laid {
+pub fn build(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Built {
     let order = order(&mut log, &mut timeline.diagnostics);
     let first = order.known.first.map(|(ticks, _)| ticks);
     drop_out_of_range(&mut log, first, &mut timeline.diagnostics);
@@ -62,12 +62,12 @@ pub fn lay(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Laid {
     let processes = Processes::new(&log, &order.lives, &clock, last, timeline);
     if order.records.is_empty() {
         if !log.users.is_empty() {
-            user_part::lay(&log, processes, timeline);
+            user_part::build(&log, processes, timeline);
         }
         if timeline.unit == Unit::Nanoseconds {
             timeline.clocks.push(clock);
         }
-        return Laid::default();
+        return Built::default();
     }
     let left_kernel = ending.as_ref().filter(|e| e.kind != Kind::Unknown).map(|e| clock.to_ns(Ticks(e.ticks)));
     let process_1 = chain.init.zip(left_kernel).and_then(|(init, at)| processes.process_1(init, at));
@@ -75,15 +75,15 @@ pub fn lay(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Laid {
     let init_begins = known.init().map(|life| order.records[order.lives[life as usize].begin].ticks);
     let log_ends = known.last.map_or(0, |(ticks, _)| ticks);
     let path = PathEnd { chain, ending: ending.as_ref(), init_begins, log_ends };
-    let mut laying = Laying::new(&log, &order, &clock, process_1, path, timeline);
+    let mut builder = Builder::new(&log, &order, &clock, process_1, path, timeline);
     for (life, &track) in order.lives.iter().zip(&tracks) {
-        laying.life(life, track);
+        builder.life(life, track);
     }
-    let left_open = laying.finish();
+    let left_open = builder.finish();
     let ends = ending.as_ref().map_or(log_ends, |ending| ending.ticks.min(log_ends));
     timeline.occupancy = occupancy::occupancy(&log, &order, &clock, (&tracks, ends), timeline.cpu_count);
     cpu_count::note(&log, &order, &clock, (&tracks, ends), timeline);
-    processes.lay(process_1.map(|p| p.track), timeline);
+    processes.build(process_1.map(|p| p.track), timeline);
     let mut boot = Boot { log: &log, order: &order, clock: &clock, chain, timeline };
     boot.cut();
     boot.link();
@@ -98,7 +98,7 @@ pub fn lay(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Laid {
     if timeline.unit == Unit::Nanoseconds {
         timeline.clocks.push(clock);
     }
-    Laid { loader: chain.loader, main: chain.main, init: chain.init }
+    Built { loader: chain.loader, main: chain.main, init: chain.init }
 }
 
 const NAME: &str = "TSLOG";

@@ -1,7 +1,7 @@
-//! `guest.log`: what process 1 (guest-init) said on its port, one [`Word`] a line.
+//! `guest.log`: the messages that process 1 (guest-init) sent, one [`Message`] a line.
 //!
-//! What the words are is guest-init's to say ([`guest_init::words`]); here each gets the time at which
-//! its first byte arrived. That stamp is never early and sometimes late.
+//! guest-init defines the messages ([`guest_init::messages`]); this gives each the time at which its first byte
+//! arrived. That stamp is never early and sometimes late.
 
 use crate::boot::Boot;
 use crate::clocks::Offers;
@@ -9,27 +9,29 @@ use crate::index::Index;
 use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence, Input, Own, Reader};
 use crate::text::{Lines, lossy};
-use guest_init::words::Word;
+use guest_init::messages::Message;
 use timeline::{DiagnosticKind, Diagnostics, Ns, Ticks};
 
-/// A word, when it arrived and where it stands.
+/// A message, when it arrived and where it stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Said {
-    /// What was said.
-    pub word: Word,
+pub struct Received {
+    /// The message.
+    pub message: Message,
     /// When its first byte arrived, if the index says.
     pub arrival: Option<Ns>,
     /// Its line, from 1.
     pub line: u32,
 }
 
-/// Reads `guest.log` with its index. What is no word is counted.
-pub fn read(file: &str, bytes: &[u8], index: &Index, diagnostics: &mut Diagnostics) -> Vec<Said> {
+/// Reads `guest.log` with its index. What is no message is counted.
+pub fn read(file: &str, bytes: &[u8], index: &Index, diagnostics: &mut Diagnostics) -> Vec<Received> {
     let mut said = Vec::new();
     for line in Lines::new(bytes).filter(|line| !line.bytes.trim_ascii().is_empty()) {
-        let word = Word::parse(&lossy(line.bytes.trim_ascii_end())).filter(|_| line.whole);
+        let word = Message::parse(&lossy(line.bytes.trim_ascii_end())).filter(|_| line.whole);
         match word {
-            Some(word) => said.push(Said { word, arrival: index.arrival(line.offset as u64), line: line.number }),
+            Some(word) => {
+                said.push(Received { message: word, arrival: index.arrival(line.offset as u64), line: line.number })
+            }
             None => diagnostics.note(DiagnosticKind::GuestMessageUnreadable, || format!("{file}:{}", line.number)),
         }
     }
@@ -61,11 +63,11 @@ impl Reader for Files {
     }
 }
 
-fn note_lacks(said: &[Said], diagnostics: &mut Diagnostics) {
+fn note_lacks(said: &[Received], diagnostics: &mut Diagnostics) {
     // A kernel that does not tell its own configuration, as Debian's do not, lacks nothing.
     let untold = |what: &str, why: &str| what == "config.gz" && why.starts_with("No such file");
     for said in said {
-        if let Some((what, why)) = lack(&said.word).filter(|(what, why)| !untold(what, why)) {
+        if let Some((what, why)) = lack(&said.message).filter(|(what, why)| !untold(what, why)) {
             let place = || format!("guest.log:{}", said.line);
             diagnostics.note_about(DiagnosticKind::EvidenceNotGathered, &format!("{what}: {why}"), place);
         }
@@ -73,14 +75,14 @@ fn note_lacks(said: &[Said], diagnostics: &mut Diagnostics) {
 }
 
 /// What process 1 could not gather, and why.
-fn lack(word: &Word) -> Option<(&str, &str)> {
+fn lack(word: &Message) -> Option<(&str, &str)> {
     match word {
-        Word::Lack { what, why } => Some((what, why)),
+        Message::Lack { what, why } => Some((what, why)),
         _ => None,
     }
 }
 
-struct Messages(Vec<Said>);
+struct Messages(Vec<Received>);
 
 impl Evidence for Messages {
     fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
@@ -89,8 +91,8 @@ impl Evidence for Messages {
 
     /// By the guest's counter, which it read just before; else by when the host heard of it.
     fn end(&self, boot: &Boot<'_>) -> Option<EndCandidate> {
-        let (ticks, arrival) = self.0.iter().find_map(|said| match said.word {
-            Word::Init { tsc } => Some((Ticks(tsc), said.arrival)),
+        let (ticks, arrival) = self.0.iter().find_map(|said| match said.message {
+            Message::Init { tsc } => Some((Ticks(tsc), said.arrival)),
             _ => None,
         })?;
         let (at, error, evidence) = match (&boot.clocks.counter, arrival) {
@@ -113,7 +115,7 @@ mod tests {
         let index = Index::read("guest.idx", b"0 1000\n6 2000\n", &mut diagnostics);
         let said = read("guest.log", b"I 123\nT 456\nE poweroff\n", &index, &mut diagnostics);
         assert!(diagnostics.is_empty(), "{diagnostics:?}");
-        let found: Vec<_> = said.iter().map(|s| (s.word.to_string(), s.arrival, s.line)).collect();
+        let found: Vec<_> = said.iter().map(|s| (s.message.to_string(), s.arrival, s.line)).collect();
         let word = |text: &str, at, line| (text.to_owned(), Some(Ns(at)), line);
         assert_eq!(found, [word("I 123", 1000, 1), word("T 456", 2000, 2), word("E poweroff", 2000, 3)]);
     }
