@@ -10,6 +10,7 @@ use crate::table::{Align, Column, Line, render};
 use crate::{Boot, Layout, harmless};
 use analysis::{RowChange, WhatIf};
 use lab::experiments::{Experiment, Figure};
+use lab::verdict::{self, Verdict};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use timeline::Ns;
@@ -98,9 +99,28 @@ pub struct LabTrial {
     /// Why this was published as no remedy; empty if it was as one, or not at all.
     #[serde(default)]
     pub no_better: String,
+    /// What the kernel says of a check that decides in the place of a time; none where time decides.
+    #[serde(default)]
+    pub check: Option<LabCheck>,
     /// Whether the expected rows were blamed, the boot became shorter by what was foretold, within 10 %, and it took what
-    /// was foretold, within 10 %, or `differs` says why not.
+    /// was foretold, within 10 %, or `differs` says why not. Of a check: whether the slow boot is broken and the other one
+    /// correct.
     pub right: bool,
+}
+
+/// A check of the kernel's, in both boots.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LabCheck {
+    /// What was checked.
+    pub of: String,
+    /// `correct` or `broken`, with the words that are to break it; empty if the kernel does not say.
+    pub slow: String,
+    /// The same with the remedy.
+    pub fast: String,
+    /// What the kernel counted in the first.
+    pub slow_counted: String,
+    /// And in the other one.
+    pub fast_counted: String,
 }
 
 /// A boot as an experiment looks at it.
@@ -249,8 +269,14 @@ impl Lab {
         let mut lines = Vec::new();
         for trial in &self.trials {
             let timed = trial.figures.iter().map(LabFigure::cells);
-            for (n, figures) in timed.chain(trial.amounts.iter().map(LabAmount::cells)).enumerate() {
+            let checked = trial.check.iter().map(LabCheck::cells);
+            for (n, figures) in checked.chain(timed).chain(trial.amounts.iter().map(LabAmount::cells)).enumerate() {
                 let first = |text: String| if n == 0 { text } else { String::new() };
+                // Where a check decides, nothing is foretold, and a time says nothing.
+                let time = |ns: Option<i64>| match (&trial.check, ns) {
+                    (None, Some(ns)) => first(Ns(ns).to_string()),
+                    _ => String::new(),
+                };
                 let [timed, published, published_ratio, measured, measured_ratio] = figures;
                 lines.push([
                     first(trial.name.clone()),
@@ -261,10 +287,10 @@ impl Lab {
                     measured,
                     measured_ratio,
                     first(trial.blame()),
-                    first(trial.foretold_ns.map_or_else(String::new, |ns| Ns(ns).to_string())),
-                    first(Ns(trial.saved_ns).to_string()),
-                    first(trial.foretold_total_ns.map_or_else(String::new, |ns| Ns(ns).to_string())),
-                    first(Ns(trial.fast_total_ns).to_string()),
+                    time(trial.foretold_ns),
+                    time(Some(trial.saved_ns)),
+                    time(trial.foretold_total_ns),
+                    time(Some(trial.fast_total_ns)),
                     first(trial.verdict().to_owned()),
                 ]);
             }
@@ -309,8 +335,35 @@ switch either way (`kernel/lab/README.md`).
   too. Below is which.
 * *no better*: published as no remedy. It saves nothing, within 1 %, or what it saves is foretold and blamed like *right*. Below is
   why.
+* *broken → correct*: the kernel itself checks whether it is correct, and counts. With the first words it is not, with the remedy it
+  is. Its time is not looked at.
 
 ";
+
+impl LabCheck {
+    /// None if a time decides.
+    fn of(experiment: &Experiment, slow: LabBoot, fast: LabBoot) -> Option<LabCheck> {
+        let said = |boot: LabBoot| {
+            let checked = verdict::find(boot.console, experiment.check);
+            checked.map_or_else(Default::default, |c| (c.verdict.as_str().to_owned(), c.counted.to_owned()))
+        };
+        let ((slow, slow_counted), (fast, fast_counted)) = (said(slow), said(fast));
+        let of = experiment.check.to_owned();
+        (!of.is_empty()).then_some(LabCheck { of, slow, fast, slow_counted, fast_counted })
+    }
+
+    /// Broken as it is to be, and mended by the remedy.
+    fn is_right(&self) -> bool {
+        (self.slow.as_str(), self.fast.as_str()) == (Verdict::Broken.as_str(), Verdict::Correct.as_str())
+    }
+
+    fn cells(&self) -> [String; 5] {
+        let said =
+            |verdict: &str| if verdict.is_empty() { "no verdict".to_owned() } else { harmless(verdict).into_owned() };
+        let change = format!("{} → {}", said(&self.slow), said(&self.fast));
+        [harmless(&self.of).into_owned(), String::new(), String::new(), change, String::new()]
+    }
+}
 
 impl LabFigure {
     fn cells(&self) -> [String; 5] {
@@ -329,6 +382,7 @@ impl LabTrial {
     /// What two boots of an experiment say, the slow one and one with a remedy.
     pub fn of(experiment: &Experiment, remedy: &str, slow: LabBoot, fast: LabBoot) -> LabTrial {
         let amounts = experiment.amounts.iter().map(|amount| LabAmount::of(amount, slow, fast)).collect();
+        let check = LabCheck::of(experiment, slow, fast);
         let (slow, fast) = (slow.boot, fast.boot);
         let line = |words: &str| format!("{} {words}", experiment.always).trim_start().to_owned();
         let of = |boot: &Boot| boot.tables().wheres.clone();
@@ -340,7 +394,10 @@ impl LabTrial {
         let rows: Vec<&str> = fell.iter().map(|row| row.name.as_str()).collect();
         let saved = slow.total - fast.total;
         let rows_right = if saves_nothing { 100 * saved.0.abs() <= slow.total.0 } else { experiment.is_right(&rows) };
-        let (foretold, not_foretold) = foretell(experiment, slow, fast);
+        let (foretold, not_foretold) = match &check {
+            None => foretell(experiment, slow, fast),
+            Some(_) => (None, String::new()),
+        };
         let foretold_total = foretold.map(|foretold| slow.total - foretold);
         let total_near = foretold_total.is_some_and(|total| is_near(total, fast.total));
         let of_remedy = |said: &[(&str, &str)]| {
@@ -365,9 +422,15 @@ impl LabTrial {
             saved_ns: saved.0,
             foretold_ns: foretold.map(|foretold| foretold.0),
             not_foretold,
-            right: rows_right
-                && (saves_nothing || foretold.is_some_and(|foretold| is_near(foretold, saved)))
-                && (total_near || !differs.is_empty()),
+            right: match &check {
+                Some(check) => check.is_right(),
+                None => {
+                    rows_right
+                        && (saves_nothing || foretold.is_some_and(|foretold| is_near(foretold, saved)))
+                        && (total_near || !differs.is_empty())
+                }
+            },
+            check,
             foretold_total_ns: foretold_total.map(|total| total.0),
             total_near,
             differs,
@@ -395,6 +458,7 @@ impl LabTrial {
 impl LabTrial {
     fn verdict(&self) -> &'static str {
         match (self.right, self.rows_right) {
+            (false, _) if self.check.is_some() => "WRONG verdict",
             (true, _) if !self.no_better.is_empty() => "no better",
             (true, _) if !self.differs.is_empty() => "right, total differs",
             (true, _) => "right",
@@ -405,8 +469,14 @@ impl LabTrial {
 
     /// What the verdict alone does not say.
     fn remarks(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let both = [("total differs", self.differs.as_str()), ("no better", self.no_better.as_str())];
-        both.into_iter().filter(|(_, why)| !why.is_empty())
+        let of_check = |counted: fn(&LabCheck) -> &String| self.check.as_ref().map_or("", |check| counted(check));
+        let all = [
+            ("total differs", self.differs.as_str()),
+            ("no better", self.no_better.as_str()),
+            ("counted when broken", of_check(|check| &check.slow_counted)),
+            ("counted with the remedy", of_check(|check| &check.fast_counted)),
+        ];
+        all.into_iter().filter(|(_, why)| !why.is_empty())
     }
 }
 
@@ -555,11 +625,31 @@ mod tests {
     }
 
     #[test]
+    fn a_check_has_a_verdict_in_the_place_of_a_time() {
+        let mut lab = lab();
+        let of = |lab: &Lab| lab.text(Layout { wide_tables: true, ..Layout::default() });
+        let line = |lab: &Lab| of(lab).lines().find(|line| line.starts_with("tlb-shootdown")).unwrap().to_owned();
+        let cells: Vec<String> = line(&lab).split("  ").map(|cell| cell.trim().to_owned()).collect();
+        let cells: Vec<&str> = cells.iter().map(String::as_str).filter(|cell| !cell.is_empty()).collect();
+        assert_eq!(cells, ["tlb-shootdown", "shootdown=ipi", "tlb-shootdown", "broken → correct", "right"]);
+        assert!(of(&lab).contains("tlb-shootdown shootdown=ipi: counted with the remedy: 1000 rounds, 3000 faults\n"));
+        for (slow, fast) in [("broken", "broken"), ("correct", "correct"), ("broken", ""), ("", "correct")] {
+            let check = LabCheck { slow: slow.to_owned(), fast: fast.to_owned(), ..LabCheck::default() };
+            assert!(!check.is_right(), "{slow} {fast}");
+            let trial = lab.trials.last_mut().unwrap();
+            (trial.right, trial.check) = (check.is_right(), Some(check));
+            assert!(line(&lab).ends_with("WRONG verdict"), "{}", line(&lab));
+            assert_eq!(line(&lab).contains("no verdict"), slow.is_empty() || fast.is_empty());
+        }
+    }
+
+    #[test]
     fn the_page_is_a_markdown_table() {
         let page = lab().page();
         let bars: Vec<usize> =
             page.lines().filter(|line| line.starts_with('|')).map(|line| line.matches('|').count()).collect();
-        let lines: usize = lab().trials.iter().map(|trial| trial.figures.len() + trial.amounts.len()).sum();
+        let lines = |trial: &LabTrial| usize::from(trial.check.is_some()) + trial.figures.len() + trial.amounts.len();
+        let lines: usize = lab().trials.iter().map(lines).sum();
         assert_eq!(bars.len(), 2 + lines);
         assert!(bars.iter().all(|&count| count == TITLES.len() + 1), "{bars:?}");
         assert!(page.contains("* slow: `vm_page=three-pass`") && page.contains("* chosen: how many lines"), "{page}");

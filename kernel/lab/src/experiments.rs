@@ -2,7 +2,8 @@
 //! of the boot path has to be blamed.
 //!
 //! A remedy is right if those rows fell by most, the whole boot became shorter by what `what-if` foretells for them, and
-//! it took what is foretold, or [`Experiment::differs`] says why not.
+//! it took what is foretold, or [`Experiment::differs`] says why not. Where an experiment names a check, that decides: the
+//! slow boot is broken and the remedy's is correct (`verdict.rs`), and how long either took is not looked at.
 //!
 //! The published figures are those of the boots that the experiments are made after: FreeBSD's (Percival 2018,
 //! *Profiling the FreeBSD kernel boot*), Linux 3.5's on an i.MX6, and Redox's (Lorentzon 2024). Theirs are other machines and other sizes; what is
@@ -25,6 +26,8 @@ pub struct Experiment {
     pub slow: &'static str,
     /// The words of each remedy. Published figures are of the first.
     pub remedies: &'static [&'static str],
+    /// The check whose verdict decides in the place of a time; empty if time decides.
+    pub check: &'static str,
     /// What is timed.
     pub figures: &'static [Figure],
     /// What else is measured.
@@ -127,6 +130,7 @@ const NOTHING: Experiment = Experiment {
     always: "",
     slow: "",
     remedies: &[],
+    check: "",
     figures: &[],
     amounts: &[],
     chosen: "",
@@ -380,6 +384,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
         saves_nothing: &["vmem_rescale=once"],
         blamed: &["em_stop"],
         machine: Machine { arguments: &["-device", "e1000,romfile="], ..SMALL },
+        ..NOTHING
     },
     Experiment {
         name: "frame-allocator",
@@ -578,6 +583,14 @@ mod tests {
             ("probe-work", "2048"),
         ] {
             assert!(Experiment::named(name).unwrap().chosen.contains(length), "{name}: {length}");
+        }
+    }
+
+    #[test]
+    fn what_is_judged_by_a_check_has_no_row_to_blame_and_the_rest_has() {
+        for experiment in EXPERIMENTS {
+            let is_judged_by_time = experiment.check.is_empty();
+            assert_eq!(experiment.blamed.is_empty(), !is_judged_by_time, "{}", experiment.name);
         }
     }
 

@@ -23,6 +23,7 @@ pub mod places;
 pub mod queue;
 pub mod switches;
 pub mod ticks;
+pub mod verdict;
 pub mod vmem;
 
 #[cfg(test)]
