@@ -3,7 +3,7 @@
 #![no_main]
 
 use guest_init::delivery::Delivery;
-use guest_init::port::{Heard, PortReader};
+use guest_init::port::{PortEvent, PortReader};
 use guest_init::round::{Header, PAGE_BYTES, sum};
 use libfuzzer_sys::fuzz_target;
 use std::io;
@@ -19,14 +19,14 @@ fn by_port(bytes: &[u8]) {
     let mut delivery = Delivery::new(BYTES_MAX);
     let (mut said, mut kept) = (0, 0);
     PortReader::new().feed(bytes, &mut |heard| match heard {
-        Heard::Said(bytes) => said += bytes.len(),
-        Heard::Chunk(chunk, bytes) => {
+        PortEvent::Output(bytes) => said += bytes.len(),
+        PortEvent::Chunk(chunk, bytes) => {
             let _ = delivery.take_chunk(&chunk, bytes, &mut |_: &str, bytes: &[u8], _: bool| {
                 kept += bytes.len() as u64;
                 Ok(())
             });
         }
-        Heard::Word(_) | Heard::Strange(_) => {}
+        PortEvent::Message(_) | PortEvent::Malformed(_) => {}
     });
     assert!(said <= bytes.len());
     assert_eq!(kept, delivery.bytes());

@@ -130,10 +130,10 @@ mod tests {
     }
 
     #[test]
-    fn the_first_byte_of_a_line_is_told_at_once() {
+    fn the_first_byte_of_a_line_is_passed_on_at_once() {
         let mut heard = Vec::new();
         PortReader::new().feed(b"I", &mut |what| heard.push(format!("{what:?}")));
-        assert_eq!(heard, ["Said([73])"]);
+        assert_eq!(heard, ["Output([73])"]);
     }
 
     #[test]
