@@ -22,7 +22,7 @@ pub struct Moved {
 /// The likeliest rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Likely {
-    /// The phase that moved most, of those proven to move.
+    /// The phase that changed most, of those proven to move.
     pub phase: String,
     /// By how much, in ns: the estimate.
     pub phase_ns: f64,

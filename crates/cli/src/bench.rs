@@ -240,7 +240,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 fn enough_rounds(args: &Args, head: &Head, output: &Output) -> anyhow::Result<()> {
     let enough = refuse_too_few(head.plan.stop.rounds, head.variants.len() - 1, benchmark::Test::of(head));
     match enough {
-        Err(why) if !args.sweep.is_empty() => output.note(&format!("{why}, so only its growth is told")),
+        Err(why) if !args.sweep.is_empty() => output.note(&format!("{why}, so only its growth is known")),
         enough => enough?,
     }
     Ok(())

@@ -65,7 +65,7 @@ impl Observer for Watcher {
             Stage::Booting => {
                 format!("{prefix}{elapsed}  {} B  {}", progress.console_bytes, harmless(progress.last_line))
             }
-            Stage::Gathering => format!("{prefix}{elapsed}  bringing evidence home: {} B", progress.evidence_bytes),
+            Stage::Gathering => format!("{prefix}{elapsed}  transferring evidence: {} B", progress.evidence_bytes),
         });
         bar.tick();
     }

@@ -200,7 +200,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
                 let next = Base::open(path, group, output)?;
                 if next.opened.timeline.unit != base.opened.timeline.unit {
                     bail!(
-                        "{}: its times do not count the same as those of {}",
+                        "{} and {} measure in different units (instructions or time)",
                         path.display(),
                         args.recording.display()
                     );

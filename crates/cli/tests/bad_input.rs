@@ -369,5 +369,5 @@ fn an_imported_log_that_ends_in_a_panic_says_so_first() {
     );
     let (lines, document) = shown_of(&folder, &log);
     assert_eq!((text(&document["outcome"]), text(&document["outcome_detail"])), ("panic", said));
-    assert!(lines.contains("panic: 700 ms to no end mark: the kernel panicked"), "{lines}");
+    assert!(lines.contains("panic: no end mark: the kernel panicked after 700 ms"), "{lines}");
 }

@@ -218,7 +218,7 @@ fn a_saving_within_a_wait_counts_for_as_long_as_nobody_else_held() {
     assert_close(&totals(&boots.what_if(&two, &["THREAD usbus1", "THREAD usbus0"])), &[1_010.0, 20.0]);
     let text =
         run(bootscope("what-if").arg(&two).args(["--save", "THREAD usbus0", "--save", "THREAD usbus1"])).exits(0);
-    let said = "THREAD usbus0: of what it takes less, 390 ms is then waited for elsewhere";
+    let said = "THREAD usbus0: 390 ms of the saving is lost, because the boot then waits for something else";
     assert!(text.text().contains(said), "{}", text.text());
 }
 

@@ -278,11 +278,11 @@ impl Diff {
             );
         }
         if self.clocks_differ {
-            let text = "one counts instructions, the other the host's time: what differs between them is no change";
+            let text = "one counts instructions, the other the host's time: their difference is not a change";
             let _ = writeln!(out, "{}", layout.style.heading(text));
         }
         if self.evidence_left_out {
-            let text = "one of them also has a trace or a log of its kernel's: left out, what both have are calls";
+            let text = "only one of them has a trace or a kernel log; it is left out, and calls are compared";
             let _ = writeln!(out, "{text}");
         }
         if self.evidence == "boot path" {
@@ -341,7 +341,7 @@ impl Diff {
 fn dither_line(dither: &Dither, before_ns: i64, layout: Layout, out: &mut String) {
     let share = |ns: i64| if before_ns > 0 { ns as f64 / before_ns as f64 } else { 0.0 };
     let (change, floor) = (dither.total_change_ns, dither.total_floor_ns);
-    let verdict = if change.abs() > floor { "more than it moves by itself" } else { "no more than it moves by itself" };
+    let verdict = if change.abs() > floor { "more than its noise" } else { "no more than its noise" };
     let _ = writeln!(
         out,
         "{} boots a side, each with a dummy argument of another length: the total moved by {} ({}), {verdict}: {} \
@@ -354,7 +354,7 @@ fn dither_line(dither: &Dither, before_ns: i64, layout: Layout, out: &mut String
     );
     let _ = writeln!(
         out,
-        "left out, because they changed by no more than they move by themselves: {}, {}, {}",
+        "left out, because they changed by no more than their noise: {}, {}, {}",
         counted(dither.rows_within as u64, "row"),
         counted(dither.functions_within as u64, "function"),
         counted(dither.paths_within as u64, "path")
@@ -474,7 +474,7 @@ mod tests {
     #[test]
     fn evidence_that_only_one_boot_has_is_said_to_be_left_out() {
         let example: Diff = serde_json::from_str(include_str!("diff.example.json")).expect("the example parses");
-        let says = |diff: &Diff| diff.text(Layout::default()).contains("left out, what both have are calls");
+        let says = |diff: &Diff| diff.text(Layout::default()).contains("it is left out, and calls are compared");
         assert!(!says(&example) && says(&example.although_more_is_known()));
     }
 }

@@ -164,20 +164,20 @@ impl Fit {
         if lawless > 0 {
             let rows = counted(lawless as u64, "row");
             let has_law = self.rows.first().is_some_and(|total| total.law != NONE);
-            let beside = if has_law { ", and beside the total's law" } else { "" };
-            let _ = writeln!(out, "{rows} along no line: predicted as at the nearest size{beside}");
+            let beside = if has_law { ", and not in the total's model" } else { "" };
+            let _ = writeln!(out, "no line fits {rows}: predicted as at the nearest size{beside}");
         }
         let is_cut = |row: &&FitRow| row.predicted.iter().any(|p| p.cut);
         let cut: Vec<_> = self.rows.iter().filter(is_cut).map(|row| harmless(&row.name)).collect();
         if !cut.is_empty() {
-            let _ = writeln!(out, "the line leads below nothing, and nothing is left: {}", cut.join(", "));
+            let _ = writeln!(out, "the line falls below 0 there; 0 is used: {}", cut.join(", "));
         }
         if let (Some(apart), Some(total)) = (self.total_apart_ns, self.rows.first()) {
             let error = self.total_apart_error_ns.map_or_else(String::new, |error| format!(" ±{}", Ns(error)));
             let (slope, per) = (Ns(apart.round() as i64), unit(&total.per, false));
             let _ = writeln!(
                 out,
-                "the totals by themselves add {slope}{error} per {per}; what is above is the sum of the rows"
+                "the totals alone grow by {slope}{error} per {per}; the table's total is the sum of its rows"
             );
         }
         if self.rows.first().is_some_and(|row| row.slope_error_ns.is_none()) {
@@ -248,7 +248,7 @@ fn law(row: &FitRow) -> String {
     let time = |ns: Option<&i64>| Ns(ns.copied().unwrap_or_default());
     let (least, most) = (time(row.measured_ns.iter().min()), time(row.measured_ns.iter().max()));
     match row.constant_ns {
-        _ if row.law == NONE => format!("{least} to {most}, along no line"),
+        _ if row.law == NONE => format!("{least} to {most}, no line fits"),
         constant if row.law == MEAN && least == most => format!("{}, not seen to grow", Ns(constant)),
         constant if row.law == MEAN => format!("{} ({least} to {most}), not seen to grow", Ns(constant)),
         constant if slope == Ns::ZERO => Ns(constant).to_string(),
@@ -307,8 +307,8 @@ mod tests {
         let fit = Fit { size: "memory".to_owned(), rows, ..Fit::default() };
         let text = fit.text(Layout { wide_tables: true, top: 9, ..Layout::default() });
         let total = text.lines().find(|line| line.starts_with("total")).expect("its line");
-        assert!(total.contains("33.0 ms to 60.0 ms, along no line") && !total.contains("+ 1 row"), "{text}");
-        assert!(text.contains("1 row along no line: predicted as at the nearest size\n"), "{text}");
+        assert!(total.contains("33.0 ms to 60.0 ms, no line fits") && !total.contains("+ 1 row"), "{text}");
+        assert!(text.contains("no line fits 1 row: predicted as at the nearest size\n"), "{text}");
         assert!(text.contains("1 row not seen to grow: 30.0 ms"), "{text}");
     }
 
@@ -328,6 +328,6 @@ mod tests {
         assert_eq!(law(&row("GB", 0, 3.5, LINE)), "3.50 ms per GiB");
         assert_eq!(law(&row("CPU", 500 * ms, -2.0, LINE)), "500 ms − 2.00 ms per CPU");
         assert_eq!(law(&row("CPU", 500 * ms, 0.0, MEAN)), "500 ms (490 ms to 520 ms), not seen to grow");
-        assert_eq!(law(&row("CPU", 500 * ms, 0.0, NONE)), "490 ms to 520 ms, along no line");
+        assert_eq!(law(&row("CPU", 500 * ms, 0.0, NONE)), "490 ms to 520 ms, no line fits");
     }
 }

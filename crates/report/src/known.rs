@@ -14,7 +14,7 @@ const MECHANISM: &str = " · ";
 pub fn clause(name: &str) -> Option<String> {
     let (name, mechanism) = name.split_once(MECHANISM).map_or((name, ""), |(name, how)| (name, how));
     let bare = KINDS.iter().find_map(|kind| name.strip_prefix(kind)).unwrap_or(name);
-    let bare = bare.strip_suffix(" by pointer").unwrap_or(bare);
+    let bare = bare.strip_suffix(" (indirect call)").unwrap_or(bare);
     let known = entries().find(|(pattern, _)| matches(pattern, bare)).map(|(_, clause)| clause);
     match (known, mechanism) {
         (Some(clause), "runqueue") => Some(format!("had the CPU: {clause}")),
@@ -45,7 +45,7 @@ mod tests {
         let acpi = clause("initcall acpi_init");
         assert!(acpi.as_deref().is_some_and(|clause| clause.contains("ACPI")), "{acpi:?}");
         assert_eq!(clause("acpi_init"), acpi);
-        assert_eq!(clause("x86_late_time_init by pointer"), clause("x86_late_time_init"));
+        assert_eq!(clause("x86_late_time_init (indirect call)"), clause("x86_late_time_init"));
         assert_eq!(clause("decompress the kernel (LZ4)"), clause("decompress the kernel (XZ)"));
         assert_eq!(clause("THREAD usbus0"), clause("usbus3"));
         assert_eq!(clause("initcall of_my_driver"), None);

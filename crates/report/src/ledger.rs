@@ -236,13 +236,13 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
     let name = harmless(&step.name);
     let (Some(was), Some(now)) = (step.was_ns, step.now_ns) else {
         if step.saved_ns != 0 {
-            let _ = writeln!(out, "{name}: measured; {} is not by the steps before it", unit.show(step.saved_ns));
+            let _ = writeln!(out, "{name}: measured; the steps before it do not explain {}", unit.show(step.saved_ns));
         }
         return;
     };
     let range = step.saved_range().filter(|&(worst, best)| unit.show(worst) != unit.show(best));
     if let Some((worst, best)) = range {
-        let why = "threads slept while others had the CPU, and the log does not say since when they could run";
+        let why = "threads slept while others had the CPU, and the log does not say when they became runnable";
         let _ = writeln!(out, "{name}: it saves {}: {why}", unit.range(worst, best));
     }
     let margin = (was / 100).max(1);
@@ -250,26 +250,32 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
     } else if was == 0 && now <= margin && (step.besides.is_empty() || !unit.is_shown_as_0(step.saved_ns)) {
         let what = match step.saved_ns {
             saved if unit.is_shown_as_0(saved) => ", so it saves nothing by itself".to_owned(),
-            saved @ 0.. => format!(": it saves the {} that others waited for it or for its CPU", unit.show(saved)),
-            saved => format!(": without it others come to run {} later", unit.show(-saved)),
+            saved @ 0.. => {
+                format!(": it saves the {} that other threads waited for it or for its CPU", unit.show(saved))
+            }
+            saved => format!(": without it, other threads run {} later", unit.show(-saved)),
         };
         let _ = writeln!(out, "{name}: not on the boot path{what}");
     } else if now > was + margin {
         longer(step, (was, now), unit, out);
-    } else if was - now > step.saved_ns + margin {
+    } else if was - now > step.saved_ns + margin && !unit.is_shown_as_0(was - now - step.saved_ns) {
         let others = was - now - step.saved_ns;
-        let _ = writeln!(out, "{name}: of what it takes less, {} is then waited for elsewhere", unit.show(others));
-    } else if step.saved_ns > was - now + margin {
+        let _ = writeln!(
+            out,
+            "{name}: {} of the saving is lost, because the boot then waits for something else",
+            unit.show(others)
+        );
+    } else if step.saved_ns > was - now + margin && !unit.is_shown_as_0(step.saved_ns - (was - now)) {
         let others = step.saved_ns - (was - now);
-        let what = "whom it creates or keeps waiting off the path is done earlier too";
-        let _ = writeln!(out, "{name}: {} more than it takes less on the path: {what}", unit.show(others));
+        let what = "threads that it creates or delays also finish earlier";
+        let _ = writeln!(out, "{name}: the boot gets {} shorter than the row itself: {what}", unit.show(others));
     }
     if now <= was + margin {
         below(step, was, unit, out);
     }
     if !step.not_saved.is_empty() {
         let others: Vec<String> = step.not_saved.iter().map(|row| harmless(row).into_owned()).collect();
-        let _ = writeln!(out, "{name}: not saved are its other rows {}", others.join(", "));
+        let _ = writeln!(out, "{name}: its other rows keep their time: {}", others.join(", "));
     }
     let is_typed = |name: &String| words(&step.name).starts_with(&words(name));
     if step.names.len() > 1 || step.stands_for.as_deref() == Some("functions") || !step.names.iter().all(is_typed) {
@@ -289,10 +295,10 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
 /// A saving that makes something longer: not by mistake?
 fn longer(step: &LedgerStep, (was, now): (i64, i64), unit: &Scale, out: &mut String) {
     let name = harmless(&step.name);
-    let _ = write!(out, "{name}: {} is longer than it took, its own time being {}", unit.show(now), unit.show(was));
+    let _ = write!(out, "{name}: {} is longer than its self time, {}", unit.show(now), unit.show(was));
     let (rest, shown) = besides(step, unit);
     if rest > 0 {
-        let _ = write!(out, "; of the {} it was under way others had the rest: {shown}", unit.show(was + rest));
+        let _ = write!(out, "; of its total time, {}, the rest is charged to {shown}", unit.show(was + rest));
     }
     out.push('\n');
 }
@@ -304,12 +310,12 @@ fn below(step: &LedgerStep, was: i64, unit: &Scale, out: &mut String) {
     let (name, was, rest) = (harmless(&step.name), unit.show(was), unit.show(rest));
     let _ = writeln!(
         out,
-        "{name}: its own time is {was}; the {rest} below it is charged to {shown}; save that with --save '{}'",
+        "{name}: its self time is {was}; the {rest} below it is charged to {shown}; save that with --save '{}'",
         harmless(&most.name)
     );
 }
 
-/// What others had while it was under way: how long in all, and the longest by name.
+/// What is charged to other rows during its total time: how long in all, and the longest by name.
 fn besides(step: &LedgerStep, unit: &Scale) -> (i64, String) {
     const SHOWN: usize = 3;
     let shown = step.besides.iter().take(SHOWN).map(|p| format!("{} {}", harmless(&p.name), unit.show(p.ns)));
@@ -423,7 +429,10 @@ mod tests {
         assert_eq!(lines[4], "in progress:");
         assert_eq!(lines[5], "_vprintf 3 240 ms 0 ms 1 640 ms 9 000 ms −18 %");
         assert_eq!(lines[6], "hpt: the row _vprintf", "what matched, where that is not what was typed");
-        assert_eq!(lines[7], "_vprintf: of what it takes less, 1 600 ms is then waited for elsewhere");
+        assert_eq!(
+            lines[7],
+            "_vprintf: 1 600 ms of the saving is lost, because the boot then waits for something else"
+        );
     }
 
     #[track_caller]
@@ -443,8 +452,8 @@ mod tests {
         };
         check_remark(
             longer,
-            "_vprintf: 100 ms is longer than it took, its own time being 5 ms; of the 572 ms it was under way others had \
-             the rest: thread a 540 ms, thread b 27 ms",
+            "_vprintf: 100 ms is longer than its self time, 5 ms; of its total time, 572 ms, the rest is charged to \
+             thread a 540 ms, thread b 27 ms",
         );
         let below = Rung {
             besides: vec![("kthread_bind · _sleep".to_owned(), Ns(20 * ms))],
@@ -452,11 +461,11 @@ mod tests {
         };
         check_remark(
             below,
-            "_vprintf: its own time is 0 ms; the 20 ms below it is charged to kthread_bind · _sleep 20 ms; save that \
+            "_vprintf: its self time is 0 ms; the 20 ms below it is charged to kthread_bind · _sleep 20 ms; save that \
              with --save 'kthread_bind · _sleep'",
         );
-        let more = "_vprintf: 2 ms more than it takes less on the path: whom it creates or keeps waiting off the path is \
-                    done earlier too";
+        let more = "_vprintf: the boot gets 2 ms shorter than the row itself: threads that it creates or delays also finish \
+                    earlier";
         check_remark(rung(150 * ms, 0, 750 * ms, 598 * ms), more);
     }
 
@@ -466,16 +475,13 @@ mod tests {
         check_remark(rung(0, 0, 65 * ms, 65 * ms), "_vprintf: not on the boot path, so it saves nothing by itself");
         check_remark(
             rung(0, 0, 65 * ms, 48 * ms),
-            "_vprintf: not on the boot path: it saves the 17 000 µs that others waited for it or for its CPU",
+            "_vprintf: not on the boot path: it saves the 17 000 µs that other threads waited for it or for its CPU",
         );
         check_remark(
             rung(0, 0, 65 * ms, 66 * ms),
-            "_vprintf: not on the boot path: without it others come to run 1 000 µs later",
+            "_vprintf: not on the boot path: without it, other threads run 1 000 µs later",
         );
-        check_remark(
-            rung(0, 5 * ms, 65 * ms, 70 * ms),
-            "_vprintf: 5 000 µs is longer than it took, its own time being 0 µs",
-        );
+        check_remark(rung(0, 5 * ms, 65 * ms, 70 * ms), "_vprintf: 5 000 µs is longer than its self time, 0 µs");
     }
 
     #[test]
@@ -503,7 +509,7 @@ mod tests {
         assert_eq!(lines[4], "c 0 ms 0 ms 10 ms 95 to 20 ms −5 to −80 %", "{text}");
         assert_eq!(lines[5], "d 0 ms 0 ms 10 ms 85 ms −15 %", "{text}");
         assert_eq!(lines[6], "e 10 ms 0 ms 10 ms 80 ms −20 %", "{text}");
-        let why = "threads slept while others had the CPU, and the log does not say since when they could run";
+        let why = "threads slept while others had the CPU, and the log does not say when they became runnable";
         let said: Vec<&String> = lines.iter().filter(|line| line.ends_with(why)).collect();
         assert_eq!(
             said,

@@ -42,10 +42,10 @@ pub fn overview(summary: &Summary, layout: Layout, out: &mut String) {
 /// How far the total may lie from that of the next boot.
 fn noise(summary: &Summary) -> Option<&'static str> {
     match summary.time_base.as_str() {
-        "host" => Some("noise: unknown after one boot; `bootscope bench` measures it"),
-        "guest-virtual" => {
-            Some("noise: none, one instruction is 1 ns; another command line moves the total by some 0.1 %")
-        }
+        "host" => Some("noise: unknown from one boot; `bootscope bench` measures it"),
+        "guest-virtual" => Some(
+            "noise: none (one instruction = 1 ns), but any change of the command line moves the total by about 0.1 %",
+        ),
         _ => None,
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn table(sampled: &SampledLines, summary: &Summary, layout: Layout) -
         "shares of {samples} samples of all CPUs, {user} of them in user code, {lost} lost; \u{b1} is one standard error"
     );
     if let Some(began) = sampled.began_ns {
-        let _ = write!(out, "; what was before {} is unseen", summary.time(Ns(began).0));
+        let _ = write!(out, "; nothing before {} was sampled", summary.time(Ns(began).0));
     }
     out.push('\n');
     out
@@ -62,7 +62,7 @@ sampled          self         total\n\
 a\\x1b[1m  25.0 % ±1.0  100.0 % ±2.0\n\
 b         25.0 % ±1.0   50.0 % ±2.0\n\
 1 more\n\
-shares of 400 samples of all CPUs, 7 of them in user code, 3 lost; ± is one standard error; what was before 15.8 ms is unseen\n";
+shares of 400 samples of all CPUs, 7 of them in user code, 3 lost; ± is one standard error; nothing before 15.8 ms was sampled\n";
         assert_eq!(text, expected);
     }
 }

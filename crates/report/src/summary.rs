@@ -371,13 +371,15 @@ impl Summary {
         match (self.scheduler_evidence, self.hold_evidence) {
             (true, _) => "",
             _ if self.cpu_followed => {
-                "the path is what the CPU did, whoever waited for it: only --trace events,calls tells that"
+                "calls alone show what the CPU ran, not who waited: --trace events,calls shows both"
             }
-            (false, true) if self.blame_moved => "waits are blamed on the last thread to hold what was waited for",
-            (false, true) => "no blame was moved: nobody else is seen to hold what the boot path waited for",
-            (false, false) => {
-                "there is neither scheduler nor hold evidence: no blame could be moved, so waits stay with those who waited"
+            (false, true) if self.blame_moved => {
+                "each wait is charged to the last thread that held what was waited for"
             }
+            (false, true) => {
+                "all waits stay with the waiting thread: the evidence shows nobody else holding what the boot path waited for"
+            }
+            (false, false) => "all waits stay with the waiting thread: there is neither scheduler nor hold evidence",
         }
     }
 

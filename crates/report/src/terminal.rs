@@ -127,9 +127,9 @@ fn header(summary: &Summary, layout: Layout, out: &mut String) {
         Some(end) => {
             let evidence = harmless(&end.evidence);
             let evidence = cut(&evidence, layout.table_width().saturating_sub(OUTCOME_AND_TOTAL));
-            writeln!(out, "{outcome}: {total} to {evidence} (±{})", layout.time(end.error_ns))
+            writeln!(out, "{outcome}: {evidence} after {total} (±{})", layout.time(end.error_ns))
         }
-        None => writeln!(out, "{outcome}: {total} to the last evidence, there is no end mark"),
+        None => writeln!(out, "{outcome}: no end mark; {total} to the last evidence"),
     };
     if !summary.outcome_detail.is_empty() {
         paragraph(&harmless(&summary.outcome_detail), "  ", layout, out);
@@ -363,7 +363,7 @@ fn tracks(all: &[String], layout: Layout) -> String {
 fn explained(summary: &Summary, layout: Layout, out: &mut String) {
     let share = percent(summary.explained);
     let by = if summary.blame().is_empty() { "" } else { "; " };
-    let text = format!("{share} of the path has an owner narrower than its phase{by}{}", summary.blame());
+    let text = format!("{share} of the boot path is charged to rows narrower than a phase{by}{}", summary.blame());
     paragraph(&text, "", layout, out);
 }
 
@@ -380,9 +380,13 @@ fn facts(summary: &Summary, layout: Layout, out: &mut String) {
     }
     for clock in &summary.clocks {
         let text = format!(
-            "{} {}, {}, residual {}",
+            "{} {}, {}, within {}",
             harmless(&clock.name),
-            if clock.pieces > 1 { format!("in {} pieces", clock.pieces) } else { format!("at {}", rate(clock.hz)) },
+            if clock.pieces > 1 {
+                format!("in {} linear segments", clock.pieces)
+            } else {
+                format!("at {}", rate(clock.hz))
+            },
             harmless(&clock.rate_from),
             layout.time(clock.residual_ns)
         );
@@ -426,7 +430,7 @@ fn diagnostics(summary: &Summary, layout: Layout, out: &mut String) {
     } else if count > 0 {
         // Their times are of different things, so they have no sum.
         let kinds = counted(harmless_ones.len() as u64, "kind");
-        let text = format!("{} of {kinds}: no figure changes; --verbose lists them", thousands(count));
+        let text = format!("{} of {kinds}, which change no figure; --verbose lists them", thousands(count));
         paragraph(&text, "harmless: ", layout, out);
     }
 }

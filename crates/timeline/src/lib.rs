@@ -61,7 +61,7 @@ pub const INTERRUPTS: &str = "interrupts";
 pub const UNEXPLAINED: &str = "unexplained";
 
 /// The detail of a call that went through a pointer, of which the callee is inferred.
-pub const INDIRECT: &str = "by pointer";
+pub const INDIRECT: &str = "(indirect call)";
 
 /// The start of a phase of the boot, as one piece of evidence shows it.
 ///

@@ -72,7 +72,7 @@ mod tests {
             ("f.llvm.1234567890", "f"),
             ("__pi_memcpy", "memcpy"),
             ("initcall foo_init.cold · runqueue", "initcall foo_init · runqueue"),
-            ("native_smp_prepare_cpus by pointer", "native_smp_prepare_cpus"),
+            ("native_smp_prepare_cpus (indirect call)", "native_smp_prepare_cpus"),
             ("decompress the kernel (XZ)", "decompress the kernel"),
             ("kworker/0:1", "kworker/0:1"),
             ("part.0", "part.0"),

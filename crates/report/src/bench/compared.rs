@@ -22,7 +22,7 @@ pub fn comparisons(document: &Document, whole: bool, layout: Layout, out: &mut S
     if in_table && !whole {
         // Laws tell rows; where there are none, one must know how to see them.
         if results.laws.is_empty() {
-            out.push_str("what moved in each of them: --verbose\n");
+            out.push_str("--verbose prints what changed in each of them\n");
         }
         return;
     }
@@ -43,9 +43,7 @@ pub fn comparisons(document: &Document, whole: bool, layout: Layout, out: &mut S
 fn verdict(document: &Document, against: &Against, first: &str, second: &str) -> String {
     let ask = &document.head.ask;
     let Some(total) = &against.total else {
-        return format!(
-            "{second} against {first}: nothing to compare, no round has a boot of both that reached its end mark"
-        );
+        return format!("{second} and {first} cannot be compared: in no round did both reach the end mark");
     };
     let margin = per_cent(ask.margin);
     let unit = unit(document);
@@ -57,8 +55,10 @@ fn verdict(document: &Document, against: &Against, first: &str, second: &str) ->
         Verdict::Faster => format!("{second} is faster than {first} {by}"),
         Verdict::Slower => format!("{second} is slower than {first} {by}"),
         Verdict::NoDifference => format!("{second} and {first}: no difference beyond {margin}"),
-        Verdict::TooNoisy => format!("{second} against {first}: too noisy to say whether they differ by {margin}"),
-        Verdict::TooFew => format!("{second} against {first}: too few boots to say anything; {}", least(document)),
+        Verdict::TooNoisy => {
+            format!("{second} and {first}: the noise is too large to say whether they differ by {margin}")
+        }
+        Verdict::TooFew => format!("{second} and {first}: too few boots for a verdict; {}", least(document)),
     };
     [say, ratio(total), chance(total), power(total, ask.margin)]
         .into_iter()
@@ -77,7 +77,7 @@ fn turned(unit: Unit, low: f64, high: f64) -> String {
 fn least(document: &Document) -> String {
     let test = benchmark::Test::of(&document.head);
     let rounds = benchmark::rounds_least(document.head.variants.len().saturating_sub(1), test);
-    format!("--runs {rounds} is the least that can")
+    format!("at least --runs {rounds} is needed")
 }
 
 fn ratio(total: &Comparison) -> String {
@@ -95,7 +95,10 @@ fn chance(total: &Comparison) -> String {
         Basis::Pairs(pairs) => counted(pairs as u64, "pair"),
         Basis::Dithered(first, second) => format!("{first} and {second} boots"),
         Basis::Repeated(floor) => {
-            return format!("the boots only repeat, and layout alone moves them by {}", per_cent(floor));
+            return format!(
+                "the boots repeat exactly, but another memory layout alone changes them by {}",
+                per_cent(floor)
+            );
         }
     };
     let corrected = total.p != total.p_corrected;
@@ -111,12 +114,12 @@ fn chance(total: &Comparison) -> String {
 fn power(total: &Comparison, margin: f64) -> String {
     let Some(shown) = total.shown_from.filter(|_| total.verdict != Verdict::TooFew) else { return String::new() };
     if let Basis::Dithered(..) = total.basis {
-        return format!("from about {} on a difference shows in so many boots: the floor", per_cent(shown));
+        return format!("minimum detectable difference: about {}", per_cent(shown));
     }
-    let shown = format!("{} would have shown", per_cent(shown));
+    let shown = format!("minimum detectable difference: {}", per_cent(shown));
     match (total.verdict, total.pairs_for_margin) {
         (Verdict::Faster | Verdict::Slower, _) => String::new(),
-        (Verdict::TooNoisy, Some(pairs)) => format!("{shown}; about {pairs} pairs would show {}", per_cent(margin)),
+        (Verdict::TooNoisy, Some(pairs)) => format!("{shown}; about {pairs} pairs would detect {}", per_cent(margin)),
         _ => shown,
     }
 }
@@ -135,7 +138,7 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
     let row = |runs: &VariantRuns, name: &str| runs.rows.iter().find(|r| r.name == name).map_or(0.0, |r| r.mean);
     type Means<'a> = &'a dyn Fn(&VariantRuns, &str) -> f64;
     let tables: [(&'static str, &[Moved], Means); 2] =
-        [("phase that moved", &against.phases, &phase), ("row that moved", &against.rows, &row)];
+        [("phase that changed", &against.phases, &phase), ("row that changed", &against.rows, &row)];
     for (title, all, mean) in tables {
         let changed: Vec<&Moved> = all.iter().filter(|m| changed(&m.by)).collect();
         if changed.is_empty() {
@@ -158,7 +161,7 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
         let lines: Vec<Line> = changed.iter().take(layout.top).map(line).collect();
         // Of boots that only repeat there is none.
         let interval =
-            if changed.iter().all(|m| m.by.difference.is_sure()) { "95 % interval" } else { "as layout moves it" };
+            if changed.iter().all(|m| m.by.difference.is_sure()) { "95 % interval" } else { "range over layouts" };
         let columns = [
             Column::new(title, Align::Left, None),
             Column::new("by", Align::Right, Some(10)),
@@ -170,17 +173,17 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
         render(&columns, &lines, layout.table_width(), layout.style, out);
         let (more, others) = (changed.len() - lines.len(), all.len() - changed.len());
         if more > 0 {
-            let _ = writeln!(out, "{more} more moved, by less");
+            let _ = writeln!(out, "{more} more changed, by less");
         }
         if others > 0 {
-            let _ = writeln!(out, "of {others} more no movement is seen beyond {}", beyond(&changed[0].by));
+            let _ = writeln!(out, "{others} more changed by no more than {}", beyond(&changed[0].by));
         }
     }
     let looked_at = against.phases.len() + against.rows.len();
     if looked_at > 0 && !against.phases.iter().chain(&against.rows).any(|m| changed(&m.by)) {
         let any = against.phases.iter().chain(&against.rows).next();
         let beyond = any.map_or("chance", |m| beyond(&m.by));
-        let _ = writeln!(out, "of {looked_at} phases and rows none is seen to move beyond {beyond}");
+        let _ = writeln!(out, "none of {looked_at} phases and rows changed by more than {beyond}");
     }
 }
 
@@ -191,7 +194,7 @@ fn likely(against: &Against, layout: Layout, out: &mut String) {
     out.push('\n');
     if likely.rows.is_empty() {
         let text =
-            format!("{phase} moved by {moved}, and no row is likely to be why: alone, none excludes chance either");
+            format!("{phase} changed by {moved}. No single row explains it: each alone may have changed by chance");
         return paragraph(&text, "", layout, out);
     }
     let line = |m: &Moved| {
@@ -203,20 +206,20 @@ fn likely(against: &Against, layout: Layout, out: &mut String) {
     };
     let lines: Vec<Line> = likely.rows.iter().take(layout.top.min(LIKELY_MOST)).map(line).collect();
     let columns = [
-        Column::new("row, likely, not proven", Align::Left, None),
+        Column::new("likely row (not proven)", Align::Left, None),
         Column::new("by", Align::Right, Some(10)),
-        Column::new("its own 95 % interval", Align::Left, Some(24)),
+        Column::new("95 % interval alone", Align::Left, Some(24)),
         Column::new("p alone", Align::Right, Some(7)),
     ];
     render(&columns, &lines, layout.table_width(), layout.style, out);
     let text = format!(
-        "{phase} moved by {moved}, and no row is proven to be why. These may be: each tested alone excludes 0 on that side. \
-         So do about {:.0} of {} rows by chance; more boots tell which.{}",
+        "{phase} changed by {moved}, and no row is proven to be the cause. These are likely: tested alone, each differs from 0. \
+         About {:.0} of {} rows would do so by chance; more boots tell which.{}",
         likely.by_chance,
         likely.tested,
         match likely.rows.len() - lines.len() {
             0 => String::new(),
-            more => format!(" {more} more are likely by this measure, each with less; --json lists them."),
+            more => format!(" {more} more rows are as likely but smaller; --json lists them."),
         }
     );
     paragraph(&text, "", layout, out);
@@ -228,8 +231,8 @@ const LIKELY_MOST: usize = 8;
 /// What movement must exceed. Phases are tested together, and so are rows ([`benchmark::stats::max_t`]).
 fn beyond(by: &Comparison) -> &'static str {
     match by.basis {
-        Basis::Repeated(_) => "what layout alone does",
-        _ => "chance (all tested together: any false one at most 5 times of 100)",
+        Basis::Repeated(_) => "another memory layout alone changes them",
+        _ => "chance (tested together; at most 5 % for any false row)",
     }
 }
 

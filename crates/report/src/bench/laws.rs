@@ -52,7 +52,7 @@ fn table(slice: &Slice, layout: Layout, out: &mut String) {
     let more = slice.rows.len() - lines.len();
     render(&columns, &lines, layout.table_width(), layout.style, out);
     if more > 0 {
-        let _ = writeln!(out, "{more} more rows grow, by less");
+        let _ = writeln!(out, "{more} more rows grow more slowly");
     }
     paragraph(&level(slice), "", layout, out);
     for text in slice.rows.first().into_iter().flat_map(|total| &total.predicted).filter_map(|p| beyond(p, layout.unit))
@@ -60,7 +60,7 @@ fn table(slice: &Slice, layout: Layout, out: &mut String) {
         paragraph(&text, "note: ", layout, out);
     }
     for row in slice.rows.iter().take(layout.top).filter(|row| !row.alike.is_empty()) {
-        let _ = writeln!(out, "{}: {} would predict as well", harmless(&row.name), row.alike.join(", "));
+        let _ = writeln!(out, "{}: {} would fit as well", harmless(&row.name), row.alike.join(", "));
     }
 }
 
@@ -69,11 +69,11 @@ fn level(slice: &Slice) -> String {
     let (level, all) = (slice.level, slice.level + slice.rows.len().saturating_sub(1));
     match slice.told_by {
         ToldBy::AllTogether => format!(
-            "{level} other rows are not seen to grow; {all} were tested together, and chance makes any of them look so at most 5 times of 100"
+            "{level} other rows do not measurably grow ({all} rows were tested together; at most 5 % for any false row)"
         ),
-        ToldBy::TooFew => format!("too few boots to tell which of {all} rows grow: more rounds or more sizes would"),
+        ToldBy::TooFew => format!("too few boots to tell which of {all} rows grow: boot more rounds or more sizes"),
         ToldBy::Repeated => {
-            format!("{level} other rows grow by less than a thousandth of the boot; the boots only repeat")
+            format!("{level} other rows grow by less than a thousandth of the boot; the boots repeat exactly")
         }
     }
 }
@@ -88,7 +88,7 @@ fn beyond(predicted: &Predicted, counts: Unit) -> Option<String> {
     (outside && apart > MATTERS * predicted.time).then(|| {
         let (size, rows, total) = (predicted.size, time(counts, rows), time(counts, predicted.time));
         format!(
-            "at {size} the laws of all rows add up to {rows}, the total's own to {total}: sizes this far apart do not tell which"
+            "at {size} the scaling models of all rows sum to {rows}, but the total's own model gives {total}: the sizes booted do not decide between them"
         )
     })
 }

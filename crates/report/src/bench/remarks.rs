@@ -58,11 +58,15 @@ fn of_runs(total: &Description, reached: &[&Boot], unit: Unit) -> Vec<String> {
             .collect();
         let more = if total.outliers.len() > LISTED_MOST { ", …" } else { "" };
         let count = counted(total.outliers.len() as u64, "outlier");
-        said.push(format!("{count}, in all figures too: boot {}{more}", boots.join(", ")));
+        said.push(format!(
+            "{count}: boot {}{more}; all figures include {}",
+            boots.join(", "),
+            if total.outliers.len() == 1 { "it" } else { "them" }
+        ));
     }
     if let Some(modes) = &total.modes {
         said.push(format!(
-            "two kinds of boots: {} about {}, {} about {}; mean and median describe neither",
+            "the boots fall into two groups: {} take about {}, {} about {}; mean and median describe neither",
             modes.low_count,
             time(modes.low),
             modes.high_count,
@@ -70,11 +74,11 @@ fn of_runs(total: &Description, reached: &[&Boot], unit: Unit) -> Vec<String> {
         ));
     }
     if total.order.is_some_and(|order| order.p < ORDER_P) {
-        said.push("boots resemble the one before: the host drifted or came in moods, and the spread is its".to_owned());
+        said.push("each boot takes about as long as the one before: the host became slower or faster meanwhile, which adds to the spread".to_owned());
     }
     if total.count > 1 && total.min == total.max {
         said.push(format!(
-            "all boots took the same, to the {}",
+            "all boots took exactly as long, to the {}",
             if unit == Unit::Nanoseconds { "nanosecond" } else { "instruction" }
         ));
     }

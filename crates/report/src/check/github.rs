@@ -19,7 +19,7 @@ impl Check {
             let (command, title) = match c.status {
                 Status::Within => continue,
                 Status::Over => ("error", "Over its budget"),
-                Status::CannotTell => ("warning", "Budget cannot be told"),
+                Status::CannotTell => ("warning", "Budget undecided"),
             };
             let _ = writeln!(out, "::{command} file={file},line={},title={title}::{}", c.line, value(&sentence(c)));
         }

@@ -181,10 +181,10 @@ fn sentence(c: &Checked) -> String {
 fn why_not(c: &Checked) -> String {
     match c.p_over {
         Some(_) if c.boots < 5 => {
-            format!("{} cannot tell; five can, where they agree", counted(c.boots as u64, "boot"))
+            format!("{} are too few to decide; five that agree are enough", counted(c.boots as u64, "boot"))
         }
         Some(_) => format!(
-            "{} scatter around the limit: more boots, or --deterministic, could tell",
+            "{} lie on both sides of the limit: more boots, or --deterministic, may decide",
             counted(c.boots as u64, "boot")
         ),
         None => "layout alone moves deterministic boots by as much: bench them dithered".to_owned(),

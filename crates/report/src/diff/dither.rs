@@ -52,7 +52,7 @@ impl<K: Hash + Eq> Moves<K> {
 }
 
 impl Diff {
-    /// Leaves what changed by more than it moves by itself. This is a diff of the sides' first boots; `before` and `after`
+    /// Leaves what changed by more than its noise. This is a diff of the sides' first boots; `before` and `after`
     /// are those of each side's first boot with each of its others.
     pub fn dithered(mut self, before: &[Diff], after: &[Diff]) -> Diff {
         let totals = [before, after]

@@ -314,7 +314,7 @@ pub fn run(boot: &Boot, s: &Summary, out: Out) -> io::Result<()> {
     item("time base", &s.time_base)?;
     for c in &s.clocks {
         let rate = if c.pieces > 1 { "in pieces".to_owned() } else { format!("at {:.0} Hz", c.hz) };
-        item("clock", &format!("{} {rate}, {}, residual {}", c.name, c.rate_from, s.time(c.residual_ns)))?;
+        item("clock", &format!("{} {rate}, {}, within {}", c.name, c.rate_from, s.time(c.residual_ns)))?;
     }
     if let Some(o) = &s.overhead {
         item("overhead", &format!("recorded ÷ plain {:.3} ({:.3} to {:.3}), {}", o.ratio, o.low, o.high, o.how))?;
