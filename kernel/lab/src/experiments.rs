@@ -500,6 +500,18 @@ pub static EXPERIMENTS: &[Experiment] = &[
         blamed: &["kthread_bind · _sleep"],
         ..NOTHING
     },
+    Experiment {
+        name: "frame-ownership",
+        what: "memory that drivers map is counted by mapping and free when the last is gone, and a frame of the allocator's \
+               cannot be mapped as borrowed; or frames are handed out by number, and any address can be mapped",
+        source: LORENTZON,
+        always: "check=frame-ownership",
+        slow: "ownership=none",
+        remedies: &["ownership=counted"],
+        check: "frame-ownership",
+        chosen: "two rings of 16 frames, each mapped twice, and one frame that is somebody else's",
+        ..NOTHING
+    },
 ];
 
 /// A root image of so many bytes: an archive of one file of zeros, and what ends it.
@@ -578,6 +590,7 @@ mod tests {
             ("frame-recycling", "3 services"),
             ("root-dax", "18 MiB"),
             ("key-derivation", "20 000"),
+            ("frame-ownership", "16 frames"),
             ("reset-wait", "the driver's pauses"),
             ("ps2-probe", "200 ms"),
             ("probe-work", "2048"),

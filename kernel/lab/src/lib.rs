@@ -19,6 +19,7 @@ pub mod keys;
 pub mod memory_map;
 pub mod memory_use;
 pub mod order;
+pub mod ownership;
 pub mod places;
 pub mod queue;
 pub mod switches;

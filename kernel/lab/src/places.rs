@@ -33,6 +33,7 @@ const NAMES: &[(Kind, &[&str])] = &[
             "sched_cost",
             "start_aps",
             "vmem_update",
+            "check",
             "create_init",
         ],
     ),

@@ -156,6 +156,20 @@ switches! {
         /// Blocks of a power of two of frames, by size: as many steps as there are sizes.
         "p2buddy" => P2buddy,
     }
+    /// Whose the memory is that drivers map.
+    ownership: Ownership = Counted {
+        /// The allocator's until the last mapping of it is gone; no other frame of the allocator's can be mapped.
+        "counted" => Counted,
+        /// Nobody's: every address can be mapped as borrowed, and frames stay with who mapped them.
+        "none" => None,
+    }
+    /// What the boot checks, and prints a verdict of.
+    check: Check = None {
+        /// Nothing.
+        "none" => None,
+        /// That frames which drivers map have one owner, and come back.
+        "frame-ownership" => FrameOwnership,
+    }
     /// How application processors are started.
     aps: Aps = Parallel {
         /// One after the other, 10 ms after INIT each.

@@ -8,6 +8,7 @@
 mod support;
 
 use lab::memory_use::MemoryUse;
+use lab::verdict::Verdict;
 use std::path::Path;
 use support::{Boot, DONE, Machine, kernel};
 
@@ -257,6 +258,28 @@ fn frame_allocator() {
     println!("frame-allocator: scan {scan:.1} %, recycle {recycle:.1} %, p2buddy {p2buddy:.1} % of the boot");
     // 35 % and 0.9 % were published of the first and the last.
     assert!((30.0..45.0).contains(&scan) && recycle > 5.0 * p2buddy && p2buddy < 2.0, "{scan} {recycle} {p2buddy}");
+}
+
+/// Frames that drivers map have one owner and come back, whatever they come from; without ownership the same check says
+/// which do not.
+#[test]
+fn frame_ownership() {
+    let Some(kernel) = kernel() else { return };
+    let checked = |words: &str| {
+        let boot = boot(&kernel, &format!("check=frame-ownership {words}"));
+        let verdict = lab::verdict::find(&boot.console, "frame-ownership");
+        let verdict = verdict.unwrap_or_else(|| panic!("{words}: {}", boot.console));
+        println!("frame-ownership, {words}: {verdict:?}");
+        let numbers: Vec<u64> = verdict.counted.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let [before, after, borrowed, twice] = numbers[..] else { panic!("{words}: {}", boot.console) };
+        (verdict.verdict, before - after, borrowed, twice)
+    };
+    for frames in ["p2buddy", "scan", "recycle"] {
+        assert_eq!(checked(&format!("frames={frames}")), (Verdict::Correct, 0, 0, 0), "{frames}");
+        // Two rings of 16 frames do not come back, and a frame that a driver has mapped is given to somebody else.
+        assert_eq!(checked(&format!("frames={frames} ownership=none")), (Verdict::Broken, 32, 1, 1), "{frames}");
+    }
+    assert!(!boot(&kernel, "").console.contains("verdict: "));
 }
 
 /// How long root is waited for: a bus whose third port settles late, and two disks of which root needs one or both.

@@ -9,7 +9,8 @@ use crate::boot;
 use crate::console::{kprintln, verbose};
 use crate::device::{Device, Failure, Fit, Location, driver};
 use crate::hold::ROOT_MOUNT;
-use crate::{clock, memory, pci, thread};
+use crate::phys::{self, Mapping, MemoryType};
+use crate::{clock, pci, thread};
 use lab::memory_map::FRAME_BYTES;
 use lab::switches::Reset;
 
@@ -36,12 +37,19 @@ const RESETS: u32 = 2;
 const BEFORE_RESET_US: u64 = 100_000;
 const SETTLE_US: u64 = 5_000;
 const POLL_US: u64 = 1_000;
+/// The registers that are used, doorbells left out.
+const REGISTERS_BYTES: u64 = 0x1000;
 /// The unit of how long the controller says that it may take (CAP.TO).
 const TIMEOUT_UNIT_US: u64 = 500_000;
 
-/// Where a controller's registers are.
-#[derive(Clone, Copy)]
-struct Controller(u64);
+/// Where a controller's registers are, and for how long.
+struct Controller(Mapping);
+
+/// What a controller was told of: a queue each way.
+struct Queues {
+    submission: Mapping,
+    completion: Mapping,
+}
 
 fn probe(device: &Device) -> Option<Fit> {
     let Location::Pci(function) = device.location else { return None };
@@ -52,7 +60,7 @@ fn attach(device: &Device) -> Result<(), Failure> {
     let Location::Pci(function) = device.location else { return Err(Failure("not on PCI")) };
     let registers = pci::memory_of(&function).ok_or(Failure("its registers are nowhere, or above 4 GiB"))?;
     match boot::switches().reset {
-        Reset::Wait => Controller(registers).reset(clock::delay_us),
+        Reset::Wait => reset(registers, clock::delay_us),
         Reset::Async => {
             ROOT_MOUNT.hold();
             thread::create(device.name, finish, registers as usize);
@@ -63,24 +71,38 @@ fn attach(device: &Device) -> Result<(), Failure> {
 
 /// The thread: what attach has left. It is too late to fail.
 fn finish(registers: usize) {
-    if let Err(Failure(why)) = Controller(registers as u64).reset(|us| thread::sleep_ns(us * 1000)) {
+    if let Err(Failure(why)) = reset(registers as u64, |us| thread::sleep_ns(us * 1000)) {
         kprintln!("nvme: lost: {why}");
     }
     ROOT_MOUNT.release();
 }
 
+/// Resets the controller. What it was told of is its own from then on, unless it could not be reset: then it is switched off
+/// and all of that unmapped.
+fn reset(registers: u64, pause_us: impl Fn(u64)) -> Result<(), Failure> {
+    let registers = phys::borrow(registers, REGISTERS_BYTES, MemoryType::Uncacheable);
+    let controller = Controller(registers.map_err(|_| Failure("its registers are where memory is"))?);
+    let queue = || phys::contiguous(FRAME_BYTES, MemoryType::WriteBack).ok_or(Failure("no memory for its queues"));
+    let queues = Queues { submission: queue()?, completion: queue()? };
+    let result = controller.reset(&queues, pause_us);
+    match result {
+        // There for as long as the machine is on.
+        Ok(()) => core::mem::forget((controller, queues)),
+        Err(_) => controller.write(CONFIGURATION, 0),
+    }
+    result
+}
+
 impl Controller {
-    fn reset(self, pause_us: impl Fn(u64)) -> Result<(), Failure> {
-        // A queue each way, one frame; they are the controller's from now on.
-        let (submission, completion) = (memory::allocate_frame(), memory::allocate_frame());
+    fn reset(&self, queues: &Queues, pause_us: impl Fn(u64)) -> Result<(), Failure> {
         const { assert!(ADMIN_ENTRIES as u64 * 64 <= FRAME_BYTES) };
         for _ in 0..RESETS {
             pause_us(BEFORE_RESET_US);
             self.write(CONFIGURATION, 0);
             self.wait_until_ready_is(0, &pause_us)?;
             self.write(ADMIN_QUEUE_ATTRIBUTES, (ADMIN_ENTRIES - 1) << 16 | (ADMIN_ENTRIES - 1));
-            self.write_64(ADMIN_SUBMISSION_QUEUE, submission);
-            self.write_64(ADMIN_COMPLETION_QUEUE, completion);
+            self.write_64(ADMIN_SUBMISSION_QUEUE, queues.submission.phys());
+            self.write_64(ADMIN_COMPLETION_QUEUE, queues.completion.phys());
             pause_us(SETTLE_US);
             self.write(CONFIGURATION, ENABLE | ENTRY_SIZES);
             pause_us(SETTLE_US);
@@ -90,7 +112,7 @@ impl Controller {
         Ok(())
     }
 
-    fn wait_until_ready_is(self, wanted: u32, pause_us: &impl Fn(u64)) -> Result<(), Failure> {
+    fn wait_until_ready_is(&self, wanted: u32, pause_us: &impl Fn(u64)) -> Result<(), Failure> {
         let timeout_us = u64::from(self.read(CAPABILITIES) >> 24).max(1) * TIMEOUT_UNIT_US;
         for _ in 0..timeout_us / POLL_US {
             match self.read(STATUS) {
@@ -102,17 +124,17 @@ impl Controller {
         Err(Failure("the controller does not get ready"))
     }
 
-    fn read(self, register: u64) -> u32 {
-        // SAFETY: `pci::memory_of` says that the device's registers are there, and devices are mapped uncached.
-        unsafe { ((self.0 + register) as *const u32).read_volatile() }
+    fn read(&self, register: u64) -> u32 {
+        // SAFETY: `pci::memory_of` says that the device's registers are there, and they are mapped uncached.
+        unsafe { ((self.0.virt() + register) as *const u32).read_volatile() }
     }
 
-    fn write(self, register: u64, value: u32) {
-        // SAFETY: as above; the queues that the controller is told of are frames that nobody else has.
-        unsafe { ((self.0 + register) as *mut u32).write_volatile(value) }
+    fn write(&self, register: u64, value: u32) {
+        // SAFETY: as above; the queues that the controller is told of are mapped, so that nobody else gets their frames.
+        unsafe { ((self.0.virt() + register) as *mut u32).write_volatile(value) }
     }
 
-    fn write_64(self, register: u64, value: u64) {
+    fn write_64(&self, register: u64, value: u64) {
         self.write(register, value as u32);
         self.write(register + 4, (value >> 32) as u32);
     }

@@ -11,11 +11,13 @@
 //!                          thread stacks, of 64 KiB each, the lower half unmapped: an overflow faults
 //!                          what was read of disks, page by page (`cache.rs`)
 //!                          buffers of the network driver, unmapped (`em.rs`)
+//!                          memory and registers that drivers map (`phys.rs`)
 //! ```
 
 use crate::boot;
 use crate::lock::SpinLock;
 use crate::memory::{self, kernel_image};
+use core::sync::atomic::{AtomicU64, Ordering};
 use lab::memory_map::FRAME_BYTES;
 use x86_64::registers::control::{Cr3, Cr3Flags};
 use x86_64::structures::paging::{PageTable, PageTableFlags as Flags, PhysFrame};
@@ -35,6 +37,9 @@ const CONSTANTS: Flags = Flags::PRESENT.union(Flags::NO_EXECUTE);
 
 /// The root. In the kernel's image, below 4 GiB: application processors load it before they can reach more.
 static ROOT: SpinLock<PageTable> = SpinLock::new(PageTable::new());
+
+/// How many tables were made. None is ever given back.
+static TABLES: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C" {
     static rodata_start: u8;
@@ -90,6 +95,11 @@ pub fn unmap(virt: u64) -> Option<u64> {
     phys
 }
 
+/// How many frames are tables.
+pub fn tables() -> u64 {
+    TABLES.load(Ordering::Relaxed)
+}
+
 /// The root's physical address.
 pub fn root_phys() -> u64 {
     Cr3::read().0.start_address().as_u64()
@@ -114,6 +124,7 @@ fn next(table: &mut PageTable, virt: u64, shift: u32) -> &mut PageTable {
     if entry.is_unused() {
         let flags = Flags::PRESENT | Flags::WRITABLE | Flags::USER_ACCESSIBLE;
         entry.set_addr(PhysAddr::new(memory::allocate_frame()), flags);
+        TABLES.fetch_add(1, Ordering::Relaxed);
     }
     assert!(!entry.flags().contains(Flags::HUGE_PAGE), "paging::next: {virt:#x} is in a huge page");
     // SAFETY: the entry points at a table that only these functions use, and memory is mapped onto itself.

@@ -15,7 +15,7 @@ use crate::thread::{self, Priority};
 use crate::wait::Shared;
 use crate::{boot, memory};
 use core::ops::Range;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use lab::memory_map::{FRAME_BYTES, REGIONS_MAX, Ram};
 use lab::switches::VmPage;
 
@@ -163,6 +163,15 @@ fn initialise_more(ranges: &[Range<u64>]) -> bool {
         Err(_) => return false,
     }
     true
+}
+
+/// How many mappings there are of the piece of memory that begins with this frame. Only of a frame in use.
+pub fn references(phys: u64) -> &'static AtomicU32 {
+    let frame = phys / FRAME_BYTES;
+    let page = pages_from(0, boot::ram().place_of(frame));
+    // SAFETY: the frame was allocated, so its page was written and is not written again; from then on the count is only
+    // used as what it is here.
+    unsafe { AtomicU32::from_ptr(&raw mut (*page).references) }
 }
 
 /// Free memory, in frames.
