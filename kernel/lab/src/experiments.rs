@@ -416,6 +416,33 @@ pub static EXPERIMENTS: &[Experiment] = &[
         ..NOTHING
     },
     Experiment {
+        name: "tlb-shootdown",
+        what: "a page that three CPUs have read is unmapped on the fourth, and its frame given to another owner: the three go on \
+               with what they remember, or forget it before the frame is free",
+        source: LORENTZON,
+        always: "check=tlb-shootdown",
+        slow: "shootdown=none",
+        remedies: &["shootdown=ipi"],
+        check: "tlb-shootdown",
+        chosen: "1000 rounds",
+        machine: Machine { cpus: 4, ..SMALL },
+        ..NOTHING
+    },
+    Experiment {
+        name: "signal-exit",
+        what: "threads are killed that wait, sleep or work in the kernel with frames, a hold, a reference and two spans each: they \
+               end where they stand, or return through their functions, which give all of it back",
+        source: LORENTZON,
+        always: "check=signal-exit",
+        slow: "signal=drop",
+        remedies: &["signal=unwind"],
+        check: "signal-exit",
+        chosen: "four threads of 16 frames each",
+        note: "this kernel is built without unwinding tables: a killed thread returns an error through its functions, as a system \
+               call that is interrupted does. The published kernel ended threads on a copied stack",
+        ..NOTHING
+    },
+    Experiment {
         name: "root-hold",
         what: "root is on a disk that the file system finds by name: mounting waits for every bus, \
                one of which takes nine seconds, or for that disk",
@@ -588,6 +615,8 @@ mod tests {
             ("vmem-hash", "28 672"),
             ("frame-allocator", "3 services"),
             ("frame-recycling", "3 services"),
+            ("tlb-shootdown", "1000 rounds"),
+            ("signal-exit", "16 frames"),
             ("root-dax", "18 MiB"),
             ("key-derivation", "20 000"),
             ("frame-ownership", "16 frames"),

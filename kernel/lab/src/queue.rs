@@ -90,6 +90,16 @@ impl<const N: usize> SleepQueue<N> {
         Some(thread)
     }
 
+    /// Takes a thread that is not to wait for its instant. Whether it was in it.
+    pub fn remove(&mut self, thread: u16) -> bool {
+        let Some(place) = self.sleepers[..self.length].iter().position(|&(_, sleeper)| sleeper == thread) else {
+            return false;
+        };
+        self.sleepers.copy_within(place + 1..self.length, place);
+        self.length -= 1;
+        true
+    }
+
     /// When the first sleeper is to wake.
     pub fn next(&self) -> Option<u64> {
         (self.length > 0).then(|| self.sleepers[0].0)
@@ -128,6 +138,17 @@ mod tests {
         let woken: Vec<u16> = core::iter::from_fn(|| queue.pop_due(30)).collect();
         assert_eq!(woken, [2, 4, 1, 3]);
         assert_eq!(queue.next(), None);
+    }
+
+    #[test]
+    fn who_is_woken_early_is_not_woken_again() {
+        let mut queue = SleepQueue::<4>::new();
+        assert!([(30, 1), (10, 2), (30, 3), (20, 4)].iter().all(|&(at, thread)| queue.push(at, thread)));
+        assert!(queue.remove(4) && !queue.remove(4) && !queue.remove(9));
+        let woken: Vec<u16> = core::iter::from_fn(|| queue.pop_due(30)).collect();
+        assert_eq!(woken, [2, 1, 3]);
+        assert!(!queue.remove(1));
+        assert!(queue.push(5, 1) && queue.remove(1) && queue.next().is_none());
     }
 
     proptest::proptest! {

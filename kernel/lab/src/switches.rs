@@ -35,6 +35,8 @@ pub const DETAILS_MAX: u32 = 100_000;
 pub const SAMPLE_HZ_MAX: u32 = 10_000;
 /// The most user processes that are started before the boot is done.
 pub const SERVICES_MAX: u32 = 256;
+/// The most rounds of the check of TLB shootdown.
+pub const TLB_ROUNDS_MAX: u32 = 100_000_000;
 /// The longest single delay: ten minutes. More is taken for a slip.
 pub const DELAY_NS_MAX: u64 = 600 * 1_000_000_000;
 
@@ -78,6 +80,7 @@ macro_rules! switches {
             Switch { name: "details", values: &[], numbers: (0, DETAILS_MAX), default: "0" },
             Switch { name: "sample", values: &[], numbers: (0, SAMPLE_HZ_MAX), default: "0" },
             Switch { name: "services", values: &[], numbers: (0, SERVICES_MAX), default: "0" },
+            Switch { name: "tlb_rounds", values: &[], numbers: (1, TLB_ROUNDS_MAX), default: "1000" },
         ];
 
         /// Everything that the command line decides.
@@ -94,6 +97,8 @@ macro_rules! switches {
             pub sample: u32,
             /// How many user processes are started before the boot is done, at most [`SERVICES_MAX`].
             pub services: u32,
+            /// How many rounds `check=tlb-shootdown` makes, 1 to [`TLB_ROUNDS_MAX`].
+            pub tlb_rounds: u32,
             /// Where to stop with interrupts off.
             pub hang: Option<&'a str>,
             /// Where to panic.
@@ -115,6 +120,7 @@ macro_rules! switches {
                     details: 0,
                     sample: 0,
                     services: 0,
+                    tlb_rounds: 1000,
                     hang: None,
                     panic: None,
                     fault: None,
@@ -169,6 +175,10 @@ switches! {
         "none" => None,
         /// That frames which drivers map have one owner, and come back.
         "frame-ownership" => FrameOwnership,
+        /// That a page which one CPU unmaps faults on the others before its frame is given out again.
+        "tlb-shootdown" => TlbShootdown,
+        /// That a thread which is killed in the kernel gives back what it holds.
+        "signal-exit" => SignalExit,
     }
     /// How application processors are started.
     aps: Aps = Parallel {
@@ -329,6 +339,20 @@ switches! {
         /// It does not.
         "no" => No,
     }
+    /// Which CPUs forget a page that one of them has unmapped.
+    shootdown: Shootdown = Ipi {
+        /// That one alone.
+        "none" => None,
+        /// All of them: the others are interrupted, and waited for.
+        "ipi" => Ipi,
+    }
+    /// What a thread does that was killed, where it next asks.
+    signal: Signal = Unwind {
+        /// It ends where it stands.
+        "drop" => Drop,
+        /// Each of its functions gives back what it holds and returns to its caller.
+        "unwind" => Unwind,
+    }
     /// What the event log says of the scheduler.
     sched_log: SchedLog = No {
         /// Which thread each CPU runs, and when each thread can run.
@@ -430,6 +454,10 @@ impl<'a> Switches<'a> {
                 Ok(0) => self.sample = 0,
                 // The PIT counts no further down.
                 Ok(hz @ 20..=SAMPLE_HZ_MAX) => self.sample = hz,
+                _ => return false,
+            },
+            "tlb_rounds" => match value.parse() {
+                Ok(rounds @ 1..=TLB_ROUNDS_MAX) => self.tlb_rounds = rounds,
                 _ => return false,
             },
             "services" => match value.parse() {
@@ -572,6 +600,8 @@ mod tests {
             "hz=-1",
             "messages=1000001",
             "services=257",
+            "tlb_rounds=0",
+            "tlb_rounds=100000001",
             "sample=7",
             "sample=10001",
             "delay.=3",

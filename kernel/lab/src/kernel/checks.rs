@@ -3,7 +3,7 @@
 use crate::console::kprintln;
 use crate::phys::{self, MemoryType};
 use crate::sysinit::{Subsystem, sysinit};
-use crate::{boot, memory, paging};
+use crate::{boot, memory, paging, signal_check, tlb_check};
 use lab::memory_map::FRAME_BYTES;
 use lab::ownership::{Refused, Seen};
 use lab::switches::Check;
@@ -19,6 +19,8 @@ fn run() {
             let verdict = Verdict::of(seen.is_correct());
             kprintln!("{}", Checked { name: "frame-ownership", verdict, counted: seen });
         }
+        Check::TlbShootdown => tlb_check::run(),
+        Check::SignalExit => signal_check::run(),
     }
 }
 

@@ -15,6 +15,15 @@ pub static ROOT_MOUNT: Topic = Topic::new("root mount");
 /// Drivers that need interrupts to finish what their attach began.
 pub static CONFIG_HOOKS: Topic = Topic::new("config hooks");
 
+/// Releases its topic when it is dropped.
+pub struct Held(&'static Topic);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
 impl Topic {
     pub const fn new(name: &'static str) -> Self {
         Topic { name, holds: Shared::new(0) }
@@ -23,6 +32,17 @@ impl Topic {
     pub fn hold(&self) {
         tslog::hold!(self.name);
         self.holds.change(|holds| *holds += 1);
+    }
+
+    /// Holds it as long as what is given back lives.
+    pub fn held(&'static self) -> Held {
+        self.hold();
+        Held(self)
+    }
+
+    /// How many hold it.
+    pub fn holds(&self) -> u32 {
+        self.holds.change_unawaited(|holds| *holds)
     }
 
     pub fn release(&self) {

@@ -14,14 +14,14 @@
 //!                          memory and registers that drivers map (`phys.rs`)
 //! ```
 
-use crate::boot;
 use crate::lock::SpinLock;
 use crate::memory::{self, kernel_image};
+use crate::{boot, shootdown};
 use core::sync::atomic::{AtomicU64, Ordering};
 use lab::memory_map::FRAME_BYTES;
+use x86_64::PhysAddr;
 use x86_64::registers::control::{Cr3, Cr3Flags};
 use x86_64::structures::paging::{PageTable, PageTableFlags as Flags, PhysFrame};
-use x86_64::{PhysAddr, VirtAddr};
 
 pub const USER_BASE: u64 = 0x80_0000_0000;
 pub const KERNEL_BASE: u64 = 0xffff_c000_0000_0000;
@@ -84,14 +84,19 @@ pub fn map(virt: u64, phys: u64, flags: Flags) {
     set(&mut ROOT.lock(), virt, phys, flags);
 }
 
-/// Unmaps one page, and says which frame it had. Other CPUs may still have it in their TLBs.
+/// Unmaps one page, and says which frame it had. No CPU reaches the frame by it any more.
 pub fn unmap(virt: u64) -> Option<u64> {
+    let phys = take_entry(virt);
+    shootdown::forget(virt);
+    phys
+}
+
+fn take_entry(virt: u64) -> Option<u64> {
     let mut root = ROOT.lock();
     let level2 = next(next(&mut root, virt, 39), virt, 30);
     let entry = &mut next(level2, virt, 21)[index(virt, 12)];
     let phys = (!entry.is_unused()).then(|| entry.addr().as_u64());
     entry.set_unused();
-    x86_64::instructions::tlb::flush(VirtAddr::new(virt));
     phys
 }
 

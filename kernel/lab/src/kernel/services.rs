@@ -93,7 +93,7 @@ fn start_one(service: u64) {
     end_script(service + SCRIPT);
 }
 
-/// The script ends: its pages are unmapped and its frames free. No other CPU has ever used these addresses.
+/// The script ends: its pages are unmapped and its frames free.
 #[inline(never)]
 fn end_script(script: u64) {
     let _scope = tslog::scope!("process_exit");

@@ -9,7 +9,7 @@ use crate::clock::delay_us;
 use crate::console::kprintln;
 use crate::cpu::{self, CPUS_MAX};
 use crate::sysinit::{Subsystem, sysinit};
-use crate::{acpi_tables, apic, boot, descriptors, paging, sampling, syscall, thread, trap};
+use crate::{acpi_tables, apic, boot, descriptors, paging, sampling, shootdown, syscall, thread, trap};
 use alloc::boxed::Box;
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
@@ -223,6 +223,7 @@ extern "sysv64" fn ap_main() -> ! {
         kprintln!("SMP: AP CPU #{index} launched");
     }
     tslog::release!(TOPIC);
+    shootdown::join();
     cpu::RUNNING.fetch_add(1, Ordering::AcqRel);
     thread::schedule_for_ever()
 }

@@ -13,7 +13,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use lab::memory_map::FRAME_BYTES;
 use lab::queue::{RunQueue, SleepQueue};
-use lab::switches::{Kind, SchedLog};
+use lab::switches::{Kind, SchedLog, Signal};
 
 pub const THREADS_MAX: usize = 64;
 /// No thread: the scheduler itself.
@@ -72,6 +72,10 @@ struct Thread {
     rsp: u64,
     /// The only CPU that may run it.
     bound_to: Option<u32>,
+    /// It is to end where it next asks.
+    is_killed: bool,
+    /// It waits only until it is killed.
+    wakes_if_killed: bool,
     name: &'static str,
     entry: fn(usize),
     argument: usize,
@@ -91,6 +95,8 @@ const UNUSED: Thread = Thread {
     priority: Priority::Normal,
     rsp: 0,
     bound_to: None,
+    is_killed: false,
+    wakes_if_killed: false,
     name: "",
     entry: |_| unreachable!(),
     argument: 0,
@@ -170,8 +176,19 @@ pub fn create(name: &'static str, entry: fn(usize), argument: usize) -> u16 {
     create_with(Priority::Normal, name, entry, argument)
 }
 
+/// Creates a thread that only that CPU runs. Returns its slot.
+pub fn create_on(cpu: u32, name: &'static str, entry: fn(usize), argument: usize) -> u16 {
+    add(Thread { bound_to: Some(cpu), name, entry, argument, ..UNUSED })
+}
+
 /// Creates a thread of that priority. Returns its slot.
 pub fn create_with(priority: Priority, name: &'static str, entry: fn(usize), argument: usize) -> u16 {
+    add(Thread { priority, name, entry, argument, ..UNUSED })
+}
+
+/// Gives a new thread a place in the table, and a stack.
+fn add(thread: Thread) -> u16 {
+    let name = thread.name;
     let slot = {
         let mut table = TABLE.lock();
         assert!(table.used < THREADS_MAX, "thread::create: {name} is one more than {THREADS_MAX}");
@@ -186,8 +203,7 @@ pub fn create_with(priority: Priority, name: &'static str, entry: fn(usize), arg
     tslog::thread!(id_of(slot), name);
     let rsp = prepare_stack(top, thread_entry);
     let mut table = TABLE.lock();
-    table.threads[slot as usize] =
-        Thread { state: State::Blocked(0), priority, rsp, bound_to: None, name, entry, argument };
+    table.threads[slot as usize] = Thread { state: State::Blocked(0), rsp, ..thread };
     make_runnable(&mut table, slot, None);
     slot
 }
@@ -204,11 +220,52 @@ extern "sysv64" fn thread_entry() -> ! {
     };
     script::at(Kind::Thread, name);
     entry(argument);
+    exit()
+}
+
+/// The running thread ends where it stands. What it holds stays held: a thread that holds anything returns instead.
+fn exit() -> ! {
     let mut table = TABLE.lock();
     let slot = cpu::this().current.get();
     table.threads[slot as usize].state = State::Finished;
     switch_away(table);
-    unreachable!("thread {name} runs after its end")
+    unreachable!("thread {} runs after its end", name_of(id_of(slot)))
+}
+
+/// The running thread was killed. Whoever hears of it gives back what it has, and passes it on to who called it; so a
+/// killed thread comes out of its outermost function with nothing in its hands.
+#[derive(Clone, Copy, Debug)]
+pub struct Killed;
+
+/// Kills a thread: it ends where it next asks, and a wait that ends with that is over.
+pub fn kill(slot: u16) {
+    let mut table = TABLE.lock();
+    let thread = &mut table.threads[slot as usize];
+    thread.is_killed = true;
+    if !thread.wakes_if_killed {
+        return;
+    }
+    match thread.state {
+        State::Sleeping => assert!(table.sleepers.remove(slot), "thread::kill: {slot} sleeps in no queue"),
+        State::Blocked(_) => {}
+        _ => return,
+    }
+    make_runnable(&mut table, slot, None);
+}
+
+/// Asks whether the running thread was killed: what it does where it waits, and now and then where it works for long.
+pub fn check_killed() -> Result<(), Killed> {
+    let is_killed = TABLE.lock().threads[cpu::this().current.get() as usize].is_killed;
+    match boot::switches().signal {
+        _ if !is_killed => Ok(()),
+        Signal::Unwind => Err(Killed),
+        Signal::Drop => exit(),
+    }
+}
+
+/// Whether a thread has ended.
+pub fn has_ended(slot: u16) -> bool {
+    TABLE.lock().threads[slot as usize].state == State::Finished
 }
 
 extern "sysv64" fn scheduler_entry() -> ! {
@@ -360,6 +417,38 @@ pub fn block<'a, T>(channel: usize, guard: Guard<'a, T>, lock: &'a SpinLock<T>) 
     lock.lock()
 }
 
+/// The same, but the wait is over too when this thread is killed.
+pub fn block_or_killed<'a, T>(
+    channel: usize,
+    guard: Guard<'a, T>,
+    lock: &'a SpinLock<T>,
+) -> Result<Guard<'a, T>, Killed> {
+    let _scope = tslog::scope!("_sleep");
+    let table = TABLE.lock();
+    drop(guard);
+    wait_unless_killed(table, State::Blocked(channel), |_| ())?;
+    Ok(lock.lock())
+}
+
+/// Waits, unless this thread was killed before, and asks whether it was by now.
+fn wait_unless_killed(
+    mut table: Guard<'_, Table>,
+    state: State,
+    prepare: impl FnOnce(&mut Table),
+) -> Result<(), Killed> {
+    let slot = cpu::this().current.get();
+    let thread = &mut table.threads[slot as usize];
+    if thread.is_killed {
+        drop(table);
+        return check_killed();
+    }
+    (thread.state, thread.wakes_if_killed) = (state, true);
+    prepare(&mut table);
+    switch_away(table);
+    TABLE.lock().threads[slot as usize].wakes_if_killed = false;
+    check_killed()
+}
+
 /// Wakes all who wait on a channel, in the order in which they were created. Whether there were any.
 pub fn wake(channel: usize) -> bool {
     let mut table = TABLE.lock();
@@ -412,14 +501,26 @@ pub fn sleep_until(instant_ns: u64) {
         tslog::timeout!(tslog::copy(&alloc::format!("{length_ns}ns")));
     }
     let mut table = TABLE.lock();
+    queue_sleeper(&mut table, instant_ns);
+    table.threads[cpu::this().current.get() as usize].state = State::Sleeping;
+    switch_away(table);
+}
+
+/// Sleeps, or until this thread is killed.
+pub fn sleep_or_killed(ns: u64) -> Result<(), Killed> {
+    let _scope = tslog::scope!("_sleep");
+    let until_ns = clock::now_ns() + ns;
+    wait_unless_killed(TABLE.lock(), State::Sleeping, |table| queue_sleeper(table, until_ns))
+}
+
+/// The running thread is to be woken then. It sleeps as soon as the table is released.
+fn queue_sleeper(table: &mut Table, instant_ns: u64) {
     let slot = cpu::this().current.get();
-    table.threads[slot as usize].state = State::Sleeping;
     assert!(table.sleepers.push(instant_ns, slot), "thread::sleep_until: {slot} sleeps twice");
     if cpu::this().index.get() != 0 {
         apic::interrupt(cpu::apic_id_of(0), trap::RESCHEDULE);
     }
     clock::rearm_for(table.sleepers.next());
-    switch_away(table);
 }
 
 /// Wakes those whose instant has come, and says when the next one's does.

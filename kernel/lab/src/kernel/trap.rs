@@ -4,7 +4,7 @@
 //! a bug of this kernel's, and panics with what there is to know; a user process's fault too, but for a service's pages.
 
 use crate::descriptors::{IST_DOUBLE_FAULT, IST_FAULT, IST_INTERRUPT, IST_NMI};
-use crate::{apic, clock, preempt, services};
+use crate::{apic, clock, preempt, probe_read, services, shootdown};
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
 use x86_64::VirtAddr;
@@ -17,6 +17,8 @@ const PAGE_FAULT: u8 = 14;
 pub const TIMER: u8 = 0x20;
 /// From another CPU: there is something to run, or an earlier instant to wake at.
 pub const RESCHEDULE: u8 = 0x21;
+/// From another CPU: a page is to be forgotten.
+pub const SHOOTDOWN: u8 = 0x22;
 /// From the local APIC, for nothing.
 pub const SPURIOUS: u8 = 0xff;
 const STUB_BYTES: u64 = 16;
@@ -261,8 +263,13 @@ extern "sysv64" fn trap(frame: &mut Frame) {
             apic::end_of_interrupt();
             clock::look_again();
         }
+        SHOOTDOWN => {
+            apic::end_of_interrupt();
+            shootdown::answer();
+        }
         SPURIOUS => {}
         PAGE_FAULT if frame.cs & 3 != 0 && services::page_fault(Cr2::read_raw()) => {}
+        PAGE_FAULT if frame.cs & 3 == 0 && probe_read::recover(frame) => {}
         _ => fault(frame),
     }
 }

@@ -1,7 +1,7 @@
 //! A value that threads can wait for: the one way to wait for another thread.
 
 use crate::lock::SpinLock;
-use crate::thread;
+use crate::thread::{self, Killed};
 
 /// A value under a lock; every change wakes those who wait for it to become something.
 pub struct Shared<T> {
@@ -31,6 +31,17 @@ impl<T> Shared<T> {
             match ready(&mut guard) {
                 Some(result) => return result,
                 None => guard = thread::block(self.channel(), guard, &self.value),
+            }
+        }
+    }
+
+    /// Waits until `ready` has something to give, or this thread is killed.
+    pub fn wait_for_or_killed<R>(&self, mut ready: impl FnMut(&mut T) -> Option<R>) -> Result<R, Killed> {
+        let mut guard = self.value.lock();
+        loop {
+            match ready(&mut guard) {
+                Some(result) => return Ok(result),
+                None => guard = thread::block_or_killed(self.channel(), guard, &self.value)?,
             }
         }
     }

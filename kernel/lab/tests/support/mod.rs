@@ -41,11 +41,13 @@ pub struct Machine {
     pub memory_mib: u32,
     pub cpus: u32,
     pub arguments: Vec<String>,
+    /// A boot that takes longer fails.
+    pub limit: Duration,
 }
 
 impl Machine {
     pub fn new(name: &'static str) -> Machine {
-        Machine { name, memory_mib: 128, cpus: 1, arguments: Vec::new() }
+        Machine { name, memory_mib: 128, cpus: 1, arguments: Vec::new(), limit: Duration::from_secs(120) }
     }
 
     pub fn deterministic() -> Machine {
@@ -67,7 +69,7 @@ impl Machine {
         let folder = tempfile::tempdir().unwrap();
         let (memory, console) = (folder.path().join("memory"), folder.path().join("console"));
         let mut qemu = Killed(self.command(kernel, command_line, &memory, &console).spawn().unwrap());
-        let deadline = Instant::now() + Duration::from_secs(120);
+        let deadline = Instant::now() + self.limit;
         let status = loop {
             if let Some(status) = qemu.0.try_wait().unwrap() {
                 break status.code();
@@ -76,7 +78,12 @@ impl Machine {
             if enough(&String::from_utf8_lossy(&so_far)) {
                 break None;
             }
-            assert!(Instant::now() < deadline, "{command_line:?} ran 120 s: {}", String::from_utf8_lossy(&so_far));
+            assert!(
+                Instant::now() < deadline,
+                "{command_line:?} ran {:?}: {}",
+                self.limit,
+                String::from_utf8_lossy(&so_far)
+            );
             thread::sleep(Duration::from_millis(5));
         };
         drop(qemu);

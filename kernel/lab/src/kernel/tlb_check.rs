@@ -1,0 +1,154 @@
+//! Whether a page that is unmapped on one CPU faults on every other before its frame is given out again (`check=tlb-shootdown`).
+//!
+//! A round: the first CPU maps a page, and every other one reads it, so that each has the translation. The first unmaps the
+//! page, gives its frame back, takes one, and writes into it what is somebody else's. Then every other CPU reads the page
+//! again: half of them all the while, the others once, after all of that. The read has to fault. What it may find instead is
+//! the other owner's word, used after it was freed, or the old one in a frame that nobody has.
+
+use crate::console::kprintln;
+use crate::{apic, boot, cpu, memory, paging, probe_read, thread, trap, vmem};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use lab::memory_map::FRAME_BYTES;
+use lab::verdict::{Checked, Verdict};
+use x86_64::instructions::interrupts;
+
+const READERS: [&str; cpu::CPUS_MAX] = [
+    "", "tlb/1", "tlb/2", "tlb/3", "tlb/4", "tlb/5", "tlb/6", "tlb/7", "tlb/8", "tlb/9", "tlb/10", "tlb/11", "tlb/12",
+    "tlb/13", "tlb/14", "tlb/15",
+];
+
+/// The page's address.
+static PAGE: AtomicU64 = AtomicU64::new(0);
+/// The round whose page is mapped, and the one whose frame is somebody else's by now.
+static MAPPED: AtomicU32 = AtomicU32::new(0);
+static REUSED: AtomicU32 = AtomicU32::new(0);
+/// How many have read the page in this round, and how many have read it again.
+static CACHED: AtomicU32 = AtomicU32::new(0);
+static DONE: AtomicU32 = AtomicU32::new(0);
+
+/// What came of the second reads, of all rounds.
+static FAULTS: AtomicU64 = AtomicU64::new(0);
+static USED_AFTER_FREE: AtomicU64 = AtomicU64::new(0);
+static STALE: AtomicU64 = AtomicU64::new(0);
+
+/// What is in the page.
+fn own(round: u32) -> u64 {
+    0x6d69_6e65_0000_0000 | u64::from(round)
+}
+
+/// What is in its frame when that is somebody else's.
+fn of_another(round: u32) -> u64 {
+    !own(round)
+}
+
+/// All rounds.
+pub fn run() {
+    let (rounds, readers) = (boot::switches().tlb_rounds, cpu::running() - 1);
+    if readers == 0 {
+        kprintln!("tlb_check: one CPU: there is nobody to forget anything");
+        return;
+    }
+    let page = vmem::allocate(FRAME_BYTES);
+    PAGE.store(page, Ordering::Relaxed);
+    for index in 1..=readers {
+        thread::create_on(index, READERS[index as usize], read_each_round, index as usize);
+    }
+    let mut other_frames = 0;
+    for round in 1..=rounds {
+        other_frames += u32::from(!one_round(page, round, readers));
+    }
+    vmem::free(page, FRAME_BYTES);
+    let [faults, used, stale] = [&FAULTS, &USED_AFTER_FREE, &STALE].map(|count| count.load(Ordering::Relaxed));
+    let wanted = u64::from(rounds) * u64::from(readers);
+    let counted = format_args!(
+        "{rounds} rounds on {} CPUs, {faults} of {wanted} reads fault, {used} are of another owner's frame, {stale} of one \
+         that nobody has; {other_frames} times the frame given out was another",
+        readers + 1
+    );
+    kprintln!("{}", Checked { name: "tlb-shootdown", verdict: Verdict::of(faults == wanted), counted });
+}
+
+/// Whether the frame that was given out was the page's.
+fn one_round(page: u64, round: u32, readers: u32) -> bool {
+    let frame = memory::allocate_frame();
+    write(frame, own(round));
+    paging::map(page, frame, paging::DATA);
+    CACHED.store(0, Ordering::Relaxed);
+    DONE.store(0, Ordering::Relaxed);
+    MAPPED.store(round, Ordering::Release);
+    wake(1..=readers);
+    wait_until(|| CACHED.load(Ordering::Acquire) == readers);
+    let unmapped = paging::unmap(page);
+    assert!(unmapped == Some(frame), "tlb_check: {page:#x} had {unmapped:x?}, not {frame:#x}");
+    memory::free_frames(frame, 1);
+    let another = memory::allocate_frame();
+    write(another, of_another(round));
+    REUSED.store(round, Ordering::Release);
+    wake(1..=readers);
+    wait_until(|| DONE.load(Ordering::Acquire) == readers);
+    memory::free_frames(another, 1);
+    another == frame
+}
+
+fn write(frame: u64, word: u64) {
+    // SAFETY: the frame was just allocated, and memory is mapped onto itself.
+    unsafe { (frame as *mut u64).write_volatile(word) }
+}
+
+/// The thread on each other CPU.
+fn read_each_round(index: usize) {
+    let page = PAGE.load(Ordering::Relaxed);
+    for round in 1..=boot::switches().tlb_rounds {
+        wait_until(|| MAPPED.load(Ordering::Acquire) == round);
+        let first = probe_read::read(page);
+        assert!(first == Some(own(round)), "tlb_check: CPU {index}, round {round}: read {first:x?}");
+        CACHED.fetch_add(1, Ordering::AcqRel);
+        wake(0..=0);
+        let count = if (index + round as usize) % 2 == 0 { read_on(page, round) } else { read_once(page, round) };
+        count.fetch_add(1, Ordering::Relaxed);
+        DONE.fetch_add(1, Ordering::AcqRel);
+        wake(0..=0);
+    }
+}
+
+/// Reads until something comes of it.
+fn read_on(page: u64, round: u32) -> &'static AtomicU64 {
+    loop {
+        let is_reused = REUSED.load(Ordering::Acquire) == round;
+        match probe_read::read(page) {
+            Some(word) if word != of_another(round) && !is_reused => core::hint::spin_loop(),
+            read => return judge(read, round),
+        }
+    }
+}
+
+/// Reads when the frame is somebody else's.
+fn read_once(page: u64, round: u32) -> &'static AtomicU64 {
+    wait_until(|| REUSED.load(Ordering::Acquire) == round);
+    judge(probe_read::read(page), round)
+}
+
+fn judge(read: Option<u64>, round: u32) -> &'static AtomicU64 {
+    match read {
+        None => &FAULTS,
+        Some(word) if word == of_another(round) => &USED_AFTER_FREE,
+        Some(_) => &STALE,
+    }
+}
+
+/// Halts until it is so. Who makes it so wakes this CPU.
+fn wait_until(is_so: impl Fn() -> bool) {
+    interrupts::disable();
+    while !is_so() {
+        // An interrupt between the look and the halt is pending.
+        interrupts::enable_and_hlt();
+        interrupts::disable();
+    }
+    interrupts::enable();
+}
+
+fn wake(indices: core::ops::RangeInclusive<u32>) {
+    for index in indices {
+        interrupts::without_interrupts(|| apic::interrupt(cpu::apic_id_of(index), trap::RESCHEDULE));
+    }
+}
