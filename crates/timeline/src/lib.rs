@@ -18,6 +18,7 @@ mod nest;
 mod profile;
 mod sampled;
 mod span;
+mod span_kind;
 mod time;
 mod track;
 
@@ -27,7 +28,8 @@ pub use diagnostics::{Diagnostic, DiagnosticKind, Diagnostics, Figures, Severity
 pub use names::{NameId, Names};
 pub use profile::{Children, FunctionRow, NodeId, Profile, ProfileNode, Weight};
 pub use sampled::{Sampled, SampledFunction};
-pub use span::{SpanId, SpanKind, SpanRow, Spans};
+pub use span::{SpanId, SpanRow, Spans};
+pub use span_kind::SpanKind;
 pub use time::{Ns, Ticks};
 pub use track::{Hold, Occupancy, OffCpu, Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
 

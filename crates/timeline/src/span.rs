@@ -1,6 +1,6 @@
 //! Work: named intervals on tracks.
 
-use crate::{NameId, NodeId, Ns, TrackId};
+use crate::{NameId, NodeId, Ns, SpanKind, TrackId};
 
 /// A span in [`Spans`]. Numbers change when the spans are [nested](Spans::nest).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -8,36 +8,6 @@ pub struct SpanId(pub u32);
 
 impl SpanId {
     const NONE: SpanId = SpanId(u32::MAX);
-}
-
-/// What a span is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum SpanKind {
-    /// A stage of the boot that is one piece of work (linking the VMM, decompressing).
-    Stage,
-    /// A level or other group of initcalls.
-    Level,
-    /// An initcall, a SYSINIT.
-    Initcall,
-    /// A module being loaded.
-    Module,
-    /// A driver's probe of a device.
-    Probe,
-    /// A driver's attaching to a device that its probe found.
-    Attach,
-    /// A file system being mounted.
-    Mount,
-    /// A work item or asynchronous call run for somebody else.
-    Work,
-    /// A function of the kernel.
-    Call,
-    /// An interrupt handler.
-    Interrupt,
-    /// A process, from exec to exit.
-    Process,
-    /// From one message to the next: the work is only known by what was printed before it.
-    Message,
 }
 
 /// One span, by value.

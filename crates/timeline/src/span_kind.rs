@@ -1,0 +1,31 @@
+//! The kinds of work that a timeline tells apart, in spans and in profiles.
+
+/// What a span is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum SpanKind {
+    /// A stage of the boot that is one piece of work (linking the VMM, decompressing).
+    Stage,
+    /// A level or other group of initcalls.
+    Level,
+    /// An initcall, a SYSINIT.
+    Initcall,
+    /// A module being loaded.
+    Module,
+    /// A driver's probe of a device.
+    Probe,
+    /// A driver's attaching to a device that its probe found.
+    Attach,
+    /// A file system being mounted.
+    Mount,
+    /// A work item or asynchronous call run for somebody else.
+    Work,
+    /// A function of the kernel.
+    Call,
+    /// An interrupt handler.
+    Interrupt,
+    /// A process, from exec to exit.
+    Process,
+    /// From one message to the next: the work is only known by what was printed before it.
+    Message,
+}
