@@ -56,7 +56,7 @@ impl<'a> Boot<'a> {
 
     /// The rows of the path as documents have them.
     pub fn wheres(&self) -> Vec<WhereLine> {
-        self.tables().wheres.iter().map(crate::summary::where_line).collect()
+        self.tables().wheres.iter().map(WhereLine::of).collect()
     }
 
     /// The rules by which the path is put in rows.

@@ -32,6 +32,7 @@ mod summary;
 mod table;
 mod terminal;
 mod text;
+mod where_line;
 
 pub use bench::{bench, bench_csv, bench_markdown, bench_page};
 pub use boot::Boot;
@@ -49,7 +50,8 @@ pub use ledger::{Ledger, LedgerPart, LedgerStep, State};
 pub use range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use summary::{
     CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, SampledLine, SampledLines,
-    Summary, WhereLine, summarize,
+    Summary, summarize,
 };
 pub use terminal::{calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};
+pub use where_line::WhereLine;

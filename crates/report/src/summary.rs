@@ -6,7 +6,7 @@
 //!
 //! `show.example.json`, beside this file, is a whole document; a test parses it.
 
-use crate::{Boot, DiagnosticLine, Facts, Overhead, Subject};
+use crate::{Boot, DiagnosticLine, Facts, Overhead, Subject, WhereLine};
 use analysis::Row;
 use benchmark::Values;
 use serde::{Deserialize, Serialize};
@@ -116,36 +116,6 @@ pub struct PhaseLine {
     pub error_ns: i64,
     /// What shows its start.
     pub evidence: String,
-}
-
-/// A row of `where`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct WhereLine {
-    /// What took the time.
-    pub name: String,
-    /// Time charged to this row.
-    pub self_ns: i64,
-    /// Time during which it was under way, also what other rows are charged for.
-    pub total_ns: i64,
-    /// How often it was.
-    pub count: u64,
-    /// `self_ns` as a share of the view's whole.
-    pub share: f64,
-    /// The threads that did it.
-    pub tracks: Vec<String>,
-    /// Threads that had the CPU while it slept, most first, where nothing says since when it could have run: it may have
-    /// waited for these.
-    #[serde(default)]
-    pub cpu_held: Vec<CpuHeldLine>,
-}
-
-/// A thread that had the CPU.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CpuHeldLine {
-    /// What it is called.
-    pub name: String,
-    /// For how long.
-    pub ns: i64,
 }
 
 /// An initcall.
@@ -349,10 +319,10 @@ impl Summary {
             blame_moved: boot.path().blame_moved,
             cpu_followed: timeline.cpus_followed_until == Some(Ns::MAX),
             phases: phase_lines(boot),
-            wheres: boot.tables().wheres.iter().map(where_line).collect(),
+            wheres: boot.tables().wheres.iter().map(WhereLine::of).collect(),
             initcalls: initcall_lines(boot),
             functions: boot.tables().functions.iter().map(|row| function_line(&timeline.names, row)).collect(),
-            where_all_threads: boot.tables().all_threads.iter().map(where_line).collect(),
+            where_all_threads: boot.tables().all_threads.iter().map(WhereLine::of).collect(),
             processes: timeline.processes.iter().map(|p| process_line(&timeline.names, p)).collect(),
             sampled: timeline.sampled.as_ref().map(|sampled| SampledLines::of(sampled, &timeline.names)),
             calls: None,
@@ -449,18 +419,6 @@ fn phase_lines(boot: &Boot) -> Vec<PhaseLine> {
         evidence: p.evidence.clone(),
     };
     boot.phases.iter().map(line).collect()
-}
-
-pub(crate) fn where_line(row: &Row) -> WhereLine {
-    WhereLine {
-        name: row.name.clone(),
-        self_ns: row.self_time.0,
-        total_ns: row.total_time.0,
-        count: row.count,
-        share: row.share,
-        tracks: row.tracks.clone(),
-        cpu_held: row.cpu_held.iter().map(|(name, time)| CpuHeldLine { name: name.clone(), ns: time.0 }).collect(),
-    }
 }
 
 fn function_line(names: &Names, row: &Row) -> FunctionLine {
