@@ -19,6 +19,7 @@ mod error;
 mod import;
 mod manifest;
 mod open;
+mod pack;
 mod packed;
 mod spec;
 mod stream;
@@ -31,7 +32,7 @@ pub use manifest::{
     Subject, TimeBase, Vmm,
 };
 pub use open::{Condition, Lost, Recording, read_file};
-pub use packed::pack;
+pub use pack::pack;
 pub use spec::{Accel, GuestSpec, Init, ObserveSpec, SymbolFile, Then, Until};
 pub use stream::{Stream, StreamEnd};
 pub use write::{Partial, Writer};

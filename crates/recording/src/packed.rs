@@ -1,88 +1,29 @@
-//! A recording in one file: a tar archive, compressed with zstd.
+//! Reading a recording in one file, which [`pack`](crate::pack) makes.
 //!
-//! Layout: `<folder>/recording.json` first, then the other files, sorted; no times, no owners, so
-//! that the same recording gives the same bytes. Reading takes entries with or without the one
+//! Reading takes entries with or without the one
 //! folder in front, and refuses the whole file if any entry is not a regular file or folder, has a
 //! path that is absolute or climbs out, or comes twice; nothing is ever unpacked to disk. All that
 //! is read is held in memory, at most 1 GiB: what declares more is refused before it is unpacked. An
 //! archive that was cut gives what it still holds.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Component, Path};
 
-use tar::{Archive, Builder, Entry, EntryType, Header};
+use tar::{Archive, Entry, EntryType};
 
-use crate::open::read_file;
-use crate::write::{files_in, replace_with};
-use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, Recording, is_plain_name};
+use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, is_plain_name};
 
 /// The files of a packed recording.
 pub(crate) type Entries = BTreeMap<String, Vec<u8>>;
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-const ZSTD_LEVEL: i32 = 9;
 /// What of a zstd frame's header follows the magic (RFC 8878, 3.1.1.1).
 const FRAME_HEADER_BYTES_MAX: u64 = 14;
 
 /// Headers and padding beside the files' bytes; long names too are read into memory.
 const ARCHIVE_OVERHEAD_MAX: u64 = 64 << 20;
-
-/// Packs the recording in the folder `dir` into the file `out`, which must not exist unless `force`.
-///
-/// # Errors
-/// If `dir` is not a recording's folder or is packed already, `out` exists, or reading or writing fails.
-pub fn pack(dir: &Path, out: &Path, force: bool) -> Result<(), Error> {
-    // Opening it says what is wrong with it, before anything is written.
-    Recording::open(dir)?;
-    if !dir.is_dir() {
-        return Err(Error::PackedAlready { path: dir.to_path_buf() });
-    }
-    if out.symlink_metadata().is_ok_and(|m| !m.is_file()) {
-        return Err(Error::Foreign { path: out.to_path_buf(), why: "it is not a file" });
-    }
-    if out.exists() && !force {
-        return Err(Error::Exists { path: out.to_path_buf() });
-    }
-    replace_with(out, |beside| {
-        let file = File::create(beside).map_err(Error::io("create", beside))?;
-        write_archive(dir, file, beside)
-    })
-}
-
-fn write_archive(dir: &Path, file: File, path: &Path) -> Result<(), Error> {
-    let writing = || Error::io("write", path);
-    let zstd = zstd::Encoder::new(file, ZSTD_LEVEL).map_err(writing())?;
-    let mut tar = Builder::new(zstd);
-    let folder = folder_name(dir);
-    let evidence = files_in(dir)?.plain.into_iter().map(|(name, _)| name);
-    for name in std::iter::once(MANIFEST_NAME.to_owned()).chain(evidence) {
-        let from = dir.join(&name);
-        if name == MANIFEST_NAME && !from.exists() {
-            continue;
-        }
-        let bytes = read_file(&from)?;
-        let mut header = Header::new_gnu();
-        header.set_entry_type(EntryType::Regular);
-        header.set_mode(0o644);
-        header.set_size(bytes.len() as u64);
-        tar.append_data(&mut header, format!("{folder}/{name}"), bytes.as_slice()).map_err(writing())?;
-    }
-    let zstd = tar.into_inner().map_err(writing())?;
-    zstd.finish().map_err(writing())?;
-    Ok(())
-}
-
-/// The folder's own name where it is a plain one.
-fn folder_name(dir: &Path) -> String {
-    let real = dir.canonicalize().unwrap_or_else(|_| dir.to_path_buf());
-    match real.file_name().and_then(OsStr::to_str) {
-        Some(name) if is_plain_name(name) => name.to_owned(),
-        _ => "recording".to_owned(),
-    }
-}
 
 /// Reads a packed recording.
 pub(crate) fn read(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Result<Entries, Error> {
