@@ -22,7 +22,7 @@ pub use global::{Kernel, Scope, add_range, copy, log, rebase, set_ticks_hz, star
 pub use global::{record, record_event_of, record_thread, source_of, write_for};
 pub use image::{AddressRange, Head, Heads, Image, Place, Slot, SlotCounts, Wrong, find};
 pub use log::{Counts, Log, Region};
-pub use name::Name;
+pub use name::{NAME_BYTES_MAX, Name};
 pub use record::{Entry, Kind};
 pub use slots::Words;
-pub use text::{Dump, NAME_BYTES_MAX, write_image_text};
+pub use text::{Dump, write_image_text};

@@ -3,8 +3,10 @@
 //! C's strings end before a NUL; Rust's have a length, which the record holds beside the address. A recorder never looks
 //! into a string: it must live for ever, or be in the log's arena (see [`copy`](crate::copy)).
 
-use crate::text::NAME_BYTES_MAX;
 use core::ffi::CStr;
+
+/// A name is printed up to so many bytes.
+pub const NAME_BYTES_MAX: usize = 1024;
 
 /// The name is the path of an item inside the function that is meant, as `core::any::type_name` gives it.
 pub(crate) const FUNCTION_PATH: u8 = 1;

@@ -15,13 +15,10 @@
 
 use crate::image::{Image, Slot};
 use crate::log::Log;
-use crate::name::Name;
+use crate::name::{NAME_BYTES_MAX, Name};
 use crate::record::Entry;
 use core::cell::Cell;
 use core::fmt::{self, Write};
-
-/// A name is printed up to so many bytes.
-pub const NAME_BYTES_MAX: usize = 1024;
 
 /// Names of an image are printed up to so many bytes for each byte of its region, and so many more: a few bytes of names
 /// in a hostile image would else be printed a thousand times over. Names of a kernel have 20 bytes, a record 40.
