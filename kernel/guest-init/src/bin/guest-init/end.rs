@@ -1,10 +1,12 @@
 //! The end of process 1: the machine goes off, or the user's own init takes its place.
 
 use crate::arch::port_io::{Port, allow_ports};
-use crate::root;
 use guest_init::config::{Config, Then};
+use guest_init::cpio::SYSROOT_PATH;
 use guest_init::messages::Message;
+use rustix::mount::mount_move;
 use rustix::system::{RebootCommand, reboot};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
@@ -16,7 +18,7 @@ const USUAL_INITS: [&str; 5] = ["/init", "/sbin/init", "/etc/init", "/bin/init",
 pub fn end(port: Port, config: &Config) -> ! {
     if config.then == Then::Exec {
         if config.root.is_some() {
-            root::switch().unwrap_or_else(|e| port.lack("switch_root", e));
+            switch_root().unwrap_or_else(|e| port.lack("switch_root", e));
         }
         let usual = USUAL_INITS.iter().map(|path| path.to_string());
         let candidates: Vec<String> = config.init.clone().map_or_else(|| usual.collect(), |path| vec![path]);
@@ -29,9 +31,17 @@ pub fn end(port: Port, config: &Config) -> ! {
     power_off(port)
 }
 
+/// Makes the mounted root the root of everything, as `switch_root` does.
+fn switch_root() -> io::Result<()> {
+    std::env::set_current_dir(SYSROOT_PATH)?;
+    mount_move(".", "/")?;
+    std::os::unix::fs::chroot(".")?;
+    std::env::set_current_dir("/")
+}
+
 /// Returns only if it failed, and why. Arguments and environment are those that the kernel gave; every file this
 /// program opened is closed by the exec.
-fn become_init(path: &str) -> std::io::Error {
+fn become_init(path: &str) -> io::Error {
     allow_ports(false);
     let error = Command::new(path).args(std::env::args_os().skip(1)).exec();
     allow_ports(true);

@@ -10,7 +10,7 @@ use crate::end;
 use guest_init::config::{Config, Root};
 use guest_init::cpio::{CONFIG_PATH, DEV_PATH, INIT_PATH, MODULES_PATH, SYSROOT_PATH};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, UnmountFlags, mount, mount_move, unmount};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::system::finit_module;
 use std::fs::File;
 use std::io;
@@ -74,12 +74,4 @@ fn mount_device(root: &Root) -> Result<(), String> {
         format!("{} cannot be mounted as {name}{with}: {e}; the kernel's log says more", root.device)
     })?;
     unmount(DEV_PATH, UnmountFlags::DETACH).map_err(|e| format!("{DEV_PATH}: {e}"))
-}
-
-/// Makes the mounted root the root of everything, as `switch_root` does.
-pub fn switch() -> io::Result<()> {
-    std::env::set_current_dir(SYSROOT_PATH)?;
-    mount_move(".", "/")?;
-    std::os::unix::fs::chroot(".")?;
-    std::env::set_current_dir("/")
 }
