@@ -2,23 +2,10 @@
 
 use std::ops::Deref;
 
+use zerocopy::FromZeros;
+
 /// A fixed number of `T`, all bytes zero: untouched pages of it are no memory yet.
 pub struct Zeroed<T: 'static>(&'static [T]);
-
-/// What may be made of zero bytes: atomics, and structures of nothing else.
-///
-/// # Safety
-/// All bytes zero is a valid value, and it needs no drop.
-pub unsafe trait FromZeros {}
-
-// SAFETY: an atomic integer is that integer.
-unsafe impl FromZeros for std::sync::atomic::AtomicU32 {}
-// SAFETY: an atomic integer is that integer.
-unsafe impl FromZeros for std::sync::atomic::AtomicU64 {}
-// SAFETY: it has atomic integers only.
-unsafe impl FromZeros for super::tree::Node {}
-// SAFETY: it has atomic integers only.
-unsafe impl FromZeros for super::stacks::Frame {}
 
 impl<T: FromZeros> Zeroed<T> {
     /// `len` of them, for as long as the program runs.
@@ -31,7 +18,7 @@ impl<T: FromZeros> Zeroed<T> {
         let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind | libc::MAP_NORESERVE, -1, 0) };
         assert!(at != libc::MAP_FAILED, "no room for {bytes} bytes: {}", std::io::Error::last_os_error());
         assert!(align_of::<T>() <= 4096, "pages are aligned enough");
-        // SAFETY: there is room for `len` of T, zeros are a T by the trait's contract, and nobody ever unmaps them.
+        // SAFETY: there is room for `len` of T, zeros are a T by `FromZeros`' contract, and nobody ever unmaps them.
         Zeroed(unsafe { std::slice::from_raw_parts(at.cast::<T>(), len) })
     }
 }

@@ -11,6 +11,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
 
+use zerocopy::FromZeros;
+
 use super::memory::Zeroed;
 
 /// Addresses with the same bits above these are of one stack.
@@ -62,7 +64,7 @@ pub struct From {
 }
 
 /// A frame's cell.
-#[derive(Default)]
+#[derive(Default, FromZeros)]
 pub struct Frame {
     sp: AtomicU64,
     back: AtomicU64,

@@ -8,6 +8,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
+use zerocopy::FromZeros;
+
 use super::memory::Zeroed;
 
 pub use plugin_formats::calls::Kind;
@@ -15,6 +17,7 @@ pub use plugin_formats::calls::Kind;
 const NEAR: usize = 4;
 
 /// A node. Sized and aligned to be one line of the cache.
+#[derive(FromZeros)]
 #[repr(align(64))]
 pub struct Node {
     function: AtomicU64,
