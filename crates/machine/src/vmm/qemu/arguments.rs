@@ -17,6 +17,7 @@ use std::path::Path;
 
 use recording::GuestSpec;
 
+use super::escape::escaped;
 use super::root_device;
 use crate::Error;
 use crate::image::disk_format;
@@ -185,14 +186,6 @@ impl Line {
         // The default network card and drives would be answered by the host.
         self.flag("-nodefaults");
     }
-}
-
-/// A path as QEMU's comma-separated options take it.
-pub(crate) fn escaped(path: &Path) -> Result<String, Error> {
-    let text = path.to_str().ok_or_else(|| {
-        Error::option(format!("{} is not UTF-8, which QEMU's options need: rename or link it", path.display()))
-    })?;
-    Ok(text.replace(',', ",,"))
 }
 
 #[cfg(test)]

@@ -20,14 +20,14 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::arguments::{Inherited, Plugin, arguments};
+use super::NAME;
+use super::arguments::{Cpu, Inherited, Plugin, arguments};
 use super::linker::Linker;
 use super::listen::{Ear, Piece, listen};
 use super::monitor::{Event, Monitor};
 use super::mtree::ram_extents;
 use super::replies::{disk_requests, stands};
 use super::set_up::{Said, marks};
-use super::{NAME, Qemu};
 use crate::Error;
 use crate::arch::{self, Arch};
 use crate::child::ends_with_us;
@@ -35,7 +35,7 @@ use crate::clock::{Moment, monotonic_ns};
 use crate::cpu_time::CpuTimes;
 use crate::host::memory_file;
 use crate::vmm::{
-    Answer, Cpus, Exit, Heard, Instruments, Launch, News, Program, Question, SetUpMark, Source, Ticket, Vmm, Zero,
+    Answer, Cpus, Exit, Heard, Instruments, Launch, News, Question, SetUpMark, Source, Ticket, Vmm, Zero,
 };
 
 /// The human monitor's command that shows all CPUs' registers.
@@ -66,8 +66,8 @@ pub(super) struct Machine {
 /// The id of guest RAM's memory backend.
 const RAM_ID: &str = "ram";
 
-/// Starts QEMU.
-pub(super) fn start(qemu: &Qemu, launch: &Launch<'_>) -> Result<Machine, Error> {
+/// Starts the QEMU at this path, with these CPUs.
+pub(super) fn start(qemu: &Path, cpu: Cpu, launch: &Launch<'_>) -> Result<Machine, Error> {
     let instruments = &launch.instruments;
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(Error::host("make a pipe"));
     let ((console, to_console), (vmm, to_vmm)) = (pipe()?, pipe()?);
@@ -102,13 +102,13 @@ pub(super) fn start(qemu: &Qemu, launch: &Launch<'_>) -> Result<Machine, Error> 
     let first_run = instruments.first_run.map(File::try_clone).transpose();
     let first_run = first_run.map_err(Error::host("copy a file"))?;
     let linker = instruments.linker.then(Linker::ask).flatten();
-    let mut command = command(qemu.path(), &to_vmm, linker.as_ref())?;
+    let mut command = command(qemu, &to_vmm, linker.as_ref())?;
     inherit(&mut command, &inherited);
     ends_with_us(&mut command);
     let zero = Zero { moment: Moment::now(), ns: monotonic_ns() };
     let plugin = plugin(instruments, zero);
-    command.args(arguments(launch.guest, qemu.cpu(launch.kvm), launch.kernel_line, &fds, plugin.as_ref())?);
-    let broken = |e: io::Error| Error::VmmBroken { binary: qemu.path().to_path_buf(), why: e.to_string() };
+    command.args(arguments(launch.guest, cpu, launch.kernel_line, &fds, plugin.as_ref())?);
+    let broken = |e: io::Error| Error::VmmBroken { binary: qemu.to_path_buf(), why: e.to_string() };
     let child = command.spawn().map_err(broken)?;
     Ok(Machine {
         pid: Pid::from_child(&child),

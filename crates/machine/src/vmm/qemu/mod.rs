@@ -5,6 +5,7 @@
 //! is guest RAM. Its answers are text, and [`replies`] reads it.
 
 mod arguments;
+mod escape;
 mod launch;
 mod linker;
 mod listen;

@@ -13,12 +13,13 @@ use std::process::{Command, Stdio};
 use recording::GuestSpec;
 use serde::{Deserialize, Serialize};
 
-use super::arguments::{Cpu, escaped};
+use super::arguments::Cpu;
+use super::escape::escaped;
 use super::refused::outside_device;
 use super::{NAME, launch};
+use crate::check::WHY_NOT_REPEATED;
 use crate::child::ends_with_us;
 use crate::library::PLUGIN;
-use crate::options::WHY_NOT_REPEATED;
 use crate::vmm::{Launch, Program, Vmm};
 use crate::{Error, library, memo};
 
@@ -83,7 +84,7 @@ impl Qemu {
     /// Debian's 6.12 kernel crashed at random before process 1 in about one boot of four under the translator of QEMU
     /// 7.2, each time after `cmpxchg16b` with garbage in the flags; without that instruction 20 of 20 boots went well.
     /// QEMU 8 and later are not known to do so.
-    pub(super) fn cpu(&self, kvm: bool) -> Cpu {
+    fn cpu(&self, kvm: bool) -> Cpu {
         match (kvm, self.number()) {
             (true, _) => Cpu::Host,
             (false, (major, _)) if major < 8 => Cpu::WithoutCx16,
@@ -141,7 +142,7 @@ impl Program for Qemu {
     }
 
     fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Vmm>, Error> {
-        Ok(Box::new(launch::start(self, launch)?))
+        Ok(Box::new(launch::start(&self.path, self.cpu(launch.kvm), launch)?))
     }
 }
 

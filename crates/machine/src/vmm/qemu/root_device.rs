@@ -2,7 +2,7 @@
 
 use recording::GuestSpec;
 
-use super::arguments::escaped;
+use super::escape::escaped;
 use crate::Error;
 use crate::root::image_bytes;
 
