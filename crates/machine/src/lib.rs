@@ -10,11 +10,13 @@
 
 mod accel;
 mod arch;
+mod check;
 mod child;
 mod clock;
 mod cpu_time;
 mod ending;
 mod error;
+mod guests;
 mod hang;
 mod host;
 mod image;

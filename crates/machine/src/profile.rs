@@ -1,14 +1,8 @@
 //! What kind of guest is booted, decided once: what its command line may hold, what marks its end, how its log is found,
 //! and when it is quiet on purpose.
 //!
-//! A [`GuestProfile`] is data. Whoever treats guests differently asks it, and nobody asks which guest it is. A new kind of
-//! guest is a new constructor here and a line in [`GuestProfile::of`].
-
-use std::path::Path;
-
-use recording::GuestSpec;
-
-use crate::{Error, arch, image, lab};
+//! A [`GuestProfile`] is data. Whoever treats guests differently asks it, and nobody asks which guest it is. Which profile a
+//! guest has, [`guests`](crate::guests) says.
 
 /// What sets a guest apart from others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,29 +40,8 @@ pub(crate) enum Log {
 }
 
 impl GuestProfile {
-    /// The profile of a guest whose kernel, if it has one, was looked at already.
-    ///
-    /// # Errors
-    /// If the kernel cannot be read, or is asked for something that it does not understand.
-    pub(crate) fn of(guest: &GuestSpec) -> Result<GuestProfile, Error> {
-        let Some(kernel) = &guest.kernel else {
-            return Ok(GuestProfile::other(String::new()));
-        };
-        if lab::is_booted(guest) {
-            return lab::profile(guest);
-        }
-        Ok(match image::linux_release(arch::of(guest), kernel)? {
-            Some(release) => GuestProfile { os: "Linux", log: Log::Printk, ..GuestProfile::other(release) },
-            None => GuestProfile::other(file_name(kernel)),
-        })
-    }
-
     /// One of which nothing is known: Linux as an ELF image is such a one, and is treated as Linux.
-    fn other(kernel: String) -> GuestProfile {
+    pub(crate) fn other(kernel: String) -> GuestProfile {
         GuestProfile { kernel, takes_linux_words: true, mounts: true, ..GuestProfile::default() }
     }
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

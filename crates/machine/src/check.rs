@@ -1,0 +1,174 @@
+//! What is wrong with the options of a recording, said before anything is started or written. What only a program can say
+//! (QEMU's version, whether it takes a plugin) is said by that.
+
+use recording::{Accel, Then, Until};
+
+use crate::guests::profile_of;
+use crate::profile::GuestProfile;
+use crate::{Error, RecordOptions, arch, host, image, root};
+
+impl RecordOptions {
+    /// Says what is wrong with the options, before anything is started or written; else what kind of guest it is.
+    pub(crate) fn check(&self) -> Result<GuestProfile, Error> {
+        let mib = 1 << 20;
+        if self.guest.memory_bytes < 16 * mib || self.guest.memory_bytes % mib != 0 {
+            let found = self.guest.memory_bytes;
+            return Err(Error::option(format!("--memory is {found} bytes: give a multiple of 1 MiB, at least 16M")));
+        }
+        if let Some(host) = host::memory_bytes().filter(|&host| self.guest.memory_bytes > host) {
+            let (asked, host) = (self.guest.memory_bytes >> 20, host >> 20);
+            return Err(Error::option(format!("--memory {asked}M is more than this host has ({host} MiB): give less")));
+        }
+        if self.guest.cpus == 0 {
+            return Err(Error::option("--cpus is 0: give at least 1"));
+        }
+        if self.observe.stream_bytes_max == 0 {
+            return Err(Error::option("no stream can be kept in 0 bytes"));
+        }
+        if let Until::Regex(pattern) = &self.guest.until {
+            regex::bytes::Regex::new(pattern).map_err(|e| Error::option(no_pattern(pattern, &e)))?;
+        }
+        if self.guest.append.matches('"').count() % 2 == 1 {
+            return Err(Error::option(format!(
+                "--append has a double quote that is never closed: {:?}; the kernel would take all that follows, what \
+                 recording adds too, for one parameter: close it or leave it out",
+                self.guest.append
+            )));
+        }
+        self.check_a_kernel_or_disk()?;
+        let profile = profile_of(&self.guest)?;
+        self.check_files(&profile)?;
+        if self.guest.deterministic {
+            self.check_deterministic()?;
+        }
+        self.check_calls()?;
+        Ok(profile)
+    }
+
+    fn check_calls(&self) -> Result<(), Error> {
+        if self.observe.calls && self.guest.accel == Accel::Kvm {
+            return Err(Error::option(
+                "--trace calls needs QEMU to translate the guest's code, and with KVM the CPU runs it itself: leave out \
+                 --accel kvm, or --trace calls",
+            ));
+        }
+        if self.observe.min_call_ns.is_some() && !self.observe.calls {
+            return Err(Error::option("--min-call is about the calls of --trace calls: give that too"));
+        }
+        Ok(())
+    }
+
+    fn check_a_kernel_or_disk(&self) -> Result<(), Error> {
+        match &self.guest.kernel {
+            Some(kernel) => image::check_kernel(arch::of(&self.guest), kernel)?,
+            None if self.guest.has_guest_init() => {
+                return Err(Error::option(
+                    "without --kernel the machine boots from its own disk, and its own process 1 runs: \
+                     add --init keep, or give a --kernel",
+                ));
+            }
+            None if self.guest.initrd.is_some() || !self.guest.append.is_empty() => {
+                return Err(Error::option("--initrd and --append need a --kernel"));
+            }
+            None if self.guest.disks.is_empty() && self.guest.extra.is_empty() => {
+                return Err(Error::option("nothing to boot: give a --kernel or a --disk"));
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn check_files(&self, profile: &GuestProfile) -> Result<(), Error> {
+        root::check(&self.guest, profile)?;
+        if self.guest.then == Then::Exec
+            && (!self.guest.has_guest_init() || self.guest.initrd.is_none() && self.guest.root.is_none())
+        {
+            return Err(Error::option(
+                "--then exec hands over to the init of an --initrd or a --root: give one, or boot the guest's own init \
+                 from its disk with --init keep",
+            ));
+        }
+        for path in self.guest.initrd.iter().chain(&self.guest.disks) {
+            image::check_readable(path)?;
+        }
+        match self.initrd_oddity()? {
+            // It would lie behind bootscope's own archive, and the kernel would leave it out.
+            Some(oddity) if self.guest.has_guest_init() => Err(Error::option(format!(
+                "--initrd {oddity}: give what the kernel can unpack, made by `find . | cpio -o -H newc` and compressed \
+                 or not"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// What keeps the kernel from unpacking the initrd, beginning with its name.
+    pub(crate) fn initrd_oddity(&self) -> Result<Option<String>, Error> {
+        let Some(path) = &self.guest.initrd else {
+            return Ok(None);
+        };
+        let found = image::check_initrd(path)?;
+        Ok(found.err().map(|why| format!("{} is no initial RAM file system: {why}", path.display())))
+    }
+
+    fn check_deterministic(&self) -> Result<(), Error> {
+        if self.guest.accel == Accel::Kvm {
+            return Err(Error::option("--deterministic counts instructions, which KVM cannot: leave out --accel kvm"));
+        }
+        if let Some(disk) = self.guest.disks.first() {
+            let disk = disk.display();
+            return Err(Error::option(format!(
+                "--deterministic takes no block device, but --disk {disk} is one: {WHY_NOT_REPEATED}; put what the boot \
+                 needs into the initrd"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Why a device makes one boot differ from the next.
+pub(crate) const WHY_NOT_REPEATED: &str =
+    "its requests are answered by the host's clock, and the boot would not repeat";
+
+/// What is wrong with a pattern, in one line: the library draws a picture, and says what it shows last.
+fn no_pattern(pattern: &str, error: &regex::Error) -> String {
+    let text = error.to_string();
+    let why = text.lines().last().unwrap_or_default().trim().trim_start_matches("error: ");
+    format!(
+        "--until {pattern:?} is no regular expression: {why}; to match one of ( ) [ ] {{ }} . * + ? | ^ $ \\ itself, \
+             put a \\ before it"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use recording::{GuestSpec, Init};
+    use std::path::PathBuf;
+
+    #[test]
+    fn what_is_wrong_with_a_pattern_is_said_in_one_line() {
+        for (pattern, why) in [("(", "unclosed group"), ("a{2", "unclosed"), ("x{999999999}", "size limit")] {
+            let options =
+                RecordOptions::of(GuestSpec { until: Until::Regex(pattern.to_owned()), ..GuestSpec::default() });
+            let error = options.check().unwrap_err().to_string();
+            assert!(error.contains(pattern) && error.contains(why) && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_names_the_option() {
+        let check = |guest: GuestSpec, named: &str| {
+            let error = RecordOptions::of(guest).check().unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        };
+        let base = GuestSpec::default;
+        check(GuestSpec { memory_bytes: 100, ..base() }, "--memory");
+        check(GuestSpec { cpus: 0, ..base() }, "--cpus");
+        check(GuestSpec { until: Until::Regex("(".to_owned()), ..base() }, "--until");
+        check(GuestSpec { append: "quiet dyndbg=\"file x +p".to_owned(), ..base() }, "--append");
+        check(base(), "--kernel");
+        check(GuestSpec { init: Init::Keep, ..base() }, "nothing to boot");
+        let gone = Some(PathBuf::from("/nonexistent/vmlinuz"));
+        check(GuestSpec { kernel: gone, ..base() }, "/nonexistent/vmlinuz");
+    }
+}
