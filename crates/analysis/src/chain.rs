@@ -1,8 +1,17 @@
 //! Who waits for whom: nearly always one thread alone, of which there are millions.
 
-use crate::path::Frame;
 use std::fmt;
 use std::ops::Deref;
+use timeline::{SpanId, TrackId};
+
+/// A thread and its innermost span at some instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The thread.
+    pub track: TrackId,
+    /// What it was doing, as far as the evidence says.
+    pub span: Option<SpanId>,
+}
 
 /// Frames of a stretch, in place where there is only one. Never empty.
 #[derive(Clone, PartialEq)]

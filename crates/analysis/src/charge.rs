@@ -8,9 +8,10 @@
 //! answers from the span around it, in one pass, and a stretch only looks them up. Calls too short to be
 //! spans are paths of the profile, and go on from the answers of the span that they were made in.
 
+use crate::chain::Frame;
 use crate::groups::{Groups, Place, any};
-use crate::path::{Frame, StretchKind};
 use crate::phases::Phase;
+use crate::stretch::StretchKind;
 use hashbrown::HashMap;
 use timeline::{INDIRECT, NameId, NodeId, Ns, SpanId, SpanKind, Timeline, TrackId};
 

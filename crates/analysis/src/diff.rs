@@ -11,8 +11,8 @@
 mod kin;
 mod moved;
 
-use crate::path::{BootPath, StretchKind};
 use crate::spread::{Follow, Spread};
+use crate::stretch::{BootPath, StretchKind};
 use crate::tables::Row;
 use hashbrown::{HashMap, HashSet};
 use moved::{Calls, Moved, moved};

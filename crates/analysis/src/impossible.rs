@@ -3,8 +3,8 @@
 //!
 //! One check for all recordings: `show` prints what it finds, and the tests run it on every recording that they make.
 
-use crate::path::BootPath;
 use crate::phases::Phase;
+use crate::stretch::BootPath;
 use crate::tables::{Row, Tables};
 use timeline::{DiagnosticKind, Diagnostics, Ns, Running, SpanId, SpanKind, SpanRow, Timeline, TrackId};
 

@@ -32,22 +32,24 @@ mod replay;
 mod segments;
 mod spread;
 mod stays;
+mod stretch;
 mod tables;
 mod under_way;
 mod waits;
 mod what_if;
 
-pub use chain::Chain;
+pub use chain::{Chain, Frame};
 pub use diff::{Amount, Change, Diff, RowChange, Side, diff, row_changes};
 pub use fit::{Forecast, Growth, Line, Per, Shape, Size, SizedBoot, TOTAL, forecast, growth};
 pub use groups::{Groups, NotARule};
 pub use impossible::impossible;
 pub use initcalls::{Initcall, initcalls};
 pub use law::{Fitted, LAWS, Law, law, law_of_part};
-pub use path::{BootPath, CpuHeld, Frame, Stretch, StretchKind, boot_path};
+pub use path::boot_path;
 pub use phases::{Phase, phases};
 pub use spread::{Follow, Spread};
 pub use stays::{Stay, Stays};
+pub use stretch::{BootPath, CpuHeld, Stretch, StretchKind};
 pub use tables::{Row, Tables, tables};
 pub use what_if::{Becomes, Cannot, Range, Rung, Saving, Target, WhatIf};
 

@@ -9,7 +9,7 @@
 //! Interrupts hang from the bottom of a stack in the profile, wherever they came: what a path's spans hold beyond all that
 //! was counted under it is theirs, and is shared out from the bottom.
 
-use crate::path::Frame;
+use crate::chain::Frame;
 use hashbrown::HashMap;
 use std::hash::Hash;
 use timeline::{Children, NameId, NodeId, Ns, Profile, SpanId, Timeline};

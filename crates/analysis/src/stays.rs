@@ -1,9 +1,9 @@
 //! The boot path in as few pieces as it is walked in: while one thread has the time, it is not cut where that enters or
 //! leaves a function. Who wants each function's time cuts it into [stretches](BootPath); who draws, sweeps over the spans.
 
-use crate::chain::Chain;
-use crate::path::{BootPath, CpuHeld, Frame, Stretch, StretchKind, walk};
+use crate::chain::{Chain, Frame};
 use crate::segments::Segments;
+use crate::stretch::{BootPath, CpuHeld, Stretch, StretchKind};
 use std::cell::OnceCell;
 use timeline::{Ns, Timeline, Wait, WaitedOn};
 
@@ -41,11 +41,7 @@ pub struct Stays<'a> {
 }
 
 impl<'a> Stays<'a> {
-    /// Walks the path back from the end mark. Empty if the end mark has no track.
-    pub fn new(timeline: &'a Timeline) -> Stays<'a> {
-        walk(timeline)
-    }
-
+    /// A path of nothing, to be filled in.
     pub(crate) fn none(timeline: &'a Timeline) -> Stays<'a> {
         Stays { timeline, all: Vec::new(), segments: OnceCell::new(), cpu_held: Vec::new(), too_deep: 0 }
     }

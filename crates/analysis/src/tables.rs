@@ -1,11 +1,12 @@
 //! The path in rows: by what one can fix, by function, and, as another view, over all threads.
 
 use crate::Groups;
+use crate::chain::Frame;
 use crate::charge::{Around, Base, BaseId, Charge, Charger, Doer, Owner, Suffix};
-use crate::path::{BootPath, CpuHeld, Frame, StretchKind};
 use crate::phases::Phase;
 use crate::segments::Segments;
 use crate::spread::{Follow, Spread};
+use crate::stretch::{BootPath, CpuHeld, StretchKind};
 use crate::under_way::UnderWay;
 use hashbrown::{HashMap, HashSet};
 use timeline::{NodeId, Ns, Timeline, Track, TrackId, TrackKind};

@@ -5,7 +5,7 @@
 //! seldom differs much from the one before: so what is left and what is entered is followed from
 //! stretch to stretch, and a stack is never walked for the time that passes in it.
 
-use crate::path::Frame;
+use crate::chain::Frame;
 use timeline::{Ns, SpanId, Spans};
 
 /// Follows stretches; `keys` says which thing each span is.

@@ -7,11 +7,13 @@
 mod allowed;
 mod meant;
 
+use crate::chain::Frame;
 use crate::charge::{BaseId, Charge, joined};
 use crate::groups::matches;
-use crate::path::{Frame, StretchKind, boot_path};
+use crate::path::boot_path;
 use crate::phases::phases;
 use crate::replay::Replay;
+use crate::stretch::StretchKind;
 use crate::tables::tables;
 use crate::{Groups, total};
 use hashbrown::HashSet;

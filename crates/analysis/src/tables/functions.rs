@@ -5,8 +5,8 @@
 
 use super::{OUTSIDE, Pairs, Row, TracksByName, share, sorted};
 use crate::charge::{Charger, joined};
-use crate::path::{Stretch, StretchKind};
 use crate::spread::{Follow, Spread};
+use crate::stretch::{Stretch, StretchKind};
 use crate::under_way::{Touched, UnderWay};
 use hashbrown::HashMap;
 use timeline::{NodeId, Ns, Profile, Timeline, TrackId};

@@ -2,12 +2,14 @@
 
 use super::Target;
 use crate::Groups;
+use crate::chain::Frame;
 use crate::charge::{BaseId, Charge, Charger, Suffix, joined};
-use crate::path::{BootPath, Frame, Stretch, StretchKind, lineage};
+use crate::path::lineage;
 use crate::phases::{Phase, phases};
 use crate::replay::Shrink;
 use crate::segments::{Segment, Segments};
 use crate::spread::{Share, Spread};
+use crate::stretch::{BootPath, Stretch, StretchKind};
 use crate::tables::{by_phase, phase_name};
 use crate::total;
 use hashbrown::{HashMap, HashSet};
