@@ -1,6 +1,5 @@
 //! Where in the boot a log's functions are: phases, the end, and what a reader must know first.
 
-use super::events::Silent;
 use super::labels::Role;
 use super::order::Order;
 use super::{BUFFER_RECORDS, Log};
@@ -23,6 +22,17 @@ impl Chain {
     pub fn last(&self) -> Option<TrackId> {
         self.init.or(self.main).or(self.loader)
     }
+}
+
+/// A thread of the path is heard of no more, and the path stays on it: its outermost function does not return, so it still
+/// ran. What ran inside that is not known.
+pub struct Silent {
+    pub track: TrackId,
+    pub from: u64,
+    pub to: u64,
+    /// The outermost function, and the innermost that was entered.
+    pub outer: String,
+    pub inner: String,
 }
 
 /// Lays phases, the chain of threads, the end of the kernel's part, and warnings.

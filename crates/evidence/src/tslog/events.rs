@@ -8,7 +8,7 @@
 //! without a hold counts from the beginning, a hold without a release to no end: who blames them has to look when the
 //! thread was created.
 
-use super::boot::{Chain, Ending, Kind};
+use super::boot::{Chain, Ending, Kind, Silent};
 use super::hole::DEEP;
 use super::line::What;
 use super::occupancy;
@@ -79,17 +79,6 @@ pub struct LeftOpen {
     pub unknown_from: Option<u64>,
     /// Where only the function around all others is known.
     pub silent: Option<Silent>,
-}
-
-/// A thread of the path is heard of no more, and the path stays on it: its outermost function does not return, so it still
-/// ran. What ran inside that is not known.
-pub struct Silent {
-    pub track: TrackId,
-    pub from: u64,
-    pub to: u64,
-    /// The outermost function, and the innermost that was entered.
-    pub outer: String,
-    pub inner: String,
 }
 
 /// Process 1 once it is in user space, on the track of its thread: what the kernel then does for it lies in it.
