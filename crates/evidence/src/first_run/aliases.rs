@@ -13,7 +13,14 @@
 //! Steps 2 to 4 are those by which a kernel sorts its own table of symbols (Linux: `compare_symbols` in
 //! scripts/kallsyms.c), so that most lists agree with it; 1 is what that table lacks.
 
-use super::symbols::Kind;
+/// What a list says of a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Code (types t, T).
+    Code,
+    /// Code that another symbol of its name may replace (types w, W).
+    Weak,
+}
 
 /// What the build puts before the names of functions for code that runs before the kernel is at its address (`__pi_`, 6.2 and
 /// later). Most have their own name beside it; what only such code calls has none in 7.2 (`__pi___startup_64`).

@@ -16,7 +16,8 @@
 //! A list of another build names everything, and all of it wrongly. What gives it away is where calls lead: to the first
 //! byte of functions, nearly always. Each list is judged by itself, before it is put together with others.
 
-use super::{aliases, demangle};
+use super::aliases::{self, Kind};
+use super::demangle;
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 use timeline::{DiagnosticKind, Diagnostics};
@@ -32,15 +33,6 @@ pub struct Symbols {
     begins: Option<u64>,
     /// Added to an address of the loaded image to get its virtual address; the image's first and last address.
     loaded: Option<(u64, u64, u64)>,
-}
-
-/// What a list says of a symbol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Code (types t, T).
-    Code,
-    /// Code that another symbol of its name may replace (types w, W).
-    Weak,
 }
 
 /// A function and how far into it an address is.
