@@ -7,6 +7,7 @@
 
 mod build;
 pub mod contexts;
+mod followed;
 mod load;
 mod pieces;
 mod placed;
@@ -15,7 +16,8 @@ mod read;
 mod reader;
 
 use build::{Built, build};
-pub use load::{BootCalls, Followed};
+pub use followed::Followed;
+pub use load::BootCalls;
 pub use read::read;
 pub(crate) use reader::Files;
 

@@ -1,26 +1,10 @@
-//! The calls of a recording with their names: read once, for the timeline and for tables.
+//! The call tree of a recording with calls, as a table of functions shows it.
 
+use super::Counts;
 use super::contexts::Contexts;
+use super::followed::Followed;
 use super::profile::{Share, end, profile};
-use super::{Calls, Counts};
-use crate::first_run::regions::{RanIn, Region};
-use crate::first_run::symbols::Symbols;
 use timeline::{Names, Profile};
-
-/// Calls, and what is needed to name them.
-#[derive(Clone, Debug, Default)]
-pub struct Followed {
-    /// What the file says.
-    pub calls: Calls,
-    /// The guest's functions, where they were at run time.
-    pub symbols: Symbols,
-    /// The stages of the boot.
-    pub regions: Vec<Region>,
-    /// In which of them the code of each address ran first.
-    pub ran_in: RanIn,
-    /// What the kernel was compressed with; empty where that is not known.
-    pub compression: String,
-}
 
 /// The call tree of a boot until its end mark.
 #[derive(Clone, Debug, Default)]
