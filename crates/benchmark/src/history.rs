@@ -2,20 +2,20 @@
 //!
 //! Writers may be many: the database has a write-ahead log (<https://www.sqlite.org/wal.html>), each bench is one
 //! transaction, and who finds it busy waits. A bench is known by the hash of its document, so that adding it twice changes
-//! nothing. Nothing is ever removed. The layout is in [`schema`].
+//! nothing. Nothing is ever removed. The layout is in [`schema`], and which benches can be compared is in [`setup`].
 
 mod error;
 mod schema;
+mod setup;
 
 pub use error::HistoryError;
+pub use setup::Setup;
 
 use crate::document::Document;
-use crate::head::Variant;
 use crate::metrics::{Metric, PerMetric, Source, by_name};
-use recording::{GuestSpec, ObserveSpec};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, named_params, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use setup::sha256;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -111,31 +111,6 @@ impl Entry {
             sd: self.sd_ns,
         })
     }
-}
-
-/// What benches must share to be comparable.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Setup {
-    /// Its number in the database.
-    pub setup: i64,
-    /// Machine type.
-    pub machine: String,
-    /// `tcg` or `kvm`.
-    pub accelerator: String,
-    /// Virtual CPUs.
-    pub cpus: u32,
-    /// Guest memory in bytes.
-    pub memory_bytes: u64,
-    /// The kernel's command line, as the user gave it.
-    pub append: String,
-    /// Hash of the initial RAM file system, hexadecimal; empty if there was none.
-    pub initrd_sha256: String,
-    /// The virtual machine monitor with its version.
-    pub vmm: String,
-    /// The host.
-    pub host: String,
-    /// The recorder's other options, in its own form.
-    pub options: String,
 }
 
 /// Which entries.
@@ -311,23 +286,7 @@ impl History {
 
     /// A setup.
     pub fn setup(&self, setup: i64) -> Result<Setup, HistoryError> {
-        let sql = "SELECT id, machine, accelerator, cpus, memory_bytes, append, initrd_sha256, vmm, host, options
-                   FROM setup WHERE id = ?";
-        let found = self.db.query_row(sql, [setup], |row| {
-            Ok(Setup {
-                setup: row.get(0)?,
-                machine: row.get(1)?,
-                accelerator: row.get(2)?,
-                cpus: row.get(3)?,
-                memory_bytes: row.get::<_, i64>(4)?.try_into().unwrap_or(0),
-                append: row.get(5)?,
-                initrd_sha256: row.get(6)?,
-                vmm: row.get(7)?,
-                host: row.get(8)?,
-                options: row.get(9)?,
-            })
-        });
-        found.map_err(|e| HistoryError::from(e).of(&self.path))
+        Setup::read(&self.db, setup).map_err(|e| HistoryError::from(e).of(&self.path))
     }
 
     /// The document of a bench, with every raw sample; none if there is no such bench.
@@ -393,93 +352,9 @@ impl Filter {
     }
 }
 
-impl Setup {
-    /// That of a variant.
-    pub fn of(document: &Document, variant: usize) -> Setup {
-        let Some(variant) = document.head.variants.get(variant) else { return Setup::default() };
-        let guest = GuestSpec::of(&variant.how).unwrap_or_default();
-        let mut options = variant.how.as_object().cloned().unwrap_or_default();
-        OWN_COLUMNS.iter().for_each(|name| drop(options.remove(*name)));
-        let host = &document.head.host;
-        Setup {
-            setup: 0,
-            machine: guest.machine,
-            accelerator: variant.booted.accelerator.clone(),
-            cpus: guest.cpus,
-            memory_bytes: guest.memory_bytes,
-            append: guest.append,
-            initrd_sha256: sha256(variant, "initrd"),
-            vmm: variant.booted.vmm.clone(),
-            host: format!("{}, {} CPUs, {}", host.cpu, host.cores, host.kernel),
-            options: Value::Object(options).to_string(),
-        }
-    }
-
-    fn find(&self, db: &Connection) -> rusqlite::Result<Option<i64>> {
-        let sql =
-            "SELECT id, options FROM setup WHERE machine = :machine AND accelerator = :accelerator AND cpus = :cpus
-                   AND memory_bytes = :memory AND append = :append AND initrd_sha256 = :initrd AND vmm = :vmm
-                   AND host = :host ORDER BY id";
-        let mut select = db.prepare(sql)?;
-        let memory = i64::try_from(self.memory_bytes).unwrap_or(i64::MAX);
-        let mut rows = select.query(named_params! {
-            ":machine": self.machine, ":accelerator": self.accelerator, ":cpus": self.cpus, ":memory": memory,
-            ":append": self.append, ":initrd": self.initrd_sha256, ":vmm": self.vmm, ":host": self.host,
-        })?;
-        while let Some(row) = rows.next()? {
-            if same_options(&row.get::<_, String>(1)?, &self.options) {
-                return row.get(0).map(Some);
-            }
-        }
-        Ok(None)
-    }
-
-    fn find_or_add(&self, db: &Connection) -> rusqlite::Result<i64> {
-        if let Some(setup) = self.find(db)? {
-            return Ok(setup);
-        }
-        let memory = i64::try_from(self.memory_bytes).unwrap_or(i64::MAX);
-        db.execute(
-            "INSERT INTO setup (machine, accelerator, cpus, memory_bytes, append, initrd_sha256, vmm, host, options)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            params![
-                self.machine,
-                self.accelerator,
-                self.cpus,
-                memory,
-                self.append,
-                self.initrd_sha256,
-                self.vmm,
-                self.host,
-                self.options
-            ],
-        )?;
-        Ok(db.last_insert_rowid())
-    }
-}
-
-/// What of the recorder's options is not in the text of the others: what has columns of its own, what may differ (the
-/// kernel), and what the boot itself says better (the initrd's hash, the accelerator that was chosen).
-const OWN_COLUMNS: [&str; 7] = ["kernel", "initrd", "accel", "machine", "cpus", "memory_bytes", "append"];
-
-/// Whether two texts of options ask for the same: also where one is of a version that did not know all of them yet.
-fn same_options(one: &str, other: &str) -> bool {
-    let specs = |text: &str| {
-        let how = serde_json::from_str(text).ok()?;
-        GuestSpec::of(&how).zip(ObserveSpec::of(&how))
-    };
-    one == other || specs(one).is_some_and(|one| Some(one) == specs(other))
-}
-
 /// Hash of a variant's kernel, hexadecimal; empty if it is not known.
 pub fn kernel_sha256(document: &Document, variant: usize) -> String {
     document.head.variants.get(variant).map(|variant| sha256(variant, "kernel")).unwrap_or_default()
-}
-
-/// Hash of a file that went into a variant's boots; empty if there was none.
-fn sha256(variant: &Variant, role: &str) -> String {
-    let input = variant.booted.inputs.iter().find(|input| input.role == role);
-    input.map(|input| input.sha256.clone()).unwrap_or_default()
 }
 
 fn add_one(add: &Transaction, document: &Document) -> Result<Added, HistoryError> {
@@ -672,6 +547,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::head::Variant;
     use crate::metrics::{TOTAL, Values};
     use crate::{Boot, Head, Measured, Plan, Stop};
 
