@@ -1,0 +1,47 @@
+//! What was measured beside the time, the clocks, and what recording costs.
+
+use crate::paragraph::paragraph;
+use crate::text::amount;
+use crate::{Layout, Summary, harmless};
+use benchmark::METRICS;
+
+/// A paragraph for each.
+pub(super) fn facts(summary: &Summary, layout: Layout, out: &mut String) {
+    let known = METRICS.iter().filter_map(|metric| Some((metric, summary.metrics.get(metric)?)));
+    let metrics: Vec<String> =
+        known.map(|(metric, v)| format!("{} {}", metric.text, amount(metric.unit, v as f64))).collect();
+    let mut fact = |title: &str, text: &str| {
+        let indent = format!("{title:<10}");
+        paragraph(text, &indent, layout, out);
+    };
+    if !metrics.is_empty() {
+        fact("measured", &metrics.join(", "));
+    }
+    for clock in &summary.clocks {
+        let text = format!(
+            "{} {}, {}, within {}",
+            harmless(&clock.name),
+            if clock.pieces > 1 {
+                format!("in {} linear segments", clock.pieces)
+            } else {
+                format!("at {}", rate(clock.hz))
+            },
+            harmless(&clock.rate_from),
+            layout.time(clock.residual_ns)
+        );
+        fact("clock", &text);
+    }
+    if let Some(o) = &summary.overhead {
+        let text = format!("recorded ÷ plain {:.3} ({:.3} to {:.3}), {}", o.ratio, o.low, o.high, harmless(&o.how));
+        fact("overhead", &text);
+    }
+}
+
+fn rate(hz: f64) -> String {
+    let (value, unit) = match hz {
+        hz if hz >= 1e9 => (hz / 1e9, "GHz"),
+        hz if hz >= 1e6 => (hz / 1e6, "MHz"),
+        hz => (hz / 1e3, "kHz"),
+    };
+    format!("{value:.6} {unit}")
+}

@@ -1,0 +1,56 @@
+//! The table of phases, with bars where there is room.
+
+use crate::table::{Align, Column, Line, render};
+use crate::text::percent;
+use crate::{Layout, PhaseLine, Style, Summary, harmless};
+
+/// From this many columns on there is room for bars.
+const ROOM_FOR_BARS: usize = 100;
+
+/// The table.
+pub(super) fn phases(summary: &Summary, layout: Layout, out: &mut String) {
+    let mut columns = vec![
+        Column::new("phase", Align::Left, Some(22)),
+        Column::new("start", Align::Right, Some(layout.time_width())),
+        Column::new("length", Align::Right, Some(layout.time_width())),
+        Column::new("share", Align::Right, Some(7)),
+    ];
+    let bars = layout.width >= ROOM_FOR_BARS;
+    if bars {
+        columns.push(Column { paint: Style::bar, ..Column::new("", Align::Left, Some(BAR)) });
+    }
+    columns.push(Column::new("error", Align::Right, Some(layout.time_width())));
+    columns.push(Column::new("evidence", Align::Left, None));
+    let share = |ns: i64| if summary.total_ns > 0 { ns as f64 / summary.total_ns as f64 } else { 0.0 };
+    let row = |name: String, start: String, length: i64, error: String, evidence: String, faint: bool| {
+        let mut cells = vec![name, start, layout.time(length), percent(share(length))];
+        cells.extend(bars.then(|| if faint { String::new() } else { bar(share(length)) }));
+        cells.extend([error, evidence]);
+        Line { cells, faint }
+    };
+    let line = |p: &PhaseLine| {
+        let (name, evidence) = (harmless(&p.name).into_owned(), harmless(&p.evidence).into_owned());
+        row(
+            name,
+            layout.time(p.start_ns),
+            p.end_ns - p.start_ns,
+            format!("±{}", layout.time(p.error_ns)),
+            evidence,
+            false,
+        )
+    };
+    let mut lines: Vec<Line> = summary.phases.iter().map(line).collect();
+    let sum = summary.phases.iter().map(|p| p.end_ns - p.start_ns).sum();
+    lines.push(row("total".to_owned(), String::new(), sum, String::new(), String::new(), true));
+    render(&columns, &lines, layout.table_width(), layout.style, out);
+}
+
+/// How long a bar for everything is.
+const BAR: usize = 20;
+
+/// A share as a bar, in steps of an eighth of a column.
+fn bar(share: f64) -> String {
+    let eighths = (share * (BAR * 8) as f64).round() as usize;
+    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    "█".repeat(eighths / 8) + part
+}

@@ -1,0 +1,94 @@
+//! Tables of rows of the boot path, by what one can fix and by function: the top rows, everything else, the sum.
+
+use super::joined;
+use crate::table::{Align, Column, Line, WIDE, render};
+use crate::text::{counted, cut, percent, thousands, width};
+use crate::{FunctionLine, Layout, WhereLine, harmless};
+
+/// A table of `where`: the top rows, everything else, the sum.
+pub fn rows(title: &'static str, all: &[WhereLine], layout: Layout) -> String {
+    let cells = |r: &WhereLine| Cells {
+        name: harmless(&r.name).into_owned(),
+        self_ns: r.self_ns,
+        total_ns: r.total_ns,
+        count: r.count,
+        tracks: tracks(&r.tracks, layout),
+    };
+    table(title, all.iter().map(cells).collect(), layout)
+}
+
+/// The table of functions on the path.
+pub fn functions(all: &[FunctionLine], layout: Layout) -> String {
+    let cells = |r: &FunctionLine| Cells {
+        name: harmless(&joined(" ", [&r.name, &r.detail])).into_owned(),
+        self_ns: r.self_ns,
+        total_ns: r.total_ns,
+        count: r.count,
+        tracks: tracks(&r.tracks, layout),
+    };
+    table("function on the boot path", all.iter().map(cells).collect(), layout)
+}
+
+struct Cells {
+    name: String,
+    self_ns: i64,
+    total_ns: i64,
+    count: u64,
+    tracks: String,
+}
+
+fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
+    let columns = [
+        Column::new(title, Align::Left, None),
+        Column::new("self", Align::Right, Some(layout.time_width())),
+        Column::new("share", Align::Right, Some(7)),
+        Column::new("total", Align::Right, Some(layout.time_width())),
+        Column::new("count", Align::Right, Some(9)),
+        Column::new("thread", Align::Left, Some(15)),
+    ];
+    let whole: i64 = all.iter().map(|r| r.self_ns).sum();
+    let share = |ns: i64| if whole > 0 { percent(ns as f64 / whole as f64) } else { String::new() };
+    // The largest come first.
+    let listed = all.iter().take(layout.top).take_while(|r| layout.cutoff.lists(r.self_ns, whole)).count();
+    let (listed, rest) = all.split_at(listed);
+    let line = |r: &Cells| Line {
+        cells: vec![
+            r.name.clone(),
+            layout.time(r.self_ns),
+            share(r.self_ns),
+            layout.time(r.total_ns),
+            thousands(r.count),
+            r.tracks.clone(),
+        ],
+        faint: false,
+    };
+    let sum = |name: String, ns: i64| {
+        let none = String::new;
+        Line { cells: vec![name, layout.time(ns), share(ns), none(), none(), none()], faint: true }
+    };
+    let mut lines: Vec<Line> = listed.iter().map(line).collect();
+    if !rest.is_empty() {
+        let name = format!("everything else ({})", counted(rest.len() as u64, "row"));
+        lines.push(sum(name, rest.iter().map(|r| r.self_ns).sum()));
+    }
+    lines.push(sum("total".to_owned(), whole));
+    let mut out = String::new();
+    render(&columns, &lines, layout.table_width(), layout.style, &mut out);
+    out
+}
+
+/// The first thread by name, and how many more.
+fn tracks(all: &[String], layout: Layout) -> String {
+    match all {
+        [] => String::new(),
+        [one, more @ ..] if layout.table_width() >= WIDE && !more.is_empty() => {
+            format!("{} +{}", harmless(one), more.len())
+        }
+        [one] => harmless(one).into_owned(),
+        [one, more @ ..] => {
+            let more = format!(" +{}", more.len());
+            let one = harmless(one);
+            format!("{}{more}", cut(&one, 15usize.saturating_sub(width(&more))))
+        }
+    }
+}
