@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 pub mod budgets;
+mod dither;
 mod document;
+mod figures;
 mod head;
 pub mod history;
 mod journal;
@@ -19,6 +21,7 @@ mod runs;
 mod samples;
 pub mod stats;
 
+pub use dither::dithered;
 pub use document::Document;
 pub use head::{Booted, Head, Host, InputFile, SCHEMA, Setting, Side, Variant};
 pub use history::{History, HistoryError};

@@ -3,7 +3,7 @@
 use crate::output::Output;
 use analysis::Groups;
 use anyhow::{Context, bail};
-use benchmark::metrics::{Source, Values};
+use benchmark::Values;
 use evidence::calls::Followed;
 use recording::{Condition, EndMark, Manifest, OutcomeKind, Recording};
 use report::{Boot, Facts, Overhead, Subject};
@@ -147,7 +147,7 @@ fn facts(recording: &Recording, found: &evidence::Loaded) -> anyhow::Result<Fact
         }
         .to_owned(),
         outcome_detail: outcome_detail(manifest, found.panic.as_deref()),
-        metrics: metrics(recording)?,
+        metrics: Values::of_recording(recording)?,
         overhead: manifest.overhead.as_ref().map(|o| Overhead {
             ratio: o.ratio,
             low: o.low,
@@ -157,19 +157,6 @@ fn facts(recording: &Recording, found: &evidence::Loaded) -> anyhow::Result<Fact
         how: how(manifest),
         notes: manifest.notes.clone(),
     })
-}
-
-/// The metrics of the recording.
-pub fn metrics(recording: &Recording) -> anyhow::Result<Values> {
-    let vmm = &recording.manifest().vmm;
-    let (at_end, after) = (evidence::meminfo(recording)?, evidence::meminfo_after_workload(recording)?);
-    Ok(Values::gather(|source| match source {
-        Source::Meminfo(line) => at_end.bytes(line),
-        Source::MeminfoAfterWorkload(line) => after.bytes(line),
-        Source::VmmMaxRss => vmm.max_rss_bytes,
-        Source::VmmCpuTime => vmm.user_ns?.checked_add(vmm.system_ns?),
-        Source::Length | Source::Less(..) => None,
-    }))
 }
 
 /// What was booted: as the recorder or the user said; else as the evidence says.

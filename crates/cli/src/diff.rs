@@ -1,7 +1,6 @@
 //! `bootscope diff`: two recordings side by side.
 
 use crate::boot::{self, Opened, ToldBy};
-use crate::measure::dithered;
 use crate::plan::like;
 use crate::progress::Watcher;
 use crate::{Done, output::Output};
@@ -104,7 +103,7 @@ fn again(recording: &Path, boots: u32, into: &Path, watcher: &mut Watcher) -> an
     let mut boot = |round: u32| -> anyhow::Result<Opened> {
         watcher.doing(&format!("{name}: boot {} of {boots}", round + 1));
         let mut options = RecordOptions { out: into.join(round.to_string()), ..options.clone() };
-        options.guest.append = dithered(&options.guest.append, round);
+        options.guest.append = benchmark::dithered(&options.guest.append, round);
         let outcome = machine::record(&options, watcher)?.outcome;
         if outcome.kind != OutcomeKind::Reached {
             bail!("a boot as {name} did not reach its end mark: {}", outcome.detail);

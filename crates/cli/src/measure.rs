@@ -1,21 +1,14 @@
-//! A boot reduced to the figures of a bench: recorded, analysed as any recording, kept or removed.
+//! The boots of a bench: each is recorded, read as any recording, and kept or removed. Its figures are `benchmark`'s to say.
 
 use crate::progress::Watcher;
 use crate::{boot, variants::Varied};
 use anyhow::{Context, bail};
-use benchmark::{Boots, Journal, Measured, PhaseTime, Turn};
+use benchmark::{Boots, Journal, Measured, Turn, Values};
 use machine::{Observer, RecordOptions};
 use recording::{Manifest, OutcomeKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use timeline::Ns;
-
-/// Rows of a boot that are kept one by one; the rest is one row. Usual are some hundred, a guest can have any number.
-const ROWS_MOST: usize = 1000;
-/// Of a row's name so many characters are kept.
-const NAME_CHARACTERS_MOST: usize = 200;
-/// What the rest is called.
-const REST: &str = "(all other rows)";
 
 /// Boots once into the folder that the options name, and measures. `None` if the user stopped it.
 ///
@@ -44,7 +37,7 @@ fn measured(folder: &Path, manifest: &Manifest) -> anyhow::Result<Measured> {
     let outcome = manifest.outcome.as_ref();
     let recording = boot::open_recording(folder)?;
     let mut measured = Measured {
-        metrics: boot::metrics(&recording)?,
+        metrics: Values::of_recording(&recording)?,
         outcome: manifest.outcome_word().to_owned(),
         host_load: manifest.host.load1,
         ..Measured::default()
@@ -55,28 +48,8 @@ fn measured(folder: &Path, manifest: &Manifest) -> anyhow::Result<Measured> {
     }
     let opened = boot::open(folder)?;
     let boot = opened.boot(None)?;
-    if boot.total <= Ns::ZERO {
-        // A boot of which nothing says how long it took is no boot of 0 s.
-        measured.detail = "its length is not known, because nothing in it has a time of the guest's; \
-                           leave out --no-first-run, or record calls"
-            .to_owned();
-        return Ok(measured);
-    }
-    measured.total_ns = Some(boot.total.0);
-    measured.phases = boot.phases.iter().map(|p| PhaseTime { name: p.name.to_string(), ns: p.length().0 }).collect();
-    let wheres = &boot.tables().wheres;
-    measured.rows = rows(wheres.iter().map(|row| (row.name.as_str(), row.self_time)));
+    measured.take_figures(boot.total, &boot.phases, boot.tables());
     Ok(measured)
-}
-
-/// The rows, the largest first; what is beyond the most is one.
-fn rows<'a>(all: impl Iterator<Item = (&'a str, Ns)>) -> Vec<PhaseTime> {
-    let cut = |name: &str| name.chars().take(NAME_CHARACTERS_MOST).collect();
-    let mut rows: Vec<PhaseTime> = all.map(|(name, time)| PhaseTime { name: cut(name), ns: time.0 }).collect();
-    let rest: i64 = rows.iter().skip(ROWS_MOST).map(|row| row.ns).sum();
-    rows.truncate(ROWS_MOST);
-    rows.extend((rest != 0).then(|| PhaseTime { name: REST.to_owned(), ns: rest }));
-    rows
 }
 
 /// Boots the variants of a bench, and keeps each boot in the journal the moment it is over.
@@ -133,7 +106,7 @@ impl Boots for Booter<'_> {
         self.watcher.doing(&doing(turn, &variant.name));
         let mut options = RecordOptions { out: self.recording(turn.number), ..variant.options.clone() };
         if let (true, Some(round)) = (self.dithered, turn.round) {
-            options.guest.append = dithered(&options.guest.append, round);
+            options.guest.append = benchmark::dithered(&options.guest.append, round);
         }
         boot(&options, self.watcher).with_context(|| format!("boot {} ({})", turn.number, variant.name))
     }
@@ -158,36 +131,4 @@ fn doing(turn: &Turn, variant: &str) -> String {
     let left = turn.left_ns.map_or_else(String::new, |left| format!(", {} left", Ns(left.min(i64::MAX as u64) as i64)));
     let warm_up = if turn.round.is_none() { ", warm-up" } else { "" };
     format!("boot {} of at most {of}{left} · {variant}{warm_up}", turn.number + 1)
-}
-
-/// So many different lengths, all short beside a command line.
-const DITHER_LENGTHS: u32 = 61;
-
-/// The command line with a dummy argument in front, of another length in each round. The kernel takes a name with a dot
-/// for some module's, and leaves it alone.
-pub fn dithered(append: &str, round: u32) -> String {
-    let length = 1 + (round * 7) % DITHER_LENGTHS;
-    format!("bootscope.dither={} {append}", "x".repeat(length as usize)).trim_end().to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_round_has_another_length() {
-        let mut lengths: Vec<usize> = (0..DITHER_LENGTHS).map(|round| dithered("quiet", round).len()).collect();
-        lengths.sort_unstable();
-        assert!(lengths.windows(2).all(|two| two[1] == two[0] + 1), "{lengths:?}");
-        assert_eq!(dithered("", 0), "bootscope.dither=x");
-    }
-
-    #[test]
-    fn rows_beyond_the_most_are_one() {
-        let names: Vec<String> = (0..ROWS_MOST + 5).map(|i| i.to_string()).collect();
-        let found = rows(names.iter().map(|name| (name.as_str(), Ns(2))));
-        assert_eq!((found.len(), found[ROWS_MOST].ns), (ROWS_MOST + 1, 10));
-        assert_eq!(found.iter().map(|row| row.ns).sum::<i64>(), 2 * (ROWS_MOST as i64 + 5));
-        assert_eq!(rows([("a".repeat(10_000).as_str(), Ns(1))].into_iter())[0].name.len(), NAME_CHARACTERS_MOST);
-    }
 }

@@ -4,7 +4,10 @@ use super::{Kind, What};
 use crate::document::Document;
 use crate::metrics::{Metric, Values};
 use crate::runs::{Boot, Measured};
+use analysis::{Phase, Tables};
+use evidence::calls::BootCalls;
 use std::collections::BTreeMap;
+use timeline::Ns;
 
 /// In what way boots of one thing differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +82,32 @@ impl Observed {
         self.add(round, values);
     }
 
+    /// Adds a recorded boot that reached its end mark: its total, phases, rows and functions, its metrics, and where boots are
+    /// deterministic its instructions. `calls`: where every call was followed.
+    pub fn add_recorded(
+        &mut self,
+        round: u32,
+        total: Ns,
+        phases: &[Phase],
+        tables: &Tables,
+        calls: Option<&BootCalls>,
+        metrics: &Values,
+    ) {
+        let mut values = vec![(What::total(), total.0 as f64)];
+        values.extend(phases.iter().map(|p| (What::new(Kind::Phase, &p.name.to_string()), p.length().0 as f64)));
+        let rows = || tables.wheres.iter().map(|row| (row.name.as_str(), row.self_time.0 as f64));
+        // A function that is no row of its own has the time of all that it called.
+        let functions = tables.functions.iter().map(|f| (f.name.trim(), f.total_time.0 as f64));
+        let functions = functions.filter(|(name, _)| !rows().any(|(row, _)| row == *name));
+        let named: Vec<(&str, f64)> = rows().chain(functions).collect();
+        values.extend(named.iter().map(|(name, ns)| (What::new(Kind::Function, name), *ns)));
+        if self.noise != Noise::Clock {
+            values.extend(instructions(total, &named, calls));
+        }
+        values.extend(self::metrics(metrics));
+        self.add(round, values);
+    }
+
     /// Adds a boot that reached its end mark: what it took, in the unit of each kind. What is named twice is added up.
     pub fn add(&mut self, round: u32, values: impl IntoIterator<Item = (What, f64)>) {
         self.boots += 1;
@@ -120,4 +149,18 @@ impl Observed {
         all.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
         all.into_iter().take(3).map(|(_, name)| name).collect()
     }
+}
+
+/// As they were counted, where every call was followed; else one is a nanosecond of a deterministic boot.
+fn instructions(total: Ns, named: &[(&str, f64)], calls: Option<&BootCalls>) -> Vec<(What, f64)> {
+    let what = |name: &str| What::new(Kind::Instructions, name);
+    let Some(found) = calls else {
+        let rows = named.iter().map(|(name, ns)| (what(name), *ns));
+        return std::iter::once((what(super::TOTAL), total.0 as f64)).chain(rows).collect();
+    };
+    let mut all = vec![(what(super::TOTAL), found.share.insns as f64)];
+    for row in found.profile.functions().iter().filter(|row| !row.bottom) {
+        all.push((what(found.names.get(row.name)), row.total as f64));
+    }
+    all
 }

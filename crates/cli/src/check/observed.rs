@@ -1,9 +1,9 @@
-//! Recordings as budgets see them: what each boot took.
+//! Recordings as budgets see them: which are boots of one thing. What each took is `benchmark`'s to say.
 
 use crate::boot::{self, Opened};
 use crate::output::Output;
 use anyhow::{Context, bail};
-use benchmark::budgets::{self, Kind, Noise, Observed, What};
+use benchmark::budgets::{Noise, Observed};
 use evidence::calls::Followed;
 use recording::{GuestSpec, Manifest, OutcomeKind, TimeBase};
 use std::path::{Path, PathBuf};
@@ -60,43 +60,17 @@ fn same(first: &Manifest, other: &Manifest, first_path: &Path, path: &Path) -> a
     Ok(())
 }
 
-/// Adds a boot: its total, phases, rows and functions, memory, and instructions where they were counted.
+/// Adds a boot.
 fn add(observed: &mut Observed, round: u32, opened: &Opened) -> anyhow::Result<()> {
     let manifest = opened.recording.manifest();
     if manifest.outcome.as_ref().is_some_and(|o| o.kind != OutcomeKind::Reached) {
         observed.add_failed();
         return Ok(());
     }
-    let summary = report::Summary::of(&opened.boot(None)?);
-    let mut values = vec![(What::total(), summary.total_ns as f64)];
-    values.extend(summary.phases.iter().map(|p| (What::new(Kind::Phase, &p.name), (p.end_ns - p.start_ns) as f64)));
-    let rows: Vec<(String, f64)> = summary.wheres.iter().map(|row| (row.name.clone(), row.self_ns as f64)).collect();
-    // A function that is no row of its own is told with all that it called.
-    let functions =
-        summary.functions.iter().map(|f| (format!("{} {}", f.name, f.detail).trim().to_owned(), f.total_ns as f64));
-    let functions = functions.filter(|(name, _)| !rows.iter().any(|(row, _)| row == name));
-    let named: Vec<(String, f64)> = rows.iter().cloned().chain(functions).collect();
-    values.extend(named.iter().map(|(name, ns)| (What::new(Kind::Function, name), *ns)));
-    if observed.noise != Noise::Clock {
-        values.extend(instructions(opened, summary.total_ns, &named));
-    }
-    values.extend(budgets::metrics(&summary.metrics));
-    observed.add(round, values);
+    let boot = opened.boot(None)?;
+    let calls = opened.calls.as_ref().filter(|_| observed.noise != Noise::Clock).map(Followed::tree);
+    observed.add_recorded(round, boot.total, &boot.phases, boot.tables(), calls.as_ref(), &boot.facts.metrics);
     Ok(())
-}
-
-/// As they were counted, where every call was followed; else one is a nanosecond of a deterministic boot.
-fn instructions(opened: &Opened, total_ns: i64, named: &[(String, f64)]) -> Vec<(What, f64)> {
-    let what = |name: &str| What::new(Kind::Instructions, name);
-    let Some(found) = opened.calls.as_ref().map(Followed::tree) else {
-        let rows = named.iter().map(|(name, ns)| (what(name), *ns));
-        return std::iter::once((what("total"), total_ns as f64)).chain(rows).collect();
-    };
-    let mut all = vec![(what("total"), found.share.insns as f64)];
-    for row in found.profile.functions().iter().filter(|row| !row.bottom) {
-        all.push((what(found.names.get(row.name)), row.total as f64));
-    }
-    all
 }
 
 /// The command line that the user gave.
