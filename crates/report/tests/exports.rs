@@ -243,11 +243,22 @@ fn a_deep_nest_does_not_grow_with_its_square() {
     assert_eq!(stacks[1_998], ["init", "f0"]);
 }
 
+/// What a reader of CSV finds in a column.
+fn column(text: &str, title: &str) -> Vec<String> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let at = reader.headers().unwrap().iter().position(|column| column == title).expect(title);
+    reader.records().map(|record| record.unwrap()[at].to_owned()).collect()
+}
+
 #[test]
 fn csv_has_a_line_per_row() {
     with_sample(|boot| {
         assert_eq!(export(boot, "csv").lines().count(), boot.timeline.spans.len() + 1);
         assert_eq!(export(boot, "csv-where").lines().count(), boot.tables().wheres.len() + 1);
+        let names = boot.timeline.spans.iter().map(|(_, span)| report::harmless(boot.timeline.names.get(span.name)));
+        assert_eq!(column(&export(boot, "csv"), "name"), names.collect::<Vec<_>>());
+        let names = boot.tables().wheres.iter().map(|row| report::harmless(&row.name));
+        assert_eq!(column(&export(boot, "csv-where"), "name"), names.collect::<Vec<_>>());
     });
 }
 
@@ -411,6 +422,7 @@ proptest! {
         prop_assert_eq!(folded_sum(&export(&boot, "folded")), path.0);
         folded_sum(&export(&boot, "folded-all-threads"));
         prop_assert_eq!(export(&boot, "csv").lines().count(), timeline.spans.len() + 1);
+        prop_assert_eq!(column(&export(&boot, "csv"), "detail").len(), timeline.spans.len());
         serde_json::from_str::<Value>(&export(&boot, "json")).unwrap();
         report::format("perfetto").unwrap().write(&boot, &mut Vec::new()).unwrap();
         report::page(&boot, &[], &mut Vec::new()).unwrap();

@@ -1,7 +1,7 @@
 //! A bench for other tools: every boot as comma-separated values, the table of variants as Markdown.
 
 use super::tables::{spread, time, unit, word};
-use crate::export::csv::cell;
+use crate::export::csv::{cell, writer};
 use crate::harmless;
 use benchmark::{Boot, Document, METRICS, Metric};
 use std::fmt::Write as _;
@@ -19,15 +19,16 @@ pub fn bench_csv(document: &Document, out: &mut dyn Write) -> io::Result<()> {
             phases.push(&phase.name);
         }
     }
-    write!(out, "number,round,variant,began_ns,host_load,outcome,total_ns")?;
-    let metrics = metrics(document);
-    metrics.iter().try_for_each(|metric| write!(out, ",{}", metric.field()))?;
-    phases.iter().try_for_each(|phase| write!(out, ",{}", cell(&format!("{phase} ns"))))?;
-    writeln!(out)?;
+    let (metrics, mut out) = (metrics(document), writer(out));
+    let fixed = ["number", "round", "variant", "began_ns", "host_load", "outcome", "total_ns"];
+    fixed.iter().try_for_each(|title| out.write_field(title))?;
+    metrics.iter().try_for_each(|metric| out.write_field(metric.field()))?;
+    phases.iter().try_for_each(|phase| out.write_field(cell(&format!("{phase} ns")).as_bytes()))?;
+    out.write_record(None::<&[u8]>)?;
     for boot in &document.boots {
-        boot_line(document, boot, &metrics, &phases, out)?;
+        out.write_record(boot_line(document, boot, &metrics, &phases))?;
     }
-    Ok(())
+    out.flush()
 }
 
 /// The metrics that have a column: of a workload only where there was one.
@@ -36,29 +37,25 @@ fn metrics(document: &Document) -> Vec<&'static Metric> {
     METRICS.iter().filter(|metric| !metric.is_mentioned_if_known() || known(metric)).collect()
 }
 
-fn boot_line(
-    document: &Document,
-    boot: &Boot,
-    metrics: &[&Metric],
-    phases: &[&str],
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let known = |value: Option<u64>| value.map(|v| v.to_string()).unwrap_or_default();
+fn boot_line(document: &Document, boot: &Boot, metrics: &[&Metric], phases: &[&str]) -> Vec<String> {
     let m = &boot.measured;
     let name = document.head.variants.get(boot.variant).map_or("", |v| v.name.as_str());
-    let round = boot.round.map(|round| round.to_string()).unwrap_or_default();
-    let total = m.total_ns.map(|total| total.to_string()).unwrap_or_default();
-    write!(out, "{},{round},{},{},{}", boot.number, cell(name), boot.began_ns, m.host_load)?;
-    write!(out, ",{},{total}", cell(&m.outcome))?;
-    for metric in metrics {
-        write!(out, ",{}", known(m.metrics.get(metric)))?;
-    }
+    let mut line = vec![
+        boot.number.to_string(),
+        boot.round.map(|round| round.to_string()).unwrap_or_default(),
+        cell(name).into_owned(),
+        boot.began_ns.to_string(),
+        m.host_load.to_string(),
+        cell(&m.outcome).into_owned(),
+        m.total_ns.map(|total| total.to_string()).unwrap_or_default(),
+    ];
+    line.extend(metrics.iter().map(|metric| m.metrics.get(metric).map(|v| v.to_string()).unwrap_or_default()));
     for phase in phases {
         let own = || m.phases.iter().filter(|p| p.name == *phase);
         let length: i64 = own().map(|p| p.ns).sum();
-        write!(out, ",{}", if own().next().is_some() { length.to_string() } else { String::new() })?;
+        line.push(if own().next().is_some() { length.to_string() } else { String::new() });
     }
-    writeln!(out)
+    line
 }
 
 /// The table of variants.

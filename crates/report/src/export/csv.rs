@@ -6,6 +6,7 @@
 
 use super::Export;
 use crate::{Boot, harmless};
+use ::csv::{Terminator, Writer, WriterBuilder};
 use std::borrow::Cow;
 use std::io::{self, Write};
 use timeline::SpanKind;
@@ -27,27 +28,28 @@ impl Export for Spans {
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
-        let unit = unit(boot);
-        writeln!(out, "track,track_name,start_{unit},end_{unit},depth,kind,name,detail")?;
+        let (unit, mut out) = (unit(boot), writer(out));
+        let (start, end) = (format!("start_{unit}"), format!("end_{unit}"));
+        out.write_record(["track", "track_name", &start, &end, "depth", "kind", "name", "detail"])?;
         let (timeline, mut of, mut track_name) = (boot.timeline, None, String::new());
+        let mut numbers = [itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new()];
         for (id, row) in timeline.spans.iter() {
             if of != Some(row.track) {
                 of = Some(row.track);
                 track_name = cell(boot.track_name(row.track)).into_owned();
             }
-            writeln!(
-                out,
-                "{},{track_name},{},{},{},{},{},{}",
-                row.track.0,
-                row.start.0,
-                row.end.0,
-                timeline.spans.depth(id),
-                kind(row.kind),
-                cell(timeline.names.get(row.name)),
-                cell(timeline.names.get(row.detail))
-            )?;
+            let [track, start, end, depth] = &mut numbers;
+            out.write_field(track.format(row.track.0))?;
+            out.write_field(&track_name)?;
+            out.write_field(start.format(row.start.0))?;
+            out.write_field(end.format(row.end.0))?;
+            out.write_field(depth.format(timeline.spans.depth(id)))?;
+            out.write_field(kind(row.kind))?;
+            out.write_field(cell(timeline.names.get(row.name)).as_bytes())?;
+            out.write_field(cell(timeline.names.get(row.detail)).as_bytes())?;
+            out.write_record(None::<&[u8]>)?;
         }
-        Ok(())
+        out.flush()
     }
 }
 
@@ -68,14 +70,18 @@ impl Export for Where {
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
-        let unit = unit(boot);
-        writeln!(out, "name,self_{unit},total_{unit},count,share,tracks")?;
+        let (unit, mut out) = (unit(boot), writer(out));
+        out.write_record(["name", &format!("self_{unit}"), &format!("total_{unit}"), "count", "share", "tracks"])?;
         for row in &boot.tables().wheres {
-            let (name, tracks) = (cell(&row.name), row.tracks.join(" | "));
-            let (own, total) = (row.self_time.0, row.total_time.0);
-            writeln!(out, "{name},{own},{total},{},{:.6},{}", row.count, row.share, cell(&tracks))?;
+            let numbers = [row.self_time.0.to_string(), row.total_time.0.to_string(), row.count.to_string()];
+            let tracks = row.tracks.join(" | ");
+            out.write_field(cell(&row.name).as_bytes())?;
+            numbers.iter().try_for_each(|number| out.write_field(number))?;
+            out.write_field(format!("{:.6}", row.share))?;
+            out.write_field(cell(&tracks).as_bytes())?;
+            out.write_record(None::<&[u8]>)?;
         }
-        Ok(())
+        out.flush()
     }
 }
 
@@ -102,26 +108,44 @@ pub fn kind(kind: SpanKind) -> &'static str {
     }
 }
 
+/// Writes records, each as a line that ends with a line feed.
+pub(crate) fn writer<W: Write>(out: W) -> Writer<W> {
+    WriterBuilder::new().terminator(Terminator::Any(b'\n')).from_writer(out)
+}
+
+/// Text for a cell: harmless to a terminal, and to a spreadsheet. The writer quotes it where it must be.
 pub(crate) fn cell(text: &str) -> Cow<'_, str> {
     let text = harmless(text);
-    let computed = text.starts_with(['=', '+', '-', '@']);
-    if !computed && !text.contains([',', '"']) {
-        return text;
-    }
-    let apostrophe = if computed { "'" } else { "" };
-    Cow::Owned(format!("\"{apostrophe}{}\"", text.replace('"', "\"\"")))
+    if text.starts_with(['=', '+', '-', '@']) { Cow::Owned(format!("'{text}")) } else { text }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::cell;
+    use super::{cell, writer};
 
     #[test]
-    fn cells_are_quoted_where_they_must_be() {
-        assert_eq!(cell("acpi_init"), "acpi_init");
-        assert_eq!(cell("a,b"), "\"a,b\"");
-        assert_eq!(cell("say \"x\""), "\"say \"\"x\"\"\"");
-        assert_eq!(cell("=1+1"), "\"'=1+1\"");
-        assert_eq!(cell("two\nlines"), "two\\nlines");
+    fn a_spreadsheet_computes_no_cell() {
+        for computed in ["=1+1", "+1", "-1", "@SUM(A1)"] {
+            assert_eq!(cell(computed), format!("'{computed}"));
+        }
+        assert_eq!(cell("acpi_init=1"), "acpi_init=1");
+    }
+
+    #[test]
+    fn cells_are_quoted_where_they_must_be_and_read_as_they_were() {
+        let texts = ["acpi_init", "a,b", "say \"x\"", "=1+1", "two\nlines", "", "#"];
+        let mut out = Vec::new();
+        {
+            let mut out = writer(&mut out);
+            out.write_record(texts.map(|text| cell(text).into_owned())).unwrap();
+        }
+        assert_eq!(
+            String::from_utf8(out.clone()).unwrap(),
+            "acpi_init,\"a,b\",\"say \"\"x\"\"\",'=1+1,two\\nlines,,#\n"
+        );
+        let mut records = ::csv::ReaderBuilder::new().has_headers(false).from_reader(out.as_slice()).into_records();
+        let read = records.next().unwrap().unwrap();
+        assert_eq!(read, texts.map(|text| cell(text).into_owned()).to_vec());
+        assert!(records.next().is_none());
     }
 }
