@@ -20,7 +20,7 @@ pub fn write_file(
         return Err(recording::Error::Exists { path: path.to_owned() }.into());
     }
     let written = if there.is_some_and(|there| !there.is_file()) {
-        OpenOptions::new().write(true).open(path).and_then(|file| fill(file, write))
+        OpenOptions::new().write(true).open(path).and_then(|file| fill(&file, write))
     } else {
         replace(path, write)
     };
@@ -28,21 +28,13 @@ pub fn write_file(
 }
 
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<u64> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = Path::new(&partial);
-    let written = File::create(partial).and_then(|file| fill(file, write)).and_then(|bytes| {
-        std::fs::rename(partial, path)?;
-        Ok(bytes)
-    });
-    if written.is_err() {
-        // What is there is not the file; that it cannot be removed either changes nothing.
-        let _ = std::fs::remove_file(partial);
-    }
-    written
+    let beside = recording::beside(path)?;
+    let bytes = fill(beside.as_file(), write)?;
+    beside.persist(path)?;
+    Ok(bytes)
 }
 
-fn fill(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<u64> {
+fn fill(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<u64> {
     let mut out = Counted { file: BufWriter::new(file), bytes: 0 };
     write(&mut out)?;
     out.flush()?;
@@ -50,12 +42,12 @@ fn fill(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io:
 }
 
 /// Counts what goes through: a pipe cannot tell afterwards.
-struct Counted {
-    file: BufWriter<File>,
+struct Counted<'a> {
+    file: BufWriter<&'a File>,
     bytes: u64,
 }
 
-impl Write for Counted {
+impl Write for Counted<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
         self.bytes += written as u64;

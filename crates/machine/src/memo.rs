@@ -4,7 +4,8 @@
 //! memory: where it cannot be read or written, things are found out again.
 
 use std::fs;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
@@ -22,12 +23,17 @@ pub(crate) fn remember<T: Serialize>(kind: &str, key: &str, value: &T) {
     let Ok(text) = serde_json::to_vec(value) else {
         return;
     };
-    // By rename, as several may run at once. A failure costs only time, the next time.
-    let beside = path.with_extension(format!("{}.tmp", std::process::id()));
+    // A failure costs only time, the next time.
     let _ = path.parent().map(fs::create_dir_all);
-    if fs::write(&beside, text).and_then(|()| fs::rename(&beside, &path)).is_err() {
-        let _ = fs::remove_file(&beside);
-    }
+    let _ = keep(&path, &text);
+}
+
+/// By rename, as several may run at once.
+fn keep(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut beside = recording::beside(path)?;
+    beside.write_all(text)?;
+    beside.persist(path)?;
+    Ok(())
 }
 
 fn file(kind: &str, key: &str) -> Option<PathBuf> {

@@ -15,6 +15,7 @@
 //! This crate knows files and nothing of what is in them; nothing here parses evidence.
 #![forbid(unsafe_code)]
 
+mod beside;
 mod error;
 mod import;
 mod manifest;
@@ -25,6 +26,7 @@ mod spec;
 mod stream;
 mod write;
 
+pub use beside::beside;
 pub use error::{Diagnostic, Error, Oddity, advice};
 pub use import::{Known, Source, import, import_known};
 pub use manifest::{

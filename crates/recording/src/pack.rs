@@ -31,13 +31,10 @@ pub fn pack(dir: &Path, out: &Path, force: bool) -> Result<(), Error> {
     if out.exists() && !force {
         return Err(Error::Exists { path: out.to_path_buf() });
     }
-    replace_with(out, |beside| {
-        let file = File::create(beside).map_err(Error::io("create", beside))?;
-        write_archive(dir, file, beside)
-    })
+    replace_with(out, |beside| write_archive(dir, beside, out))
 }
 
-fn write_archive(dir: &Path, file: File, path: &Path) -> Result<(), Error> {
+fn write_archive(dir: &Path, file: &mut File, path: &Path) -> Result<(), Error> {
     let writing = || Error::io("write", path);
     let zstd = zstd::Encoder::new(file, ZSTD_LEVEL).map_err(writing())?;
     let mut tar = Builder::new(zstd);

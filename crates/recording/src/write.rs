@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::manifest::{Evidence, Manifest, State};
-use crate::{Error, MANIFEST_NAME, PARTIAL_SUFFIX, Stream, is_plain_name};
+use crate::{Error, MANIFEST_NAME, PARTIAL_SUFFIX, Stream, beside, is_plain_name};
 
 /// What the last `recording.json` may take; usual are 10 KiB.
 const RESERVE_BYTES: usize = 64 << 10;
@@ -219,22 +219,17 @@ fn reserve(dir: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Writes a file beside `path`, then renames it over `path`; one that fails is not left there.
+/// Writes a file beside `path`, then renames it to `path`.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    replace_with(path, |beside| fs::write(beside, bytes).map_err(Error::io("write", beside)))
+    replace_with(path, |beside| beside.write_all(bytes).map_err(Error::io("write", path)))
 }
 
-/// Lets `write` make a file beside `path`, then renames it over `path`; one that fails is not left there.
-pub(crate) fn replace_with(path: &Path, write: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(PARTIAL_SUFFIX);
-    let beside = PathBuf::from(beside);
-    let written = write(&beside).and_then(|()| fs::rename(&beside, path).map_err(Error::io("replace", path)));
-    if written.is_err() {
-        // What matters is why it failed; if nothing was made there is nothing to remove.
-        let _ = fs::remove_file(&beside);
-    }
-    written
+/// Lets `write` fill a file beside `path`, then renames it to `path`; one that fails is not left there.
+pub(crate) fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> Result<(), Error>) -> Result<(), Error> {
+    let mut beside = beside(path).map_err(Error::io("create", path))?;
+    write(beside.as_file_mut())?;
+    beside.persist(path).map_err(|why| Error::io("replace", path)(why.error))?;
+    Ok(())
 }
 
 /// The entries of a recording's folder.

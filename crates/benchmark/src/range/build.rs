@@ -114,12 +114,10 @@ impl Builder {
     fn keep(&self, made: &Path, kept: &Path) -> Result<(), BuildError> {
         let failed = |why| BuildError::Io { doing: "keep a kernel as", path: kept.to_owned(), why };
         fs::create_dir_all(&self.cache).map_err(failed)?;
-        let partial = kept.with_extension(format!("partial-{}", std::process::id()));
-        let copied = fs::copy(made, &partial).and_then(|_| fs::rename(&partial, kept));
-        copied.map_err(|why| {
-            let _ = fs::remove_file(&partial);
-            failed(why)
-        })
+        let partial = recording::beside(kept).map_err(failed)?;
+        fs::copy(made, partial.path()).map_err(failed)?;
+        partial.persist(kept).map_err(|why| failed(why.error))?;
+        Ok(())
     }
 
     fn run(
