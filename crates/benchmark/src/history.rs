@@ -130,9 +130,7 @@ pub struct Filter {
 
 /// Where the history is if nobody says: `$XDG_DATA_HOME/bootscope/history.db`.
 pub fn default_path() -> Result<PathBuf, HistoryError> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
-    Ok(data.ok_or(HistoryError::Nowhere)?.join("bootscope/history.db"))
+    xdg::BaseDirectories::with_prefix("bootscope").get_data_file("history.db").ok_or(HistoryError::Nowhere)
 }
 
 impl History {

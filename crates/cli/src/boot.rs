@@ -205,13 +205,21 @@ fn how(manifest: &Manifest) -> Vec<(String, String)> {
 
 /// A command line as one would type it.
 pub fn shell_words(command: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c);
-    let quoted = command.iter().map(|word| {
-        if !word.is_empty() && word.chars().all(plain) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', r"'\''"))
-        }
-    });
-    quoted.collect::<Vec<_>>().join(" ")
+    let quoted = shlex::Quoter::new().allow_nul(true).join(command.iter().map(String::as_str));
+    // Only a NUL cannot be quoted, and here it may stand as it is.
+    quoted.unwrap_or_else(|_| command.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shell_words;
+
+    #[test]
+    fn a_shell_reads_the_words_that_were_joined() {
+        let words = ["qemu", "-append", "quiet a='b c'", "", "it's", "$x `y` !z", "two\nlines"].map(str::to_owned);
+        assert_eq!(shlex::split(&shell_words(&words)).unwrap(), words);
+        let printed = format!("printf '%s|' {}", shell_words(&words));
+        let said = std::process::Command::new("sh").args(["-c", &printed]).output().unwrap().stdout;
+        assert_eq!(String::from_utf8(said).unwrap(), words.map(|word| word + "|").concat());
+    }
 }

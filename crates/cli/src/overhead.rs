@@ -93,9 +93,7 @@ fn summarize(ratios: &[f64], options: &RecordOptions, of: Measured) -> Overhead 
 }
 
 fn path() -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    Some(cache.join("bootscope").join("overhead.json"))
+    xdg::BaseDirectories::with_prefix("bootscope").get_cache_file("overhead.json")
 }
 
 /// Figures of so many different boots are kept.

@@ -109,7 +109,5 @@ fn kernel_in_tree(kernel: Option<&Path>) -> anyhow::Result<PathBuf> {
 }
 
 fn cache_folder() -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    Some(cache.join("bootscope/builds"))
+    xdg::BaseDirectories::with_prefix("bootscope").get_cache_file("builds")
 }

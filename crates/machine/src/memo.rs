@@ -37,8 +37,6 @@ fn keep(path: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 fn file(kind: &str, key: &str) -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     let hash: String = Sha256::digest(key).iter().take(16).map(|b| format!("{b:02x}")).collect();
-    Some(cache.join("bootscope").join(format!("{kind}-{hash}.json")))
+    xdg::BaseDirectories::with_prefix("bootscope").get_cache_file(format!("{kind}-{hash}.json"))
 }

@@ -20,8 +20,8 @@ pub(super) struct Linker {
 impl Linker {
     /// Makes the folder; none where it cannot be made, and then the linker is not asked.
     pub(super) fn ask() -> Option<Linker> {
-        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
-        Linker::ask_in(&runtime.unwrap_or_else(std::env::temp_dir))
+        let user = xdg::BaseDirectories::new();
+        Linker::ask_in(user.get_runtime_directory().unwrap_or(&std::env::temp_dir()))
     }
 
     fn ask_in(parent: &Path) -> Option<Linker> {
