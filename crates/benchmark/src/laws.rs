@@ -159,17 +159,7 @@ fn sizes(side: &Side) -> Option<(Vec<f64>, &'static str)> {
 
 /// `256M` in units of 2^30 bytes.
 fn gibibytes(text: &str) -> Option<f64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: f64 = digits.parse().ok()?;
-    let shift = match text[digits.len()..].to_ascii_uppercase().chars().next() {
-        None | Some('B') => 0,
-        Some('K') => 10,
-        Some('M') => 20,
-        Some('G') => 30,
-        Some('T') => 40,
-        Some(_) => return None,
-    };
-    Some(number * 2.0_f64.powi(shift - 30))
+    timeline::amount::bytes(text).ok().map(|bytes| bytes as f64 / f64::from(1 << 30))
 }
 
 /// The one number in each value, where all else is the same in all.

@@ -10,6 +10,7 @@
 //! [`Diagnostics`] entry: never a panic, never silence.
 #![forbid(unsafe_code)]
 
+pub mod amount;
 mod builder;
 mod clock;
 mod diagnostics;

@@ -1,36 +1,71 @@
 //! Limits as they are written: `1.2s`, `180M`, `1.9G`, `+5%`, `+2ms`.
 
 use super::{Kind, Limit};
+use timeline::amount;
 
-const TIMES: &[(&str, f64)] = &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9)];
-const SIZES: &[(&str, f64)] = &[
-    ("K", 1024.0),
-    ("M", 1_048_576.0),
-    ("G", 1_073_741_824.0),
-    ("KiB", 1024.0),
-    ("MiB", 1_048_576.0),
-    ("GiB", 1_073_741_824.0),
-];
-const COUNTS: &[(&str, f64)] = &[("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9)];
+/// Units of a count of instructions.
+const COUNTS: [(&str, f64); 4] = [("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9)];
 
 /// Reads a limit of a kind; or says what is wrong with it.
 pub(super) fn limit(kind: Kind, text: &str) -> Result<Limit, String> {
-    let (units, such): (&[(&str, f64)], &str) = match kind {
-        Kind::Total | Kind::Phase | Kind::Function | Kind::Metric => (TIMES, "1.2s, 300ms, +5% or +2ms"),
-        Kind::Memory => (SIZES, "180M, +5% or +4M"),
-        Kind::Instructions => (COUNTS, "1.9G, 250k, +0.5% or +1M"),
+    let such = match kind {
+        Kind::Total | Kind::Phase | Kind::Function | Kind::Metric => "1.2s, 300ms, +5% or +2ms",
+        Kind::Memory => "180M, +5% or +4M",
+        Kind::Instructions => "1.9G, 250k, +0.5% or +1M",
     };
-    let wrong = || format!("`{text}` is no limit here: write one such as {such}");
     let (over, rest) = match text.trim().strip_prefix('+') {
         Some(rest) => (true, rest.trim()),
         None => (false, text.trim()),
     };
-    let digits = rest.trim_end_matches(|c: char| c.is_alphabetic() || c == '%').trim_end();
-    let number: f64 = digits.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0).ok_or_else(wrong)?;
-    let unit = rest[digits.len()..].trim();
-    if unit == "%" {
-        return if over { Ok(Limit::OverShare(number / 100.0)) } else { Err(wrong()) };
+    let limit = match rest.strip_suffix('%') {
+        Some(share) if over => number(share.trim_end()).map(|share| Limit::OverShare(share / 100.0)),
+        Some(_) => None,
+        None => {
+            let amount = match kind {
+                Kind::Total | Kind::Phase | Kind::Function | Kind::Metric => {
+                    amount::time(rest).ok().map(|ns| ns.0 as f64)
+                }
+                Kind::Memory => amount::bytes(rest).ok().map(|bytes| bytes as f64),
+                Kind::Instructions => count(rest),
+            };
+            amount.map(if over { Limit::Over } else { Limit::AtMost })
+        }
+    };
+    limit.ok_or_else(|| format!("`{text}` is no limit here: write one such as {such}"))
+}
+
+fn count(text: &str) -> Option<f64> {
+    let digits = text.trim_end_matches(char::is_alphabetic);
+    let factor = COUNTS.iter().find(|(name, _)| *name == &text[digits.len()..])?.1;
+    Some(number(digits.trim_end())? * factor)
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_those_of_options() {
+        for text in ["10m", "1h 30m", "2 min", "0.5 ms", "7µs"] {
+            let ns = amount::time(text).unwrap().0 as f64;
+            assert_eq!(limit(Kind::Phase, text), Ok(Limit::AtMost(ns)), "{text}");
+            assert_eq!(limit(Kind::Total, &format!("+{text}")), Ok(Limit::Over(ns)), "{text}");
+        }
+        assert_eq!(limit(Kind::Memory, "1.5g"), Ok(Limit::AtMost(f64::from(3 << 29))));
+        assert_eq!(limit(Kind::Instructions, "+250 k"), Ok(Limit::Over(250e3)));
+        for (kind, text) in [
+            (Kind::Total, "10M"),
+            (Kind::Total, "5%"),
+            (Kind::Memory, "10m s"),
+            (Kind::Memory, "512"),
+            (Kind::Instructions, "-1k"),
+            (Kind::Instructions, "1e999"),
+        ] {
+            assert!(limit(kind, text).is_err(), "{text}");
+        }
     }
-    let factor = units.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?.1;
-    Ok(if over { Limit::Over(number * factor) } else { Limit::AtMost(number * factor) })
 }
