@@ -5,6 +5,8 @@
 //! version 2 and copies into a buffer from version 3 on; [`insn_bytes`] hides that. The symbols are found when QEMU
 //! loads the object; nothing is linked. No types of the guest or of the output here.
 
+#![allow(unsafe_code, reason = "functions of QEMU's")]
+
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 

@@ -4,6 +4,8 @@
 //! one for the access to the stack of each call and return, because nothing else tells the stack pointer in version 1
 //! of the interface; one before each `hlt`. The state of a vCPU is its own: its callbacks come one after the other.
 
+#![allow(unsafe_code, reason = "what QEMU hands over")]
+
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::fs::File;
@@ -186,7 +188,7 @@ impl Follower {
         };
         let last = self.turn.swap(turn, Ordering::Relaxed);
         if last != turn {
-            // SAFETY: one thread runs all vCPUs, and this is it; they are two different ones.
+            // SAFETY: this thread runs all vCPUs, and is in a callback that has borrowed none; the two are different ones.
             if let (Some(running), Some(last)) = unsafe { (self.vcpu(turn), self.vcpu(last)) } {
                 running.takes_over(&self.shared, last);
             }
@@ -196,7 +198,7 @@ impl Follower {
     /// The number of a vCPU by the address of what QEMU keeps of it.
     fn number_of(&self, current: *mut c_void) -> Option<c_uint> {
         let get = api::find(c"qemu_get_cpu")?;
-        // SAFETY: CPUState *qemu_get_cpu(int), the same since QEMU 1.4.
+        // SAFETY: QEMU exports CPUState *qemu_get_cpu(int) under this name, the same since 1.4; it only reads its list.
         let get = unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(c_int) -> *mut c_void>(get) };
         (0..self.vcpus.len() as c_int).find(|&n| get(n) == current).map(|n| n as c_uint)
     }
@@ -284,7 +286,7 @@ impl Follower {
     unsafe fn user_block(&self, blocks: &mut Blocks, tb: *mut Tb, insns: u32) -> &'static Block {
         if !self.user_out_seen.load(Ordering::Relaxed) {
             let writes_port = |i| {
-                // SAFETY: an instruction of the block.
+                // SAFETY: `i` is less than the block's instructions, and the block is that of the running callback.
                 unsafe { x86_64::writes_port(api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, i), &mut [0; 16])) }
             };
             if (0..insns as usize).any(writes_port) {
@@ -335,7 +337,7 @@ unsafe fn begins_function(tb: *mut Tb, start: u64, insns: usize) -> bool {
 pub fn ends() {
     let Some(f) = follower() else { return };
     for n in 0..f.vcpus.len() {
-        // SAFETY: by what QEMU does: it stops the vCPUs before it exits.
+        // SAFETY: no vCPU runs: QEMU stops them before it calls the exit callback, which alone calls this.
         if let Some(vcpu) = unsafe { f.vcpu(n as c_uint) }.filter(|vcpu| vcpu.has_run()) {
             vcpu.ends(&f.shared, n == 0);
         }
@@ -343,17 +345,19 @@ pub fn ends() {
 }
 
 /// # Safety
-/// Called by QEMU for this vCPU with data that was given to it here.
+/// The caller is a callback that `instrument` registered, with the vCPU and the data that QEMU gave it, and has no
+/// reference to a vCPU.
 #[inline(always)]
 unsafe fn find(vcpu: c_uint, data: *mut c_void) -> Option<(&'static Follower, &'static mut Vcpu, &'static Block)> {
     let f = follower()?;
     let vcpu = if f.in_turn { f.turn.load(Ordering::Relaxed) } else { vcpu };
-    // SAFETY: a callback of this vCPU; the data was made of a block that lives for good.
+    // SAFETY: the callback runs in the one thread that runs this vCPU, and QEMU calls none within another, so no other
+    // reference to it exists. The data is the address of a block that `Blocks` leaked, as `instrument` registered it.
     unsafe { Some((f, f.vcpu(vcpu)?, &*data.cast::<Block>())) }
 }
 
 extern "C" fn runs(vcpu: c_uint, data: *mut c_void) {
-    // SAFETY: QEMU calls this.
+    // SAFETY: `instrument` registered this callback, and nothing here was borrowed before.
     if let Some((f, vcpu, block)) = unsafe { find(vcpu, data) } {
         vcpu.runs(&f.shared, block);
     }
@@ -362,35 +366,35 @@ extern "C" fn runs(vcpu: c_uint, data: *mut c_void) {
 extern "C" fn runs_in_turn(vcpu: c_uint, data: *mut c_void) {
     let Some(f) = follower() else { return };
     f.takes_turn(vcpu);
-    // SAFETY: QEMU calls this.
+    // SAFETY: `instrument` registered this callback, and what `takes_turn` borrowed it has given back.
     if let Some((f, running, block)) = unsafe { find(vcpu, data) } {
         running.runs(&f.shared, block);
     }
 }
 
 extern "C" fn touches_stack(vcpu: c_uint, _: u32, address: u64, data: *mut c_void) {
-    // SAFETY: QEMU calls this.
+    // SAFETY: `instrument` registered this callback, and nothing here was borrowed before.
     if let Some((_, vcpu, block)) = unsafe { find(vcpu, data) } {
         vcpu.stack_pointer(block, address);
     }
 }
 
 extern "C" fn writes_stack(vcpu: c_uint, info: u32, address: u64, data: *mut c_void) {
-    // SAFETY: QEMU's description of the access of this callback.
+    // SAFETY: `info` is what QEMU gave to this very callback; the function only looks at its bits.
     if unsafe { api::qemu_plugin_mem_is_store(info) } {
         touches_stack(vcpu, info, address, data);
     }
 }
 
 extern "C" fn reads_stack(vcpu: c_uint, info: u32, address: u64, data: *mut c_void) {
-    // SAFETY: QEMU's description of the access of this callback.
+    // SAFETY: `info` is what QEMU gave to this very callback; the function only looks at its bits.
     if !unsafe { api::qemu_plugin_mem_is_store(info) } {
         touches_stack(vcpu, info, address, data);
     }
 }
 
 extern "C" fn halts(vcpu: c_uint, data: *mut c_void) {
-    // SAFETY: QEMU calls this.
+    // SAFETY: `instrument` registered this callback, and nothing here was borrowed before.
     if let Some((f, vcpu, _)) = unsafe { find(vcpu, data) } {
         vcpu.halts(&f.shared);
     }

@@ -17,6 +17,8 @@
 //! records are in the order of their times. A panic must not unwind into QEMU; `extern "C"` makes it an abort, so
 //! nothing here panics, and a poisoned lock is used as it is.
 
+#![allow(unsafe_code, reason = "what QEMU hands over")]
+
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::fs::File;
@@ -103,7 +105,8 @@ pub unsafe extern "C" fn qemu_plugin_install(
     };
     *state() =
         Some(State { recorder: options.out.map(|out| Recorder::new(out, &header)), one_thread, now: options.now, x86 });
-    // SAFETY: id is ours, and the callbacks are functions that live as long as the object, which is never unloaded.
+    // SAFETY: QEMU gave us this id, and the callbacks are functions of this object, which QEMU unloads only when it ends
+    // or when the object itself asks, which it never does.
     unsafe {
         api::qemu_plugin_register_vcpu_init_cb(id, vcpu_init);
         api::qemu_plugin_register_vcpu_tb_trans_cb(id, translated);

@@ -4,6 +4,8 @@
 //! [`WRITE_EVERY_NS`] or more after the last writing: a QEMU that is killed leaves a file that ends with a whole
 //! record, at most that much guest activity short. A failed write ends the output, never the guest.
 
+#![allow(unsafe_code, reason = "a call of C")]
+
 use std::fs::File;
 use std::io::Write;
 

@@ -4,6 +4,8 @@
 //! stage asks for as many: so they are kept. And those that are asked for come 2 MiB at a time. 262 144 records become
 //! a chart with 950 page faults in place of 11 200.
 
+#![allow(unsafe_code, reason = "glibc's own settings of its heap")]
+
 /// Larger arrays than this have mappings of their own, which grow without being copied. glibc takes no larger limit.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const OWN_MAPPING_BYTES: i32 = 32 << 20;

@@ -1,5 +1,8 @@
 //! The `bootscope` program: parse, call, print. One file per subcommand; no number is computed here.
 
+// Only `heap` has any.
+#![deny(unsafe_code)]
+
 mod amount;
 mod bench;
 mod benches;

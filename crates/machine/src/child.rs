@@ -1,6 +1,8 @@
 //! Programs that end when we do, also when we are killed: the kernel sends them SIGKILL when the *thread* that started them
 //! ends, so that must be one that stays.
 
+#![allow(unsafe_code, reason = "something is done between fork and exec")]
+
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;

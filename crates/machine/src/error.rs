@@ -65,7 +65,7 @@ pub enum Error {
     },
     /// A part of bootscope itself is not where it should be.
     #[error(
-        "{name} is not in $BOOTSCOPE_LIB, beside the program or in ../lib/bootscope: build it with `make build`{instead}"
+        "{name} is not in $BOOTSCOPE_LIB, ../lib/bootscope or beside the program: build it with `make build`{instead}"
     )]
     LibraryMissing {
         /// The file.

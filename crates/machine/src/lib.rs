@@ -8,6 +8,8 @@
 //! This crate knows what is *said* only as far as watching needs (guest-init's words, a panic's line, the awaited
 //! line); it makes nothing of the evidence. The user's files are never written, and no VMM outlives its recorder.
 
+#![deny(unsafe_code)]
+
 mod accel;
 mod arch;
 mod check;

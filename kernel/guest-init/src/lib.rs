@@ -11,6 +11,8 @@
 //! This library does no I/O of its own (memory is read and files are written through what the caller hands in) and
 //! knows nothing of how the machine was started.
 
+#![forbid(unsafe_code)]
+
 pub mod config;
 pub mod cpio;
 pub mod delivery;

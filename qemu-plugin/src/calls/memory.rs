@@ -1,5 +1,7 @@
 //! Room that is taken at once and paid for only where it is touched.
 
+#![allow(unsafe_code, reason = "memory of its own")]
+
 use std::ops::Deref;
 
 use zerocopy::FromZeros;

@@ -99,6 +99,7 @@ fn read_on(memory: &dyn PhysicalMemory, phys: u64, bytes: u64) -> Vec<u8> {
 }
 
 #[cfg(test)]
+#[allow(unsafe_code, reason = "a log is written, and its memory is read")]
 mod tests {
     use super::super::image::Image as Memory;
     use super::*;

@@ -122,7 +122,7 @@ fn write(address: u64, bytes: u64) -> u64 {
     if !in_user_space {
         return BAD_ADDRESS;
     }
-    // SAFETY: both pages from USER_BASE on are mapped, and readable.
+    // SAFETY: the check above: the range lies in the two pages from USER_BASE on, which `load_user_program` mapped.
     let text = unsafe { core::slice::from_raw_parts(address as *const u8, bytes as usize) };
     kprintln!("{}", core::str::from_utf8(text).unwrap_or("?"));
     bytes

@@ -1,5 +1,7 @@
 //! Interrupts, exceptions and system calls: into the kernel and back, with or without a stack of their own.
 
+#![allow(unsafe_code, reason = "a block is kept as its address")]
+
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::jumps::{left_early, left_early_or_at_once};
@@ -106,7 +108,7 @@ impl Vcpu {
         if at == 0 {
             return None;
         }
-        // SAFETY: `back` of an interrupt's frame was made of such a reference, in `attach`.
+        // SAFETY: in an interrupt's frame `back` is the address of a `&'static Block`, and only `attach` writes it.
         let after: &'static Block = unsafe { &*(shared.stacks.frame(at).get().back as *const Block) };
         if at != top && !after.leads_to(block.start) && left_early(after, block).is_none() {
             return None;

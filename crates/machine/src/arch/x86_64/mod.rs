@@ -1,5 +1,7 @@
 //! PCs with x86-64 CPUs.
 
+#![allow(unsafe_code, reason = "an instruction of the CPU")]
+
 mod channel;
 mod kernel;
 pub(crate) mod paging;

@@ -5,6 +5,8 @@
 //! ends (so a [`Machine`] must be started by a thread that stays), and dropping a [`Machine`] kills it too. It is in its own
 //! process group: Ctrl-C reaches us, and we end it.
 
+#![allow(unsafe_code, reason = "something is done between fork and exec, and wait4 is a call of C")]
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
