@@ -2,14 +2,16 @@
 //!
 //! A phase starts where the evidence with the smallest error says so and lasts until the next one
 //! starts, so the lengths sum to the total to the nanosecond whatever the evidence is. Time that no
-//! evidence reaches is a phase of its own, [`UNEXPLAINED`].
+//! evidence reaches is a phase of its own, [`timeline::Phase::Unexplained`].
 
-use timeline::{Boundary, NameId, Ns, Timeline, UNEXPLAINED};
+use timeline::{Boundary, Ns, Timeline};
 
 /// One stage of the boot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
     /// What it is.
+    pub what: timeline::Phase,
+    /// What it is called.
     pub name: String,
     /// When it starts: where the one before it ends.
     pub start: Ns,
@@ -38,11 +40,14 @@ pub fn phases(timeline: &Timeline) -> Vec<Phase> {
     }
     // Of several that start at one instant the last is the one that lasts.
     starts.sort_by_key(|b| b.at);
+    let unexplained = timeline::Phase::Unexplained;
+    let name = |what: timeline::Phase| what.name(&timeline.names).into_owned();
     let mut phases: Vec<Phase> = Vec::with_capacity(starts.len() + 1);
     if starts.first().is_none_or(|b| b.at > Ns::ZERO) && total > Ns::ZERO {
         let none = "no evidence reaches here".to_owned();
         phases.push(Phase {
-            name: UNEXPLAINED.to_owned(),
+            what: unexplained,
+            name: name(unexplained),
             start: Ns::ZERO,
             end: total,
             error: Ns::ZERO,
@@ -53,19 +58,18 @@ pub fn phases(timeline: &Timeline) -> Vec<Phase> {
         if let Some(before) = phases.last_mut() {
             before.end = b.at;
         }
-        let (name, evidence) = (timeline.names.get(b.phase).to_owned(), timeline.names.get(b.evidence).to_owned());
-        phases.push(Phase { name, start: b.at, end: total, error: b.error, evidence });
+        let (what, name, evidence) = (b.phase, name(b.phase), timeline.names.get(b.evidence).to_owned());
+        phases.push(Phase { what, name, start: b.at, end: total, error: b.error, evidence });
     }
     phases.retain(|p| p.length() > Ns::ZERO);
     phases
 }
 
-/// The boundary with the smallest error of each phase, the first of equals; of [`UNEXPLAINED`], all.
+/// The boundary with the smallest error of each phase, the first of equals; of unexplained time, all.
 fn best_boundaries(timeline: &Timeline) -> Vec<Boundary> {
-    let unexplained: Option<NameId> = timeline.names.find(UNEXPLAINED);
     let mut best: Vec<Boundary> = Vec::new();
     for &b in &timeline.boundaries {
-        match best.iter_mut().find(|known| known.phase == b.phase && Some(b.phase) != unexplained) {
+        match best.iter_mut().find(|known| known.phase == b.phase && b.phase != timeline::Phase::Unexplained) {
             Some(known) if b.error < known.error => *known = b,
             Some(_) => {}
             None => best.push(b),
@@ -82,6 +86,8 @@ mod tests {
     fn boot(boundaries: &[(&str, i64, i64)], end: i64) -> Timeline {
         let mut t = Timeline::new(TimeBase::Host);
         for &(phase, at, error) in boundaries {
+            let other = timeline::Phase::Other(t.names.intern(phase));
+            let phase = if phase == "unexplained" { timeline::Phase::Unexplained } else { other };
             t.boundary(phase, Ns(at), Ns(error), "test");
         }
         let evidence = t.names.intern("test");

@@ -232,7 +232,8 @@ fn boots() -> impl Strategy<Value = Timeline> {
             t.waits.push(Wait { track, from: to, woken: to + Ns(ran), until: to + Ns(ran + queued), by });
         }
         for (i, at) in phases.into_iter().enumerate() {
-            t.boundary(["vmm", "firmware", "kernel", "late"][i], Ns(at), Ns::ZERO, "");
+            let phase = t.names.intern(["vmm", "firmware", "kernel", "late"][i]);
+            t.boundary(timeline::Phase::Other(phase), Ns(at), Ns::ZERO, "");
         }
         t.end = Some(End { at: Ns(200), error: Ns::ZERO, track: Some(TrackId(0)), evidence: NameId::EMPTY });
         t.finalize(Ns::ZERO);

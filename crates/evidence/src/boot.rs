@@ -12,10 +12,7 @@ use crate::first_run::regions::Region;
 use crate::kernel_log::KernelLog;
 use recording::Manifest;
 use std::rc::Rc;
-use timeline::{Ns, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
-
-/// What bootscope's process 1 does before the end mark where there is a root: loads its modules, mounts it.
-pub(crate) const ROOT_PHASE: &str = "modules and root";
+use timeline::{Ns, Phase, Timeline, TrackId, TrackKind};
 
 /// A moment, how far off it may be, and what shows it.
 #[derive(Clone, Debug, PartialEq)]
@@ -167,15 +164,7 @@ impl<'f> Boot<'f> {
     }
 
     /// When a phase begins, by the first evidence that has it.
-    pub fn start_of(&self, phase: &str) -> Option<Ns> {
-        let phase = self.timeline.names.find(phase)?;
+    pub fn start_of(&self, phase: Phase) -> Option<Ns> {
         self.timeline.boundaries.iter().find(|b| b.phase == phase).map(|b| b.at)
-    }
-
-    /// Whether the kernel's initcalls are known by level. Console initcalls run in the middle of the early kernel and are no
-    /// phase.
-    pub fn knows_levels(&self) -> bool {
-        let is_level = |s: &SpanRow| s.kind == SpanKind::Level && self.timeline.names.get(s.detail) != "console";
-        self.timeline.spans.iter().any(|(_, span)| is_level(&span))
     }
 }

@@ -9,7 +9,7 @@ use crate::first_run::regions::Stage;
 use crate::index::Index;
 use crate::reader::{Evidence, Input, Own, Reader};
 use crate::text::{self, Lines, lossy};
-use timeline::{DiagnosticKind, Diagnostics, Mark, NameId, Ns, SpanKind, SpanRow, Timeline, TrackKind, UNEXPLAINED};
+use timeline::{DiagnosticKind, Diagnostics, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackKind};
 
 /// A line that firmware printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl Evidence for DebugLines<'_> {
         }
         let until = boot.stages.iter().find(|r| r.stage > Stage::OptionRom).map(|r| r.at);
         // On a busy host a line can be read when the kernel has long begun.
-        let until = until.or_else(|| boot.start_of("early kernel")).or(boot.logged_from);
+        let until = until.or_else(|| boot.start_of(Phase::EarlyKernel)).or(boot.logged_from);
         let said = read(&self.0.file.bytes, &self.0.index);
         // What its last line begins has no end where nothing is known to have followed.
         let last = || said.iter().filter_map(|s| s.at).next_back().unwrap_or(Ns::MIN);
@@ -127,7 +127,7 @@ impl Evidence for DebugLines<'_> {
         let last = said.iter().filter_map(|s| Some((s.at?, s))).rfind(|(at, _)| *at < until);
         if let Some((at, line)) = last.filter(|_| boot.stages.is_empty()) {
             let evidence = format!("last line of the firmware: “{}”", line.text);
-            boot.timeline.boundary(UNEXPLAINED, at, Ns::from_ms(1), &evidence);
+            boot.timeline.boundary(Phase::Unexplained, at, Ns::from_ms(1), &evidence);
         }
     }
 }

@@ -23,6 +23,7 @@ pub mod guestfs;
 pub mod index;
 pub mod initcalls;
 pub mod kernel_log;
+mod linux;
 mod meminfo;
 mod merge;
 pub mod perf_script;

@@ -4,25 +4,23 @@
 //! each line of execution is chained to the one that started it, so that the boot path can be walked back from the end
 //! mark to the moment the virtual machine monitor was executed, and the end mark is chosen.
 //!
-//! No bytes of a format are read here. What it adds itself (levels of initcalls as phases, the beginning of the machine, the
-//! end of a boot that nobody marked) follows from the timeline. Some of that still knows Linux: the name of its last level,
-//! and how its panics begin.
-
-mod excerpt;
+//! No bytes of a format are read here, and no name that a kernel prints. What it adds itself (the beginning of the machine, the
+//! end of a boot that nobody marked) follows from the timeline. What is only true of Linux is in [`crate::linux`].
 
 use crate::boot::{Boot, Machine, Moment};
 use crate::calls::Followed;
 use crate::clocks::{self, Offers, log_ticks};
 use crate::detect::Readers;
 use crate::first_run::regions::Stage;
+use crate::linux::{self, excerpt};
 use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence};
 use crate::readers::{THREADS, WHOLE_BOOTS};
 use crate::{Subject, condition, files};
 use recording::{EndMark, Oddity, OutcomeKind, Recording};
 use timeline::{
-    Boundary, Clock, DiagnosticKind, End, Mark, NameId, Ns, SpanKind, SpanRow, Ticks, TimeBase, Timeline, TrackId,
-    TrackKind, UNEXPLAINED, Unit,
+    Clock, DiagnosticKind, End, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Ticks, TimeBase, Timeline, TrackId,
+    TrackKind, Unit,
 };
 
 /// What is wrong with a recording that is not as its recorder would leave it.
@@ -122,8 +120,7 @@ fn samples_alone(timeline: &mut Timeline) {
     let began = began.map_or(first, |began| began.min(first));
     let evidence = timeline.names.intern("the last sample");
     timeline.end = Some(End { at: last - began, error: Ns::ZERO, track: None, evidence });
-    let (phase, evidence) = (timeline.names.intern("sampled"), timeline.names.intern("the first sample"));
-    timeline.boundaries.push(Boundary { phase, at: Ns::ZERO, error: Ns::ZERO, evidence });
+    timeline.boundary(Phase::Sampled, Ns::ZERO, Ns::ZERO, "the first sample");
 }
 
 /// What the readers make of their files, in the order of the table; without those that another one makes needless.
@@ -170,7 +167,7 @@ pub(crate) fn place(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
     let first = boot.first_thread();
     evidence.iter_mut().for_each(|evidence| evidence.place(boot));
     process_1_track(boot);
-    levels(boot);
+    linux::levels(boot);
     evidence.iter_mut().for_each(|evidence| evidence.phases(boot));
     if !boot.calls_placed {
         excerpt::initcalls_without_levels(boot);
@@ -178,11 +175,11 @@ pub(crate) fn place(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
     excerpt::only_initcalls(boot);
     before_the_kernel(evidence, boot);
     let early = boot.stages.iter().find(|r| r.stage == Stage::EarlyKernel).map(|r| r.at);
-    let early = early.or(boot.kernel_heard).or_else(|| boot.start_of("early kernel"));
+    let early = early.or(boot.kernel_heard).or_else(|| boot.start_of(Phase::EarlyKernel));
     chain(boot, first, early);
     end(evidence, boot);
     after_messages(boot);
-    name_the_kernel(&mut boot.timeline);
+    linux::name_the_kernel(&mut boot.timeline);
     evidence.iter_mut().for_each(|evidence| evidence.finish(boot));
     // A clock that shows ticks as ticks is none.
     let clocks = std::mem::take(&mut boot.clocks);
@@ -205,38 +202,11 @@ fn process_1_track(boot: &mut Boot<'_>) {
             timeline.tracks.get_mut(init).created = Some((at, first));
         }
     }
-    if timeline.names.get(timeline.tracks.get(init).name) == "<...>" {
-        timeline.tracks.get_mut(init).name = timeline.names.intern("init");
+    let track = timeline.tracks.get_mut(init);
+    if std::mem::take(&mut track.is_unnamed) {
+        track.name = timeline.names.intern("init");
     }
     boot.init = Some(init);
-}
-
-/// Linux's last level of initcalls.
-const LAST_LEVEL: &str = "late";
-
-/// Phases by level of initcalls. Console initcalls run in the middle of the early kernel and are no phase.
-fn levels(boot: &mut Boot<'_>) {
-    let (timeline, error) = (&mut boot.timeline, boot.trace_error);
-    let mut levels: Vec<(Ns, Ns, NameId)> = Vec::new();
-    for (_, span) in timeline.spans.iter().filter(|(_, s)| s.kind == SpanKind::Level) {
-        if timeline.names.get(span.detail) != "console" {
-            levels.push((span.start, span.end, span.detail));
-        }
-    }
-    levels.sort_by_key(|level| level.0);
-    for (i, &(start, end, name)) in levels.iter().enumerate() {
-        let name = timeline.names.get(name).to_owned();
-        timeline.boundary(&format!("initcalls: {name}"), start, error, "trace: initcall_level");
-        let evidence = format!("trace: last initcall of level {name} returned");
-        if name == "early" && i + 1 < levels.len() {
-            timeline.boundary("start other CPUs", end, error, &evidence);
-        }
-        if i + 1 == levels.len() {
-            // A trace that ends before the last level says nothing of what came after it.
-            let phase = if name == LAST_LEVEL { "hand-over" } else { UNEXPLAINED };
-            timeline.boundary(phase, end, error, &evidence);
-        }
-    }
 }
 
 /// What goes on before the kernel and around it, and where a machine was recorded, when it ran its first instruction.
@@ -266,7 +236,7 @@ fn first_instruction(boot: &mut Boot<'_>) -> Option<Ns> {
     let heard = boot.cpus_started.clone();
     let Moment { at, error, evidence } = heard.or_else(|| boot.clocks.counter.as_ref().map(by_counter))?;
     // Without a word of the firmware's nothing says what runs until the kernel's first message.
-    let phase = if boot.firmware_spoke { "firmware" } else { UNEXPLAINED };
+    let phase = if boot.firmware_spoke { Phase::Firmware } else { Phase::Unexplained };
     boot.timeline.boundary(phase, at, error, &evidence);
     Some(at)
 }
@@ -321,15 +291,14 @@ fn asked(boot: &mut Boot<'_>) -> Option<EndCandidate> {
 
 /// Of evidence taken elsewhere: the kernel started process 1, and nobody says what came of it.
 fn process_1_started(boot: &Boot<'_>) -> Option<EndCandidate> {
-    let at = boot.start_of("process 1").filter(|_| boot.is_imported())?;
+    let at = boot.start_of(Phase::Process1).filter(|_| boot.is_imported())?;
     Some(candidate(EndRank::ProcessOneStarted, at, Ns::from_ms(1), "the kernel started process 1"))
 }
 
 /// Where imported evidence says that its kernel panicked.
 fn panic_line<'b>(boot: &'b Boot<'_>) -> Option<&'b Mark> {
-    let names = &boot.timeline.names;
-    let said = boot.timeline.marks.iter().filter(|m| names.get(m.name).starts_with("Kernel panic - not syncing"));
-    said.min_by_key(|mark| mark.at).filter(|_| boot.is_imported() && boot.manifest.outcome.is_none())
+    let said = linux::fatal_panics(&boot.timeline).min_by_key(|mark| mark.at);
+    said.filter(|_| boot.is_imported() && boot.manifest.outcome.is_none())
 }
 
 /// No end mark, because the kernel panicked: what it does after having said so is no boot.
@@ -339,8 +308,7 @@ fn panicked(boot: &Boot<'_>) -> Option<EndCandidate> {
         return Some(candidate(EndRank::Panicked, said.at, error, "no end mark: the kernel panicked"));
     }
     let outcome = boot.manifest.outcome.as_ref().filter(|o| o.kind == OutcomeKind::Panic)?;
-    let (names, marks) = (&boot.timeline.names, &boot.timeline.marks);
-    let said = marks.iter().filter(|m| names.get(m.name).starts_with("Kernel panic")).map(|m| m.at);
+    let said = linux::panics(&boot.timeline).map(|mark| mark.at);
     let watched = outcome.at_ns.filter(|_| boot.is_hosted()).map_or(Ns::MAX, Ns);
     let at = said.min().map(|at| at.min(watched))?;
     Some(candidate(EndRank::Panicked, at, error, "no end mark: the kernel panicked"))
@@ -361,7 +329,7 @@ fn last_sign(evidence: &AllEvidence<'_>, boot: &mut Boot<'_>) -> Option<EndCandi
         return Some(candidate(EndRank::LastSign, last, watched - last, "no end mark: the last sign of the kernel"));
     }
     let shown = "the last sign of the kernel: message, console, trace, code that ran for the first time";
-    boot.timeline.boundary("no further sign", last, Ns::ZERO, shown);
+    boot.timeline.boundary(Phase::NoFurtherSign, last, Ns::ZERO, shown);
     Some(candidate(EndRank::LastSign, watched, Ns::ZERO, "no end mark: given up"))
 }
 
@@ -381,16 +349,5 @@ fn after_messages(boot: &mut Boot<'_>) {
     let spans: Vec<_> = messages.iter().zip(ends).map(|(&(at, name), end)| (at.max(created), end, name)).collect();
     for (start, end, name) in spans.into_iter().filter(|(start, end, _)| start < end) {
         boot.timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
-    }
-}
-
-/// Where nothing says when initcalls ran, what is called the early kernel is all of it.
-fn name_the_kernel(timeline: &mut Timeline) {
-    let names = &mut timeline.names;
-    let Some(early) = names.find("early kernel") else { return };
-    let told_apart = timeline.boundaries.iter().any(|b| names.get(b.phase).starts_with("initcalls: "));
-    if !told_apart {
-        let kernel = names.intern("kernel, initcalls not told apart");
-        timeline.boundaries.iter_mut().filter(|b| b.phase == early).for_each(|b| b.phase = kernel);
     }
 }

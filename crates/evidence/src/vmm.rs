@@ -12,7 +12,7 @@ use crate::clocks::Offers;
 use crate::reader::{Evidence, File, Input, Own, Reader};
 use serde::Deserialize;
 use std::rc::Rc;
-use timeline::{DiagnosticKind, Diagnostics, NameId, Ns, SpanKind, SpanRow, Timeline, TrackId};
+use timeline::{DiagnosticKind, Diagnostics, NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackId};
 
 /// So many unknown names are kept apart.
 const NAMED_MOST: usize = 8;
@@ -55,13 +55,13 @@ impl Part {
     }
 
     /// The phase that it is.
-    fn phase(self) -> &'static str {
+    fn phase(self) -> Phase {
         match self {
-            Part::Executed => "VMM: exec",
-            Part::Linked => "VMM: linking",
-            Part::Monitor => "VMM: options and monitor",
-            Part::Devices => "VMM: devices",
-            Part::Started => "VMM: CPUs let go",
+            Part::Executed => Phase::MonitorExec,
+            Part::Linked => Phase::MonitorLinking,
+            Part::Monitor => Phase::MonitorOptions,
+            Part::Devices => Phase::MonitorDevices,
+            Part::Started => Phase::MonitorCpus,
         }
     }
 }
@@ -126,9 +126,10 @@ pub fn build(steps: &[Step], first_instruction: Option<Ns>, track: TrackId, time
     }
 }
 
-fn add(name: &str, (start, error, evidence): &(Ns, Ns, String), end: Ns, track: TrackId, timeline: &mut Timeline) {
-    timeline.boundary(name, *start, *error, evidence);
-    let name = timeline.names.intern(name);
+fn add(phase: Phase, (start, error, evidence): &(Ns, Ns, String), end: Ns, track: TrackId, timeline: &mut Timeline) {
+    timeline.boundary(phase, *start, *error, evidence);
+    let name = phase.name(&timeline.names).into_owned();
+    let name = timeline.names.intern(&name);
     let row = SpanRow { name, detail: NameId::EMPTY, start: *start, end, track, kind: SpanKind::Stage };
     timeline.spans.push(row, None);
 }

@@ -8,7 +8,7 @@ mod parts;
 use evidence::tslog::{Counter, Log, build};
 use proptest::prelude::*;
 use std::path::Path;
-use timeline::{DiagnosticKind, Ns, SpanKind, TimeBase, Timeline, TrackKind, Unit, WaitedOn};
+use timeline::{DiagnosticKind, Ns, Phase, SpanKind, TimeBase, Timeline, TrackKind, Unit, WaitedOn};
 
 const HEAD: &str = include_str!("data/tslog/freebsd15-firecracker-console-and-tslog-head.log");
 const TAIL: &str = include_str!("data/tslog/freebsd15-firecracker-tslog-tail.log");
@@ -206,15 +206,15 @@ fn a_loader_a_kernel_and_process_1() {
     assert_eq!((l.kind, l.created), (TrackKind::Firmware, None));
     assert_eq!((m.kind, m.created), (TrackKind::Thread, Some((Ns(4001), loader))));
     assert_eq!((init.created, g_event.created), (Some((Ns(4601), main)), Some((Ns(4211), main))));
-    let phases: Vec<(&str, i64)> = t.boundaries.iter().map(|b| (t.names.get(b.phase), b.at.0)).collect();
+    let phases: Vec<(Phase, i64)> = t.boundaries.iter().map(|b| (b.phase, b.at.0)).collect();
     assert_eq!(
         phases,
         [
-            ("loader", 0),
-            ("machine-dependent init", 4001),
-            ("SYSINITs", 4201),
-            ("mount root, process 1", 4601),
-            ("user processes", 4801)
+            (Phase::Loader, 0),
+            (Phase::MachineDependentInit, 4001),
+            (Phase::Sysinits, 4201),
+            (Phase::MountRoot, 4601),
+            (Phase::UserProcesses, 4801)
         ]
     );
     assert_eq!((t.end.unwrap().at, t.warnings.len()), (Ns(4801), 0));
@@ -299,20 +299,19 @@ fn a_thread_is_named_while_it_runs() {
     assert_eq!(spans(&t), ["main: f 0..1", "main: main 3..9"]);
     // Its name is no function.
     let t = check("0x0 0 THREAD main\n0x0 1 ENTER f\n0x0 9 EXIT f\n0x1 9 ENTER main\n0x1 12 EXIT main\n", &[]);
-    let phases: Vec<(&str, i64)> = t.boundaries.iter().map(|b| (t.names.get(b.phase), b.at.0)).collect();
-    assert_eq!((phases, t.os), (vec![("kernel", 0)], ""));
+    let phases: Vec<(Phase, i64)> = t.boundaries.iter().map(|b| (b.phase, b.at.0)).collect();
+    assert_eq!((phases, t.os), (vec![(Phase::Kernel, 0)], ""));
 }
 
 #[test]
 fn a_hole_in_the_middle_of_a_file() {
     let two = built(&[HEAD.as_bytes(), TAIL.as_bytes()], Counter::Unknown);
     let joined = format!("{HEAD}{TAIL}");
-    let phases =
-        |t: &Timeline| -> Vec<_> { t.boundaries.iter().map(|b| (t.names.get(b.phase).to_owned(), b.at)).collect() };
+    let phases = |t: &Timeline| -> Vec<_> { t.boundaries.iter().map(|b| (b.phase, b.at)).collect() };
     let one = built(&[joined.as_bytes()], Counter::Unknown);
     assert_eq!((spans(&one), phases(&one), &one.warnings), (spans(&two), phases(&two), &two.warnings));
     assert_eq!(one.diagnostics.count(DiagnosticKind::TslogGap), 1);
-    assert!(phases(&one).contains(&(timeline::UNEXPLAINED.to_owned(), Ns(28_203_305))), "{:?}", phases(&one));
+    assert!(phases(&one).contains(&(Phase::Unexplained, Ns(28_203_305))), "{:?}", phases(&one));
 
     // Written and read again, with and without the place being marked.
     let mut log = Log::default();
@@ -337,7 +336,7 @@ fn what_is_never_left() {
     let end = "0x9 90 ENTER start_init\n0x9 99 EXIT start_init\n";
     let begin = "0x1 0 ENTER mi_startup\n0x1 5 ENTER SYSINIT a\n0x2 20 THREAD x\n";
     let unexplained = |t: &Timeline| -> Vec<i64> {
-        let of = t.boundaries.iter().filter(|b| t.names.get(b.phase) == timeline::UNEXPLAINED);
+        let of = t.boundaries.iter().filter(|b| b.phase == Phase::Unexplained);
         of.map(|b| b.at.0).collect()
     };
     // Process 1 runs, so the SYSINIT is over. The function around all others does not return: it has what is not known.
@@ -491,7 +490,7 @@ fn a_function_called_loader_is_just_that() {
                0x1 10 ENTER vfs_mount\n0x1 50 EXIT vfs_mount\n0x1 60 EXIT kmain\n";
     let t = check(own, &[]);
     assert_eq!(spans(&t)[..2], ["thread0: kmain 0..60", "thread0: loader 1..2"]);
-    assert_eq!(t.boundaries.iter().map(|b| t.names.get(b.phase)).collect::<Vec<_>>(), ["kernel"]);
+    assert_eq!(t.boundaries.iter().map(|b| b.phase).collect::<Vec<_>>(), [Phase::Kernel]);
     let each_cpu = "0x1 0 ENTER main\n0x1 1 ENTER smp_start\n0x2 2 THREAD ap1\n0x2 2 ENTER main\n0x1 9 EXIT smp_start\n\
                     0x2 55 EXIT main\n0x1 60 EXIT main\n";
     let t = check(each_cpu, &[]);

@@ -108,6 +108,9 @@ pub struct EndLine {
 pub struct PhaseLine {
     /// What it is; `unexplained` where no evidence reaches.
     pub name: String,
+    /// Whether no evidence reaches it.
+    #[serde(skip)]
+    pub is_unexplained: bool,
     /// When it starts.
     pub start_ns: i64,
     /// When it ends: where the next one starts.
@@ -413,6 +416,7 @@ fn initcall_lines(boot: &Boot) -> Vec<InitcallLine> {
 fn phase_lines(boot: &Boot) -> Vec<PhaseLine> {
     let line = |p: &analysis::Phase| PhaseLine {
         name: p.name.clone(),
+        is_unexplained: p.what == timeline::Phase::Unexplained,
         start_ns: p.start.0,
         end_ns: p.end.0,
         error_ns: p.error.0,

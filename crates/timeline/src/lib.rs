@@ -16,6 +16,7 @@ mod clock;
 mod diagnostics;
 mod names;
 mod nest;
+mod phase;
 mod profile;
 mod sampled;
 mod span;
@@ -27,6 +28,7 @@ pub use builder::SpanBuilder;
 pub use clock::{Clock, Delay, SyncPoint, rounded};
 pub use diagnostics::{Diagnostic, DiagnosticKind, Diagnostics, Figures, Severity};
 pub use names::{NameId, Names};
+pub use phase::{Initcalls, Phase};
 pub use profile::{Children, FunctionRow, NodeId, Profile, ProfileNode, Weight};
 pub use sampled::{Sampled, SampledFunction};
 pub use span::{SpanId, SpanRow, Spans};
@@ -60,9 +62,6 @@ pub struct Mark {
 /// What the track of a CPU's interrupts is called, where they are known apart from the threads that they interrupt.
 pub const INTERRUPTS: &str = "interrupts";
 
-/// The phase of time that no evidence reaches. There may be several stretches of it.
-pub const UNEXPLAINED: &str = "unexplained";
-
 /// The detail of a call that went through a pointer, of which the callee is inferred.
 pub const INDIRECT: &str = "(indirect call)";
 
@@ -72,7 +71,7 @@ pub const INDIRECT: &str = "(indirect call)";
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Boundary {
     /// The phase that begins here.
-    pub phase: NameId,
+    pub phase: Phase,
     /// When it begins.
     pub at: Ns,
     /// How far off `at` may be.
@@ -207,8 +206,8 @@ impl Timeline {
     }
 
     /// Adds the start of a phase.
-    pub fn boundary(&mut self, phase: &str, at: Ns, error: Ns, evidence: &str) {
-        let (phase, evidence) = (self.names.intern(phase), self.names.intern(evidence));
+    pub fn boundary(&mut self, phase: Phase, at: Ns, error: Ns, evidence: &str) {
+        let evidence = self.names.intern(evidence);
         self.boundaries.push(Boundary { phase, at, error, evidence });
     }
 

@@ -34,6 +34,8 @@ pub struct Track {
     pub created: Option<(Ns, TrackId)>,
     /// Whether this is a CPU's idle loop: its running is nobody's work.
     pub idle: bool,
+    /// Whether the evidence has forgotten its name: `name` only says so.
+    pub is_unnamed: bool,
 }
 
 /// All tracks of a timeline.
@@ -44,7 +46,7 @@ impl Tracks {
     /// Adds a track.
     pub fn add(&mut self, name: NameId, kind: TrackKind, id: u64) -> TrackId {
         let track = TrackId(u32::try_from(self.0.len()).expect("fewer than 2^32 tracks"));
-        self.0.push(Track { name, kind, id, created: None, idle: false });
+        self.0.push(Track { name, kind, id, created: None, idle: false, is_unnamed: false });
         track
     }
 

@@ -16,7 +16,7 @@ use crate::first_run::calls::Runners;
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 use timeline::{
-    DiagnosticKind, NameId, NodeId, Ns, Running, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn,
+    DiagnosticKind, NameId, NodeId, Ns, Phase, Running, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn,
 };
 
 /// More spans than these are slow to draw and tell no more.
@@ -81,9 +81,9 @@ fn tracks(contexts: &Contexts, boot: TrackId, timeline: &mut Timeline) -> Vec<Tr
             _ => None,
         };
         let track = known.unwrap_or_else(|| timeline.tracks.add(name, context.kind, context.id));
-        let known_as = timeline.names.get(timeline.tracks.get(track).name);
-        if known_as == "<...>" {
-            timeline.tracks.get_mut(track).name = name;
+        let known = timeline.tracks.get_mut(track);
+        if std::mem::take(&mut known.is_unnamed) {
+            known.name = name;
         }
         track
     };
@@ -274,10 +274,10 @@ impl Builder<'_> {
         let first = |of: &dyn Fn(&Piece) -> bool| pieces.iter().filter(|p| of(p)).map(|p| self.calls.at(p.from)).min();
         let (any, kernel) = (first(&|_| true), first(&|p| self.contexts.of(p.node).id == 0));
         if let Some(at) = any {
-            self.timeline.boundary("before the kernel", at, error, "calls: the first instruction");
+            self.timeline.boundary(Phase::BeforeTheKernel, at, error, "calls: the first instruction");
         }
         if let Some(at) = kernel {
-            self.timeline.boundary("early kernel", at, error, "calls: the kernel's own stack");
+            self.timeline.boundary(Phase::EarlyKernel, at, error, "calls: the kernel's own stack");
         }
     }
 

@@ -6,7 +6,7 @@ use crate::first_run::regions::{self, RanIn};
 use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence, File, Input, Own, Reader};
 use std::rc::Rc;
-use timeline::{DiagnosticKind, Diagnostics, NameId, Ns, SpanKind, TimeBase};
+use timeline::{DiagnosticKind, Diagnostics, Initcalls, NameId, Ns, Phase, SpanKind, TimeBase};
 
 /// The first one counts.
 #[derive(Default)]
@@ -73,7 +73,7 @@ impl Evidence for Calls {
         let call = |name: Option<NameId>| of_init.iter().find(|s| Some(s.name) == name).copied();
         let (smp, run) = (call(smp), call(run));
         if let Some(run) = run {
-            timeline.boundary("process 1", run.start, error, "calls: run_init_process");
+            timeline.boundary(Phase::Process1, run.start, error, "calls: run_init_process");
         }
         if timeline.spans.iter().any(|(_, s)| s.kind == SpanKind::Level) {
             return;
@@ -84,14 +84,14 @@ impl Evidence for Calls {
         let later = smp.and_then(|smp| initcalls().map(|s| s.start).filter(|start| *start >= smp.end).min());
         match (smp, later) {
             (Some(smp), Some(later)) if first < smp.start => {
-                timeline.boundary("initcalls: early", first, error, "calls: the first initcall");
-                timeline.boundary("start other CPUs", smp.start, error, "calls: smp_init");
+                timeline.boundary(Phase::Initcalls(Initcalls::Early), first, error, "calls: the first initcall");
+                timeline.boundary(Phase::StartOtherCpus, smp.start, error, "calls: smp_init");
                 let evidence = "calls: the first initcall after smp_init";
-                timeline.boundary("initcalls: pure to late", later, error, evidence);
+                timeline.boundary(Phase::Initcalls(Initcalls::PureToLate), later, error, evidence);
             }
-            _ => timeline.boundary("initcalls: all levels", first, error, "calls: the first initcall"),
+            _ => timeline.boundary(Phase::Initcalls(Initcalls::All), first, error, "calls: the first initcall"),
         }
-        timeline.boundary("hand-over", last, error, "calls: the last initcall returned");
+        timeline.boundary(Phase::HandOver, last, error, "calls: the last initcall returned");
     }
 
     fn end(&self, boot: &Boot<'_>) -> Option<EndCandidate> {

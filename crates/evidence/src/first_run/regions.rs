@@ -24,7 +24,7 @@
 
 use super::{Block, Ending, FirstRun};
 use hashbrown::HashMap;
-use timeline::{Ns, TimeBase, Timeline};
+use timeline::{Ns, Phase, TimeBase, Timeline};
 
 /// A stage of the boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -293,13 +293,21 @@ pub fn add(regions: &[Region], track: timeline::TrackId, timeline: &mut Timeline
     let early = regions.iter().any(|r| r.stage == Stage::EarlyKernel);
     for r in regions {
         let at = r.at;
-        match r.stage {
-            Stage::Kernel if !early => timeline.boundary(r.stage.name(), at, error, &r.evidence),
-            Stage::OptionRom | Stage::Kernel | Stage::UserSpace => {
+        let phase = match r.stage {
+            Stage::Firmware => Some(Phase::Firmware),
+            Stage::Loader => Some(Phase::Loader),
+            Stage::SetupCode => Some(Phase::SetupCode),
+            Stage::Decompressor => Some(Phase::Decompressor),
+            Stage::EarlyKernel => Some(Phase::EarlyKernel),
+            Stage::Kernel if !early => Some(Phase::Kernel),
+            Stage::OptionRom | Stage::Kernel | Stage::UserSpace => None,
+        };
+        match phase {
+            Some(phase) => timeline.boundary(phase, at, error, &r.evidence),
+            None => {
                 let name = timeline.names.intern(&format!("{}: first block", r.stage.name()));
                 timeline.marks.push(timeline::Mark { at, name, track });
             }
-            stage => timeline.boundary(stage.name(), at, error, &r.evidence),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! A kernel trace as evidence of a boot: who ran where and waited for whom, and when process 1 became a program.
 
 use super::{Trace, is_event};
-use crate::boot::{Boot, ROOT_PHASE};
+use crate::boot::Boot;
 use crate::clocks::Offers;
 use crate::reader::{Evidence, File, Input, Own, Reader};
 use crate::text::Line;
 use guest_init::cpio::ROOT_PATH;
 use std::rc::Rc;
-use timeline::{DiagnosticKind, Diagnostics, Mark};
+use timeline::{DiagnosticKind, Diagnostics, Phase, SpanKind, SpanRow};
 
 /// The first one counts.
 #[derive(Default)]
@@ -70,15 +70,15 @@ impl Evidence for Trace<'_> {
     fn phases(&mut self, boot: &mut Boot<'_>) {
         let init = boot.init();
         let timeline = &mut boot.timeline;
-        let names = &timeline.names;
-        let execs = timeline.marks.iter().filter(|m| m.track == init && names.get(m.name).starts_with("exec "));
-        let mut execs: Vec<Mark> = execs.copied().collect();
-        execs.sort_by_key(|exec| exec.at);
-        let mounts = execs.first().is_some_and(|exec| names.get(exec.name).ends_with(ROOT_PATH));
-        let phases: &[&str] = if mounts { &[ROOT_PHASE, "process 1"] } else { &["process 1"] };
-        for (exec, phase) in execs.iter().zip(phases) {
-            let evidence = format!("trace: {}", timeline.names.get(exec.name));
-            timeline.boundary(phase, exec.at, boot.trace_error, &evidence);
+        let programs = timeline.spans.iter().map(|(_, span)| span).filter(|s| s.kind == SpanKind::Process);
+        let mut execs: Vec<SpanRow> = programs.filter(|s| s.track == init).collect();
+        execs.sort_by_key(|exec| exec.start);
+        let mounts = execs.first().is_some_and(|exec| timeline.names.get(exec.detail).ends_with(ROOT_PATH));
+        let root_first = [Phase::ModulesAndRoot, Phase::Process1];
+        let phases = if mounts { &root_first[..] } else { &root_first[1..] };
+        for (exec, &phase) in execs.iter().zip(phases) {
+            let evidence = format!("trace: exec {}", timeline.names.get(exec.detail));
+            timeline.boundary(phase, exec.start, boot.trace_error, &evidence);
         }
     }
 }

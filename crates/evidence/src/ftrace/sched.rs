@@ -262,6 +262,7 @@ impl<'a> Sched<'a> {
             let name = timeline.names.intern(&thread.name());
             let track = timeline.tracks.get_mut(thread.track);
             track.name = name;
+            track.is_unnamed = thread.pid != 0 && thread.comm == FORGOTTEN;
             track.idle = thread.pid == 0 && !thread.boots;
         }
         let tracks = self.known.iter().filter(|(key, _)| key.0 != 0);
@@ -269,7 +270,10 @@ impl<'a> Sched<'a> {
     }
 }
 
-/// The column says `<idle>` for process id 0 and `<...>` for whom it has forgotten.
+/// What the column says for whom it has forgotten.
+const FORGOTTEN: &[u8] = b"<...>";
+
+/// The column says `<idle>` for process id 0 and [`FORGOTTEN`].
 fn is_placeholder(comm: &[u8]) -> bool {
     comm.starts_with(b"<")
 }

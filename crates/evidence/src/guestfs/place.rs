@@ -7,26 +7,26 @@ use crate::firmware::shorten;
 use crate::kernel_log::{Cleaner, Prefix};
 use crate::text::lossy;
 use memchr::memmem;
-use timeline::{Mark, NameId, Ns, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind};
+use timeline::{Mark, NameId, Ns, Phase, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind};
 
 /// QEMU hands over what a machine prints in bursts: in the lines that the notes of libguestfs' talk show, 1.1 ms apart.
 const ARRIVAL_ERROR: Ns = Ns(1_100_000);
 
 /// Whose message begins a phase, what is in it, and the phase. The first such message counts.
-const STEPS: [(Level, &str, &str); 13] = [
-    (Level::Library, "launch", "libguestfs: launch"),
-    (Level::Library, "begin building supermin appliance", "libguestfs: build the appliance"),
-    (Level::Library, "finished building supermin appliance", "libguestfs: appliance built"),
-    (Level::Library, "begin testing qemu features", "libguestfs: ask QEMU for its features"),
-    (Level::Library, "finished testing qemu features", "libguestfs: QEMU's features known"),
-    (Level::Library, "connect to libvirt", "libvirt: connect"),
-    (Level::Library, "get libvirt capabilities", "libvirt: capabilities"),
-    (Level::Library, "create libvirt XML", "libguestfs: create libvirt XML"),
-    (Level::Library, "launch libvirt guest", "libvirt: start QEMU"),
-    (Level::Appliance, "-no-user-config", "VMM: start"),
-    (Level::Firmware, "", "firmware"),
-    (Level::Appliance, "supermin: ", "process 1"),
-    (Level::Appliance, "guestfsd --verbose", "guestfsd"),
+const STEPS: [(Level, &str, Phase); 13] = [
+    (Level::Library, "launch", Phase::LibguestfsLaunch),
+    (Level::Library, "begin building supermin appliance", Phase::LibguestfsBuild),
+    (Level::Library, "finished building supermin appliance", Phase::LibguestfsBuilt),
+    (Level::Library, "begin testing qemu features", Phase::LibguestfsAskQemu),
+    (Level::Library, "finished testing qemu features", Phase::LibguestfsQemuKnown),
+    (Level::Library, "connect to libvirt", Phase::LibvirtConnect),
+    (Level::Library, "get libvirt capabilities", Phase::LibvirtCapabilities),
+    (Level::Library, "create libvirt XML", Phase::LibguestfsXml),
+    (Level::Library, "launch libvirt guest", Phase::LibvirtStart),
+    (Level::Appliance, "-no-user-config", Phase::MonitorStart),
+    (Level::Firmware, "", Phase::Firmware),
+    (Level::Appliance, "supermin: ", Phase::Process1),
+    (Level::Appliance, "guestfsd --verbose", Phase::Guestfsd),
 ];
 
 /// What the events say of the boot as a whole.
@@ -65,7 +65,7 @@ fn is_logged(event: &Event) -> bool {
 impl Events {
     /// Phases, spans and marks of all but the kernel. `init` is the thread that becomes the appliance's first program.
     pub(crate) fn place(&self, init: TrackId, timeline: &mut Timeline) -> Placed {
-        let mut boundary = |phase: &str, event: Option<&Event>| {
+        let mut boundary = |phase: Phase, event: Option<&Event>| {
             if let Some(event) = event {
                 let evidence = format!("libguestfs heard: “{}”", label(event));
                 let error = if event.level == Level::Library { Ns::ZERO } else { ARRIVAL_ERROR };
@@ -75,8 +75,8 @@ impl Events {
         for (level, words, phase) in STEPS {
             boundary(phase, self.of(level).find(|event| memmem::find(&event.text, words.as_bytes()).is_some()));
         }
-        boundary("setup code", self.of(Level::Kernel).next().filter(|event| !is_logged(event)));
-        boundary("early kernel", self.of(Level::Kernel).find(|event| is_logged(event)));
+        boundary(Phase::SetupCode, self.of(Level::Kernel).next().filter(|event| !is_logged(event)));
+        boundary(Phase::EarlyKernel, self.of(Level::Kernel).find(|event| is_logged(event)));
         let first = |level| self.of(level).map(|event| event.at).next();
         let kernel = first(Level::Kernel);
         let user = self.user_space().next().map(|event| event.at);

@@ -2,19 +2,20 @@
 
 use super::arrivals::Arrivals;
 use super::{KernelLog, Line, Prefix, kmsg_record};
-use crate::boot::{Boot, ROOT_PHASE};
+use crate::boot::Boot;
 use crate::clocks::{self, Offers, log_ticks};
 use crate::files::is_imported;
 use crate::first_run::printed;
 use crate::first_run::regions::Stage;
 use crate::index::Index;
 use crate::initcalls;
+use crate::linux;
 use crate::reader::{Evidence, File, Input, Own, Reader};
 use crate::readers::MESSAGES;
 use crate::text;
 use guest_init::cpio::ROOT_PATH;
 use std::rc::Rc;
-use timeline::{Clock, DiagnosticKind, Diagnostics, Mark, Ns, SpanKind, TrackKind};
+use timeline::{Clock, DiagnosticKind, Diagnostics, Mark, Ns, Phase, SpanKind, TrackKind};
 
 /// The console is used where there is no other log, and says when messages arrived. Of other logs the first one counts:
 /// the kernel's own records, those out of its memory, one that somebody imported.
@@ -198,8 +199,8 @@ fn boundaries(log: &KernelLog, clock: &Clock, boot: &mut Boot<'_>) {
         };
         clock.residual.max(Ns::from_us(500)) + lost
     };
-    let (handed_over, is_heard) = (boot.knows_levels(), boot.is_heard);
-    let mut boundary = |phase: &str, find: &dyn Fn(&str) -> bool| {
+    let (handed_over, is_heard) = (linux::knows_levels(&boot.timeline), boot.is_heard);
+    let mut boundary = |phase: Phase, find: &dyn Fn(&str) -> bool| {
         if let Some(line) = log.lines.iter().find(|l| l.stamp.is_some() && find(log.text(l))) {
             let stamp = line.stamp.unwrap_or_default();
             let at = clock.to_ns(log_ticks(stamp));
@@ -210,13 +211,13 @@ fn boundaries(log: &KernelLog, clock: &Clock, boot: &mut Boot<'_>) {
     // A kernel says so when it has freed its own beginning, which takes long: the end of the last level says it better,
     // however exactly the message is placed.
     if !handed_over {
-        boundary("hand-over", &|text| text.starts_with("Freeing unused kernel"));
+        boundary(Phase::HandOver, &|text| text.starts_with("Freeing unused kernel"));
     }
     let run = |text: &str| text.strip_prefix("Run ")?.strip_suffix(" as init process").map(|path| path == ROOT_PATH);
-    boundary(ROOT_PHASE, &|text| run(text) == Some(true));
-    boundary("process 1", &|text| run(text) == Some(false));
+    boundary(Phase::ModulesAndRoot, &|text| run(text) == Some(true));
+    boundary(Phase::Process1, &|text| run(text) == Some(false));
     if !is_heard {
-        boundary("early kernel", &|_| true);
+        boundary(Phase::EarlyKernel, &|_| true);
     }
 }
 

@@ -15,8 +15,8 @@ use recording::Manifest;
 use std::cmp::Reverse;
 use std::rc::Rc;
 use timeline::{
-    DiagnosticKind, Diagnostics, Mark, NameId, Ns, SpanKind, SpanRow, Ticks, TimeBase, Timeline, TrackId, TrackKind,
-    Wait, WaitedOn,
+    DiagnosticKind, Diagnostics, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Ticks, TimeBase, Timeline, TrackId,
+    TrackKind, Wait, WaitedOn,
 };
 
 /// systemd cuts each of its times to whole milliseconds.
@@ -103,12 +103,12 @@ impl Evidence for Startup {
         let anchor = finished.stages.iter().position(|(stage, _)| *stage >= Stage::Kernel).unwrap_or(0);
         for (place, (stage, took)) in finished.stages.iter().enumerate() {
             let (phase, word) = match stage {
-                Stage::Firmware => ("firmware", "firmware"),
-                Stage::Loader => ("loader", "loader"),
-                Stage::Kernel => ("early kernel", "kernel"),
-                Stage::Initrd => ("initrd", "initrd"),
-                Stage::SoftReboot => ("soft reboot", "soft reboot"),
-                Stage::Userspace => ("user space", "userspace"),
+                Stage::Firmware => (Phase::Firmware, "firmware"),
+                Stage::Loader => (Phase::Loader, "loader"),
+                Stage::Kernel => (Phase::EarlyKernel, "kernel"),
+                Stage::Initrd => (Phase::Initrd, "initrd"),
+                Stage::SoftReboot => (Phase::SoftReboot, "soft reboot"),
+                Stage::Userspace => (Phase::UserSpace, "userspace"),
             };
             let error = Ns(CUT.0 * place.abs_diff(anchor) as i64);
             boot.timeline.boundary(phase, at, error, &format!("systemd-analyze: {took} ({word})"));

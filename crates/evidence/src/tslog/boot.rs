@@ -4,7 +4,7 @@ use super::labels::Role;
 use super::order::Order;
 use super::{BUFFER_RECORDS, Log};
 use crate::text::lossy;
-use timeline::{Clock, End, Mark, Ns, Ticks, Timeline, TrackId, UNEXPLAINED, Wait, WaitedOn};
+use timeline::{Clock, End, Mark, Ns, Phase, Ticks, Timeline, TrackId, Wait, WaitedOn};
 
 /// The tracks that the boot path goes over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,29 +91,29 @@ impl Boot<'_> {
         let known = &self.order.known;
         let mut phases = Vec::new();
         if let (Some(_), Some((ticks, _))) = (self.chain.loader, known.first) {
-            phases.push(("loader", ticks, "the log's first record, by the loader"));
+            phases.push((Phase::Loader, ticks, "the log's first record, by the loader"));
         }
         if let Some((ticks, _)) = known.kernel.filter(|_| known.enter(Role::MachineDependent).is_some()) {
-            phases.push(("machine-dependent init", ticks, "the kernel's first record: hammer_time, initarm, …"));
+            phases.push((Phase::MachineDependentInit, ticks, "the kernel's first record: hammer_time, initarm, …"));
         }
         match (known.enter(Role::MiStartup), known.enter(Role::Main), known.kernel) {
-            (Some((ticks, _)), ..) => phases.push(("SYSINITs", ticks, "ENTER mi_startup")),
-            (_, Some((ticks, _)), _) if self.is_netbsd() => phases.push(("main", ticks, "ENTER main")),
-            (None, _, Some((ticks, _))) if phases.last().is_none_or(|p| p.0 == "loader") => {
-                phases.push(("kernel", ticks, "the kernel's first record"));
+            (Some((ticks, _)), ..) => phases.push((Phase::Sysinits, ticks, "ENTER mi_startup")),
+            (_, Some((ticks, _)), _) if self.is_netbsd() => phases.push((Phase::NetbsdMain, ticks, "ENTER main")),
+            (None, _, Some((ticks, _))) if phases.last().is_none_or(|p| p.0 == Phase::Loader) => {
+                phases.push((Phase::Kernel, ticks, "the kernel's first record"));
             }
             _ => {}
         }
         if let Some((ticks, _)) = known.enter(Role::StartInit) {
             let after_main = self.main_done().map_or(ticks, |(done, _)| done.max(ticks));
-            phases.push(("mount root, process 1", after_main, "ENTER start_init"));
+            phases.push((Phase::MountRoot, after_main, "ENTER start_init"));
         }
         for (i, pair) in self.order.pieces.windows(2).enumerate() {
-            phases.push((UNEXPLAINED, pair[0].1, "a part of the log is missing"));
+            phases.push((Phase::Unexplained, pair[0].1, "a part of the log is missing"));
             let next = self.order.records.iter().filter(|r| usize::from(r.piece) == i + 1).map(|r| r.ticks).min();
-            phases.extend(next.map(|ticks| ("after the missing part", ticks, "the log goes on")));
+            phases.extend(next.map(|ticks| (Phase::AfterTheMissingPart, ticks, "the log goes on")));
         }
-        phases.extend(unknown_from.map(|ticks| (UNEXPLAINED, ticks, "nothing more is heard of the thread")));
+        phases.extend(unknown_from.map(|ticks| (Phase::Unexplained, ticks, "nothing more is heard of the thread")));
         for (phase, ticks, evidence) in phases {
             let at = self.time(ticks);
             self.timeline.boundary(phase, at, Ns::ZERO, evidence);
@@ -141,7 +141,7 @@ impl Boot<'_> {
         let evidence = self.timeline.names.intern(&ending.evidence);
         self.timeline.end = Some(End { at, error: Ns::ZERO, track: self.chain.last(), evidence });
         match ending.kind {
-            Kind::Reached => self.timeline.boundary("user processes", at, Ns::ZERO, "EXIT start_init"),
+            Kind::Reached => self.timeline.boundary(Phase::UserProcesses, at, Ns::ZERO, "EXIT start_init"),
             Kind::UserSpace | Kind::Unknown => self.no_end(ending, open),
         }
     }

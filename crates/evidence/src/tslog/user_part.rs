@@ -7,7 +7,7 @@ use super::Log;
 use super::processes::Processes;
 use super::user;
 use hashbrown::HashMap;
-use timeline::{End, Ns, Process, Timeline, TrackId, Wait, WaitedOn};
+use timeline::{End, Ns, Phase, Process, Timeline, TrackId, Wait, WaitedOn};
 
 /// The tick at which that part begins: rc's fork, or the first one if there is no rc.
 pub fn begins(log: &Log) -> Option<u64> {
@@ -40,7 +40,7 @@ pub fn build(log: &Log, processes: Processes, timeline: &mut Timeline) {
     let track = rc.or_else(ends_last).and_then(|p| tracks.get(&p.pid)).copied();
     if let Some(begins) = rc.map(|rc| rc.start).or(table.iter().map(|p| p.start).min()) {
         timeline.boundary(
-            "user processes",
+            Phase::UserProcesses,
             begins,
             Ns::ZERO,
             if rc.is_some() { "process 1 forked rc" } else { "the first fork" },

@@ -2,7 +2,7 @@
 
 use super::{ConsoleLine, MOST_LINES, MOST_ROWS, esc};
 use crate::text::{amount, bytes, counted, percent, thousands};
-use crate::{Boot, FunctionLine, Summary, WhereLine, harmless_bytes};
+use crate::{Boot, FunctionLine, PhaseLine, Summary, WhereLine, harmless_bytes};
 use benchmark::{METRICS, Metric};
 use std::io::{self, Write};
 use timeline::{Ns, Unit};
@@ -127,15 +127,14 @@ const ROOM_FOR_A_NAME: f64 = 6.0;
 
 pub fn phases(s: &Summary, out: Out) -> io::Result<()> {
     let share = |ns: i64| if s.total_ns > 0 { ns as f64 / s.total_ns as f64 } else { 0.0 };
-    let class =
-        |i: usize, name: &str| if name == timeline::UNEXPLAINED { "p-x".to_owned() } else { format!("p{}", i % 10) };
+    let class = |i: usize, p: &PhaseLine| if p.is_unexplained { "p-x".to_owned() } else { format!("p{}", i % 10) };
     writeln!(
         out,
         "<section aria-labelledby=\"h-phases\"><h2 id=\"h-phases\">Phases</h2>\n<div class=\"bar\" aria-hidden=\"true\">"
     )?;
     for (i, p) in s.phases.iter().enumerate() {
         let length = p.end_ns - p.start_ns;
-        let (class, name) = (class(i, &p.name), esc(&p.name));
+        let (class, name) = (class(i, p), esc(&p.name));
         let width = share(length) * 100.0;
         let shown = if width >= ROOM_FOR_A_NAME { name.as_str() } else { "" };
         write!(
@@ -157,7 +156,7 @@ pub fn phases(s: &Summary, out: Out) -> io::Result<()> {
             out,
             "<tr><th scope=\"row\"><i class=\"key {}\"></i>{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td>\
              <td class=\"n\">{}</td><td class=\"n\">±{}</td><td>{}</td></tr>",
-            class(i, &p.name),
+            class(i, p),
             esc(&p.name),
             s.time(p.start_ns),
             s.time(length),

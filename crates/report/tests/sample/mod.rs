@@ -110,6 +110,7 @@ pub fn timeline() -> Timeline {
 
 fn finish(mut m: Maker, init: TrackId, phases: &[(&str, i64)], end_us: i64) -> Timeline {
     for &(phase, at) in phases {
+        let phase = timeline::Phase::Other(m.t.names.intern(phase));
         m.t.boundary(phase, Ns::from_us(at), Ns(1_500), "a made-up boundary of the sample");
     }
     let evidence = m.t.names.intern("process 1");

@@ -1,8 +1,8 @@
 //! A log of initcalls without levels may be an excerpt: which phases it shows, and which it cannot.
 
-use crate::boot::{Boot, ROOT_PHASE};
+use crate::boot::Boot;
 use recording::EndMark;
-use timeline::{Boundary, Ns, SpanKind, SpanRow};
+use timeline::{Initcalls, Ns, Phase, SpanKind, SpanRow};
 
 /// Without levels, initcalls are at least one phase: from the first one of process 1's to the last one's return. Only
 /// where process 1 is known to have begun were these all of them.
@@ -15,20 +15,22 @@ pub fn initcalls_without_levels(boot: &mut Boot<'_>) {
     let spans: Vec<_> = boot.timeline.spans.iter().map(|(_, s)| s).filter(of_init).collect();
     let (first, last) = (spans.iter().map(|s| s.start).min(), spans.iter().map(|s| s.end).max());
     let (Some(first), Some(last)) = (first, last) else { return };
-    let begun = ["hand-over", ROOT_PHASE, "process 1"].iter().any(|phase| boot.start_of(phase).is_some());
+    let begun = [Phase::HandOver, Phase::ModulesAndRoot, Phase::Process1]
+        .into_iter()
+        .any(|phase| boot.start_of(phase).is_some());
     let marked = boot.manifest.end.as_ref().is_some_and(|end| end.mark() == EndMark::Init);
     let (initcalls, then) = match begun || marked || boot.process_1_spoke {
-        true => ("initcalls: all levels", "hand-over"),
+        true => (Initcalls::All, Phase::HandOver),
         // The kernel starts the other CPUs between the early initcalls and the others.
-        false if other_cpus_started_after(boot, last) => ("initcalls: early", "after the last initcall"),
-        false => ("initcalls: those in the log", "after the last initcall"),
+        false if other_cpus_started_after(boot, last) => (Initcalls::Early, Phase::AfterTheLastInitcall),
+        false => (Initcalls::OfTheLog, Phase::AfterTheLastInitcall),
     };
     let error = Ns::from_us(500);
     let evidence = match boot.initcall_error {
         Ns::ZERO => "kernel log: the first initcall",
         _ => "kernel log: the first initcall, timed in whole ticks",
     };
-    boot.timeline.boundary(initcalls, first, error.max(boot.initcall_error), evidence);
+    boot.timeline.boundary(Phase::Initcalls(initcalls), first, error.max(boot.initcall_error), evidence);
     boot.timeline.boundary(then, last, error, "kernel log: the last initcall returned");
 }
 
@@ -42,10 +44,9 @@ fn other_cpus_started_after(boot: &Boot<'_>, last: Ns) -> bool {
 /// A log that begins inside an initcall, or among initcalls of which only the returns are there, has no early kernel.
 pub fn only_initcalls(boot: &mut Boot<'_>) {
     let names = &boot.timeline.names;
-    let is_level = |b: &&Boundary| names.get(b.phase).starts_with("initcalls: ");
-    let Some(first) = boot.timeline.boundaries.iter().filter(is_level).map(|b| b.at).min() else { return };
-    let early = names.find("early kernel");
+    let initcalls = boot.timeline.boundaries.iter().filter(|b| matches!(b.phase, Phase::Initcalls(_)));
+    let Some(first) = initcalls.map(|b| b.at).min() else { return };
     let begins = boot.timeline.marks.iter().any(|mark| names.get(mark.name).starts_with("Linux version"));
     let excerpt = boot.initcall_error > Ns::ZERO && !begins;
-    boot.timeline.boundaries.retain(|b| Some(b.phase) != early || (b.at <= first && !excerpt));
+    boot.timeline.boundaries.retain(|b| b.phase != Phase::EarlyKernel || (b.at <= first && !excerpt));
 }

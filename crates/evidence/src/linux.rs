@@ -1,0 +1,83 @@
+//! What is only true of Linux, whoever brought the evidence: its levels of initcalls as phases, and how its panics begin.
+//!
+//! It reads what is on the timeline, and no file. Names that the kernel itself prints are told here, once.
+
+pub mod excerpt;
+
+use crate::boot::Boot;
+use timeline::{Initcalls, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Timeline};
+
+/// A level of initcalls, as far as anything rests on which one it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    /// Console initcalls run in the middle of the early kernel and are no phase.
+    Console,
+    /// Those before other CPUs are started.
+    Early,
+    /// The last one.
+    Late,
+    /// Any other.
+    Other,
+}
+
+impl Level {
+    /// By the name that the kernel's trace and log have for it.
+    fn of(name: &str) -> Level {
+        match name {
+            "console" => Level::Console,
+            "early" => Level::Early,
+            "late" => Level::Late,
+            _ => Level::Other,
+        }
+    }
+}
+
+/// The levels on a timeline, but for the console's.
+fn levels_of(timeline: &Timeline) -> impl Iterator<Item = (Level, SpanRow)> + '_ {
+    let levels = timeline.spans.iter().map(|(_, span)| span).filter(|span| span.kind == SpanKind::Level);
+    let levels = levels.map(|span| (Level::of(timeline.names.get(span.detail)), span));
+    levels.filter(|(level, _)| *level != Level::Console)
+}
+
+/// Whether the kernel's initcalls are known by level.
+pub fn knows_levels(timeline: &Timeline) -> bool {
+    levels_of(timeline).next().is_some()
+}
+
+/// Phases by level of initcalls.
+pub fn levels(boot: &mut Boot<'_>) {
+    let (timeline, error) = (&mut boot.timeline, boot.trace_error);
+    let found = levels_of(timeline).map(|(level, span)| (level, span.start, span.end, span.detail));
+    let mut levels: Vec<(Level, Ns, Ns, NameId)> = found.collect();
+    levels.sort_by_key(|level| level.1);
+    for (i, &(level, start, end, name)) in levels.iter().enumerate() {
+        let which = if level == Level::Early { Initcalls::Early } else { Initcalls::Level(name) };
+        timeline.boundary(Phase::Initcalls(which), start, error, "trace: initcall_level");
+        let evidence = format!("trace: last initcall of level {} returned", timeline.names.get(name));
+        if level == Level::Early && i + 1 < levels.len() {
+            timeline.boundary(Phase::StartOtherCpus, end, error, &evidence);
+        }
+        if i + 1 == levels.len() {
+            // A trace that ends before the last level says nothing of what came after it.
+            let phase = if level == Level::Late { Phase::HandOver } else { Phase::Unexplained };
+            timeline.boundary(phase, end, error, &evidence);
+        }
+    }
+}
+
+/// Where nothing says when initcalls ran, what is called the early kernel is all of it.
+pub fn name_the_kernel(timeline: &mut Timeline) {
+    let told_apart = timeline.boundaries.iter().any(|b| matches!(b.phase, Phase::Initcalls(_)));
+    let early = timeline.boundaries.iter_mut().filter(|b| !told_apart && b.phase == Phase::EarlyKernel);
+    early.for_each(|b| b.phase = Phase::KernelWithInitcalls);
+}
+
+/// The kernel's messages that say that it panicked.
+pub fn panics(timeline: &Timeline) -> impl Iterator<Item = &Mark> {
+    timeline.marks.iter().filter(|mark| timeline.names.get(mark.name).starts_with("Kernel panic"))
+}
+
+/// Of these, those that give up: others say only where an earlier one ends.
+pub fn fatal_panics(timeline: &Timeline) -> impl Iterator<Item = &Mark> {
+    panics(timeline).filter(|mark| timeline.names.get(mark.name).starts_with("Kernel panic - not syncing"))
+}
