@@ -20,7 +20,7 @@
 //! waits for. `-> ROW` makes one row of all that the rule matches.
 
 use std::fmt;
-use timeline::SpanKind;
+use timeline::{Os, SpanKind};
 
 /// The rules of one operating system, or a user's own.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,13 +103,13 @@ impl fmt::Display for NotARule {
 impl std::error::Error for NotARule {}
 
 impl Groups {
-    /// The rules for an operating system by its name. Any other kernel than Linux is taken for one that logs as FreeBSD
-    /// does; without a name none is.
-    pub fn of(os: &str) -> Groups {
+    /// The rules for an operating system. Any other kernel than Linux is taken for one that logs as FreeBSD
+    /// does; of an unknown one none is.
+    pub fn of(os: &Os) -> Groups {
         match os {
-            "" => Groups::built_in("generic"),
-            "Linux" => Groups::linux(),
-            _ => Groups::freebsd(),
+            Os::Unknown => Groups::built_in("generic"),
+            Os::Linux => Groups::linux(),
+            Os::FreeBsd | Os::NetBsd | Os::Lab | Os::Other(_) => Groups::freebsd(),
         }
     }
 
@@ -274,8 +274,8 @@ mod tests {
             let groups = Groups::parse(text).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert!(!groups.rules.is_empty() && !groups.delays.is_empty() && !groups.skips.is_empty());
         }
-        assert_eq!(Groups::parse("use freebsd").unwrap(), Groups::of("NetBSD"));
-        assert_eq!(Groups::parse("use generic").unwrap(), Groups::of(""));
+        assert_eq!(Groups::parse("use freebsd").unwrap(), Groups::of(&Os::NetBsd));
+        assert_eq!(Groups::parse("use generic").unwrap(), Groups::of(&Os::Unknown));
     }
 
     #[test]

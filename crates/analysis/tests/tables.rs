@@ -288,7 +288,7 @@ fn a_function_that_spans_its_phase_is_not_narrower_than_it() {
         990  cpu0 exit  bus_scan
         1000 cpu0 exit  begin
         1000 cpu0 end");
-    let all = tables(&t, &boot_path(&t), &phases(&t), &Groups::of(""));
+    let all = tables(&t, &boot_path(&t), &phases(&t), &Groups::of(&timeline::Os::Unknown));
     let rows: Vec<(&str, i64)> = all.wheres.iter().map(|row| (row.name.as_str(), row.self_time.0)).collect();
     assert_eq!(rows, [("mem_init", 400), ("probe_disk", 400), ("bus_scan", 170), ("begin", 30)]);
     assert_eq!(all.explained, 0.97);

@@ -138,7 +138,7 @@ fn outcome_detail(manifest: &Manifest, panic: Option<&str>) -> String {
 fn facts(recording: &Recording, found: &evidence::Loaded) -> anyhow::Result<Facts> {
     let manifest = recording.manifest();
     Ok(Facts {
-        subject: subject(recording, &found.subject, found.timeline.os)?,
+        subject: subject(recording, &found.subject, found.timeline.os.name())?,
         // A killed recorder leaves a manifest that still says it runs.
         outcome: match recording.condition() {
             Condition::Finished if found.panic.is_some() => OutcomeKind::Panic.as_str(),
@@ -168,7 +168,7 @@ fn subject(recording: &Recording, found: &evidence::Subject, os: &str) -> anyhow
         release => release.to_owned(),
     };
     Ok(Subject {
-        os: first([&said.os, &found.os, os]),
+        os: first([&said.os, found.os.name(), os]),
         kernel,
         machine: said.machine.clone(),
         accelerator: said.accelerator.clone(),

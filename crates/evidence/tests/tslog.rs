@@ -8,7 +8,7 @@ mod parts;
 use evidence::tslog::{Counter, Log, build};
 use proptest::prelude::*;
 use std::path::Path;
-use timeline::{DiagnosticKind, Ns, Phase, SpanKind, TimeBase, Timeline, TrackKind, Unit, WaitedOn};
+use timeline::{DiagnosticKind, Ns, Os, Phase, SpanKind, TimeBase, Timeline, TrackKind, Unit, WaitedOn};
 
 const HEAD: &str = include_str!("data/tslog/freebsd15-firecracker-console-and-tslog-head.log");
 const TAIL: &str = include_str!("data/tslog/freebsd15-firecracker-tslog-tail.log");
@@ -85,7 +85,7 @@ fn the_public_dump_in_two_files() {
         assert_eq!(length(&t, "announce"), Ns(7_613_245));
         assert_eq!(length(&t, "trademark"), Ns(2_471_178));
         assert_eq!(length(&t, "version"), Ns(11_054_721));
-        assert_eq!((t.os, t.unit), ("FreeBSD", Unit::Nanoseconds));
+        assert_eq!((&t.os, t.unit), (&Os::FreeBsd, Unit::Nanoseconds));
         assert_eq!(t.warnings.len(), 2, "{:?}", t.warnings);
         assert!(t.warnings[0].starts_with("a part of the log is missing, from 28.2 ms to 488 ms"), "{:?}", t.warnings);
         assert!(t.warnings[1].contains("it ends 496 ms after its first record, with ENTER _sleep"), "{:?}", t.warnings);
@@ -223,14 +223,14 @@ fn a_loader_a_kernel_and_process_1() {
 #[test]
 fn netbsd_counts_threads_from_0_and_process_1_waits_for_main() {
     let own = check("0x0 100 ENTER main\n0x1 200 ENTER start_init\n0x0 500 EXIT main\n0x1 600 EXIT start_init\n", &[]);
-    assert_eq!((own.os, own.waits.len()), ("", 0), "many a kernel has a `main`");
+    assert_eq!((&own.os, own.waits.len()), (&Os::Unknown, 0), "many a kernel has a `main`");
     assert_eq!(spans(&own), ["thread0: main 0..400", "init: start_init 100..500"]);
     let t = check(
         "0x0 100 ENTER main\n0x1 200 ENTER start_init\n0x0 500 EXIT main\n0x1 600 EXIT start_init\n\
          1  0  150  0  \"/sbin/init\"  \"/\"\n",
         &[],
     );
-    assert_eq!(t.os, "NetBSD");
+    assert_eq!(t.os, Os::NetBsd);
     assert_eq!(spans(&t), ["lwp0: main 0..400", "init: start_init 100..500", "init: /sbin/init 500..500"]);
     assert_eq!(t.waits.len(), 1);
     assert_eq!((t.waits[0].from, t.waits[0].until), (Ns(100), Ns(400)));
@@ -293,14 +293,14 @@ fn a_thread_is_named_while_it_runs() {
         &[("thread-renamed", 1, "7")],
     );
     assert_eq!(spans(&t), ["main: start_kernel 0..60", "main: delay 2..52", "a: f 54..56"]);
-    assert_eq!((t.tracks.len(), t.os), (2, ""));
+    assert_eq!((t.tracks.len(), &t.os), (2, &Os::Unknown));
     // Nothing is open, but the kernel's first thread does not end.
     let t = check("0x0 0 ENTER f\n0x0 1 EXIT f\n0x0 2 THREAD main\n0x0 3 ENTER main\n0x0 9 EXIT main\n", &[]);
     assert_eq!(spans(&t), ["main: f 0..1", "main: main 3..9"]);
     // Its name is no function.
     let t = check("0x0 0 THREAD main\n0x0 1 ENTER f\n0x0 9 EXIT f\n0x1 9 ENTER main\n0x1 12 EXIT main\n", &[]);
     let phases: Vec<(Phase, i64)> = t.boundaries.iter().map(|b| (b.phase, b.at.0)).collect();
-    assert_eq!((phases, t.os), (vec![(Phase::Kernel, 0)], ""));
+    assert_eq!((phases, t.os), (vec![(Phase::Kernel, 0)], Os::Unknown));
 }
 
 #[test]
@@ -595,7 +595,7 @@ fn a_recording_of_both_files() {
     let loaded = evidence::read(&recording::Recording::open(&folder).unwrap()).unwrap();
     let s = &loaded.subject;
     assert_eq!(
-        (s.os.as_str(), s.kernel.as_str(), s.cpus, s.memory_bytes),
+        (s.os.name(), s.kernel.as_str(), s.cpus, s.memory_bytes),
         ("FreeBSD", "15.0-RELEASE-p13", 1, 536_870_912)
     );
     assert_eq!(loaded.timeline.processes.len(), 31);

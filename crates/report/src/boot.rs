@@ -3,7 +3,7 @@
 use crate::{Facts, WhereLine};
 use analysis::{BootPath, Groups, Phase, Stays, Tables};
 use std::cell::OnceCell;
-use timeline::{Ns, Timeline, TrackId};
+use timeline::{Ns, Os, Timeline, TrackId};
 
 /// A finalized timeline, what the analysis says of it, and how it was run.
 pub struct Boot<'a> {
@@ -26,7 +26,8 @@ pub struct Boot<'a> {
 impl<'a> Boot<'a> {
     /// Analyses a finalized timeline, with the rules of its operating system.
     pub fn new(timeline: &'a Timeline, facts: &'a Facts) -> Self {
-        let os = if timeline.os.is_empty() { &facts.subject.os } else { timeline.os };
+        let said = Os::of(&facts.subject.os);
+        let os = if timeline.os.is_known() { &timeline.os } else { &said };
         Boot::with_groups(timeline, facts, Groups::of(os))
     }
 

@@ -10,7 +10,7 @@ use crate::{Boot, DiagnosticLine, Facts, Overhead, Subject, WhereLine};
 use analysis::Row;
 use benchmark::Values;
 use serde::{Deserialize, Serialize};
-use timeline::{DiagnosticKind, Diagnostics, Names, Ns, Sampled, SampledFunction, TimeBase, Timeline, Unit};
+use timeline::{DiagnosticKind, Diagnostics, Names, Ns, Os, Sampled, SampledFunction, TimeBase, Timeline, Unit};
 
 /// The name and version of the document.
 pub const SCHEMA: &str = "bootscope.show/1";
@@ -358,9 +358,9 @@ impl Summary {
 
     /// What its kernel calls its initcalls.
     pub(crate) fn initcalls_word(&self) -> &'static str {
-        match self.subject.os.as_str() {
-            "FreeBSD" | "NetBSD" | "lab" => "SYSINITs",
-            _ => "initcalls",
+        match Os::of(&self.subject.os) {
+            Os::FreeBsd | Os::NetBsd | Os::Lab => "SYSINITs",
+            Os::Unknown | Os::Linux | Os::Other(_) => "initcalls",
         }
     }
 

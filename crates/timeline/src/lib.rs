@@ -16,6 +16,7 @@ mod clock;
 mod diagnostics;
 mod names;
 mod nest;
+mod os;
 mod phase;
 mod profile;
 mod sampled;
@@ -28,6 +29,7 @@ pub use builder::SpanBuilder;
 pub use clock::{Clock, Delay, SyncPoint, rounded};
 pub use diagnostics::{Diagnostic, DiagnosticKind, Diagnostics, Figures, Severity};
 pub use names::{NameId, Names};
+pub use os::Os;
 pub use phase::{Initcalls, Phase};
 pub use profile::{Children, FunctionRow, NodeId, Profile, ProfileNode, Weight};
 pub use sampled::{Sampled, SampledFunction};
@@ -191,8 +193,8 @@ pub struct Timeline {
     pub processes: Vec<Process>,
     /// What its times count.
     pub unit: Unit,
-    /// The operating system by what the evidence says (`FreeBSD`); empty if it does not.
-    pub os: &'static str,
+    /// The operating system by what the evidence says.
+    pub os: Os,
     /// What every view says first, in sentences: that the evidence ends too early, that times are no times.
     pub warnings: Vec<String>,
     /// What did not add up.

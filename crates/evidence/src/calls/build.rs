@@ -16,7 +16,8 @@ use crate::first_run::calls::Runners;
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 use timeline::{
-    DiagnosticKind, NameId, NodeId, Ns, Phase, Running, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn,
+    DiagnosticKind, NameId, NodeId, Ns, Os, Phase, Running, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait,
+    WaitedOn,
 };
 
 /// More spans than these are slow to draw and tell no more.
@@ -61,8 +62,8 @@ pub(crate) fn build(followed: &Followed, boot: TrackId, timeline: &mut Timeline)
         builder.kernel_begins(&pieces, error);
     }
     let init = contexts.iter().position(|context| context.id == 1).map(|place| tracks[place]);
-    if init.is_some() && builder.timeline.os.is_empty() {
-        builder.timeline.os = "Linux"; // whose kernel_init that is
+    if init.is_some() && !builder.timeline.os.is_known() {
+        builder.timeline.os = Os::Linux; // whose kernel_init that is
     }
     let end = builder.end(until);
     timeline.profile = builder.named.profile;

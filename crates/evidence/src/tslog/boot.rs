@@ -4,7 +4,7 @@ use super::labels::Role;
 use super::order::Order;
 use super::{BUFFER_RECORDS, Log};
 use crate::text::lossy;
-use timeline::{Clock, End, Mark, Ns, Phase, Ticks, Timeline, TrackId, Wait, WaitedOn};
+use timeline::{Clock, End, Mark, Ns, Os, Phase, Ticks, Timeline, TrackId, Wait, WaitedOn};
 
 /// The tracks that the boot path goes over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Boot<'_> {
     }
 
     fn is_netbsd(&self) -> bool {
-        self.timeline.os == "NetBSD"
+        self.timeline.os == Os::NetBsd
     }
 
     /// Where phases begin, each by the record that shows it. `unknown_from`: nothing is known of the path's thread from

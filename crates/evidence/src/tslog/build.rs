@@ -13,7 +13,7 @@ use super::processes::Processes;
 use super::rate::plausible;
 use super::user_part;
 use crate::text::lossy;
-use timeline::{Clock, Delay, DiagnosticKind, Ns, SyncPoint, Ticks, Timeline, TrackId, TrackKind, Unit};
+use timeline::{Clock, Delay, DiagnosticKind, Ns, Os, SyncPoint, Ticks, Timeline, TrackId, TrackKind, Unit};
 
 /// What the caller knows of the counter that the log's ticks are of.
 #[derive(Clone, Debug)]
@@ -169,19 +169,19 @@ fn matched(log: &Log, order: &Order, zero: u64) -> Option<Clock> {
 }
 
 /// Many a kernel's first function is called `main`: NetBSD's is told by its banner, or the form of its process table.
-fn os(log: &Log, known: &Known) -> &'static str {
-    match log.facts.os {
-        Some(os) => os,
-        None if known.enter(Role::MiStartup).or(known.enter(Role::MachineDependent)).is_some() => "FreeBSD",
-        None if known.enter(Role::Main).is_some() && log.users.iter().any(|user| user.wide) => "NetBSD",
-        None => "",
+fn os(log: &Log, known: &Known) -> Os {
+    match &log.facts.os {
+        Some(os) => os.clone(),
+        None if known.enter(Role::MiStartup).or(known.enter(Role::MachineDependent)).is_some() => Os::FreeBsd,
+        None if known.enter(Role::Main).is_some() && log.users.iter().any(|user| user.wide) => Os::NetBsd,
+        None => Os::Unknown,
     }
 }
 
 fn add_tracks(log: &Log, order: &Order, timeline: &mut Timeline) -> Vec<TrackId> {
     let known = &order.known;
     let (loader, main, init) = (known.loader(), known.main(), known.init());
-    let netbsd = timeline.os == "NetBSD";
+    let netbsd = timeline.os == Os::NetBsd;
     let name = |number: u32, life: &Life| match number {
         n if Some(n) == loader => "loader".to_owned(),
         n if Some(n) == init && Some(n) != main => "init".to_owned(),

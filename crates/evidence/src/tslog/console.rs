@@ -13,12 +13,12 @@
 //! ```
 
 use crate::text::{grouped_number, lossy, number, skip_spaces};
-use timeline::Ns;
+use timeline::{Ns, Os};
 
 /// The system and its machine, as far as said; the first word on each counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    pub os: Option<&'static str>,
+    pub os: Option<Os>,
     pub release: Option<String>,
     pub cpus: Option<u32>,
     pub memory_bytes: Option<u64>,
@@ -44,9 +44,9 @@ impl Facts {
     }
 }
 
-fn banner(text: &[u8]) -> Option<(&'static str, String)> {
-    let names: [(&str, &[u8]); 2] = [("FreeBSD", b"FreeBSD "), ("NetBSD", b"NetBSD ")];
-    let (os, rest) = names.iter().find_map(|(os, prefix)| Some((*os, text.strip_prefix(*prefix)?)))?;
+fn banner(text: &[u8]) -> Option<(Os, String)> {
+    let names: [(Os, &[u8]); 2] = [(Os::FreeBsd, b"FreeBSD "), (Os::NetBsd, b"NetBSD ")];
+    let (os, rest) = names.into_iter().find_map(|(os, prefix)| Some((os, text.strip_prefix(prefix)?)))?;
     let release = rest.split(|&b| b == b' ').next()?;
     // `FreeBSD is a registered trademark …` begins alike.
     let is_release = release.first()?.is_ascii_digit() && release.contains(&b'.') && release.len() < 64;
@@ -95,7 +95,7 @@ pub fn said(text: &[u8], stamp: Option<Ns>) -> Option<Said> {
     let sysinit = match text {
         _ if text.starts_with(b"Copyright (c) 1992-") => "announce",
         _ if text.starts_with(b"FreeBSD is a registered trademark") => "trademark",
-        _ if banner(text).is_some_and(|(os, _)| os == "FreeBSD") => "version",
+        _ if banner(text).is_some_and(|(os, _)| os == Os::FreeBsd) => "version",
         _ => return None,
     };
     Some(Said { message: Message::Sysinit(sysinit), at })
@@ -112,7 +112,7 @@ mod tests {
                     real memory  = 536870912 (512 MB)\nSMOLFIRE_TSLOG_META tsc_freq=1 ncpu=1 ident=x\nhw.ncpu: 7";
         assert!(text.lines().all(|line| facts.line(line.as_bytes()) != line.contains("trademark")));
         let expected = Facts {
-            os: Some("FreeBSD"),
+            os: Some(Os::FreeBsd),
             release: Some("15.0-RELEASE-p13".to_owned()),
             cpus: Some(1),
             memory_bytes: Some(536870912),
@@ -122,7 +122,7 @@ mod tests {
         let mut facts = Facts::default();
         let text = "NetBSD 10.0 (GENERIC) #0: Thu\ntotal memory = 511 MB\nhw.ncpu = 4\nhw.physmem: 535,822,336";
         assert!(text.lines().all(|line| facts.line(line.as_bytes()) != line.contains("trademark")));
-        assert_eq!((facts.os, facts.memory_bytes), (Some("NetBSD"), Some(511 << 20)));
+        assert_eq!((facts.os, facts.memory_bytes), (Some(Os::NetBsd), Some(511 << 20)));
 
         let mut facts = Facts::default();
         assert!(facts.line(b"FreeBSD/SMP: Multiprocessor System Detected: 16 CPUs"));
