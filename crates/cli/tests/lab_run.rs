@@ -92,6 +92,21 @@ fn each_is_slow_and_fast_as_published_the_switch_is_blamed_and_the_saving_foreto
     }
     // Segments passed in chains: 27 606 301 196 were published of 32 times as many buffers.
     assert_eq!(amounts("vmem-hash"), [[25_675_776.0, 0.0]]);
+    // Instructions of a system call that there is not, each step fewer; syscall and sysret are two.
+    let calls: Vec<_> = trials.iter().filter(|trial| trial["name"] == "syscall-path").collect();
+    let here = |trial: &Value, nth: usize| {
+        let amount = &list(&trial["amounts"])[nth];
+        [amount["slow"].as_f64().unwrap(), amount["fast"].as_f64().unwrap()]
+    };
+    let mut before = here(calls[0], 0)[0];
+    for (trial, cycles) in calls.iter().zip([236.0, 184.0, 116.0]) {
+        let ([_, call], bare) = (here(trial, 0), here(trial, 1));
+        println!("{}: {call} instructions, bare {bare:?}", text(&trial["remedy"]));
+        assert!(call < 0.9 * before && bare.iter().all(|trip| (2.0..2.1).contains(trip)), "{trial}");
+        assert_eq!(list(&trial["amounts"])[0]["published_fast"].as_f64(), Some(cycles));
+        before = call;
+    }
+    assert_eq!(calls.len(), 3);
     let (uart, dax) = (amounts("console-uart"), amounts("root-dax"));
     println!("a character takes {} ns; cache and VMM: {dax:?}", uart[0][0]);
     assert!((5.0..4000.0).contains(&uart[0][0]), "{uart:?}");

@@ -163,7 +163,7 @@ pub struct LabBlame {
 pub struct LabAmount {
     /// What.
     pub of: String,
-    /// `ns`, `bytes`, `count` or `permille`.
+    /// `ns`, `bytes`, `count`, `permille` or `thousandths`.
     pub unit: String,
     /// In which unit the table shows bytes, as they were published: `MiB` or `KiB`; empty for the rest.
     #[serde(default)]
@@ -381,7 +381,8 @@ impl LabFigure {
 impl LabTrial {
     /// What two boots of an experiment say, the slow one and one with a remedy.
     pub fn of(experiment: &Experiment, remedy: &str, slow: LabBoot, fast: LabBoot) -> LabTrial {
-        let amounts = experiment.amounts.iter().map(|amount| LabAmount::of(amount, slow, fast)).collect();
+        let nth = experiment.remedies.iter().position(|of| *of == remedy).unwrap_or(usize::MAX);
+        let amounts = experiment.amounts.iter().map(|amount| LabAmount::of(amount, nth, slow, fast)).collect();
         let check = LabCheck::of(experiment, slow, fast);
         let (slow, fast) = (slow.boot, fast.boot);
         let line = |words: &str| format!("{} {words}", experiment.always).trim_start().to_owned();

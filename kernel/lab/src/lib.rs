@@ -11,6 +11,7 @@
 pub const RESETS_INSTEAD: &str = "exit: no ACPI, so a reset";
 
 pub mod calibrate;
+pub mod calls;
 pub mod cells;
 pub mod cpio;
 pub mod experiments;

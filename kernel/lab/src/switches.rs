@@ -37,6 +37,8 @@ pub const SAMPLE_HZ_MAX: u32 = 10_000;
 pub const SERVICES_MAX: u32 = 256;
 /// The most rounds of the check of TLB shootdown.
 pub const TLB_ROUNDS_MAX: u32 = 100_000_000;
+/// The most system calls that there are not.
+pub const CALLS_MAX: u32 = 10_000_000;
 /// The longest single delay: ten minutes. More is taken for a slip.
 pub const DELAY_NS_MAX: u64 = 600 * 1_000_000_000;
 
@@ -81,6 +83,7 @@ macro_rules! switches {
             Switch { name: "sample", values: &[], numbers: (0, SAMPLE_HZ_MAX), default: "0" },
             Switch { name: "services", values: &[], numbers: (0, SERVICES_MAX), default: "0" },
             Switch { name: "tlb_rounds", values: &[], numbers: (1, TLB_ROUNDS_MAX), default: "1000" },
+            Switch { name: "calls", values: &[], numbers: (0, CALLS_MAX), default: "0" },
         ];
 
         /// Everything that the command line decides.
@@ -99,6 +102,8 @@ macro_rules! switches {
             pub services: u32,
             /// How many rounds `check=tlb-shootdown` makes, 1 to [`TLB_ROUNDS_MAX`].
             pub tlb_rounds: u32,
+            /// How often a user process asks for a system call that there is not, at most [`CALLS_MAX`].
+            pub calls: u32,
             /// Where to stop with interrupts off.
             pub hang: Option<&'a str>,
             /// Where to panic.
@@ -121,6 +126,7 @@ macro_rules! switches {
                     sample: 0,
                     services: 0,
                     tlb_rounds: 1000,
+                    calls: 0,
                     hang: None,
                     panic: None,
                     fault: None,
@@ -168,6 +174,24 @@ switches! {
         "counted" => Counted,
         /// Nobody's: every address can be mapped as borrowed, and frames stay with who mapped them.
         "none" => None,
+    }
+    /// What a system call does for debuggers on its way through the kernel, whether or not there is one.
+    syscall: Syscall = Lean {
+        /// Notes where on the kernel stack the registers are, then as `flat`.
+        "traced" => Traced,
+        /// Looks for a tracer before and after, then as `cached`.
+        "flat" => Flat,
+        /// Copies number and arguments into the thread's context.
+        "cached" => Cached,
+        /// Nothing: registers lie where they were saved, and each CPU knows of its thread's tracer.
+        "lean" => Lean,
+    }
+    /// Whether the system calls of user processes are traced.
+    trace: Trace = No {
+        /// Each is printed before and after.
+        "yes" => Yes,
+        /// They are not.
+        "no" => No,
     }
     /// What the boot checks, and prints a verdict of.
     check: Check = None {
@@ -460,6 +484,10 @@ impl<'a> Switches<'a> {
                 Ok(rounds @ 1..=TLB_ROUNDS_MAX) => self.tlb_rounds = rounds,
                 _ => return false,
             },
+            "calls" => match value.parse() {
+                Ok(calls @ 0..=CALLS_MAX) => self.calls = calls,
+                _ => return false,
+            },
             "services" => match value.parse() {
                 Ok(services @ 0..=SERVICES_MAX) => self.services = services,
                 _ => return false,
@@ -602,6 +630,7 @@ mod tests {
             "services=257",
             "tlb_rounds=0",
             "tlb_rounds=100000001",
+            "calls=10000001",
             "sample=7",
             "sample=10001",
             "delay.=3",

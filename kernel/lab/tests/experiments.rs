@@ -7,6 +7,7 @@
 
 mod support;
 
+use lab::calls::{Loops, Tick};
 use lab::memory_use::MemoryUse;
 use lab::verdict::Verdict;
 use std::path::Path;
@@ -258,6 +259,49 @@ fn frame_allocator() {
     println!("frame-allocator: scan {scan:.1} %, recycle {recycle:.1} %, p2buddy {p2buddy:.1} % of the boot");
     // 35 % and 0.9 % were published of the first and the last.
     assert!((30.0..45.0).contains(&scan) && recycle > 5.0 * p2buddy && p2buddy < 2.0, "{scan} {recycle} {p2buddy}");
+}
+
+/// A system call that there is not, four ways: each leaves out what the one before does for debuggers.
+#[test]
+fn syscall_path() {
+    let Some(kernel) = kernel() else { return };
+    let per_call = ["traced", "flat", "cached", "lean"].map(|way| {
+        let boot = boot(&kernel, &format!("calls=20000 syscall={way}"));
+        let loops = Loops::find(&boot.console).unwrap_or_else(|| panic!("{way}: {}", boot.console));
+        println!("syscall-path, {way}: {:.2} instructions, bare {:.2}", loops.call(), loops.bare());
+        assert_eq!((loops.rounds, loops.tick), (20_000, Tick::Emulated));
+        // `syscall` and `sysret`, and one fault in all that ends it.
+        assert!((2.0..2.05).contains(&loops.bare()), "{way}: {}", boot.console);
+        // What the log says that the loop took is what the kernel measured.
+        assert!(total_ns(&boot, "system_calls").abs_diff(loops.call_ticks) < 1_000, "{way}: {}", boot.log);
+        loops.call()
+    });
+    // 344, 236, 184 and 116 cycles were published, 56 of them the hardware's.
+    assert!(per_call.is_sorted_by(|before, after| *after < 0.9 * before), "{per_call:?}");
+    assert!(per_call[0] / per_call[3] >= 344.0 / 116.0, "{per_call:?}");
+}
+
+/// What a call does for debuggers is what they then see, whichever way it is done.
+#[test]
+fn a_traced_process_is_seen_the_same_way_on_each_path() {
+    let Some(kernel) = kernel() else { return };
+    let traced = |way: &str| {
+        let boot = boot(&kernel, &format!("trace=yes services=1 calls=2 syscall={way}"));
+        let stops = boot.console.lines().filter(|line| line.starts_with("trace: init: "));
+        stops.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let lean = traced("lean");
+    println!("{lean:#?}");
+    for way in ["traced", "flat", "cached"] {
+        assert_eq!(traced(way), lean, "{way}");
+    }
+    // Before and after: a write of 27 bytes, and two calls that there are not. A service's and three loops' ends
+    // do not return, nor does the last call; each has one stop.
+    let count = |part: &str| lean.iter().filter(|line| line.contains(part)).count();
+    assert_eq!((count(": 1("), count(", 0x1b) = 0x1b"), count("= 0xffffffffffffffda")), (2, 1, 2), "{lean:?}");
+    assert_eq!((count(": 2("), count(": 3("), lean.len()), (1, 4, 11), "{lean:?}");
+    let boot = boot(&kernel, "calls=2 syscall=traced");
+    assert!(!boot.console.contains("trace: "), "{}", boot.console);
 }
 
 /// Frames that drivers map have one owner and come back, whatever they come from; without ownership the same check says

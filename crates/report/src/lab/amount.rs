@@ -1,19 +1,24 @@
-//! What an experiment measures beside time: memory, and what a character on the serial port costs.
+//! What an experiment measures beside time: memory, and what a character on the serial port or a system call costs.
 
 use super::{LabAmount, LabBoot};
+use lab::calls::Loops;
 use lab::experiments::{Amount, Measure};
 use lab::memory_use::MemoryUse;
 use lab::vmem::printed_steps;
 use timeline::Ns;
 
 impl LabAmount {
-    pub(super) fn of(amount: &Amount, slow: LabBoot, fast: LabBoot) -> LabAmount {
+    /// `nth` is the remedy's place.
+    pub(super) fn of(amount: &Amount, nth: usize, slow: LabBoot, fast: LabBoot) -> LabAmount {
         let (of, unit, shown_in) = match amount.of {
             Measure::NsPerCharacter => ("serial port, per character", "ns", ""),
             Measure::GuestCache => ("the guest's cache", "bytes", MIB),
             Measure::VmmResident => ("the VMM, at most resident", "bytes", KIB),
             Measure::ChainSteps => ("chain steps", "count", ""),
             Measure::FrameAllocatorPermille => ("the frame allocator's share", "permille", ""),
+            Measure::SystemCall => ("a system call, in instructions (published: cycles)", "count", ""),
+            Measure::BareSystemCall => ("bare syscall and sysret, likewise", "count", ""),
+            Measure::SystemCallOfBare => ("the first by the second", "thousandths", ""),
         };
         let (slow, fast) = match amount.of {
             Measure::NsPerCharacter => (ns_per_character(slow, fast), None),
@@ -21,13 +26,16 @@ impl LabAmount {
             Measure::VmmResident => (resident_bytes(slow), resident_bytes(fast)),
             Measure::ChainSteps => (chain_steps(slow), chain_steps(fast)),
             Measure::FrameAllocatorPermille => (frame_allocator(slow), frame_allocator(fast)),
+            Measure::SystemCall => (of_loops(slow, Loops::call), of_loops(fast, Loops::call)),
+            Measure::BareSystemCall => (of_loops(slow, Loops::bare), of_loops(fast, Loops::bare)),
+            Measure::SystemCallOfBare => (of_loops(slow, call_by_bare), of_loops(fast, call_by_bare)),
         };
         LabAmount {
             of: of.to_owned(),
             unit: unit.to_owned(),
             shown_in: shown_in.to_owned(),
             published_slow: amount.slow.map(|n| n as f64),
-            published_fast: amount.fast.map(|n| n as f64),
+            published_fast: amount.fast.get(nth).map(|&n| n as f64),
             slow,
             fast,
         }
@@ -47,7 +55,8 @@ impl LabAmount {
         let show = |n: f64| match (self.unit.as_str(), self.shown_in.as_str()) {
             ("bytes", KIB) => format!("{} KiB", grouped((n / 1024.0).round() as u64)),
             ("bytes", _) => format!("{:.1} MiB", n / 1024.0 / 1024.0),
-            ("count", _) => grouped(n as u64),
+            ("count", _) => grouped(n.round() as u64),
+            ("thousandths", _) => format!("{:.1}", n / 1000.0),
             ("permille", _) => format!("{:.1} %", n / 10.0),
             _ => Ns(n.round() as i64).to_string(),
         };
@@ -92,6 +101,15 @@ fn resident_bytes(boot: LabBoot) -> Option<f64> {
 fn ratio(slow: Option<f64>, fast: Option<f64>) -> String {
     let ratio = slow.zip(fast.filter(|&fast| fast > 0.0)).map(|(slow, fast)| slow / fast);
     ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"))
+}
+
+fn of_loops(boot: LabBoot, what: fn(&Loops) -> f64) -> Option<f64> {
+    Loops::find(boot.console).map(|loops| what(&loops))
+}
+
+/// In thousandths.
+fn call_by_bare(loops: &Loops) -> f64 {
+    1000.0 * loops.call() / loops.bare()
 }
 
 fn chain_steps(boot: LabBoot) -> Option<f64> {

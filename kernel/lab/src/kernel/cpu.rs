@@ -29,6 +29,8 @@ pub struct Cpu {
     /// How many locks this CPU holds; interrupts are off while it is not 0.
     pub locks_held: Cell<u32>,
     pub interrupts_were_on: Cell<bool>,
+    /// At which stops of the running thread a tracer wants to be told (`contexts.rs`).
+    pub stops: Cell<u8>,
     /// The running thread's place in the table; `NO_THREAD` in the scheduler.
     pub current: Cell<u16>,
     /// The scheduler's stack pointer while a thread runs.
@@ -56,6 +58,7 @@ static CPUS: [Cpu; CPUS_MAX] = [const {
         apic_id: Cell::new(0),
         locks_held: Cell::new(0),
         interrupts_were_on: Cell::new(false),
+        stops: Cell::new(0),
         current: Cell::new(0),
         scheduler_rsp: Cell::new(0),
         scheduler_stack: Cell::new((0, 0)),

@@ -2,7 +2,7 @@
 
 use crate::console::kprintln;
 use crate::sysinit::{Subsystem, sysinit};
-use crate::{exit, memory, services, syscall, thread, vfs, vm_page};
+use crate::{calls, contexts, exit, memory, services, syscall, thread, vfs, vm_page};
 
 sysinit!(create_init, Subsystem::Init, 0, create_init);
 
@@ -15,7 +15,9 @@ fn start_init(_: usize) {
     tslog::enter!("start_init");
     vfs::mountroot();
     syscall::load_user_program();
+    contexts::create();
     services::start();
+    calls::start();
     tslog::exit!("start_init");
     exit::handed_over();
     syscall::enter_user_program()

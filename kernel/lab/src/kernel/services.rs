@@ -10,7 +10,7 @@
 
 use crate::console::verbose;
 use crate::paging::{self, USER_BASE};
-use crate::{boot, cpu, descriptors, memory};
+use crate::{boot, contexts, cpu, descriptors, memory};
 use core::arch::global_asm;
 use lab::memory_map::FRAME_BYTES;
 use x86_64::structures::paging::PageTableFlags as Flags;
@@ -86,11 +86,17 @@ pub fn start() {
 #[inline(never)]
 fn start_one(service: u64) {
     let _scope = tslog::scope!("service_start");
+    run(crate::syscall::service_entry(), service, service + SCRIPT, PAGES);
+    end_script(service + SCRIPT);
+}
+
+/// Runs one of the user programs (`syscall.rs`) until it says that it is done, with three registers.
+pub fn run(entry: u64, first: u64, second: u64, third: u64) {
     let kernel_rsp = cpu::this().kernel_rsp.get();
     // SAFETY: the program is mapped; nothing that it calls switches threads, so that it comes back on this stack.
-    unsafe { run_user(crate::syscall::service_entry(), service, service + SCRIPT, PAGES) };
+    unsafe { run_user(entry, first, second, third) };
     cpu::this().kernel_rsp.set(kernel_rsp);
-    end_script(service + SCRIPT);
+    contexts::leave();
 }
 
 /// The script ends: its pages are unmapped and its frames free.
@@ -104,9 +110,9 @@ fn end_script(script: u64) {
     }
 }
 
-/// A service's program is done (`syscall.rs`).
+/// A program that `run` started is done (`syscall.rs`).
 pub fn done() -> ! {
-    // SAFETY: only a service's program says so, and `run_user` waits for it.
+    // SAFETY: only such a program says so, and `run_user` waits for it.
     unsafe { user_is_done() }
 }
 

@@ -1,14 +1,20 @@
 //! System calls: how user processes call the kernel, and how the first one is started (services: `services.rs`).
 //!
-//! Number in RAX, arguments in RDI and RSI, result in RAX. All other registers that a call may change are lost (sysv64), and
-//! what the kernel had in them is seen: a kernel with more than one user clears them.
+//! Number in RAX, arguments in RDI and RSI, result in RAX. RCX and R11 are lost; all other registers are saved at the end of
+//! the kernel stack and come back.
+//!
+//! There are four ways through the kernel (`syscall=`), which differ in what they do for debuggers (`contexts.rs`). Each CPU
+//! is told of the one that was chosen, so that no call asks which it is.
 
 use crate::console::kprintln;
+use crate::contexts::{self, AFTER, BEFORE, Call};
 use crate::descriptors::selectors;
-use crate::memory;
 use crate::paging::{self, USER_BASE};
+use crate::{boot, memory};
 use core::arch::{asm, global_asm};
+use core::sync::atomic::{AtomicBool, Ordering};
 use lab::memory_map::FRAME_BYTES;
+use lab::switches::Syscall;
 use x86_64::VirtAddr;
 use x86_64::registers::model_specific::{LStar, SFMask, Star};
 use x86_64::registers::rflags::RFlags;
@@ -18,8 +24,10 @@ use x86_64::structures::paging::PageTableFlags as Flags;
 const WRITE: u64 = 1;
 /// The process is done.
 const EXIT: u64 = 2;
-/// A service has touched its pages.
+/// A service has touched its pages, or a loop of calls is over.
 const SERVICE_DONE: u64 = 3;
+/// There is no such call.
+const NONE: u64 = 0x7fff_ffff;
 const NO_SUCH_CALL: u64 = -38i64 as u64;
 const BAD_ADDRESS: u64 = -14i64 as u64;
 const WRITE_BYTES_MAX: u64 = 256;
@@ -28,27 +36,62 @@ const USER_BYTES: u64 = 2 * FRAME_BYTES;
 global_asm!(
     r#"
     .section .text.syscall, "ax"
-    .global syscall_entry
-    syscall_entry:
+    .macro way name, handler
+    .balign 16
+    .global \name
+    \name:
         swapgs
         mov gs:[16], rsp                # the user's stack pointer
         mov rsp, gs:[24]                # this thread's kernel stack
         push qword ptr gs:[16]
+        push rax
+        push rbx
         push rcx                        # where to return to
+        push rdx
+        push rsi
+        push rdi
+        push rbp
+        push r8
+        push r9
+        push r10
         push r11                        # flags
-        push rbp                        # aligned as before a call
+        push r12
+        push r13
+        push r14
+        push r15                        # 16 words: aligned as before a call
         xor ebp, ebp                    # who walks the stack comes no further
+        mov rdi, rsp
         sti
-        mov rdx, rsi
-        mov rsi, rdi
-        mov rdi, rax
-        call syscall
+        call \handler
         cli
-        pop rbp
+        pop r15
+        pop r14
+        pop r13
+        pop r12
         pop r11
+        pop r10
+        pop r9
+        pop r8
+        pop rbp
+        pop rdi
+        pop rsi
+        pop rdx
         pop rcx
+        pop rbx
+        pop rax
         pop rsp
         swapgs
+        sysretq
+    .endm
+    way entry_traced, syscall_traced
+    way entry_flat, syscall_flat
+    way entry_cached, syscall_cached
+    way entry_lean, syscall_lean
+
+    # The bare round trip.
+    .balign 16
+    .global entry_bare
+    entry_bare:
         sysretq
 
     # The user process: it says that it is there, and is done.
@@ -78,24 +121,96 @@ global_asm!(
         mov eax, {service_done}
         syscall
         ud2
+
+    # A loop of rdi rounds, with a system call that there is not, and one without.
+    calls_program:
+        mov rbx, rdi
+    5:  mov eax, {none}
+        syscall
+        dec rbx
+        jnz 5b
+        jmp 7f
+    rounds_program:
+        mov rbx, rdi
+    6:  mov eax, {none}
+        dec rbx
+        jnz 6b
+    7:  mov eax, {service_done}
+        syscall
+        ud2                             # that was a bare round trip: from here on they are not (end_bare)
+        jmp 7b
     user_program_end:
     "#,
     write = const WRITE,
     exit = const EXIT,
     service_done = const SERVICE_DONE,
+    none = const NONE,
     page = const FRAME_BYTES,
 );
 
 unsafe extern "C" {
-    static syscall_entry: u8;
+    static entry_traced: u8;
+    static entry_flat: u8;
+    static entry_cached: u8;
+    static entry_lean: u8;
+    static entry_bare: u8;
     static user_program: u8;
     static service_program: u8;
+    static calls_program: u8;
+    static rounds_program: u8;
     static user_program_end: u8;
 }
 
+/// What an entry saves: the registers of the process.
+#[repr(C)]
+pub struct Registers {
+    r15: u64,
+    r14: u64,
+    r13: u64,
+    r12: u64,
+    r11: u64,
+    pub r10: u64,
+    pub r9: u64,
+    pub r8: u64,
+    rbp: u64,
+    pub rdi: u64,
+    pub rsi: u64,
+    pub rdx: u64,
+    rcx: u64,
+    rbx: u64,
+    pub rax: u64,
+    rsp: u64,
+}
+
+const _: () = assert!(size_of::<Registers>() == 16 * 8);
+
+impl Registers {
+    /// Where the process goes on.
+    pub fn rip(&self) -> u64 {
+        self.rcx
+    }
+}
+
+/// Whether system calls are bare round trips.
+static IS_BARE: AtomicBool = AtomicBool::new(false);
+
 /// Where the program of a service begins in user space.
 pub fn service_entry() -> u64 {
-    USER_BASE + ((&raw const service_program).addr() - (&raw const user_program).addr()) as u64
+    in_user_space(&raw const service_program)
+}
+
+/// Where the loop of calls begins.
+pub fn calls_entry() -> u64 {
+    in_user_space(&raw const calls_program)
+}
+
+/// Where the loop without begins.
+pub fn rounds_entry() -> u64 {
+    in_user_space(&raw const rounds_program)
+}
+
+fn in_user_space(program: *const u8) -> u64 {
+    USER_BASE + (program.addr() - (&raw const user_program).addr()) as u64
 }
 
 /// Tells this CPU where `syscall` goes.
@@ -103,14 +218,83 @@ pub fn start() {
     let segments = selectors();
     Star::write(segments.user_code, segments.user_data, segments.kernel_code, segments.kernel_data)
         .expect("syscall::start: the segments are not in the order of sysret");
-    LStar::write(VirtAddr::from_ptr(&raw const syscall_entry));
+    LStar::write(VirtAddr::from_ptr(chosen_entry()));
     SFMask::write(RFlags::INTERRUPT_FLAG | RFlags::DIRECTION_FLAG | RFlags::TRAP_FLAG);
 }
 
+fn chosen_entry() -> *const u8 {
+    match boot::switches().syscall {
+        Syscall::Traced => &raw const entry_traced,
+        Syscall::Flat => &raw const entry_flat,
+        Syscall::Cached => &raw const entry_cached,
+        Syscall::Lean => &raw const entry_lean,
+    }
+}
+
+/// From now on this CPU does nothing for a system call but return from it. A process ends that by an invalid instruction.
+pub fn begin_bare() {
+    IS_BARE.store(true, Ordering::Relaxed);
+    LStar::write(VirtAddr::from_ptr(&raw const entry_bare));
+}
+
+/// System calls are the kernel's again. False if they were.
+pub fn end_bare() -> bool {
+    let was_bare = IS_BARE.swap(false, Ordering::Relaxed);
+    if was_bare {
+        LStar::write(VirtAddr::from_ptr(chosen_entry()));
+    }
+    was_bare
+}
+
 #[unsafe(no_mangle)]
-extern "sysv64" fn syscall(number: u64, first: u64, second: u64) -> u64 {
-    match number {
-        WRITE => write(first, second),
+extern "sysv64" fn syscall_traced(registers: &mut Registers) {
+    contexts::track(registers);
+    let result = noted_and_looked_up(registers);
+    contexts::untrack();
+    registers.rax = result;
+}
+
+#[unsafe(no_mangle)]
+extern "sysv64" fn syscall_flat(registers: &mut Registers) {
+    registers.rax = noted_and_looked_up(registers);
+}
+
+#[unsafe(no_mangle)]
+extern "sysv64" fn syscall_cached(registers: &mut Registers) {
+    contexts::note(Call::of(registers));
+    let result = with_cached_stops(registers);
+    contexts::forget();
+    registers.rax = result;
+}
+
+#[unsafe(no_mangle)]
+extern "sysv64" fn syscall_lean(registers: &mut Registers) {
+    registers.rax = with_cached_stops(registers);
+}
+
+#[inline(always)]
+fn noted_and_looked_up(registers: &Registers) -> u64 {
+    contexts::note(Call::of(registers));
+    contexts::stop_if_in_session(BEFORE, None);
+    let result = answer(registers);
+    contexts::stop_if_in_session(AFTER, Some(result));
+    contexts::forget();
+    result
+}
+
+#[inline(always)]
+fn with_cached_stops(registers: &Registers) -> u64 {
+    contexts::stop_if_cached(BEFORE, None);
+    let result = answer(registers);
+    contexts::stop_if_cached(AFTER, Some(result));
+    result
+}
+
+/// What was asked for.
+#[inline(always)]
+fn answer(registers: &Registers) -> u64 {
+    match registers.rax {
+        WRITE => write(registers.rdi, registers.rsi),
         EXIT => crate::init::done(),
         SERVICE_DONE => crate::services::done(),
         _ => NO_SUCH_CALL,

@@ -76,6 +76,8 @@ struct Thread {
     is_killed: bool,
     /// It waits only until it is killed.
     wakes_if_killed: bool,
+    /// At which stops a tracer wants to be told.
+    stops: u8,
     name: &'static str,
     entry: fn(usize),
     argument: usize,
@@ -97,6 +99,7 @@ const UNUSED: Thread = Thread {
     bound_to: None,
     is_killed: false,
     wakes_if_killed: false,
+    stops: 0,
     name: "",
     entry: |_| unreachable!(),
     argument: 0,
@@ -316,6 +319,7 @@ fn run(mut table: Guard<'_, Table>, slot: u16) {
     cpu.current.set(slot);
     cpu.thread_id.set(id_of(slot));
     cpu.kernel_rsp.set(stack_top(slot));
+    cpu.stops.set(table.threads[slot as usize].stops);
     if logs_switches() {
         tslog::run!(id_of(slot), CPU_NAMES[cpu.index.get() as usize]);
     }
@@ -535,6 +539,14 @@ pub fn wake_sleepers(now_ns: u64) -> Option<u64> {
 /// Whether a thread runs or is on the run queue.
 pub fn is_on_run_queue(slot: u16) -> bool {
     matches!(TABLE.lock().threads[slot as usize].state, State::Runnable | State::Running)
+}
+
+/// From now on the running thread stops there for a tracer.
+pub fn set_stops(stops: u8) {
+    let mut table = TABLE.lock();
+    let cpu = cpu::this();
+    table.threads[cpu.current.get() as usize].stops = stops;
+    cpu.stops.set(stops);
 }
 
 /// From now on only that CPU runs it.

@@ -1,10 +1,11 @@
 //! Interrupts and faults: 256 stubs that lead to one function.
 //!
 //! A stub saves all general registers, and with `fxsave64` those of SSE, which compiled code uses everywhere. A fault is
-//! a bug of this kernel's, and panics with what there is to know; a user process's fault too, but for a service's pages.
+//! a bug of this kernel's, and panics with what there is to know; a user process's fault too, but for a service's pages and
+//! the end of bare system calls.
 
 use crate::descriptors::{IST_DOUBLE_FAULT, IST_FAULT, IST_INTERRUPT, IST_NMI};
-use crate::{apic, clock, preempt, probe_read, services, shootdown};
+use crate::{apic, clock, preempt, probe_read, services, shootdown, syscall};
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
 use x86_64::VirtAddr;
@@ -12,6 +13,7 @@ use x86_64::registers::control::Cr2;
 use x86_64::structures::DescriptorTablePointer;
 use x86_64::structures::idt::InterruptDescriptorTable;
 
+const INVALID_OPCODE: u8 = 6;
 const PAGE_FAULT: u8 = 14;
 /// From this CPU's local APIC timer.
 pub const TIMER: u8 = 0x20;
@@ -22,6 +24,7 @@ pub const SHOOTDOWN: u8 = 0x22;
 /// From the local APIC, for nothing.
 pub const SPURIOUS: u8 = 0xff;
 const STUB_BYTES: u64 = 16;
+const UD2_BYTES: u64 = 2;
 
 /// What a stub leaves on the stack.
 #[repr(C)]
@@ -270,6 +273,7 @@ extern "sysv64" fn trap(frame: &mut Frame) {
         SPURIOUS => {}
         PAGE_FAULT if frame.cs & 3 != 0 && services::page_fault(Cr2::read_raw()) => {}
         PAGE_FAULT if frame.cs & 3 == 0 && probe_read::recover(frame) => {}
+        INVALID_OPCODE if frame.cs & 3 != 0 && syscall::end_bare() => frame.rip += UD2_BYTES,
         _ => fault(frame),
     }
 }
