@@ -10,7 +10,6 @@ fuzz_target!(|bytes: &[u8]| {
     // Whoever takes it for samples finds some.
     assert!(!recognise(bytes) || read.is_ok());
     if let Ok(samples) = read {
-        let counted: u64 = samples.events().iter().map(|event| event.1).sum();
-        assert_eq!(counted, samples.samples.len() as u64);
+        assert!(samples.samples.iter().all(|sample| !sample.event.is_empty()));
     }
 });

@@ -25,7 +25,7 @@ fn a_sampled_boot_says_of_the_frame_allocator_what_its_log_says() {
     let sampled = &shown["sampled"];
     assert_eq!(ns(&sampled["lost"]), 0);
     let share = |name: &str| {
-        let found = rows(&sampled["functions"], "name", name);
+        let found = rows(&sampled["events"][0]["functions"], "name", name);
         let row = found.first().unwrap_or_else(|| panic!("no {name} in {sampled}"));
         (row["total_share"].as_f64().unwrap(), row["total_error"].as_f64().unwrap())
     };
@@ -37,7 +37,8 @@ fn a_sampled_boot_says_of_the_frame_allocator_what_its_log_says() {
     assert!((recorded - sampled_share).abs() < 0.02, "{recorded} {sampled_share}");
     assert!((0.01..0.03).contains(&error), "{error}");
     let table = run(bootscope("show").arg(&into)).exits(0);
-    for words in ["sampled", "lab::memory::logged", "one standard error", "is unseen"] {
+    for words in ["sampled: nmi", "lab::memory::logged", "one standard error, binomial", "is unseen", "0 samples lost"]
+    {
         assert!(table.text().contains(words), "no {words:?} in\n{}", table.text());
     }
 }
@@ -58,7 +59,7 @@ fn what_perf_script_printed_is_imported() {
     run(bootscope("import").arg(&file).arg("-o").arg(&into)).exits(0);
     let shown = run(bootscope("show").arg("--json").arg(&into)).exits(0).json();
     let of = |name: &str| {
-        let found = rows(&shown["sampled"]["functions"], "name", name);
+        let found = rows(&shown["sampled"]["events"][0]["functions"], "name", name);
         [&found[0]["self_share"], &found[0]["total_share"]].map(|share| share.as_f64().unwrap())
     };
     assert_eq!((of("scan"), of("start")), ([0.25, 0.25], [0.0, 1.0]), "{}", shown["sampled"]);

@@ -114,7 +114,7 @@ fn read_some(recording: &Recording, by_calls_until: Option<Ns>) -> Result<Loaded
 fn samples_alone(timeline: &mut Timeline) {
     let is_all = timeline.end.is_none() && timeline.boundaries.is_empty() && timeline.spans.is_empty();
     let sampled = timeline.sampled.as_ref().filter(|_| is_all);
-    let Some((began, (first, last))) = sampled.and_then(|sampled| Some((sampled.began, sampled.within?))) else {
+    let Some((began, (first, last))) = sampled.and_then(|sampled| Some((sampled.began, sampled.within()?))) else {
         return;
     };
     let began = began.map_or(first, |began| began.min(first));

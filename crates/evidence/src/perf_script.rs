@@ -10,16 +10,16 @@
 //!                                                           an empty line ends the sample
 //! init       1     2.5:  cycles:  21d0e0 main (/sbin/init)  without a stack, all in one line
 //! ```
-//! A name may have spaces; CPU, pid and period may be missing. A heading is known by its time, which is digits, a point,
-//! digits and a colon, with a pid or a CPU before it and an event behind it. Lines that are nothing of this are counted.
+//! A name may have spaces; CPU and period may be missing. A heading is known by its time, which is digits, a point,
+//! digits and a colon, with a pid before it and an event behind it. Without a time, a line is a heading if it ends in a
+//! thread and an event, and a line of a stack follows. Lines that are nothing of this are counted.
 
 use crate::NotThisFormat;
 use crate::boot::Boot;
 use crate::first_run::symbols::Symbols;
 use crate::reader::{Evidence, Input, Own, Reader};
 use crate::text::{Line, Lines, number};
-use std::collections::HashMap;
-use timeline::{DiagnosticKind, Diagnostics, Names, Ns, Sampled};
+use timeline::{DiagnosticKind, Diagnostics, Names, Ns, Sampled, SampledFrame, SampledThread, TakenSample};
 
 /// Stacks are read to this depth.
 const FRAMES_MAX: usize = 1024;
@@ -42,11 +42,13 @@ pub struct Sample<'a> {
     /// The thread's name.
     pub comm: &'a str,
     /// The thread's number, or the process' where the text has no other.
-    pub tid: Option<u64>,
+    pub tid: u64,
     /// The CPU.
     pub cpu: Option<u64>,
     /// When, on the clock of whoever sampled.
-    pub at: Ns,
+    pub at: Option<Ns>,
+    /// How much of the event it stands for.
+    pub period: Option<u64>,
     /// What made it be taken, without the colons that end it.
     pub event: &'a str,
     /// The stack, innermost first.
@@ -59,9 +61,11 @@ pub struct Samples<'a> {
     /// In the order of the text.
     pub samples: Vec<Sample<'a>>,
     /// How many were lost, where the text says so.
-    pub lost: u64,
+    pub lost: Option<u64>,
     /// When sampling began, where the text says so.
     pub began: Option<Ns>,
+    /// A heading without a time, if the last line was one, and which line.
+    timeless: Option<(Sample<'a>, u32)>,
 }
 
 /// What a recording has of it: the first file is used.
@@ -92,15 +96,21 @@ impl Reader for Files {
         let samples = Samples::read(&file.name, &file.bytes, &mut boot.timeline.diagnostics).ok()?;
         // What is wrong with the lists is said where calls are named by them.
         let symbols = boot.lists.names(std::iter::empty(), None, &mut Diagnostics::default());
-        boot.timeline.sampled = Some(samples.by_stack(&symbols, &mut boot.timeline.names));
+        boot.timeline.sampled = Some(samples.named(&symbols, &mut boot.timeline.names));
         None
     }
 }
 
 /// Whether the text begins as samples do.
 pub fn recognise(bytes: &[u8]) -> bool {
-    let samples = |line: Line<'_>| !line.bytes.starts_with(b"#") && heading(line.bytes.trim_ascii_end()).is_some();
-    Lines::new(bytes).take(LINES_BEFORE).any(samples)
+    let mut follows_timeless = false;
+    Lines::new(bytes).take(LINES_BEFORE).any(|line| {
+        let text = line.bytes.trim_ascii_end();
+        let is_comment = text.starts_with(b"#");
+        let is_sample = !is_comment && (heading(text).is_some() || follows_timeless && stack_line(text).is_some());
+        follows_timeless = !is_comment && timeless_heading(text).is_some();
+        is_sample
+    })
 }
 
 impl<'a> Samples<'a> {
@@ -113,6 +123,7 @@ impl<'a> Samples<'a> {
         for line in Lines::new(bytes) {
             read.line(file, line, diagnostics);
         }
+        read.no_heading(file, diagnostics);
         if read.samples.is_empty() {
             return Err(NotThisFormat {
                 file: file.to_owned(),
@@ -125,6 +136,11 @@ impl<'a> Samples<'a> {
 
     fn line(&mut self, file: &str, line: Line<'a>, diagnostics: &mut Diagnostics) {
         let text = line.bytes.trim_ascii_end();
+        if let Some(frame) = self.timeless.as_ref().and_then(|_| stack_line(text)) {
+            self.samples.extend(self.timeless.take().map(|(sample, _)| Sample { frames: vec![frame], ..sample }));
+            return;
+        }
+        self.no_heading(file, diagnostics);
         if text.is_empty() {
             return;
         }
@@ -132,57 +148,100 @@ impl<'a> Samples<'a> {
             self.comment(comment);
             return;
         }
-        let mut unreadable =
-            || diagnostics.note(DiagnosticKind::SampleUnreadable, || format!("{file}:{}", line.number));
         if let Some(sample) = heading(text) {
             self.samples.push(sample);
+        } else if let Some(sample) = timeless_heading(text) {
+            self.timeless = Some((sample, line.number));
+        } else if let Some(lost) = lost_record(text) {
+            self.lost = Some(self.lost.unwrap_or(0).saturating_add(lost));
         } else {
             match (frame(text), self.samples.last_mut()) {
                 (Some(frame), Some(sample)) if sample.frames.len() < FRAMES_MAX => sample.frames.push(frame),
-                _ => unreadable(),
+                _ => unreadable(file, line.number, diagnostics),
             }
+        }
+    }
+
+    /// What looked like a heading was none, if no stack followed.
+    fn no_heading(&mut self, file: &str, diagnostics: &mut Diagnostics) {
+        if let Some((_, number)) = self.timeless.take() {
+            unreadable(file, number, diagnostics);
         }
     }
 
     fn comment(&mut self, text: &[u8]) {
         let after = |what: &[u8]| text.trim_ascii().strip_prefix(what).map(<[u8]>::trim_ascii);
         if let Some((lost, _)) = after(b"lost:").and_then(number) {
-            self.lost = lost;
+            self.lost = Some(lost);
         }
         if let Some((at, b"")) = after(b"sampled from:").and_then(seconds) {
             self.began = Some(at);
         }
     }
 
-    /// Each event and how many samples it has, most first.
-    pub fn events(&self) -> Vec<(&'a str, u64)> {
-        let mut counts: HashMap<&str, u64> = HashMap::new();
-        for sample in &self.samples {
-            *counts.entry(sample.event).or_default() += 1;
-        }
-        let mut events: Vec<(&str, u64)> = counts.into_iter().collect();
-        events.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
-        events
-    }
-
-    /// By stacks. What the text does not name, the recording's own `symbols` may.
-    pub(crate) fn by_stack(&self, symbols: &Symbols, names: &mut Names) -> Sampled {
+    /// As the timeline has them. What the text does not name, the recording's own `symbols` may.
+    pub(crate) fn named(&self, symbols: &Symbols, names: &mut Names) -> Sampled {
         let mut sampled = Sampled::default();
         (sampled.lost, sampled.began) = (self.lost, self.began);
         for sample in &self.samples {
-            sampled.user += u64::from(sample.event.ends_with(":u"));
             let mut stack = Vec::with_capacity(sample.frames.len());
             for (depth, frame) in sample.frames.iter().enumerate().rev() {
                 // A call at a function's end returns to the next one's first byte.
                 let address = frame.address - u64::from(depth > 0 && frame.address > 0);
                 let found = || symbols.find(address).map(|place| place.name.to_owned());
                 let name = frame.function.map(str::to_owned).or_else(found);
-                stack.push(names.intern(&name.unwrap_or_else(|| format!("{:#x}", frame.address))));
+                let is_named = name.is_some();
+                let name = names.intern(&name.unwrap_or_else(|| format!("{:#x}", frame.address)));
+                stack.push(SampledFrame { address: frame.address, name, is_named });
             }
-            sampled.add(sample.at, stack);
+            let (event, is_user) = mode(sample.event);
+            let thread = SampledThread { name: names.intern(sample.comm), tid: sample.tid };
+            let Sample { at, cpu, period, .. } = *sample;
+            sampled.add(TakenSample { at, cpu, thread, event: names.intern(event), is_user, period, stack });
         }
         sampled
     }
+}
+
+fn unreadable(file: &str, number: u32, diagnostics: &mut Diagnostics) {
+    diagnostics.note(DiagnosticKind::SampleUnreadable, || format!("{file}:{number}"));
+}
+
+/// An event's name, and whether it was user code that ran, if the event says: by perf's modifiers behind the last colon, of
+/// which `u` and `k` exclude each other. What `kernel/sampler` calls `nmi:u` and `nmi:k` is one event.
+fn mode(event: &str) -> (&str, Option<bool>) {
+    let Some((name, modifiers)) = event.rsplit_once(':') else { return (event, None) };
+    let are_modifiers = modifiers.bytes().all(|byte| b"ukhGHpPSDIWeb".contains(&byte));
+    let is_user = match (modifiers.contains('u'), modifiers.contains('k')) {
+        (true, false) if are_modifiers => Some(true),
+        (false, true) if are_modifiers => Some(false),
+        _ => None,
+    };
+    (if name == "nmi" && is_user.is_some() { name } else { event }, is_user)
+}
+
+/// How many samples perf says were lost: `swapper 0 [000] 1.5: PERF_RECORD_LOST lost 3`.
+fn lost_record(text: &[u8]) -> Option<u64> {
+    let record = memchr::memmem::find(text, b": PERF_RECORD_LOST")?;
+    let lost = memchr::memmem::find(&text[record..], b" lost ")?;
+    number(&text[record + lost + 6..]).map(|(lost, _)| lost)
+}
+
+/// A heading as `perf script` prints it without times: `comm pid/tid [cpu] period event:`, and nothing else.
+fn timeless_heading(text: &[u8]) -> Option<Sample<'_>> {
+    let (rest, event) = last_word(text);
+    let event = event.strip_suffix(b":").filter(|event| !event.is_empty())?;
+    let event = std::str::from_utf8(event).ok()?.trim_end_matches(':');
+    let (without_period, period) = last_word(rest);
+    let with_period = whole(period).and_then(|period| Some(Sample { period: Some(period), ..before(without_period)? }));
+    let sample = with_period.filter(|sample| !sample.comm.is_empty()).or_else(|| before(rest))?;
+    (!event.is_empty() && !sample.comm.is_empty()).then_some(Sample { event, ..sample })
+}
+
+/// A line of a stack that is sure to be one: indented, with an address, a function and a module in brackets.
+fn stack_line(text: &[u8]) -> Option<Frame<'_>> {
+    let is_whole = text.first().is_some_and(u8::is_ascii_whitespace) && text.ends_with(b")");
+    is_whole.then(|| frame(text)).flatten()
 }
 
 /// `comm pid/tid [cpu] seconds: period event: …`
@@ -193,7 +252,8 @@ fn heading(text: &[u8]) -> Option<Sample<'_>> {
     for word in text.split(u8::is_ascii_whitespace) {
         if let Some(colon) = memchr::memchr(b':', word).map(|at| start + at) {
             if let Some((at, b"")) = seconds(&text[start..colon]) {
-                return before(&text[..start]).and_then(|sample| behind(&text[colon + 1..], Sample { at, ..sample }));
+                return before(&text[..start])
+                    .and_then(|sample| behind(&text[colon + 1..], Sample { at: Some(at), ..sample }));
             }
         }
         start += word.len() + 1;
@@ -201,7 +261,7 @@ fn heading(text: &[u8]) -> Option<Sample<'_>> {
     None
 }
 
-/// The thread and the CPU: at least one number has to be there.
+/// The thread and the CPU: the thread's number has to be there.
 fn before(text: &[u8]) -> Option<Sample<'_>> {
     let (mut rest, word) = last_word(text);
     let mut cpu = None;
@@ -211,8 +271,8 @@ fn before(text: &[u8]) -> Option<Sample<'_>> {
         (rest, id) = last_word(rest);
     }
     let tid = match memchr::memchr(b'/', id) {
-        Some(slash) => Some(whole(&id[..slash]).and(whole(&id[slash + 1..]))?),
-        None => Some(whole(id)?),
+        Some(slash) => whole(&id[..slash]).and(whole(&id[slash + 1..]))?,
+        None => whole(id)?,
     };
     Some(Sample { comm: std::str::from_utf8(rest.trim_ascii()).unwrap_or("?"), tid, cpu, ..Sample::default() })
 }
@@ -222,11 +282,12 @@ fn behind<'a>(text: &'a [u8], sample: Sample<'a>) -> Option<Sample<'a>> {
     let text = text.trim_ascii();
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let has_period = digits > 0 && text.get(digits).is_some_and(u8::is_ascii_whitespace);
-    let text = if has_period { text[digits..].trim_ascii_start() } else { text };
+    let (period, text) =
+        if has_period { (whole(&text[..digits]), text[digits..].trim_ascii_start()) } else { (None, text) };
     let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
     let event = std::str::from_utf8(text[..end].strip_suffix(b":")?).ok()?.trim_end_matches(':');
     let frames = frame(&text[end..]).into_iter().collect();
-    (!event.is_empty()).then_some(Sample { event, frames, ..sample })
+    (!event.is_empty()).then_some(Sample { event, period, frames, ..sample })
 }
 
 /// `address function+0x12 (module)`.
@@ -322,15 +383,15 @@ swapper     0 [001] 1.000001: cycles:
     #[test]
     fn samples_of_every_dress() {
         let (read, unreadable) = read(TEXT);
-        assert_eq!((unreadable, read.lost, read.began), (0, 3, Some(Ns(15_848_386))));
+        assert_eq!((unreadable, read.lost, read.began), (0, Some(3), Some(Ns(15_848_386))));
         let frame = |address, function| Frame { address, function };
         let [first, second, third, fourth] = &read.samples[..] else { panic!("{read:?}") };
-        assert_eq!((first.comm, first.tid, first.cpu, first.at), ("thread0", Some(1), Some(0), Ns(16_849_231)));
+        assert_eq!((first.comm, first.tid, first.cpu, first.at), ("thread0", 1, Some(0), Some(Ns(16_849_231))));
         assert_eq!(
             (first.event, &first.frames[..]),
             ("nmi:k", &[frame(0x21_d0e0, Some("lab::pit::read")), frame(0x21_2071, None)][..])
         );
-        assert_eq!((second.comm, second.tid, second.at), ("kworker/u4:1 my name", Some(34), Ns(7_500_000_000)));
+        assert_eq!((second.comm, second.tid, second.at), ("kworker/u4:1 my name", 34, Some(Ns(7_500_000_000))));
         assert_eq!((second.event, second.frames[0].function), ("cpu-clock:pppH", Some("a::<(u8, u64)>::b")));
         assert_eq!(second.frames[1].function, Some("inlined"));
         assert_eq!(
@@ -338,24 +399,60 @@ swapper     0 [001] 1.000001: cycles:
             (None, "nmi:u", &[frame(0x80_0000_0000, Some("main"))][..])
         );
         assert_eq!((fourth.event, fourth.frames.len()), ("cycles", 0));
-        assert_eq!(read.events().len(), 4);
+        let periods: Vec<Option<u64>> = read.samples.iter().map(|sample| sample.period).collect();
+        assert_eq!(periods, [Some(999_846), Some(250_000), None, None]);
         assert!(recognise(TEXT.as_bytes()));
     }
 
     #[test]
     fn stacks_are_outermost_first_and_unnamed_addresses_stand_for_themselves() {
         let mut names = Names::default();
-        let sampled = read(TEXT).0.by_stack(&Symbols::default(), &mut names);
-        assert_eq!((sampled.samples(), sampled.lost, sampled.user), (4, 3, 1));
-        let mut stacks: Vec<String> = sampled
-            .stacks()
-            .map(|(stack, count)| {
-                let stack: Vec<&str> = stack.iter().map(|&name| names.get(name)).collect();
-                format!("{} {count}", stack.join(";"))
-            })
-            .collect();
-        stacks.sort();
-        assert_eq!(stacks, [" 1", "0x212071;lab::pit::read 1", "inlined;a::<(u8, u64)>::b 1", "main 1"]);
+        let sampled = read(TEXT).0.named(&Symbols::default(), &mut names);
+        assert_eq!((sampled.samples().len(), sampled.lost), (4, Some(3)));
+        let stack =
+            |sample| sampled.stack(sample).iter().map(|frame| names.get(frame.name)).collect::<Vec<_>>().join(";");
+        let stacks: Vec<String> = sampled.samples().iter().map(stack).collect();
+        assert_eq!(stacks, ["0x212071;lab::pit::read", "inlined;a::<(u8, u64)>::b", "main", ""]);
+    }
+
+    #[test]
+    fn an_event_says_whose_code_ran_or_it_is_unknown() {
+        for (event, expected) in [
+            ("nmi:u", ("nmi", Some(true))),
+            ("nmi:k", ("nmi", Some(false))),
+            ("cycles:u", ("cycles:u", Some(true))),
+            ("cycles:kppp", ("cycles:kppp", Some(false))),
+            ("cycles:ppp", ("cycles:ppp", None)),
+            ("cycles:uk", ("cycles:uk", None)),
+            ("sched:wakeup", ("sched:wakeup", None)),
+            ("cycles", ("cycles", None)),
+        ] {
+            assert_eq!(mode(event), expected, "{event}");
+        }
+        let (read, _) = read("init 1 0.1: cycles:\ninit 1 0.2: cycles:\n");
+        let sampled = read.named(&Symbols::default(), &mut Names::default());
+        assert_eq!((sampled.lost, sampled.events()[0].user), (None, None));
+    }
+
+    #[test]
+    fn perf_counts_what_it_lost() {
+        let (read, unreadable) = read(
+            "init 1 0.1: cycles:\nswapper 0 [000] 0.2: PERF_RECORD_LOST lost 3\n\
+             init 1 [001] 0.3: PERF_RECORD_LOST_SAMPLES lost 4\n",
+        );
+        assert_eq!((read.samples.len(), read.lost, unreadable), (1, Some(7), 0));
+    }
+
+    #[test]
+    fn times_may_be_missing_where_stacks_follow() {
+        let text = "        my init 12/34 [003] 250 cycles:u:\n\t  12 main+0x1 (/init)\n\ninit 1 cycles:\n\t13 f (x)\n\t14 g (x)\n\
+                    init 1 7 e:\nhello 12 there:\n";
+        let (read, unreadable) = read(text);
+        let found = |sample: &Sample| (sample.tid, sample.cpu, sample.at, sample.period, sample.frames.len());
+        let samples: Vec<_> = read.samples.iter().map(found).collect();
+        assert_eq!(samples, [(34, Some(3), None, Some(250), 1), (1, None, None, None, 2)]);
+        assert_eq!((read.samples[0].comm, read.samples[0].event, unreadable), ("my init", "cycles:u", 2));
+        assert!(recognise(text.as_bytes()) && !recognise(b"call 12 there:\nhello\n\t12 f (x)\n"));
     }
 
     #[test]
@@ -390,7 +487,7 @@ swapper     0 [001] 1.000001: cycles:
             let mut diagnostics = Diagnostics::default();
             if let Ok(read) = Samples::read("x", &TEXT.as_bytes()[..end], &mut diagnostics) {
                 assert!(read.samples.len() <= 4);
-                let _ = read.by_stack(&Symbols::default(), &mut Names::default());
+                let _ = read.named(&Symbols::default(), &mut Names::default());
             }
         }
     }
@@ -400,7 +497,7 @@ swapper     0 [001] 1.000001: cycles:
         fn no_text_does_harm(text in "([a-f0-9:\\[\\].#/+ \t\n()x]|init 1 0\\.1: e:){0,200}") {
             let mut diagnostics = Diagnostics::default();
             if let Ok(read) = Samples::read("x", text.as_bytes(), &mut diagnostics) {
-                let _ = (read.events(), read.by_stack(&Symbols::default(), &mut Names::default()));
+                let _ = read.named(&Symbols::default(), &mut Names::default()).events();
             }
         }
     }

@@ -68,7 +68,7 @@ impl Layout {
     /// How many columns such a text can take.
     pub(crate) fn time_width(&self) -> usize {
         match self.unit {
-            Unit::Nanoseconds | Unit::Instructions => 9,
+            Unit::Nanoseconds | Unit::Instructions | Unit::Count => 9,
             Unit::Ticks => 12,
         }
     }

@@ -49,8 +49,8 @@ pub use layout::{Cutoff, Layout};
 pub use ledger::{Ledger, LedgerPart, LedgerStep, State};
 pub use range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use summary::{
-    CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, SampledLine, SampledLines,
-    Summary, summarize,
+    CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, SampledEventLines,
+    SampledLine, SampledLines, SampledTrackLine, Summary, summarize,
 };
 pub use terminal::{calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};

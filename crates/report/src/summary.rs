@@ -10,7 +10,11 @@ use crate::{Boot, DiagnosticLine, Facts, Overhead, Subject, WhereLine};
 use analysis::Row;
 use benchmark::Values;
 use serde::{Deserialize, Serialize};
-use timeline::{DiagnosticKind, Diagnostics, Names, Ns, Os, Sampled, SampledFunction, TimeBase, Timeline, Unit};
+use std::cmp::Reverse;
+use timeline::{
+    DiagnosticKind, Diagnostics, Names, Ns, Os, Sampled, SampledEvent, SampledFunction, SampledOn, SampledTrack,
+    TimeBase, Timeline, Unit,
+};
 
 /// The name and version of the document.
 pub const SCHEMA: &str = "bootscope.show/1";
@@ -154,16 +158,33 @@ pub struct FunctionLine {
 /// What samples say of where the CPUs were. All shares are of the samples, and have an error.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampledLines {
-    /// How many there are.
+    /// How many there are, of all events.
     pub samples: u64,
-    /// How many were not taken, as far as the evidence says.
-    pub lost: u64,
-    /// How many found user code.
-    pub user: u64,
+    /// How many were not taken; `null` where nothing says.
+    pub lost: Option<u64>,
     /// When sampling began, on the samples' clock: what was before is unseen. `null` where nothing says.
     pub began_ns: Option<i64>,
+    /// Each event, that with most samples first. Nothing adds up two of them.
+    pub events: Vec<SampledEventLines>,
+}
+
+/// The samples of one event.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SampledEventLines {
+    /// The event: what made the samples be taken.
+    pub name: String,
+    /// How many there are.
+    pub samples: u64,
+    /// How many samples of equal weight would say as much; errors are those of so many.
+    pub effective_samples: f64,
+    /// Whether each sample weighs as much of the event as it stands for, its period; else each weighs the same.
+    pub by_period: bool,
+    /// How many found user code; `null` where that is not known of each.
+    pub user: Option<u64>,
     /// Each function, the longest on stacks first.
     pub functions: Vec<SampledLine>,
+    /// Each thread and each CPU that it was taken on, that with the largest share first.
+    pub tracks: Vec<SampledTrackLine>,
 }
 
 /// A function that samples found.
@@ -171,9 +192,9 @@ pub struct SampledLines {
 pub struct SampledLine {
     /// The function.
     pub name: String,
-    /// Share of the samples that found it running.
+    /// Share of the event whose samples found it running.
     pub self_share: f64,
-    /// Share of the samples that found it on the stack.
+    /// Share of the event whose samples found it on the stack.
     pub total_share: f64,
     /// One standard error of `self_share`, as the binomial distribution has it.
     pub self_error: f64,
@@ -181,24 +202,75 @@ pub struct SampledLine {
     pub total_error: f64,
 }
 
+/// Where samples were taken.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SampledTrackLine {
+    /// `thread` or `cpu`.
+    pub kind: String,
+    /// The thread's name, or that of the CPU.
+    pub name: String,
+    /// The number of the thread or the CPU.
+    pub id: u64,
+    /// How many samples.
+    pub samples: u64,
+    /// Their share of the event.
+    pub share: f64,
+    /// One standard error of it.
+    pub error: f64,
+    /// When the first of them was taken, on the samples' clock; `null` where they have no times.
+    pub first_ns: Option<i64>,
+    /// When the last of them was.
+    pub last_ns: Option<i64>,
+}
+
 impl SampledLines {
     fn of(sampled: &Sampled, names: &Names) -> SampledLines {
-        let share = |count: u64| count as f64 / sampled.samples().max(1) as f64;
-        let mut found = sampled.functions();
-        found.sort_by_key(|f| (std::cmp::Reverse((f.total, f.own)), names.get(f.name)));
+        SampledLines {
+            samples: sampled.samples().len() as u64,
+            lost: sampled.lost,
+            began_ns: sampled.began.map(|began| began.0),
+            events: sampled.events().iter().map(|event| SampledEventLines::of(event, names)).collect(),
+        }
+    }
+}
+
+impl SampledEventLines {
+    fn of(event: &SampledEvent, names: &Names) -> SampledEventLines {
+        let mut found = event.functions();
+        found.sort_by_key(|f| (Reverse((f.total.weight, f.own.weight)), names.get(f.name)));
         let line = |f: SampledFunction| SampledLine {
             name: names.get(f.name).to_owned(),
-            self_share: share(f.own),
-            total_share: share(f.total),
-            self_error: sampled.error_of(f.own),
-            total_error: sampled.error_of(f.total),
+            self_share: event.share(f.own),
+            total_share: event.share(f.total),
+            self_error: event.error(f.own),
+            total_error: event.error(f.total),
         };
-        SampledLines {
-            samples: sampled.samples(),
-            lost: sampled.lost,
-            user: sampled.user,
-            began_ns: sampled.began.map(|began| began.0),
+        let mut tracks = event.tracks();
+        tracks.sort_by_key(|track| (Reverse(track.part.weight), track.on));
+        let track = |SampledTrack { on, part, within }| {
+            let (kind, name, id) = match on {
+                SampledOn::Thread(thread) => ("thread", names.get(thread.name).to_owned(), thread.tid),
+                SampledOn::Cpu(cpu) => ("cpu", format!("CPU {cpu}"), cpu),
+            };
+            SampledTrackLine {
+                kind: kind.to_owned(),
+                name,
+                id,
+                samples: part.samples,
+                share: event.share(part),
+                error: event.error(part),
+                first_ns: within.map(|(first, _)| first.0),
+                last_ns: within.map(|(_, last)| last.0),
+            }
+        };
+        SampledEventLines {
+            name: names.get(event.name).to_owned(),
+            samples: event.all.samples,
+            effective_samples: event.effective_samples(),
+            by_period: event.has_periods,
+            user: event.user,
             functions: found.into_iter().map(line).collect(),
+            tracks: tracks.into_iter().map(track).collect(),
         }
     }
 }

@@ -32,7 +32,10 @@ pub use names::{NameId, Names};
 pub use os::Os;
 pub use phase::{Initcalls, Phase};
 pub use profile::{Children, FunctionRow, NodeId, Profile, ProfileNode, Weight};
-pub use sampled::{Sampled, SampledFunction};
+pub use sampled::{
+    Sample, Sampled, SampledEvent, SampledFrame, SampledFunction, SampledOn, SampledPart, SampledThread, SampledTrack,
+    TakenSample,
+};
 pub use span::{SpanId, SpanRow, Spans};
 pub use span_kind::SpanKind;
 pub use time::{Ns, Ticks};
@@ -105,6 +108,8 @@ pub enum Unit {
     Ticks,
     /// Instructions of a deterministic boot.
     Instructions,
+    /// How often something happened.
+    Count,
 }
 
 impl Unit {
@@ -120,7 +125,7 @@ impl Unit {
         let units = match self {
             Unit::Nanoseconds => time::NANOSECONDS,
             Unit::Ticks => ["ticks", "kticks", "Mticks", "Gticks"],
-            Unit::Instructions => ["", "k", "M", "G"],
+            Unit::Instructions | Unit::Count => ["", "k", "M", "G"],
         };
         time::three_digits(length.0, units, text);
     }
@@ -131,6 +136,7 @@ impl Unit {
             Unit::Nanoseconds => "ns",
             Unit::Ticks => "ticks",
             Unit::Instructions => "instructions",
+            Unit::Count => "count",
         }
     }
 }

@@ -1,66 +1,230 @@
 //! What samples say: where the CPUs were, so many times a second. Shares with an error, where spans have lengths.
+//!
+//! A sample stands for its period: how much of its event passed since the one before it. Events count different things, so
+//! nothing here adds up samples of two events.
 
 use crate::{NameId, Ns};
 use std::collections::HashMap;
+use std::sync::Arc;
 
-/// Samples of a boot, by the stacks that they found.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sampled {
-    /// Samples that were not taken, as far as the evidence says.
-    pub lost: u64,
-    /// Of those taken, how many found user code.
-    pub user: u64,
-    /// When sampling began, on the samples' own clock; nothing samples what was before.
-    pub began: Option<Ns>,
-    /// The first sample's time and the last one's, on the samples' own clock.
-    pub within: Option<(Ns, Ns)>,
-    samples: u64,
-    /// How many samples found each stack, outermost function first.
-    stacks: HashMap<Vec<NameId>, u64>,
+/// An entry of a sampled stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SampledFrame {
+    /// Where.
+    pub address: u64,
+    /// The function; where nothing names it, the address as text.
+    pub name: NameId,
+    /// Whether something names it.
+    pub is_named: bool,
 }
 
-/// A function over all samples.
+/// A thread that was found running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SampledThread {
+    /// Its name.
+    pub name: NameId,
+    /// Its number.
+    pub tid: u64,
+}
+
+/// What was found at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// When, on the samples' own clock; none if the evidence has no times.
+    pub at: Option<Ns>,
+    /// On which CPU, if that is known.
+    pub cpu: Option<u64>,
+    /// Who ran.
+    pub thread: SampledThread,
+    /// What made the sample be taken.
+    pub event: NameId,
+    /// Whether user code ran, if that is known.
+    pub is_user: Option<bool>,
+    /// How much of the event it stands for, if that is known.
+    pub period: Option<u64>,
+    stack: usize,
+}
+
+/// Samples of a boot.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sampled {
+    /// Samples that were not taken; none if the evidence does not say.
+    pub lost: Option<u64>,
+    /// When sampling began, on the samples' own clock; nothing samples what was before.
+    pub began: Option<Ns>,
+    samples: Vec<Sample>,
+    /// Each stack once, outermost function first.
+    stacks: Vec<Arc<[SampledFrame]>>,
+    numbers: HashMap<Arc<[SampledFrame]>, usize>,
+}
+
+/// A part of the samples of one event.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SampledPart {
+    /// How many samples.
+    pub samples: u64,
+    /// Their weights: periods, or one each.
+    pub weight: u128,
+}
+
+/// A function over all samples of an event.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SampledFunction {
     /// Its name.
     pub name: NameId,
     /// Samples that found it running.
-    pub own: u64,
+    pub own: SampledPart,
     /// Samples that found it on the stack; once for each.
-    pub total: u64,
+    pub total: SampledPart,
+}
+
+/// Where samples were taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SampledOn {
+    /// In a thread.
+    Thread(SampledThread),
+    /// On a CPU.
+    Cpu(u64),
+}
+
+/// The samples of an event that were taken in one place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SampledTrack {
+    /// Where.
+    pub on: SampledOn,
+    /// How many.
+    pub part: SampledPart,
+    /// The first one's time and the last one's, where there are times.
+    pub within: Option<(Ns, Ns)>,
+}
+
+/// The samples of one event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampledEvent<'a> {
+    /// Its name.
+    pub name: NameId,
+    /// All of them.
+    pub all: SampledPart,
+    /// Whether weights are periods: they are where each sample has one.
+    pub has_periods: bool,
+    /// How many found user code; none if that is not known of each.
+    pub user: Option<u64>,
+    squares: f64,
+    samples: Vec<&'a Sample>,
+    sampled: &'a Sampled,
 }
 
 impl Sampled {
-    /// Adds a sample: its functions, outermost first.
-    pub fn add(&mut self, at: Ns, stack: Vec<NameId>) {
+    /// Adds a sample, whose stack has its functions outermost first.
+    pub fn add(&mut self, taken: TakenSample) {
+        let TakenSample { at, cpu, thread, event, is_user, period, stack } = taken;
+        let stack = self.numbers.get(stack.as_slice()).copied().unwrap_or_else(|| {
+            let stack: Arc<[SampledFrame]> = stack.into();
+            self.numbers.insert(Arc::clone(&stack), self.stacks.len());
+            self.stacks.push(stack);
+            self.stacks.len() - 1
+        });
+        self.samples.push(Sample { at, cpu, thread, event, is_user, period, stack });
+    }
+
+    /// All of them, as they came.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// A sample's stack, outermost function first.
+    pub fn stack(&self, sample: &Sample) -> &[SampledFrame] {
+        &self.stacks[sample.stack]
+    }
+
+    /// The first sample's time and the last one's, on the samples' own clock.
+    pub fn within(&self) -> Option<(Ns, Ns)> {
+        let times = || self.samples.iter().filter_map(|sample| sample.at);
+        Some((times().min()?, times().max()?))
+    }
+
+    /// Each event, that with most samples first.
+    pub fn events(&self) -> Vec<SampledEvent<'_>> {
+        let mut by_event: HashMap<NameId, Vec<&Sample>> = HashMap::new();
+        self.samples.iter().for_each(|sample| by_event.entry(sample.event).or_default().push(sample));
+        let mut events: Vec<SampledEvent> =
+            by_event.into_iter().map(|(name, samples)| SampledEvent::of(self, name, samples)).collect();
+        events.sort_by_key(|event| (std::cmp::Reverse(event.all.samples), event.name));
+        events
+    }
+}
+
+/// A sample on its way in.
+#[derive(Clone, Debug)]
+pub struct TakenSample {
+    /// See [`Sample`].
+    pub at: Option<Ns>,
+    /// See [`Sample`].
+    pub cpu: Option<u64>,
+    /// See [`Sample`].
+    pub thread: SampledThread,
+    /// See [`Sample`].
+    pub event: NameId,
+    /// See [`Sample`].
+    pub is_user: Option<bool>,
+    /// See [`Sample`].
+    pub period: Option<u64>,
+    /// Its functions, outermost first.
+    pub stack: Vec<SampledFrame>,
+}
+
+impl SampledPart {
+    fn add(&mut self, weight: u64) {
         self.samples += 1;
-        let (first, last) = self.within.unwrap_or((at, at));
-        self.within = Some((first.min(at), last.max(at)));
-        *self.stacks.entry(stack).or_default() += 1;
+        self.weight += u128::from(weight);
+    }
+}
+
+impl<'a> SampledEvent<'a> {
+    fn of(sampled: &'a Sampled, name: NameId, samples: Vec<&'a Sample>) -> SampledEvent<'a> {
+        let has_periods = samples.iter().all(|sample| sample.period.is_some_and(|period| period > 0));
+        let is_user = samples.iter().map(|sample| sample.is_user.map(u64::from));
+        let (all, user) = (SampledPart::default(), is_user.sum());
+        let mut event = SampledEvent { name, all, has_periods, user, squares: 0.0, samples, sampled };
+        for i in 0..event.samples.len() {
+            let weight = event.weight(event.samples[i]);
+            event.all.add(weight);
+            event.squares += (weight as f64).powi(2);
+        }
+        event
     }
 
-    /// How many there are.
-    pub fn samples(&self) -> u64 {
-        self.samples
+    /// Its samples, as they came, each with its weight.
+    pub fn weighed(&self) -> impl Iterator<Item = (&'a Sample, u64)> {
+        self.samples.iter().map(|&sample| (sample, self.weight(sample)))
     }
 
-    /// Each stack, outermost function first, and how many samples found it; in no order.
-    pub fn stacks(&self) -> impl Iterator<Item = (&[NameId], u64)> {
-        self.stacks.iter().map(|(stack, &count)| (stack.as_slice(), count))
+    fn weight(&self, sample: &Sample) -> u64 {
+        sample.period.filter(|_| self.has_periods).unwrap_or(1)
     }
 
     /// Each function, by name.
     pub fn functions(&self) -> Vec<SampledFunction> {
+        let mut of_stacks: HashMap<usize, SampledPart> = HashMap::new();
+        for (sample, weight) in self.weighed() {
+            of_stacks.entry(sample.stack).or_default().add(weight);
+        }
         let mut by_name: HashMap<NameId, SampledFunction> = HashMap::new();
-        for (stack, count) in self.stacks() {
-            let mut seen = stack.to_vec();
-            seen.sort_unstable();
-            seen.dedup();
-            for name in seen {
-                by_name.entry(name).or_insert(SampledFunction { name, own: 0, total: 0 }).total += count;
+        let sum = |to: &mut SampledPart, part: &SampledPart| {
+            to.samples += part.samples;
+            to.weight += part.weight;
+        };
+        for (&stack, part) in &of_stacks {
+            let stack = &self.sampled.stacks[stack];
+            let mut names: Vec<NameId> = stack.iter().map(|frame| frame.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            for name in names {
+                let none = SampledFunction { name, own: SampledPart::default(), total: SampledPart::default() };
+                sum(&mut by_name.entry(name).or_insert(none).total, part);
             }
-            if let Some(function) = stack.last().and_then(|name| by_name.get_mut(name)) {
-                function.own += count;
+            if let Some(function) = stack.last().and_then(|frame| by_name.get_mut(&frame.name)) {
+                sum(&mut function.own, part);
             }
         }
         let mut functions: Vec<SampledFunction> = by_name.into_values().collect();
@@ -68,10 +232,37 @@ impl Sampled {
         functions
     }
 
-    /// One standard error of a share that so many of the samples make up, as the binomial distribution has it.
-    pub fn error_of(&self, count: u64) -> f64 {
-        let share = count as f64 / self.samples.max(1) as f64;
-        (share * (1.0 - share) / self.samples.max(1) as f64).sqrt()
+    /// Where its samples were taken: each thread, and each CPU.
+    pub fn tracks(&self) -> Vec<SampledTrack> {
+        let mut tracks: HashMap<SampledOn, SampledTrack> = HashMap::new();
+        for (sample, weight) in self.weighed() {
+            for on in [Some(SampledOn::Thread(sample.thread)), sample.cpu.map(SampledOn::Cpu)].into_iter().flatten() {
+                let none = SampledTrack { on, part: SampledPart::default(), within: None };
+                let track = tracks.entry(on).or_insert(none);
+                track.part.add(weight);
+                if let Some(at) = sample.at {
+                    track.within = Some(track.within.map_or((at, at), |(first, last)| (first.min(at), last.max(at))));
+                }
+            }
+        }
+        tracks.into_values().collect()
+    }
+
+    /// What share of the event a part of its samples is.
+    pub fn share(&self, part: SampledPart) -> f64 {
+        part.weight as f64 / (self.all.weight as f64).max(1.0)
+    }
+
+    /// How many samples of equal weight would say as much: as many as there are where all weigh the same, else fewer
+    /// (Kish, *Survey Sampling*, 1965).
+    pub fn effective_samples(&self) -> f64 {
+        if self.squares > 0.0 { (self.all.weight as f64).powi(2) / self.squares } else { 0.0 }
+    }
+
+    /// One standard error of a part's share, as the binomial distribution has it for that many samples.
+    pub fn error(&self, part: SampledPart) -> f64 {
+        let share = self.share(part).min(1.0);
+        (share * (1.0 - share) / self.effective_samples().max(1.0)).sqrt()
     }
 }
 
@@ -80,20 +271,73 @@ mod tests {
     use super::*;
     use crate::Names;
 
+    fn taken(names: &mut Names, event: &str, at: i64, period: Option<u64>, stack: &str) -> TakenSample {
+        let mut frame = |name| SampledFrame { address: 1, name: names.intern(name), is_named: true };
+        let stack = stack.split_terminator(';').map(&mut frame).collect();
+        let thread = SampledThread { name: names.intern("init"), tid: 1 };
+        let is_user = (event == "nmi").then_some(at > 5);
+        TakenSample { at: Some(Ns(at)), cpu: Some(0), thread, event: names.intern(event), is_user, period, stack }
+    }
+
+    fn find<'a>(events: &'a [SampledEvent<'a>], name: NameId) -> &'a SampledEvent<'a> {
+        events.iter().find(|event| event.name == name).unwrap()
+    }
+
     #[test]
     fn functions_count_once_for_each_sample_and_shares_have_an_error() {
         let mut names = Names::default();
-        let [a, b] = ["a", "b"].map(|name| names.intern(name));
         let mut sampled = Sampled::default();
-        sampled.add(Ns(5), vec![a, b, a]);
-        sampled.add(Ns(3), vec![a, b]);
-        sampled.add(Ns(9), vec![]);
-        sampled.add(Ns(4), vec![a]);
-        let found = |name, own, total| SampledFunction { name, own, total };
-        assert_eq!(sampled.functions(), [found(a, 2, 3), found(b, 1, 2)]);
-        assert_eq!((sampled.samples(), sampled.within), (4, Some((Ns(3), Ns(9)))));
+        for (at, stack) in [(5, "a;b;a"), (3, "a;b"), (9, ""), (4, "a")] {
+            sampled.add(taken(&mut names, "nmi", at, None, stack));
+        }
+        let [a, b] = ["a", "b"].map(|name| names.intern(name));
+        let events = sampled.events();
+        let event = &events[0];
+        let part = |samples| SampledPart { samples, weight: u128::from(samples) };
+        let found = |name, own, total| SampledFunction { name, own: part(own), total: part(total) };
+        let mut functions = event.functions();
+        functions.sort_by_key(|function| names.get(function.name).to_owned());
+        assert_eq!(functions, [found(a, 2, 3), found(b, 1, 2)]);
+        assert_eq!((event.all, event.user, sampled.within()), (part(4), Some(1), Some((Ns(3), Ns(9)))));
         // √(½ · ½ ÷ 4)
-        assert!((sampled.error_of(2) - 0.25).abs() < 1e-12 && sampled.error_of(4) == 0.0);
-        assert_eq!(Sampled::default().error_of(0), 0.0);
+        assert!((event.error(part(2)) - 0.25).abs() < 1e-12 && event.error(part(4)) == 0.0);
+        assert_eq!(Sampled::default().events(), []);
+    }
+
+    #[test]
+    fn events_are_not_added_up_and_periods_weigh() {
+        let mut names = Names::default();
+        let mut sampled = Sampled::default();
+        for (period, stack) in [(300, "a"), (100, "b"), (100, "b")] {
+            sampled.add(taken(&mut names, "cycles", 1, Some(period), stack));
+        }
+        sampled.add(taken(&mut names, "faults", 1, Some(1), "b"));
+        sampled.add(taken(&mut names, "faults", 1, None, "a"));
+        let [cycles, faults, a] = ["cycles", "faults", "a"].map(|name| names.intern(name));
+        let events = sampled.events();
+        let share = |event: &SampledEvent| {
+            let functions = event.functions();
+            event.share(functions.iter().find(|function| function.name == a).unwrap().own)
+        };
+        let event = find(&events, cycles);
+        assert_eq!((event.all.samples, event.has_periods, event.user), (3, true, None));
+        // 500² ÷ (300² + 100² + 100²)
+        assert!((share(event) - 0.6).abs() < 1e-12 && (event.effective_samples() - 2.2727).abs() < 1e-3);
+        let event = find(&events, faults);
+        assert_eq!((event.all, event.has_periods), (SampledPart { samples: 2, weight: 2 }, false));
+        assert!((share(event) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn threads_and_cpus_have_their_parts() {
+        let mut names = Names::default();
+        let mut sampled = Sampled::default();
+        sampled.add(taken(&mut names, "nmi", 7, None, "a"));
+        sampled.add(TakenSample { cpu: None, ..taken(&mut names, "nmi", 9, None, "a") });
+        let tracks = sampled.events()[0].tracks();
+        let of = |on: fn(&SampledOn) -> bool| tracks.iter().find(|track| on(&track.on)).unwrap();
+        let thread = of(|on| matches!(on, SampledOn::Thread(_)));
+        assert_eq!((thread.part.samples, thread.within), (2, Some((Ns(7), Ns(9)))));
+        assert_eq!(of(|on| *on == SampledOn::Cpu(0)).part.samples, 1);
     }
 }

@@ -39,8 +39,7 @@ impl Schemas {
         let (mut tables, mut documents) = (BTreeMap::<String, Vec<Field>>::new(), BTreeMap::new());
         let mut name = String::new();
         for line in page.lines() {
-            if let Some(title) = line.strip_prefix("## `") {
-                let (schema, table) = title.split_once("`: ").unwrap();
+            if let Some((schema, table)) = line.strip_prefix("## `").and_then(|title| title.split_once("`: ")) {
                 name = table.to_owned();
                 documents.insert(schema.to_owned(), name.clone());
             } else if let Some(table) = line.strip_prefix("### ") {
@@ -66,6 +65,14 @@ impl Schemas {
         let schema = document["schema"].as_str().expect("a document names its schema");
         let table = self.documents.get(schema).unwrap_or_else(|| panic!("{schema} is not on the page")).clone();
         if let Err(wrong) = self.table(document, &table, schema) {
+            panic!("{wrong}");
+        }
+    }
+
+    /// Holds a part of a document against a table.
+    #[track_caller]
+    pub fn hold_part(&mut self, part: &Value, table: &str) {
+        if let Err(wrong) = self.table(part, table, table) {
             panic!("{wrong}");
         }
     }

@@ -87,7 +87,7 @@ fn write_profile(lane: &Lane, frames: &mut Frames, out: &mut dyn Write) -> io::R
     let name = Value::from(lane.name.as_str());
     let unit = match frames.boot.timeline.unit {
         Unit::Nanoseconds => "nanoseconds",
-        Unit::Ticks | Unit::Instructions => "none",
+        Unit::Ticks | Unit::Instructions | Unit::Count => "none",
     };
     write!(
         out,
