@@ -4,7 +4,7 @@ use crate::files::write_file;
 use crate::output::{Output, Written};
 use crate::{Done, benches, boot};
 use anyhow::{Context, bail};
-use report::{Boot, Export};
+use report::{Boot, Export, SampleFormat};
 use std::io::{self, BufWriter, IsTerminal, Write, stdout};
 use std::path::PathBuf;
 
@@ -17,6 +17,12 @@ pub struct Args {
     /// The format
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     to: Format,
+    /// Of samples: those of this event alone [default: folded and svg have the event with most samples]
+    #[arg(long, value_name = "NAME", conflicts_with = "boot_path")]
+    event: Option<String>,
+    /// Write the boot path, also where there are samples
+    #[arg(long)]
+    boot_path: bool,
     /// The file to write [default: standard output]
     #[arg(short, long)]
     output: Option<PathBuf>,
@@ -28,7 +34,13 @@ pub struct Args {
 fn formats() -> String {
     let lines = report::FORMATS.iter().map(|f| format!("  {:<18} {}", f.name(), f.about()));
     let of_benches = BENCH_FORMATS.map(|(name, about)| format!("  {name:<18} {about}"));
-    format!("Formats:\n{}\n\nOf a bench:\n{}", lines.collect::<Vec<_>>().join("\n"), of_benches.join("\n"))
+    let of_samples = SampleFormat::ALL.map(|f| format!("  {:<18} {}", f.name(), f.about()));
+    format!(
+        "Formats:\n{}\n\nOf samples:\n{}\n\nOf a bench:\n{}",
+        lines.collect::<Vec<_>>().join("\n"),
+        of_samples.join("\n"),
+        of_benches.join("\n")
+    )
 }
 
 /// What a bench can be written as.
@@ -39,20 +51,22 @@ const BENCH_FORMATS: [(&str, &str); 4] = [
     ("html", "a page with the results and their plots"),
 ];
 
-/// A format by its name: of a boot, of a bench, or of both.
+/// A format by its name: of a boot, of samples, of a bench, or of several of them.
 #[derive(Clone)]
 struct Format {
     name: String,
     of_boot: Option<&'static dyn Export>,
+    of_samples: Option<SampleFormat>,
 }
 
 fn format(name: &str) -> Result<Format, String> {
-    let of_boot = report::format(name);
-    if of_boot.is_none() && !BENCH_FORMATS.iter().any(|(known, _)| *known == name) {
+    let (of_boot, of_samples) = (report::format(name), SampleFormat::named(name));
+    if of_boot.is_none() && of_samples.is_none() && !BENCH_FORMATS.iter().any(|(known, _)| *known == name) {
         let (boots, benches) = (report::FORMATS.map(|f| f.name()).join(", "), BENCH_FORMATS.map(|f| f.0).join(", "));
-        return Err(format!("there is no such format; there are {boots}; of a bench {benches}"));
+        let samples = SampleFormat::ALL.map(SampleFormat::name).join(", ");
+        return Err(format!("there is no such format; there are {boots}; of samples {samples}; of a bench {benches}"));
     }
-    Ok(Format { name: name.to_owned(), of_boot })
+    Ok(Format { name: name.to_owned(), of_boot, of_samples })
 }
 
 impl Args {
@@ -67,19 +81,42 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if benches::is_bench(&args.recording) {
         return of_a_bench(args, output);
     }
-    let Some(to) = args.to.of_boot else {
+    if args.to.of_boot.is_none() && args.to.of_samples.is_none() {
         bail!("{} is a format of benches, and {} is none", args.to.name, args.recording.display());
-    };
-    if args.file().is_none() {
-        check_standard_output(to, output)?;
     }
-    if to.name() == "tslog" && own_log(args, output)? {
+    if args.file().is_none() {
+        check_standard_output(args.to.of_boot, output)?;
+    }
+    if args.to.name == "tslog" && own_log(args, output)? {
         return Ok(Done::Well);
     }
     let opened = boot::open_warned(&args.recording, output)?;
     let boot = Boot::new(&opened.timeline, &opened.facts);
-    write(args, output, |out| to.write(&boot, out))?;
+    match of_samples(args, &boot)? {
+        Some(to) => {
+            if args.to.of_boot.is_some() && !boot.path().stretches.is_empty() {
+                output.note("these are the samples; --boot-path writes the boot path");
+            }
+            write(args, output, |out| to.write(&boot, args.event.as_deref(), out))?;
+        }
+        None => {
+            let Some(to) = args.to.of_boot else {
+                bail!("{} is a format of samples: leave out --boot-path", args.to.name)
+            };
+            write(args, output, |out| to.write(&boot, out))?;
+        }
+    }
     Ok(Done::Well)
+}
+
+/// The format to write samples in, if it is samples that are to be written.
+fn of_samples(args: &Args, boot: &Boot) -> anyhow::Result<Option<SampleFormat>> {
+    let are_there = boot.timeline.sampled.is_some() || args.to.of_boot.is_none();
+    let to = args.to.of_samples.filter(|_| are_there && !args.boot_path);
+    if to.is_none() && args.event.is_some() {
+        bail!("--event is of samples, and {} of this recording has none", args.to.name);
+    }
+    Ok(to)
 }
 
 /// A bench: also one that was killed, with the boots that were over.
@@ -171,8 +208,8 @@ const NO_FILE_TO_TELL: &str =
     "--json tells of the file that was written, and there is none: name it with -o, or leave out --json";
 
 /// Refuses what standard output would not take well.
-fn check_standard_output(to: &dyn Export, output: &Output) -> anyhow::Result<()> {
-    if to.is_binary() && stdout().is_terminal() {
+fn check_standard_output(to: Option<&dyn Export>, output: &Output) -> anyhow::Result<()> {
+    if let Some(to) = to.filter(|to| to.is_binary() && stdout().is_terminal()) {
         bail!("{} is no text, and would go to your terminal: name a file (-o boot.{})", to.name(), to.extension());
     }
     if output.json {

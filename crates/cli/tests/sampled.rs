@@ -2,10 +2,12 @@
 
 mod support;
 
+use serde_json::{Value, json};
 use std::fs;
+use std::path::Path;
 use support::boots::{Scratch, recorded};
 use support::lab::{built, record_lab};
-use support::{bootscope, list, ns, rows, run, text};
+use support::{bootscope, list, ns, rows, run, text as text_of};
 
 #[test]
 fn a_sampled_boot_says_of_the_frame_allocator_what_its_log_says() {
@@ -41,6 +43,82 @@ fn a_sampled_boot_says_of_the_frame_allocator_what_its_log_says() {
     {
         assert!(table.text().contains(words), "no {words:?} in\n{}", table.text());
     }
+    same_after_export(&scratch, &into);
+    // The boot has a path of its own: samples are written unless it is asked for.
+    let folded = |flags: &[&str]| run(bootscope("export").args(["--to", "folded"]).arg(&into).args(flags)).exits(0);
+    let (samples, path) = (folded(&[]), folded(&["--boot-path"]));
+    assert!(samples.text().contains("lab::memory::logged") && !path.text().contains("lab::memory::logged"));
+    assert!(samples.stderr.contains("--boot-path"), "{}", samples.stderr);
+}
+
+/// Exported as perf script text and imported again, a recording says the same of its samples.
+fn same_after_export(scratch: &Scratch, recording: &Path) {
+    let (text, again) = (scratch.path("again.txt"), scratch.path("again"));
+    run(bootscope("export").args(["--to", "perf", "-o"]).arg(&text).arg(recording)).exits(0);
+    run(bootscope("import").arg(&text).arg("-o").arg(&again)).exits(0);
+    let [before, after] = [recording, &again].map(|recording| {
+        let shown = run(bootscope("show").arg("--json").arg(recording)).exits(0).json();
+        shown["sampled"].clone()
+    });
+    assert!(!list(&before["events"][0]["functions"]).is_empty());
+    assert_eq!(before, after);
+}
+
+#[test]
+fn samples_are_written_for_other_tools() {
+    let scratch = Scratch::new();
+    let (file, into) = (scratch.path("perf.txt"), scratch.path("perf"));
+    // Several events, a name with spaces, periods that differ, no stack, no CPU; cut in the last line.
+    let text = "\
+my init 1/1 [000] 7.000001: 300 cycles:u:
+\t21d0e0 scan; of 3+0x1 (k)
+\t212071 start (k)
+
+my init 1/1 [000] 7.000002: 100 cycles:u:
+\t21d0e0 [unknown] (k)
+\t212071 start (k)
+
+other 2/2 [001] 7.000003: 100 cycles:u:
+
+other 2 7.000004: faults:  12 handler (k)
+other 2 7.0000";
+    fs::write(&file, text).unwrap();
+    run(bootscope("import").arg(&file).arg("-o").arg(&into)).exits(0);
+    same_after_export(&scratch, &into);
+    let export = |flags: &[&str]| run(bootscope("export").arg(&into).args(flags)).exits(0).text().to_owned();
+    let lines = |text: String| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let folded = lines(export(&["--to", "folded"]));
+    assert_eq!(folded[1..], ["my init;start;0x21d0e0 100", "my init;start;scan: of_3 300", "other 100"]);
+    for words in ["sampled: 3 samples of cycles:u", "weighs its period", "/2)", "1 more event not in here"] {
+        assert!(folded[0].starts_with("# (") && folded[0].contains(words), "no {words:?} in {}", folded[0]);
+    }
+    let faults = lines(export(&["--to", "folded", "--event", "faults"]));
+    assert_eq!(faults[1..], ["other;handler 1"]);
+    let drawn = export(&["--to", "svg"]);
+    for words in ["sampled: 3 samples of cycles:u", "scan; of 3\n300, 60.00 % ±32.50, sampled", "all samples"] {
+        assert!(drawn.contains(words), "no {words:?} in\n{drawn}");
+    }
+    let shown = run(bootscope("show").arg("--json").arg(&into)).exits(0).json();
+    let event = |i: usize| &shown["sampled"]["events"][i];
+    assert_eq!((text_of(&event(0)["name"]), text_of(&event(1)["name"])), ("cycles:u", "faults"));
+    assert_eq!(
+        (&event(0)["user"], &event(1)["user"], &shown["sampled"]["lost"]),
+        (&json!(3), &Value::Null, &Value::Null)
+    );
+    let tracks = list(&event(0)["tracks"]).iter().map(|track| (text_of(&track["name"]), &track["share"]));
+    let shares: Vec<(&str, f64)> = tracks.map(|(name, share)| (name, share.as_f64().unwrap())).collect();
+    assert_eq!(shares, [("my init", 0.8), ("CPU 0", 0.8), ("other", 0.2), ("CPU 1", 0.2)]);
+    run(bootscope("export").arg(&into).args(["--to", "folded", "--event", "no such"])).refuses(&["cycles:u, faults"]);
+}
+
+#[test]
+fn a_boot_without_samples_has_none_to_write() {
+    let scratch = Scratch::new();
+    let (file, into) = (scratch.path("log"), scratch.path("boot"));
+    fs::write(&file, "[    0.000000] Linux version 6.1.0 (x)\n[    1.000000] Run /init as init process\n").unwrap();
+    run(bootscope("import").arg(&file).arg("-o").arg(&into)).exits(0);
+    run(bootscope("export").arg(&into).args(["--to", "perf"])).refuses(&["no samples", "sample=1000"]);
+    run(bootscope("export").arg(&into).args(["--to", "csv", "--event", "nmi"])).refuses(&["--event is of samples"]);
 }
 
 #[test]
@@ -64,6 +142,6 @@ fn what_perf_script_printed_is_imported() {
     };
     assert_eq!((of("scan"), of("start")), ([0.25, 0.25], [0.0, 1.0]), "{}", shown["sampled"]);
     assert_eq!((ns(&shown["sampled"]["samples"]), ns(&shown["total_ns"])), (100, 99_000));
-    let kinds: Vec<&str> = list(&shown["diagnostics"]).iter().map(|line| text(&line["code"])).collect();
+    let kinds: Vec<&str> = list(&shown["diagnostics"]).iter().map(|line| text_of(&line["code"])).collect();
     assert!(kinds.contains(&"sample-unreadable"), "{kinds:?}");
 }

@@ -39,7 +39,7 @@ pub use boot::Boot;
 pub use check::{Check, CheckedBoots};
 pub use diagnostics::DiagnosticLine;
 pub use diff::{Diff, DiffAmount, DiffLine, DiffRow, DiffSide, Dither};
-pub use export::{Export, FORMATS, format};
+pub use export::{Export, FORMATS, SampleFormat, format};
 pub use facts::{Facts, Overhead, Subject};
 pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use history::{LevelChange, Median, PastBenches, SCHEMA as HISTORY_SCHEMA};

@@ -30,6 +30,7 @@ function flameChart(svg) {
   function label(at, step) {
     const units = svg.dataset.unit === "ns"
       ? [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]]
+      : svg.dataset.unit === "count" ? [["G", 1e9], ["M", 1e6], ["k", 1e3], ["", 1]]
       : [["Gticks", 1e9], ["Mticks", 1e6], ["kticks", 1e3], ["ticks", 1]];
     const [unit, size] = units.find(([, size]) => at >= size) ?? ["", 1];
     const decimals = Math.max(0, Math.ceil(Math.log10(size / step) - 1e-9));

@@ -28,12 +28,35 @@ const FEWEST_CHARACTERS: usize = 3;
 /// A line of the heading.
 const LINE: f64 = 19.0;
 
+/// What a chart that stands alone says above its frames.
+pub(crate) struct Heading {
+    /// What it is of, harmless.
+    pub title: String,
+    /// What it shows, in a sentence, harmless.
+    pub about: String,
+    /// What one goes back to.
+    pub whole: &'static str,
+    /// Of how many samples it is, where it is of samples: shares then have an error, and places no meaning.
+    pub effective_samples: Option<f64>,
+}
+
+impl Heading {
+    /// Of the boot path.
+    pub(crate) fn of_boot_path(boot: &Boot) -> Heading {
+        let s = &boot.facts.subject;
+        Heading {
+            title: crate::harmless(format!("Boot path {} {}", s.os, s.kernel).trim()).into_owned(),
+            about: format!("{} in order of time", boot.timeline.unit.show(boot.total)),
+            whole: "whole boot",
+            effective_samples: None,
+        }
+    }
+}
+
 /// A document of its own, with heading, warnings first, and script.
-pub(crate) fn alone(boot: &Boot, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
-    let s = &boot.facts.subject;
-    let title = crate::harmless(format!("Boot path {} {}", s.os, s.kernel).trim()).into_owned();
-    let total = boot.timeline.unit.show(boot.total);
-    let about = format!("{total} in order of time. {} A click zooms.", layout.left_out(boot));
+pub(crate) fn alone(boot: &Boot, layout: &Layout, heading: &Heading, out: &mut dyn Write) -> io::Result<()> {
+    let title = heading.title.clone();
+    let about = format!("{}. {} A click zooms.", heading.about, layout.left_out(boot));
     let warnings = boot.timeline.warnings.iter().map(|w| format!("Warning: {}", crate::harmless(w)));
     let lines: Vec<String> = std::iter::once(title).chain(warnings).chain([about]).collect();
     let top = LINE * lines.len() as f64 + LINE / 2.0;
@@ -48,10 +71,11 @@ pub(crate) fn alone(boot: &Boot, layout: &Layout, out: &mut dyn Write) -> io::Re
     writeln!(
         out,
         "<g class=\"tools\" display=\"none\" text-anchor=\"end\" cursor=\"pointer\" fill=\"#2b6cb0\">\
-         <text class=\"whole\" y=\"{LINE}\">whole boot</text><text class=\"mark\" y=\"{}\">mark…</text></g>",
+         <text class=\"whole\" y=\"{LINE}\">{}</text><text class=\"mark\" y=\"{}\">mark…</text></g>",
+        heading.whole,
         2.0 * LINE
     )?;
-    frames(boot, layout, top, out)?;
+    frames(boot, layout, heading.effective_samples, top, out)?;
     // `]]>` does not occur in it; a test says so.
     writeln!(out, "<script><![CDATA[\n{SCRIPT}\nstandAlone(document.documentElement);\n]]></script>\n</svg>")
 }
@@ -59,7 +83,7 @@ pub(crate) fn alone(boot: &Boot, layout: &Layout, out: &mut dyn Write) -> io::Re
 /// An element of a page, without heading and script.
 pub(crate) fn inline(boot: &Boot, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
     open(boot, layout, 0.0, out)?;
-    frames(boot, layout, 0.0, out)?;
+    frames(boot, layout, None, 0.0, out)?;
     writeln!(out, "</svg>")
 }
 
@@ -75,12 +99,12 @@ fn open(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Resu
     )
 }
 
-fn frames(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Result<()> {
+fn frames(boot: &Boot, layout: &Layout, samples: Option<f64>, top: f64, out: &mut dyn Write) -> io::Result<()> {
     axis(boot, layout, top, out)?;
     let shortest = boot.timeline.unit.show(layout.shortest);
     let names = HashMap::with_capacity(layout.frames.len());
     let rows = (0..layout.rows()).map(|row| Row::at(top + AXIS + ROW * f64::from(row))).collect();
-    let mut pen = Pen { boot, shortest, rows, names, text: Text::default() };
+    let mut pen = Pen { boot, samples, shortest, rows, names, text: Text::default() };
     writeln!(out, "<g class=\"frames\">")?;
     for frame in &layout.frames {
         out.write_all(pen.frame(frame).as_bytes())?;
@@ -118,6 +142,8 @@ fn axis(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Resu
 /// Writes frames. What names look like is worked out once.
 struct Pen<'a> {
     boot: &'a Boot<'a>,
+    /// Of how many samples shares are, if they are.
+    samples: Option<f64>,
     /// The length under which slices are drawn together.
     shortest: String,
     rows: Vec<Row>,
@@ -182,19 +208,34 @@ impl Pen<'_> {
             What::Together(_) => (232, 230, 226),
         };
         self.text.0.clear();
-        place(&mut self.text, self.boot, frame, name, colour, &self.rows[frame.depth as usize]);
+        place(&mut self.text, self.boot, self.samples, frame, name, colour, &self.rows[frame.depth as usize]);
         &self.text.0
     }
 }
 
-/// One frame: its name with its length, share and start for whoever points at it, and as much of the name as fits.
-fn place(out: &mut Text, boot: &Boot, frame: &Frame, name: &Name, (r, g, b): (u8, u8, u8), row: &Row) {
+/// One frame: its name with its length, share and start for whoever points at it, and as much of the name as fits. A sampled
+/// share has its error in the place of a start.
+fn place(
+    out: &mut Text,
+    boot: &Boot,
+    samples: Option<f64>,
+    frame: &Frame,
+    name: &Name,
+    (r, g, b): (u8, u8, u8),
+    row: &Row,
+) {
     let (unit, length) = (boot.timeline.unit, frame.end - frame.start);
     let (from, to) = (x(boot, frame.start), x(boot, frame.end));
     let share = 100.0 * length.0 as f64 / boot.total.0.max(1) as f64;
     out.put("<g data-at=\"").integer(frame.start.0).put("\" data-for=\"").integer(length.0);
     out.put("\"><title>").put(&name.escaped).put("\n").time(unit, length).put(", ").hundredths(share);
-    out.put(" %, from ").time(unit, frame.start);
+    match samples {
+        None => out.put(" %, from ").time(unit, frame.start),
+        Some(samples) => {
+            let error = (share * (100.0 - share).max(0.0) / samples.max(1.0)).sqrt();
+            out.put(" % ±").hundredths(error).put(", sampled")
+        }
+    };
     out.put("</title><rect x=\"").hundredths(from).put("\" y=\"").put(&row.frame);
     out.put("\" width=\"").hundredths(to - from).put("\" height=\"").integer(FRAME);
     out.put("\" fill=\"#").hexadecimal(r).hexadecimal(g).hexadecimal(b).put("\"/>");

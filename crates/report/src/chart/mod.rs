@@ -6,7 +6,7 @@
 
 mod draw;
 
-pub(crate) use draw::{alone, inline};
+pub(crate) use draw::{Heading, alone, inline};
 
 use crate::Boot;
 use crate::lanes::Slice;
@@ -55,7 +55,7 @@ impl Layout {
     }
 
     /// Linear in the slices, besides finding the length that [`MOST_FRAMES`] reach.
-    fn of_slices(slices: Vec<Slice>) -> Layout {
+    pub(crate) fn of_slices(slices: Vec<Slice>) -> Layout {
         let (shortest, short) = threshold(&slices);
         let frames = Vec::with_capacity(slices.len().min(2 * MOST_FRAMES));
         let mut drawing = Drawing { shortest, frames, open: Vec::new() };

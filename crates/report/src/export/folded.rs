@@ -216,7 +216,7 @@ impl<'a> Names<'a> {
 }
 
 /// Harmless text as a frame of a folded stack.
-fn frame(text: &str) -> String {
+pub(super) fn frame(text: &str) -> String {
     let mut frame = text.trim().replace(';', ":");
     if frame.is_empty() {
         return "(blank)".to_owned();

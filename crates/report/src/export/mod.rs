@@ -9,9 +9,12 @@ pub(crate) mod csv;
 mod folded;
 mod json;
 mod perfetto;
+mod samples;
 mod speedscope;
 mod svg;
 mod tslog;
+
+pub use samples::SampleFormat;
 
 use crate::{Boot, harmless};
 use std::borrow::Cow;

@@ -27,6 +27,6 @@ impl Export for Svg {
                        or import a trace with scheduler events, or a log with initcall_debug";
             io::Error::new(io::ErrorKind::InvalidData, why)
         })?;
-        chart::alone(boot, &layout, out)
+        chart::alone(boot, &layout, &chart::Heading::of_boot_path(boot), out)
     }
 }

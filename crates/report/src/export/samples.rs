@@ -1,0 +1,222 @@
+//! Samples in other programs' formats: `perf script` text, folded stacks, a flame graph.
+//!
+//! Stacks weigh what their samples stand for, their periods. Two events are never added up: what has room for one only shows the
+//! one with most samples, or the one asked for, and says which. Each says that its figures are sampled, and their error.
+
+use super::MOST_FRAMES;
+use super::folded::frame;
+use crate::chart::{self, Layout};
+use crate::lanes::{Label, Slice};
+use crate::text::counted;
+use crate::{Boot, harmless};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use timeline::{End, NameId, Names, Ns, Sample, Sampled, SampledEvent, TimeBase, Timeline, Unit};
+
+/// A format that samples can be written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleFormat {
+    /// `perf script` text.
+    Perf,
+    /// A line for each stack, with its weight.
+    Folded,
+    /// A flame graph.
+    Svg,
+}
+
+impl SampleFormat {
+    /// All of them.
+    pub const ALL: [SampleFormat; 3] = [SampleFormat::Perf, SampleFormat::Folded, SampleFormat::Svg];
+
+    /// The one of that name.
+    pub fn named(name: &str) -> Option<SampleFormat> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// What `--to` calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SampleFormat::Perf => "perf",
+            SampleFormat::Folded => "folded",
+            SampleFormat::Svg => "svg",
+        }
+    }
+
+    /// What it holds and who reads it, in a line.
+    pub fn about(self) -> &'static str {
+        match self {
+            SampleFormat::Perf => "perf script text, which import reads",
+            SampleFormat::Folded => "sampled stacks, for flame graph tools",
+            SampleFormat::Svg => "a flame graph, for any browser",
+        }
+    }
+
+    /// Writes the samples of an event, or of the one with most samples; `perf` those of all.
+    ///
+    /// # Errors
+    /// What `out` says, and a boot without samples, or without that event.
+    pub fn write(self, boot: &Boot, event: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
+        let refuse = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
+        let sampled = boot.timeline.sampled.as_ref().ok_or_else(|| refuse(NO_SAMPLES.to_owned()))?;
+        let names = &boot.timeline.names;
+        let events = sampled.events();
+        let all = || events.iter().map(|event| harmless(names.get(event.name))).collect::<Vec<_>>().join(", ");
+        let chosen = match event {
+            Some(name) => events.iter().find(|event| names.get(event.name) == name),
+            None => events.first(),
+        };
+        let chosen = chosen.ok_or_else(|| {
+            refuse(format!("there are no samples of {}; there are {}", event.unwrap_or("any event"), all()))
+        })?;
+        let left_out = events.len() - 1;
+        match self {
+            SampleFormat::Perf => perf(sampled, event.map(|_| chosen.name), names, out),
+            SampleFormat::Folded => {
+                super::warnings(boot).try_for_each(|warning| writeln!(out, "# (warning: {warning})"))?;
+                // In brackets, so that no comment ends in a number.
+                writeln!(out, "# ({})", about(chosen, left_out, names))?;
+                folded(chosen, sampled, names, out)
+            }
+            SampleFormat::Svg => flame_graph(boot, chosen, sampled, left_out, out),
+        }
+    }
+}
+
+const NO_SAMPLES: &str = "there are no samples in it: record --lab --append 'sample=1000', or import perf script text";
+
+/// What the figures are, in a sentence.
+fn about(event: &SampledEvent, left_out: usize, names: &Names) -> String {
+    let weights = if event.has_periods { "each weighs its period" } else { "each weighs the same" };
+    let others = match left_out {
+        0 => String::new(),
+        n => format!("; {} not in here", counted(n as u64, "more event")),
+    };
+    let name = harmless(names.get(event.name));
+    format!(
+        "sampled: {} of {name}, {weights}; a share p has a binomial standard error of √(p(1−p)/{:.0}){others}",
+        counted(event.all.samples, "sample"),
+        event.effective_samples()
+    )
+}
+
+/// Times and CPUs as far as they are known. An unnamed function's address stands for it.
+fn perf(sampled: &Sampled, only: Option<NameId>, names: &Names, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(began) = sampled.began {
+        writeln!(out, "# sampled from: {}", seconds(began))?;
+    }
+    if let Some(lost) = sampled.lost {
+        writeln!(out, "# lost: {lost}")?;
+    }
+    for sample in sampled.samples().iter().filter(|sample| only.is_none_or(|only| sample.event == only)) {
+        write!(out, "{} {}", harmless(names.get(sample.thread.name)), sample.thread.tid)?;
+        sample.cpu.map_or(Ok(()), |cpu| write!(out, " [{cpu:03}]"))?;
+        sample.at.map_or(Ok(()), |at| write!(out, " {}:", seconds(at)))?;
+        sample.period.map_or(Ok(()), |period| write!(out, " {period}"))?;
+        let (mode, module) = match sample.is_user {
+            Some(true) => (":u", "[user]"),
+            Some(false) => (":k", "[kernel]"),
+            None => ("", "[unknown]"),
+        };
+        let event = names.get(sample.event);
+        writeln!(out, " {}{}:", harmless(event), if event.contains(':') { "" } else { mode })?;
+        for frame in sampled.stack(sample).iter().rev() {
+            let name = if frame.is_named { harmless(names.get(frame.name)) } else { "[unknown]".into() };
+            writeln!(out, "\t{:16x} {name} ({module})", frame.address)?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn seconds(at: Ns) -> String {
+    format!("{}.{:09}", at.0.div_euclid(1_000_000_000), at.0.rem_euclid(1_000_000_000))
+}
+
+/// The name of the thread, then its functions: at most [`MOST_FRAMES`], the outermost.
+fn path(sample: &Sample, sampled: &Sampled) -> Vec<NameId> {
+    let frames = sampled.stack(sample).iter().map(|frame| frame.name);
+    std::iter::once(sample.thread.name).chain(frames).take(MOST_FRAMES + 1).collect()
+}
+
+/// Each stack as text, deeper frames as one, in the order of their names; and its weight.
+fn stacks(event: &SampledEvent, sampled: &Sampled) -> BTreeMap<Vec<NameId>, u128> {
+    let mut stacks = BTreeMap::new();
+    for (sample, weight) in event.weighed() {
+        *stacks.entry(path(sample, sampled)).or_default() += u128::from(weight);
+    }
+    stacks
+}
+
+fn folded(event: &SampledEvent, sampled: &Sampled, names: &Names, out: &mut dyn Write) -> io::Result<()> {
+    let mut lines: BTreeMap<String, u128> = BTreeMap::new();
+    for (stack, weight) in stacks(event, sampled) {
+        let deeper = (stack.len() > MOST_FRAMES).then(|| "(deeper)".to_owned());
+        let shown = stack.iter().take(MOST_FRAMES).map(|&name| frame(&harmless(names.get(name))));
+        let line: Vec<String> = shown.chain(deeper).collect();
+        *lines.entry(line.join(";")).or_default() += weight;
+    }
+    lines.iter().try_for_each(|(line, weight)| writeln!(out, "{line} {weight}"))
+}
+
+/// The chart's own drawing, of stacks that lie beside each other by name where the boot's lie in order of time.
+fn flame_graph(
+    boot: &Boot,
+    event: &SampledEvent,
+    sampled: &Sampled,
+    left_out: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut names = boot.timeline.names.clone();
+    let about = about(event, left_out, &names);
+    let title = format!("Sampled: {}, {} {}", names.get(event.name), boot.facts.subject.os, boot.facts.subject.kernel);
+    let unit =
+        if COUNT_TIME.contains(&names.get(event.name)) && event.has_periods { Unit::Nanoseconds } else { Unit::Count };
+    let deeper = names.intern("(deeper)");
+    // A length is 63 bits.
+    let shift = (128 - event.all.weight.leading_zeros()).saturating_sub(62);
+    let (slices, total) = slices(stacks(event, sampled), deeper, &names, shift);
+    let evidence = names.intern("samples");
+    let end = Some(End { at: total, error: Ns::ZERO, track: None, evidence });
+    let warnings = boot.timeline.warnings.clone();
+    let timeline = Timeline { names, unit, end, warnings, ..Timeline::new(TimeBase::Evidence) };
+    let graph = Boot::new(&timeline, boot.facts);
+    let heading = chart::Heading {
+        title: harmless(title.trim()).into_owned(),
+        about,
+        whole: "all samples",
+        effective_samples: Some(event.effective_samples()),
+    };
+    chart::alone(&graph, &Layout::of_slices(slices), &heading, out)
+}
+
+/// Events whose periods are nanoseconds.
+const COUNT_TIME: [&str; 5] = ["nmi", "cpu-clock", "task-clock", "cpu-clock:pppH", "task-clock:pppH"];
+
+/// A frame for each function under each caller, callers first and neighbours by name.
+fn slices(stacks: BTreeMap<Vec<NameId>, u128>, deeper: NameId, names: &Names, shift: u32) -> (Vec<Slice>, Ns) {
+    let mut by_name: Vec<(Vec<NameId>, u128)> = stacks.into_iter().collect();
+    for (stack, _) in &mut by_name {
+        if stack.len() > MOST_FRAMES {
+            stack[MOST_FRAMES] = deeper;
+        }
+    }
+    by_name.sort_by(|(a, _), (b, _)| {
+        let texts = |stack: &Vec<NameId>| stack.iter().map(|&name| names.get(name)).collect::<Vec<_>>();
+        texts(a).cmp(&texts(b))
+    });
+    let mut slices: Vec<Slice> = Vec::new();
+    let mut open: Vec<(NameId, usize)> = Vec::new();
+    let mut at = Ns::ZERO;
+    for (stack, weight) in by_name {
+        let common = open.iter().zip(&stack).take_while(|((open, _), name)| open == *name).count();
+        open.truncate(common);
+        let end = at + Ns((weight >> shift) as i64);
+        for &name in &stack[common..] {
+            open.push((name, slices.len()));
+            slices.push(Slice { start: at, end, label: Label::Span(name, NameId::EMPTY), kind: None });
+        }
+        open.iter().for_each(|&(_, slice)| slices[slice].end = end);
+        at = end;
+    }
+    (slices, at)
+}
