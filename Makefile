@@ -46,6 +46,8 @@ check:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings $(NOT_IN_LATER_CLIPPY)
 	$(CARGO) clippy --locked --profile lab -p lab --features kernel --bin lab -- -D warnings $(NOT_IN_LATER_CLIPPY)
 	$(CARGO) clippy --locked --profile lab -p lab --no-default-features --features kernel --bin lab -- -D warnings $(NOT_IN_LATER_CLIPPY)
+	RUSTFLAGS="-C force-frame-pointers=yes" $(CARGO) clippy --locked --profile lab -p kernel-examples --features kernel --bin second-kernel -- -D warnings $(NOT_IN_LATER_CLIPPY)
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps -p tslog -p p2buddy -p vmem -p sampler
 	scripts/check-licences
 	scripts/check-circles
 	$(CARGO) test --locked --workspace --no-fail-fast --lib --bin bootscope
