@@ -39,7 +39,8 @@ fn a_sampled_boot_says_of_the_frame_allocator_what_its_log_says() {
     assert!((recorded - sampled_share).abs() < 0.02, "{recorded} {sampled_share}");
     assert!((0.01..0.03).contains(&error), "{error}");
     let table = run(bootscope("show").arg(&into)).exits(0);
-    for words in ["sampled: nmi", "lab::memory::logged", "one standard error, binomial", "is unseen", "0 samples lost"]
+    for words in
+        ["sampled: nmi", "lab::memory::logged", "one standard error, binomial", "was sampled", "0 samples lost"]
     {
         assert!(table.text().contains(words), "no {words:?} in\n{}", table.text());
     }
