@@ -44,7 +44,8 @@ impl<'a> Hash<'a> {
         Hash { first, larger: None, buckets: BUCKETS_FIRST, quantum_bits, segments: 0 }
     }
 
-    /// The address, and twice the address moved down by as many bits as a bucket has, without what is below the quantum.
+    /// The sum of the address, the address shifted right by the bits of a bucket's number, and the address shifted right by twice
+    /// as many: of that sum, as many bits from the quantum's upwards. This is illumos' function.
     fn bucket_of(&self, address: u64) -> usize {
         let bits = self.buckets.ilog2();
         let mixed = address.wrapping_add(address >> bits).wrapping_add(address.checked_shr(2 * bits).unwrap_or(0));
