@@ -57,7 +57,7 @@ fn a_boot_in_the_hosts_time_begins_with_the_vmm() {
     // Its functions are called as FreeBSD's, and it is not FreeBSD.
     assert_eq!((&document["subject"]["os"], &document["subject"]["kernel"]), (&"lab".into(), &"".into()));
     // Its first record comes after the firmware's last line and before the first line on the console: two clocks, of which one
-    // begins when the host notes that the CPUs were let go, which a busy one does late.
+    // begins when the host notes that the vCPUs were started, which a busy one does late.
     let index = evidence(&into, "console.idx");
     let first_line: i64 = index.lines().next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
     let machine_dependent = ns(&rows(&document["phases"], "name", "machine-dependent init")[0]["start_ns"]);

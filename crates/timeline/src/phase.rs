@@ -50,7 +50,7 @@ phases! {
     /// It makes all devices.
     MonitorDevices = "VMM: devices",
     /// It starts the virtual CPUs.
-    MonitorCpus = "VMM: CPUs let go",
+    MonitorCpus = "VMM: vCPUs started",
     /// All of the monitor's start, where nothing tells its steps.
     MonitorStart = "VMM: start",
     // A launch by libguestfs.

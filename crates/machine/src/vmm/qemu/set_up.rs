@@ -36,7 +36,7 @@ pub(super) fn marks(executed: i64, said: &Said, linker: &str, tsc_hz: Option<f64
     let heard = [
         ("monitor ready", said.greeting_ns, "QMP greeting"),
         ("machine complete", said.complete_ns, "QMP answers: QEMU's main loop runs, all devices are made"),
-        ("first instruction", said.running_ns, "QMP event RESUME: the CPUs were let go"),
+        ("first instruction", said.running_ns, "QMP event RESUME: the vCPUs were started"),
     ];
     for (name, at_ns, evidence) in heard {
         let evidence = evidence.to_owned();
