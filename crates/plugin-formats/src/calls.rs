@@ -38,7 +38,7 @@
 //! exception or a system call, 4 user space. A parent's number is lower than its children's. Nodes may be mentioned
 //! before the chunk of the vCPU that defined them was written. User space is a node of each vCPU.
 
-use crate::header::{NotOne, eight_at, u64_at};
+use crate::header::{NotOne, Start, eight_at, u64_at};
 use crate::{Broken, Bytes, Sink};
 
 /// First bytes of the file.
@@ -120,23 +120,28 @@ impl Header {
     /// Its bytes.
     pub fn bytes(&self) -> [u8; HEADER_BYTES] {
         let mut to = [0; HEADER_BYTES];
-        to[..8].copy_from_slice(MAGIC);
-        to[8..10].copy_from_slice(&VERSION.to_le_bytes());
-        (to[10], to[11]) = (self.unit as u8, self.api);
-        to[12..16].copy_from_slice(&self.vcpus.to_le_bytes());
-        let numbers = [
-            self.zero_host_ns,
-            self.install_host_ns,
-            self.ticks_per_second,
-            self.min_call_ticks,
-            self.call_cost_ps,
-            self.interval_ticks,
-        ];
+        self.start().write(MAGIC, VERSION, &mut to);
+        let numbers = [self.ticks_per_second, self.min_call_ticks, self.call_cost_ps, self.interval_ticks];
         for (i, n) in numbers.into_iter().enumerate() {
-            to[16 + 8 * i..24 + 8 * i].copy_from_slice(&n.to_le_bytes());
+            to[32 + 8 * i..40 + 8 * i].copy_from_slice(&n.to_le_bytes());
         }
         to[64..72].copy_from_slice(&self.target);
         to
+    }
+
+    fn start(&self) -> Start {
+        Start {
+            is_virtual: self.unit == Unit::Virtual,
+            api: self.api,
+            vcpus: self.vcpus,
+            zero_host_ns: self.zero_host_ns,
+            install_host_ns: self.install_host_ns,
+        }
+    }
+
+    /// Time zero on the host's clock: where the plugin was not told, when it was loaded.
+    pub fn zero_ns(&self) -> u64 {
+        if self.zero_host_ns == 0 { self.install_host_ns } else { self.zero_host_ns }
     }
 
     /// The header of a file.
@@ -144,19 +149,13 @@ impl Header {
     /// # Errors
     /// If the file has none of this version.
     pub fn read(file: &[u8]) -> Result<Header, NotOne> {
-        let head = file.first_chunk::<HEADER_BYTES>().filter(|head| head.starts_with(MAGIC)).ok_or(NotOne::Other)?;
-        let version = u16::from_le_bytes([head[8], head[9]]);
-        let unit = match head[10] {
-            0 if version == VERSION => Unit::HostTicks,
-            1 if version == VERSION => Unit::Virtual,
-            clock => return Err(NotOne::Unknown { version, clock }),
-        };
+        let (start, head) = Start::read::<HEADER_BYTES>(MAGIC, VERSION, file)?;
         Ok(Header {
-            unit,
-            api: head[11],
-            vcpus: u32::from_le_bytes([head[12], head[13], head[14], head[15]]),
-            zero_host_ns: u64_at(head, 16),
-            install_host_ns: u64_at(head, 24),
+            unit: if start.is_virtual { Unit::Virtual } else { Unit::HostTicks },
+            api: start.api,
+            vcpus: start.vcpus,
+            zero_host_ns: start.zero_host_ns,
+            install_host_ns: start.install_host_ns,
             ticks_per_second: u64_at(head, 32),
             min_call_ticks: u64_at(head, 40),
             call_cost_ps: u64_at(head, 48),

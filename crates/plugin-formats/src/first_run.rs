@@ -25,7 +25,7 @@
 //! ```
 //! The file has no index and no end mark of its own: of a QEMU that was killed, what was written is there.
 
-use crate::header::{NotOne, eight_at, u64_at};
+use crate::header::{NotOne, Start, eight_at};
 use crate::{Broken, Bytes, Sink};
 
 /// First bytes of the file.
@@ -104,14 +104,24 @@ impl Header {
     /// Its bytes.
     pub fn bytes(&self) -> [u8; HEADER_BYTES] {
         let mut to = [0; HEADER_BYTES];
-        to[..8].copy_from_slice(MAGIC);
-        to[8..10].copy_from_slice(&VERSION.to_le_bytes());
-        (to[10], to[11]) = (self.clock as u8, self.api);
-        to[12..16].copy_from_slice(&self.vcpus.to_le_bytes());
-        to[16..24].copy_from_slice(&self.zero_host_ns.to_le_bytes());
-        to[24..32].copy_from_slice(&self.install_host_ns.to_le_bytes());
+        self.start().write(MAGIC, VERSION, &mut to);
         to[32..].copy_from_slice(&self.target);
         to
+    }
+
+    fn start(&self) -> Start {
+        Start {
+            is_virtual: self.clock == Clock::Virtual,
+            api: self.api,
+            vcpus: self.vcpus,
+            zero_host_ns: self.zero_host_ns,
+            install_host_ns: self.install_host_ns,
+        }
+    }
+
+    /// Time zero on the host's clock: where the plugin was not told, when it was loaded.
+    pub fn zero_ns(&self) -> u64 {
+        if self.zero_host_ns == 0 { self.install_host_ns } else { self.zero_host_ns }
     }
 
     /// The header of a file.
@@ -119,19 +129,13 @@ impl Header {
     /// # Errors
     /// If the file has none of this version.
     pub fn read(file: &[u8]) -> Result<Header, NotOne> {
-        let head = file.first_chunk::<HEADER_BYTES>().filter(|head| head.starts_with(MAGIC)).ok_or(NotOne::Other)?;
-        let version = u16::from_le_bytes([head[8], head[9]]);
-        let clock = match head[10] {
-            0 if version == VERSION => Clock::Host,
-            1 if version == VERSION => Clock::Virtual,
-            clock => return Err(NotOne::Unknown { version, clock }),
-        };
+        let (start, head) = Start::read::<HEADER_BYTES>(MAGIC, VERSION, file)?;
         Ok(Header {
-            clock,
-            api: head[11],
-            vcpus: u32::from_le_bytes([head[12], head[13], head[14], head[15]]),
-            zero_host_ns: u64_at(head, 16),
-            install_host_ns: u64_at(head, 24),
+            clock: if start.is_virtual { Clock::Virtual } else { Clock::Host },
+            api: start.api,
+            vcpus: start.vcpus,
+            zero_host_ns: start.zero_host_ns,
+            install_host_ns: start.install_host_ns,
             target: eight_at(head, 32),
         })
     }
