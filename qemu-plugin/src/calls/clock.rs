@@ -1,6 +1,6 @@
 //! What time it is for the calls: host ticks, or the guest's own time where that is what repeats.
 //!
-//! **Host**: the time stamp counter, where the CPU promises that it runs evenly and in all sleep states: reading it
+//! **Host**: the CPU's counter, where it promises that it runs evenly and in all sleep states: reading it
 //! costs a third of what the system's clock does, and it is read for every call and every return. Otherwise
 //! `CLOCK_MONOTONIC`.
 //!
@@ -9,28 +9,30 @@
 //! thread that runs no vCPU may ask; it gets the time at which the vCPU's present slice of instructions began, which
 //! for the first block after a `hlt` is now.
 
-#![allow(unsafe_code, reason = "the counter, and calls of C")]
+#![allow(unsafe_code, reason = "calls of C")]
 
 use std::ffi::c_int;
 use std::sync::{Condvar, Mutex};
 
+use crate::arch::counter;
 use crate::recorder::host_ns;
 
 /// The host's ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostClock {
-    tsc: bool,
+    /// Whether it is the CPU's counter.
+    counter: bool,
     zero: u64,
-    /// Ticks per second; measured where it is the time stamp counter, so a little off.
+    /// Ticks per second; measured where it is the CPU's counter, so a little off.
     pub per_second: u64,
 }
 
 impl HostClock {
     /// A clock that reads 0 now. Takes a millisecond, to know how fast it runs.
     pub fn start() -> HostClock {
-        let mut clock = HostClock { tsc: has_even_tsc(), zero: 0, per_second: 1_000_000_000 };
+        let mut clock = HostClock { counter: counter::is_even(), zero: 0, per_second: 1_000_000_000 };
         let (from_ns, from) = (host_ns(), clock.now());
-        if clock.tsc {
+        if clock.counter {
             let mut ns = host_ns() - from_ns;
             while ns < 1_000_000 {
                 ns = host_ns() - from_ns;
@@ -44,35 +46,8 @@ impl HostClock {
     /// Ticks since it was started.
     #[inline(always)]
     pub fn now(&self) -> u64 {
-        (if self.tsc { tsc() } else { host_ns() }).wrapping_sub(self.zero)
+        (if self.counter { counter::ticks() } else { host_ns() }).wrapping_sub(self.zero)
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn tsc() -> u64 {
-    // SAFETY: every x86-64 CPU has RDTSC, it touches no memory, and QEMU asks Linux for no fault at it (PR_SET_TSC).
-    unsafe { std::arch::x86_64::_rdtsc() }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn tsc() -> u64 {
-    unreachable!("has_even_tsc is false")
-}
-
-/// The bit "invariant TSC" of CPUID's leaf 0x80000007.
-#[cfg(target_arch = "x86_64")]
-fn has_even_tsc() -> bool {
-    use std::arch::x86_64::__cpuid;
-    // SAFETY: every x86-64 CPU has CPUID and this leaf, which tells the highest one of its kind. Newer Rust knows that.
-    #[allow(unused_unsafe, reason = "the function is unsafe up to Rust 1.88")]
-    let (highest, power) = unsafe { (__cpuid(0x8000_0000).eax, __cpuid(0x8000_0007).edx) };
-    highest >= 0x8000_0007 && power & 1 << 8 != 0
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn has_even_tsc() -> bool {
-    false
 }
 
 /// QEMU's `qemu_clock_get_ns`.
