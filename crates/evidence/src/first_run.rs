@@ -17,8 +17,9 @@ pub mod symbols;
 
 pub(crate) use reader::Files;
 
+use crate::plugin_header::{self, since};
 use plugin_formats::first_run::{HEADER_BYTES, Header, MAGIC, Record, Stream};
-use plugin_formats::{Broken, Bytes, NotOne};
+use plugin_formats::{Broken, Bytes};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// A block's record is this long on average; most are shorter than ten.
@@ -171,25 +172,12 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> FirstRu
 
 /// The header's fields into `run`. Returns time zero on the clock of the records, and how these are read.
 fn header(bytes: &[u8], place: &str, run: &mut FirstRun, diagnostics: &mut Diagnostics) -> Option<(u64, Stream)> {
-    let header = match Header::read(bytes) {
-        Ok(header) => header,
-        Err(NotOne::Other) => {
-            if !bytes.is_empty() {
-                diagnostics.note(DiagnosticKind::FirstExecutionWithoutHeader, || place.to_owned());
-            }
-            return None;
-        }
-        Err(NotOne::Unknown { version, clock }) => {
-            let found = || format!("{place}: version {version}, clock {clock}");
-            diagnostics.note(DiagnosticKind::FirstExecutionVersionUnknown, found);
-            return None;
-        }
-    };
+    let kinds = [DiagnosticKind::FirstExecutionWithoutHeader, DiagnosticKind::FirstExecutionVersionUnknown];
+    let header = plugin_header::known(Header::read(bytes), (place, bytes), kinds, diagnostics)?;
     (run.clock, run.api, run.vcpus) = (header.clock, header.api, header.vcpus);
-    run.target = String::from_utf8_lossy(&header.target).trim_end_matches('\0').to_owned();
-    let installed = header.install_host_ns;
-    let zero = if header.zero_host_ns == 0 { installed } else { header.zero_host_ns };
-    run.installed = since(zero, installed);
+    run.target = plugin_header::target(&header.target);
+    let zero = header.zero_ns();
+    run.installed = since(zero, header.install_host_ns);
     let zero = if run.clock == RunClock::Host { zero } else { 0 };
     Some((zero, Stream::new(&header)))
 }
@@ -217,12 +205,6 @@ fn add(record: Record, zero: u64, thread: &mut u16, run: &mut FirstRun) -> Resul
         Record::Exit(at) => run.exit = Some(since(zero, at)),
     }
     Ok(())
-}
-
-fn since(zero: u64, at: u64) -> Ns {
-    let since = i128::from(at) - i128::from(zero);
-    // Clamped, not wrapped: times in the file never go back, and must not here.
-    Ns(since.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
 }
 
 #[cfg(test)]

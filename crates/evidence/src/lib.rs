@@ -27,6 +27,7 @@ mod linux;
 mod meminfo;
 mod merge;
 pub mod perf_script;
+mod plugin_header;
 mod reader;
 mod readers;
 mod subject;

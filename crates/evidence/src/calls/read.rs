@@ -1,11 +1,12 @@
 //! From the bytes of `calls.bin` to [`Calls`]: chunk by chunk, a record at a time. The format is described in the parent.
 
 use super::{Calls, Counts, Interval, Mark, MarkKind, Node, Stretch, Switch, Totals};
+use crate::plugin_header;
 use plugin_formats::calls::{
     self as format, CHUNK_HEADER_BYTES, COUNTS_MOST, HEADER_BYTES, Header, NODE_BYTES_LEAST, Record, Stream, chunk,
 };
-use plugin_formats::{Broken, Bytes, NotOne};
-use timeline::{DiagnosticKind, Diagnostics, Ns};
+use plugin_formats::{Broken, Bytes};
+use timeline::{DiagnosticKind, Diagnostics};
 
 /// Reads the file. What is cut off or makes no sense is counted in `diagnostics`, and everything else is returned;
 /// `place` names the file. A header that is not one gives an empty result.
@@ -41,28 +42,16 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Calls {
 }
 
 fn header(bytes: &[u8], place: &str, calls: &mut Calls, diagnostics: &mut Diagnostics) -> bool {
-    let header = match Header::read(bytes) {
-        Ok(header) => header,
-        Err(NotOne::Other) => {
-            if !bytes.is_empty() {
-                diagnostics.note(DiagnosticKind::CallTraceWithoutHeader, || place.to_owned());
-            }
-            return false;
-        }
-        Err(NotOne::Unknown { version, clock }) => {
-            let found = || format!("{place}: version {version}, clock {clock}");
-            diagnostics.note(DiagnosticKind::CallTraceVersionUnknown, found);
-            return false;
-        }
+    let kinds = [DiagnosticKind::CallTraceWithoutHeader, DiagnosticKind::CallTraceVersionUnknown];
+    let Some(header) = plugin_header::known(Header::read(bytes), (place, bytes), kinds, diagnostics) else {
+        return false;
     };
     (calls.clock, calls.api, calls.vcpus) = (header.unit, header.api, header.vcpus);
-    let began = header.install_host_ns;
-    calls.zero_host_ns = if header.zero_host_ns == 0 { began } else { header.zero_host_ns };
-    let since = i128::from(began) - i128::from(calls.zero_host_ns);
-    calls.began = Ns(since.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
+    calls.zero_host_ns = header.zero_ns();
+    calls.began = plugin_header::since(calls.zero_host_ns, header.install_host_ns);
     (calls.ticks_per_second, calls.min_call_ticks) = (header.ticks_per_second, header.min_call_ticks);
     calls.call_cost_ps = header.call_cost_ps;
-    calls.target = String::from_utf8_lossy(&header.target).trim_end_matches('\0').to_owned();
+    calls.target = plugin_header::target(&header.target);
     true
 }
 

@@ -1,42 +1,50 @@
 use super::*;
-use plugin_formats::calls::HEADER_BYTES;
+use plugin_formats::Sink;
+use plugin_formats::calls::{self as format, HEADER_BYTES, Header, Record, chunk_header};
 use timeline::{DiagnosticKind, Diagnostics};
 
-/// The bytes that the plugin's encoder is tested to write.
+/// A file as the plugin writes one: a chunk with a record of each kind.
 pub(super) fn sample() -> Vec<u8> {
-    let header: [&[u8]; 10] = [
-        b"BSCALLS\n",
-        &[1, 0, 0, 1, 2, 0, 0, 0],
-        &[0x58, 2, 0, 0, 0, 0, 0, 0],
-        &[0xe8, 3, 0, 0, 0, 0, 0, 0],
-        &[0, 0x94, 0x35, 0x77, 0, 0, 0, 0],
-        &[0x2c, 1, 0, 0, 0, 0, 0, 0],
-        &[0x40, 0x9c, 0, 0, 0, 0, 0, 0],
-        &[0, 0x2d, 0x31, 1, 0, 0, 0, 0],
-        b"x86_64\0\0",
-        &[0; 8],
+    let header = Header {
+        unit: CallClock::HostTicks,
+        api: 1,
+        vcpus: 2,
+        zero_host_ns: 600,
+        install_host_ns: 1000,
+        ticks_per_second: 2_000_000_000,
+        min_call_ticks: 300,
+        call_cost_ps: 40_000,
+        interval_ticks: 20_000_000,
+        target: plugin_formats::target(b"x86_64"),
+    };
+    let stretch = |node, to, length| format::Stretch { node, to, length };
+    let records = [
+        Record::Node { number: 1, parent: 0, kind: Kind::Stack, function: 0xfff0, stack: 0x8000 },
+        Record::Node { number: 2, parent: 1, kind: Kind::Call, function: 0x1_0000, stack: 0 },
+        Record::Switch { node: 1, at: 100 },
+        Record::Open(stretch(2, 150, 20)),
+        Record::Idle(stretch(2, 300, 100)),
+        Record::Span(stretch(2, 500, 370)),
+        Record::Totals { node: 2, calls: 1, insns: 70, ticks: Some(270) },
+        Record::Totals { node: 1, calls: 0, insns: 9, ticks: None },
+        Record::Sync { at: 510, other_ns: 2000 },
+        Record::Mark { at: 510, kind: 1, insns: 79 },
+        Record::Interval { at: 520, insns: 80 },
+        Record::Counts(3),
+        Record::Exit { at: 520 },
     ];
-    let records: [&[u8]; 13] = [
-        &[0x01, 2, 0, 0xe0, 0xff, 7, 0x80, 0x80, 2],
-        &[0x11, 2, 1, 0x20],
-        &[5, 2, 100],
-        &[4, 2, 50, 20],
-        &[6, 0, 0x96, 1, 100],
-        &[3, 0, 0xc8, 1, 0xf2, 2],
-        &[0x12, 0, 1, 70, 0x8e, 2],
-        &[2, 1, 0, 9],
-        &[7, 10, 0xd0, 0x0f],
-        &[8, 0, 1, 79],
-        &[9, 10, 80],
-        &[10, 3, 3, 2, 0xac, 2],
-        &[11, 0],
-    ];
-    let records = records.concat();
-    [&header.concat()[..], &framed(1, &records)].concat()
+    let (mut stream, mut bytes) = (format::Stream::default(), Vec::new());
+    for record in &records {
+        stream.write(record, &mut bytes);
+        if matches!(record, Record::Counts(_)) {
+            [3, 2, 300].into_iter().for_each(|figure| bytes.number(figure));
+        }
+    }
+    [&header.bytes()[..], &framed(1, &bytes)].concat()
 }
 
-fn framed(vcpu: u8, records: &[u8]) -> Vec<u8> {
-    [b"CHNK", &(records.len() as u32).to_le_bytes()[..], &[vcpu, 0, 0, 0], records].concat()
+fn framed(vcpu: u16, records: &[u8]) -> Vec<u8> {
+    [&chunk_header(vcpu, records.len() as u32), records].concat()
 }
 
 #[test]

@@ -1,0 +1,33 @@
+//! The header of a file of the plugin's, for the readers of both: what is wrong with it is counted by the kinds they name.
+//! What is in the file, they read.
+
+use plugin_formats::NotOne;
+use timeline::{DiagnosticKind, Diagnostics, Ns};
+
+/// The header that was read, unless it is none; `missing` and `unknown` are what it then is. An empty file lacks nothing.
+pub fn known<H>(
+    header: Result<H, NotOne>,
+    (place, bytes): (&str, &[u8]),
+    [missing, unknown]: [DiagnosticKind; 2],
+    diagnostics: &mut Diagnostics,
+) -> Option<H> {
+    match header {
+        Ok(header) => return Some(header),
+        Err(NotOne::Other) if bytes.is_empty() => {}
+        Err(NotOne::Other) => diagnostics.note(missing, || place.to_owned()),
+        Err(NotOne::Unknown { version, clock }) => {
+            diagnostics.note(unknown, || format!("{place}: version {version}, clock {clock}"));
+        }
+    }
+    None
+}
+
+/// The guest's architecture, as QEMU calls it.
+pub fn target(padded: &[u8; 8]) -> String {
+    String::from_utf8_lossy(padded).trim_end_matches('\0').to_owned()
+}
+
+/// From time zero to a moment of the same clock. Clamped, not wrapped: times in the files never go back, and must not here.
+pub fn since(zero: u64, at: u64) -> Ns {
+    Ns((i128::from(at) - i128::from(zero)).clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+}
