@@ -13,6 +13,7 @@ pub(crate) mod lists;
 pub(crate) mod printed;
 mod reader;
 pub mod regions;
+pub(crate) mod stage;
 pub mod symbols;
 
 pub(crate) use reader::Files;

@@ -9,6 +9,7 @@
 //! Which format a file has is told by its content ([`detect`]), never by its name.
 #![forbid(unsafe_code)]
 
+mod arch;
 mod boot;
 pub mod calls;
 mod clocks;

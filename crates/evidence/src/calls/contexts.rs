@@ -6,6 +6,7 @@
 //! same, they have the same name.
 
 use super::{Calls, Followed, Kind};
+use crate::arch;
 use crate::first_run::aliases::is_thunk;
 use crate::first_run::regions::{Region, Stage};
 use crate::first_run::symbols::Symbols;
@@ -55,14 +56,8 @@ const A_CPU: u64 = u64::MAX;
 /// Functions at the bottom of a stack that say whose it is: Linux's, by source.
 const LINUX: [(&str, &str, u64); 2] = [("kernel_init", "init", 1), ("kthreadd", "kthreadd", 2)];
 
-/// Each CPU's first code in the kernel, of whose stack its idle thread is made. The first CPU's is the thread that boots.
-const LINUX_CPU: [&str; 3] = ["secondary_startup_64", "common_startup_64", "startup_64"];
-
 /// What calls what a thread is for.
 const CALLS_THE_THREAD: [&str; 3] = ["ret_from_fork", "ret_from_fork_asm", "kthread"];
-
-/// What a new thread calls before what it is for.
-const ON_THE_WAY: [&str; 4] = ["__switch_to_asm", "schedule_tail", "native_load_tls", "native_load_gs_index"];
 
 impl Contexts {
     /// Looks at every stack. Linear in the nodes and the switches.
@@ -189,14 +184,15 @@ fn context(calls: &Calls, bottom: u32, stage: Option<Stage>, under: &Under, symb
     if ["interrupt", "irq_entries", "sysvec", "asm_exc_"].iter().any(|part| base.contains(part)) {
         return line(INTERRUPTS, TrackKind::Cpu, NO_THREAD, true);
     }
-    if LINUX_CPU.iter().any(|start| base.starts_with(start)) {
+    // Each CPU's first code in the kernel, of whose stack its idle thread is made. The first CPU's is the thread that boots.
+    if arch::starts_cpu(base) {
         // Before its addresses are mapped it uses another stack, for a moment.
         return match node.stack >> 63 {
             0 => line(Stage::EarlyKernel.name(), TrackKind::Firmware, NO_THREAD, false),
             _ => line(base, TrackKind::Thread, A_CPU, false),
         };
     }
-    let on_the_way = |node: u32| name_of(node).is_some_and(|name| ON_THE_WAY.contains(&name) || is_thunk(name));
+    let on_the_way = |node: u32| name_of(node).is_some_and(|name| arch::starts_thread(name) || is_thunk(name));
     let mut main = under.main(bottom, on_the_way);
     for _ in 1..NEAR {
         let calls_it = main.filter(|&node| name_of(node).is_some_and(|name| CALLS_THE_THREAD.contains(&name)));

@@ -1,6 +1,6 @@
 //! What the names of a kernel's code are worth: which of several at one address is kept, which are the padding before a
-//! function, and which are thunks that a call only passes through. The lists below are all there is of it; readers of
-//! symbols, first runs and calls ask here.
+//! function, and which are thunks that a call only passes through. The lists below are all there is of it, but for the
+//! names of thunks, which the [architectures](crate::arch) have; readers of symbols, first runs and calls ask here.
 //!
 //! # The rule
 //! Of several names of one address the first by this order is kept:
@@ -12,6 +12,8 @@
 //!
 //! Steps 2 to 4 are those by which a kernel sorts its own table of symbols (Linux: `compare_symbols` in
 //! scripts/kallsyms.c), so that most lists agree with it; 1 is what that table lacks.
+
+use crate::arch;
 
 /// What a list says of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,22 +34,6 @@ const PADDING: [&str; 2] = ["__pfx_", "__cfi_"];
 
 /// A function's padding is at most this long (`CONFIG_FUNCTION_PADDING_BYTES`, at most 59, aligned).
 pub const PADDING_BYTES_MAX: u64 = 64;
-
-/// Code that a call passes through on its way to what it calls: retpolines and what is patched in for them (`_call_`,
-/// `_jump_`, `_its_`), arguments' checks of FineIBT (`__bhi_args`), trampolines of static calls.
-const CALL_THUNKS: [&str; 4] = ["__x86_indirect_", "__bhi_args", "its_static_thunk", "__SCT__"];
-
-/// Code that a return passes through on its way back.
-const RETURN_THUNKS: [&str; 8] = [
-    "__x86_return_",
-    "srso_return_thunk",
-    "srso_alias_return_thunk",
-    "srso_safe_ret",
-    "srso_alias_safe_ret",
-    "retbleed_return_thunk",
-    "its_return_thunk",
-    "call_depth_return_thunk",
-];
 
 /// What stands behind the last function of a part of an image.
 const ENDS: [&str; 4] = ["_etext", "etext", "_einittext", "__etext"];
@@ -91,33 +77,5 @@ pub fn is_padding(name: &str) -> bool {
 
 /// Whether code of that name is only passed through, on the way to a function or back from it.
 pub fn is_thunk(name: &str) -> bool {
-    CALL_THUNKS.iter().chain(&RETURN_THUNKS).any(|known| name.starts_with(known))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thunks_of_every_kernel() {
-        for thunk in [
-            "__x86_indirect_thunk_rax",
-            "__x86_indirect_thunk_array",
-            "__x86_indirect_call_thunk_r11",
-            "__x86_indirect_jump_thunk_r8",
-            "__x86_indirect_its_thunk_rbx",
-            "__x86_indirect_paranoid_thunk_rax",
-            "__x86_return_thunk",
-            "__x86_return_skl",
-            "srso_alias_return_thunk",
-            "its_return_thunk",
-            "__bhi_args_3",
-            "__SCT__x86_pmu_add",
-        ] {
-            assert!(is_thunk(thunk), "{thunk}");
-        }
-        for function in ["efi_thunk_get_time", "preempt_schedule_thunk", "is_callthunk", "callthunks_setup"] {
-            assert!(!is_thunk(function), "{function}");
-        }
-    }
+    arch::thunks().any(|known| name.starts_with(known))
 }

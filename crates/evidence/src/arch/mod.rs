@@ -1,0 +1,85 @@
+//! What evidence is read with that is only true of one architecture of the guest.
+//!
+//! Nothing else in this crate may ask which architecture it is. `crates/machine/src/arch/README.md` lists what a new one has
+//! to give; here that is an [`Arch`] and a line in [`ALL`].
+
+mod x86_64;
+
+use crate::first_run::FirstRun;
+use crate::first_run::stage::Region;
+
+/// An architecture, as its evidence looks.
+pub(crate) struct Arch {
+    /// What QEMU calls the guests that it is of.
+    pub targets: &'static [&'static str],
+    /// The stages of a boot after the firmware's first block, in no order, told from the code that ran.
+    pub stages: fn(&FirstRun) -> Vec<Region>,
+    /// How names of code begin that is only passed through, on the way to a function or back from it.
+    pub thunks: &'static [&'static [&'static str]],
+    /// How the name of each CPU's first code in Linux begins.
+    pub cpu_starts: &'static [&'static str],
+    /// What a new thread of Linux calls here before what it is for.
+    pub thread_starts: &'static [&'static str],
+    /// How messages of Linux begin that say how many MHz its counter has, the better figure first; and what that figure is.
+    pub counter_messages: &'static [(&'static str, &'static str)],
+}
+
+static ALL: [&Arch; 1] = [&x86_64::ARCH];
+
+/// The architecture of a target.
+pub(crate) fn of(target: &str) -> Option<&'static Arch> {
+    known(&ALL, target)
+}
+
+fn known<'a>(all: &[&'a Arch], target: &str) -> Option<&'a Arch> {
+    all.iter().find(|arch| arch.targets.contains(&target)).copied()
+}
+
+/// Thunks of any architecture: no function has such a name elsewhere. So it is with the others.
+pub(crate) fn thunks() -> impl Iterator<Item = &'static str> {
+    ALL.iter().flat_map(|arch| arch.thunks.iter().copied().flatten().copied())
+}
+
+/// Whether a name is that of a CPU's first code.
+pub(crate) fn starts_cpu(name: &str) -> bool {
+    ALL.iter().flat_map(|arch| arch.cpu_starts).any(|start| name.starts_with(start))
+}
+
+/// Whether a new thread calls a function of that name before what it is for.
+pub(crate) fn starts_thread(name: &str) -> bool {
+    ALL.iter().any(|arch| arch.thread_starts.contains(&name))
+}
+
+/// The messages that say how fast a counter is.
+pub(crate) fn counter_messages() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ALL.iter().flat_map(|arch| arch.counter_messages.iter().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::first_run::Ending;
+    use crate::first_run::stage::Stage;
+    use crate::first_run::tests::blocks;
+
+    /// An architecture that is none: its kernel is whatever runs second.
+    static STUB: Arch = Arch {
+        targets: &["stub"],
+        stages: |run| run.blocks.iter().skip(1).take(1).map(|b| Region::of(Stage::Kernel, &b, "second")).collect(),
+        thunks: &[&["__stub_"]],
+        cpu_starts: &["stub_start"],
+        thread_starts: &[],
+        counter_messages: &[("stub: counter", "the stub's word")],
+    };
+
+    #[test]
+    fn another_architecture_fits_behind_it() {
+        let all = [&x86_64::ARCH, &STUB];
+        let arch = known(&all, "stub").unwrap();
+        let run = blocks(&[(0, 0x8000, 4, Ending::Jump, 0, 1), (7, 0x9000, 4, Ending::Call, 0, 1)]);
+        let found: Vec<_> = (arch.stages)(&run).iter().map(|r| (r.stage, r.address)).collect();
+        assert_eq!(found, [(Stage::Kernel, 0x9000)]);
+        assert!(known(&all, "i386").is_some_and(|arch| std::ptr::eq(arch, &x86_64::ARCH)));
+        assert!(known(&all, "riscv64").is_none());
+    }
+}

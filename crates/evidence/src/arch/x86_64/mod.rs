@@ -1,0 +1,34 @@
+//! x86-64 PCs.
+
+mod stages;
+
+use super::Arch;
+
+pub(super) static ARCH: Arch = Arch {
+    targets: &["x86_64", "i386"],
+    stages: stages::stages,
+    thunks: &[&CALL_THUNKS, &RETURN_THUNKS],
+    cpu_starts: &["secondary_startup_64", "common_startup_64", "startup_64"],
+    thread_starts: &["__switch_to_asm", "schedule_tail", "native_load_tls", "native_load_gs_index"],
+    // `tsc: Refined TSC clocksource calibration: 2445.406 MHz`, `tsc: Detected 2594.879 MHz processor`
+    counter_messages: &[
+        ("tsc: Refined TSC clocksource calibration:", "kernel log: refined calibration"),
+        ("tsc: Detected", "kernel log: the processor detected"),
+    ],
+};
+
+/// Code that a call passes through on its way to what it calls: retpolines and what is patched in for them (`_call_`,
+/// `_jump_`, `_its_`), arguments' checks of FineIBT (`__bhi_args`), trampolines of static calls.
+const CALL_THUNKS: [&str; 4] = ["__x86_indirect_", "__bhi_args", "its_static_thunk", "__SCT__"];
+
+/// Code that a return passes through on its way back.
+const RETURN_THUNKS: [&str; 8] = [
+    "__x86_return_",
+    "srso_return_thunk",
+    "srso_alias_return_thunk",
+    "srso_safe_ret",
+    "srso_alias_safe_ret",
+    "retbleed_return_thunk",
+    "its_return_thunk",
+    "call_depth_return_thunk",
+];
