@@ -5,7 +5,8 @@
 
 use crate::detect::{self, Readers};
 use crate::index::Index;
-use crate::reader::{File, Input, Own, Taken};
+use crate::input::{File, Input};
+use crate::reader::{Own, Taken};
 use crate::readers::{Format, NOT_BESIDE};
 use crate::text::Lines;
 use crate::tslog;

@@ -7,7 +7,8 @@
 use crate::boot::Boot;
 use crate::first_run::regions::Stage;
 use crate::index::Index;
-use crate::reader::{Evidence, Input, Own, Reader};
+use crate::input::Input;
+use crate::reader::{Evidence, Own, Reader};
 use crate::text::{self, Lines, lossy};
 use timeline::{DiagnosticKind, Diagnostics, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackKind};
 
@@ -84,6 +85,10 @@ impl Reader for Files {
 
     fn own(&self) -> &'static [Own] {
         &[Own::Stream("firmware")]
+    }
+
+    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
+        "the steps of the firmware are not shown"
     }
 
     /// Nothing says when an imported line was printed.

@@ -23,6 +23,7 @@ mod line;
 mod reader;
 mod sched;
 
+pub use crate::offers::Stamps;
 pub use build::Built;
 pub use event::{Event, Task};
 pub use line::{Context, Record};
@@ -32,15 +33,6 @@ use crate::NotThisFormat;
 use crate::text::{Line, Lines, number, skip_spaces, whole_number};
 use line::Entry;
 use timeline::{Clock, DiagnosticKind, Diagnostics, Ticks, Timeline};
-
-/// What the stamps of a trace count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stamps {
-    /// Seconds with a fraction: [`Record::ticks`] are nanoseconds of some clock of the kernel's.
-    Nanoseconds,
-    /// Bare numbers: ticks of some counter.
-    Counter,
-}
 
 /// How many lines were what. They sum to the number of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

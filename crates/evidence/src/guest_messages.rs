@@ -4,13 +4,14 @@
 //! arrived. That stamp is never early and sometimes late.
 
 use crate::boot::Boot;
-use crate::clocks::Offers;
 use crate::index::Index;
+use crate::input::Input;
+use crate::offers::{Compared, Marked, Offers};
 use crate::reader::EndRank;
-use crate::reader::{EndCandidate, Evidence, Input, Own, Reader};
+use crate::reader::{EndCandidate, Evidence, Own, Reader};
 use crate::text::{Lines, lossy};
-use guest_init::messages::Message;
-use timeline::{DiagnosticKind, Diagnostics, Ns, Ticks};
+use guest_init::messages::{Message, SyncPlace};
+use timeline::{DiagnosticKind, Diagnostics, Ns, SyncPoint, Ticks};
 
 /// A message, when it arrived and where it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +48,10 @@ pub(crate) struct Files {
 impl Reader for Files {
     fn own(&self) -> &'static [Own] {
         &[Own::Stream("guest")]
+    }
+
+    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
+        "it has the end mark and the sync points of the clocks, so the boot may end elsewhere and times may be off"
     }
 
     fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
@@ -86,7 +91,15 @@ struct Messages(Vec<Received>);
 
 impl Evidence for Messages {
     fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
-        offers.words = &self.0;
+        // Once process 1 has handed over, anybody may write to its port. It says that it runs once, and first.
+        let own = self.0.iter().take_while(|said| !matches!(said.message, Message::End { .. })).enumerate();
+        let readings = own.filter(|(i, said)| *i == 0 || !matches!(said.message, Message::Init { .. }));
+        let heard = readings.filter_map(|(_, said)| match said.message {
+            Message::Init { tsc } | Message::Tick { tsc } => Some(SyncPoint { ticks: Ticks(tsc), at: said.arrival? }),
+            _ => None,
+        });
+        offers.counter_heard.extend(heard);
+        offers.marked.extend(self.0.iter().filter_map(|said| marked(&said.message)));
     }
 
     /// By the guest's counter, which it read just before; else by when the host heard of it.
@@ -103,6 +116,16 @@ impl Evidence for Messages {
         let (rank, evidence) = (EndRank::ProcessOneSaid, evidence.to_owned());
         Some(EndCandidate { rank, at, error, evidence, track: None })
     }
+}
+
+/// The line that a message is about, if it compares clocks.
+fn marked(message: &Message) -> Option<Marked> {
+    let Message::Sync { place, before, after, seq } = *message else { return None };
+    let clock = match place {
+        SyncPlace::Trace => Compared::Trace,
+        SyncPlace::Kmsg => Compared::Printk,
+    };
+    Some(Marked { clock, number: seq.into(), before: Ticks(before), after: Ticks(after) })
 }
 
 #[cfg(test)]

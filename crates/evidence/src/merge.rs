@@ -9,10 +9,11 @@
 
 use crate::boot::{Boot, Machine, Moment};
 use crate::calls::Followed;
-use crate::clocks::{self, Offers, log_ticks};
+use crate::clocks::{self, log_ticks};
 use crate::detect::Readers;
 use crate::first_run::regions::Stage;
 use crate::linux::{self, excerpt};
+use crate::offers::Offers;
 use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence};
 use crate::readers::{THREADS, WHOLE_BOOTS};

@@ -17,7 +17,8 @@
 use crate::NotThisFormat;
 use crate::boot::Boot;
 use crate::first_run::symbols::Symbols;
-use crate::reader::{Evidence, Input, Own, Reader};
+use crate::input::Input;
+use crate::reader::{Evidence, Own, Reader};
 use crate::text::{Line, Lines, number};
 use timeline::{DiagnosticKind, Diagnostics, Names, Ns, Sampled, SampledFrame, SampledThread, TakenSample};
 

@@ -28,26 +28,12 @@
 
 use crate::boot::Boot;
 use crate::calls::Followed;
-use crate::clocks::Offers;
-use crate::index::Index;
+use crate::input::Input;
+use crate::offers::Offers;
 use crate::text::Line;
 use crate::tslog;
 use std::ops::Range;
-use std::rc::Rc;
 use timeline::{Diagnostics, Ns, TrackId};
-
-/// A file and its name.
-pub(crate) struct File {
-    pub name: String,
-    pub bytes: Vec<u8>,
-}
-
-/// A file that a reader is given, and when each line of it arrived, if somebody noted that.
-#[derive(Clone)]
-pub(crate) struct Input {
-    pub file: Rc<File>,
-    pub index: Index,
-}
 
 /// A file of a recording of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +46,23 @@ pub(crate) enum Own {
     PackedNumbered(&'static str),
     /// `NAME.log`, and `NAME.idx` that says when each line arrived.
     Stream(&'static str),
+}
+
+impl Own {
+    /// Whether it is the file of this name; if so, whether that is the index of a stream.
+    pub fn is(self, name: &str) -> Option<bool> {
+        let (is_file, is_index) = match self {
+            Own::Plain(own) | Own::Packed(own) => (name == own, false),
+            Own::PackedNumbered(own) => {
+                (name.strip_prefix(own).is_some_and(|rest| rest.starts_with('-') && rest.ends_with(".gz")), false)
+            }
+            Own::Stream(own) => {
+                let ending = name.strip_prefix(own);
+                (matches!(ending, Some(".log" | ".idx")), ending == Some(".idx"))
+            }
+        };
+        is_file.then_some(is_index)
+    }
 }
 
 /// What a reader took of a file that somebody imported.
@@ -91,6 +94,11 @@ pub(crate) trait Reader {
     /// Its files in a recording of our own, in the order in which they are used.
     fn own(&self) -> &'static [Own] {
         &[]
+    }
+
+    /// What figures lose if one of [`Reader::own`] is missing or cut, by its place there; or the index of that stream.
+    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
+        "what it said is not used"
     }
 
     /// Whether it is given an imported file that has lines of it.

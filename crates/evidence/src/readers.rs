@@ -2,6 +2,8 @@
 //!
 //! The order is that in which files are read and evidence is placed: who builds on another comes after it. A file whose
 //! lines two readers might take goes to the one whose lines are told for sure, then to the first in this table.
+//!
+//! It is data: it must look into no file, and no reader may be asked here what it read.
 
 use crate::reader::Reader;
 use crate::{
@@ -34,7 +36,7 @@ readers! {
     /// A launch as libguestfs' boot-analysis prints it: [`crate::guestfs`].
     Guestfs: guestfs::Files,
     /// Lists of functions, such as `/proc/kallsyms`: [`crate::first_run::symbols`].
-    Symbols: first_run::lists::Files,
+    Symbols: first_run::list_files::Files,
     /// Samples as `perf script` prints them: [`crate::perf_script`].
     Samples: perf_script::Files,
     /// Text of `/sys/kernel/tracing/trace`: [`crate::ftrace`].

@@ -20,6 +20,8 @@
 //!
 //! Firmware and loader come before the kernel's clock begins: it is 0 when they are done. The numbers of `blame` have no
 //! place on the timeline; a unit is placed by the JSON, else by the chain, and only then.
+//!
+//! It must not move what others say of the kernel: its boundaries are milliseconds wide, and whoever is sharper is used.
 
 mod line;
 mod place;

@@ -6,10 +6,13 @@
 //! Each mark ends a stretch: `executed` (the program is loaded), `linked` (its libraries are),
 //! `monitor ready` (it greets), `machine complete` (all devices are made), `first instruction` (the
 //! CPUs were let go). The first block that the plugin saw ends all of it sharper.
+//!
+//! It must not know one monitor from another, and it places nothing of the guest's.
 
 use crate::boot::{Boot, Moment};
-use crate::clocks::Offers;
-use crate::reader::{Evidence, File, Input, Own, Reader};
+use crate::input::{File, Input};
+use crate::offers::Offers;
+use crate::reader::{Evidence, Own, Reader};
 use serde::Deserialize;
 use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackId};
@@ -143,6 +146,10 @@ pub(crate) struct Files {
 impl Reader for Files {
     fn own(&self) -> &'static [Own] {
         &[Own::Plain("vmm.json")]
+    }
+
+    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
+        "the steps before the virtual CPUs were started are not shown"
     }
 
     fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {

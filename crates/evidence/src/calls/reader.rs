@@ -3,8 +3,9 @@
 use super::{Built, CallClock, Followed, build, read, recognise};
 use crate::boot::Boot;
 use crate::first_run::regions::{self, RanIn};
+use crate::input::{File, Input};
 use crate::reader::EndRank;
-use crate::reader::{EndCandidate, Evidence, File, Input, Own, Reader};
+use crate::reader::{EndCandidate, Evidence, Own, Reader};
 use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, Initcalls, NameId, Ns, Phase, SpanKind, TimeBase};
 
@@ -17,6 +18,10 @@ pub(crate) struct Files {
 impl Reader for Files {
     fn own(&self) -> &'static [Own] {
         &[Own::Plain("calls.bin")]
+    }
+
+    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
+        "calls of it are not shown, so their time is charged to others"
     }
 
     fn is_whole(&self, bytes: &[u8]) -> Option<String> {

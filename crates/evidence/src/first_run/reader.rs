@@ -6,9 +6,9 @@ use super::regions::{self, Region, Stage};
 use super::symbols::Symbols;
 use super::{FirstRun, RunClock, calls, read, recognise};
 use crate::boot::Boot;
-use crate::clocks::Offers;
-use crate::ftrace::{Event, Stamps, Trace};
-use crate::reader::{Evidence, File, Input, Own, Reader};
+use crate::input::{File, Input};
+use crate::offers::{Offers, StampedText, Stamps};
+use crate::reader::{Evidence, Own, Reader};
 use hashbrown::HashMap;
 use std::rc::Rc;
 use timeline::{Diagnostics, NameId, Ns, SpanKind, SpanRow, SyncPoint, Ticks};
@@ -25,6 +25,10 @@ pub(crate) struct Files {
 impl Reader for Files {
     fn own(&self) -> &'static [Own] {
         &[Own::Plain("first-run.bin")]
+    }
+
+    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
+        "functions of the early kernel are not shown, and phases before the kernel may be off"
     }
 
     fn is_whole(&self, bytes: &[u8]) -> Option<String> {
@@ -58,10 +62,10 @@ impl Evidence for FirstRuns<'_> {
         if offers.is_hosted() && run.clock == RunClock::Host && !run.blocks.is_empty() {
             offers.started = Some(run.blocks.get(0).at);
         }
-        if let Some(trace) = offers.trace {
+        if let Some((_, trace)) = offers.trace {
             // What is wrong with the lists is counted where their names are shown.
             let names = || self.lists.names(run.called(), self.entered, &mut Diagnostics::default());
-            offers.seen = seen(run, trace, names);
+            offers.counter_seen = seen(run, trace, names);
         }
     }
 
@@ -98,18 +102,16 @@ impl Evidence for FirstRuns<'_> {
 
 /// When initcalls ran for the first time, which is just after the trace says that each is called, if that is stamped with the
 /// guest's counter. A name that several functions have is none of one.
-fn seen(run: &FirstRun, trace: &Trace<'_>, names: impl FnOnce() -> Symbols) -> Vec<SyncPoint> {
-    if run.clock != RunClock::Host || trace.stamps != Stamps::Counter {
+fn seen(run: &FirstRun, trace: &dyn StampedText, names: impl FnOnce() -> Symbols) -> Vec<SyncPoint> {
+    if run.clock != RunClock::Host || trace.stamps() != Stamps::Counter {
         return Vec::new();
     }
     let mut called: HashMap<u64, Ticks> = HashMap::new();
     let symbols = names();
     let addresses = symbols.unique();
-    for record in trace.records() {
-        if let Event::InitcallStart(function) = record.event {
-            if let Some(&address) = std::str::from_utf8(function.name).ok().and_then(|name| addresses.get(name)) {
-                called.entry(address).or_insert(record.ticks);
-            }
+    for (name, ticks) in trace.functions() {
+        if let Some(&address) = std::str::from_utf8(name).ok().and_then(|name| addresses.get(name)) {
+            called.entry(address).or_insert(ticks);
         }
     }
     let point = |block: super::Block| Some(SyncPoint { ticks: called.remove(&block.address)?, at: block.at });

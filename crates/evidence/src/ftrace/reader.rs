@@ -1,19 +1,18 @@
 //! A kernel trace as evidence of a boot: who ran where and waited for whom, and when process 1 became a program.
 
-use super::{Trace, is_event};
+use super::{Event, Trace, is_event};
 use crate::boot::Boot;
-use crate::clocks::Offers;
-use crate::reader::{Evidence, File, Input, Own, Reader};
+use crate::input::{FirstOf, Input};
+use crate::offers::{Offers, Stamped, StampedText, Stamps};
+use crate::reader::{Evidence, Own, Reader};
 use crate::text::Line;
 use guest_init::cpio::ROOT_PATH;
-use std::rc::Rc;
-use timeline::{DiagnosticKind, Diagnostics, Phase, SpanKind, SpanRow};
+use hashbrown::HashMap;
+use timeline::{DiagnosticKind, Diagnostics, Phase, SpanKind, SpanRow, Ticks};
 
 /// The first one counts.
 #[derive(Default)]
-pub(crate) struct Files {
-    files: Vec<Rc<File>>,
-}
+pub(crate) struct Files(FirstOf);
 
 impl Reader for Files {
     fn kinds(&self) -> &'static [&'static str] {
@@ -22,6 +21,10 @@ impl Reader for Files {
 
     fn own(&self) -> &'static [Own] {
         &[Own::Plain("trace.txt")]
+    }
+
+    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
+        "initcalls, waits and wake-ups of it are not shown, so their time is charged to others"
     }
 
     fn is_line(&self, line: Line<'_>) -> Option<usize> {
@@ -33,19 +36,16 @@ impl Reader for Files {
     }
 
     fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.files.push(input.file);
+        self.0.add(input);
     }
 
     fn has_boot(&self) -> bool {
-        !self.files.is_empty()
+        !self.0.is_empty()
     }
 
     fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
         let diagnostics = &mut boot.timeline.diagnostics;
-        let (first, further) = self.files.split_first()?;
-        for further in further {
-            diagnostics.note(DiagnosticKind::SecondTrace, || further.name.clone());
-        }
+        let first = self.0.used(DiagnosticKind::SecondTrace, diagnostics)?;
         match Trace::read(&first.name, &first.bytes, diagnostics) {
             Ok(trace) => Some(Box::new(trace)),
             Err(not) => {
@@ -56,9 +56,35 @@ impl Reader for Files {
     }
 }
 
+impl StampedText for Trace<'_> {
+    fn stamps(&self) -> Stamps {
+        self.stamps
+    }
+
+    fn messages(&self) -> Box<dyn Iterator<Item = Stamped<'_>> + '_> {
+        let console = self.console().iter();
+        Box::new(console.map(|c| Stamped { text: c.text, ticks: Some(c.ticks), arrival: None }))
+    }
+
+    fn markers(&self) -> HashMap<u64, Option<Ticks>> {
+        Trace::markers(self).iter().map(|marker| (marker.seq, Some(marker.ticks))).collect()
+    }
+
+    fn earliest(&self) -> Option<Ticks> {
+        self.records().map(|record| record.ticks).min()
+    }
+
+    fn functions(&self) -> Box<dyn Iterator<Item = (&[u8], Ticks)> + '_> {
+        Box::new(self.records().filter_map(|record| match record.event {
+            Event::InitcallStart(function) => Some((function.name, record.ticks)),
+            _ => None,
+        }))
+    }
+}
+
 impl Evidence for Trace<'_> {
     fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
-        offers.trace = Some(self);
+        offers.trace = Some((self.file(), self));
     }
 
     fn threads(&mut self, boot: &mut Boot<'_>) {

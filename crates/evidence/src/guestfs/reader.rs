@@ -2,17 +2,15 @@
 
 use super::{Events, is_event};
 use crate::boot::Boot;
+use crate::input::{FirstOf, Input};
 use crate::reader::EndRank;
-use crate::reader::{EndCandidate, Evidence, File, Input, Reader};
+use crate::reader::{EndCandidate, Evidence, Reader};
 use crate::text::Line;
-use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, Ns, TrackId};
 
 /// The first one counts.
 #[derive(Default)]
-pub(crate) struct Files {
-    files: Vec<Rc<File>>,
-}
+pub(crate) struct Files(FirstOf);
 
 impl Reader for Files {
     fn kinds(&self) -> &'static [&'static str] {
@@ -25,19 +23,16 @@ impl Reader for Files {
     }
 
     fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.files.push(input.file);
+        self.0.add(input);
     }
 
     fn has_boot(&self) -> bool {
-        !self.files.is_empty()
+        !self.0.is_empty()
     }
 
     fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
         let diagnostics = &mut boot.timeline.diagnostics;
-        let (first, further) = self.files.split_first()?;
-        for further in further {
-            diagnostics.note(DiagnosticKind::SecondLibguestfs, || further.name.clone());
-        }
+        let first = self.0.used(DiagnosticKind::SecondLibguestfs, diagnostics)?;
         let events = Events::read(&first.name, &first.bytes, diagnostics).ok()?;
         boot.heard_messages = events.kernel_log(diagnostics);
         boot.is_heard = true;

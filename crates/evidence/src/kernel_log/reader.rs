@@ -3,19 +3,22 @@
 use super::arrivals::Arrivals;
 use super::{KernelLog, Line, Prefix, kmsg_record};
 use crate::boot::Boot;
-use crate::clocks::{self, Offers, log_ticks};
+use crate::clocks::{self, log_ticks};
 use crate::files::is_imported;
 use crate::first_run::printed;
 use crate::first_run::regions::Stage;
 use crate::index::Index;
 use crate::initcalls;
+use crate::input::{File, Input};
 use crate::linux;
-use crate::reader::{Evidence, File, Input, Own, Reader};
+use crate::offers::{Offers, Stamped, StampedText};
+use crate::reader::{Evidence, Own, Reader};
 use crate::readers::MESSAGES;
-use crate::text;
+use crate::{arch, text, tslog};
 use guest_init::cpio::ROOT_PATH;
+use hashbrown::HashMap;
 use std::rc::Rc;
-use timeline::{Clock, DiagnosticKind, Diagnostics, Mark, Ns, Phase, SpanKind, TrackKind};
+use timeline::{Clock, DiagnosticKind, Diagnostics, Mark, Ns, Phase, SpanKind, Ticks, TrackKind};
 
 /// The console is used where there is no other log, and says when messages arrived. Of other logs the first one counts:
 /// the kernel's own records, those out of its memory, one that somebody imported.
@@ -24,6 +27,9 @@ pub(crate) struct Files {
     console: Option<Input>,
     logs: Vec<Rc<File>>,
 }
+
+/// The files of a recording of our own that have the kernel's messages, the best first.
+pub(crate) const FILES: [&str; 3] = ["kmsg.log", "kmsg-memory.log", "console.log"];
 
 /// Its place in [`Files::own`].
 const CONSOLE: usize = 0;
@@ -34,7 +40,14 @@ impl Reader for Files {
     }
 
     fn own(&self) -> &'static [Own] {
-        &[Own::Stream("console"), Own::Plain("kmsg.log"), Own::Plain("kmsg-memory.log")]
+        &[Own::Stream("console"), Own::Plain(FILES[0]), Own::Plain(FILES[1])]
+    }
+
+    fn cost(&self, _own: usize, is_index: bool) -> &'static str {
+        match is_index {
+            true => "it has when each line of the console arrived, so clocks may be off",
+            false => "kernel messages of it are not shown, and initcalls or phases that only it tells are not there",
+        }
     }
 
     fn is_line(&self, line: text::Line<'_>) -> Option<usize> {
@@ -74,7 +87,8 @@ impl Reader for Files {
             diagnostics.note(why, || unused.name.clone());
         }
         let log = heard.or_else(|| read(first?, diagnostics));
-        let read_console = |console: &'f Input| Some((read(&console.file, diagnostics)?.1, &console.index));
+        let read_console =
+            |console: &'f Input| Some(Heard { log: read(&console.file, diagnostics)?.1, index: &console.index });
         let console = self.console.as_ref().and_then(read_console);
         let index = self.console.as_ref().map(|console| &console.index);
         let found = log.is_some() || index.is_some();
@@ -95,26 +109,73 @@ struct Messages<'f> {
     /// The kernel's own log, or one that somebody heard, and its file.
     log: Option<(String, KernelLog)>,
     /// The console, if there are messages on it.
-    console: Option<(KernelLog, &'f Index)>,
+    console: Option<Heard<'f>>,
     index: Option<&'f Index>,
+}
+
+/// The messages on the console, and when each line of it arrived.
+struct Heard<'f> {
+    log: KernelLog,
+    index: &'f Index,
+}
+
+impl StampedText for KernelLog {
+    fn messages(&self) -> Box<dyn Iterator<Item = Stamped<'_>> + '_> {
+        Box::new(self.lines.iter().map(|line| stamped(self, line, line.host_stamp)))
+    }
+
+    fn markers(&self) -> HashMap<u64, Option<Ticks>> {
+        let number = |line: &Line| marker(self.text(line).trim());
+        self.lines.iter().filter_map(|line| Some((number(line)?, line.stamp.map(log_ticks)))).collect()
+    }
+
+    fn counter_hz(&self) -> Option<(f64, &'static str)> {
+        let said = |begins: &str| {
+            let mhz = |line| Some(self.text(line).strip_prefix(begins)?.trim_start().split(' ').next()?.parse::<f64>());
+            let found = self.lines.iter().find_map(mhz)?.ok();
+            found.map(|mhz| mhz * 1e6).filter(|hz| tslog::plausible(*hz))
+        };
+        arch::counter_messages().find_map(|(begins, from)| Some((said(begins)?, from)))
+    }
+}
+
+impl StampedText for Heard<'_> {
+    fn messages(&self) -> Box<dyn Iterator<Item = Stamped<'_>> + '_> {
+        Box::new(self.log.lines.iter().map(|line| stamped(&self.log, line, self.index.arrival(line.offset))))
+    }
+
+    fn markers(&self) -> HashMap<u64, Option<Ticks>> {
+        self.log.markers()
+    }
+}
+
+fn stamped<'a>(log: &'a KernelLog, line: &'a Line, arrival: Option<Ns>) -> Stamped<'a> {
+    Stamped { text: log.text(line).as_bytes(), ticks: line.stamp.map(log_ticks), arrival }
+}
+
+/// The number of a line that process 1 wrote to compare clocks: `bootscope-sync 3`.
+fn marker(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("bootscope-sync ")?;
+    let number: u64 = digits.parse().ok()?;
+    (number.to_string() == digits).then_some(number)
 }
 
 impl Evidence for Messages<'_> {
     fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
-        offers.log = self.log.as_ref().map(|(_, log)| log);
-        offers.console = self.console.as_ref().map(|(log, index)| (log, *index));
+        offers.printk = self.log.as_ref().map(|(_, log)| log as &dyn StampedText);
+        offers.heard = self.console.as_ref().map(|console| console as &dyn StampedText);
     }
 
     fn place(&mut self, boot: &mut Boot<'_>) {
         let arrivals = match (&self.log, &self.console) {
             _ if boot.is_virtual() => Arrivals::Unknown,
-            (Some(_), Some((console, index))) => Arrivals::by_text(console, index),
-            (None, Some((_, index))) => Arrivals::ByOffset(index),
+            (Some(_), Some(Heard { log, index })) => Arrivals::by_text(log, index),
+            (None, Some(Heard { index, .. })) => Arrivals::ByOffset(index),
             (_, None) => Arrivals::Unknown,
         };
         let (file, log) = match (&self.log, &self.console) {
             (Some((file, log)), _) => (file.as_str(), log),
-            (None, Some((log, _))) => ("console.log", log),
+            (None, Some(Heard { log, .. })) => ("console.log", log),
             (None, None) => return,
         };
         if boot.clocks.printk.is_none() && boot.is_virtual() {

@@ -5,10 +5,11 @@
 
 use super::{Analysis, Link, NAME, Stage, is_line};
 use crate::boot::Boot;
-use crate::clocks::Offers;
+use crate::input::{File, Input};
 use crate::merge;
+use crate::offers::Offers;
 use crate::reader::EndRank;
-use crate::reader::{EndCandidate, Evidence, File, Input, Reader};
+use crate::reader::{EndCandidate, Evidence, Reader};
 use crate::text::Line;
 use hashbrown::HashMap;
 use recording::Manifest;

@@ -3,7 +3,8 @@
 use super::{Counter, Counts, Log, build, is_process, is_record};
 use crate::boot::Boot;
 use crate::clocks;
-use crate::reader::{Evidence, Input, Own, Reader, Taken, WholeBoot};
+use crate::input::Input;
+use crate::reader::{Evidence, Own, Reader, Taken, WholeBoot};
 use crate::subject::Subject;
 use crate::text::Line;
 use timeline::{Clock, Diagnostics, Ticks, TimeBase};
@@ -24,6 +25,10 @@ impl Reader for Files {
 
     fn own(&self) -> &'static [Own] {
         &[Own::Plain("tslog.txt"), Own::Plain("tslog_user.txt"), Own::Plain("tslog.bin")]
+    }
+
+    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
+        "events of it are not shown, so the boot may end elsewhere"
     }
 
     /// It took its lines when it was asked.

@@ -1,0 +1,43 @@
+//! Files as readers are given them. What is in one is its reader's to say.
+
+use crate::index::Index;
+use std::rc::Rc;
+use timeline::{DiagnosticKind, Diagnostics};
+
+/// A file and its name.
+pub(crate) struct File {
+    pub name: String,
+    pub bytes: Vec<u8>,
+}
+
+/// A file that a reader is given, and when each line of it arrived, if somebody noted that.
+#[derive(Clone)]
+pub(crate) struct Input {
+    pub file: Rc<File>,
+    pub index: Index,
+}
+
+/// The files of a format of which one can be used: the first.
+#[derive(Default)]
+pub(crate) struct FirstOf(Vec<Rc<File>>);
+
+impl FirstOf {
+    /// Takes a file.
+    pub fn add(&mut self, input: Input) {
+        self.0.push(input.file);
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The one that is used; the others are counted as `further`.
+    pub fn used(&self, further: DiagnosticKind, diagnostics: &mut Diagnostics) -> Option<&Rc<File>> {
+        let (first, others) = self.0.split_first()?;
+        for other in others {
+            diagnostics.note(further, || other.name.clone());
+        }
+        Some(first)
+    }
+}

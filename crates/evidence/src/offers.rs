@@ -1,0 +1,113 @@
+//! What evidence offers to find the clocks of a boot from, in terms of clocks: readings of the guest's counter, and texts
+//! whose lines carry stamps. No format is known here: a reader offers what its own has, and [`crate::clocks`] joins it.
+
+use hashbrown::HashMap;
+use recording::{Manifest, TimeBase};
+use timeline::{Ns, SyncPoint, Ticks};
+
+/// What stamps count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamps {
+    /// Nanoseconds of some clock of the kernel's.
+    Nanoseconds,
+    /// Ticks of some counter.
+    Counter,
+}
+
+/// A message of the kernel's in a text with stamps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamped<'a> {
+    pub text: &'a [u8],
+    /// Its stamp, if it has one.
+    pub ticks: Option<Ticks>,
+    /// When it arrived at who wrote it down, if that is known.
+    pub arrival: Option<Ns>,
+}
+
+/// A text whose lines carry stamps of one clock.
+pub(crate) trait StampedText {
+    /// What its stamps count.
+    fn stamps(&self) -> Stamps {
+        Stamps::Nanoseconds
+    }
+
+    /// The kernel's messages in it, in the order of the text.
+    fn messages(&self) -> Box<dyn Iterator<Item = Stamped<'_>> + '_>;
+
+    /// The numbered lines in it that process 1 wrote, and their stamps. Of one number, the last.
+    fn markers(&self) -> HashMap<u64, Option<Ticks>>;
+
+    /// Its earliest stamp.
+    fn earliest(&self) -> Option<Ticks> {
+        self.messages().filter_map(|message| message.ticks).min()
+    }
+
+    /// Functions that were about to run, by name.
+    fn functions(&self) -> Box<dyn Iterator<Item = (&[u8], Ticks)> + '_> {
+        Box::new(std::iter::empty())
+    }
+
+    /// How fast the kernel found its counter to be, the better figure first; and from what.
+    fn counter_hz(&self) -> Option<(f64, &'static str)> {
+        None
+    }
+}
+
+/// A clock that process 1 compares with the counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compared {
+    Trace,
+    Printk,
+}
+
+/// A numbered line that process 1 wrote into a text, between two readings of the counter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marked {
+    pub clock: Compared,
+    pub number: u64,
+    pub before: Ticks,
+    pub after: Ticks,
+}
+
+/// What evidence offers.
+pub(crate) struct Offers<'a> {
+    pub manifest: &'a Manifest,
+    /// Readings of the guest's counter, and when the host heard of each: never early, sometimes late.
+    pub counter_heard: Vec<SyncPoint>,
+    /// Moments of the counter that the host saw a little later: functions that a trace says were about to run.
+    pub counter_seen: Vec<SyncPoint>,
+    /// When the machine's first instruction ran, by the host's clock, or the host heard that the virtual CPUs were started.
+    pub started: Option<Ns>,
+    /// What compares the counter with other clocks.
+    pub marked: Vec<Marked>,
+    /// A text stamped with the trace's clock, and its file.
+    pub trace: Option<(&'a str, &'a dyn StampedText)>,
+    /// A text stamped with printk's clock.
+    pub printk: Option<&'a dyn StampedText>,
+    /// The same messages as they were heard, with their arrival.
+    pub heard: Option<&'a dyn StampedText>,
+    /// When the kernel's clock was 0, if evidence taken elsewhere is stamped with it: what came before it took so long.
+    pub kernel_clock_from: Option<Ns>,
+}
+
+impl<'a> Offers<'a> {
+    /// What the recording itself says of its clocks.
+    pub fn new(manifest: &'a Manifest) -> Offers<'a> {
+        Offers {
+            manifest,
+            counter_heard: Vec::new(),
+            counter_seen: Vec::new(),
+            started: None,
+            marked: Vec::new(),
+            trace: None,
+            printk: None,
+            heard: None,
+            kernel_clock_from: None,
+        }
+    }
+
+    /// Whether times are on the host's clock.
+    pub fn is_hosted(&self) -> bool {
+        self.manifest.time_base == TimeBase::Host
+    }
+}
