@@ -1,14 +1,13 @@
 //! What a reader must know of a recording before believing its figures: that it was interrupted, that its manifest says
 //! nothing, that files of it are lost. Each is a warning, which every view prints first.
 
+use crate::detect;
 use crate::files::is_imported;
 use crate::index::Index;
+use crate::reader::{Own, Reader};
 use crate::tslog;
 use recording::{Condition, Lost, MANIFEST_NAME, Manifest, Recording};
 use timeline::{DiagnosticKind, Diagnostics, Ns, Timeline};
-
-/// Streams whose lines are stamped as they arrive.
-const STREAMS: [&str; 3] = ["console", "firmware", "guest"];
 
 /// Warns of what is wrong with the recording itself, whatever is in its files.
 ///
@@ -59,7 +58,10 @@ pub fn manifest(recording: &Recording, diagnostics: &mut Diagnostics) -> Manifes
 /// Since when nothing more came, by the host's clock.
 fn last_sign(recording: &Recording) -> Result<String, recording::Error> {
     let mut last: Option<(Ns, &str)> = None;
-    for stream in STREAMS {
+    let readers = detect::readers();
+    let own = readers.iter().flat_map(|(_, reader)| reader.own());
+    let streams = own.filter_map(|own| if let Own::Stream(name) = own { Some(*name) } else { None });
+    for stream in streams {
         let name = format!("{stream}.idx");
         let Some(bytes) = recording.read(&name)? else { continue };
         // What is wrong with it is counted where the stream is read.
@@ -75,25 +77,21 @@ fn last_sign(recording: &Recording) -> Result<String, recording::Error> {
     })
 }
 
-/// What figures lose with a file.
+/// What figures lose with a file. Who reads it says so; the other files are looked at for themselves.
 fn cost(file: &str) -> &'static str {
     let file = file.strip_suffix(".partial").unwrap_or(file);
+    let of_reader = |reader: &dyn Reader| {
+        let own = reader.own().iter().enumerate();
+        own.filter_map(|(place, own)| Some(reader.cost(place, own.is(file)?))).next()
+    };
+    if let Some(cost) = detect::readers().iter().find_map(|(_, reader)| of_reader(&**reader)) {
+        return cost;
+    }
     match file {
-        "guest.log" | "guest.idx" => {
-            "it has the end mark and the sync points of the clocks, so the boot may end elsewhere and times may be off"
-        }
-        "console.log" | "kmsg.log" | "kmsg-memory.log" | "console.tail.log" => {
-            "kernel messages of it are not shown, and initcalls or phases that only it tells are not there"
-        }
-        "console.idx" | "console.tail.idx" => "it has when each line of the console arrived, so clocks may be off",
-        "firmware.log" | "firmware.idx" => "the steps of the firmware are not shown",
-        "trace.txt" => "initcalls, waits and wake-ups of it are not shown, so their time is charged to others",
-        "vmm.json" => "the steps before the virtual CPUs were started are not shown",
-        "first-run.bin" => "functions of the early kernel are not shown, and phases before the kernel may be off",
-        "calls.bin" => "calls of it are not shown, so their time is charged to others",
-        "tslog.txt" | "tslog_user.txt" | "tslog.bin" => "events of it are not shown, so the boot may end elsewhere",
+        "console.tail.log" | "console.tail.idx" => cost(&file.replace(".tail", "")),
         "registers.txt" | "vmm.log" => "no figure rests on it",
         _ if file.starts_with("meminfo") => "the guest's memory is not known",
+        // One that was imported, by the name that its owner gave it.
         _ if file.contains("symbols") || file.starts_with("kallsyms") => "functions may have no names",
         _ if is_imported(file) => "what it said is in no table, so the boot may begin and end elsewhere",
         _ => "what it said is not used",

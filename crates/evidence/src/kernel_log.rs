@@ -29,7 +29,7 @@ use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 pub(crate) use host_stamp::Loggers;
 pub(crate) use kmsg::record as kmsg_record;
-pub(crate) use reader::Files;
+pub(crate) use reader::{FILES, Files};
 pub(crate) use stamp::Prefix;
 
 /// Who printed a message.

@@ -25,6 +25,7 @@ pub mod index;
 pub mod initcalls;
 mod input;
 pub mod kernel_log;
+mod kernel_release;
 mod linux;
 mod meminfo;
 mod merge;
@@ -40,7 +41,8 @@ pub mod tslog;
 mod vmm;
 
 pub use files::{Console, Recognised, UNPACKED_BYTES_MAX, console, recognise, tslog_log};
-pub use meminfo::{GuestMemory, kernel_release, meminfo, meminfo_after_workload};
+pub use kernel_release::kernel_release;
+pub use meminfo::{GuestMemory, meminfo, meminfo_after_workload};
 pub use merge::{Loaded, load, read, read_by_calls};
 pub use readers::Format;
 pub use subject::Subject;
