@@ -6,7 +6,7 @@ use crate::{Done, amount, output::Output};
 use crate::{bench, benches};
 use analysis::Size;
 use anyhow::{Context, bail};
-use evidence::calls::{BootCalls, Followed};
+use evidence::calls::{BootCalls, Followed, share_matched};
 use report::{Boot, CallLine, Cutoff, Fit, Layout, Summary};
 use std::path::{Path, PathBuf};
 use timeline::Unit;
@@ -210,7 +210,7 @@ fn calls(found: &BootCalls) -> report::Calls {
     };
     report::Calls {
         count: found.counts.calls,
-        matched: found.counts.share_matched().unwrap_or(0.0),
+        matched: share_matched(&found.counts).unwrap_or(0.0),
         owned: found.share.owned().unwrap_or(0.0),
         instructions: found.share.insns,
         functions: found.profile.functions().iter().map(line).collect(),

@@ -24,7 +24,7 @@ pub(crate) use reader::Files;
 use plugin_formats::calls::MAGIC;
 use timeline::Ns;
 
-pub use plugin_formats::calls::{Kind, Unit as CallClock};
+pub use plugin_formats::calls::{Counts, Kind, Unit as CallClock};
 
 /// A path of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,81 +109,11 @@ pub struct Interval {
     pub totals_to: usize,
 }
 
-/// How well calls were followed, summed over the vCPUs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Instructions.
-    pub insns: u64,
-    /// Calls.
-    pub calls: u64,
-    /// Returns to where the call came from.
-    pub matched: u64,
-    /// Returns that lead elsewhere on purpose: retpolines.
-    pub redirected: u64,
-    /// Returns that no call is known of.
-    pub unmatched: u64,
-    /// Calls that were gone before they returned.
-    pub dropped: u64,
-    /// Jumps to functions.
-    pub tail_calls: u64,
-    /// Interrupts, exceptions and system calls.
-    pub interrupts: u64,
-    /// Of these, followed by another before they had called anything.
-    pub lost_interrupts: u64,
-    /// Blocks that were left before their end.
-    pub left_early: u64,
-    /// Stacks.
-    pub stacks: u64,
-    /// Changes from one stack to another.
-    pub switches: u64,
-    /// Accesses to memory that QEMU told of without being asked.
-    pub strays: u64,
-    /// Calls whose stack pointer QEMU did not tell.
-    pub calls_without_stack: u64,
-    /// Returns of that kind.
-    pub returns_without_stack: u64,
-    /// Nodes for which there was no room: counted in the one that called.
-    pub folded: u64,
-    /// Calls under way for which there was no room.
-    pub deep: u64,
-    /// Blocks for which there was no room: they were not followed.
-    pub blocks_not_followed: u64,
-    /// Times that a stack was come to for which there was no room: not told apart from others of that kind.
-    pub stacks_without_room: u64,
-}
-
-impl Counts {
-    /// In the order of the file.
-    fn fields(&mut self) -> [&mut u64; 19] {
-        [
-            &mut self.insns,
-            &mut self.calls,
-            &mut self.matched,
-            &mut self.redirected,
-            &mut self.unmatched,
-            &mut self.dropped,
-            &mut self.tail_calls,
-            &mut self.interrupts,
-            &mut self.lost_interrupts,
-            &mut self.left_early,
-            &mut self.stacks,
-            &mut self.switches,
-            &mut self.strays,
-            &mut self.calls_without_stack,
-            &mut self.returns_without_stack,
-            &mut self.folded,
-            &mut self.deep,
-            &mut self.blocks_not_followed,
-            &mut self.stacks_without_room,
-        ]
-    }
-
-    /// Share of the returns whose call is known; none without any return.
-    pub fn share_matched(&self) -> Option<f64> {
-        let known = self.matched as f64 + self.redirected as f64;
-        let all = known + self.unmatched as f64 + self.returns_without_stack as f64;
-        (all > 0.0).then(|| known / all)
-    }
+/// Share of the returns whose call is known; none without any return.
+pub fn share_matched(counts: &Counts) -> Option<f64> {
+    let known = counts.matched as f64 + counts.redirected as f64;
+    let all = known + counts.unmatched as f64 + counts.returns_without_stack as f64;
+    (all > 0.0).then(|| known / all)
 }
 
 /// What the file says.

@@ -31,12 +31,16 @@
 //!  7 sync      time, ns of the other clock: the host's CLOCK_MONOTONIC (clock 0), the guest's virtual clock (1)
 //!  8 mark      time, kind (1 first instruction of user space, 2 its first that writes to a port), instructions
 //!  9 interval  time, instructions: the totals before this are complete up to here
-//! 10 counts    how many, then so many figures; all since the start
+//! 10 counts    how many, then so many figures in the order of Counts; all since the start
 //! 11 exit      time: QEMU ended in order
 //! ```
 //! Kinds of nodes: 0 the bottom of a stack, 1 called, 2 jumped to instead of a call, 3 entered by an interrupt, an
 //! exception or a system call, 4 user space. A parent's number is lower than its children's. Nodes may be mentioned
 //! before the chunk of the vCPU that defined them was written. User space is a node of each vCPU.
+
+mod counts;
+
+pub use counts::Counts;
 
 use crate::header::{NotOne, Start, eight_at, u64_at};
 use crate::{Broken, Bytes, Sink};

@@ -28,11 +28,11 @@ mod time;
 use std::sync::atomic::AtomicBool;
 
 use super::block::{Block, NOWHERE};
-use super::counts::Counts;
 use super::encode::Out;
 use super::stacks::{Free, Stacks};
 use super::tree::{Kind, Path, Tree};
 use crate::ending::Ending;
+use plugin_formats::calls::Counts;
 
 use interrupts::Pending;
 pub use time::Clock;

@@ -6,7 +6,6 @@
 pub mod block;
 pub mod clock;
 pub mod cost;
-pub mod counts;
 pub mod encode;
 pub mod follow;
 pub mod memory;

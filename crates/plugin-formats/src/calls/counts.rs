@@ -1,4 +1,4 @@
-//! How well it went: figures that go with the calls.
+//! How well calls were followed: figures that go with them, in one order for who writes and who reads.
 
 /// What was met so far, by one vCPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,28 +44,33 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// In the order of the file.
-    pub fn list(&self) -> [u64; 19] {
+    /// Each, in the order of the file. A new one is added at the end: files that were written before lack it.
+    pub fn fields(&mut self) -> [&mut u64; 19] {
         [
-            self.insns,
-            self.calls,
-            self.matched,
-            self.redirected,
-            self.unmatched,
-            self.dropped,
-            self.tail_calls,
-            self.interrupts,
-            self.lost_interrupts,
-            self.left_early,
-            self.stacks,
-            self.switches,
-            self.strays,
-            self.calls_without_stack,
-            self.returns_without_stack,
-            self.folded,
-            self.deep,
-            self.blocks_not_followed,
-            self.stacks_without_room,
+            &mut self.insns,
+            &mut self.calls,
+            &mut self.matched,
+            &mut self.redirected,
+            &mut self.unmatched,
+            &mut self.dropped,
+            &mut self.tail_calls,
+            &mut self.interrupts,
+            &mut self.lost_interrupts,
+            &mut self.left_early,
+            &mut self.stacks,
+            &mut self.switches,
+            &mut self.strays,
+            &mut self.calls_without_stack,
+            &mut self.returns_without_stack,
+            &mut self.folded,
+            &mut self.deep,
+            &mut self.blocks_not_followed,
+            &mut self.stacks_without_room,
         ]
+    }
+
+    /// Their values in that order.
+    pub fn list(mut self) -> [u64; 19] {
+        self.fields().map(|field| *field)
     }
 }
