@@ -5,8 +5,6 @@
 use crate::output::Output;
 use crate::progress::Watcher;
 use anyhow::{Context, bail};
-use benchmark::stats::quantile::median_interval;
-use benchmark::stats::{Interval, sorted};
 use machine::RecordOptions;
 use recording::{Measured, OutcomeKind, Overhead};
 use serde::Serialize;
@@ -37,7 +35,9 @@ pub fn measure(options: &RecordOptions, boots: u32, watcher: &mut Watcher, outpu
     // It was made here and holds nothing that anybody asked for.
     let _ = std::fs::remove_dir_all(&folder);
     failed?;
-    let overhead = summarize(&ratios, options, of);
+    let kernel = options.guest.kernel.as_ref().and_then(|k| k.file_name()).map(|n| n.to_string_lossy().into_owned());
+    let overhead = benchmark::overhead(&ratios, &kernel.unwrap_or_default(), options.guest.cpus, of);
+    let overhead = overhead.context("there is no pair of boots")?;
     remember(known(), &overhead).context("the figure could not be kept for recordings to come")?;
     if output.json {
         output.document(&Document { schema: "bootscope.overhead/1", overhead: &overhead })?;
@@ -75,21 +75,6 @@ fn pair(options: &RecordOptions, boot: u32, watcher: &mut Watcher) -> anyhow::Re
         }
     }
     Ok((plain, with, of))
-}
-
-fn summarize(ratios: &[f64], options: &RecordOptions, of: Measured) -> Overhead {
-    let Interval { estimate: ratio, low, high, confidence } =
-        median_interval(&sorted(ratios)).expect("there are two pairs at least");
-    let kernel = options.guest.kernel.as_ref().and_then(|k| k.file_name()).map(|n| n.to_string_lossy().into_owned());
-    let how = format!(
-        "median of {} pairs of boots to process 1 with its {:.0} % interval, {}, {} CPU{}",
-        ratios.len(),
-        confidence * 100.0,
-        kernel.unwrap_or_default(),
-        options.guest.cpus,
-        if options.guest.cpus == 1 { "" } else { "s" }
-    );
-    Overhead { ratio, low, high, how, of }
 }
 
 fn path() -> Option<PathBuf> {

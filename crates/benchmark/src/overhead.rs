@@ -1,0 +1,18 @@
+//! What recording costs: from boots in pairs, one plain and one recorded. Boots nothing and keeps nothing.
+
+use crate::stats::quantile::median_interval;
+use crate::stats::{Interval, sorted};
+use recording::{Measured, Overhead};
+
+/// The median of recorded ÷ plain over pairs of boots, with its interval and how it was measured; `of`: what was booted.
+/// None without a pair.
+pub fn overhead(ratios: &[f64], kernel: &str, cpus: u32, of: Measured) -> Option<Overhead> {
+    let Interval { estimate: ratio, low, high, confidence } = median_interval(&sorted(ratios))?;
+    let how = format!(
+        "median of {} pairs of boots to process 1 with its {:.0} % interval, {kernel}, {cpus} CPU{}",
+        ratios.len(),
+        confidence * 100.0,
+        if cpus == 1 { "" } else { "s" }
+    );
+    Some(Overhead { ratio, low, high, how, of })
+}
