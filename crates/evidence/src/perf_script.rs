@@ -65,6 +65,8 @@ pub struct Samples<'a> {
     pub lost: Option<u64>,
     /// When sampling began, where the text says so.
     pub began: Option<Ns>,
+    /// CPUs of which nothing was sampled, where the text says so.
+    pub unsampled_cpus: u64,
     /// A heading without a time, if the last line was one, and which line.
     timeless: Option<(Sample<'a>, u32)>,
 }
@@ -95,6 +97,11 @@ impl Reader for Files {
     fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
         let file = &self.files.first()?.file;
         let samples = Samples::read(&file.name, &file.bytes, &mut boot.timeline.diagnostics).ok()?;
+        if samples.unsampled_cpus > 0 {
+            let how_many = samples.unsampled_cpus.min(64);
+            (0..how_many)
+                .for_each(|_| boot.timeline.diagnostics.note(DiagnosticKind::CpuUnsampled, || file.name.clone()));
+        }
         // What is wrong with the lists is said where calls are named by them.
         let symbols = boot.lists.names(std::iter::empty(), None, &mut Diagnostics::default());
         boot.timeline.sampled = Some(samples.named(&symbols, &mut boot.timeline.names));
@@ -174,6 +181,9 @@ impl<'a> Samples<'a> {
         let after = |what: &[u8]| text.trim_ascii().strip_prefix(what).map(<[u8]>::trim_ascii);
         if let Some((lost, _)) = after(b"lost:").and_then(number) {
             self.lost = Some(lost);
+        }
+        if let Some((cpus, b"")) = after(b"CPUs not sampled:").and_then(number) {
+            self.unsampled_cpus = cpus;
         }
         if let Some((at, b"")) = after(b"sampled from:").and_then(seconds) {
             self.began = Some(at);
@@ -442,6 +452,12 @@ swapper     0 [001] 1.000001: cycles:
              init 1 [001] 0.3: PERF_RECORD_LOST_SAMPLES lost 4\n",
         );
         assert_eq!((read.samples.len(), read.lost, unreadable), (1, Some(7), 0));
+    }
+
+    #[test]
+    fn cpus_that_were_not_sampled_are_counted() {
+        assert_eq!(read("# CPUs not sampled: 2\ninit 1 0.1: e:\n").0.unsampled_cpus, 2);
+        assert_eq!(read("init 1 0.1: e:\n").0.unsampled_cpus, 0);
     }
 
     #[test]

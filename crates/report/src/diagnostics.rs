@@ -149,6 +149,7 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::SecondKernelLog => ("{n} more kernel log[s] [lies|lie] beside the first", "[it is|they are] not used; import [it|them] alone"),
         K::SecondSamples => ("{n} more file[s] of samples [lies|lie] beside the first", "[it is|they are] not used; import [it|them] alone"),
         K::SampleUnreadable => ("{n} line[s] of the samples [is|are] not readable", "[it is|they are] left out of their stacks"),
+        K::CpuUnsampled => ("{n} CPU[s] [was|were] not sampled: the kernel had no memory for [its|their] samples", "no sampled share has [it|them] in it; give the machine more memory"),
         K::SecondLibguestfs => ("{n} more file[s] of libguestfs events [lies|lie] beside the first", "[it is|they are] not used; import [it|them] alone"),
         K::KernelLogBesideLibguestfs => ("{n} kernel log[s] [lies|lie] beside libguestfs events", "[it is|they are] not used; import [it|them] alone"),
         K::LinuxEvidenceBesideTslog => ("a Linux trace or log lies beside a TSLOG log", "only the TSLOG log is used"),

@@ -112,6 +112,7 @@ kinds! {
     SecondLibguestfs = "second-libguestfs", Unusable;
     SecondSamples = "second-samples", Unusable;
     SampleUnreadable = "sample-unreadable", Affects(Figures::Functions);
+    CpuUnsampled = "cpu-unsampled", Affects(Figures::Functions);
     KernelLogBesideLibguestfs = "kernel-log-beside-libguestfs", Unusable;
     LinuxEvidenceBesideTslog = "linux-evidence-beside-tslog", Unusable;
     IndexLineUnreadable = "index-line-unreadable", Affects(Figures::Times);

@@ -13,6 +13,7 @@ use crate::cpu::{self, CPUS_MAX, Cpu};
 use crate::trap::NmiFrame;
 use crate::{apic, boot, clock, descriptors, entry, exit, memory, panic, pit, thread};
 use core::cell::UnsafeCell;
+use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use sampler::text::{Heading, write_heading, write_sample};
 use sampler::{Interrupted, Moment, Stack, Stacks};
@@ -142,8 +143,11 @@ pub fn deliver() {
         began_ticks: BEGAN_TSC.load(Ordering::Relaxed),
         lost: samplers().map(|(_, sampler)| sampler.lost()).sum(),
     };
+    // A CPU for whose ring there was no memory.
+    let unsampled = SAMPLED.load(Ordering::Acquire).count_ones() - samplers().count() as u32;
     let mut file = exit::HostFile::new("samples.txt");
     let _ = write_heading(&mut file, &heading);
+    let _ = writeln!(file, "# CPUs not sampled: {unsampled}");
     let mut count = 0;
     for (index, sampler) in samplers() {
         count += sampler.drain(|sample| {
@@ -153,4 +157,7 @@ pub fn deliver() {
     }
     file.end();
     kprintln!("sampling: {count} samples, {} lost", heading.lost);
+    if unsampled > 0 {
+        kprintln!("sampling: {unsampled} CPUs not sampled: no memory for their rings");
+    }
 }
