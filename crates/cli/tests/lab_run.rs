@@ -141,6 +141,26 @@ fn assert_as_published(figure: &Value) {
 }
 
 /// The judgement can fail: a thread that competes for the one CPU takes what the shorter row saves.
+/// Within three standard errors of so few samples, 900 and 600; `sampled.rs` has more of them, and two points.
+#[test]
+fn recorder_and_samples_say_the_same_of_the_frame_allocator() {
+    if !built() {
+        return;
+    }
+    let document = run(lab(&["run", "--json"]).arg("sampler")).exits(0).json();
+    let trial = &list(&document["trials"])[0];
+    let amount = |by: &str| {
+        let found = list(&trial["amounts"]).iter().find(|amount| text(&amount["of"]).contains(by));
+        let found = found.unwrap_or_else(|| panic!("no share that was {by} in {trial}"));
+        [&found["slow"], &found["fast"]].map(|share| share.as_f64().unwrap_or_else(|| panic!("{trial}")))
+    };
+    let (recorded, sampled) = (amount("share, recorded"), amount("share, sampled (±"));
+    println!("thousandths, scan and p2buddy: recorded {recorded:.1?}, sampled {sampled:.1?}");
+    assert!(recorded[0] > 300.0 && recorded[1] < 20.0, "{recorded:?}");
+    let apart = [0, 1].map(|boot| (recorded[boot] - sampled[boot]).abs());
+    assert!(apart[0] < 48.0 && apart[1] < 18.0, "{apart:?}");
+}
+
 #[test]
 fn a_saving_that_something_else_takes_up_is_not_foretold() {
     if !built() {

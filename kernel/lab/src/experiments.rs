@@ -91,6 +91,10 @@ pub enum Measure {
     ChainSteps,
     /// The frame allocator's share of the boot after its machine-dependent part, in thousandths.
     FrameAllocatorPermille,
+    /// The frame allocator's share of the time that was sampled, by the recorder; in thousandths.
+    RecordedPermille,
+    /// The same by the samples.
+    SampledPermille,
     /// The round trip of a system call that there is not, in instructions; published in cycles.
     SystemCall,
     /// The same of a bare `syscall` and `sysret`.
@@ -418,6 +422,23 @@ pub static EXPERIMENTS: &[Experiment] = &[
         amounts: &[Amount { of: Measure::FrameAllocatorPermille, slow: None, fast: &[] }],
         chosen: SERVICES_CHOSEN,
         note: "what this allocator took was never published: Redox had it before 2020",
+        blamed: &["frame_allocator"],
+        ..NOTHING
+    },
+    Experiment {
+        name: "sampler",
+        what: "the boots of frame-allocator, sampled 10 000 times a second: the allocator's share by recorder and by samples",
+        source: LORENTZON,
+        always: "services=3 sample=10000",
+        slow: "frames=scan",
+        remedies: &["frames=p2buddy"],
+        figures: &[whole("frame_allocator", &["frame_allocator"], None, None)],
+        amounts: &[
+            Amount { of: Measure::RecordedPermille, slow: Some(350), fast: &[9] },
+            Amount { of: Measure::SampledPermille, slow: Some(350), fast: &[9] },
+        ],
+        chosen: SERVICES_CHOSEN,
+        note: "both shares are of the time since sampling began; what was before is unseen by samples",
         blamed: &["frame_allocator"],
         ..NOTHING
     },

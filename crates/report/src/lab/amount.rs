@@ -16,9 +16,17 @@ impl LabAmount {
             Measure::VmmResident => ("the VMM, at most resident", "bytes", KIB),
             Measure::ChainSteps => ("chain steps", "count", ""),
             Measure::FrameAllocatorPermille => ("the frame allocator's share", "permille", ""),
+            Measure::RecordedPermille => ("the frame allocator's share, recorded", "permille", ""),
+            Measure::SampledPermille => ("the frame allocator's share, sampled", "permille", ""),
             Measure::SystemCall => ("a system call, in instructions (published: cycles)", "count", ""),
             Measure::BareSystemCall => ("bare syscall and sysret, likewise", "count", ""),
             Measure::SystemCallOfBare => ("the first by the second", "thousandths", ""),
+        };
+        let of = match (amount.of, sampled(slow), sampled(fast)) {
+            (Measure::SampledPermille, Some((_, slow)), Some((_, fast))) => {
+                format!("{of} (± {:.1} → {:.1}, binomial)", slow / 10.0, fast / 10.0)
+            }
+            _ => of.to_owned(),
         };
         let (slow, fast) = match amount.of {
             Measure::NsPerCharacter => (ns_per_character(slow, fast), None),
@@ -26,12 +34,14 @@ impl LabAmount {
             Measure::VmmResident => (resident_bytes(slow), resident_bytes(fast)),
             Measure::ChainSteps => (chain_steps(slow), chain_steps(fast)),
             Measure::FrameAllocatorPermille => (frame_allocator(slow), frame_allocator(fast)),
+            Measure::RecordedPermille => (recorded(slow), recorded(fast)),
+            Measure::SampledPermille => (sampled(slow).map(|(share, _)| share), sampled(fast).map(|(share, _)| share)),
             Measure::SystemCall => (of_loops(slow, Loops::call), of_loops(fast, Loops::call)),
             Measure::BareSystemCall => (of_loops(slow, Loops::bare), of_loops(fast, Loops::bare)),
             Measure::SystemCallOfBare => (of_loops(slow, call_by_bare), of_loops(fast, call_by_bare)),
         };
         LabAmount {
-            of: of.to_owned(),
+            of,
             unit: unit.to_owned(),
             shown_in: shown_in.to_owned(),
             published_slow: amount.slow.map(|n| n as f64),
@@ -118,9 +128,31 @@ fn chain_steps(boot: LabBoot) -> Option<f64> {
 
 /// Of the boot after the kernel's machine-dependent part, in thousandths. With one CPU that never idles, as these boots have.
 fn frame_allocator(boot: LabBoot) -> Option<f64> {
-    let functions = &boot.boot.tables().functions;
-    let total_ns =
-        |name: &str| functions.iter().filter(|row| row.name == name).map(|row| row.total_time.0).sum::<i64>();
+    let total_ns = |name| total_ns(boot, name);
     let after_init_ns = total_ns("mi_startup") + total_ns("start_init");
     (after_init_ns > 0).then(|| total_ns("frame_allocator") as f64 * 1000.0 / after_init_ns as f64)
+}
+
+fn total_ns(boot: LabBoot, function: &str) -> i64 {
+    let rows = boot.boot.tables().functions.iter();
+    rows.filter(|row| row.name == function).map(|row| row.total_time.0).sum()
+}
+
+/// The function whose time the log calls `frame_allocator`.
+const SAMPLED_AS: &str = "lab::memory::logged";
+
+/// What the recorder says of the time that was sampled, in thousandths. Next to no frame is allocated before.
+fn recorded(boot: LabBoot) -> Option<f64> {
+    let began = boot.boot.timeline.sampled.as_ref()?.began?;
+    let seen_ns = (boot.boot.total - began).0;
+    (seen_ns > 0).then(|| total_ns(boot, "frame_allocator") as f64 * 1000.0 / seen_ns as f64)
+}
+
+/// What samples say of it, and one standard error; in thousandths.
+fn sampled(boot: LabBoot) -> Option<(f64, f64)> {
+    let timeline = boot.boot.timeline;
+    let events = timeline.sampled.as_ref()?.events();
+    let event = events.first()?;
+    let found = event.functions().into_iter().find(|function| timeline.names.get(function.name) == SAMPLED_AS)?;
+    Some((event.share(found.total) * 1000.0, event.error(found.total) * 1000.0))
 }
