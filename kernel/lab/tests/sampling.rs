@@ -156,8 +156,12 @@ fn every_machine_is_sampled_and_a_panic_still_stops_all() {
         assert_eq!(boot.status, DONE, "{name}: {}", boot.console);
         assert!(boot.console.contains(" samples, 0 lost"), "{name}: {}", boot.console);
     }
-    let mut machine = Machine::new("q35");
-    machine.cpus = 4;
-    let boot = machine.boot(&kernel, "sample=1000 panic=create_init");
-    assert_eq!(boot.status, support::PANICKED, "{}", boot.console);
+    // A sampling interrupt must not stop the CPU that panics while it says why.
+    for (name, cpus) in [("pc", 4), ("q35", 1), ("q35", 4), ("microvm", 4)] {
+        let mut machine = Machine::new(name);
+        machine.cpus = cpus;
+        let boot = machine.boot(&kernel, "sample=10000 panic=create_init");
+        assert_eq!(boot.status, support::PANICKED, "{name}, {cpus} CPUs: {}", boot.console);
+        assert!(boot.console.ends_with("asked for at sysinit create_init\n"), "{name}, {cpus} CPUs: {}", boot.console);
+    }
 }

@@ -1,29 +1,35 @@
 //! Panic: says what and where, tells the host, stops. The log stays in memory.
 
 use crate::console::last_words;
-use crate::{apic, cpu, exit};
+use crate::{apic, cpu, exit, sampling};
 use core::panic::PanicInfo;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
-static PANICKED: AtomicBool = AtomicBool::new(false);
+const NOBODY: u32 = u32::MAX;
+/// The index of the CPU that panicked.
+static PANICKED: AtomicU32 = AtomicU32::new(NOBODY);
 
-/// Whether some CPU has panicked: it stops the others by an interrupt.
-pub fn has_panicked() -> bool {
-    PANICKED.load(Ordering::Acquire)
+/// Whether another CPU than this one has panicked. That CPU stops the others by an NMI. It must not stop itself when a
+/// sampling NMI reaches it in the middle of its last words.
+pub fn stops_cpu(index: u32) -> bool {
+    let panicked = PANICKED.load(Ordering::Acquire);
+    panicked != NOBODY && panicked != index
 }
 
 #[panic_handler]
 fn panic(info: &PanicInfo) -> ! {
     x86_64::instructions::interrupts::disable();
-    if PANICKED.swap(true, Ordering::AcqRel) {
-        // Another CPU's panic, or one in here, has the console; or this is that panic's interrupt.
+    let index = cpu::this().index.get();
+    if PANICKED.compare_exchange(NOBODY, index, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        // Another CPU's panic, or one in here, has the console.
         cpu::stop();
     }
+    sampling::stop();
     tslog::event!("panic");
     if cpu::running() > 1 {
         apic::stop_others();
     }
-    last_words(format_args!("panic: cpu {} thread {:#x}: {info}", cpu::this().index.get(), cpu::thread_id()));
+    last_words(format_args!("panic: cpu {index} thread {:#x}: {info}", cpu::thread_id()));
     exit::panicked()
 }
 

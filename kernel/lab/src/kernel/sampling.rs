@@ -78,19 +78,19 @@ pub fn add_this_cpu() {
     }
 }
 
-/// No more samples.
+/// No more samples: the boot is done, or a CPU has panicked.
 pub fn stop() {
     RUNS.store(false, Ordering::Release);
 }
 
-/// From `nmi_entry`. After a panic, the CPU that panicked stops the others so.
+/// From `nmi_entry`. The CPU that panicked stops the others so, and goes on itself.
 #[unsafe(no_mangle)]
 extern "sysv64" fn nmi(frame: &NmiFrame) {
-    if panic::has_panicked() {
-        cpu::stop();
-    }
     let cpu = cpu::this();
     let index = cpu.index.get();
+    if panic::stops_cpu(index) {
+        cpu::stop();
+    }
     if !RUNS.load(Ordering::Acquire) {
         // A beat that was under way; before the first of them, an NMI is nobody's.
         assert!(BEGAN_TSC.load(Ordering::Relaxed) > 0, "trap: non-maskable interrupt at {:#x}", frame.rip);
