@@ -91,23 +91,23 @@ impl HangDetector {
             self.looks.remove(0);
         }
         let last = self.looks.last()?;
-        let places: Option<Vec<Place>> = (0..last.len()).map(|cpu| self.stands_still(cpu)).collect();
+        let stands: Option<Vec<Stand>> = (0..last.len()).map(|cpu| self.stands_still(cpu)).collect();
         if self.looks.len() < LOOKS || last.is_empty() {
             return None;
         }
-        let Some(places) = places else {
+        let Some(stands) = stands else {
             self.moved(now);
             return None;
         };
         let quiet_ns = now.ns - self.moved.ns;
         let ran_ns = now.cpu.busiest_since(&self.moved.cpu);
-        let hung = quiet_ns >= self.after_ns && self.had_its_chance(&places, quiet_ns, ran_ns);
-        hung.then(|| Hang { quiet_ns, ran_ns, cpus: last.clone() })
+        let hung = quiet_ns >= self.after_ns && self.had_its_chance(&stands, quiet_ns, ran_ns);
+        hung.then_some(Hang { quiet_ns, ran_ns, cpus: stands })
     }
 
     /// Whether the machine could have moved in this time, on a host that has other things to do as well.
-    fn had_its_chance(&self, places: &[Place], quiet_ns: i64, ran_ns: i64) -> bool {
-        let halted = places.iter().all(|place| *place == Place::Halted);
+    fn had_its_chance(&self, stands: &[Stand], quiet_ns: i64, ran_ns: i64) -> bool {
+        let halted = stands.iter().all(|stand| stand.halted);
         let asleep = ran_ns < quiet_ns / ASLEEP_PART;
         ran_ns >= self.after_ns || halted && (!self.skips_idle || asleep)
     }
@@ -117,12 +117,12 @@ impl HangDetector {
         self.looks.clear();
     }
 
-    /// Where a CPU was in nearly all looks.
-    fn stands_still(&self, cpu: usize) -> Option<Place> {
-        let places: Vec<Place> =
-            self.looks.iter().filter_map(|look| look.get(cpu)).map(|stand| Place::of(*stand)).collect();
-        let alike = |place: &Place| places.iter().filter(|p| *p == place).count();
-        places.iter().copied().find(|place| alike(place) >= LOOKS_ALIKE)
+    /// Where a CPU was in nearly all looks, as the newest of these saw it. The last look may be the one that found a
+    /// halted CPU in its timer's interrupt.
+    fn stands_still(&self, cpu: usize) -> Option<Stand> {
+        let stands: Vec<Stand> = self.looks.iter().filter_map(|look| look.get(cpu)).copied().collect();
+        let alike = |stand: &Stand| stands.iter().filter(|other| Place::of(**other) == Place::of(*stand)).count();
+        stands.iter().copied().rev().find(|stand| alike(stand) >= LOOKS_ALIKE)
     }
 }
 
@@ -239,6 +239,18 @@ mod tests {
     fn a_timer_tick_now_and_then_is_no_movement() {
         let cpus = |s: i64| if s % 5 == 0 { at(0xffff_ffff_8123_4567) } else { halted() };
         assert_eq!(hung_at(silent_after(0), cpus), Some(10));
+    }
+
+    #[test]
+    fn a_hang_names_where_a_cpu_was_in_most_looks() {
+        let mut detector = HangDetector::new(10_000, false);
+        let tick = || at(0xffff_ffff_8123_4567);
+        let hang = (1..=10).find_map(|s| {
+            let now = Now { ns: s * SECOND, cpu: CpuTimes::of_one_thread(s * SECOND) };
+            let cpus = if s == 10 { tick() } else { halted() };
+            detector.doubtful(&now, 0).then(|| detector.look(&now, Movement::default(), cpus)).flatten()
+        });
+        assert_eq!(hang.unwrap().cpus, halted());
     }
 
     #[test]
