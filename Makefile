@@ -52,18 +52,21 @@ check:
 	scripts/check-circles
 	$(CARGO) test --locked --workspace --no-fail-fast --lib --bin bootscope
 
-# Everything; a step that fails does not keep the next from running, and is named at the end.
+# Everything; a step that fails does not keep the next from running, and is named at the end, with the reason.
 test:
 	@scripts/setup test
 	@$(MAKE) --no-print-directory build
 	@failed=(); summary=(); \
 	for step in check test-tslog test-qemu test-exports fuzz; do \
 	    echo "== $$step"; from=$$SECONDS; outcome=passed; \
-	    $(MAKE) --no-print-directory $$step || { outcome=FAILED; failed+=("$$step"); }; \
+	    $(MAKE) --no-print-directory $$step 2>&1 | tee target/step-$$step.log || { outcome=FAILED; failed+=("$$step"); }; \
 	    summary+=("$$(printf '%-14s %s in %d s' $$step $$outcome $$((SECONDS - from)))"); \
 	done; \
 	printf '\n'; printf '%s\n' "$${summary[@]}"; \
 	grep -ahiE '^ *skip' target/test-*.log | sort | uniq -c || true; \
+	for step in "$${failed[@]}"; do \
+	    printf '\n== %s failed:\n' $$step; scripts/why-failed target/step-$$step.log; \
+	done; \
 	[ $${#failed[@]} = 0 ] || { echo "make test: failed: $${failed[*]}"; exit 1; }; \
 	echo "make test: passed in $$SECONDS s"
 
@@ -112,7 +115,7 @@ test-tslog:
 	kernel/lab/check-sanitizers || [ $$? = 2 ]; } 2>&1 | tee target/test-tslog.log
 
 test-exports:
-	@for check in tests/exports/check-*; do $$check; done 2>&1 | tee target/test-exports.log
+	@for check in tests/exports/check-*; do $$check || { echo "$$check failed"; exit 1; }; done 2>&1 | tee target/test-exports.log
 
 # Every fuzz target for FUZZ_SECONDS. Without a sanitizer: the readers are safe Rust, so what can go wrong is a panic,
 # memory without bound and time without bound, and Debian's Rust has no sanitizer runtimes.

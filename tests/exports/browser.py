@@ -17,6 +17,8 @@ FLAGS = [
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
     "--window-size=1280,900", "--allow-file-access-from-files",
 ]
+# For one answer, and for one condition to come true: a busy host needs many times what a quiet one does.
+PATIENCE_SECONDS = 120
 
 
 def program():
@@ -40,18 +42,22 @@ class Browser:
         for fd in (to_read, to_write, high_read, high_write):
             os.close(fd)
         self.rest, self.number, self.errors, self.requests, self.session = b"", 0, [], [], None
-        deadline = time.monotonic() + 30
-        pages = []
-        while not pages and time.monotonic() < deadline:
-            pages = [t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"]
-        self.session = self.call("Target.attachToTarget", targetId=pages[0]["targetId"], flatten=True)["sessionId"]
+        self.loaded = set()
+        # A page of our own: the one that Chromium opens by itself may not be there yet, or still on its way to its address.
+        page = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, _kind, error, _trace):
+        if error:
+            # What one has to know of a failure stands in the last lines of the log.
+            error.add_note(f"the page's errors: {self.errors}")
+            error.add_note(f"the page's state: {self._state()}")
         self.process.terminate()
         try:
             self.process.wait(10)
@@ -61,6 +67,12 @@ class Browser:
         os.close(self.to)
         os.close(self.of)
         shutil.rmtree(self.profile, ignore_errors=True)
+
+    def _state(self):
+        try:
+            return self.eval("`${location.href}, ${document.readyState}: ${document.body?.innerText.slice(0, 300)}`")
+        except (RuntimeError, OSError, EOFError) as error:
+            return f"unknown: {error}"
 
     def _message(self, deadline):
         while b"\0" not in self.rest:
@@ -80,7 +92,7 @@ class Browser:
         if self.session:
             command["sessionId"] = self.session
         os.write(self.to, json.dumps(command).encode() + b"\0")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             message = self._message(deadline)
             if message.get("id") == self.number:
@@ -97,12 +109,23 @@ class Browser:
             self.errors.append(params["entry"]["text"])
         elif method == "Network.requestWillBeSent":
             self.requests.append(params["request"]["url"])
+        elif method == "Page.lifecycleEvent" and params["name"] == "load":
+            self.loaded.add(params["loaderId"])
         elif method == "Page.javascriptDialogOpening":
             self.errors.append(f"dialog: {params['message']}")
 
+    def go(self, address):
+        """Ends when the new document has loaded. Chromium answers before that: asked then, the old one says that it is
+        complete, and a question that is still open when it goes is an error."""
+        answer = self.call("Page.navigate", url=address)
+        if "errorText" in answer:
+            raise RuntimeError(f"{address}: {answer['errorText']}")
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while answer["loaderId"] not in self.loaded:
+            self._note(self._message(deadline))
+
     def open(self, path, fragment=""):
-        self.call("Page.navigate", url=f"file://{os.path.abspath(path)}{fragment}")
-        self.until("document.readyState === 'complete'")
+        self.go(f"file://{os.path.abspath(path)}{fragment}")
 
     def eval(self, expression):
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
@@ -110,8 +133,8 @@ class Browser:
             raise RuntimeError(f"{expression}: {result['exceptionDetails']['exception'].get('description')}")
         return result["result"].get("value")
 
-    def until(self, condition, seconds=30):
-        deadline = time.monotonic() + seconds
+    def until(self, condition):
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not self.eval(condition):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"never true: {condition}")
