@@ -12,10 +12,11 @@
 
 mod support;
 
+use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
-use support::boots::{QUIET, Scratch, evidence, kernels, messages, record, recorded};
-use support::{bootscope, run};
+use support::boots::{QUIET, Scratch, evidence, kernel, kernels, messages, record, recorded};
+use support::{bootscope, list, run, shown};
 
 /// As the issue has it.
 const TOLERANCE: f64 = 0.02;
@@ -48,6 +49,59 @@ fn the_sum_of_initcalls_agrees_with_the_kernels_own_figures() {
         let mut boots = (0..BOOTS).map(|_| Boot::of(&kernel, &[]).by_figures());
         assert!(boots.any(|figures| figures.agrees()), "{}: in none of {BOOTS} boots", kernel.display());
     }
+}
+
+/// What printing the line `calling` costs a kernel, before the initcall that it announces begins.
+const START_TOLERANCE_US: f64 = 50.0;
+
+/// By name, what has this name alone.
+fn only_once(all: impl Iterator<Item = (String, f64)>) -> HashMap<String, f64> {
+    let mut found: HashMap<String, Vec<f64>> = HashMap::new();
+    all.for_each(|(name, value)| found.entry(name).or_default().push(value));
+    found.into_iter().filter(|(_, values)| values.len() == 1).map(|(name, values)| (name, values[0])).collect()
+}
+
+/// A deterministic boot in which nothing of ours runs and nothing is traced: only the kernel's log tells of it, and its
+/// stamps are all there is to place its messages by.
+#[test]
+fn a_deterministic_boot_without_any_trace_is_placed_by_the_logs_stamps() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new();
+    let boot = |name: &str, flags: &[&str]| {
+        let into = scratch.path(name);
+        let mut command = record(&kernel, &into);
+        command.args(["--init", "keep", "--deterministic", "--memory", "256M", "--append", QUIET]).args(flags);
+        recorded(&mut command, &into, "panic");
+        let unknown =
+            list(&shown(&into)["diagnostics"]).iter().filter(|d| d["code"] == "log-start-unknown").cloned().collect();
+        (into, unknown)
+    };
+    let (into, unknown): (_, Vec<Value>) = boot("bare", &["--no-first-run"]);
+    // That all of it is too early by what came before the kernel is said, and to be reckoned with.
+    assert_eq!(unknown.len(), 1);
+    assert_eq!((&unknown[0]["severity"], &unknown[0]["affects"]), (&"figures affected".into(), &"times".into()));
+
+    let log = messages(&evidence(&into, "kmsg-memory.log"));
+    let calling = only_once(
+        log.iter().filter_map(|(us, text)| Some((function(text.strip_prefix("calling  ")?)?.to_owned(), *us as f64))),
+    );
+    let starts = only_once(spans(&into).into_iter().map(|(name, start_ns, _)| (name, start_ns / 1e3)));
+    let both: Vec<(f64, f64)> = starts.iter().filter_map(|(name, at)| Some((*at, *calling.get(name)?))).collect();
+    assert!(both.len() > 300, "{} of {} initcalls", both.len(), calling.len());
+    for (is_us, stamp_us) in both {
+        // The kernel says a length in whole microseconds, and a start is as far before the end.
+        assert!((is_us - stamp_us).abs() < START_TOLERANCE_US, "stamped {stamp_us} µs, placed at {is_us}");
+    }
+
+    // The trace of first executions changes nothing in what the guest runs, and says when the log begins. The kernel's clock
+    // is ahead of the counter by some 20 ms at its initcalls (tens of ms are what the diagnostic speaks of).
+    let (traced, unknown) = boot("traced", &[]);
+    assert_eq!(unknown, [] as [Value; 0]);
+    let later = only_once(spans(&traced).into_iter().map(|(name, start_ns, _)| (name, start_ns / 1e3)));
+    let shifts: Vec<f64> = starts.iter().filter_map(|(name, at)| Some(later.get(name)? - at)).collect();
+    let (least, most) = shifts.iter().fold((f64::MAX, f64::MIN), |(a, b), &shift| (a.min(shift), b.max(shift)));
+    println!("{} initcalls begin {least:.0} to {most:.0} µs later where the start of the log is known", shifts.len());
+    assert!(shifts.len() > 300 && least > -50_000.0 && most < 50_000.0 && most - least < 10_000.0);
 }
 
 /// One boot with `initcall_debug`: what the kernel says, and what bootscope does.
@@ -188,20 +242,30 @@ fn returned(text: &str) -> Option<(&str, u64)> {
     Some((function(text)?, figure.parse().ok()?))
 }
 
-/// What bootscope says: its spans of the kind `initcall`.
+/// What bootscope says, by initcall.
 fn told(recording: &Path) -> Durations {
+    let mut told = Durations::new();
+    for (initcall, start, end) in spans(recording) {
+        told.entry(initcall).or_default().push((end - start) / 1e3);
+    }
+    told
+}
+
+/// Name, start and end in ns of bootscope's spans of the kind `initcall`.
+fn spans(recording: &Path) -> Vec<(String, f64, f64)> {
     let csv = run(bootscope("export").arg(recording).args(["--to", "csv"])).exits(0);
     let mut lines = csv.text().lines();
     let header = lines.next().unwrap();
     assert_eq!(header, "track,track_name,start_ns,end_ns,depth,kind,name,detail");
-    let mut told = Durations::new();
-    for line in lines {
+    let span = |line: &str| {
         // Names of initcalls have no commas, and those of their threads none either.
         let cells: Vec<&str> = line.split(',').collect();
-        if let [_, _, start, end, _, "initcall", "initcall", initcall] = cells[..] {
-            let (start, end): (f64, f64) = (start.parse().unwrap(), end.parse().unwrap());
-            told.entry(initcall.to_owned()).or_default().push((end - start) / 1e3);
+        match cells[..] {
+            [_, _, start, end, _, "initcall", "initcall", initcall] => {
+                Some((initcall.to_owned(), start.parse().unwrap(), end.parse().unwrap()))
+            }
+            _ => None,
         }
-    }
-    told
+    };
+    lines.filter_map(span).collect()
 }

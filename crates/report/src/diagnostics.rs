@@ -178,7 +178,7 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::KmsgMissing => ("{n} kernel log record[s] [is|are] missing", "what [it|they] said is not in the result"),
         K::MessagesWithoutStamp => ("{n} kernel message[s] [has|have] no time stamp and no arrival time", "[it is|they are] listed but not placed on the timeline"),
         K::MessagesPlacedByArrival => ("{n} kernel message[s] [has|have] no time stamp", "[it is|they are] placed where [it|they] arrived on the console"),
-        K::LogStartUnknown => ("nothing tells when the kernel log of this deterministic boot begins", "it is placed from the reset vector on, so too early by firmware and loading; record with the first-execution trace"),
+        K::LogStartUnknown => ("nothing tells when the kernel log of this deterministic boot begins", "it is placed from the reset vector on, and its times may be off by tens of ms; record with the first-execution trace"),
         // Initcalls.
         K::InitcallLineWithoutTime => ("{n} initcall line[s] [has|have] no time", "[it is|they are] left out"),
         K::InitcallsEndToEnd => ("{n} initcall line[s] [stands|stand] in a log without times", "the initcalls are placed end to end: their lengths are measured, the time between them is not; boot with printk.time=1"),
