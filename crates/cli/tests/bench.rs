@@ -187,6 +187,44 @@ fn boots_that_fail_are_counted_and_kept() {
     }
 }
 
+/// Nothing in these boots is stamped with the guest's time: no kernel log, no trace, and the host's clock says nothing of a
+/// deterministic boot.
+#[test]
+fn boots_whose_length_is_never_known_are_counted_as_failed() {
+    if cfg!(not(target_arch = "x86_64")) {
+        return skip("the guest is for x86-64");
+    }
+    let scratch = Scratch::new();
+    let image = scratch.path("waits.elf");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests/waits.s");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-nostdlib", "-static", "-no-pie", "-Wa,--defsym,WAITS=1000", "-Wl,--build-id=none"]);
+    compiler.args(["-Wl,-Ttext-segment=0x100000", "-Wl,-z,noseparate-code", "-o"]).arg(&image).arg(source);
+    assert!(compiler.status().expect("cc, which Rust links with, is there").success());
+
+    let into = scratch.path("bench");
+    let flags = ["--deterministic", "--no-first-run", "--trace", "none", "--runs", "2", "--warm-ups", "0"];
+    let ran = run(&mut bench(&image, &into, &flags)).exits(1);
+    let told = ran.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    println!("{told}");
+    assert!(told.contains("no boot could be measured"));
+    assert!(told.contains("2 boots reached the end mark but cannot be measured: boot 0 (its length is not known"));
+    assert!(told.contains("leave out --no-first-run"), "what to do about it");
+    for boot in journal(&into).iter().filter(|line| !line["number"].is_null()) {
+        assert_eq!((&boot["outcome"], &boot["total_ns"]), (&"reached".into(), &Value::Null));
+        // Its recording is kept, as that of any boot that failed.
+        assert!(into.join(format!("boots/{:04}/console.log", ns(&boot["number"]))).exists());
+    }
+    let document = run(bootscope("show").arg("--json").arg(&into)).exits(0).json();
+    assert_eq!(document["results"]["variants"][0]["total"], Value::Null);
+
+    // The same boots are measured when something has the guest's time.
+    let traced = scratch.path("traced");
+    let flags = ["--deterministic", "--trace", "none", "--runs", "2", "--warm-ups", "0", "--json"];
+    let document = run(&mut bench(&image, &traced, &flags)).exits(0).json();
+    assert!(document["results"]["variants"][0]["total"]["mean"].as_f64() > Some(1000.0), "{}", document["results"]);
+}
+
 #[test]
 fn what_cannot_be_booted_is_said_before_anything_is() {
     let Some(lab) = lab() else { return };

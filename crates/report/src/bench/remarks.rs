@@ -30,19 +30,28 @@ pub fn remarks(document: &Document, variant: usize, layout: Layout, out: &mut St
 
 /// Which boots failed, and how the first of each kind did.
 fn failures<'a>(boots: impl Iterator<Item = &'a Boot>) -> Vec<String> {
-    let mut kinds: Vec<(&str, usize, &Boot)> = Vec::new();
+    let mut kinds: Vec<(String, usize, &Boot)> = Vec::new();
     for boot in boots.filter(|b| b.measured.total_ns.is_none()) {
-        match kinds.iter_mut().find(|(outcome, ..)| *outcome == boot.measured.outcome) {
+        let how = how_it_failed(&boot.measured.outcome);
+        match kinds.iter_mut().find(|(kind, ..)| *kind == how) {
             Some((_, count, _)) => *count += 1,
-            None => kinds.push((&boot.measured.outcome, 1, boot)),
+            None => kinds.push((how, 1, boot)),
         }
     }
-    let say = |(outcome, count, first): &(&str, usize, &Boot)| {
+    let say = |(how, count, first): &(String, usize, &Boot)| {
         let detail = &first.measured.detail;
         let detail = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
-        format!("{} ended with {outcome}: boot {}{detail}", self::counted(*count as u64, "boot"), first.number)
+        format!("{} {how}: boot {}{detail}", self::counted(*count as u64, "boot"), first.number)
     };
     kinds.iter().map(say).collect()
+}
+
+/// Of a boot without a length: one that reached its end mark failed all the same.
+fn how_it_failed(outcome: &str) -> String {
+    match outcome {
+        "reached" => "reached the end mark but cannot be measured".to_owned(),
+        _ => format!("ended with {outcome}"),
+    }
 }
 
 fn of_runs(total: &Description, reached: &[&Boot], unit: Unit) -> Vec<String> {

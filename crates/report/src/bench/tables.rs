@@ -48,7 +48,7 @@ pub fn word(verdict: Verdict) -> &'static str {
 /// The figures of the only variant.
 pub fn alone(runs: &VariantRuns, layout: Layout, out: &mut String) {
     let Some(total) = &runs.total else {
-        let _ = writeln!(out, "no boot reached its end mark");
+        let _ = writeln!(out, "no boot could be measured");
         return;
     };
     let mean = layout.style.heading(&time(layout.unit, total.mean));
