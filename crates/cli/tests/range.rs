@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use support::boots::Scratch;
+use support::kills::wait_for;
 use support::schemas::Schemas;
 use support::{bootscope, list, run, skip, text};
 
@@ -212,10 +213,31 @@ fn a_search_that_is_stopped_goes_on_and_a_build_that_hangs_cannot_say() {
     assert_eq!(text(&document["candidates"][1]["commit"]), slow);
     let [failed] = list(&document["cannot_say"]) else { panic!("{document}") };
     assert!(text(&failed["why"]).contains("more than 2s"), "{failed}");
+    assert_eq!(sleeping(NAP), 0, "what the build started is gone, too");
+}
+
+/// How many processes sleep so long.
+fn sleeping(seconds: u32) -> usize {
     let processes =
         fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
-    let naps = processes.filter(|line| line.starts_with(b"sleep\0") && line.ends_with(format!("{NAP}\0").as_bytes()));
-    assert_eq!(naps.count(), 0, "what the build started is gone, too");
+    let sleeps = format!("sleep\0{seconds}\0");
+    processes.filter(|line| *line == sleeps.as_bytes()).count()
+}
+
+/// Killed, bootscope can ask nobody to end any more.
+#[test]
+fn a_build_ends_with_the_search_that_is_killed() {
+    const LONG_NAP: u32 = NAP + 1;
+    let Some(repo) = Repo::new() else { return };
+    let good = repo.git(&["rev-parse", "HEAD"]);
+    let bad = repo.commit("slow", SLOW);
+    let build = format!("sleep {LONG_NAP} & sleep {LONG_NAP}");
+    let mut command = repo.range_of(&build, &format!("{good}..{bad}"), "killed");
+    let mut search = command.arg("--bisect").spawn().unwrap();
+    wait_for(|| sleeping(LONG_NAP) == 2);
+    search.kill().unwrap();
+    search.wait().unwrap();
+    wait_for(|| sleeping(LONG_NAP) == 0);
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Programs that end when we do, also when we are killed: the kernel sends them SIGKILL when the *thread* that started them
 //! ends, so that must be one that stays.
+//!
+//! What these programs start in turn is not ended so, for a child does not inherit the request. QEMU has children only where
+//! the user's own arguments ask for them. To end those, a second process would have to watch every boot.
 
 #![allow(unsafe_code, reason = "something is done between fork and exec")]
 

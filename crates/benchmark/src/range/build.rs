@@ -2,7 +2,8 @@
 //!
 //! What is built is named by the hash of the commit's tree, of the command and of the kernel's path: two commits with the
 //! same tree are built once, and a search that goes on builds nothing twice. The command runs in a process group of its own,
-//! which is killed when the time is up or the user stops; what it says goes into a log.
+//! which is killed when the time is up or the user stops; what it says goes into a log. A guard in the group kills it too when
+//! bootscope itself is killed: it waits for the end of a pipe that only bootscope holds open.
 
 use super::git::{Commit, GitError, Worktree};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -74,6 +75,18 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The same where the user waits for it.
 const GRACE_STOPPED: Duration = Duration::from_millis(100);
 
+/// Runs its argument as a command, and kills the whole process group as soon as standard input ends. What was started in a
+/// session of its own is in another group, and stays.
+const GUARDED: &str = r#"
+exec 3<&0 </dev/null
+{ read -r _ <&3; kill -KILL 0; } &
+guard=$!
+sh -c "$1" 3<&-
+status=$?
+kill -KILL $guard
+exit $status
+"#;
+
 impl Builder {
     /// A commit's kernel; `stop` is asked now and then.
     pub fn build(&self, commit: &Commit, tree: &Worktree, stop: &mut dyn FnMut() -> bool) -> Result<Built, BuildError> {
@@ -135,7 +148,8 @@ impl Builder {
         let out = File::create(log).map_err(failed("write", log))?;
         let err = out.try_clone().map_err(failed("write", log))?;
         let mut command = Command::new("sh");
-        command.arg("-c").arg(&self.command).current_dir(tree).stdin(Stdio::null()).stdout(out).stderr(err);
+        command.args(["-c", GUARDED, "sh"]).arg(&self.command).current_dir(tree);
+        command.stdin(Stdio::piped()).stdout(out).stderr(err);
         command.env("BOOTSCOPE_SOURCE", &self.source).env("BOOTSCOPE_COMMIT", &commit.id);
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
             command.env_remove(name);
