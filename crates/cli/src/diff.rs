@@ -6,7 +6,7 @@ use crate::progress::Watcher;
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
 use machine::RecordOptions;
-use recording::{GuestSpec, OutcomeKind};
+use recording::{Difference, GuestSpec, OutcomeKind};
 use report::Diff;
 use std::path::{Path, PathBuf};
 
@@ -50,6 +50,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         );
     }
     let same = same_inputs(&before, &after);
+    let how_differs = how_differs(&before, &after);
     let names = [&args.before, &args.after].map(|path| path.display().to_string());
     let diff = match args.dither {
         None => compared((&names[0], &before), (&names[1], &after), same)?,
@@ -63,6 +64,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             first.dithered(&of_before, &of_after)
         }
     };
+    let diff = Diff { how_differs, ..diff };
     if output.json {
         output.document(&diff)?;
     } else {
@@ -117,6 +119,33 @@ fn again(recording: &Path, boots: u32, into: &Path, watcher: &mut Watcher) -> an
         others.push(compared(("", &first), ("", &other), false)?);
     }
     Ok((first, others))
+}
+
+/// In what the two boots were run differently, as far as their recorders say. A file's name is no difference where its
+/// content is known to be the same.
+fn how_differs(before: &Opened, after: &Opened) -> Vec<Difference> {
+    let [before, after] = [before, after].map(|opened| opened.recording.manifest());
+    let (Some(guest), Some(other)) = (GuestSpec::of(&before.how), GuestSpec::of(&after.how)) else {
+        return Vec::new();
+    };
+    let mut found = guest.differences(&other);
+    for input in &before.inputs {
+        let Some(now) = after.inputs.iter().find(|now| now.role == input.role) else { continue };
+        if input.sha256.is_empty() || now.sha256.is_empty() {
+            continue;
+        }
+        if input.sha256 == now.sha256 {
+            found.retain(|difference| difference.what != input.role);
+        } else if !found.iter().any(|difference| difference.what == input.role) {
+            let hash = |input: &recording::Input| format!("sha256 {:.12}", input.sha256);
+            found.push(Difference { what: input.role.clone(), before: hash(input), after: hash(now) });
+        }
+    }
+    let around = [("QEMU", &before.vmm.version, &after.vmm.version), ("host", &before.host.cpu, &after.host.cpu)];
+    for (what, before, after) in around.into_iter().filter(|(_, before, after)| before != after) {
+        found.push(Difference { what: what.to_owned(), before: before.clone(), after: after.clone() });
+    }
+    found
 }
 
 /// Whether both recorders say what they booted, and that it was the same, the same way, however they observed it.

@@ -35,7 +35,7 @@ pub use manifest::{
 };
 pub use open::{Condition, Lost, Recording, read_file};
 pub use pack::pack;
-pub use spec::{Accel, GuestSpec, Init, ObserveSpec, SymbolFile, Then, Until};
+pub use spec::{Accel, Difference, GuestSpec, Init, ObserveSpec, SymbolFile, Then, Until};
 pub use stream::{Stream, StreamEnd};
 pub use write::{Partial, Writer};
 

@@ -6,11 +6,13 @@
 //!
 //! Nothing here says how a boot is made, and nothing here is checked: that is for whoever boots.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// What is booted, on what, and until when.
 ///
@@ -195,6 +197,40 @@ impl GuestSpec {
     }
 }
 
+/// A setting that two boots do not share.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Its name in `how`.
+    pub what: String,
+    /// What it was; empty if it was not set.
+    pub before: String,
+    /// What it is.
+    pub after: String,
+}
+
+impl GuestSpec {
+    /// Every setting in which another boot differs from this one, in the order of their names.
+    #[must_use]
+    pub fn differences(&self, after: &GuestSpec) -> Vec<Difference> {
+        let settings = |spec: &GuestSpec| match serde_json::to_value(spec) {
+            Ok(Value::Object(settings)) => settings,
+            // A path that is no text: there is nothing to say of such a guest.
+            _ => serde_json::Map::new(),
+        };
+        let word = |value: Option<&Value>| match value {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        };
+        let (before, after) = (settings(self), settings(after));
+        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let differ = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
+        differ
+            .map(|name| Difference { what: name.clone(), before: word(before.get(name)), after: word(after.get(name)) })
+            .collect()
+    }
+}
+
 impl ObserveSpec {
     /// That of a recording's `how`; none if it has none, or one that this version cannot read.
     #[must_use]
@@ -239,6 +275,17 @@ mod tests {
         assert_eq!(ObserveSpec::of(&how), Some(ObserveSpec { calls: true, ..ObserveSpec::default() }));
         assert_eq!(GuestSpec::of(&json!(null)), None, "an import says nothing of how it was made");
         assert_eq!(GuestSpec::of(&json!({"cpus": "two"})), None);
+    }
+
+    #[test]
+    fn every_setting_that_differs_is_named() {
+        let before = GuestSpec { root: Some("disk.img".into()), ..GuestSpec::default() };
+        let after = GuestSpec { append: "quiet".to_owned(), cpus: 2, ..GuestSpec::default() };
+        assert_eq!(before.differences(&before), []);
+        let found = before.differences(&after);
+        let found: Vec<[&str; 3]> =
+            found.iter().map(|d| [d.what.as_str(), d.before.as_str(), d.after.as_str()]).collect();
+        assert_eq!(found, [["append", "", "quiet"], ["cpus", "1", "2"], ["root", "disk.img", ""]]);
     }
 
     #[test]

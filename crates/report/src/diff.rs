@@ -8,11 +8,13 @@ mod dither;
 
 pub use dither::Dither;
 
+use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
 use crate::text::{counted, thousands};
 use crate::{Boot, Layout, harmless};
 use analysis::{Amount, Change, RowChange, Side};
 use benchmark::stats::floor;
+use recording::Difference;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use timeline::{Ns, TimeBase};
@@ -41,6 +43,9 @@ pub struct Diff {
     pub clocks_differ: bool,
     /// Whether kernel, initrd and command line are known to be the same.
     pub same_inputs: bool,
+    /// In what the two boots were run differently, as far as their recordings say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub how_differs: Vec<Difference>,
     /// Of deterministic boots with different inputs: a total that moves by a smaller share says nothing. `null` otherwise.
     pub floor: Option<f64>,
     /// Where each side was booted several times with dummy arguments: how. Then only what changed by more than it moves by
@@ -188,6 +193,7 @@ impl Diff {
             deterministic,
             clocks_differ: of(before.1).0 != of(after.1).0,
             same_inputs,
+            how_differs: Vec::new(),
             floor: (deterministic && !same_inputs).then_some(floor::VIRTUAL_TIME),
             dither: None,
             functions_compared: found.compared.0,
@@ -234,6 +240,7 @@ impl Diff {
     /// As text.
     pub fn text(&self, layout: Layout) -> String {
         let mut out = String::new();
+        self.before_the_figures(layout, &mut out);
         self.totals(layout, &mut out);
         if self.is_empty() {
             let paths = if self.paths_compared > 0 {
@@ -252,6 +259,20 @@ impl Diff {
             self.table("path, function first", &self.paths, layout, &mut out);
         }
         out
+    }
+
+    /// What one has to know before one believes a figure.
+    fn before_the_figures(&self, layout: Layout, out: &mut String) {
+        let value =
+            |text: &str| if text.is_empty() { "nothing".to_owned() } else { format!("“{}”", harmless(text)) };
+        let differs = |d: &Difference| format!("{} {} → {}", harmless(&d.what), value(&d.before), value(&d.after));
+        let all: Vec<String> = self.how_differs.iter().map(differs).collect();
+        if !all.is_empty() {
+            paragraph(&format!("run differently: {}", all.join("; ")), "", layout, out);
+        }
+        if !self.deterministic && self.dither.is_none() {
+            paragraph("noise: unknown after one boot each; `bootscope bench` measures it", "", layout, out);
+        }
     }
 
     fn totals(&self, layout: Layout, out: &mut String) {
@@ -469,6 +490,17 @@ mod tests {
         assert_eq!(example.schema, SCHEMA);
         let again: serde_json::Value = serde_json::to_value(&example).unwrap();
         assert_eq!(again, serde_json::from_str::<serde_json::Value>(text).unwrap());
+    }
+
+    #[test]
+    fn what_differs_and_that_the_noise_is_unknown_stand_before_the_figures() {
+        let example: Diff = serde_json::from_str(include_str!("diff.example.json")).expect("the example parses");
+        let text = |diff: &Diff| diff.text(Layout::default());
+        assert!(text(&example).starts_with("run differently: append nothing → “quiet”\nbefore"), "{}", text(&example));
+        let host = Diff { deterministic: false, floor: None, how_differs: Vec::new(), ..example.clone() };
+        assert!(text(&host).starts_with("noise: unknown after one boot each"), "{}", text(&host));
+        let hostile = Difference { what: "append".to_owned(), before: "\x1b[2J".to_owned(), after: "b".to_owned() };
+        assert!(!text(&Diff { how_differs: vec![hostile], ..example }).contains('\x1b'));
     }
 
     #[test]
