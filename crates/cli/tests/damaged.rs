@@ -4,6 +4,7 @@
 mod support;
 
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -191,4 +192,63 @@ fn a_rate_that_no_counter_has_is_refused_and_counted() {
     let document = shown(&recording);
     assert_eq!(document["unit"], "ticks");
     assert!(document["diagnostics"].to_string().contains("recording.json: ticks_hz"), "{}", document["diagnostics"]);
+}
+
+const PAGE: usize = 4096;
+
+/// Initcalls by name, each with its start and end, in ns.
+fn initcalls(recording: &Path) -> BTreeSet<String> {
+    let csv = run(bootscope("export").arg(recording).args(["--to", "csv"])).exits(0);
+    let span = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        matches!(cells[..], [_, _, _, _, _, "initcall", "initcall", _])
+            .then(|| format!("{} {} {}", cells[7], cells[2], cells[3]))
+    };
+    csv.text().lines().filter_map(span).collect()
+}
+
+/// A disk that lost a page of a file gives zeros back. What stood there is gone; what is still shown is as long as it was,
+/// and the hole is said before anybody believes the rest.
+#[test]
+fn a_page_of_zeros_is_said_and_no_initcall_is_of_another_length() {
+    let folder = TempDir::new().unwrap();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kept/linux-traced-no-symbols.tar.zst");
+    tar::Archive::new(zstd::Decoder::new(fs::File::open(kept).unwrap()).unwrap()).unpack(folder.path()).unwrap();
+    let recording = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    let phases = |document: &Value| -> Vec<String> {
+        list(&document["phases"]).iter().map(|phase| text(&phase["name"]).to_owned()).collect()
+    };
+    let (whole, expected) = (phases(&shown(&recording)), initcalls(&recording));
+    assert!(expected.len() > 500, "{} initcalls", expected.len());
+    let mut levels_lost = 0;
+    for (name, stride) in [("trace.txt", 5), ("kmsg.log", 2)] {
+        let bytes = fs::read(recording.join(name)).unwrap();
+        for page in (1..bytes.len() / PAGE - 1).step_by(stride) {
+            let mut damaged = bytes.clone();
+            damaged[page * PAGE..(page + 1) * PAGE].fill(0);
+            fs::write(recording.join(name), damaged).unwrap();
+            let document = shown(&recording);
+            let of_kind =
+                |code: &str| list(&document["diagnostics"]).iter().filter(|d| d["code"] == code).collect::<Vec<_>>();
+            let hole = of_kind("file-hole");
+            assert_eq!(hole.len(), 1, "{name}, page {page}: {}", document["diagnostics"]);
+            assert_eq!((&hole[0]["about"], &hole[0]["count"]), (&name.into(), &PAGE.into()));
+            assert_eq!(hole[0]["severity"], "figures affected");
+            let found = initcalls(&recording);
+            let other: Vec<&String> = found.difference(&expected).collect();
+            assert!(other.is_empty(), "{name}, page {page}: {other:?}");
+            // A level whose event is gone is named, because the level before it is as long as both.
+            let shown = phases(&document);
+            let lost =
+                ["core", "postcore", "arch", "subsys", "fs", "device"].map(|level| format!("initcalls: {level}"));
+            for level in lost.iter().filter(|level| whole.contains(level) && !shown.contains(level)) {
+                levels_lost += 1;
+                let said = of_kind("initcall-level-missing");
+                assert!(said.iter().any(|d| level.ends_with(text(&d["about"]))), "{name}, page {page}: {level}");
+            }
+        }
+        fs::write(recording.join(name), bytes).unwrap();
+    }
+    println!("{levels_lost} levels were lost with their pages");
+    assert!(levels_lost > 0, "no page that was tried held the event of a level");
 }

@@ -8,7 +8,7 @@ use crate::index::Index;
 use crate::input::{File, Input};
 use crate::reader::{Own, Taken};
 use crate::readers::{Format, NOT_BESIDE};
-use crate::text::Lines;
+use crate::text::{HOLE_BYTES_MIN, Lines};
 use crate::tslog;
 use recording::Recording;
 use std::io::Read;
@@ -24,6 +24,7 @@ pub(crate) fn read(recording: &Recording, diagnostics: &mut Diagnostics) -> Resu
     for (_, reader) in &mut readers {
         for (place, own) in reader.own().iter().enumerate() {
             for input in inputs(recording, *own, diagnostics)? {
+                note_holes(&input.file, diagnostics);
                 reader.add(Some(place), input, diagnostics);
             }
         }
@@ -33,6 +34,7 @@ pub(crate) fn read(recording: &Recording, diagnostics: &mut Diagnostics) -> Resu
         if is_gzip(&file.bytes) {
             file.bytes = gunzip(&file.name, &file.bytes, diagnostics);
         }
+        note_holes(&file, diagnostics);
         let looked = look(&file.name, &file.bytes, &mut readers, diagnostics);
         if looked.recognised.kinds.is_empty() {
             diagnostics.note(DiagnosticKind::FormatUnknown, || name);
@@ -128,6 +130,19 @@ fn unpacked(
 ) -> Result<Option<File>, recording::Error> {
     let Some(packed) = recording.read(name)? else { return Ok(None) };
     Ok(Some(File { name: name.to_owned(), bytes: gunzip(name, &packed, diagnostics) }))
+}
+
+/// Counts the zeros of holes in a text. A file with zeros elsewhere is no text, and may well have many.
+fn note_holes(file: &File, diagnostics: &mut Diagnostics) {
+    let (mut zeros, mut from) = (0, 0);
+    while let Some(at) = memchr::memchr(0, &file.bytes[from..]).map(|at| from + at) {
+        let length = file.bytes[at..].iter().take_while(|byte| **byte == 0).count();
+        if length < HOLE_BYTES_MIN {
+            return;
+        }
+        (zeros, from) = (zeros + length as u64, at + length);
+    }
+    diagnostics.add(DiagnosticKind::FileHole, &file.name, zeros, None, || file.name.clone());
 }
 
 fn is_gzip(bytes: &[u8]) -> bool {

@@ -6,7 +6,7 @@
 //! #           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
 //!           <idle>-0       [000] d..2.     0.742428: sched_switch: prev_comm=swapper/0 prev_pid=0 …
 //!             init-1       [000] .....     0.851386: initcall_start: func=acpi_init+0x0/0x4c2
-//! CPU:2 [DiagnosticKind::TraceEventsLost 45 EVENTS]
+//! CPU:2 [LOST 45 EVENTS]
 //! ```
 //! A command's name may hold spaces, dashes and brackets. A column with the thread group and the
 //! flags may be there or not. Stamps are seconds (`local`, `global`, `mono`, `boot`) or bare

@@ -5,7 +5,7 @@
 pub mod excerpt;
 
 use crate::boot::Boot;
-use timeline::{Initcalls, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Timeline};
+use timeline::{DiagnosticKind, Initcalls, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Timeline};
 
 /// A level of initcalls, as far as anything rests on which one it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,7 @@ pub fn levels(boot: &mut Boot<'_>) {
     let found = levels_of(timeline).map(|(level, span)| (level, span.start, span.end, span.detail));
     let mut levels: Vec<(Level, Ns, Ns, NameId)> = found.collect();
     levels.sort_by_key(|level| level.1);
+    note_missing(&levels.iter().map(|level| level.3).collect::<Vec<NameId>>(), timeline);
     for (i, &(level, start, end, name)) in levels.iter().enumerate() {
         let which = if level == Level::Early { Initcalls::Early } else { Initcalls::Level(name) };
         timeline.boundary(Phase::Initcalls(which), start, error, "trace: initcall_level");
@@ -62,6 +63,19 @@ pub fn levels(boot: &mut Boot<'_>) {
             let phase = if level == Level::Late { Phase::HandOver } else { Phase::Unexplained };
             timeline.boundary(phase, end, error, &evidence);
         }
+    }
+}
+
+/// The levels that every Linux has, in their order.
+const ALWAYS: [&str; 7] = ["core", "postcore", "arch", "subsys", "fs", "device", "late"];
+
+/// Counts levels that are not known while one before and one after them is.
+fn note_missing(known: &[NameId], timeline: &mut Timeline) {
+    let has = |name: &&str| known.iter().any(|level| timeline.names.get(*level) == *name);
+    let (first, last) = (ALWAYS.iter().position(has), ALWAYS.iter().rposition(has));
+    let between = first.zip(last).map_or(&[][..], |(first, last)| &ALWAYS[first..last]);
+    for missing in between.iter().filter(|name| !has(name)) {
+        timeline.diagnostics.note_about(DiagnosticKind::InitcallLevelMissing, missing, String::new);
     }
 }
 

@@ -4,6 +4,9 @@
 
 use std::borrow::Cow;
 
+/// So many zero bytes in a text are a hole: a disk lost what stood there, which is a sector at least.
+pub(crate) const HOLE_BYTES_MIN: usize = 512;
+
 /// One line of a file: its number from 1, where it starts, and its bytes without the newline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Line<'a> {

@@ -98,6 +98,7 @@ kinds! {
     ManifestDamaged = "manifest-damaged", Affects(Figures::Total);
     FileMissing = "file-missing", Affects(Figures::OfThisFile);
     FileCut = "file-cut", Affects(Figures::OfThisFile);
+    FileHole = "file-hole", Affects(Figures::OfThisFile);
     EvidenceNotGathered = "evidence-not-gathered", Unusable;
     FormatUnknown = "format-unknown", Unusable;
     GzipDamaged = "gzip-damaged", Affects(Figures::OfThisFile);
@@ -155,6 +156,7 @@ kinds! {
     TraceCut = "trace-cut", Harmless;
     TraceLineUnreadable = "trace-line-unreadable", Affects(Figures::Functions);
     TraceEmpty = "trace-empty", Unusable;
+    InitcallLevelMissing = "initcall-level-missing", Affects(Figures::Phases);
     TracedInitcallWithoutReturn = "traced-initcall-without-return", Affects(Figures::Initcalls);
     ThreadSwitchMissing = "thread-switch-missing", Affects(Figures::Threads);
     // The call trace.

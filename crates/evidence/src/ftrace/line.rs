@@ -21,7 +21,7 @@
 
 use super::Stamps;
 use super::event::Event;
-use crate::text::{Line, number, seconds, skip_spaces, whole_number};
+use crate::text::{HOLE_BYTES_MIN, Line, number, seconds, skip_spaces, whole_number};
 use timeline::Ticks;
 
 /// Where the kernel was when an event happened.
@@ -81,6 +81,10 @@ const CPU_COLUMN_MAX: usize = 64;
 #[inline]
 pub(super) fn entry(line: Line<'_>) -> Entry<'_> {
     let bytes = line.bytes.strip_suffix(b"\r").unwrap_or(line.bytes);
+    if bytes.len() >= HOLE_BYTES_MIN && memchr::memchr(0, bytes).is_some() {
+        // The beginning of one line, a hole, and the end of another.
+        return Entry::Unreadable;
+    }
     if bytes.first() != Some(&b'#') {
         if let Some(record) = record(bytes) {
             // The last line may have been cut anywhere, and what is left of it can look whole.
