@@ -18,14 +18,15 @@ pub(super) fn facts(summary: &Summary, layout: Layout, out: &mut String) {
         fact("measured", &metrics.join(", "));
     }
     for clock in &summary.clocks {
+        let counts = match clock.pieces {
+            2.. => format!("in {} linear segments", clock.pieces),
+            // A kernel's log is stamped in time, not in ticks.
+            _ if clock.name == "printk" && clock.hz == 1e9 => "counts nanoseconds".to_owned(),
+            _ => format!("at {}", rate(clock.hz)),
+        };
         let text = format!(
-            "{} {}, {}, within {}",
+            "{} {counts}, {}, within {}",
             harmless(&clock.name),
-            if clock.pieces > 1 {
-                format!("in {} linear segments", clock.pieces)
-            } else {
-                format!("at {}", rate(clock.hz))
-            },
             harmless(&clock.rate_from),
             layout.time(clock.residual_ns)
         );
