@@ -1,6 +1,6 @@
 //! Each variant against the first: the verdict in words one can act on, and what moved.
 
-use super::tables::{between, time, unit};
+use super::tables::{between, time, time_beside, unit};
 use crate::diff::signed;
 use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
@@ -152,13 +152,15 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
                     harmless(&m.name).into_owned(),
                     signed(d.estimate),
                     format!("{} to {}", signed(d.low), signed(d.high)),
-                    time(layout.unit, mean(first, &m.name)),
-                    time(layout.unit, mean(second, &m.name)),
+                    time_beside(layout.unit, mean(first, &m.name), d.estimate),
+                    time_beside(layout.unit, mean(second, &m.name), d.estimate),
                 ],
                 faint: false,
             }
         };
-        let lines: Vec<Line> = changed.iter().take(layout.top).map(line).collect();
+        let listed = &changed[..changed.len().min(layout.top)];
+        let mut lines: Vec<Line> = listed.iter().map(line).collect();
+        lines.extend(rest(against, listed, all.len(), [first, second], mean, layout));
         // Of boots that only repeat there is none.
         let interval =
             if changed.iter().all(|m| m.by.difference.is_sure()) { "95 % interval" } else { "range over layouts" };
@@ -166,12 +168,12 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
             Column::new(title, Align::Left, None),
             Column::new("by", Align::Right, Some(10)),
             Column::new(interval, Align::Left, Some(24)),
-            Column::new("from", Align::Right, Some(9)),
-            Column::new("to", Align::Right, Some(9)),
+            Column::new("from", Align::Right, Some(11)),
+            Column::new("to", Align::Right, Some(11)),
         ];
         out.push('\n');
         render(&columns, &lines, layout.table_width(), layout.style, out);
-        let (more, others) = (changed.len() - lines.len(), all.len() - changed.len());
+        let (more, others) = (changed.len() - listed.len(), all.len() - changed.len());
         if more > 0 {
             let _ = writeln!(out, "{more} more changed, by less");
         }
@@ -185,6 +187,26 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
         let beyond = any.map_or("chance", |m| beyond(&m.by));
         let _ = writeln!(out, "none of {looked_at} phases and rows changed by more than {beyond}");
     }
+}
+
+/// What is not listed, so that a table sums to the total and to its difference.
+fn rest(
+    against: &Against,
+    listed: &[&Moved],
+    all: usize,
+    [first, second]: [&VariantRuns; 2],
+    mean: &dyn Fn(&VariantRuns, &str) -> f64,
+    layout: Layout,
+) -> Option<Line> {
+    let by = against.total.as_ref()?.difference.estimate;
+    let rest_of = |runs: &VariantRuns| {
+        let listed: f64 = listed.iter().map(|m| mean(runs, &m.name)).sum();
+        Some(time(layout.unit, (runs.total.as_ref()?.mean - listed).max(0.0)))
+    };
+    let by = by - listed.iter().map(|m| m.by.difference.estimate).sum::<f64>();
+    let name = format!("the rest ({} more)", all.checked_sub(listed.len()).filter(|more| *more > 0)?);
+    let cells = vec![name, signed(by.round() as i64, layout), String::new(), rest_of(first)?, rest_of(second)?];
+    Some(Line { cells, faint: true })
 }
 
 /// The rows that may be why a phase moved, where none is proven to.

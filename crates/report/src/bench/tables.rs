@@ -24,6 +24,27 @@ pub fn time(unit: Unit, ns: f64) -> String {
     unit.show(Ns(ns.round() as i64))
 }
 
+/// Digits that a length has at most.
+const DIGITS_MOST: i32 = 7;
+
+/// The same with so many more digits that two of this difference show: 877.12 M and 877.54 M, not twice 877 M.
+pub fn time_beside(unit: Unit, ns: f64, difference: f64) -> String {
+    let short = time(unit, ns);
+    let (size, whole_digits) = match ns.abs() {
+        length if length < 1e3 => return short,
+        length if length < 999_500.0 => (1e3, (length / 1e3).log10()),
+        length if length < 999_500_000.0 => (1e6, (length / 1e6).log10()),
+        length => (1e9, (length / 1e9).log10()),
+    };
+    let digits = (ns / difference).abs().log10().floor() + 2.0;
+    if difference == 0.0 || digits <= 3.0 {
+        return short;
+    }
+    let decimals = (digits.min(f64::from(DIGITS_MOST)) - whole_digits.floor() - 1.0).max(0.0);
+    let name = short.split_once(' ').map_or(String::new(), |(_, name)| format!(" {name}"));
+    format!("{:.*}{name}", decimals as usize, ns / size)
+}
+
 /// `1.23 s to 1.31 s`
 pub fn between(unit: Unit, interval: &Interval) -> String {
     format!("{} to {}", time(unit, interval.low), time(unit, interval.high))
@@ -48,7 +69,8 @@ pub fn word(verdict: Verdict) -> &'static str {
 /// The figures of the only variant.
 pub fn alone(runs: &VariantRuns, layout: Layout, out: &mut String) {
     let Some(total) = &runs.total else {
-        let _ = writeln!(out, "no boot could be measured");
+        let reached = runs.outcomes.contains_key("reached");
+        let _ = writeln!(out, "no boot {}", if reached { "could be measured" } else { "reached its end mark" });
         return;
     };
     let mean = layout.style.heading(&time(layout.unit, total.mean));
@@ -78,13 +100,17 @@ pub fn variants(document: &Document, layout: Layout, out: &mut String) {
     let columns = [
         Column::new("variant", Align::Left, None),
         Column::new("boots", Align::Right, Some(9)),
-        Column::new("mean", Align::Right, Some(9)),
-        Column::new("sd", Align::Left, Some(11)),
-        Column::new("median", Align::Right, Some(9)),
+        Column::new("mean", Align::Right, Some(11)),
+        Column::new("sd", Align::Left, Some(9)),
+        Column::new("median", Align::Right, Some(11)),
         Column::new("ratio", Align::Right, Some(7)),
         Column::new("is", Align::Left, Some(13)),
     ];
     let results = &document.results;
+    let mean_of = |runs: &VariantRuns| runs.total.as_ref().map(|total| total.mean);
+    let first = results.variants.first().and_then(mean_of);
+    let differences = results.variants.iter().filter_map(|runs| Some((mean_of(runs)? - first?).abs()));
+    let least = differences.filter(|difference| *difference > 0.0).fold(f64::MAX, f64::min);
     let line = |(i, runs): (usize, &VariantRuns)| {
         let all: usize = runs.outcomes.values().sum();
         let reached = runs.total.as_ref().map_or(0, |t| t.count);
@@ -94,8 +120,8 @@ pub fn variants(document: &Document, layout: Layout, out: &mut String) {
         let ratio = total.and_then(|c| c.ratio).map_or_else(String::new, |r| format!("{:.3}", r.estimate));
         let verdict = total.map_or("", |c| word(c.verdict)).to_owned();
         let (mean, median) = (
-            of(&|t: &Description| time(layout.unit, t.mean)),
-            of(&|t: &Description| time(layout.unit, t.median.estimate)),
+            of(&|t: &Description| time_beside(layout.unit, t.mean, least)),
+            of(&|t: &Description| time_beside(layout.unit, t.median.estimate, least)),
         );
         let name = harmless(&runs.name).into_owned();
         Line {
@@ -207,4 +233,21 @@ fn mean_and_sd(metric: &Metric, runs: &VariantRuns) -> String {
     let Some(found) = runs.metrics.known(metric.name) else { return String::new() };
     let mean = amount(metric.unit, found.mean);
     found.sd.filter(|&sd| sd > 0.0).map_or(mean.clone(), |sd| format!("{mean} ± {}", amount(metric.unit, sd)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_has_the_digits_that_a_difference_needs() {
+        let show = |ns: f64, difference: f64| time_beside(Unit::Instructions, ns, difference);
+        assert_eq!([show(877_123_456.0, 420_000.0), show(877_543_456.0, 420_000.0)], ["877.12 M", "877.54 M"]);
+        assert_eq!(time_beside(Unit::Nanoseconds, 2_345_678_901.0, 1_500_000.0), "2.3457 s");
+        // Where three digits show it, and where nothing differs.
+        assert_eq!([show(877_123_456.0, 90_000_000.0), show(877_123_456.0, f64::MAX)], ["877 M", "877 M"]);
+        assert_eq!([show(877_123_456.0, 0.0), show(877.0, 1.0), show(0.0, 1.0)], ["877 M", "877", "0"]);
+        // As many as there are, and no more.
+        assert_eq!(show(877_123_456.0, 1.0), "877.1235 M");
+    }
 }
