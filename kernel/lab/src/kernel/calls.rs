@@ -37,7 +37,7 @@ fn ticks(entry: u64, rounds: u64) -> u64 {
 }
 
 fn tick() -> Tick {
-    #[allow(unused_unsafe, reason = "it is safe since Rust 1.94")]
+    #[allow(unused_unsafe, reason = "older compilers ask for it")]
     // SAFETY: every CPU of this architecture has it.
     let (features, hypervisor) = unsafe { (__cpuid(1), __cpuid(HYPERVISOR)) };
     let mut name = [0; 12];
