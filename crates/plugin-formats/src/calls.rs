@@ -43,6 +43,7 @@ mod counts;
 pub use counts::Counts;
 
 use crate::header::{NotOne, Start, eight_at, u64_at};
+use crate::number::{signed, unsigned};
 use crate::{Broken, Bytes, Sink};
 
 /// First bytes of the file.
@@ -286,7 +287,7 @@ impl Stream {
                 to.byte(1 | (kind as u8) << 4);
                 to.signed(i64::from(number) - i64::from(self.defined));
                 to.number(parent);
-                to.signed(function.wrapping_sub(self.function) as i64);
+                to.signed(signed(function.wrapping_sub(self.function)));
                 if kind == Kind::Stack {
                     to.number(stack);
                 }
@@ -366,7 +367,7 @@ impl Stream {
     fn read_definition(&mut self, tag: u8, from: &mut Bytes) -> Result<Record, Broken> {
         let number = moved(self.defined, from.signed()?)?;
         let parent = from.number()?;
-        let function = self.function.wrapping_add(from.signed()? as u64);
+        let function = self.function.wrapping_add(unsigned(from.signed()?));
         let kind = Kind::of(tag >> 4 & 7).ok_or(Broken::Malformed)?;
         let stack = if kind == Kind::Stack { from.number()? } else { 0 };
         (self.defined, self.function) = (number, function);

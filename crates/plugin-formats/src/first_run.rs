@@ -26,6 +26,7 @@
 //! The file has no index and no end mark of its own: of a QEMU that was killed, what was written is there.
 
 use crate::header::{NotOne, Start, eight_at};
+use crate::number::{signed, unsigned};
 use crate::{Broken, Bytes, Sink};
 
 /// First bytes of the file.
@@ -209,7 +210,7 @@ impl Stream {
                 let far = u8::from(block.displacement.is_some());
                 to.byte(1 | far << 3 | (block.ending as u8) << 4);
                 self.write_time(now_ns, to);
-                to.signed(block.vaddr.wrapping_sub(self.last_end) as i64);
+                to.signed(signed(block.vaddr.wrapping_sub(self.last_end)));
                 to.number(block.size);
                 to.number(block.insns);
                 if let Some(displacement) = block.displacement {
@@ -255,7 +256,7 @@ impl Stream {
             1 => {
                 let ending = Ending::of(tag >> 4).ok_or(Broken::Malformed)?;
                 let now_ns = self.read_time(from)?;
-                let vaddr = self.last_end.wrapping_add(from.signed()? as u64);
+                let vaddr = self.last_end.wrapping_add(unsigned(from.signed()?));
                 let (size, insns) = (from.number()?, from.number()?);
                 let displacement = if tag & 8 != 0 { Some(from.signed()?) } else { None };
                 self.last_end = vaddr.wrapping_add(size);

@@ -5,6 +5,7 @@
 //! bytes and nothing of what they mean. It takes no memory and no time, because it runs in the plugin's callbacks, and it
 //! has no dependency, because the plugin is a separate object under another licence.
 #![forbid(unsafe_code)]
+#![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 pub mod calls;
 pub mod first_run;

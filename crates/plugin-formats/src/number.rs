@@ -9,6 +9,20 @@ pub enum Broken {
     Malformed,
 }
 
+/// The same bits as a number that can be negative: a difference of two addresses.
+#[inline(always)]
+#[expect(clippy::cast_possible_wrap, reason = "the bits are what counts")]
+pub(crate) const fn signed(bits: u64) -> i64 {
+    bits as i64
+}
+
+/// The same bits as a number that cannot be negative.
+#[inline(always)]
+#[expect(clippy::cast_sign_loss, reason = "the bits are what counts")]
+pub(crate) const fn unsigned(bits: i64) -> u64 {
+    bits as u64
+}
+
 /// Where records are written to.
 pub trait Sink {
     /// Takes a byte.
@@ -18,16 +32,16 @@ pub trait Sink {
     #[inline(always)]
     fn number(&mut self, mut n: u64) {
         while n >= 0x80 {
-            self.byte(n as u8 | 0x80);
+            self.byte(n.to_le_bytes()[0] | 0x80);
             n >>= 7;
         }
-        self.byte(n as u8);
+        self.byte(n.to_le_bytes()[0]);
     }
 
     /// Writes a number that can be negative.
     #[inline(always)]
     fn signed(&mut self, n: i64) {
-        self.number((n << 1 ^ n >> 63) as u64);
+        self.number(unsigned(n << 1 ^ n >> 63));
     }
 }
 
@@ -99,7 +113,7 @@ impl<'a> Bytes<'a> {
     #[inline]
     pub fn signed(&mut self) -> Result<i64, Broken> {
         let n = self.number()?;
-        Ok((n >> 1) as i64 ^ -((n & 1) as i64))
+        Ok(signed(n >> 1) ^ -signed(n & 1))
     }
 
     /// The next number, if it is this small.

@@ -14,6 +14,7 @@
 //!
 //! This crate knows files and nothing of what is in them; nothing here parses evidence.
 #![forbid(unsafe_code)]
+#![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod beside;
 mod error;

@@ -261,7 +261,7 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
         return Err(too_large());
     }
     // As large as it is: one that grows in steps has more than it needs for a while.
-    let mut bytes = Vec::with_capacity(size as usize + 1);
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1));
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
     if bytes.len() as u64 > BYTES_MAX {
         return Err(too_large());
