@@ -71,9 +71,12 @@ pub struct LabTrial {
     pub blamed: Vec<LabBlame>,
     /// The rows that the switch is to be found in.
     pub expected: Vec<String>,
-    /// Whether they are the same.
+    /// Whether they are the same, and `added` is what the remedy was to add.
     #[serde(default)]
     pub rows_right: bool,
+    /// The rows that became longer by most, as many as the remedy was to add: what it costs.
+    #[serde(default)]
+    pub added: Vec<LabAdded>,
     /// How much shorter the boot became.
     #[serde(default)]
     pub saved_ns: i64,
@@ -84,7 +87,7 @@ pub struct LabTrial {
     /// Why it cannot, or what else keeps the two apart; empty if nothing does.
     #[serde(default)]
     pub not_foretold: String,
-    /// How long `what-if` says that the slow boot then takes: `slow_total_ns` less `foretold_ns`.
+    /// How long `what-if` says that the slow boot then takes: `slow_total_ns` less `foretold_ns`, and what was added.
     #[serde(default)]
     pub foretold_total_ns: Option<i64>,
     /// Whether `fast_total_ns` is that, within 10 %.
@@ -156,6 +159,15 @@ pub struct LabBlame {
     pub row: String,
     /// By how much.
     pub saved_ns: i64,
+}
+
+/// A row that a remedy made longer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LabAdded {
+    /// The row.
+    pub row: String,
+    /// By how much.
+    pub added_ns: i64,
 }
 
 /// What was measured that is not a function's time.
@@ -325,6 +337,7 @@ switch either way (`kernel/lab/README.md`).
 * *published*: what was measured on other machines, by the authors named below. The direction must be the same, and the
   ratio where it is not the hardware's.
 * *blamed*: the rows of the boot path that became shorter by most from the slow boot to the fast one.
+* *adds*: the rows that the remedy made longer, and by how much in all. That is taken off what is foretold.
 * *foretold*: how much shorter `what-if` says that the slow boot becomes if the rows that the switch is in take what they take
   in the fast boot.
 * *saved*: how much shorter the boot became.
@@ -388,6 +401,8 @@ impl LabTrial {
         let line = |words: &str| format!("{} {words}", experiment.always).trim_start().to_owned();
         let of = |boot: &Boot| boot.tables().wheres.clone();
         let mut fell: Vec<RowChange> = analysis::row_changes(&of(slow), &of(fast));
+        let (added, added_right) = added(experiment, remedy, &fell);
+        let added_total: Ns = added.iter().map(|row| Ns(row.added_ns)).sum();
         fell.retain(|row| row.on_path() < Ns::ZERO);
         // Where a remedy is to save nothing, no row is to blame; otherwise just the switch's are.
         let saves_nothing = experiment.saves_nothing.contains(&remedy);
@@ -395,11 +410,12 @@ impl LabTrial {
         let rows: Vec<&str> = fell.iter().map(|row| row.name.as_str()).collect();
         let saved = slow.total - fast.total;
         let rows_right = if saves_nothing { 100 * saved.0.abs() <= slow.total.0 } else { experiment.is_right(&rows) };
+        let rows_right = rows_right && added_right;
         let (foretold, not_foretold) = match &check {
             None => foretell(experiment, slow, fast),
             Some(_) => (None, String::new()),
         };
-        let foretold_total = foretold.map(|foretold| slow.total - foretold);
+        let foretold_total = foretold.map(|foretold| slow.total - foretold + added_total);
         let total_near = foretold_total.is_some_and(|total| is_near(total, fast.total));
         let of_remedy = |said: &[(&str, &str)]| {
             said.iter().find(|(of, _)| *of == remedy).map_or_else(String::new, |(_, why)| (*why).to_owned())
@@ -427,11 +443,12 @@ impl LabTrial {
                 Some(check) => check.is_right(),
                 None => {
                     rows_right
-                        && (saves_nothing || foretold.is_some_and(|foretold| is_near(foretold, saved)))
+                        && (saves_nothing || foretold.is_some_and(|foretold| is_near(foretold - added_total, saved)))
                         && (total_near || !differs.is_empty())
                 }
             },
             check,
+            added,
             foretold_total_ns: foretold_total.map(|total| total.0),
             total_near,
             differs,
@@ -447,12 +464,21 @@ impl LabTrial {
         let rows: Vec<&str> = self.blamed.iter().map(|blame| blame.row.as_str()).collect();
         let saved: i64 = self.blamed.iter().map(|blame| blame.saved_ns).sum();
         let share = saved as f64 / self.saved_ns as f64;
-        let share = if share < NOT_ALL && !rows.is_empty() {
+        // What else the remedy costs is not in the saving.
+        let share = if share < NOT_ALL && !rows.is_empty() && self.added.is_empty() {
             format!(" ({:.0} % of the saving)", 100.0 * share)
         } else {
             String::new()
         };
-        format!("{}{share}", harmless(&rows.join(", ")))
+        let parts = [format!("{}{share}", harmless(&rows.join(", "))), self.costs()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+    }
+
+    /// What the remedy adds; empty if nothing.
+    fn costs(&self) -> String {
+        let rows: Vec<&str> = self.added.iter().map(|added| added.row.as_str()).collect();
+        let added: i64 = self.added.iter().map(|added| added.added_ns).sum();
+        if rows.is_empty() { String::new() } else { format!("adds {}, {}", Ns(added), harmless(&rows.join(", "))) }
     }
 }
 
@@ -496,7 +522,17 @@ fn foretell(experiment: &Experiment, slow: &Boot, fast: &Boot) -> (Option<Ns>, S
 }
 
 fn is_near(foretold: Ns, saved: Ns) -> bool {
-    (foretold - saved).0.abs() as f64 <= FORETOLD_WITHIN * saved.0 as f64
+    (foretold - saved).0.abs() as f64 <= FORETOLD_WITHIN * saved.0.abs() as f64
+}
+
+/// The rows that became longer by most, as many as the remedy is to add, and whether they are those.
+fn added(experiment: &Experiment, remedy: &str, changes: &[RowChange]) -> (Vec<LabAdded>, bool) {
+    let expected = experiment.adds.iter().find(|(of, _)| *of == remedy).map_or(&[][..], |(_, rows)| *rows);
+    let mut grew: Vec<&RowChange> = changes.iter().filter(|row| row.on_path() > Ns::ZERO).collect();
+    grew.sort_by_key(|row| std::cmp::Reverse(row.on_path()));
+    grew.truncate(expected.len());
+    let right = grew.len() == expected.len() && grew.iter().all(|row| expected.contains(&row.name.as_str()));
+    (grew.iter().map(|row| LabAdded { row: row.name.clone(), added_ns: row.on_path().0 }).collect(), right)
 }
 
 /// The published figures are of the first remedy.
@@ -527,7 +563,7 @@ fn change(slow_ns: Option<i64>, fast_ns: Option<i64>) -> String {
 
 fn ratio(slow_ns: Option<i64>, fast_ns: Option<i64>) -> String {
     match (slow_ns, fast_ns) {
-        (Some(slow), Some(fast)) if fast > 0 => {
+        (Some(slow), Some(fast)) if slow > 0 && fast > 0 => {
             let ratio = slow as f64 / fast as f64;
             match ratio {
                 ..100.0 => format!("{ratio:.1}"),
@@ -623,6 +659,38 @@ mod tests {
             assert!(text.contains(words), "no {words:?} in {text}");
         }
         assert!(text.ends_with("; 2 wrong\n"), "{text}");
+    }
+
+    /// It costs more than it saves, and both are in its row.
+    #[test]
+    fn what_a_remedy_adds_is_shown_and_taken_off() {
+        let mut lab = lab();
+        let trial = &mut lab.trials[0];
+        trial.added = vec![LabAdded { row: "wake_aps · DELAY".to_owned(), added_ns: 70_000_000 }];
+        trial.saved_ns = -56_350_000;
+        let text = lab.text(Layout { wide_tables: true, ..Layout::default() });
+        let line = text.lines().find(|line| line.starts_with("page-array")).unwrap();
+        assert!(
+            line.contains("SYSINIT vm_mem; adds 70.0 ms, wake_aps · DELAY ") && line.contains("-56.4 ms"),
+            "{line}"
+        );
+        assert!(is_near(Ns(13_650_000) - Ns(70_000_000), Ns(-56_350_000)) && !is_near(Ns(1), Ns(-1)));
+        let of = |rows: &[(&str, i64)]| -> Vec<RowChange> {
+            let row = |&(name, ns): &(&str, i64)| RowChange {
+                name: name.to_owned(),
+                before: Some(Ns::ZERO),
+                after: Some(Ns(ns)),
+            };
+            rows.iter().map(row).collect()
+        };
+        let pci = Experiment::named("pci-probe").unwrap();
+        let expected = [("THREAD pci_probe", 20), ("check_tsc_sync", 60), ("em_reset", -60), ("wake_aps · DELAY", 10)];
+        let (rows, right) = added(pci, pci.remedies[0], &of(&expected));
+        assert_eq!((rows[0].row.as_str(), rows[0].added_ns, rows.len(), right), ("check_tsc_sync", 60, 3, true));
+        // Another row that grew by more, or one that did not grow.
+        assert!(!added(pci, pci.remedies[0], &of(&[&expected[..], &[("_vprintf", 30)]].concat())).1);
+        assert!(!added(pci, pci.remedies[0], &of(&expected[1..])).1);
+        assert!(added(Experiment::named("page-array").unwrap(), "vm_page=one-pass", &of(&expected)).1);
     }
 
     #[test]

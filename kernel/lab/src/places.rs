@@ -3,7 +3,7 @@
 //! The kernel itself does not need the list: a place is wherever `script::at` is called. That the two agree is tested
 //! with the log of a boot in which all of them are passed (`tests/boots.rs`).
 
-use crate::switches::{Bind, Chain, Kind, Nic, Ps2, RootOn, SchedCost, Switches, Usb, VmPage};
+use crate::switches::{Bind, Chain, Kind, Nic, Pci, Ps2, RootOn, SchedCost, Switches, Usb, VmPage};
 
 /// The names of each kind. A device's are its driver's, which are those of its probe, with a number behind it.
 const NAMES: &[(Kind, &[&str])] = &[
@@ -25,6 +25,7 @@ const NAMES: &[(Kind, &[&str])] = &[
             "late_kthread",
             "vmem_init",
             "vm_rest",
+            "start_aps_early",
             "g_init",
             "configure",
             "intr_config_hooks",
@@ -59,6 +60,7 @@ const NAMES: &[(Kind, &[&str])] = &[
             "vm_rest",
             "g_event",
             "xpt_thrd",
+            "pci_probe",
             "usbus0",
             "nvme0",
             "ena0",
@@ -119,6 +121,7 @@ fn wanted(kind: Kind, name: &str, switches: &Switches) -> Option<&'static str> {
         (Kind::Mount, "zfs") => (switches.root_on == RootOn::Zfs, "root_on=zfs"),
         (Kind::Attach, "chatty0") => (switches.messages > 0, "messages="),
         (Kind::Thread, "chain1" | "chain2" | "chain3") => (switches.chain == Chain::Yes, "chain=yes"),
+        (Kind::Thread, "pci_probe") => (switches.pci == Pci::Parallel, "pci=parallel"),
         (Kind::Thread, "late/0") => (switches.bind == Bind::Hrtimer, "bind=hrtimer"),
         (Kind::Thread, "latency") => (switches.sched_cost == SchedCost::Yes, "sched_cost=yes"),
         (Kind::Thread, "vm_rest") => (matches!(switches.vm_page, VmPage::Lazy | VmPage::EagerThread), "vm_page=lazy"),
@@ -163,6 +166,7 @@ mod tests {
         // It is probed all the same.
         check("psm", "", None);
         check("chatty0", "messages=3", None);
+        check("pci_probe", "", Some("pci=parallel"));
         check("thread", "", None);
         check("clocks", "", None);
     }

@@ -35,6 +35,8 @@ pub const DETAILS_MAX: u32 = 100_000;
 pub const SAMPLE_HZ_MAX: u32 = 10_000;
 /// The most user processes that are started before the boot is done.
 pub const SERVICES_MAX: u32 = 256;
+/// The most CPUs that the kernel starts.
+pub const CPUS_MAX: u32 = 16;
 /// The most rounds of the check of TLB shootdown.
 pub const TLB_ROUNDS_MAX: u32 = 100_000_000;
 /// The most system calls that there are not.
@@ -82,6 +84,7 @@ macro_rules! switches {
             Switch { name: "details", values: &[], numbers: (0, DETAILS_MAX), default: "0" },
             Switch { name: "sample", values: &[], numbers: (0, SAMPLE_HZ_MAX), default: "0" },
             Switch { name: "services", values: &[], numbers: (0, SERVICES_MAX), default: "0" },
+            Switch { name: "maxcpus", values: &[], numbers: (1, CPUS_MAX), default: "16" },
             Switch { name: "tlb_rounds", values: &[], numbers: (1, TLB_ROUNDS_MAX), default: "1000" },
             Switch { name: "calls", values: &[], numbers: (0, CALLS_MAX), default: "0" },
         ];
@@ -100,6 +103,8 @@ macro_rules! switches {
             pub sample: u32,
             /// How many user processes are started before the boot is done, at most [`SERVICES_MAX`].
             pub services: u32,
+            /// How many CPUs run at most, 1 to [`CPUS_MAX`]: the others are left asleep.
+            pub maxcpus: u32,
             /// How many rounds `check=tlb-shootdown` makes, 1 to [`TLB_ROUNDS_MAX`].
             pub tlb_rounds: u32,
             /// How often a user process asks for a system call that there is not, at most [`CALLS_MAX`].
@@ -125,6 +130,7 @@ macro_rules! switches {
                     details: 0,
                     sample: 0,
                     services: 0,
+                    maxcpus: CPUS_MAX,
                     tlb_rounds: 1000,
                     calls: 0,
                     hang: None,
@@ -210,6 +216,36 @@ switches! {
         "serial" => Serial,
         /// INIT to all, 10 ms once, then STARTUP to all.
         "parallel" => Parallel,
+    }
+    /// When application processors begin to run threads.
+    smp: Smp = Late {
+        /// After all devices, as FreeBSD had it.
+        "late" => Late,
+        /// Before them.
+        "early" => Early,
+    }
+    /// Whether the TSC of each application processor is compared with the first CPU's.
+    tsc_sync: TscSync = Trust {
+        /// For 20 ms each, one after the other, as Linux does.
+        "check" => Check,
+        /// It is not.
+        "trust" => Trust,
+    }
+    /// How the devices on PCI are probed and attached.
+    pci: Pci = Serial {
+        /// One after the other.
+        "serial" => Serial,
+        /// Each by a thread of its own.
+        "parallel" => Parallel,
+    }
+    /// How the driver of a network card on PCI waits while the card is reset, when it attaches.
+    pci_wait: PciWait = None {
+        /// The card is not reset.
+        "none" => None,
+        /// It keeps its CPU.
+        "poll" => Poll,
+        /// It sleeps.
+        "sleep" => Sleep,
     }
     /// Whether each application processor says on the console that it is there.
     ap_announce: ApAnnounce = No {
@@ -480,6 +516,10 @@ impl<'a> Switches<'a> {
                 Ok(hz @ 20..=SAMPLE_HZ_MAX) => self.sample = hz,
                 _ => return false,
             },
+            "maxcpus" => match value.parse() {
+                Ok(cpus @ 1..=CPUS_MAX) => self.maxcpus = cpus,
+                _ => return false,
+            },
             "tlb_rounds" => match value.parse() {
                 Ok(rounds @ 1..=TLB_ROUNDS_MAX) => self.tlb_rounds = rounds,
                 _ => return false,
@@ -628,6 +668,8 @@ mod tests {
             "hz=-1",
             "messages=1000001",
             "services=257",
+            "maxcpus=0",
+            "maxcpus=17",
             "tlb_rounds=0",
             "tlb_rounds=100000001",
             "calls=10000001",

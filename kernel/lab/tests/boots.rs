@@ -85,7 +85,7 @@ fn every_place_is_in_the_list_and_every_place_of_the_list_is_passed() {
     let Some(kernel) = kernel() else { return };
     // Root is on one thing in a boot.
     let logs = ["memory", "ufs", "zfs"].map(|on| {
-        let words = "usb=yes nic=yes chain=yes messages=1 vm_page=lazy bind=hrtimer sched_cost=yes";
+        let words = "usb=yes nic=yes chain=yes messages=1 vm_page=lazy bind=hrtimer sched_cost=yes pci=parallel";
         Machine::deterministic()
             .with(&["-vga", "std", "-device", "nvme,serial=lab", "-device", "e1000,romfile="])
             .boot(&kernel, &format!("{words} root_on={on}"))

@@ -479,6 +479,37 @@ fn ap_start() {
     }
 }
 
+/// Three cards, each reset for 20 ms. Waits overlap if the CPUs are there to wait, or if who waits sleeps.
+#[test]
+fn pci_probe() {
+    let Some(kernel) = kernel() else { return };
+    let probing = |words: &str| {
+        let cards = ["-device", "e1000,romfile="].repeat(3);
+        let mut machine = Machine::deterministic().with(&cards);
+        machine.cpus = 4;
+        let boot = boot_on(&machine, &kernel, &format!("smp=early tsc_sync=check pci_wait=poll {words}"));
+        assert_eq!(boot.log.lines().filter(|line| line.ends_with("ENTER em_reset")).count(), 3, "{words}");
+        assert!(!boot.console.contains("differ"), "{}", boot.console);
+        let starting = sysinit_ns(&boot, "cpu_mp") + sysinit_ns(&boot, "start_aps_early");
+        println!("pci-probe, {words}: {} ns, CPUs {starting} ns", total_ns(&boot, "DEVICE_ATTACH pcib0"));
+        (total_ns(&boot, "DEVICE_ATTACH pcib0"), starting, boot.ticks_at("EXIT start_init"))
+    };
+    let near = |ns: u64, ms: u64| ns.abs_diff(ms * MS) < MS;
+    let (probe, starting, serial_end) = probing("maxcpus=1 pci=serial");
+    assert!(near(probe, 60) && starting < MS / 10, "{probe} {starting}");
+    // Who polls keeps the CPU.
+    let (probe, _, one_end) = probing("maxcpus=1 pci=parallel");
+    assert!(near(probe, 60) && one_end > serial_end, "{probe} {one_end}");
+    let (probe, starting, four_end) = probing("maxcpus=4 pci=parallel");
+    // Two of the cards share a CPU: a thread wakes the first idle one, also if that was just woken for another.
+    // 10 ms after INIT, and 20 ms for each CPU's TSC.
+    assert!(near(probe, 40) && near(starting, 70) && four_end > serial_end + 49 * MS, "{probe} {starting} {four_end}");
+    assert!(near(probing("maxcpus=4 pci=serial").0, 60));
+    let (probe, starting, trust_end) = probing("maxcpus=4 pci=parallel tsc_sync=trust");
+    assert!(near(probe, 40) && near(starting, 10) && trust_end < serial_end, "{probe} {starting} {trust_end}");
+    assert!(near(probing("maxcpus=1 pci=parallel pci_wait=sleep").0, 20));
+}
+
 #[test]
 fn ap_announce() {
     let Some(kernel) = kernel() else { return };

@@ -11,7 +11,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// More CPUs than these are left asleep.
-pub const CPUS_MAX: usize = 16;
+pub const CPUS_MAX: usize = lab::switches::CPUS_MAX as usize;
 
 #[repr(C, align(4096))]
 pub struct Cpu {

@@ -4,14 +4,16 @@
 //! Opening takes a buffer for every descriptor of every ring, and closing gives all of them back, in the same order: what
 //! that costs is the arena's business (`vmem.rs`). The buffers are addresses only, and the card is never told of them.
 //!
+//! Whether it is opened or not, the driver may reset it when it attaches, and wait for that (`pci_wait=`): 20 ms for each card.
+//!
 //! Only a kernel that was loaded over the network looks for a card that way (`netboot=yes`): it asks each for its address,
 //! to find the one that it came by. That is while drivers attach, before `vmem_update` has been started.
 
 use crate::console::kprintln;
 use crate::device::{Device, Failure, Fit, Location, driver};
-use crate::{boot, pci, thread, vmem};
+use crate::{boot, clock, cpu, pci, thread, vmem};
 use alloc::vec::Vec;
-use lab::switches::{DmaBuffers, Netboot};
+use lab::switches::{DmaBuffers, Netboot, PciWait};
 use lab::vmem::CHAIN_STEPS;
 
 driver!(em, on pci, probe, attach);
@@ -24,7 +26,8 @@ const CONTROL: u64 = 0x0000;
 const RECEIVE_ADDRESS_LOW: u64 = 0x5400;
 const RECEIVE_ADDRESS_HIGH: u64 = 0x5404;
 const RESET: u32 = 1 << 26;
-const AFTER_RESET_NS: u64 = 20_000_000;
+const AFTER_RESET_US: u64 = 20_000;
+const BETWEEN_LOOKS: u32 = 100;
 
 /// An i40e card had 256 rings of 1024 + 1024 + 1536 buffers where this was seen (illumos bug 12262): eight of them here.
 const RINGS_MANY: usize = 8;
@@ -39,6 +42,10 @@ fn probe(device: &Device) -> Option<Fit> {
 fn attach(device: &Device) -> Result<(), Failure> {
     let Location::Pci(function) = device.location else { return Err(Failure("not on PCI")) };
     let registers = pci::memory_of(&function).ok_or(Failure("its registers are nowhere, or above 4 GiB"))?;
+    match boot::switches().pci_wait {
+        PciWait::None => {}
+        wait => reset(registers, wait),
+    }
     if boot::switches().netboot == Netboot::No {
         kprintln!("{}: not opened, 0{CHAIN_STEPS}", device.name);
         return Ok(());
@@ -52,13 +59,29 @@ fn attach(device: &Device) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Resets the card, and leaves it alone for as long as it asks for.
+#[inline(never)]
+fn reset(registers: u64, wait: PciWait) {
+    let _scope = tslog::scope!("em_reset");
+    write(registers, CONTROL, RESET);
+    if wait == PciWait::Sleep {
+        return thread::sleep_us(AFTER_RESET_US);
+    }
+    let until_ns = clock::now_ns() + AFTER_RESET_US * 1000;
+    while clock::now_ns() < until_ns {
+        cpu::spin(BETWEEN_LOOKS);
+        // Where CPUs take turns, the next one's.
+        core::hint::spin_loop();
+    }
+}
+
 #[inline(never)]
 fn start(registers: u64) -> Vec<u64> {
     let _scope = tslog::scope!("em_start");
     let rings = if boot::switches().dma_buffers == DmaBuffers::Many { RINGS_MANY } else { 1 };
     let buffers = (0..rings * BUFFERS_PER_RING).map(|_| vmem::allocate(BUFFER_BYTES)).collect();
     write(registers, CONTROL, RESET);
-    thread::sleep_ns(AFTER_RESET_NS);
+    thread::sleep_us(AFTER_RESET_US);
     buffers
 }
 

@@ -24,6 +24,9 @@ impl Drop for Held {
     }
 }
 
+/// Devices on PCI that are probed by threads of their own.
+pub static PCI_PROBE: Topic = Topic::new("pci probe");
+
 impl Topic {
     pub const fn new(name: &'static str) -> Self {
         Topic { name, holds: Shared::new(0) }

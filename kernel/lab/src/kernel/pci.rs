@@ -1,9 +1,16 @@
 //! PCI: configuration space by ports 0xcf8 and 0xcfc, and a scan of all buses that bridges lead to.
+//!
+//! With `pci=parallel` the scan only lists what is there. Each function is then probed and attached by a thread of its own, and
+//! the bus is attached when all of them are done: attach methods run at once, on as many CPUs as there are by then (`smp=early`).
 
 use crate::console::verbose;
 use crate::cpu::{inl, outl};
 use crate::device::{self, Device, Failure, Fit, Location, driver};
+use crate::hold::PCI_PROBE;
 use crate::lock::SpinLock;
+use crate::{boot, thread};
+use alloc::boxed::Box;
+use lab::switches::Pci;
 use pci_types::{
     Bar, CommandRegister, ConfigRegionAccess, EndpointHeader, HeaderType, PciAddress, PciHeader, PciPciBridgeHeader,
 };
@@ -64,6 +71,8 @@ fn probe_host(_: &Device) -> Option<Fit> {
 
 fn attach_host(_: &Device) -> Result<(), Failure> {
     scan(0);
+    // A bridge's thread adds the functions behind it before it lets go.
+    PCI_PROBE.wait();
     Ok(())
 }
 
@@ -105,7 +114,25 @@ fn add(address: PciAddress) {
     }
     let (_, class, subclass, _) = header.revision_and_class(Configuration);
     verbose!("pci {address}: {vendor:04x}:{device:04x}, class {class:02x}{subclass:02x}");
-    device::add("pci", Location::Pci(Function { address, vendor, device, class, subclass }));
+    let function = Function { address, vendor, device, class, subclass };
+    match boot::switches().pci {
+        Pci::Serial => {
+            device::add("pci", Location::Pci(function));
+        }
+        Pci::Parallel => {
+            PCI_PROBE.hold();
+            let function: &'static Function = Box::leak(Box::new(function));
+            thread::create("pci_probe", probe_and_attach, core::ptr::from_ref(function).expose_provenance());
+        }
+    }
+}
+
+/// The thread of a function.
+fn probe_and_attach(function: usize) {
+    // SAFETY: `add` leaked it, for this thread.
+    let function = unsafe { &*core::ptr::with_exposed_provenance::<Function>(function) };
+    device::add("pci", Location::Pci(*function));
+    PCI_PROBE.release();
 }
 
 /// Where a function's first memory range begins, with the function allowed to answer there and to reach memory itself.

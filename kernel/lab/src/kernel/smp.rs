@@ -5,18 +5,20 @@
 //! them go and waits until every one is on its way, and has said so if it is to (`ap_announce=yes`). That wait is the
 //! first CPU's, but what it waits for is their printing: each of them holds it while it prints.
 
-use crate::clock::delay_us;
+use crate::clock::{self, delay_us};
 use crate::console::kprintln;
 use crate::cpu::{self, CPUS_MAX};
+use crate::lock::SpinLock;
 use crate::sysinit::{Subsystem, sysinit};
 use crate::{acpi_tables, apic, boot, descriptors, paging, sampling, shootdown, syscall, thread, trap};
 use alloc::boxed::Box;
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use lab::switches::{ApAnnounce, Aps};
+use lab::switches::{ApAnnounce, Aps, Smp, TscSync};
 
 sysinit!(cpu_mp, Subsystem::Cpu, 1, cpu_mp);
+sysinit!(start_aps_early, Subsystem::EarlySmp, 0, start_aps_early);
 sysinit!(start_aps, Subsystem::Smp, 0, start_aps);
 
 /// Where application processors begin: a page below 1 MiB that nothing else uses.
@@ -29,6 +31,8 @@ const AFTER_STARTUP_US: u64 = 200;
 /// Where instructions are counted, QEMU lets a CPU that is reset have all the time until the machine's next timer event,
 /// and CPUs take turns until then: there is one every 50 µs while they are woken.
 const BEAT_TICKS: u32 = 50_000;
+/// For how long two TSCs are compared, as Linux does for CPUs of different packages.
+const TSC_CHECK_NS: u64 = 20_000_000;
 /// A CPU that is not awake by then is taken for absent.
 const WAKE_US_MAX: u64 = 1_000_000;
 
@@ -53,6 +57,12 @@ static ap_root: AtomicU32 = AtomicU32::new(0);
 
 /// CPUs that have come out of their trampoline.
 static AWAKE: AtomicU32 = AtomicU32::new(0);
+/// The CPU whose TSC is to be compared, the last one that has begun, and the last one that is done.
+static TSC_CHECKS: AtomicU32 = AtomicU32::new(0);
+static TSC_READY: AtomicU32 = AtomicU32::new(0);
+static TSC_CHECKED: AtomicU32 = AtomicU32::new(0);
+/// What either CPU read last, and how often the other one read less after it.
+static TSC_READ: SpinLock<(u64, u64)> = SpinLock::new((0, 0));
 /// They may go on.
 static GO: AtomicBool = AtomicBool::new(false);
 
@@ -150,9 +160,10 @@ fn cpu_mp() {
             count += 1;
         }
     });
-    if count > CPUS_MAX {
-        kprintln!("cpu_mp: {count} CPUs, {CPUS_MAX} are used");
-        count = CPUS_MAX;
+    let most = boot::switches().maxcpus as usize;
+    if count > most {
+        kprintln!("cpu_mp: {count} CPUs, {most} are used");
+        count = most;
     }
     let others = &found[1..count];
     if others.is_empty() {
@@ -200,7 +211,43 @@ fn wake(apic_ids: &[u32]) {
         delay_us(AFTER_STARTUP_US);
         waited_us += AFTER_STARTUP_US;
     }
+    if boot::switches().tsc_sync == TscSync::Check {
+        (before + 1..=before + apic_ids.len() as u32).for_each(check_tsc_with);
+    }
     apic::beat(None);
+}
+
+/// Compares this CPU's TSC with that of another, which waits for it.
+#[inline(never)]
+fn check_tsc_with(index: u32) {
+    let _scope = tslog::scope!("check_tsc_sync");
+    TSC_CHECKS.store(index, Ordering::Release);
+    apic::interrupt(cpu::apic_id_of(index), trap::RESCHEDULE);
+    while TSC_READY.load(Ordering::Acquire) != index {
+        core::hint::spin_loop();
+    }
+    read_tsc_in_turn();
+    while TSC_CHECKED.load(Ordering::Acquire) != index {
+        core::hint::spin_loop();
+    }
+    let (_, warps) = *TSC_READ.lock();
+    if warps > 0 {
+        kprintln!("cpu_mp: the TSCs of CPU 0 and {index} differ: {warps} times one was behind the other");
+    }
+}
+
+/// What both CPUs do: whoever has the lock must not read less than whoever had it before.
+fn read_tsc_in_turn() {
+    let until = clock::now_ns() + TSC_CHECK_NS;
+    while clock::now_ns() < until {
+        let mut read = TSC_READ.lock();
+        let now = cpu::rdtsc();
+        read.1 += u64::from(now < read.0);
+        read.0 = now;
+        drop(read);
+        // Where CPUs take turns, the other one's.
+        core::hint::spin_loop();
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -212,6 +259,13 @@ extern "sysv64" fn ap_main() -> ! {
     sampling::add_this_cpu();
     AWAKE.fetch_add(1, Ordering::AcqRel);
     while !GO.load(Ordering::Acquire) {
+        let index = cpu::this().index.get();
+        if TSC_CHECKS.load(Ordering::Acquire) == index && TSC_CHECKED.load(Ordering::Relaxed) != index {
+            TSC_READY.store(index, Ordering::Release);
+            read_tsc_in_turn();
+            TSC_CHECKED.store(index, Ordering::Release);
+            continue;
+        }
         // Not by spinning: on a busy host that would take time from the CPU that boots.
         x86_64::instructions::interrupts::enable_and_hlt();
         x86_64::instructions::interrupts::disable();
@@ -228,8 +282,23 @@ extern "sysv64" fn ap_main() -> ! {
     thread::schedule_for_ever()
 }
 
-/// SYSINIT start_aps: lets them go, and waits until all have.
+/// SYSINIT start_aps_early: the same before there are devices, if it is to be.
+fn start_aps_early() {
+    if boot::switches().smp == Smp::Early {
+        let_aps_go();
+    }
+}
+
+/// SYSINIT start_aps.
 fn start_aps() {
+    if boot::switches().smp == Smp::Late {
+        let_aps_go();
+    }
+    kprintln!("SMP: {} CPUs", cpu::running());
+}
+
+/// Lets them go, and waits until all have.
+fn let_aps_go() {
     tslog::wait!(TOPIC);
     GO.store(true, Ordering::Release);
     let awake = AWAKE.load(Ordering::Acquire);
@@ -238,5 +307,4 @@ fn start_aps() {
         core::hint::spin_loop();
     }
     tslog::unwait!(TOPIC);
-    kprintln!("SMP: {} CPUs", cpu::running());
 }

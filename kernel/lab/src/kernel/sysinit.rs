@@ -23,6 +23,8 @@ pub enum Subsystem {
     Kthreads,
     /// Timers that expire between ticks.
     Hrtimers,
+    /// The other CPUs run threads from here on, if they are to be early.
+    EarlySmp,
     /// The event queue.
     Events,
     /// All devices.
@@ -35,7 +37,7 @@ pub enum Subsystem {
     Chain,
     /// What ticks and preemption cost.
     SchedCost,
-    /// The other CPUs run threads from here on.
+    /// They do at the latest.
     Smp,
     /// Process 1.
     Init,
