@@ -13,6 +13,7 @@ pub use setup::Setup;
 
 use crate::document::Document;
 use crate::metrics::{Metric, PerMetric, Source, by_name};
+use recording::InputRole;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 use setup::sha256;
@@ -352,7 +353,7 @@ impl Filter {
 
 /// Hash of a variant's kernel, hexadecimal; empty if it is not known.
 pub fn kernel_sha256(document: &Document, variant: usize) -> String {
-    document.head.variants.get(variant).map(|variant| sha256(variant, "kernel")).unwrap_or_default()
+    document.head.variants.get(variant).map(|variant| sha256(variant, InputRole::Kernel)).unwrap_or_default()
 }
 
 fn add_one(add: &Transaction, document: &Document) -> Result<Added, HistoryError> {
@@ -388,7 +389,7 @@ fn add_variant(add: &Transaction, document: &Document, bench: i64, number: usize
             variant.name,
             setup,
             variant.booted.kernel,
-            sha256(variant, "kernel"),
+            sha256(variant, InputRole::Kernel),
             document.head.created,
             document.head.deterministic,
             boots,

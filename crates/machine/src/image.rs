@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use recording::Input;
+use recording::{Input, InputRole};
 use sha2::{Digest, Sha256};
 
 use crate::arch::Arch;
@@ -43,7 +43,7 @@ pub(crate) fn disk_format(path: &Path) -> Result<&'static str, Error> {
 }
 
 /// The file's entry in the manifest. A disk is not hashed: it can be larger than the boot is long.
-pub(crate) fn input(role: &str, path: &Path, hashed: bool) -> Result<Input, Error> {
+pub(crate) fn input(role: InputRole, path: &Path, hashed: bool) -> Result<Input, Error> {
     let mut file = File::open(path).map_err(Error::unreadable(path))?;
     let bytes = file.metadata().map_err(Error::unreadable(path))?.len();
     let mut sha256 = String::new();
@@ -51,11 +51,11 @@ pub(crate) fn input(role: &str, path: &Path, hashed: bool) -> Result<Input, Erro
         sha256 = hash(&mut file).map_err(Error::unreadable(path))?;
     }
     let mut compression = None;
-    if role == "kernel" {
+    if role == InputRole::Kernel {
         compression = kernel_image::compressed_with(file).map_err(Error::unreadable(path))?;
     }
     let compression = compression.unwrap_or_default().to_owned();
-    Ok(Input { role: role.to_owned(), path: path.display().to_string(), bytes, sha256, compression })
+    Ok(Input { role: role.as_str().to_owned(), path: path.display().to_string(), bytes, sha256, compression })
 }
 
 /// SHA-256, in hexadecimal digits.
@@ -114,9 +114,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         std::fs::write(&path, "abc").unwrap();
-        let entry = input("kernel", &path, true).unwrap();
+        let entry = input(InputRole::Kernel, &path, true).unwrap();
         let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!((entry.bytes, entry.sha256.as_str()), (3, known));
-        assert_eq!(input("disk", &path, false).unwrap().sha256, "");
+        assert_eq!(input(InputRole::Disk, &path, false).unwrap().sha256, "");
     }
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use guest_init::config::{self, Config};
 use guest_init::cpio::Module;
 use recording::{
-    End, GuestSpec, Input, Manifest, Outcome, OutcomeKind, Partial, Subject, SymbolFile, Then, TimeBase, Until, Vmm,
-    Writer,
+    Accel, End, GuestSpec, Input, InputRole, Manifest, Outcome, OutcomeKind, Partial, Subject, SymbolFile, Then,
+    TimeBase, Until, Vmm, Writer,
 };
 use regex::bytes::Regex;
 
@@ -188,7 +188,7 @@ pub(crate) fn prepare(
     let initrd = initrd(options, &line, &modules)?;
     let host = host::host();
     let inputs = inputs(options)?;
-    let kernel_sha256 = inputs.iter().find(|input| input.role == "kernel").map_or("", |input| &input.sha256);
+    let kernel_sha256 = inputs.iter().find(|input| InputRole::Kernel.is(&input.role)).map_or("", |input| &input.sha256);
     let choice = accel::choose(options, &*program, &host, kernel_sha256, observer)?;
     let oddity = options.initrd_oddity()?.map(|oddity| format!("{oddity}; at most it is the image of a root disk"));
     let mut manifest = Manifest {
@@ -450,11 +450,11 @@ fn open(path: &Path) -> Result<File, Error> {
 }
 
 fn inputs(options: &RecordOptions) -> Result<Vec<Input>, Error> {
-    let kernel = options.guest.kernel.iter().map(|path| ("kernel", path, true));
-    let initrd = options.guest.initrd.iter().map(|path| ("initrd", path, true));
-    let disks = options.guest.disks.iter().map(|path| ("disk", path, false));
-    let root = options.guest.root.iter().map(|path| ("root", path, false));
-    let symbols = options.observe.symbols.iter().map(|file| ("symbols", &file.path, true));
+    let kernel = options.guest.kernel.iter().map(|path| (InputRole::Kernel, path, true));
+    let initrd = options.guest.initrd.iter().map(|path| (InputRole::Initrd, path, true));
+    let disks = options.guest.disks.iter().map(|path| (InputRole::Disk, path, false));
+    let root = options.guest.root.iter().map(|path| (InputRole::Root, path, false));
+    let symbols = options.observe.symbols.iter().map(|file| (InputRole::Symbols, &file.path, true));
     let all = kernel.chain(initrd).chain(root).chain(disks).chain(symbols);
     all.map(|(role, path, hashed)| image::input(role, path, hashed)).collect()
 }
@@ -464,7 +464,7 @@ fn subject(guest: &GuestSpec, profile: &GuestProfile, kvm: bool) -> Subject {
         os: profile.os.to_owned(),
         kernel: profile.kernel.clone(),
         machine: guest.machine.clone(),
-        accelerator: if kvm { "kvm" } else { "tcg" }.to_owned(),
+        accelerator: if kvm { Accel::Kvm } else { Accel::Tcg }.as_str().to_owned(),
         cpus: guest.cpus,
         memory_bytes: guest.memory_bytes,
     }

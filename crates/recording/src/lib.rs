@@ -31,8 +31,8 @@ pub use beside::beside;
 pub use error::{Diagnostic, Error, Oddity, advice};
 pub use import::{Known, Source, import, import_known};
 pub use manifest::{
-    End, EndMark, Evidence, Host, Input, Manifest, Measured, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION, State,
-    Subject, TimeBase, Vmm,
+    End, EndMark, Evidence, Host, Input, InputRole, Manifest, Measured, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION,
+    State, Subject, TimeBase, Vmm,
 };
 pub use open::{Condition, Lost, Recording, read_file};
 pub use pack::pack;

@@ -4,6 +4,7 @@
 //! that this version does not know are ignored. Evidence is found by looking into the folder: the
 //! manifest's list says where it came from and is never needed to read it.
 
+use crate::spec::Accel;
 use serde::{Deserialize, Serialize};
 
 /// The latest version of the schema that this crate reads, and the one it writes.
@@ -156,6 +157,49 @@ pub struct Input {
     /// Of a kernel that unpacks itself, what it is compressed with (`XZ`, `zstd`); empty where that is not known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub compression: String,
+}
+
+/// What a file that goes into a boot is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputRole {
+    /// The kernel's image.
+    Kernel,
+    /// The initial RAM disk.
+    Initrd,
+    /// What is mounted as the root.
+    Root,
+    /// A disk.
+    Disk,
+    /// A list of the kernel's functions.
+    Symbols,
+}
+
+impl InputRole {
+    /// The word used in `recording.json` and everywhere else.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            InputRole::Kernel => "kernel",
+            InputRole::Initrd => "initrd",
+            InputRole::Root => "root",
+            InputRole::Disk => "disk",
+            InputRole::Symbols => "symbols",
+        }
+    }
+
+    /// Whether a stored word is this one.
+    #[must_use]
+    pub fn is(self, word: &str) -> bool {
+        self.as_str() == word
+    }
+}
+
+impl Subject {
+    /// What ran the guest's instructions, where the recording says.
+    #[must_use]
+    pub fn accelerator(&self) -> Option<Accel> {
+        [Accel::Tcg, Accel::Kvm].into_iter().find(|known| known.as_str() == self.accelerator)
+    }
 }
 
 /// How a boot ended.
@@ -334,7 +378,7 @@ impl Manifest {
     /// What the cost of recording this boot is the cost of.
     #[must_use]
     pub fn measured(&self) -> Measured {
-        let kernel = self.inputs.iter().find(|input| input.role == "kernel");
+        let kernel = self.inputs.iter().find(|input| InputRole::Kernel.is(&input.role));
         Measured {
             kernel_sha256: kernel.map(|kernel| kernel.sha256.clone()).unwrap_or_default(),
             machine: self.subject.machine.clone(),

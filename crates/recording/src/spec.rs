@@ -98,6 +98,18 @@ pub enum Accel {
     Kvm,
 }
 
+impl Accel {
+    /// The word used in `recording.json` and everywhere else.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Accel::Auto => "auto",
+            Accel::Tcg => "tcg",
+            Accel::Kvm => "kvm",
+        }
+    }
+}
+
 /// Whose process 1 is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -2,7 +2,7 @@
 
 use crate::document::Document;
 use crate::head::Variant;
-use recording::{GuestSpec, ObserveSpec};
+use recording::{GuestSpec, InputRole, ObserveSpec};
 use rusqlite::{Connection, named_params, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,7 +47,7 @@ impl Setup {
             cpus: guest.cpus,
             memory_bytes: guest.memory_bytes,
             append: guest.append,
-            initrd_sha256: sha256(variant, "initrd"),
+            initrd_sha256: sha256(variant, InputRole::Initrd),
             vmm: variant.booted.vmm.clone(),
             host: format!("{}, {} CPUs, {}", host.cpu, host.cores, host.kernel),
             options: Value::Object(options).to_string(),
@@ -133,7 +133,7 @@ fn same_options(one: &str, other: &str) -> bool {
 }
 
 /// Hash of a file that went into a variant's boots; empty if there was none.
-pub(super) fn sha256(variant: &Variant, role: &str) -> String {
-    let input = variant.booted.inputs.iter().find(|input| input.role == role);
+pub(super) fn sha256(variant: &Variant, role: InputRole) -> String {
+    let input = variant.booted.inputs.iter().find(|input| role.is(&input.role));
     input.map(|input| input.sha256.clone()).unwrap_or_default()
 }
