@@ -13,14 +13,7 @@
 use crate::offers::{Compared, Marked, Offers, Stamped, StampedText, Stamps};
 use crate::tslog;
 use recording::TimeBase;
-use timeline::{Clock, Delay, DiagnosticKind, Diagnostics, Ns, SyncPoint, Ticks};
-
-/// Where printk's clock was only compared with another one.
-pub const NEAR_PROCESS_1: &str = "set by sync lines of process 1; ticks that the kernel lost earlier are not seen";
-
-/// Where nothing but its own stamps says when messages of a deterministic boot were printed.
-pub const FROM_FIRST_INSTRUCTION: &str =
-    "from the kernel's first instruction on; ticks that the kernel lost are not seen";
+use timeline::{Clock, Delay, DiagnosticKind, Diagnostics, Ns, RateSource, SyncPoint, Ticks};
 
 /// What the trace's clock is called.
 const TRACE: &str = "trace";
@@ -68,7 +61,7 @@ pub fn join(evidence: &Offers<'_>, diagnostics: &mut Diagnostics) -> Clocks {
     let from = evidence.kernel_clock_from;
     if evidence.manifest.time_base == TimeBase::Evidence && (stamped && ticked || from.is_some()) {
         let from = from.unwrap_or(Ns::ZERO);
-        printk = printk.or_else(|| Some(Clock::linear(PRINTK, 1e9, Ticks(0), from, "printk's clock is time")));
+        printk = printk.or_else(|| Some(Clock::linear(PRINTK, 1e9, Ticks(0), from, RateSource::Printk)));
     }
     // A recording whose manifest is lost still has what process 1 said of the counter, and when it arrived.
     let recorded = evidence.manifest.time_base != TimeBase::Evidence || counter.is_some();
@@ -78,7 +71,7 @@ pub fn join(evidence: &Offers<'_>, diagnostics: &mut Diagnostics) -> Clocks {
     let only_ticks = only_ticks && evidence.trace.is_some();
     if let (Some((file, text)), None) = (evidence.trace, &trace) {
         if only_ticks {
-            trace = Some(from_first_event(text, 1e9, "unknown: a tick is shown as a tick"));
+            trace = Some(from_first_event(text, 1e9, RateSource::Unknown));
         } else {
             let kind = if recorded { DiagnosticKind::TraceClockUnknown } else { DiagnosticKind::TraceRateUnknown };
             diagnostics.note(kind, || file.to_owned());
@@ -105,13 +98,13 @@ fn believed(clock: Option<Clock>, diagnostics: &mut Diagnostics) -> Option<Clock
 fn counter(evidence: &Offers<'_>) -> Option<Clock> {
     const NAME: &str = COUNTER;
     if evidence.manifest.time_base == TimeBase::GuestVirtual {
-        return Some(Clock::linear(NAME, 1e9, Ticks(0), Ns::ZERO, "one tick is one instruction is 1 ns"));
+        return Some(Clock::linear(NAME, 1e9, Ticks(0), Ns::ZERO, RateSource::Instructions));
     }
     let points = &evidence.counter_heard;
     match evidence.manifest.host.tsc_hz {
         // The guest's counter runs at the host's rate, which was measured over the whole boot.
         Some(hz) if hz > 0.0 => {
-            let fit = |points: &[SyncPoint]| Clock::fit_offset(NAME, hz, points, Delay::Late, "measured on the host");
+            let fit = |points: &[SyncPoint]| Clock::fit_offset(NAME, hz, points, Delay::Late, RateSource::Host);
             let by_messages = fit(points)?;
             let late = |point: &SyncPoint| point.at - by_messages.to_ns(point.ticks);
             let start = evidence.started.map(|at| SyncPoint { ticks: Ticks(0), at });
@@ -160,11 +153,11 @@ fn trace_clock(
                     log.counter_hz().and_then(|(hz, from)| Clock::fit_offset(TRACE, hz, &points, Delay::Even, from));
                 measured.or_else(|| Clock::fit(TRACE, &points, Delay::Even))
             }
-            None => Some(from_first_event(trace, evidence.manifest.ticks_hz?, "given by the user")),
+            None => Some(from_first_event(trace, evidence.manifest.ticks_hz?, RateSource::User)),
         },
         Stamps::Nanoseconds if hosted => {
             let points = compared(evidence, Compared::Trace, trace, counter);
-            Clock::fit_offset(TRACE, 1e9, &points, Delay::Even, "the kernel's own").or_else(|| {
+            Clock::fit_offset(TRACE, 1e9, &points, Delay::Even, RateSource::Kernel).or_else(|| {
                 // Nothing joins them, but the usual trace clocks are printk's clock.
                 printk.map(|p| p.renamed(TRACE))
             })
@@ -185,7 +178,7 @@ fn compared(evidence: &Offers<'_>, clock: Compared, text: &dyn StampedText, coun
 }
 
 /// A trace's clock of which only the rate is known: its first event is time zero.
-fn from_first_event(trace: &dyn StampedText, hz: f64, rate_from: &str) -> Clock {
+fn from_first_event(trace: &dyn StampedText, hz: f64, rate_from: RateSource) -> Clock {
     let first = trace.earliest().unwrap_or(Ticks(0));
     Clock::linear(TRACE, hz, first, Ns::ZERO, rate_from)
 }
@@ -235,12 +228,12 @@ fn first_line(text: &[u8]) -> &[u8] {
 /// printk's clock, from the lines that process 1 wrote into the log.
 fn printk_from_words(evidence: &Offers<'_>, counter: Option<&Clock>) -> Option<Clock> {
     let points = compared(evidence, Compared::Printk, evidence.printk?, counter);
-    Clock::fit_offset(PRINTK, 1e9, &points, Delay::Even, NEAR_PROCESS_1)
+    Clock::fit_offset(PRINTK, 1e9, &points, Delay::Even, RateSource::NearProcess1)
 }
 
 /// printk's clock of a deterministic boot that process 1 said nothing of: at its own rate from `start` on.
 pub fn printk_alone(start: Ns) -> Clock {
-    Clock::linear(PRINTK, 1e9, Ticks(0), start, FROM_FIRST_INSTRUCTION)
+    Clock::linear(PRINTK, 1e9, Ticks(0), start, RateSource::FirstInstruction)
 }
 
 /// printk's clock, from the arrival of stamped lines: by our own index, or as a serial logger stamped them.
@@ -249,8 +242,8 @@ fn printk_from_console(evidence: &Offers<'_>) -> Option<Clock> {
     let point = |message: Stamped<'_>| Some(SyncPoint { ticks: message.ticks?, at: message.arrival? });
     let points: Vec<SyncPoint> = heard.messages().filter_map(point).collect();
     let mut clock = Clock::through(PRINTK, &least_late(points.clone()))
-        .or_else(|| Clock::fit_offset(PRINTK, 1e9, &points, Delay::Late, ""))?;
-    clock.rate_from = "set by the arrival of its lines".to_owned();
+        .or_else(|| Clock::fit_offset(PRINTK, 1e9, &points, Delay::Late, RateSource::Arrival))?;
+    clock.rate_from = RateSource::Arrival;
     Some(clock)
 }
 

@@ -8,7 +8,7 @@ mod parts;
 use evidence::tslog::{Counter, Log, build};
 use proptest::prelude::*;
 use std::path::Path;
-use timeline::{DiagnosticKind, Ns, Os, Phase, SpanKind, TimeBase, Timeline, TrackKind, Unit, WaitedOn};
+use timeline::{DiagnosticKind, Ns, Os, Phase, RateSource, SpanKind, TimeBase, Timeline, TrackKind, Unit, WaitedOn};
 
 const HEAD: &str = include_str!("data/tslog/freebsd15-firecracker-console-and-tslog-head.log");
 const TAIL: &str = include_str!("data/tslog/freebsd15-firecracker-tslog-tail.log");
@@ -26,7 +26,7 @@ fn built(files: &[&[u8]], counter: Counter) -> Timeline {
 
 /// A log in which a tick is a nanosecond.
 fn made(text: &str) -> Timeline {
-    built(&[text.as_bytes()], Counter::Rate(1e9, "made".to_owned()))
+    built(&[text.as_bytes()], Counter::Rate(1e9, "made".into()))
 }
 
 /// What did not add up: kind, how often, and the line of the first.
@@ -374,7 +374,7 @@ fn what_is_never_left() {
 
 #[test]
 fn a_log_that_begins_after_the_end_mark() {
-    let t = built(&[TAIL.as_bytes()], Counter::Rate(2_445_431_964.0, "made".to_owned()));
+    let t = built(&[TAIL.as_bytes()], Counter::Rate(2_445_431_964.0, "made".into()));
     let early =
         "the log begins after the end of the kernel's part: process 1 forked process 15 (/etc/rc) 22.6 ms before";
     assert!(t.warnings[0].starts_with(early), "{:?}", t.warnings);
@@ -425,11 +425,11 @@ fn the_rate_is_in_the_log_and_may_be_contradicted() {
     let log =
         "0x1 0 ENTER mi_startup\n0x1 1000 EXIT mi_startup\n0x1 2000 EXIT start_init\n0x0 2000 EVENT TSLOG hz 2000000\n";
     let t = built(&[log.as_bytes()], Counter::Unknown);
-    assert_eq!((t.clocks[0].hz, t.clocks[0].rate_from.as_str()), (2e6, "the log itself, 0.log:4"));
+    assert_eq!((t.clocks[0].hz, &t.clocks[0].rate_from), (2e6, &"the log itself, 0.log:4".into()));
     assert_eq!((t.end.unwrap().at, t.warnings.len(), t.tracks.len()), (Ns(1_000_000), 0, 1));
-    let t = built(&[log.as_bytes()], Counter::Rate(3e6, "given by the user".to_owned()));
+    let t = built(&[log.as_bytes()], Counter::Rate(3e6, RateSource::User));
     assert!(t.warnings[0].contains("3.000000 MHz as the user says, and at 2.000000 MHz by the log itself, 0.log:4"));
-    assert!(built(&[log.as_bytes()], Counter::Rate(2_000_900.0, String::new())).warnings.is_empty());
+    assert!(built(&[log.as_bytes()], Counter::Rate(2_000_900.0, "".into())).warnings.is_empty());
 }
 
 #[test]
@@ -509,7 +509,7 @@ fn what_cannot_be_is_counted_where_it_is() {
             b"0x1 0 ENTER mi_startup\n0x1 1 ENTER a\xff\n0x1 2 EXIT a\xff\n0x1 9 EXIT mi_startup\n",
             b"1 0 1 0 \"init\" \"\"\n2 1 3 4 \"sh\" \"\"\n2 1 5 6 \"sh\" \"\"\n",
         ],
-        Counter::Rate(1e9, "made".to_owned()),
+        Counter::Rate(1e9, "made".into()),
     );
     let expected = [("process-listed-twice", 1, "1.log:3"), ("tslog-name-not-utf-8", 1, "2")];
     assert_eq!(diagnostics(&t), expected);
@@ -558,7 +558,7 @@ fn a_stamped_console_gives_the_rate() {
     let t = built(&[text.as_bytes()], Counter::Unknown);
     let clock = &t.clocks[0];
     assert_eq!(
-        clock.rate_from,
+        clock.rate_from.to_string(),
         "matched with the stamped console lines of SYSINIT announce, SYSINIT trademark, SYSINIT version"
     );
     assert!((clock.hz - 2e9).abs() < 1.0, "{}", clock.hz);

@@ -536,7 +536,7 @@ fn clock_lines(timeline: &Timeline) -> Vec<ClockLine> {
         hz: c.hz,
         pieces: c.pieces(),
         residual_ns: c.residual.0,
-        rate_from: c.rate_from.clone(),
+        rate_from: c.rate_from.to_string(),
     };
     timeline.clocks.iter().map(line).collect()
 }

@@ -1,6 +1,6 @@
 //! Clocks: how raw ticks become time, and how two clocks are joined by events seen on both.
 
-use crate::{Ns, Ticks};
+use crate::{Ns, RateSource, Ticks};
 
 /// One event seen on two clocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,8 +30,8 @@ pub struct Clock {
     pub hz: f64,
     /// How far sync points typically lie from the fit (the median).
     pub residual: Ns,
-    /// Where the rate came from, in words.
-    pub rate_from: String,
+    /// Where the rate came from.
+    pub rate_from: RateSource,
     /// Sorted by ticks, at least one: each maps from its tick on, the first one also what is before it.
     segments: Vec<Segment>,
 }
@@ -62,12 +62,12 @@ pub fn rounded(value: f64) -> i64 {
 
 impl Clock {
     /// A clock that runs at `hz` and showed `ticks` at time `at`.
-    pub fn linear(name: &str, hz: f64, ticks: Ticks, at: Ns, rate_from: &str) -> Clock {
+    pub fn linear(name: &str, hz: f64, ticks: Ticks, at: Ns, rate_from: impl Into<RateSource>) -> Clock {
         Clock {
             name: name.to_owned(),
             hz,
             residual: Ns::ZERO,
-            rate_from: rate_from.to_owned(),
+            rate_from: rate_from.into(),
             segments: vec![Segment { ticks, at, ns_per_tick: 1e9 / hz }],
         }
     }
@@ -105,7 +105,13 @@ impl Clock {
     }
 
     /// Fits a clock of known rate to sync points: only the offset is looked for. `None` without points.
-    pub fn fit_offset(name: &str, hz: f64, points: &[SyncPoint], delay: Delay, rate_from: &str) -> Option<Clock> {
+    pub fn fit_offset(
+        name: &str,
+        hz: f64,
+        points: &[SyncPoint],
+        delay: Delay,
+        rate_from: impl Into<RateSource>,
+    ) -> Option<Clock> {
         let first = *points.first()?;
         let mut clock = Clock::linear(name, hz, first.ticks, first.at, rate_from);
         let rests = points.iter().map(|p| (p.at - clock.to_ns(p.ticks)).0);
@@ -137,7 +143,7 @@ impl Clock {
             Delay::Even => least_squares_slope(&points),
         };
         (ns_per_tick > 0.0).then_some(())?;
-        Clock::fit_offset(name, 1e9 / ns_per_tick, &points, delay, "fitted to sync points")
+        Clock::fit_offset(name, 1e9 / ns_per_tick, &points, delay, RateSource::SyncPoints)
     }
 
     /// A clock that goes through every sync point: for two clocks seen together often, whose rates
@@ -171,7 +177,7 @@ impl Clock {
             name: name.to_owned(),
             hz: 1e9 / outside,
             residual: rests.get(rests.len() / 2).copied().unwrap_or_default(),
-            rate_from: "through events seen on both clocks".to_owned(),
+            rate_from: RateSource::CommonEvents,
             segments,
         })
     }

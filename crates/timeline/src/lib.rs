@@ -19,6 +19,7 @@ mod nest;
 mod os;
 mod phase;
 mod profile;
+mod rate;
 mod sampled;
 mod span;
 mod span_kind;
@@ -32,6 +33,7 @@ pub use names::{NameId, Names};
 pub use os::Os;
 pub use phase::{Initcalls, Phase};
 pub use profile::{Children, FunctionRow, NodeId, Profile, ProfileNode, Weight};
+pub use rate::RateSource;
 pub use sampled::{
     Sample, Sampled, SampledEvent, SampledFrame, SampledFunction, SampledOn, SampledPart, SampledThread, SampledTrack,
     TakenSample,
@@ -67,8 +69,11 @@ pub struct Mark {
 /// What the track of a CPU's interrupts is called, where they are known apart from the threads that they interrupt.
 pub const INTERRUPTS: &str = "interrupts";
 
-/// The detail of a call that went through a pointer, of which the callee is inferred.
+/// How a row says that its call went through a pointer: [`NameId::INDIRECT`].
 pub const INDIRECT: &str = "(indirect call)";
+
+/// What the span of a kernel's decompressor is called, before what it unpacks.
+pub const DECOMPRESS: &str = "decompress the kernel";
 
 /// The start of a phase of the boot, as one piece of evidence shows it.
 ///

@@ -7,9 +7,9 @@
 
 use super::symbols::Symbols;
 use super::{Ending, FirstRun};
-use crate::clocks::{FROM_FIRST_INSTRUCTION, NEAR_PROCESS_1, log_ticks};
+use crate::clocks::log_ticks;
 use crate::kernel_log::KernelLog;
-use timeline::{Clock, Ns, SyncPoint};
+use timeline::{Clock, Ns, RateSource, SyncPoint};
 
 /// Functions of Linux, and how the message begins that is the first one each of them prints.
 const FIRST_PRINTED: [(&str, &str); 22] = [
@@ -36,9 +36,6 @@ const FIRST_PRINTED: [(&str, &str); 22] = [
     ("__clocksource_select", "clocksource: Switched to clocksource"),
     ("run_init_process", "Run "),
 ];
-
-/// How such a clock says where its rate is from.
-pub const RATE_FROM: &str = "through messages whose functions were seen to run";
 
 /// What the functions call to print: `_printk` since 5.15.
 const PRINTK: [&str; 2] = ["_printk", "printk"];
@@ -71,10 +68,11 @@ impl Printed {
     /// The clock through these messages and, at the log's end, where process 1 set it, if it did. None where fewer than two are
     /// known, or where messages that the trace has too set it better.
     pub fn clock(&self, log: &KernelLog, set: &Clock) -> Option<Clock> {
-        let by_process_1 = set.rate_from == NEAR_PROCESS_1;
-        if !by_process_1 && set.rate_from != FROM_FIRST_INSTRUCTION {
-            return None;
-        }
+        let by_process_1 = match set.rate_from {
+            RateSource::NearProcess1 => true,
+            RateSource::FirstInstruction => false,
+            _ => return None,
+        };
         let stamped = |begins: &str| log.lines.iter().find(|line| log.text(line).starts_with(begins))?.stamp;
         let pair = |line: Ns, at: Ns| SyncPoint { ticks: log_ticks(line), at };
         let found = self.0.iter().filter_map(|&(row, at)| Some(pair(stamped(FIRST_PRINTED[row].1)?, at)));
@@ -84,8 +82,7 @@ impl Printed {
         let points = agreeing(points);
         let known = points.len() - usize::from(by_process_1 && !points.is_empty());
         let mut clock = Clock::through(&set.name, &points).filter(|_| known >= 2)?;
-        let and = if by_process_1 { ", and process 1's" } else { "" };
-        clock.rate_from = format!("{RATE_FROM} ({known} messages{and})");
+        clock.rate_from = RateSource::FirstRuns { messages: known, process_1: by_process_1 };
         Some(clock)
     }
 }
@@ -128,7 +125,7 @@ mod tests {
         let mut diagnostics = Diagnostics::default();
         let symbols = Symbols::read("kallsyms", text.as_bytes(), &mut diagnostics);
         let log = KernelLog::read("kmsg.log", log.as_bytes(), &mut diagnostics).unwrap();
-        let set = Clock::linear("printk", 1e9, Ticks(1_000_000_000), Ns::from_ms(1_200), NEAR_PROCESS_1);
+        let set = Clock::linear("printk", 1e9, Ticks(1_000_000_000), Ns::from_ms(1_200), RateSource::NearProcess1);
         Printed::find(&blocks(rows), &symbols).clock(&log, &set)
     }
 
@@ -147,7 +144,7 @@ mod tests {
         let clock = bent(LOG, &rows).unwrap();
         let at = |ms: u64| clock.to_ns(Ticks(ms * 1_000_000));
         assert_eq!([at(100), at(150), at(200), at(1_000)].map(|at| at.0 / 1_000_000), [200, 300, 400, 1_200]);
-        assert!(clock.rate_from.contains("(2 messages,"), "{}", clock.rate_from);
+        assert_eq!(clock.rate_from, RateSource::FirstRuns { messages: 2, process_1: true });
     }
 
     #[test]

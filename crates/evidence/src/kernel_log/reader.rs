@@ -5,7 +5,6 @@ use super::{KernelLog, Line, Prefix, kmsg_record};
 use crate::boot::Boot;
 use crate::clocks::{self, log_ticks};
 use crate::files::is_imported;
-use crate::first_run::printed;
 use crate::first_run::regions::Stage;
 use crate::index::Index;
 use crate::initcalls;
@@ -18,7 +17,7 @@ use crate::{arch, text, tslog};
 use guest_init::cpio::ROOT_PATH;
 use hashbrown::HashMap;
 use std::rc::Rc;
-use timeline::{Clock, DiagnosticKind, Diagnostics, Mark, Ns, Phase, SpanKind, Ticks, TrackKind};
+use timeline::{Clock, DiagnosticKind, Diagnostics, Mark, Ns, Phase, RateSource, SpanKind, Ticks, TrackKind};
 
 /// The console is used where there is no other log, and says when messages arrived. Of other logs the first one counts:
 /// the kernel's own records, those out of its memory, one that somebody imported.
@@ -248,14 +247,11 @@ fn boundaries(log: &KernelLog, clock: &Clock, boot: &mut Boot<'_>) {
     // busy host. Where the clock was only compared near process 1, that is the error of what is far from it; where it
     // goes through messages on the way, what it lost between the two around.
     let last = log.lines.iter().filter_map(|line| line.stamp).max().unwrap_or_default();
-    let near_process_1 = clock.rate_from == clocks::NEAR_PROCESS_1;
-    let by_first_runs = clock.rate_from.starts_with(printed::RATE_FROM);
-    let by_itself = clock.rate_from == clocks::FROM_FIRST_INSTRUCTION;
     let error = |stamp: Ns| {
-        let lost = match (near_process_1, by_first_runs) {
-            (true, _) => Ns((last - stamp).0 / 5),
-            (_, true) => clock.lost_around(log_ticks(stamp), 1e9),
-            _ if by_itself => Ns(stamp.0 / 5),
+        let lost = match clock.rate_from {
+            RateSource::NearProcess1 => Ns((last - stamp).0 / 5),
+            RateSource::FirstRuns { .. } => clock.lost_around(log_ticks(stamp), 1e9),
+            RateSource::FirstInstruction => Ns(stamp.0 / 5),
             _ => Ns::ZERO,
         };
         clock.residual.max(Ns::from_us(500)) + lost

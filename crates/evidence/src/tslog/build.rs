@@ -13,7 +13,9 @@ use super::processes::Processes;
 use super::rate::plausible;
 use super::user_part;
 use crate::text::lossy;
-use timeline::{Clock, Delay, DiagnosticKind, Ns, Os, SyncPoint, Ticks, Timeline, TrackId, TrackKind, Unit};
+use timeline::{
+    Clock, Delay, DiagnosticKind, Ns, Os, RateSource, SyncPoint, Ticks, Timeline, TrackId, TrackKind, Unit,
+};
 
 /// What the caller knows of the counter that the log's ticks are of.
 #[derive(Clone, Debug)]
@@ -21,7 +23,7 @@ pub enum Counter {
     /// A clock that counts the same ticks.
     Clock(Clock),
     /// Its rate, and who says so.
-    Rate(f64, String),
+    Rate(f64, RateSource),
     /// Nothing: whatever the evidence says.
     Unknown,
 }
@@ -105,7 +107,7 @@ const NAME: &str = "TSLOG";
 
 fn clock(log: &Log, order: &Order, counter: Counter, timeline: &mut Timeline) -> Clock {
     let zero = order.known.first.map(|(ticks, _)| ticks).or_else(|| user_part::begins(log)).unwrap_or(0);
-    let linear = |hz: f64, from: &str| Clock::linear(NAME, hz, Ticks(zero), Ns::ZERO, from);
+    let linear = |hz: f64, from: RateSource| Clock::linear(NAME, hz, Ticks(zero), Ns::ZERO, from);
     if let Some(rate) = log.noted_rate().filter(|rate| !plausible(rate.hz)) {
         timeline.diagnostics.note(DiagnosticKind::CounterRateImplausible, || {
             format!("{}: {} Hz", log.place(rate.file, rate.line), rate.hz)
@@ -115,12 +117,12 @@ fn clock(log: &Log, order: &Order, counter: Counter, timeline: &mut Timeline) ->
         Counter::Clock(clock) => return clock.renamed(NAME),
         Counter::Rate(hz, from) => {
             timeline.warnings.extend(contradiction(hz, log.own_rate()));
-            return linear(hz, &from);
+            return linear(hz, from);
         }
         Counter::Unknown => {}
     }
     if let Some((hz, from)) = log.own_rate() {
-        return linear(hz, &from);
+        return linear(hz, from.into());
     }
     if let Some(clock) = matched(log, order, zero).filter(|clock| plausible(clock.hz)) {
         return clock;
@@ -131,7 +133,7 @@ fn clock(log: &Log, order: &Order, counter: Counter, timeline: &mut Timeline) ->
          the machine is `sysctl machdep.tsc_freq`, on arm64 the frequency of its timecounter"
             .to_owned(),
     );
-    linear(1e9, "unknown: a tick is shown as a tick")
+    linear(1e9, RateSource::Unknown)
 }
 
 /// What to say where the rate that was given is not the evidence's own. A CPU's line has six digits of it.
@@ -163,7 +165,7 @@ fn matched(log: &Log, order: &Order, zero: u64) -> Option<Clock> {
     }
     let fitted = Clock::fit(NAME, &points, Delay::Late)?;
     let from = format!("matched with the stamped console lines of {}", names.join(", "));
-    let mut clock = Clock::linear(NAME, fitted.hz, Ticks(zero), Ns::ZERO, &from);
+    let mut clock = Clock::linear(NAME, fitted.hz, Ticks(zero), Ns::ZERO, from);
     clock.residual = fitted.residual;
     Some(clock)
 }

@@ -7,7 +7,8 @@ use crate::input::Input;
 use crate::reader::{Evidence, Own, Reader, Taken, WholeBoot};
 use crate::subject::Subject;
 use crate::text::Line;
-use timeline::{Clock, Diagnostics, Ticks, TimeBase};
+use recording::Accel;
+use timeline::{Clock, Diagnostics, RateSource, Ticks, TimeBase};
 
 /// All of it is one log: several files may each have a part.
 #[derive(Default)]
@@ -95,7 +96,7 @@ impl Evidence for Log {
         let counter =
             match (boot.clocks.counter.clone().or_else(|| counter_from_the_start(boot)), boot.manifest.ticks_hz) {
                 (Some(counter), _) => Counter::Clock(counter),
-                (None, Some(hz)) => Counter::Rate(hz, "given by the user".to_owned()),
+                (None, Some(hz)) => Counter::Rate(hz, RateSource::User),
                 (None, None) => Counter::Unknown,
             };
         let joined = matches!(counter, Counter::Clock(_));
@@ -112,10 +113,9 @@ impl Evidence for Log {
 /// Under TCG the guest's counter is the host's, and 0 when the CPUs are started: process 1's own stamps say so to 0.1 ms.
 fn counter_from_the_start(boot: &Boot<'_>) -> Option<Clock> {
     let manifest = boot.manifest;
-    let hz = manifest.host.tsc_hz.filter(|hz| *hz > 0.0 && manifest.subject.accelerator == "tcg")?;
+    let hz = manifest.host.tsc_hz.filter(|hz| *hz > 0.0 && manifest.subject.accelerator() == Some(Accel::Tcg))?;
     let started = boot.cpus_started.as_ref()?;
-    let from = "measured on the host; 0 when the CPUs were let go";
-    let mut clock = Clock::linear(clocks::COUNTER, hz, Ticks(0), started.at, from);
+    let mut clock = Clock::linear(clocks::COUNTER, hz, Ticks(0), started.at, RateSource::HostFromStart);
     clock.residual = started.error;
     Some(clock)
 }

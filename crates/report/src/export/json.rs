@@ -196,7 +196,7 @@ fn stretch(boot: &Boot, s: &analysis::Stretch, open: &[Slice]) -> StretchOut {
 }
 
 fn clock(c: &timeline::Clock) -> serde_json::Value {
-    json!({"name": c.name, "hz": c.hz, "residual_ns": c.residual.0, "rate_from": c.rate_from})
+    json!({"name": c.name, "hz": c.hz, "residual_ns": c.residual.0, "rate_from": c.rate_from.to_string()})
 }
 
 fn phase(p: &analysis::Phase) -> serde_json::Value {
