@@ -13,7 +13,7 @@ use crate::groups::{Groups, Place, any};
 use crate::phases::Phase;
 use crate::stretch::StretchKind;
 use hashbrown::HashMap;
-use timeline::{INDIRECT, NameId, NodeId, Ns, SpanId, SpanKind, Timeline, TrackId};
+use timeline::{NameId, NodeId, Ns, SpanId, SpanKind, Timeline, TrackId};
 
 /// What a stretch is charged to: a [`Base`] by its number, and how the time passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -324,7 +324,7 @@ impl Around {
 /// What a span is, by the rules. What delays or is skipped makes no row of its own. That a call was indirect is no part of
 /// its name.
 fn role(timeline: &Timeline, groups: &Groups, kind: SpanKind, name: NameId, detail: NameId) -> Role {
-    let detail = if timeline.names.get(detail) == INDIRECT { NameId::EMPTY } else { detail };
+    let detail = if detail == NameId::INDIRECT { NameId::EMPTY } else { detail };
     let text = joined(timeline, name, detail);
     let delays = any(&groups.delays, kind, &text);
     let makes_a_row = !delays && !any(&groups.skips, kind, &text);

@@ -340,7 +340,7 @@ fn after_messages(boot: &mut Boot<'_>) {
     let init = boot.init();
     let t = &boot.timeline;
     let told = !t.running.is_empty() || t.cpus_followed_until.is_some() || t.spans.iter().any(|(_, s)| s.track == init);
-    let log = t.names.find("kernel log").and_then(|log| t.tracks.iter().find(|(_, track)| track.name == log));
+    let log = t.tracks.iter().find(|(_, track)| track.kind == TrackKind::Console);
     let (Some(end), Some((log, _)), true) = (t.end, log, !boot.is_imported() && !told) else { return };
     let created = t.tracks.get(init).created.map_or(Ns::MIN, |(at, _)| at);
     let mut messages: Vec<(Ns, NameId)> = t.marks.iter().filter(|m| m.track == log).map(|m| (m.at, m.name)).collect();

@@ -11,6 +11,9 @@ impl NameId {
     /// The empty name: "no detail".
     pub const EMPTY: NameId = NameId(0);
 
+    /// The detail of a call that went through a pointer, of which the callee is inferred: [`crate::INDIRECT`].
+    pub const INDIRECT: NameId = NameId(1);
+
     /// Whether this is the empty name.
     pub fn is_empty(self) -> bool {
         self == NameId::EMPTY
@@ -36,6 +39,7 @@ impl Default for Names {
             hasher: hashbrown::DefaultHashBuilder::default(),
         };
         names.intern("");
+        names.intern(crate::INDIRECT);
         names
     }
 }
@@ -95,6 +99,7 @@ mod tests {
         assert_eq!(names.intern("acpi_init"), a);
         assert_eq!(names.get(b), "pci_init");
         assert_eq!(names.intern(""), NameId::EMPTY);
+        assert_eq!(names.intern(crate::INDIRECT), NameId::INDIRECT);
         assert_eq!(names.find("nobody"), None);
         assert_eq!(names.find("pci_init"), Some(b));
     }

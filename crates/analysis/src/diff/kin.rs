@@ -5,18 +5,16 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
-use timeline::INDIRECT;
+use timeline::{DECOMPRESS, INDIRECT};
 
 /// What compilers append, each with a number behind it or without: copies for constant arguments and for fewer arguments,
 /// parts that were split off, copies that link-time optimisation made.
 const SUFFIXES: [&str; 7] = ["constprop", "isra", "part", "cold", "llvm", "lto_priv", "localalias"];
 /// What is put before the name of a function for code that runs before the kernel is at its address.
 const ALIAS: &str = "__pi_";
-/// A kernel's decompressor is the same step of its boot, whatever it unpacks.
-const DECOMPRESS: &str = "decompress the kernel";
-
 /// The name without what a build adds to it, in each of its words: `initcall foo.isra.0 · runqueue`.
 pub fn plain(name: &str) -> Cow<'_, str> {
+    // A kernel's decompressor is the same step of its boot, whatever it unpacks.
     if name.starts_with(DECOMPRESS) {
         return Cow::Borrowed(DECOMPRESS);
     }

@@ -28,15 +28,8 @@ pub struct Context {
     pub id: u64,
     /// Before the kernel: which stage it first ran in.
     pub stage: Option<Stage>,
-    /// Whether it is where interrupts are handled.
-    pub interrupts: bool,
-}
-
-impl Context {
     /// Whether whatever thread has the CPU uses it: for interrupts, or as user space.
-    pub fn is_any_thread_s(&self) -> bool {
-        self.interrupts || self.name == USER_SPACE
-    }
+    pub is_any_thread_s: bool,
 }
 
 /// All stacks, in the order in which they were first used.
@@ -172,10 +165,16 @@ fn stage_at(calls: &Calls, tick: u64, regions: &[Region]) -> Option<Stage> {
 fn context(calls: &Calls, bottom: u32, stage: Option<Stage>, under: &Under, symbols: &Symbols) -> Context {
     let node = calls.nodes[bottom as usize];
     let name_of = |node: u32| symbols.find(calls.nodes[node as usize].function).map(|place| place.name);
-    let line =
-        |name: &str, kind, id, interrupts| Context { bottom, name: name.to_owned(), kind, id, stage, interrupts };
+    let line = |name: &str, kind, id, is_any_thread_s| Context {
+        bottom,
+        name: name.to_owned(),
+        kind,
+        id,
+        stage,
+        is_any_thread_s,
+    };
     if node.kind == Kind::User {
-        return line(USER_SPACE, TrackKind::Thread, NO_THREAD, false);
+        return line(USER_SPACE, TrackKind::Thread, NO_THREAD, true);
     }
     if let Some(stage) = stage {
         return line(stage.name(), TrackKind::Firmware, NO_THREAD, false);

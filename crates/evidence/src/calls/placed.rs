@@ -47,7 +47,7 @@ impl Placed {
     fn vote(&mut self, calls: &Calls, symbols: &Symbols, contexts: &Contexts, runners: &Runners) {
         let begins = new_threads(calls, symbols, contexts);
         for ((context, pieces), begins) in contexts.iter().zip(&mut self.of_context).zip(begins) {
-            if context.is_any_thread_s() || context.stage.is_some() {
+            if context.is_any_thread_s || context.stage.is_some() {
                 continue;
             }
             let runner = |piece: &Piece| {
@@ -76,7 +76,7 @@ impl Placed {
             let of_stack = &mut self.of_context[place];
             let first = of_stack.partition_point(|(known, _)| known.from < piece.from);
             let Some((_, track)) = of_stack[first..].iter_mut().find(|(known, _)| known == piece) else { continue };
-            match before.filter(|(vcpu, _)| *vcpu == piece.vcpu && contexts.of(piece.node).is_any_thread_s()) {
+            match before.filter(|(vcpu, _)| *vcpu == piece.vcpu && contexts.of(piece.node).is_any_thread_s) {
                 Some((_, of_thread)) => *track = of_thread,
                 None => before = Some((piece.vcpu, *track)),
             }
@@ -114,7 +114,7 @@ impl Placed {
     pub fn name_contexts(&self, contexts: &mut Contexts, timeline: &Timeline) {
         for (context, pieces) in contexts.iter_mut().zip(&self.of_context) {
             let mostly = most(pieces.iter().map(|(piece, track)| (*track, piece.to - piece.from)));
-            if let Some(track) = mostly.filter(|_| !context.is_any_thread_s() && context.stage.is_none()) {
+            if let Some(track) = mostly.filter(|_| !context.is_any_thread_s && context.stage.is_none()) {
                 timeline.names.get(timeline.tracks.get(track).name).clone_into(&mut context.name);
             }
         }

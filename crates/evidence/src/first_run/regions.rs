@@ -7,7 +7,7 @@ pub use super::stage::{Region, Stage};
 use super::FirstRun;
 use crate::arch;
 use hashbrown::HashMap;
-use timeline::{Ns, Phase, TimeBase, Timeline};
+use timeline::{DECOMPRESS, Ns, Phase, TimeBase, Timeline};
 
 /// In which of the stages before the kernel the code at each address ran.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +62,7 @@ pub fn regions(run: &FirstRun) -> Vec<Region> {
 /// What the decompressor does, by what it unpacks. Its functions have no names in a bzImage: all of them are this.
 pub fn decompressing(compression: &str) -> String {
     let with = if compression.is_empty() { String::new() } else { format!(" ({compression})") };
-    format!("decompress the kernel{with}")
+    format!("{DECOMPRESS}{with}")
 }
 
 /// The physical address of the kernel's `startup_64`, if it was seen to start.
