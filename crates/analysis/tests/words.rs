@@ -1,14 +1,113 @@
-//! No decision compares text that a person reads: the sources of this crate do not know what phases are called.
+//! No decision compares text that a person reads. The sources of the crates that decide are searched for comparisons of text
+//! with a literal, also one behind the name of a constant. What bootscope itself calls things is never compared; what others
+//! write is read in the files that [`READ`] lists.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use timeline::{Names, Os, Phase, RateSource};
 
-/// What the readers call the phases of a boot. The phases of a made-up boot in a unit test are no decision.
-const PHASES: [&str; 8] =
-    ["early kernel", "hand-over", "process 1", "modules and root", "initcalls: ", "VMM: ", "decompress", "boot loader"];
+/// The crates whose decisions rest on types.
+const DECIDING: [&str; 4] = ["evidence", "analysis", "machine", "benchmark"];
 
-/// Where one is still compared: `diff` knows how a kernel is decompressed, by any method, by the words of that span.
-const STILL: [(&str, &str); 1] = [("diff/kin.rs", "decompress")];
+/// Files that compare a text with a literal, and whose words these are: a format's, the kernel's, a command line's, or an
+/// identifier that is stored.
+const READ: [(&str, &str); 44] = [
+    ("analysis/charge.rs", "the first word of a span of initcalls, from the timeline"),
+    ("analysis/diff/kin.rs", "what compilers add to names; see STILL"),
+    ("analysis/groups.rs", "the language of rules"),
+    ("analysis/replay/before.rs", "a function of FreeBSD's"),
+    ("analysis/what_if.rs", "rows as the user names them"),
+    ("analysis/what_if/meant.rs", "rows as the user names them"),
+    ("benchmark/budgets.rs", "the keys of a budget file"),
+    ("benchmark/journal.rs", "the version of a journal"),
+    ("benchmark/laws.rs", "the options of a sweep"),
+    ("benchmark/range/build.rs", "names of files"),
+    ("evidence/calls/build.rs", "functions of Linux"),
+    ("evidence/calls/contexts.rs", "functions of Linux"),
+    ("evidence/calls/profile.rs", "functions of Linux"),
+    ("evidence/calls/reader.rs", "functions of Linux"),
+    ("evidence/condition.rs", "files of a recording"),
+    ("evidence/first_run/aliases.rs", "functions of Linux"),
+    ("evidence/first_run/calls.rs", "functions of Linux"),
+    ("evidence/first_run/demangle.rs", "mangled names"),
+    ("evidence/first_run/symbols.rs", "a file of a recording"),
+    ("evidence/guest_messages.rs", "the messages of guest-init"),
+    ("evidence/initcalls/parse.rs", "the kernel's log"),
+    ("evidence/kernel_log/mail.rs", "the kernel's log"),
+    ("evidence/kernel_log/reader.rs", "the kernel's log"),
+    ("evidence/kernel_release.rs", "the kernel's log"),
+    ("evidence/linux.rs", "the kernel's levels and messages"),
+    ("evidence/linux/excerpt.rs", "the kernel's messages"),
+    ("evidence/meminfo.rs", "/proc/meminfo and the kernel's log"),
+    ("evidence/perf_script.rs", "perf script"),
+    ("evidence/reader.rs", "files of a recording"),
+    ("evidence/tslog/events.rs", "a function of FreeBSD's"),
+    ("evidence/tslog/occupancy.rs", "a record's detail"),
+    ("evidence/tslog/rate.rs", "units of a rate"),
+    ("evidence/vmm.rs", "vmm.json"),
+    ("machine/ending.rs", "the kernel's messages"),
+    ("machine/host.rs", "/proc of the host"),
+    ("machine/kernel_line.rs", "a kernel's command line"),
+    ("machine/lab.rs", "the command line of the reference kernel"),
+    ("machine/modules.rs", "names of modules' files"),
+    ("machine/pin.rs", "/proc of the host"),
+    ("machine/plain.rs", "the messages of guest-init"),
+    ("machine/root.rs", "QEMU's names of machines"),
+    ("machine/symbols.rs", "lists of functions"),
+    ("machine/transfer.rs", "files of a recording"),
+    ("machine/watch/mod.rs", "the messages of guest-init"),
+];
+
+/// These read what their program says, all of it.
+const READ_ALL: [&str; 1] = ["machine/vmm/qemu/"];
+
+/// Where a name of bootscope's own is compared all the same, and why.
+const STILL: [(&str, &str, &str); 1] =
+    [("analysis/diff/kin.rs", "decompress the kernel", "rows of two boots have names and nothing else in common")];
+
+/// What stands before a literal that a text is compared with.
+const BEFORE: [&str; 11] = [
+    "==",
+    "!=",
+    "starts_with(",
+    "ends_with(",
+    "contains(",
+    "strip_prefix(",
+    "strip_suffix(",
+    ".find(",
+    ".eq(",
+    "split_once(",
+    "start_of(",
+];
+
+/// What stands behind one.
+const BEHIND: [&str; 8] = ["==", "!=", "=>", ") =>", "|", ") |", "].contains(", "].iter().any("];
+
+/// Words that bootscope made, each as decisions must not know it.
+fn made() -> BTreeSet<String> {
+    let names = Names::default();
+    let mut made: BTreeSet<String> = Phase::ALL.iter().map(|phase| phase.name(&names).into_owned()).collect();
+    let families: Vec<String> =
+        made.iter().filter_map(|name| Some(format!("{}: ", name.split_once(": ")?.0))).collect();
+    made.extend(families);
+    made.extend(["initcalls: ", "initcalls: early", "initcalls: all levels"].map(str::to_owned));
+    made.extend([Os::Linux, Os::FreeBsd, Os::NetBsd, Os::Lab].iter().map(|os| os.name().to_owned()));
+    use RateSource as R;
+    let rates = [R::Host, R::HostFromStart, R::Instructions, R::User, R::Unknown, R::Kernel].into_iter().chain([
+        R::Printk,
+        R::SyncPoints,
+        R::CommonEvents,
+        R::NearProcess1,
+        R::FirstInstruction,
+        R::Arrival,
+    ]);
+    made.extend(rates.map(|rate| rate.to_string()));
+    let others =
+        ["reached", "boot path", "tcg", "kvm", "<...>", "by pointer", "decompress the kernel", "kernel log", "QEMU"];
+    made.extend(others.map(str::to_owned));
+    made
+}
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -19,30 +118,177 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The code, without comments and without what `#[cfg(test)]` begins, which is last in a file.
+/// The sources of a crate that are no tests, by their place in it.
+fn crate_sources(name: &str) -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    files.retain(|file| file.extension().is_some_and(|e| e == "rs") && !file.ends_with("tests.rs"));
+    let place = |file: &PathBuf| format!("{name}/{}", file.strip_prefix(&root).unwrap().display());
+    files.iter().map(|file| (place(file), code(&fs::read_to_string(file).unwrap()))).collect()
+}
+
+/// The code, without comments and without the tests, which are last in a file.
 fn code(text: &str) -> String {
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let are_tests = |from: usize| text[from..].lines().skip(1).take(2).any(|line| line.ends_with("mod tests {"));
+    let tests = text.match_indices("#[cfg(test)]").map(|(at, _)| at).find(|&at| are_tests(at));
+    let code = &text[..tests.unwrap_or(text.len())];
     code.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect()
 }
 
-#[test]
-fn no_source_knows_what_a_phase_is_called() {
-    let mut files = Vec::new();
-    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
-    files.retain(|file| file.extension().is_some_and(|e| e == "rs") && !file.ends_with("tests.rs"));
-    assert!(files.len() > 20, "the sources are not where they are looked for: {files:?}");
-    for file in files {
-        let code = code(&fs::read_to_string(&file).unwrap());
-        for phase in PHASES {
-            let still = STILL.iter().any(|(known, word)| file.ends_with(known) && *word == phase);
-            assert_eq!(code.contains(&format!("\"{phase}")), still, "{}: \"{phase}", file.display());
+/// The literals of text in code: each with where it begins and ends. Those of bytes and of characters are none.
+fn literals(code: &str) -> Vec<(usize, usize, &str)> {
+    let bytes = code.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\'' if bytes.get(at + 1) == Some(&b'\\') => at += 3,
+            b'\'' if bytes.get(at + 2) == Some(&b'\'') => at += 2,
+            b'/' if bytes.get(at + 1) == Some(&b'/') => at += code[at..].find('\n').unwrap_or(code.len() - at),
+            b'r' if code[at..].starts_with("r#\"") => at += 3 + code[at + 3..].find("\"#").unwrap_or(0) + 1,
+            b'"' => {
+                let mut end = at + 1;
+                while end < bytes.len() && bytes[end] != b'"' {
+                    end += if bytes[end] == b'\\' { 2 } else { 1 };
+                }
+                if at == 0 || bytes[at - 1] != b'b' {
+                    found.push((at, end + 1, &code[at + 1..end.min(code.len())]));
+                }
+                at = end;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    found
+}
+
+/// Whether what stands at this place of the code is what a text is compared with.
+fn is_compared(code: &str, from: usize, to: usize) -> bool {
+    let before = code[..from].trim_end_matches(|c: char| c.is_whitespace() || c == '&');
+    // The other alternatives of a pattern, or the other texts of a list, say nothing else.
+    let mut behind = code[to..].trim_start();
+    while let Some(rest) = behind.strip_prefix(", \"").or_else(|| behind.strip_prefix(",\n")) {
+        let Some(next) = rest.find('"').filter(|_| !rest.trim_start().starts_with(']')) else { break };
+        behind = rest[next + 1..].trim_start();
+    }
+    let statement = before.rfind([';', '{', '}']).map_or(before, |at| &before[at..]);
+    if behind.starts_with("if ") || statement.contains("matches!(") {
+        return true;
+    }
+    let is_closure = behind.starts_with("||");
+    BEFORE.iter().any(|word| before.ends_with(word))
+        || (!is_closure && BEHIND.iter().any(|word| behind.starts_with(word)))
+}
+
+/// The constants of text that sources have, by name: of several of one name, all that they may be.
+fn constants(all: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut constants: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (_, code) in all {
+        for (from, _, text) in literals(code) {
+            let line = code[..from].rfind('\n').map_or(0, |at| at + 1);
+            let statement = code[..from].rfind(';').map_or(line, |at| at.max(code[..from].rfind('}').unwrap_or(0)));
+            if let Some((_, name)) = code[statement..from].split_once("const ") {
+                if let Some((name, _)) = name.split_once(": &str =") {
+                    constants.entry(name.to_owned()).or_default().insert(text.to_owned());
+                }
+            }
         }
     }
+    constants
+}
+
+/// What a source compares texts with.
+fn compared(code: &str, constants: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
+    let literals = literals(code);
+    let by_itself = literals.iter().filter(|(from, to, _)| is_compared(code, *from, *to));
+    let mut found: BTreeSet<String> = by_itself.map(|(.., text)| (*text).to_owned()).collect();
+    for (name, texts) in constants {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        for (at, _) in code.match_indices(name.as_str()) {
+            let whole = !code[..at].ends_with(is_name) && !code[at + name.len()..].starts_with(is_name);
+            let path = code[..at].trim_end_matches(|c: char| is_name(c) || c == ':').len();
+            let is_of_a_type = code[path..at].contains(|c: char| c.is_ascii_uppercase());
+            if whole && !is_of_a_type && is_compared(code, path, at + name.len()) {
+                found.extend(texts.iter().cloned());
+            }
+        }
+    }
+    found
+}
+
+/// What is wrong with a source, given what it compares texts with.
+fn wrong(file: &str, compared: &BTreeSet<String>, made: &BTreeSet<String>) -> Vec<String> {
+    let is_still = |word: &str| STILL.iter().any(|(known, still, _)| *known == file && *still == word);
+    let own = compared.iter().filter(|word| made.contains(*word) && !is_still(word));
+    let mut wrong: Vec<String> =
+        own.map(|word| format!("{file}: \"{word}\" is a name of bootscope's own: compare its type")).collect();
+    let is_read = READ.iter().any(|(known, _)| *known == file) || READ_ALL.iter().any(|all| file.starts_with(all));
+    if !is_read && !compared.is_empty() {
+        wrong.push(format!("{file}: whose words are {compared:?}? Compare types, or add the file to READ"));
+    }
+    wrong
 }
 
 #[test]
-fn a_phase_in_code_is_found_and_one_in_a_comment_is_not() {
-    let text = "// \"process 1\"\nlet a = \"b\";\n#[cfg(test)]\nlet c = \"process 1\";\n";
-    assert_eq!(code(text), "let a = \"b\";\n");
-    assert!(code("if name == \"process 1\" {").contains("\"process 1"));
+fn no_decision_compares_what_a_person_reads() {
+    let all: Vec<(String, String)> = DECIDING.iter().flat_map(|name| crate_sources(name)).collect();
+    assert!(all.len() > 150, "the sources are not where they are looked for: {}", all.len());
+    let constants = constants(&[all.clone(), crate_sources("timeline")].concat());
+    let made = made();
+    let mut found: Vec<String> = Vec::new();
+    let mut comparing = BTreeSet::new();
+    for (file, code) in &all {
+        let compared = compared(code, &constants);
+        found.extend(wrong(file, &compared, &made));
+        for (known, still, _) in STILL {
+            assert!(known != file || compared.contains(still), "{known} no longer compares \"{still}\"");
+        }
+        if !compared.is_empty() {
+            comparing.insert(file.as_str());
+        }
+    }
+    let stale = READ.iter().filter(|(file, _)| !comparing.contains(file));
+    found.extend(stale.map(|(file, _)| format!("{file} compares nothing and need not be in READ")));
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// What the search takes for a comparison, and what not: each line is one source.
+#[test]
+fn a_comparison_is_found_however_it_is_written() {
+    let constants = BTreeMap::from([("EARLY".to_owned(), BTreeSet::from(["early kernel".to_owned()]))]);
+    let is_found = |code: &str| compared(code, &constants).contains("early kernel");
+    for code in [
+        "if name == \"early kernel\" {",
+        "if \"early kernel\" != name {",
+        "if name == &\"early kernel\".to_owned() {",
+        "boot.start_of(\"early kernel\")",
+        "let early = names.find(\"early kernel\");",
+        "name.starts_with(\"early kernel\")",
+        "match name {\n    \"early kernel\" => 1,",
+        "match name {\n    \"kernel\" | \"early kernel\" if late => 1,",
+        "match name {\n    Some(\"early kernel\") => 1,",
+        "if [\"early kernel\", \"process 1\"].contains(&name) {",
+        "if [\"process 1\", \"early kernel\"].iter().any(|n| *n == name) {",
+        "if name == EARLY {",
+        "if name == phases::EARLY {",
+        "matches!(name, \"early kernel\" | \"kernel\")",
+        "matches!(name, \"kernel\" | \"early kernel\")",
+    ] {
+        assert!(is_found(code), "{code}");
+    }
+    for code in [
+        "names.intern(\"early kernel\")",
+        "Phase::EarlyKernel => \"early kernel\",",
+        "line.starts_with(b\"early kernel\")",
+        "if id == NameId::EARLY {",
+        "if at == NEARLY {",
+    ] {
+        assert!(!is_found(code), "{code}");
+    }
+    let early = BTreeSet::from(["early kernel".to_owned()]);
+    assert_eq!(wrong("evidence/linux.rs", &early, &made()).len(), 1, "also in a file that reads somebody's words");
+    assert_eq!(wrong("evidence/merge.rs", &early, &made()).len(), 2);
+    assert_eq!(code("// \"x\"\nlet a = 1;\n#[cfg(test)]\nmod tests {\nlet c = 2;\n"), "let a = 1;\n");
 }
