@@ -31,7 +31,7 @@ use std::fmt;
 use toml::{Spanned, Value};
 
 /// What kind of thing has a budget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// From time zero to the end mark, in ns.
@@ -49,7 +49,7 @@ pub enum Kind {
 }
 
 /// What has a budget.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct What {
     /// Of which kind.
     pub kind: Kind,
@@ -92,7 +92,7 @@ impl fmt::Display for What {
 const TOTAL: &str = "total";
 
 /// What it may be at most.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
     /// So much: ns, bytes or instructions.

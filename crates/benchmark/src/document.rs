@@ -23,7 +23,7 @@ use crate::runs::{Boot, Ended};
 use serde::{Deserialize, Serialize};
 
 /// The document.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Document {
     /// How it was run.
     #[serde(flatten)]

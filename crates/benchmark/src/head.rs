@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA: &str = "bootscope.bench/1";
 
 /// How a bench is run: all that is known before the first boot.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Head {
     /// [`SCHEMA`].
     pub schema: String,
@@ -42,7 +42,7 @@ pub struct Head {
 }
 
 /// One of the things that are compared.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Variant {
     /// What tells it from the others.
     pub name: String,
@@ -57,7 +57,7 @@ pub struct Variant {
 }
 
 /// One option of a variant, as it was given.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Setting {
     /// The option: `cpus`, `append`, …
     pub key: String,
@@ -66,7 +66,7 @@ pub struct Setting {
 }
 
 /// One side of a sweep's grid.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Side {
     /// The option.
     pub key: String,
@@ -75,7 +75,7 @@ pub struct Side {
 }
 
 /// What a variant is on the host that boots it, as its recordings say.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Booted {
     /// Kernel release or file name.
@@ -89,7 +89,7 @@ pub struct Booted {
 }
 
 /// A file that went into a boot.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InputFile {
     /// `kernel`, `initrd`, `disk`, `symbols`.
     pub role: String,
@@ -100,7 +100,7 @@ pub struct InputFile {
 }
 
 /// The machine that a bench ran on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Host {
     /// CPU model name.

@@ -45,7 +45,7 @@ pub struct Added {
 }
 
 /// One variant of one bench, as lists and plots need it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Entry {
     /// The bench's number in the database.
     pub bench: i64,
@@ -79,11 +79,12 @@ pub struct Entry {
     pub sd_ns: Option<f64>,
     /// The other metrics.
     #[serde(default, with = "by_name")]
+    #[schemars(with = "crate::metrics::ByName<Level>")]
     pub metrics: PerMetric<Level>,
 }
 
 /// A metric of one variant of one bench, in its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Level {
     /// The median.
     pub median: f64,

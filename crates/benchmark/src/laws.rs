@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One side of the grid with the others held.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Slice {
     /// What grows: the side's key.
     pub key: String,
@@ -34,7 +34,7 @@ pub struct Slice {
 }
 
 /// How rows that grow are told from chance.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToldBy {
     /// All rows of all slices together: any false one at most 5 times of 100.
@@ -47,7 +47,7 @@ pub enum ToldBy {
 }
 
 /// The law of one row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RowLaw {
     /// The row; `total` is the whole boot.
     pub name: String,
@@ -74,7 +74,7 @@ pub struct RowLaw {
 }
 
 /// The boots of one size.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Point {
     /// The size.
     pub size: f64,
@@ -85,7 +85,7 @@ pub struct Point {
 }
 
 /// What a law leads to.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Predicted {
     /// The size.
     pub size: f64,

@@ -11,7 +11,7 @@ use crate::stats::verdict::{Basis, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// How a phase, a row or a metric changed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Moved {
     /// Its name.
     pub name: String,
@@ -20,7 +20,7 @@ pub struct Moved {
 }
 
 /// The likeliest rows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Likely {
     /// The phase that changed most, of those proven to move.
     pub phase: String,

@@ -3,10 +3,13 @@
 //! A line of the table is a metric. The journal, the results, the history, budgets and every view walk the table, so a new
 //! metric needs its line and no other code. A metric's name stays as it is: documents and databases hold it.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 /// One metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,6 +245,52 @@ pub fn only_bytes<S: Serializer>(values: &Values, to: S) -> Result<S::Ok, S::Err
 impl<'de> Deserialize<'de> for Values {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Values, D::Error> {
         read(from, Metric::field)
+    }
+}
+
+/// The schema of what [`write`] writes.
+fn schema<V: JsonSchema>(
+    of: &mut SchemaGenerator,
+    fields: impl Iterator<Item = &'static Metric>,
+    name: fn(&Metric) -> String,
+) -> Schema {
+    let (mut properties, mut required) = (serde_json::Map::new(), Vec::new());
+    for metric in fields {
+        properties.insert(name(metric), of.subschema_for::<Option<V>>().into());
+        if !metric.is_mentioned_if_known() {
+            required.push(name(metric));
+        }
+    }
+    json_schema!({"type": "object", "properties": properties, "required": required})
+}
+
+impl JsonSchema for Values {
+    fn schema_name() -> Cow<'static, str> {
+        "Values".into()
+    }
+
+    fn json_schema(of: &mut SchemaGenerator) -> Schema {
+        schema::<u64>(of, METRICS.iter().filter(|metric| !metric.is_computed()), Metric::field)
+    }
+}
+
+/// The schema of [`only_bytes`], for `#[schemars(schema_with)]`.
+pub fn only_bytes_schema(of: &mut SchemaGenerator) -> Schema {
+    let kept = METRICS.iter().filter(|metric| metric.unit == Unit::Bytes && !metric.is_computed());
+    schema::<u64>(of, kept, Metric::field)
+}
+
+/// The schema of [`by_name`], for `#[schemars(with)]`.
+#[derive(Debug)]
+pub struct ByName<T>(PhantomData<T>);
+
+impl<T: JsonSchema> JsonSchema for ByName<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("MetricsOf{}", T::schema_name()).into()
+    }
+
+    fn json_schema(of: &mut SchemaGenerator) -> Schema {
+        schema::<T>(of, METRICS.iter(), |metric| metric.name.to_owned())
     }
 }
 

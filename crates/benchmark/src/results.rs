@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What all boots say.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Results {
     /// Of each variant.
     pub variants: Vec<VariantRuns>,
@@ -32,7 +32,7 @@ pub struct Results {
 }
 
 /// One variant's boots.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct VariantRuns {
     /// Its name.
     pub name: String,
@@ -47,11 +47,12 @@ pub struct VariantRuns {
     pub rows: Vec<RowRuns>,
     /// Each metric beside the length.
     #[serde(flatten, with = "crate::metrics::by_name")]
+    #[schemars(with = "crate::metrics::ByName<Description>")]
     pub metrics: PerMetric<Description>,
 }
 
 /// One phase of one variant's boots.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseRuns {
     /// Its name.
     pub name: String,
@@ -66,7 +67,7 @@ pub struct PhaseRuns {
 }
 
 /// One row of one variant's boots, in ns.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RowRuns {
     /// Its name.
     pub name: String,
@@ -81,7 +82,7 @@ pub struct RowRuns {
 }
 
 /// A variant against the first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Against {
     /// Which, from 1.
     pub variant: usize,

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What is to be run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plan {
     /// How many variants there are; the first is what the others are compared with.
     pub variants: usize,
@@ -26,7 +26,7 @@ pub struct Plan {
 }
 
 /// When it is enough: at the first that holds, after whole rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stop {
     /// So many rounds.
     pub rounds: u32,
@@ -53,7 +53,7 @@ pub struct Turn {
 }
 
 /// What was measured of a boot. Without a total it failed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Measured {
     /// How it ended, as one word (`reached`, `hang`, …).
     pub outcome: String,
@@ -81,7 +81,7 @@ pub struct Measured {
 }
 
 /// A phase or a row of one boot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseTime {
     /// Its name.
     pub name: String,
@@ -90,7 +90,7 @@ pub struct PhaseTime {
 }
 
 /// A boot that is over: a raw sample.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Boot {
     /// Of all boots, warm-ups included, from 0, in order of time.
     pub number: u32,
@@ -106,7 +106,7 @@ pub struct Boot {
 }
 
 /// Why no more boots were done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
     /// All rounds were done.

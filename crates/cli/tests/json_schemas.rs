@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use support::boots::Scratch;
+use support::json_schema::misfits;
 use support::schemas::Schemas;
 use support::{bootscope, run, skip};
 
@@ -93,6 +94,69 @@ fn the_page_says_what_is_printed() {
         ["CannotSay.commit", "CannotSay.why", "Description.modes", "Description.order", "Stop.width", "Stop.budget_ns"];
     let here: Vec<&String> = here.filter(|field| !rare.contains(&field.as_str())).collect();
     assert!(here.is_empty(), "the page tells of what is not printed: {here:?}");
+}
+
+/// The schema of a document as a file: `docs/schemas/show.json` of `bootscope.show/1`.
+fn file(name: &str) -> PathBuf {
+    let name = name.trim_start_matches("bootscope.").trim_end_matches("/1");
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schemas/{name}.json"))
+}
+
+#[test]
+fn the_schemas_are_those_of_the_types() {
+    let mut files = Vec::new();
+    for (name, schema) in report::schemas() {
+        let text = serde_json::to_string_pretty(schema.as_value()).unwrap() + "\n";
+        let path = file(name);
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(&path, &text).unwrap();
+        }
+        let kept = fs::read_to_string(&path).unwrap_or_default();
+        assert!(kept == text, "{} is not what the types say: BLESS=1 writes it", path.display());
+        files.push(path.file_name().unwrap().to_owned());
+    }
+    let kept = fs::read_dir(file("").parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut kept: Vec<_> = kept.collect();
+    kept.sort();
+    assert_eq!(kept, files, "a schema of no document");
+}
+
+#[test]
+fn the_examples_fit_their_schemas() {
+    let examples = [
+        include_str!("../../report/src/show.example.json"),
+        include_str!("../../report/src/diff.example.json"),
+        include_str!("../../report/src/what-if.example.json"),
+        include_str!("../../report/src/lab.example.json"),
+        include_str!("../../report/src/fit.example.json"),
+    ];
+    for example in examples.map(|text| serde_json::from_str::<Value>(text).unwrap()) {
+        let name = example["schema"].as_str().unwrap();
+        let schema: Value = serde_json::from_str(&fs::read_to_string(file(name)).unwrap()).unwrap();
+        assert_eq!(misfits(&schema, &example), [""; 0], "{name}");
+        // And one that does not fit is noticed: every field by itself, left out, of another type, or one too many.
+        for field in example.as_object().unwrap().keys() {
+            let mut changed = example.clone();
+            changed[field] = json!({"a": "field of no type"});
+            assert_ne!(misfits(&schema, &changed), [""; 0], "{name}: {field}");
+            changed.as_object_mut().unwrap().remove(field);
+            let required = schema["required"].as_array().unwrap().contains(&json!(field));
+            assert_eq!(misfits(&schema, &changed).is_empty(), !required, "{name}: {field}");
+        }
+        let mut more = example.clone();
+        more["more"] = json!(1);
+        assert_eq!(misfits(&schema, &more), ["/more is in no schema"], "{name}");
+    }
+}
+
+#[test]
+fn the_page_and_the_schemas_have_the_same_fields() {
+    let page = Schemas::read();
+    let mut compared = 0;
+    for (name, schema) in report::schemas() {
+        compared += page.compare(name, schema.as_value());
+    }
+    assert!(compared > 30, "{compared} tables");
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 const SCHEMA_PREFIX: &str = "bootscope.recording/";
 
 /// The content of `recording.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Manifest {
     /// `bootscope.recording/<version>`.
     pub schema: String,
@@ -65,7 +65,7 @@ pub struct Manifest {
 }
 
 /// Whether the recorder finished.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// The manifest does not say, or cannot be read.
@@ -78,7 +78,7 @@ pub enum State {
 }
 
 /// Where the zero of a recording's time is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimeBase {
     /// The host's monotonic clock just before the VMM was executed.
@@ -91,7 +91,7 @@ pub enum TimeBase {
 }
 
 /// What was booted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Subject {
     /// Operating system, such as `Linux`; empty if unknown.
@@ -109,7 +109,7 @@ pub struct Subject {
 }
 
 /// The virtual machine monitor and what it used.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Vmm {
     /// Full command line, program first.
@@ -127,7 +127,7 @@ pub struct Vmm {
 }
 
 /// The machine the boot was recorded on.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Host {
     /// CPU model name.
@@ -143,7 +143,7 @@ pub struct Host {
 }
 
 /// A file that went into the boot.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Input {
     /// `kernel`, `initrd`, `disk`, …
@@ -203,7 +203,7 @@ impl Subject {
 }
 
 /// How a boot ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Outcome {
     /// Which way.
     pub kind: OutcomeKind,
@@ -216,7 +216,7 @@ pub struct Outcome {
 }
 
 /// The ways a boot can end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutcomeKind {
     /// The end mark was reached.
@@ -255,7 +255,7 @@ impl OutcomeKind {
 }
 
 /// What kind of event ends the measured boot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndMark {
     /// The kernel handed over to process 1, which said so itself.
@@ -269,7 +269,7 @@ pub enum EndMark {
 }
 
 /// The event that the measured boot ends at.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct End {
     /// Which kind of event it is; see [`End::mark`] for recordings that do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -302,7 +302,7 @@ impl End {
 }
 
 /// A file of the recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Evidence {
     /// Its name in the folder.
@@ -314,7 +314,7 @@ pub struct Evidence {
 }
 
 /// What recording cost: recorded ÷ plain boot time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Overhead {
     /// Ratio of medians.
@@ -330,7 +330,7 @@ pub struct Overhead {
 }
 
 /// What a cost of recording was measured of. It is no other boot's.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Measured {
     /// Hash of the kernel, hexadecimal.

@@ -18,7 +18,7 @@ use serde_json::Value;
 ///
 /// All that can change what the guest executes belongs here, also where the recorder asks for it (`trace_events`, `init`):
 /// two boots with equal guest specs and equal files are the same boot, however they were observed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct GuestSpec {
     /// Linux bzImage, or ELF image with a PVH note; without one the machine boots from its disks.
@@ -63,7 +63,7 @@ pub struct GuestSpec {
 }
 
 /// How a boot is observed from outside, which makes no difference to what the guest executes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct ObserveSpec {
     /// Give up after this time, in ms.
@@ -86,7 +86,7 @@ pub struct ObserveSpec {
 }
 
 /// What runs the guest's instructions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Accel {
     /// KVM where this kernel makes progress under it, else TCG.
@@ -111,7 +111,7 @@ impl Accel {
 }
 
 /// Whose process 1 is started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Init {
     /// bootscope's, which marks the hand-over and transfers the evidence.
@@ -122,7 +122,7 @@ pub enum Init {
 }
 
 /// What bootscope's process 1 does when it has transferred the evidence.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Then {
     /// Power the machine off.
@@ -133,7 +133,7 @@ pub enum Then {
 }
 
 /// Where the boot ends.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Until {
     /// Process 1 runs.
@@ -146,7 +146,7 @@ pub enum Until {
 }
 
 /// A file with names, and where its code is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SymbolFile {
     /// The file.
     pub path: PathBuf,
@@ -210,7 +210,7 @@ impl GuestSpec {
 }
 
 /// A setting that two boots do not share.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Difference {
     /// Its name in `how`.
     pub what: String,

@@ -9,7 +9,7 @@ use timeline::DiagnosticKind as K;
 use timeline::{Diagnostic, DiagnosticKind, Figures, Severity, Unit};
 
 /// One kind of trouble in the evidence.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DiagnosticLine {
     /// The kind's name for programs: it never changes.
     #[serde(default)]

@@ -23,7 +23,7 @@ use timeline::{Ns, TimeBase};
 const SCHEMA: &str = "bootscope.diff/1";
 
 /// The whole document.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Diff {
     /// `bootscope.diff/1`.
     pub schema: String,
@@ -67,7 +67,7 @@ pub struct Diff {
 }
 
 /// One of the boots.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DiffSide {
     /// The recording.
     pub recording: String,
@@ -80,7 +80,7 @@ pub struct DiffSide {
 }
 
 /// A phase that is not as long, or a row.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DiffRow {
     /// What it is.
     pub name: String,
@@ -103,7 +103,7 @@ impl DiffRow {
 }
 
 /// A function, or a path.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DiffLine {
     /// The function.
     pub name: String,
@@ -147,7 +147,7 @@ impl DiffLine {
 }
 
 /// What a function or a path took.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DiffAmount {
     /// Calls until the end mark.
     pub calls: u64,

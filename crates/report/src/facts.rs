@@ -25,7 +25,7 @@ pub struct Facts {
 }
 
 /// What was booted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Subject {
     /// Operating system, such as `Linux`.
     pub os: String,
@@ -42,7 +42,7 @@ pub struct Subject {
 }
 
 /// What recording costs: recorded boot ÷ plain boot.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Overhead {
     /// Ratio of medians.
     pub ratio: f64,

@@ -15,7 +15,7 @@ use timeline::Ns;
 const SCHEMA: &str = "bootscope.fit/1";
 
 /// The whole document.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Fit {
     /// `bootscope.fit/1`.
     pub schema: String,
@@ -35,7 +35,7 @@ pub struct Fit {
 }
 
 /// One of the recordings.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FitRecording {
     /// Its path.
     pub recording: String,
@@ -46,7 +46,7 @@ pub struct FitRecording {
 }
 
 /// How a row of `where` grows.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FitRow {
     /// The row.
     pub name: String,
@@ -73,7 +73,7 @@ pub struct FitRow {
 }
 
 /// What a row would take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Predicted {
     /// At what size.
     pub at: f64,

@@ -17,7 +17,7 @@ use std::fmt::Write;
 pub const SCHEMA: &str = "bootscope.history/1";
 
 /// The whole document.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PastBenches {
     /// `bootscope.history/1`.
     pub schema: String,
@@ -41,7 +41,7 @@ pub struct PastBenches {
 }
 
 /// The median of one bench.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Median {
     /// The bench's number in the database.
     pub bench: i64,
@@ -54,7 +54,7 @@ pub struct Median {
 }
 
 /// A change of level.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LevelChange {
     /// The first bench of the new level.
     pub bench: i64,

@@ -24,7 +24,7 @@ const NOT_ALL: f64 = 0.995;
 const FORETOLD_WITHIN: f64 = 0.1;
 
 /// The whole document.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Lab {
     /// `bootscope.lab/1`.
     pub schema: String,
@@ -37,7 +37,7 @@ pub struct Lab {
 }
 
 /// An experiment with one of its remedies: two boots.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabTrial {
     /// The experiment.
     pub name: String,
@@ -112,7 +112,7 @@ pub struct LabTrial {
 }
 
 /// A check of the kernel's, in both boots.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabCheck {
     /// What was checked.
     pub of: String,
@@ -136,7 +136,7 @@ pub struct LabBoot<'a> {
 }
 
 /// What was timed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabFigure {
     /// The function, or what several are called.
     pub of: String,
@@ -153,7 +153,7 @@ pub struct LabFigure {
 }
 
 /// A row that became shorter.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabBlame {
     /// The row.
     pub row: String,
@@ -162,7 +162,7 @@ pub struct LabBlame {
 }
 
 /// A row that a remedy made longer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabAdded {
     /// The row.
     pub row: String,
@@ -171,7 +171,7 @@ pub struct LabAdded {
 }
 
 /// What was measured that is not a function's time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabAmount {
     /// What.
     pub of: String,

@@ -16,7 +16,7 @@ use timeline::{Ns, Unit};
 const SCHEMA: &str = "bootscope.what-if/1";
 
 /// The whole document.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ledger {
     /// `bootscope.what-if/1`.
     pub schema: String,
@@ -34,7 +34,7 @@ pub struct Ledger {
 }
 
 /// A saving, worked out, or a recording, measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LedgerStep {
     /// `estimate` or `measured`.
     pub kind: String,
@@ -89,7 +89,7 @@ impl LedgerStep {
 }
 
 /// A part of a time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LedgerPart {
     /// The row that was charged for it.
     pub name: String,

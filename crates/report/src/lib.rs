@@ -28,6 +28,7 @@ mod plot;
 mod processes;
 mod range;
 mod sampled;
+mod schemas;
 mod summary;
 mod table;
 mod terminal;
@@ -48,6 +49,7 @@ pub use lab::{Lab, LabAdded, LabAmount, LabBlame, LabBoot, LabCheck, LabFigure, 
 pub use layout::{Cutoff, Layout};
 pub use ledger::{Ledger, LedgerPart, LedgerStep, State};
 pub use range::{Bisected, CommitRange, Failed, Named, RangeCommit};
+pub use schemas::schemas;
 pub use summary::{
     CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, SampledEventLines,
     SampledLine, SampledLines, SampledTrackLine, Summary, summarize,

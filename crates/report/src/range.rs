@@ -15,7 +15,7 @@ use std::fmt::Write;
 use timeline::Ns;
 
 /// What each commit of a range costs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CommitRange {
     /// `bootscope.range/1`.
     pub schema: String,
@@ -28,7 +28,7 @@ pub struct CommitRange {
 }
 
 /// One commit of a range.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RangeCommit {
     /// Its whole name.
     pub commit: String,
@@ -43,7 +43,7 @@ pub struct RangeCommit {
 }
 
 /// The first slow commit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Bisected {
     /// `bootscope.bisect/1`.
     pub schema: String,
@@ -78,7 +78,7 @@ pub struct Bisected {
 }
 
 /// A commit by its name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Named {
     /// Its whole name.
     pub commit: String,
@@ -98,7 +98,7 @@ impl Named {
 }
 
 /// A commit that could not be measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Failed {
     /// Its whole name.
     pub commit: String,

@@ -20,7 +20,7 @@ use timeline::{
 pub const SCHEMA: &str = "bootscope.show/1";
 
 /// The whole document.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Summary {
     /// [`SCHEMA`].
     pub schema: String,
@@ -85,6 +85,7 @@ pub struct Summary {
     pub metrics: Values,
     /// Those in bytes, by the name before there were metrics of other units than bytes.
     #[serde(serialize_with = "benchmark::metrics::only_bytes")]
+    #[schemars(schema_with = "benchmark::metrics::only_bytes_schema")]
     pub memory: Values,
     /// The clocks of the evidence.
     pub clocks: Vec<ClockLine>,
@@ -95,7 +96,7 @@ pub struct Summary {
 }
 
 /// The instant at which the boot counts as done.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct EndLine {
     /// What shows it.
     pub evidence: String,
@@ -108,7 +109,7 @@ pub struct EndLine {
 }
 
 /// A stage of the boot.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseLine {
     /// What it is; `unexplained` where no evidence reaches.
     pub name: String,
@@ -126,7 +127,7 @@ pub struct PhaseLine {
 }
 
 /// An initcall.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InitcallLine {
     /// The function.
     pub name: String,
@@ -139,7 +140,7 @@ pub struct InitcallLine {
 }
 
 /// A row of `functions`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FunctionLine {
     /// The function, or what kind of step it is (`initcall`).
     pub name: String,
@@ -156,7 +157,7 @@ pub struct FunctionLine {
 }
 
 /// What samples say of where the CPUs were. All shares are of the samples, and have an error.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledLines {
     /// How many there are, of all events.
     pub samples: u64,
@@ -169,7 +170,7 @@ pub struct SampledLines {
 }
 
 /// The samples of one event.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledEventLines {
     /// The event: what made the samples be taken.
     pub name: String,
@@ -188,7 +189,7 @@ pub struct SampledEventLines {
 }
 
 /// A function that samples found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledLine {
     /// The function.
     pub name: String,
@@ -203,7 +204,7 @@ pub struct SampledLine {
 }
 
 /// Where samples were taken.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledTrackLine {
     /// `thread` or `cpu`.
     pub kind: String,
@@ -276,7 +277,7 @@ impl SampledEventLines {
 }
 
 /// A user process.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ProcessLine {
     /// Its number.
     pub pid: u64,
@@ -293,7 +294,7 @@ pub struct ProcessLine {
 }
 
 /// Figures of a recording with calls.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Calls {
     /// Calls seen.
     pub count: u64,
@@ -309,7 +310,7 @@ pub struct Calls {
 }
 
 /// A function of a recording with calls: all of its calls, on whatever path.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CallLine {
     /// The function.
     pub name: String,
@@ -322,7 +323,7 @@ pub struct CallLine {
 }
 
 /// A cause, its evidence, its cost and its remedy.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Finding {
     /// Its stable name.
     pub id: String,
@@ -341,7 +342,7 @@ pub struct Finding {
 }
 
 /// A span that shows a finding.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FindingEvidence {
     /// On which thread.
     pub track: String,
@@ -354,7 +355,7 @@ pub struct FindingEvidence {
 }
 
 /// A clock of the evidence.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClockLine {
     /// What it is called.
     pub name: String,

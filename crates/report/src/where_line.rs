@@ -4,7 +4,7 @@ use analysis::Row;
 use serde::{Deserialize, Serialize};
 
 /// A row of `where`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WhereLine {
     /// What took the time.
     pub name: String,
@@ -25,7 +25,7 @@ pub struct WhereLine {
 }
 
 /// A thread that had the CPU.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuHeldLine {
     /// What it is called.
     pub name: String,

@@ -17,7 +17,7 @@ use crate::stats::{CONFIDENCE, Interval, dithered, floor, holm, pairs, sorted};
 use serde::{Deserialize, Serialize};
 
 /// Whether a budget is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// It is.
@@ -29,7 +29,7 @@ pub enum Status {
 }
 
 /// A budget, checked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Checked {
     /// Whose boots.
     pub of: String,

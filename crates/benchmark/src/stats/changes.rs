@@ -15,7 +15,7 @@ use super::sorted;
 use serde::{Deserialize, Serialize};
 
 /// A change of level.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Change {
     /// The first value of the new level.
     pub at: usize,

@@ -11,7 +11,7 @@ use super::{Interval, sorted};
 use serde::{Deserialize, Serialize};
 
 /// What the runs of one variant say.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Description {
     /// How many.
     pub count: usize,

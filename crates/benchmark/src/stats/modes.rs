@@ -11,7 +11,7 @@ use super::sorted;
 use serde::{Deserialize, Serialize};
 
 /// Two kinds of runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Modes {
     /// Median of the faster kind.
     pub low: f64,

@@ -10,7 +10,7 @@ use super::{CONFIDENCE, Interval, holm};
 use serde::{Deserialize, Serialize};
 
 /// What is asked of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ask {
     /// The smallest relative difference that matters: 0.05 is 5 %.
     pub margin: f64,
@@ -25,7 +25,7 @@ impl Default for Ask {
 }
 
 /// What the comparison rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// Pairs of boots, one after the other in random order.
@@ -37,7 +37,7 @@ pub enum Basis {
 }
 
 /// The second variant against the first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// What it rests on.
     pub basis: Basis,
@@ -61,7 +61,7 @@ pub struct Comparison {
 }
 
 /// The answer to "did it help?".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The second is faster (smaller).

@@ -9,6 +9,7 @@ pub mod boots;
 pub mod followed;
 pub mod images;
 pub mod journals;
+pub mod json_schema;
 pub mod kills;
 pub mod lab;
 pub mod percival;

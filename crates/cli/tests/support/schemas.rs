@@ -59,13 +59,16 @@ impl Schemas {
         Schemas { tables, documents, seen: BTreeSet::new() }
     }
 
-    /// Holds a document against the schema that it names.
+    /// Holds a document against the schema that it names, the page's and the generated one.
     #[track_caller]
     pub fn hold(&mut self, document: &Value) {
         let schema = document["schema"].as_str().expect("a document names its schema");
         let table = self.documents.get(schema).unwrap_or_else(|| panic!("{schema} is not on the page")).clone();
         if let Err(wrong) = self.table(document, &table, schema) {
             panic!("{wrong}");
+        }
+        if let Some((_, generated)) = report::schemas().iter().find(|(name, _)| *name == schema) {
+            assert_eq!(super::json_schema::misfits(generated.as_value(), document), [""; 0], "{schema}");
         }
     }
 
@@ -82,6 +85,34 @@ impl Schemas {
         let all =
             self.tables.iter().flat_map(|(table, fields)| fields.iter().map(move |f| format!("{table}.{}", f.name)));
         all.filter(|field| !self.seen.contains(field)).collect()
+    }
+
+    /// Compares the tables of a document with the generated schema of it: the same fields, of which the same may be
+    /// missing. How many tables; none if the page does not have the document.
+    #[track_caller]
+    pub fn compare(&self, document: &str, schema: &Value) -> usize {
+        let Some(table) = self.documents.get(document) else { return 0 };
+        let mut compared = BTreeSet::new();
+        self.compare_table(table, schema, schema, &mut compared);
+        compared.len()
+    }
+
+    fn compare_table(&self, table: &str, schema: &Value, root: &Value, compared: &mut BTreeSet<String>) {
+        if !compared.insert(table.to_owned()) {
+            return;
+        }
+        let required = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|n| n == name));
+        let Some(properties) = schema["properties"].as_object() else { return };
+        let said: BTreeMap<&str, bool> = self.tables[table].iter().map(|f| (&*f.name, !f.may_be_missing)).collect();
+        let typed: BTreeMap<&str, bool> = properties.keys().map(|name| (&**name, required(name))).collect();
+        assert_eq!(said, typed, "the page's {table} (left) and its type: fields, and whether they are always there");
+        for field in &self.tables[table] {
+            let one = field.types.split(" or ").next().unwrap();
+            let one = one.trim_start_matches("list of ").trim_start_matches("map of ");
+            if self.tables.contains_key(one) {
+                self.compare_table(one, object_of(&properties[&field.name], root), root, compared);
+            }
+        }
     }
 
     fn table(&mut self, value: &Value, table: &str, at: &str) -> Result<(), String> {
@@ -140,4 +171,14 @@ impl Schemas {
         };
         if right { Ok(()) } else { Err(format!("{at} is no {one}: {value}")) }
     }
+}
+
+/// The schema of the objects that a field has: itself, its items, or what it is where it is not null.
+fn object_of<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
+    if let Some(name) = schema["$ref"].as_str() {
+        return object_of(root.pointer(name.trim_start_matches('#')).unwrap(), root);
+    }
+    let inner = schema.get("items").or_else(|| schema.get("additionalProperties").filter(|one| one.is_object()));
+    let inner = inner.or_else(|| schema["anyOf"].as_array().map(|all| &all[0]));
+    inner.map_or(schema, |inner| object_of(inner, root))
 }

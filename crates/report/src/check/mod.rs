@@ -19,7 +19,7 @@ use timeline::Ns;
 const SCHEMA: &str = "bootscope.check/1";
 
 /// The whole document.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Check {
     /// `bootscope.check/1`.
     pub schema: String,
@@ -34,7 +34,7 @@ pub struct Check {
 }
 
 /// Boots that were checked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CheckedBoots {
     /// What they are boots of.
     pub of: String,

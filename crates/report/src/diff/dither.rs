@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 /// How a diff of dithered boots came about.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Dither {
     /// Boots of each side.
     pub boots: usize,

@@ -1,0 +1,38 @@
+//! The JSON schemas of the documents, made of the types that are written.
+
+use crate::check::Check;
+use crate::diff::Diff;
+use crate::fit::Fit;
+use crate::history::PastBenches;
+use crate::lab::Lab;
+use crate::ledger::Ledger;
+use crate::range::{Bisected, CommitRange};
+use crate::summary::Summary;
+use benchmark::Document;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
+
+/// The schema of each document, as it is written, by the name that the document gives as its `schema`.
+pub fn schemas() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("bootscope.bench/1", of::<Document>()),
+        ("bootscope.bisect/1", of::<Bisected>()),
+        ("bootscope.check/1", of::<Check>()),
+        ("bootscope.diff/1", of::<Diff>()),
+        ("bootscope.fit/1", of::<Fit>()),
+        ("bootscope.history/1", of::<PastBenches>()),
+        ("bootscope.lab/1", of::<Lab>()),
+        ("bootscope.range/1", of::<CommitRange>()),
+        ("bootscope.show/1", of::<Summary>()),
+        ("bootscope.what-if/1", of::<Ledger>()),
+    ]
+}
+
+fn of<T: JsonSchema>() -> Schema {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    // What a field is, `docs/json.md` says to its readers; a comment of ours that is reworded changes no schema.
+    let settings =
+        settings.with_transform(RecursiveTransform(|schema: &mut Schema| drop(schema.remove("description"))));
+    settings.into_generator().into_root_schema_for::<T>()
+}
