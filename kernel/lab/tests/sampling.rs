@@ -106,7 +106,7 @@ fn each_cpu_is_sampled_at_the_rate_and_nothing_is_lost() {
 fn samples_and_recorder_agree() {
     let Some(kernel) = kernel() else { return };
     for frames in ["scan", "recycle", "p2buddy"] {
-        let words = format!("sample=10000 services=3 frames={frames}");
+        let words = format!("sample=10000 services=9 frames={frames}");
         let Some(found) = sampled(Machine::deterministic(), &kernel, &words) else { return };
         let ns = |name: &str| {
             found.boot.log.lines().fold(0u64, |sum, line| {
