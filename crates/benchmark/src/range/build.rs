@@ -76,14 +76,15 @@ const GRACE: Duration = Duration::from_secs(2);
 const GRACE_STOPPED: Duration = Duration::from_millis(100);
 
 /// Runs its argument as a command, and kills the whole process group as soon as standard input ends. What was started in a
-/// session of its own is in another group, and stays.
+/// session of its own is in another group, and stays. A TERM is the command's: the guard's shell waits until that has ended.
 const GUARDED: &str = r#"
 exec 3<&0 </dev/null
 { read -r _ <&3; kill -KILL 0; } &
 guard=$!
+trap : TERM
 sh -c "$1" 3<&-
 status=$?
-kill -KILL $guard
+kill -KILL $guard 2>/dev/null
 exit $status
 "#;
 
@@ -222,6 +223,28 @@ fn end(child: &mut std::process::Child, grace: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_build_that_is_asked_to_end_may_clean_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let started = folder.path().join("started");
+        let cleaned = folder.path().join("cleaned");
+        let build = format!(
+            "trap 'sleep 0.3; touch {}; exit 1' TERM; touch {}; sleep 60 & wait",
+            cleaned.display(),
+            started.display()
+        );
+        let mut command = Command::new("sh");
+        command.args(["-c", GUARDED, "sh", &build]).stdin(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().unwrap();
+        let begun = Instant::now();
+        while !started.exists() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "the build did not start");
+            std::thread::sleep(LOOK);
+        }
+        end(&mut child, Duration::from_secs(30));
+        assert!(cleaned.exists(), "killed before it had cleaned up");
+    }
 
     #[test]
     fn kernels_that_were_used_last_are_kept() {
