@@ -12,7 +12,7 @@ const DECIDING: [&str; 4] = ["evidence", "analysis", "machine", "benchmark"];
 
 /// Files that compare a text with a literal, and whose words these are: a format's, the kernel's, a command line's, or an
 /// identifier that is stored.
-const READ: [(&str, &str); 44] = [
+const READ: [(&str, &str); 45] = [
     ("analysis/charge.rs", "the first word of a span of initcalls, from the timeline"),
     ("analysis/diff/kin.rs", "what compilers add to names; see STILL"),
     ("analysis/groups.rs", "the language of rules"),
@@ -20,6 +20,7 @@ const READ: [(&str, &str); 44] = [
     ("analysis/what_if.rs", "rows as the user names them"),
     ("analysis/what_if/meant.rs", "rows as the user names them"),
     ("benchmark/budgets.rs", "the keys of a budget file"),
+    ("benchmark/runs.rs", "names that an earlier version wrote"),
     ("benchmark/journal.rs", "the version of a journal"),
     ("benchmark/laws.rs", "the options of a sweep"),
     ("benchmark/range/build.rs", "names of files"),
@@ -63,8 +64,10 @@ const READ: [(&str, &str); 44] = [
 const READ_ALL: [&str; 1] = ["machine/vmm/qemu/"];
 
 /// Where a name of bootscope's own is compared all the same, and why.
-const STILL: [(&str, &str, &str); 1] =
-    [("analysis/diff/kin.rs", "decompress the kernel", "rows of two boots have names and nothing else in common")];
+const STILL: [(&str, &str, &str); 2] = [
+    ("analysis/diff/kin.rs", timeline::DECOMPRESS, "rows of two boots have names and nothing else in common"),
+    ("analysis/diff/kin.rs", timeline::INDIRECT, "rows of two boots have names and nothing else in common"),
+];
 
 /// What stands before a literal that a text is compared with.
 const BEFORE: [&str; 11] = [
@@ -104,7 +107,7 @@ fn made() -> BTreeSet<String> {
     ]);
     made.extend(rates.map(|rate| rate.to_string()));
     let others =
-        ["reached", "boot path", "tcg", "kvm", "<...>", "by pointer", "decompress the kernel", "kernel log", "QEMU"];
+        ["reached", "boot path", "tcg", "kvm", "<...>", timeline::INDIRECT, timeline::DECOMPRESS, "kernel log", "QEMU"];
     made.extend(others.map(str::to_owned));
     made
 }

@@ -25,6 +25,7 @@ pub use judge::{Checked, Status, check};
 pub use observed::{Noise, Observed, metrics};
 
 use crate::metrics::{Metric, Unit};
+use crate::runs::of_today;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -184,7 +185,7 @@ impl Budgets {
                 let line = line_of(limits.span().start);
                 let what = match kind {
                     Kind::Memory | Kind::Metric => metric(kind, &name).map_err(|why| BudgetError { line, why })?,
-                    _ => What { kind, name },
+                    _ => What { kind, name: of_today(name) },
                 };
                 for text in texts(limits.into_inner()).map_err(|why| BudgetError { line, why })? {
                     let limit = amount::limit(kind, &text).map_err(|why| BudgetError { line, why })?;

@@ -11,6 +11,7 @@ use crate::stats::{power, sorted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use timeline::INDIRECT;
 
 /// What is to be run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -83,10 +84,26 @@ pub struct Measured {
 /// A phase or a row of one boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseTime {
-    /// Its name.
+    /// Its name, as this version calls it.
+    #[serde(deserialize_with = "name_of_today")]
     pub name: String,
     /// How long it took.
     pub ns: i64,
+}
+
+/// What a phase or row is called today that an earlier version wrote under another name.
+pub(crate) fn of_today(name: String) -> String {
+    if name == "VMM: CPUs let go" {
+        return "VMM: vCPUs started".to_owned();
+    }
+    match name.strip_suffix(" by pointer") {
+        Some(function) => format!("{function} {INDIRECT}"),
+        None => name,
+    }
+}
+
+fn name_of_today<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    String::deserialize(from).map(of_today)
 }
 
 /// A boot that is over: a raw sample.
@@ -304,6 +321,14 @@ fn ns(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_boot_that_an_earlier_version_wrote_has_the_names_of_today() {
+        let name = |text: &str| serde_json::from_str::<PhaseTime>(text).unwrap().name;
+        assert_eq!(name(r#"{"name": "VMM: CPUs let go", "ns": 1}"#), "VMM: vCPUs started");
+        assert_eq!(name(r#"{"name": "f by pointer", "ns": 1}"#), "f (indirect call)");
+        assert_eq!(name(r#"{"name": "initcall by pointers", "ns": 1}"#), "initcall by pointers");
+    }
 
     /// Boots by a function of the turn; each takes a second.
     struct Mock<F> {

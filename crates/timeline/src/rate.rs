@@ -57,7 +57,7 @@ impl fmt::Display for RateSource {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             RateSource::Host => "measured on the host",
-            RateSource::HostFromStart => "measured on the host; 0 when the CPUs were let go",
+            RateSource::HostFromStart => "measured on the host, 0 at the start of the vCPUs",
             RateSource::Instructions => "one tick is one instruction is 1 ns",
             RateSource::User => "given by the user",
             RateSource::Unknown => "unknown: a tick is shown as a tick",
