@@ -84,11 +84,17 @@ fn reset(registers: u64, pause_us: impl Fn(u64)) -> Result<(), Failure> {
     let controller = Controller(registers.map_err(|_| Failure("its registers are where memory is"))?);
     let queue = || phys::contiguous(FRAME_BYTES, MemoryType::WriteBack).ok_or(Failure("no memory for its queues"));
     let queues = Queues { submission: queue()?, completion: queue()? };
-    let result = controller.reset(&queues, pause_us);
+    let result = controller.reset(&queues, &pause_us);
     match result {
         // There for as long as the machine is on.
         Ok(()) => core::mem::forget((controller, queues)),
-        Err(_) => controller.write(CONFIGURATION, 0),
+        Err(_) => {
+            controller.write(CONFIGURATION, 0);
+            // Until it says that it is off, it may write to them.
+            if controller.wait_until_ready_is(0, &pause_us).is_err() {
+                core::mem::forget(queues);
+            }
+        }
     }
     result
 }

@@ -68,7 +68,8 @@ impl Mapping {
             vm_page::references(phys).fetch_add(1, Ordering::Relaxed);
         }
         if memory_type == MemoryType::Uncacheable {
-            // What caches still hold of these frames would be written over what the driver writes.
+            // What this CPU's caches still hold of these frames would be written over what the driver writes. Another CPU's private
+            // caches are not reached: drivers attach on the CPU that writes to their memory.
             // SAFETY: writes caches back, and changes no memory that anybody sees.
             unsafe { asm!("wbinvd", options(nostack)) };
         }

@@ -34,7 +34,7 @@ unsafe extern "sysv64" {
     static probe_read_faulted: u8;
 }
 
-/// The word at an address; none if the read faults.
+/// The word at a canonical address; none if nothing is mapped there.
 pub fn read(address: u64) -> Option<u64> {
     // SAFETY: it changes no memory, and `recover` sees to a fault.
     let read = unsafe { probe_read(address) };

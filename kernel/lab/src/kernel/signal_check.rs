@@ -48,7 +48,7 @@ static DISPLAY: Shared<Option<Arc<()>>> = Shared::new(None);
 /// What there is.
 #[derive(Clone, Copy, PartialEq)]
 struct Count {
-    frames_in_use: u64,
+    frames_in_use: i64,
     holds: u32,
     references: usize,
     open_spans: u32,
@@ -58,7 +58,7 @@ impl Count {
     fn now() -> Count {
         let all = memory::end() / FRAME_BYTES;
         Count {
-            frames_in_use: all - memory::count_free() - vm_page::frames_of_rest(),
+            frames_in_use: (all - memory::count_free() - vm_page::frames_of_rest()) as i64,
             holds: WINDOWS.holds(),
             references: DISPLAY.change_unawaited(|display| display.as_ref().map_or(0, Arc::strong_count)),
             open_spans: OPEN_SPANS.load(Ordering::Acquire),
@@ -85,6 +85,8 @@ impl fmt::Display for Count {
 
 /// Kills them all.
 pub fn run() {
+    // The thread that initialises it moves frames from one count to the other.
+    vm_page::wait_for_rest();
     DISPLAY.change_unawaited(|display| *display = Some(Arc::new(())));
     let slots = VICTIMS.map(|(name, doing)| thread::create(name, open_window, doing as usize));
     let before = Count::now();
@@ -98,7 +100,7 @@ pub fn run() {
     let counted = format_args!("{} threads killed; they held {held}; left behind are {left}", VICTIMS.len());
     let nothing = before.since(before);
     // What they held is counted so that a check of threads that took nothing is none.
-    let took = held.frames_in_use >= FRAMES * VICTIMS.len() as u64 && held.holds as usize == VICTIMS.len();
+    let took = held.frames_in_use >= (FRAMES * VICTIMS.len() as u64) as i64 && held.holds as usize == VICTIMS.len();
     kprintln!("{}", Checked { name: "signal-exit", verdict: Verdict::of(took && left == nothing), counted });
 }
 

@@ -16,6 +16,7 @@ use core::arch::global_asm;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use lab::switches::{ApAnnounce, Aps, Smp, TscSync};
+use x86_64::instructions::interrupts;
 
 sysinit!(cpu_mp, Subsystem::Cpu, 1, cpu_mp);
 sysinit!(start_aps_early, Subsystem::EarlySmp, 0, start_aps_early);
@@ -221,8 +222,10 @@ fn wake(apic_ids: &[u32]) {
 #[inline(never)]
 fn check_tsc_with(index: u32) {
     let _scope = tslog::scope!("check_tsc_sync");
+    *TSC_READ.lock() = (0, 0);
     TSC_CHECKS.store(index, Ordering::Release);
-    apic::interrupt(cpu::apic_id_of(index), trap::RESCHEDULE);
+    // An interrupt's handler may write the same command register.
+    interrupts::without_interrupts(|| apic::interrupt(cpu::apic_id_of(index), trap::RESCHEDULE));
     while TSC_READY.load(Ordering::Acquire) != index {
         core::hint::spin_loop();
     }
