@@ -7,7 +7,7 @@ use crate::detect::{self, Readers};
 use crate::index::Index;
 use crate::input::{File, Input};
 use crate::reader::{Own, Taken};
-use crate::readers::{Format, NOT_BESIDE};
+use crate::readers::{Format, YIELDS_TO};
 use crate::text::{HOLE_BYTES_MIN, Lines};
 use crate::tslog;
 use recording::Recording;
@@ -84,7 +84,7 @@ fn look(name: &str, bytes: &[u8], readers: &mut Readers, diagnostics: &mut Diagn
         }
     }
     let all = looked.takers.clone();
-    looked.takers.retain(|taker| !NOT_BESIDE.iter().any(|(not, beside)| not == taker && all.contains(beside)));
+    looked.takers.retain(|taker| !YIELDS_TO.iter().any(|(not, beside)| not == taker && all.contains(beside)));
     looked
 }
 

@@ -74,7 +74,8 @@ pub(crate) struct Offers<'a> {
     pub manifest: &'a Manifest,
     /// Readings of the guest's counter, and when the host heard of each: never early, sometimes late.
     pub counter_heard: Vec<SyncPoint>,
-    /// Moments of the counter that the host saw a little later: functions that a trace says were about to run.
+    /// Sync points: a trace's stamp of a function that was about to run, and the host's time of its first block, a little
+    /// later.
     pub counter_seen: Vec<SyncPoint>,
     /// When the machine's first instruction ran, by the host's clock, or the host heard that the virtual CPUs were started.
     pub started: Option<Ns>,
@@ -84,9 +85,9 @@ pub(crate) struct Offers<'a> {
     pub trace: Option<(&'a str, &'a dyn StampedText)>,
     /// A text stamped with printk's clock.
     pub printk: Option<&'a dyn StampedText>,
-    /// The same messages as they were heard, with their arrival.
+    /// The kernel's messages as they arrived on the console, with the host's times.
     pub heard: Option<&'a dyn StampedText>,
-    /// When the kernel's clock was 0, if evidence taken elsewhere is stamped with it: what came before it took so long.
+    /// When the kernel's clock was 0, if evidence taken elsewhere says how long firmware and loader took before it.
     pub kernel_clock_from: Option<Ns>,
 }
 

@@ -18,9 +18,9 @@
 //! 6. [`Evidence::around`]: what came before the kernel, or goes on beside it.
 //! 7. [`Evidence::end`]: when the boot was done, with a rank ([`EndRank`]) and an error.
 //!
-//! Two readers may report the same phase: both are boundaries, each with its error, and the analysis takes the sharper.
-//! Of several end marks the first rank counts, and of one rank the sharper. What one reader says that others build on is
-//! in [`Boot`], in terms of the boot (stages of the machine, the first thread, names of functions), never of a format.
+//! Two readers may report the same phase: both are boundaries, and the analysis takes the one with the smaller error. Of
+//! several end marks the one of the highest rank wins. What one reader finds and others build on is in [`Boot`], in terms
+//! of the boot (stages of the machine, the first thread, names of functions), never of a format.
 //!
 //! # What it must not do
 //! A reader does no I/O, panics on nothing, keeps memory in proportion to its input, and drops nothing silently.
@@ -150,10 +150,10 @@ pub(crate) struct WholeBoot {
     pub first: Option<TrackId>,
 }
 
-/// Whose word on the end of the boot counts: the first of these. Of one rank, the sharper.
+/// The priority of end marks, highest first. At equal priority the one with the smallest error wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EndRank {
-    /// Who watched all of the boot says that it is done.
+    /// A tool that recorded the whole boot (libguestfs, systemd-analyze) reports its end.
     BootDone,
     /// The mark that the recording's user asked for.
     Asked,
@@ -169,7 +169,7 @@ pub(crate) enum EndRank {
     LastSign,
 }
 
-/// One piece of evidence's word on when the boot was done.
+/// When the boot was done, by one piece of evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EndCandidate {
     pub rank: EndRank,

@@ -1,7 +1,7 @@
-//! The table of readers, and who is used where two of them speak of the same thing. Adding a reader is one line here.
+//! The table of readers, and which one wins when two recognise the same evidence. Adding a reader is one line here.
 //!
-//! The order is that in which files are read and evidence is placed: who builds on another comes after it. A file whose
-//! lines two readers might take goes to the one whose lines are told for sure, then to the first in this table.
+//! Files are read and evidence is placed in this order: a reader stands after those that it builds on. A file that two
+//! readers might take goes to the one that recognises its lines for sure, then to the first in this table.
 //!
 //! It is data: it must look into no file, and no reader may be asked here what it read.
 
@@ -55,7 +55,7 @@ readers! {
     Firmware: firmware::Files,
 }
 
-/// Of two readers that speak of the same, one is used.
+/// Which reader wins when two have the same kind of evidence.
 pub(crate) struct Precedence {
     /// The one that is used, if it has a boot's evidence.
     pub used: Format,
@@ -76,8 +76,8 @@ pub(crate) const WHOLE_BOOTS: [Precedence; 1] = [Precedence {
 pub(crate) const MESSAGES: Precedence =
     Precedence { used: Format::Guestfs, unread: &[Format::KernelLog], note: DiagnosticKind::KernelLogBesideLibguestfs };
 
-/// Whose lines in one file make others mean something else: a list of functions has no kernel messages in it.
-pub(crate) const NOT_BESIDE: [(Format, Format); 1] = [(Format::Symbols, Format::KernelLog)];
+/// (A, B): if B recognises lines of a file, A does not get that file. Addresses in a kernel log look like symbols.
+pub(crate) const YIELDS_TO: [(Format, Format); 1] = [(Format::Symbols, Format::KernelLog)];
 
 /// Who says which thread ran when, beside calls: left out where a boot is to be shown by its calls alone.
 pub(crate) const THREADS: [Format; 2] = [Format::Tslog, Format::Trace];

@@ -5,7 +5,8 @@
 //! ```
 //! Each mark ends a stretch: `executed` (the program is loaded), `linked` (its libraries are),
 //! `monitor ready` (it greets), `machine complete` (all devices are made), `first instruction` (the
-//! CPUs were let go). The first block that the plugin saw ends all of it sharper.
+//! vCPUs were started). If the plugin recorded a first block, that time ends the VMM's phases
+//! instead: its error is smaller.
 //!
 //! It must not know one monitor from another, and it places nothing of the guest's.
 
@@ -111,8 +112,8 @@ pub fn steps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Ste
     steps
 }
 
-/// When the host heard that the CPUs were let go.
-pub fn let_go(steps: &[Step]) -> Option<&Step> {
+/// When the host heard that the vCPUs were started.
+pub fn vcpus_started(steps: &[Step]) -> Option<&Step> {
     steps.iter().find(|step| step.part == Part::Started)
 }
 
@@ -163,8 +164,11 @@ impl Reader for Files {
         }
         let read = |file: &Rc<File>| steps(&file.name, &file.bytes, &mut boot.timeline.diagnostics);
         let steps = self.file.as_ref().map(read).unwrap_or_default();
-        boot.cpus_started =
-            let_go(&steps).map(|step| Moment { at: step.end, error: step.error, evidence: step.evidence.clone() });
+        boot.cpus_started = vcpus_started(&steps).map(|step| Moment {
+            at: step.end,
+            error: step.error,
+            evidence: step.evidence.clone(),
+        });
         Some(Box::new(Steps(steps)))
     }
 }
@@ -174,7 +178,7 @@ struct Steps(Vec<Step>);
 impl Evidence for Steps {
     fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
         if offers.started.is_none() {
-            offers.started = let_go(&self.0).map(|step| step.end);
+            offers.started = vcpus_started(&self.0).map(|step| step.end);
         }
     }
 

@@ -72,15 +72,16 @@ fn header(document: &Document, layout: Layout, out: &mut String) {
     if head.deterministic {
         let how = match head.dithered {
             true => {
-                "each boot of a variant has a dummy argument of another length, so that its layout differs".to_owned()
+                "each boot of a variant gets a different unused argument, to average out layout effects (dithering)"
+                    .to_owned()
             }
             false => {
                 let floor = 100.0 * benchmark::stats::floor::VIRTUAL_TIME;
-                format!("the boots only repeat: another layout alone moves the total by up to {floor:.3} %")
+                format!("the boots repeat exactly: another layout alone changes the total by up to {floor:.3} %")
             }
         };
         paragraph(
-            &format!("lengths are instructions (an idle guest nanosecond counts as one), not wall time; {how}"),
+            &format!("all figures count instructions, not wall time (an idle guest nanosecond counts as one); {how}"),
             "",
             layout,
             out,
