@@ -23,7 +23,8 @@ macro_rules! phases {
             /// All that have one name.
             pub const ALL: &[Phase] = &[$(Phase::$variant),*];
 
-            /// The name that programs know it by, and that views show. It never changes. `names` are those of its timeline.
+            /// The name that programs know it by, and that views show. Stored benches hold it, so
+            /// a change needs a line in the benchmark crate's `of_today`. `names` are those of its timeline.
             pub fn name(self, names: &Names) -> Cow<'_, str> {
                 Cow::Borrowed(match self {
                     $(Phase::$variant => $name,)*
