@@ -12,6 +12,7 @@
 use crate::document::Document;
 use crate::head::{Head, SCHEMA};
 use crate::runs::{Boot, Ended};
+use recording::{Locked, LockedElsewhere};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// A journal that is being written.
 #[derive(Debug)]
 pub struct Journal {
-    file: File,
+    file: Locked,
     path: PathBuf,
 }
 
@@ -77,8 +78,7 @@ impl Journal {
             io::ErrorKind::AlreadyExists => JournalError::Exists(path.to_owned()),
             _ => failed("write", path, why),
         })?;
-        let mut journal = Journal { file, path: path.to_owned() };
-        journal.lock()?;
+        let mut journal = Journal { file: locked(file, path)?, path: path.to_owned() };
         journal.line(head)?;
         Ok(journal)
     }
@@ -86,8 +86,7 @@ impl Journal {
     /// Goes on with one, and what it says so far. A last line that was torn is taken away: its boot was not over.
     pub fn resume(path: &Path) -> Result<(Journal, Journaled), JournalError> {
         let file = OpenOptions::new().read(true).append(true).open(path).map_err(|why| failed("write", path, why))?;
-        let mut journal = Journal { file, path: path.to_owned() };
-        journal.lock()?;
+        let mut journal = Journal { file: locked(file, path)?, path: path.to_owned() };
         journal.mend()?;
         let found = read(path)?;
         Ok((journal, found))
@@ -98,24 +97,16 @@ impl Journal {
         self.line(&Continued { continued: boots })
     }
 
-    fn lock(&self) -> Result<(), JournalError> {
-        match rustix::fs::flock(&self.file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(JournalError::InUse(self.path.clone())),
-            // Some network file systems have no locks: then there is no protection, and that is all.
-            _ => Ok(()),
-        }
-    }
-
     /// Ends the last line, or takes away what there is of it.
     fn mend(&mut self) -> Result<(), JournalError> {
         let mended = || -> io::Result<()> {
-            let mut lines = BufReader::new(&self.file);
+            let mut lines = BufReader::new(&*self.file);
             let mut at = 0;
             while let Some(last) = line(&mut lines)? {
                 if last.ends_with(b"\n") || last.len() as u64 == LINE_BYTES_MOST {
                     at += last.len() as u64;
                 } else if serde_json::from_slice::<serde_json::Value>(&last).is_ok() {
-                    (&self.file).write_all(b"\n")?;
+                    (&*self.file).write_all(b"\n")?;
                 } else {
                     self.file.set_len(at)?;
                 }
@@ -143,8 +134,12 @@ impl Journal {
     fn line(&mut self, value: &impl Serialize) -> Result<(), JournalError> {
         let mut line = serde_json::to_vec(value).expect("plain data always serializes");
         line.push(b'\n');
-        self.file.write_all(&line).map_err(|why| failed("write", &self.path, why))
+        (&*self.file).write_all(&line).map_err(|why| failed("write", &self.path, why))
     }
+}
+
+fn locked(file: File, path: &Path) -> Result<Locked, JournalError> {
+    Locked::take(file).map_err(|LockedElsewhere| JournalError::InUse(path.to_owned()))
 }
 
 fn failed(doing: &'static str, path: &Path, why: io::Error) -> JournalError {

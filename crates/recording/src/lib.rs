@@ -19,6 +19,7 @@
 mod beside;
 mod error;
 mod import;
+mod lock;
 mod manifest;
 mod open;
 mod pack;
@@ -30,6 +31,7 @@ mod write;
 pub use beside::beside;
 pub use error::{Diagnostic, Error, Oddity, advice};
 pub use import::{Known, Source, import, import_known};
+pub use lock::{Locked, LockedElsewhere};
 pub use manifest::{
     End, EndMark, Evidence, Host, Input, InputRole, Manifest, Measured, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION,
     State, Subject, TimeBase, Vmm,

@@ -8,8 +8,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
-
+use crate::lock::Locked;
 use crate::manifest::{Manifest, SCHEMA_VERSION, State, Unreadable};
 use crate::write::files_in;
 use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, packed};
@@ -212,7 +211,7 @@ fn open_folder(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Result<(Source
 /// Whether a recorder holds the folder at this moment. Where locks do not work, nobody does.
 fn is_recorded_into(path: &Path) -> bool {
     let Ok(folder) = File::open(path) else { return false };
-    flock(&folder, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+    Locked::is_taken(&folder)
 }
 
 /// Turns the text of `recording.json`, if any, into a manifest, with diagnostics for what it lacks; if there is nothing

@@ -10,8 +10,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
-
+use crate::lock::{Locked, LockedElsewhere};
 use crate::manifest::{Evidence, Manifest, State};
 use crate::{Error, MANIFEST_NAME, PARTIAL_SUFFIX, Stream, beside, is_plain_name};
 
@@ -25,7 +24,7 @@ pub struct Writer {
     /// Whether the folder was not there before.
     made: bool,
     /// Holds the lock that keeps a second recorder out of the folder.
-    _lock: File,
+    _lock: Locked,
     /// A file without a name that is only there to hold room; gone with us, however we end.
     reserve: Option<File>,
     origins: Vec<(String, String)>,
@@ -57,15 +56,8 @@ impl Writer {
             }
             _ => Error::io("create the folder", dir)(e),
         })?;
-        let lock = File::open(dir).map_err(Error::io("open", dir))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(Error::InUse { path: dir.to_path_buf() });
-            }
-            // Some network file systems have no locks: then there is no protection, and that is all.
-            Err(_) => {}
-        }
+        let lock = Locked::take(File::open(dir).map_err(Error::io("open", dir))?)
+            .map_err(|LockedElsewhere| Error::InUse { path: dir.to_path_buf() })?;
         make_room(dir, force)?;
         let mut writer = Writer { dir: dir.to_path_buf(), made, _lock: lock, reserve: None, origins: Vec::new() };
         writer.update(manifest)?;
