@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use benchmark::Values;
 use evidence::calls::Followed;
 use recording::{Condition, EndMark, Manifest, OutcomeKind, Recording};
-use report::{Boot, Facts, Overhead, Subject};
+use report::{Boot, Facts, Overhead, Subject, WarningLine};
 use std::path::Path;
 use timeline::{Ns, Timeline};
 
@@ -65,8 +65,8 @@ impl Opened {
 /// Reads a recording for a view that does not print its warnings: they go to standard error.
 pub fn open_warned(path: &Path, output: &Output) -> anyhow::Result<Opened> {
     let opened = open(path)?;
-    for warning in &opened.timeline.warnings {
-        output.note(&format!("{}: warning: {warning}", path.display()));
+    for warning in WarningLine::all(&opened.timeline) {
+        output.note(&format!("{}: warning: {}", path.display(), warning.text));
     }
     Ok(opened)
 }

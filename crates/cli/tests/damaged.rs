@@ -60,6 +60,10 @@ fn a_file_that_is_missing_or_cut_is_named_with_what_it_costs() {
     fs::write(&file, &whole[..half]).unwrap();
     let (found, recorded) = (half.to_string(), whole.len().to_string());
     assert_warns(&recording, &["00-linux-6.1-serial.log is cut", &found, &recorded, "in no table", "restore it"]);
+    let document = shown(&recording);
+    let line = &list(&document["warning_lines"])[0];
+    assert_eq!((text(&line["code"]), text(&line["affects"])), ("file-cut", "all that this file shows"));
+    assert_eq!(line["text"], document["warnings"][0]);
     // Packed, it is as much cut.
     let packed = folder.path().join("cut.tar.zst");
     run(bootscope("pack").arg(&recording).arg("-o").arg(&packed)).exits(0);
@@ -76,9 +80,20 @@ fn what_is_lost_with_a_recorders_own_file_is_said() {
     let recording = import_of(&folder);
     let path = recording.join("recording.json");
     let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    for (file, cost) in
-        [("guest.log", "end mark"), ("trace.txt", "wake-ups"), ("kallsyms.gz", "no names"), ("vmm.log", "no figure")]
-    {
+    for (file, cost) in [
+        ("guest.log", "end mark"),
+        ("trace.txt", "wake-ups"),
+        ("kallsyms.gz", "no names"),
+        ("image-symbols.gz", "no names"),
+        ("04-my.symbols", "no names"),
+        ("vmm.log", "no figure"),
+        ("registers.txt", "no figure"),
+        ("meminfo.txt", "memory is not known"),
+        ("meminfo-after.txt", "memory is not known"),
+        ("console.tail.log", "kernel messages"),
+        ("console.tail.idx", "clocks may be off"),
+        ("config.gz", "is not used"),
+    ] {
         manifest["evidence"][0] = json!({"file": file, "bytes": 9, "origin": ""});
         fs::write(&path, manifest.to_string()).unwrap();
         assert!(warnings(&shown(&recording))[0].contains(cost), "{file}");

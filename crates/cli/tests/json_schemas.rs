@@ -73,6 +73,9 @@ fn the_page_says_what_is_printed() {
     run(bootscope("import").arg(&samples).arg("-o").arg(&of_samples)).exits(0);
     let shown = run(bootscope("show").arg("--json").arg(&of_samples)).exits(0).json();
     schemas.hold_part(&shown["sampled"], "Sampled");
+    fs::remove_file(of_samples.join("00-perf.txt")).unwrap();
+    let lost = run(bootscope("show").arg("--json").arg(&of_samples)).exits(0).json();
+    schemas.hold_part(&lost["warning_lines"][0], "WarningLine");
     let unseen = schemas.unseen();
     // Of a stock kernel, of a hang, of luck, of a bench that went on, and of ranges, which have their own tests.
     const ELSEWHERE: [&str; 12] = [

@@ -4,10 +4,11 @@
 use crate::detect;
 use crate::files::is_imported;
 use crate::index::Index;
+use crate::meminfo;
 use crate::reader::{Own, Reader};
 use crate::tslog;
 use recording::{Condition, Lost, MANIFEST_NAME, Manifest, Recording};
-use timeline::{DiagnosticKind, Diagnostics, Ns, Timeline};
+use timeline::{DiagnosticKind, Diagnostics, FileLoss, LastSign, Ns, Timeline, Warning};
 
 /// Warns of what is wrong with the recording itself, whatever is in its files.
 ///
@@ -16,30 +17,19 @@ use timeline::{DiagnosticKind, Diagnostics, Ns, Timeline};
 pub fn warn(recording: &Recording, timeline: &mut Timeline) -> Result<(), recording::Error> {
     match recording.condition() {
         Condition::Finished => {}
-        Condition::AtWork => timeline.warnings.push(format!(
-            "this recording is still being made: the boot is shown as far as it has come; {}",
-            last_sign(recording)?
-        )),
-        Condition::Killed => timeline.warnings.push(format!(
-            "this recording was interrupted: its recorder was killed before the end; {}",
-            last_sign(recording)?
-        )),
-        Condition::Unknown(why) => timeline.warnings.push(format!(
-            "state unknown: {why}, so nothing tells how this boot was run, whether it was finished, and where its time \
-             zero is; what the other files say is shown"
-        )),
+        Condition::AtWork => timeline.warnings.push(Warning::RecordingAtWork { last: last_sign(recording)? }),
+        Condition::Killed => timeline.warnings.push(Warning::RecordingInterrupted { last: last_sign(recording)? }),
+        Condition::Unknown(why) => timeline.warnings.push(Warning::RecordingUnknown { why: why.clone() }),
     }
-    for lost in recording.lost() {
-        let Lost { file, recorded_bytes, found_bytes } = &lost;
-        let (kind, what) = match found_bytes {
-            None => (DiagnosticKind::FileMissing, format!("{file} is missing ({recorded_bytes} bytes were recorded)")),
-            Some(found) => {
-                (DiagnosticKind::FileCut, format!("{file} is cut: {found} bytes of {recorded_bytes} are there"))
-            }
-        };
+    for Lost { file, recorded_bytes, found_bytes } in recording.lost() {
+        let kind = if found_bytes.is_some() { DiagnosticKind::FileCut } else { DiagnosticKind::FileMissing };
         let place = || found_bytes.map_or(String::new(), |found| format!("byte {found} of {recorded_bytes}"));
-        timeline.diagnostics.note_about(kind, file, place);
-        timeline.warnings.push(format!("{what}: {}; restore it from a copy, or record again", cost(file)));
+        timeline.diagnostics.note_about(kind, &file, place);
+        let loss = loss(&file);
+        timeline.warnings.push(match found_bytes {
+            None => Warning::FileMissing { file, recorded_bytes, loss },
+            Some(found_bytes) => Warning::FileCut { file, recorded_bytes, found_bytes, loss },
+        });
     }
     Ok(())
 }
@@ -56,7 +46,7 @@ pub fn manifest(recording: &Recording, diagnostics: &mut Diagnostics) -> Manifes
 }
 
 /// Since when nothing more came, by the host's clock.
-fn last_sign(recording: &Recording) -> Result<String, recording::Error> {
+fn last_sign(recording: &Recording) -> Result<Option<LastSign>, recording::Error> {
     let mut last: Option<(Ns, &str)> = None;
     let readers = detect::readers();
     let own = readers.iter().flat_map(|(_, reader)| reader.own());
@@ -69,31 +59,23 @@ fn last_sign(recording: &Recording) -> Result<String, recording::Error> {
         let at = index.iter().last().map(|(_, at)| (at, stream));
         last = last.max(at);
     }
-    Ok(match last {
-        Some((at, stream)) => {
-            format!("nothing came after {at} on the host's clock (the last line began then, on {stream}.log)")
-        }
-        None => "nothing had come yet".to_owned(),
-    })
+    Ok(last.map(|(at, stream)| LastSign { at, file: format!("{stream}.log") }))
 }
 
-/// What figures lose with a file. Who reads it says so; the other files are looked at for themselves.
-fn cost(file: &str) -> &'static str {
-    let file = file.strip_suffix(".partial").unwrap_or(file);
-    let of_reader = |reader: &dyn Reader| {
+/// What figures lose with a file. Who reads it, or writes it, says so.
+fn loss(file: &str) -> FileLoss {
+    let file = &*recording::whole_name(file);
+    let readers = detect::readers();
+    let own = |reader: &dyn Reader| {
         let own = reader.own().iter().enumerate();
-        own.filter_map(|(place, own)| Some(reader.cost(place, own.is(file)?))).next()
+        own.filter_map(|(place, own)| Some(reader.loss(place, own.is(file)?))).next()
     };
-    if let Some(cost) = detect::readers().iter().find_map(|(_, reader)| of_reader(&**reader)) {
-        return cost;
-    }
-    match file {
-        "console.tail.log" | "console.tail.idx" => cost(&file.replace(".tail", "")),
-        "registers.txt" | "vmm.log" => "no figure rests on it",
-        _ if file.starts_with("meminfo") => "the guest's memory is not known",
-        // One that was imported, by the name that its owner gave it.
-        _ if file.contains("symbols") || file.starts_with("kallsyms") => "functions may have no names",
-        _ if is_imported(file) => "what it said is in no table, so the boot may begin and end elsewhere",
-        _ => "what it said is not used",
-    }
+    readers
+        .iter()
+        .find_map(|(_, reader)| own(&**reader))
+        .or_else(|| meminfo::is_read(file).then_some(FileLoss::GuestMemory))
+        .or_else(|| recording::is_for_people(file).then_some(FileLoss::NoFigure))
+        .or_else(|| readers.iter().find_map(|(_, reader)| reader.loss_by_name(file)))
+        .or_else(|| is_imported(file).then_some(FileLoss::ImportedEvidence))
+        .unwrap_or(FileLoss::WhatItSaid)
 }

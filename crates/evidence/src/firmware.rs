@@ -10,7 +10,9 @@ use crate::index::Index;
 use crate::input::Input;
 use crate::reader::{Evidence, Own, Reader};
 use crate::text::{self, Lines, lossy};
-use timeline::{DiagnosticKind, Diagnostics, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackKind};
+use timeline::{
+    DiagnosticKind, Diagnostics, FileLoss, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackKind,
+};
 
 /// A line that firmware printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,8 +89,8 @@ impl Reader for Files {
         &[Own::Stream("firmware")]
     }
 
-    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
-        "the steps of the firmware are not shown"
+    fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
+        FileLoss::FirmwareSteps
     }
 
     /// Nothing says when an imported line was printed.

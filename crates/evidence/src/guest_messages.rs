@@ -11,7 +11,7 @@ use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence, Own, Reader};
 use crate::text::{Lines, lossy};
 use guest_init::messages::{Message, SyncPlace};
-use timeline::{DiagnosticKind, Diagnostics, Ns, SyncPoint, Ticks};
+use timeline::{DiagnosticKind, Diagnostics, FileLoss, Ns, SyncPoint, Ticks};
 
 /// A message, when it arrived and where it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,8 +50,8 @@ impl Reader for Files {
         &[Own::Stream("guest")]
     }
 
-    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
-        "it has the end mark and the sync points of the clocks, so the boot may end elsewhere and times may be off"
+    fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
+        FileLoss::GuestMessages
     }
 
     fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {

@@ -13,12 +13,15 @@ impl GuestMemory {
     }
 }
 
+/// What a guest's memory at the end mark is in.
+const AT_END_MARK: &str = "meminfo.txt";
+
 /// At the end mark: reads `meminfo.txt`; unknown where there is none.
 ///
 /// # Errors
 /// If the file cannot be read.
 pub fn meminfo(recording: &Recording) -> Result<GuestMemory, recording::Error> {
-    read(recording, "meminfo.txt")
+    read(recording, AT_END_MARK)
 }
 
 /// The same after the workload; unknown where there was none.
@@ -27,6 +30,11 @@ pub fn meminfo(recording: &Recording) -> Result<GuestMemory, recording::Error> {
 /// If the file cannot be read.
 pub fn meminfo_after_workload(recording: &Recording) -> Result<GuestMemory, recording::Error> {
     read(recording, guest_init::files::AFTER_WORKLOAD.name)
+}
+
+/// Whether a file of this name is read here.
+pub(crate) fn is_read(file: &str) -> bool {
+    [AT_END_MARK, guest_init::files::AFTER_WORKLOAD.name].contains(&file)
 }
 
 fn read(recording: &Recording, name: &str) -> Result<GuestMemory, recording::Error> {

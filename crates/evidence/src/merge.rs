@@ -21,7 +21,7 @@ use crate::{Subject, condition, files};
 use recording::{EndMark, Oddity, OutcomeKind, Recording};
 use timeline::{
     Clock, DiagnosticKind, End, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Ticks, TimeBase, Timeline, TrackId,
-    TrackKind, Unit,
+    TrackKind, Unit, Warning,
 };
 
 /// What is wrong with a recording that is not as its recorder would leave it.
@@ -35,11 +35,6 @@ fn of_recording(oddity: Oddity) -> DiagnosticKind {
         Oddity::DamagedManifest => DiagnosticKind::ManifestDamaged,
     }
 }
-
-/// What one must know before believing a trace's ticks.
-const ONLY_TICKS: &str = "nothing says how fast the counter runs that the trace is stamped with, so times are in ticks: \
-                          import it again with --tsc-frequency (the kernel's log says `tsc: Refined TSC clocksource \
-                          calibration: 2445.406 MHz` or so), or with that log, if the trace has `printk:console` events";
 
 /// A recording's evidence, read once.
 #[derive(Clone, Debug, Default)]
@@ -158,7 +153,7 @@ pub(crate) fn place(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
     }
     if boot.clocks.only_ticks {
         boot.timeline.unit = Unit::Ticks;
-        boot.timeline.warnings.push(ONLY_TICKS.to_owned());
+        boot.timeline.warnings.push(Warning::TraceInTicks);
     }
     // An event is stamped a few µs after what it reports began.
     let late = if boot.clocks.only_ticks { Ns::ZERO } else { Ns::from_us(10) };
@@ -281,9 +276,7 @@ fn asked(boot: &mut Boot<'_>) -> Option<EndCandidate> {
     // The recorder stamped it by the host's clock, which is no time of a deterministic boot.
     if !boot.is_hosted() {
         if asked.mark() != EndMark::PowerOff {
-            let told =
-                "the end mark that was asked for has no time of the guest's: the boot is shown up to another one";
-            boot.timeline.warnings.push(told.to_owned());
+            boot.timeline.warnings.push(Warning::EndMarkWithoutTime);
         }
         return None;
     }

@@ -33,7 +33,7 @@ use crate::offers::Offers;
 use crate::text::Line;
 use crate::tslog;
 use std::ops::Range;
-use timeline::{Diagnostics, Ns, TrackId};
+use timeline::{Diagnostics, FileLoss, Ns, TrackId};
 
 /// A file of a recording of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,8 +97,13 @@ pub(crate) trait Reader {
     }
 
     /// What figures lose if one of [`Reader::own`] is missing or cut, by its place there; or the index of that stream.
-    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
-        "what it said is not used"
+    fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
+        FileLoss::WhatItSaid
+    }
+
+    /// The same of a file that is none of [`Reader::own`], as far as its name says what it was. Nothing else is left of it.
+    fn loss_by_name(&self, _file: &str) -> Option<FileLoss> {
+        None
     }
 
     /// Whether it is given an imported file that has lines of it.

@@ -16,7 +16,7 @@ use crate::offers::Offers;
 use crate::reader::{Evidence, Own, Reader};
 use serde::Deserialize;
 use std::rc::Rc;
-use timeline::{DiagnosticKind, Diagnostics, NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackId};
+use timeline::{DiagnosticKind, Diagnostics, FileLoss, NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackId};
 
 /// So many unknown names are kept apart.
 const NAMED_MOST: usize = 8;
@@ -149,8 +149,8 @@ impl Reader for Files {
         &[Own::Plain("vmm.json")]
     }
 
-    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
-        "the steps before the virtual CPUs were started are not shown"
+    fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
+        FileLoss::VmmSteps
     }
 
     fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {

@@ -8,7 +8,10 @@ mod parts;
 use evidence::tslog::{Counter, Log, build};
 use proptest::prelude::*;
 use std::path::Path;
-use timeline::{DiagnosticKind, Ns, Os, Phase, RateSource, SpanKind, TimeBase, Timeline, TrackKind, Unit, WaitedOn};
+use timeline::{
+    DiagnosticKind, Ns, Os, Phase, ProcessNamed, RateSource, SpanKind, TimeBase, Timeline, TrackKind, Unit, WaitedOn,
+    Warning,
+};
 
 const HEAD: &str = include_str!("data/tslog/freebsd15-firecracker-console-and-tslog-head.log");
 const TAIL: &str = include_str!("data/tslog/freebsd15-firecracker-tslog-tail.log");
@@ -87,8 +90,11 @@ fn the_public_dump_in_two_files() {
         assert_eq!(length(&t, "version"), Ns(11_054_721));
         assert_eq!((&t.os, t.unit), (&Os::FreeBsd, Unit::Nanoseconds));
         assert_eq!(t.warnings.len(), 2, "{:?}", t.warnings);
-        assert!(t.warnings[0].starts_with("a part of the log is missing, from 28.2 ms to 488 ms"), "{:?}", t.warnings);
-        assert!(t.warnings[1].contains("it ends 496 ms after its first record, with ENTER _sleep"), "{:?}", t.warnings);
+        let [Warning::LogPartMissing { from, to: Some(to) }, Warning::LogWithoutEnd(end)] = &t.warnings[..] else {
+            panic!("{:?}", t.warnings)
+        };
+        assert_eq!([*from, *to, end.at].map(|at| t.unit.show(at)), ["28.2 ms", "488 ms", "496 ms"]);
+        assert_eq!((end.record.as_str(), end.open.len()), ("ENTER _sleep", 0), "its end is known by the fork");
         let end = t.end.unwrap();
         assert_eq!(t.names.get(end.evidence), "process 1 forked process 15 (/etc/rc)");
         assert_eq!((end.at, end.error), (Ns(465_399_609), Ns::ZERO), "a fork is stamped exactly");
@@ -326,7 +332,7 @@ fn a_hole_in_the_middle_of_a_file() {
     for text in [&text, &unmarked] {
         let again = built(&[text.as_bytes()], Counter::Unknown);
         assert_eq!((length(&again, "vm_mem"), again.clocks[0].hz), (length(&two, "vm_mem"), 2_445_431_964.0));
-        assert!(again.warnings[0].starts_with("a part of the log is missing"), "{:?}", again.warnings);
+        assert_eq!(again.warnings[0].code(), "log-part-missing", "{:?}", again.warnings);
     }
 }
 
@@ -346,10 +352,13 @@ fn what_is_never_left() {
     assert_eq!(t.names.get(t.marks[0].name), "SYSINIT a: not left in the log, may have ended here");
     assert_eq!(
         t.warnings,
-        [
-            "thread0 logs nothing from 30 ns to 90 ns, so what ran in mi_startup then is not known: bootscope charges this \
-          time to mi_startup; SYSINIT a, which was entered and never left, is shown only up to 30 ns"
-        ]
+        [Warning::ThreadSilent {
+            thread: "thread0".to_owned(),
+            from: Ns(30),
+            to: Ns(90),
+            outer: "mi_startup".to_owned(),
+            inner: "SYSINIT a".to_owned(),
+        }]
     );
     // A function that never returns is around all else, and lasts to the end mark.
     let t = check(&format!("0x1 0 ENTER kmain\n{end}0x2 120 THREAD x\n"), &[("entry-without-exit", 1, "1")]);
@@ -359,11 +368,8 @@ fn what_is_never_left() {
     let t = check(&format!("{begin}0x2 80 ENTER g\n"), &[("entry-without-exit", 3, "2")]);
     assert_eq!(spans(&t)[1], "thread0: SYSINIT a 5..80");
     assert!(unexplained(&t).is_empty());
-    assert!(
-        t.warnings[0].ends_with("the boot path's thread was in SYSINIT a, called by mi_startup"),
-        "{:?}",
-        t.warnings
-    );
+    let Warning::LogWithoutEnd(end) = &t.warnings[0] else { panic!("{:?}", t.warnings) };
+    assert_eq!(end.open, ["mi_startup", "SYSINIT a"]);
     // Processes were there before the log ends, and after it.
     let table = |forked: u32| format!("1 0 7 0 \"/sbin/init\" \"\"\n15 1 {forked} 0 \"sh\" \"\"\n");
     let t = made(&format!("{begin}0x2 80 ENTER g\n{}", table(60)));
@@ -375,9 +381,9 @@ fn what_is_never_left() {
 #[test]
 fn a_log_that_begins_after_the_end_mark() {
     let t = built(&[TAIL.as_bytes()], Counter::Rate(2_445_431_964.0, "made".into()));
-    let early =
-        "the log begins after the end of the kernel's part: process 1 forked process 15 (/etc/rc) 22.6 ms before";
-    assert!(t.warnings[0].starts_with(early), "{:?}", t.warnings);
+    let Warning::LogAfterBoot { forked, before } = &t.warnings[0] else { panic!("{:?}", t.warnings) };
+    let rc = ProcessNamed { pid: 15, name: Some("/etc/rc".to_owned()) };
+    assert_eq!((forked, t.unit.show(*before).as_str()), (&rc, "22.6 ms"));
     assert_eq!(t.end.unwrap().at, Ns(8_234_543), "its last record");
 }
 
@@ -428,7 +434,8 @@ fn the_rate_is_in_the_log_and_may_be_contradicted() {
     assert_eq!((t.clocks[0].hz, &t.clocks[0].rate_from), (2e6, &"the log itself, 0.log:4".into()));
     assert_eq!((t.end.unwrap().at, t.warnings.len(), t.tracks.len()), (Ns(1_000_000), 0, 1));
     let t = built(&[log.as_bytes()], Counter::Rate(3e6, RateSource::User));
-    assert!(t.warnings[0].contains("3.000000 MHz as the user says, and at 2.000000 MHz by the log itself, 0.log:4"));
+    let found_in = RateSource::from("the log itself, 0.log:4");
+    assert_eq!(t.warnings, [Warning::LogRateContradicted { given_hz: 3e6, found_hz: 2e6, found_in }]);
     assert!(built(&[log.as_bytes()], Counter::Rate(2_000_900.0, "".into())).warnings.is_empty());
 }
 
@@ -524,8 +531,9 @@ fn a_full_buffer_is_said_first() {
     text.push_str("0x1 131072 ENTER g\n");
     let t = made(&text);
     assert_eq!(text.lines().count(), 262_144);
-    assert!(t.warnings[0].starts_with("the kernel's log buffer was full: it has 262144 records"), "{:?}", t.warnings);
-    assert!(t.warnings[1].contains("ENTER g on thread 0x1"), "{:?}", t.warnings);
+    let [full, Warning::LogWithoutEnd(end)] = &t.warnings[..] else { panic!("{:?}", t.warnings) };
+    assert_eq!(*full, Warning::LogBufferFull { records: 262_144, last: Some(Ns(131_072)) });
+    assert_eq!((end.record.as_str(), end.thread), ("ENTER g", 1));
     assert_eq!(t.names.get(t.end.unwrap().evidence), "no end mark: the log ends with ENTER g");
     // One record less, and nothing says that it is not all there was.
     assert_eq!(made(&text[23..]).warnings.len(), 1);
@@ -536,7 +544,7 @@ fn without_any_rate_times_are_ticks() {
     let t =
         built(&[b"0x1 1000 ENTER mi_startup\n0x1 5000 EXIT mi_startup\n0x1 6000 EXIT start_init\n"], Counter::Unknown);
     assert_eq!((t.unit, t.clocks.len(), t.end.unwrap().at), (Unit::Ticks, 0, Ns(5000)));
-    assert!(t.warnings[0].contains("--tsc-frequency"), "{:?}", t.warnings);
+    assert_eq!(t.warnings, [Warning::LogInTicks]);
 }
 
 #[test]

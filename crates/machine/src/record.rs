@@ -293,7 +293,7 @@ fn last_evidence(
 ) -> Result<(), Error> {
     if matches!(ending.kind, OutcomeKind::Hang | OutcomeKind::Timeout | OutcomeKind::Interrupted) {
         if let Some(cpus) = watch.cpus()? {
-            watch.writer.put("registers.txt", cpus.text.as_bytes(), cpus.origin)?;
+            watch.writer.put(recording::REGISTERS, cpus.text.as_bytes(), cpus.origin)?;
         }
     }
     if watch.transfer.has("kmsg.log") {

@@ -21,6 +21,7 @@ mod error;
 mod import;
 mod lock;
 mod manifest;
+mod names;
 mod open;
 mod pack;
 mod packed;
@@ -36,6 +37,7 @@ pub use manifest::{
     End, EndMark, Evidence, Host, Input, InputRole, Manifest, Measured, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION,
     State, Subject, TimeBase, Vmm,
 };
+pub use names::{REGISTERS, VMM_STREAM, is_for_people, whole_name};
 pub use open::{Condition, Lost, Recording, read_file};
 pub use pack::pack;
 pub use spec::{Accel, Difference, GuestSpec, Init, ObserveSpec, SymbolFile, Then, Until};

@@ -22,6 +22,9 @@ use crate::Error;
 /// How much of the end of an overlong stream is kept.
 const TAIL_BYTES_MAX: usize = 64 << 10;
 
+/// What the names of the files with that end have before their ending.
+pub(crate) const TAIL: &str = "tail";
+
 /// A stream that is being recorded.
 #[derive(Debug)]
 pub struct Stream {
@@ -117,11 +120,12 @@ impl Stream {
         if let Some(tail) = self.overflow {
             end.dropped_bytes -= tail.bytes.len() as u64;
             let (first, second) = tail.bytes.as_slices();
-            let mut log = Sink::create(with_ending(&self.head, "tail.log"))?;
+            let head = with_ending(&self.head, TAIL);
+            let mut log = Sink::create(with_ending(&head, "log"))?;
             log.write(first)?;
             log.write(second)?;
             let index: String = tail.lines.iter().map(|(offset, ns)| format!("{offset} {ns}\n")).collect();
-            Sink::create(with_ending(&self.head, "tail.idx"))?.write(index.as_bytes())?;
+            Sink::create(with_ending(&head, "idx"))?.write(index.as_bytes())?;
         }
         Ok(end)
     }

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Instant;
-use timeline::Ns;
+use timeline::{Ns, Warning};
 
 fn main() -> std::io::Result<()> {
     let mut args = std::env::args().skip(1);
@@ -17,7 +17,7 @@ fn main() -> std::io::Result<()> {
     let spans: Option<usize> = args.next().map(|n| n.parse().expect("SPANS is a number"));
     std::fs::create_dir_all(&folder)?;
     let mut timeline = spans.map_or_else(sample::timeline, sample::large);
-    timeline.warnings.push("part of the log is missing \x1b[31m".to_owned());
+    timeline.warnings.push(Warning::RecordingUnknown { why: "\x1b[31m is no manifest".to_owned() });
     let facts = sample::facts();
     let begun = Instant::now();
     let boot = Boot::new(&timeline, &facts);

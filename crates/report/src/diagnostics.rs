@@ -84,7 +84,7 @@ fn severity(severity: Severity) -> &'static str {
     }
 }
 
-fn figures(figures: Figures) -> &'static str {
+pub(crate) fn figures(figures: Figures) -> &'static str {
     match figures {
         Figures::Total => "total",
         Figures::Times => "times",

@@ -33,6 +33,7 @@ mod summary;
 mod table;
 mod terminal;
 mod text;
+mod warnings;
 mod where_line;
 
 pub use bench::{bench, bench_csv, bench_markdown, bench_page};
@@ -56,4 +57,5 @@ pub use summary::{
 };
 pub use terminal::{calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};
+pub use warnings::WarningLine;
 pub use where_line::WhereLine;

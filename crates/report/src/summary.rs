@@ -6,7 +6,7 @@
 //!
 //! `show.example.json`, beside this file, is a whole document; a test parses it.
 
-use crate::{Boot, DiagnosticLine, Facts, Overhead, Subject, WhereLine};
+use crate::{Boot, DiagnosticLine, Facts, Overhead, Subject, WarningLine, WhereLine};
 use analysis::Row;
 use benchmark::Values;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,9 @@ pub struct Summary {
     /// What a reader must know first, in sentences: that the evidence ends too early, that times are ticks.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// The same in the same order, each with its name for programs.
+    #[serde(default)]
+    pub warning_lines: Vec<WarningLine>,
     /// From time zero to the end mark.
     pub total_ns: i64,
     /// The end mark; `null` where there is none: the total then ends with the last evidence.
@@ -379,6 +382,7 @@ impl Summary {
     /// The summary of a boot that was analysed already.
     pub fn of(boot: &Boot) -> Summary {
         let (timeline, facts) = (boot.timeline, boot.facts);
+        let warning_lines = WarningLine::all(timeline);
         Summary {
             schema: SCHEMA.to_owned(),
             outcome: facts.outcome.clone(),
@@ -386,7 +390,8 @@ impl Summary {
             time_base: time_base(timeline.time_base).to_owned(),
             subject: facts.subject.clone(),
             unit: timeline.unit.name().to_owned(),
-            warnings: timeline.warnings.clone(),
+            warnings: warning_lines.iter().map(|line| line.text.clone()).collect(),
+            warning_lines,
             total_ns: boot.total.0,
             end: end_line(boot),
             explained: boot.tables().explained,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use report::{Boot, ConsoleLine, FORMATS, Facts};
 use serde_json::Value;
 use std::collections::HashMap;
-use timeline::{End, NameId, Ns, Running, SpanKind, SpanRow, TimeBase, Timeline, TrackKind};
+use timeline::{End, NameId, Ns, ProcessNamed, Running, SpanKind, SpanRow, TimeBase, Timeline, TrackKind, Warning};
 
 fn export(boot: &Boot, name: &str) -> String {
     let mut out = Vec::new();
@@ -266,11 +266,16 @@ fn csv_has_a_line_per_row() {
 fn what_one_must_know_first_is_in_every_format_that_has_a_place_for_it() {
     let (mut timeline, facts) = (sample::timeline(), Facts::default());
     timeline.unit = timeline::Unit::Ticks;
-    timeline.warnings.push("the log was cut after 262144".to_owned());
-    timeline.warnings.push("times are \u{1b}[2J ticks".to_owned());
+    let process = ProcessNamed { pid: 7, name: Some("a\u{1b}[2Jb".to_owned()) };
+    timeline.warnings.push(Warning::LogPartMissing { from: Ns(12), to: None });
+    timeline.warnings.push(Warning::LogAfterBoot { forked: process, before: Ns(2_000) });
     let boot = Boot::new(&timeline, &facts);
     let chrome: Value = serde_json::from_str(&export(&boot, "chrome")).unwrap();
-    let said = ["the log was cut after 262144", "times are \\x1b[2J ticks"];
+    let said = [
+        "a part of the log is missing, from 12 ticks: what ran then is not known",
+        "the log begins after the end of the kernel's part: process 1 forked process 7 (a\\x1b[2Jb) 2.00 kticks before its first \
+         record; the boot is not in it, and what came before it has times below zero",
+    ];
     assert_eq!(chrome["otherData"], serde_json::json!({"unit": "ticks", "warnings": said}));
     let speedscope: Value = serde_json::from_str(&export(&boot, "speedscope")).unwrap();
     assert_eq!(speedscope["name"], format!("boot; warning: {}; warning: {}", said[0], said[1]));

@@ -25,6 +25,7 @@ mod span;
 mod span_kind;
 mod time;
 mod track;
+mod warning;
 
 pub use builder::SpanBuilder;
 pub use clock::{Clock, Delay, SyncPoint, rounded};
@@ -42,6 +43,7 @@ pub use span::{SpanId, SpanRow, Spans};
 pub use span_kind::SpanKind;
 pub use time::{Ns, Ticks};
 pub use track::{Hold, Occupancy, OffCpu, Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
+pub use warning::{FileLoss, LastSign, LogEnd, ProcessNamed, Warning};
 
 /// Where the zero of a timeline is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -206,8 +208,8 @@ pub struct Timeline {
     pub unit: Unit,
     /// The operating system by what the evidence says.
     pub os: Os,
-    /// What every view says first, in sentences: that the evidence ends too early, that times are no times.
-    pub warnings: Vec<String>,
+    /// What every view says first: that the evidence ends too early, that times are ticks.
+    pub warnings: Vec<Warning>,
     /// What did not add up.
     pub diagnostics: Diagnostics,
 }

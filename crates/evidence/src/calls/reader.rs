@@ -7,7 +7,7 @@ use crate::input::{File, Input};
 use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence, Own, Reader};
 use std::rc::Rc;
-use timeline::{DiagnosticKind, Diagnostics, Initcalls, NameId, Ns, Phase, SpanKind, TimeBase};
+use timeline::{DiagnosticKind, Diagnostics, FileLoss, Initcalls, NameId, Ns, Phase, SpanKind, TimeBase};
 
 /// The first one counts.
 #[derive(Default)]
@@ -20,8 +20,8 @@ impl Reader for Files {
         &[Own::Plain("calls.bin")]
     }
 
-    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
-        "calls of it are not shown, so their time is charged to others"
+    fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
+        FileLoss::Calls
     }
 
     fn is_whole(&self, bytes: &[u8]) -> Option<String> {

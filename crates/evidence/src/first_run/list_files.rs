@@ -6,7 +6,7 @@ use crate::input::{File, Input};
 use crate::reader::{Evidence, Own, Reader};
 use crate::text::Line;
 use std::rc::Rc;
-use timeline::Diagnostics;
+use timeline::{Diagnostics, FileLoss};
 
 /// Lists, the first of which goes first.
 #[derive(Default)]
@@ -23,8 +23,13 @@ impl Reader for Files {
         &[Own::Packed("kallsyms.gz"), Own::PackedNumbered("symbols"), Own::Packed("image-symbols.gz")]
     }
 
-    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
-        "functions may have no names"
+    fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
+        FileLoss::FunctionNames
+    }
+
+    /// One that was imported, by the name that its owner gave it.
+    fn loss_by_name(&self, file: &str) -> Option<FileLoss> {
+        (file.contains("symbols") || file.starts_with("kallsyms")).then_some(FileLoss::FunctionNames)
     }
 
     fn is_line(&self, line: Line<'_>) -> Option<usize> {

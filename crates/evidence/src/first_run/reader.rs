@@ -11,7 +11,7 @@ use crate::offers::{Offers, StampedText, Stamps};
 use crate::reader::{Evidence, Own, Reader};
 use hashbrown::HashMap;
 use std::rc::Rc;
-use timeline::{Diagnostics, NameId, Ns, SpanKind, SpanRow, SyncPoint, Ticks};
+use timeline::{Diagnostics, FileLoss, NameId, Ns, SpanKind, SpanRow, SyncPoint, Ticks};
 
 /// First calls shorter than this are not spans: they would be most of the spans and little of the time.
 const FIRST_CALL_MIN: Ns = Ns(20_000);
@@ -27,8 +27,8 @@ impl Reader for Files {
         &[Own::Plain("first-run.bin")]
     }
 
-    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
-        "functions of the early kernel are not shown, and phases before the kernel may be off"
+    fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
+        FileLoss::FirstExecutions
     }
 
     fn is_whole(&self, bytes: &[u8]) -> Option<String> {

@@ -8,7 +8,7 @@ use crate::reader::{Evidence, Own, Reader};
 use crate::text::Line;
 use guest_init::cpio::ROOT_PATH;
 use hashbrown::HashMap;
-use timeline::{DiagnosticKind, Diagnostics, Phase, SpanKind, SpanRow, Ticks};
+use timeline::{DiagnosticKind, Diagnostics, FileLoss, Phase, SpanKind, SpanRow, Ticks};
 
 /// The first one counts.
 #[derive(Default)]
@@ -23,8 +23,8 @@ impl Reader for Files {
         &[Own::Plain("trace.txt")]
     }
 
-    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
-        "initcalls, waits and wake-ups of it are not shown, so their time is charged to others"
+    fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
+        FileLoss::TraceEvents
     }
 
     fn is_line(&self, line: Line<'_>) -> Option<usize> {

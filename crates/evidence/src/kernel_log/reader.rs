@@ -17,7 +17,7 @@ use crate::{arch, text, tslog};
 use guest_init::cpio::ROOT_PATH;
 use hashbrown::HashMap;
 use std::rc::Rc;
-use timeline::{Clock, DiagnosticKind, Diagnostics, Mark, Ns, Phase, RateSource, SpanKind, Ticks, TrackKind};
+use timeline::{Clock, DiagnosticKind, Diagnostics, FileLoss, Mark, Ns, Phase, RateSource, SpanKind, Ticks, TrackKind};
 
 /// The console is used where there is no other log, and says when messages arrived. Of other logs the first one counts:
 /// the kernel's own records, those out of its memory, one that somebody imported.
@@ -42,11 +42,8 @@ impl Reader for Files {
         &[Own::Stream("console"), Own::Plain(FILES[0]), Own::Plain(FILES[1])]
     }
 
-    fn cost(&self, _own: usize, is_index: bool) -> &'static str {
-        match is_index {
-            true => "it has when each line of the console arrived, so clocks may be off",
-            false => "kernel messages of it are not shown, and initcalls or phases that only it tells are not there",
-        }
+    fn loss(&self, _own: usize, is_index: bool) -> FileLoss {
+        if is_index { FileLoss::ArrivalTimes } else { FileLoss::KernelMessages }
     }
 
     fn is_line(&self, line: text::Line<'_>) -> Option<usize> {

@@ -4,7 +4,9 @@ use super::labels::Role;
 use super::order::Order;
 use super::{BUFFER_RECORDS, Log};
 use crate::text::lossy;
-use timeline::{Clock, End, Mark, Ns, Os, Phase, Ticks, Timeline, TrackId, Wait, WaitedOn};
+use timeline::{
+    Clock, End, LogEnd, Mark, Ns, Os, Phase, ProcessNamed, Ticks, Timeline, TrackId, Wait, WaitedOn, Warning,
+};
 
 /// The tracks that the boot path goes over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,19 +122,15 @@ impl Boot<'_> {
         }
     }
 
-    /// Says of what of the path only the outermost function is known.
-    pub fn silent(&mut self, silent: &Silent) {
+    /// Warns of what of the path only the outermost function is known.
+    pub fn silent(&mut self, silent: Silent) {
         let Silent { track, from, to, outer, inner } = silent;
-        let (at, from, to) = (self.time(*from), self.log_time(*from), self.log_time(*to));
+        let (at, from, to) = (self.time(from), self.log_time(from), self.log_time(to));
         let timeline = &mut *self.timeline;
         let name = timeline.names.intern(&format!("{inner}: not left in the log, may have ended here"));
-        timeline.marks.push(Mark { at, name, track: *track });
-        let thread = timeline.names.get(timeline.tracks.get(*track).name);
-        let warning = format!(
-            "{thread} logs nothing from {from} to {to}, so what ran in {outer} then is not known: bootscope charges this time to \
-             {outer}; {inner}, which was entered and never left, is shown only up to {from}"
-        );
-        timeline.warnings.push(warning);
+        timeline.marks.push(Mark { at, name, track });
+        let thread = timeline.names.get(timeline.tracks.get(track).name).to_owned();
+        timeline.warnings.push(Warning::ThreadSilent { thread, from, to, outer, inner });
     }
 
     /// The end of the kernel's part, or what is nearest to it. `open`: what the path's thread had entered and never left.
@@ -147,90 +145,55 @@ impl Boot<'_> {
     }
 
     fn no_end(&mut self, ending: &Ending, open: &[String]) {
-        if let Some((ticks, text)) = &ending.too_early {
-            let at = self.timeline.unit.show(self.log_start() - self.time(*ticks));
-            self.timeline.warnings.push(format!(
-                "the log begins after the end of the kernel's part: {text} {at} before its first record; the boot is not in it, \
-                 and what came before it has times below zero"
-            ));
+        if let Some((ticks, forked)) = &ending.too_early {
+            let before = self.log_start() - self.time(*ticks);
+            self.timeline.warnings.push(Warning::LogAfterBoot { forked: forked.clone(), before });
             return;
         }
         let Some((ticks, record)) = self.order.known.last else { return };
-        let (what, text) = (record.what.word(), lossy(self.log.labels.text(record.label)));
-        let thread = self.order.lives[record.thread as usize].thread;
-        let at = self.log_time(ticks);
-        let ends = format!("ends {at} after its first record, with {what} {text} on thread {thread:#x}");
-        let (warning, who) = match self.chain.last() == self.chain.loader {
-            true => (
-                format!("this is a part of a boot, the loader's: the log {ends}, before the kernel's first record"),
-                "the loader",
-            ),
-            false => (
-                format!(
-                    "this is a part of a boot: the log does not have the end of the kernel's part (EXIT start_init); it {ends}"
-                ),
-                "the boot path's thread",
-            ),
+        let end = LogEnd {
+            at: self.log_time(ticks),
+            record: format!("{} {}", record.what.word(), lossy(self.log.labels.text(record.label))),
+            thread: self.order.lives[record.thread as usize].thread,
+            open: if ending.kind == Kind::Unknown { open.to_vec() } else { Vec::new() },
         };
-        let entered = match open {
-            _ if ending.kind != Kind::Unknown => String::new(),
-            [] => String::new(),
-            [first] => format!("; {who} was in {first}"),
-            [.., inner] => format!("; {who} was in {inner}, called by {}", callers(open)),
-        };
-        self.timeline.warnings.push(warning + &entered);
+        let is_loaders = self.chain.last() == self.chain.loader;
+        self.timeline.warnings.push(if is_loaders {
+            Warning::LogOfLoaderAlone(end)
+        } else {
+            Warning::LogWithoutEnd(end)
+        });
     }
 
     /// A log that was cut by its buffer, or of which a part is missing.
     pub fn cut(&mut self) {
-        let count = self.order.known.kernel_records + self.order.damaged as usize;
-        let whole = self.order.pieces.len() < 2;
-        if self.order.dropped > 0 {
-            let dropped = self.order.dropped;
-            self.timeline.warnings.push(format!(
-                "the kernel's log buffer was full: {dropped} later records found no room in it; a larger one keeps them"
-            ));
+        let known = &self.order.known;
+        let records = known.kernel_records + self.order.damaged as usize;
+        let dropped = self.order.dropped;
+        if dropped > 0 {
+            self.timeline.warnings.push(Warning::LogRecordsDropped { records: dropped });
         }
-        let round = count == BUFFER_RECORDS || (count >= SMALLEST_BUFFER && count.is_power_of_two());
-        let full = round && self.order.dropped == 0;
-        if whole && full {
-            let after = self
-                .order
-                .known
-                .last
-                .map_or(String::new(), |(ticks, _)| format!(", {} after the first record", self.log_time(ticks)));
-            self.timeline.warnings.push(format!(
-                "the kernel's log buffer was full: it has {count} records, and what came later{after}, is not in it; a kernel \
-                 with a larger TSLOGSIZE keeps more"
-            ));
+        let is_round = records == BUFFER_RECORDS || (records >= SMALLEST_BUFFER && records.is_power_of_two());
+        if self.order.pieces.len() < 2 && is_round && dropped == 0 {
+            let last = known.last.map(|(ticks, _)| self.log_time(ticks));
+            self.timeline.warnings.push(Warning::LogBufferFull { records, last });
         }
         for pair in self.order.pieces.windows(2) {
-            let first = self.order.records.iter().map(|r| r.ticks).filter(|&ticks| ticks > pair[0].1).min();
+            let goes_on = self.order.records.iter().map(|r| r.ticks).filter(|&ticks| ticks > pair[0].1).min();
             let from = self.log_time(pair[0].1);
-            let to = first.map_or(String::new(), |ticks| format!(" to {}", self.log_time(ticks)));
-            self.timeline
-                .warnings
-                .push(format!("a part of the log is missing, from {from}{to}: what ran then is not known"));
+            let to = goes_on.map(|ticks| self.log_time(ticks));
+            self.timeline.warnings.push(Warning::LogPartMissing { from, to });
         }
     }
 
-    fn log_time(&self, ticks: u64) -> String {
-        self.timeline.unit.show(self.time(ticks) - self.log_start())
+    /// So long after the log's first record.
+    fn log_time(&self, ticks: u64) -> Ns {
+        self.time(ticks) - self.log_start()
     }
 
     fn log_start(&self) -> Ns {
         self.order.known.first.map_or(Ns::ZERO, |(first, _)| self.time(first))
     }
-}
-
-/// Who called the innermost function, from the inside.
-fn callers(open: &[String]) -> String {
-    const SHOWN: usize = 8;
-    let mut shown: Vec<&str> = open.iter().rev().skip(1).take(SHOWN).map(String::as_str).collect();
-    if open.len() > SHOWN + 1 {
-        shown.push("…");
-    }
-    shown.join(", ")
 }
 
 /// What shows the end of the kernel's part.
@@ -251,8 +214,8 @@ pub struct Ending {
     pub ticks: u64,
     /// What shows it, in words.
     pub evidence: String,
-    /// When, and what showed, that process 1 was in user space before the log's first record.
-    pub too_early: Option<(u64, String)>,
+    /// When process 1 forked, and whom, if it was in user space before the log's first record.
+    pub too_early: Option<(u64, ProcessNamed)>,
 }
 
 /// The best that a log says about its end: `None` for a log of nothing.
@@ -264,12 +227,14 @@ pub fn ending(log: &Log, order: &Order) -> Option<Ending> {
     }
     let children = log.users.iter().filter(|e| e.parent == 1 && e.forked > 0);
     let forked = children.min_by_key(|e| e.forked).map(|child| {
-        let name = child.exec.map_or(String::new(), |exec| format!(" ({})", lossy(log.labels.text(exec))));
-        (child.forked, format!("process 1 forked process {}{name}", child.pid))
+        let name = child.exec.map(|exec| lossy(log.labels.text(exec)).into_owned());
+        (child.forked, ProcessNamed { pid: child.pid, name })
     });
-    let before_the_log = |&(ticks, _): &(u64, String)| known.first.is_some_and(|(first, _)| first > ticks);
+    let before_the_log = |&(ticks, _): &(u64, ProcessNamed)| known.first.is_some_and(|(first, _)| first > ticks);
     let too_early = forked.clone().filter(before_the_log);
-    if let Some((ticks, evidence)) = forked.filter(|_| too_early.is_none()) {
+    if let Some((ticks, child)) = forked.filter(|_| too_early.is_none()) {
+        let name = child.name.map_or(String::new(), |name| format!(" ({name})"));
+        let evidence = format!("process 1 forked process {}{name}", child.pid);
         return Some(Ending { kind: Kind::UserSpace, ticks, evidence, too_early });
     }
     let (ticks, record) = known.last?;

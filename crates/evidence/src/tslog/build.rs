@@ -14,7 +14,7 @@ use super::rate::plausible;
 use super::user_part;
 use crate::text::lossy;
 use timeline::{
-    Clock, Delay, DiagnosticKind, Ns, Os, RateSource, SyncPoint, Ticks, Timeline, TrackId, TrackKind, Unit,
+    Clock, Delay, DiagnosticKind, Ns, Os, RateSource, SyncPoint, Ticks, Timeline, TrackId, TrackKind, Unit, Warning,
 };
 
 /// What the caller knows of the counter that the log's ticks are of.
@@ -90,7 +90,7 @@ pub fn build(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Built {
     boot.cut();
     boot.link();
     boot.phases(left_open.unknown_from);
-    if let Some(silent) = &left_open.silent {
+    if let Some(silent) = left_open.silent {
         boot.silent(silent);
     }
     if let Some(ending) = ending {
@@ -128,24 +128,14 @@ fn clock(log: &Log, order: &Order, counter: Counter, timeline: &mut Timeline) ->
         return clock;
     }
     timeline.unit = Unit::Ticks;
-    timeline.warnings.push(
-        "nothing says how fast the log's counter runs, so times are in ticks: import it again with --tsc-frequency, which on \
-         the machine is `sysctl machdep.tsc_freq`, on arm64 the frequency of its timecounter"
-            .to_owned(),
-    );
+    timeline.warnings.push(Warning::LogInTicks);
     linear(1e9, RateSource::Unknown)
 }
 
 /// What to say where the rate that was given is not the evidence's own. A CPU's line has six digits of it.
-fn contradiction(given_hz: f64, own: Option<(f64, String)>) -> Option<String> {
-    let (hz, from) = own.filter(|(hz, _)| (hz / given_hz - 1.0).abs() > 1e-3)?;
-    let mega = |hz: f64| hz / 1e6;
-    Some(format!(
-        "the log's counter runs at {:.6} MHz as the user says, and at {:.6} MHz by {from}: times are by the first; import it \
-         again without --tsc-frequency to have them by the second",
-        mega(given_hz),
-        mega(hz)
-    ))
+fn contradiction(given_hz: f64, own: Option<(f64, String)>) -> Option<Warning> {
+    let (found_hz, found_in) = own.filter(|(hz, _)| (hz / given_hz - 1.0).abs() > 1e-3)?;
+    Some(Warning::LogRateContradicted { given_hz, found_hz, found_in: found_in.into() })
 }
 
 /// The clock by messages that both the log and a stamped console have: a line appears some time after its SYSINIT began.

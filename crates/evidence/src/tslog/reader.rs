@@ -8,7 +8,7 @@ use crate::reader::{Evidence, Own, Reader, Taken, WholeBoot};
 use crate::subject::Subject;
 use crate::text::Line;
 use recording::Accel;
-use timeline::{Clock, Diagnostics, RateSource, Ticks, TimeBase};
+use timeline::{Clock, Diagnostics, FileLoss, RateSource, Ticks, TimeBase};
 
 /// All of it is one log: several files may each have a part.
 #[derive(Default)]
@@ -28,8 +28,8 @@ impl Reader for Files {
         &[Own::Plain("tslog.txt"), Own::Plain("tslog_user.txt"), Own::Plain("tslog.bin")]
     }
 
-    fn cost(&self, _own: usize, _is_index: bool) -> &'static str {
-        "events of it are not shown, so the boot may end elsewhere"
+    fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
+        FileLoss::LogEvents
     }
 
     /// It took its lines when it was asked.

@@ -7,7 +7,7 @@ use super::Log;
 use super::processes::Processes;
 use super::user;
 use hashbrown::HashMap;
-use timeline::{End, Ns, Phase, Process, Timeline, TrackId, Wait, WaitedOn};
+use timeline::{End, Ns, Phase, Process, ProcessNamed, Timeline, TrackId, Wait, WaitedOn, Warning};
 
 /// The tick at which that part begins: rc's fork, or the first one if there is no rc.
 pub fn begins(log: &Log) -> Option<u64> {
@@ -31,11 +31,8 @@ pub fn build(log: &Log, processes: Processes, timeline: &mut Timeline) {
         },
         None => (last, "no end mark: the process table ends here".to_owned()),
     };
-    let zero =
-        rc.map_or_else(|| "the first fork in it".to_owned(), |rc| format!("when process 1 forked {}", named(rc)));
-    timeline.warnings.push(format!(
-        "this is a part of a boot, the user's: there is a process table and no record of the kernel; time zero is {zero}"
-    ));
+    let zero = rc.map(|p| ProcessNamed { pid: p.pid, name: Some(timeline.names.get(p.name).to_owned()) });
+    timeline.warnings.push(Warning::ProcessTableAlone { zero });
     let ends_last = || table.iter().max_by_key(|p| p.end.unwrap_or(p.start));
     let track = rc.or_else(ends_last).and_then(|p| tracks.get(&p.pid)).copied();
     if let Some(begins) = rc.map(|rc| rc.start).or(table.iter().map(|p| p.start).min()) {

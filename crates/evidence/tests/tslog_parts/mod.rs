@@ -1,7 +1,7 @@
 //! Parts of a log: one without its end, the loader's alone, the process table alone, cut anywhere, ticks that are none.
 
 use super::{check, made, spans};
-use timeline::Ns;
+use timeline::{LogEnd, Ns, ProcessNamed, Warning};
 
 /// FreeBSD's loader's log alone, as one has it of a kernel that does not log.
 #[test]
@@ -17,10 +17,12 @@ fn a_loaders_log_alone_is_a_part_of_a_boot() {
     assert_eq!(t.names.get(end.evidence), "no end mark: the log ends with EXIT efipart_readwrite");
     assert_eq!(
         t.warnings,
-        [
-            "this is a part of a boot, the loader's: the log ends 7.00 µs after its first record, with EXIT efipart_readwrite \
-          on thread 0x0, before the kernel's first record; the loader was in open /boot, called by loader"
-        ]
+        [Warning::LogOfLoaderAlone(LogEnd {
+            at: Ns(7_000),
+            record: "EXIT efipart_readwrite".to_owned(),
+            thread: 0,
+            open: vec!["loader".to_owned(), "open /boot".to_owned()],
+        })]
     );
     assert_eq!(
         spans(&t),
@@ -46,10 +48,7 @@ fn a_process_table_alone_is_a_part_of_a_boot() {
     assert_eq!(t.names.get(t.tracks.get(end.track.unwrap()).name), "/etc/rc");
     assert_eq!(
         t.warnings,
-        [
-            "this is a part of a boot, the user's: there is a process table and no record of the kernel; time zero is when \
-          process 1 forked process 15 (/etc/rc)"
-        ]
+        [Warning::ProcessTableAlone { zero: Some(ProcessNamed { pid: 15, name: Some("/etc/rc".to_owned()) }) }]
     );
     let owners: Vec<String> = analysis::boot_path(&t)
         .stretches

@@ -31,7 +31,7 @@ impl Streams {
         let all = [
             (Source::Console, "console", Some("the serial console")),
             (Source::Guest, "guest", channel.map(GuestChannel::origin)),
-            (Source::Vmm, "vmm", Some(vmm.as_str())),
+            (Source::Vmm, recording::VMM_STREAM, Some(vmm.as_str())),
             (Source::Firmware, "firmware", firmware.as_deref()),
         ];
         let mut streams = Vec::new();

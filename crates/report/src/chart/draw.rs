@@ -34,6 +34,8 @@ pub(crate) struct Heading {
     pub title: String,
     /// What it shows, in a sentence, harmless.
     pub about: String,
+    /// What one must know first, each harmless.
+    pub warnings: Vec<String>,
     /// What one goes back to.
     pub whole: &'static str,
     /// Of how many samples it is, where it is of samples: shares then have an error, and places no meaning.
@@ -47,6 +49,7 @@ impl Heading {
         Heading {
             title: crate::harmless(format!("Boot path {} {}", s.os, s.kernel).trim()).into_owned(),
             about: format!("{} in order of time", boot.timeline.unit.show(boot.total)),
+            warnings: crate::export::warnings(boot).collect(),
             whole: "whole boot",
             effective_samples: None,
         }
@@ -57,7 +60,7 @@ impl Heading {
 pub(crate) fn alone(boot: &Boot, layout: &Layout, heading: &Heading, out: &mut dyn Write) -> io::Result<()> {
     let title = heading.title.clone();
     let about = format!("{}. {} A click zooms.", heading.about, layout.left_out(boot));
-    let warnings = boot.timeline.warnings.iter().map(|w| format!("Warning: {}", crate::harmless(w)));
+    let warnings = heading.warnings.iter().map(|warning| format!("Warning: {warning}"));
     let lines: Vec<String> = std::iter::once(title).chain(warnings).chain([about]).collect();
     let top = LINE * lines.len() as f64 + LINE / 2.0;
     writeln!(out, "<?xml version=\"1.0\" encoding=\"utf-8\"?>")?;

@@ -1,6 +1,8 @@
 //! The whole timeline as JSON, schema `bootscope.timeline/1`: everything that the views are computed from.
 //!
 //! One object with, in this order: `schema`, `time_base`, `total_ns`, `end`, and these arrays, one element per line:
+//! * `warnings`: what a reader must know first, a sentence each
+//! * `warning_lines`: the same, each with code, affects, text
 //! * `clocks`: name, hz, residual_ns, rate_from
 //! * `tracks`: track (its number below), name, kind, id (the evidence's number), created_ns, created_by, idle
 //! * `phases`: name, start_ns, end_ns, error_ns, evidence
@@ -17,7 +19,7 @@
 
 use super::{Export, MOST_FRAMES, csv};
 use crate::lanes::{Open, Slice};
-use crate::{Boot, DiagnosticLine};
+use crate::{Boot, DiagnosticLine, WarningLine};
 use analysis::StretchKind;
 use serde::Serialize;
 use serde_json::json;
@@ -55,7 +57,9 @@ impl Export for Json {
             boot.total.0,
             crate::json(&end, false)?
         )?;
-        array(out, "warnings", t.warnings.iter())?;
+        let warnings = WarningLine::all(t);
+        array(out, "warnings", warnings.iter().map(|warning| &warning.text))?;
+        array(out, "warning_lines", warnings.iter())?;
         array(out, "clocks", t.clocks.iter().map(clock))?;
         array(out, "tracks", t.tracks.iter().map(|(id, track)| track_row(boot, id.0, track)))?;
         array(out, "phases", boot.phases.iter().map(phase))?;

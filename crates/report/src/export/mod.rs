@@ -16,8 +16,7 @@ mod tslog;
 
 pub use samples::SampleFormat;
 
-use crate::{Boot, harmless};
-use std::borrow::Cow;
+use crate::{Boot, WarningLine, harmless};
 use std::io::{self, Write};
 
 /// A format that a boot can be written in.
@@ -44,8 +43,8 @@ pub trait Export: Sync {
 const MOST_FRAMES: usize = 128;
 
 /// What a reader must know first, harmless, for formats that have a place for it.
-fn warnings<'a>(boot: &'a Boot) -> impl Iterator<Item = Cow<'a, str>> {
-    boot.timeline.warnings.iter().map(|warning| harmless(warning))
+pub(crate) fn warnings(boot: &Boot) -> impl Iterator<Item = String> {
+    WarningLine::all(boot.timeline).into_iter().map(|warning| harmless(&warning.text).into_owned())
 }
 
 /// All formats.

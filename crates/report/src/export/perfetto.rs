@@ -204,7 +204,7 @@ impl Packets<'_> {
                     TrackDescriptor { uuid: WARNINGS, name: Some("warnings".to_owned()), ..TrackDescriptor::default() };
                 self.put(TracePacket { track_descriptor: Some(track), ..TracePacket::default() })?;
             }
-            let name = Some(warning.into_owned());
+            let name = Some(warning);
             let event = TrackEvent { r#type: INSTANT, track_uuid: WARNINGS, name, ..TrackEvent::default() };
             self.put(TracePacket { timestamp: Some(0), track_event: Some(event), ..TracePacket::default() })?;
         }

@@ -177,13 +177,13 @@ fn flame_graph(
     let (slices, total) = slices(stacks(event, sampled), deeper, &names, shift);
     let evidence = names.intern("samples");
     let end = Some(End { at: total, error: Ns::ZERO, track: None, evidence });
-    let warnings = boot.timeline.warnings.clone();
-    let timeline = Timeline { names, unit, end, warnings, ..Timeline::new(TimeBase::Evidence) };
+    let timeline = Timeline { names, unit, end, ..Timeline::new(TimeBase::Evidence) };
     let graph = Boot::new(&timeline, boot.facts);
     let heading = chart::Heading {
         title: harmless(title.trim()).into_owned(),
         about,
         whole: "all samples",
+        warnings: super::warnings(boot).collect(),
         effective_samples: Some(event.effective_samples()),
     };
     chart::alone(&graph, &Layout::of_slices(slices), &heading, out)
