@@ -10,6 +10,7 @@ use crate::input::{File, Input};
 use crate::offers::{Offers, StampedText, Stamps};
 use crate::reader::{Evidence, Own, Reader};
 use hashbrown::HashMap;
+use std::cell::OnceCell;
 use std::rc::Rc;
 use timeline::{Diagnostics, FileLoss, NameId, Ns, SpanKind, SpanRow, SyncPoint, Ticks};
 
@@ -44,7 +45,12 @@ impl Reader for Files {
         let run = Rc::new(read(&file.name, &file.bytes, &mut boot.timeline.diagnostics));
         boot.stages = regions::regions(&run);
         boot.first_run = Some(run.clone());
-        Some(Box::new(FirstRuns { run, lists: boot.lists, entered: regions::entered_at(&boot.stages) }))
+        Some(Box::new(FirstRuns {
+            run,
+            lists: boot.lists,
+            entered: regions::entered_at(&boot.stages),
+            names: OnceCell::new(),
+        }))
     }
 }
 
@@ -53,6 +59,17 @@ struct FirstRuns<'f> {
     lists: Lists<'f>,
     /// Where the kernel's image was entered.
     entered: Option<u64>,
+    /// The names of what ran, and what is wrong with their lists. To read them takes longest of all, so it is done once.
+    names: OnceCell<(Symbols, Diagnostics)>,
+}
+
+impl FirstRuns<'_> {
+    fn names(&self) -> &(Symbols, Diagnostics) {
+        self.names.get_or_init(|| {
+            let mut diagnostics = Diagnostics::default();
+            (self.lists.names(self.run.called(), self.entered, &mut diagnostics), diagnostics)
+        })
+    }
 }
 
 impl Evidence for FirstRuns<'_> {
@@ -64,8 +81,7 @@ impl Evidence for FirstRuns<'_> {
         }
         if let Some((_, trace)) = offers.trace {
             // What is wrong with the lists is counted where their names are shown.
-            let names = || self.lists.names(run.called(), self.entered, &mut Diagnostics::default());
-            offers.counter_seen = seen(run, trace, names);
+            offers.counter_seen = seen(run, trace, || &self.names().0);
         }
     }
 
@@ -75,15 +91,16 @@ impl Evidence for FirstRuns<'_> {
             return;
         }
         let run = &self.run;
-        let symbols = self.lists.names(run.called(), self.entered, &mut boot.timeline.diagnostics);
+        let (symbols, of_the_lists) = self.names();
+        boot.timeline.diagnostics.extend(of_the_lists.clone());
         if symbols.is_empty() {
             return;
         }
-        let found = calls::calls(run, &symbols, FIRST_CALL_MIN, &mut boot.timeline.diagnostics);
+        let found = calls::calls(run, symbols, FIRST_CALL_MIN, &mut boot.timeline.diagnostics);
         boot.first_switch = found.first_switch;
         let first_thread = boot.first_thread();
-        calls::add(&found, &symbols, first_thread, &mut boot.timeline);
-        boot.printed = Printed::find(run, &symbols);
+        calls::add(&found, symbols, first_thread, &mut boot.timeline);
+        boot.printed = Printed::find(run, symbols);
     }
 
     fn around(&mut self, boot: &mut Boot<'_>) {
@@ -102,7 +119,7 @@ impl Evidence for FirstRuns<'_> {
 
 /// When initcalls ran for the first time, which is just after the trace says that each is called, if that is stamped with the
 /// guest's counter. A name that several functions have is none of one.
-fn seen(run: &FirstRun, trace: &dyn StampedText, names: impl FnOnce() -> Symbols) -> Vec<SyncPoint> {
+fn seen<'s>(run: &FirstRun, trace: &dyn StampedText, names: impl FnOnce() -> &'s Symbols) -> Vec<SyncPoint> {
     if run.clock != RunClock::Host || trace.stamps() != Stamps::Counter {
         return Vec::new();
     }

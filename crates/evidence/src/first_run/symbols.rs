@@ -80,12 +80,18 @@ impl Symbols {
         let mut rows: Vec<(u64, Kind, &str)> = Vec::new();
         lines(place, text, diagnostics, |address, kind, name| rows.push((address, kind, name)));
         let begins = begins(rows.iter().map(|row| (row.0, row.2)));
-        // A stable sort: of names as good, the first in the list.
-        rows.sort_by_key(|&(address, kind, name)| (address, aliases::rank(kind, name)));
-        rows.dedup_by_key(|row| row.0);
-        let plain = |name| if aliases::is_end(name) { "" } else { name };
-        let rows: Vec<(u64, &str)> = rows.into_iter().map(|(address, _, name)| (address, plain(name))).collect();
-        Symbols { begins, ..Symbols::of_rows(rows) }
+        // A stable sort, and `min_by_key` gives the first of equals: of names as good, the first in the list.
+        rows.sort_by_key(|row| row.0);
+        let mut symbols = Symbols { begins, ..Symbols::default() };
+        for same in rows.chunk_by(|a, b| a.0 == b.0) {
+            // Nearly every name has its address for itself.
+            let best =
+                if let [only] = same { Some(only) } else { same.iter().min_by_key(|(_, k, n)| aliases::rank(*k, n)) };
+            let Some(&(address, _, name)) = best else { continue };
+            let name = if aliases::is_end(name) { "" } else { aliases::plain(name) };
+            symbols.push(address, &demangle::plain(name));
+        }
+        symbols
     }
 
     /// Reads several lists, of which the first goes first where two name one address. Each is first moved to where its
@@ -97,35 +103,37 @@ impl Symbols {
         entered: Option<u64>,
         diagnostics: &mut Diagnostics,
     ) -> Symbols {
-        let mut all = Symbols::default();
-        let mut rows: Vec<(u64, String)> = Vec::new();
+        let mut kept: Vec<Symbols> = Vec::new();
         for (place, text) in lists {
             let mut list = Symbols::read(place, text, diagnostics);
             list.slide(called);
             list.loaded_at(entered);
             if list.belongs_to(called, place, diagnostics) {
-                all.begins = all.begins.or(list.begins);
-                rows.extend((0..list.len()).map(|i| (list.addresses[i], list.name(i).to_owned())));
+                kept.push(list);
             }
         }
-        let begins = all.begins;
-        all = Symbols::of_rows(rows.iter().map(|(address, name)| (*address, name.as_str())).collect());
-        all.begins = begins;
+        let mut all = if kept.len() == 1 { kept.swap_remove(0) } else { Symbols::together(&kept) };
         all.loaded_at(entered);
         all
     }
 
-    fn of_rows(mut rows: Vec<(u64, &str)>) -> Symbols {
+    /// Several lists as one. Of names of one address the first is kept, but one that only says where code ends.
+    fn together(lists: &[Symbols]) -> Symbols {
+        let rows = |list| (0..Symbols::len(list)).map(|i| (list.addresses[i], list.name(i)));
+        let mut rows: Vec<(u64, &str)> = lists.iter().flat_map(rows).collect();
         rows.sort_by_key(|row| (row.0, row.1.is_empty()));
         rows.dedup_by_key(|row| row.0);
-        let mut symbols = Symbols::default();
-        for (address, name) in rows {
-            symbols.text.push_str(&demangle::plain(aliases::plain(name)));
-            let Ok(end) = u32::try_from(symbols.text.len()) else { break };
-            symbols.addresses.push(address);
-            symbols.ends.push(end);
-        }
-        symbols
+        let mut all = Symbols { begins: lists.iter().find_map(|list| list.begins), ..Symbols::default() };
+        rows.iter().for_each(|(address, name)| all.push(*address, name));
+        all
+    }
+
+    /// Adds a function behind the last one. What no longer fits is left out.
+    fn push(&mut self, address: u64, name: &str) {
+        let Ok(end) = u32::try_from(self.text.len() + name.len()) else { return };
+        self.text.push_str(name);
+        self.addresses.push(address);
+        self.ends.push(end);
     }
 
     /// Moves the list, if it does not belong to what ran where it is, to where most of what was `called` in it begins a
@@ -286,15 +294,33 @@ fn lines<'a>(place: &str, text: &'a [u8], diagnostics: &mut Diagnostics, mut fun
 }
 
 fn parse(line: &[u8]) -> Option<(u64, u8, &str)> {
-    let space = line.iter().take(17).position(|b| *b == b' ')?;
     let mut address = 0u64;
-    for digit in &line[..space] {
-        address = address << 4 | u64::from((*digit as char).to_digit(16)?);
-    }
-    let [b' ', kind, b' ', name @ ..] = &line[space..] else { return None };
+    let mut digits = 0;
+    let kind_and_name = loop {
+        match *line.get(digits)? {
+            b' ' => break &line[digits..],
+            byte => address = address << 4 | u64::from(HEX[usize::from(byte)]?),
+        }
+        digits += 1;
+    };
+    let [b' ', kind, b' ', name @ ..] = kind_and_name else { return None };
     let name = name.split(|b| b.is_ascii_whitespace()).next()?;
-    (space > 0 && !name.is_empty()).then_some((address, *kind, std::str::from_utf8(name).ok()?))
+    let fits = (1..=16).contains(&digits) && !name.is_empty();
+    fits.then_some((address, *kind, std::str::from_utf8(name).ok()?))
 }
+
+/// What a byte is worth as a hexadecimal digit.
+const HEX: [Option<u8>; 256] = {
+    let mut worth = [None; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        let character = b"0123456789abcdef"[digit as usize];
+        worth[character as usize] = Some(digit);
+        worth[character.to_ascii_uppercase() as usize] = Some(digit);
+        digit += 1;
+    }
+    worth
+};
 
 #[cfg(test)]
 mod tests {
