@@ -115,10 +115,9 @@ pub(crate) fn three_digits(count: i64, units: [&str; 4], text: &mut String) {
     let rounded = (count * decimal + size / 2) / size;
     let mut digits = itoa::Buffer::new();
     text.push_str(digits.format(rounded / decimal));
-    let digit = |value: u64| char::from(b'0' + (value % 10) as u8);
     match decimal {
-        100 => text.extend(['.', digit(rounded / 10), digit(rounded)]),
-        10 => text.extend(['.', digit(rounded)]),
+        100 => text.push_str(point_and_two_digits(rounded)),
+        10 => text.push_str(&point_and_two_digits(rounded * 10)[..2]),
         _ => {}
     }
     // No unit stands behind a count below a thousand.
@@ -126,6 +125,28 @@ pub(crate) fn three_digits(count: i64, units: [&str; 4], text: &mut String) {
         text.push(' ');
         text.push_str(unit);
     }
+}
+
+/// A decimal point and the last two digits of a number: `.05` of 105. From a table, for texts of which a chart has
+/// ten thousands.
+pub fn point_and_two_digits(number: u64) -> &'static str {
+    const LENGTH: usize = 3;
+    const ALL: [u8; LENGTH * 100] = {
+        let mut all = [b'.'; LENGTH * 100];
+        let mut number = 0;
+        while number < 100 {
+            all[LENGTH * number + 1] = b'0' + number as u8 / 10;
+            all[LENGTH * number + 2] = b'0' + number as u8 % 10;
+            number += 1;
+        }
+        all
+    };
+    const TEXT: &str = match std::str::from_utf8(&ALL) {
+        Ok(text) => text,
+        Err(_) => panic!("digits are ASCII"),
+    };
+    let from = LENGTH * (number % 100) as usize;
+    &TEXT[from..from + LENGTH]
 }
 
 #[cfg(test)]

@@ -272,10 +272,7 @@ impl Text {
     /// A number to two decimals: enough for a pixel and a per cent.
     fn hundredths(&mut self, number: f64) -> &mut Text {
         let hundredths = timeline::rounded(number * 100.0).max(0);
-        let digit = |value: i64| char::from(b'0' + (value % 10) as u8);
-        self.integer(hundredths / 100);
-        self.0.extend(['.', digit(hundredths / 10), digit(hundredths)]);
-        self
+        self.integer(hundredths / 100).put(timeline::point_and_two_digits(hundredths.unsigned_abs()))
     }
 
     fn hexadecimal(&mut self, byte: u8) -> &mut Text {
