@@ -169,7 +169,7 @@ fn bench(kernel: &Path, into: &Path, flags: &[&str]) -> Result<Value, String> {
 /// False alarms, coverage, power and forecasts over 10 000 simulated benches of every kind of noise: each is a test that
 /// fails where a rate is not what is stated.
 fn simulations(table: &mut Table) {
-    let tests = ["test", "--release", "--locked", "-p", "bench", "--test", "simulation", "--", "--ignored"];
+    let tests = ["test", "--release", "--locked", "-p", "benchmark", "--test", "simulation", "--", "--ignored"];
     let output = match Command::new(env!("CARGO")).args(tests).output() {
         Ok(output) => output,
         Err(e) => return table.fail(SIMULATED, &format!("cargo: {e}")),
@@ -195,8 +195,17 @@ fn simulations(table: &mut Table) {
 
 /// Simulated searches among commits; the test behind it also holds the number of builds.
 fn searches(table: &mut Table) {
-    let test =
-        ["test", "--release", "--locked", "-p", "bench", "--lib", "--", "one_slow_commit_of_a_thousand", "--nocapture"];
+    let test = [
+        "test",
+        "--release",
+        "--locked",
+        "-p",
+        "benchmark",
+        "--lib",
+        "--",
+        "one_slow_commit_of_a_thousand",
+        "--nocapture",
+    ];
     let command = &mut Command::new(env!("CARGO"));
     let output = match command.args(test).env("BOOTSCOPE_SIMULATIONS", SEARCHES.to_string()).output() {
         Ok(output) => output,

@@ -84,7 +84,7 @@ fn document(number: u32) -> Document {
 /// How many searches of 100 were right, and the most builds of one.
 fn searched() -> Result<(f64, f64), String> {
     let output = Command::new(env!("CARGO"))
-        .args(["test", "--release", "--locked", "-p", "bench", "--lib", "--", "--nocapture"])
+        .args(["test", "--release", "--locked", "-p", "benchmark", "--lib", "--", "--nocapture"])
         .arg("range::search::tests::one_slow_commit_of_a_thousand")
         .env("BOOTSCOPE_SIMULATIONS", SEARCHES.to_string())
         .output()

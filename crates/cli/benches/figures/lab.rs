@@ -11,11 +11,17 @@ const HOST: &str = "lab: QEMU's start to process 1, host time";
 const SIZE: &str = "lab: the kernel's size";
 const COST: &str = "lab: instructions, recorder on ÷ off";
 const COST_CHATTY: &str = "lab: the same, and 2000 lines printed";
+const SAMPLED: &str = "lab: instructions, sampled at 1000 Hz ÷ not sampled";
+const LOST: &str = "lab: samples lost at 1000 Hz, 1 CPU";
+const LOST_OF_FOUR: &str = "lab: samples lost at 1000 Hz, 4 CPUs";
 const FULL: &str = "lab: 262 144 records home";
 const HUNG: &str = "lab: the same, of a hung guest";
 
 /// Two events each: more than the log holds.
 const FILLS_THE_LOG: &str = "messages=140000";
+
+/// Half a second, of which the frame allocator takes a third.
+const SAMPLED_BOOT: &str = "services=3 frames=scan";
 
 /// All figures of this part.
 pub fn measure(work: &Path, table: &mut Table) {
@@ -28,6 +34,16 @@ pub fn measure(work: &Path, table: &mut Table) {
     for (figure, append) in [(COST, ""), (COST_CHATTY, "messages=2000")] {
         match cost(&folder, append) {
             Ok((ratio, aside)) => table.add(figure, ratio, RATIO, Promise::AtMost(1.02), &aside),
+            Err(why) => table.fail(figure, &why),
+        }
+    }
+    match cost_sampled(&folder) {
+        Ok((ratio, aside)) => table.add(SAMPLED, ratio, RATIO, Promise::AtMost(1.01), &aside),
+        Err(why) => table.fail(SAMPLED, &why),
+    }
+    for (figure, cpus) in [(LOST, "1"), (LOST_OF_FOUR, "4")] {
+        match lost(&folder, cpus) {
+            Ok((lost, aside)) => table.add(figure, lost, COUNT, Promise::AtMost(0.0), &aside),
             Err(why) => table.fail(figure, &why),
         }
     }
@@ -67,26 +83,48 @@ fn boot(folder: &Path, table: &mut Table) {
 }
 
 const MIB: crate::table::Unit = crate::table::Unit { name: "MiB", digits: 2 };
+const COUNT: crate::table::Unit = crate::table::Unit { name: "", digits: 0 };
 const LAB: [&str; 1] = ["--lab"];
 
-/// Instructions until the kernel hands over, with the recorder and without: the kernel writes its TSC to a port then.
+/// Instructions until the kernel hands over, with the recorder and without.
 fn cost(folder: &Path, append: &str) -> Result<(f64, String), String> {
     let plain = without_recorder()?;
     let plain = plain.to_str().ok_or("the path of the target folder is not UTF-8")?;
-    let handed_over = |what: &[&str]| -> Result<f64, String> {
-        let port = folder.join("port");
-        let _ = std::fs::remove_file(&port);
-        let chardev = format!("file,id=port,path={}", port.display());
-        let device = "isa-debugcon,iobase=0xe9,chardev=port";
-        let arguments = ["--deterministic", "--", "-chardev", &chardev, "-device", device];
-        recorded(folder, what, append, &arguments)?;
-        let said = std::fs::read_to_string(&port).map_err(|e| format!("{}: {e}", port.display()))?;
-        let tsc = said.lines().find_map(|line| line.strip_prefix("I ")?.parse().ok());
-        tsc.ok_or_else(|| format!("the kernel said {said:?} on its port"))
-    };
-    let off = handed_over(&["--kernel", plain, "--init", "keep", "--until", "poweroff"])?;
-    let on = handed_over(&["--lab"])?;
+    let off = handed_over(folder, &["--kernel", plain, "--init", "keep", "--until", "poweroff"], append)?;
+    let on = handed_over(folder, &LAB, append)?;
     Ok((on / off, format!("{:.3} and {:.3} M", on / 1e6, off / 1e6)))
+}
+
+/// The same, sampled and not.
+fn cost_sampled(folder: &Path) -> Result<(f64, String), String> {
+    let off = handed_over(folder, &LAB, SAMPLED_BOOT)?;
+    let on = handed_over(folder, &LAB, &format!("{SAMPLED_BOOT} sample=1000"))?;
+    Ok((on / off, format!("{:.3} and {:.3} M", on / 1e6, off / 1e6)))
+}
+
+/// How many samples were lost of how many, with so many CPUs and by the host's clock. The samples go through the port that
+/// [`handed_over`] takes, so this is a boot of its own.
+fn lost(folder: &Path, cpus: &str) -> Result<(f64, String), String> {
+    let append = format!("{SAMPLED_BOOT} sample=1000");
+    let into = recorded(folder, &LAB, &append, &["--cpus", cpus])?;
+    let shown = said(Command::new(BOOTSCOPE).args(["show", "--json"]).arg(&into))?;
+    let sampled = &shown["sampled"];
+    let lost = sampled["lost"].as_f64().ok_or("show says nothing of lost samples")?;
+    let taken = sampled["samples"].as_u64().filter(|&taken| taken > 0).ok_or("no sample was taken")?;
+    Ok((lost, format!("of {taken}")))
+}
+
+/// The kernel writes its TSC to a port when it hands over. Deterministic: that is instructions.
+fn handed_over(folder: &Path, what: &[&str], append: &str) -> Result<f64, String> {
+    let port = folder.join("port");
+    let _ = std::fs::remove_file(&port);
+    let chardev = format!("file,id=port,path={}", port.display());
+    let device = "isa-debugcon,iobase=0xe9,chardev=port";
+    recorded(folder, what, append, &["--deterministic", "--", "-chardev", &chardev, "-device", device])?;
+    let said = std::fs::read(&port).map_err(|e| format!("{}: {e}", port.display()))?;
+    let said = String::from_utf8_lossy(&said);
+    let tsc = said.lines().find_map(|line| line.strip_prefix("I ")?.parse().ok());
+    tsc.ok_or_else(|| format!("the kernel said {said:?} on its port"))
 }
 
 /// The same kernel, built without the feature `tslog`.
