@@ -145,8 +145,7 @@ pub(crate) fn place(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
     if let Some(whole) = evidence.iter_mut().find_map(|evidence| evidence.whole_boot(boot)) {
         // What came before the kernel is as with any other.
         let Some(first) = whole.first else { return };
-        let spans = boot.timeline.spans.iter().filter(|(_, span)| span.track == first);
-        boot.logged_from = spans.map(|(_, span)| span.start).min();
+        boot.logged_from = whole.begins;
         before_the_kernel(evidence, boot);
         chain(boot, first, boot.logged_from);
         return;

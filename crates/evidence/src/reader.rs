@@ -153,6 +153,8 @@ pub(crate) trait Reader {
 pub(crate) struct WholeBoot {
     /// Who ran first, where the log is joined to the host's clock: what came before is chained to it.
     pub first: Option<TrackId>,
+    /// When its first record was logged.
+    pub begins: Option<Ns>,
 }
 
 /// The priority of end marks, highest first. At equal priority the one with the smallest error wins.

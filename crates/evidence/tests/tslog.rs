@@ -9,8 +9,8 @@ use evidence::tslog::{Counter, Log, build};
 use proptest::prelude::*;
 use std::path::Path;
 use timeline::{
-    DiagnosticKind, Ns, Os, Phase, ProcessNamed, RateSource, SpanKind, TimeBase, Timeline, TrackKind, Unit, WaitedOn,
-    Warning,
+    Clock, DiagnosticKind, Ns, Os, Phase, ProcessNamed, RateSource, SpanKind, Ticks, TimeBase, Timeline, TrackKind,
+    Unit, WaitedOn, Warning,
 };
 
 const HEAD: &str = include_str!("data/tslog/freebsd15-firecracker-console-and-tslog-head.log");
@@ -58,6 +58,27 @@ fn spans(t: &Timeline) -> Vec<String> {
 fn length(t: &Timeline, detail: &str) -> Ns {
     let of = |s: &timeline::SpanRow| t.names.get(s.detail) == detail;
     t.spans.iter().map(|(_, s)| s).filter(of).map(|s| s.length()).sum()
+}
+
+/// The host knows to 100 µs when the log's counter was 0: so well is each phase and the end known, and the log's own times
+/// stay exact.
+#[test]
+fn what_a_log_shows_is_known_as_well_as_its_place_on_the_hosts_clock() {
+    let text = "0x10 1000 ENTER hammer_time\n0x10 1500 EXIT hammer_time\n0x10 2000 ENTER mi_startup\n\
+                0x10 7000 ENTER start_init\n0x10 9000 EXIT start_init\n";
+    let place = |counter: Counter| {
+        let t = built(&[text.as_bytes()], counter);
+        let end = t.end.unwrap();
+        let errors: Vec<i64> = t.boundaries.iter().map(|b| b.error.0).chain([end.error.0]).collect();
+        (errors, end.at, spans(&t))
+    };
+    let mut clock = Clock::linear("guest TSC", 1e9, Ticks(0), Ns(5_000), RateSource::HostFromStart);
+    clock.residual = Ns::from_us(100);
+    let (errors, end, on_the_host) = place(Counter::Clock(clock));
+    assert_eq!((errors, end), (vec![100_000; 5], Ns(14_000)));
+    let (errors, end, alone) = place(Counter::Rate(1e9, RateSource::User));
+    assert_eq!((errors, end), (vec![0; 5], Ns(8_000)), "its first record is time zero");
+    assert_eq!((on_the_host.len(), on_the_host[0].as_str()), (alone.len(), "thread0: hammer_time 6000..6500"));
 }
 
 /// On several CPUs whoever logged last need not be who creates a thread.

@@ -42,6 +42,8 @@ pub struct Boot<'a> {
     pub log: &'a Log,
     pub order: &'a Order,
     pub clock: &'a Clock,
+    /// How well the place of the whole log on the timeline is known. Within the log, times are exact.
+    pub error: Ns,
     pub chain: Chain,
     pub timeline: &'a mut Timeline,
 }
@@ -118,7 +120,7 @@ impl Boot<'_> {
         phases.extend(unknown_from.map(|ticks| (Phase::Unexplained, ticks, "nothing more is heard of the thread")));
         for (phase, ticks, evidence) in phases {
             let at = self.time(ticks);
-            self.timeline.boundary(phase, at, Ns::ZERO, evidence);
+            self.timeline.boundary(phase, at, self.error, evidence);
         }
     }
 
@@ -137,9 +139,9 @@ impl Boot<'_> {
     pub fn end(&mut self, ending: &Ending, open: &[String]) {
         let at = self.time(ending.ticks);
         let evidence = self.timeline.names.intern(&ending.evidence);
-        self.timeline.end = Some(End { at, error: Ns::ZERO, track: self.chain.last(), evidence });
+        self.timeline.end = Some(End { at, error: self.error, track: self.chain.last(), evidence });
         match ending.kind {
-            Kind::Reached => self.timeline.boundary(Phase::UserProcesses, at, Ns::ZERO, "EXIT start_init"),
+            Kind::Reached => self.timeline.boundary(Phase::UserProcesses, at, self.error, "EXIT start_init"),
             Kind::UserSpace | Kind::Unknown => self.no_end(ending, open),
         }
     }

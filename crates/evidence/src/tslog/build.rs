@@ -37,6 +37,8 @@ pub struct Built {
     pub main: Option<TrackId>,
     /// Process 1's.
     pub init: Option<TrackId>,
+    /// When the first record was logged, by whichever of them it was.
+    pub begins: Option<Ns>,
 }
 
 /// Lays a log. Time zero is its first record, unless `counter` is a clock. Linear but for the sorting of a few.
@@ -49,6 +51,8 @@ pub fn build(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Built {
     {
         *ticks = ticks.saturating_add(order.kernel_shift);
     }
+    // A log whose first record is time zero has its place by definition.
+    let error = if let Counter::Clock(clock) = &counter { clock.residual } else { Ns::ZERO };
     let clock = clock(&log, &order, counter, timeline);
     timeline.os = os(&log, &order.known);
     let tracks: Vec<TrackId> = add_tracks(&log, &order, timeline);
@@ -59,12 +63,13 @@ pub fn build(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Built {
     let track = |life: Option<u32>| life.map(|life| tracks[life as usize]);
     let known = &order.known;
     let chain = Chain { loader: track(known.loader()), main: track(known.main()), init: track(known.init()) };
+    let begins = known.first.map(|(ticks, _)| clock.to_ns(Ticks(ticks)));
     let ending = boot::ending(&log, &order);
     let last = known.last.map_or(Ns::ZERO, |(ticks, _)| clock.to_ns(Ticks(ticks)));
     let processes = Processes::new(&log, &order.lives, &clock, last, timeline);
     if order.records.is_empty() {
         if !log.users.is_empty() {
-            user_part::build(&log, processes, timeline);
+            user_part::build(&log, processes, error, timeline);
         }
         if timeline.unit == Unit::Nanoseconds {
             timeline.clocks.push(clock);
@@ -86,7 +91,7 @@ pub fn build(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Built {
     timeline.occupancy = occupancy::occupancy(&log, &order, &clock, (&tracks, ends), timeline.cpu_count);
     cpu_count::note(&log, &order, &clock, (&tracks, ends), timeline);
     processes.build(process_1.map(|p| p.track), timeline);
-    let mut boot = Boot { log: &log, order: &order, clock: &clock, chain, timeline };
+    let mut boot = Boot { log: &log, order: &order, clock: &clock, error, chain, timeline };
     boot.cut();
     boot.link();
     boot.phases(left_open.unknown_from);
@@ -100,7 +105,7 @@ pub fn build(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Built {
     if timeline.unit == Unit::Nanoseconds {
         timeline.clocks.push(clock);
     }
-    Built { loader: chain.loader, main: chain.main, init: chain.init }
+    Built { loader: chain.loader, main: chain.main, init: chain.init, begins }
 }
 
 const NAME: &str = "TSLOG";

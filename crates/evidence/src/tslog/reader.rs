@@ -106,7 +106,7 @@ impl Evidence for Log {
         }
         boot.timeline.cpu_count = boot.manifest.subject.cpus;
         let built = build(std::mem::take(self), counter, &mut boot.timeline);
-        Some(WholeBoot { first: built.loader.or(built.main).filter(|_| joined) })
+        Some(WholeBoot { first: built.loader.or(built.main).filter(|_| joined), begins: built.begins })
     }
 }
 

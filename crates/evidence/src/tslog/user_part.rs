@@ -15,8 +15,8 @@ pub fn begins(log: &Log) -> Option<u64> {
     rc.or_else(|| log.users.iter().map(|user| user.forked).filter(|&ticks| ticks > 0).min())
 }
 
-/// Lays the processes, who of them waits for whom, and the end mark.
-pub fn build(log: &Log, processes: Processes, timeline: &mut Timeline) {
+/// Lays the processes, who of them waits for whom, and the end mark. `error`: how well the table's place is known.
+pub fn build(log: &Log, processes: Processes, error: Ns, timeline: &mut Timeline) {
     let last = processes.last();
     let tracks = processes.build(None, timeline);
     let table = std::mem::take(&mut timeline.processes);
@@ -39,12 +39,12 @@ pub fn build(log: &Log, processes: Processes, timeline: &mut Timeline) {
         timeline.boundary(
             Phase::UserProcesses,
             begins,
-            Ns::ZERO,
+            error,
             if rc.is_some() { "process 1 forked rc" } else { "the first fork" },
         );
     }
     let evidence = timeline.names.intern(&evidence);
-    timeline.end = Some(End { at, error: Ns::ZERO, track, evidence });
+    timeline.end = Some(End { at, error, track, evidence });
     timeline.processes = table;
 }
 
