@@ -1,7 +1,8 @@
 //! What firmware says on its debug port (SeaBIOS on 0x402; OVMF and qboot print lines there too).
 //!
 //! The lines have no stamps of their own; the host stamped each on arrival. All that is known is
-//! what was said last, so from one line to the next is a span called by the line. Which line means
+//! what was said last, so from one line to the next is a span called by the line. The last line has a span only
+//! where the code that ran says how long the firmware went on. Which line means
 //! that firmware is over is for whoever knows the machine to say: here all lines are alike.
 
 use crate::boot::Boot;
@@ -125,18 +126,22 @@ impl Evidence for DebugLines<'_> {
         // On a busy host a line can be read when the kernel has long begun.
         let until = until.or_else(|| boot.start_of(Phase::EarlyKernel)).or(boot.logged_from);
         let said = read(&self.0.file.bytes, &self.0.index);
-        // What its last line begins has no end where nothing is known to have followed.
-        let last = || said.iter().filter_map(|s| s.at).next_back().unwrap_or(Ns::MIN);
-        let only_marks = boot.timeline.cpus_followed_until.is_some();
-        build(&said, if only_marks { Ns::MIN } else { until.unwrap_or_else(last) }, &mut boot.timeline);
-        let until = until.unwrap_or(Ns::MAX);
-        // Nothing says when the firmware was done but that it said nothing more.
-        let last = said.iter().filter_map(|s| Some((s.at?, s))).rfind(|(at, _)| *at < until);
+        let last = last_before(&said, until.unwrap_or(Ns::MAX));
+        // Nothing says when the firmware was done but that it said nothing more. What its last line begins is then unexplained.
         if let Some((at, line)) = last.filter(|_| boot.stages.is_empty()) {
             let evidence = format!("last line of the firmware: “{}”", line.text);
             boot.timeline.boundary(Phase::Unexplained, at, Ns::from_ms(1), &evidence);
         }
+        let begun = last.map_or(Ns::MIN, |(at, _)| at);
+        let spans_end = if boot.stages.is_empty() { begun } else { until.unwrap_or(begun) };
+        let only_marks = boot.timeline.cpus_followed_until.is_some();
+        build(&said, if only_marks { Ns::MIN } else { spans_end }, &mut boot.timeline);
     }
+}
+
+/// The last line that arrived before `until`, and when.
+fn last_before(said: &[Said], until: Ns) -> Option<(Ns, &Said)> {
+    said.iter().filter_map(|line| Some((line.at?, line))).rfind(|(at, _)| *at < until)
 }
 
 #[cfg(test)]
