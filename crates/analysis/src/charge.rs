@@ -90,6 +90,8 @@ pub struct Around {
     earner: Option<(Thing, u32)>,
     /// The innermost thing that is not a delay's.
     here: Option<Thing>,
+    /// Whether that is work of its own, and neither a level of initcalls nor something that only calls steps.
+    is_work: bool,
     /// The outermost that delays.
     delay: Option<(Thing, NameId)>,
     /// Whether it is the recording's own doing.
@@ -130,6 +132,7 @@ pub struct Owner {
 struct Role {
     kind: SpanKind,
     rule: Option<u32>,
+    is_work: bool,
     delays: bool,
     records: bool,
 }
@@ -218,29 +221,29 @@ impl<'a> Charger<'a> {
         (Charge { base, suffix }, earner.map(|thing| thing.by))
     }
 
-    /// Whether a stretch that `chain` owns has an owner narrower than `phase`.
+    /// Whether the row of a stretch that `chain` owns says more than `phase` does.
     pub fn explains(&self, chain: &[Frame], phase: Option<&Phase>) -> bool {
         let Some(span) = chain.last().and_then(|owner| owner.span) else { return chain.len() > 1 };
         self.explains_at(self.around(Some(span)), chain.len() > 1, phase)
     }
 
-    /// Whether time spent where this is around has an owner narrower than `phase`: what a rule makes a row of, what
-    /// followed a message, or another thread that was waited for. A level of initcalls is a phase itself, and so is a
-    /// function that spans one. So is a stage, unless a rule names it: then it is one piece of work.
+    /// Whether the row of time spent where this is around says more than `phase` does: it is a step, a function, what
+    /// followed a message, or another thread that was waited for. A level of initcalls is a phase itself, and so are a
+    /// function that spans one and what only calls the steps of the boot.
     pub fn explains_at(&self, around: Around, blamed: bool, phase: Option<&Phase>) -> bool {
-        let after_message = around.here.is_some_and(|here| matches!(self.base_of(BaseId(here.base)), Base::After(_)));
         let spans_it = |doer: Doer| match (doer, phase) {
             (Doer::Span(span), Some(phase)) => self.spans(span, phase),
             _ => false,
         };
-        let is_narrow = |(earner, _): (Thing, u32)| !spans_it(earner.by);
-        blamed || around.earner.is_some_and(is_narrow) || around.delay.is_some() || after_message
+        let row = around.earner.map(|(earner, _)| earner).or(around.here.filter(|_| around.is_work));
+        blamed || around.delay.is_some() || row.is_some_and(|thing| !spans_it(thing.by))
     }
 
-    /// Whether a span is all of a phase but a fiftieth of it.
+    /// Whether a span is all of a phase but a fiftieth of it. A stage is one piece of work, and a message says what it says,
+    /// however long the phase is.
     fn spans(&self, span: SpanId, phase: &Phase) -> bool {
         let row = self.timeline.spans.get(span);
-        if row.kind == SpanKind::Stage {
+        if matches!(row.kind, SpanKind::Stage | SpanKind::Message) {
             return false;
         }
         let missed = (row.start - phase.start).max(Ns::ZERO) + (phase.end - row.end).max(Ns::ZERO);
@@ -269,7 +272,7 @@ impl<'a> Charger<'a> {
         let base = match self.base_of(charge.base) {
             Base::Named(rule) => self.groups.rules[rule as usize].row.clone().unwrap_or_default(),
             Base::Work(n, d) => joined(self.timeline, n, d),
-            Base::After(message) => format!("after “{}”", name(message)),
+            Base::After(message) => after(name(message)),
             Base::Between(level) => format!("between initcalls, level {}", name(level)),
             Base::Thread(n) => format!("{} {}", self.groups.thread_word, name(n)),
             Base::Nothing => format!("({phase})"),
@@ -295,6 +298,7 @@ impl Around {
         Around {
             earner: self.earner.map(|(thing, rule)| (any(thing), rule)),
             here: self.here.map(any),
+            is_work: self.is_work,
             delay: self.delay.map(|(thing, name)| (any(thing), name)),
             recording: self.recording,
         }
@@ -317,7 +321,7 @@ impl Around {
             }
             (_, Some(rule)) => Some((thing, rule)),
         };
-        Around { earner, here: Some(thing), delay: None, recording }
+        Around { earner, here: Some(thing), is_work: role.is_work, delay: None, recording }
     }
 }
 
@@ -327,10 +331,12 @@ fn role(timeline: &Timeline, groups: &Groups, kind: SpanKind, name: NameId, deta
     let detail = if detail == NameId::INDIRECT { NameId::EMPTY } else { detail };
     let text = joined(timeline, name, detail);
     let delays = any(&groups.delays, kind, &text);
-    let makes_a_row = !delays && !any(&groups.skips, kind, &text);
+    let skipped = any(&groups.skips, kind, &text);
+    let makes_a_row = !delays && !skipped;
     Role {
         kind,
         rule: groups.rule_of(kind, &text).filter(|_| makes_a_row).map(|rule| rule as u32),
+        is_work: !skipped && kind != SpanKind::Level,
         delays,
         records: any(&groups.recording, kind, &text),
     }
@@ -344,6 +350,11 @@ fn own_base((kind, name, detail): (SpanKind, NameId, NameId), role: Role, groups
         (_, SpanKind::Level) => Base::Between(detail),
         _ => Base::Work(name, detail),
     }
+}
+
+/// What a table calls the time that followed a message.
+pub fn after(message: &str) -> String {
+    format!("after “{message}”")
 }
 
 /// A name and its detail, as tables print them.

@@ -36,7 +36,7 @@ pub struct Row {
 /// The tables of a boot, largest rows first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tables {
-    /// The share of the path that something narrower than a phase owns (0 to 1).
+    /// The share of the path whose rows say more than a phase does: steps, functions, threads, messages (0 to 1).
     pub explained: f64,
     /// The boot path by what one can fix.
     pub wheres: Vec<Row>,
@@ -249,7 +249,7 @@ impl<'a> Charged<'a> {
         self.sums[row as usize].count += more;
     }
 
-    /// The rows, and the share of the time that something narrower than a phase owns.
+    /// The rows, and the share of the time whose rows say more than a phase does.
     fn rows(mut self) -> (Vec<Row>, f64) {
         let to_share = std::mem::take(&mut self.to_share);
         if let Some(spread) = self.spread {

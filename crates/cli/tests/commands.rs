@@ -239,7 +239,7 @@ fn quiet_and_verbose_say_less_and_more() {
     // What is harmless is summed in a line, or each has its own.
     let (tables, summed) = usual.split_once("harmless: ").unwrap();
     assert!(
-        summed.contains("6 of 1 kind") && verbose.starts_with(tables) && !verbose.contains("harmless: "),
+        summed.contains("6 problems (1 kind)") && verbose.starts_with(tables) && !verbose.contains("harmless: "),
         "{usual}"
     );
     let more = &verbose[tables.len()..];

@@ -52,8 +52,7 @@ fn look(kernel: &Path, cpus: &str, trace: &str, recording: &Path) -> Vec<String>
     let of = |begins: &str| -> i64 {
         rows.iter().filter(|row| text(&row["name"]).starts_with(begins)).map(|row| ns(&row["self_ns"])).sum()
     };
-    // What the monitor does is measured step by step, and each step is a phase.
-    let unowned = 1.0 - document["explained"].as_f64().unwrap() - of("VMM: ") as f64 / total as f64;
+    let unowned = 1.0 - document["explained"].as_f64().unwrap();
     let name = kernel.file_name().unwrap().to_string_lossy().into_owned();
     println!(
         "{name}, {cpus} CPUs, {trace}: {:.0} ms, {} rows, without an owner {:.2} %",

@@ -71,7 +71,7 @@ fn figures(kernel: &Path, document: &Value) -> String {
     let name = kernel.file_name().unwrap_or_default().to_string_lossy();
     let subject = &document["subject"];
     format!(
-        "{name}, {} CPUs, {} MiB: {:.3} s, unexplained {:.2} %, narrower than a phase {:.1} %",
+        "{name}, {} CPUs, {} MiB: {:.3} s, unexplained {:.2} %, explained {:.1} %",
         subject["cpus"],
         ns(&subject["memory_bytes"]) / MIB,
         ns(&document["total_ns"]) as f64 / 1e9,

@@ -46,7 +46,8 @@ pub struct Summary {
     pub total_ns: i64,
     /// The end mark; `null` where there is none: the total then ends with the last evidence.
     pub end: Option<EndLine>,
-    /// Share of the boot path that something narrower than a phase owns.
+    /// Share of the boot path that is charged to steps (the VMM's, too), functions, threads and messages. The rest is charged
+    /// to whole phases.
     pub explained: f64,
     /// Whether the evidence shows which thread ran and which waited for whom.
     pub scheduler_evidence: bool,

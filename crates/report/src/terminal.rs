@@ -16,7 +16,7 @@ pub use rows::{functions, rows};
 use crate::overview::overview;
 use crate::paragraph::paragraph;
 use crate::processes::processes;
-use crate::text::{bytes, counted, cut, percent, thousands};
+use crate::text::{bytes, counted, cut, percent};
 use crate::{DiagnosticLine, Layout, Summary, harmless};
 use facts::facts;
 use phases::phases;
@@ -154,7 +154,10 @@ const INITCALLS_SHOWN: usize = 5;
 fn explained(summary: &Summary, layout: Layout, out: &mut String) {
     let share = percent(summary.explained);
     let by = if summary.blame().is_empty() { "" } else { "; " };
-    let text = format!("{share} of the boot path is charged to rows narrower than a phase{by}{}", summary.blame());
+    let text = format!(
+        "{share} of the boot path is charged to steps, functions, threads and messages; the rest to whole phases{by}{}",
+        summary.blame()
+    );
     paragraph(&text, "", layout, out);
 }
 
@@ -181,7 +184,7 @@ fn diagnostics(summary: &Summary, layout: Layout, out: &mut String) {
     } else if count > 0 {
         // Their times are of different things, so they have no sum.
         let kinds = counted(harmless_ones.len() as u64, "kind");
-        let text = format!("{} of {kinds}, which change no figure; --verbose lists them", thousands(count));
+        let text = format!("{} ({kinds}) that change no figure; --verbose lists them", counted(count, "problem"));
         paragraph(&text, "harmless: ", layout, out);
     }
 }

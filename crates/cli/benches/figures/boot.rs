@@ -67,5 +67,5 @@ fn unexplained(summary: &Value, table: &mut Table) {
     let aside = format!("of {:.2} s", total_ns / 1e9);
     table.add(UNEXPLAINED, 100.0 * unexplained_ns / total_ns, PERCENT, Promise::AtMost(2.0), &aside);
     let explained = 100.0 * ns(summary, "explained");
-    table.add("explained: owner narrower than a phase", explained, PERCENT, Promise::None, "");
+    table.add("explained: its row says more than a phase", explained, PERCENT, Promise::None, "");
 }
