@@ -74,7 +74,8 @@ impl Model<'_> {
     }
 
     fn function(&self, row: &SpanRow) -> String {
-        format!("{} {}", self.name(row.name), self.name(row.detail)).trim_end().to_owned()
+        let name = format!("{} {}", self.name(row.name), self.name(row.detail)).trim_end().to_owned();
+        if row.kind == SpanKind::Message { format!("after “{name}”") } else { name }
     }
 
     fn is(&self, row: &SpanRow, names: &[&str]) -> bool {
@@ -292,6 +293,48 @@ fn a_function_that_spans_its_phase_is_not_narrower_than_it() {
     let rows: Vec<(&str, i64)> = all.wheres.iter().map(|row| (row.name.as_str(), row.self_time.0)).collect();
     assert_eq!(rows, [("mem_init", 400), ("probe_disk", 400), ("bus_scan", 170), ("begin", 30)]);
     assert_eq!(all.explained, 0.97);
+}
+
+/// A step of the monitor's is a row, whatever system's rules hold, and so is what no rule names; a whole phase is none.
+#[test]
+fn what_is_explained_is_what_rows_say_more_of_than_a_phase() {
+    let mut t = Timeline::new(TimeBase::Host);
+    let track = t.names.intern("qemu");
+    let track = t.tracks.add(track, TrackKind::Vmm, 0);
+    let spans = [
+        ("VMM: devices", 0, 100, SpanKind::Stage),
+        ("softirq RCU", 100, 160, SpanKind::Interrupt),
+        ("core", 200, 300, SpanKind::Level),
+        ("start_kernel", 300, 340, SpanKind::Call),
+        ("Booting", 350, 400, SpanKind::Message),
+    ];
+    for (name, start, end, kind) in spans {
+        let (name, detail, start, end) = (t.names.intern(name), NameId::EMPTY, Ns(start), Ns(end));
+        t.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
+    }
+    t.end = Some(End { at: Ns(400), error: Ns::ZERO, track: Some(track), evidence: NameId::EMPTY });
+    t.finalize(Ns::ZERO);
+    for groups in [Groups::linux(), Groups::of(&timeline::Os::Unknown)] {
+        let all = tables(&t, &boot_path(&t), &phases(&t), &groups);
+        assert_eq!(all.explained, (100 + 60 + 50) as f64 / 400.0);
+    }
+}
+
+/// The time after a message is no function's.
+#[test]
+fn a_message_is_listed_as_one_among_functions() {
+    let mut t = Timeline::new(TimeBase::Host);
+    let track = t.names.intern("firmware");
+    let track = t.tracks.add(track, TrackKind::Firmware, 0);
+    for (name, start, kind) in [("Booting", 0, SpanKind::Message), ("f", 6, SpanKind::Call)] {
+        let (name, detail, start, end) = (t.names.intern(name), NameId::EMPTY, Ns(start), Ns(start + 6));
+        t.spans.push(SpanRow { name, detail, start, end: end.min(Ns(10)), track, kind }, None);
+    }
+    t.end = Some(End { at: Ns(10), error: Ns::ZERO, track: Some(track), evidence: NameId::EMPTY });
+    t.finalize(Ns::ZERO);
+    let all = tables(&t, &boot_path(&t), &[], &Groups::linux());
+    let rows: Vec<(&str, i64)> = all.functions.iter().map(|row| (row.name.as_str(), row.self_time.0)).collect();
+    assert_eq!(rows, [("after “Booting”", 6), ("f", 4)]);
 }
 
 /// A wait with nobody to blame says what it was for.

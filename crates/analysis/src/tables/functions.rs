@@ -4,12 +4,12 @@
 //! of short ones which were where.
 
 use super::{OUTSIDE, Pairs, Row, TracksByName, share, sorted};
-use crate::charge::{Charger, joined};
+use crate::charge::{Charger, after, joined};
 use crate::spread::{Follow, Spread};
 use crate::stretch::{Stretch, StretchKind};
 use crate::under_way::{Touched, UnderWay};
 use hashbrown::HashMap;
-use timeline::{NodeId, Ns, Profile, Timeline, TrackId};
+use timeline::{NodeId, Ns, Profile, SpanKind, Timeline, TrackId};
 
 #[derive(Clone, Default)]
 struct Sum {
@@ -98,6 +98,17 @@ impl<'a> Functions<'a> {
         called.iter().for_each(|&(id, node)| self.of(id).count += node.calls);
     }
 
+    /// Of each name, whether it is only that of a message, whose time is what followed it.
+    fn messages(&self) -> Vec<bool> {
+        let (mut messages, mut others) = (vec![false; self.sums.len()], vec![false; self.sums.len()]);
+        for (id, row) in self.timeline.spans.iter() {
+            let kind = if row.kind == SpanKind::Message { &mut messages } else { &mut others };
+            kind[self.charger.function[id.0 as usize] as usize] = true;
+        }
+        self.charger.path_function.iter().for_each(|&function| others[function as usize] = true);
+        messages.into_iter().zip(others).map(|(message, other)| message && !other).collect()
+    }
+
     fn rows(self, whole: Ns, totals: Vec<Ns>) -> Vec<Row> {
         let by_name = TracksByName::new(self.timeline);
         let row = |name: String, sum: &Sum, total: Ns| Row {
@@ -109,10 +120,13 @@ impl<'a> Functions<'a> {
             tracks: by_name.names(&sum.tracks),
             cpu_held: Vec::new(),
         };
-        let all = self.charger.functions.iter().zip(&self.sums).zip(totals);
-        let on_the_path = all.filter(|((_, sum), _)| sum.count > 0 || sum.self_time > Ns::ZERO);
-        let rows = on_the_path
-            .map(|((&(name, detail), sum), total)| row(joined(self.timeline, name, detail), sum, total + sum.short));
+        let messages = self.messages();
+        let all = self.charger.functions.iter().zip(&self.sums).zip(totals).zip(messages);
+        let on_the_path = all.filter(|(((_, sum), _), _)| sum.count > 0 || sum.self_time > Ns::ZERO);
+        let rows = on_the_path.map(|(((&(name, detail), sum), total), is_message)| {
+            let name = joined(self.timeline, name, detail);
+            row(if is_message { after(&name) } else { name }, sum, total + sum.short)
+        });
         let outside = &self.outside;
         let outside = (outside.self_time > Ns::ZERO).then(|| row(OUTSIDE.to_owned(), outside, outside.self_time));
         sorted(rows.chain(outside).collect())
