@@ -1,14 +1,18 @@
 //! The ledger of savings: what a boot takes, and what is left of it after each step, in order.
 //!
 //! As a document it has the schema `bootscope.what-if/1`; fields are added, never renamed or removed.
-//! `what-if.example.json`, beside this file, is a whole document; a test parses it. As text all its times have one unit,
-//! so that they can be added up.
+//! `what-if.example.json`, beside this file, is a whole document; a test parses it. As text all its times have one unit and
+//! as many decimals, and are rounded so that they can be added up as they are printed.
+
+mod scale;
 
 use crate::table::{Align, Column, Line, render};
-use crate::text::{percent_change, thousands};
+use crate::text::{counted, percent_change};
 use crate::{Layout, WhereLine, harmless, rows};
 use analysis::{Rung, Target};
+use scale::{Scale, range};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use timeline::{Ns, Unit};
 
@@ -200,8 +204,20 @@ impl Ledger {
         if !self.wheres.is_empty() && layout.top > 0 {
             out.push('\n');
             out.push_str(&rows("what is left", &self.wheres, layout));
+            let gone = self.rows_gone();
+            if gone > 0 {
+                let takes = if gone == 1 { "takes" } else { "take" };
+                let _ = writeln!(out, "not listed: {}, which {takes} no time any more", counted(gone, "saved row"));
+            }
         }
         out
+    }
+
+    /// Rows that were saved whole, so that nothing is left of them to list.
+    fn rows_gone(&self) -> u64 {
+        let of_rows = |step: &&LedgerStep| step.stands_for.as_deref() == Some("rows") && step.was_ns > Some(0);
+        let saved: BTreeSet<&String> = self.steps.iter().filter(of_rows).flat_map(|step| &step.names).collect();
+        saved.iter().filter(|name| !self.wheres.iter().any(|row| row.name == ***name)).count() as u64
     }
 
     fn cells(&self, step: &LedgerStep, unit: &Scale) -> Vec<String> {
@@ -212,8 +228,8 @@ impl Ledger {
         if !step.note.is_empty() {
             let _ = write!(name, " ({})", harmless(&step.note));
         }
-        let show = |ns: Option<i64>| ns.map(|ns| unit.show(ns));
-        let (mut saved, mut total) = (unit.show(step.saved_ns), unit.show(step.total_ns));
+        let times = unit.times(step);
+        let (mut saved, mut total) = (unit.written(times.saved), unit.show(step.total_ns));
         let mut change = percent_change(step.change);
         if let Some((worst, best)) = step.saved_range() {
             saved = unit.range(worst, best);
@@ -223,7 +239,8 @@ impl Ledger {
             let percent = |total: i64| percent_change(total as f64 / (self.total_ns as f64).max(1.0) - 1.0);
             change = range(&percent(worst), &percent(best));
         }
-        cells(&format!("  {name}"), [show(step.was_ns), show(step.now_ns), Some(saved), Some(total), Some(change)])
+        let [was, now] = [times.was, times.now].map(|digits| digits.map(|digits| unit.written(digits)));
+        cells(&format!("  {name}"), [was, now, Some(saved), Some(total), Some(change)])
     }
 }
 
@@ -234,9 +251,10 @@ fn cells(name: &str, numbers: [Option<String>; 5]) -> Vec<String> {
 /// What a reader would wonder about in a step.
 fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
     let name = harmless(&step.name);
+    let times = unit.times(step);
     let (Some(was), Some(now)) = (step.was_ns, step.now_ns) else {
-        if step.saved_ns != 0 {
-            let _ = writeln!(out, "{name}: measured; the steps before it do not explain {}", unit.show(step.saved_ns));
+        if times.saved != 0 {
+            let _ = writeln!(out, "{name}: measured; the steps before it do not explain {}", unit.written(times.saved));
         }
         return;
     };
@@ -250,25 +268,28 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
     } else if was == 0 && now <= margin && (step.besides.is_empty() || !unit.is_shown_as_0(step.saved_ns)) {
         let what = match step.saved_ns {
             saved if unit.is_shown_as_0(saved) => ", so it saves nothing by itself".to_owned(),
-            saved @ 0.. => {
-                format!(": it saves the {} that other threads waited for it or for its CPU", unit.show(saved))
+            0.. => {
+                format!(": it saves the {} that other threads waited for it or for its CPU", unit.written(times.saved))
             }
-            saved => format!(": without it, other threads run {} later", unit.show(-saved)),
+            _ => format!(": without it, other threads run {} later", unit.written(-times.saved)),
         };
         let _ = writeln!(out, "{name}: not on the boot path{what}");
     } else if now > was + margin {
         longer(step, (was, now), unit, out);
-    } else if was - now > step.saved_ns + margin && !unit.is_shown_as_0(was - now - step.saved_ns) {
-        let others = was - now - step.saved_ns;
-        let _ = writeln!(
-            out,
-            "{name}: {} of the saving is lost, because the boot then waits for something else",
-            unit.show(others)
-        );
-    } else if step.saved_ns > was - now + margin && !unit.is_shown_as_0(step.saved_ns - (was - now)) {
-        let others = step.saved_ns - (was - now);
-        let what = "threads that it creates or delays also finish earlier";
-        let _ = writeln!(out, "{name}: the boot gets {} shorter than the row itself: {what}", unit.show(others));
+    } else {
+        // Whatever the printed figures leave open, and no more.
+        match times.beyond_the_row() {
+            0 => {}
+            lost @ ..0 => {
+                let what = "of the saving is lost, because the boot then waits for something else";
+                let _ = writeln!(out, "{name}: {} {what}", unit.written(-lost));
+            }
+            more => {
+                let what = "other threads then wait less for it or for its CPU";
+                let _ =
+                    writeln!(out, "{name}: the boot gets {} shorter than the row itself: {what}", unit.written(more));
+            }
+        }
     }
     if now <= was + margin {
         below(step, was, unit, out);
@@ -330,55 +351,6 @@ fn words(name: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// From the one to the other, the unit at the end; one of them where both look the same.
-fn range(from: &str, to: &str) -> String {
-    let unit = to.rsplit(' ').next().unwrap_or_default();
-    match from.strip_suffix(unit) {
-        _ if from == to => to.to_owned(),
-        Some(from) => format!("{} to {to}", from.trim_end()),
-        None => format!("{from} to {to}"),
-    }
-}
-
-/// One unit for all times of a ledger.
-struct Scale {
-    name: &'static str,
-    ns: f64,
-}
-
-impl Scale {
-    /// The unit in which the longest time has four digits before the point or fewer than a hundred thousand.
-    fn of(ledger: &Ledger) -> Scale {
-        let longest = ledger.steps.iter().map(|s| s.total_ns).chain([ledger.total_ns]).max().unwrap_or(0);
-        let (name, ns) = match longest {
-            _ if ledger.unit == Unit::Ticks.name() => ("ticks", 1.0),
-            ..100_000 => ("ns", 1.0),
-            100_000..100_000_000 => ("µs", 1e3),
-            _ => ("ms", 1e6),
-        };
-        Scale { name, ns }
-    }
-
-    /// From the one to the other: `0 to 71.9 ms`.
-    fn range(&self, from: i64, to: i64) -> String {
-        range(&self.show(from), &self.show(to))
-    }
-
-    fn is_shown_as_0(&self, ns: i64) -> bool {
-        (ns as f64 / self.ns).abs() < 0.05
-    }
-
-    /// Whole units; of less than ten of them a tenth.
-    fn show(&self, ns: i64) -> String {
-        let value = ns as f64 / self.ns;
-        if value.abs() < 9.95 && value.fract() != 0.0 {
-            return format!("{value:.1} {}", self.name).replace('-', "−");
-        }
-        let sign = if value <= -0.5 { "−" } else { "" };
-        format!("{sign}{} {}", thousands(value.abs().round() as u64), self.name)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -423,15 +395,15 @@ mod tests {
         ledger.estimate("_vprintf", state("in progress", ""), rung(3_240 * ms, 0, 0, 9_000 * ms + ms / 10));
         let text = ledger.text(Layout { top: 0, ..Layout::default() });
         let lines: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-        assert_eq!(lines[1], "ec2 10 970 ms");
+        assert_eq!(lines[1], "ec2 10 970.0 ms");
         assert_eq!(lines[2], "done:");
-        assert_eq!(lines[3], "hpt (r325383) 330 ms 0.1 ms 330 ms 10 640 ms −3 %");
+        assert_eq!(lines[3], "hpt (r325383) 330.0 ms 0.1 ms 329.9 ms 10 640.1 ms −3 %");
         assert_eq!(lines[4], "in progress:");
-        assert_eq!(lines[5], "_vprintf 3 240 ms 0 ms 1 640 ms 9 000 ms −18 %");
+        assert_eq!(lines[5], "_vprintf 3 240.0 ms 0.0 ms 1 640.0 ms 9 000.1 ms −18 %");
         assert_eq!(lines[6], "hpt: the row _vprintf", "what matched, where that is not what was typed");
         assert_eq!(
             lines[7],
-            "_vprintf: 1 600 ms of the saving is lost, because the boot then waits for something else"
+            "_vprintf: 1 600.0 ms of the saving is lost, because the boot then waits for something else"
         );
     }
 
@@ -464,8 +436,8 @@ mod tests {
             "_vprintf: its self time is 0 ms; the 20 ms below it is charged to kthread_bind · _sleep 20 ms; save that \
              with --save 'kthread_bind · _sleep'",
         );
-        let more = "_vprintf: the boot gets 2 ms shorter than the row itself: threads that it creates or delays also finish \
-                    earlier";
+        let more = "_vprintf: the boot gets 2 ms shorter than the row itself: other threads then wait less for it or for \
+                    its CPU";
         check_remark(rung(150 * ms, 0, 750 * ms, 598 * ms), more);
     }
 
