@@ -5,18 +5,19 @@
 //! compared; what is spent is counted in nanoseconds, which in a deterministic boot are instructions.
 
 mod dither;
+mod tables;
 
 pub use dither::Dither;
 
 use crate::paragraph::paragraph;
-use crate::table::{Align, Column, Line, render};
-use crate::text::{counted, thousands};
+use crate::text::{counted, two_digits};
 use crate::{Boot, Layout, harmless};
 use analysis::{Amount, Change, RowChange, Side};
 use benchmark::stats::floor;
 use recording::Difference;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
+use tables::{Whole, row_table, table};
 use timeline::{Ns, TimeBase};
 
 /// The name and version of the document.
@@ -252,20 +253,36 @@ impl Diff {
             let _ = writeln!(out, "no difference: {what}{paths}, each called as often and as long; all phases too");
             return out;
         }
-        row_table("phase", &self.phases, usize::MAX, layout, &mut out);
-        row_table("where the boot path went", &self.rows, layout.top, layout, &mut out);
-        self.table("function", &self.functions, layout, &mut out);
-        if !self.paths.is_empty() {
-            self.table("path, function first", &self.paths, layout, &mut out);
-        }
+        row_table("phase", &self.phases, usize::MAX, &self.whole(None), layout, &mut out);
+        let within = |of: fn(&Dither) -> usize| self.dither.as_ref().map(of);
+        let whole = |of| self.whole(within(of));
+        row_table("where the boot path went", &self.rows, layout.top, &whole(|d| d.rows_within), layout, &mut out);
+        let title = if self.evidence == "calls" { "function" } else { "function, step or message" };
+        table(title, &self.functions, &whole(|d| d.functions_within), layout, &mut out);
+        table("path, function first", &self.paths, &whole(|d| d.paths_within), layout, &mut out);
         out
+    }
+
+    /// What a table has to sum to, in which so many changed by no more than their noise.
+    fn whole(&self, within_noise: Option<usize>) -> Whole {
+        let (before_ns, after_ns) = (self.before.total_ns, self.after.total_ns);
+        let change_ns = match (&self.dither, within_noise) {
+            (Some(dither), Some(_)) => dither.total_change_ns,
+            _ => after_ns - before_ns,
+        };
+        Whole { before_ns, after_ns, change_ns, is_dithered: self.dither.is_some(), within_noise }
+    }
+
+    /// How far the total moves by itself, as a share; none where nobody knows.
+    fn noise(&self) -> Option<f64> {
+        self.floor.or((self.deterministic && !self.clocks_differ).then_some(0.0))
     }
 
     /// What one has to know before one believes a figure.
     fn before_the_figures(&self, layout: Layout, out: &mut String) {
         let value =
-            |text: &str| if text.is_empty() { "nothing".to_owned() } else { format!("“{}”", harmless(text)) };
-        let differs = |d: &Difference| format!("{} {} → {}", harmless(&d.what), value(&d.before), value(&d.after));
+            |text: &str| if text.is_empty() { "not given".to_owned() } else { format!("“{}”", harmless(text)) };
+        let differs = |d: &Difference| format!("{}: {} → {}", harmless(&d.what), value(&d.before), value(&d.after));
         let all: Vec<String> = self.how_differs.iter().map(differs).collect();
         if !all.is_empty() {
             paragraph(&format!("run differently: {}", all.join("; ")), "", layout, out);
@@ -284,7 +301,7 @@ impl Diff {
         let share = if self.before.total_ns > 0 { change as f64 / self.before.total_ns as f64 } else { 0.0 };
         // Of dithered boots the line below says it: these are only the first of each side.
         if self.dither.is_none() {
-            let _ = writeln!(out, "total   {} ({})", signed(change, layout), signed_percent(share));
+            let _ = writeln!(out, "total   {} ({})", signed(change, layout), signed_percent(share, self.noise()));
         }
         if let Some(dither) = &self.dither {
             dither_line(dither, self.before.total_ns, layout, out);
@@ -314,48 +331,6 @@ impl Diff {
         }
         out.push('\n');
     }
-
-    fn table(&self, title: &'static str, all: &[DiffLine], layout: Layout, out: &mut String) {
-        let columns = [
-            Column::new(title, Align::Left, None),
-            Column::new("on the path", Align::Right, Some(11)),
-            Column::new("self", Align::Right, Some(11)),
-            Column::new("total", Align::Right, Some(11)),
-            Column::new("calls", Align::Right, Some(12)),
-            Column::new("what", Align::Left, Some(8)),
-        ];
-        let row = |l: &DiffLine| {
-            let of = |amount: fn(&DiffAmount) -> i64| {
-                let [before, after] = [&l.before, &l.after].map(|side| side.as_ref().map_or(0, amount));
-                after - before
-            };
-            let name = match l.callers.as_slice() {
-                [] => l.name_and_kin(),
-                callers => format!("{} ← {}", l.name, callers.iter().rev().cloned().collect::<Vec<_>>().join(" ← ")),
-            };
-            let calls = of(|a| a.calls as i64);
-            let sign = if calls < 0 { "−" } else { "+" };
-            let cells = vec![
-                harmless(&name).into_owned(),
-                signed(l.on_path_change_ns, layout),
-                signed(of(|a| a.self_ns), layout),
-                signed(of(|a| a.total_ns), layout),
-                if calls == 0 { "0".to_owned() } else { format!("{sign}{}", thousands(calls.unsigned_abs())) },
-                l.what.clone(),
-            ];
-            Line { cells, faint: false }
-        };
-        let (top, rest) = all.split_at(layout.top.min(all.len()));
-        let mut lines: Vec<Line> = top.iter().map(row).collect();
-        if !rest.is_empty() {
-            let sum = rest.iter().map(|l| l.on_path_change_ns).sum();
-            let mut cells = vec![format!("everything else ({})", thousands(rest.len() as u64)), signed(sum, layout)];
-            cells.resize(columns.len(), String::new());
-            lines.push(Line { cells, faint: true });
-        }
-        render(&columns, &lines, layout.table_width(), layout.style, out);
-        out.push('\n');
-    }
 }
 
 /// What dithered boots say of the total, and how much is left out.
@@ -366,12 +341,12 @@ fn dither_line(dither: &Dither, before_ns: i64, layout: Layout, out: &mut String
     let _ = writeln!(
         out,
         "{} boots a side, each with a dummy argument of another length: the total moved by {} ({}), {verdict}: {} \
-         ({:.3} %)",
+         ({})",
         dither.boots,
         signed(change, layout),
-        signed_percent(share(change)),
+        signed_percent(share(change), Some(share(floor))),
         layout.time(floor),
-        share(floor) * 100.0
+        two_digits(share(floor))
     );
     let _ = writeln!(
         out,
@@ -382,38 +357,16 @@ fn dither_line(dither: &Dither, before_ns: i64, layout: Layout, out: &mut String
     );
 }
 
-/// What changed of phases or rows: the first `top`, and everything else.
-fn row_table(title: &'static str, all: &[DiffRow], top: usize, layout: Layout, out: &mut String) {
-    if all.is_empty() {
-        return;
-    }
-    let columns = [
-        Column::new(title, Align::Left, None),
-        Column::new("change", Align::Right, Some(11)),
-        Column::new("before", Align::Right, Some(layout.time_width())),
-        Column::new("after", Align::Right, Some(layout.time_width())),
-    ];
-    let change = DiffRow::change;
-    let time = |ns: Option<i64>| ns.map_or_else(String::new, |ns| layout.time(ns));
-    let (top, rest) = all.split_at(top.min(all.len()));
-    let line = |r: &DiffRow| Line {
-        cells: vec![harmless(&r.name).into_owned(), signed(change(r), layout), time(r.before_ns), time(r.after_ns)],
-        faint: false,
-    };
-    let mut lines: Vec<Line> = top.iter().map(line).collect();
-    if !rest.is_empty() {
-        let name = format!("everything else ({})", counted(rest.len() as u64, "row"));
-        let cells = vec![name, signed(rest.iter().map(change).sum(), layout), String::new(), String::new()];
-        lines.push(Line { cells, faint: true });
-    }
-    render(&columns, &lines, layout.table_width(), layout.style, out);
-    out.push('\n');
-}
-
-/// A change of a share, with the sign that lengths have.
-fn signed_percent(share: f64) -> String {
+/// A change of a share, with the sign that lengths have. As many digits as its noise leaves; two where nobody knows it.
+fn signed_percent(share: f64, noise: Option<f64>) -> String {
+    const DECIMALS_MOST: f64 = 3.0;
     let sign = if share < 0.0 { "−" } else { "+" };
-    format!("{sign}{:.3} %", share.abs() * 100.0)
+    let decimals = match noise {
+        None => return format!("{sign}{}", two_digits(share.abs())),
+        Some(noise) if noise > 0.0 => (-(noise * 100.0).log10().floor()).clamp(0.0, DECIMALS_MOST),
+        Some(_) => DECIMALS_MOST,
+    };
+    format!("{sign}{:.*} %", decimals as usize, share.abs() * 100.0)
 }
 
 /// A change of a length, with its sign.
@@ -496,7 +449,11 @@ mod tests {
     fn what_differs_and_that_the_noise_is_unknown_stand_before_the_figures() {
         let example: Diff = serde_json::from_str(include_str!("diff.example.json")).expect("the example parses");
         let text = |diff: &Diff| diff.text(Layout::default());
-        assert!(text(&example).starts_with("run differently: append nothing → “quiet”\nbefore"), "{}", text(&example));
+        assert!(
+            text(&example).starts_with("run differently: append: not given → “quiet”\nbefore"),
+            "{}",
+            text(&example)
+        );
         let host = Diff { deterministic: false, floor: None, how_differs: Vec::new(), ..example.clone() };
         assert!(text(&host).starts_with("noise: unknown after one boot each"), "{}", text(&host));
         let hostile = Difference { what: "append".to_owned(), before: "\x1b[2J".to_owned(), after: "b".to_owned() };

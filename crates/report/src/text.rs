@@ -135,6 +135,13 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// A share that is not negative, in per cent with two digits that say something.
+pub(crate) fn two_digits(share: f64) -> String {
+    let percent = share * 100.0;
+    let decimals = if percent >= 10.0 || percent.fract() == 0.0 { 0 } else { (1.0 - percent.log10().floor()) as usize };
+    format!("{percent:.*} %", decimals.min(6))
+}
+
 /// A change of a length, in whole per cent of it (`−31 %`).
 pub(crate) fn percent_change(change: f64) -> String {
     let percent = (change * 100.0).round();

@@ -4,7 +4,7 @@ use super::tables::{between, time, time_beside, unit};
 use crate::diff::signed;
 use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
-use crate::text::{amount, counted};
+use crate::text::{amount, counted, two_digits as per_cent};
 use crate::{Layout, harmless};
 use benchmark::metrics::Better;
 use benchmark::stats::verdict::{Basis, Comparison, Verdict};
@@ -124,13 +124,6 @@ fn power(total: &Comparison, margin: f64) -> String {
     }
 }
 
-/// A share with two digits that say something.
-fn per_cent(share: f64) -> String {
-    let percent = share * 100.0;
-    let decimals = if percent >= 10.0 || percent.fract() == 0.0 { 0 } else { (1.0 - percent.log10().floor()) as usize };
-    format!("{percent:.*} %", decimals.min(6))
-}
-
 /// Which phases and rows moved, the largest effect first.
 fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: Layout, out: &mut String) {
     let phase =
@@ -160,7 +153,9 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
         };
         let listed = &changed[..changed.len().min(layout.top)];
         let mut lines: Vec<Line> = listed.iter().map(line).collect();
-        lines.extend(rest(against, listed, all.len(), [first, second], mean, layout));
+        let rest = rest(against, listed, all.len(), [first, second], mean, layout);
+        let has_rest = rest.is_some();
+        lines.extend(rest);
         // Of boots that only repeat there is none.
         let interval =
             if changed.iter().all(|m| m.by.difference.is_sure()) { "95 % interval" } else { "range over layouts" };
@@ -174,12 +169,12 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
         out.push('\n');
         render(&columns, &lines, layout.table_width(), layout.style, out);
         let (more, others) = (changed.len() - listed.len(), all.len() - changed.len());
-        if more > 0 {
-            let _ = writeln!(out, "{more} more changed, by less");
-        }
-        if others > 0 {
-            let _ = writeln!(out, "{others} more changed by no more than {}", beyond(&changed[0].by));
-        }
+        let _ = match (more, others) {
+            (_, 0) => Ok(()),
+            // The last row of the table counts them.
+            (0, _) if has_rest => writeln!(out, "everything else changed by no more than {}", beyond(&changed[0].by)),
+            _ => writeln!(out, "{others} more changed by no more than {}", beyond(&changed[0].by)),
+        };
     }
     let looked_at = against.phases.len() + against.rows.len();
     if looked_at > 0 && !against.phases.iter().chain(&against.rows).any(|m| changed(&m.by)) {
@@ -204,7 +199,8 @@ fn rest(
         Some(time(layout.unit, (runs.total.as_ref()?.mean - listed).max(0.0)))
     };
     let by = by - listed.iter().map(|m| m.by.difference.estimate).sum::<f64>();
-    let name = format!("the rest ({} more)", all.checked_sub(listed.len()).filter(|more| *more > 0)?);
+    let unlisted = all.checked_sub(listed.len()).filter(|unlisted| *unlisted > 0)?;
+    let name = format!("everything else ({})", counted(unlisted as u64, "row"));
     let cells = vec![name, signed(by.round() as i64, layout), String::new(), rest_of(first)?, rest_of(second)?];
     Some(Line { cells, faint: true })
 }

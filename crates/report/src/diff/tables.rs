@@ -1,0 +1,185 @@
+//! The tables of a diff. Each sums to the change of the whole: what is cut off and what is not listed has a row, too.
+
+use super::{DiffAmount, DiffLine, DiffRow, signed};
+use crate::table::{Align, Column, Line, render};
+use crate::text::{counted, thousands};
+use crate::{Layout, harmless};
+
+/// Rows that took as long as before, as one row.
+const UNCHANGED: &str = "unchanged";
+
+/// What the rows of a table have to sum to.
+pub(super) struct Whole {
+    pub before_ns: i64,
+    pub after_ns: i64,
+    pub change_ns: i64,
+    pub is_dithered: bool,
+    /// Of dithered boots, how many rows are left out because they changed by no more than their noise.
+    pub within_noise: Option<usize>,
+}
+
+/// Times of a row before and after, where they are known.
+type Times = [Option<i64>; 2];
+
+/// A row that sums up others: its name, its change, and the times where rows have them.
+struct Sum {
+    name: String,
+    change_ns: i64,
+    times: Times,
+}
+
+impl Whole {
+    /// The rows that a table needs to sum to the whole: what was cut off (`cut`), what is not listed, the total. `all` are
+    /// the changes and times of all rows that a table could list.
+    fn sums(&self, all: &[(i64, Times)], listed: usize, unlisted: &str) -> Vec<Sum> {
+        let cut = &all[listed..];
+        let sum = |rows: &[(i64, Times)]| -> (i64, [i64; 2]) {
+            let of = |side: usize| rows.iter().filter_map(|row| row.1[side]).sum();
+            (rows.iter().map(|row| row.0).sum(), [of(0), of(1)])
+        };
+        // Of several boots a side only the first one's times are known, and changes are those of medians.
+        let times = |times: [i64; 2]| if self.within_noise.is_some() { [None; 2] } else { times.map(Some) };
+        let mut sums = Vec::new();
+        if !cut.is_empty() {
+            let (change_ns, of) = sum(cut);
+            let name = format!("everything else ({})", counted(cut.len() as u64, "row"));
+            sums.push(Sum { name, change_ns, times: times(of) });
+        }
+        let (change_ns, [before, after]) = sum(all);
+        let rest = (self.change_ns - change_ns, [self.before_ns - before, self.after_ns - after]);
+        let name = match self.within_noise {
+            Some(rows) => format!("within their noise ({})", counted(rows as u64, "row")),
+            None if rest.0 == 0 => UNCHANGED.to_owned(),
+            None => unlisted.to_owned(),
+        };
+        if rest.0 != 0 || (self.within_noise.is_none() && rest.1 != [0, 0]) {
+            sums.push(Sum { name, change_ns: rest.0, times: times(rest.1) });
+        }
+        let name = if self.is_dithered && self.within_noise.is_none() { "total of the first boots" } else { "total" };
+        let times = times([self.before_ns, self.after_ns]);
+        sums.push(Sum { name: name.to_owned(), change_ns: self.change_ns, times });
+        sums
+    }
+}
+
+/// What changed of phases or rows: the first `top`, everything else, the total.
+pub(super) fn row_table(
+    title: &'static str,
+    all: &[DiffRow],
+    top: usize,
+    whole: &Whole,
+    layout: Layout,
+    out: &mut String,
+) {
+    if all.is_empty() {
+        return;
+    }
+    let columns = [
+        Column::new(title, Align::Left, None),
+        Column::new("change", Align::Right, Some(11)),
+        Column::new("before", Align::Right, Some(layout.time_width())),
+        Column::new("after", Align::Right, Some(layout.time_width())),
+    ];
+    let line = |name: &str, change: i64, times: Times, faint: bool| {
+        let [before, after] = times.map(|ns| ns.map_or_else(String::new, |ns| layout.time(ns)));
+        Line { cells: vec![harmless(name).into_owned(), signed(change, layout), before, after], faint }
+    };
+    let times = |row: &DiffRow| [row.before_ns, row.after_ns];
+    let listed = top.min(all.len());
+    let mut lines: Vec<Line> = all[..listed].iter().map(|r| line(&r.name, r.change(), times(r), false)).collect();
+    let figures: Vec<(i64, Times)> = all.iter().map(|row| (row.change(), times(row))).collect();
+    let sums = whole.sums(&figures, listed, "charged to no row");
+    lines.extend(sums.iter().map(|sum| line(&sum.name, sum.change_ns, sum.times, true)));
+    render(&columns, &lines, layout.table_width(), layout.style, out);
+    out.push('\n');
+}
+
+/// What changed of functions or paths: the first ones, everything else, the total of what is on the boot path.
+pub(super) fn table(title: &'static str, all: &[DiffLine], whole: &Whole, layout: Layout, out: &mut String) {
+    if all.is_empty() {
+        return;
+    }
+    let columns = [
+        Column::new(title, Align::Left, None),
+        Column::new("on the path", Align::Right, Some(11)),
+        Column::new("self", Align::Right, Some(11)),
+        Column::new("total", Align::Right, Some(11)),
+        Column::new("calls", Align::Right, Some(12)),
+        Column::new("what", Align::Left, Some(8)),
+    ];
+    let row = |l: &DiffLine| {
+        let of = |amount: fn(&DiffAmount) -> i64| {
+            let [before, after] = [&l.before, &l.after].map(|side| side.as_ref().map_or(0, amount));
+            after - before
+        };
+        let name = match l.callers.as_slice() {
+            [] => l.name_and_kin(),
+            callers => format!("{} ← {}", l.name, callers.iter().rev().cloned().collect::<Vec<_>>().join(" ← ")),
+        };
+        let calls = of(|a| a.calls as i64);
+        let sign = if calls < 0 { "−" } else { "+" };
+        let cells = vec![
+            harmless(&name).into_owned(),
+            signed(l.on_path_change_ns, layout),
+            signed(of(|a| a.self_ns), layout),
+            signed(of(|a| a.total_ns), layout),
+            if calls == 0 { "0".to_owned() } else { format!("{sign}{}", thousands(calls.unsigned_abs())) },
+            l.what.clone(),
+        ];
+        Line { cells, faint: false }
+    };
+    let listed = layout.top.min(all.len());
+    let mut lines: Vec<Line> = all[..listed].iter().map(row).collect();
+    // Other columns are of all threads, and a function is in the total of its callers: only the path has a sum.
+    let figures: Vec<(i64, Times)> = all.iter().map(|l| (l.on_path_change_ns, [None; 2])).collect();
+    for Sum { name, change_ns, .. } in whole.sums(&figures, listed, "in no function") {
+        if name != UNCHANGED {
+            let mut cells = vec![name, signed(change_ns, layout)];
+            cells.resize(columns.len(), String::new());
+            lines.push(Line { cells, faint: true });
+        }
+    }
+    render(&columns, &lines, layout.table_width(), layout.style, out);
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn whole(within_noise: Option<usize>, before_ns: i64, after_ns: i64, change_ns: i64) -> Whole {
+        Whole { before_ns, after_ns, change_ns, is_dithered: within_noise.is_some(), within_noise }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn every_table_sums_to_the_change_of_the_whole(
+            rows in prop::collection::vec((prop::option::of(0i64..1000), prop::option::of(0i64..1000)), 0..20),
+            top in 0usize..25,
+            unlisted in (0i64..500, 0i64..500),
+            moved in -100i64..100,
+            within_noise in prop::option::of(0usize..9),
+        ) {
+            let all: Vec<(i64, Times)> =
+                rows.iter().map(|&(b, a)| (a.unwrap_or(0) - b.unwrap_or(0), [b, a])).collect();
+            let sum = |of: fn(&(i64, Times)) -> i64| all.iter().map(of).sum::<i64>();
+            let before_ns = sum(|r| r.1[0].unwrap_or(0)) + unlisted.0;
+            let after_ns = sum(|r| r.1[1].unwrap_or(0)) + unlisted.1;
+            let change_ns = after_ns - before_ns + if within_noise.is_some() { moved } else { 0 };
+            let listed = top.min(all.len());
+            let sums = whole(within_noise, before_ns, after_ns, change_ns).sums(&all, listed, "in no function");
+            let (total, others) = sums.split_last().expect("a total");
+            let change: i64 = all[..listed].iter().map(|r| r.0).chain(others.iter().map(|s| s.change_ns)).sum();
+            prop_assert_eq!((change, total.change_ns), (change_ns, change_ns));
+            let times = |side: usize| {
+                let own = all[..listed].iter().map(|r| r.1[side].unwrap_or(0));
+                own.chain(others.iter().map(|s| s.times[side].unwrap_or(0))).sum::<i64>()
+            };
+            if within_noise.is_none() {
+                prop_assert_eq!((Some(times(0)), Some(times(1))), (total.times[0], total.times[1]));
+            }
+        }
+    }
+}
