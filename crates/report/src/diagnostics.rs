@@ -122,7 +122,7 @@ const REPORT: &str = "do not rely on [it|them], and report this recording";
 fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
     match kind {
         // Any reader.
-        K::EntryWithoutExit => ("{n} call[s] [has|have] no exit", "bootscope lets [it|them] last as long as the caller"),
+        K::EntryWithoutExit => ("the evidence does not say when {n} call[s] returned", "[it is|they are] shown until [its caller|their callers] returned"),
         K::ExitWithoutEntry => ("{n} exit[s] [has|have] no entry", "[this call is|these calls are] left out"),
         K::ClockBack => ("{n} time stamp[s] [is|are] earlier than the one before", "the clock counts as standing still until it catches up"),
         K::CallsCross => ("{n} call[s] [crosses|cross] another call", "[it is|they are] not drawn, and the time stays with the caller"),
