@@ -261,7 +261,7 @@ fn one_boot_is_a_bench() {
     let ran = run(bench(&lab, &into, &flags).arg("--db").arg(&database)).exits(0);
     assert!(std::fs::read(&database).unwrap().starts_with(b"SQLite format 3"), "it is kept with past benches");
     assert!(ran.text().contains("on CPUs 0,"), "it is pinned: {}", ran.text());
-    assert!(ran.text().starts_with("1 boot; all that were asked for\n"), "{}", ran.text());
+    assert!(ran.text().starts_with("1 boot; all rounds are done\n"), "{}", ran.text());
     assert!(!ran.text().contains("NaN") && !ran.text().contains('±'), "{}", ran.text());
     // A history that is none is said, and keeps nothing from its folder; --force replaces what was there.
     std::fs::write(&database, "no database at all".repeat(100)).unwrap();

@@ -1,13 +1,13 @@
 //! What is only true of Linux, whoever brought the evidence: its levels of initcalls as phases, and how its panics begin.
 //!
-//! It reads what is on the timeline, and no file. Names that the kernel itself prints are told here, once.
+//! It reads what is on the timeline, and no file. The names that it compares are those that the kernel prints.
 
 pub mod excerpt;
 
 use crate::boot::Boot;
 use timeline::{DiagnosticKind, Initcalls, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Timeline};
 
-/// A level of initcalls, as far as anything rests on which one it is.
+/// A level of initcalls. Only three of them make a difference to the phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     /// Console initcalls run in the middle of the early kernel and are no phase.
@@ -79,7 +79,7 @@ fn note_missing(known: &[NameId], timeline: &mut Timeline) {
     }
 }
 
-/// Where nothing says when initcalls ran, what is called the early kernel is all of it.
+/// If nothing says when initcalls ran, the phase “early kernel” has them in it: its name then says so.
 pub fn name_the_kernel(timeline: &mut Timeline) {
     let told_apart = timeline.boundaries.iter().any(|b| matches!(b.phase, Phase::Initcalls(_)));
     let early = timeline.boundaries.iter_mut().filter(|b| !told_apart && b.phase == Phase::EarlyKernel);
@@ -91,7 +91,7 @@ pub fn panics(timeline: &Timeline) -> impl Iterator<Item = &Mark> {
     timeline.marks.iter().filter(|mark| timeline.names.get(mark.name).starts_with("Kernel panic"))
 }
 
-/// Of these, those that give up: others say only where an earlier one ends.
+/// The panics after which the kernel stops. Other lines about a panic only mark the end of an earlier report.
 pub fn fatal_panics(timeline: &Timeline) -> impl Iterator<Item = &Mark> {
     panics(timeline).filter(|mark| timeline.names.get(mark.name).starts_with("Kernel panic - not syncing"))
 }

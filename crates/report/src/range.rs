@@ -114,7 +114,7 @@ impl CommitRange {
             Column::new("median", Align::Right, Some(9)),
             Column::new("step", Align::Right, Some(10)),
             Column::new("95 % interval", Align::Left, Some(24)),
-            Column::new("is", Align::Left, Some(13)),
+            Column::new("verdict", Align::Left, Some(13)),
             Column::new("", Align::Left, None),
         ];
         let line = |c: &RangeCommit| {

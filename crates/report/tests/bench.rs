@@ -67,7 +67,7 @@ fn one_variant_has_its_figures_and_marks() {
     let text = says(
         &document(&[("as given", &totals)]),
         &[
-            "10 boots; all that were asked for",
+            "10 boots; all rounds are done",
             "total   540 ms ± 127 ms",
             "1 outlier: boot 8 (900 ms); all figures include it",
         ],

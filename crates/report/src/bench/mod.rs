@@ -98,7 +98,7 @@ fn header(document: &Document, layout: Layout, out: &mut String) {
 /// Why there are no more boots.
 fn ended(document: &Document) -> String {
     match document.ended {
-        Some(Ended::Rounds) => "all that were asked for".to_owned(),
+        Some(Ended::Rounds) => "all rounds are done".to_owned(),
         Some(Ended::Width) => "enough for intervals as narrow as was asked".to_owned(),
         Some(Ended::Budget) => "then the time was up".to_owned(),
         Some(Ended::Interrupted) => "then it was interrupted".to_owned(),

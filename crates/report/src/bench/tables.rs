@@ -104,7 +104,7 @@ pub fn variants(document: &Document, layout: Layout, out: &mut String) {
         Column::new("sd", Align::Left, Some(9)),
         Column::new("median", Align::Right, Some(11)),
         Column::new("ratio", Align::Right, Some(7)),
-        Column::new("is", Align::Left, Some(13)),
+        Column::new("verdict", Align::Left, Some(13)),
     ];
     let results = &document.results;
     let mean_of = |runs: &VariantRuns| runs.total.as_ref().map(|total| total.mean);

@@ -22,15 +22,16 @@ pub(super) fn marks(executed: i64, said: &Said, linker: &str, tsc_hz: Option<f64
         name: "executed",
         at_ns: executed,
         error_ns: executed,
-        evidence: "spawn returned: the program was executed at the latest now".to_owned(),
+        evidence: "the call that starts QEMU returned: QEMU ran by then".to_owned(),
     }];
     let cycles = linker_cycles(linker);
     if let (Some(cycles), Some(hz)) = (cycles, tsc_hz) {
+        let took_s = cycles as f64 / hz;
         marks.push(SetUpMark {
             name: "linked",
-            at_ns: executed + (cycles as f64 * 1e9 / hz) as i64,
+            at_ns: executed + (took_s * 1e9) as i64,
             error_ns: executed,
-            evidence: format!("the dynamic linker took {cycles} cycles from the start of the program"),
+            evidence: format!("the dynamic linker says that it took {:.2} ms", took_s * 1e3),
         });
     }
     let heard = [
