@@ -501,12 +501,11 @@ fn pci_probe() {
     let (probe, _, one_end) = probing("maxcpus=1 pci=parallel");
     assert!(near(probe, 60) && one_end > serial_end, "{probe} {one_end}");
     let (probe, starting, four_end) = probing("maxcpus=4 pci=parallel");
-    // Two of the cards share a CPU: a thread wakes the first idle one, also if that was just woken for another.
-    // 10 ms after INIT, and 20 ms for each CPU's TSC.
-    assert!(near(probe, 40) && near(starting, 70) && four_end > serial_end + 49 * MS, "{probe} {starting} {four_end}");
+    // A CPU for each card. 10 ms after INIT, and 20 ms for each CPU's TSC.
+    assert!(near(probe, 20) && near(starting, 70) && four_end > serial_end + 29 * MS, "{probe} {starting} {four_end}");
     assert!(near(probing("maxcpus=4 pci=serial").0, 60));
     let (probe, starting, trust_end) = probing("maxcpus=4 pci=parallel tsc_sync=trust");
-    assert!(near(probe, 40) && near(starting, 10) && trust_end < serial_end, "{probe} {starting} {trust_end}");
+    assert!(near(probe, 20) && near(starting, 10) && trust_end < serial_end, "{probe} {starting} {trust_end}");
     assert!(near(probing("maxcpus=1 pci=parallel pci_wait=sleep").0, 20));
 }
 

@@ -10,7 +10,7 @@ use crate::lock::{Guard, SpinLock};
 use crate::{apic, boot, clock, cpu, memory, paging, script, trap, vmem};
 use core::arch::global_asm;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use lab::memory_map::FRAME_BYTES;
 use lab::queue::{RunQueue, SleepQueue};
 use lab::switches::{Kind, SchedLog, Signal};
@@ -90,6 +90,8 @@ struct Table {
     /// Threads of idle priority.
     run_idle: RunQueue<THREADS_MAX>,
     sleepers: SleepQueue<THREADS_MAX>,
+    /// A bit for each CPU that halts because there is nothing to run, and that nobody has interrupted since to look again.
+    idle: u32,
 }
 
 const UNUSED: Thread = Thread {
@@ -111,13 +113,11 @@ static TABLE: SpinLock<Table> = SpinLock::new(Table {
     run: RunQueue::new(),
     run_idle: RunQueue::new(),
     sleepers: SleepQueue::new(),
+    idle: 0,
 });
 
 /// Where each thread's stack ends, for those who cannot wait for the table. 0 for thread0, which never comes from user mode.
 static STACK_TOPS: [AtomicU64; THREADS_MAX] = [const { AtomicU64::new(0) }; THREADS_MAX];
-
-/// A bit for each CPU that halts because there is nothing to run.
-static IDLE: AtomicU32 = AtomicU32::new(0);
 
 /// Makes what runs now thread0, and gives the first CPU a scheduler.
 pub fn start() {
@@ -287,6 +287,7 @@ pub fn schedule_for_ever() -> ! {
         cpu.current.set(NO_THREAD);
         cpu.thread_id.set(idle_id(cpu.index.get()));
         let mut table = TABLE.lock();
+        table.idle &= !bit;
         let Table { threads, run: queue, run_idle, .. } = &mut *table;
         let may_run = |slot: u16| threads[slot as usize].bound_to.is_none_or(|only| only == cpu.index.get());
         let next = queue.pop(may_run).or_else(|| run_idle.pop(may_run));
@@ -300,12 +301,11 @@ pub fn schedule_for_ever() -> ! {
                     tslog::idle!(CPU_NAMES[cpu.index.get() as usize]);
                 }
                 idles = true;
-                IDLE.fetch_or(bit, Ordering::Relaxed);
+                table.idle |= bit;
                 drop(table);
                 // A wake-up between the look and the halt is an interrupt, and pending.
                 x86_64::instructions::interrupts::enable_and_hlt();
                 x86_64::instructions::interrupts::disable();
-                IDLE.fetch_and(!bit, Ordering::Relaxed);
             }
         }
     }
@@ -398,16 +398,18 @@ fn make_runnable(table: &mut Table, slot: u16, interrupt: Option<&'static str>) 
         Priority::Idle => &mut table.run_idle,
     };
     assert!(queue.push(slot), "thread::make_runnable: {slot} is queued twice");
-    interrupt_an_idle_cpu(bound_to);
+    interrupt_an_idle_cpu(table, bound_to);
 }
 
-/// If another CPU halts that may run it, it is to look.
-fn interrupt_an_idle_cpu(bound_to: Option<u32>) {
+/// If another CPU halts that may run it, it is to look. It is idle no more, so that the next thread has another CPU look.
+fn interrupt_an_idle_cpu(table: &mut Table, bound_to: Option<u32>) {
     let here = cpu::this().index.get();
     let may = bound_to.map_or(u32::MAX, |only| 1 << only) & !(1 << here);
-    let idle = IDLE.load(Ordering::Relaxed) & may;
+    let idle = table.idle & may;
     if idle != 0 {
-        apic::interrupt(cpu::apic_id_of(idle.trailing_zeros()), trap::RESCHEDULE);
+        let index = idle.trailing_zeros();
+        table.idle &= !(1 << index);
+        apic::interrupt(cpu::apic_id_of(index), trap::RESCHEDULE);
     }
 }
 
@@ -468,6 +470,8 @@ pub fn wake(channel: usize) -> bool {
 
 /// Lets others run first.
 pub fn yield_now() {
+    // Where CPUs take turns, the next one's: a thread that yields over and over may wait for what another CPU does.
+    core::hint::spin_loop();
     let mut table = TABLE.lock();
     let slot = cpu::this().current.get();
     make_runnable(&mut table, slot, None);
