@@ -49,13 +49,15 @@ fn a_page_unmapped_on_one_cpu_faults_on_all_before_its_frame_is_given_out() {
             let checked = check(&boot, "tlb-shootdown");
             assert_eq!(checked.verdict, verdict, "{how}, shootdown={shootdown}: {}", checked.counted);
             let numbers: Vec<u64> = checked.counted.split(' ').filter_map(|word| word.parse().ok()).collect();
-            let [made, cpus, faults, wanted, used_after_free, stale, other_frames] = numbers[..] else {
+            let [made, cpus, given_again, faults, wanted, used_after_free, stale] = numbers[..] else {
                 panic!("{}", checked.counted)
             };
-            assert_eq!((made, cpus, wanted, other_frames), (rounds, 4, rounds * 3, 0));
+            assert_eq!((made, cpus, wanted), (rounds, 4, rounds * 3));
             assert_eq!(faults + used_after_free + stale, wanted);
+            // Another owner's word is where there is another owner: which frame is given out next is the allocator's choice.
+            assert!(used_after_free <= given_again * 3, "{how}: {}", checked.counted);
             // A CPU may forget by itself, for want of room; most do not.
-            assert!(shootdown == "ipi" || used_after_free > wanted / 2, "{how}: {}", checked.counted);
+            assert!(shootdown == "ipi" || used_after_free + stale > wanted / 2, "{how}: {}", checked.counted);
         }
     }
 }
