@@ -57,10 +57,10 @@ pub fn borrow(map: &[Region], phys: u64, bytes: u64) -> Result<Range<u64>, Refus
 /// What the check saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Frames that were free before drivers mapped any.
-    pub free_before: u64,
-    /// Those that were free after all of it was unmapped.
-    pub free_after: u64,
+    /// Frames that drivers took.
+    pub taken: i64,
+    /// Those that were not free again after all of it was unmapped.
+    pub kept: i64,
     /// Mappings of a frame of somebody else's that were not refused.
     pub owned_borrowed: u64,
     /// Frames that were given to somebody while a driver had them mapped.
@@ -68,16 +68,16 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Whether every frame had one owner, and came back.
+    /// Whether every frame had one owner, and came back. A check in which drivers took none is none.
     pub fn is_correct(&self) -> bool {
-        self.free_before == self.free_after && self.owned_borrowed == 0 && self.given_twice == 0
+        self.taken > 0 && self.kept == 0 && self.owned_borrowed == 0 && self.given_twice == 0
     }
 }
 
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Seen { free_before, free_after, owned_borrowed, given_twice } = self;
-        write!(f, "{free_before} frames free before and {free_after} after")?;
+        let Seen { taken, kept, owned_borrowed, given_twice } = self;
+        write!(f, "drivers took {taken} frames, {kept} did not come back")?;
         write!(f, ", {owned_borrowed} borrowed that were owned, {given_twice} given out while mapped")
     }
 }
@@ -114,17 +114,18 @@ mod tests {
 
     #[test]
     fn each_kind_of_damage_alone_is_broken() {
-        let well = Seen { free_before: 7, free_after: 7, ..Seen::default() };
+        let well = Seen { taken: 7, ..Seen::default() };
         assert!(well.is_correct());
         for broken in [
-            Seen { free_after: 6, ..well },
-            Seen { free_after: 8, ..well },
+            Seen { taken: 0, ..well },
+            Seen { kept: 1, ..well },
+            Seen { kept: -1, ..well },
             Seen { owned_borrowed: 1, ..well },
             Seen { given_twice: 1, ..well },
         ] {
             assert!(!broken.is_correct(), "{broken:?}");
         }
-        assert!(format!("{well}").starts_with("7 frames free before and 7 after, 0 borrowed"));
+        assert!(format!("{well}").starts_with("drivers took 7 frames, 0 did not come back, 0 borrowed"));
     }
 
     proptest::proptest! {

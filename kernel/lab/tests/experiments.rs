@@ -309,19 +309,25 @@ fn a_traced_process_is_seen_the_same_way_on_each_path() {
 #[test]
 fn frame_ownership() {
     let Some(kernel) = kernel() else { return };
-    let checked = |words: &str| {
-        let boot = boot(&kernel, &format!("check=frame-ownership {words}"));
+    let checked = |cpus: u32, words: &str| {
+        let mut machine = Machine::deterministic();
+        machine.cpus = cpus;
+        let boot = boot_on(&machine, &kernel, &format!("check=frame-ownership {words}"));
+        let meanwhile = boot.console.split_once("checks: another CPU took ").unwrap().1.split_once(' ').unwrap().0;
+        println!("frame-ownership, {cpus} CPUs: {meanwhile} frames of another CPU's");
+        assert_eq!(meanwhile != "0", cpus > 1, "{meanwhile}");
         let verdict = lab::verdict::find(&boot.console, "frame-ownership");
         let verdict = verdict.unwrap_or_else(|| panic!("{words}: {}", boot.console));
         println!("frame-ownership, {words}: {verdict:?}");
         let numbers: Vec<u64> = verdict.counted.split(' ').filter_map(|word| word.parse().ok()).collect();
-        let [before, after, borrowed, twice] = numbers[..] else { panic!("{words}: {}", boot.console) };
-        (verdict.verdict, before - after, borrowed, twice)
+        let [taken, kept, borrowed, twice] = numbers[..] else { panic!("{words}: {}", boot.console) };
+        (verdict.verdict, taken, kept, borrowed, twice)
     };
-    for frames in ["p2buddy", "scan", "recycle"] {
-        assert_eq!(checked(&format!("frames={frames}")), (Verdict::Correct, 0, 0, 0), "{frames}");
+    for (cpus, frames) in [(1, "p2buddy"), (1, "scan"), (1, "recycle"), (4, "p2buddy")] {
+        assert_eq!(checked(cpus, &format!("frames={frames}")), (Verdict::Correct, 32, 0, 0, 0), "{cpus} {frames}");
         // Two rings of 16 frames do not come back, and a frame that a driver has mapped is given to somebody else.
-        assert_eq!(checked(&format!("frames={frames} ownership=none")), (Verdict::Broken, 32, 1, 1), "{frames}");
+        let broken = checked(cpus, &format!("frames={frames} ownership=none"));
+        assert_eq!(broken, (Verdict::Broken, 32, 32, 1, 1), "{cpus} {frames}");
     }
     assert!(!boot(&kernel, "").console.contains("verdict: "));
 }

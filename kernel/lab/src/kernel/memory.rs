@@ -5,9 +5,11 @@
 //! log calls what is spent inside it `frame_allocator`.
 
 use crate::lock::SpinLock;
-use crate::{boot, cache, vm_page};
+use crate::thread::THREADS_MAX;
+use crate::{boot, cache, cpu, vm_page};
 use core::arch::asm;
 use core::ops::Range;
+use core::sync::atomic::{AtomicI64, Ordering};
 use lab::frames::{self, Frames, Recycle, Scan};
 use lab::memory_map::{FRAME_BYTES, REGIONS_MAX, USABLE, end_of_memory, free_ranges};
 use lab::memory_use::MemoryUse;
@@ -31,6 +33,9 @@ static MEMORY: SpinLock<Memory> = SpinLock::new(Memory {
     records: 0,
     uncleared_frames: 0..0,
 });
+
+/// Frames that each thread has taken, less those that it gave back; last, what was taken where no thread ran.
+static HELD: [AtomicI64; THREADS_MAX + 1] = [const { AtomicI64::new(0) }; THREADS_MAX + 1];
 
 /// The frames of `p2buddy`'s largest block: its neighbours' records are looked at when one is added.
 const LARGEST_BLOCK_FRAMES: u64 = 1 << 10;
@@ -146,7 +151,13 @@ unsafe fn clear(phys: u64, bytes: u64) {
 
 /// A frame, cleared.
 pub fn allocate_frame() -> u64 {
-    let phys = allocate_frames(1).expect("memory::allocate_frame: no frame is free");
+    count_held(1);
+    allocate_frame_for_ever()
+}
+
+/// A frame, cleared, that nobody gives back: no thread holds it.
+pub fn allocate_frame_for_ever() -> u64 {
+    let phys = take_frames(1).expect("memory::allocate_frame: no frame is free");
     // SAFETY: the frame is the caller's alone, and memory is mapped onto itself.
     unsafe { core::ptr::write_bytes(phys as *mut u8, 0, FRAME_BYTES as usize) };
     phys
@@ -154,6 +165,12 @@ pub fn allocate_frame() -> u64 {
 
 /// So many frames in one piece. Their contents are whatever was there.
 pub fn allocate_frames(count: u64) -> Option<u64> {
+    let phys = take_frames(count)?;
+    count_held(count as i64);
+    Some(phys)
+}
+
+fn take_frames(count: u64) -> Option<u64> {
     loop {
         let mut memory = MEMORY.lock();
         let Some(frames) = &mut memory.frames else {
@@ -176,6 +193,18 @@ pub fn free_frames(phys: u64, count: u64) {
     let frames = memory.frames.as_mut().expect("memory::free_frames: there is a frame allocator");
     let freed = logged(|| frames.free(phys / FRAME_BYTES, count));
     freed.unwrap_or_else(|error| panic!("memory::free_frames: {phys:#x}: {error:?}"));
+    drop(memory);
+    count_held(-(count as i64));
+}
+
+/// The running thread has so many frames more.
+fn count_held(frames: i64) {
+    HELD[(cpu::this().current.get() as usize).min(THREADS_MAX)].fetch_add(frames, Ordering::Relaxed);
+}
+
+/// How many frames a thread has taken and not given back. What other threads do meanwhile, on whichever CPU, is not in it.
+pub fn held_by(slot: u16) -> i64 {
+    HELD[slot as usize].load(Ordering::Relaxed)
 }
 
 /// What is spent in the allocator, whichever it is.

@@ -17,7 +17,6 @@
 use crate::lock::SpinLock;
 use crate::memory::{self, kernel_image};
 use crate::{boot, shootdown};
-use core::sync::atomic::{AtomicU64, Ordering};
 use lab::memory_map::FRAME_BYTES;
 use x86_64::PhysAddr;
 use x86_64::registers::control::{Cr3, Cr3Flags};
@@ -37,9 +36,6 @@ const CONSTANTS: Flags = Flags::PRESENT.union(Flags::NO_EXECUTE);
 
 /// The root. In the kernel's image, below 4 GiB: application processors load it before they can reach more.
 static ROOT: SpinLock<PageTable> = SpinLock::new(PageTable::new());
-
-/// How many tables were made. None is ever given back.
-static TABLES: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C" {
     static rodata_start: u8;
@@ -100,11 +96,6 @@ fn take_entry(virt: u64) -> Option<u64> {
     phys
 }
 
-/// How many frames are tables.
-pub fn tables() -> u64 {
-    TABLES.load(Ordering::Relaxed)
-}
-
 /// The root's physical address.
 pub fn root_phys() -> u64 {
     Cr3::read().0.start_address().as_u64()
@@ -123,13 +114,12 @@ fn index(virt: u64, shift: u32) -> usize {
     (virt >> shift & 511) as usize
 }
 
-/// The table below, made if there is none. What a page allows is decided in the last table only.
+/// The table below, made if there is none, for ever. What a page allows is decided in the last table only.
 fn next(table: &mut PageTable, virt: u64, shift: u32) -> &mut PageTable {
     let entry = &mut table[index(virt, shift)];
     if entry.is_unused() {
         let flags = Flags::PRESENT | Flags::WRITABLE | Flags::USER_ACCESSIBLE;
-        entry.set_addr(PhysAddr::new(memory::allocate_frame()), flags);
-        TABLES.fetch_add(1, Ordering::Relaxed);
+        entry.set_addr(PhysAddr::new(memory::allocate_frame_for_ever()), flags);
     }
     assert!(!entry.flags().contains(Flags::HUGE_PAGE), "paging::next: {virt:#x} is in a huge page");
     // SAFETY: the entry points at a table that only these functions use, and memory is mapped onto itself.

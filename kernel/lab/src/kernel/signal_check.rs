@@ -6,13 +6,12 @@
 
 use crate::console::kprintln;
 use crate::hold::{Held, Topic};
+use crate::memory;
 use crate::thread::{self, Killed};
 use crate::wait::Shared;
-use crate::{memory, vm_page};
 use alloc::sync::Arc;
 use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
-use lab::memory_map::FRAME_BYTES;
 use lab::verdict::{Checked, Verdict};
 
 const FRAMES: u64 = 16;
@@ -48,17 +47,17 @@ static DISPLAY: Shared<Option<Arc<()>>> = Shared::new(None);
 /// What there is.
 #[derive(Clone, Copy, PartialEq)]
 struct Count {
-    frames_in_use: i64,
+    frames: i64,
     holds: u32,
     references: usize,
     open_spans: u32,
 }
 
 impl Count {
-    fn now() -> Count {
-        let all = memory::end() / FRAME_BYTES;
+    /// Of what these threads took. Frames of other threads are not counted.
+    fn of(threads: &[u16]) -> Count {
         Count {
-            frames_in_use: (all - memory::count_free() - vm_page::frames_of_rest()) as i64,
+            frames: threads.iter().map(|&slot| memory::held_by(slot)).sum(),
             holds: WINDOWS.holds(),
             references: DISPLAY.change_unawaited(|display| display.as_ref().map_or(0, Arc::strong_count)),
             open_spans: OPEN_SPANS.load(Ordering::Acquire),
@@ -68,7 +67,7 @@ impl Count {
     /// What is more than before.
     fn since(self, before: Count) -> Count {
         Count {
-            frames_in_use: self.frames_in_use - before.frames_in_use,
+            frames: self.frames - before.frames,
             holds: self.holds - before.holds,
             references: self.references - before.references,
             open_spans: self.open_spans - before.open_spans,
@@ -78,29 +77,27 @@ impl Count {
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Count { frames_in_use, holds, references, open_spans } = self;
-        write!(f, "{frames_in_use} frames, {holds} holds, {references} references, {open_spans} spans")
+        let Count { frames, holds, references, open_spans } = self;
+        write!(f, "{frames} frames, {holds} holds, {references} references, {open_spans} spans")
     }
 }
 
 /// Kills them all.
 pub fn run() {
-    // The thread that initialises it moves frames from one count to the other.
-    vm_page::wait_for_rest();
     DISPLAY.change_unawaited(|display| *display = Some(Arc::new(())));
     let slots = VICTIMS.map(|(name, doing)| thread::create(name, open_window, doing as usize));
-    let before = Count::now();
+    let before = Count::of(&slots);
     START.change(|start| *start = true);
     look_until(|| READY.load(Ordering::Acquire) as usize == VICTIMS.len());
-    let held = Count::now().since(before);
+    let held = Count::of(&slots).since(before);
     slots.into_iter().for_each(thread::kill);
     LATE_IS_KILLED.store(1, Ordering::Release);
     look_until(|| slots.into_iter().all(thread::has_ended));
-    let left = Count::now().since(before);
+    let left = Count::of(&slots).since(before);
     let counted = format_args!("{} threads killed; they held {held}; left behind are {left}", VICTIMS.len());
     let nothing = before.since(before);
     // What they held is counted so that a check of threads that took nothing is none.
-    let took = held.frames_in_use >= (FRAMES * VICTIMS.len() as u64) as i64 && held.holds as usize == VICTIMS.len();
+    let took = held.frames == (FRAMES * VICTIMS.len() as u64) as i64 && held.holds as usize == VICTIMS.len();
     kprintln!("{}", Checked { name: "signal-exit", verdict: Verdict::of(took && left == nothing), counted });
 }
 
