@@ -53,6 +53,35 @@ fn a_sampled_boot_says_of_the_frame_allocator_what_its_log_says() {
     assert!(samples.stderr.contains("--boot-path"), "{}", samples.stderr);
 }
 
+/// Sixteen CPUs' rings do not fit into 32 MiB beside the kernel.
+#[test]
+fn a_cpu_without_memory_for_samples_is_reported_also_after_an_export() {
+    if !built() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let into = scratch.path("small");
+    let mut command = record_lab(&into);
+    command.args(["--deterministic", "--memory", "32M", "--cpus", "16", "--append", "sample=1000"]);
+    recorded(&mut command, &into, "reached");
+    let console = fs::read_to_string(into.join("console.log")).unwrap();
+    let line =
+        console.lines().find_map(|line| line.trim().strip_suffix(" CPUs not sampled: no memory for their rings"));
+    let unsampled: u64 =
+        line.and_then(|line| line.rsplit(' ').next()).unwrap_or_else(|| panic!("{console}")).parse().unwrap();
+    assert!((1..16).contains(&unsampled), "{console}");
+    same_after_export(&scratch, &into);
+    for recording in [into, scratch.path("again")] {
+        let document = run(bootscope("show").arg("--json").arg(&recording)).exits(0).json();
+        assert_eq!(ns(&document["sampled"]["unsampled_cpus"]), unsampled as i64);
+        let sampled_on = list(&document["sampled"]["events"][0]["tracks"]);
+        let cpus = sampled_on.iter().filter(|track| track["kind"] == "cpu").count() as u64;
+        assert_eq!(cpus, 16 - unsampled, "{sampled_on:?}");
+        let table = run(bootscope("show").arg(&recording)).exits(0);
+        assert!(table.text().contains(&format!("{unsampled} CPUs were not sampled")), "{}", table.text());
+    }
+}
+
 #[test]
 fn samples_say_of_each_function_what_is_seen_of_its_calls_from_outside() {
     if !built() {
@@ -115,6 +144,8 @@ fn samples_are_written_for_other_tools() {
     let (file, into) = (scratch.path("perf.txt"), scratch.path("perf"));
     // Several events, a name with spaces, periods that differ, no stack, no CPU; cut in the last line.
     let text = "\
+# CPUs not sampled: 2
+
 my init 1/1 [000] 7.000001: 300 cycles:u:
 \t21d0e0 scan; of 3+0x1 (k)
 \t212071 start (k)
@@ -153,6 +184,9 @@ other 2 7.0000";
     let tracks = list(&event(0)["tracks"]).iter().map(|track| (text_of(&track["name"]), &track["share"]));
     let shares: Vec<(&str, f64)> = tracks.map(|(name, share)| (name, share.as_f64().unwrap())).collect();
     assert_eq!(shares, [("my init", 0.8), ("CPU 0", 0.8), ("other", 0.2), ("CPU 1", 0.2)]);
+    assert_eq!(shown["sampled"]["unsampled_cpus"], 2);
+    let table = run(bootscope("show").arg(&scratch.path("again"))).exits(0);
+    assert!(table.text().contains("2 CPUs were not sampled"), "{}", table.text());
     run(bootscope("export").arg(&into).args(["--to", "folded", "--event", "no such"])).refuses(&["cycles:u, faults"]);
 }
 

@@ -194,6 +194,7 @@ impl<'a> Samples<'a> {
     pub(crate) fn named(&self, symbols: &Symbols, names: &mut Names) -> Sampled {
         let mut sampled = Sampled::default();
         (sampled.lost, sampled.began) = (self.lost, self.began);
+        sampled.unsampled_cpus = self.unsampled_cpus;
         for sample in &self.samples {
             let mut stack = Vec::with_capacity(sample.frames.len());
             for (depth, frame) in sample.frames.iter().enumerate().rev() {

@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn shares_have_errors_and_what_is_left_out_is_counted() {
-        let sampled = SampledLines { samples: 400, lost: Some(3), began_ns: Some(15_848_386), events: vec![event()] };
+        let (lost, began_ns) = (Some(3), Some(15_848_386));
+        let sampled = SampledLines { samples: 400, lost, began_ns, unsampled_cpus: 0, events: vec![event()] };
         let layout = Layout { top: 2, ..Layout::default() };
         let text = table(&sampled, &Summary::default(), layout);
         let expected = "\

@@ -169,6 +169,9 @@ pub struct SampledLines {
     pub lost: Option<u64>,
     /// When sampling began, on the samples' clock: what was before is unseen. `null` where nothing says.
     pub began_ns: Option<i64>,
+    /// CPUs of which nothing was sampled, as far as the evidence says.
+    #[serde(default)]
+    pub unsampled_cpus: u64,
     /// Each event, that with most samples first. Nothing adds up two of them.
     pub events: Vec<SampledEventLines>,
 }
@@ -234,6 +237,7 @@ impl SampledLines {
             samples: sampled.samples().len() as u64,
             lost: sampled.lost,
             began_ns: sampled.began.map(|began| began.0),
+            unsampled_cpus: sampled.unsampled_cpus,
             events: sampled.events().iter().map(|event| SampledEventLines::of(event, names)).collect(),
         }
     }

@@ -52,6 +52,8 @@ pub struct Sampled {
     pub lost: Option<u64>,
     /// When sampling began, on the samples' own clock; nothing samples what was before.
     pub began: Option<Ns>,
+    /// CPUs of which nothing was sampled, as far as the evidence says.
+    pub unsampled_cpus: u64,
     samples: Vec<Sample>,
     /// Each stack once, outermost function first.
     stacks: Vec<Arc<[SampledFrame]>>,

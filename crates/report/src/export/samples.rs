@@ -107,6 +107,9 @@ fn perf(sampled: &Sampled, only: Option<NameId>, names: &Names, out: &mut dyn Wr
     if let Some(lost) = sampled.lost {
         writeln!(out, "# lost: {lost}")?;
     }
+    if sampled.unsampled_cpus > 0 {
+        writeln!(out, "# CPUs not sampled: {}", sampled.unsampled_cpus)?;
+    }
     for sample in sampled.samples().iter().filter(|sample| only.is_none_or(|only| sample.event == only)) {
         write!(out, "{} {}", harmless(names.get(sample.thread.name)), sample.thread.tid)?;
         sample.cpu.map_or(Ok(()), |cpu| write!(out, " [{cpu:03}]"))?;
