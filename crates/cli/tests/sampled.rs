@@ -187,6 +187,20 @@ other 2 7.0000";
     assert_eq!(shown["sampled"]["unsampled_cpus"], 2);
     let table = run(bootscope("show").arg(&scratch.path("again"))).exits(0);
     assert!(table.text().contains("2 CPUs were not sampled"), "{}", table.text());
+    let page = scratch.path("page.html");
+    run(bootscope("report").arg(&into).arg("-o").arg(&page)).exits(0);
+    let page = fs::read_to_string(page).unwrap();
+    for words in [
+        "<h2>Sampled: cycles:u</h2>",
+        "<h2>Sampled: faults</h2>",
+        "<th scope=\"row\">scan; of 3</th><td class=\"n\" data-v=\"0.6\">60.0 % ±32.5</td>",
+        "<th scope=\"row\">my init [1]</th><td class=\"n\" data-v=\"2\">2</td>",
+        "±32.5",
+        "self, sampled",
+        "do not say how many were lost",
+    ] {
+        assert!(page.contains(words), "no {words:?} in\n{page}");
+    }
     run(bootscope("export").arg(&into).args(["--to", "folded", "--event", "no such"])).refuses(&["cycles:u, faults"]);
 }
 

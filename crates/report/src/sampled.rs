@@ -9,7 +9,7 @@ use crate::{Layout, SampledEventLines, SampledLine, SampledLines, SampledTrackLi
 use timeline::Ns;
 
 /// Events shown; the others are counted.
-const EVENTS_SHOWN: usize = 4;
+pub(crate) const EVENTS_SHOWN: usize = 4;
 /// Threads and CPUs shown of an event; the others are counted.
 const TRACKS_SHOWN: usize = 8;
 
@@ -25,16 +25,22 @@ pub(crate) fn table(sampled: &SampledLines, summary: &Summary, layout: Layout) -
         let left = counted((sampled.events.len() - EVENTS_SHOWN) as u64, "more sampled event");
         paragraph(&format!("{left}: see show --json"), "", layout, &mut out);
     }
+    paragraph(&lost_and_unseen(sampled, summary), "", layout, &mut out);
+    out
+}
+
+/// What is not in the samples.
+pub(crate) fn lost_and_unseen(sampled: &SampledLines, summary: &Summary) -> String {
     let lost = match sampled.lost {
         Some(lost) => format!("{} lost", counted(lost, "sample")),
         None => "the samples do not say how many were lost".to_owned(),
     };
     let unseen = sampled.began_ns.map(|began| format!("; nothing before {} was sampled", summary.time(Ns(began).0)));
-    paragraph(&(lost + &unseen.unwrap_or_default()), "", layout, &mut out);
-    out
+    lost + &unseen.unwrap_or_default()
 }
 
-fn share(share: f64, error: f64) -> String {
+/// A share and its error, in per cent.
+pub(crate) fn share(share: f64, error: f64) -> String {
     format!("{:.1} % \u{b1}{:.1}", share * 100.0, error * 100.0)
 }
 
@@ -86,7 +92,8 @@ fn more(all: usize, lines: &mut Vec<Line>) {
     }
 }
 
-fn about(event: &SampledEventLines) -> String {
+/// What an event's shares are of, and what their error is.
+pub(crate) fn about(event: &SampledEventLines) -> String {
     let weights = if event.by_period { ", each weighed by its period" } else { "" };
     let user = match event.user {
         Some(user) => format!("{user} of them in user code"),

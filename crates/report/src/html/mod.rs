@@ -8,6 +8,7 @@
 //! tables and says so where that is not all.
 
 mod chart;
+mod sampled;
 mod sections;
 
 use crate::{Boot, Summary, harmless};
@@ -59,6 +60,7 @@ pub fn page(boot: &Boot, console: &[ConsoleLine], out: &mut dyn Write) -> io::Re
     sections::phases(&summary, out)?;
     let charted = chart::section(boot, out)?;
     sections::tables(&summary, out)?;
+    sampled::section(&summary, out)?;
     sections::initcalls(&summary, out)?;
     sections::processes(&summary, out)?;
     sections::console(console, out)?;
@@ -87,6 +89,10 @@ fn embedded(mut summary: Summary) -> (Summary, Option<String>) {
     first(&mut s.functions, "functions", &mut cut);
     first(&mut s.where_all_threads, "where_all_threads", &mut cut);
     first(&mut s.processes, "processes", &mut cut);
+    for event in s.sampled.iter_mut().flat_map(|sampled| &mut sampled.events) {
+        first(&mut event.functions, "sampled functions", &mut cut);
+        first(&mut event.tracks, "sampled tracks", &mut cut);
+    }
     let cut = (!cut.is_empty()).then(|| {
         let cut = cut.join(", ");
         format!("of these tables the summary in this page has the first rows, `bootscope show --json` has all: {cut}")

@@ -1,0 +1,80 @@
+//! What samples say, as tables of the page. Every figure here is marked *sampled*, and has its error beside it.
+
+use super::{MOST_ROWS, esc};
+use crate::sampled::{EVENTS_SHOWN, about, lost_and_unseen};
+use crate::text::thousands;
+use crate::{SampledEventLines, SampledLine, SampledTrackLine, Summary};
+use std::io::{self, Write};
+
+/// A table of functions for each event, because events count different things, and where its samples were taken.
+pub fn section(s: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    let Some(sampled) = &s.sampled else { return Ok(()) };
+    for event in sampled.events.iter().take(EVENTS_SHOWN) {
+        writeln!(
+            out,
+            "<details open class=\"sampled\"><summary><h2>Sampled: {}</h2> <span class=\"faint\">{}</span></summary>\n\
+             <p>Sampled {}.</p>",
+            esc(&event.name),
+            thousands(event.samples),
+            esc(&about(event))
+        )?;
+        functions(event, out)?;
+        tracks(event, out)?;
+        writeln!(out, "</details>")?;
+    }
+    more(sampled.events.len().saturating_sub(EVENTS_SHOWN), "sampled events", out)?;
+    writeln!(out, "<p class=\"faint\">Sampled: {}.</p>", esc(&lost_and_unseen(sampled, s)))
+}
+
+fn functions(event: &SampledEventLines, out: &mut dyn Write) -> io::Result<()> {
+    heading(["function", "self, sampled", "total, sampled"], out)?;
+    let shown = &event.functions[..event.functions.len().min(MOST_ROWS)];
+    for SampledLine { name, self_share, self_error, total_share, total_error } in shown {
+        let cells = [share(*self_share, *self_error), share(*total_share, *total_error)];
+        row(name, cells, out)?;
+    }
+    end(event.functions.len() - shown.len(), out)
+}
+
+fn tracks(event: &SampledEventLines, out: &mut dyn Write) -> io::Result<()> {
+    heading(["sampled on", "samples", "share, sampled"], out)?;
+    let shown = &event.tracks[..event.tracks.len().min(MOST_ROWS)];
+    for SampledTrackLine { kind, name, id, samples, share: part, error, .. } in shown {
+        let name = if kind == "thread" { format!("{name} [{id}]") } else { name.clone() };
+        row(&name, [(samples.to_string(), thousands(*samples)), share(*part, *error)], out)?;
+    }
+    end(event.tracks.len() - shown.len(), out)
+}
+
+fn heading([first, second, third]: [&str; 3], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "<div class=\"wide tall\" tabindex=\"0\"><table class=\"sortable\"><thead><tr><th scope=\"col\">{first}</th>\
+         <th scope=\"col\" class=\"n\">{second}</th><th scope=\"col\" class=\"n\" aria-sort=\"descending\">{third}</th>\
+         </tr></thead><tbody>"
+    )
+}
+
+/// Of each cell what it is sorted by, and what is read.
+fn row(name: &str, cells: [(String, String); 2], out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "<tr><th scope=\"row\">{}</th>", esc(name))?;
+    cells.iter().try_for_each(|(value, text)| write!(out, "<td class=\"n\" data-v=\"{value}\">{text}</td>"))?;
+    writeln!(out, "</tr>")
+}
+
+fn share(share: f64, error: f64) -> (String, String) {
+    (share.to_string(), crate::sampled::share(share, error))
+}
+
+fn end(left_out: usize, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "</tbody></table></div>")?;
+    more(left_out, "rows", out)
+}
+
+fn more(left_out: usize, what: &str, out: &mut dyn Write) -> io::Result<()> {
+    if left_out == 0 {
+        return Ok(());
+    }
+    let left_out = thousands(left_out as u64);
+    writeln!(out, "<p>{left_out} more {what} are in <code>bootscope show --json</code>.</p>")
+}
