@@ -1,12 +1,12 @@
-//! How a boot grows with its machine: a law for the time of each row over boots of several sizes.
+//! How a boot grows with its machine: a line for the time of each row over boots of several sizes.
 //!
 //! Ordinary least squares, each row by itself (Draper & Smith, Applied Regression Analysis, chapters 1 and 2). A slope
 //! that is not more than its error is none: the row has a mean. A constant that is not more than its error is none: the
 //! line is fitted again through zero, or through one CPU. Errors are half the 95 % interval, from the scatter about the
-//! law; two sizes have no scatter, and so no error is known. A row that a boot does not have takes no time there.
+//! line; two sizes have no scatter, and so no error is known. A row that a boot does not have takes no time there.
 //!
-//! A law is only as good as the points lie on it: what [bends](bends) is said to follow none, and is predicted as it was
-//! at the nearest size. The whole boot is the sum of its rows: so is its prediction, and its law of theirs.
+//! A row whose points [bend](bends) follows no line: it is predicted as it was at the nearest size. The whole boot is the
+//! sum of its rows, and so are its line and its prediction.
 
 use hashbrown::HashMap;
 use timeline::Ns;
@@ -58,11 +58,11 @@ pub enum Shape {
 pub struct Growth {
     /// The row; of the whole boot, [`TOTAL`].
     pub name: String,
-    /// Its law. Of what follows none: its mean.
+    /// Its line. Of a row that follows none: its mean.
     pub line: Line,
     /// What its slope is per.
     pub per: Per,
-    /// Whether that law is what its points follow; of the whole boot, of the rows that follow one if any is a line.
+    /// How its points lie; of the whole boot, [`Shape::Line`] if any row follows one.
     pub shape: Shape,
     /// Of each boot, its size and the row's time.
     pub points: Vec<(f64, Ns)>,
@@ -244,12 +244,12 @@ fn of_row(name: &str, points: Vec<(f64, Ns)>, size: Size, small: f64) -> Option<
     Some(Growth { name: name.to_owned(), line, per, shape, points })
 }
 
-/// The whole: the sum of its rows' laws, what follows none left out; if no row is a line and some follow none, it follows
-/// none itself. Its errors are from the scatter of the totals.
+/// The whole: the sum of the lines and means of its rows, without rows that follow neither. If no row is a line and some
+/// follow neither, so does the whole. Its errors are from the scatter of the totals.
 fn of_whole(rows: &[Growth], points: Vec<(f64, Ns)>, size: Size) -> Option<Growth> {
     let full = Line::through(&points)?;
-    let lawful = || rows.iter().filter(|row| row.shape != Shape::Neither);
-    let sum = |part: fn(&Line) -> f64| lawful().map(|row| part(&row.line)).sum::<f64>();
+    let fitted = || rows.iter().filter(|row| row.shape != Shape::Neither);
+    let sum = |part: fn(&Line) -> f64| fitted().map(|row| part(&row.line)).sum::<f64>();
     let (base_ns, slope_ns) = (sum(|line| line.base_ns), sum(|line| line.slope_ns));
     let grows = rows.iter().any(|row| row.shape == Shape::Line);
     if !grows && rows.iter().any(|row| row.shape == Shape::Neither) {
@@ -267,13 +267,13 @@ fn of_whole(rows: &[Growth], points: Vec<(f64, Ns)>, size: Size) -> Option<Growt
     Some(Growth { name: TOTAL.to_owned(), line: Line { base_ns, slope_ns, scatter }, per, shape, points })
 }
 
-/// Whether points do not lie along a law: one is off it by a fifth of what they differ by, or the square of the size
+/// Whether points do not lie along the line that was chosen: one is off it by a fifth of what they differ by, or the square of the size
 /// explains what the straight line leaves (at 95 %), and that is a twentieth. What seems level is only doubted where
 /// the points differ by more than their mean.
-fn bends(points: &[(f64, Ns)], full: &Line, law: &Line) -> bool {
+fn bends(points: &[(f64, Ns)], full: &Line, chosen: &Line) -> bool {
     let range = range(points);
     let off = |line: &Line| points.iter().map(|p| line.off(p).abs()).fold(0.0, f64::max);
-    let far = off(law) * 5.0 > range && (law.slope_ns != 0.0 || range > mean(points));
+    let far = off(chosen) * 5.0 > range && (chosen.slope_ns != 0.0 || range > mean(points));
     far || off(full) * 20.0 > range && is_curved(points, full)
 }
 
@@ -302,7 +302,7 @@ impl Growth {
         self.line.at(if self.per == Per::Ap { 1.0 } else { 0.0 })
     }
 
-    /// The slope of its points by itself and its error, where that is more than its error and not within it of the law's.
+    /// The slope of its points by itself and its error, where that is more than its error and not within it of the line's.
     pub fn slope_apart(&self) -> Option<(f64, Option<Ns>)> {
         let full = Line::through(&self.points)?;
         let apart = (full.slope_ns - self.line.slope_ns).abs();
@@ -316,9 +316,9 @@ impl Growth {
 pub struct Forecast {
     /// Never less than nothing.
     pub time: Ns,
-    /// Half the 95 % interval of the law there; none where that is not known.
+    /// Half the 95 % interval of the line there; none where that is not known.
     pub error: Option<Ns>,
-    /// Whether the row's law leads below nothing there.
+    /// Whether the row's line falls below zero there.
     pub cut: bool,
 }
 
@@ -344,7 +344,7 @@ impl Growth {
 }
 
 /// Student's t of 97.5 %, by degrees of freedom (Abramowitz & Stegun, table 26.10).
-pub(crate) fn student(freedom: usize) -> f64 {
+pub fn student(freedom: usize) -> f64 {
     const T: [f64; 31] = [
         0.0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
         2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
@@ -428,17 +428,17 @@ mod tests {
     #[test]
     fn what_follows_no_line_says_so_and_stays_as_it_was() {
         let sizes = [1.0, 2.0, 4.0, 8.0, 16.0];
-        let of = |law: &dyn Fn(f64) -> f64| row(&sizes.map(|n| (n, law(n))), Size::Cpus);
-        for (law, at_16) in [
+        let of = |truth: &dyn Fn(f64) -> f64| row(&sizes.map(|n| (n, truth(n))), Size::Cpus);
+        for (truth, at_16) in [
             (&(|n: f64| 40.0 / n) as &dyn Fn(f64) -> f64, 2.5),
             (&|n| 0.5 * n * n, 128.0),
             (&|n| if n < 4.0 { 0.0 } else { 6.0 }, 6.0),
             (&|n| 1000.0 + 0.5 * n * n, 1128.0),
         ] {
-            let grown = of(law);
+            let grown = of(truth);
             assert_eq!(grown.shape, Shape::Neither, "{grown:?}");
             assert_eq!(grown.forecast(128.0), Forecast { time: ms(at_16), error: None, cut: false });
-            assert_eq!(grown.forecast(1.9).time, ms(law(2.0)));
+            assert_eq!(grown.forecast(1.9).time, ms(truth(2.0)));
         }
         let noise = |n: f64| [0.3, -0.4, 0.2, -0.1, 0.5][n.log2() as usize];
         assert_eq!(of(&|n| 2.0 * n + 5.0 + noise(n)).shape, Shape::Line);

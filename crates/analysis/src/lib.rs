@@ -7,7 +7,6 @@
 //! * [`diff`]: two boots side by side, each function and each path of calls;
 //! * [`Spread`]: whose time it was in a span, down to calls too short to be spans;
 //! * [`WhatIf`]: the boot again with some of its work made shorter;
-//! * [`law`]: which law a time follows as something grows;
 //! * [`growth`]: how each row grows with the machine, over boots of several sizes;
 //! * [`initcalls`]: each from its call to its return;
 //! * [`impossible`]: figures that contradict each other.
@@ -24,7 +23,6 @@ mod groups;
 mod holds;
 mod impossible;
 mod initcalls;
-mod law;
 mod path;
 mod phases;
 mod polls;
@@ -40,11 +38,10 @@ mod what_if;
 
 pub use chain::{Chain, Frame};
 pub use diff::{Amount, Change, Diff, RowChange, Side, diff, row_changes};
-pub use fit::{Forecast, Growth, Line, Per, Shape, Size, SizedBoot, TOTAL, forecast, growth};
+pub use fit::{Forecast, Growth, Line, Per, Shape, Size, SizedBoot, TOTAL, forecast, growth, student};
 pub use groups::{Groups, NotARule};
 pub use impossible::impossible;
 pub use initcalls::{Initcall, initcalls};
-pub use law::{Fitted, LAWS, Law, law, law_of_part};
 pub use path::boot_path;
 pub use phases::{Phase, phases};
 pub use spread::{Follow, Spread};

@@ -22,7 +22,7 @@ const READ: [(&str, &str); 45] = [
     ("benchmark/budgets.rs", "the keys of a budget file"),
     ("benchmark/runs.rs", "names that an earlier version wrote"),
     ("benchmark/journal.rs", "the version of a journal"),
-    ("benchmark/laws.rs", "the options of a sweep"),
+    ("benchmark/scaling.rs", "the options of a sweep"),
     ("benchmark/range/build.rs", "names of files"),
     ("evidence/calls/build.rs", "functions of Linux"),
     ("evidence/calls/contexts.rs", "functions of Linux"),

@@ -23,7 +23,7 @@ pub struct Head {
     /// What each side of a sweep's grid is; the variants are its points, the last side first to change.
     #[serde(default)]
     pub sweep: Vec<Side>,
-    /// Sizes beyond the grid that its laws are to be told at.
+    /// Sizes beyond the grid that the scaling models predict.
     #[serde(default)]
     pub at: Vec<f64>,
     /// Whether boots are deterministic, and times guest-virtual: one instruction is one nanosecond.

@@ -5,11 +5,11 @@
 //! ([`crate::stats::max_t`]). A phase or a row that a boot does not have took no time in it.
 
 use crate::head::Head;
-use crate::laws::{Slice, laws};
 use crate::likely::{Likely, Moved, likely};
 use crate::metrics::{METRICS, Metric, PerMetric, Unit};
 use crate::runs::{Boot, Measured, PhaseTime, counted};
 use crate::samples::{Lengths, parts, phases_of, reached, rows_of, whole};
+use crate::scaling::{Slice, slices};
 use crate::stats::describe::{Description, describe, mean, sd};
 use crate::stats::quantile::{median, median_interval};
 use crate::stats::rank_sum::RankSum;
@@ -27,8 +27,8 @@ pub struct Results {
     /// Of each variant but the first: against the first.
     pub comparisons: Vec<Against>,
     /// How a swept boot grows along each side of its grid.
-    #[serde(default)]
-    pub laws: Vec<Slice>,
+    #[serde(default, rename = "laws")]
+    pub scaling: Vec<Slice>,
 }
 
 /// One variant's boots.
@@ -114,7 +114,7 @@ pub fn results(head: &Head, boots: &[Boot]) -> Results {
     judge_all(head, comparisons.iter_mut().filter_map(|c| c.total.as_mut()).collect());
     judge_all(head, comparisons.iter_mut().flat_map(|c| &mut c.metrics).map(|m| &mut m.by).collect());
     comparisons.iter_mut().for_each(|c| c.memory = c.metrics.iter().filter(|m| in_bytes(&m.name)).cloned().collect());
-    Results { variants, comparisons, laws: laws(head, boots) }
+    Results { variants, comparisons, scaling: slices(head, boots) }
 }
 
 fn in_bytes(name: &str) -> bool {

@@ -21,6 +21,7 @@ pub mod pairs;
 pub mod power;
 pub mod quantile;
 pub mod rank_sum;
+pub mod scaling_model;
 pub mod signed_rank;
 pub mod verdict;
 

@@ -34,7 +34,7 @@ pub struct Args {
     /// Values of an option, such as cpus=1,2,4,8; several make a grid, and each row's growth is fitted
     #[arg(long, value_name = "KEY=V1,V2,…", conflicts_with = "vary", help_heading = "What to compare")]
     sweep: Vec<String>,
-    /// With --sweep: what each law leads to at this size (128 CPUs, 64G of memory); may be given again
+    /// With --sweep: what each scaling model predicts at this size (128 CPUs, 64G of memory); may be given again
     #[arg(long, value_name = "SIZE", requires = "sweep", help_heading = "What to compare")]
     at: Vec<String>,
     /// The smallest difference that matters

@@ -76,7 +76,7 @@ fn side(text: &str) -> anyhow::Result<Side> {
     Ok(Side { key: key.trim_start_matches('-').to_owned(), values })
 }
 
-/// Sizes that a sweep's laws are to be told at: numbers, or sizes of memory in GiB.
+/// Sizes that a sweep's scaling models predict: numbers, or sizes of memory in GiB.
 pub fn sizes(at: &[String], sweep: &[Side]) -> anyhow::Result<Vec<f64>> {
     let one = |text: &String| {
         let number = text.parse().ok().filter(|size: &f64| size.is_finite() && *size > 0.0);

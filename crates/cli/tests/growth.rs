@@ -1,4 +1,4 @@
-//! How a boot grows with its machine, from logs that grow by published laws (Percival 2018, Profiling the FreeBSD kernel
+//! How a boot grows with its machine, from logs that grow by published figures (Percival 2018, Profiling the FreeBSD kernel
 //! boot): 2680 + 35 ms per CPU of printing, 41 and 10.4 ms per AP, 15 and then 3.5 ms per GB.
 
 mod support;
@@ -35,7 +35,7 @@ fn row<'a>(document: &'a Value, name: &str) -> &'a Value {
 }
 
 /// What it is per, its slope and its constant in microseconds.
-fn law(row: &Value) -> (&str, i64, i64) {
+fn line(row: &Value) -> (&str, i64, i64) {
     let us = |ns: f64| (ns / 1e3).round() as i64;
     (row["per"].as_str().unwrap(), us(row["slope_ns"].as_f64().unwrap()), us(row["constant_ns"].as_f64().unwrap()))
 }
@@ -49,10 +49,10 @@ fn per_ap_and_per_cpu() {
     let folder = TempDir::new().unwrap();
     let all = boots(&folder, &[(16, 32), (2, 32), (8, 32), (4, 32)], 15_000);
     let document = fit(&all, &["--fit", "cpus", "--at", "128"]);
-    assert_eq!(law(row(&document, "SYSINIT start_aps")), ("AP", 41_000, 0));
-    assert_eq!(law(row(&document, "SYSINIT cpu_mp · DELAY")), ("AP", 10_400, 0));
-    assert_eq!(law(row(&document, "_vprintf")), ("CPU", 35_000, 2_680_000));
-    assert_eq!(law(row(&document, "total")).1, 41_000 + 10_400 + 35_000);
+    assert_eq!(line(row(&document, "SYSINIT start_aps")), ("AP", 41_000, 0));
+    assert_eq!(line(row(&document, "SYSINIT cpu_mp · DELAY")), ("AP", 10_400, 0));
+    assert_eq!(line(row(&document, "_vprintf")), ("CPU", 35_000, 2_680_000));
+    assert_eq!(line(row(&document, "total")).1, 41_000 + 10_400 + 35_000);
     assert_eq!(predicted_ms(row(&document, "SYSINIT cpu_mp · DELAY")), 1_321);
     for still in ["SYSINIT vm_mem", "DEVICE_PROBE psm", "SYSINIT clocks · DELAY"] {
         assert_eq!(row(&document, still)["grows"], false, "{still}");
@@ -71,9 +71,9 @@ fn per_ap_and_per_cpu() {
 fn per_gigabyte() {
     let folder = TempDir::new().unwrap();
     let before = fit(&boots(&folder, &[(16, 8), (16, 16), (16, 32)], 15_000), &["--fit", "memory"]);
-    assert_eq!(law(row(&before, "SYSINIT vm_mem")), ("GB", 15_000, 0));
+    assert_eq!(line(row(&before, "SYSINIT vm_mem")), ("GB", 15_000, 0));
     let after = fit(&boots(&folder, &[(16, 8), (16, 16), (16, 32)], 3_500), &["--fit", "memory", "--at", "4T"]);
-    assert_eq!(law(row(&after, "SYSINIT vm_mem")), ("GB", 3_500, 0));
+    assert_eq!(line(row(&after, "SYSINIT vm_mem")), ("GB", 3_500, 0));
     assert_eq!(predicted_ms(row(&after, "SYSINIT vm_mem")), 14_336);
 }
 

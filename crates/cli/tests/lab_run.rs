@@ -207,7 +207,7 @@ fn a_saving_that_something_else_takes_up_is_not_foretold() {
     assert!((foretold - competing).abs() * 10 > competing.max(0), "{foretold} {competing}");
 }
 
-/// How a row grows over boots of several sizes of machine: its law, what it is per, and its slope in nanoseconds.
+/// How a row grows over boots of several sizes of machine: its model, what it is per, and its slope in nanoseconds.
 fn grows(by: &str, sizes: &[&str], append: &str, row: &str) -> (String, String, f64) {
     let scratch = Scratch::new();
     let mut fit = bootscope("show");
@@ -232,19 +232,19 @@ fn the_page_array_grows_with_memory_and_starting_cpus_with_their_number() {
         return;
     }
     // From 4 GiB on the addresses have a hole; no time goes to it.
-    let (law, per, slope_ns) = grows("memory", &["1G", "2G", "4G"], "vm_page=one-pass", "SYSINIT vm_mem");
-    assert_eq!((law.as_str(), per.as_str()), ("line", "GB"));
+    let (model, per, slope_ns) = grows("memory", &["1G", "2G", "4G"], "vm_page=one-pass", "SYSINIT vm_mem");
+    assert_eq!((model.as_str(), per.as_str()), ("line", "GB"));
     assert!((3.0e6..3.6e6).contains(&slope_ns), "{slope_ns} ns per GiB");
     let sizes = ["256M", "512M", "1G"];
     let [slow, fast] = ["vm_page=three-pass", "vm_page=one-pass"].map(|how| {
-        let (law, per, slope_ns) = grows("memory", &sizes, how, "SYSINIT vm_mem");
-        assert_eq!((law.as_str(), per.as_str()), ("line", "GB"), "{how}");
+        let (model, per, slope_ns) = grows("memory", &sizes, how, "SYSINIT vm_mem");
+        assert_eq!((model.as_str(), per.as_str()), ("line", "GB"), "{how}");
         slope_ns
     });
     // 15 and 3.5 ms per GB where it was published (Percival 2018).
     assert!(slow / fast >= 15.0 / 3.5, "{slow} and {fast} ns per GB");
-    let (law, per, slope_ns) = grows("cpus", &["1", "2", "4"], "aps=serial", "wake_aps · DELAY");
+    let (model, per, slope_ns) = grows("cpus", &["1", "2", "4"], "aps=serial", "wake_aps · DELAY");
     // 10 ms after INIT and 200 µs after STARTUP, each time; QEMU 7.2 adds to it up to the machine's next timer event.
-    assert_eq!((law.as_str(), per.as_str()), ("line", "AP"));
+    assert_eq!((model.as_str(), per.as_str()), ("line", "AP"));
     assert!(slope_ns >= 10_200_000.0, "{slope_ns} ns per AP");
 }

@@ -25,7 +25,7 @@ pub struct Fit {
     pub recordings: Vec<FitRecording>,
     /// First the whole boot (`total`), then its rows: those that add the most per unit of size first.
     pub rows: Vec<FitRow>,
-    /// What the totals by themselves add per unit of size, where the rows' laws add up to something else; `null` where
+    /// What the totals by themselves add per unit of size, where that is not the sum of the rows' slopes; `null` where
     /// they agree, or the totals show no slope.
     #[serde(default)]
     pub total_apart_ns: Option<f64>,
@@ -52,10 +52,10 @@ pub struct FitRow {
     pub name: String,
     /// Whether it grows or shrinks along a line, by more than the error of its slope.
     pub grows: bool,
-    /// What it follows: `line`, `mean` (it is not seen to grow), or `none` (it changes, and not along a line). Of the
-    /// total, the sum of the others: `line` if any of them is one, else `none` if any of them follows none.
-    #[serde(default)]
-    pub law: String,
+    /// How its points lie. Of the total, the sum of the others: `line` if any of them is one, else `none` if any of them
+    /// follows none.
+    #[serde(default, rename = "law")]
+    pub model: RowModel,
     /// What the slope is per: `CPU`, `AP` (a CPU other than the first, where one CPU takes nothing), or `GB` of 2^30
     /// bytes.
     pub per: String,
@@ -63,13 +63,26 @@ pub struct FitRow {
     pub slope_ns: f64,
     /// Half the 95 % interval of that; of a mean, of the mean; `null` with two sizes.
     pub slope_error_ns: Option<i64>,
-    /// What the law has at size zero; per AP, at one CPU. The total's has no part of rows that follow none.
+    /// The value of its line at size zero; per AP, at one CPU. The total's has no part of rows that follow none.
     /// The mean of a row that follows none, and of such a total.
     pub constant_ns: i64,
     /// What was measured, in the order of `recordings`.
     pub measured_ns: Vec<i64>,
     /// What it would take at other sizes.
     pub predicted: Vec<Predicted>,
+}
+
+/// The scaling model of a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RowModel {
+    /// It grows or shrinks along a line.
+    #[default]
+    Line,
+    /// It is not seen to grow.
+    Mean,
+    /// It changes, and not along a line.
+    None,
 }
 
 /// What a row would take.
@@ -79,10 +92,10 @@ pub struct Predicted {
     pub at: f64,
     /// So long.
     pub ns: i64,
-    /// Half the 95 % interval of the law there; `null` with two sizes, and for what follows none: that is taken to stay as
+    /// Half the 95 % interval of the line there; `null` with two sizes, and for what follows none: that is taken to stay as
     /// it was at the nearest size.
     pub error_ns: Option<i64>,
-    /// Whether the law leads below nothing there.
+    /// Whether the line falls below zero there.
     #[serde(default)]
     pub cut: bool,
 }
@@ -135,10 +148,10 @@ impl Fit {
         let ats = || self.rows.iter().take(1).flat_map(|r| r.predicted.iter().map(|p| p.at));
         let number = |at: f64| if self.size == "cpus" { format!("{at}") } else { show_size(&self.size, at) };
         columns.extend(ats().map(|at| Column::new(format!("at {}", number(at)), Align::Right, Some(20))));
-        let listed = |row: &&FitRow| row.law != MEAN || row.name == analysis::TOTAL;
-        let lawless = self.lawless();
+        let listed = |row: &&FitRow| row.model != RowModel::Mean || row.name == analysis::TOTAL;
+        let unfitted = self.unfitted();
         let lines: Vec<TableLine> =
-            self.rows.iter().filter(listed).take(layout.top.saturating_add(1)).map(|row| line(row, lawless)).collect();
+            self.rows.iter().filter(listed).take(layout.top.saturating_add(1)).map(|row| line(row, unfitted)).collect();
         render(&columns, &lines, layout.table_width(), layout.style, &mut out);
         let unlisted = self.rows.iter().filter(listed).count() - lines.len();
         if unlisted > 0 {
@@ -153,18 +166,18 @@ impl Fit {
         out
     }
 
-    /// How many rows follow no law; the total is not one.
-    fn lawless(&self) -> usize {
-        self.rows.iter().skip(1).filter(|row| row.law == NONE).count()
+    /// How many rows no line fits; the total is not counted.
+    fn unfitted(&self) -> usize {
+        self.rows.iter().skip(1).filter(|row| row.model == RowModel::None).count()
     }
 
     /// What a reader would wonder about.
     fn remarks(&self, out: &mut String) {
-        let lawless = self.lawless();
-        if lawless > 0 {
-            let rows = counted(lawless as u64, "row");
-            let has_law = self.rows.first().is_some_and(|total| total.law != NONE);
-            let beside = if has_law { ", and not in the total's model" } else { "" };
+        let unfitted = self.unfitted();
+        if unfitted > 0 {
+            let rows = counted(unfitted as u64, "row");
+            let has_model = self.rows.first().is_some_and(|total| total.model != RowModel::None);
+            let beside = if has_model { ", and not in the total's model" } else { "" };
             let _ = writeln!(out, "no line fits {rows}: predicted as at the nearest size{beside}");
         }
         let is_cut = |row: &&FitRow| row.predicted.iter().any(|p| p.cut);
@@ -186,11 +199,6 @@ impl Fit {
     }
 }
 
-/// What a row follows, in the document.
-const LINE: &str = "line";
-const MEAN: &str = "mean";
-const NONE: &str = "none";
-
 fn row(growth: &Growth, predicted: Vec<Predicted>) -> FitRow {
     let error = match growth.shape {
         Shape::Line => growth.line.slope_error(),
@@ -199,12 +207,11 @@ fn row(growth: &Growth, predicted: Vec<Predicted>) -> FitRow {
     FitRow {
         name: growth.name.clone(),
         grows: growth.shape == Shape::Line,
-        law: match growth.shape {
-            Shape::Level => MEAN,
-            Shape::Line => LINE,
-            Shape::Neither => NONE,
-        }
-        .to_owned(),
+        model: match growth.shape {
+            Shape::Level => RowModel::Mean,
+            Shape::Line => RowModel::Line,
+            Shape::Neither => RowModel::None,
+        },
         per: match growth.per {
             Per::Cpu => "CPU",
             Per::Ap => "AP",
@@ -223,17 +230,17 @@ fn predicted(at: f64, forecast: Forecast) -> Predicted {
     Predicted { at, ns: forecast.time.0, error_ns: forecast.error.map(|error| error.0), cut: forecast.cut }
 }
 
-fn line(row: &FitRow, lawless: usize) -> TableLine {
+fn line(row: &FitRow, unfitted: usize) -> TableLine {
     let error = row.slope_error_ns.map_or_else(|| "?".to_owned(), |error| format!("±{}", Ns(error)));
-    let error = if row.law == NONE { String::new() } else { error };
+    let error = if row.model == RowModel::None { String::new() } else { error };
     let is_total = row.name == analysis::TOTAL;
-    let besides = match lawless {
+    let besides = match unfitted {
         0 => String::new(),
-        _ if row.law == NONE => String::new(),
+        _ if row.model == RowModel::None => String::new(),
         rows => format!(" + {}", counted(rows as u64, "row")),
     };
-    let law = if is_total { law(row) + &besides } else { law(row) };
-    let mut cells = vec![harmless(&row.name).into_owned(), law, error];
+    let takes = if is_total { takes(row) + &besides } else { takes(row) };
+    let mut cells = vec![harmless(&row.name).into_owned(), takes, error];
     cells.extend(row.predicted.iter().map(|p| {
         let error = p.error_ns.filter(|&error| error > 0).map_or_else(String::new, |e| format!(" ±{}", Ns(e)));
         format!("{}{error}", Ns(p.ns))
@@ -242,15 +249,15 @@ fn line(row: &FitRow, lawless: usize) -> TableLine {
 }
 
 /// `41.0 ms per AP`, `2.68 s + 35.0 ms per CPU`.
-fn law(row: &FitRow) -> String {
+fn takes(row: &FitRow) -> String {
     let slope = Ns(row.slope_ns.round() as i64);
     let sign = if slope < Ns::ZERO { "−" } else { "+" };
     let time = |ns: Option<&i64>| Ns(ns.copied().unwrap_or_default());
     let (least, most) = (time(row.measured_ns.iter().min()), time(row.measured_ns.iter().max()));
     match row.constant_ns {
-        _ if row.law == NONE => format!("{least} to {most}, no line fits"),
-        constant if row.law == MEAN && least == most => format!("{}, not seen to grow", Ns(constant)),
-        constant if row.law == MEAN => format!("{} ({least} to {most}), not seen to grow", Ns(constant)),
+        _ if row.model == RowModel::None => format!("{least} to {most}, no line fits"),
+        constant if row.model == RowModel::Mean && least == most => format!("{}, not seen to grow", Ns(constant)),
+        constant if row.model == RowModel::Mean => format!("{} ({least} to {most}), not seen to grow", Ns(constant)),
         constant if slope == Ns::ZERO => Ns(constant).to_string(),
         0 => format!("{slope} per {}", unit(&row.per, true)),
         constant => format!("{} {sign} {} per {}", Ns(constant), slope.abs(), unit(&row.per, true)),
@@ -290,9 +297,9 @@ mod tests {
 
     #[test]
     fn a_total_along_no_line_is_called_that() {
-        let row = |name: &str, law: &str, measured_ms: [i64; 3]| FitRow {
+        let row = |name: &str, model: RowModel, measured_ms: [i64; 3]| FitRow {
             name: name.to_owned(),
-            law: law.to_owned(),
+            model,
             per: "GB".to_owned(),
             constant_ns: measured_ms.iter().sum::<i64>() * 1_000_000 / 3,
             slope_error_ns: Some(1),
@@ -300,9 +307,9 @@ mod tests {
             ..FitRow::default()
         };
         let rows = vec![
-            row(analysis::TOTAL, NONE, [33, 37, 60]),
-            row("vm_mem", NONE, [3, 7, 30]),
-            row("rest", MEAN, [30, 30, 30]),
+            row(analysis::TOTAL, RowModel::None, [33, 37, 60]),
+            row("vm_mem", RowModel::None, [3, 7, 30]),
+            row("rest", RowModel::Mean, [30, 30, 30]),
         ];
         let fit = Fit { size: "memory".to_owned(), rows, ..Fit::default() };
         let text = fit.text(Layout { wide_tables: true, top: 9, ..Layout::default() });
@@ -313,21 +320,21 @@ mod tests {
     }
 
     #[test]
-    fn laws_are_said_as_people_say_them() {
+    fn lines_are_said_as_people_say_them() {
         let ms = 1_000_000;
-        let row = |per: &str, constant: i64, slope_ms: f64, law: &str| FitRow {
+        let row = |per: &str, constant: i64, slope_ms: f64, model: RowModel| FitRow {
             per: per.to_owned(),
             constant_ns: constant,
             slope_ns: slope_ms * 1e6,
-            law: law.to_owned(),
+            model,
             measured_ns: vec![490 * ms, 520 * ms],
             ..FitRow::default()
         };
-        assert_eq!(law(&row("AP", 0, 41.0, LINE)), "41.0 ms per AP");
-        assert_eq!(law(&row("CPU", 2_680 * ms, 35.0, LINE)), "2.68 s + 35.0 ms per CPU");
-        assert_eq!(law(&row("GB", 0, 3.5, LINE)), "3.50 ms per GiB");
-        assert_eq!(law(&row("CPU", 500 * ms, -2.0, LINE)), "500 ms − 2.00 ms per CPU");
-        assert_eq!(law(&row("CPU", 500 * ms, 0.0, MEAN)), "500 ms (490 ms to 520 ms), not seen to grow");
-        assert_eq!(law(&row("CPU", 500 * ms, 0.0, NONE)), "490 ms to 520 ms, no line fits");
+        assert_eq!(takes(&row("AP", 0, 41.0, RowModel::Line)), "41.0 ms per AP");
+        assert_eq!(takes(&row("CPU", 2_680 * ms, 35.0, RowModel::Line)), "2.68 s + 35.0 ms per CPU");
+        assert_eq!(takes(&row("GB", 0, 3.5, RowModel::Line)), "3.50 ms per GiB");
+        assert_eq!(takes(&row("CPU", 500 * ms, -2.0, RowModel::Line)), "500 ms − 2.00 ms per CPU");
+        assert_eq!(takes(&row("CPU", 500 * ms, 0.0, RowModel::Mean)), "500 ms (490 ms to 520 ms), not seen to grow");
+        assert_eq!(takes(&row("CPU", 500 * ms, 0.0, RowModel::None)), "490 ms to 520 ms, no line fits");
     }
 }

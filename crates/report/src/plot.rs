@@ -1,5 +1,5 @@
 //! A series of measurements as a picture in the terminal: oldest left, one column for as many as need be. What it shares with
-//! the picture of a law over sizes (`bench/plot.rs`) is the scale at its left.
+//! the picture of a scaling model over sizes (`bench/plot.rs`) is the scale at its left.
 
 use crate::text::{amount, width};
 use crate::{Layout, Style};

@@ -184,7 +184,7 @@ fn a_metric_that_no_boot_has_has_no_row() {
     assert!(!text.contains("guest memory") && !text.contains("page cache"), "{text}");
 }
 
-/// A sweep of words, which have no law.
+/// A sweep of words, which have no scaling model.
 #[test]
 fn a_sweep_of_words_tells_what_moved() {
     let base = some(&[500, 510, 490, 505, 495, 500, 502, 498, 503, 501]);

@@ -59,7 +59,7 @@ pub fn ec2() -> Rows {
     ])
 }
 
-/// The same machine with other sizes, by his laws: 2680 + 35 ms per CPU, 41 and 10.4 ms per AP, so many ms per GB.
+/// The same machine with other sizes, as he measured: 2680 + 35 ms per CPU, 41 and 10.4 ms per AP, so many ms per GB.
 pub fn ec2_of(cpus: u64, gb: u64, us_per_gb: u64) -> Rows {
     let mut rows = ec2();
     rows.insert("_vprintf", 2_680_000 + 35_000 * cpus);

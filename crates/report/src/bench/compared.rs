@@ -12,16 +12,17 @@ use benchmark::{Against, Document, Metric, Moved, VariantRuns};
 use std::fmt::Write;
 use timeline::Unit;
 
-/// More comparisons than this, and those of a sweep with laws, are told in the table alone, unless the whole is asked for.
+/// More comparisons than this, and those of a sweep with scaling models, are in the table alone, unless the whole is asked
+/// for.
 const TOLD_MOST: usize = 4;
 
 /// All comparisons.
 pub fn comparisons(document: &Document, whole: bool, layout: Layout, out: &mut String) {
     let results = &document.results;
-    let in_table = results.comparisons.len() > TOLD_MOST || !results.laws.is_empty();
+    let in_table = results.comparisons.len() > TOLD_MOST || !results.scaling.is_empty();
     if in_table && !whole {
-        // Laws tell rows; where there are none, one must know how to see them.
-        if results.laws.is_empty() {
+        // Scaling models list rows. Without them, the reader must learn how to see the rows.
+        if results.scaling.is_empty() {
             out.push_str("--verbose prints what changed in each of them\n");
         }
         return;

@@ -3,10 +3,10 @@
 
 mod compared;
 mod files;
-mod laws;
 mod page;
 mod plot;
 mod remarks;
+mod scaling;
 mod tables;
 
 pub use files::{bench_csv, bench_markdown};
@@ -37,7 +37,7 @@ pub fn bench(document: &Document, whole: bool, layout: Layout) -> String {
         out.push('\n');
     }
     compared::comparisons(document, whole, layout, &mut out);
-    laws::laws(document, layout, &mut out);
+    scaling::scaling(document, layout, &mut out);
     for runs in results.variants.iter().filter(|_| whole || !several) {
         if several {
             let _ = writeln!(out, "\n{}", layout.style.heading(&harmless(&runs.name)));

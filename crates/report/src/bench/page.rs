@@ -3,10 +3,10 @@
 //! No script and nothing from the network, which the page's content policy also says; all text passes [`esc`].
 
 use super::tables::{time, unit};
-use super::{laws, plot};
+use super::{plot, scaling};
 use crate::Layout;
 use crate::html::esc;
-use benchmark::{Document, RowLaw};
+use benchmark::{Document, RowScaling};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use timeline::Unit;
@@ -32,8 +32,8 @@ pub fn bench_page(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<h1>Bench of {}</h1>", esc(title))?;
     let mut plots = String::new();
     dots(document, &mut plots);
-    for slice in &document.results.laws {
-        let _ = writeln!(plots, "<h2>{}</h2>", esc(&laws::title(slice)));
+    for slice in &document.results.scaling {
+        let _ = writeln!(plots, "<h2>{}</h2>", esc(&scaling::title(slice)));
         slice.rows.iter().take(DRAWN_MOST).for_each(|row| grown(row, &slice.unit, unit(document), &mut plots));
     }
     out.write_all(plots.as_bytes())?;
@@ -48,8 +48,8 @@ pub fn bench_page(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</main>\n</body>\n</html>")
 }
 
-fn grown(row: &RowLaw, unit: &str, counts: Unit, out: &mut String) {
-    let _ = writeln!(out, "<h3>{}: {}</h3>", esc(&row.name), esc(&laws::law(row, unit, counts)));
+fn grown(row: &RowScaling, unit: &str, counts: Unit, out: &mut String) {
+    let _ = writeln!(out, "<h3>{}: {}</h3>", esc(&row.name), esc(&scaling::takes(row, unit, counts)));
     plot::svg(row, counts, out);
 }
 

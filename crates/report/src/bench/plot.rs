@@ -1,8 +1,8 @@
-//! A law and its points, drawn in characters for a terminal and in SVG for a page.
+//! A scaling model and its points, drawn in characters for a terminal and in SVG for a page.
 
 use super::tables::time;
 use crate::plot::scaled;
-use benchmark::RowLaw;
+use benchmark::RowScaling;
 use std::fmt::Write;
 use timeline::Unit;
 
@@ -11,8 +11,8 @@ const LINES: usize = 12;
 /// Columns of its scale.
 const SCALE: usize = 9;
 
-/// The points (`●`) and the law (`·`), from zero to the largest, `width` columns wide.
-pub fn plot(row: &RowLaw, unit: Unit, width: usize) -> String {
+/// The points (`●`) and the scaling model (`·`), from zero to the largest, `width` columns wide.
+pub fn plot(row: &RowScaling, unit: Unit, width: usize) -> String {
     let Some(bounds) = Bounds::of(row) else { return String::new() };
     let columns = width.saturating_sub(SCALE + 3).max(16);
     let mut cells = vec![vec![' '; columns]; LINES];
@@ -44,7 +44,7 @@ pub fn plot(row: &RowLaw, unit: Unit, width: usize) -> String {
 }
 
 /// The same as SVG, for a page.
-pub fn svg(row: &RowLaw, unit: Unit, out: &mut String) {
+pub fn svg(row: &RowScaling, unit: Unit, out: &mut String) {
     const WIDTH: f64 = 640.0;
     const HEIGHT: f64 = 240.0;
     const LEFT: f64 = 80.0;
@@ -88,7 +88,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn of(row: &RowLaw) -> Option<Bounds> {
+    fn of(row: &RowScaling) -> Option<Bounds> {
         // What is predicted far beyond would leave the points a corner.
         let sizes = || row.points.iter().map(|p| p.size);
         let (least, most) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
@@ -112,14 +112,14 @@ impl Bounds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use benchmark::{Point, Predicted};
+    use benchmark::{Point, Predicted, ScalingModel};
 
     #[test]
-    fn points_lie_on_their_law() {
+    fn points_lie_on_their_model() {
         let point = |size: f64| Point { size, boots: 3, mean: 10e6 * size };
-        let row = RowLaw {
+        let row = RowScaling {
             name: "total".to_owned(),
-            law: "n".to_owned(),
+            model: ScalingModel::Linear,
             alike: Vec::new(),
             base: 0.0,
             slope: 10e6,
@@ -140,6 +140,6 @@ mod tests {
         let mut drawn = String::new();
         svg(&row, Unit::Nanoseconds, &mut drawn);
         assert_eq!(drawn.matches("<circle").count(), 3);
-        assert_eq!(plot(&RowLaw { points: Vec::new(), ..row }, Unit::Nanoseconds, 60), "");
+        assert_eq!(plot(&RowScaling { points: Vec::new(), ..row }, Unit::Nanoseconds, 60), "");
     }
 }

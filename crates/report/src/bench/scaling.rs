@@ -1,17 +1,17 @@
-//! How a swept boot grows: a table of laws for each side of the grid, and the totals as a plot.
+//! How a swept boot grows: a table of scaling models for each side of the grid, and the totals as a plot.
 
 use super::plot::plot;
 use super::tables::time;
 use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
 use crate::{Layout, harmless};
-use benchmark::{Document, Predicted, RowLaw, Slice, ToldBy};
+use benchmark::{Document, Predicted, RowScaling, ScalingModel, Slice, ToldBy};
 use std::fmt::Write;
 use timeline::Unit;
 
 /// All slices.
-pub fn laws(document: &Document, layout: Layout, out: &mut String) {
-    for slice in &document.results.laws {
+pub fn scaling(document: &Document, layout: Layout, out: &mut String) {
+    for slice in &document.results.scaling {
         let title = title(slice);
         let _ = writeln!(out, "{}", layout.style.heading(&harmless(&title)));
         table(slice, layout, out);
@@ -38,10 +38,10 @@ fn table(slice: &Slice, layout: Layout, out: &mut String) {
     let at = slice.rows.first().into_iter().flat_map(|row| &row.predicted);
     let unit = if slice.unit == "GiB" { " GiB" } else { "" };
     columns.extend(at.map(|p| Column::new(format!("at {}{unit}", p.size), Align::Right, Some(20))));
-    let line = |row: &RowLaw| {
+    let line = |row: &RowScaling| {
         let error = row.slope_error.map_or_else(|| "?".to_owned(), |error| format!("±{}", time(layout.unit, error)));
-        let error = if row.law == "constant" { String::new() } else { error };
-        let mut cells = vec![harmless(&row.name).into_owned(), law(row, &slice.unit, layout.unit), error];
+        let error = if row.model == ScalingModel::Constant { String::new() } else { error };
+        let mut cells = vec![harmless(&row.name).into_owned(), takes(row, &slice.unit, layout.unit), error];
         cells.extend(row.predicted.iter().map(|p| {
             let band = p.band.map_or_else(String::new, |band| format!(" ±{}", time(layout.unit, band)));
             format!("{}{band}", time(layout.unit, p.time))
@@ -60,7 +60,8 @@ fn table(slice: &Slice, layout: Layout, out: &mut String) {
         paragraph(&text, "note: ", layout, out);
     }
     for row in slice.rows.iter().take(layout.top).filter(|row| !row.alike.is_empty()) {
-        let _ = writeln!(out, "{}: {} would fit as well", harmless(&row.name), row.alike.join(", "));
+        let alike: Vec<&str> = row.alike.iter().map(|model| model.name()).collect();
+        let _ = writeln!(out, "{}: {} would fit as well", harmless(&row.name), alike.join(", "));
     }
 }
 
@@ -94,14 +95,14 @@ fn beyond(predicted: &Predicted, counts: Unit) -> Option<String> {
 }
 
 /// `41.0 ms per AP`, `1.20 s + 35.0 ms per CPU`, `3.00 ms · n²`
-pub fn law(row: &RowLaw, unit: &str, counts: Unit) -> String {
+pub fn takes(row: &RowScaling, unit: &str, counts: Unit) -> String {
     let ap = row.from_one && unit == "CPU";
-    let step = match row.law.as_str() {
-        "constant" => return format!("{}, not seen to grow", time(counts, row.base)),
-        "n" if ap => format!("{} per AP", time(counts, row.slope.abs())),
-        "n" if unit.is_empty() => format!("{} · n", time(counts, row.slope.abs())),
-        "n" => format!("{} per {unit}", time(counts, row.slope.abs())),
-        law => format!("{} · {law}", time(counts, row.slope.abs())),
+    let step = match row.model {
+        ScalingModel::Constant => return format!("{}, not seen to grow", time(counts, row.base)),
+        ScalingModel::Linear if ap => format!("{} per AP", time(counts, row.slope.abs())),
+        ScalingModel::Linear if unit.is_empty() => format!("{} · n", time(counts, row.slope.abs())),
+        ScalingModel::Linear => format!("{} per {unit}", time(counts, row.slope.abs())),
+        model => format!("{} · {}", time(counts, row.slope.abs()), model.name()),
     };
     let sign = if row.slope < 0.0 { "−" } else { "+" };
     match row.slope < 0.0 || !ap {

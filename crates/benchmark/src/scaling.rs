@@ -1,17 +1,17 @@
 //! How a boot and its rows grow along each side of a sweep's grid, all else held.
 //!
-//! A side has sizes where each of its values holds one number and they share the rest: `cpus=1,2,4`, `memory=256M,1G`,
-//! `append=messages=100,messages=200`. Sizes are in the unit that is told: CPUs, GiB, or the number itself.
+//! A side has sizes where each of its values holds one number and all else in them is equal: `cpus=1,2,4`,
+//! `memory=256M,1G`, `append=messages=100,messages=200`. Sizes are counted in CPUs, in GiB, or in the number itself.
 //!
 //! A row is said to grow only if chance alone makes any of all rows, of all slices, look so at most 5 times of 100
-//! ([`max_t::growth`]). Rows add up to the total, and so do laws of one kind: a row follows the total's law where that would
-//! predict it as well. Where rows that cannot lead beyond the grid to something else than the total does, both are told.
+//! ([`max_t::growth`]). Rows add up to the total, and so do scaling models of one kind. So a row gets the total's model where
+//! that predicts it as well. Where it does not, the rows' sum may leave the total's own prediction: both are reported.
 
 use crate::head::{Head, Setting, Side, Variant};
 use crate::runs::{Boot, counted};
 use crate::samples::{parts, reached, rows_of, whole};
+use crate::stats::scaling_model::{Fitted, ScalingModel, scaling_model, scaling_model_of_part};
 use crate::stats::{CONFIDENCE, max_t};
-use analysis::{Fitted, LAWS, Law, law, law_of_part};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ pub struct Slice {
     /// The other sides' values.
     pub held: Vec<Setting>,
     /// The total first, then the rows that grow, those that grow most first.
-    pub rows: Vec<RowLaw>,
+    pub rows: Vec<RowScaling>,
     /// How many rows are not seen to grow, or by less than a thousandth of the boot.
     pub level: usize,
     /// How rows were told from chance.
@@ -46,15 +46,16 @@ pub enum ToldBy {
     Repeated,
 }
 
-/// The law of one row.
+/// The scaling model of one row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct RowLaw {
+pub struct RowScaling {
     /// The row; `total` is the whole boot.
     pub name: String,
-    /// `constant`, `n`, `n log n` or `n²`.
-    pub law: String,
-    /// Laws that would predict as well.
-    pub alike: Vec<String>,
+    /// How it grows.
+    #[serde(rename = "law")]
+    pub model: ScalingModel,
+    /// Models that predict as well.
+    pub alike: Vec<ScalingModel>,
     /// What does not grow, in ns.
     pub base: f64,
     /// What is added per unit of `n`, `n log₂ n` or `n²`, in ns.
@@ -65,7 +66,7 @@ pub struct RowLaw {
     pub from_one: bool,
     /// The mean of each size's boots.
     pub points: Vec<Point>,
-    /// The law at sizes that were asked for.
+    /// The model's values at the sizes of `--at`.
     pub predicted: Vec<Predicted>,
     /// How likely chance alone makes any row of any slice look as much like growing; none of the total, and where no chance is
     /// involved.
@@ -84,16 +85,16 @@ pub struct Point {
     pub mean: f64,
 }
 
-/// What a law leads to.
+/// What a scaling model predicts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Predicted {
     /// The size.
     pub size: f64,
     /// The time, in ns.
     pub time: f64,
-    /// One more boot lies no further from it, with 95 % confidence and if the law holds there; none where not known.
+    /// One more boot lies no further from it, with 95 % confidence and if the model holds there; none where not known.
     pub band: Option<f64>,
-    /// Of the total: what the laws of all rows add up to there, rows that do not grow by their means.
+    /// Of the total: the sum of all rows' models there; a row that does not grow counts with its mean.
     #[serde(default)]
     pub rows: Option<f64>,
 }
@@ -103,7 +104,7 @@ pub const TOTAL: &str = "total";
 /// Growth by a smaller share of the largest boot is not listed.
 const SMALL: f64 = 0.001;
 
-/// A side of the grid with the others held, before its laws are known.
+/// A side of the grid with the others held, before its models are known.
 struct Line<'a> {
     side: &'a Side,
     unit: &'static str,
@@ -113,7 +114,7 @@ struct Line<'a> {
 }
 
 /// The slices of a sweep; none where no side has sizes.
-pub fn laws(head: &Head, boots: &[Boot]) -> Vec<Slice> {
+pub fn slices(head: &Head, boots: &[Boot]) -> Vec<Slice> {
     let mut lines: Vec<Line> = Vec::new();
     for side in &head.sweep {
         let Some((sizes, unit)) = sizes(side) else { continue };
@@ -193,8 +194,8 @@ struct Grown<'a> {
 type Sized = (f64, u32);
 
 impl Grown<'_> {
-    /// The laws of the total and of the rows that grow, how many do not, and how that was told.
-    fn along(&self, along: &[(usize, f64)]) -> (Vec<RowLaw>, usize, ToldBy) {
+    /// The models of the total and of the rows that grow, how many rows do not, and how that was told.
+    fn along(&self, along: &[(usize, f64)]) -> (Vec<RowScaling>, usize, ToldBy) {
         let (mut totals, mut variants, mut boots) = (Vec::new(), Vec::new(), Vec::<Sized>::new());
         for &(variant, size) in along {
             totals.extend(counted(self.boots, variant).into_values().map(|total| (size, total)));
@@ -203,7 +204,7 @@ impl Grown<'_> {
             variants.push((rounds, parts(self.boots, variant, rows_of)));
         }
         let nothing = (Vec::new(), 0, ToldBy::TooFew);
-        let Some(whole_law) = law(&totals) else { return nothing };
+        let Some(of_total) = scaling_model(&totals) else { return nothing };
         let names: BTreeSet<&str> = variants.iter().flat_map(|(_, parts)| parts.keys().copied()).collect();
         let values = |name: &&str| -> Vec<f64> {
             let of = |(rounds, parts): &(Vec<u32>, _)| whole(BTreeMap::get(parts, *name), rounds).into_values();
@@ -214,17 +215,17 @@ impl Grown<'_> {
         let longest = totals.iter().map(|run| run.1).fold(0.0, f64::max);
         let row = |((name, values), p): ((&&str, &Vec<f64>), &Option<f64>)| {
             let runs: Vec<(f64, f64)> = totals.iter().map(|run| run.0).zip(values.iter().copied()).collect();
-            let found = law_of_part(&runs, whole_law.law)?;
-            let row = row_law(name, &found, &runs, &self.head.at);
+            let found = scaling_model_of_part(&runs, of_total.model)?;
+            let row = row_scaling(name, &found, &runs, &self.head.at);
             let seen = p.is_none_or(|p| p <= 1.0 - CONFIDENCE) && told_by != ToldBy::TooFew;
-            let grows = seen && found.law != Law::Constant && row.growth() > SMALL * longest;
-            grows.then_some(RowLaw { p_corrected: *p, ..row })
+            let grows = seen && found.model != ScalingModel::Constant && row.growth() > SMALL * longest;
+            grows.then_some(RowScaling { p_corrected: *p, ..row })
         };
-        let grown: Vec<Option<RowLaw>> = names.iter().zip(&all).zip(&p_values).map(row).collect();
-        let mut total = row_law(TOTAL, &whole_law, &totals, &self.head.at);
+        let grown: Vec<Option<RowScaling>> = names.iter().zip(&all).zip(&p_values).map(row).collect();
+        let mut total = row_scaling(TOTAL, &of_total, &totals, &self.head.at);
         add_up(&mut total, &grown, &all);
         let level = grown.iter().filter(|row| row.is_none()).count();
-        let mut rows: Vec<RowLaw> = grown.into_iter().flatten().collect();
+        let mut rows: Vec<RowScaling> = grown.into_iter().flatten().collect();
         rows.sort_by(|a, b| b.growth().total_cmp(&a.growth()));
         rows.insert(0, total);
         (rows, level, told_by)
@@ -246,10 +247,10 @@ impl Grown<'_> {
     }
 }
 
-/// What the rows' laws add up to where the total's is predicted. That is a doubt about the total, and widens its band.
-fn add_up(total: &mut RowLaw, rows: &[Option<RowLaw>], values: &[Vec<f64>]) {
+/// Notes what the rows' models sum to at each predicted size. Where that differs from the total's own, its band widens.
+fn add_up(total: &mut RowScaling, rows: &[Option<RowScaling>], values: &[Vec<f64>]) {
     for (i, predicted) in total.predicted.iter_mut().enumerate() {
-        let one = |(row, values): (&Option<RowLaw>, &Vec<f64>)| match row {
+        let one = |(row, values): (&Option<RowScaling>, &Vec<f64>)| match row {
             Some(row) => row.predicted[i].time,
             None => values.iter().sum::<f64>() / values.len().max(1) as f64,
         };
@@ -261,15 +262,15 @@ fn add_up(total: &mut RowLaw, rows: &[Option<RowLaw>], values: &[Vec<f64>]) {
     }
 }
 
-fn row_law(name: &str, found: &Fitted, runs: &[(f64, f64)], at: &[f64]) -> RowLaw {
-    RowLaw {
+fn row_scaling(name: &str, found: &Fitted, runs: &[(f64, f64)], at: &[f64]) -> RowScaling {
+    RowScaling {
         name: name.to_owned(),
-        law: found.law.name().to_owned(),
-        alike: found.alike.iter().map(|law| law.name().to_owned()).collect(),
+        model: found.model,
+        alike: found.alike.clone(),
         base: found.base,
         slope: found.slope,
         slope_error: found.slope_error,
-        from_one: found.law == Law::Linear && nothing_at_one(found),
+        from_one: found.model == ScalingModel::Linear && nothing_at_one(found),
         points: points(runs),
         predicted: at.iter().map(|&size| predicted(found, size)).collect(),
         p_corrected: None,
@@ -303,17 +304,16 @@ fn points(runs: &[(f64, f64)]) -> Vec<Point> {
     points
 }
 
-impl RowLaw {
+impl RowScaling {
     /// By how much the means of its sizes differ, in ns.
     fn growth(&self) -> f64 {
         let means = || self.points.iter().map(|point| point.mean);
         means().fold(f64::NEG_INFINITY, f64::max) - means().fold(f64::INFINITY, f64::min)
     }
 
-    /// The law's value at a size, in ns.
+    /// The model's value at a size, in ns.
     pub fn at(&self, size: f64) -> f64 {
-        let law = LAWS.into_iter().find(|law| law.name() == self.law).unwrap_or(Law::Constant);
-        self.base + self.slope * law.of(size)
+        self.base + self.slope * self.model.of(size)
     }
 }
 
@@ -363,16 +363,19 @@ mod tests {
     }
 
     #[test]
-    fn each_side_has_its_law() {
+    fn each_side_has_its_model() {
         let (head, boots) = sweep();
-        let slices = laws(&head, &boots);
+        let slices = slices(&head, &boots);
         let of = |key: &str| slices.iter().filter(|s| s.key == key).collect::<Vec<_>>();
         assert_eq!((of("cpus").len(), of("memory").len()), (2, 4));
         for slice in of("cpus") {
             let names: Vec<&str> = slice.rows.iter().map(|row| row.name.as_str()).collect();
             assert_eq!((names, slice.level, slice.unit.as_str()), (vec!["total", "start_aps"], 2, "CPU"));
             let aps = &slice.rows[1];
-            assert!(aps.law == "n" && aps.from_one && (aps.slope / 1e6 - 40.0).abs() < 0.5, "{aps:?}");
+            assert!(
+                aps.model == ScalingModel::Linear && aps.from_one && (aps.slope / 1e6 - 40.0).abs() < 0.5,
+                "{aps:?}"
+            );
             assert!(aps.slope_error.unwrap() < 0.5e6 && aps.points.len() == 4);
             let predicted = aps.predicted[0];
             let truth = 40e6 * 127.0;
@@ -408,7 +411,7 @@ mod tests {
                 boots.push(Boot { number: 0, round: Some(round), variant, began_ns: 0, measured });
             }
         }
-        laws(&head, &boots).remove(0)
+        slices(&head, &boots).remove(0)
     }
 
     #[test]
@@ -430,8 +433,10 @@ mod tests {
         });
         let total = &found.rows[0];
         let predicted = total.predicted[0];
-        assert!(total.law == "n" && found.rows.len() == 9, "{found:?}");
-        assert!(found.rows[1..].iter().all(|row| row.law == "n" && row.p_corrected.unwrap() <= 0.05));
+        assert!(total.model == ScalingModel::Linear && found.rows.len() == 9, "{found:?}");
+        assert!(
+            found.rows[1..].iter().all(|row| row.model == ScalingModel::Linear && row.p_corrected.unwrap() <= 0.05)
+        );
         assert!((predicted.rows.unwrap() / predicted.time - 1.0).abs() < 1e-6, "{predicted:?}");
         let sum: f64 = found.rows[1..].iter().map(|row| row.slope).sum();
         assert!((sum / total.slope - 1.0).abs() < 1e-6);
@@ -445,9 +450,12 @@ mod tests {
             vec![("line".to_owned(), line), ("curved".to_owned(), 0.3 * size * size + 0.1 * random.f64())]
         });
         let predicted = found.rows[0].predicted[0];
-        assert!(found.rows.iter().any(|row| row.name == "curved" && row.law == "n²"), "{found:?}");
+        assert!(found.rows.iter().any(|row| row.name == "curved" && row.model == ScalingModel::Quadratic), "{found:?}");
         let apart = (predicted.rows.unwrap() - predicted.time).abs();
-        assert!(found.rows[0].law == "n" && apart > 1e9 && predicted.band.unwrap() >= apart, "{predicted:?}");
+        assert!(
+            found.rows[0].model == ScalingModel::Linear && apart > 1e9 && predicted.band.unwrap() >= apart,
+            "{predicted:?}"
+        );
     }
 
     #[test]
