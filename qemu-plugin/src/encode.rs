@@ -2,7 +2,8 @@
 //! allocated and no time is taken here.
 
 use plugin_formats::Sink;
-use plugin_formats::first_run::{Header, RECORD_BYTES_MOST, Record, Stream};
+use plugin_formats::Start;
+use plugin_formats::first_run::{RECORD_BYTES_MOST, Record, Stream, header_bytes};
 
 /// What is gathered before it is written out.
 const BUFFER: usize = 1 << 16;
@@ -31,10 +32,10 @@ impl Sink for Buffer {
 
 impl Encoder {
     /// Starts with the header in the buffer.
-    pub fn new(header: &Header) -> Encoder {
+    pub fn new(start: &Start) -> Encoder {
         let buffer = Buffer { bytes: vec![0; BUFFER].into_boxed_slice(), len: 0 };
-        let mut encoder = Encoder { buffer, stream: Stream::new(header) };
-        header.bytes().into_iter().for_each(|byte| encoder.buffer.byte(byte));
+        let mut encoder = Encoder { buffer, stream: Stream::new(start) };
+        header_bytes(start).into_iter().for_each(|byte| encoder.buffer.byte(byte));
         encoder
     }
 
@@ -62,11 +63,12 @@ impl Encoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugin_formats::first_run::{Block, Clock, Ending, HEADER_BYTES};
+    use plugin_formats::Clock;
+    use plugin_formats::first_run::{Block, Ending, HEADER_BYTES};
 
     #[test]
     fn the_longest_record_fits() {
-        let mut e = Encoder::new(&Header {
+        let mut e = Encoder::new(&Start {
             clock: Clock::Virtual,
             api: 4,
             vcpus: 1,

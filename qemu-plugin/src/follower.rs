@@ -22,7 +22,8 @@ use crate::calls::follow::{Clock, Shared, Vcpu};
 use crate::calls::stacks::VCPUS;
 use crate::ending::Ending;
 use crate::recorder::host_ns;
-use plugin_formats::calls::{Header, Unit};
+use plugin_formats::Start;
+use plugin_formats::calls::Header;
 
 /// Nodes of the call tree: 128 MiB of addresses, of which a Linux boot uses a quarter.
 const NODES: usize = 1 << 21;
@@ -93,29 +94,31 @@ impl Follower {
 /// Starts to follow.
 pub fn start(options: Options, out: File, info: &Info, target: &[u8]) {
     let Options { clock, one_thread, zero_host_ns, .. } = options;
-    let (unit, shared_clock, per_second, install) = match clock {
+    let (file_clock, shared_clock, per_second, install) = match clock {
         Some(get) => {
             let asker: &'static Asker = Box::leak(Box::new(Asker::new(get)));
-            (Unit::Virtual, Clock::Virtual(Some(asker)), 1_000_000_000, host_ns())
+            (plugin_formats::Clock::Virtual, Clock::Virtual(Some(asker)), 1_000_000_000, host_ns())
         }
         None => {
             let host = HostClock::start();
-            (Unit::HostTicks, Clock::Host(host), host.per_second, host_ns())
+            (plugin_formats::Clock::Host, Clock::Host(host), host.per_second, host_ns())
         }
     };
     let ticks = |ns: u64| (u128::from(ns) * u128::from(per_second) / 1_000_000_000) as u64;
     let (min_call, interval) = (ticks(options.min_call_ns.unwrap_or(MIN_CALL_NS)), ticks(INTERVAL_NS));
     let header = Header {
-        unit,
-        api: info.version_cur.clamp(0, 255) as u8,
-        vcpus: info.smp_vcpus.max(0) as u32,
-        zero_host_ns,
-        install_host_ns: install,
+        start: Start {
+            clock: file_clock,
+            api: info.version_cur.clamp(0, 255) as u8,
+            vcpus: info.smp_vcpus.max(0) as u32,
+            zero_host_ns,
+            install_host_ns: install,
+            target: plugin_formats::target(target),
+        },
         ticks_per_second: per_second,
         min_call_ticks: min_call,
         call_cost_ps: crate::calls::cost::of_a_call_ps(),
         interval_ticks: interval,
-        target: plugin_formats::target(target),
     };
     let file = Arc::new(out);
     if let Err(error) = std::io::Write::write_all(&mut &*file, &header.bytes()) {

@@ -32,7 +32,8 @@ use crate::arch::x86_64;
 use crate::ending::Ending;
 use crate::follower;
 use crate::recorder::{Now, Recorder, host_ns};
-use plugin_formats::first_run::{Block, Header};
+use plugin_formats::Start;
+use plugin_formats::first_run::Block;
 
 struct State {
     /// None if only calls are wanted.
@@ -95,7 +96,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
         calls.zero_host_ns = options.zero_host_ns;
         follower::start(calls, out, info, target.to_bytes());
     }
-    let header = Header {
+    let start = Start {
         clock: options.now.clock(),
         api: info.version_cur.clamp(0, 255) as u8,
         vcpus: info.smp_vcpus.max(0) as u32,
@@ -104,7 +105,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
         target: plugin_formats::target(target.to_bytes()),
     };
     *state() =
-        Some(State { recorder: options.out.map(|out| Recorder::new(out, &header)), one_thread, now: options.now, x86 });
+        Some(State { recorder: options.out.map(|out| Recorder::new(out, &start)), one_thread, now: options.now, x86 });
     // SAFETY: QEMU gave us this id, and the callbacks are functions of this object, which QEMU unloads only when it ends
     // or when the object itself asks, which it never does.
     unsafe {

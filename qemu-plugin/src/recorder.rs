@@ -11,7 +11,8 @@ use std::io::Write;
 
 use crate::encode::Encoder;
 use crate::seen::{Answer, Seen};
-use plugin_formats::first_run::{Block, Clock, Counts, Header, Record};
+use plugin_formats::first_run::{Block, Counts, Record};
+use plugin_formats::{Clock, Start};
 
 const WRITE_EVERY_NS: u64 = 10_000_000;
 
@@ -29,10 +30,10 @@ pub struct Recorder {
 
 impl Recorder {
     /// Starts a file with its header.
-    pub fn new(out: File, header: &Header) -> Recorder {
+    pub fn new(out: File, start: &Start) -> Recorder {
         let mut r = Recorder {
             seen: Seen::default(),
-            encoder: Encoder::new(header),
+            encoder: Encoder::new(start),
             counts: Counts::default(),
             out: Some(out),
             written_ns: 0,
@@ -135,8 +136,8 @@ mod tests {
     use super::*;
     use plugin_formats::first_run::{Ending, HEADER_BYTES};
 
-    fn header() -> Header {
-        Header { clock: Clock::Host, api: 1, vcpus: 1, zero_host_ns: 0, install_host_ns: 0, target: *b"x86_64\0\0" }
+    fn start() -> Start {
+        Start { clock: Clock::Host, api: 1, vcpus: 1, zero_host_ns: 0, install_host_ns: 0, target: *b"x86_64\0\0" }
     }
 
     fn block(vaddr: u64) -> Block {
@@ -152,7 +153,7 @@ mod tests {
     #[test]
     fn a_kill_loses_only_what_came_since_the_last_writing() {
         let (path, out) = file("kill");
-        let mut r = Recorder::new(out, &header());
+        let mut r = Recorder::new(out, &start());
         r.translated(WRITE_EVERY_NS, 1, 0x1000, 0, || block(0x1000));
         let first = std::fs::read(&path).expect("the file").len();
         assert_eq!(first, HEADER_BYTES + 2 + 9, "thread and block");
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn a_full_disk_ends_the_output_only() {
         let full = File::options().write(true).open("/dev/full").expect("/dev/full");
-        let mut r = Recorder::new(full, &header());
+        let mut r = Recorder::new(full, &start());
         for i in 0..100_000 {
             r.translated(i, 1, i * 16, 0, || block(i * 16));
         }

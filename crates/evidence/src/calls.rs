@@ -24,7 +24,8 @@ pub(crate) use reader::Files;
 use plugin_formats::calls::MAGIC;
 use timeline::Ns;
 
-pub use plugin_formats::calls::{Counts, Kind, Unit as CallClock};
+pub use plugin_formats::Clock as PluginClock;
+pub use plugin_formats::calls::{Counts, Kind};
 
 /// A path of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,7 +121,7 @@ pub fn share_matched(counts: &Counts) -> Option<f64> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calls {
     /// What ticks are.
-    pub clock: CallClock,
+    pub clock: PluginClock,
     /// Version of QEMU's plugin interface.
     pub api: u8,
     /// vCPUs of the machine.
@@ -209,15 +210,15 @@ impl Calls {
             _ => rate,
         };
         let ns = i128::from(before.1) + ((tick.saturating_sub(before.0)) as f64 * rate) as i128;
-        let zero = if self.clock == CallClock::HostTicks { self.zero_host_ns } else { 0 };
+        let zero = if self.clock == PluginClock::Host { self.zero_host_ns } else { 0 };
         Ns((ns - i128::from(zero)).clamp(i64::MIN.into(), i64::MAX.into()) as i64)
     }
 
     /// The first sync point: when the ticks began.
     fn begin(&self) -> (u64, u64) {
         match self.clock {
-            CallClock::HostTicks => (0, self.zero_host_ns.wrapping_add(self.began.0 as u64)),
-            CallClock::Virtual => (0, 0),
+            PluginClock::Host => (0, self.zero_host_ns.wrapping_add(self.began.0 as u64)),
+            PluginClock::Virtual => (0, 0),
         }
     }
 

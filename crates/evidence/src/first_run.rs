@@ -20,14 +20,15 @@ pub mod symbols;
 pub(crate) use reader::Files;
 
 use crate::plugin_header::{self, since};
-use plugin_formats::first_run::{HEADER_BYTES, Header, MAGIC, Record, Stream};
+use plugin_formats::first_run::{HEADER_BYTES, MAGIC, Record, Stream, read_header};
 use plugin_formats::{Broken, Bytes};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// A block's record is this long on average; most are shorter than ten.
 const BLOCK_BYTES: usize = 8;
 
-pub use plugin_formats::first_run::{Clock as RunClock, Counts, Ending};
+pub use plugin_formats::Clock as PluginClock;
+pub use plugin_formats::first_run::{Counts, Ending};
 
 /// A block that ran for the first time, by value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -106,7 +107,7 @@ impl Blocks {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FirstRun {
     /// What the blocks' times are.
-    pub clock: RunClock,
+    pub clock: PluginClock,
     /// Version of QEMU's plugin interface.
     pub api: u8,
     /// vCPUs of the machine.
@@ -175,13 +176,13 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> FirstRu
 /// The header's fields into `run`. Returns time zero on the clock of the records, and how these are read.
 fn header(bytes: &[u8], place: &str, run: &mut FirstRun, diagnostics: &mut Diagnostics) -> Option<(u64, Stream)> {
     let kinds = [DiagnosticKind::FirstExecutionWithoutHeader, DiagnosticKind::FirstExecutionVersionUnknown];
-    let header = plugin_header::known(Header::read(bytes), (place, bytes), kinds, diagnostics)?;
-    (run.clock, run.api, run.vcpus) = (header.clock, header.api, header.vcpus);
-    run.target = plugin_header::target(&header.target);
-    let zero = header.zero_ns();
-    run.installed = since(zero, header.install_host_ns);
-    let zero = if run.clock == RunClock::Host { zero } else { 0 };
-    Some((zero, Stream::new(&header)))
+    let start = plugin_header::known(read_header(bytes), (place, bytes), kinds, diagnostics)?;
+    (run.clock, run.api, run.vcpus) = (start.clock, start.api, start.vcpus);
+    run.target = plugin_header::target(&start.target);
+    let zero = start.zero_ns();
+    run.installed = since(zero, start.install_host_ns);
+    let zero = if run.clock == PluginClock::Host { zero } else { 0 };
+    Some((zero, Stream::new(&start)))
 }
 
 /// Adds a record to what the file says; `thread` is the one of the blocks that follow.
@@ -262,7 +263,7 @@ pub(crate) mod tests {
         let mut diagnostics = Diagnostics::default();
         let run = read("first-run.bin", &sample(), &mut diagnostics);
         assert!(diagnostics.is_empty(), "{diagnostics:?}");
-        assert_eq!((run.clock, run.api, run.vcpus, run.target.as_str()), (RunClock::Host, 1, 2, "x86_64"));
+        assert_eq!((run.clock, run.api, run.vcpus, run.target.as_str()), (PluginClock::Host, 1, 2, "x86_64"));
         assert_eq!(run.installed, Ns(400));
         assert_eq!(run.vcpu_init, [(0, Ns(600))]);
         assert_eq!(run.vcpu(1), Some(0));

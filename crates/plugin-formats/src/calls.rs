@@ -39,10 +39,13 @@
 //! before the chunk of the vCPU that defined them was written. User space is a node of each vCPU.
 
 mod counts;
+pub mod example;
 
 pub use counts::Counts;
 
-use crate::header::{NotOne, Start, eight_at, u64_at};
+#[cfg(doc)]
+use crate::header::Clock;
+use crate::header::{NotOne, Start, u64_at};
 use crate::number::{signed, unsigned};
 use crate::{Broken, Bytes, Sink};
 
@@ -52,6 +55,8 @@ pub const MAGIC: &[u8; 8] = b"BSCALLS\n";
 pub const VERSION: u16 = 1;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 80;
+/// Where the header has the guest's architecture.
+const TARGET_AT: usize = 64;
 /// First bytes of a chunk.
 pub const CHUNK: &[u8; 4] = b"CHNK";
 /// Bytes of a chunk's header.
@@ -60,17 +65,6 @@ pub const CHUNK_HEADER_BYTES: usize = 12;
 pub const COUNTS_MOST: u64 = 64;
 /// A node's definition is at least this long: so many bytes define no more nodes.
 pub const NODE_BYTES_LEAST: usize = 4;
-
-/// What the ticks of the file are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Unit {
-    /// The host's time stamp counter, or its nanoseconds where it has none that can be used.
-    #[default]
-    HostTicks = 0,
-    /// Guest instructions, and the virtual nanoseconds in which it slept.
-    Virtual = 1,
-}
 
 /// How a node came to be under its parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,16 +93,10 @@ impl Kind {
 /// What the file begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The clock.
-    pub unit: Unit,
-    /// Version of the plugin interface that QEMU implements.
-    pub api: u8,
-    /// vCPUs that the machine starts with.
-    pub vcpus: u32,
-    /// Host `CLOCK_MONOTONIC`, ns, at the recording's time zero; 0 if the plugin was not told.
-    pub zero_host_ns: u64,
-    /// Host `CLOCK_MONOTONIC`, ns, when the plugin's clock read 0.
-    pub install_host_ns: u64,
+    /// What both files of the plugin begin with. The ticks of [`Clock::Host`] are those of the host's time stamp counter, or its
+    /// nanoseconds if that counter cannot be used. The ticks of [`Clock::Virtual`] are guest instructions, and the virtual
+    /// nanoseconds in which the guest slept.
+    pub start: Start,
     /// Ticks per second, as far as it is known at the start.
     pub ticks_per_second: u64,
     /// Calls at least this long, in ticks, are in the timeline.
@@ -117,55 +105,32 @@ pub struct Header {
     pub call_cost_ps: u64,
     /// Ticks between two tables of totals.
     pub interval_ticks: u64,
-    /// The guest's architecture, NUL padded.
-    pub target: [u8; 8],
 }
 
 impl Header {
     /// Its bytes.
     pub fn bytes(&self) -> [u8; HEADER_BYTES] {
         let mut to = [0; HEADER_BYTES];
-        self.start().write(MAGIC, VERSION, &mut to);
+        self.start.write(MAGIC, VERSION, TARGET_AT, &mut to);
         let numbers = [self.ticks_per_second, self.min_call_ticks, self.call_cost_ps, self.interval_ticks];
         for (i, n) in numbers.into_iter().enumerate() {
             to[32 + 8 * i..40 + 8 * i].copy_from_slice(&n.to_le_bytes());
         }
-        to[64..72].copy_from_slice(&self.target);
         to
     }
 
-    fn start(&self) -> Start {
-        Start {
-            is_virtual: self.unit == Unit::Virtual,
-            api: self.api,
-            vcpus: self.vcpus,
-            zero_host_ns: self.zero_host_ns,
-            install_host_ns: self.install_host_ns,
-        }
-    }
-
-    /// Time zero on the host's clock: where the plugin was not told, when it was loaded.
-    pub fn zero_ns(&self) -> u64 {
-        if self.zero_host_ns == 0 { self.install_host_ns } else { self.zero_host_ns }
-    }
-
-    /// The header of a file.
+    /// Reads a file's header.
     ///
     /// # Errors
     /// If the file has none of this version.
     pub fn read(file: &[u8]) -> Result<Header, NotOne> {
-        let (start, head) = Start::read::<HEADER_BYTES>(MAGIC, VERSION, file)?;
+        let (start, head) = Start::read::<HEADER_BYTES>(MAGIC, VERSION, TARGET_AT, file)?;
         Ok(Header {
-            unit: if start.is_virtual { Unit::Virtual } else { Unit::HostTicks },
-            api: start.api,
-            vcpus: start.vcpus,
-            zero_host_ns: start.zero_host_ns,
-            install_host_ns: start.install_host_ns,
+            start,
             ticks_per_second: u64_at(head, 32),
             min_call_ticks: u64_at(head, 40),
             call_cost_ps: u64_at(head, 48),
             interval_ticks: u64_at(head, 56),
-            target: eight_at(head, 64),
         })
     }
 }
@@ -419,24 +384,11 @@ fn moved(number: u32, by: i64) -> Result<u32, Broken> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target;
     use proptest::prelude::*;
 
     /// Records with their bytes, which files that were written before have.
     #[test]
     fn the_bytes_of_the_format() {
-        let header = Header {
-            unit: Unit::HostTicks,
-            api: 1,
-            vcpus: 2,
-            zero_host_ns: 600,
-            install_host_ns: 1000,
-            ticks_per_second: 2_000_000_000,
-            min_call_ticks: 300,
-            call_cost_ps: 40_000,
-            interval_ticks: 20_000_000,
-            target: target(b"x86_64"),
-        };
         let head = [
             &b"BSCALLS\n"[..],
             &[1, 0, 0, 1, 2, 0, 0, 0],
@@ -450,36 +402,13 @@ mod tests {
             &[0; 8],
         ]
         .concat();
-        assert_eq!(header.bytes()[..], head);
-        assert_eq!(Header::read(&head), Ok(header));
+        assert_eq!(example::HEADER.bytes()[..], head);
+        assert_eq!(Header::read(&head), Ok(example::HEADER));
         assert_eq!(chunk_header(3, 258), *b"CHNK\x02\x01\0\0\x03\0\0\0");
         assert_eq!(chunk(b"CHNK\x02\0\0\0\x03\0\0\0abc"), Some((3, &b"ab"[..])));
         assert_eq!((chunk(b"CHNK\x09\0\0\0\x03\0\0\0abc"), chunk(b"CHNK")), (Some((3, &b"abc"[..])), None));
-        let stretch = |node, to, length| Stretch { node, to, length };
-        let (function, stack) = (0xfff0, 0x8000);
-        let records = [
-            (
-                Record::Node { number: 1, parent: 0, kind: Kind::Stack, function, stack },
-                &[0x01, 2, 0, 0xe0, 0xff, 7, 0x80, 0x80, 2][..],
-            ),
-            (
-                Record::Node { number: 2, parent: 1, kind: Kind::Call, function: 0x1_0000, stack: 0 },
-                &[0x11, 2, 1, 0x20],
-            ),
-            (Record::Switch { node: 1, at: 100 }, &[5, 2, 100]),
-            (Record::Open(stretch(2, 150, 20)), &[4, 2, 50, 20]),
-            (Record::Idle(stretch(2, 300, 100)), &[6, 0, 0x96, 1, 100]),
-            (Record::Span(stretch(2, 500, 370)), &[3, 0, 0xc8, 1, 0xf2, 2]),
-            (Record::Totals { node: 2, calls: 1, insns: 70, ticks: Some(270) }, &[0x12, 0, 1, 70, 0x8e, 2]),
-            (Record::Totals { node: 1, calls: 0, insns: 9, ticks: None }, &[2, 1, 0, 9]),
-            (Record::Sync { at: 510, other_ns: 2000 }, &[7, 10, 0xd0, 0x0f]),
-            (Record::Mark { at: 510, kind: 1, insns: 79 }, &[8, 0, 1, 79]),
-            (Record::Interval { at: 520, insns: 80 }, &[9, 10, 80]),
-            (Record::Counts(3), &[10, 3]),
-            (Record::Exit { at: 520 }, &[11, 0]),
-        ];
         let (mut writer, mut reader) = (Stream::default(), Stream::default());
-        for (record, bytes) in records {
+        for (record, bytes) in example::RECORDS {
             let mut written = Vec::new();
             writer.write(&record, &mut written);
             assert_eq!(written, bytes, "{record:?}");

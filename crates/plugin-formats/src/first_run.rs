@@ -25,7 +25,7 @@
 //! ```
 //! The file has no index and no end mark of its own: of a QEMU that was killed, what was written is there.
 
-use crate::header::{NotOne, Start, eight_at};
+use crate::header::{Clock, NotOne, Start};
 use crate::number::{signed, unsigned};
 use crate::{Broken, Bytes, Sink};
 
@@ -35,19 +35,10 @@ pub const MAGIC: &[u8; 8] = b"BSFIRST\n";
 pub const VERSION: u16 = 1;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 40;
+/// Where the header has the guest's architecture.
+const TARGET_AT: usize = 32;
 /// No record is longer: a tag and at most five numbers of at most ten bytes.
 pub const RECORD_BYTES_MOST: usize = 64;
-
-/// The clock that the records' times are read from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Clock {
-    /// `CLOCK_MONOTONIC` of the host, ns.
-    #[default]
-    Host = 0,
-    /// The guest's virtual clock, ns since it was started.
-    Virtual = 1,
-}
 
 /// How a block ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,62 +75,19 @@ impl Ending {
     }
 }
 
-/// What the file begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
-    /// Clock of the records.
-    pub clock: Clock,
-    /// Version of the plugin interface that QEMU implements.
-    pub api: u8,
-    /// vCPUs that the machine starts with.
-    pub vcpus: u32,
-    /// Host `CLOCK_MONOTONIC`, ns, at the recording's time zero; 0 if the plugin was not told.
-    pub zero_host_ns: u64,
-    /// Host `CLOCK_MONOTONIC`, ns, when QEMU loaded the plugin.
-    pub install_host_ns: u64,
-    /// The guest's architecture, NUL padded.
-    pub target: [u8; 8],
+/// The bytes of a file's header.
+pub fn header_bytes(start: &Start) -> [u8; HEADER_BYTES] {
+    let mut to = [0; HEADER_BYTES];
+    start.write(MAGIC, VERSION, TARGET_AT, &mut to);
+    to
 }
 
-impl Header {
-    /// Its bytes.
-    pub fn bytes(&self) -> [u8; HEADER_BYTES] {
-        let mut to = [0; HEADER_BYTES];
-        self.start().write(MAGIC, VERSION, &mut to);
-        to[32..].copy_from_slice(&self.target);
-        to
-    }
-
-    fn start(&self) -> Start {
-        Start {
-            is_virtual: self.clock == Clock::Virtual,
-            api: self.api,
-            vcpus: self.vcpus,
-            zero_host_ns: self.zero_host_ns,
-            install_host_ns: self.install_host_ns,
-        }
-    }
-
-    /// Time zero on the host's clock: where the plugin was not told, when it was loaded.
-    pub fn zero_ns(&self) -> u64 {
-        if self.zero_host_ns == 0 { self.install_host_ns } else { self.zero_host_ns }
-    }
-
-    /// The header of a file.
-    ///
-    /// # Errors
-    /// If the file has none of this version.
-    pub fn read(file: &[u8]) -> Result<Header, NotOne> {
-        let (start, head) = Start::read::<HEADER_BYTES>(MAGIC, VERSION, file)?;
-        Ok(Header {
-            clock: if start.is_virtual { Clock::Virtual } else { Clock::Host },
-            api: start.api,
-            vcpus: start.vcpus,
-            zero_host_ns: start.zero_host_ns,
-            install_host_ns: start.install_host_ns,
-            target: eight_at(head, 32),
-        })
-    }
+/// Reads a file's header.
+///
+/// # Errors
+/// If the file has none of this version.
+pub fn read_header(file: &[u8]) -> Result<Start, NotOne> {
+    Start::read::<HEADER_BYTES>(MAGIC, VERSION, TARGET_AT, file).map(|(start, _)| start)
 }
 
 /// A block that ran for the first time.
@@ -194,9 +142,9 @@ pub struct Stream {
 
 impl Stream {
     /// Where the records behind a header begin.
-    pub fn new(header: &Header) -> Stream {
-        let last_ns = match header.clock {
-            Clock::Host => header.install_host_ns,
+    pub fn new(start: &Start) -> Stream {
+        let last_ns = match start.clock {
+            Clock::Host => start.install_host_ns,
             Clock::Virtual => 0,
         };
         Stream { last_ns, last_end: 0 }
@@ -287,8 +235,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn header(clock: Clock) -> Header {
-        Header { clock, api: 1, vcpus: 2, zero_host_ns: 600, install_host_ns: 1000, target: *b"x86_64\0\0" }
+    fn start(clock: Clock) -> Start {
+        Start { clock, api: 1, vcpus: 2, zero_host_ns: 600, install_host_ns: 1000, target: *b"x86_64\0\0" }
     }
 
     /// Records with their bytes, which files that were written before have.
@@ -302,12 +250,12 @@ mod tests {
             b"x86_64\0\0",
         ]
         .concat();
-        assert_eq!(header(Clock::Host).bytes()[..], head);
-        assert_eq!(Header::read(&head), Ok(header(Clock::Host)));
+        assert_eq!(header_bytes(&start(Clock::Host))[..], head);
+        assert_eq!(read_header(&head), Ok(start(Clock::Host)));
         let mut wrong = head.clone();
         wrong[10] = 2;
-        assert_eq!(Header::read(&wrong), Err(NotOne::Unknown { version: 1, clock: 2 }));
-        assert_eq!(Header::read(&head[..39]), Err(NotOne::Other));
+        assert_eq!(read_header(&wrong), Err(NotOne::Unknown { version: 1, clock: 2 }));
+        assert_eq!(read_header(&head[..39]), Err(NotOne::Other));
         let reset = Block { vaddr: 0xffff_fff0, size: 5, insns: 1, ending: Ending::JumpIndirect, displacement: None };
         let call = Block { vaddr: 0xf_e05b, size: 5, insns: 2, ending: Ending::Call, displacement: Some(-3) };
         let records = [
@@ -319,7 +267,7 @@ mod tests {
             (Record::Counts(Counts { translated: 300, again: 298, full: 0 }), &[5, 0xac, 2, 0xaa, 2, 0]),
             (Record::Exit(1501), &[6, 1]),
         ];
-        let (mut writer, mut reader) = (Stream::new(&header(Clock::Host)), Stream::new(&header(Clock::Host)));
+        let (mut writer, mut reader) = (Stream::new(&start(Clock::Host)), Stream::new(&start(Clock::Host)));
         for (record, bytes) in records {
             let mut written = Vec::new();
             writer.write(&record, &mut written);
@@ -355,8 +303,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read_and_fits(records in proptest::collection::vec(record(), 0..20), host: bool) {
-            let header = header(if host { Clock::Host } else { Clock::Virtual });
-            let (mut writer, mut reader) = (Stream::new(&header), Stream::new(&header));
+            let start = start(if host { Clock::Host } else { Clock::Virtual });
+            let (mut writer, mut reader) = (Stream::new(&start), Stream::new(&start));
             let mut last = writer.last_ns;
             for record in records {
                 let mut bytes = Vec::new();
@@ -378,7 +326,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_or_broken(bytes: Vec<u8>) {
-            let (mut stream, mut from) = (Stream::new(&header(Clock::Host)), Bytes::new(&bytes));
+            let (mut stream, mut from) = (Stream::new(&start(Clock::Host)), Bytes::new(&bytes));
             while !from.is_at_end() && stream.read(&mut from).is_ok() {}
         }
     }

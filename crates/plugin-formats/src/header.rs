@@ -1,4 +1,4 @@
-//! What the headers of both files share.
+//! What the headers of both files share: the first 32 bytes, and the guest's architecture.
 
 /// A header that is not of this format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,51 +14,79 @@ pub enum NotOne {
     },
 }
 
-/// What both files begin with, 32 bytes, and how it lies in them.
+/// The clock that a file's times are read from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Clock {
+    /// The host's.
+    #[default]
+    Host = 0,
+    /// The guest's virtual clock.
+    Virtual = 1,
+}
+
+/// What both headers say of the boot and its clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Start {
-    /// Whether times are the guest's.
-    pub is_virtual: bool,
+pub struct Start {
+    /// The clock of the file's times.
+    pub clock: Clock,
+    /// Version of the plugin interface that QEMU implements.
     pub api: u8,
+    /// vCPUs that the machine starts with.
     pub vcpus: u32,
+    /// Host `CLOCK_MONOTONIC`, ns, at the recording's time zero; 0 if the plugin did not get it.
     pub zero_host_ns: u64,
+    /// Host `CLOCK_MONOTONIC`, ns, when the plugin's own clock began.
     pub install_host_ns: u64,
+    /// The guest's architecture, NUL padded.
+    pub target: [u8; 8],
 }
 
 impl Start {
-    pub(crate) fn write(&self, magic: &[u8; 8], version: u16, to: &mut [u8]) {
+    /// Time zero on the host's clock; if the plugin did not get it, when the plugin's own clock began.
+    pub fn zero_ns(&self) -> u64 {
+        if self.zero_host_ns == 0 { self.install_host_ns } else { self.zero_host_ns }
+    }
+
+    /// Writes it to the front of a header, with the architecture at `target_at`.
+    pub(crate) fn write(&self, magic: &[u8; 8], version: u16, target_at: usize, to: &mut [u8]) {
         to[..8].copy_from_slice(magic);
         to[8..10].copy_from_slice(&version.to_le_bytes());
-        (to[10], to[11]) = (u8::from(self.is_virtual), self.api);
+        (to[10], to[11]) = (self.clock as u8, self.api);
         to[12..16].copy_from_slice(&self.vcpus.to_le_bytes());
         to[16..24].copy_from_slice(&self.zero_host_ns.to_le_bytes());
         to[24..32].copy_from_slice(&self.install_host_ns.to_le_bytes());
+        to[target_at..target_at + 8].copy_from_slice(&self.target);
     }
 
-    /// The header of a file, and what it starts with.
+    /// Reads it from a file whose header has so many bytes and the architecture at `target_at`. With it, the header's bytes.
     pub(crate) fn read<'a, const BYTES: usize>(
         magic: &[u8; 8],
         version: u16,
+        target_at: usize,
         file: &'a [u8],
     ) -> Result<(Start, &'a [u8; BYTES]), NotOne> {
         let head = file.first_chunk::<BYTES>().filter(|head| head.starts_with(magic)).ok_or(NotOne::Other)?;
-        let (found, clock) = (u16::from_le_bytes([head[8], head[9]]), head[10]);
-        if found != version || clock > 1 {
-            return Err(NotOne::Unknown { version: found, clock });
-        }
+        let version_found = u16::from_le_bytes([head[8], head[9]]);
+        let clock = match head[10] {
+            0 if version_found == version => Clock::Host,
+            1 if version_found == version => Clock::Virtual,
+            clock => return Err(NotOne::Unknown { version: version_found, clock }),
+        };
         let start = Start {
-            is_virtual: clock == 1,
+            clock,
             api: head[11],
             vcpus: u32::from_le_bytes([head[12], head[13], head[14], head[15]]),
             zero_host_ns: u64_at(head, 16),
             install_host_ns: u64_at(head, 24),
+            target: eight_at(head, target_at),
         };
         Ok((start, head))
     }
 }
 
 /// Eight bytes of a header; those beyond its end are 0.
-pub(crate) fn eight_at(head: &[u8], at: usize) -> [u8; 8] {
+fn eight_at(head: &[u8], at: usize) -> [u8; 8] {
     std::array::from_fn(|i| head.get(at + i).copied().unwrap_or(0))
 }
 

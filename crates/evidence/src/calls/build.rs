@@ -11,7 +11,7 @@ use super::contexts::{Context, Contexts, NO_THREAD};
 use super::pieces::{Overlap, Piece, awake, pieces};
 use super::placed::Placed;
 use super::profile::{self, Named, Rate};
-use super::{CallClock, Calls, Followed, Kind, Stretch};
+use super::{Calls, Followed, Kind, PluginClock, Stretch};
 use crate::first_run::calls::Runners;
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
@@ -57,7 +57,7 @@ pub(crate) fn build(followed: &Followed, boot: TrackId, timeline: &mut Timeline)
     builder.in_spans(&spans, &awake, until);
     builder.spans(&spans);
     builder.running(&awake);
-    let error = if calls.clock == CallClock::Virtual { Ns::ZERO } else { HOST_ERROR };
+    let error = if calls.clock == PluginClock::Virtual { Ns::ZERO } else { HOST_ERROR };
     if regions.is_empty() {
         builder.kernel_begins(&pieces, error);
     }
@@ -176,7 +176,7 @@ impl Builder<'_> {
     }
 
     fn spent_in_spans(&mut self, node: u32, ticks: u64, rate: Rate) {
-        let ns = if self.calls.clock == CallClock::Virtual { ticks } else { rate.ns(ticks) };
+        let ns = if self.calls.clock == PluginClock::Virtual { ticks } else { rate.ns(ticks) };
         if let Some(id) = self.named.node[node as usize] {
             // What no span is open of lies at the bottom.
             let profile = &mut self.named.profile;

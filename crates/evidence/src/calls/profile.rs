@@ -8,7 +8,7 @@
 //! that it ran in.
 
 use super::contexts::{Contexts, USER_SPACE};
-use super::{CallClock, Calls, Followed, Kind, Node, Totals};
+use super::{Calls, Followed, Kind, Node, PluginClock, Totals};
 use crate::first_run::regions::{self, Stage};
 use hashbrown::{HashMap, HashSet};
 use timeline::{NameId, Names, NodeId, Profile, SpanKind, Weight};
@@ -40,8 +40,8 @@ pub fn profile(followed: &Followed, until: u64, contexts: &Contexts, names: &mut
 pub fn timed_profile(followed: &Followed, until: u64, contexts: &Contexts, names: &mut Names) -> Named {
     let rate = Rate::until(&followed.calls, until);
     let spent = |totals: &Totals| match followed.calls.clock {
-        CallClock::Virtual => totals.insns,
-        CallClock::HostTicks => rate.ns(totals.ticks),
+        PluginClock::Virtual => totals.insns,
+        PluginClock::Host => rate.ns(totals.ticks),
     };
     build(followed, until, contexts, names, Weight::Ns, spent)
 }
@@ -244,8 +244,8 @@ pub fn end(calls: &Calls) -> u64 {
 /// What the clock of the calls is, in words.
 pub fn clock_words(calls: &Calls) -> &'static str {
     match calls.clock {
-        CallClock::HostTicks => "host time",
-        CallClock::Virtual => "guest instructions",
+        PluginClock::Host => "host time",
+        PluginClock::Virtual => "guest instructions",
     }
 }
 

@@ -46,12 +46,13 @@ fn header(bytes: &[u8], place: &str, calls: &mut Calls, diagnostics: &mut Diagno
     let Some(header) = plugin_header::known(Header::read(bytes), (place, bytes), kinds, diagnostics) else {
         return false;
     };
-    (calls.clock, calls.api, calls.vcpus) = (header.unit, header.api, header.vcpus);
-    calls.zero_host_ns = header.zero_ns();
-    calls.began = plugin_header::since(calls.zero_host_ns, header.install_host_ns);
+    let start = &header.start;
+    (calls.clock, calls.api, calls.vcpus) = (start.clock, start.api, start.vcpus);
+    calls.zero_host_ns = start.zero_ns();
+    calls.began = plugin_header::since(calls.zero_host_ns, start.install_host_ns);
     (calls.ticks_per_second, calls.min_call_ticks) = (header.ticks_per_second, header.min_call_ticks);
     calls.call_cost_ps = header.call_cost_ps;
-    calls.target = plugin_header::target(&header.target);
+    calls.target = plugin_header::target(&start.target);
     true
 }
 

@@ -1,6 +1,6 @@
 //! Every call as evidence of a boot: what each CPU ran, and the steps of process 1 in the kernel.
 
-use super::{Built, CallClock, Followed, build, read, recognise};
+use super::{Built, Followed, PluginClock, build, read, recognise};
 use crate::boot::Boot;
 use crate::first_run::regions::{self, RanIn};
 use crate::input::{File, Input};
@@ -107,7 +107,7 @@ impl Evidence for Calls {
 
     /// Calls of a deterministic boot, taken elsewhere, say themselves what a nanosecond is.
     fn finish(&mut self, boot: &mut Boot<'_>) {
-        let is_virtual = self.followed.calls.clock == CallClock::Virtual;
+        let is_virtual = self.followed.calls.clock == PluginClock::Virtual;
         if boot.is_imported() && is_virtual && boot.is_by_calls_alone() {
             boot.timeline.time_base = TimeBase::GuestVirtual;
         }
@@ -123,8 +123,8 @@ impl Calls {
     fn is_on_the_clock(&self, boot: &mut Boot<'_>) -> bool {
         let calls = &self.followed.calls;
         let fits = match boot.manifest.time_base {
-            recording::TimeBase::Host => calls.clock == CallClock::HostTicks,
-            recording::TimeBase::GuestVirtual => calls.clock == CallClock::Virtual,
+            recording::TimeBase::Host => calls.clock == PluginClock::Host,
+            recording::TimeBase::GuestVirtual => calls.clock == PluginClock::Virtual,
             recording::TimeBase::Evidence => boot.timeline.running.is_empty(),
         };
         if !fits {

@@ -1,46 +1,18 @@
 use super::*;
 use plugin_formats::Sink;
-use plugin_formats::calls::{self as format, HEADER_BYTES, Header, Record, chunk_header};
+use plugin_formats::calls::{self as format, HEADER_BYTES, Record, chunk_header, example};
 use timeline::{DiagnosticKind, Diagnostics};
 
 /// A file as the plugin writes one: a chunk with a record of each kind.
 pub(super) fn sample() -> Vec<u8> {
-    let header = Header {
-        unit: CallClock::HostTicks,
-        api: 1,
-        vcpus: 2,
-        zero_host_ns: 600,
-        install_host_ns: 1000,
-        ticks_per_second: 2_000_000_000,
-        min_call_ticks: 300,
-        call_cost_ps: 40_000,
-        interval_ticks: 20_000_000,
-        target: plugin_formats::target(b"x86_64"),
-    };
-    let stretch = |node, to, length| format::Stretch { node, to, length };
-    let records = [
-        Record::Node { number: 1, parent: 0, kind: Kind::Stack, function: 0xfff0, stack: 0x8000 },
-        Record::Node { number: 2, parent: 1, kind: Kind::Call, function: 0x1_0000, stack: 0 },
-        Record::Switch { node: 1, at: 100 },
-        Record::Open(stretch(2, 150, 20)),
-        Record::Idle(stretch(2, 300, 100)),
-        Record::Span(stretch(2, 500, 370)),
-        Record::Totals { node: 2, calls: 1, insns: 70, ticks: Some(270) },
-        Record::Totals { node: 1, calls: 0, insns: 9, ticks: None },
-        Record::Sync { at: 510, other_ns: 2000 },
-        Record::Mark { at: 510, kind: 1, insns: 79 },
-        Record::Interval { at: 520, insns: 80 },
-        Record::Counts(3),
-        Record::Exit { at: 520 },
-    ];
     let (mut stream, mut bytes) = (format::Stream::default(), Vec::new());
-    for record in &records {
+    for (record, _) in &example::RECORDS {
         stream.write(record, &mut bytes);
         if matches!(record, Record::Counts(_)) {
             [3, 2, 300].into_iter().for_each(|figure| bytes.number(figure));
         }
     }
-    [&header.bytes()[..], &framed(1, &bytes)].concat()
+    [&example::HEADER.bytes()[..], &framed(1, &bytes)].concat()
 }
 
 fn framed(vcpu: u16, records: &[u8]) -> Vec<u8> {
@@ -52,7 +24,7 @@ fn what_the_plugin_writes() {
     let mut diagnostics = Diagnostics::default();
     let calls = read("calls.bin", &sample(), &mut diagnostics);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    assert_eq!((calls.clock, calls.api, calls.vcpus, calls.target.as_str()), (CallClock::HostTicks, 1, 2, "x86_64"));
+    assert_eq!((calls.clock, calls.api, calls.vcpus, calls.target.as_str()), (PluginClock::Host, 1, 2, "x86_64"));
     assert_eq!((calls.began, calls.ticks_per_second, calls.min_call_ticks), (Ns(400), 2_000_000_000, 300));
     assert_eq!(calls.call_cost_ps, 40_000);
     let bottom = Node { parent: 0, kind: Kind::Stack, function: 0xfff0, stack: 0x8000 };

@@ -4,7 +4,7 @@ use super::lists::Lists;
 use super::printed::Printed;
 use super::regions::{self, Region, Stage};
 use super::symbols::Symbols;
-use super::{FirstRun, RunClock, calls, read, recognise};
+use super::{FirstRun, PluginClock, calls, read, recognise};
 use crate::boot::Boot;
 use crate::input::{File, Input};
 use crate::offers::{Offers, StampedText, Stamps};
@@ -76,7 +76,7 @@ impl Evidence for FirstRuns<'_> {
     /// The host saw the machine's first instruction, and initcalls that a trace has on the guest's clock.
     fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
         let run = &self.run;
-        if offers.is_hosted() && run.clock == RunClock::Host && !run.blocks.is_empty() {
+        if offers.is_hosted() && run.clock == PluginClock::Host && !run.blocks.is_empty() {
             offers.started = Some(run.blocks.get(0).at);
         }
         if let Some((_, trace)) = offers.trace {
@@ -120,7 +120,7 @@ impl Evidence for FirstRuns<'_> {
 /// When initcalls ran for the first time, which is just after the trace says that each is called, if that is stamped with the
 /// guest's counter. A name that several functions have is none of one.
 fn seen<'s>(run: &FirstRun, trace: &dyn StampedText, names: impl FnOnce() -> &'s Symbols) -> Vec<SyncPoint> {
-    if run.clock != RunClock::Host || trace.stamps() != Stamps::Counter {
+    if run.clock != PluginClock::Host || trace.stamps() != Stamps::Counter {
         return Vec::new();
     }
     let mut called: HashMap<u64, Ticks> = HashMap::new();
