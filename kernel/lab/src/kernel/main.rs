@@ -65,6 +65,7 @@ mod pit;
 mod preempt;
 mod probe_read;
 mod recorder;
+mod registers;
 mod sampling;
 mod sched_cost;
 mod script;

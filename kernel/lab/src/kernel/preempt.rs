@@ -4,6 +4,7 @@
 //! `preempt=full`. An interrupt's handler cannot switch threads itself, because its stack is the CPU's, not the thread's.
 //! It lets the interrupted code go on at `preempted`, as if that code had called it.
 
+use crate::registers::{pop_registers, push_registers};
 use crate::trap::Frame;
 use crate::{boot, cpu, thread};
 use core::arch::global_asm;
@@ -52,17 +53,9 @@ global_asm!(
     .global preempted
     preempted:
         pushfq
-        push rax
-        push rbx
-        push rcx
-        push rdx
-        push rsi
-        push rdi
-        push rbp
-        push r8
-        push r9
-        push r10
-        push r11
+    "#,
+    push_registers!(),
+    r#"
         mov rbp, rsp
         sub rsp, 512
         and rsp, -16
@@ -71,17 +64,9 @@ global_asm!(
         call yield_preempted
         fxrstor64 [rsp]
         mov rsp, rbp
-        pop r11
-        pop r10
-        pop r9
-        pop r8
-        pop rbp
-        pop rdi
-        pop rsi
-        pop rdx
-        pop rcx
-        pop rbx
-        pop rax
+    "#,
+    pop_registers!(),
+    r#"
         popfq
         ret 128     # back to the interrupted instruction, above the red zone
     "#

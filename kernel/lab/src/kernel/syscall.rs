@@ -10,6 +10,7 @@ use crate::console::kprintln;
 use crate::contexts::{self, AFTER, BEFORE, Call};
 use crate::descriptors::selectors;
 use crate::paging::{self, USER_BASE};
+use crate::registers::{pop_registers, push_registers};
 use crate::{boot, memory};
 use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -44,41 +45,18 @@ global_asm!(
         mov gs:[16], rsp                # the user's stack pointer
         mov rsp, gs:[24]                # this thread's kernel stack
         push qword ptr gs:[16]
-        push rax
-        push rbx
-        push rcx                        # where to return to
-        push rdx
-        push rsi
-        push rdi
-        push rbp
-        push r8
-        push r9
-        push r10
-        push r11                        # flags
-        push r12
-        push r13
-        push r14
-        push r15                        # 16 words: aligned as before a call
+        # 16 words with these: aligned as before a call. RCX is where to return to, R11 the flags.
+    "#,
+    push_registers!(),
+    r#"
         xor ebp, ebp                    # who walks the stack comes no further
         mov rdi, rsp
         sti
         call \handler
         cli
-        pop r15
-        pop r14
-        pop r13
-        pop r12
-        pop r11
-        pop r10
-        pop r9
-        pop r8
-        pop rbp
-        pop rdi
-        pop rsi
-        pop rdx
-        pop rcx
-        pop rbx
-        pop rax
+    "#,
+    pop_registers!(),
+    r#"
         pop rsp
         swapgs
         sysretq

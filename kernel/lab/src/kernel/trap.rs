@@ -5,6 +5,7 @@
 //! the end of bare system calls.
 
 use crate::descriptors::{IST_DOUBLE_FAULT, IST_FAULT, IST_INTERRUPT, IST_NMI};
+use crate::registers::{pop_registers, push_registers};
 use crate::{apic, clock, preempt, probe_read, services, shootdown, syscall};
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
@@ -77,21 +78,10 @@ global_asm!(
         test byte ptr [rsp + 24], 3     # CS: from user space GS is the user's
         jz 1f
         swapgs
-    1:  push rax
-        push rbx
-        push rcx
-        push rdx
-        push rsi
-        push rdi
-        push rbp
-        push r8
-        push r9
-        push r10
-        push r11
-        push r12
-        push r13
-        push r14
-        push r15
+    1:
+    "#,
+    push_registers!(),
+    r#"
         cld
         mov rdi, rsp
         mov rbx, rsp
@@ -109,21 +99,9 @@ global_asm!(
         add rsp, 16
         fxrstor64 [rsp]
         mov rsp, rbx
-        pop r15
-        pop r14
-        pop r13
-        pop r12
-        pop r11
-        pop r10
-        pop r9
-        pop r8
-        pop rbp
-        pop rdi
-        pop rsi
-        pop rdx
-        pop rcx
-        pop rbx
-        pop rax
+    "#,
+    pop_registers!(),
+    r#"
         add rsp, 16
         test byte ptr [rsp + 8], 3
         jz 2f
