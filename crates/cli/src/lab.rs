@@ -5,7 +5,8 @@
 use crate::progress::Watcher;
 use crate::{Done, boot, files, output::Output};
 use anyhow::{Context, bail};
-use lab::experiments::{EXPERIMENTS, Experiment, root_image};
+use lab::cpio::root_image;
+use lab::experiments::{EXPERIMENTS, Experiment};
 use lab::places::{KINDS, names};
 use lab::switches::SWITCHES;
 use recording::OutcomeKind;

@@ -72,6 +72,20 @@ fn hexadecimal(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |value, &digit| Some(value << 4 | (digit as char).to_digit(16)?))
 }
 
+/// A root image of so many bytes: an archive of one file of zeros, and what ends it.
+pub fn root_image(bytes: u32, mut put: impl FnMut(&[u8])) {
+    const FILE: u32 = 0o100_644;
+    write_header("blob", FILE, bytes, &mut put);
+    let zeros = [0; 4096];
+    let mut left = bytes.next_multiple_of(4) as usize;
+    while left > 0 {
+        let here = left.min(zeros.len());
+        put(&zeros[..here]);
+        left -= here;
+    }
+    write_header("TRAILER!!!", 0, 0, put);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,5 +146,13 @@ mod tests {
             proptest::prop_assert!(entries(&bytes).count() <= bytes.len());
             proptest::prop_assert!(entries(&rest).count() <= rest.len() + 1);
         }
+    }
+
+    #[test]
+    fn a_root_image_is_an_archive_of_one_file() {
+        let mut image: Vec<u8> = Vec::new();
+        root_image(10_001, |part| image.extend(part));
+        let entries: Vec<_> = entries(&image).map(|entry| entry.unwrap()).collect();
+        assert_eq!((entries.len(), entries[0].contents.len()), (1, 10_001));
     }
 }

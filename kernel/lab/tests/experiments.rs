@@ -96,7 +96,7 @@ fn what_is_deferred_is_there_for_who_needs_it_earlier() {
     let folder = tempfile::tempdir().unwrap();
     let (path, mut image) = (folder.path().join("root"), Vec::new());
     // More than the 64 MiB that a lazy boot begins with.
-    lab::experiments::root_image(80 << 20, |part| image.extend(part));
+    lab::cpio::root_image(80 << 20, |part| image.extend(part));
     std::fs::write(&path, image).unwrap();
     let mut machine = Machine::deterministic().with(&["-initrd", path.to_str().unwrap()]);
     machine.memory_mib = 256;
@@ -374,7 +374,7 @@ fn root_dax() {
     let Some(kernel) = kernel() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (path, mut image) = (folder.path().join("root"), Vec::new());
-    lab::experiments::root_image(18 << 20, |part| image.extend(part));
+    lab::cpio::root_image(18 << 20, |part| image.extend(part));
     std::fs::write(&path, image).unwrap();
     let mounting = |root: &str| {
         let machine = Machine::deterministic().with(&["-initrd", path.to_str().unwrap()]);

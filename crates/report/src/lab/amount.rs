@@ -1,11 +1,32 @@
 //! What an experiment measures beside time: memory, and what a character on the serial port or a system call costs.
 
-use super::{LabAmount, LabBoot};
+use super::LabBoot;
 use lab::calls::Loops;
 use lab::experiments::{Amount, Measure};
 use lab::memory_use::MemoryUse;
 use lab::vmem::printed_steps;
+use serde::{Deserialize, Serialize};
 use timeline::Ns;
+
+/// What was measured that is not a function's time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LabAmount {
+    /// What.
+    pub of: String,
+    /// `ns`, `bytes`, `count`, `permille` or `thousandths`.
+    pub unit: String,
+    /// In which unit the table shows bytes, as they were published: `MiB` or `KiB`; empty for the rest.
+    #[serde(default)]
+    pub shown_in: String,
+    /// As published, slow.
+    pub published_slow: Option<f64>,
+    /// As published, with the remedy.
+    pub published_fast: Option<f64>,
+    /// As measured, slow; none if the recording does not have it.
+    pub slow: Option<f64>,
+    /// As measured, with the remedy; none too where one figure is of both boots.
+    pub fast: Option<f64>,
+}
 
 impl LabAmount {
     /// `nth` is the remedy's place.

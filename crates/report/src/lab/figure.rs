@@ -1,0 +1,78 @@
+//! What an experiment times: a function, or several that have one name.
+
+use crate::Boot;
+use lab::experiments::{Experiment, Figure};
+use serde::{Deserialize, Serialize};
+use timeline::Ns;
+
+/// What was timed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LabFigure {
+    /// The function, or what several are called.
+    pub of: String,
+    /// What it is per; empty if it is of a whole boot.
+    pub per: String,
+    /// As published, slow.
+    pub published_slow_ns: Option<i64>,
+    /// As published, with the remedy.
+    pub published_fast_ns: Option<i64>,
+    /// As measured, slow.
+    pub slow_ns: i64,
+    /// As measured, with the remedy.
+    pub fast_ns: i64,
+}
+
+impl LabFigure {
+    /// Measures a figure in both boots. The published figures are of the first remedy.
+    pub(super) fn of(figure: &Figure, experiment: &Experiment, remedy: &str, slow: &Boot, fast: &Boot) -> LabFigure {
+        let is_first = experiment.remedies.first() == Some(&remedy);
+        let took = |boot: &Boot| {
+            let rows = boot.tables().functions.iter().filter(|row| figure.functions.contains(&row.name.as_str()));
+            rows.map(|row| row.total_time.0).sum::<i64>() / i64::from(figure.units)
+        };
+        let ns = |us: u64| us as i64 * 1000;
+        LabFigure {
+            of: figure.name.to_owned(),
+            per: figure.per.to_owned(),
+            published_slow_ns: figure.slow_us.map(ns),
+            published_fast_ns: figure.fast_us.filter(|_| is_first).map(ns),
+            slow_ns: took(slow),
+            fast_ns: took(fast),
+        }
+    }
+
+    /// The published and the measured times, each with its ratio.
+    pub(super) fn cells(&self) -> [String; 5] {
+        let timed = if self.per.is_empty() { self.of.clone() } else { format!("{}, per {}", self.of, self.per) };
+        [
+            timed,
+            change(self.published_slow_ns, self.published_fast_ns),
+            ratio(self.published_slow_ns, self.published_fast_ns),
+            change(Some(self.slow_ns), Some(self.fast_ns)),
+            ratio(Some(self.slow_ns), Some(self.fast_ns)),
+        ]
+    }
+}
+
+fn change(slow_ns: Option<i64>, fast_ns: Option<i64>) -> String {
+    match (slow_ns, fast_ns) {
+        (Some(slow), Some(fast)) => format!("{} → {}", Ns(slow), Ns(fast)),
+        (Some(slow), None) => Ns(slow).to_string(),
+        _ => String::new(),
+    }
+}
+
+fn ratio(slow_ns: Option<i64>, fast_ns: Option<i64>) -> String {
+    match (slow_ns, fast_ns) {
+        (Some(slow), Some(fast)) if slow > 0 && fast > 0 => {
+            let ratio = slow as f64 / fast as f64;
+            match ratio {
+                ..100.0 => format!("{ratio:.1}"),
+                ..1000.0 => format!("{ratio:.0}"),
+                // What is left is a function that looks and returns.
+                _ => "> 1000".to_owned(),
+            }
+        }
+        _ => String::new(),
+    }
+}
