@@ -20,6 +20,9 @@ const BUILD: &str = "cc -nostdlib -static -no-pie -Wl,-Ttext-segment=0x100000 -W
 const QUICK: u32 = 1_000;
 const SLOW: u32 = 20_000_000;
 
+/// The variable that processes of a test's builds have in their environment: the path of its repository.
+const MARK: &str = "BOOTSCOPE_TEST_REPO";
+
 struct Repo {
     scratch: Scratch,
 }
@@ -76,8 +79,21 @@ impl Repo {
         command.arg(range).arg("--repo").arg(self.path("")).args(["--build", build, "--kernel", "kernel.elf"]);
         command.arg("--cache").arg(self.scratch.path("cache")).arg("-o").arg(self.scratch.path(into));
         command.args(["--accel", "tcg", "--init", "keep", "--until", "^init: done", "--memory", "32M"]);
-        command.args(["--trace", "none"]);
+        command.args(["--trace", "none"]).env(MARK, self.path(""));
         command
+    }
+
+    /// How many processes sleep that a build of this repository started: they have its path in their environment, whoever
+    /// their parent is by now.
+    fn sleeping(&self) -> usize {
+        let mark = format!("{MARK}={}", self.path("").display());
+        let is_ours = |process: &Path| {
+            let environment = fs::read(process.join("environ")).unwrap_or_default();
+            environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes())
+        };
+        let sleeps = |process: &Path| fs::read(process.join("cmdline")).is_ok_and(|line| line.starts_with(b"sleep\0"));
+        let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+        processes.filter(|process| sleeps(process) && is_ours(process)).count()
     }
 
     /// All that is the user's: every file but git's objects and its notes of work trees, byte for byte.
@@ -178,8 +194,8 @@ fn every_commit_of_a_range_with_its_step() {
     run(&mut repo.range(&format!("{first}..main"), "each")).refuses(&["bench in it already", "-o"]);
 }
 
-/// What a build that hangs sleeps for, in s: no other program does.
-const NAP: u32 = 98_761;
+/// What a build that hangs sleeps for, in s: longer than any test.
+const NAP: u32 = 10_000;
 
 /// Waits until a program has written a file, and interrupts it then.
 fn interrupt_when(command: &mut Command, there: &Path) -> i32 {
@@ -213,31 +229,22 @@ fn a_search_that_is_stopped_goes_on_and_a_build_that_hangs_cannot_say() {
     assert_eq!(text(&document["candidates"][1]["commit"]), slow);
     let [failed] = list(&document["cannot_say"]) else { panic!("{document}") };
     assert!(text(&failed["why"]).contains("more than 2s"), "{failed}");
-    assert_eq!(sleeping(NAP), 0, "what the build started is gone, too");
-}
-
-/// How many processes sleep so long.
-fn sleeping(seconds: u32) -> usize {
-    let processes =
-        fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
-    let sleeps = format!("sleep\0{seconds}\0");
-    processes.filter(|line| *line == sleeps.as_bytes()).count()
+    assert_eq!(repo.sleeping(), 0, "what the build started is gone, too");
 }
 
 /// Killed, bootscope can ask nobody to end any more.
 #[test]
 fn a_build_ends_with_the_search_that_is_killed() {
-    const LONG_NAP: u32 = NAP + 1;
     let Some(repo) = Repo::new() else { return };
     let good = repo.git(&["rev-parse", "HEAD"]);
     let bad = repo.commit("slow", SLOW);
-    let build = format!("sleep {LONG_NAP} & sleep {LONG_NAP}");
+    let build = format!("sleep {NAP} & sleep {NAP}");
     let mut command = repo.range_of(&build, &format!("{good}..{bad}"), "killed");
     let mut search = command.arg("--bisect").spawn().unwrap();
-    wait_for(|| sleeping(LONG_NAP) == 2);
+    wait_for(|| repo.sleeping() == 2);
     search.kill().unwrap();
     search.wait().unwrap();
-    wait_for(|| sleeping(LONG_NAP) == 0);
+    wait_for(|| repo.sleeping() == 0);
 }
 
 #[test]
