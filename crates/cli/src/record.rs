@@ -2,7 +2,7 @@
 
 use crate::plan::BootArgs;
 use crate::progress::Watcher;
-use crate::{Done, boot, output::Output, overhead};
+use crate::{Done, output::Output, overhead};
 use machine::{RecordOptions, Recorded};
 use recording::{OutcomeKind, Recording};
 use std::path::{Path, PathBuf};
@@ -86,7 +86,7 @@ fn report(recorded: &Recorded, options: &RecordOptions, output: &Output) -> anyh
         output.document(Recording::open(&options.out)?.manifest())?;
     } else {
         if output.verbose {
-            output.note(&boot::shell_words(&recorded.manifest.vmm.command));
+            output.note(&report::shell_words(&recorded.manifest.vmm.command));
         }
         for note in &recorded.manifest.notes {
             output.note(note);

@@ -11,6 +11,7 @@
 
 mod arch;
 mod boot;
+mod booted;
 pub mod calls;
 mod clocks;
 mod condition;
@@ -40,6 +41,7 @@ mod text;
 pub mod tslog;
 mod vmm;
 
+pub use booted::booted;
 pub use files::{Console, Recognised, UNPACKED_BYTES_MAX, console, recognise, tslog_log};
 pub use kernel_release::kernel_release;
 pub use meminfo::{GuestMemory, meminfo, meminfo_after_workload};

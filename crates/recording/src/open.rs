@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::lock::Locked;
-use crate::manifest::{Manifest, SCHEMA_VERSION, State, Unreadable};
+use crate::manifest::{Manifest, OutcomeKind, SCHEMA_VERSION, State, Unreadable};
 use crate::write::files_in;
 use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, packed};
 
@@ -90,6 +90,17 @@ impl Recording {
     #[must_use]
     pub fn condition(&self) -> &Condition {
         &self.condition
+    }
+
+    /// How the boot ended, as one word. `panicked` is whether its evidence says that the kernel panicked.
+    #[must_use]
+    pub fn outcome_word(&self, panicked: bool) -> &'static str {
+        match self.condition {
+            Condition::Finished if panicked => OutcomeKind::Panic.as_str(),
+            // A killed recorder leaves a manifest that still says it runs.
+            Condition::Killed => OutcomeKind::Interrupted.as_str(),
+            _ => self.manifest.outcome_word(),
+        }
     }
 
     /// Whether it has a manifest, readable or not.

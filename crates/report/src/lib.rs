@@ -42,7 +42,7 @@ pub use check::{Check, CheckedBoots};
 pub use diagnostics::DiagnosticLine;
 pub use diff::{Diff, DiffAmount, DiffLine, DiffRow, DiffSide, Dither};
 pub use export::{Export, FORMATS, SampleFormat, format};
-pub use facts::{Facts, Overhead, Subject};
+pub use facts::{Facts, Overhead, Subject, shell_words};
 pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use history::{LevelChange, Median, PastBenches, SCHEMA as HISTORY_SCHEMA};
 pub use html::{ConsoleLine, page};
