@@ -1,5 +1,5 @@
-//! A log in a guest's memory. Its header is made right, as a liar's would be; all else is the input: sizes, ranges,
-//! slots, and the memory that names are looked for in.
+//! A TSLOG in a hostile guest's memory: the input as it comes, and again with the header's fixed fields corrected. Sizes,
+//! ranges, slots and the memory that names are read from are the input's.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -24,7 +24,7 @@ fn look(memory: &[u8]) {
     }
     let Ok(image) = Image::new(memory) else { return };
     let (head, counts) = (image.head(), image.counts());
-    assert_eq!(counts.whole + counts.half_written + counts.strange + counts.missing + counts.dropped, head.next);
+    assert_eq!(counts.whole + counts.half_written + counts.malformed + counts.missing + counts.dropped, head.next);
     assert!(image.slots().count() * 40 <= memory.len());
     let whole = image.slots().filter(|slot| matches!(slot, Slot::Whole(_))).count();
 
@@ -34,7 +34,7 @@ fn look(memory: &[u8]) {
     };
     let mut text = String::new();
     let dump = write_image_text(&image, &mut text, &mut read_phys).expect("a string takes all");
-    assert_eq!((dump.records, dump.half_written, dump.strange), (whole as u64, counts.half_written, counts.strange));
+    assert_eq!((dump.records, dump.half_written, dump.malformed), (whole as u64, counts.half_written, counts.malformed));
     assert!(text.lines().all(|line| line.len() <= LINE_BYTES_MAX && line.starts_with("0x")));
     // Each record is one line, and the last words are at most six.
     assert!((whole..=whole + 6).contains(&text.lines().count()));

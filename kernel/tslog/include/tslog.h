@@ -142,7 +142,7 @@ struct tslog_dump {
 	uint64_t records;
 	uint64_t dropped;
 	uint64_t half_written;
-	uint64_t strange;
+	uint64_t malformed;
 	uint64_t before_start;
 	uint64_t cut;        /* names longer than 1024 bytes */
 	uint64_t mended;     /* names in which something was replaced, and empty ones */
@@ -668,7 +668,7 @@ struct tslog_dump tslog_write_text(tslog_put put, void *context)
 			printer.dump.half_written++;
 		} else if (word >> 48 != TSLOG_MARK || kind < TS_ENTER || kind > TS_EVENT ||
 			   flags > TSLOG_FUNCTION_PATH) {
-			printer.dump.strange++;
+			printer.dump.malformed++;
 		} else {
 			printer.slot = slot;
 			last_ticks = record->ticks;
@@ -677,7 +677,7 @@ struct tslog_dump tslog_write_text(tslog_put put, void *context)
 	}
 	tslog_put_last_words(&printer, last_ticks, "dropped", printer.dump.dropped);
 	tslog_put_last_words(&printer, last_ticks, "half-written", printer.dump.half_written);
-	tslog_put_last_words(&printer, last_ticks, "strange", printer.dump.strange);
+	tslog_put_last_words(&printer, last_ticks, "strange", printer.dump.malformed);
 	tslog_put_last_words(&printer, last_ticks, "before-start", printer.dump.before_start);
 	tslog_put_last_words(&printer, last_ticks, "hz", __atomic_load_n(&header->ticks_hz, __ATOMIC_RELAXED));
 	return printer.dump;

@@ -1,7 +1,7 @@
 //! The log as a host reads it: out of bytes that somebody else's machine wrote, perhaps while it died.
 //!
 //! Nothing is trusted. A header that does not hold together is refused with what is wrong in it; then every slot is
-//! looked at once, and is whole, half-written, strange or missing. Memory and time are bounded by the bytes handed in.
+//! looked at once, and is whole, half-written, malformed or missing. Memory and time are bounded by the bytes handed in.
 
 use crate::layout::{self, HEADER_BYTES, Header, RANGES_MAX, RECORD_BYTES, REGION_BYTES_MAX, TicksSource};
 use crate::name::Name;
@@ -272,7 +272,7 @@ pub enum Slot {
     /// Reserved, not yet written: the writer was interrupted, for ever if the machine is dead.
     HalfWritten,
     /// No recorder of this version wrote that.
-    Strange,
+    Malformed,
 }
 
 /// What is in all slots. The sum of all is the number of events that asked for a slot.
@@ -283,7 +283,7 @@ pub struct SlotCounts {
     /// Reserved and not yet written.
     pub half_written: u64,
     /// Written by no recorder of this version.
-    pub strange: u64,
+    pub malformed: u64,
     /// Reserved, but past the end of the bytes.
     pub missing: u64,
     /// Found no slot, because the log was full.
@@ -331,10 +331,10 @@ impl<'a> Image<'a> {
             match slot {
                 Slot::Whole(_) => counts.whole += 1,
                 Slot::HalfWritten => counts.half_written += 1,
-                Slot::Strange => counts.strange += 1,
+                Slot::Malformed => counts.malformed += 1,
             }
         }
-        counts.missing = self.head.reserved() - counts.whole - counts.half_written - counts.strange;
+        counts.missing = self.head.reserved() - counts.whole - counts.half_written - counts.malformed;
         counts
     }
 
@@ -401,7 +401,7 @@ fn slot(bytes: &[u8]) -> Slot {
     let words: [u64; 5] = core::array::from_fn(|n| word(&bytes[8 * n..8 * n + 8]));
     match words[4] {
         0 => Slot::HalfWritten,
-        _ => Entry::from_words(words).map_or(Slot::Strange, Slot::Whole),
+        _ => Entry::from_words(words).map_or(Slot::Malformed, Slot::Whole),
     }
 }
 
@@ -558,7 +558,7 @@ mod tests {
                 return Ok(());
             };
             let c = image.counts();
-            prop_assert_eq!(c.whole + c.half_written + c.strange + c.missing + c.dropped, image.head().next);
+            prop_assert_eq!(c.whole + c.half_written + c.malformed + c.missing + c.dropped, image.head().next);
             let mut read_phys = |_: u64, buffer: &mut [u8]| { buffer.fill(b'x'); true };
             for address in [0x1000, 0x1000 + 511, image.head().ranges[0].virt, u64::MAX] {
                 for length in [0, 1, 65_535] {

@@ -181,7 +181,7 @@ impl Log {
     pub fn slot(self, slot: u64) -> Slot {
         match usize::try_from(slot).ok().and_then(|slot| self.slots().read(slot)) {
             None => Slot::HalfWritten,
-            Some(words) => Entry::from_words(words).map_or(Slot::Strange, Slot::Whole),
+            Some(words) => Entry::from_words(words).map_or(Slot::Malformed, Slot::Whole),
         }
     }
 

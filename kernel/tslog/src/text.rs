@@ -10,7 +10,7 @@
 //! that cannot be read, or that was recorded before the kernel moved itself, is printed as `@0x<address>`.
 //!
 //! What the text cannot say otherwise stands in last lines of the same form, with thread 0 and the last record's ticks,
-//! and only if there is something to say: `EVENT TSLOG dropped 17`. The words are `dropped`, `half-written`, `strange`,
+//! and only if there is something to say: `EVENT TSLOG dropped 17`. The words are `dropped`, `half-written`, `strange` (malformed),
 //! `missing`, `before-start`, and `hz` for the counter's rate.
 
 use crate::image::{Image, Slot};
@@ -20,6 +20,8 @@ use crate::record::Entry;
 use core::cell::Cell;
 use core::fmt::{self, Write};
 
+/// What the last line calls malformed slots: a word of the text format, which readers know.
+const MALFORMED: &str = "strange";
 /// Names of an image are printed up to so many bytes for each byte of its region, and so many more: a few bytes of names
 /// in a hostile image would else be printed a thousand times over. Names of a kernel have 20 bytes, a record 40.
 const NAMES_BYTES_PER_BYTE: usize = 4;
@@ -35,7 +37,7 @@ pub struct Dump {
     /// Slots reserved and not yet written.
     pub half_written: u64,
     /// Slots that no recorder of this version wrote.
-    pub strange: u64,
+    pub malformed: u64,
     /// Slots that the image no longer holds.
     pub missing: u64,
     /// Events before the log was started.
@@ -124,13 +126,13 @@ impl<W: Write> Printer<'_, W> {
             match slot {
                 Slot::Whole(entry) => self.record(&entry)?,
                 Slot::HalfWritten => self.dump.half_written += 1,
-                Slot::Strange => self.dump.strange += 1,
+                Slot::Malformed => self.dump.malformed += 1,
             }
         }
-        let Dump { dropped, half_written, strange, missing, before_start, .. } = self.dump;
+        let Dump { dropped, half_written, malformed, missing, before_start, .. } = self.dump;
         self.last_words("dropped", dropped)?;
         self.last_words("half-written", half_written)?;
-        self.last_words("strange", strange)?;
+        self.last_words(MALFORMED, malformed)?;
         self.last_words("missing", missing)?;
         self.last_words("before-start", before_start)?;
         self.last_words("hz", self.ticks_hz)?;

@@ -41,7 +41,7 @@ fn check_one(slot: Slot) -> Option<Entry> {
             Some(entry)
         }
         Slot::HalfWritten => None,
-        Slot::Strange => panic!("torn"),
+        Slot::Malformed => panic!("torn"),
     }
 }
 

@@ -58,7 +58,7 @@ mod every_instruction {
 
         let mut text = String::new();
         let dump = tslog::write_text(&mut text).expect("a string takes all");
-        assert_eq!((dump.records, dump.half_written, dump.strange), (traps + 1, 0, 0));
+        assert_eq!((dump.records, dump.half_written, dump.malformed), (traps + 1, 0, 0));
         assert_eq!(text.lines().filter(|line| line.ends_with(" EVENT nmi")).count() as u64, traps);
         assert_eq!(text.lines().filter(|line| line.ends_with(" EVENT interrupted everywhere")).count(), 1);
         assert!(text.lines().all(|line| line.starts_with("0x77 ")));
