@@ -5,7 +5,7 @@
 //!   "plan":     {"variants": 2, "warm_ups": 1, "stop": {"rounds", "width", "budget_ns"}, "seed"},
 //!   "variants": [{"name", "settings": [{"key", "value"}], "how": {…}, "booted": {"kernel", "inputs": […], …}}],
 //!                                                the first is the baseline; `how` is in the recorder's own form
-//!   "sweep":    [{"key": "cpus", "values": ["1", "2"]}],                        the grid's sides; empty without
+//!   "sweep":    [{"key": "cpus", "values": ["1", "2"]}],                        the grid's axes; empty without
 //!   "deterministic": false, "dithered": false, "host_cpus_allowed": "0-3", "host": {"cpu", "cores", "kernel"},
 //!   "ask":      {"margin": 0.05, "power": 0.9},
 //!   "boots":    [{"number", "round", "variant", "began_ns", "outcome", "total_ns", "phases": [{"name", "ns"}],

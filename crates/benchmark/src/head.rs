@@ -20,9 +20,9 @@ pub struct Head {
     pub plan: Plan,
     /// The variants; the first is the baseline.
     pub variants: Vec<Variant>,
-    /// What each side of a sweep's grid is; the variants are its points, the last side first to change.
+    /// What each axis of a sweep's grid is; the variants are its points, the last axis first to change.
     #[serde(default)]
-    pub sweep: Vec<Side>,
+    pub sweep: Vec<Axis>,
     /// Sizes beyond the grid that the scaling models predict.
     #[serde(default)]
     pub at: Vec<f64>,
@@ -65,9 +65,9 @@ pub struct Setting {
     pub value: String,
 }
 
-/// One side of a sweep's grid.
+/// One axis of a sweep's grid.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Side {
+pub struct Axis {
     /// The option.
     pub key: String,
     /// Its values, in order.

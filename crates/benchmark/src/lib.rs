@@ -1,8 +1,8 @@
 //! Many boots instead of one: how long, how sure, and whether a change helped.
 //!
-//! [`run`] follows a [`Plan`]: warm-up, rounds in random order, and when it is enough; [`Journal`] keeps each boot the
-//! moment it is over; [`Document`] is all of it and what [`stats`] say of it. This crate boots nothing itself (a boot is
-//! its caller's, through [`Boots`]) and knows nothing of how a result looks.
+//! [`run`] follows a [`Plan`]: warm-up boots, then rounds in random order, until a condition to stop holds. [`Journal`] writes
+//! each boot to disk as soon as it ends. [`Document`] has all boots, and what [`stats`] computes from them. This crate starts
+//! no machine: its caller boots, through [`Boots`]. It prints nothing: `report` does.
 #![forbid(unsafe_code)]
 
 pub mod budgets;
@@ -24,7 +24,7 @@ pub mod stats;
 
 pub use dither::dithered;
 pub use document::Document;
-pub use head::{Booted, Head, Host, InputFile, SCHEMA, Setting, Side, Variant};
+pub use head::{Axis, Booted, Head, Host, InputFile, SCHEMA, Setting, Variant};
 pub use history::{History, HistoryError};
 pub use journal::{Journal, JournalError, Journaled, read};
 pub use likely::{Likely, Moved};

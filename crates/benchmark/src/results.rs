@@ -26,7 +26,7 @@ pub struct Results {
     pub variants: Vec<VariantRuns>,
     /// Of each variant but the first: against the first.
     pub comparisons: Vec<Against>,
-    /// How a swept boot grows along each side of its grid.
+    /// How a swept boot grows along each axis of its grid.
     #[serde(default, rename = "laws")]
     pub scaling: Vec<Slice>,
 }

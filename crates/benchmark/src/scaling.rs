@@ -1,13 +1,13 @@
-//! How a boot and its rows grow along each side of a sweep's grid, all else held.
+//! How a boot and its rows grow along each axis of a sweep's grid, all else held.
 //!
-//! A side has sizes where each of its values holds one number and all else in them is equal: `cpus=1,2,4`,
+//! An axis has sizes where each of its values holds one number and all else in them is equal: `cpus=1,2,4`,
 //! `memory=256M,1G`, `append=messages=100,messages=200`. Sizes are counted in CPUs, in GiB, or in the number itself.
 //!
 //! A row is said to grow only if chance alone makes any of all rows, of all slices, look so at most 5 times of 100
 //! ([`max_t::growth`]). Rows add up to the total, and so do scaling models of one kind. So a row gets the total's model where
 //! that predicts it as well. Where it does not, the rows' sum may leave the total's own prediction: both are reported.
 
-use crate::head::{Head, Setting, Side, Variant};
+use crate::head::{Axis, Head, Setting, Variant};
 use crate::runs::{Boot, counted};
 use crate::samples::{parts, reached, rows_of, whole};
 use crate::stats::scaling_model::{Fitted, ScalingModel, scaling_model, scaling_model_of_part};
@@ -15,25 +15,25 @@ use crate::stats::{CONFIDENCE, max_t};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One side of the grid with the others held.
+/// One axis of the grid with the others held.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Slice {
-    /// What grows: the side's key.
+    /// What grows: the axis' key.
     pub key: String,
     /// What a size is counted in: `CPU`, `GiB`, or empty.
     pub unit: String,
-    /// The other sides' values.
+    /// The other axes' values.
     pub held: Vec<Setting>,
     /// The total first, then the rows that grow, those that grow most first.
     pub rows: Vec<RowScaling>,
     /// How many rows are not seen to grow, or by less than a thousandth of the boot.
     pub level: usize,
-    /// How rows were told from chance.
+    /// How growth was distinguished from chance.
     #[serde(default)]
     pub told_by: ToldBy,
 }
 
-/// How rows that grow are told from chance.
+/// How growth is distinguished from chance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToldBy {
@@ -104,54 +104,54 @@ pub const TOTAL: &str = "total";
 /// Growth by a smaller share of the largest boot is not listed.
 const SMALL: f64 = 0.001;
 
-/// A side of the grid with the others held, before its models are known.
+/// An axis of the grid with the others held, before its models are known.
 struct Line<'a> {
-    side: &'a Side,
+    axis: &'a Axis,
     unit: &'static str,
     held: Vec<Setting>,
     /// Its variants and their sizes.
     along: Vec<(usize, f64)>,
 }
 
-/// The slices of a sweep; none where no side has sizes.
+/// The slices of a sweep; none where no axis has sizes.
 pub fn slices(head: &Head, boots: &[Boot]) -> Vec<Slice> {
     let mut lines: Vec<Line> = Vec::new();
-    for side in &head.sweep {
-        let Some((sizes, unit)) = sizes(side) else { continue };
+    for axis in &head.sweep {
+        let Some((sizes, unit)) = sizes(axis) else { continue };
         let mut held: Vec<Vec<Setting>> = Vec::new();
-        for others in head.variants.iter().map(|variant| others(variant, side)) {
+        for others in head.variants.iter().map(|variant| others(variant, axis)) {
             if !held.contains(&others) {
                 held.push(others);
             }
         }
         for held in held {
             let size = |variant: &Variant| {
-                let own = variant.settings.iter().find(|s| s.key == side.key)?;
-                sizes.get(side.values.iter().position(|value| *value == own.value)?).copied()
+                let own = variant.settings.iter().find(|s| s.key == axis.key)?;
+                sizes.get(axis.values.iter().position(|value| *value == own.value)?).copied()
             };
-            let along = head.variants.iter().enumerate().filter(|(_, v)| others(v, side) == held);
+            let along = head.variants.iter().enumerate().filter(|(_, v)| others(v, axis) == held);
             let along = along.filter_map(|(i, v)| Some((i, size(v)?))).collect();
-            lines.push(Line { side, unit, held, along });
+            lines.push(Line { axis, unit, held, along });
         }
     }
     let slices = lines.len();
     let slice = |line: Line| {
         let (rows, level, told_by) = Grown { head, boots, slices }.along(&line.along);
-        Slice { key: line.side.key.clone(), unit: line.unit.to_owned(), held: line.held, rows, level, told_by }
+        Slice { key: line.axis.key.clone(), unit: line.unit.to_owned(), held: line.held, rows, level, told_by }
     };
     lines.into_iter().map(slice).collect()
 }
 
-fn others(variant: &Variant, side: &Side) -> Vec<Setting> {
-    variant.settings.iter().filter(|setting| setting.key != side.key).cloned().collect()
+fn others(variant: &Variant, axis: &Axis) -> Vec<Setting> {
+    variant.settings.iter().filter(|setting| setting.key != axis.key).cloned().collect()
 }
 
-/// A side's sizes and their unit; none if they are no numbers from 1 on, or all the same.
-fn sizes(side: &Side) -> Option<(Vec<f64>, &'static str)> {
-    let (sizes, unit): (Option<Vec<f64>>, _) = match side.key.as_str() {
-        "memory" => (side.values.iter().map(|value| gibibytes(value)).collect(), "GiB"),
-        "cpus" => (numbers(&side.values), "CPU"),
-        _ => (numbers(&side.values), ""),
+/// An axis' sizes and their unit; none if they are no numbers from 1 on, or all the same.
+fn sizes(axis: &Axis) -> Option<(Vec<f64>, &'static str)> {
+    let (sizes, unit): (Option<Vec<f64>>, _) = match axis.key.as_str() {
+        "memory" => (axis.values.iter().map(|value| gibibytes(value)).collect(), "GiB"),
+        "cpus" => (numbers(&axis.values), "CPU"),
+        _ => (numbers(&axis.values), ""),
     };
     let sizes = sizes?;
     let first = *sizes.first()?;
@@ -194,7 +194,7 @@ struct Grown<'a> {
 type Sized = (f64, u32);
 
 impl Grown<'_> {
-    /// The models of the total and of the rows that grow, how many rows do not, and how that was told.
+    /// The models of the total and of the rows that grow, how many rows do not, and how growth was distinguished from chance.
     fn along(&self, along: &[(usize, f64)]) -> (Vec<RowScaling>, usize, ToldBy) {
         let (mut totals, mut variants, mut boots) = (Vec::new(), Vec::new(), Vec::<Sized>::new());
         for &(variant, size) in along {
@@ -336,12 +336,12 @@ mod tests {
         };
         let stop = Stop { rounds: 10, width: None, budget_ns: None };
         let plan = Plan { variants: 8, warm_ups: 0, stop, seed: 1 };
-        let side = |key: &str, values: &[&str]| Side {
+        let axis = |key: &str, values: &[&str]| Axis {
             key: key.to_owned(),
             values: values.iter().map(|&v| v.to_owned()).collect(),
         };
         let head = Head {
-            sweep: vec![side("cpus", &cpus), side("memory", &memory)],
+            sweep: vec![axis("cpus", &cpus), axis("memory", &memory)],
             at: vec![128.0],
             ..Head::of(plan, points().map(variant).collect())
         };
@@ -395,7 +395,7 @@ mod tests {
         let plan = Plan { variants: 4, warm_ups: 0, stop: Stop { rounds, width: None, budget_ns: None }, seed: 1 };
         let values = sizes.map(str::to_owned).to_vec();
         let head = Head {
-            sweep: vec![Side { key: "cpus".to_owned(), values }],
+            sweep: vec![Axis { key: "cpus".to_owned(), values }],
             at: vec![128.0],
             ..Head::of(plan, sizes.map(variant).to_vec())
         };
@@ -461,8 +461,8 @@ mod tests {
     #[test]
     fn sizes_are_the_numbers_that_differ() {
         let check = |key: &str, values: &[&str], expected: Option<Vec<f64>>| {
-            let side = Side { key: key.to_owned(), values: values.iter().map(|&v| v.to_owned()).collect() };
-            assert_eq!(sizes(&side).map(|found| found.0), expected, "{values:?}");
+            let axis = Axis { key: key.to_owned(), values: values.iter().map(|&v| v.to_owned()).collect() };
+            assert_eq!(sizes(&axis).map(|found| found.0), expected, "{values:?}");
         };
         check("cpus", &["1", "2", "16"], Some(vec![1.0, 2.0, 16.0]));
         check("memory", &["512M", "2G"], Some(vec![0.5, 2.0]));

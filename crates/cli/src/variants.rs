@@ -5,7 +5,7 @@
 use crate::amount::bytes;
 use crate::plan::BootArgs;
 use anyhow::{Context, anyhow, bail};
-use benchmark::{Setting, Side};
+use benchmark::{Axis, Setting};
 use clap::Parser;
 use machine::RecordOptions;
 
@@ -36,22 +36,22 @@ pub fn varied(base: &RecordOptions, vary: &[String]) -> anyhow::Result<Vec<Varie
     Ok(all)
 }
 
-/// The points of a grid, one side for each `--sweep`, the last side first to change.
-pub fn swept(base: &RecordOptions, sweep: &[String]) -> anyhow::Result<(Vec<Varied>, Vec<Side>)> {
-    let sides = sweep.iter().map(|text| side(text)).collect::<anyhow::Result<Vec<Side>>>()?;
-    let points: usize = sides.iter().map(|side| side.values.len()).product();
+/// The points of a grid, one axis for each `--sweep`, the last axis first to change.
+pub fn swept(base: &RecordOptions, sweep: &[String]) -> anyhow::Result<(Vec<Varied>, Vec<Axis>)> {
+    let axes = sweep.iter().map(|text| axis(text)).collect::<anyhow::Result<Vec<Axis>>>()?;
+    let points: usize = axes.iter().map(|axis| axis.values.len()).product();
     if points > POINTS_MOST {
         bail!("--sweep makes {points} variants: give fewer values, {POINTS_MOST} at most in all");
     }
     let mut all = vec![Varied { name: String::new(), settings: Vec::new(), options: base.clone() }];
-    for side in &sides {
+    for axis in &axes {
         let mut longer = Vec::new();
         for point in &all {
-            for value in &side.values {
-                let setting = Setting { key: side.key.clone(), value: value.clone() };
-                let with = || format!("--sweep {}={value}", side.key);
+            for value in &axis.values {
+                let setting = Setting { key: axis.key.clone(), value: value.clone() };
+                let with = || format!("--sweep {}={value}", axis.key);
                 let options = applied(&point.options, vec![flag(&setting)]).with_context(with)?;
-                let name = format!("{} {}={value}", point.name, side.key).trim_start().to_owned();
+                let name = format!("{} {}={value}", point.name, axis.key).trim_start().to_owned();
                 let settings = point.settings.iter().cloned().chain([setting]).collect();
                 longer.push(Varied { name, settings, options });
             }
@@ -59,11 +59,11 @@ pub fn swept(base: &RecordOptions, sweep: &[String]) -> anyhow::Result<(Vec<Vari
         all = longer;
     }
     name_apart(&mut all);
-    Ok((all, sides))
+    Ok((all, axes))
 }
 
 /// `cpus=1,2,4`
-fn side(text: &str) -> anyhow::Result<Side> {
+fn axis(text: &str) -> anyhow::Result<Axis> {
     let (key, values) =
         text.split_once('=').context(format!("--sweep {text}: write KEY=VALUE,VALUE,…, as cpus=1,2,4"))?;
     let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
@@ -73,17 +73,17 @@ fn side(text: &str) -> anyhow::Result<Side> {
     if let Some(twice) = values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)).map(|(_, v)| v) {
         bail!("--sweep {text}: {twice} is there twice; to boot each value more often, give --runs");
     }
-    Ok(Side { key: key.trim_start_matches('-').to_owned(), values })
+    Ok(Axis { key: key.trim_start_matches('-').to_owned(), values })
 }
 
 /// Sizes that a sweep's scaling models predict: numbers, or sizes of memory in GiB.
-pub fn sizes(at: &[String], sweep: &[Side]) -> anyhow::Result<Vec<f64>> {
+pub fn sizes(at: &[String], sweep: &[Axis]) -> anyhow::Result<Vec<f64>> {
     let one = |text: &String| {
         let number = text.parse().ok().filter(|size: &f64| size.is_finite() && *size > 0.0);
         let gib = || bytes(text).ok().map(|bytes| bytes as f64 / f64::from(1 << 30));
         let size = number.or_else(gib).filter(|size| *size > 0.0);
         let size = size.with_context(|| format!("--at {text}: give a number, such as 128, or a size, such as 64G"))?;
-        if number.is_none() && !sweep.iter().any(|side| side.key == "memory") {
+        if number.is_none() && !sweep.iter().any(|axis| axis.key == "memory") {
             bail!("--at {text} is a size of memory, and that is not swept: give a number");
         }
         Ok(size)
@@ -186,11 +186,11 @@ mod tests {
     fn a_grid_has_every_point() {
         let sweep =
             |texts: &[&str]| swept(&RecordOptions::default(), &texts.iter().map(|&t| t.to_owned()).collect::<Vec<_>>());
-        let (points, sides) = sweep(&["cpus=1,2", "memory=256M, 1G"]).unwrap();
+        let (points, axes) = sweep(&["cpus=1,2", "memory=256M, 1G"]).unwrap();
         let grid = ["cpus=1 memory=256M", "cpus=1 memory=1G", "cpus=2 memory=256M", "cpus=2 memory=1G"];
         assert_eq!(names(&points), grid);
         assert_eq!((points[3].options.guest.cpus, points[3].options.guest.memory_bytes), (2, 1 << 30));
-        assert_eq!(sides[1].values, ["256M", "1G"]);
+        assert_eq!(axes[1].values, ["256M", "1G"]);
         for wrong in ["cpus", "cpus=2", "cpus=1,x", "cpus=1,1", "cpus=1,2, 1"] {
             assert!(format!("{:#}", sweep(&[wrong]).unwrap_err()).contains("--sweep"), "{wrong}");
         }
@@ -198,8 +198,8 @@ mod tests {
 
     #[test]
     fn sizes_are_numbers_or_memory() {
-        let side = |key: &str| Side { key: key.to_owned(), values: Vec::new() };
-        let at = |text: &str, key: &str| sizes(&[text.to_owned()], &[side(key)]).map(|found| found[0]);
+        let axis = |key: &str| Axis { key: key.to_owned(), values: Vec::new() };
+        let at = |text: &str, key: &str| sizes(&[text.to_owned()], &[axis(key)]).map(|found| found[0]);
         for (text, key, size) in
             [("128", "cpus", 128.0), ("64G", "memory", 64.0), ("512M", "memory", 0.5), ("4", "memory", 4.0)]
         {

@@ -5,7 +5,7 @@
 mod sample;
 
 use benchmark::metrics::{Source, Values};
-use benchmark::{Boot, Document, Ended, Head, Measured, PhaseTime, Plan, Side, Stop, Variant};
+use benchmark::{Axis, Boot, Document, Ended, Head, Measured, PhaseTime, Plan, Stop, Variant};
 use report::{Layout, bench as shown, bench_csv, bench_markdown, bench_page};
 
 const MS: i64 = 1_000_000;
@@ -192,7 +192,7 @@ fn a_sweep_of_words_tells_what_moved() {
     let swept = |variants: &[(&str, &[Option<i64>])]| {
         let mut document = document(variants);
         let values = variants.iter().map(|v| v.0.to_owned()).collect();
-        document.head.sweep = vec![Side { key: "append".to_owned(), values }];
+        document.head.sweep = vec![Axis { key: "append".to_owned(), values }];
         document
     };
     says(&swept(&[("append=quiet", &base), ("append=", &slower)]), &["row that changed", "initcall acpi_init"]);

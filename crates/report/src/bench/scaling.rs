@@ -1,4 +1,4 @@
-//! How a swept boot grows: a table of scaling models for each side of the grid, and the totals as a plot.
+//! How a swept boot grows: a table of scaling models for each axis of the grid, and the totals as a plot.
 
 use super::plot::plot;
 use super::tables::time;
