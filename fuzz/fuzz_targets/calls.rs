@@ -1,4 +1,4 @@
-//! What the plugin wrote of calls, and the symbols it is read with. The symbols come first, up to a NUL.
+//! The reader of call traces (`calls.bin`) with a list of symbols. The input is the symbols, a NUL, the trace.
 #![no_main]
 
 use evidence::calls::{self, Followed, contexts::Contexts, profile};

@@ -1,5 +1,5 @@
-//! A guest that lies: the input is heard on the port, and it is the guest's memory with a round's header at address 0.
-//! Magic, version and sums are made right, since a liar's would be.
+//! The evidence transfer from a hostile guest. The input is both what the port brings and the guest's memory, with a round's
+//! header at address 0. Magic, version and checksums are corrected first: a hostile guest would get them right.
 #![no_main]
 
 use guest_init::delivery::Delivery;

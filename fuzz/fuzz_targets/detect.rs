@@ -1,4 +1,4 @@
-//! What kind of evidence a file is: an answer for anything, within the file.
+//! The recognition of a file's format: any bytes get an answer, and no byte outside of the file is read.
 #![no_main]
 
 use evidence::detect::detect;

@@ -1,4 +1,4 @@
-//! What the plugin wrote, and the symbols it is read with. The symbols come first, up to a NUL.
+//! The reader of first-execution traces (`first-run.bin`) with a list of symbols. The input is the symbols, a NUL, the trace.
 #![no_main]
 
 use evidence::first_run::symbols::Symbols;

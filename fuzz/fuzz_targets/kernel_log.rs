@@ -1,4 +1,4 @@
-//! A kernel log in any dress, and the initcalls in it: each line is counted once.
+//! A kernel log in any of its formats, and the initcalls in it: each line is counted once.
 #![no_main]
 
 use evidence::initcalls;

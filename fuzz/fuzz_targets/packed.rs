@@ -1,4 +1,4 @@
-//! A packed recording from somebody else: the input is the tar archive inside, so that mutation reaches its entries.
+//! A packed recording of unknown origin. The input is the tar archive inside, so that mutation reaches its entries.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

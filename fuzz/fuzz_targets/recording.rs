@@ -1,5 +1,5 @@
-//! All of a recording's files at once: joined on one timeline, and analysed. NULs part the files, which come in the
-//! order of `FILES`. Whatever they say, the phases and the boot path add up to the total.
+//! All of a recording's files at once, placed on one timeline and analysed. The input is the files in the order of `FILES`,
+//! with a NUL between them. For any input, the phases and the boot path add up to the total.
 #![no_main]
 
 use evidence::load;

@@ -1,4 +1,4 @@
-//! Arrival times, and the guest's and the firmware's lines that have them. The index comes first, up to a NUL.
+//! Lines of the guest and the firmware with their arrival times. The input is the index of times, a NUL, the lines.
 #![no_main]
 
 use evidence::index::Index;

@@ -1,5 +1,5 @@
-//! A TSLOG in one file or two (`\x01` parts them): what is built nests, the boot path adds up to the total, and what is
-//! written is read as what was written.
+//! A TSLOG in one file or two (`\x01` separates them): spans nest, the boot path adds up to the total, and a log that is
+//! exported reads as the same boot.
 #![no_main]
 
 use evidence::tslog::{Counter, Log, build};

@@ -1,6 +1,6 @@
 //! Whether code begins as a function does, read from the bytes of its first two instructions.
 //!
-//! A function that is only ever jumped to (a tail call) is told from the rest of its caller by this alone. So it is
+//! A function that is only ever jumped to (a tail call) can be separated from the rest of its caller by this alone. So it is
 //! strict: what compilers put at the start of functions and nowhere else. Opcodes as in the Intel SDM, volume 2;
 //! `-mfentry` as in GCC's manual. Knows nothing of QEMU.
 

@@ -1,5 +1,5 @@
-//! Dithering: boots of one thing with another layout each, so that an effect of one layout does not pass for one of the
-//! change that is measured.
+//! Dithering: each boot of a variant gets another layout, so that an effect of one layout is not mistaken for an effect of
+//! the change that is measured.
 
 /// So many different lengths, all short beside a command line.
 const DITHER_LENGTHS: u32 = 61;

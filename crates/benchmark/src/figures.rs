@@ -1,5 +1,5 @@
-//! The figures of one boot that was analysed: what a bench keeps of it. Reads no file; what was booted and how it ended is
-//! its caller's to say.
+//! The figures that a bench keeps of one boot that was analysed. It reads no file: its caller says what was booted and how
+//! that ended.
 
 use crate::metrics::{Source, Values};
 use crate::runs::{Measured, PhaseTime};

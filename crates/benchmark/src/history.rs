@@ -1,7 +1,7 @@
 //! All benches of a host, in one SQLite database: whole documents, and beside them what lists and plots need.
 //!
-//! Writers may be many: the database has a write-ahead log (<https://www.sqlite.org/wal.html>), each bench is one
-//! transaction, and who finds it busy waits. A bench is known by the hash of its document, so that adding it twice changes
+//! Several programs may write at once: the database has a write-ahead log (<https://www.sqlite.org/wal.html>), each bench
+//! is one transaction, and a writer that finds the database busy waits. A bench is known by the hash of its document, so that adding it twice changes
 //! nothing. Nothing is ever removed. The layout is in [`schema`], and which benches can be compared is in [`setup`].
 
 mod error;
@@ -130,7 +130,7 @@ pub struct Filter {
     pub newest: Option<usize>,
 }
 
-/// Where the history is if nobody says: `$XDG_DATA_HOME/bootscope/history.db`.
+/// Where the history is by default: `$XDG_DATA_HOME/bootscope/history.db`.
 pub fn default_path() -> Result<PathBuf, HistoryError> {
     xdg::BaseDirectories::with_prefix("bootscope").get_data_file("history.db").ok_or(HistoryError::Nowhere)
 }

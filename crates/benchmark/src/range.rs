@@ -1,7 +1,7 @@
 //! A range of commits: what each costs, and which is the first that is slow.
 //!
-//! [`Search`] decides what to measure next and when it is enough, and touches nothing; [`Repo`] and [`Builder`] bring
-//! kernels of commits about, in a work tree of their own. Boots are the caller's, as everywhere in this crate.
+//! [`Search`] decides what to measure next and when to stop; it does no I/O. [`Repo`] and [`Builder`] check commits out and
+//! build their kernels, in a separate work tree. The caller boots them, as everywhere in this crate.
 
 mod build;
 mod git;

@@ -1,4 +1,4 @@
-//! Samples by round: of the parts (phases, rows) of a variant's boots.
+//! The times of a variant's phases and rows, by round.
 
 use crate::runs::{Boot, Measured, PhaseTime};
 use std::collections::BTreeMap;

@@ -1,12 +1,12 @@
-//! Statistics of boot times: pure functions, each module with the source of its method in its head.
+//! Statistics of boot times: pure functions, each module names the source of its method in its header.
 //!
-//! What is special about boot times: they are skewed (whatever goes wrong on a host only ever adds), they come in moods
-//! (what slows one boot slows the next), they drift, and there are few of them. So nothing here assumes a normal
-//! distribution or independent runs where it can be avoided. A comparison of two variants leans on the one thing that
-//! the program controls itself: which of a pair's two boots came first was decided by a coin ([`pairs`]).
+//! Boot times are special. They are skewed: a disturbance of the host only ever adds time. Their noise is correlated: what
+//! slows one boot slows the next. They drift, and there are few of them. So these functions avoid to assume a normal
+//! distribution or independent runs. A comparison of two variants rests on the one thing that the program controls: a random
+//! bit decided which boot of each pair ran first ([`pairs`]).
 //!
-//! Values are `f64` in any unit; results are in the same unit unless they are ratios. A value that is not finite is
-//! refused by the callers; the functions treat it as they treat any number and promise nothing.
+//! Values are `f64` in any unit. Results are in the same unit unless they are ratios. Callers refuse values that are not
+//! finite; for such values the functions here promise nothing.
 
 pub mod changes;
 pub mod describe;

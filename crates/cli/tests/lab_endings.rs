@@ -1,6 +1,5 @@
-//! However a boot of the reference kernel ends on its way, and wherever, its log comes home: out of the memory of a guest
-//! that hangs with interrupts off, panics, or faults before it can catch a fault. The recording says how it ended, and the
-//! log where.
+//! A boot of the reference kernel that ends early still yields its log, read out of guest memory: of a guest that hangs with
+//! interrupts off, panics, or faults before it can catch a fault. The recording says how the boot ended, and the log where.
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! Stock kernels recorded as a user does it: every boot reaches process 1, adds up to the nanosecond, is explained, and
-//! brings all of its evidence home whole.
+//! transfers all of its evidence whole.
 //!
 //! Each kernel is booted small (1 CPU, 256 MiB) and large (4 CPUs, 2 GiB); `BOOTSCOPE_TEST_MATRIX=full` boots every
 //! combination of the two.
@@ -14,7 +14,7 @@ use support::{bootscope, list, ns, run, shown, text};
 const MIB: i64 = 1 << 20;
 /// What the issue allows to be unexplained, of a boot from the VMM's start to process 1.
 const UNEXPLAINED_MAX: f64 = 0.02;
-/// What guest-init brings home from every stock kernel.
+/// What guest-init transfers from every stock kernel.
 const EVIDENCE: [&str; 11] = [
     "kmsg.log",
     "trace.txt",
@@ -66,7 +66,7 @@ fn boot(kernel: &Path, cpus: i64, mib: i64) {
     assert_evidence(&into);
 }
 
-/// A line for whoever reads the log of the tests.
+/// A line for the log of the tests.
 fn figures(kernel: &Path, document: &Value) -> String {
     let name = kernel.file_name().unwrap_or_default().to_string_lossy();
     let subject = &document["subject"];

@@ -2,7 +2,7 @@
 //! of its scheduler, from the script alone. Every row of the boot path has to be what the model says, within 10 µs or
 //! 0.1 %, and no other row may move; what a saving is foretold to bring, a boot without that work has to bring within 10 %.
 //!
-//! The model plays the kernel's threads: one CPU, first come, first served, and whoever has it keeps it. Then it asks at each
+//! The model plays the kernel's threads: one CPU, first come, first served, and the thread that has it keeps it. Then it asks at each
 //! instant whom the boot waited for. A thread that was ready and had no CPU passes the time on to whoever had it. Where the
 //! log does not say how long a sleep was to last (`sched_log=no`), or who ended it, it lasts until its thread runs again.
 //!

@@ -1,5 +1,5 @@
-//! What is wrong with the options of a recording, said before anything is started or written. What only a program can say
-//! (QEMU's version, whether it takes a plugin) is said by that.
+//! Checks the options of a recording before anything is started or written. What only QEMU can answer (its version, whether
+//! it loads plugins) is not checked here.
 
 use recording::{Accel, Then, Until};
 

@@ -1,4 +1,4 @@
-//! The kinds of guests that are told apart: which [profile](GuestProfile) a guest has. A new kind of guest is a module that
+//! The kinds of guests that bootscope distinguishes: which [profile](GuestProfile) a guest has. A new kind of guest is a module that
 //! makes its profile, as `lab` does, and a line here. Nobody else asks which guest it is.
 
 use std::path::Path;

@@ -5,12 +5,12 @@
 //! that moves through code is progress, however quiet it is. The CPUs are only looked at in the second half of that
 //! time: looking disturbs. Nor is a delay of the lab's that its own command line asks for a hang (`lab.rs`).
 //!
-//! "Some time" passes for the machine, not only for us: on a loaded host a kernel that unpacks itself in one loop needs
-//! many seconds for what is one of its own. So a busy CPU stands still only once it also *ran* for that long. So does a
+//! "Some time" must pass for the machine, not only on the clock: on a loaded host a kernel that unpacks itself in one loop
+//! gets one second of CPU in many seconds. So a busy CPU counts as standing still only once it also *ran* for that long. So does a
 //! halted one where idle time is skipped (`-icount sleep=off`), because there a machine that waits for something is
 //! halted between any two looks and busy in between; unless it does not run at all, as nothing will ever wake it.
 //!
-//! This decides from what it is told; it asks nobody.
+//! It decides from its arguments alone, and does no I/O.
 
 use crate::cpu_time::CpuTimes;
 use crate::vmm::Stand;

@@ -1,8 +1,8 @@
 //! The functions of a Linux kernel, out of its image: names for a guest that dies before it can tell its own.
 //!
 //! A bzImage holds the compressed kernel where its boot header says (Documentation/arch/x86/boot.rst: `setup_sects` at
-//! 0x1f1, `payload_offset` at 0x248 and `payload_length` at 0x24c, from version 2.08 on). What is in it is told by its
-//! first bytes: gzip, xz, lzma, lz4 or zstd, or an ELF image as it is. The kernel's own table of its symbols is then found
+//! 0x1f1, `payload_offset` at 0x248 and `payload_length` at 0x24c, from version 2.08 on). Its first bytes
+//! say what is in it: gzip, xz, lzma, lz4 or zstd, or an ELF image as it is. The kernel's own table of its symbols is then found
 //! in the image by its form ([`kallsyms`]); an ELF kernel is looked through as it is.
 //!
 //! Addresses are those that the kernel was linked to: where it randomises its own, readers have to find out by how much.
@@ -24,7 +24,7 @@ const UNPACKER_KIB_MAX: u32 = 192 << 10;
 /// A block of lz4's old format unpacks to at most so much (lz4's `doc/lz4_Frame_format.md`, legacy frame).
 const LZ4_BLOCK_BYTES: usize = 8 << 20;
 
-/// The four bytes by which that format is told.
+/// The four bytes that the format begins with.
 const LZ4_MAGIC_BYTES: usize = 4;
 
 /// Why an image gives no functions.

@@ -2,7 +2,7 @@
 //!
 //! What is added goes in front, because of two values of one parameter the kernel takes the last: where the user says
 //! something else, the user wins. The exception is `rdinit=`, without which no evidence would be transferred; the user's
-//! own is then who is handed over to. A guest that is recorded with its own init has no process of bootscope's in it, and
+//! own `rdinit` is what guest-init then executes. A guest that is recorded with its own init has no process of bootscope's in it, and
 //! its kernel's log is the evidence: so it gets a console where none was asked for, `initcall_debug` and a log to fit. The
 //! log is read out of its memory at the end. With `--trace none` or `calls` alone it gets the console only.
 

@@ -3,10 +3,10 @@
 //! [`record`] is all of it: options in, a finished recording and an outcome out. Time zero is taken just before the VMM is
 //! executed; everything the machine says is stamped on arrival by a thread that does nothing else; whatever happens to
 //! the guest (it reaches its end mark, panics, resets, hangs, runs out of time, takes the VMM down with it) is an
-//! [`Outcome`](recording::Outcome), while an [`Error`] means that there is no such recording to be had.
+//! [`Outcome`](recording::Outcome). An [`Error`] means that no recording could be made.
 //!
-//! This crate knows what is *said* only as far as watching needs (guest-init's words, a panic's line, the awaited
-//! line); it makes nothing of the evidence. The user's files are never written, and no VMM outlives its recorder.
+//! This crate reads what a guest says only as far as watching needs it: guest-init's messages, the line of a panic, the line of
+//! the end mark. It does not interpret the evidence. It never writes the user's files, and no VMM outlives its recorder.
 
 #![deny(unsafe_code)]
 

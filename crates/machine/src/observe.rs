@@ -1,4 +1,4 @@
-//! Whoever started a recording and looks at it while it goes on.
+//! How the program that started a recording follows it: progress, and whether to stop.
 
 use std::io;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// Is told how a boot goes, and can stop it. Called every 50 ms or so, from the thread that records.
+/// Sees how a boot goes, and can stop it. The thread that records calls it every 50 ms or so.
 pub trait Observer {
     /// How the boot goes.
     fn progress(&mut self, _progress: &Progress<'_>) {}
@@ -43,7 +43,7 @@ pub struct Progress<'a> {
 pub enum Stage {
     /// The machine boots.
     Booting,
-    /// Process 1 gathers and carries out its evidence.
+    /// Process 1 gathers its evidence and transfers it.
     Gathering,
 }
 

@@ -1,8 +1,8 @@
-//! A boot that is only timed: what recording is compared with.
+//! A boot that is only timed, for comparison with a recorded one: what does recording cost?
 //!
-//! The same machine, kernel, console and process 1, and none of the instruments: guest RAM is the VMM's own, the firmware's
-//! port is not there, no plugin, no linker statistics, nothing traced. Left in is what gives the one stamp that is
-//! needed (the guest's channel).
+//! It has the same machine, kernel, console and process 1, and none of the instruments: guest RAM in the VMM's own memory, no
+//! port of the firmware, no plugin, no linker statistics, no trace. Only the guest's channel is left: it brings the one time
+//! stamp that is needed.
 
 use std::time::Duration;
 

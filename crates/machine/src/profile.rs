@@ -1,7 +1,7 @@
 //! What kind of guest is booted, decided once: what its command line may hold, what marks its end, how its log is found,
 //! and when it is quiet on purpose.
 //!
-//! A [`GuestProfile`] is data. Whoever treats guests differently asks it, and nobody asks which guest it is. Which profile a
+//! A [`GuestProfile`] is data. Code that treats guests differently asks the profile, and never which guest it is. Which profile a
 //! guest has, [`guests`](crate::guests) says.
 
 /// What sets a guest apart from others.

@@ -134,7 +134,7 @@ pub(crate) fn modules(options: &GuestSpec) -> Result<Vec<&'static str>, Error> {
     Ok(names)
 }
 
-/// What the guest is told.
+/// What the guest gets to know.
 pub(crate) fn told(options: &GuestSpec) -> Result<Option<Root>, Error> {
     let Some(path) = &options.root else { return Ok(None) };
     let device = if options.dax { "pmem0" } else { "vda" };

@@ -79,7 +79,7 @@ impl EvidenceTransfer {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Whether this file is home, whole.
+    /// Whether this file was transferred whole.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.whole.contains(&name)
     }

@@ -7,7 +7,7 @@
 //! 10  1  clock of the ticks: 0 the host's, 1 the guest's virtual time (instructions, and ns in which it slept)
 //! 11  1  version of the plugin interface that QEMU implements
 //! 12  4  vCPUs
-//! 16  8  host CLOCK_MONOTONIC, ns, at time zero; 0: the plugin was not told
+//! 16  8  host CLOCK_MONOTONIC, ns, at time zero; 0: not known
 //! 24  8  host CLOCK_MONOTONIC, ns, when the ticks began at 0
 //! 32  8  ticks per second, as far as it was known at the start
 //! 40  8  ticks of the shortest call in the timeline

@@ -7,7 +7,7 @@
 //! 10  1  clock of the records: 0 host CLOCK_MONOTONIC, 1 the guest's virtual clock
 //! 11  1  version of the plugin interface that QEMU implements
 //! 12  4  vCPUs
-//! 16  8  host CLOCK_MONOTONIC, ns, at time zero; 0: the plugin was not told
+//! 16  8  host CLOCK_MONOTONIC, ns, at time zero; 0: not known
 //! 24  8  host CLOCK_MONOTONIC, ns, when QEMU loaded the plugin
 //! 32  8  guest architecture, NUL padded
 //! ```
@@ -20,10 +20,10 @@
 //! 2 thread   thread: the blocks that follow ran in this thread of QEMU's
 //! 3 runs     thread, vCPU: this thread runs that vCPU
 //! 4 vCPU     Δ time, vCPU: it came into being
-//! 5 counts   blocks translated, of these again, of these not noted for want of room
+//! 5 counts   blocks translated; of these, translated again; of these, not recorded because the table was full
 //! 6 exit     Δ time: QEMU ended in order
 //! ```
-//! The file has no index and no end mark of its own: of a QEMU that was killed, what was written is there.
+//! The file has no index and no end marker: if QEMU is killed, what was written until then can be read.
 
 use crate::header::{Clock, NotOne, Start};
 use crate::number::{signed, unsigned};

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-/// What to do when the evidence is home.
+/// What to do after the evidence transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// Power the machine off.
@@ -13,7 +13,7 @@ pub enum Then {
     Exec,
 }
 
-/// By which way files go home.
+/// By which way files are transferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carry {
     /// Through memory, and by the port where the kernel or the host refuses that.
@@ -46,18 +46,18 @@ pub struct Config {
     pub buffer_bytes: usize,
     /// `wait_ms=<n>`: how long the host may take over one round, in guest time, before the port is used instead.
     pub wait_ms: u64,
-    /// `spin_ms=<n>`: how much of that is spent spinning. Asleep, a guest whose clock skips idle time (`-icount
-    /// sleep=off`) would use up its patience in no time at all: give such a guest as much as `wait_ms`.
+    /// `spin_ms=<n>`: how much of that is spent spinning. If the guest's clock skips idle time (`-icount
+    /// sleep=off`), sleeping would use up `wait_ms` at once: give such a guest as much `spin_ms`.
     pub spin_ms: u64,
     /// `file_max=<bytes>` that are taken of one file; what is cut is said.
     pub file_bytes_max: u64,
-    /// `payload=<bytes>` of test pattern to carry as well.
+    /// `payload=<bytes>` of test pattern to transfer as well.
     pub payload_bytes: u64,
     /// `module=<file>`, any number: loaded in this order before the root is mounted.
     pub modules: Vec<String>,
     /// `root=<device> <file system> [dax]`
     pub root: Option<Root>,
-    /// `workload=<command>` for the root's `/bin/sh`, run when the evidence is home; memory is looked at again after it.
+    /// `workload=<command>` for the root's `/bin/sh`, run after the evidence transfer; memory is measured again after it.
     pub workload: Option<String>,
 }
 

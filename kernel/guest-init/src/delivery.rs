@@ -1,4 +1,4 @@
-//! Taking home what a guest offers: the host's half, by either way.
+//! Evidence transfer, the host's half: takes what a guest offers, out of its memory or from the port.
 //!
 //! A [`Delivery`] lasts for one boot. It puts the pieces of each file together in order, hands every piece to the
 //! caller's [`Sink`] exactly once and only when its checksum is right, and keeps count of what was damaged or came

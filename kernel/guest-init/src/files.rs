@@ -55,10 +55,10 @@ pub const REST: &[Evidence] = &[
 /// Read when the workload is over.
 pub const AFTER_WORKLOAD: Evidence = file("meminfo-after.txt", Source::Proc("meminfo"));
 
-/// What a kernel of bootscope's own carries that samples itself; no file of Linux'.
+/// What a kernel with bootscope's own sampler transfers. Linux has no such file.
 pub const SAMPLES: Evidence = file("samples.txt", Source::Payload);
 
-/// Carried when the host asks for it, to measure and to test the way home.
+/// Transferred when the host asks for it, to measure and to test the transfer.
 pub const PAYLOAD: Evidence = file("payload.bin", Source::Payload);
 
 /// Every file there is.

@@ -1,5 +1,4 @@
-//! What the host hears on port 0xe9, taken apart as it arrives: lines, and the files that come between them where memory
-//! cannot be the way.
+//! Parses what arrives on port 0xe9: lines, and between them the files of a guest whose memory the host cannot read.
 //!
 //! After a `P` line come exactly as many bytes of the file as it says, whatever they are, then a newline. So the
 //! recording need not keep a file twice: everything that is *not* such bytes is handed on as [`PortEvent::Output`], to be kept

@@ -226,7 +226,7 @@ fn within(what: &'static str, holds: bool) -> Result<(), HeaderError> {
 }
 
 /// The checksum of the protocol: the lower half of XXH64. It guards against pages that moved and bytes that were lost,
-/// not against malice. An emulated guest computes it ten times as fast as a crc32, which would be most of the way home.
+/// not against malice. An emulated guest computes it ten times as fast as a crc32, which would take most of the transfer's time.
 pub fn sum(bytes: &[u8]) -> u32 {
     XxHash64::oneshot(0, bytes) as u32
 }

@@ -1,4 +1,4 @@
-//! Taking rounds out of a guest's memory: what comes home is what was sent, or the reason why not.
+//! Taking rounds out of a guest's memory: what arrives is what was sent, or the reason why not.
 
 use guest_init::delivery::{Delivery, Error};
 use guest_init::round::{Answer, Chunk, Header, PAGE_BYTES, encode_lists, sum};

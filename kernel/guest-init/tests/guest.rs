@@ -1,7 +1,7 @@
-//! Process 1 in a real guest: every file comes home whole, by either way, and what is lacking is said.
+//! Process 1 in a real guest: every file is transferred whole, by either way, and what the kernel lacks is reported.
 //!
 //! Needs QEMU and a kernel, named by BOOTSCOPE_TEST_KERNEL; each test boots once, for some three seconds. With
-//! `--nocapture` the way home's speed is printed.
+//! `--nocapture` the speed of the transfer is printed.
 
 mod support;
 

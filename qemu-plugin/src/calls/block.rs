@@ -3,7 +3,7 @@
 //! A block lives as long as the plugin, because translated code points at it, and is shared by all vCPUs; what is
 //! learned about it later (that it is called, that interrupts enter there) are flags that go from 0 to 1. Only a mark,
 //! which is set once, is taken away again.
-//! QEMU from 7.2 on translates code once for all virtual addresses that it is mapped at, and tells of the first one
+//! QEMU from 7.2 on translates code once for all virtual addresses that it is mapped at, and reports the first one
 //! only. A kernel's code that ran before its upper half was mapped is such a block; when it is met where an address in
 //! the upper half was expected, it moves there for good.
 //!
@@ -201,7 +201,7 @@ impl Blocks {
             return None;
         }
         self.len += 1;
-        // Another length, or patched code: whoever calls it, calls the same function.
+        // Another length, or patched code: its callers call the same function.
         let learned = chain.iter().filter(|b| b.start == block.start).fold(0, |all, b| all | b.flags.load(Relaxed));
         block.set(learned & (ENTRY | INTERRUPT));
         let kept: &'static Block = Box::leak(Box::new(block));

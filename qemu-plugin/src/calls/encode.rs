@@ -1,8 +1,8 @@
 //! Gathers the records of `calls.bin` in chunks and writes these. The format is `plugin_formats::calls`.
 //!
 //! Each vCPU fills a chunk of its own, so nothing is locked; a chunk is written by one `write`, so that chunks of several
-//! vCPUs never mix and a QEMU that is killed leaves whole ones. Only where a disk is nearly full does the system write
-//! less than it was asked to; what then is mixed the reader leaves. Nothing is allocated after the start.
+//! vCPUs never mix and a QEMU that is killed leaves whole ones. On a nearly full
+//! disk a `write` can be cut short; the reader skips chunks that are damaged so. Nothing is allocated after the start.
 
 use std::fs::File;
 use std::io::Write;

@@ -5,8 +5,8 @@
 //! that larger ones, and recursion without end, stay one. Frames are cells of one pool, linked from the innermost
 //! outwards; each vCPU has its own list of free cells.
 //!
-//! A stack is used by one vCPU at a time, as in the guest, so its frames are plain loads and stores. Only that a window
-//! is new is settled under a lock.
+//! A stack is used by one vCPU at a time, as in the guest, so its frames are plain loads and stores. Only the first use of a
+//! window takes a lock.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
@@ -48,7 +48,7 @@ pub struct Open {
     pub node: u32,
     /// How it began.
     pub entered: Entered,
-    /// Whether the output was told that it is under way.
+    /// Whether a record says that it is under way.
     pub announced: bool,
     /// Of an interrupt, what it came to.
     pub from: From,

@@ -3,7 +3,7 @@
 //! Fixed room for nodes and for the index that finds a node's child. Looking up and counting take no lock; a new node
 //! is published by a release store into the index, under a lock that only new nodes take. Counters are plain loads and
 //! stores: a node belongs to one stack, and a stack runs on one vCPU at a time. Nodes are never removed or changed,
-//! so that what was said of them to the output stays true.
+//! so that the records that were written about them stay true.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -82,7 +82,7 @@ impl Tree {
         &self.nodes[node as usize]
     }
 
-    /// The node for this path. `new` is told of one that had to be made; none if there is no room.
+    /// The node for this path; none if there is no room. If the node had to be made, `new` is called with it.
     #[inline(always)]
     pub fn child(&self, path: &Path, new: impl FnOnce(u32)) -> Option<u32> {
         let near = &self.get(path.parent).near[(path.function >> 4 ^ path.function >> 7) as usize % NEAR];

@@ -1,13 +1,13 @@
 //! Whether boots keep to their budgets, as surely as so many boots can tell.
 //!
 //! *Over* needs that chance alone makes boots look so at most 5 times of 100, over all budgets of a file together
-//! ([`holm`]): a gate that cries wolf is muted. *Within* needs the same evidence for the other side. In between it
-//! *cannot be told*, and that is an answer of its own. Tests are one-sided, so five boots can tell.
+//! ([`holm`]): a gate with false alarms is soon ignored. *Within* needs the same evidence for the other side. If there
+//! is evidence for neither, the answer is *cannot tell*. Tests are one-sided, so five boots can suffice.
 //!
 //! A limit by itself is held against the median by the sign test (David and Nagaraja, Order Statistics, 7.1). A limit over
 //! a baseline: where both are variants of one bench, pairs of boots one after the other ([`pairs`]); else all boots of the
-//! one against all of the other ([`dithered`]), and of several benches of the baseline the slowest, because a mood of
-//! the host that the baseline has seen is no regression. Deterministic boots that only repeat are exact, but a difference
+//! one against all of the other ([`dithered`]), and of several benches of the baseline the slowest, because noise of
+//! the host that the baseline already shows is no regression. Deterministic boots that only repeat are exact, but a difference
 //! that layout alone makes ([`floor::INSTRUCTIONS`]) is none.
 
 use super::{Budget, Budgets, Kind, Limit, Noise, Observed, What};

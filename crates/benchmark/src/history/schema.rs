@@ -9,7 +9,7 @@
 //! document  bench, the whole `bootscope.bench/1` document as zstd-packed JSON: every raw sample
 //! ```
 //! `application_id` says whose file it is, `user_version` which of these layouts it has. A step to the next is made once,
-//! in one transaction, by whoever opens the file first; columns are added, never renamed.
+//! in one transaction, by the first program that opens the file; columns are added, never renamed.
 
 use super::HistoryError;
 use rusqlite::{Connection, TransactionBehavior};

@@ -1,4 +1,4 @@
-//! Kernels of commits: built by the user's command in a work tree of our own, and kept by what went into them.
+//! Builds the kernels of commits, by the user's command in a separate work tree, and keeps each by a hash of its inputs.
 //!
 //! What is built is named by the hash of the commit's tree, of the command and of the kernel's path: two commits with the
 //! same tree are built once, and a search that goes on builds nothing twice. The command runs in a process group of its own,
@@ -28,7 +28,7 @@ pub struct Builder {
     pub cache: PathBuf,
     /// Where logs go.
     pub logs: PathBuf,
-    /// The user's own tree, which the command is told of as `$BOOTSCOPE_SOURCE`.
+    /// The user's own tree; the command has its path in `$BOOTSCOPE_SOURCE`.
     pub source: PathBuf,
 }
 

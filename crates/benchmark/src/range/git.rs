@@ -187,7 +187,7 @@ impl Worktree {
         }
     }
 
-    /// Removes it, and git's note of it. Whatever is left is in nobody's way, and `git worktree prune` tidies it up.
+    /// Removes it, and git's note of it. If something is left, it does no harm, and `git worktree prune` removes it.
     fn remove(&self) {
         let remove = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
         let _ = self.repo.run(remove.into_iter().chain([self.path.as_os_str()]));

@@ -1,6 +1,6 @@
-//! Which commit of a line is the first slow one, asked of boots that scatter.
+//! Which commit of a line is the first slow one, inferred from boots whose times are noisy.
 //!
-//! A commit is measured in pairs with the line's good end: one boot of each in turn, so that the host's moods are in both.
+//! A commit is measured in pairs with the line's good end: one boot of each in turn, so that the host's noise is in both.
 //! Before the slow commit the logarithm of their ratio scatters around zero, from it on around one other value; where the
 //! change lies is inferred as Smith did it ("A Bayesian approach to inference about a change-point in a sequence of random
 //! variables", Biometrika 62, 1975), with nothing assumed about size and noise. The next commit measured is the one that
@@ -8,8 +8,8 @@
 //! noisy responses", SIAM Journal on Control and Optimization 51, 2013). A build is dear and a boot is cheap, so a commit
 //! that is built is measured until it is clear, or has had its share; a later doubt brings it back.
 //!
-//! A commit that does not build cannot say anything, as with `git bisect skip`: then several may be left that cannot be
-//! told apart. One slow commit is assumed; of several the largest is found, and what is left is told by the levels.
+//! A commit that does not build is skipped, as with `git bisect skip`. Then several candidates may be left. The search assumes
+//! one slow commit; if there are several, it finds the one that costs most, and the levels show what is left.
 
 use crate::stats::quantile::median;
 use crate::stats::{Interval, floor, pairs, sorted};
@@ -30,7 +30,7 @@ const CLEAR: f64 = 0.01;
 const CERTAIN: f64 = 1e-6;
 /// It is enough when the commit is as likely as this.
 const ENOUGH: f64 = 0.97;
-/// Of more pairs than this some stand for all where a level is told.
+/// A level is computed from at most so many pairs, taken evenly from all.
 const LEVEL_MOST: usize = 300;
 /// A pair counts as no further out than so many standard deviations.
 const FAR: f64 = 3.0;

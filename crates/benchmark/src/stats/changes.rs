@@ -6,8 +6,8 @@
 //! Knott, Biometrics 30, 1974; Vostrikova, Soviet Mathematics Doklady 24, 1981) until nothing more is found. The
 //! probability is Pettitt's own approximation, which is careful for short series: those are also put in random orders.
 //!
-//! Values must be independent but for the changes. A host's mood that lasts for several benches is a change, too, and
-//! rightly: the series cannot tell it from any other.
+//! Values must be independent but for the changes. Noise of the host that lasts for several benches is reported as a change
+//! too: the series alone cannot distinguish it from one.
 
 use super::order::ranks;
 use super::quantile::median;

@@ -5,7 +5,7 @@
 //! and 0.17 % in instructions (another layout, other hash chains). So each variant is booted several times with dummy
 //! arguments of different lengths (*dithered*): these boots are as good as drawn at random, nothing drifts, and the
 //! rank-sum test compares two independent samples ([`super::rank_sum`]). Boots that only repeat are one sample each;
-//! they are told apart only beyond the floor ([`super::floor`]).
+//! only a difference above the floor counts ([`super::floor`]).
 
 use super::quantile::median;
 use super::rank_sum::RankSum;
@@ -48,7 +48,7 @@ pub fn estimate(first: &[f64], second: &[f64]) -> Option<Comparison> {
 }
 
 /// Compares boots that only repeat, against what layout alone moves (`floor`, relative). `None` without any. What took
-/// nothing before has no ratio, and whatever it takes now is a difference.
+/// nothing before has no ratio, and any time that it takes now is a difference.
 pub fn compare_repeated(first: &[f64], second: &[f64], floor: f64, ask: &Ask) -> Option<Comparison> {
     let (a, b) = (median(&sorted(first)), median(&sorted(second)));
     if !(a >= 0.0 && b.is_finite()) {

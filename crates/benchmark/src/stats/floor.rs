@@ -1,4 +1,4 @@
-//! How much a boot moves by what does not matter: one place for what was measured, and for what each use of it means.
+//! The floor: how much the code's layout alone changes a boot's length. All measured values are here, and what each is for.
 //!
 //! One dummy character more on the command line puts code and data elsewhere, and hash chains with them. Seen on stock Debian
 //! kernels under QEMU 7.2: the most that one character made. Where a boot waits for a clock to tick, it can be more: that is

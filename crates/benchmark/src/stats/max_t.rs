@@ -1,9 +1,9 @@
-//! Many comparisons of the same boots at once, each row of a boot one of them: what is the chance that any would look so?
+//! Many comparisons of the same boots at once, one for each row: how likely chance alone makes any row differ so much.
 //!
-//! Westfall and Young's single-step maxT ("Resampling-Based Multiple Testing", Wiley 1993, 2.3): had the change done
-//! nothing, the coin alone decided which boot of a pair is called whose. So all of a boot's rows change sides together, in
-//! every way that the coin could have fallen, and the largest statistic over all rows is noted each time. A row's
-//! corrected p is how often that is at least the row's own. The chance of even one false alarm stays at its rate, and
+//! Westfall and Young's single-step maxT ("Resampling-Based Multiple Testing", Wiley 1993, 2.3): if the change
+//! did nothing, the coin alone decided which boot of a pair belongs to which variant. So the two boots of each pair are
+//! exchanged, with all their rows, in every way that the coin could have fallen, and each time the largest statistic over
+//! all rows is noted. A row's corrected p is how often that is at least the row's own. The chance of even one false alarm stays at its rate, and
 //! rows that go together cost nothing: ten pairs can show a row among hundreds, where Holm's correction never could.
 //!
 //! The statistic of pairs is `|Σ d| / √(Σ d²)`, of independent boots the distance of the means over the root of all squares
@@ -151,7 +151,7 @@ fn shares(rows: &[Vec<f64>], falls: &[Vec<f64>]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Rows of noise that have something in common, as a host's mood has.
+    /// Rows of noise that have something in common, as noise of a host has.
     fn noise(random: &mut fastrand::Rng, rows: usize, n: usize) -> Vec<Vec<f64>> {
         let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
         let common: Vec<f64> = (0..n).map(|_| normal()).collect();

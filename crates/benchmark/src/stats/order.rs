@@ -1,8 +1,8 @@
-//! Whether the order of the runs matters: drift, moods of the host, warming up.
+//! Whether the order of the runs matters: drift, correlated noise of the host, warming up.
 //!
 //! Bartels' rank version of von Neumann's ratio ("The rank version of von Neumann's ratio test for randomness", Journal
 //! of the American Statistical Association 77, 1982): how far the ranks of successive runs lie apart. Runs in random
-//! order give about 2; runs that resemble the one before give less, whether they drift or come in moods. Its normal
+//! order give about 2; runs that resemble the one before give less, whether they drift or share noise. Its normal
 //! approximation is used from ten runs on, where Bartels found it good.
 
 use super::normal;

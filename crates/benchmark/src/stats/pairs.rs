@@ -2,7 +2,7 @@
 //!
 //! Two boots of a pair run one after the other, and a coin decides which variant is first. If the change does nothing,
 //! the coin alone decided which of the two times is called whose: every difference was as likely to have the other sign,
-//! whatever the distribution, the drift or the mood of the host (randomisation inference: Fisher, The Design of
+//! with any distribution, drift or noise of the host (randomisation inference: Fisher, The Design of
 //! Experiments, 1935, III; Edgington and Onghena, Randomization Tests, 4th ed.). So a test of signs is right at its
 //! stated rate with no assumption about noise. The test is Wilcoxon's signed-rank test ([`super::signed_rank`]), exact and
 //! without random numbers. The simulation that chose it (`tests/choice.rs`): with ten pairs it finds as much as the

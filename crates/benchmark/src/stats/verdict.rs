@@ -2,7 +2,7 @@
 //!
 //! *Faster* and *slower* need a difference that chance makes at most 5 times of 100, over all comparisons that were made
 //! together ([`super::holm`]). *No difference* is a claim too, and needs evidence: the whole interval of the ratio lies
-//! within the margin that matters to whoever asks (an equivalence test by interval inclusion: Westlake 1972; Schuirmann,
+//! within the margin that the user says matters (an equivalence test by interval inclusion: Westlake 1972; Schuirmann,
 //! Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). In between, the runs were *too noisy*, and how many would
 //! do is forecast. With so few runs that no outcome could have been significant, it is *too few*, whatever they show.
 
@@ -30,9 +30,9 @@ impl Default for Ask {
 pub enum Basis {
     /// Pairs of boots, one after the other in random order.
     Pairs(usize),
-    /// Deterministic boots of each variant, each with another dummy argument.
+    /// Deterministic boots of each variant, dithered: each with a dummy argument of another length.
     Dithered(usize, usize),
-    /// Deterministic boots that only repeat: one layout each, told apart only beyond this relative floor.
+    /// Deterministic boots that only repeat: one layout each, so only a difference above this relative floor counts.
     Repeated(f64),
 }
 

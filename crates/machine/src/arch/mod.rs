@@ -1,6 +1,6 @@
 //! The guest's architecture: what a recorder has to know of it, as data and a few functions.
 //!
-//! An [`Arch`] is chosen by the guest and asked by whoever needs to know; nobody asks which one it is. `README.md` lists
+//! The guest determines the [`Arch`]. Code that depends on it asks the `Arch`, and never which one it is. `README.md` lists
 //! what a new one has to give, here and in the other crates.
 
 pub(crate) mod x86_64;

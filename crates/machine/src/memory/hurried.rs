@@ -1,4 +1,4 @@
-//! Guest memory that can be read until an instant only: whoever pressed Ctrl-C waits for us.
+//! Guest memory that can be read until a deadline only: the user who pressed Ctrl-C is waiting.
 
 use super::{Extent, PhysicalMemory};
 use std::io;

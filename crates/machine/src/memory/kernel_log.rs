@@ -3,7 +3,7 @@
 //! It needs nothing of the guest: not a console, not a module, not that it still runs. [`LogProbe::find`] looks for
 //! the log once: by the kernel's VMCOREINFO note ([`vmcoreinfo`]), or, before that is written (in a subsys initcall)
 //! and where it is not configured, by the shape of the log's own structures ([`scan`]). What was found is read as
-//! often as one likes, whole or only its newest number, which is how a quiet boot is told from a hang.
+//! often as one likes, whole or only its newest number, which distinguishes a quiet boot from a hang.
 //!
 //! Two generations: the ring buffer of kernels from 5.10 on ([`ring`]) and the log buffer before it ([`log_buf`]).
 //! Addresses are those of x86-64 only.

@@ -1,8 +1,8 @@
 //! The virtual machine monitor: what a recorder needs of it, and nothing of how one does it.
 //!
-//! A [`Program`] is found once and starts machines; a [`Vmm`] is a machine that was started. Whoever watches one hears
-//! what it says, piece by piece ([`Heard`]), and asks it for what only it knows ([`Question`]). It hears on while it waits
-//! for an answer, so asking never makes anybody wait who stamps arrivals.
+//! A [`Program`] is found once and starts machines; a [`Vmm`] is a machine that was started. The watcher
+//! receives what it says, piece by piece ([`Heard`]), and asks it for what only it knows ([`Question`]). While the watcher waits
+//! for an answer it goes on receiving, so a question never delays the stamps of arrivals.
 //!
 //! Only `qemu/` knows QEMU: its options, its monitor's language, the form of its answers. A second VMM is a second folder
 //! and a line in [`find`]. Nothing here decides what a fact means: see [`crate::ending`].

@@ -1,4 +1,4 @@
-//! A VMM that replays a scripted boot out of memory, for tests of whoever watches one.
+//! A VMM that replays a scripted boot out of memory, for tests of the code that watches one.
 //!
 //! Its clock is the script's: hearing moves it on to the next thing that is said, or by as long as was waited for. So a
 //! boot of ten minutes takes no time, and ends at the same nanosecond each time. Nothing is executed, no file is touched.

@@ -1,19 +1,19 @@
-//! How well calls were followed: figures that go with them, in one order for who writes and who reads.
+//! How well the plugin followed the calls: what it counted. One list gives the order to the writer and the reader.
 
-/// What was met so far, by one vCPU.
+/// What one vCPU has counted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Instructions.
     pub insns: u64,
     /// Calls.
     pub calls: u64,
-    /// Returns to where the call came from.
+    /// Returns to the instruction after their call.
     pub matched: u64,
     /// Returns that lead elsewhere on purpose: retpolines.
     pub redirected: u64,
-    /// Returns that no call is known of.
+    /// Returns without a known call.
     pub unmatched: u64,
-    /// Calls that were gone before they returned.
+    /// Calls whose frames were gone before they returned (`longjmp`, a stack that is used anew).
     pub dropped: u64,
     /// Jumps to functions.
     pub tail_calls: u64,
@@ -27,24 +27,24 @@ pub struct Counts {
     pub stacks: u64,
     /// Changes from one stack to another.
     pub switches: u64,
-    /// Accesses to memory that were told of and are none of a call's or a return's.
+    /// Memory accesses that QEMU reported and that belong to no call or return.
     pub strays: u64,
-    /// Calls of which QEMU did not tell the stack pointer.
+    /// Calls whose stack pointer QEMU did not report.
     pub calls_without_stack: u64,
-    /// Returns of that kind.
+    /// Returns whose stack pointer QEMU did not report.
     pub returns_without_stack: u64,
-    /// Nodes for which there was no room: counted in the one that called.
+    /// Nodes for which there was no room: their time is counted in the caller's node.
     pub folded: u64,
     /// Calls under way for which there was no room.
     pub deep: u64,
-    /// Blocks for which there was no room when they were translated: they are not followed.
+    /// Blocks for which there was no room when QEMU translated them: calls in them are not followed.
     pub blocks_not_followed: u64,
-    /// Times that a stack was come to for which there was no room: not told apart from others of that kind.
+    /// Times that a vCPU changed to a stack for which there was no room. All such stacks count as one.
     pub stacks_without_room: u64,
 }
 
 impl Counts {
-    /// Each, in the order of the file. A new one is added at the end: files that were written before lack it.
+    /// Each, in the order of the file. Add a new one at the end: older files lack it.
     pub fn fields(&mut self) -> [&mut u64; 19] {
         [
             &mut self.insns,

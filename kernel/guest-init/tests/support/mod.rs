@@ -1,4 +1,4 @@
-//! A small host: boots a kernel under QEMU with guest-init, takes home what it offers, and keeps account.
+//! A small host: boots a kernel under QEMU with guest-init, takes what it offers, and counts.
 //!
 //! It is the least that shows the protocol from outside; the real host is `crates/machine`.
 
@@ -25,7 +25,7 @@ pub struct Boot {
     pub memory: &'static str,
     /// The user's own initrd.
     pub initrd: Vec<u8>,
-    /// What else QEMU is told.
+    /// Further arguments for QEMU.
     pub machine: &'static [&'static str],
     /// A machine without the port.
     pub deaf: bool,

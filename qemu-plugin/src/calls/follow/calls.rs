@@ -70,7 +70,7 @@ impl Vcpu {
         self.tick(shared, now);
     }
 
-    /// A return of which no access to the stack was told: it was not reached, or failed, unless execution goes on as if
+    /// A return whose access to the stack QEMU did not report: it was not reached, or failed, unless execution goes on as if
     /// it had returned.
     #[inline(never)]
     fn returned_unseen(&mut self, shared: &Shared, before: &'static Block, block: &'static Block, now: u64) {
@@ -112,7 +112,7 @@ impl Vcpu {
         moved
     }
 
-    /// A return went elsewhere. Right above lies the return address of whoever arranged that: it called this function.
+    /// A return went elsewhere. Right above lies the return address of the function that arranged that: it called this function.
     pub(super) fn redirected(&mut self, shared: &Shared, sp: u64, block: &'static Block) {
         let top = shared.stacks.top(self.stack);
         let frame = shared.stacks.frame(top);

@@ -6,7 +6,7 @@ use crate::calls::stacks::{Entered, Open};
 use crate::calls::tree::Kind;
 use crate::ending::Ending;
 
-/// Tail calls from tail calls are told apart up to this many.
+/// A chain of tail calls is followed up to this length.
 const TAILS: usize = 16;
 
 impl Vcpu {

@@ -1,4 +1,4 @@
-//! Code that QEMU tells of at another address than it runs at, because it was translated there (`block` says when).
+//! Code that QEMU reports at another address than it runs at, because QEMU translated it there first (`block` says when).
 
 use super::{Shared, Vcpu};
 use crate::calls::block::{Block, MOVED, NOWHERE};

@@ -1,4 +1,4 @@
-//! What goes to the output from time to time: totals, long calls that are under way, moments of note.
+//! Writes what is due from time to time: totals, long calls that are under way, marks.
 
 use super::{Clock, Shared, Vcpu};
 use crate::calls::stacks::Frame;

@@ -4,7 +4,7 @@
 //! the user would run it; `-- -nodefaults` takes them away. Added is what watching needs:
 //! - `-S` with a `cont` that waits in the monitor's socket before QEMU is even started: the guest runs as soon as the
 //!   machine is complete, and the monitor says when that was;
-//! - `-no-reboot -no-shutdown`: a guest that resets or powers off is paused, so that its end can be told and its
+//! - `-no-reboot -no-shutdown`: a guest that resets or powers off is paused, so that its end can be recorded and its
 //!   memory read;
 //! - console, firmware's debug port and guest-init's port each on an inherited pipe, the monitor on an inherited
 //!   socket: nothing in the file system, nothing to clean up;

@@ -1,7 +1,8 @@
-//! Carrying files home: fills rounds and offers each to the host, through memory while that works, else by the port.
+//! Evidence transfer, the guest's half: fills rounds with files and offers each to the host, through memory while that works,
+//! else by the port.
 //!
-//! A round is never given up: when the host does not answer in time, or says that memory cannot be the way, the same
-//! round goes by the port, and so does everything after it. The host passes over what it had already taken.
+//! No round is ever dropped. If the host does not answer in time, or says that it cannot read the memory, the guest sends the
+//! same round by the port, and all rounds after it. The host skips what it has already taken.
 
 use crate::arch::port_io::Port;
 use crate::memory::Area;

@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Carries home everything there is. What memory looked like is read before memory is taken to carry the rest.
+/// Transfers all evidence. It reads the figures of memory first, before the transfer itself takes memory.
 pub fn transfer(port: Port, config: &Config, mounts: &Mounts) {
     let first: Vec<(&Evidence, io::Result<Vec<u8>>)> =
         files::FIRST.iter().map(|evidence| (evidence, path(evidence.source, mounts).and_then(std::fs::read))).collect();
@@ -33,7 +33,7 @@ pub fn transfer(port: Port, config: &Config, mounts: &Mounts) {
     carrier.finish();
 }
 
-/// Carries home what memory is like after the workload. A carrier of its own: while it ran, none took memory.
+/// Transfers the figures of memory after the workload. It uses a new carrier, so that none took memory while the workload ran.
 pub fn memory_after_workload(port: Port, config: &Config, mounts: &Mounts) {
     let evidence = &files::AFTER_WORKLOAD;
     match path(evidence.source, mounts).and_then(std::fs::read) {

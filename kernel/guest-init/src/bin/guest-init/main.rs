@@ -1,10 +1,11 @@
 //! Process 1 of a Linux guest that bootscope records: says that the kernel has handed over, gathers the kernel's
-//! evidence, carries it to the host, then powers off or becomes the user's own init.
+//! evidence, transfers it to the host, then powers off or executes the user's own init.
 //!
-//! The hand-over is marked by the program's first instructions ([`arch::entry`]), where there is a root to mount by those of its
-//! second start ([`root`]); all the rest comes after the measured moment, first what changes by being looked at. Whatever the kernel lacks is said (`L`) and done without: nothing here
-//! may stop a guest from reaching its end. It leaves no mount, open file or privilege to the init that follows it.
-//! The protocol is the library's; this program holds what needs a kernel, and all that is unsafe.
+//! The program's first instructions mark the hand-over ([`arch::entry`]). If there is a root to mount, those of its second
+//! start do ([`root`]). All else comes after that moment, and first what changes when it is looked at. If the kernel lacks
+//! something, the program says so (`L`) and goes on: nothing here may stop a guest from reaching its end. It leaves no mount,
+//! open file or privilege to the init that follows it. The protocol is in the library. This program has what needs a kernel,
+//! and all unsafe code.
 #![no_main]
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -1,8 +1,8 @@
-//! The user's workload: a command that the root's shell runs when the evidence is home, and the memory that it leaves.
+//! The user's workload: a command that the root's shell runs after the evidence transfer, and the memory used after it.
 //!
-//! It finds /dev, /proc and /sys mounted in the root, where the root has such folders. While it runs, the host hears a word
-//! each second, so that silence is none. If it fails, that is said, and memory is not looked at: it would be the memory of
-//! something else.
+//! It finds /dev, /proc and /sys mounted in the root, where the root has such folders. While it runs, guest-init sends
+//! a line each second, so that the host does not take the silence for a hang. If the workload fails, guest-init says so and does
+//! not measure memory: the figures would not be the workload's.
 
 use crate::arch::port_io::{Port, allow_ports, tsc};
 use crate::gather;
