@@ -20,7 +20,7 @@ use crate::first_run::symbols::Symbols;
 use crate::input::Input;
 use crate::reader::{Evidence, Own, Reader};
 use crate::text::{Line, Lines, number};
-use timeline::{DiagnosticKind, Diagnostics, Names, Ns, Sampled, SampledFrame, SampledThread, TakenSample};
+use timeline::{DiagnosticKind, Diagnostics, Names, Ns, Sampled, SampledFrame, SampledThread};
 
 /// Stacks are read to this depth.
 const FRAMES_MAX: usize = 1024;
@@ -209,7 +209,8 @@ impl<'a> Samples<'a> {
             let (event, is_user) = mode(sample.event);
             let thread = SampledThread { name: names.intern(sample.comm), tid: sample.tid };
             let Sample { at, cpu, period, .. } = *sample;
-            sampled.add(TakenSample { at, cpu, thread, event: names.intern(event), is_user, period, stack });
+            let (event, stack) = (names.intern(event), stack.into());
+            sampled.add(timeline::Sample { at, cpu, thread, event, is_user, period, stack });
         }
         sampled
     }
@@ -422,7 +423,7 @@ swapper     0 [001] 1.000001: cycles:
         let sampled = read(TEXT).0.named(&Symbols::default(), &mut names);
         assert_eq!((sampled.samples().len(), sampled.lost), (4, Some(3)));
         let stack =
-            |sample| sampled.stack(sample).iter().map(|frame| names.get(frame.name)).collect::<Vec<_>>().join(";");
+            |sample: &timeline::Sample| sample.stack.iter().map(|frame| names.get(frame.name)).collect::<Vec<_>>().join(";");
         let stacks: Vec<String> = sampled.samples().iter().map(stack).collect();
         assert_eq!(stacks, ["0x212071;lab::pit::read", "inlined;a::<(u8, u64)>::b", "main", ""]);
     }

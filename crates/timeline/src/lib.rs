@@ -37,7 +37,6 @@ pub use profile::{Children, FunctionRow, NodeId, Profile, ProfileNode, Weight};
 pub use rate::RateSource;
 pub use sampled::{
     Sample, Sampled, SampledEvent, SampledFrame, SampledFunction, SampledOn, SampledPart, SampledThread, SampledTrack,
-    TakenSample,
 };
 pub use span::{SpanId, SpanRow, Spans};
 pub use span_kind::SpanKind;

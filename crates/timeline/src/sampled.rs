@@ -4,7 +4,7 @@
 //! nothing here adds up samples of two events.
 
 use crate::{NameId, Ns};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// An entry of a sampled stack.
@@ -28,7 +28,7 @@ pub struct SampledThread {
 }
 
 /// What was found at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// When, on the samples' own clock; none if the evidence has no times.
     pub at: Option<Ns>,
@@ -42,7 +42,8 @@ pub struct Sample {
     pub is_user: Option<bool>,
     /// How much of the event it stands for, if that is known.
     pub period: Option<u64>,
-    stack: usize,
+    /// Its functions, outermost first.
+    pub stack: Arc<[SampledFrame]>,
 }
 
 /// Samples of a boot.
@@ -55,9 +56,8 @@ pub struct Sampled {
     /// CPUs of which nothing was sampled, as far as the evidence says.
     pub unsampled_cpus: u64,
     samples: Vec<Sample>,
-    /// Each stack once, outermost function first.
-    stacks: Vec<Arc<[SampledFrame]>>,
-    numbers: HashMap<Arc<[SampledFrame]>, usize>,
+    /// Each stack once: samples of one stack share it.
+    stacks: HashSet<Arc<[SampledFrame]>>,
 }
 
 /// A part of the samples of one event.
@@ -113,30 +113,21 @@ pub struct SampledEvent<'a> {
     pub user: Option<u64>,
     squares: f64,
     samples: Vec<&'a Sample>,
-    sampled: &'a Sampled,
 }
 
 impl Sampled {
-    /// Adds a sample, whose stack has its functions outermost first.
-    pub fn add(&mut self, taken: TakenSample) {
-        let TakenSample { at, cpu, thread, event, is_user, period, stack } = taken;
-        let stack = self.numbers.get(stack.as_slice()).copied().unwrap_or_else(|| {
-            let stack: Arc<[SampledFrame]> = stack.into();
-            self.numbers.insert(Arc::clone(&stack), self.stacks.len());
-            self.stacks.push(stack);
-            self.stacks.len() - 1
-        });
-        self.samples.push(Sample { at, cpu, thread, event, is_user, period, stack });
+    /// Adds a sample.
+    pub fn add(&mut self, mut sample: Sample) {
+        match self.stacks.get(&sample.stack) {
+            Some(known) => sample.stack = Arc::clone(known),
+            None => drop(self.stacks.insert(Arc::clone(&sample.stack))),
+        }
+        self.samples.push(sample);
     }
 
     /// All of them, as they came.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
-    }
-
-    /// A sample's stack, outermost function first.
-    pub fn stack(&self, sample: &Sample) -> &[SampledFrame] {
-        &self.stacks[sample.stack]
     }
 
     /// The first sample's time and the last one's, on the samples' own clock.
@@ -150,29 +141,10 @@ impl Sampled {
         let mut by_event: HashMap<NameId, Vec<&Sample>> = HashMap::new();
         self.samples.iter().for_each(|sample| by_event.entry(sample.event).or_default().push(sample));
         let mut events: Vec<SampledEvent> =
-            by_event.into_iter().map(|(name, samples)| SampledEvent::of(self, name, samples)).collect();
+            by_event.into_iter().map(|(name, samples)| SampledEvent::of(name, samples)).collect();
         events.sort_by_key(|event| (std::cmp::Reverse(event.all.samples), event.name));
         events
     }
-}
-
-/// A sample on its way in.
-#[derive(Clone, Debug)]
-pub struct TakenSample {
-    /// See [`Sample`].
-    pub at: Option<Ns>,
-    /// See [`Sample`].
-    pub cpu: Option<u64>,
-    /// See [`Sample`].
-    pub thread: SampledThread,
-    /// See [`Sample`].
-    pub event: NameId,
-    /// See [`Sample`].
-    pub is_user: Option<bool>,
-    /// See [`Sample`].
-    pub period: Option<u64>,
-    /// Its functions, outermost first.
-    pub stack: Vec<SampledFrame>,
 }
 
 impl SampledPart {
@@ -183,11 +155,11 @@ impl SampledPart {
 }
 
 impl<'a> SampledEvent<'a> {
-    fn of(sampled: &'a Sampled, name: NameId, samples: Vec<&'a Sample>) -> SampledEvent<'a> {
+    fn of(name: NameId, samples: Vec<&'a Sample>) -> SampledEvent<'a> {
         let has_periods = samples.iter().all(|sample| sample.period.is_some_and(|period| period > 0));
         let is_user = samples.iter().map(|sample| sample.is_user.map(u64::from));
         let (all, user) = (SampledPart::default(), is_user.sum());
-        let mut event = SampledEvent { name, all, has_periods, user, squares: 0.0, samples, sampled };
+        let mut event = SampledEvent { name, all, has_periods, user, squares: 0.0, samples };
         for i in 0..event.samples.len() {
             let weight = event.weight(event.samples[i]);
             event.all.add(weight);
@@ -207,17 +179,18 @@ impl<'a> SampledEvent<'a> {
 
     /// Each function, by name.
     pub fn functions(&self) -> Vec<SampledFunction> {
-        let mut of_stacks: HashMap<usize, SampledPart> = HashMap::new();
+        // By the place of the stack, which all its samples share.
+        let mut of_stacks: HashMap<*const SampledFrame, (&[SampledFrame], SampledPart)> = HashMap::new();
         for (sample, weight) in self.weighed() {
-            of_stacks.entry(sample.stack).or_default().add(weight);
+            let none = || (&*sample.stack, SampledPart::default());
+            of_stacks.entry(sample.stack.as_ptr()).or_insert_with(none).1.add(weight);
         }
         let mut by_name: HashMap<NameId, SampledFunction> = HashMap::new();
         let sum = |to: &mut SampledPart, part: &SampledPart| {
             to.samples += part.samples;
             to.weight += part.weight;
         };
-        for (&stack, part) in &of_stacks {
-            let stack = &self.sampled.stacks[stack];
+        for (stack, part) in of_stacks.values() {
             let mut names: Vec<NameId> = stack.iter().map(|frame| frame.name).collect();
             names.sort_unstable();
             names.dedup();
@@ -273,12 +246,12 @@ mod tests {
     use super::*;
     use crate::Names;
 
-    fn taken(names: &mut Names, event: &str, at: i64, period: Option<u64>, stack: &str) -> TakenSample {
+    fn taken(names: &mut Names, event: &str, at: i64, period: Option<u64>, stack: &str) -> Sample {
         let mut frame = |name| SampledFrame { address: 1, name: names.intern(name), is_named: true };
         let stack = stack.split_terminator(';').map(&mut frame).collect();
         let thread = SampledThread { name: names.intern("init"), tid: 1 };
         let is_user = (event == "nmi").then_some(at > 5);
-        TakenSample { at: Some(Ns(at)), cpu: Some(0), thread, event: names.intern(event), is_user, period, stack }
+        Sample { at: Some(Ns(at)), cpu: Some(0), thread, event: names.intern(event), is_user, period, stack }
     }
 
     fn find<'a>(events: &'a [SampledEvent<'a>], name: NameId) -> &'a SampledEvent<'a> {
@@ -335,7 +308,7 @@ mod tests {
         let mut names = Names::default();
         let mut sampled = Sampled::default();
         sampled.add(taken(&mut names, "nmi", 7, None, "a"));
-        sampled.add(TakenSample { cpu: None, ..taken(&mut names, "nmi", 9, None, "a") });
+        sampled.add(Sample { cpu: None, ..taken(&mut names, "nmi", 9, None, "a") });
         let tracks = sampled.events()[0].tracks();
         let of = |on: fn(&SampledOn) -> bool| tracks.iter().find(|track| on(&track.on)).unwrap();
         let thread = of(|on| matches!(on, SampledOn::Thread(_)));

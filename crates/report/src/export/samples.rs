@@ -75,9 +75,9 @@ impl SampleFormat {
                 super::warnings(boot).try_for_each(|warning| writeln!(out, "# (warning: {warning})"))?;
                 // In brackets, so that no comment ends in a number.
                 writeln!(out, "# ({})", about(chosen, left_out, names))?;
-                folded(chosen, sampled, names, out)
+                folded(chosen, names, out)
             }
-            SampleFormat::Svg => flame_graph(boot, chosen, sampled, left_out, out),
+            SampleFormat::Svg => flame_graph(boot, chosen, left_out, out),
         }
     }
 }
@@ -122,7 +122,7 @@ fn perf(sampled: &Sampled, only: Option<NameId>, names: &Names, out: &mut dyn Wr
         };
         let event = names.get(sample.event);
         writeln!(out, " {}{}:", harmless(event), if event.contains(':') { "" } else { mode })?;
-        for frame in sampled.stack(sample).iter().rev() {
+        for frame in sample.stack.iter().rev() {
             let name = if frame.is_named { harmless(names.get(frame.name)) } else { "[unknown]".into() };
             writeln!(out, "\t{:16x} {name} ({module})", frame.address)?;
         }
@@ -136,23 +136,23 @@ fn seconds(at: Ns) -> String {
 }
 
 /// The name of the thread, then its functions: at most [`MOST_FRAMES`], the outermost.
-fn path(sample: &Sample, sampled: &Sampled) -> Vec<NameId> {
-    let frames = sampled.stack(sample).iter().map(|frame| frame.name);
+fn path(sample: &Sample) -> Vec<NameId> {
+    let frames = sample.stack.iter().map(|frame| frame.name);
     std::iter::once(sample.thread.name).chain(frames).take(MOST_FRAMES + 1).collect()
 }
 
 /// Each stack as text, deeper frames as one, in the order of their names; and its weight.
-fn stacks(event: &SampledEvent, sampled: &Sampled) -> BTreeMap<Vec<NameId>, u128> {
+fn stacks(event: &SampledEvent) -> BTreeMap<Vec<NameId>, u128> {
     let mut stacks = BTreeMap::new();
     for (sample, weight) in event.weighed() {
-        *stacks.entry(path(sample, sampled)).or_default() += u128::from(weight);
+        *stacks.entry(path(sample)).or_default() += u128::from(weight);
     }
     stacks
 }
 
-fn folded(event: &SampledEvent, sampled: &Sampled, names: &Names, out: &mut dyn Write) -> io::Result<()> {
+fn folded(event: &SampledEvent, names: &Names, out: &mut dyn Write) -> io::Result<()> {
     let mut lines: BTreeMap<String, u128> = BTreeMap::new();
-    for (stack, weight) in stacks(event, sampled) {
+    for (stack, weight) in stacks(event) {
         let deeper = (stack.len() > MOST_FRAMES).then(|| "(deeper)".to_owned());
         let shown = stack.iter().take(MOST_FRAMES).map(|&name| frame(&harmless(names.get(name))));
         let line: Vec<String> = shown.chain(deeper).collect();
@@ -165,7 +165,6 @@ fn folded(event: &SampledEvent, sampled: &Sampled, names: &Names, out: &mut dyn 
 fn flame_graph(
     boot: &Boot,
     event: &SampledEvent,
-    sampled: &Sampled,
     left_out: usize,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -177,7 +176,7 @@ fn flame_graph(
     let deeper = names.intern("(deeper)");
     // A length is 63 bits.
     let shift = (128 - event.all.weight.leading_zeros()).saturating_sub(62);
-    let (slices, total) = slices(stacks(event, sampled), deeper, &names, shift);
+    let (slices, total) = slices(stacks(event), deeper, &names, shift);
     let evidence = names.intern("samples");
     let end = Some(End { at: total, error: Ns::ZERO, track: None, evidence });
     let timeline = Timeline { names, unit, end, ..Timeline::new(TimeBase::Evidence) };
