@@ -3,7 +3,14 @@
 use anyhow::{Context, bail};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Where the output goes by default: beside a recording, by its name with an ending.
+pub fn beside(recording: &Path, ending: &str) -> PathBuf {
+    let mut name = recording.components().as_path().as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
 
 /// Writes a file: first under another name in the same folder, then renamed. One that is there is replaced with `force`
 /// only; a device or a pipe is written to as it is. How many bytes it is.

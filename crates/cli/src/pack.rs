@@ -1,7 +1,7 @@
 //! `bootscope pack`: one file of a recording.
 
-use crate::Done;
 use crate::output::{Output, Written};
+use crate::{Done, files};
 use anyhow::{Context, bail};
 use std::path::PathBuf;
 
@@ -20,11 +20,7 @@ pub struct Args {
 
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let packed = args.output.clone().unwrap_or_else(|| {
-        let mut name = args.recording.components().as_path().as_os_str().to_owned();
-        name.push(".tar.zst");
-        name.into()
-    });
+    let packed = args.output.clone().unwrap_or_else(|| files::beside(&args.recording, ".tar.zst"));
     if crate::benches::journal_of(&args.recording).is_some() {
         let bench = args.recording.display();
         bail!(

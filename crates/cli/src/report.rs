@@ -1,6 +1,6 @@
 //! `bootscope report`: one page that opens from disk.
 
-use crate::files::write_file;
+use crate::files::{self, write_file};
 use crate::output::{Output, Written};
 use crate::{Done, benches, boot};
 use anyhow::Context;
@@ -24,11 +24,7 @@ pub struct Args {
 
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let path = args.output.clone().unwrap_or_else(|| {
-        let mut name = args.recording.components().as_path().as_os_str().to_owned();
-        name.push(".html");
-        name.into()
-    });
+    let path = args.output.clone().unwrap_or_else(|| files::beside(&args.recording, ".html"));
     let bytes = if benches::is_bench(&args.recording) {
         let document = benches::read_whole(&args.recording, output)?;
         write_file(&path, args.force, |out| report::bench_page(&document, out))?
