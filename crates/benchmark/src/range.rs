@@ -5,10 +5,12 @@
 
 mod build;
 mod git;
+mod ratios;
 mod search;
 mod steps;
 
 pub use build::{BuildError, Builder, Built, tidy};
 pub use git::{Commit, GitError, Repo, Worktree};
+pub use ratios::{log_ratios, mean_ratio};
 pub use search::{Answer, Found, Measure, Search, Step, Verdict, run};
 pub use steps::steps;

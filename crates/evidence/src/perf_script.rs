@@ -422,8 +422,9 @@ swapper     0 [001] 1.000001: cycles:
         let mut names = Names::default();
         let sampled = read(TEXT).0.named(&Symbols::default(), &mut names);
         assert_eq!((sampled.samples().len(), sampled.lost), (4, Some(3)));
-        let stack =
-            |sample: &timeline::Sample| sample.stack.iter().map(|frame| names.get(frame.name)).collect::<Vec<_>>().join(";");
+        let stack = |sample: &timeline::Sample| {
+            sample.stack.iter().map(|frame| names.get(frame.name)).collect::<Vec<_>>().join(";")
+        };
         let stacks: Vec<String> = sampled.samples().iter().map(stack).collect();
         assert_eq!(stacks, ["0x212071;lab::pit::read", "inlined;a::<(u8, u64)>::b", "main", ""]);
     }

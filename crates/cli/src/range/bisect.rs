@@ -7,8 +7,8 @@ use super::workshop::{COMMIT, Workshop, interrupted};
 use crate::Done;
 use crate::benches::JOURNAL;
 use anyhow::{Context, bail};
+use benchmark::Ended;
 use benchmark::range::{self, Answer, Built, Commit, Found, Measure, Repo, Search, Verdict};
-use benchmark::{Document, Ended};
 use report::{Bisected, Failed, Named};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -186,7 +186,7 @@ impl Measure for Pairs<'_, '_> {
         self.warm = true;
         let folder = self.memory.next_folder(&self.workshop.folder);
         let document = self.workshop.bench(&[(&good, first), (&commit, second)], plan, &folder)?;
-        let logs = logarithms(&document);
+        let logs = range::log_ratios(&document);
         self.memory.learn(&good, &commit, &logs);
         if interrupted(&document) || self.workshop.stopped() {
             return Ok(Answer::Stopped(logs));
@@ -200,7 +200,7 @@ impl Measure for Pairs<'_, '_> {
             }
             _ => {
                 let known = &self.memory.pairs[&(good.id, commit.id.clone())];
-                let mean = (known.iter().sum::<f64>() / known.len() as f64).exp();
+                let mean = range::mean_ratio(known);
                 let text = format!(
                     "{at} of {} · {}: {mean:.4} of the good end, {} pairs",
                     self.line.len() - 1,
@@ -212,16 +212,6 @@ impl Measure for Pairs<'_, '_> {
             }
         }
     }
-}
-
-/// The logarithms of second ÷ first of the rounds in which both reached their end mark.
-fn logarithms(document: &Document) -> Vec<f64> {
-    let of = |variant: usize| -> BTreeMap<u32, f64> {
-        let own = document.boots.iter().filter(|boot| boot.variant == variant);
-        own.filter_map(|boot| Some((boot.round?, boot.measured.total_ns.filter(|&ns| ns > 0)? as f64))).collect()
-    };
-    let second = of(1);
-    of(0).iter().filter_map(|(round, a)| Some((second.get(round)? / a).ln())).collect()
 }
 
 /// What the folder says was measured.
@@ -299,7 +289,7 @@ impl Memory {
                 settings.iter().find(|s| s.key == COMMIT).map(|s| s.value.clone())
             };
             if let (Some(good), Some(commit)) = (named(0), named(1)) {
-                self.pairs.entry((good, commit)).or_default().extend(logarithms(&read.document));
+                self.pairs.entry((good, commit)).or_default().extend(range::log_ratios(&read.document));
             }
         }
     }

@@ -162,12 +162,7 @@ fn folded(event: &SampledEvent, names: &Names, out: &mut dyn Write) -> io::Resul
 }
 
 /// The chart's own drawing, of stacks that lie beside each other by name where the boot's lie in order of time.
-fn flame_graph(
-    boot: &Boot,
-    event: &SampledEvent,
-    left_out: usize,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn flame_graph(boot: &Boot, event: &SampledEvent, left_out: usize, out: &mut dyn Write) -> io::Result<()> {
     let mut names = boot.timeline.names.clone();
     let about = about(event, left_out, &names);
     let title = format!("Sampled: {}, {} {}", names.get(event.name), boot.facts.subject.os, boot.facts.subject.kernel);

@@ -1,0 +1,53 @@
+//! What a bench of two commits tells a search: for each pair of boots, the logarithm of second ÷ first.
+
+use crate::document::Document;
+use std::collections::BTreeMap;
+
+/// The logarithms of second ÷ first of the rounds in which both variants reached their end mark, in the order of rounds.
+pub fn log_ratios(document: &Document) -> Vec<f64> {
+    let of = |variant: usize| -> BTreeMap<u32, f64> {
+        let own = document.boots.iter().filter(|boot| boot.variant == variant);
+        own.filter_map(|boot| Some((boot.round?, boot.measured.total_ns.filter(|&ns| ns > 0)? as f64))).collect()
+    };
+    let second = of(1);
+    of(0).iter().filter_map(|(round, a)| Some((second.get(round)? / a).ln())).collect()
+}
+
+/// The geometric mean of the ratios with these logarithms; 1 where there are none.
+pub fn mean_ratio(logs: &[f64]) -> f64 {
+    (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::head::{Head, Variant};
+    use crate::runs::{Boot, Measured, Plan, Stop};
+
+    #[test]
+    fn only_rounds_in_which_both_ended_count() {
+        let stop = Stop { rounds: 3, width: None, budget_ns: None };
+        let plan = Plan { variants: 2, warm_ups: 1, stop, seed: 1 };
+        let head = Head::of(plan, vec![Variant::named("good"), Variant::named("bad")]);
+        let boot = |(variant, round, total_ns): (usize, Option<u32>, Option<i64>)| Boot {
+            number: 0,
+            round,
+            variant,
+            began_ns: 0,
+            measured: Measured { total_ns, ..Measured::default() },
+        };
+        let boots = [
+            (0, None, Some(7)), // to warm up
+            (0, Some(0), Some(100)),
+            (1, Some(0), Some(200)),
+            (1, Some(1), None),
+            (0, Some(1), Some(100)),
+            (1, Some(2), Some(50)),
+            (0, Some(2), Some(100)),
+        ];
+        let document = Document::new(head, boots.map(boot).to_vec(), None);
+        let logs = log_ratios(&document);
+        assert_eq!(logs, [2_f64.ln(), 0.5_f64.ln()]);
+        assert!((mean_ratio(&logs) - 1.0).abs() < 1e-12 && mean_ratio(&[]) == 1.0);
+    }
+}
