@@ -198,6 +198,14 @@ impl Groups {
         Ok(())
     }
 
+    /// Whether something of that kind, name and detail only lets time pass.
+    pub fn is_delay(&self, kind: SpanKind, name: &str, detail: &str) -> bool {
+        match detail {
+            "" => any(&self.delays, kind, name),
+            detail => any(&self.delays, kind, &format!("{name} {detail}")),
+        }
+    }
+
     /// The first rule for a span that is printed as `text`.
     pub(crate) fn rule_of(&self, kind: SpanKind, text: &str) -> Option<usize> {
         self.rules.iter().position(|rule| any(&rule.what, kind, text))

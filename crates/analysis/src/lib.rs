@@ -6,7 +6,7 @@
 //!   as a different view, the sum over all threads;
 //! * [`diff`]: two boots side by side, each function and each path of calls;
 //! * [`Spread`]: whose time it was in a span, down to calls too short to be spans;
-//! * [`WhatIf`]: the boot again with some of its work made shorter;
+//! * [`WhatIf`]: the boot again with some of its work made shorter; [`Prices`]: the same by stretches of time, not names;
 //! * [`growth`]: how each row grows with the machine, over boots of several sizes;
 //! * [`initcalls`]: each from its call to its return;
 //! * [`impossible`]: figures that contradict each other.
@@ -48,7 +48,7 @@ pub use spread::{Follow, Spread};
 pub use stays::{Stay, Stays};
 pub use stretch::{BootPath, CpuHeld, Stretch, StretchKind};
 pub use tables::{Row, Tables, tables};
-pub use what_if::{Becomes, Cannot, Range, Rung, Saving, Target, WhatIf};
+pub use what_if::{Becomes, Cannot, Cut, Prices, Range, Rung, Saving, Target, WhatIf};
 
 use timeline::{Ns, Timeline};
 

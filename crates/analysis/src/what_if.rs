@@ -6,6 +6,9 @@
 
 mod allowed;
 mod meant;
+mod price;
+
+pub use price::{Cut, Prices};
 
 use crate::chain::Frame;
 use crate::charge::{BaseId, Charge, joined};

@@ -1,0 +1,198 @@
+//! What a boot would save if stretches of its threads' time were shorter.
+//!
+//! As with a [`super::Saving`] nothing is subtracted: the boot is run again. Stretches and not names say here what becomes
+//! shorter, so that whoever found them in the evidence need not describe them in words.
+
+use super::{Cannot, allowed};
+use crate::replay::{Replay, Shrink};
+use crate::segments::Segments;
+use crate::total;
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
+use timeline::{Ns, Timeline, TrackId, Wait};
+
+/// A stretch of a track's time that becomes shorter: what ran there, and every wait that began there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cut {
+    /// Whose time.
+    pub track: TrackId,
+    /// From when.
+    pub from: Ns,
+    /// Until when.
+    pub to: Ns,
+    /// What is left of it, 0 to 1.
+    pub left: f64,
+}
+
+/// The boots to try cuts on: the recorded one, and the others that its log allows.
+pub struct Prices<'a> {
+    timeline: &'a Timeline,
+    end: TrackId,
+    segments: Segments,
+    allowed: Vec<Timeline>,
+}
+
+impl<'a> Prices<'a> {
+    /// Of a finalized timeline.
+    ///
+    /// # Errors
+    /// [`Cannot::NoPath`], [`Cannot::NoWaits`].
+    pub fn new(timeline: &'a Timeline) -> Result<Prices<'a>, Cannot> {
+        let end = timeline.end.and_then(|end| end.track).ok_or(Cannot::NoPath)?;
+        if timeline.cpus_followed_until == Some(Ns::MAX) {
+            return Err(Cannot::NoWaits);
+        }
+        Ok(Prices { timeline, end, segments: Segments::new(timeline), allowed: allowed::boots(timeline) })
+    }
+
+    /// How much shorter the recorded boot would be. `O(n log n)` in the number of spans.
+    pub fn saved(&self, cuts: &[Cut]) -> Ns {
+        self.saved_in(self.timeline, &Cuts::new(cuts))
+    }
+
+    /// The least and the most that it saves in any boot that the log allows.
+    pub fn saved_in_any(&self, cuts: &[Cut]) -> (Ns, Ns) {
+        let cuts = Cuts::new(cuts);
+        let recorded = self.saved_in(self.timeline, &cuts);
+        let others = self.allowed.iter().map(|boot| self.saved_in(boot, &cuts));
+        others.fold((recorded, recorded), |(low, high), saved| (low.min(saved), high.max(saved)))
+    }
+
+    /// Other boots differ in who was ready when and in no span, so the same segments are theirs.
+    fn saved_in(&self, boot: &Timeline, cuts: &Cuts) -> Ns {
+        let Some(end) = boot.end else { return Ns::ZERO };
+        total(boot) - Replay::new(boot, self.end, &self.segments, cuts).time(self.end, end.at)
+    }
+}
+
+/// Cuts as a replay asks for them: of each track, stretches that do not overlap, by their start. Where several were given,
+/// the one that leaves least counts.
+struct Cuts(HashMap<TrackId, BTreeMap<Ns, (Ns, f64)>>);
+
+impl Cuts {
+    fn new(cuts: &[Cut]) -> Cuts {
+        let mut sorted: Vec<Cut> = cuts.iter().copied().filter(|cut| cut.from < cut.to).collect();
+        sorted.sort_by(|a, b| (a.left.total_cmp(&b.left)).then(a.from.cmp(&b.from)));
+        let mut by_track: HashMap<TrackId, BTreeMap<Ns, (Ns, f64)>> = HashMap::new();
+        for cut in sorted {
+            insert(by_track.entry(cut.track).or_default(), cut);
+        }
+        Cuts(by_track)
+    }
+
+    fn pieces(&self, track: TrackId, from: Ns, to: Ns) -> impl Iterator<Item = (Ns, Ns, f64)> + '_ {
+        let all = self.0.get(&track);
+        let first = all.and_then(|all| all.range(..=from).next_back()).map_or(from, |(&start, _)| start);
+        let found = all.into_iter().flat_map(move |all| all.range(first.min(to)..to));
+        found.map(|(&start, &(end, left))| (start, end, left)).filter(move |piece| piece.1 > from)
+    }
+}
+
+/// Adds what of a cut is in no earlier one.
+fn insert(pieces: &mut BTreeMap<Ns, (Ns, f64)>, cut: Cut) {
+    let mut at = cut.from;
+    if let Some((_, &(end, _))) = pieces.range(..=at).next_back() {
+        at = at.max(end);
+    }
+    while at < cut.to {
+        let next = pieces.range(at..cut.to).next().map(|(&start, &(end, _))| (start, end));
+        let (until, then) = next.map_or((cut.to, cut.to), |(start, end)| (start, end));
+        if at < until {
+            pieces.insert(at, (until, cut.left));
+        }
+        at = then;
+    }
+}
+
+impl Shrink for Cuts {
+    fn running(&self, track: TrackId, from: Ns, to: Ns, each: &mut dyn FnMut(Ns, f64)) {
+        let mut at = from;
+        for (start, end, left) in self.pieces(track, from, to) {
+            if at < start {
+                each(at, 1.0);
+            }
+            each(at.max(start), left);
+            at = end.min(to);
+        }
+        if at < to {
+            each(at, 1.0);
+        }
+    }
+
+    fn waiting(&self, wait: &Wait) -> (f64, f64) {
+        let around = self.pieces(wait.track, wait.from, wait.from + Ns(1)).next();
+        (1.0, around.map_or(1.0, |(_, _, left)| left))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use timeline::{End, NameId, SpanKind, SpanRow, TimeBase, TrackKind, WaitedOn};
+
+    const LENGTH: Ns = Ns(1_000);
+
+    /// One thread works for [`LENGTH`], and waits for another from 400 to 700, which works from 0 to 700.
+    fn boot() -> (Timeline, TrackId, TrackId) {
+        let mut t = Timeline::new(TimeBase::GuestVirtual);
+        let name = t.names.intern("f");
+        let [boot, other] = [1, 2].map(|id| t.tracks.add(name, TrackKind::Thread, id));
+        t.tracks.get_mut(other).created = Some((Ns(0), boot));
+        for (track, end) in [(boot, LENGTH), (other, Ns(700))] {
+            let row = SpanRow { name, detail: NameId::EMPTY, start: Ns(0), end, track, kind: SpanKind::Call };
+            t.spans.push(row, None);
+        }
+        t.waits.push(Wait { track: boot, from: Ns(400), woken: Ns(700), until: Ns(700), by: WaitedOn::Thread(other) });
+        t.end = Some(End { at: LENGTH, error: Ns(0), track: Some(boot), evidence: NameId::EMPTY });
+        t.finalize(Ns::ZERO);
+        (t, boot, other)
+    }
+
+    fn cut(track: TrackId, from: i64, to: i64, left: f64) -> Cut {
+        Cut { track, from: Ns(from), to: Ns(to), left }
+    }
+
+    #[test]
+    fn what_is_off_the_path_costs_nothing_and_overlaps_count_once() {
+        let (t, boot, other) = boot();
+        let prices = Prices::new(&t).unwrap();
+        let saved = |cuts: &[Cut]| prices.saved(cuts).0;
+        assert_eq!(saved(&[]), 0);
+        assert_eq!(saved(&[cut(boot, 800, 900, 0.0)]), 100);
+        assert_eq!(saved(&[cut(boot, 800, 900, 0.25)]), 75);
+        // The boot then waits the longer for the other thread.
+        assert_eq!(saved(&[cut(boot, 0, 300, 0.0)]), 0);
+        // The other is waited for from 400 on, and no longer than that.
+        assert_eq!(saved(&[cut(other, 0, 200, 0.0)]), 200);
+        assert_eq!(saved(&[cut(other, 0, 700, 0.0)]), 300);
+        assert_eq!(saved(&[cut(other, 0, 700, 0.0), cut(boot, 0, 300, 0.0)]), 600);
+        assert_eq!(saved(&[cut(boot, 800, 900, 0.0), cut(boot, 850, 950, 0.0), cut(boot, 700, 1000, 0.5)]), 150 + 75);
+        assert_eq!(saved(&[cut(boot, 900, 800, 0.0), cut(boot, -50, 0, 0.0)]), 0, "no time at all, or before the boot");
+        assert_eq!(prices.saved_in_any(&[cut(boot, 800, 900, 0.0)]), (Ns(100), Ns(100)));
+    }
+
+    #[test]
+    fn a_wait_that_begins_in_a_cut_becomes_shorter_as_a_whole() {
+        let (t, boot, _) = boot();
+        assert_eq!(Prices::new(&t).unwrap().saved(&[cut(boot, 390, 410, 0.0)]), Ns(10 + 300));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn pieces_never_overlap_and_leave_the_least(
+            cuts in proptest::collection::vec((0i64..60, 0i64..60, 0u8..4), 0..12),
+        ) {
+            let track = TrackId(0);
+            let all: Vec<Cut> = cuts.iter().map(|&(from, to, left)| cut(track, from, to, f64::from(left) / 4.0)).collect();
+            let built = Cuts::new(&all);
+            let mut steps: Vec<(Ns, f64)> = Vec::new();
+            built.running(track, Ns(0), Ns(60), &mut |from, left| steps.push((from, left)));
+            for at in 0..60 {
+                let covering = all.iter().filter(|cut| cut.from.0 <= at && at < cut.to.0).map(|cut| cut.left);
+                let expected = covering.fold(1.0, f64::min);
+                let step = steps.iter().rev().find(|(from, _)| from.0 <= at).unwrap();
+                proptest::prop_assert_eq!(step.1, expected, "at {}", at);
+            }
+        }
+    }
+}
