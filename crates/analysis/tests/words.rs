@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use timeline::{Names, Os, Phase, RateSource};
 
 /// The crates whose decisions rest on types.
-const DECIDING: [&str; 4] = ["evidence", "analysis", "machine", "benchmark"];
+const DECIDING: [&str; 5] = ["evidence", "analysis", "machine", "benchmark", "findings"];
 
 /// Files that compare a text with a literal, and whose words these are: a format's, the kernel's, a command line's, or an
 /// identifier that is stored.

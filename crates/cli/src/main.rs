@@ -11,6 +11,7 @@ mod check;
 mod diff;
 mod export;
 mod files;
+mod findings;
 mod heap;
 mod history;
 mod import;
@@ -49,6 +50,8 @@ Examples:
       boot a kernel and keep the evidence
   bootscope show boots/a
       print where the time went
+  bootscope findings boots/a
+      list what is slow, what it costs, and what to do about it
   bootscope what-if boots/a --save 'initcall acpi_init=-50%'
       work out what the boot would take then
   bootscope diff boots/a boots/b
@@ -67,6 +70,7 @@ Exit status:
 enum Command {
     Record(Box<record::Args>),
     Show(show::Args),
+    Findings(findings::Args),
     Report(report::Args),
     Export(export::Args),
     Import(import::Args),
@@ -115,6 +119,7 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
     match command {
         Command::Record(args) => record::run(&args, output),
         Command::Show(args) => show::run(&args, output),
+        Command::Findings(args) => findings::run(&args, output),
         Command::Report(args) => report::run(&args, output),
         Command::Export(args) => export::run(&args, output),
         Command::Import(args) => import::run(&args, output),

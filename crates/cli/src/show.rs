@@ -3,7 +3,7 @@
 use crate::amount::bytes;
 use crate::boot::{self, Opened};
 use crate::{Done, amount, output::Output};
-use crate::{bench, benches};
+use crate::{bench, benches, findings};
 use analysis::Size;
 use anyhow::{Context, bail};
 use evidence::calls::{BootCalls, Followed, share_matched};
@@ -51,6 +51,9 @@ pub struct Args {
     all_threads: bool,
 }
 
+/// How many findings are listed; `bootscope findings` lists all.
+const FINDINGS: usize = 5;
+
 /// How many rows of a table are listed if nobody says.
 const TOP: usize = 20;
 
@@ -91,7 +94,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         return bench::show_again(&journal, args.top.unwrap_or(TOP), output);
     }
     let opened = boot::open(recording)?;
-    let mut summary = Summary::of(&opened.boot(args.group.as_deref())?);
+    let boot = opened.boot(args.group.as_deref())?;
+    let mut summary = Summary::of(&boot);
+    summary.set_found(&opened.timeline, &findings::look(&opened, &boot, FINDINGS));
     if let Some(found) = opened.calls.as_ref().map(Followed::tree) {
         summary.calls = Some(calls(&found));
     }

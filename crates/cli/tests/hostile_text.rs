@@ -102,6 +102,8 @@ fn no_view_and_no_export_of_a_boot_lets_it_through() {
         assert_eq!(check(bootscope("diff").arg("--json").arg(recording).arg(recording)), 0);
         check(bootscope("what-if").arg(recording).args(["--save", &format!("{EVIL}x=-50%"), "--save", "nothing"]));
         check(bootscope("what-if").arg(recording).args(["--save", "*=-50%"]));
+        check(bootscope("findings").arg(recording));
+        check(bootscope("findings").args(["--explain", EVIL]));
         check(bootscope("what-if").arg(recording).arg("--rung").arg(format!("{EVIL}={}", recording.display())));
         check(bootscope("show").args(["--fit", "cpus"]).args([recording, recording]));
         let budgets = folder.path().join("budgets.toml");
@@ -119,9 +121,10 @@ fn no_view_and_no_export_of_a_boot_lets_it_through() {
 fn no_message_lets_through_what_it_was_given() {
     let folder = TempDir::new().unwrap();
     let evil = folder.path().join(EVIL);
-    for command in
-        ["show", "report", "pack", "import", "diff", "history", "bench", "record", "check", "what-if", "range", "lab"]
-    {
+    for command in [
+        "show", "report", "pack", "import", "diff", "history", "bench", "record", "check", "what-if", "range", "lab",
+        "findings",
+    ] {
         assert_eq!(check(bootscope(command).arg(&evil)), 2, "{command}");
         assert_eq!(check(bootscope(command).arg(format!("--{EVIL}"))), 2, "{command}");
     }

@@ -6,8 +6,9 @@ mod support;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
-use support::boots::Scratch;
+use support::boots::{Scratch, recorded};
 use support::json_schema::misfits;
+use support::lab::record_lab;
 use support::schemas::Schemas;
 use support::{bootscope, run, skip};
 
@@ -73,6 +74,12 @@ fn the_page_says_what_is_printed() {
     run(bootscope("import").arg(&samples).arg("-o").arg(&of_samples)).exits(0);
     let shown = run(bootscope("show").arg("--json").arg(&of_samples)).exits(0).json();
     schemas.hold_part(&shown["sampled"], "Sampled");
+    let findings = |recording: &Path| run(bootscope("findings").arg("--json").arg(recording)).exits(0).json();
+    schemas.hold(&findings(&of_samples));
+    let slow = scratch.path("slow");
+    recorded(record_lab(&slow).args(["--deterministic", "--append", "calibrate=delay"]), &slow, "reached");
+    schemas.hold(&findings(&slow));
+    schemas.hold(&run(bootscope("findings").args(["--json", "--explain", "calibration"])).exits(0).json());
     fs::remove_file(of_samples.join("00-perf.txt")).unwrap();
     let lost = run(bootscope("show").arg("--json").arg(&of_samples)).exits(0).json();
     schemas.hold_part(&lost["warning_lines"][0], "WarningLine");

@@ -6,6 +6,7 @@
 //! format's own quoting) on its way out.
 #![forbid(unsafe_code)]
 
+mod advice;
 mod bench;
 mod boot;
 mod chart;
@@ -14,6 +15,7 @@ mod diagnostics;
 mod diff;
 mod export;
 mod facts;
+mod findings;
 mod fit;
 mod history;
 mod html;
@@ -36,6 +38,7 @@ mod text;
 mod warnings;
 mod where_line;
 
+pub use advice::explain;
 pub use bench::{bench, bench_csv, bench_markdown, bench_page};
 pub use boot::Boot;
 pub use check::{Check, CheckedBoots};
@@ -43,6 +46,7 @@ pub use diagnostics::DiagnosticLine;
 pub use diff::{Diff, DiffAmount, DiffLine, DiffRow, DiffSide, Dither};
 pub use export::{Export, FORMATS, SampleFormat, format};
 pub use facts::{Facts, Overhead, Subject, shell_words};
+pub use findings::{ChangeLine, Finding, FindingEvidence, Findings, FoundLine, MissingLine, Rule};
 pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use history::{LevelChange, Median, PastBenches, SCHEMA as HISTORY_SCHEMA};
 pub use html::{ConsoleLine, page};

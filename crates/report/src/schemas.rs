@@ -2,6 +2,7 @@
 
 use crate::check::Check;
 use crate::diff::Diff;
+use crate::findings::{Findings, Rule};
 use crate::fit::Fit;
 use crate::history::PastBenches;
 use crate::lab::Lab;
@@ -20,10 +21,12 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("bootscope.bisect/1", of::<Bisected>()),
         ("bootscope.check/1", of::<Check>()),
         ("bootscope.diff/1", of::<Diff>()),
+        ("bootscope.findings/1", of::<Findings>()),
         ("bootscope.fit/1", of::<Fit>()),
         ("bootscope.history/1", of::<PastBenches>()),
         ("bootscope.lab/1", of::<Lab>()),
         ("bootscope.range/1", of::<CommitRange>()),
+        ("bootscope.rule/1", of::<Rule>()),
         ("bootscope.show/1", of::<Summary>()),
         ("bootscope.what-if/1", of::<Ledger>()),
     ]

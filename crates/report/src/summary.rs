@@ -6,7 +6,7 @@
 //!
 //! `show.example.json`, beside this file, is a whole document; a test parses it.
 
-use crate::{Boot, DiagnosticLine, Facts, Overhead, Subject, WarningLine, WhereLine};
+use crate::{Boot, DiagnosticLine, Facts, Finding, FoundLine, Overhead, Subject, WarningLine, WhereLine};
 use analysis::Row;
 use benchmark::Values;
 use serde::{Deserialize, Serialize};
@@ -82,8 +82,11 @@ pub struct Summary {
     pub calls: Option<Calls>,
     /// What recording costs on this machine; `null` where it was never measured.
     pub overhead: Option<Overhead>,
-    /// Causes found, with remedies.
+    /// Causes found, with remedies, the most valuable first; at most five.
     pub findings: Vec<Finding>,
+    /// What stands beside them; `null` where nobody looked.
+    #[serde(default)]
+    pub found: Option<FoundLine>,
     /// What was measured beside the time.
     #[serde(default)]
     pub metrics: Values,
@@ -330,38 +333,6 @@ pub struct CallLine {
     pub total_instructions: u64,
 }
 
-/// A cause, its evidence, its cost and its remedy.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Finding {
-    /// Its stable name.
-    pub id: String,
-    /// What is wrong, in a sentence.
-    pub title: String,
-    /// What it costs on the boot path.
-    pub cost_ns: i64,
-    /// `high`, `medium` or `low`.
-    pub confidence: String,
-    /// Spans that show it.
-    pub evidence: Vec<FindingEvidence>,
-    /// What to do about it.
-    pub remedy: String,
-    /// Where it was first described.
-    pub seed: String,
-}
-
-/// A span that shows a finding.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct FindingEvidence {
-    /// On which thread.
-    pub track: String,
-    /// From when.
-    pub start_ns: i64,
-    /// Until when.
-    pub end_ns: i64,
-    /// What.
-    pub name: String,
-}
-
 /// A clock of the evidence.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClockLine {
@@ -414,12 +385,19 @@ impl Summary {
             calls: None,
             overhead: facts.overhead.clone(),
             findings: Vec::new(),
+            found: None,
             metrics: facts.metrics,
             memory: facts.metrics,
             clocks: clock_lines(timeline),
             diagnostics: diagnostic_lines(boot),
             notes: facts.notes.clone(),
         }
+    }
+
+    /// What was found in it.
+    pub fn set_found(&mut self, timeline: &Timeline, found: &findings::Found) {
+        let crate::Findings { findings, found, .. } = crate::Findings::new(timeline, found);
+        (self.findings, self.found) = (findings, Some(found));
     }
 
     /// How blame was moved from those who waited; empty where the scheduler shows it.

@@ -13,6 +13,7 @@ pub use calls::calls;
 pub use initcalls::initcalls;
 pub use rows::{functions, rows};
 
+use crate::advice::advice;
 use crate::overview::overview;
 use crate::paragraph::paragraph;
 use crate::processes::processes;
@@ -59,6 +60,9 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
     diagnostics(summary, layout, &mut out);
     for note in &summary.notes {
         paragraph(&harmless(note), "note: ", layout, &mut out);
+    }
+    if let Some(found) = &summary.found {
+        advice(&summary.findings, found, layout, &mut out);
     }
     out
 }

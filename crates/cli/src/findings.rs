@@ -1,0 +1,81 @@
+//! `bootscope findings`: what is slow, what it costs, what to do about it.
+
+use crate::boot::{self, Opened};
+use crate::{Done, output::Output};
+use anyhow::{Context, bail};
+use findings::{DETECTORS, Found, Machine, Seen, find, named};
+use recording::GuestSpec;
+use report::Boot;
+use std::path::PathBuf;
+use timeline::Os;
+
+/// List what is slow in a boot, what each costs on the boot path, and what to do about it
+///
+/// Each finding has its evidence, its price with an interval, and its remedy. The price is worked out as `what-if` does:
+/// bootscope runs the boot again without that time. What the boot did not wait for costs nothing. A finding that this
+/// boot's clocks cannot tell from nothing is counted and not listed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A recording: folder or packed file
+    #[arg(required_unless_present = "explain")]
+    recording: Option<PathBuf>,
+    /// Print what a rule looks for, from when on, and where it is from; needs no recording
+    #[arg(long, value_name = "RULE", conflicts_with_all = ["recording", "top"])]
+    explain: Option<String>,
+    /// List at most this many findings [default: all]
+    #[arg(long, value_name = "COUNT")]
+    top: Option<usize>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bootscope findings boots/a
+  bootscope findings boots/a --top 3 --json
+  bootscope findings --explain fixed-delays";
+
+/// Runs it.
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
+    if let Some(rule) = &args.explain {
+        return explain(rule, output);
+    }
+    let path = args.recording.as_ref().context("give a recording, or --explain RULE")?;
+    let opened = boot::open_warned(path, output)?;
+    let found = look(&opened, &opened.boot(None)?, args.top.unwrap_or(usize::MAX));
+    let document = report::Findings::new(&opened.timeline, &found);
+    if output.json {
+        output.document(&document)?
+    } else {
+        output.text(&document.text(output.layout(usize::MAX)))?
+    }
+    Ok(Done::Well)
+}
+
+fn explain(id: &str, output: &Output) -> anyhow::Result<Done> {
+    let Some(rule) = named(id) else {
+        let all: Vec<&str> = DETECTORS.iter().map(|detector| detector.id).collect();
+        bail!("there is no rule {id}: there are {}", all.join(", "));
+    };
+    if output.json {
+        output.document(&report::Rule::of(rule))?
+    } else {
+        output.text(&report::explain(rule, output.layout(usize::MAX)))?
+    }
+    Ok(Done::Well)
+}
+
+/// The most valuable findings of a boot.
+pub fn look(opened: &Opened, boot: &Boot, most: usize) -> Found {
+    let subject = &opened.facts.subject;
+    let said = Os::of(&subject.os);
+    let os = if said.is_known() { said } else { opened.timeline.os.clone() };
+    let how = &opened.recording.manifest().how;
+    let given = GuestSpec::of(how).map(|guest| guest.append);
+    let machine = Machine {
+        os,
+        cpus: subject.cpus,
+        memory_bytes: subject.memory_bytes,
+        command_line: given.map(|line| line.split_whitespace().map(str::to_owned).collect()),
+    };
+    find(&Seen::new(&opened.timeline, boot.groups(), &machine), most)
+}

@@ -1,0 +1,174 @@
+//! What is found is there, and what it is said to cost is what it costs: in the reference kernel each cause is a word on the
+//! command line.
+//!
+//! Random scripts of delays that no rule is about: nothing may be found. The same with one cause in them: that is found
+//! first. The change that the finding names is then made, as a program would make it, and the boot is made again: it has to
+//! be shorter by what was said, within 10 %, or within the interval. All boots are deterministic.
+//!
+//! `BOOTSCOPE_TRUTH_SCRIPTS` and `BOOTSCOPE_TRUTH_SEED` are as in `truth.rs`.
+
+mod support;
+
+use serde_json::Value;
+use std::path::Path;
+use support::boots::{Scratch, recorded};
+use support::lab::{built, record_lab};
+use support::scripts::{Random, seeds};
+use support::{bootscope, list, ns, run, text};
+
+/// Places for delays that no rule is about: each is passed once. Work in a probe of what is not there is a rule's.
+const PLACES: [&str; 20] = [
+    "stage.pit",
+    "stage.heap",
+    "sysinit.announce",
+    "sysinit.vm_mem",
+    "sysinit.cpu",
+    "sysinit.cpu_mp",
+    "sysinit.clocks",
+    "sysinit.g_init",
+    "attach.uart0",
+    "attach.pcib0",
+    "attach.nexus0",
+    "sysinit.intr_config_hooks",
+    "sysinit.g_waitidle",
+    "sysinit.start_aps",
+    "sysinit.create_init",
+    "mount.devfs",
+    "mount.ramfs",
+    "thread.xpt_thrd",
+    "thread.g_event",
+    "thread.init",
+];
+const DELAY_US_MAX: u64 = 20_000;
+
+/// A cause that a rule is about.
+struct Cause {
+    words: &'static str,
+    cpus: &'static str,
+    rule: &'static str,
+    about: &'static str,
+    /// What the change has to be.
+    change: (&'static str, &'static str),
+}
+
+const CAUSES: &[Cause] = &[
+    Cause {
+        words: "calibrate=delay",
+        cpus: "1",
+        rule: "calibration",
+        about: "SYSINIT c",
+        change: ("calibrate=delay", "calibrate=regression"),
+    },
+    Cause {
+        words: "ps2=probe",
+        cpus: "1",
+        rule: "fixed-delays",
+        about: "DEVICE_PROBE psm",
+        change: ("ps2=probe", "ps2=skip"),
+    },
+    Cause {
+        words: "reset=wait nic=yes delay.answer.ena0=100",
+        cpus: "1",
+        rule: "fixed-delays",
+        about: "DEVICE_ATTACH ena0",
+        change: ("reset=wait", "reset=async"),
+    },
+    Cause {
+        words: "aps=serial",
+        cpus: "4",
+        rule: "cpu-start",
+        about: "wake_aps",
+        change: ("aps=serial", "aps=parallel"),
+    },
+    Cause {
+        words: "tsc_sync=check",
+        cpus: "4",
+        rule: "tsc-check",
+        about: "check_tsc_sync",
+        change: ("tsc_sync=check", "tsc_sync=trust"),
+    },
+];
+
+/// As many words whatever the delays are: another length is another layout.
+fn script(seed: u64) -> String {
+    let mut random = Random::of(seed);
+    let mut delay = |place: &&str| {
+        let us = if random.below(3) == 0 { 1 + random.below(DELAY_US_MAX) } else { 0 };
+        format!("delay.{place}={us:06}us")
+    };
+    PLACES.iter().map(&mut delay).collect::<Vec<String>>().join(" ")
+}
+
+fn boot(into: &Path, cpus: &str, words: &str) {
+    let mut command = record_lab(into);
+    command.args(["--deterministic", "--memory", "128M", "--no-first-run", "--no-firmware-log", "--cpus", cpus]);
+    recorded(command.args(["--append", words]), into, "reached");
+}
+
+fn found(recording: &Path) -> Value {
+    run(bootscope("findings").arg("--json").arg(recording)).exits(0).json()
+}
+
+#[test]
+fn nothing_is_found_where_no_rule_applies() {
+    if !built() {
+        return;
+    }
+    for seed in seeds() {
+        let scratch = Scratch::new();
+        let into = scratch.path("boot");
+        boot(&into, "1", &script(seed));
+        let document = found(&into);
+        assert!(list(&document["findings"]).is_empty(), "seed {seed}: {document:#}");
+        assert!(list(&document["found"]["missing"]).is_empty(), "seed {seed}: all rules looked: {document:#}");
+    }
+}
+
+#[test]
+fn each_cause_is_found_first_and_costs_what_was_said() {
+    if !built() {
+        return;
+    }
+    let (mut worst, mut within_only_the_interval) = (0.0_f64, 0);
+    for seed in seeds() {
+        let cause = &CAUSES[seed as usize % CAUSES.len()];
+        let scratch = Scratch::new();
+        let (slow, fast) = (scratch.path("slow"), scratch.path("fast"));
+        let words = format!("{} {}", cause.words, script(seed));
+        boot(&slow, cause.cpus, &words);
+        let document = found(&slow);
+        let findings = list(&document["findings"]);
+        let first = findings.first().unwrap_or_else(|| panic!("seed {seed}: {words}: nothing found"));
+        assert_eq!(text(&first["id"]), cause.rule, "seed {seed}: {first:#}");
+        assert!(text(&first["title"]).starts_with(cause.about), "seed {seed}: {first:#}");
+        // One switch can be the change for several findings, and then saves what all of these cost.
+        let change = &first["changes"][0];
+        assert!(findings.iter().all(|other| &other["changes"][0] == change), "seed {seed}: {document:#}");
+        assert_eq!(text(&change["kind"]), "lab-switch");
+        let (from, to) = cause.change;
+        assert_eq!((text(&change["from"][0]), text(&change["to"][0])), (from, to));
+        boot(&fast, cause.cpus, &words.replace(from, to));
+        let after = found(&fast);
+        assert!(list(&after["findings"]).is_empty(), "seed {seed}: nothing is left: {after:#}");
+        let saved = ns(&document["total_ns"]) - ns(&after["total_ns"]);
+        let sum = |field: &str| findings.iter().map(|finding| ns(&finding[field])).sum::<i64>();
+        let claimed = ns(&document["found"]["together_ns"]);
+        let off = (claimed - saved).abs() as f64 / saved as f64;
+        let in_interval = (sum("cost_low_ns")..=sum("cost_high_ns")).contains(&saved);
+        println!("seed {seed}: {from}: claimed {claimed} ns, saved {saved} ns, {:.2} % off", off * 100.0);
+        assert!(off <= 0.1 || in_interval, "seed {seed}: {from}: claimed {claimed} ns, saved {saved} ns: {document:#}");
+        worst = worst.max(off);
+        within_only_the_interval += u32::from(off > 0.1);
+    }
+    println!("at most {:.2} % off; {within_only_the_interval} only within their interval", worst * 100.0);
+}
+
+#[test]
+fn rules_explain_themselves() {
+    let said = run(bootscope("findings").args(["--explain", "fixed-delays"])).exits(0);
+    assert!(said.text().contains("DELAY, mdelay, msleep") && said.text().contains("Percival 2018"), "{}", said.text());
+    let rule = run(bootscope("findings").args(["--explain", "calibration", "--json"])).exits(0).json();
+    assert_eq!((text(&rule["schema"]), text(&rule["id"])), ("bootscope.rule/1", "calibration"));
+    run(bootscope("findings").args(["--explain", "nothing"])).refuses(&["no rule nothing", "fixed-delays"]);
+    run(&mut bootscope("findings")).exits(2);
+}

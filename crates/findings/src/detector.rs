@@ -1,0 +1,82 @@
+//! What a detector is, and what it drafts.
+
+use crate::facts::{Confidence, Figure, Stretch};
+use crate::{Need, Remedy, Seen};
+use timeline::Ns;
+
+/// A rule that finds one kind of slowness: what it says of itself, and the function that looks.
+#[derive(Clone, Copy, Debug)]
+pub struct Detector {
+    /// Its stable name, as documents and `--explain` have it.
+    pub id: &'static str,
+    /// What it finds, in a few words; a finding's title begins with it.
+    pub title: &'static str,
+    /// The rule, in sentences.
+    pub rule: &'static str,
+    /// Where the cause was described first: a talk, a mail, the kernel's documentation.
+    pub source: &'static str,
+    /// From how much on it finds something, in words.
+    pub threshold: &'static str,
+    /// What its price assumes, in words.
+    pub price: &'static str,
+    /// What it has to see.
+    pub needs: &'static [Need],
+    /// Looks. Is called only where all its needs are met.
+    pub look: fn(&Seen) -> Vec<Draft>,
+}
+
+/// What a detector found, before it has a price.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    /// Who it is about, as the evidence calls it (`DEVICE_PROBE psm`).
+    pub about: String,
+    /// What shows it, in numbers.
+    pub figures: Vec<Figure>,
+    /// Which stretches become shorter; they are its evidence too.
+    pub parts: Vec<Part>,
+    /// How sure.
+    pub confidence: Confidence,
+    /// What helps.
+    pub remedy: Remedy,
+}
+
+/// A stretch, and what the remedy leaves of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part {
+    /// The stretch.
+    pub stretch: Stretch,
+    /// What is left of it.
+    pub left: Left,
+}
+
+/// What a remedy leaves of a stretch: shares, 0 to 1, the smallest first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Left {
+    /// At the best.
+    pub least: f64,
+    /// Most likely.
+    pub likely: f64,
+    /// At the worst.
+    pub most: f64,
+}
+
+impl Left {
+    /// All of it goes.
+    pub const NOTHING: Left = Left { least: 0.0, likely: 0.0, most: 0.0 };
+    /// All of it stays: it is shown as evidence and saves nothing.
+    pub const ALL: Left = Left { least: 1.0, likely: 1.0, most: 1.0 };
+
+    /// Of a stretch that is `length` long, so much time.
+    pub fn time(length: Ns, least: Ns, likely: Ns, most: Ns) -> Left {
+        let share = |time: Ns| if length > time { time.0 as f64 / length.0 as f64 } else { 1.0 };
+        Left { least: share(least), likely: share(likely), most: share(most) }
+    }
+}
+
+impl Draft {
+    /// No price can be higher: the sum of what becomes shorter.
+    pub(crate) fn most(&self) -> Ns {
+        let saved = |part: &Part| Ns((part.stretch.length().0 as f64 * (1.0 - part.left.least)) as i64);
+        self.parts.iter().map(saved).sum()
+    }
+}

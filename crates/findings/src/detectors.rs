@@ -1,0 +1,35 @@
+//! The table of detectors. A new one is a file in `detectors/` and a line here.
+//!
+//! The first that finds a stretch has it: who knows the cause better stands before who only sees that time passed.
+
+mod calibration;
+mod cpu_start;
+mod fixed_delays;
+mod tsc_check;
+
+use crate::Detector;
+
+/// All detectors.
+pub static DETECTORS: &[Detector] =
+    &[calibration::DETECTOR, cpu_start::DETECTOR, tsc_check::DETECTOR, fixed_delays::DETECTOR];
+
+/// The detector of that name.
+pub fn named(id: &str) -> Option<&'static Detector> {
+    DETECTORS.iter().find(|detector| detector.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_says_all_of_itself() {
+        for detector in DETECTORS {
+            let texts = [detector.title, detector.rule, detector.source, detector.threshold, detector.price];
+            assert!(texts.iter().all(|text| !text.is_empty() && text.trim() == *text), "{}", detector.id);
+            assert!(detector.id.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", detector.id);
+            assert_eq!(named(detector.id).map(|known| known.title), Some(detector.title), "two have the same name");
+            assert!(!detector.needs.is_empty(), "{}: at least a boot path", detector.id);
+        }
+    }
+}

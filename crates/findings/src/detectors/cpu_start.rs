@@ -1,0 +1,95 @@
+//! CPUs that are started one after the other.
+
+use crate::detector::{Detector, Draft, Left, Part};
+use crate::facts::{Confidence, Figure, Value};
+use crate::{Need, Remedy, Seen};
+use std::collections::BTreeMap;
+use timeline::{NameId, Ns, SpanKind, SpanRow};
+
+/// The detector.
+pub const DETECTOR: Detector = Detector {
+    id: "cpu-start",
+    title: "CPUs are started one after the other",
+    rule: "The function that starts other CPUs waits about 10 ms after INIT, once for each CPU. INIT can be sent to all of them \
+           first: one wait is then enough.",
+    source: "Percival 2018, Profiling the FreeBSD kernel boot: SYSINIT cpu_mp DELAY, 10.4 ms per CPU",
+    threshold: "at least two delays of 5 ms or more, of one length within 5 %, in the function that starts CPUs",
+    price: "all of these delays but the first go; at the worst a tenth of each stays",
+    needs: &[Need::BootPath, Need::Functions],
+    look,
+};
+
+const SHORTEST: Ns = Ns(5_000_000);
+/// One that is shorter than the longest by more than this factor is another delay.
+const SPREAD_MAX: f64 = 1.05;
+const FUNCTIONS: &[&str] = &["wake_aps", "start_all_aps", "start_ap", "native_start_all_aps", "do_boot_cpu"];
+/// The step of FreeBSD that calls one of these, where its log says no more.
+const STEPS: &[&str] = &["cpu_mp"];
+
+fn look(seen: &Seen) -> Vec<Draft> {
+    let (functions, steps) = (seen.names(FUNCTIONS), seen.names(STEPS));
+    let starts = |row: &SpanRow| {
+        functions.contains(&row.name) || (row.kind == SpanKind::Initcall && steps.contains(&row.detail))
+    };
+    let mut by_caller: BTreeMap<(NameId, NameId), Vec<(SpanRow, SpanRow)>> = BTreeMap::new();
+    for (delay, caller) in seen.delays().filter(|(_, caller)| starts(caller)) {
+        by_caller.entry((caller.name, caller.detail)).or_default().push((delay, caller));
+    }
+    by_caller.into_values().filter_map(|calls| of_caller(seen, calls)).collect()
+}
+
+fn of_caller(seen: &Seen, calls: Vec<(SpanRow, SpanRow)>) -> Option<Draft> {
+    let longest = calls.iter().map(|(delay, _)| delay.length()).max().filter(|&longest| longest >= SHORTEST)?;
+    let is_long = |delay: &SpanRow| delay.length().0 as f64 * SPREAD_MAX >= longest.0 as f64;
+    let (long, short): (Vec<_>, Vec<_>) = calls.into_iter().partition(|(delay, _)| is_long(delay));
+    let (first, caller) = long.first()?;
+    // One is needed.
+    let left = |delay: &SpanRow| if delay == first { Left::ALL } else { Left { most: 0.1, ..Left::NOTHING } };
+    let part = |(delay, _): &(SpanRow, SpanRow)| Part { stretch: seen.stretch(delay), left: left(delay) };
+    // What is polled for after that is part of the same, and takes as long as it takes.
+    let polled = short.iter().map(|(delay, _)| Part { stretch: seen.stretch(delay), left: Left::ALL });
+    Some(Draft {
+        about: seen.called(caller),
+        figures: vec![
+            Figure { of: "delays", value: Value::Count(long.len() as u64) },
+            Figure { of: "each", value: Value::Time(long[long.len() / 2].0.length()) },
+        ],
+        parts: long.iter().map(part).chain(polled).collect(),
+        confidence: Confidence::High,
+        remedy: Remedy::code("change the code: send INIT to all CPUs, wait once, then STARTUP to all"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::seen::testing::{Log, ms};
+    use timeline::Ns;
+
+    #[test]
+    fn one_delay_for_all_cpus_is_none_too_many() {
+        let boot = |cpus: usize| {
+            let mut log = Log::new();
+            log.call("works", ms(100));
+            for _ in 0..cpus {
+                log.within("wake_aps", |log| {
+                    log.call("DELAY", ms(10));
+                    (0..5).for_each(|_| log.call("DELAY", Ns(200_000)));
+                });
+            }
+            log.found()
+        };
+        assert!(boot(1).findings.is_empty());
+        let mut other = Log::new();
+        other.initcall("cpu_mp", |log| {
+            log.call("DELAY", ms(9));
+            log.within("wake_aps", |log| log.call("DELAY", ms(10)));
+        });
+        assert!(other.found().findings.is_empty(), "another delay beside it");
+        let found = boot(4);
+        let [only] = &found.findings[..] else { panic!("{found:?}") };
+        assert_eq!(
+            (only.rule.id, only.price.low, only.price.likely, only.price.high),
+            ("cpu-start", ms(27), ms(30), ms(30))
+        );
+    }
+}

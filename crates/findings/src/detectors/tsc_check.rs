@@ -1,0 +1,68 @@
+//! TSCs of CPUs that are compared with each other.
+
+use crate::detector::{Detector, Draft, Left, Part};
+use crate::facts::{Confidence, Figure, Value};
+use crate::remedy::Change;
+use crate::{Need, Remedy, Seen};
+use timeline::{Os, SpanRow};
+
+/// The detector.
+pub const DETECTOR: Detector = Detector {
+    id: "tsc-check",
+    title: "each CPU's TSC is compared with the first one's",
+    rule: "While a CPU is started, it and the first CPU read their TSCs in turn for about 20 ms, to see that neither steps back.",
+    source: "libguestfs (Jones 2016): about 25 ms for each CPU in check_tsc_sync_target; tsc=reliable skips it",
+    threshold: "at least one comparison",
+    price: "the comparisons go; at the worst a tenth of each stays",
+    needs: &[Need::BootPath, Need::Functions],
+    look,
+};
+
+const FUNCTIONS: &[&str] = &["check_tsc_sync", "check_tsc_sync_source"];
+
+fn look(seen: &Seen) -> Vec<Draft> {
+    let functions = seen.names(FUNCTIONS);
+    let spans = seen.timeline.spans.iter().map(|(_, row)| row).filter(|row| row.end <= seen.end);
+    let all: Vec<SpanRow> = spans.filter(|row| functions.contains(&row.name)).collect();
+    let Some(first) = all.first() else { return Vec::new() };
+    let left = Left { most: 0.1, ..Left::NOTHING };
+    vec![Draft {
+        about: seen.called(first),
+        figures: vec![
+            Figure { of: "CPUs", value: Value::Count(all.len() as u64) },
+            Figure { of: "each", value: Value::Time(all[all.len() / 2].length()) },
+        ],
+        parts: all.iter().map(|row| Part { stretch: seen.stretch(row), left }).collect(),
+        confidence: Confidence::High,
+        remedy: remedy(&seen.machine.os),
+    }]
+}
+
+fn remedy(os: &Os) -> Remedy {
+    const WHAT: &str = "where the CPUs are known to share one clock, as in a virtual machine, say so: tsc=reliable";
+    match os {
+        Os::Lab => {
+            let [from, to] = ["tsc_sync=check", "tsc_sync=trust"].map(|word| vec![word.to_owned()]);
+            Remedy { what: WHAT, changes: vec![Change::LabSwitch { from, to }] }
+        }
+        _ => Remedy::append(WHAT, &["tsc=reliable"]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::seen::testing::{Log, ms};
+
+    #[test]
+    fn comparisons_are_found_by_their_function() {
+        let mut log = Log::new();
+        log.call("works", ms(100));
+        log.within("wake_aps", |log| (0..3).for_each(|_| log.call("check_tsc_sync", ms(20))));
+        let found = log.found();
+        let [only] = &found.findings[..] else { panic!("{found:?}") };
+        assert_eq!((only.rule.id, only.price.low, only.price.likely), ("tsc-check", ms(54), ms(60)));
+        let mut log = Log::new();
+        log.within("wake_aps", |log| log.call("works", ms(20)));
+        assert!(log.found().findings.is_empty());
+    }
+}

@@ -1,0 +1,144 @@
+//! Runs all detectors over a boot, gives what they drafted its price, and sorts.
+
+use crate::claimed::Claimed;
+use crate::detector::{Detector, Draft, Left, Part};
+use crate::detectors::DETECTORS;
+use crate::facts::{Price, Stretch};
+use crate::finding::Finding;
+use crate::lab_switch;
+use crate::{Need, Seen};
+use analysis::{Cannot, Cut, Prices};
+use std::cmp::Reverse;
+use timeline::{Ns, Timeline};
+
+/// A finding shows at most so many stretches.
+const EVIDENCE_MAX: usize = 20;
+/// No two boots of different command lines are nearer than this part of their length, even in deterministic time.
+const LAYOUT_NOISE: i64 = 1_000;
+
+/// All that was found in a boot.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// The most valuable first.
+    pub findings: Vec<Finding>,
+    /// What all of these save together: what they share counts once.
+    pub together: Ns,
+    /// How many have a price below `noise`, and are not among them.
+    pub below_noise: usize,
+    /// How many were given no price, because none of them can be among as many as were asked for.
+    pub not_priced: usize,
+    /// What this boot's clocks cannot tell from nothing.
+    pub noise: Ns,
+    /// Rules that could not look, by what they lack.
+    pub missing: Vec<Missing>,
+    /// Why no price can be worked out, where that is so.
+    pub no_prices: Option<Cannot>,
+}
+
+/// Rules that lack the same evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// What they lack.
+    pub need: Need,
+    /// Their names.
+    pub rules: Vec<&'static str>,
+}
+
+/// What is slow in a boot: the `most` most valuable findings.
+pub fn find(seen: &Seen, most: usize) -> Found {
+    let mut found = Found { noise: noise(seen.timeline), ..Found::default() };
+    let prices = match Prices::new(seen.timeline) {
+        Ok(prices) => prices,
+        Err(why) => {
+            found.missing = vec![Missing { need: Need::BootPath, rules: DETECTORS.iter().map(|d| d.id).collect() }];
+            found.no_prices = Some(why);
+            return found;
+        }
+    };
+    let mut drafts = drafts(seen, &mut found.missing);
+    // A finding whose upper bound is below the last price that is shown cannot be among the shown.
+    drafts.sort_by_key(|(_, draft)| Reverse(draft.most()));
+    let mut priced: Vec<(Finding, Vec<Cut>)> = Vec::new();
+    let mut least_shown = found.noise;
+    for (rule, draft) in drafts {
+        if draft.most() < found.noise {
+            found.below_noise += 1;
+        } else if priced.len() >= most && draft.most() <= least_shown {
+            found.not_priced += 1;
+        } else {
+            let (price, likely) = price(&prices, &draft.parts);
+            if price.likely < found.noise {
+                found.below_noise += 1;
+                continue;
+            }
+            priced.push((finding(seen, rule, draft, price), likely));
+            priced.sort_by_key(|(finding, _)| Reverse(finding.price.likely));
+            if let Some((last, _)) = priced.get(most.wrapping_sub(1)) {
+                least_shown = last.price.likely;
+            }
+        }
+    }
+    found.not_priced += priced.len().saturating_sub(most);
+    priced.truncate(most);
+    let all: Vec<Cut> = priced.iter().flat_map(|(_, cuts)| cuts.iter().copied()).collect();
+    found.together = match priced.as_slice() {
+        [] => Ns::ZERO,
+        [(only, _)] => only.price.likely,
+        _ => prices.saved(&all),
+    };
+    found.findings = priced.into_iter().map(|(finding, _)| finding).collect();
+    found
+}
+
+/// What the detectors found, in the order of their table, each stretch by the first that found it.
+fn drafts(seen: &Seen, missing: &mut Vec<Missing>) -> Vec<(&'static Detector, Draft)> {
+    let mut claimed = Claimed::default();
+    let mut drafts = Vec::new();
+    for rule in DETECTORS {
+        if let Some(&need) = rule.needs.iter().find(|need| !need.is_met(seen)) {
+            match missing.iter_mut().find(|lack| lack.need == need) {
+                Some(lack) => lack.rules.push(rule.id),
+                None => missing.push(Missing { need, rules: vec![rule.id] }),
+            }
+            continue;
+        }
+        // One that saves nothing only says that its stretches are no other rule's.
+        let new = (rule.look)(seen).into_iter().filter(|draft| claimed.claim(draft) && draft.most() > Ns::ZERO);
+        drafts.extend(new.map(|draft| (rule, draft)));
+    }
+    drafts
+}
+
+/// What the boot's clocks cannot tell from nothing: how far off its end mark may be, and how far off any clock is; in
+/// deterministic time, what another layout changes.
+fn noise(timeline: &Timeline) -> Ns {
+    let end = timeline.end.map_or(Ns::ZERO, |end| end.error);
+    let clocks = timeline.clocks.iter().map(|clock| clock.residual).max().unwrap_or_default();
+    end.max(clocks).max(Ns(analysis::total(timeline).0 / LAYOUT_NOISE))
+}
+
+fn price(prices: &Prices, parts: &[Part]) -> (Price, Vec<Cut>) {
+    let cuts = |of: fn(Left) -> f64| -> Vec<Cut> {
+        let cut = |part: &Part| {
+            let Stretch { track, from, to, .. } = part.stretch;
+            Cut { track, from, to, left: of(part.left) }
+        };
+        parts.iter().filter(|part| of(part.left) < 1.0).map(cut).collect()
+    };
+    let (least, likely, most) = (cuts(|left| left.least), cuts(|left| left.likely), cuts(|left| left.most));
+    let saved = prices.saved(&likely);
+    let (low, high) = prices.saved_in_any(&likely);
+    let low = if most == likely { low } else { prices.saved_in_any(&most).0 };
+    let high = if least == likely { high } else { prices.saved_in_any(&least).1 };
+    (Price { low: low.min(saved), likely: saved, high: high.max(saved) }, likely)
+}
+
+fn finding(seen: &Seen, rule: &'static Detector, draft: Draft, price: Price) -> Finding {
+    let mut evidence: Vec<Stretch> = draft.parts.iter().map(|part| part.stretch).collect();
+    evidence.sort_by_key(|stretch| (Reverse(stretch.length()), stretch.from));
+    let evidence_count = evidence.len();
+    evidence.truncate(EVIDENCE_MAX);
+    let remedy = lab_switch::of(seen.machine, &draft.about, draft.remedy);
+    let Draft { about, figures, confidence, .. } = draft;
+    Finding { rule, about, figures, evidence, evidence_count, price, confidence, remedy }
+}

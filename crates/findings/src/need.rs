@@ -1,0 +1,23 @@
+//! What a detector has to see, and whether a boot's evidence has it.
+
+use crate::Seen;
+use timeline::SpanKind;
+
+/// A kind of evidence. What to record for it, whoever prints findings says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Need {
+    /// A boot path along which savings can be worked out.
+    BootPath,
+    /// Which function of the kernel ran when.
+    Functions,
+}
+
+impl Need {
+    /// Whether it is there. That there is a boot path, [`crate::find`] knows.
+    pub(crate) fn is_met(self, seen: &Seen) -> bool {
+        match self {
+            Need::BootPath => true,
+            Need::Functions => seen.has_kind(SpanKind::Call),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What detectors look at: a boot's timeline, the rules of its rows, and what is known of its machine.
+
+use crate::facts::Stretch;
+use analysis::Groups;
+use hashbrown::HashMap;
+use timeline::{NameId, Ns, Os, SpanId, SpanKind, SpanRow, Timeline};
+
+/// What no timeline holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Machine {
+    /// The operating system.
+    pub os: Os,
+    /// Virtual CPUs; 0 if unknown.
+    pub cpus: u32,
+    /// Memory; 0 if unknown.
+    pub memory_bytes: u64,
+    /// The words of the kernel's command line, as the user gave them; none if unknown.
+    pub command_line: Option<Vec<String>>,
+}
+
+/// A boot, as detectors see it.
+pub struct Seen<'a> {
+    /// Its timeline, finalized.
+    pub timeline: &'a Timeline,
+    /// The rules by which its path is put in rows.
+    pub groups: &'a Groups,
+    /// What is known of its machine.
+    pub machine: &'a Machine,
+    /// When it was done.
+    pub end: Ns,
+    kinds: Vec<SpanKind>,
+    /// Spans that only let time pass, in order of track and time.
+    delays: Vec<SpanId>,
+}
+
+impl<'a> Seen<'a> {
+    /// Looks once at all spans. `O(n)`.
+    pub fn new(timeline: &'a Timeline, groups: &'a Groups, machine: &'a Machine) -> Seen<'a> {
+        let end = analysis::total(timeline);
+        let mut kinds = Vec::new();
+        let mut known: HashMap<(SpanKind, NameId, NameId), bool> = HashMap::new();
+        let mut delays = Vec::new();
+        for (id, row) in timeline.spans.iter().filter(|(_, row)| row.start < end) {
+            if !kinds.contains(&row.kind) {
+                kinds.push(row.kind);
+            }
+            let what = (row.kind, row.name, row.detail);
+            let is_delay = || groups.is_delay(row.kind, timeline.names.get(row.name), detail(timeline, &row));
+            if *known.entry(what).or_insert_with(is_delay) {
+                delays.push(id);
+            }
+        }
+        Seen { timeline, groups, machine, end, kinds, delays }
+    }
+
+    /// Whether anything of that kind was seen before the end mark.
+    pub fn has_kind(&self, kind: SpanKind) -> bool {
+        self.kinds.contains(&kind)
+    }
+
+    /// Calls that only let time pass and that no other such call made, each with who called it.
+    pub fn delays(&self) -> impl Iterator<Item = (SpanRow, SpanRow)> + '_ {
+        let spans = &self.timeline.spans;
+        let outermost = self.delays.iter().filter_map(|&id| {
+            let caller = spans.parent(id)?;
+            self.delays.binary_search(&caller).is_err().then(|| (spans.get(id), spans.get(caller)))
+        });
+        outermost.filter(|(delay, _)| delay.end <= self.end)
+    }
+
+    /// Name and detail of a span, as tables print them.
+    pub fn called(&self, row: &SpanRow) -> String {
+        let (name, detail) = (self.timeline.names.get(row.name), detail(self.timeline, row));
+        if detail.is_empty() { name.to_owned() } else { format!("{name} {detail}") }
+    }
+
+    /// The same, as a stretch that one can open.
+    pub fn stretch(&self, row: &SpanRow) -> Stretch {
+        Stretch { track: row.track, from: row.start, to: row.end, name: row.name, detail: row.detail }
+    }
+
+    /// The numbers of names that the boot has, of those that a rule knows.
+    pub fn names(&self, known: &[&str]) -> Vec<NameId> {
+        known.iter().filter_map(|name| self.timeline.names.find(name)).collect()
+    }
+}
+
+/// That a call was indirect is no part of its name.
+fn detail<'a>(timeline: &'a Timeline, row: &SpanRow) -> &'a str {
+    if row.detail == NameId::INDIRECT { "" } else { timeline.names.get(row.detail) }
+}
+
+#[cfg(test)]
+pub mod testing {
+    //! A boot for the detectors' tests: one thread that does one thing after the other.
+
+    use super::*;
+    use crate::find::{Found, find};
+    use timeline::{End, SpanBuilder, TimeBase, TrackId, TrackKind};
+
+    pub fn ms(ms: i64) -> Ns {
+        Ns::from_ms(ms)
+    }
+
+    /// Steps, each of which calls functions.
+    pub struct Log {
+        timeline: Timeline,
+        spans: SpanBuilder,
+        track: TrackId,
+        now: Ns,
+        pub machine: Machine,
+    }
+
+    impl Log {
+        pub fn new() -> Log {
+            let mut timeline = Timeline::new(TimeBase::GuestVirtual);
+            let name = timeline.names.intern("thread0");
+            let track = timeline.tracks.add(name, TrackKind::Thread, 1);
+            Log { timeline, spans: SpanBuilder::default(), track, now: Ns::ZERO, machine: Machine::default() }
+        }
+
+        pub fn initcall(&mut self, name: &str, inside: impl FnOnce(&mut Log)) {
+            self.step(SpanKind::Initcall, "SYSINIT", name, inside);
+        }
+
+        pub fn within(&mut self, name: &str, inside: impl FnOnce(&mut Log)) {
+            self.step(SpanKind::Call, name, "", inside);
+        }
+
+        /// What another thread does meanwhile, that nobody waits for.
+        pub fn beside(&mut self, inside: impl FnOnce(&mut Log)) {
+            let (track, now) = (self.track, self.now);
+            let name = self.timeline.names.intern("beside");
+            self.track = self.timeline.tracks.add(name, TrackKind::Thread, 2);
+            self.timeline.tracks.get_mut(self.track).created = Some((now, track));
+            inside(self);
+            (self.track, self.now) = (track, now);
+        }
+
+        pub fn call(&mut self, name: &str, length: Ns) {
+            self.step(SpanKind::Call, name, "", |log| log.now += length);
+        }
+
+        pub fn step(&mut self, kind: SpanKind, name: &str, detail: &str, inside: impl FnOnce(&mut Log)) {
+            let [name, detail] = [name, detail].map(|text| self.timeline.names.intern(text));
+            let row = SpanBuilder::row(self.track, kind, name, detail, self.now);
+            let Timeline { spans, diagnostics, .. } = &mut self.timeline;
+            self.spans.begin(spans, row, diagnostics, String::new);
+            inside(self);
+            let Timeline { spans, diagnostics, .. } = &mut self.timeline;
+            self.spans.end(spans, self.track, (name, detail), self.now, diagnostics, |_| String::new());
+        }
+
+        /// What is found in it, as in a kernel that logs as FreeBSD's does.
+        pub fn found(mut self) -> Found {
+            let (at, track) = (self.now, Some(self.track));
+            self.timeline.end = Some(End { at, error: Ns::ZERO, track, evidence: NameId::EMPTY });
+            self.timeline.finalize(Ns::ZERO);
+            assert!(self.timeline.diagnostics.is_empty(), "{:?}", self.timeline.diagnostics);
+            find(&Seen::new(&self.timeline, &Groups::freebsd(), &self.machine), usize::MAX)
+        }
+    }
+}

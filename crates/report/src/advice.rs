@@ -1,0 +1,128 @@
+//! Findings on a terminal: at the end of `show`, and by themselves with their evidence.
+
+use crate::findings::what;
+use crate::paragraph::paragraph;
+use crate::text::counted;
+use crate::{ChangeLine, Finding, FindingEvidence, Findings, FoundLine, Layout, harmless};
+use findings::Detector;
+use std::fmt::Write;
+use timeline::Unit;
+
+impl Findings {
+    /// The list for a terminal, with evidence.
+    pub fn text(&self, layout: Layout) -> String {
+        let unit = if self.unit == Unit::Ticks.name() { Unit::Ticks } else { Unit::Nanoseconds };
+        let layout = Layout { unit, ..layout };
+        let mut out = String::new();
+        for finding in &self.findings {
+            finding.head(layout, &mut out);
+            let say = |label: &str, text: &str, out: &mut String| {
+                paragraph(&harmless(text), &format!("    {label:<9} "), layout, out);
+            };
+            let costs = format!(
+                "{} to {} of {}; {} confidence",
+                layout.time(finding.cost_low_ns),
+                layout.time(finding.cost_high_ns),
+                layout.time(self.total_ns),
+                finding.confidence,
+            );
+            say("saves", &costs, &mut out);
+            say("evidence", &finding.evidence_text(layout), &mut out);
+            say("remedy", &finding.remedy, &mut out);
+            for change in &finding.changes {
+                say("to try", &change.text(), &mut out);
+            }
+            say("rule", &format!("{} ({})", finding.id, finding.seed), &mut out);
+            out.push('\n');
+        }
+        self.found.text(self.findings.len(), true, layout, &mut out);
+        out
+    }
+}
+
+impl FoundLine {
+    /// What is said once after `count` findings.
+    fn text(&self, count: usize, with_missing: bool, layout: Layout, out: &mut String) {
+        if count == 0 && self.missing.is_empty() {
+            let _ = writeln!(out, "nothing found that costs more than {}", layout.time(self.noise_ns));
+        }
+        if count > 1 {
+            let text = format!("together: {} (what they share counts once)", layout.time(self.together_ns));
+            paragraph(&text, "", layout, out);
+        }
+        let mut besides = Vec::new();
+        if self.more > 0 {
+            besides.push(format!("{} not listed", counted(self.more, "further finding")));
+        }
+        if self.below_noise > 0 {
+            besides.push(format!("{} below {}", counted(self.below_noise, "finding"), layout.time(self.noise_ns)));
+        }
+        if !besides.is_empty() {
+            paragraph(&besides.join(", "), "", layout, out);
+        }
+        for lack in self.missing.iter().filter(|_| with_missing) {
+            let text = format!("{} (for {})", lack.record, lack.rules.join(", "));
+            paragraph(&harmless(&text), "not looked for: ", layout, out);
+        }
+    }
+}
+
+/// The end of what `show` prints.
+pub(crate) fn advice(findings: &[Finding], found: &FoundLine, layout: Layout, out: &mut String) {
+    if findings.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{}", layout.style.heading("what to do, most valuable first"));
+    for finding in findings {
+        finding.head(layout, out);
+        paragraph(&harmless(&finding.remedy), "           ", layout, out);
+    }
+    found.text(findings.len(), false, layout, out);
+}
+
+impl Finding {
+    /// Its price and title.
+    fn head(&self, layout: Layout, out: &mut String) {
+        let price = format!("{:>9}  ", layout.time(self.cost_ns));
+        paragraph(&harmless(&self.title), &price, layout, out);
+    }
+
+    fn evidence_text(&self, layout: Layout) -> String {
+        const SHOWN: usize = 3;
+        let span = |e: &FindingEvidence| {
+            format!("{} {} at {} on {}", e.name, layout.time(e.end_ns - e.start_ns), layout.time(e.start_ns), e.track)
+        };
+        let shown: Vec<String> = self.evidence.iter().take(SHOWN).map(span).collect();
+        let more = self.evidence_count.saturating_sub(shown.len() as u64);
+        let more = if more > 0 { format!("; {more} more") } else { String::new() };
+        format!("{}{more}", shown.join("; "))
+    }
+}
+
+impl ChangeLine {
+    fn text(&self) -> String {
+        let (from, to) = (self.from.join(" "), self.to.join(" "));
+        match (from.is_empty(), to.is_empty()) {
+            (true, _) => format!("{}: {to}", self.kind),
+            (_, true) => format!("{}: without {from}", self.kind),
+            _ => format!("{}: {to} in the place of {from}", self.kind),
+        }
+    }
+}
+
+/// What `--explain` prints of a rule.
+pub fn explain(rule: &Detector, layout: Layout) -> String {
+    let mut out = format!("{}\n", layout.style.heading(rule.id));
+    let needs: Vec<&str> = rule.needs.iter().map(|&need| what(need)).collect();
+    for (label, text) in [
+        ("finds", rule.title),
+        ("rule", rule.rule),
+        ("from", rule.threshold),
+        ("price", rule.price),
+        ("needs", &needs.join(", ")),
+        ("source", rule.source),
+    ] {
+        paragraph(text, &format!("  {label:<7} "), layout, &mut out);
+    }
+    out
+}

@@ -1,0 +1,263 @@
+//! Findings as documents have them. What was found, and what it costs, `findings` decides; what a rule says of itself is the
+//! rule's. `advice` shows them on a terminal.
+//!
+//! The document of `bootscope findings --json` is `bootscope.findings/1`; `show --json` has the same list, and what stands
+//! beside it.
+
+use findings::{Change, Detector, Figure, ImageForm, Need, Stretch, Value};
+use serde::{Deserialize, Serialize};
+use timeline::{Timeline, Unit};
+
+/// The name and version of the document.
+pub const SCHEMA: &str = "bootscope.findings/1";
+
+/// The whole document.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Findings {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// What the numbers of all fields in `_ns` count, as in `show`.
+    pub unit: String,
+    /// How long the boot took.
+    pub total_ns: i64,
+    /// The most valuable first.
+    pub findings: Vec<Finding>,
+    /// What stands beside the list.
+    pub found: FoundLine,
+}
+
+/// A cause, its evidence, its cost and its remedy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Finding {
+    /// The rule's stable name.
+    pub id: String,
+    /// What is wrong and where, in a sentence.
+    pub title: String,
+    /// What it costs on the boot path: how much shorter the boot becomes, by a replay.
+    pub cost_ns: i64,
+    /// At the worst.
+    #[serde(default)]
+    pub cost_low_ns: i64,
+    /// At the best.
+    #[serde(default)]
+    pub cost_high_ns: i64,
+    /// `high`, `medium` or `low`.
+    pub confidence: String,
+    /// Spans that show it, the longest first; not more than twenty.
+    pub evidence: Vec<FindingEvidence>,
+    /// How many there are in all.
+    #[serde(default)]
+    pub evidence_count: u64,
+    /// What to do about it.
+    pub remedy: String,
+    /// The same as changes that can be tried; empty where only a change of code helps.
+    #[serde(default)]
+    pub changes: Vec<ChangeLine>,
+    /// Where it was first described.
+    pub seed: String,
+}
+
+/// A span that shows a finding.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FindingEvidence {
+    /// On which thread.
+    pub track: String,
+    /// From when.
+    pub start_ns: i64,
+    /// Until when.
+    pub end_ns: i64,
+    /// What.
+    pub name: String,
+}
+
+/// A change to a boot.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ChangeLine {
+    /// `append-words`, `drop-words`, `vmm-arguments`, `device-model`, `kernel-image`, `initrd-without`, `lab-switch`,
+    /// `kernel-option`.
+    pub kind: String,
+    /// What goes.
+    pub from: Vec<String>,
+    /// What comes.
+    pub to: Vec<String>,
+}
+
+/// What stands beside a list of findings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FoundLine {
+    /// What those in the list save together: what they share counts once.
+    pub together_ns: i64,
+    /// Cheaper ones are counted and not listed: this boot's clocks cannot tell that from nothing.
+    pub noise_ns: i64,
+    /// How many those are.
+    pub below_noise: u64,
+    /// How many more there are than were asked for.
+    pub more: u64,
+    /// Rules that could not look, by what they lack.
+    pub missing: Vec<MissingLine>,
+}
+
+/// Evidence that rules lack.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MissingLine {
+    /// The rules.
+    pub rules: Vec<String>,
+    /// What they lack, and what to record for it.
+    pub record: String,
+}
+
+impl Findings {
+    /// Of a boot.
+    pub fn new(timeline: &Timeline, found: &findings::Found) -> Findings {
+        let list = found.findings.iter().map(|finding| Finding::of(timeline, finding));
+        Findings {
+            schema: SCHEMA.to_owned(),
+            unit: timeline.unit.name().to_owned(),
+            total_ns: analysis::total(timeline).0,
+            findings: list.collect(),
+            found: FoundLine::of(found),
+        }
+    }
+}
+
+impl FoundLine {
+    fn of(found: &findings::Found) -> FoundLine {
+        let missing = found.missing.iter().map(|lack| MissingLine {
+            rules: lack.rules.iter().map(|&rule| rule.to_owned()).collect(),
+            record: match (&found.no_prices, lack.need) {
+                (Some(why), _) => format!("no prices: {why}"),
+                (None, need) => record(need).to_owned(),
+            },
+        });
+        FoundLine {
+            together_ns: found.together.0,
+            noise_ns: found.noise.0,
+            below_noise: found.below_noise as u64,
+            more: found.not_priced as u64,
+            missing: missing.collect(),
+        }
+    }
+}
+
+impl Finding {
+    fn of(timeline: &Timeline, finding: &findings::Finding) -> Finding {
+        let figures: Vec<String> = finding.figures.iter().map(|figure| figure_text(*figure, timeline.unit)).collect();
+        let figures = if figures.is_empty() { String::new() } else { format!(" ({})", figures.join(", ")) };
+        Finding {
+            id: finding.rule.id.to_owned(),
+            title: format!("{}: {}{figures}", finding.about, finding.rule.title),
+            cost_ns: finding.price.likely.0,
+            cost_low_ns: finding.price.low.0,
+            cost_high_ns: finding.price.high.0,
+            confidence: finding.confidence.as_str().to_owned(),
+            evidence: finding.evidence.iter().map(|stretch| FindingEvidence::of(timeline, stretch)).collect(),
+            evidence_count: finding.evidence_count as u64,
+            remedy: finding.remedy.what.to_owned(),
+            changes: finding.remedy.changes.iter().map(ChangeLine::of).collect(),
+            seed: finding.rule.source.to_owned(),
+        }
+    }
+}
+
+impl FindingEvidence {
+    fn of(timeline: &Timeline, stretch: &Stretch) -> FindingEvidence {
+        let names = &timeline.names;
+        let name = match (names.get(stretch.name), names.get(stretch.detail)) {
+            (name, "") => name.to_owned(),
+            (name, detail) => format!("{name} {detail}"),
+        };
+        FindingEvidence {
+            track: names.get(timeline.tracks.get(stretch.track).name).to_owned(),
+            start_ns: stretch.from.0,
+            end_ns: stretch.to.0,
+            name,
+        }
+    }
+}
+
+impl ChangeLine {
+    fn of(change: &Change) -> ChangeLine {
+        let none = Vec::new;
+        let (kind, from, to) = match change {
+            Change::AppendWords(words) => ("append-words", none(), words.clone()),
+            Change::DropWords(words) => ("drop-words", words.clone(), none()),
+            Change::VmmArguments(words) => ("vmm-arguments", none(), words.clone()),
+            Change::DeviceModel { from, to } => ("device-model", vec![from.clone()], to.iter().cloned().collect()),
+            Change::KernelImage(form) => ("kernel-image", none(), vec![image(*form).to_owned()]),
+            Change::InitrdWithout(files) => ("initrd-without", files.clone(), none()),
+            Change::LabSwitch { from, to } => ("lab-switch", from.clone(), to.clone()),
+            Change::KernelOption { name, on: true } => ("kernel-option", none(), vec![name.clone()]),
+            Change::KernelOption { name, on: false } => ("kernel-option", vec![name.clone()], none()),
+        };
+        ChangeLine { kind: kind.to_owned(), from, to }
+    }
+}
+
+fn image(form: ImageForm) -> &'static str {
+    match form {
+        ImageForm::Pvh => "uncompressed, entered by PVH",
+        ImageForm::FastToUnpack => "compressed by lz4",
+    }
+}
+
+fn figure_text(figure: Figure, unit: Unit) -> String {
+    let value = match figure.value {
+        Value::Count(count) => count.to_string(),
+        Value::Time(time) => unit.show(time),
+        Value::Chance(chance) => format!("{chance:.1e}"),
+    };
+    format!("{} {value}", figure.of)
+}
+
+/// What a rule lacks, and what to record for it.
+fn record(need: Need) -> &'static str {
+    match need {
+        Need::BootPath => "there is no boot path: record with --trace events",
+        Need::Functions => "no function of the kernel is known: record with --trace events,calls",
+    }
+}
+
+/// A kind of evidence, in words.
+pub(crate) fn what(need: Need) -> &'static str {
+    match need {
+        Need::BootPath => "a boot path",
+        Need::Functions => "functions of the kernel, with their times",
+    }
+}
+
+/// A document about a rule.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Rule {
+    /// `bootscope.rule/1`.
+    pub schema: String,
+    /// Its stable name.
+    pub id: String,
+    /// What it finds.
+    pub title: String,
+    /// The rule, in sentences.
+    pub rule: String,
+    /// From how much on it finds something.
+    pub threshold: String,
+    /// What its price assumes.
+    pub price: String,
+    /// What it has to see.
+    pub needs: Vec<String>,
+    /// Where the cause was first described.
+    pub source: String,
+}
+
+impl Rule {
+    /// Of a detector.
+    pub fn of(rule: &Detector) -> Rule {
+        Rule {
+            schema: "bootscope.rule/1".to_owned(),
+            id: rule.id.to_owned(),
+            title: rule.title.to_owned(),
+            rule: rule.rule.to_owned(),
+            threshold: rule.threshold.to_owned(),
+            price: rule.price.to_owned(),
+            needs: rule.needs.iter().map(|&need| what(need).to_owned()).collect(),
+            source: rule.source.to_owned(),
+        }
+    }
+}
