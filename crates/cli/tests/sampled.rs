@@ -185,7 +185,7 @@ other 2 7.0000";
     let shares: Vec<(&str, f64)> = tracks.map(|(name, share)| (name, share.as_f64().unwrap())).collect();
     assert_eq!(shares, [("my init", 0.8), ("CPU 0", 0.8), ("other", 0.2), ("CPU 1", 0.2)]);
     assert_eq!(shown["sampled"]["unsampled_cpus"], 2);
-    let table = run(bootscope("show").arg(&scratch.path("again"))).exits(0);
+    let table = run(bootscope("show").arg(scratch.path("again"))).exits(0);
     assert!(table.text().contains("2 CPUs were not sampled"), "{}", table.text());
     let page = scratch.path("page.html");
     run(bootscope("report").arg(&into).arg("-o").arg(&page)).exits(0);
