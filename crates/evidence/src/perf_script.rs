@@ -103,7 +103,7 @@ impl Reader for Files {
                 .for_each(|_| boot.timeline.diagnostics.note(DiagnosticKind::CpuUnsampled, || file.name.clone()));
         }
         // What is wrong with the lists is said where calls are named by them.
-        let symbols = boot.lists.names(std::iter::empty(), None, &mut Diagnostics::default());
+        let symbols = boot.lists.names_alone(&mut Diagnostics::default());
         boot.timeline.sampled = Some(samples.named(&symbols, &mut boot.timeline.names));
         None
     }

@@ -20,8 +20,22 @@ pub(crate) struct Arch {
     pub cpu_starts: &'static [&'static str],
     /// What a new thread of Linux calls here before what it is for.
     pub thread_starts: &'static [&'static str],
+    /// Where Linux' image lies in memory.
+    pub kernel: KernelImage,
     /// How messages of Linux begin that say how many MHz its counter has, the better figure first; and what that figure is.
     pub counter_messages: &'static [(&'static str, &'static str)],
+}
+
+/// Where a kernel's image lies: linked to one place, moved by chance to another, and entered before it runs there.
+pub(crate) struct KernelImage {
+    /// The function where it is entered: what unpacked it jumps there.
+    pub entry: &'static str,
+    /// The kernel's own addresses are not below this one; what is below is where the image was loaded, or user space.
+    pub lowest_address: u64,
+    /// An image that is moved is moved by a multiple of this.
+    pub step_bytes: u64,
+    /// No image is longer.
+    pub bytes_max: u64,
 }
 
 static ALL: [&Arch; 1] = [&x86_64::ARCH];
@@ -69,6 +83,7 @@ mod tests {
         thunks: &[&["__stub_"]],
         cpu_starts: &["stub_start"],
         thread_starts: &[],
+        kernel: KernelImage { entry: "stub_entry", lowest_address: 1 << 40, step_bytes: 4096, bytes_max: 1 << 20 },
         counter_messages: &[("stub: counter", "the stub's word")],
     };
 

@@ -37,7 +37,7 @@ impl Reader for Files {
         let diagnostics = &mut boot.timeline.diagnostics;
         let calls = read(&file.name, &file.bytes, diagnostics);
         let regions = boot.stages.clone();
-        let symbols = boot.lists.names(calls.called(), regions::entered_at(&regions), diagnostics);
+        let symbols = boot.lists.names(calls.called(), &calls.target, regions::entered_at(&regions), diagnostics);
         let ran_in = boot.first_run.as_ref().map(|run| RanIn::new(run, &regions)).unwrap_or_default();
         let compression = boot.compression();
         let followed = Followed { calls, symbols, regions, ran_in, compression };

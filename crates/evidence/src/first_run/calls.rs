@@ -12,6 +12,7 @@
 use super::aliases::is_thunk;
 use super::symbols::Symbols;
 use super::{Block, Ending, FirstRun};
+use crate::arch;
 use hashbrown::HashMap;
 use timeline::{DiagnosticKind, Diagnostics, INDIRECT, Ns, Running, SpanKind, SpanRow, Timeline, TrackId};
 
@@ -47,14 +48,14 @@ pub struct FirstCalls {
     pub first_switch: Option<Ns>,
 }
 
-const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
-
 /// Finds the first calls that took at least `min`.
 pub fn calls(run: &FirstRun, symbols: &Symbols, min: Ns, diagnostics: &mut Diagnostics) -> FirstCalls {
     let switch = symbols.address("__switch_to_asm");
     let mut found = FirstCalls::default();
     let mut open: HashMap<u64, (usize, Block)> = HashMap::new();
     let mut stack = BootStack::default();
+    // Of an unknown architecture no address is known to be the kernel.s.
+    let kernel_from = arch::of(&run.target).map_or(u64::MAX, |arch| arch.kernel.lowest_address);
     for (i, block) in run.blocks.iter().enumerate() {
         if Some(block.address) == switch && found.first_switch.is_none() {
             found.first_switch = Some(block.at);
@@ -77,7 +78,7 @@ pub fn calls(run: &FirstRun, symbols: &Symbols, min: Ns, diagnostics: &mut Diagn
         }
         if matches!(block.ending, Ending::Call | Ending::CallIndirect) {
             open.insert(block.end(), (i, block));
-            if block.address >= UPPER_HALF && found.first_switch.is_none() {
+            if block.address >= kernel_from && found.first_switch.is_none() {
                 stack.push(i, block.thread);
             }
         }

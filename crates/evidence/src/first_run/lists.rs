@@ -4,6 +4,7 @@
 //! names an address has, is in [`super::symbols`].
 
 use super::symbols::Symbols;
+use crate::arch;
 use crate::input::File;
 use std::rc::Rc;
 use timeline::Diagnostics;
@@ -13,10 +14,11 @@ use timeline::Diagnostics;
 pub(crate) struct Lists<'f>(pub(super) &'f [Rc<File>]);
 
 impl Lists<'_> {
-    /// The names of what was called; the kernel's image was `entered` at this physical address.
+    /// The names of what was called in a guest of that `target`; its kernel's image was `entered` at this physical address.
     pub fn names(
         self,
         called: impl Iterator<Item = u64>,
+        target: &str,
         entered: Option<u64>,
         diagnostics: &mut Diagnostics,
     ) -> Symbols {
@@ -24,6 +26,12 @@ impl Lists<'_> {
             return Symbols::default();
         }
         let lists: Vec<(&str, &[u8])> = self.0.iter().map(|file| (&*file.name, &*file.bytes)).collect();
-        Symbols::read_all(&lists, &called.collect::<Vec<u64>>(), entered, diagnostics)
+        let image = arch::of(target).map(|arch| &arch.kernel);
+        Symbols::read_all(&lists, &called.collect::<Vec<u64>>(), image, entered, diagnostics)
+    }
+
+    /// The names where nothing says what was called.
+    pub fn names_alone(self, diagnostics: &mut Diagnostics) -> Symbols {
+        self.names(std::iter::empty(), "", None, diagnostics)
     }
 }

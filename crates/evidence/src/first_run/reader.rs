@@ -67,7 +67,7 @@ impl FirstRuns<'_> {
     fn names(&self) -> &(Symbols, Diagnostics) {
         self.names.get_or_init(|| {
             let mut diagnostics = Diagnostics::default();
-            (self.lists.names(self.run.called(), self.entered, &mut diagnostics), diagnostics)
+            (self.lists.names(self.run.called(), &self.run.target, self.entered, &mut diagnostics), diagnostics)
         })
     }
 }

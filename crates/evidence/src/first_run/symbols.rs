@@ -9,7 +9,7 @@
 //! Where several names have one address, the rule in [`aliases`] says which one is kept.
 //!
 //! A list out of a kernel's image has the addresses that the kernel was linked to. One that randomises its address runs a
-//! multiple of 2 MiB from there, the same for all of it: the one that most calls agree on.
+//! multiple of [`KernelImage::step_bytes`] from there, the same for all of it: the one that most calls agree on.
 //!
 //! Names that a C++ or Rust compiler mangled are kept as they were written.
 //!
@@ -18,6 +18,7 @@
 
 use super::aliases::{self, Kind};
 use super::demangle;
+use crate::arch::KernelImage;
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 use timeline::{DiagnosticKind, Diagnostics};
@@ -46,19 +47,10 @@ pub struct Place<'a> {
 
 /// No function is longer: an address further from the one before it is in none.
 const FUNCTION_BYTES_MAX: u64 = 1 << 20;
-/// No kernel image is longer.
-const IMAGE_BYTES_MAX: u64 = 1 << 28;
 
 /// So many different functions are enough to judge a list by where they begin.
 const CALLED_MIN: u64 = 20;
 
-/// Where a kernel's image is entered: what unpacked it jumps there.
-const ENTRY: &str = "startup_64";
-
-/// A kernel's address is random in steps of this (`CONFIG_PHYSICAL_ALIGN` is at least that in 64-bit kernels).
-const SLIDE_STEP: u64 = 2 << 20;
-/// What is in the upper half of the address space can have been moved.
-const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
 /// More coincidences than these tell no more.
 const VOTES_MAX: usize = 4 << 20;
 
@@ -95,25 +87,30 @@ impl Symbols {
     }
 
     /// Reads several lists, of which the first goes first where two name one address. Each is first moved to where its
-    /// functions were `called` (each address once), and left out if it does not belong to what ran; the kernel's image was
-    /// `entered` at this physical address.
-    pub fn read_all(
+    /// functions were `called` (each address once), and left out if it does not belong to what ran; the kernel's `image` was
+    /// `entered` at this physical address. Of an unknown kind of image nothing is moved.
+    pub(crate) fn read_all(
         lists: &[(&str, &[u8])],
         called: &[u64],
+        image: Option<&KernelImage>,
         entered: Option<u64>,
         diagnostics: &mut Diagnostics,
     ) -> Symbols {
         let mut kept: Vec<Symbols> = Vec::new();
         for (place, text) in lists {
             let mut list = Symbols::read(place, text, diagnostics);
-            list.slide(called);
-            list.loaded_at(entered);
+            if let Some(image) = image {
+                list.slide(image, called);
+                list.loaded_at(image, entered);
+            }
             if list.belongs_to(called, place, diagnostics) {
                 kept.push(list);
             }
         }
         let mut all = if kept.len() == 1 { kept.swap_remove(0) } else { Symbols::together(&kept) };
-        all.loaded_at(entered);
+        if let Some(image) = image {
+            all.loaded_at(image, entered);
+        }
         all
     }
 
@@ -138,26 +135,28 @@ impl Symbols {
 
     /// Moves the list, if it does not belong to what ran where it is, to where most of what was `called` in it begins a
     /// function.
-    fn slide(&mut self, called: &[u64]) {
-        let called: Vec<u64> = called.iter().copied().filter(|address| *address >= UPPER_HALF).collect();
+    fn slide(&mut self, image: &KernelImage, called: &[u64]) {
+        let called: Vec<u64> = called.iter().copied().filter(|address| *address >= image.lowest_address).collect();
         let Fit { inside, at_start } = self.fit(&called);
         if inside >= CALLED_MIN && at_start * 2 >= inside {
             return;
         }
-        let Some(slide) = self.slide_of(&called) else { return };
+        let Some(slide) = self.slide_of(image, &called) else { return };
         self.addresses.iter_mut().for_each(|address| *address = address.wrapping_add(slide));
         self.begins = self.begins.map(|begins| begins.wrapping_add(slide));
     }
 
     /// How far the list is from where its functions were called. Each call of a function votes for all that it can be.
-    fn slide_of(&self, called: &[u64]) -> Option<u64> {
+    fn slide_of(&self, image: &KernelImage, called: &[u64]) -> Option<u64> {
+        let step = image.step_bytes;
         let functions = (0..self.len()).filter(|&i| !self.name(i).is_empty()).map(|i| self.addresses[i]);
-        let mut starts: Vec<(u64, u64)> = functions.filter(|&a| a >= UPPER_HALF).map(|a| (a % SLIDE_STEP, a)).collect();
+        let mut starts: Vec<(u64, u64)> =
+            functions.filter(|&a| a >= image.lowest_address).map(|a| (a % step, a)).collect();
         starts.sort_unstable();
         let mut votes: HashMap<u64, u64> = HashMap::new();
         let same_place = |address: u64| {
-            let from = starts.partition_point(|start| start.0 < address % SLIDE_STEP);
-            starts[from..].iter().take_while(move |start| start.0 == address % SLIDE_STEP)
+            let from = starts.partition_point(|start| start.0 < address % step);
+            starts[from..].iter().take_while(move |start| start.0 == address % step)
         };
         let all =
             called.iter().flat_map(|&address| same_place(address).map(move |start| address.wrapping_sub(start.1)));
@@ -225,15 +224,15 @@ impl Symbols {
         unique.into_iter().filter_map(|(name, address)| Some((name, address?))).collect()
     }
 
-    /// Addresses in the loaded image get its names too. `entered` is the physical address that the image was entered at, its
-    /// `startup_64`. Without that name it counts as near the image's start, where it is up to 6.12: 7.2 has it in `.init.text`.
-    fn loaded_at(&mut self, entered: Option<u64>) {
+    /// Addresses in the loaded image get its names too. `entered` is the physical address that the image was entered at.
+    /// Without the name of its entry that counts as near the image's start, where it is up to 6.12: 7.2 has it in `.init.text`.
+    fn loaded_at(&mut self, image: &KernelImage, entered: Option<u64>) {
         let Some((text, entered)) = self.begins.zip(entered) else { return };
-        let by_name = self.address(ENTRY).map(|entry| entry.wrapping_sub(entered));
-        let near_the_start = || text.wrapping_sub(entered - entered % SLIDE_STEP);
-        let shift = by_name.filter(|shift| shift % SLIDE_STEP == 0).unwrap_or_else(near_the_start);
+        let by_name = self.address(image.entry).map(|entry| entry.wrapping_sub(entered));
+        let near_the_start = || text.wrapping_sub(entered - entered % image.step_bytes);
+        let shift = by_name.filter(|shift| shift % image.step_bytes == 0).unwrap_or_else(near_the_start);
         let physical = text.wrapping_sub(shift);
-        self.loaded = Some((shift, physical, physical.saturating_add(IMAGE_BYTES_MAX)));
+        self.loaded = Some((shift, physical, physical.saturating_add(image.bytes_max)));
     }
 
     /// The function that an address is in.
@@ -325,6 +324,11 @@ const HEX: [Option<u8>; 256] = {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch;
+
+    fn image() -> &'static KernelImage {
+        &arch::of("x86_64").unwrap().kernel
+    }
 
     const TEXT: &[u8] = b"0000000000000000 A fixed_percpu_data\n\
         ffffffff81000000 T startup_64\n\
@@ -348,7 +352,7 @@ mod tests {
         check(&s, 0xffff_ffff_9000_0000, None);
         check(&s, 0x100, None);
         check(&s, 0xfe0_0104, None);
-        s.loaded_at(Some(0xfe0_0000));
+        s.loaded_at(image(), Some(0xfe0_0000));
         check(&s, 0xfe0_0104, Some(("helper", 4)));
         check(&s, 0xfdf_ffff, None);
     }
@@ -359,13 +363,13 @@ mod tests {
         let text = b"ffffffff85400000 T _text\nffffffff8550410b T srso_alias_return_thunk\n\
             ffffffff856e7830 t __pi_rdtsc_fixup\nffffffff87d94bd0 T __pi___startup_64\nffffffff87da5f80 T startup_64\n";
         let mut s = Symbols::read("kallsyms", text, &mut Diagnostics::default());
-        s.loaded_at(Some(0x1bda_5f80));
+        s.loaded_at(image(), Some(0x1bda_5f80));
         let named = |s: &Symbols, at| s.find(at).map(|place| (place.name.to_owned(), place.offset));
         assert_eq!(named(&s, 0x1bda_5fc9), Some(("startup_64".to_owned(), 0x49)));
         assert_eq!(named(&s, 0x1bd9_4bd1), Some(("__startup_64".to_owned(), 1)));
         assert_eq!(named(&s, 0x196e_7830), Some(("rdtsc_fixup".to_owned(), 0)), "before the entry");
         // Not at `startup_64`: by the multiple of 2 MiB below.
-        s.loaded_at(Some(0x1940_0123));
+        s.loaded_at(image(), Some(0x1940_0123));
         assert_eq!(named(&s, 0x196e_7830), Some(("rdtsc_fixup".to_owned(), 0)));
     }
 
@@ -429,7 +433,7 @@ mod tests {
     fn of_two_lists_the_first_goes_first() {
         let lists: [(&str, &[u8]); 2] =
             [("kallsyms", b"1000 T one\n3000 T three\n"), ("symbols-1.gz", b"1000 t uno\n2000 t two\n")];
-        let s = Symbols::read_all(&lists, &[], None, &mut Diagnostics::default());
+        let s = Symbols::read_all(&lists, &[], Some(image()), None, &mut Diagnostics::default());
         let names: Vec<_> = [0x1000, 0x2004, 0x3000].map(|at| s.find(at).map(|place| place.name)).into();
         assert_eq!(names, [Some("one"), Some("two"), Some("three")]);
     }
@@ -443,7 +447,7 @@ mod tests {
         let lists: [(&str, &[u8]); 4] = [("off", &off), ("good", &good), ("again", &good), ("far", &far)];
         let called: Vec<u64> = (0..50).flat_map(|i| [0x10_0000 + i * 0x40, 0x40_0040 + i * 0x40]).collect();
         let mut diagnostics = Diagnostics::default();
-        let s = Symbols::read_all(&lists, &called, None, &mut diagnostics);
+        let s = Symbols::read_all(&lists, &called, Some(image()), None, &mut diagnostics);
         assert_eq!(
             [DiagnosticKind::SymbolsOfAnotherBuild, DiagnosticKind::SymbolsUnused, DiagnosticKind::SymbolsDoubtful]
                 .map(|problem| diagnostics.count(problem)),
@@ -451,7 +455,7 @@ mod tests {
         );
         assert!(s.find(0x10_0040).is_some() && s.find(0x40_0040).is_none(), "its names are not used");
         let mut few = Diagnostics::default();
-        let s = Symbols::read_all(&lists, &called[..10], None, &mut few);
+        let s = Symbols::read_all(&lists, &called[..10], Some(image()), None, &mut few);
         assert!(few.is_empty() && s.find(0x40_0040).is_some(), "a handful of calls proves nothing");
     }
 
@@ -467,7 +471,7 @@ mod tests {
         let called: Vec<u64> = (0..100).map(|i| start(i * 3) + 0x20_0000).collect();
         let lists: [(&str, &[u8]); 2] = [("linked", &linked), ("ran", &ran)];
         let mut diagnostics = Diagnostics::default();
-        let s = Symbols::read_all(&lists, &called, None, &mut diagnostics);
+        let s = Symbols::read_all(&lists, &called, Some(image()), None, &mut diagnostics);
         assert_eq!(s.find(start(9) + 0x20_0000).map(|place| place.name), Some("linked9"), "{diagnostics:?}");
         assert!(s.find(start(9)).is_none());
     }
@@ -479,7 +483,7 @@ mod tests {
         let list: Vec<u8> = (0..300).flat_map(|i| format!("{:x} T f{i}\n", start(i)).into_bytes()).collect();
         let check = |called: &[u64], expected: Option<(u64, &str)>| {
             let mut s = Symbols::read("image", &list, &mut Diagnostics::default());
-            s.slide(called);
+            s.slide(image(), called);
             let (at, name) = expected.unwrap_or((start(9), "f9"));
             assert_eq!(s.find(at).map(|place| (place.name, place.offset)), Some((name, 0)));
         };

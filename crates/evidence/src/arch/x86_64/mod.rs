@@ -2,7 +2,7 @@
 
 mod stages;
 
-use super::Arch;
+use super::{Arch, KernelImage};
 
 pub(super) static ARCH: Arch = Arch {
     targets: &["x86_64", "i386"],
@@ -10,6 +10,13 @@ pub(super) static ARCH: Arch = Arch {
     thunks: &[&CALL_THUNKS, &RETURN_THUNKS],
     cpu_starts: &["secondary_startup_64", "common_startup_64", "startup_64"],
     thread_starts: &["__switch_to_asm", "schedule_tail", "native_load_tls", "native_load_gs_index"],
+    kernel: KernelImage {
+        entry: "startup_64",
+        lowest_address: stages::UPPER_HALF,
+        // `CONFIG_PHYSICAL_ALIGN` is at least that in 64-bit kernels.
+        step_bytes: 2 << 20,
+        bytes_max: 1 << 28,
+    },
     // `tsc: Refined TSC clocksource calibration: 2445.406 MHz`, `tsc: Detected 2594.879 MHz processor`
     counter_messages: &[
         ("tsc: Refined TSC clocksource calibration:", "kernel log: refined calibration"),

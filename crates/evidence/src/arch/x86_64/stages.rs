@@ -25,7 +25,7 @@
 use crate::first_run::stage::{Region, Stage};
 use crate::first_run::{Block, Ending, FirstRun};
 
-const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
+pub(super) const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
 const MIB: u64 = 1 << 20;
 /// Kernels are loaded at multiples of this (`CONFIG_PHYSICAL_ALIGN` is at least that in 64-bit kernels), and
 /// `startup_64` is less than this from the start.
