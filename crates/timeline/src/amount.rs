@@ -38,6 +38,7 @@ pub fn time(text: &str) -> Result<Ns, String> {
     }
     let length = sum.round();
     // No boot takes longer than this: a hundred years.
+    #[expect(clippy::cast_possible_truncation, reason = "it is whole and within the range")]
     if (0.0..3.2e18).contains(&length) { Ok(Ns(length as i64)) } else { Err(wrong()) }
 }
 
@@ -61,7 +62,12 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     let bytes = if digits.contains('.') {
         let bytes = (digits.parse::<f64>().map_err(|_| wrong())? * (1_u64 << shift) as f64).round();
         // What is less than 2^63 is exact in both; a fraction of a byte is none.
-        if (0.0..9.2e18).contains(&bytes) && shift > 0 { bytes as u64 } else { return Err(wrong()) }
+        if !(0.0..9.2e18).contains(&bytes) || shift == 0 {
+            return Err(wrong());
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole and within the range")]
+        let bytes = bytes as u64;
+        bytes
     } else {
         digits.parse::<u64>().map_err(|_| wrong())?.checked_mul(1 << shift).ok_or_else(wrong)?
     };

@@ -46,6 +46,7 @@ struct Segment {
 impl Segment {
     fn to_ns(self, ticks: Ticks) -> Ns {
         // The difference fits 53 bits for months of any counter, so the product is exact enough.
+        #[expect(clippy::cast_possible_wrap, reason = "what is before is negative: that is the wrap")]
         let distance = ticks.0.wrapping_sub(self.ticks.0) as i64;
         self.at + Ns(rounded(distance as f64 * self.ns_per_tick))
     }
@@ -54,6 +55,7 @@ impl Segment {
 /// To the nearest integer, halves away from zero, as `f64::round`: which is a call where the CPU may be an old one.
 #[inline]
 pub fn rounded(value: f64) -> i64 {
+    #[expect(clippy::cast_possible_truncation, reason = "the fraction follows, and what is too large is the largest")]
     let whole = value as i64;
     // Exact: beyond 2^52 there is no fraction.
     let fraction = value - whole as f64;
@@ -117,7 +119,7 @@ impl Clock {
         let rests = points.iter().map(|p| (p.at - clock.to_ns(p.ticks)).0);
         let shift = match delay {
             Delay::Late => Ns(rests.min()?),
-            Delay::Even => Ns((rests.map(|r| r as f64).sum::<f64>() / points.len() as f64).round() as i64),
+            Delay::Even => Ns(rounded(rests.map(|r| r as f64).sum::<f64>() / points.len() as f64)),
         };
         clock.segments[0].at += shift;
         clock.residual = clock.typical_rest(points);
@@ -240,7 +242,9 @@ mod tests {
         let values =
             [0.0, 0.5, 1.5, 2.5, 0.499_999_999_999_999_94, 4_503_599_627_370_497.5, 9.3e18, 1e300, f64::INFINITY];
         for value in values.into_iter().flat_map(|value| [value, -value]).chain([f64::NAN]) {
-            assert_eq!(rounded(value), value.round() as i64, "{value}");
+            #[expect(clippy::cast_possible_truncation, reason = "what is too large is the largest: that is wanted")]
+            let wanted = value.round() as i64;
+            assert_eq!(rounded(value), wanted, "{value}");
         }
     }
 
@@ -254,8 +258,8 @@ mod tests {
         let late = [7_000, 0, 40_000, 12_000, 900, 0, 33_000, 5_000];
         let points: Vec<_> = late
             .iter()
-            .enumerate()
-            .map(|(i, l)| point(1_000 + i as u64 * 2_000_000, 5_000 + i as i64 * 1_000_000 + l))
+            .zip(0_u32..)
+            .map(|(l, i)| point(1_000 + u64::from(i) * 2_000_000, 5_000 + i64::from(i) * 1_000_000 + l))
             .collect();
         let clock = Clock::fit("tsc", &points, Delay::Late).unwrap();
         assert!((clock.hz - 2e9).abs() < 1.0, "{}", clock.hz);
@@ -276,8 +280,9 @@ mod tests {
 
     #[test]
     fn even_errors_are_averaged() {
-        let points: Vec<_> =
-            (0..100).map(|i| point(i * 1000, i as i64 * 1000 + if i % 2 == 0 { 50 } else { -50 })).collect();
+        let points: Vec<_> = (0..100_u32)
+            .map(|i| point(u64::from(i) * 1000, i64::from(i) * 1000 + if i % 2 == 0 { 50 } else { -50 }))
+            .collect();
         let clock = Clock::fit("printk", &points, Delay::Even).unwrap();
         assert!((clock.hz - 1e9).abs() / 1e9 < 1e-3);
         assert!((clock.residual - Ns(50)).abs() <= Ns(2), "{}", clock.residual);

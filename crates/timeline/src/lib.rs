@@ -9,6 +9,7 @@
 //! add up (an exit without an entry, a clock that steps back) becomes a counted
 //! [`Diagnostics`] entry: never a panic, never silence.
 #![forbid(unsafe_code)]
+#![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 pub mod amount;
 mod builder;
@@ -54,6 +55,14 @@ pub enum TimeBase {
     /// The first event of evidence that was taken elsewhere.
     #[default]
     Evidence,
+}
+
+/// The number of a place in a list whose entries are known by numbers. It is one of 32 bits: such a list checks that when it
+/// grows.
+#[expect(clippy::cast_possible_truncation, reason = "the list checked it when it grew")]
+#[inline]
+pub(crate) const fn number(place: usize) -> u32 {
+    place as u32
 }
 
 /// An instant with a name, such as a line on the console.

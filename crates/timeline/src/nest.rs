@@ -114,7 +114,7 @@ fn first_of_tracks(spans: &Spans) -> Vec<(TrackId, u32)> {
 fn innermost(spans: &Spans, first: &[(TrackId, u32)], track: TrackId, at: Ns) -> Option<SpanRow> {
     let place = first.binary_search_by_key(&track, |&(t, _)| t).ok()?;
     let begin = first[place].1;
-    let end = first.get(place + 1).map_or(spans.len() as u32, |&(_, next)| next);
+    let end = first.get(place + 1).map_or(crate::number(spans.len()), |&(_, next)| next);
     let (mut low, mut high) = (begin, end);
     while low < high {
         let middle = low + (high - low) / 2;

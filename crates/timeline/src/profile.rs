@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use crate::{NameId, SpanKind};
+use crate::{NameId, SpanKind, number};
 
 /// What weights are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,9 +133,9 @@ impl Profile {
     /// Scales what was spent in each node itself, and in spans of it.
     pub fn scale(&mut self, factors: impl Fn(NodeId) -> (f64, f64)) {
         for i in 0..self.name.len() {
-            let (own, in_spans) = factors(NodeId(i as u32));
-            self.own[i] = (self.own[i] as f64 * own) as u64;
-            self.in_spans[i] = (self.in_spans[i] as f64 * in_spans) as u64;
+            let (own, in_spans) = factors(NodeId(number(i)));
+            self.own[i] = scaled(self.own[i], own);
+            self.in_spans[i] = scaled(self.in_spans[i], in_spans);
         }
     }
 
@@ -163,7 +163,7 @@ impl Profile {
 
     /// All nodes, parents before their children.
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = (NodeId, ProfileNode)> + '_ {
-        (0..self.name.len() as u32).map(NodeId).map(|id| (id, self.get(id)))
+        (0..number(self.name.len())).map(NodeId).map(|id| (id, self.get(id)))
     }
 
     /// Everything that was spent.
@@ -209,7 +209,7 @@ impl Profile {
         let mut on_path: HashMap<(NameId, bool), u32> = HashMap::new();
         let mut outermost = vec![false; self.len()];
         // A node is entered when it is taken off, and left when it is met again below its children.
-        let mut to_do: Vec<(u32, bool)> = (0..self.len() as u32).rev().map(|i| (i, false)).collect();
+        let mut to_do: Vec<(u32, bool)> = (0..number(self.len())).rev().map(|i| (i, false)).collect();
         to_do.retain(|(i, _)| self.parent[*i as usize].is_none());
         while let Some((i, entered)) = to_do.pop() {
             let function = (self.name[i as usize], self.parent[i as usize].is_none());
@@ -238,7 +238,7 @@ impl Profile {
         let (mut first, mut next) = (vec![None; self.len()], vec![None; self.len()]);
         for i in (0..self.len()).rev() {
             if let Some(NodeId(parent)) = self.parent[i] {
-                next[i] = first[parent as usize].replace(i as u32);
+                next[i] = first[parent as usize].replace(number(i));
             }
         }
         (first, next)
@@ -257,6 +257,16 @@ impl Children {
     pub fn of(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         std::iter::successors(self.first[node.index()], |child| self.next[*child as usize]).map(NodeId)
     }
+}
+
+/// So many times as much; nothing where that is negative or no number, the most there is where it is more.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "what is out of range is the nearest in it"
+)]
+fn scaled(amount: u64, factor: f64) -> u64 {
+    (amount as f64 * factor) as u64
 }
 
 #[cfg(test)]

@@ -131,7 +131,8 @@ impl Spans {
     /// What is open on a track at an instant, innermost; and where those are in [`Spans::iter`] that begin on it later.
     /// After [`Spans::nest`]. Logarithmic, besides what ended at once around there.
     pub fn open_at(&self, track: TrackId, at: Ns) -> (Option<SpanId>, SpanId) {
-        let later = self.0.partition_point(|placed| (placed.row.track, placed.row.start) <= (track, at)) as u32;
+        let later = self.0.partition_point(|placed| (placed.row.track, placed.row.start) <= (track, at));
+        let later = crate::number(later);
         let mut open = later.checked_sub(1).map(SpanId).filter(|&last| self.get(last).track == track);
         while let Some(ended) = open.filter(|&last| self.get(last).end <= at) {
             open = self.parent(ended);
@@ -151,12 +152,19 @@ impl Spans {
         order.sort_unstable();
         for track in order.chunk_by_mut(|a, b| a >> 32 == b >> 32) {
             track.sort_by_key(|&entry| {
-                let Placed { row, depth, .. } = self.0[entry as u32 as usize];
+                let Placed { row, depth, .. } = self.0[lower_half(entry) as usize];
                 (row.start, std::cmp::Reverse(row.end), row.kind, depth)
             });
         }
-        order.into_iter().map(|entry| SpanId(entry as u32))
+        order.into_iter().map(|entry| SpanId(lower_half(entry)))
     }
+}
+
+/// What is in the lower half, below a track's number.
+#[expect(clippy::cast_possible_truncation, reason = "the upper half is to be left out")]
+#[inline]
+fn lower_half(entry: u64) -> u32 {
+    entry as u32
 }
 
 #[cfg(test)]

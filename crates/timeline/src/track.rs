@@ -53,14 +53,14 @@ impl Tracks {
     /// The track of that kind and name, new or known. `O(number of tracks)`.
     pub fn named(&mut self, name: NameId, kind: TrackKind) -> TrackId {
         match self.0.iter().position(|t| t.kind == kind && t.name == name) {
-            Some(known) => TrackId(known as u32),
+            Some(known) => TrackId(crate::number(known)),
             None => self.add(name, kind, 0),
         }
     }
 
     /// The track of that kind and number, if there is one. `O(number of tracks)`.
     pub fn find(&self, kind: TrackKind, id: u64) -> Option<TrackId> {
-        self.0.iter().position(|t| t.kind == kind && t.id == id).map(|i| TrackId(i as u32))
+        self.0.iter().position(|t| t.kind == kind && t.id == id).map(|i| TrackId(crate::number(i)))
     }
 
     /// One track.
@@ -75,7 +75,7 @@ impl Tracks {
 
     /// All tracks with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (TrackId, &Track)> {
-        self.0.iter().enumerate().map(|(i, t)| (TrackId(i as u32), t))
+        self.0.iter().enumerate().map(|(i, t)| (TrackId(crate::number(i)), t))
     }
 
     /// How many there are.
