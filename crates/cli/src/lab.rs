@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use lab::cpio::root_image;
 use lab::experiments::{EXPERIMENTS, Experiment};
 use lab::places::{KINDS, names};
+use lab::switches::Kind;
 use lab::switches::SWITCHES;
 use recording::OutcomeKind;
 use report::{Lab, LabBoot, LabTrial};
@@ -111,6 +112,9 @@ struct ListedSwitch {
 #[derive(serde::Serialize)]
 struct ListedPlaces {
     kind: &'static str,
+    /// Whether each of them is there once for each device of its driver.
+    #[serde(skip)]
+    is_of_devices: bool,
     names: &'static [&'static str],
 }
 
@@ -138,7 +142,10 @@ fn list(output: &Output) -> anyhow::Result<()> {
                 default: s.default,
             })
             .collect(),
-        places: KINDS.iter().map(|kind| ListedPlaces { kind: kind.as_str(), names: names(*kind) }).collect(),
+        places: KINDS
+            .iter()
+            .map(|kind| ListedPlaces { kind: kind.as_str(), is_of_devices: *kind == Kind::Attach, names: names(*kind) })
+            .collect(),
     };
     if output.json { output.document(&list) } else { output.text(&list.text()) }
 }
@@ -165,7 +172,7 @@ impl List {
         }
         out.push_str("  delay.PLACE=  a time such as 12, 12ms or 250us\n  hang=, panic=, fault=  a place\n\nPlaces\n");
         for place in &self.places {
-            let number = if place.kind == "attach" { ", each with its unit, as in psm0" } else { "" };
+            let number = if place.is_of_devices { ", each with its unit, as in psm0" } else { "" };
             let _ = writeln!(out, "  {:<8} {}{number}", place.kind, place.names.join(", "));
         }
         out

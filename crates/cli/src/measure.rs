@@ -26,8 +26,8 @@ pub fn boot(options: &RecordOptions, watcher: &mut Watcher) -> anyhow::Result<Op
     if recorded.outcome.kind == OutcomeKind::Interrupted {
         return Ok(None);
     }
-    if let Some(why) = recorded.manifest.notes.iter().find(|note| note.starts_with(machine::NO_WORKLOAD)) {
-        bail!("{why}; what it said is in the console.log of {}", options.out.display());
+    if let Some(why) = &recorded.no_workload {
+        bail!("the workload failed: {why}; what it said is in the console.log of {}", options.out.display());
     }
     Ok(Some(Measured { recorded_ns, ..measured(&options.out, &recorded.manifest)? }))
 }

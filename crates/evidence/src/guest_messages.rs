@@ -82,7 +82,7 @@ fn note_lacks(said: &[Received], diagnostics: &mut Diagnostics) {
 /// What process 1 could not gather, and why.
 fn lack(word: &Message) -> Option<(&str, &str)> {
     match word {
-        Message::Lack { what, why } => Some((what, why)),
+        Message::Lack { what, why } => Some((what.word(), why)),
         _ => None,
     }
 }

@@ -48,6 +48,6 @@ pub use lab::lab;
 pub use observe::{Observer, Progress, Silent, Stage, stop_on_signals};
 pub use options::RecordOptions;
 pub use plain::time_plain;
-pub use record::{NO_WORKLOAD, Recorded, foresee, record};
+pub use record::{Recorded, foresee, record};
 pub use recording::{Accel, GuestSpec, Init, ObserveSpec, SymbolFile, Then, Until};
 pub use vmm::qemu::{MtreeError, ram_extents};

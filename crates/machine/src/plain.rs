@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use guest_init::messages::Message;
+use guest_init::messages::{Lacked, Message};
 use guest_init::port::PortEvent;
 
 use crate::lines::shown;
@@ -40,7 +40,7 @@ pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Resul
                 let first_byte_ns = first_byte_ns.get_or_insert(at_ns);
                 channel.feed(&bytes, &mut |word| match word {
                     PortEvent::Message(Message::Init { .. }) => reached = true,
-                    PortEvent::Message(Message::Lack { what, why }) if what == "root" => no_root = Some(why),
+                    PortEvent::Message(Message::Lack { what: Lacked::Root, why }) => no_root = Some(why),
                     // Something else was said first, so the stamp was not that of the mark.
                     PortEvent::Message(_) | PortEvent::Malformed(_) if !reached => *first_byte_ns = at_ns,
                     _ => {}

@@ -25,8 +25,7 @@ use crate::{Error, Observer, Progress, Stage, accel, arch, host, image, library,
 
 /// What the kernel says when it starts a guest's own process 1.
 const OWN_INIT: &str = r"Run /\S+ as init process";
-/// How the note begins that says why there is no memory after the workload.
-pub const NO_WORKLOAD: &str = "the workload failed";
+
 /// A recorded boot.
 #[derive(Clone, Debug)]
 pub struct Recorded {
@@ -34,6 +33,8 @@ pub struct Recorded {
     pub outcome: Outcome,
     /// The end mark, if it was reached.
     pub end: Option<End>,
+    /// Why the workload failed, if it did.
+    pub no_workload: Option<String>,
     /// What `recording.json` says.
     pub manifest: Manifest,
 }
@@ -78,13 +79,14 @@ fn record_with(find: Find<'_>, options: &RecordOptions, observer: &mut dyn Obser
         drop(finished);
         return Err(nothing_recorded(writer, Error::VmmRefused { why }));
     }
+    let no_workload = finished.facts.no_workload.clone();
     let (manifest, failed) = conclude(options, &prepared.profile, prepared.manifest, ending, finished, noted)?;
     writer.finish(manifest.clone())?;
     if let Some(why) = failed {
         return Err(Error::CutShort { folder: options.out.clone(), why: Box::new(why) });
     }
     let outcome = manifest.outcome.clone().expect("conclude gives every boot an outcome");
-    Ok(Recorded { outcome, end: manifest.end.clone(), manifest })
+    Ok(Recorded { outcome, end: manifest.end.clone(), no_workload, manifest })
 }
 
 /// Starts the machine, and gets everything ready to watch it and to keep what it says.
@@ -368,7 +370,7 @@ fn conclude(
     manifest.vmm.system_ns = Some(exit.system_ns);
     manifest.end = end_mark(options, profile, &facts);
     manifest.notes.extend(ending.note.clone());
-    manifest.notes.extend(facts.no_workload.as_ref().map(|why| format!("{NO_WORKLOAD}: {why}")));
+    manifest.notes.extend(facts.no_workload.as_ref().map(|why| format!("the workload failed: {why}")));
     manifest.notes.extend(notes);
     manifest.notes.extend(failed.as_ref().map(|error| format!("this recording is not complete: {error}")));
     manifest.outcome = Some(Outcome {

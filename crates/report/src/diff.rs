@@ -23,6 +23,18 @@ use timeline::{Ns, TimeBase};
 /// The name and version of the document.
 const SCHEMA: &str = "bootscope.diff/1";
 
+/// What of two boots is compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub enum Compared {
+    /// Every call.
+    #[serde(rename = "calls")]
+    Calls,
+    /// The functions of their boot paths.
+    #[default]
+    #[serde(rename = "boot path")]
+    BootPath,
+}
+
 /// The whole document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Diff {
@@ -33,7 +45,7 @@ pub struct Diff {
     /// The other.
     pub after: DiffSide,
     /// What was compared: `calls`, each of them; or `boot path`, of which functions are compared.
-    pub evidence: String,
+    pub evidence: Compared,
     /// Whether one of the two has a trace or a log of its kernel's that the other lacks, and which was therefore left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub evidence_left_out: bool,
@@ -189,7 +201,7 @@ impl Diff {
             schema: SCHEMA.to_owned(),
             before: side(before),
             after: side(after),
-            evidence: if found.followed { "calls" } else { "boot path" }.to_owned(),
+            evidence: if found.followed { Compared::Calls } else { Compared::BootPath },
             evidence_left_out: false,
             deterministic,
             clocks_differ: of(before.1).0 != of(after.1).0,
@@ -257,7 +269,7 @@ impl Diff {
         let within = |of: fn(&Dither) -> usize| self.dither.as_ref().map(of);
         let whole = |of| self.whole(within(of));
         row_table("where the boot path went", &self.rows, layout.top, &whole(|d| d.rows_within), layout, &mut out);
-        let title = if self.evidence == "calls" { "function" } else { "function, step or message" };
+        let title = if self.evidence == Compared::Calls { "function" } else { "function, step or message" };
         table(title, &self.functions, &whole(|d| d.functions_within), layout, &mut out);
         table("path, function first", &self.paths, &whole(|d| d.paths_within), layout, &mut out);
         out
@@ -323,7 +335,7 @@ impl Diff {
             let text = "only one of them has a trace or a kernel log; it is left out, and calls are compared";
             let _ = writeln!(out, "{text}");
         }
-        if self.evidence == "boot path" {
+        if self.evidence == Compared::BootPath {
             let _ = writeln!(
                 out,
                 "functions of the boot paths are compared: for every call, record both with --trace calls"

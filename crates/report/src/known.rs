@@ -1,5 +1,7 @@
 //! What well-known rows are, in one clause each, out of the table `known.tsv`. It explains and decides nothing.
 
+use timeline::INDIRECT;
+
 /// The table: a name, a tab, a clause.
 const TABLE: &str = include_str!("known.tsv");
 
@@ -14,7 +16,7 @@ const MECHANISM: &str = " · ";
 pub fn clause(name: &str) -> Option<String> {
     let (name, mechanism) = name.split_once(MECHANISM).map_or((name, ""), |(name, how)| (name, how));
     let bare = KINDS.iter().find_map(|kind| name.strip_prefix(kind)).unwrap_or(name);
-    let bare = bare.strip_suffix(" (indirect call)").unwrap_or(bare);
+    let bare = bare.strip_suffix(INDIRECT).map_or(bare, str::trim_end);
     let known = entries().find(|(pattern, _)| matches(pattern, bare)).map(|(_, clause)| clause);
     match (known, mechanism) {
         (Some(clause), "runqueue") => Some(format!("had the CPU: {clause}")),

@@ -167,7 +167,7 @@ impl Boot<'_> {
         for (track, t) in self.timeline.tracks.iter() {
             let group = match t.kind {
                 TrackKind::Vmm | TrackKind::Firmware | TrackKind::Console => Group::Machine,
-                TrackKind::Thread | TrackKind::Cpu => Group::Threads,
+                TrackKind::Thread | TrackKind::Cpu | TrackKind::Interrupts => Group::Threads,
             };
             let range = spans[track.0 as usize].clone().unwrap_or(0..0);
             add(group, self.lane_name(track), Some(track), Slices::Spans(self, range));

@@ -37,11 +37,32 @@ pub struct Ledger {
     pub wheres: Vec<WhereLine>,
 }
 
+/// Where a step's figures are from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepKind {
+    /// They were worked out.
+    #[default]
+    Estimate,
+    /// A boot was recorded.
+    Measured,
+}
+
+/// What the name of a saving stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StandsFor {
+    /// Rows of `where`.
+    Rows,
+    /// Functions, with all under them.
+    Functions,
+}
+
 /// A saving, worked out, or a recording, measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LedgerStep {
     /// `estimate` or `measured`.
-    pub kind: String,
+    pub kind: StepKind,
     /// What was to be saved, or what the recording is called.
     pub name: String,
     /// `done`, `in progress`, `wanted`, or empty.
@@ -49,7 +70,7 @@ pub struct LedgerStep {
     /// What else was said of it: a commit, a person.
     pub note: String,
     /// Of an estimate, what its name stands for: `rows` of `where`, or `functions` with all under them.
-    pub stands_for: Option<String>,
+    pub stands_for: Option<StandsFor>,
     /// Their names.
     pub names: Vec<String>,
     /// What they took on the boot path before.
@@ -125,12 +146,12 @@ impl Ledger {
     /// Adds a saving that was worked out.
     pub fn estimate(&mut self, name: &str, state: State, rung: Rung) {
         let (stands_for, names) = match rung.target {
-            Target::Rows(names) => ("rows", names),
-            Target::Functions(names) => ("functions", names),
+            Target::Rows(names) => (StandsFor::Rows, names),
+            Target::Functions(names) => (StandsFor::Functions, names),
         };
         let step = LedgerStep {
-            kind: "estimate".to_owned(),
-            stands_for: Some(stands_for.to_owned()),
+            kind: StepKind::Estimate,
+            stands_for: Some(stands_for),
             names,
             was_ns: Some(rung.was.0),
             now_ns: Some(rung.now.0),
@@ -147,7 +168,7 @@ impl Ledger {
 
     /// Adds a recording.
     pub fn measured(&mut self, name: &str, state: State, total: Ns) {
-        let step = LedgerStep { kind: "measured".to_owned(), ..LedgerStep::default() };
+        let step = LedgerStep { kind: StepKind::Measured, ..LedgerStep::default() };
         self.step(step, name, state, total);
     }
 
@@ -215,14 +236,14 @@ impl Ledger {
 
     /// Rows that were saved whole, so that nothing is left of them to list.
     fn rows_gone(&self) -> u64 {
-        let of_rows = |step: &&LedgerStep| step.stands_for.as_deref() == Some("rows") && step.was_ns > Some(0);
+        let of_rows = |step: &&LedgerStep| step.stands_for == Some(StandsFor::Rows) && step.was_ns > Some(0);
         let saved: BTreeSet<&String> = self.steps.iter().filter(of_rows).flat_map(|step| &step.names).collect();
         saved.iter().filter(|name| !self.wheres.iter().any(|row| row.name == ***name)).count() as u64
     }
 
     fn cells(&self, step: &LedgerStep, unit: &Scale) -> Vec<String> {
         let mut name = harmless(&step.name).into_owned();
-        if step.kind == "measured" {
+        if step.kind == StepKind::Measured {
             name = format!("measured: {name}");
         }
         if !step.note.is_empty() {
@@ -299,10 +320,10 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
         let _ = writeln!(out, "{name}: its other rows keep their time: {}", others.join(", "));
     }
     let is_typed = |name: &String| words(&step.name).starts_with(&words(name));
-    if step.names.len() > 1 || step.stands_for.as_deref() == Some("functions") || !step.names.iter().all(is_typed) {
-        let what = match (step.stands_for.as_deref(), step.names.len()) {
-            (Some("rows"), 1) => "the row",
-            (Some("rows"), _) => "the rows",
+    if step.names.len() > 1 || step.stands_for == Some(StandsFor::Functions) || !step.names.iter().all(is_typed) {
+        let what = match (step.stands_for, step.names.len()) {
+            (Some(StandsFor::Rows), 1) => "the row",
+            (Some(StandsFor::Rows), _) => "the rows",
             _ => "all under",
         };
         const SHOWN: usize = 5;

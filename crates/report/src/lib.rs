@@ -43,7 +43,7 @@ pub use bench::{bench, bench_csv, bench_markdown, bench_page};
 pub use boot::Boot;
 pub use check::{Check, CheckedBoots};
 pub use diagnostics::DiagnosticLine;
-pub use diff::{Diff, DiffAmount, DiffLine, DiffRow, DiffSide, Dither};
+pub use diff::{Compared, Diff, DiffAmount, DiffLine, DiffRow, DiffSide, Dither};
 pub use export::{Export, FORMATS, SampleFormat, format};
 pub use facts::{Facts, Overhead, Subject, shell_words};
 pub use findings::{ChangeLine, Finding, FindingEvidence, Findings, FoundLine, MissingLine, Rule};
@@ -52,12 +52,12 @@ pub use history::{LevelChange, Median, PastBenches, SCHEMA as HISTORY_SCHEMA};
 pub use html::{ConsoleLine, page};
 pub use lab::{Lab, LabAdded, LabAmount, LabBlame, LabBoot, LabCheck, LabFigure, LabTrial};
 pub use layout::{Cutoff, Layout};
-pub use ledger::{Ledger, LedgerPart, LedgerStep, State};
+pub use ledger::{Ledger, LedgerPart, LedgerStep, StandsFor, State, StepKind};
 pub use range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use schemas::schemas;
 pub use summary::{
     CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, SampledEventLines,
-    SampledLine, SampledLines, SampledTrackLine, Summary, summarize,
+    SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, summarize,
 };
 pub use terminal::{calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};

@@ -8,6 +8,7 @@ use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
 use crate::text::{cut, percent, width};
 use crate::{PhaseLine, Style, Summary, harmless};
+use timeline::TimeBase;
 
 /// How many rows are listed.
 const ROWS: usize = 5;
@@ -41,29 +42,31 @@ pub fn overview(summary: &Summary, layout: Layout, out: &mut String) {
 
 /// How far the total may lie from that of the next boot.
 fn noise(summary: &Summary) -> Option<&'static str> {
-    match summary.time_base.as_str() {
-        "host" => Some("noise: unknown from one boot; `bootscope bench` measures it"),
-        "guest-virtual" => Some(
+    match summary.zero()? {
+        TimeBase::Host => Some("noise: unknown from one boot; `bootscope bench` measures it"),
+        TimeBase::GuestVirtual => Some(
             "noise: none (one instruction = 1 ns), but any change of the command line moves the total by about 0.1 %",
         ),
-        _ => None,
+        TimeBase::Evidence => None,
     }
 }
 
 /// Neighbours of one family: `VMM: exec`, `VMM: linking`, … are the `VMM`.
-struct Segment {
+struct Segment<'a> {
+    family: &'a str,
+    /// As it is shown.
     name: String,
     ns: i64,
 }
 
-fn segments(phases: &[PhaseLine]) -> Vec<Segment> {
+fn segments(phases: &[PhaseLine]) -> Vec<Segment<'_>> {
     let mut segments: Vec<Segment> = Vec::new();
     for phase in phases {
-        let name = phase.name.split(':').next().unwrap_or_default();
+        let name = if phase.family.is_empty() { &phase.name } else { &phase.family };
         let ns = phase.end_ns - phase.start_ns;
         match segments.last_mut() {
-            Some(last) if last.name == name => last.ns += ns,
-            _ => segments.push(Segment { name: cut(&harmless(name), NAME_MOST).into_owned(), ns }),
+            Some(last) if last.family == name => last.ns += ns,
+            _ => segments.push(Segment { family: name, name: cut(&harmless(name), NAME_MOST).into_owned(), ns }),
         }
     }
     segments
@@ -137,7 +140,8 @@ mod tests {
     use crate::WhereLine;
 
     fn phase(name: &str, start_ns: i64, end_ns: i64) -> PhaseLine {
-        PhaseLine { name: name.to_owned(), start_ns, end_ns, ..PhaseLine::default() }
+        let family = name.split(':').next().unwrap_or_default().to_owned();
+        PhaseLine { name: name.to_owned(), family, start_ns, end_ns, ..PhaseLine::default() }
     }
 
     fn drawn(phases: Vec<PhaseLine>, width: usize) -> Vec<String> {

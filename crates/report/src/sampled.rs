@@ -5,7 +5,7 @@
 use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
 use crate::text::counted;
-use crate::{Layout, SampledEventLines, SampledLine, SampledLines, SampledTrackLine, Summary, harmless};
+use crate::{Layout, SampledEventLines, SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, harmless};
 use timeline::Ns;
 
 /// Events shown; the others are counted.
@@ -66,8 +66,8 @@ fn functions(event: &SampledEventLines, layout: Layout, out: &mut String) {
 
 /// Only where they differ: of one thread on one CPU there is nothing to say.
 fn tracks(event: &SampledEventLines, layout: Layout, out: &mut String) {
-    let of = |kind: &str| event.tracks.iter().filter(|track| track.kind == kind).count();
-    if of("thread") < 2 && of("cpu") < 2 {
+    let of = |kind| event.tracks.iter().filter(|track| track.kind == kind).count();
+    if of(SampledOnKind::Thread) < 2 && of(SampledOnKind::Cpu) < 2 {
         return;
     }
     let columns = [
@@ -77,7 +77,8 @@ fn tracks(event: &SampledEventLines, layout: Layout, out: &mut String) {
     ];
     let line = |track: &SampledTrackLine| {
         let name = harmless(&track.name);
-        let name = if track.kind == "thread" { format!("{name} [{}]", track.id) } else { name.into_owned() };
+        let name =
+            if track.kind == SampledOnKind::Thread { format!("{name} [{}]", track.id) } else { name.into_owned() };
         Line { cells: vec![name, track.samples.to_string(), share(track.share, track.error)], faint: false }
     };
     let mut lines: Vec<Line> = event.tracks.iter().take(TRACKS_SHOWN).map(line).collect();
@@ -139,8 +140,8 @@ code; ± is one standard error, binomial\n\
 
     #[test]
     fn what_nobody_says_is_not_zero_and_events_have_a_table_each() {
-        let track = |kind: &str, name: &str, id| SampledTrackLine {
-            kind: kind.to_owned(),
+        let track = |kind, name: &str, id| SampledTrackLine {
+            kind,
             name: name.to_owned(),
             id,
             samples: 200,
@@ -148,7 +149,11 @@ code; ± is one standard error, binomial\n\
             error: 0.025,
             ..Default::default()
         };
-        let tracks = vec![track("thread", "init", 1), track("cpu", "CPU 0", 0), track("cpu", "CPU 1", 1)];
+        let tracks = vec![
+            track(SampledOnKind::Thread, "init", 1),
+            track(SampledOnKind::Cpu, "CPU 0", 0),
+            track(SampledOnKind::Cpu, "CPU 1", 1),
+        ];
         let cycles = SampledEventLines { name: "cycles".to_owned(), user: None, tracks, ..event() };
         let sampled = SampledLines { events: vec![cycles, event()], ..Default::default() };
         let text = table(&sampled, &Summary::default(), Layout::default());

@@ -9,6 +9,7 @@
 use crate::{Boot, DiagnosticLine, Facts, Finding, FoundLine, Overhead, Subject, WarningLine, WhereLine};
 use analysis::Row;
 use benchmark::Values;
+use recording::OutcomeKind;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use timeline::{
@@ -123,6 +124,9 @@ pub struct PhaseLine {
     /// Whether no evidence reaches it.
     #[serde(skip)]
     pub is_unexplained: bool,
+    /// What it and its neighbours are parts of, as one bar shows them; its name where it is no part.
+    #[serde(skip)]
+    pub family: String,
     /// When it starts.
     pub start_ns: i64,
     /// When it ends: where the next one starts.
@@ -213,11 +217,22 @@ pub struct SampledLine {
     pub total_error: f64,
 }
 
+/// What samples were taken on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SampledOnKind {
+    /// A thread, wherever it ran.
+    #[default]
+    Thread,
+    /// A CPU, whatever it ran.
+    Cpu,
+}
+
 /// Where samples were taken.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledTrackLine {
     /// `thread` or `cpu`.
-    pub kind: String,
+    pub kind: SampledOnKind,
     /// The thread's name, or that of the CPU.
     pub name: String,
     /// The number of the thread or the CPU.
@@ -261,11 +276,11 @@ impl SampledEventLines {
         tracks.sort_by_key(|track| (Reverse(track.part.weight), track.on));
         let track = |SampledTrack { on, part, within }| {
             let (kind, name, id) = match on {
-                SampledOn::Thread(thread) => ("thread", names.get(thread.name).to_owned(), thread.tid),
-                SampledOn::Cpu(cpu) => ("cpu", format!("CPU {cpu}"), cpu),
+                SampledOn::Thread(thread) => (SampledOnKind::Thread, names.get(thread.name).to_owned(), thread.tid),
+                SampledOn::Cpu(cpu) => (SampledOnKind::Cpu, format!("CPU {cpu}"), cpu),
             };
             SampledTrackLine {
-                kind: kind.to_owned(),
+                kind,
                 name,
                 id,
                 samples: part.samples,
@@ -417,6 +432,17 @@ impl Summary {
         }
     }
 
+    /// Whether the boot reached its end mark.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.outcome == OutcomeKind::Reached.as_str()
+    }
+
+    /// Where the zero of its times is, if that is known.
+    pub(crate) fn zero(&self) -> Option<TimeBase> {
+        let all = [TimeBase::Host, TimeBase::GuestVirtual, TimeBase::Evidence];
+        all.into_iter().find(|base| time_base(*base) == self.time_base)
+    }
+
     /// What its kernel calls its initcalls.
     pub(crate) fn initcalls_word(&self) -> &'static str {
         match Os::of(&self.subject.os) {
@@ -478,6 +504,7 @@ fn phase_lines(boot: &Boot) -> Vec<PhaseLine> {
     let line = |p: &analysis::Phase| PhaseLine {
         name: p.name.clone(),
         is_unexplained: p.what == timeline::Phase::Unexplained,
+        family: p.what.family().map_or_else(|| p.name.clone(), str::to_owned),
         start_ns: p.start.0,
         end_ns: p.end.0,
         error_ns: p.error.0,

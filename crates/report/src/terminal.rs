@@ -131,7 +131,7 @@ fn header(summary: &Summary, layout: Layout, out: &mut String) {
         paragraph(&harmless(&line), "", layout, out);
     }
     let outcome = if summary.outcome.is_empty() { "outcome unknown".into() } else { harmless(&summary.outcome) };
-    let outcome = if summary.outcome == "reached" { layout.style.good(&outcome) } else { layout.style.bad(&outcome) };
+    let outcome = if summary.is_reached() { layout.style.good(&outcome) } else { layout.style.bad(&outcome) };
     let total = layout.style.heading(&layout.time(summary.total_ns));
     let _ = match &summary.end {
         Some(end) => {

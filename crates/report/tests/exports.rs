@@ -142,7 +142,7 @@ fn an_interrupt_lies_on_what_it_interrupted_which_goes_on() {
     let mut name = |text: &str| timeline.names.intern(text);
     let (main, interrupts, work, tick) = (name("init"), name(timeline::INTERRUPTS), name("work"), name("tick"));
     let main = timeline.tracks.add(main, TrackKind::Thread, 1);
-    let interrupts = timeline.tracks.add(interrupts, TrackKind::Cpu, 0);
+    let interrupts = timeline.tracks.add(interrupts, TrackKind::Interrupts, 0);
     let mut span = |name, track, start, end| {
         let row = SpanRow { name, detail: NameId::EMPTY, start: Ns(start), end: Ns(end), track, kind: SpanKind::Call };
         timeline.spans.push(row, None);

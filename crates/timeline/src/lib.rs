@@ -76,7 +76,7 @@ pub struct Mark {
     pub track: TrackId,
 }
 
-/// What the track of a CPU's interrupts is called, where they are known apart from the threads that they interrupt.
+/// What a track of [`TrackKind::Interrupts`] is called.
 pub const INTERRUPTS: &str = "interrupts";
 
 /// How a row says that its call went through a pointer: [`NameId::INDIRECT`].

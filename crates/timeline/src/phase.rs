@@ -127,6 +127,30 @@ phases! {
     NoFurtherSign = "no further sign",
 }
 
+impl Phase {
+    /// What it and its neighbours are parts of; none if it stands for itself.
+    pub fn family(self) -> Option<&'static str> {
+        use Phase as P;
+        match self {
+            P::MonitorExec
+            | P::MonitorLinking
+            | P::MonitorOptions
+            | P::MonitorDevices
+            | P::MonitorCpus
+            | P::MonitorStart => Some("VMM"),
+            P::LibguestfsLaunch
+            | P::LibguestfsBuild
+            | P::LibguestfsBuilt
+            | P::LibguestfsAskQemu
+            | P::LibguestfsQemuKnown
+            | P::LibguestfsXml => Some("libguestfs"),
+            P::LibvirtConnect | P::LibvirtCapabilities | P::LibvirtStart => Some("libvirt"),
+            P::Initcalls(_) => Some("initcalls"),
+            _ => None,
+        }
+    }
+}
+
 /// Which initcalls a phase is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Initcalls {
@@ -158,6 +182,16 @@ impl Initcalls {
 mod tests {
     use super::*;
     use std::collections::HashSet;
+
+    /// No decision reads it from the name; people do.
+    #[test]
+    fn a_family_is_what_its_phases_names_begin_with() {
+        let names = Names::default();
+        for phase in Phase::ALL.iter().copied().chain([Phase::Initcalls(Initcalls::All)]) {
+            let name = phase.name(&names);
+            assert_eq!(phase.family(), name.split_once(": ").map(|(family, _)| family), "{name}");
+        }
+    }
 
     #[test]
     fn each_phase_has_a_name_of_its_own() {

@@ -17,6 +17,8 @@ pub enum TrackKind {
     Thread,
     /// A CPU, where the evidence does not say which thread it ran.
     Cpu,
+    /// A CPU's interrupts, where they are known apart from the threads that they interrupt.
+    Interrupts,
     /// The console: lines, not work.
     Console,
 }

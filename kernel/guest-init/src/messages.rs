@@ -74,8 +74,8 @@ pub enum Message {
     },
     /// Something is lacking.
     Lack {
-        /// What; one word.
-        what: String,
+        /// What.
+        what: Lacked,
         /// Why, in the kernel's words where it has any.
         why: String,
     },
@@ -93,6 +93,38 @@ pub enum Message {
     },
 }
 
+/// What process 1 lacks. The host ends a boot for the first two; the others it counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lacked {
+    /// The root file system that was asked for.
+    Root,
+    /// The workload that was asked for, or its success.
+    Workload,
+    /// Anything else, in one word: a file of evidence, a mount, a step of its own.
+    Other(String),
+}
+
+impl Lacked {
+    /// The word that is sent.
+    pub fn word(&self) -> &str {
+        match self {
+            Lacked::Root => "root",
+            Lacked::Workload => "workload",
+            Lacked::Other(word) => word,
+        }
+    }
+}
+
+impl From<&str> for Lacked {
+    fn from(word: &str) -> Lacked {
+        match word {
+            "root" => Lacked::Root,
+            "workload" => Lacked::Workload,
+            other => Lacked::Other(other.to_string()),
+        }
+    }
+}
+
 impl fmt::Display for Message {
     /// The line, without its newline. Control characters in free text become `?`; what is too long is cut.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -106,7 +138,9 @@ impl fmt::Display for Message {
             Message::Clock { before, after, monotonic_ns, boottime_ns } => {
                 write!(f, "S clock {before} {after} {monotonic_ns} {boottime_ns}")
             }
-            Message::Lack { what, why } => write!(f, "L {} {}", plain(what, 64), plain(why, LINE_BYTES_MAX - 100)),
+            Message::Lack { what, why } => {
+                write!(f, "L {} {}", plain(what.word(), 64), plain(why, LINE_BYTES_MAX - 100))
+            }
             Message::Round { header_phys } => write!(f, "H {header_phys:x}"),
             Message::Chunk(c) => {
                 let end = if c.last { "last" } else { "more" };
@@ -139,7 +173,7 @@ impl Message {
             "S" => sync(rest),
             "L" => {
                 let (what, why) = rest.split_once(' ').unwrap_or((rest, ""));
-                Some(Message::Lack { what: what.to_string(), why: why.to_string() })
+                Some(Message::Lack { what: what.into(), why: why.to_string() })
             }
             "H" => Some(Message::Round { header_phys: u64::from_str_radix(rest, 16).ok()? }),
             "P" => chunk(rest).map(Message::Chunk),
@@ -208,6 +242,8 @@ mod tests {
             (Message::Sync { place: SyncPlace::Kmsg, before: 1, after: 2, seq: 3 }, "S kmsg 1 2 3"),
             (Message::Clock { before: 1, after: 2, monotonic_ns: 3, boottime_ns: 4 }, "S clock 1 2 3 4"),
             (Message::Lack { what: "trace".into(), why: "no such device".into() }, "L trace no such device"),
+            (Message::Lack { what: Lacked::Root, why: "no such disk".into() }, "L root no such disk"),
+            (Message::Lack { what: Lacked::Workload, why: "exit status: 1".into() }, "L workload exit status: 1"),
             (Message::Round { header_phys: 0x1f000 }, "H 1f000"),
             (Message::Chunk(chunk), "P kmsg.log 8589934592 67108864 000000ab last"),
             (Message::End { outcome: "exec /sbin/init".into() }, "E exec /sbin/init"),

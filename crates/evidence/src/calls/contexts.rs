@@ -181,7 +181,7 @@ fn context(calls: &Calls, bottom: u32, stage: Option<Stage>, under: &Under, symb
     }
     let base = name_of(bottom).unwrap_or("");
     if ["interrupt", "irq_entries", "sysvec", "asm_exc_"].iter().any(|part| base.contains(part)) {
-        return line(INTERRUPTS, TrackKind::Cpu, NO_THREAD, true);
+        return line(INTERRUPTS, TrackKind::Interrupts, NO_THREAD, true);
     }
     // Each CPU's first code in the kernel, of whose stack its idle thread is made. The first CPU's is the thread that boots.
     if arch::starts_cpu(base) {

@@ -10,7 +10,7 @@ mod streams;
 
 use std::time::{Duration, Instant};
 
-use guest_init::messages::Message;
+use guest_init::messages::{Lacked, Message};
 use recording::Writer;
 use regex::bytes::Regex;
 
@@ -281,8 +281,8 @@ impl<'a> Watch<'a> {
                     messages.rounds.push_back(header_phys);
                 }
             }
-            Message::Lack { what, why } if what == "root" => drop(self.facts.no_root.get_or_insert(why)),
-            Message::Lack { what, why } if what == "workload" => drop(self.facts.no_workload.get_or_insert(why)),
+            Message::Lack { what: Lacked::Root, why } => drop(self.facts.no_root.get_or_insert(why)),
+            Message::Lack { what: Lacked::Workload, why } => drop(self.facts.no_workload.get_or_insert(why)),
             Message::End { outcome } => {
                 self.facts.guest_done.get_or_insert(Seen { at_ns, what: shown(outcome.as_bytes(), 200) });
             }

@@ -5,6 +5,7 @@ use crate::text::counted;
 use crate::{Layout, harmless};
 use benchmark::stats::describe::Description;
 use benchmark::{Boot, Document};
+use recording::OutcomeKind;
 use timeline::{Ns, Unit};
 
 /// An order this rare by chance is said.
@@ -48,10 +49,10 @@ fn failures<'a>(boots: impl Iterator<Item = &'a Boot>) -> Vec<String> {
 
 /// Of a boot without a length: one that reached its end mark failed all the same.
 fn how_it_failed(outcome: &str) -> String {
-    match outcome {
-        "reached" => "reached the end mark but cannot be measured".to_owned(),
-        _ => format!("ended with {outcome}"),
+    if outcome == OutcomeKind::Reached.as_str() {
+        return "reached the end mark but cannot be measured".to_owned();
     }
+    format!("ended with {outcome}")
 }
 
 fn of_runs(total: &Description, reached: &[&Boot], unit: Unit) -> Vec<String> {

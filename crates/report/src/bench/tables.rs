@@ -7,6 +7,7 @@ use benchmark::stats::Interval;
 use benchmark::stats::describe::Description;
 use benchmark::stats::verdict::Verdict;
 use benchmark::{Document, METRICS, Metric, Results, VariantRuns};
+use recording::OutcomeKind;
 use std::fmt::Write;
 use timeline::{Ns, Unit};
 
@@ -69,7 +70,7 @@ pub fn word(verdict: Verdict) -> &'static str {
 /// The figures of the only variant.
 pub fn alone(runs: &VariantRuns, layout: Layout, out: &mut String) {
     let Some(total) = &runs.total else {
-        let reached = runs.outcomes.contains_key("reached");
+        let reached = runs.outcomes.contains_key(OutcomeKind::Reached.as_str());
         let _ = writeln!(out, "no boot {}", if reached { "could be measured" } else { "reached its end mark" });
         return;
     };

@@ -112,10 +112,11 @@ impl Check {
 }
 
 fn paint_status(style: Style, text: &str) -> String {
-    match text.trim() {
-        "over" => style.bad(text),
-        "within" => style.good(text),
-        _ => style.faint(text),
+    let all = [Status::Over, Status::Within, Status::CannotTell];
+    match all.into_iter().find(|status| word(*status) == text.trim()) {
+        Some(Status::Over) => style.bad(text),
+        Some(Status::Within) => style.good(text),
+        Some(Status::CannotTell) | None => style.faint(text),
     }
 }
 

@@ -212,7 +212,8 @@ fn track_row(boot: &Boot, number: u32, track: &timeline::Track) -> serde_json::V
         TrackKind::Vmm => "vmm",
         TrackKind::Firmware => "firmware",
         TrackKind::Thread => "thread",
-        TrackKind::Cpu => "cpu",
+        // By one word: a document of an earlier version has no other.
+        TrackKind::Cpu | TrackKind::Interrupts => "cpu",
         TrackKind::Console => "console",
     };
     json!({

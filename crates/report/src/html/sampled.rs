@@ -3,7 +3,7 @@
 use super::{MOST_ROWS, esc};
 use crate::sampled::{EVENTS_SHOWN, about, lost_and_unseen};
 use crate::text::thousands;
-use crate::{SampledEventLines, SampledLine, SampledTrackLine, Summary};
+use crate::{SampledEventLines, SampledLine, SampledOnKind, SampledTrackLine, Summary};
 use std::io::{self, Write};
 
 /// A table of functions for each event, because events count different things, and where its samples were taken.
@@ -40,7 +40,7 @@ fn tracks(event: &SampledEventLines, out: &mut dyn Write) -> io::Result<()> {
     heading(["sampled on", "samples", "share, sampled"], out)?;
     let shown = &event.tracks[..event.tracks.len().min(MOST_ROWS)];
     for SampledTrackLine { kind, name, id, samples, share: part, error, .. } in shown {
-        let name = if kind == "thread" { format!("{name} [{id}]") } else { name.clone() };
+        let name = if *kind == SampledOnKind::Thread { format!("{name} [{id}]") } else { name.clone() };
         row(&name, [(samples.to_string(), thousands(*samples)), share(*part, *error)], out)?;
     }
     end(event.tracks.len() - shown.len(), out)

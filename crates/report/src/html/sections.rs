@@ -10,7 +10,7 @@ use timeline::{Ns, Unit};
 type Out<'a> = &'a mut dyn Write;
 
 pub fn header(s: &Summary, title: &str, out: Out) -> io::Result<()> {
-    let good = if s.outcome == "reached" { "good" } else { "bad" };
+    let good = if s.is_reached() { "good" } else { "bad" };
     let outcome = if s.outcome.is_empty() { "outcome unknown" } else { &s.outcome };
     let end = match &s.end {
         Some(end) => format!("to {} (±{})", esc(&end.evidence), s.time(end.error_ns)),

@@ -24,7 +24,7 @@ impl Boot<'_> {
 
     /// Whether a track is what interrupts did, of no thread's.
     fn is_interrupts(&self, track: TrackId) -> bool {
-        self.timeline.tracks.get(track).kind == TrackKind::Cpu && self.track_name(track) == timeline::INTERRUPTS
+        self.timeline.tracks.get(track).kind == TrackKind::Interrupts
     }
 
     /// The innermost span that is around both, one of them perhaps.
@@ -225,7 +225,7 @@ mod tests {
             for i in 0..3 {
                 t.tracks.add(NameId::EMPTY, TrackKind::Thread, i);
             }
-            t.tracks.add(interrupts, TrackKind::Cpu, 3);
+            t.tracks.add(interrupts, TrackKind::Interrupts, 3);
             t.tracks.get_mut(TrackId(0)).created = created.map(|(at, by)| (Ns(at), TrackId(by)));
             for (track, start, length) in spans {
                 let (track, start, end) = (TrackId(track), Ns(start), Ns(start + length));

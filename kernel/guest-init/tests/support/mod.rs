@@ -78,7 +78,7 @@ impl Outcome {
     /// The reasons given for what is lacking of that name.
     pub fn lacks(&self, name: &str) -> Vec<&str> {
         let words = self.words.iter().filter_map(|(_, word)| match word {
-            Message::Lack { what, why } if what == name => Some(why.as_str()),
+            Message::Lack { what, why } if what.word() == name => Some(why.as_str()),
             _ => None,
         });
         words.collect()

@@ -9,6 +9,7 @@ use crate::arch::port_io::{Port, allow_ports};
 use crate::end;
 use guest_init::config::{Config, Root};
 use guest_init::cpio::{CONFIG_PATH, DEV_PATH, INIT_PATH, MODULES_PATH, SYSROOT_PATH};
+use guest_init::messages::Lacked;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::system::finit_module;
@@ -33,7 +34,7 @@ pub fn mount_and_mark() -> ! {
     println!("bootscope: no root: {why}");
     allow_ports(true);
     let port = Port::heard();
-    port.lack("root", why);
+    port.lack(Lacked::Root, why);
     end::power_off(port)
 }
 

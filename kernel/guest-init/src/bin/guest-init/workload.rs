@@ -9,7 +9,7 @@ use crate::gather;
 use crate::mounts::Mounts;
 use guest_init::config::Config;
 use guest_init::cpio::SYSROOT_PATH;
-use guest_init::messages::Message;
+use guest_init::messages::{Lacked, Message};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -27,8 +27,8 @@ pub fn run(port: Port, config: &Config, mounts: &Mounts) {
     let mounted = pseudo_file_systems();
     match spawned(command).and_then(|child| ended(port, child)) {
         Ok(status) if status.success() => gather::memory_after_workload(port, config, mounts),
-        Ok(status) => port.lack("workload", status),
-        Err(e) => port.lack("workload", format_args!("{SHELL} of the root cannot be started: {e}")),
+        Ok(status) => port.lack(Lacked::Workload, status),
+        Err(e) => port.lack(Lacked::Workload, format_args!("{SHELL} of the root cannot be started: {e}")),
     }
     for at in mounted.iter().rev() {
         unmount(at, UnmountFlags::DETACH)

@@ -1,6 +1,6 @@
 //! The port and the time stamp counter: the machine instructions that process 1 needs beside its entry.
 
-use guest_init::messages::{Message, PORT};
+use guest_init::messages::{Lacked, Message, PORT};
 
 /// The way to the host, if somebody listens there; else what is said is lost.
 #[derive(Clone, Copy)]
@@ -30,8 +30,8 @@ impl Port {
     }
 
     /// Says that something is lacking.
-    pub fn lack(self, what: &str, why: impl ToString) {
-        self.say(&Message::Lack { what: what.to_string(), why: why.to_string() });
+    pub fn lack(self, what: impl Into<Lacked>, why: impl ToString) {
+        self.say(&Message::Lack { what: what.into(), why: why.to_string() });
     }
 
     /// Sends bytes as they are.
