@@ -133,10 +133,10 @@ pub fn point_and_two_digits(number: u64) -> &'static str {
     const LENGTH: usize = 3;
     const ALL: [u8; LENGTH * 100] = {
         let mut all = [b'.'; LENGTH * 100];
-        let mut number = 0;
+        let mut number: u8 = 0;
         while number < 100 {
-            all[LENGTH * number + 1] = b'0' + number as u8 / 10;
-            all[LENGTH * number + 2] = b'0' + number as u8 % 10;
+            all[LENGTH * number as usize + 1] = b'0' + number / 10;
+            all[LENGTH * number as usize + 2] = b'0' + number % 10;
             number += 1;
         }
         all
