@@ -21,7 +21,9 @@ pub use load::BootCalls;
 pub use read::read;
 pub(crate) use reader::Files;
 
+use crate::plugin_header::clamped;
 use plugin_formats::calls::MAGIC;
+use std::ops::Range;
 use timeline::Ns;
 
 pub use plugin_formats::Clock as PluginClock;
@@ -163,10 +165,14 @@ pub struct Calls {
 }
 
 impl Calls {
+    /// The numbers of all nodes.
+    pub fn numbers(&self) -> Range<u32> {
+        0..timeline::number(self.nodes.len())
+    }
+
     /// The last totals of each node, by number, that were written at `until` (in ticks) or before.
     pub fn totals_until(&self, until: u64) -> Vec<Totals> {
-        let mut last: Vec<Totals> =
-            (0..self.nodes.len() as u32).map(|node| Totals { node, ..Totals::default() }).collect();
+        let mut last: Vec<Totals> = self.numbers().map(|node| Totals { node, ..Totals::default() }).collect();
         let mut from = 0;
         // What was cut off before its interval ended, ended at an unknown time.
         let rest = Interval { vcpu: 0, to: u64::MAX, totals_to: self.totals.len() };
@@ -209,15 +215,16 @@ impl Calls {
             }
             _ => rate,
         };
-        let ns = i128::from(before.1) + ((tick.saturating_sub(before.0)) as f64 * rate) as i128;
+        let after_ns = timeline::rounded((tick.saturating_sub(before.0)) as f64 * rate);
+        let ns = i128::from(before.1) + i128::from(after_ns);
         let zero = if self.clock == PluginClock::Host { self.zero_host_ns } else { 0 };
-        Ns((ns - i128::from(zero)).clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+        clamped(ns - i128::from(zero))
     }
 
     /// The first sync point: when the ticks began.
     fn begin(&self) -> (u64, u64) {
         match self.clock {
-            PluginClock::Host => (0, self.zero_host_ns.wrapping_add(self.began.0 as u64)),
+            PluginClock::Host => (0, self.zero_host_ns.wrapping_add_signed(self.began.0)),
             PluginClock::Virtual => (0, 0),
         }
     }

@@ -272,7 +272,7 @@ mod tests {
             ..Manifest::default()
         };
         let at = |us: i64, late_us: i64| SyncPoint {
-            ticks: Ticks(us as u64 * 1000),
+            ticks: Ticks(us.unsigned_abs() * 1000),
             at: Ns::from_us(1_000_000 + us + late_us),
         };
         let counter_heard = [9_000_000, 9_000_100].map(|us: i64| at(us, 2_300 + us % 7)).to_vec();

@@ -157,7 +157,7 @@ fn gunzip(name: &str, packed: &[u8], diagnostics: &mut Diagnostics) -> Vec<u8> {
         diagnostics.note(DiagnosticKind::GzipDamaged, || format!("{name}: {e}"));
     }
     if bytes.len() as u64 > UNPACKED_BYTES_MAX {
-        bytes.truncate(UNPACKED_BYTES_MAX as usize);
+        bytes.truncate(usize::try_from(UNPACKED_BYTES_MAX).unwrap_or(usize::MAX));
         diagnostics.note(DiagnosticKind::GzipTooLarge, || name.to_owned());
     }
     bytes

@@ -92,7 +92,7 @@ impl Blocks {
         let (address, size) = (self.address[i], self.size[i]);
         let target = match self.displacement[i] {
             0 => None,
-            d => Some(address.wrapping_add(size.into()).wrapping_add(d as u64)),
+            d => Some(address.wrapping_add(size.into()).wrapping_add_signed(d)),
         };
         Block { at: self.at[i], address, size, ending: self.ending[i], target, thread: self.thread[i] }
     }
@@ -243,7 +243,9 @@ pub(crate) mod tests {
             b.size.push(size);
             b.ending.push(ending);
             let end = address.wrapping_add(size.into());
-            b.displacement.push(if target == 0 { 0 } else { target.wrapping_sub(end) as i64 });
+            #[expect(clippy::cast_possible_wrap, reason = "a target before the end is a negative displacement")]
+            let displacement = target.wrapping_sub(end) as i64;
+            b.displacement.push(if target == 0 { 0 } else { displacement });
             b.thread.push(thread);
         }
         run

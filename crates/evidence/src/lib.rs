@@ -8,6 +8,7 @@
 //!
 //! Which format a file has is told by its content ([`detect`]), never by its name.
 #![forbid(unsafe_code)]
+#![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod arch;
 mod boot;

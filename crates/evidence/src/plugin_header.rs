@@ -29,5 +29,10 @@ pub fn target(padded: &[u8; 8]) -> String {
 
 /// From time zero to a moment of the same clock. Clamped, not wrapped: times in the files never go back, and must not here.
 pub fn since(zero: u64, at: u64) -> Ns {
-    Ns((i128::from(at) - i128::from(zero)).clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+    clamped(i128::from(at) - i128::from(zero))
+}
+
+/// A length of time, or the longest that there is.
+pub fn clamped(ns: i128) -> Ns {
+    Ns(i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX }))
 }

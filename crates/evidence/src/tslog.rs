@@ -255,8 +255,7 @@ impl Threads {
         *self.numbers.entry(id).or_insert_with(|| {
             self.ids.push(id);
             self.first.push(records);
-            // There are fewer threads than lines, and of those fewer than 2^32.
-            (self.ids.len() - 1) as u32
+            timeline::number(self.ids.len() - 1)
         })
     }
 }
@@ -316,7 +315,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(log: &'a mut Log, file: &str, bytes: &'a [u8], diagnostics: &'a mut Diagnostics) -> Self {
         log.files.push(file.to_owned());
-        let file = (log.files.len() - 1) as u32;
+        let file = timeline::number(log.files.len() - 1);
         // A record is about this long. Guessed too high costs no memory that is not touched.
         if line::is_record(bytes) {
             log.records.reserve(bytes.len() / 40);

@@ -57,11 +57,11 @@ pub enum TimeBase {
     Evidence,
 }
 
-/// The number of a place in a list whose entries are known by numbers. It is one of 32 bits: such a list checks that when it
-/// grows.
-#[expect(clippy::cast_possible_truncation, reason = "the list checked it when it grew")]
+/// The number of a place in a list whose entries are known by numbers of 32 bits. Such a list checks that when it grows, or
+/// is of a file, which has no more entries than bytes, and of those at most 1 GiB.
+#[expect(clippy::cast_possible_truncation, reason = "the list checked it when it grew, or its file is shorter")]
 #[inline]
-pub(crate) const fn number(place: usize) -> u32 {
+pub const fn number(place: usize) -> u32 {
     place as u32
 }
 

@@ -62,14 +62,14 @@ impl Contexts {
             let first = &mut first_used[bottom[switch.node as usize] as usize];
             *first = (*first).min(switch.at);
         }
-        let mut order: Vec<u32> = (1..calls.nodes.len() as u32).filter(|&node| bottom[node as usize] == node).collect();
+        let mut order: Vec<u32> = calls.numbers().skip(1).filter(|&node| bottom[node as usize] == node).collect();
         order.sort_by_key(|&node| (first_used[node as usize], node));
         let under = called_near_the_bottom(calls);
         let mut place = vec![0; calls.nodes.len()];
         let mut cpus = 0;
         let mut all: Vec<Context> = Vec::with_capacity(order.len());
         for node in order {
-            place[node as usize] = all.len() as u32;
+            place[node as usize] = timeline::number(all.len());
             let stage = stage_at(calls, first_used[node as usize], regions);
             let mut context = context(calls, node, stage, &under, symbols);
             if context.id == A_CPU {
@@ -133,8 +133,7 @@ fn called_near_the_bottom(calls: &Calls) -> Under {
     }
     let mut insns: Vec<u64> = calls.totals_until(u64::MAX).iter().map(|totals| totals.insns).collect();
     let mut children = Vec::new();
-    for (i, node) in calls.nodes.iter().enumerate().skip(1).rev() {
-        let i = i as u32;
+    for (i, node) in calls.numbers().zip(&calls.nodes).skip(1).rev() {
         let parent = node.parent as usize;
         if parent != 0 {
             insns[parent] = insns[parent].saturating_add(insns[i as usize]);

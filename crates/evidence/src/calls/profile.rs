@@ -57,13 +57,13 @@ impl Rate {
     /// On average up to a moment.
     pub fn until(calls: &Calls, until: u64) -> Rate {
         let ticks = until.min(calls.last_tick()).max(1);
-        let ns = (calls.at(ticks) - calls.at(0)).0.max(0) as u64;
+        let ns = (calls.at(ticks) - calls.at(0)).0.max(0).unsigned_abs();
         Rate { ns, ticks }
     }
 
     /// So many ticks in nanoseconds.
     pub fn ns(self, ticks: u64) -> u64 {
-        (u128::from(ticks) * u128::from(self.ns) / u128::from(self.ticks)).min(u64::MAX.into()) as u64
+        u64::try_from(u128::from(ticks) * u128::from(self.ns) / u128::from(self.ticks)).unwrap_or(u64::MAX)
     }
 }
 

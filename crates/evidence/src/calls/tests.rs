@@ -16,7 +16,7 @@ pub(super) fn sample() -> Vec<u8> {
 }
 
 fn framed(vcpu: u16, records: &[u8]) -> Vec<u8> {
-    [&chunk_header(vcpu, records.len() as u32), records].concat()
+    [&chunk_header(vcpu, timeline::number(records.len())), records].concat()
 }
 
 #[test]

@@ -31,7 +31,7 @@ impl Unit {
 }
 
 /// Lengths of a timer tick, in nanoseconds: 100, 250, 300 and 1000 Hz.
-const TICKS_NS: [u64; 4] = [10_000_000, 4_000_000, 3_333_333, 1_000_000];
+const TICKS_NS: [u32; 4] = [10_000_000, 4_000_000, 3_333_333, 1_000_000];
 
 /// A call of more ticks than this was not measured in ticks.
 const TICKS_MAX: u64 = 100_000;
@@ -55,9 +55,9 @@ pub(super) fn decide<'a>(log: &KernelLog, messages: impl Iterator<Item = &'a Mes
         let evidence = format!(
             "{} figures are whole timer ticks of {}, but only in this unit",
             seen.whole,
-            Ns(seen.tick_ns as i64)
+            Ns(seen.tick_ns.into())
         );
-        let tick = Ns(seen.tick_ns as i64);
+        let tick = Ns(seen.tick_ns.into());
         return Unit { shifted: is_shifted, evidence, coarse_until: seen.until, tick };
     }
     match (version, by_version) {
@@ -71,7 +71,7 @@ pub(super) fn decide<'a>(log: &KernelLog, messages: impl Iterator<Item = &'a Mes
 /// How the figures fit a tick.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    tick_ns: u64,
+    tick_ns: u32,
     /// Figures that are a whole number of ticks, and not zero.
     whole: u64,
     /// The number of the message with the first figure that is not.
@@ -79,7 +79,7 @@ struct Seen {
 }
 
 /// Counts figures that are whole ticks, up to the first that is not: then a fine clock measures.
-fn ticks_seen<'a>(messages: impl Iterator<Item = &'a Message<'a>>, tick_ns: u64, shifted: bool) -> Seen {
+fn ticks_seen<'a>(messages: impl Iterator<Item = &'a Message<'a>>, tick_ns: u32, shifted: bool) -> Seen {
     let mut seen = Seen { tick_ns, ..Seen::default() };
     for (i, message) in messages.enumerate() {
         if let Message::Returned { figure: Some(figure @ 1..), .. } = *message {
@@ -94,8 +94,8 @@ fn ticks_seen<'a>(messages: impl Iterator<Item = &'a Message<'a>>, tick_ns: u64,
 }
 
 /// Whether a figure is what a whole number of ticks is printed as.
-fn is_whole(figure: u64, tick_ns: u64, shifted: bool) -> bool {
-    let unit = if shifted { 1024 } else { 1000 };
+fn is_whole(figure: u64, tick_ns: u32, shifted: bool) -> bool {
+    let (unit, tick_ns) = (if shifted { 1024 } else { 1000 }, u64::from(tick_ns));
     let Some(ns) = figure.checked_mul(unit) else { return false };
     // The figure is rounded down, so the nearest number of ticks is at most one figure above.
     let ticks = ns.div_ceil(tick_ns);

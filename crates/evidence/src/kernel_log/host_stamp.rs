@@ -136,7 +136,7 @@ fn date(text: &[u8]) -> Option<(Read, &[u8])> {
 fn days(year: i64, month: u64, day: u64) -> Option<i64> {
     ((1..=12).contains(&month) && (1..=31).contains(&day)).then_some(())?;
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let of_year = (153 * month as i64 + 2) / 5 + day as i64 - 1;
+    let of_year = i64::try_from((153 * month + 2) / 5 + day).ok()? - 1;
     Some(year * 365 + year / 4 - year / 100 + year / 400 + of_year - 719_468)
 }
 

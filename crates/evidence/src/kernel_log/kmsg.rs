@@ -74,7 +74,7 @@ fn unescape<'a>(text: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8] {
 
 fn hex(high: u8, low: u8) -> Option<u8> {
     let digit = |b: u8| (b as char).to_digit(16);
-    Some((digit(high)? * 16 + digit(low)?) as u8)
+    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
 }
 
 impl Reader<'_> {

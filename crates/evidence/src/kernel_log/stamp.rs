@@ -50,8 +50,8 @@ fn level(text: &[u8]) -> Option<(u8, &[u8])> {
     let facility =
         text.iter().take(8).position(|&b| b == b':').filter(|_| text.first().is_some_and(u8::is_ascii_lowercase))?;
     let (name, rest) = (text.get(facility + 1..facility + 7)?, text.get(facility + 7..)?);
-    let level = LEVELS.iter().position(|&level| level == name.trim_ascii_end())?;
-    Some((level as u8, rest.trim_ascii_start().strip_prefix(b": ")?))
+    let (level, _) = (0..).zip(LEVELS).find(|(_, level)| level == &name.trim_ascii_end())?;
+    Some((level, rest.trim_ascii_start().strip_prefix(b": ")?))
 }
 
 /// `[    1.234567]`, also `[    1.234567@0]` and `[    1.234567 <    0.000012>]`: nanoseconds, and the rest.

@@ -22,6 +22,11 @@ use timeline::{
 
 /// systemd cuts each of its times to whole milliseconds.
 const CUT: Ns = Ns::from_ms(1);
+
+/// What is cut off so many of them at most.
+fn cut(figures: usize) -> Ns {
+    Ns(CUT.0.saturating_mul(i64::try_from(figures).unwrap_or(i64::MAX)))
+}
 /// Units have no process id: theirs is above all of these.
 const FIRST_ID: u64 = 1 << 32;
 /// So many units are named that could not be placed.
@@ -111,12 +116,12 @@ impl Evidence for Startup {
                 Stage::SoftReboot => (Phase::SoftReboot, "soft reboot"),
                 Stage::Userspace => (Phase::UserSpace, "userspace"),
             };
-            let error = Ns(CUT.0 * place.abs_diff(anchor) as i64);
+            let error = cut(place.abs_diff(anchor));
             boot.timeline.boundary(phase, at, error, &format!("systemd-analyze: {took} ({word})"));
             at += *took;
         }
         let sum: Ns = finished.stages.iter().map(|(_, took)| *took).sum();
-        let error = Ns(CUT.0 * (finished.stages.len() as i64 + 1));
+        let error = cut(finished.stages.len() + 1);
         if finished.total.is_some_and(|total| (total - sum).abs() > error) {
             boot.timeline.diagnostics.note_about(DiagnosticKind::TermsAreNotTheSum, NAME, String::new);
         }
@@ -143,7 +148,7 @@ impl Evidence for Startup {
         let (after, error, evidence) = match (finished, &analysis.reached, analysis.chain.first()) {
             (Some(finished), ..) => {
                 let took = finished.stages.last().map_or(Ns::ZERO, |(_, took)| *took);
-                (took, Ns(CUT.0 * finished.stages.len() as i64), "systemd: startup finished".to_owned())
+                (took, cut(finished.stages.len()), "systemd: startup finished".to_owned())
             }
             (None, Some((unit, after)), _) => (*after, CUT, format!("systemd: {unit} reached")),
             (None, None, Some(head)) => (active(head)?, CUT, format!("systemd: {} active", head.unit)),

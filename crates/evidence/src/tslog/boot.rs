@@ -170,7 +170,7 @@ impl Boot<'_> {
     /// A log that was cut by its buffer, or of which a part is missing.
     pub fn cut(&mut self) {
         let known = &self.order.known;
-        let records = known.kernel_records + self.order.damaged as usize;
+        let records = known.kernel_records.saturating_add(usize::try_from(self.order.damaged).unwrap_or(usize::MAX));
         let dropped = self.order.dropped;
         if dropped > 0 {
             self.timeline.warnings.push(Warning::LogRecordsDropped { records: dropped });

@@ -129,7 +129,7 @@ impl<'a> Builder<'a> {
         let mut open = Open::default();
         let mut piece = 0;
         let mut process_1 = self.process_1.filter(|p| p.track == track);
-        let mut entries = Entries { life: *life, first: self.timeline.spans.len() as u32, process: None };
+        let mut entries = Entries { life: *life, first: timeline::number(self.timeline.spans.len()), process: None };
         let records = &self.order.records[life.begin..life.end];
         let Some(&last) = records.last() else { return };
         for &record in records {
@@ -270,7 +270,7 @@ impl<'a> Builder<'a> {
         let topic = m.detail;
         match m.event {
             Event::Wait => {
-                let next = SpanId(self.timeline.spans.len() as u32);
+                let next = SpanId(timeline::number(self.timeline.spans.len()));
                 open.waits.begin(topic, OpenWait::new(at, record, next), self.builder.innermost(track));
             }
             Event::Hold => open.holds.entry(topic).or_default().push((at, record)),

@@ -120,8 +120,7 @@ impl Labels {
             // A line that has nothing but control characters still is one.
             return self.look_up(if clean.is_empty() { b"?" } else { clean });
         }
-        // There are fewer texts than lines, and of those fewer than 2^32.
-        let number = ends.len() as u32;
+        let number = timeline::number(ends.len());
         all.extend_from_slice(text);
         ends.push(all.len());
         self.roles.push(Role::of(text));
@@ -159,7 +158,7 @@ impl Labels {
 
     /// All texts, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.ends.len() as u32).map(|number| self.text(number))
+        (0..timeline::number(self.ends.len())).map(|number| self.text(number))
     }
 }
 
@@ -202,7 +201,9 @@ impl Ends {
     #[inline]
     fn place(self) -> usize {
         let mixed = (self.head ^ self.tail.rotate_left(23) ^ self.length as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> (64 - RECENT.ilog2())) as usize
+        #[expect(clippy::cast_possible_truncation, reason = "what is left is less than RECENT")]
+        let place = (mixed >> (64 - RECENT.ilog2())) as usize;
+        place
     }
 }
 
@@ -219,7 +220,7 @@ mod tests {
         let texts: Vec<&str> = texts.into_iter().chain(middles).collect();
         for _ in 0..2 {
             let numbers: Vec<u32> = texts.iter().map(|text| labels.number(text.as_bytes())).collect();
-            assert_eq!(numbers, (0..texts.len() as u32).collect::<Vec<_>>());
+            assert_eq!(numbers, (0..timeline::number(texts.len())).collect::<Vec<_>>());
         }
     }
 

@@ -17,9 +17,13 @@ impl Log {
                 heads.add(at as u64, head);
             }
         }
-        let whole = |at, _: &Head| Image::new(&bytes[at as usize..]).map_or(0, |image| image.counts().whole);
+        let image = |at: u64| bytes.get(usize::try_from(at).ok()?..);
+        let whole = |at: u64, _: &Head| {
+            let image = image(at).and_then(|bytes| Image::new(bytes).ok());
+            image.map_or(0, |image| image.counts().whole)
+        };
         let Some((at, head)) = heads.fullest(whole) else { return 0 };
-        let at = at as usize;
+        let Ok(at) = usize::try_from(at) else { return 0 };
         let others = heads.found - 1;
         diagnostics.note_many(DiagnosticKind::TslogOtherHeaders, others, || file.to_owned());
         let Ok(image) = Image::new(&bytes[at..]) else { return 0 };

@@ -120,7 +120,7 @@ pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
             let mut record = log.records[i];
             let role = log.labels.role(record.label);
             if role == Role::None && placing.goes_on(&mut record) {
-                record.piece = pieces.len() as u16;
+                record.piece = place_of_piece(pieces.len());
                 placing.known.last = Some((record.ticks, record));
                 log.records[i] = record;
                 continue;
@@ -130,7 +130,7 @@ pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
                 log.records[i].thread = NOBODY;
                 continue;
             }
-            record.piece = pieces.len() as u16;
+            record.piece = place_of_piece(pieces.len());
             placing.bound(log, &mut record, piece.file, diagnostics);
             placing.step(log, i, &record, piece.file, diagnostics);
             placing.place(log, i, &mut record, role, piece.file, diagnostics);
@@ -219,6 +219,12 @@ struct Placing {
     strangers: Vec<usize>,
     /// The thread that boots, and how many waits it is in.
     boot_waits: (u32, u32),
+}
+
+/// Where a record's piece is in [`Order::pieces`].
+#[expect(clippy::cast_possible_truncation, reason = "pieces::choose takes at most 1000, each with at most one hole")]
+const fn place_of_piece(place: usize) -> u16 {
+    place as u16
 }
 
 impl Placing {
@@ -348,7 +354,7 @@ impl Placing {
     }
 
     fn begin(&mut self, record: &Record, i: usize, ids: &[u64]) -> u32 {
-        let life = self.lives.len() as u32;
+        let life = timeline::number(self.lives.len());
         let named = record.what == What::Thread;
         if record.what == What::Exit && self.before.is_some() {
             self.strangers.push(i);

@@ -114,9 +114,12 @@ pub fn choose(rates: &[Rate], place: impl Fn(&Rate) -> String) -> Option<(f64, S
         Source::Cpu => (best.hz, format!("the CPU's line, rounded as it is, {place}")),
         Source::ShiftedTimecounter => {
             let cpu = rates.iter().find(|rate| rate.source == Source::Cpu);
-            let shift = cpu.map_or(1, |cpu| (cpu.hz / best.hz).log2().round().clamp(0.0, 31.0) as u32);
+            let shift = cpu.map_or(1, |cpu| timeline::rounded((cpu.hz / best.hz).log2()).clamp(0, 31));
             let why = if cpu.is_some() { "by the CPU's line" } else { "as is usual" };
-            (best.hz * f64::from(2u32.pow(shift)), format!("TSC-low shifted back by {shift} {why}, {place}"))
+            (
+                best.hz * 2_f64.powi(i32::try_from(shift).unwrap_or(0)),
+                format!("TSC-low shifted back by {shift} {why}, {place}"),
+            )
         }
     })
 }
