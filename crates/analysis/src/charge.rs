@@ -177,7 +177,7 @@ impl<'a> Charger<'a> {
             paths.push(own.map(|own| (own, name, role_of)));
         }
         let thread = timeline.tracks.iter().map(|(_, track)| {
-            let rule = groups.rule_of_thread(timeline.names.get(track.name)).map(|rule| rule as u32);
+            let rule = groups.rule_of_thread(timeline.names.get(track.name)).map(timeline::number);
             let named = rule.filter(|&rule| groups.rules[rule as usize].row.is_some());
             (rule, BaseId(bases.number(named.map_or(Base::Thread(track.name), Base::Named))))
         });
@@ -335,7 +335,7 @@ fn role(timeline: &Timeline, groups: &Groups, kind: SpanKind, name: NameId, deta
     let makes_a_row = !delays && !skipped;
     Role {
         kind,
-        rule: groups.rule_of(kind, &text).filter(|_| makes_a_row).map(|rule| rule as u32),
+        rule: groups.rule_of(kind, &text).filter(|_| makes_a_row).map(timeline::number),
         is_work: !skipped && kind != SpanKind::Level,
         delays,
         records: any(&groups.recording, kind, &text),
@@ -382,7 +382,7 @@ impl<T: Copy + Eq + std::hash::Hash> Numbered<T> {
         // There are fewer different things than spans and tracks, and of those fewer than 2^32.
         *self.numbers.entry(thing).or_insert_with(|| {
             self.all.push(thing);
-            (self.all.len() - 1) as u32
+            timeline::number(self.all.len() - 1)
         })
     }
 }

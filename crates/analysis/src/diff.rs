@@ -70,7 +70,8 @@ impl Change {
 
     /// How much more often it was called.
     pub fn calls(&self) -> i64 {
-        let [before, after] = [self.before, self.after].map(|side| side.unwrap_or_default().calls as i64);
+        let [before, after] =
+            [self.before, self.after].map(|side| i64::try_from(side.unwrap_or_default().calls).unwrap_or(i64::MAX));
         after.saturating_sub(before)
     }
 }
@@ -242,8 +243,8 @@ impl Paths {
     fn id(&mut self, parent: Option<u32>, name: String) -> u32 {
         *self.ids.entry((parent, name)).or_insert_with_key(|key| {
             self.all.push(key.clone());
-            // A profile has fewer paths than 2^32, and so have two of any size that fits into memory.
-            (self.all.len() - 1) as u32
+            // Two profiles of any size that fits into memory have fewer paths than 2^32 too.
+            timeline::number(self.all.len() - 1)
         })
     }
 }
@@ -324,7 +325,7 @@ impl<'a> Tree<'a> {
     /// The tree with numbers for names.
     fn numbered(&self, numbers: &mut Paths) -> Calls {
         let node = |((_, node), name): ((NodeId, timeline::ProfileNode), &String)| {
-            let parent = node.parent.map(|parent| parent.index() as u32);
+            let parent = node.parent.map(|parent| timeline::number(parent.index()));
             (parent, numbers.id(None, name.clone()), node.calls, node.own)
         };
         Calls { nodes: self.timeline.profile.nodes().zip(&self.names).map(node).collect() }
@@ -388,7 +389,7 @@ impl<'a> Tree<'a> {
 }
 
 fn ns(spent: u64) -> Ns {
-    Ns(i64::try_from(spent).unwrap_or(i64::MAX))
+    Ns::saturated(spent)
 }
 
 struct OnPath(Vec<Ns>);
@@ -401,6 +402,6 @@ impl Follow for OnPath {
     fn interrupted(&mut self, (): ()) {}
 
     fn own(&mut self, (): (), path: NodeId, length: u64) {
-        self.0[path.index()] += Ns(length as i64);
+        self.0[path.index()] += Ns::saturated(length);
     }
 }

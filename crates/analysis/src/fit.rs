@@ -135,18 +135,18 @@ impl Line {
 
     /// The line's value at a size.
     pub fn at(&self, size: f64) -> Ns {
-        Ns(self.value(size).round() as i64)
+        Ns::rounded(self.value(size))
     }
 
     /// How far off the line may be at a size; none where that is not known.
     pub fn error_at(&self, size: f64) -> Option<Ns> {
         let error = |s: Scatter| s.half_ns * (s.height + s.slope * (size - s.middle).powi(2)).sqrt();
-        self.scatter.map(|s| Ns(error(s).round() as i64))
+        self.scatter.map(|s| Ns::rounded(error(s)))
     }
 
     /// How far off its slope may be; none where that is not known.
     pub fn slope_error(&self) -> Option<Ns> {
-        self.scatter.map(|s| Ns((s.half_ns * s.slope.sqrt()).round() as i64))
+        self.scatter.map(|s| Ns::rounded(s.half_ns * s.slope.sqrt()))
     }
 
     /// Whether it rises or falls by more than the error of its slope.
@@ -156,7 +156,7 @@ impl Line {
 
     /// Whether it has nothing at a size, as far as one can see.
     fn none_at(&self, size: f64) -> bool {
-        let nothing = Ns((self.slope_ns.abs() * NOTHING) as i64);
+        let nothing = Ns::rounded((self.slope_ns.abs() * NOTHING).trunc());
         self.at(size).abs() <= self.error_at(size).unwrap_or_default().max(nothing)
     }
 }
@@ -358,7 +358,7 @@ mod tests {
     use super::*;
 
     fn ms(ms: f64) -> Ns {
-        Ns((ms * 1e6).round() as i64)
+        Ns::rounded(ms * 1e6)
     }
 
     /// Boots of one row.
@@ -401,9 +401,9 @@ mod tests {
         // Slope 6/10, base 2.2; residual sum of squares 2.4, so 0.8 per degree of freedom, of which there are three.
         assert_eq!((line.slope_ns.round(), line.base_ns.round()), (0.6e6, 2.2e6));
         let slope_error = 3.182 * (0.8_f64 / 10.0).sqrt() * 1e6;
-        assert_eq!(line.slope_error(), Some(Ns(slope_error.round() as i64)));
+        assert_eq!(line.slope_error(), Some(Ns::rounded(slope_error)));
         let mean_error = 3.182 * (0.8_f64 / 5.0).sqrt() * 1e6;
-        assert_eq!(line.error_at(3.0), Some(Ns(mean_error.round() as i64)));
+        assert_eq!(line.error_at(3.0), Some(Ns::rounded(mean_error)));
     }
 
     #[test]

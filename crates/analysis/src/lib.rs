@@ -13,6 +13,7 @@
 //!
 //! Every function takes a finalized timeline ([`timeline::Timeline::finalize`]).
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 mod chain;
 mod charge;

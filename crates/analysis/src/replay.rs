@@ -213,7 +213,7 @@ impl<'a> Replay<'a> {
         }
         self.release_until(Ns::MAX, 0);
         for track in 0..self.lines.len() {
-            self.birth(TrackId(track as u32), 0);
+            self.birth(TrackId(timeline::number(track)), 0);
             self.advance(track);
         }
     }

@@ -69,7 +69,7 @@ impl<'a> Spread<'a> {
         }
         let spans = &timeline.spans;
         let mut of_span: Vec<Option<NodeId>> = Vec::with_capacity(spans.len());
-        for i in (0..spans.len() as u32).map(SpanId) {
+        for i in (0..timeline::number(spans.len())).map(SpanId) {
             let around = spans.parent(i).and_then(|parent| of_span[parent.0 as usize]);
             of_span.push(spans.node(i).or(around));
         }
@@ -114,7 +114,7 @@ impl<'a> Spread<'a> {
         let mut at: Vec<Vec<(F::Key, u64)>> = vec![Vec::new(); self.profile.len()];
         let mut interrupts: HashMap<(NodeId, F::Key), u64> = HashMap::new();
         for ((path, key), length) in time {
-            let length = length.0.max(0) as u64;
+            let length = length.0.max(0).unsigned_abs();
             let elsewhere = self.interrupts(path, length);
             if elsewhere > 0 {
                 let key = follow.interrupted(key);
@@ -135,7 +135,7 @@ impl<'a> Spread<'a> {
         if held <= counted || bottom == path || self.pool[bottom.index()] == 0 {
             return 0;
         }
-        (u128::from(length) * u128::from(held - counted) / u128::from(held)) as u64
+        part_of(length, held - counted, held)
     }
 
     /// From the bottoms outwards: each path keeps its own, and hands on the rest.
@@ -189,13 +189,19 @@ struct Parts {
     given: u64,
 }
 
+/// The part of a length that `of` is of `whole`, which is not less and not zero.
+fn part_of(length: u64, of: u64, whole: u64) -> u64 {
+    let part = u128::from(length) * u128::from(of) / u128::from(whole);
+    u64::try_from(part).unwrap_or(length)
+}
+
 impl Parts {
     fn part(&mut self, share: u64) -> u64 {
         if self.whole == 0 {
             return 0;
         }
         self.summed = self.summed.saturating_add(share).min(self.whole);
-        let until = (u128::from(self.length) * u128::from(self.summed) / u128::from(self.whole)) as u64;
+        let until = part_of(self.length, self.summed, self.whole);
         let part = until - self.given;
         self.given = until;
         part

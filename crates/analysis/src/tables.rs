@@ -218,7 +218,7 @@ impl<'a> Charged<'a> {
     fn row(&mut self, key: Key) -> u32 {
         *self.rows.entry(key).or_insert_with(|| {
             self.sums.push(Sum::default());
-            (self.sums.len() - 1) as u32
+            timeline::number(self.sums.len() - 1)
         })
     }
 
@@ -242,7 +242,9 @@ impl<'a> Charged<'a> {
         };
         let more = match (path, earner) {
             // Of what was followed, the profile knows how often it was called.
-            (Some(path), _) if self.paths.add(path.index() as u32, row) => self.timeline.profile.get(path).calls,
+            (Some(path), _) if self.paths.add(timeline::number(path.index()), row) => {
+                self.timeline.profile.get(path).calls
+            }
             (None, Some(Doer::Span(span))) if self.earners.add(span.0, row) => 1,
             _ => 0,
         };
@@ -296,7 +298,7 @@ impl Follow for Charged<'_> {
     }
 
     fn own(&mut self, key: Shared, _: NodeId, length: u64) {
-        let length = Ns(length as i64);
+        let length = Ns::saturated(length);
         let (charge, earner) = self.charger.charge_at(key.around, key.owner);
         if self.charger.explains_at(key.around, key.owner.blamed, self.phases.get(key.phase)) {
             self.explained += length;
@@ -359,7 +361,11 @@ impl<'a> TracksByName<'a> {
         let mut names: Vec<&str> = timeline.tracks.iter().map(|(_, t)| of(t)).collect();
         names.sort_unstable();
         names.dedup();
-        let rank = timeline.tracks.iter().map(|(_, t)| names.partition_point(|name| *name < of(t)) as u32).collect();
+        let rank = timeline
+            .tracks
+            .iter()
+            .map(|(_, t)| timeline::number(names.partition_point(|name| *name < of(t))))
+            .collect();
         TracksByName { names, rank }
     }
 

@@ -111,5 +111,5 @@ impl Touched {
 
 /// Every span's number and parent: outer spans come first.
 fn parents(spans: &Spans) -> impl DoubleEndedIterator<Item = (usize, Option<SpanId>)> + '_ {
-    (0..spans.len()).map(|i| (i, spans.parent(SpanId(i as u32))))
+    (0..spans.len()).map(|i| (i, spans.parent(SpanId(timeline::number(i)))))
 }

@@ -19,6 +19,16 @@ impl Ns {
     /// Before anything that can happen.
     pub const MIN: Ns = Ns(i64::MIN);
 
+    /// The nearest whole nanosecond, halves away from zero; what is out of range is the nearest in it.
+    pub fn rounded(ns: f64) -> Ns {
+        Ns(crate::rounded(ns))
+    }
+
+    /// So many, or the longest that there is.
+    pub fn saturated(ns: u64) -> Ns {
+        Ns(i64::try_from(ns).unwrap_or(i64::MAX))
+    }
+
     /// A length in microseconds.
     pub const fn from_us(us: i64) -> Ns {
         Ns(us.saturating_mul(1_000))

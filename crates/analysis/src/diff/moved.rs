@@ -134,8 +134,8 @@ mod tests {
                     names.push(name.to_owned());
                     names.len() - 1
                 });
-                at.insert(path, tree.nodes.len() as u32);
-                tree.nodes.push((parent, function as u32, calls, own));
+                at.insert(path, timeline::number(tree.nodes.len()));
+                tree.nodes.push((parent, timeline::number(function), calls, own));
             }
             tree
         });

@@ -188,7 +188,7 @@ impl<'a> Play<'a> {
                 Some(at) => self.ready_at(thread, at + turn.late),
                 None => self.waiting[by.0 as usize].push(thread),
             },
-            Wake::Topic(topic, until, whole) => match self.released(TrackId(thread as u32), topic, until) {
+            Wake::Topic(topic, until, whole) => match self.released(TrackId(timeline::number(thread)), topic, until) {
                 Ok(at) => self.ready_at(thread, left + whole * (at - left).max(0.0) + turn.late),
                 Err(by) => self.waiting[by.0 as usize].push(thread),
             },
@@ -245,7 +245,7 @@ impl<'a> Play<'a> {
     /// A thread has its turn.
     fn run(&mut self, thread: usize) {
         let Some(turn) = self.turn(thread) else { return };
-        let track = TrackId(thread as u32);
+        let track = TrackId(timeline::number(thread));
         self.begin(thread, turn);
         let Thread { waits, .. } = &self.threads[thread];
         let inside = &waits[waits.partition_point(|wait| wait.0 <= turn.from)..];
@@ -300,7 +300,7 @@ impl<'a> Play<'a> {
         }
         marks.push(Mark { old: turn.from, new: self.now, factor: 1.0 });
         if let Some(off) = turn.off {
-            let at = |new: f64| Ns(new.round() as i64);
+            let at = |new: f64| Ns::rounded(new);
             let known = off.ready.map(|_| at(ready));
             self.new.off.push(OffCpu { from: at(left), ready: known, until: at(self.now), ..off });
         }
@@ -324,8 +324,8 @@ impl<'a> Play<'a> {
 
     /// It leaves the CPU, where it was at `at`.
     fn end(&mut self, thread: usize, turn: Turn, at: Ns) {
-        let round = |new: f64| Ns(new.round() as i64);
-        let (track, cpu) = (TrackId(thread as u32), self.cpu);
+        let round = |new: f64| Ns::rounded(new);
+        let (track, cpu) = (TrackId(timeline::number(thread)), self.cpu);
         let from = round(self.threads[thread].left);
         self.new.turns.push(Running { track, cpu, from, to: round(self.now) });
         if turn.from < at {

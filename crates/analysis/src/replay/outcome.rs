@@ -57,12 +57,12 @@ impl Replay<'_> {
         // It took no time, and now may take some: the upper end of the map's step.
         let line = &self.lines[w.track.0 as usize];
         let last = line.marks[..line.marks.partition_point(|m| m.old <= w.until)].last();
-        let until = last.filter(|m| m.old == w.until).map_or(from, |m| Ns(m.new.round() as i64));
+        let until = last.filter(|m| m.old == w.until).map_or(from, |m| Ns::rounded(m.new));
         (from, until, until)
     }
 
     /// When a line then gets to where it was at `at`.
     pub fn time(&self, track: TrackId, at: Ns) -> Ns {
-        Ns(time(&self.lines, track, at).round() as i64)
+        Ns::rounded(time(&self.lines, track, at))
     }
 }

@@ -142,7 +142,7 @@ impl Follow for Functions<'_> {
         let sum = self.of(path);
         sum.count += 1;
         if outermost {
-            sum.short += Ns(length as i64);
+            sum.short += Ns::saturated(length);
         }
         sum.tracks.extend(new.then_some(track));
         track
@@ -153,7 +153,7 @@ impl Follow for Functions<'_> {
     }
 
     fn own(&mut self, track: TrackId, path: NodeId, length: u64) {
-        let length = Ns(length as i64);
+        let length = Ns::saturated(length);
         match self.timeline.profile.get(path).parent {
             Some(_) => self.of(path).self_time += length,
             None => self.outside(track, length),

@@ -85,8 +85,8 @@ fn with(timeline: &Timeline, windows: &[Window], shares: &[(TrackId, f64)]) -> T
     let mut boot = timeline.clone();
     for window in windows {
         if let Some(share) = shares.get(&window.track) {
-            let after = ((window.until - window.from).0 as f64 * share).round() as i64;
-            boot.occupancy.off[window.off].ready = Some(window.from + Ns(after));
+            let after = Ns::rounded((window.until - window.from).0 as f64 * share);
+            boot.occupancy.off[window.off].ready = Some(window.from + after);
         }
     }
     boot

@@ -72,7 +72,8 @@ impl<'a> Meant<'a> {
         let By::Rows(rows, _) = &self.by else { return Vec::new() };
         let own: HashSet<&str> = rows.iter().map(|row| row.split_once(" · ").map_or(row.as_str(), |r| r.0)).collect();
         let label = |base: u32| self.charger.label(Charge { base: BaseId(base), suffix: Suffix::None }, "");
-        let is_own: Vec<bool> = (0..self.charger.bases.len() as u32).map(|b| own.contains(label(b).as_str())).collect();
+        let is_own: Vec<bool> =
+            (0..timeline::number(self.charger.bases.len())).map(|b| own.contains(label(b).as_str())).collect();
         let under = spans_under(self.timeline, |span| is_own[self.charger.base[span] as usize]);
         let mut besides: HashMap<String, Ns> = HashMap::new();
         for s in &path.stretches {
@@ -205,7 +206,7 @@ impl Under {
         let paths = spread.share_of(|path| is_meant[charger.path_function[path.index()] as usize]);
         let of = |frame| spread.path(frame).map_or(0.0, |path| paths[path.index()].in_spans);
         let of_span = |i: usize| {
-            let id = SpanId(i as u32);
+            let id = SpanId(timeline::number(i));
             if span[i] { 1.0 } else { of(Frame { track: timeline.spans.get(id).track, span: Some(id) }) }
         };
         let share = (0..span.len()).map(of_span).collect();
@@ -220,7 +221,7 @@ impl Under {
 }
 
 fn part(length: Ns, share: f64) -> Ns {
-    if share == 1.0 { length } else { Ns((length.0 as f64 * share) as i64) }
+    if share == 1.0 { length } else { Ns::rounded((length.0 as f64 * share).trunc()) }
 }
 
 /// What is left of something of which a share takes `factor` of its time.
@@ -232,7 +233,7 @@ fn shortened(share: f64, factor: f64) -> f64 {
 fn spans_under(timeline: &Timeline, is_one: impl Fn(usize) -> bool) -> Vec<bool> {
     let mut under: Vec<bool> = Vec::with_capacity(timeline.spans.len());
     for i in 0..timeline.spans.len() {
-        let around = timeline.spans.parent(SpanId(i as u32)).is_some_and(|p| under[p.0 as usize]);
+        let around = timeline.spans.parent(SpanId(timeline::number(i))).is_some_and(|p| under[p.0 as usize]);
         under.push(around || is_one(i));
     }
     under
