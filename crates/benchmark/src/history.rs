@@ -455,7 +455,7 @@ fn entry(row: &rusqlite::Row) -> rusqlite::Result<Entry> {
     let count = |i| row.get::<_, i64>(i).map(|n| u64::try_from(n).unwrap_or(0));
     Ok(Entry {
         bench: row.get(0)?,
-        variant: count(1)? as usize,
+        variant: usize::try_from(count(1)?).unwrap_or(usize::MAX),
         name: row.get(2)?,
         setup: row.get(3)?,
         created: row.get(4)?,

@@ -4,6 +4,7 @@
 //! each boot to disk as soon as it ends. [`Document`] has all boots, and what [`stats`] computes from them. This crate starts
 //! no machine: its caller boots, through [`Boots`]. It prints nothing: `report` does.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 pub mod budgets;
 mod dither;

@@ -258,7 +258,7 @@ impl<B: Boots> Bench<'_, B> {
     }
 
     fn turn(&self, round: Option<u32>, variant: usize) -> Turn {
-        let number = self.boots.len() as u32;
+        let number = timeline::number(self.boots.len());
         let rounds = u64::from(self.plan.warm_ups) + u64::from(self.plan.stop.rounds);
         let left = (rounds * self.plan.variants as u64).saturating_sub(u64::from(number));
         let each_ns = ns(self.by.elapsed()).checked_div(u64::from(number));

@@ -9,6 +9,7 @@
 //! the end mark. It does not interpret the evidence. It never writes the user's files, and no VMM outlives its recorder.
 
 #![deny(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 mod accel;
 mod arch;

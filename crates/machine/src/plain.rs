@@ -57,7 +57,7 @@ pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Resul
             return Err(Error::option(format!("the plain boot failed: the root could not be mounted: {why}")));
         }
         let elapsed_ns = vm.elapsed_ns();
-        let late = options.observe.timeout_ms.is_some_and(|ms| elapsed_ns as u64 / 1_000_000 > ms);
+        let late = options.observe.timeout_ms.is_some_and(|ms| elapsed_ns.unsigned_abs() / 1_000_000 > ms);
         if late || observer.stop() {
             return Err(Error::option("the plain boot did not reach process 1: it was stopped, or its time was up"));
         }

@@ -11,7 +11,7 @@
 //! that layout alone makes ([`floor::INSTRUCTIONS`]) is none.
 
 use super::{Budget, Budgets, Kind, Limit, Noise, Observed, What};
-use crate::stats::quantile::{median, median_interval};
+use crate::stats::quantile::{half_to_the, median, median_interval};
 use crate::stats::verdict::Comparison;
 use crate::stats::{CONFIDENCE, Interval, dithered, floor, holm, pairs, sorted};
 use serde::{Deserialize, Serialize};
@@ -268,7 +268,7 @@ fn at_least(heads: usize, n: usize) -> f64 {
     if n > EXACT_MOST {
         return at_least(heads * EXACT_MOST / n, EXACT_MOST);
     }
-    let mut term = 0.5_f64.powi(n as i32);
+    let mut term = half_to_the(n);
     let mut sum = 0.0;
     for k in 0..=n {
         if k >= heads {

@@ -83,7 +83,7 @@ pub(super) fn migrate(db: &mut Connection) -> Result<(), HistoryError> {
         super::add_metrics_of_all(&step)?;
     }
     step.pragma_update(None, "application_id", APPLICATION)?;
-    step.pragma_update(None, "user_version", NEWEST as i64)?;
+    step.pragma_update(None, "user_version", i64::try_from(NEWEST).unwrap_or(i64::MAX))?;
     step.commit()?;
     Ok(())
 }

@@ -23,7 +23,8 @@ pub fn pairs(rows: &[Vec<f64>]) -> Vec<f64> {
     let n = rows.first().map_or(0, Vec::len);
     let rows: Vec<Vec<f64>> = rows.iter().map(|row| scaled(row, 0.0)).collect();
     // The sign of all together changes nothing: the first pair keeps its own.
-    let all = 1_usize.checked_shl(n.saturating_sub(1) as u32).filter(|&all| all <= DRAWN);
+    let signs = u32::try_from(n.saturating_sub(1)).unwrap_or(u32::MAX);
+    let all = 1_usize.checked_shl(signs).filter(|&all| all <= DRAWN);
     let falls: Vec<Vec<f64>> = match all {
         Some(all) => (0..all).map(|bits| (0..n).map(|i| sign((bits << 1 >> i) & 1 == 0)).collect()).collect(),
         None => drawn(vec![1.0; n], |random, fall| fall.fill_with(|| sign(random.bool()))),

@@ -93,6 +93,11 @@ pub fn pairs_needed(spread: &Spread, difference: f64, power: f64) -> Option<usiz
     if !enough(SIMULATED_MOST) {
         let ratio = shown_from(spread, SIMULATED_MOST, power)? / difference;
         let pairs = (SIMULATED_MOST as f64 * ratio * ratio).ceil();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is whole, not negative, and not above PAIRS_MOST"
+        )]
         return (pairs <= PAIRS_MOST as f64).then_some(pairs as usize);
     }
     let (mut low, mut high) = (PAIRS_MIN, SIMULATED_MOST);

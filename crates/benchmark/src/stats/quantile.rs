@@ -12,6 +12,7 @@ use super::{CONFIDENCE, Interval, normal};
 pub fn quantile(sorted: &[f64], p: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let at = p.clamp(0.0, 1.0) * last as f64;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole, and within the list")]
     let below = at.floor() as usize;
     let above = (below + 1).min(last);
     let share = at - at.floor();
@@ -39,6 +40,11 @@ pub fn median_interval(sorted: &[f64]) -> Option<Interval> {
 /// From here on 1/2 to the power of `n` is no number any more, and the normal distribution is as good.
 const EXACT_MOST: usize = 1000;
 
+/// 1/2 to the power of `n`.
+pub fn half_to_the(n: usize) -> f64 {
+    0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX))
+}
+
 /// How many of `n` sorted values to leave out at each end so that the rest spans the median with at least 95 %
 /// confidence, and what that confidence is.
 pub fn cut(n: usize) -> (usize, f64) {
@@ -46,9 +52,14 @@ pub fn cut(n: usize) -> (usize, f64) {
         let half = n as f64 / 2.0;
         let cut =
             (half - normal::quantile(0.5 + CONFIDENCE / 2.0) * half.sqrt() / std::f64::consts::SQRT_2 - 0.5).floor();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is whole, not negative, and less than half of n"
+        )]
         return (cut as usize, CONFIDENCE);
     }
-    let mut tail = 0.5_f64.powi(n as i32);
+    let mut tail = half_to_the(n);
     let mut outside = tail;
     let mut found = (0, 1.0 - 2.0 * outside);
     for cut in 1..n / 2 {

@@ -233,8 +233,10 @@ fn functions_of(image: Image<'_>, tokens: &Tokens<'_>, names: &Names) -> Option<
 fn relative(image: Image<'_>, offsets: usize, base: usize, n: usize) -> Option<Vec<u64>> {
     let base = image.u64(base).filter(|base| *base >= UPPER_HALF)?;
     let offsets: Vec<u32> = (0..n).map(|i| image.u32(offsets + 4 * i)).collect::<Option<_>>()?;
-    let some_absolute = offsets.iter().any(|&offset| (offset as i32) < 0);
-    let address = |offset: u32| match (some_absolute, offset as i32) {
+    #[expect(clippy::cast_possible_wrap, reason = "in a table with absolute addresses the sign says which they are")]
+    let signed = |offset: u32| offset as i32;
+    let some_absolute = offsets.iter().any(|&offset| signed(offset) < 0);
+    let address = |offset: u32| match (some_absolute, signed(offset)) {
         (false, _) => base.wrapping_add(offset.into()),
         (true, 0..) => offset.into(),
         (true, negative) => base.wrapping_sub(1).wrapping_add(negative.unsigned_abs().into()),

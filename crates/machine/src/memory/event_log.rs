@@ -7,8 +7,8 @@
 use tslog::layout::HEADER_BYTES;
 use tslog::{Head, Heads, Image, find, write_image_text};
 
-use super::PhysicalMemory;
 use super::sweep::sweep;
+use super::{PhysicalMemory, host_size};
 
 /// Read at once; a page that cannot be read ends the log.
 const PAGE_BYTES: u64 = 4096;
@@ -88,7 +88,7 @@ fn read_on(memory: &dyn PhysicalMemory, phys: u64, bytes: u64) -> Vec<u8> {
     while at < end {
         let next = (at + 1).next_multiple_of(PAGE_BYTES).min(end);
         let from = read.len();
-        read.resize(from + (next - at) as usize, 0);
+        read.resize(from + host_size(next - at), 0);
         if memory.read_at(at, &mut read[from..]).is_err() {
             read.truncate(from);
             break;

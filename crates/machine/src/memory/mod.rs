@@ -46,6 +46,11 @@ impl Extent {
     }
 }
 
+/// A size of guest memory as one of the host's. A host whose addresses are too short for it cannot run the guest.
+fn host_size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
 /// Memory that is addressed as the guest's CPUs address it after paging.
 pub trait PhysicalMemory {
     /// Fills `buf` from guest-physical address `phys`.

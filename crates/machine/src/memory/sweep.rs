@@ -3,13 +3,13 @@
 //! Pieces overlap by what the caller names, so that something no longer than that is seen whole in one of them;
 //! something within the overlap is seen twice. Memory that cannot be read is passed over: a search goes on.
 
-use super::PhysicalMemory;
+use super::{PhysicalMemory, host_size};
 
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// Calls `visit` with the address and the bytes of each piece until it returns false. Returns the bytes looked at.
 pub fn sweep(memory: &dyn PhysicalMemory, overlap: u64, mut visit: impl FnMut(u64, &[u8]) -> bool) -> u64 {
-    let mut buf = vec![0; (PIECE_BYTES + overlap) as usize];
+    let mut buf = vec![0; host_size(PIECE_BYTES + overlap)];
     let (mut at, mut seen) = (0, 0);
     while let Some(data) = memory.next_data(at) {
         let Some(extent) = memory.extents().iter().find(|extent| extent.range().contains(&data.start)) else {
@@ -18,7 +18,7 @@ pub fn sweep(memory: &dyn PhysicalMemory, overlap: u64, mut visit: impl FnMut(u6
         let piece_end = data.end.min(data.start.saturating_add(PIECE_BYTES));
         // The overlap may lie in a hole, which reads as zeros, but not outside the extent.
         let read_end = piece_end.saturating_add(overlap).min(extent.range().end);
-        let piece = &mut buf[..(read_end - data.start) as usize];
+        let piece = &mut buf[..host_size(read_end - data.start)];
         if memory.read_at(data.start, piece).is_ok() {
             seen += piece_end - data.start;
             if !visit(data.start, piece) {

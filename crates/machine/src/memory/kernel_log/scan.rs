@@ -16,8 +16,8 @@ use memchr::memmem;
 use super::log_buf;
 use super::ring::{Header, Layout, Ring};
 use crate::arch::paging::{Space, View, in_image, is_kernel};
-use crate::memory::PhysicalMemory;
 use crate::memory::sweep::sweep;
+use crate::memory::{PhysicalMemory, host_size};
 
 /// Where the text ring's fields begin, in 5.10 and in 6.1.
 const DATA_RINGS: [usize; 2] = [40, 48];
@@ -111,7 +111,7 @@ fn shifts(memory: &dyn PhysicalMemory, virt: u64) -> impl Iterator<Item = u64> {
     let extents = memory.extents().to_vec();
     extents.into_iter().flat_map(move |extent| {
         let first = extent.phys.saturating_add(virt.wrapping_sub(extent.phys) & (step - 1));
-        (first..extent.range().end).step_by(step as usize).map(move |phys| virt.wrapping_sub(phys))
+        (first..extent.range().end).step_by(host_size(step)).map(move |phys| virt.wrapping_sub(phys))
     })
 }
 
@@ -169,7 +169,7 @@ impl FoundBuffer {
         if !unstamped || dict_len != 0 || padding.is_none_or(|padding| padding >= 8) {
             return None;
         }
-        let mut buffer = vec![0; self.bytes as usize];
+        let mut buffer = vec![0; host_size(self.bytes)];
         memory.read_at(self.phys, &mut buffer).ok()?;
         Some(log_buf::walk(&buffer, 0, None, &self.layout))
     }

@@ -23,7 +23,7 @@ const TEXT_BYTES_MAX: u32 = 16 << 10;
 /// A guest can fill its memory with notes.
 const NOTES_MAX: usize = 64;
 /// No offset or size in a structure that is read here is larger.
-const FIELD_MAX: u64 = 4096;
+const FIELD_MAX: usize = 4096;
 
 /// One note.
 #[derive(Debug)]
@@ -92,8 +92,8 @@ impl Note {
     /// An `OFFSET`, `SIZE` or `LENGTH` within a structure.
     pub fn field(&self, key: &str) -> Result<usize, String> {
         let value = self.values.get(key).ok_or_else(|| format!("it has no {key}"))?;
-        let number = value.parse().ok().filter(|&number: &u64| number <= FIELD_MAX);
-        number.map(|number| number as usize).ok_or_else(|| format!("{key}={value} is out of bounds"))
+        let number = value.parse().ok().filter(|&number: &usize| number <= FIELD_MAX);
+        number.ok_or_else(|| format!("{key}={value} is out of bounds"))
     }
 
     fn number(&self, name: &str) -> Option<i64> {
@@ -103,7 +103,7 @@ impl Note {
     /// How this kernel's addresses are translated.
     pub fn space(&self, memory: &dyn PhysicalMemory) -> Result<Space, String> {
         let phys_base = match self.number("phys_base") {
-            Some(number) => number as u64,
+            Some(number) => bits(number),
             None => self.search_phys_base(memory)?,
         };
         let top = self.symbol("init_top_pgt").or_else(|_| self.symbol("swapper_pg_dir"))?;
@@ -111,7 +111,7 @@ impl Note {
             phys_base,
             root: top.wrapping_sub(IMAGE_START).wrapping_add(phys_base),
             levels: if self.number("pgtable_l5_enabled") == Some(1) { 5 } else { 4 },
-            encryption_bit: self.number("sme_mask").unwrap_or(0) as u64,
+            encryption_bit: bits(self.number("sme_mask").unwrap_or(0)),
         })
     }
 
@@ -127,6 +127,12 @@ impl Note {
         };
         bases.into_iter().find(right).ok_or_else(|| "phys_base is not where it says".to_owned())
     }
+}
+
+/// An address, or a mask of one, that a kernel prints as a signed number.
+#[expect(clippy::cast_sign_loss, reason = "the bits are meant")]
+const fn bits(number: i64) -> u64 {
+    number as u64
 }
 
 #[cfg(test)]

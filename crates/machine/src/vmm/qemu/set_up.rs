@@ -27,9 +27,11 @@ pub(super) fn marks(executed: i64, said: &Said, linker: &str, tsc_hz: Option<f64
     let cycles = linker_cycles(linker);
     if let (Some(cycles), Some(hz)) = (cycles, tsc_hz) {
         let took_s = cycles as f64 / hz;
+        #[expect(clippy::cast_possible_truncation, reason = "what is too long is the longest that there is")]
+        let took_ns = (took_s * 1e9) as i64;
         marks.push(SetUpMark {
             name: "linked",
-            at_ns: executed + (took_s * 1e9) as i64,
+            at_ns: executed.saturating_add(took_ns),
             error_ns: executed,
             evidence: format!("the dynamic linker says that it took {:.2} ms", took_s * 1e3),
         });
