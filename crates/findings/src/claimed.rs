@@ -8,41 +8,138 @@ use timeline::{Ns, TrackId};
 /// A draft is another's word for the same if more of its time than this is claimed.
 const SHARE_MAX: f64 = 0.5;
 
-/// Stretches by track and start; none overlaps another.
+/// Stretches by track and start; none is empty, and none overlaps another.
 #[derive(Default)]
 pub struct Claimed(HashMap<TrackId, BTreeMap<Ns, Ns>>);
 
 impl Claimed {
     /// Claims a draft's time, unless most of that is claimed already. Whether it did.
     pub fn claim(&mut self, draft: &Draft) -> bool {
-        let mut whole = Ns::ZERO;
-        let mut free = Vec::new();
-        for part in &draft.parts {
-            whole += part.stretch.length();
-            free.extend(self.free(part.stretch.track, part.stretch.from, part.stretch.to));
+        // A draft may name the same time twice: a call, and another within it.
+        let mut own = Claimed::default();
+        for stretch in draft.parts.iter().map(|part| part.stretch) {
+            own.add(stretch.track, stretch.from, stretch.to);
         }
-        let claimed = whole - free.iter().map(|&(_, from, to)| to - from).sum::<Ns>();
+        let (mut whole, mut free) = (Ns::ZERO, Claimed::default());
+        for (track, from, to) in own.stretches() {
+            whole += to - from;
+            self.free(track, from, to).into_iter().for_each(|(from, to)| free.insert(track, from, to));
+        }
+        let claimed = whole - free.stretches().map(|(_, from, to)| to - from).sum::<Ns>();
         if claimed.0 as f64 > whole.0 as f64 * SHARE_MAX {
             return false;
         }
-        for (track, from, to) in free {
-            self.0.entry(track).or_default().insert(from, to);
-        }
+        free.stretches().for_each(|(track, from, to)| self.insert(track, from, to));
         true
     }
 
-    /// What of a stretch nobody has claimed.
-    fn free(&self, track: TrackId, from: Ns, to: Ns) -> Vec<(TrackId, Ns, Ns)> {
-        let Some(claimed) = self.0.get(&track) else { return vec![(track, from, to)] };
+    /// Claims what of a stretch is free.
+    fn add(&mut self, track: TrackId, from: Ns, to: Ns) {
+        self.free(track, from, to).into_iter().for_each(|(from, to)| self.insert(track, from, to));
+    }
+
+    fn insert(&mut self, track: TrackId, from: Ns, to: Ns) {
+        self.0.entry(track).or_default().insert(from, to);
+    }
+
+    fn stretches(&self) -> impl Iterator<Item = (TrackId, Ns, Ns)> + '_ {
+        self.0.iter().flat_map(|(&track, all)| all.iter().map(move |(&from, &to)| (track, from, to)))
+    }
+
+    /// What of a stretch nobody has claimed: never an empty part, as one would be found again at its own start for ever.
+    fn free(&self, track: TrackId, from: Ns, to: Ns) -> Vec<(Ns, Ns)> {
+        let nothing = BTreeMap::new();
+        let claimed = self.0.get(&track).unwrap_or(&nothing);
         let mut at = claimed.range(..=from).next_back().map_or(from, |(_, &end)| end.max(from));
         let mut free = Vec::new();
         while at < to {
             let next = claimed.range(at..to).next().map_or((to, to), |(&start, &end)| (start, end));
             if at < next.0 {
-                free.push((track, at, next.0));
+                free.push((at, next.0));
             }
             at = next.1;
         }
         free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detector::{Left, Part};
+    use crate::facts::{Confidence, Stretch};
+    use crate::Remedy;
+    use timeline::NameId;
+
+    fn draft(stretches: &[(u32, i64, i64)]) -> Draft {
+        let part = |&(track, from, to): &(u32, i64, i64)| {
+            let (name, detail) = (NameId::EMPTY, NameId::EMPTY);
+            let stretch = Stretch { track: TrackId(track), from: Ns(from), to: Ns(to), name, detail };
+            Part { stretch, left: Left::NOTHING }
+        };
+        Draft {
+            about: String::new(),
+            figures: Vec::new(),
+            parts: stretches.iter().map(part).collect(),
+            confidence: Confidence::High,
+            remedy: Remedy::code("nothing"),
+        }
+    }
+
+    #[test]
+    fn what_takes_no_time_claims_nothing() {
+        let mut claimed = Claimed::default();
+        assert!(claimed.claim(&draft(&[(0, 5, 5)])));
+        // Its start is within the next, which then never ended.
+        assert!(claimed.claim(&draft(&[(0, 0, 10)])));
+        // And one at the start of the next hid that.
+        let mut claimed = Claimed::default();
+        assert!(claimed.claim(&draft(&[(0, 0, 10), (0, 0, 0)])));
+        assert!(!claimed.claim(&draft(&[(0, 0, 10)])));
+    }
+
+    #[test]
+    fn what_a_draft_names_twice_counts_once() {
+        let mut claimed = Claimed::default();
+        assert!(claimed.claim(&draft(&[(0, 0, 10), (0, 2, 8)])));
+        assert!(claimed.claim(&draft(&[(0, 4, 20), (0, 12, 20), (0, 12, 20)])), "6 of 16 are claimed");
+        assert!(!claimed.claim(&draft(&[(0, 0, 20)])));
+        assert!(claimed.claim(&draft(&[(1, 0, 20)])), "another track's");
+    }
+
+    type Drafts = Vec<Vec<(u32, i64, i64)>>;
+
+    fn drafts() -> impl proptest::strategy::Strategy<Value = Drafts> {
+        proptest::collection::vec(proptest::collection::vec((0u32..2, 0i64..40, 0i64..40), 0..6), 0..8)
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn each_instant_is_claimed_once_and_by_who_was_free(drafts in drafts()) {
+            let mut claimed = Claimed::default();
+            let mut model = [[false; 40]; 2];
+            for stretches in drafts {
+                let mut own = [[false; 40]; 2];
+                for &(track, from, to) in &stretches {
+                    (from..to).for_each(|at| own[track as usize][at as usize] = true);
+                }
+                let instants = || (0..2).flat_map(|track| (0..40).map(move |at| (track, at)));
+                let whole = instants().filter(|&(track, at)| own[track][at]).count();
+                let taken = instants().filter(|&(track, at)| own[track][at] && model[track][at]).count();
+                let is_new = taken as f64 <= whole as f64 * SHARE_MAX;
+                proptest::prop_assert_eq!(claimed.claim(&draft(&stretches)), is_new, "{:?}", stretches);
+                if is_new {
+                    instants().for_each(|(track, at)| model[track][at] |= own[track][at]);
+                }
+                let mut covered = [[0; 40]; 2];
+                for (track, from, to) in claimed.stretches() {
+                    proptest::prop_assert!(from < to);
+                    (from.0..to.0).for_each(|at| covered[track.0 as usize][at as usize] += 1);
+                }
+                for (track, at) in instants() {
+                    proptest::prop_assert_eq!(covered[track][at], i32::from(model[track][at]));
+                }
+            }
+        }
     }
 }
