@@ -66,9 +66,9 @@ impl Claimed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Remedy;
     use crate::detector::{Left, Part};
     use crate::facts::{Confidence, Stretch};
-    use crate::Remedy;
     use timeline::NameId;
 
     fn draft(stretches: &[(u32, i64, i64)]) -> Draft {

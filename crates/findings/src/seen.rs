@@ -3,7 +3,7 @@
 use crate::facts::Stretch;
 use analysis::Groups;
 use hashbrown::HashMap;
-use timeline::{NameId, Ns, Os, SpanId, SpanKind, SpanRow, Timeline};
+use timeline::{NameId, Ns, Os, SpanId, SpanKind, SpanRow, Timeline, TrackId, WaitedOn};
 
 /// What no timeline holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,10 +31,12 @@ pub struct Seen<'a> {
     kinds: Vec<SpanKind>,
     /// Spans that only let time pass, in order of track and time.
     delays: Vec<SpanId>,
+    /// Of each track, when it waited for other threads: stretches that do not overlap, in order of time.
+    for_others: HashMap<TrackId, Vec<(Ns, Ns)>>,
 }
 
 impl<'a> Seen<'a> {
-    /// Looks once at all spans. `O(n)`.
+    /// Looks once at all spans and waits. `O(n)`.
     pub fn new(timeline: &'a Timeline, groups: &'a Groups, machine: &'a Machine) -> Seen<'a> {
         let end = analysis::total(timeline);
         let mut kinds = Vec::new();
@@ -50,7 +52,7 @@ impl<'a> Seen<'a> {
                 delays.push(id);
             }
         }
-        Seen { timeline, groups, machine, end, kinds, delays }
+        Seen { timeline, groups, machine, end, kinds, delays, for_others: for_others(timeline) }
     }
 
     /// Whether anything of that kind was seen before the end mark.
@@ -58,14 +60,21 @@ impl<'a> Seen<'a> {
         self.kinds.contains(&kind)
     }
 
-    /// Calls that only let time pass and that no other such call made, each with who called it.
+    /// Calls that only let time pass and that no other such call made, each with who called it. One in which its thread
+    /// waited for another thread is none of them: it takes as long as the other does.
     pub fn delays(&self) -> impl Iterator<Item = (SpanRow, SpanRow)> + '_ {
         let spans = &self.timeline.spans;
         let outermost = self.delays.iter().filter_map(|&id| {
             let caller = spans.parent(id)?;
             self.delays.binary_search(&caller).is_err().then(|| (spans.get(id), spans.get(caller)))
         });
-        outermost.filter(|(delay, _)| delay.end <= self.end)
+        outermost.filter(|(delay, _)| delay.end <= self.end && !self.waits_for_another(delay))
+    }
+
+    fn waits_for_another(&self, row: &SpanRow) -> bool {
+        let waits = self.for_others.get(&row.track).map_or(&[][..], Vec::as_slice);
+        let next = waits.get(waits.partition_point(|&(_, until)| until <= row.start));
+        next.is_some_and(|&(from, _)| from < row.end)
     }
 
     /// Name and detail of a span, as tables print them.
@@ -85,6 +94,19 @@ impl<'a> Seen<'a> {
     }
 }
 
+fn for_others(timeline: &Timeline) -> HashMap<TrackId, Vec<(Ns, Ns)>> {
+    let mut found: HashMap<TrackId, Vec<(Ns, Ns)>> = HashMap::new();
+    let by_other = |by: &WaitedOn| matches!(by, WaitedOn::Thread(_) | WaitedOn::Holders(_));
+    for wait in timeline.waits.iter().filter(|wait| by_other(&wait.by) && wait.from < wait.until) {
+        let of_track = found.entry(wait.track).or_default();
+        match of_track.last_mut().filter(|last| wait.from <= last.1) {
+            Some(last) => last.1 = last.1.max(wait.until),
+            None => of_track.push((wait.from, wait.until)),
+        }
+    }
+    found
+}
+
 /// That a call was indirect is no part of its name.
 fn detail<'a>(timeline: &'a Timeline, row: &SpanRow) -> &'a str {
     if row.detail == NameId::INDIRECT { "" } else { timeline.names.get(row.detail) }
@@ -96,7 +118,7 @@ pub mod testing {
 
     use super::*;
     use crate::find::{Found, find};
-    use timeline::{End, SpanBuilder, TimeBase, TrackId, TrackKind};
+    use timeline::{End, SpanBuilder, TimeBase, TrackKind, Wait};
 
     pub fn ms(ms: i64) -> Ns {
         Ns::from_ms(ms)
@@ -139,6 +161,26 @@ pub mod testing {
 
         pub fn call(&mut self, name: &str, length: Ns) {
             self.step(SpanKind::Call, name, "", |log| log.now += length);
+        }
+
+        /// A call in which the thread waits.
+        pub fn sleep(&mut self, name: &str, length: Ns, by: WaitedOn) {
+            let (track, from, until) = (self.track, self.now, self.now + length);
+            self.timeline.waits.push(Wait { track, from, woken: until, until, by });
+            self.call(name, length);
+        }
+
+        /// A thread that does nothing else.
+        pub fn other(&mut self) -> TrackId {
+            let (track, now) = (self.track, self.now);
+            let name = self.timeline.names.intern("other");
+            let other = self.timeline.tracks.add(name, TrackKind::Thread, 3);
+            self.timeline.tracks.get_mut(other).created = Some((now, track));
+            other
+        }
+
+        pub fn topic(&mut self, name: &str) -> WaitedOn {
+            WaitedOn::Holders(self.timeline.names.intern(name))
         }
 
         pub fn step(&mut self, kind: SpanKind, name: &str, detail: &str, inside: impl FnOnce(&mut Log)) {

@@ -9,9 +9,10 @@ use crate::segments::Segments;
 use crate::total;
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
-use timeline::{Ns, Timeline, TrackId, Wait};
+use timeline::{Ns, Timeline, TrackId, Wait, WaitedOn};
 
-/// A stretch of a track's time that becomes shorter: what ran there, and every wait that began there.
+/// A stretch of a track's time that becomes shorter: what ran there, and every wait that began there. A wait that another
+/// thread ended still lasts until that thread gets there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cut {
     /// Whose time.
@@ -121,14 +122,18 @@ impl Shrink for Cuts {
 
     fn waiting(&self, wait: &Wait) -> (f64, f64) {
         let around = self.pieces(wait.track, wait.from, wait.from + Ns(1)).next();
-        (1.0, around.map_or(1.0, |(_, _, left)| left))
+        let left = around.map_or(1.0, |(_, _, left)| left);
+        match wait.by {
+            WaitedOn::Thread(_) | WaitedOn::Holders(_) => (left, 1.0),
+            _ => (1.0, left),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use timeline::{End, NameId, SpanKind, SpanRow, TimeBase, TrackKind, WaitedOn};
+    use timeline::{End, Hold, NameId, SpanKind, SpanRow, TimeBase, TrackKind};
 
     const LENGTH: Ns = Ns(1_000);
 
@@ -173,8 +178,21 @@ mod tests {
 
     #[test]
     fn a_wait_that_begins_in_a_cut_becomes_shorter_as_a_whole() {
-        let (t, boot, _) = boot();
-        assert_eq!(Prices::new(&t).unwrap().saved(&[cut(boot, 390, 410, 0.0)]), Ns(10 + 300));
+        for by in [WaitedOn::Unknown, WaitedOn::Interrupt(NameId::EMPTY)] {
+            let (mut t, boot, _) = boot();
+            t.waits[0].by = by;
+            assert_eq!(Prices::new(&t).unwrap().saved(&[cut(boot, 390, 410, 0.0)]), Ns(10 + 300), "{by:?}");
+        }
+    }
+
+    #[test]
+    fn a_wait_for_another_thread_lasts_until_that_gets_there() {
+        let (mut t, boot, other) = boot();
+        assert_eq!(Prices::new(&t).unwrap().saved(&[cut(boot, 390, 410, 0.0)]), Ns(0), "until 700 another works");
+        let topic = t.names.intern("topic");
+        t.waits[0].by = WaitedOn::Holders(topic);
+        t.holds.push(Hold { track: other, topic, from: Ns(0), to: Ns(700) });
+        assert_eq!(Prices::new(&t).unwrap().saved(&[cut(boot, 390, 410, 0.0)]), Ns(0), "and holds it");
     }
 
     proptest::proptest! {

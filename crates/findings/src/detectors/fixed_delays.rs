@@ -11,7 +11,7 @@ pub const DETECTOR: Detector = Detector {
     id: "fixed-delays",
     title: "the same delay is made again and again",
     rule: "One function calls DELAY, mdelay, msleep or the like several times, each time for the same length. The time passes \
-           whether or not the hardware is ready by then.",
+           whether or not the hardware is ready by then. A sleep that another thread ended is no such delay.",
     source: "Percival 2018, Profiling the FreeBSD kernel boot: DELAY in DEVICE_PROBE psm, DEVICE_ATTACH atkbd, ena and nvme",
     threshold: "at least three calls by one function, whose lengths differ by at most 5 %, each of 100 us or more; or two, each \
                 of 100 ms or more",
@@ -80,6 +80,7 @@ fn draft(seen: &Seen, calls: &[(SpanRow, SpanRow)]) -> Draft {
 mod tests {
     use super::*;
     use crate::seen::testing::{Log, ms};
+    use timeline::WaitedOn;
 
     #[test]
     fn equal_delays_of_one_caller_are_found_and_others_are_not() {
@@ -102,6 +103,21 @@ mod tests {
         log.initcall("ena", |log| (0..160).for_each(|_| log.call("DELAY", ms(5))));
         let [only] = &log.found().findings[..] else { panic!("one caller") };
         assert_eq!((only.price.low, only.price.likely, only.confidence), (ms(0), ms(800), Confidence::Medium));
+    }
+
+    #[test]
+    fn a_sleep_until_another_thread_is_done_is_no_fixed_delay() {
+        let boot = |by: fn(&mut Log) -> WaitedOn| {
+            let mut log = Log::new();
+            let by = by(&mut log);
+            log.initcall("nvme", |log| (0..4).for_each(|_| log.sleep("_sleep", ms(100), by)));
+            log.initcall("works", |log| log.call("memcpy", ms(100)));
+            let found = log.found();
+            (found.findings.len(), found.below_noise)
+        };
+        assert_eq!(boot(|log| WaitedOn::Thread(log.other())), (0, 0));
+        assert_eq!(boot(|log| log.topic("root mount")), (0, 0));
+        assert_eq!(boot(|_| WaitedOn::Unknown), (1, 0), "a timer, or nobody knows what");
     }
 
     #[test]
