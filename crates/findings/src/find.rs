@@ -47,10 +47,15 @@ pub struct Missing {
 /// What is slow in a boot: the `most` most valuable findings.
 pub fn find(seen: &Seen, most: usize) -> Found {
     let mut found = Found { noise: noise(seen.timeline), ..Found::default() };
+    let all_lack = |need| vec![Missing { need, rules: DETECTORS.iter().map(|d| d.id).collect() }];
+    if !Need::Rate.is_met(seen) {
+        found.missing = all_lack(Need::Rate);
+        return found;
+    }
     let prices = match Prices::new(seen.timeline) {
         Ok(prices) => prices,
         Err(why) => {
-            found.missing = vec![Missing { need: Need::BootPath, rules: DETECTORS.iter().map(|d| d.id).collect() }];
+            found.missing = all_lack(Need::BootPath);
             found.no_prices = Some(why);
             return found;
         }
@@ -141,4 +146,27 @@ fn finding(seen: &Seen, rule: &'static Detector, draft: Draft, price: Price) -> 
     let remedy = lab_switch::of(seen.machine, &draft.about, draft.remedy);
     let Draft { about, figures, confidence, .. } = draft;
     Finding { rule, about, figures, evidence, evidence_count, price, confidence, remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seen::testing::{Log, ms};
+    use timeline::Unit;
+
+    #[test]
+    fn ticks_are_compared_with_no_time() {
+        let boot = |unit: Unit| {
+            let mut log = Log::new();
+            log.unit(unit);
+            log.initcall("psm", |log| (0..8).for_each(|_| log.call("DELAY", ms(200))));
+            log.found()
+        };
+        let found = boot(Unit::Ticks);
+        assert!(found.findings.is_empty(), "{found:?}");
+        let [only] = &found.missing[..] else { panic!("{found:?}") };
+        assert_eq!((only.need, only.rules.len()), (Need::Rate, DETECTORS.len()));
+        // One instruction is one nanosecond.
+        assert_eq!((boot(Unit::Instructions).findings.len(), boot(Unit::Nanoseconds).findings.len()), (1, 1));
+    }
 }

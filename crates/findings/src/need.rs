@@ -1,11 +1,13 @@
 //! What a detector has to see, and whether a boot's evidence has it.
 
 use crate::Seen;
-use timeline::SpanKind;
+use timeline::{SpanKind, Unit};
 
 /// A kind of evidence. What to record for it, whoever prints findings says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Need {
+    /// How long the ticks of its times are. Every rule needs that: it compares lengths with times.
+    Rate,
     /// A boot path along which savings can be worked out.
     BootPath,
     /// Which function of the kernel ran when.
@@ -16,6 +18,7 @@ impl Need {
     /// Whether it is there. That there is a boot path, [`crate::find`] knows.
     pub(crate) fn is_met(self, seen: &Seen) -> bool {
         match self {
+            Need::Rate => matches!(seen.timeline.unit, Unit::Nanoseconds | Unit::Instructions),
             Need::BootPath => true,
             Need::Functions => seen.has_kind(SpanKind::Call),
         }

@@ -118,7 +118,7 @@ pub mod testing {
 
     use super::*;
     use crate::find::{Found, find};
-    use timeline::{End, SpanBuilder, TimeBase, TrackKind, Wait};
+    use timeline::{End, SpanBuilder, TimeBase, TrackKind, Unit, Wait};
 
     pub fn ms(ms: i64) -> Ns {
         Ns::from_ms(ms)
@@ -161,6 +161,10 @@ pub mod testing {
 
         pub fn call(&mut self, name: &str, length: Ns) {
             self.step(SpanKind::Call, name, "", |log| log.now += length);
+        }
+
+        pub fn unit(&mut self, unit: Unit) {
+            self.timeline.unit = unit;
         }
 
         /// A call in which the thread waits.

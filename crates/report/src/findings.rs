@@ -212,6 +212,7 @@ fn figure_text(figure: Figure, unit: Unit) -> String {
 /// What a rule lacks, and what to record for it.
 fn record(need: Need) -> &'static str {
     match need {
+        Need::Rate => "the times are in ticks, and nobody knows how long one is: import it with --tsc-frequency",
         Need::BootPath => "there is no boot path: record with --trace events",
         Need::Functions => "no function of the kernel is known: record with --trace events,calls",
     }
@@ -220,6 +221,7 @@ fn record(need: Need) -> &'static str {
 /// A kind of evidence, in words.
 pub(crate) fn what(need: Need) -> &'static str {
     match need {
+        Need::Rate => "times in nanoseconds",
         Need::BootPath => "a boot path",
         Need::Functions => "functions of the kernel, with their times",
     }
