@@ -74,9 +74,13 @@ impl Left {
 }
 
 impl Draft {
-    /// No price can be higher: the sum of what becomes shorter.
-    pub(crate) fn most(&self) -> Ns {
-        let saved = |part: &Part| Ns((part.stretch.length().0 as f64 * (1.0 - part.left.least)) as i64);
+    /// What it can save: what becomes shorter, with all of each wait that begins there and so becomes shorter as a whole. A
+    /// price is higher only where the threads then run in another order.
+    pub(crate) fn bound(&self, seen: &Seen) -> Ns {
+        let saved = |part: &Part| {
+            let Stretch { track, from, to, .. } = part.stretch;
+            Ns::rounded((seen.waits_until(track, from, to) - from).0 as f64 * (1.0 - part.left.least))
+        };
         self.parts.iter().map(saved).sum()
     }
 }

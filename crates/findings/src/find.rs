@@ -13,6 +13,8 @@ use timeline::{Ns, Timeline};
 
 /// A finding shows at most so many stretches.
 const EVIDENCE_MAX: usize = 20;
+/// At most so many drafts are given a price, those first that can save most: each price is a replay of the boot.
+const PRICED_MAX: usize = 64;
 /// No two boots of different command lines are nearer than this part of their length, even in deterministic time.
 const LAYOUT_NOISE: i64 = 1_000;
 
@@ -25,7 +27,7 @@ pub struct Found {
     pub together: Ns,
     /// How many have a price below `noise`, and are not among them.
     pub below_noise: usize,
-    /// How many were given no price, because none of them can be among as many as were asked for.
+    /// How many more there are: they cannot be among as many as were asked for, or too many others can save more.
     pub not_priced: usize,
     /// What this boot's clocks cannot tell from nothing.
     pub noise: Ns,
@@ -60,43 +62,51 @@ pub fn find(seen: &Seen, most: usize) -> Found {
             return found;
         }
     };
-    let mut drafts = drafts(seen, &mut found.missing);
-    // A finding whose upper bound is below the last price that is shown cannot be among the shown.
-    drafts.sort_by_key(|(_, draft)| Reverse(draft.most()));
-    let mut priced: Vec<(Finding, Vec<Cut>)> = Vec::new();
-    let mut least_shown = found.noise;
-    for (rule, draft) in drafts {
-        if draft.most() < found.noise {
+    let mut drafts: Vec<(Ns, &'static Detector, Draft)> = drafts(seen, &mut found.missing);
+    drafts.sort_by_key(|&(bound, ..)| Reverse(bound));
+    let mut priced: Vec<Priced> = Vec::new();
+    let mut tried = 0;
+    for (bound, rule, draft) in drafts {
+        // A finding whose upper bound is below the last price that is shown cannot be among the shown.
+        let cannot_be_shown = || priced.len() >= most && priced[..most].last().is_none_or(|last| bound <= last.saved);
+        if bound < found.noise {
             found.below_noise += 1;
-        } else if priced.len() >= most && draft.most() <= least_shown {
+        } else if tried == PRICED_MAX || cannot_be_shown() {
             found.not_priced += 1;
         } else {
-            let (price, likely) = price(&prices, &draft.parts);
-            if price.likely < found.noise {
+            tried += 1;
+            let cuts = cuts(&draft.parts, |left| left.likely);
+            let saved = prices.saved(&cuts);
+            if saved < found.noise {
                 found.below_noise += 1;
                 continue;
             }
-            priced.push((finding(seen, rule, draft, price), likely));
-            priced.sort_by_key(|(finding, _)| Reverse(finding.price.likely));
-            if let Some((last, _)) = priced.get(most.wrapping_sub(1)) {
-                least_shown = last.price.likely;
-            }
+            priced.push(Priced { rule, draft, cuts, saved });
+            priced.sort_by_key(|priced| Reverse(priced.saved));
         }
     }
     found.not_priced += priced.len().saturating_sub(most);
     priced.truncate(most);
-    let all: Vec<Cut> = priced.iter().flat_map(|(_, cuts)| cuts.iter().copied()).collect();
+    let all: Vec<Cut> = priced.iter().flat_map(|priced| priced.cuts.iter().copied()).collect();
     found.together = match priced.as_slice() {
         [] => Ns::ZERO,
-        [(only, _)] => only.price.likely,
+        [only] => only.saved,
         _ => prices.saved(&all),
     };
-    found.findings = priced.into_iter().map(|(finding, _)| finding).collect();
+    found.findings = priced.into_iter().map(|priced| finding(seen, &prices, priced)).collect();
     found
 }
 
-/// What the detectors found, in the order of their table, each stretch by the first that found it.
-fn drafts(seen: &Seen, missing: &mut Vec<Missing>) -> Vec<(&'static Detector, Draft)> {
+/// A draft, and what its cuts most likely save.
+struct Priced {
+    rule: &'static Detector,
+    draft: Draft,
+    cuts: Vec<Cut>,
+    saved: Ns,
+}
+
+/// What the detectors found, in the order of their table, each stretch by the first that found it, with a bound of its price.
+fn drafts(seen: &Seen, missing: &mut Vec<Missing>) -> Vec<(Ns, &'static Detector, Draft)> {
     let mut claimed = Claimed::default();
     let mut drafts = Vec::new();
     for rule in DETECTORS {
@@ -108,8 +118,8 @@ fn drafts(seen: &Seen, missing: &mut Vec<Missing>) -> Vec<(&'static Detector, Dr
             continue;
         }
         // One that saves nothing only says that its stretches are no other rule's.
-        let new = (rule.look)(seen).into_iter().filter(|draft| claimed.claim(draft) && draft.most() > Ns::ZERO);
-        drafts.extend(new.map(|draft| (rule, draft)));
+        let new = (rule.look)(seen).into_iter().filter(|draft| claimed.claim(draft));
+        drafts.extend(new.map(|draft| (draft.bound(seen), rule, draft)).filter(|&(bound, ..)| bound > Ns::ZERO));
     }
     drafts
 }
@@ -122,23 +132,26 @@ fn noise(timeline: &Timeline) -> Ns {
     end.max(clocks).max(Ns(analysis::total(timeline).0 / LAYOUT_NOISE))
 }
 
-fn price(prices: &Prices, parts: &[Part]) -> (Price, Vec<Cut>) {
-    let cuts = |of: fn(Left) -> f64| -> Vec<Cut> {
-        let cut = |part: &Part| {
-            let Stretch { track, from, to, .. } = part.stretch;
-            Cut { track, from, to, left: of(part.left) }
-        };
-        parts.iter().filter(|part| of(part.left) < 1.0).map(cut).collect()
+fn cuts(parts: &[Part], of: fn(Left) -> f64) -> Vec<Cut> {
+    let cut = |part: &Part| {
+        let Stretch { track, from, to, .. } = part.stretch;
+        Cut { track, from, to, left: of(part.left) }
     };
-    let (least, likely, most) = (cuts(|left| left.least), cuts(|left| left.likely), cuts(|left| left.most));
-    let saved = prices.saved(&likely);
-    let (low, high) = prices.saved_in_any(&likely);
-    let low = if most == likely { low } else { prices.saved_in_any(&most).0 };
-    let high = if least == likely { high } else { prices.saved_in_any(&least).1 };
-    (Price { low: low.min(saved), likely: saved, high: high.max(saved) }, likely)
+    parts.iter().filter(|part| of(part.left) < 1.0).map(cut).collect()
 }
 
-fn finding(seen: &Seen, rule: &'static Detector, draft: Draft, price: Price) -> Finding {
+/// The price with its interval, in all boots that the log allows.
+fn price(prices: &Prices, parts: &[Part], likely: &[Cut], saved: Ns) -> Price {
+    let (least, most) = (cuts(parts, |left| left.least), cuts(parts, |left| left.most));
+    let (low, high) = prices.saved_in_any(likely);
+    let low = if most == likely { low } else { prices.saved_in_any(&most).0 };
+    let high = if least == likely { high } else { prices.saved_in_any(&least).1 };
+    Price { low: low.min(saved), likely: saved, high: high.max(saved) }
+}
+
+fn finding(seen: &Seen, prices: &Prices, priced: Priced) -> Finding {
+    let Priced { rule, draft, cuts, saved } = priced;
+    let price = price(prices, &draft.parts, &cuts, saved);
     let mut evidence: Vec<Stretch> = draft.parts.iter().map(|part| part.stretch).collect();
     evidence.sort_by_key(|stretch| (Reverse(stretch.length()), stretch.from));
     let evidence_count = evidence.len();
@@ -153,6 +166,42 @@ mod tests {
     use super::*;
     use crate::seen::testing::{Log, ms};
     use timeline::Unit;
+
+    #[test]
+    fn only_so_many_are_priced_and_the_others_are_counted() {
+        let boot = |most: usize| {
+            let mut log = Log::new();
+            for i in 0..100 {
+                log.initcall(&format!("driver{i}"), |log| (0..3).for_each(|_| log.call("DELAY", ms(100 + i))));
+            }
+            log.found_at_most(most)
+        };
+        let (found, five) = (boot(usize::MAX), boot(5));
+        assert_eq!((found.findings.len(), found.not_priced), (PRICED_MAX, 100 - PRICED_MAX));
+        assert_eq!(found.findings.last().unwrap().about, "SYSINIT driver36", "those that save most");
+        assert_eq!(
+            (five.findings.len(), five.not_priced, five.together),
+            (5, 95, ms(3 * (199 + 198 + 197 + 196 + 195)))
+        );
+        assert_eq!((boot(0).not_priced, five.below_noise), (100, 0));
+    }
+
+    #[test]
+    fn a_wait_that_a_part_begins_counts_whole_in_its_bound() {
+        let mut log = Log::new();
+        // A driver's own wait begins in the delay, and lasts longer than it.
+        log.initcall("nvme", |log| {
+            for _ in 0..3 {
+                log.wait(ms(100));
+                log.call("DELAY", ms(10));
+                log.call("reads", ms(90));
+            }
+        });
+        log.initcall("psm", |log| (0..3).for_each(|_| log.call("DELAY", ms(50))));
+        let found = log.found_at_most(1);
+        let [only] = &found.findings[..] else { panic!("{found:?}") };
+        assert_eq!((only.about.as_str(), only.price.likely), ("SYSINIT nvme", ms(300)));
+    }
 
     #[test]
     fn ticks_are_compared_with_no_time() {

@@ -33,6 +33,8 @@ pub struct Seen<'a> {
     delays: Vec<SpanId>,
     /// Of each track, when it waited for other threads: stretches that do not overlap, in order of time.
     for_others: HashMap<TrackId, Vec<(Ns, Ns)>>,
+    /// Of each wait, when it and all that overlap it are over.
+    waits_over: Vec<Ns>,
 }
 
 impl<'a> Seen<'a> {
@@ -52,7 +54,16 @@ impl<'a> Seen<'a> {
                 delays.push(id);
             }
         }
-        Seen { timeline, groups, machine, end, kinds, delays, for_others: for_others(timeline) }
+        Seen {
+            timeline,
+            groups,
+            machine,
+            end,
+            kinds,
+            delays,
+            for_others: for_others(timeline),
+            waits_over: waits_over(timeline),
+        }
     }
 
     /// Whether anything of that kind was seen before the end mark.
@@ -69,6 +80,13 @@ impl<'a> Seen<'a> {
             self.delays.binary_search(&caller).is_err().then(|| (spans.get(id), spans.get(caller)))
         });
         outermost.filter(|(delay, _)| delay.end <= self.end && !self.waits_for_another(delay))
+    }
+
+    /// When the last wait is over that begins in a stretch, with all that overlap it; never before the stretch is.
+    pub(crate) fn waits_until(&self, track: TrackId, from: Ns, to: Ns) -> Ns {
+        let waits = &self.timeline.waits;
+        let [first, after] = [from, to].map(|at| waits.partition_point(|wait| (wait.track, wait.from) < (track, at)));
+        if first < after { to.max(self.waits_over[after - 1]) } else { to }
     }
 
     fn waits_for_another(&self, row: &SpanRow) -> bool {
@@ -92,6 +110,21 @@ impl<'a> Seen<'a> {
     pub fn names(&self, known: &[&str]) -> Vec<NameId> {
         known.iter().filter_map(|name| self.timeline.names.find(name)).collect()
     }
+}
+
+fn waits_over(timeline: &Timeline) -> Vec<Ns> {
+    let mut over: Vec<Ns> = Vec::with_capacity(timeline.waits.len());
+    let mut rest = timeline.waits.as_slice();
+    while let Some(first) = rest.first() {
+        let (mut until, mut count) = (first.until, 1);
+        while let Some(next) = rest.get(count).filter(|next| next.track == first.track && next.from < until) {
+            until = until.max(next.until);
+            count += 1;
+        }
+        over.resize(over.len() + count, until);
+        rest = &rest[count..];
+    }
+    over
 }
 
 fn for_others(timeline: &Timeline) -> HashMap<TrackId, Vec<(Ns, Ns)>> {
@@ -197,13 +230,24 @@ pub mod testing {
             self.spans.end(spans, self.track, (name, detail), self.now, diagnostics, |_| String::new());
         }
 
+        /// The thread waits from now on, in what it does next.
+        pub fn wait(&mut self, length: Ns) {
+            let (track, from, until) = (self.track, self.now, self.now + length);
+            self.timeline.waits.push(Wait { track, from, woken: until, until, by: WaitedOn::Unknown });
+        }
+
         /// What is found in it, as in a kernel that logs as FreeBSD's does.
-        pub fn found(mut self) -> Found {
+        pub fn found(self) -> Found {
+            self.found_at_most(usize::MAX)
+        }
+
+        /// The same, no more than so many.
+        pub fn found_at_most(mut self, most: usize) -> Found {
             let (at, track) = (self.now, Some(self.track));
             self.timeline.end = Some(End { at, error: Ns::ZERO, track, evidence: NameId::EMPTY });
             self.timeline.finalize(Ns::ZERO);
             assert!(self.timeline.diagnostics.is_empty(), "{:?}", self.timeline.diagnostics);
-            find(&Seen::new(&self.timeline, &Groups::freebsd(), &self.machine), usize::MAX)
+            find(&Seen::new(&self.timeline, &Groups::freebsd(), &self.machine), most)
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::replay::{Replay, Shrink};
 use crate::segments::Segments;
 use crate::total;
 use hashbrown::HashMap;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use timeline::{Ns, Timeline, TrackId, Wait, WaitedOn};
 
@@ -25,12 +26,13 @@ pub struct Cut {
     pub left: f64,
 }
 
-/// The boots to try cuts on: the recorded one, and the others that its log allows.
+/// The boots to try cuts on: the recorded one, and the others that its log allows. They are made when first asked for: each
+/// is a whole timeline, and most boots have nothing to price.
 pub struct Prices<'a> {
     timeline: &'a Timeline,
     end: TrackId,
-    segments: Segments,
-    allowed: Vec<Timeline>,
+    segments: OnceCell<Segments>,
+    allowed: OnceCell<Vec<Timeline>>,
 }
 
 impl<'a> Prices<'a> {
@@ -43,7 +45,7 @@ impl<'a> Prices<'a> {
         if timeline.cpus_followed_until == Some(Ns::MAX) {
             return Err(Cannot::NoWaits);
         }
-        Ok(Prices { timeline, end, segments: Segments::new(timeline), allowed: allowed::boots(timeline) })
+        Ok(Prices { timeline, end, segments: OnceCell::new(), allowed: OnceCell::new() })
     }
 
     /// How much shorter the recorded boot would be. `O(n log n)` in the number of spans.
@@ -55,14 +57,16 @@ impl<'a> Prices<'a> {
     pub fn saved_in_any(&self, cuts: &[Cut]) -> (Ns, Ns) {
         let cuts = Cuts::new(cuts);
         let recorded = self.saved_in(self.timeline, &cuts);
-        let others = self.allowed.iter().map(|boot| self.saved_in(boot, &cuts));
+        let allowed = self.allowed.get_or_init(|| allowed::boots(self.timeline));
+        let others = allowed.iter().map(|boot| self.saved_in(boot, &cuts));
         others.fold((recorded, recorded), |(low, high), saved| (low.min(saved), high.max(saved)))
     }
 
     /// Other boots differ in who was ready when and in no span, so the same segments are theirs.
     fn saved_in(&self, boot: &Timeline, cuts: &Cuts) -> Ns {
         let Some(end) = boot.end else { return Ns::ZERO };
-        total(boot) - Replay::new(boot, self.end, &self.segments, cuts).time(self.end, end.at)
+        let segments = self.segments.get_or_init(|| Segments::new(self.timeline));
+        total(boot) - Replay::new(boot, self.end, segments, cuts).time(self.end, end.at)
     }
 }
 
@@ -174,6 +178,17 @@ mod tests {
         assert_eq!(saved(&[cut(boot, 800, 900, 0.0), cut(boot, 850, 950, 0.0), cut(boot, 700, 1000, 0.5)]), 150 + 75);
         assert_eq!(saved(&[cut(boot, 900, 800, 0.0), cut(boot, -50, 0, 0.0)]), 0, "no time at all, or before the boot");
         assert_eq!(prices.saved_in_any(&[cut(boot, 800, 900, 0.0)]), (Ns(100), Ns(100)));
+    }
+
+    #[test]
+    fn boots_are_copied_only_for_an_interval() {
+        let (t, boot, _) = boot();
+        let prices = Prices::new(&t).unwrap();
+        assert!(prices.segments.get().is_none() && prices.allowed.get().is_none());
+        prices.saved(&[cut(boot, 800, 900, 0.0)]);
+        assert!(prices.segments.get().is_some() && prices.allowed.get().is_none());
+        prices.saved_in_any(&[cut(boot, 800, 900, 0.0)]);
+        assert!(prices.allowed.get().is_some());
     }
 
     #[test]
