@@ -13,15 +13,15 @@ pub const DETECTOR: Detector = Detector {
     rule: "The function that starts other CPUs waits about 10 ms after INIT, once for each CPU. INIT can be sent to all of them \
            first: one wait is then enough.",
     source: "Percival 2018, Profiling the FreeBSD kernel boot: SYSINIT cpu_mp DELAY, 10.4 ms per CPU",
-    threshold: "at least two delays of 5 ms or more, of one length within 5 %, in the function that starts CPUs",
+    threshold: "at least two delays of 5 ms or more, each within 5 % of their median, in the function that starts CPUs",
     price: "all of these delays but the first go; at the worst a tenth of each stays",
     needs: &[Need::BootPath, Need::Functions],
     look,
 };
 
 const SHORTEST: Ns = Ns(5_000_000);
-/// One that is shorter than the longest by more than this factor is another delay.
-const SPREAD_MAX: f64 = 1.05;
+/// One that differs from their median by more than this part of it is another delay.
+const SPREAD_MAX: f64 = 0.05;
 const FUNCTIONS: &[&str] = &["wake_aps", "start_all_aps", "start_ap", "native_start_all_aps", "do_boot_cpu"];
 /// The step of FreeBSD that calls one of these, where its log says no more.
 const STEPS: &[&str] = &["cpu_mp"];
@@ -39,20 +39,26 @@ fn look(seen: &Seen) -> Vec<Draft> {
 }
 
 fn of_caller(seen: &Seen, calls: Vec<(SpanRow, SpanRow)>) -> Option<Draft> {
-    let longest = calls.iter().map(|(delay, _)| delay.length()).max().filter(|&longest| longest >= SHORTEST)?;
-    let is_long = |delay: &SpanRow| delay.length().0 as f64 * SPREAD_MAX >= longest.0 as f64;
-    let (long, short): (Vec<_>, Vec<_>) = calls.into_iter().partition(|(delay, _)| is_long(delay));
+    let mut lengths: Vec<Ns> = calls.iter().map(|(delay, _)| delay.length()).filter(|&l| l >= SHORTEST).collect();
+    lengths.sort_unstable();
+    let median = *lengths.get(lengths.len() / 2)?;
+    let is_same = |delay: &SpanRow| (delay.length() - median).abs().0 as f64 <= median.0 as f64 * SPREAD_MAX;
+    let (long, others): (Vec<_>, Vec<_>) = calls.into_iter().partition(|(delay, _)| is_same(delay));
+    // Of one CPU there is one. Several without another like them are no waits after INIT, and other rules may know them.
+    if long.len() < 2 && lengths.len() > 1 {
+        return None;
+    }
     let (first, caller) = long.first()?;
     // One is needed.
     let left = |delay: &SpanRow| if delay == first { Left::ALL } else { Left { most: 0.1, ..Left::NOTHING } };
     let part = |(delay, _): &(SpanRow, SpanRow)| Part { stretch: seen.stretch(delay), left: left(delay) };
     // What is polled for after that is part of the same, and takes as long as it takes.
-    let polled = short.iter().map(|(delay, _)| Part { stretch: seen.stretch(delay), left: Left::ALL });
+    let polled = others.iter().map(|(delay, _)| Part { stretch: seen.stretch(delay), left: Left::ALL });
     Some(Draft {
         about: seen.called(caller),
         figures: vec![
             Figure { of: "delays", value: Value::Count(long.len() as u64) },
-            Figure { of: "each", value: Value::Time(long[long.len() / 2].0.length()) },
+            Figure { of: "each", value: Value::Time(median) },
         ],
         parts: long.iter().map(part).chain(polled).collect(),
         confidence: Confidence::High,
@@ -79,6 +85,16 @@ mod tests {
             log.found()
         };
         assert!(boot(1).findings.is_empty());
+        let lengths = |lengths: &'static [i64]| {
+            let mut log = Log::new();
+            let each = |log: &mut Log| lengths.iter().for_each(|&us| log.call("DELAY", Ns::from_us(us)));
+            log.within("wake_aps", each);
+            log.found().findings.iter().map(|f| (f.rule.id, f.price.likely)).collect::<Vec<(&str, Ns)>>()
+        };
+        let one_is_longer = lengths(&[10_400, 10_400, 11_000, 10_400]);
+        assert_eq!(one_is_longer, [("cpu-start", Ns::from_us(20_800))]);
+        let none_alike = lengths(&[6_000, 8_000, 20_000, 1_000, 1_000, 1_000]);
+        assert_eq!(none_alike, [("fixed-delays", ms(3))], "another rule's");
         let mut other = Log::new();
         other.initcall("cpu_mp", |log| {
             log.call("DELAY", ms(9));
