@@ -41,7 +41,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     let path = args.recording.as_ref().context("give a recording, or --explain RULE")?;
     let opened = boot::open_warned(path, output)?;
-    let found = look(&opened, &opened.boot(None)?, args.top.unwrap_or(usize::MAX));
+    let found = look(&opened, args.top.unwrap_or(usize::MAX));
     let document = report::Findings::new(&opened.timeline, &found);
     if output.json {
         output.document(&document)?
@@ -64,8 +64,8 @@ fn explain(id: &str, output: &Output) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-/// The most valuable findings of a boot.
-pub fn look(opened: &Opened, boot: &Boot, most: usize) -> Found {
+/// The most valuable findings of a boot. What is a delay the rules of its system say, whatever rows the user makes.
+pub fn look(opened: &Opened, most: usize) -> Found {
     let subject = &opened.facts.subject;
     let said = Os::of(&subject.os);
     let os = if said.is_known() { said } else { opened.timeline.os.clone() };
@@ -77,5 +77,6 @@ pub fn look(opened: &Opened, boot: &Boot, most: usize) -> Found {
         memory_bytes: subject.memory_bytes,
         command_line: given.map(|line| line.split_whitespace().map(str::to_owned).collect()),
     };
-    find(&Seen::new(&opened.timeline, boot.groups(), &machine), most)
+    let groups = Boot::groups_of(&opened.timeline, &opened.facts);
+    find(&Seen::new(&opened.timeline, &groups, &machine), most)
 }

@@ -96,7 +96,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let opened = boot::open(recording)?;
     let boot = opened.boot(args.group.as_deref())?;
     let mut summary = Summary::of(&boot);
-    summary.set_found(&opened.timeline, &findings::look(&opened, &boot, FINDINGS));
+    summary.set_found(&opened.timeline, &findings::look(&opened, FINDINGS));
     if let Some(found) = opened.calls.as_ref().map(Followed::tree) {
         summary.calls = Some(calls(&found));
     }

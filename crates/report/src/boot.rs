@@ -26,9 +26,13 @@ pub struct Boot<'a> {
 impl<'a> Boot<'a> {
     /// Analyses a finalized timeline, with the rules of its operating system.
     pub fn new(timeline: &'a Timeline, facts: &'a Facts) -> Self {
+        Boot::with_groups(timeline, facts, Boot::groups_of(timeline, facts))
+    }
+
+    /// The rules for rows of a boot's operating system.
+    pub fn groups_of(timeline: &Timeline, facts: &Facts) -> Groups {
         let said = Os::of(&facts.subject.os);
-        let os = if timeline.os.is_known() { &timeline.os } else { &said };
-        Boot::with_groups(timeline, facts, Groups::of(os))
+        Groups::of(if timeline.os.is_known() { &timeline.os } else { &said })
     }
 
     /// Analyses a finalized timeline, with rules of one's own.
