@@ -78,7 +78,7 @@ mod tests {
             Part { stretch, left: Left::NOTHING }
         };
         Draft {
-            about: String::new(),
+            about: (NameId::EMPTY, NameId::EMPTY),
             figures: Vec::new(),
             parts: stretches.iter().map(part).collect(),
             confidence: Confidence::High,

@@ -2,7 +2,7 @@
 
 use crate::facts::{Confidence, Figure, Stretch};
 use crate::{Need, Remedy, Seen};
-use timeline::Ns;
+use timeline::{NameId, Ns};
 
 /// A rule that finds one kind of slowness: what it says of itself, and the function that looks.
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +28,8 @@ pub struct Detector {
 /// What a detector found, before it has a price.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
-    /// Who it is about, as the evidence calls it (`DEVICE_PROBE psm`).
-    pub about: String,
+    /// Who it is about: its name and detail in the evidence (`DEVICE_PROBE`, `psm`).
+    pub about: (NameId, NameId),
     /// What shows it, in numbers.
     pub figures: Vec<Figure>,
     /// Which stretches become shorter; they are its evidence too.

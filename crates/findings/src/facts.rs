@@ -18,10 +18,8 @@ pub struct Price {
 pub enum Confidence {
     /// The evidence shows it: the very calls are there.
     High,
-    /// It follows from statistics of the evidence, beyond chance.
+    /// The evidence allows another cause too: delays that may poll for something.
     Medium,
-    /// It is known of the kind of machine or kernel, and the evidence agrees.
-    Low,
 }
 
 impl Confidence {
@@ -30,7 +28,6 @@ impl Confidence {
         match self {
             Confidence::High => "high",
             Confidence::Medium => "medium",
-            Confidence::Low => "low",
         }
     }
 }
@@ -73,6 +70,4 @@ pub enum Value {
     Count(u64),
     /// So long.
     Time(Ns),
-    /// A probability.
-    Chance(f64),
 }

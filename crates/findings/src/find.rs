@@ -156,8 +156,9 @@ fn finding(seen: &Seen, prices: &Prices, priced: Priced) -> Finding {
     evidence.sort_by_key(|stretch| (Reverse(stretch.length()), stretch.from));
     let evidence_count = evidence.len();
     evidence.truncate(EVIDENCE_MAX);
-    let remedy = lab_switch::of(seen.machine, &draft.about, draft.remedy);
-    let Draft { about, figures, confidence, .. } = draft;
+    let Draft { about, figures, confidence, remedy, .. } = draft;
+    let remedy = lab_switch::of(seen.machine, seen.texts(about), remedy);
+    let about = seen.called(about);
     Finding { rule, about, figures, evidence, evidence_count, price, confidence, remedy }
 }
 

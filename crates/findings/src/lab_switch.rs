@@ -8,14 +8,36 @@ use timeline::Os;
 /// What separates a row's owner from the way in which its time passed.
 const SUFFIX: &str = " · ";
 
-/// A remedy, with the switch that makes the reference kernel do it, if one of its experiments was booted slow.
-pub fn of(machine: &Machine, about: &str, remedy: Remedy) -> Remedy {
+/// A remedy, with the switch that makes the reference kernel do it, if one of its experiments was booted slow. What it is
+/// about is known by its name and detail.
+pub fn of(machine: &Machine, (name, detail): (&str, &str), remedy: Remedy) -> Remedy {
     let Some(given) = machine.command_line.as_ref().filter(|_| machine.os == Os::Lab) else { return remedy };
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<String>>();
-    let is_about = |row: &str| row.split(SUFFIX).next() == Some(about);
+    let is_about = |row: &str| {
+        let owner = row.split(SUFFIX).next().unwrap_or(row);
+        owner.split_once(' ').unwrap_or((owner, "")) == (name, detail)
+    };
     let was_booted = |slow: &str| words(slow).iter().all(|word| given.contains(word));
     let slow = EXPERIMENTS.iter().find(|e| was_booted(e.slow) && e.blamed.iter().any(|row| is_about(row)));
     let Some((slow, fast)) = slow.and_then(|e| Some((e, e.remedies.first()?))) else { return remedy };
     let switch = Change::LabSwitch { from: words(slow.slow), to: words(fast) };
     Remedy { changes: vec![switch], ..remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_known_by_its_name_and_detail() {
+        let remedy = || Remedy::code("change the code");
+        let switched = |os: Os, line: &str, about: (&str, &str)| {
+            let command_line = Some(line.split(' ').map(str::to_owned).collect());
+            of(&Machine { os, command_line, ..Machine::default() }, about, remedy()) != remedy()
+        };
+        assert!(switched(Os::Lab, "quiet ps2=probe", ("DEVICE_PROBE", "psm")));
+        assert!(!switched(Os::Lab, "quiet ps2=probe", ("DEVICE_PROBE psm", "")), "the same text, another row");
+        assert!(!switched(Os::Lab, "quiet", ("DEVICE_PROBE", "psm")));
+        assert!(!switched(Os::FreeBsd, "quiet ps2=probe", ("DEVICE_PROBE", "psm")));
+    }
 }

@@ -26,5 +26,5 @@ pub use facts::{Confidence, Figure, Price, Stretch, Value};
 pub use find::{Found, Missing, find};
 pub use finding::Finding;
 pub use need::Need;
-pub use remedy::{Change, ImageForm, Remedy};
+pub use remedy::{Change, Remedy};
 pub use seen::{Machine, Seen};

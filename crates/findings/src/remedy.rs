@@ -14,21 +14,6 @@ pub struct Remedy {
 pub enum Change {
     /// Add words to the kernel's command line.
     AppendWords(Vec<String>),
-    /// Leave words out of it.
-    DropWords(Vec<String>),
-    /// Give the VMM further arguments.
-    VmmArguments(Vec<String>),
-    /// Take another model of a device, or none.
-    DeviceModel {
-        /// The VMM's name of the one that is there.
-        from: String,
-        /// That of the one to take; none: leave it out.
-        to: Option<String>,
-    },
-    /// Boot another image of the same kernel.
-    KernelImage(ImageForm),
-    /// Leave files out of the initial RAM disk.
-    InitrdWithout(Vec<String>),
     /// Give a switch of the reference kernel other words.
     LabSwitch {
         /// Words that the command line has.
@@ -36,22 +21,6 @@ pub enum Change {
         /// Words to give in their place.
         to: Vec<String>,
     },
-    /// Build the kernel with an option on or off.
-    KernelOption {
-        /// Its name, without `CONFIG_`.
-        name: String,
-        /// Whether it is to be on.
-        on: bool,
-    },
-}
-
-/// How a kernel's image is packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ImageForm {
-    /// Not compressed, entered by PVH.
-    Pvh,
-    /// Compressed so that it unpacks fast (lz4).
-    FastToUnpack,
 }
 
 impl Remedy {

@@ -49,7 +49,7 @@ impl<'a> Seen<'a> {
                 kinds.push(row.kind);
             }
             let what = (row.kind, row.name, row.detail);
-            let is_delay = || groups.is_delay(row.kind, timeline.names.get(row.name), detail(timeline, &row));
+            let is_delay = || groups.is_delay(row.kind, timeline.names.get(row.name), detail(timeline, row.detail));
             if *known.entry(what).or_insert_with(is_delay) {
                 delays.push(id);
             }
@@ -95,13 +95,18 @@ impl<'a> Seen<'a> {
         next.is_some_and(|&(from, _)| from < row.end)
     }
 
-    /// Name and detail of a span, as tables print them.
-    pub fn called(&self, row: &SpanRow) -> String {
-        let (name, detail) = (self.timeline.names.get(row.name), detail(self.timeline, row));
+    /// A name and a detail, as the evidence has them.
+    pub fn texts(&self, (name, detail): (NameId, NameId)) -> (&'a str, &'a str) {
+        (self.timeline.names.get(name), self::detail(self.timeline, detail))
+    }
+
+    /// The same, as tables print them.
+    pub fn called(&self, what: (NameId, NameId)) -> String {
+        let (name, detail) = self.texts(what);
         if detail.is_empty() { name.to_owned() } else { format!("{name} {detail}") }
     }
 
-    /// The same, as a stretch that one can open.
+    /// A span as a stretch that one can open.
     pub fn stretch(&self, row: &SpanRow) -> Stretch {
         Stretch { track: row.track, from: row.start, to: row.end, name: row.name, detail: row.detail }
     }
@@ -141,8 +146,8 @@ fn for_others(timeline: &Timeline) -> HashMap<TrackId, Vec<(Ns, Ns)>> {
 }
 
 /// That a call was indirect is no part of its name.
-fn detail<'a>(timeline: &'a Timeline, row: &SpanRow) -> &'a str {
-    if row.detail == NameId::INDIRECT { "" } else { timeline.names.get(row.detail) }
+fn detail(timeline: &Timeline, detail: NameId) -> &str {
+    if detail == NameId::INDIRECT { "" } else { timeline.names.get(detail) }
 }
 
 #[cfg(test)]

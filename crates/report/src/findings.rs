@@ -4,7 +4,7 @@
 //! The document of `bootscope findings --json` is `bootscope.findings/1`; `show --json` has the same list, and what stands
 //! beside it.
 
-use findings::{Change, Detector, Figure, ImageForm, Need, Stretch, Value};
+use findings::{Change, Detector, Figure, Need, Stretch, Value};
 use serde::{Deserialize, Serialize};
 use timeline::{Timeline, Unit};
 
@@ -41,7 +41,7 @@ pub struct Finding {
     /// At the best.
     #[serde(default)]
     pub cost_high_ns: i64,
-    /// `high`, `medium` or `low`.
+    /// `high` or `medium`.
     pub confidence: String,
     /// Spans that show it, the longest first; not more than twenty.
     pub evidence: Vec<FindingEvidence>,
@@ -73,8 +73,7 @@ pub struct FindingEvidence {
 /// A change to a boot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangeLine {
-    /// `append-words`, `drop-words`, `vmm-arguments`, `device-model`, `kernel-image`, `initrd-without`, `lab-switch`,
-    /// `kernel-option`.
+    /// `append-words` or `lab-switch`.
     pub kind: String,
     /// What goes.
     pub from: Vec<String>,
@@ -177,26 +176,11 @@ impl FindingEvidence {
 
 impl ChangeLine {
     fn of(change: &Change) -> ChangeLine {
-        let none = Vec::new;
         let (kind, from, to) = match change {
-            Change::AppendWords(words) => ("append-words", none(), words.clone()),
-            Change::DropWords(words) => ("drop-words", words.clone(), none()),
-            Change::VmmArguments(words) => ("vmm-arguments", none(), words.clone()),
-            Change::DeviceModel { from, to } => ("device-model", vec![from.clone()], to.iter().cloned().collect()),
-            Change::KernelImage(form) => ("kernel-image", none(), vec![image(*form).to_owned()]),
-            Change::InitrdWithout(files) => ("initrd-without", files.clone(), none()),
+            Change::AppendWords(words) => ("append-words", Vec::new(), words.clone()),
             Change::LabSwitch { from, to } => ("lab-switch", from.clone(), to.clone()),
-            Change::KernelOption { name, on: true } => ("kernel-option", none(), vec![name.clone()]),
-            Change::KernelOption { name, on: false } => ("kernel-option", vec![name.clone()], none()),
         };
         ChangeLine { kind: kind.to_owned(), from, to }
-    }
-}
-
-fn image(form: ImageForm) -> &'static str {
-    match form {
-        ImageForm::Pvh => "uncompressed, entered by PVH",
-        ImageForm::FastToUnpack => "compressed by lz4",
     }
 }
 
@@ -204,7 +188,6 @@ fn figure_text(figure: Figure, unit: Unit) -> String {
     let value = match figure.value {
         Value::Count(count) => count.to_string(),
         Value::Time(time) => unit.show(time),
-        Value::Chance(chance) => format!("{chance:.1e}"),
     };
     format!("{} {value}", figure.of)
 }

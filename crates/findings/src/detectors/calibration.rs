@@ -42,7 +42,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
         let length = delay.length();
         let left = Left::time(length, AFTER[0], AFTER[1], AFTER[2]);
         Draft {
-            about: seen.called(&caller),
+            about: (caller.name, caller.detail),
             figures: vec![Figure { of: "waits", value: Value::Time(length) }],
             parts: vec![Part { stretch: seen.stretch(&delay), left }],
             confidence: Confidence::High,

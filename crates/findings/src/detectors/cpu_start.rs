@@ -55,7 +55,7 @@ fn of_caller(seen: &Seen, calls: Vec<(SpanRow, SpanRow)>) -> Option<Draft> {
     // What is polled for after that is part of the same, and takes as long as it takes.
     let polled = others.iter().map(|(delay, _)| Part { stretch: seen.stretch(delay), left: Left::ALL });
     Some(Draft {
-        about: seen.called(caller),
+        about: (caller.name, caller.detail),
         figures: vec![
             Figure { of: "delays", value: Value::Count(long.len() as u64) },
             Figure { of: "each", value: Value::Time(median) },

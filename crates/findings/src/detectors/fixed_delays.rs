@@ -91,7 +91,7 @@ fn draft(seen: &Seen, calls: &[Call]) -> Draft {
     let part =
         |call: &Call| Part { stretch: seen.stretch(&call.delay), left: Left { most: at_worst, ..Left::NOTHING } };
     Draft {
-        about: seen.called(&calls[0].caller),
+        about: (calls[0].caller.name, calls[0].caller.detail),
         figures: vec![
             Figure { of: "delays", value: Value::Count(calls.len() as u64) },
             Figure { of: "each", value: Value::Time(calls[calls.len() / 2].delay.length()) },

@@ -4,7 +4,7 @@ use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Value};
 use crate::remedy::Change;
 use crate::{Need, Remedy, Seen};
-use timeline::{Os, SpanRow};
+use timeline::{Ns, Os, SpanRow};
 
 /// The detector.
 pub const DETECTOR: Detector = Detector {
@@ -23,14 +23,22 @@ const FUNCTIONS: &[&str] = &["check_tsc_sync", "check_tsc_sync_source"];
 fn look(seen: &Seen) -> Vec<Draft> {
     let functions = seen.names(FUNCTIONS);
     let spans = seen.timeline.spans.iter().map(|(_, row)| row).filter(|row| row.end <= seen.end);
-    let all: Vec<SpanRow> = spans.filter(|row| functions.contains(&row.name)).collect();
+    let mut all: Vec<SpanRow> = Vec::new();
+    for row in spans.filter(|row| functions.contains(&row.name)) {
+        // One function of these may call the other: that is one comparison.
+        if all.last().is_none_or(|last| last.track != row.track || last.end <= row.start) {
+            all.push(row);
+        }
+    }
     let Some(first) = all.first() else { return Vec::new() };
+    let mut lengths: Vec<Ns> = all.iter().map(SpanRow::length).collect();
+    lengths.sort_unstable();
     let left = Left { most: 0.1, ..Left::NOTHING };
     vec![Draft {
-        about: seen.called(first),
+        about: (first.name, first.detail),
         figures: vec![
-            Figure { of: "CPUs", value: Value::Count(all.len() as u64) },
-            Figure { of: "each", value: Value::Time(all[all.len() / 2].length()) },
+            Figure { of: "comparisons", value: Value::Count(all.len() as u64) },
+            Figure { of: "each", value: Value::Time(lengths[lengths.len() / 2]) },
         ],
         parts: all.iter().map(|row| Part { stretch: seen.stretch(row), left }).collect(),
         confidence: Confidence::High,
@@ -51,6 +59,7 @@ fn remedy(os: &Os) -> Remedy {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::seen::testing::{Log, ms};
 
     #[test]
@@ -61,6 +70,12 @@ mod tests {
         let found = log.found();
         let [only] = &found.findings[..] else { panic!("{found:?}") };
         assert_eq!((only.rule.id, only.price.low, only.price.likely), ("tsc-check", ms(54), ms(60)));
+        let mut log = Log::new();
+        for length in [90, 10, 30] {
+            log.within("check_tsc_sync_source", |log| log.call("check_tsc_sync", ms(length)));
+        }
+        let figures = log.found().findings[0].figures.iter().map(|figure| figure.value).collect::<Vec<Value>>();
+        assert_eq!(figures, [Value::Count(3), Value::Time(ms(30))], "one calls the other; the median");
         let mut log = Log::new();
         log.within("wake_aps", |log| log.call("works", ms(20)));
         assert!(log.found().findings.is_empty());
