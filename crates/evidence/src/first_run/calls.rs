@@ -54,7 +54,7 @@ pub fn calls(run: &FirstRun, symbols: &Symbols, min: Ns, diagnostics: &mut Diagn
     let mut found = FirstCalls::default();
     let mut open: HashMap<u64, (usize, Block)> = HashMap::new();
     let mut stack = BootStack::default();
-    // Of an unknown architecture no address is known to be the kernel.s.
+    // Of an unknown architecture no address is known to be the kernel's.
     let kernel_from = arch::of(&run.target).map_or(u64::MAX, |arch| arch.kernel.lowest_address);
     for (i, block) in run.blocks.iter().enumerate() {
         if Some(block.address) == switch && found.first_switch.is_none() {

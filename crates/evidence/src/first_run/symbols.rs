@@ -144,6 +144,10 @@ impl Symbols {
         let Some(slide) = self.slide_of(image, &called) else { return };
         self.addresses.iter_mut().for_each(|address| *address = address.wrapping_add(slide));
         self.begins = self.begins.map(|begins| begins.wrapping_add(slide));
+        // Moved down, low addresses come to lie above all others.
+        if !self.addresses.is_sorted() {
+            *self = Symbols::together(std::slice::from_ref(self));
+        }
     }
 
     /// How far the list is from where its functions were called. Each call of a function votes for all that it can be.
@@ -491,6 +495,11 @@ mod tests {
         check(&slid(0), None);
         check(&slid(0x3a0_0000), Some((start(9) + 0x3a0_0000, "f9")));
         check(&slid((0x40_0000u64).wrapping_neg()), Some((start(9) - 0x40_0000, "f9")));
+        let low = [&b"0000000000001000 t low\n"[..], &list].concat();
+        let mut s = Symbols::read("image", &low, &mut Diagnostics::default());
+        s.slide(image(), &slid((0x40_0000u64).wrapping_neg()));
+        assert_eq!(s.find(start(9) - 0x40_0000).map(|place| (place.name, place.offset)), Some(("f9", 0)));
+        assert_eq!(s.find(0x1000u64.wrapping_sub(0x40_0000)).map(|place| place.name), Some("low"));
         // Nothing is moved for what does not agree: calls in between, another step, too few.
         check(&slid(0x3a0_0008), None);
         check(&slid(0x3a1_0000), None);
