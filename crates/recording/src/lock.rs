@@ -27,7 +27,10 @@ impl Locked {
 
     /// Whether a process writes the file at this moment. On a file system without locks, none does.
     pub(crate) fn is_taken(file: &File) -> bool {
-        flock(file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+        let taken = flock(file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK);
+        // To look keeps nobody from writing.
+        let _ = flock(file, FlockOperation::Unlock);
+        taken
     }
 }
 
@@ -58,8 +61,10 @@ mod tests {
         let locked = Locked::take(File::create(&path).unwrap()).unwrap();
         let copy = locked.try_clone().unwrap();
         assert!(Locked::is_taken(&File::open(&path).unwrap()));
+        let looks = File::open(&path).unwrap();
         assert!(Locked::take(File::open(&path).unwrap()).is_err(), "it is taken");
         drop(locked);
+        assert!(!Locked::is_taken(&looks));
         assert!(Locked::take(File::open(&path).unwrap()).is_ok(), "a child that is being started holds {copy:?}");
     }
 }
