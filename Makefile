@@ -111,7 +111,7 @@ test-tslog:
 	@{ kernel/tslog/check-c; \
 	RUSTFLAGS="--cfg loom" $(CARGO) test --locked -p tslog --release --target-dir target/loom --test loom; \
 	kernel/tslog/check-sanitizers || [ $$? = 2 ]; \
-	kernel/check-targets || { [ $$? = 2 ] && RUSTC=$$(scripts/fetch-targets) kernel/check-targets; } || [ $$? = 2 ]; \
+	kernel/check-targets || { [ $$? = 2 ] && rustc=$$(scripts/fetch-targets) && RUSTC=$$rustc kernel/check-targets; } || [ $$? = 2 ]; \
 	kernel/lab/check-sanitizers || [ $$? = 2 ]; } 2>&1 | tee target/test-tslog.log
 
 test-exports:
