@@ -317,7 +317,7 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
     }
     if !step.not_saved.is_empty() {
         let others: Vec<String> = step.not_saved.iter().map(|row| harmless(row).into_owned()).collect();
-        let _ = writeln!(out, "{name}: its other rows keep their time: {}", others.join(", "));
+        let _ = writeln!(out, "{name}: its other rows were not saved: {}", others.join(", "));
     }
     let is_typed = |name: &String| words(&step.name).starts_with(&words(name));
     if step.names.len() > 1 || step.stands_for == Some(StandsFor::Functions) || !step.names.iter().all(is_typed) {

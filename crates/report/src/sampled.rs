@@ -35,7 +35,9 @@ pub(crate) fn lost_and_unseen(sampled: &SampledLines, summary: &Summary) -> Stri
         Some(lost) => format!("{} lost", counted(lost, "sample")),
         None => "the samples do not say how many were lost".to_owned(),
     };
-    let unseen = sampled.began_ns.map(|began| format!("; nothing before {} was sampled", summary.time(Ns(began).0)));
+    let unseen = sampled
+        .began_ns
+        .map(|began| format!("; sampling began at {} of the samples' own clock", summary.time(Ns(began).0)));
     lost + &unseen.unwrap_or_default()
 }
 
@@ -134,7 +136,7 @@ b             25.0 % ±1.0   50.0 % ±2.0\n\
 1 more\n\
 shares of 400 samples of all CPUs, each weighed by its period; 7 of them in user\n\
 code; ± is one standard error, binomial\n\
-3 samples lost; nothing before 15.8 ms was sampled\n";
+3 samples lost; sampling began at 15.8 ms of the samples' own clock\n";
         assert_eq!(text, expected);
     }
 
