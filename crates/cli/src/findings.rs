@@ -9,11 +9,11 @@ use report::Boot;
 use std::path::PathBuf;
 use timeline::Os;
 
-/// List what is slow in a boot, what each costs on the boot path, and what to do about it
+/// Look for known causes of a slow boot, and say what each costs on the boot path and what to do about it
 ///
 /// Each finding has its evidence, its price with an interval, and its remedy. The price is worked out as `what-if` does:
-/// bootscope runs the boot again without that time. What the boot did not wait for costs nothing. A finding that this
-/// boot's clocks cannot tell from nothing is counted and not listed.
+/// bootscope runs the boot again without that time. What the boot did not wait for costs nothing. A finding that
+/// costs less than the boot's clocks can tell, or than 0.1 % of the boot, is counted and not listed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

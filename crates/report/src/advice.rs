@@ -44,7 +44,14 @@ impl FoundLine {
     /// What is said once after `count` findings.
     fn text(&self, count: usize, with_missing: bool, layout: Layout, out: &mut String) {
         if count == 0 && self.missing.is_empty() {
-            let _ = writeln!(out, "nothing found that costs more than {}", layout.time(self.noise_ns));
+            let rules: Vec<&str> = findings::DETECTORS.iter().map(|rule| rule.id).collect();
+            let text = format!(
+                "no rule found anything that costs more than {}; there are {} rules, which look for nothing else: {}",
+                layout.time(self.noise_ns),
+                rules.len(),
+                rules.join(", ")
+            );
+            paragraph(&text, "", layout, out);
         }
         if count > 1 {
             let text = format!("together: {} (what they share counts once)", layout.time(self.together_ns));
@@ -105,7 +112,7 @@ impl ChangeLine {
         match (from.is_empty(), to.is_empty()) {
             (true, _) => format!("{}: {to}", self.kind),
             (_, true) => format!("{}: without {from}", self.kind),
-            _ => format!("{}: {to} in the place of {from}", self.kind),
+            _ => format!("{}: {to} instead of {from}", self.kind),
         }
     }
 }
