@@ -13,7 +13,7 @@ use timeline::Unit;
 
 /// Show where the time went: phases, boot path, memory, what did not add up
 ///
-/// The first screen has the total, the phases as a bar, and the five rows that the boot waited for most. The tables
+/// The first screen has the total, the phases as a bar, and the five rows that most of the boot went to. The tables
 /// follow. --quiet prints only the outcome and the tables that you ask for by name. --verbose also prints the evidence of
 /// each phase, and how the boot was run. Given a bench, show prints its results again, even if it was killed.
 #[derive(clap::Args)]

@@ -112,7 +112,7 @@ fn cell(name: &str, room: usize, edge: bool) -> String {
 
 fn rows(summary: &Summary, layout: Layout, out: &mut String) {
     let columns = [
-        Column::new("the boot waited most for", Align::Left, Some(34)),
+        Column::new("most of the boot went to", Align::Left, Some(34)),
         Column::new("time", Align::Right, Some(layout.time_width())),
         Column::new("share", Align::Right, Some(7)),
         Column::new("what it is", Align::Left, None),
