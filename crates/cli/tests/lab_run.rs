@@ -163,7 +163,9 @@ fn assert_as_published(figure: &Value) {
     }
 }
 
-/// Within three standard errors of so few samples, 900 and 600; `sampled.rs` has more of them, and two points.
+/// Within three standard errors of so few samples, 900 and 600; `sampled.rs` has more of them, and two points. Samples see the
+/// recorder's own work too: 15.4 thousandths of p2buddy where the recorder says 11.3. Which instants are sampled depends on the
+/// host's load, even where instructions are counted.
 #[test]
 fn recorder_and_samples_say_the_same_of_the_frame_allocator() {
     if !built() {
@@ -180,7 +182,7 @@ fn recorder_and_samples_say_the_same_of_the_frame_allocator() {
     println!("thousandths, scan and p2buddy: recorded {recorded:.1?}, sampled {sampled:.1?}");
     assert!(recorded[0] > 300.0 && recorded[1] < 20.0, "{recorded:?}");
     let apart = [0, 1].map(|boot| (recorded[boot] - sampled[boot]).abs());
-    assert!(apart[0] < 48.0 && apart[1] < 18.0, "{apart:?}");
+    assert!(apart[0] < 3.0 * 16.3 && apart[1] < 3.0 * 5.0 + 4.1, "{apart:?}");
 }
 
 /// The judgement can fail: a thread that competes for the one CPU takes what the shorter row saves.
