@@ -48,18 +48,8 @@ impl Segment {
         // The difference fits 53 bits for months of any counter, so the product is exact enough.
         #[expect(clippy::cast_possible_wrap, reason = "what is before is negative: that is the wrap")]
         let distance = ticks.0.wrapping_sub(self.ticks.0) as i64;
-        self.at + Ns(rounded(distance as f64 * self.ns_per_tick))
+        self.at + Ns::rounded(distance as f64 * self.ns_per_tick)
     }
-}
-
-/// To the nearest integer, halves away from zero, as `f64::round`: which is a call where the CPU may be an old one.
-#[inline]
-pub fn rounded(value: f64) -> i64 {
-    #[expect(clippy::cast_possible_truncation, reason = "the fraction follows, and what is too large is the largest")]
-    let whole = value as i64;
-    // Exact: beyond 2^52 there is no fraction.
-    let fraction = value - whole as f64;
-    whole.saturating_add(i64::from(fraction >= 0.5) - i64::from(fraction <= -0.5))
 }
 
 impl Clock {
@@ -101,7 +91,7 @@ impl Clock {
         let after = self.segments.partition_point(|s| s.ticks <= ticks);
         let around = after.checked_sub(1).and_then(|from| Some((self.segments.get(from)?, self.segments.get(after)?)));
         around.map_or(Ns::ZERO, |(from, to)| {
-            let counted = Ns(rounded((to.ticks.0 - from.ticks.0) as f64 * 1e9 / hz));
+            let counted = Ns::rounded((to.ticks.0 - from.ticks.0) as f64 * 1e9 / hz);
             (to.at - from.at - counted).abs()
         })
     }
@@ -119,7 +109,7 @@ impl Clock {
         let rests = points.iter().map(|p| (p.at - clock.to_ns(p.ticks)).0);
         let shift = match delay {
             Delay::Late => Ns(rests.min()?),
-            Delay::Even => Ns(rounded(rests.map(|r| r as f64).sum::<f64>() / points.len() as f64)),
+            Delay::Even => Ns::rounded(rests.map(|r| r as f64).sum::<f64>() / points.len() as f64),
         };
         clock.segments[0].at += shift;
         clock.residual = clock.typical_rest(points);
@@ -236,17 +226,6 @@ fn least_squares_slope(points: &[SyncPoint]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rounding_is_as_the_library_rounds() {
-        let values =
-            [0.0, 0.5, 1.5, 2.5, 0.499_999_999_999_999_94, 4_503_599_627_370_497.5, 9.3e18, 1e300, f64::INFINITY];
-        for value in values.into_iter().flat_map(|value| [value, -value]).chain([f64::NAN]) {
-            #[expect(clippy::cast_possible_truncation, reason = "what is too large is the largest: that is wanted")]
-            let wanted = value.round() as i64;
-            assert_eq!(rounded(value), wanted, "{value}");
-        }
-    }
 
     fn point(ticks: u64, at: i64) -> SyncPoint {
         SyncPoint { ticks: Ticks(ticks), at: Ns(at) }

@@ -29,7 +29,7 @@ mod track;
 mod warning;
 
 pub use builder::SpanBuilder;
-pub use clock::{Clock, Delay, SyncPoint, rounded};
+pub use clock::{Clock, Delay, SyncPoint};
 pub use diagnostics::{Diagnostic, DiagnosticKind, Diagnostics, Figures, Severity};
 pub use names::{NameId, Names};
 pub use os::Os;
@@ -41,7 +41,7 @@ pub use sampled::{
 };
 pub use span::{SpanId, SpanRow, Spans};
 pub use span_kind::SpanKind;
-pub use time::{Ns, Ticks, point_and_two_digits};
+pub use time::{Ns, Ticks, point_and_two_digits, rounded};
 pub use track::{Hold, Occupancy, OffCpu, Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
 pub use warning::{FileLoss, LastSign, LogEnd, ProcessNamed, Warning};
 

@@ -11,6 +11,16 @@ pub struct Ns(pub i64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticks(pub u64);
 
+/// To the nearest integer, halves away from zero, as `f64::round`: which is a call where the CPU may be an old one.
+#[inline]
+pub fn rounded(value: f64) -> i64 {
+    #[expect(clippy::cast_possible_truncation, reason = "the fraction follows, and what is too large is the largest")]
+    let whole = value as i64;
+    // Exact: beyond 2^52 there is no fraction.
+    let fraction = value - whole as f64;
+    whole.saturating_add(i64::from(fraction >= 0.5) - i64::from(fraction <= -0.5))
+}
+
 impl Ns {
     /// Time zero; no time at all.
     pub const ZERO: Ns = Ns(0);
@@ -21,7 +31,7 @@ impl Ns {
 
     /// The nearest whole nanosecond, halves away from zero; what is out of range is the nearest in it.
     pub fn rounded(ns: f64) -> Ns {
-        Ns(crate::rounded(ns))
+        Ns(rounded(ns))
     }
 
     /// So many, or the longest that there is.
@@ -161,7 +171,18 @@ pub fn point_and_two_digits(number: u64) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::Ns;
+    use super::{Ns, rounded};
+
+    #[test]
+    fn rounding_is_as_the_library_rounds() {
+        let values =
+            [0.0, 0.5, 1.5, 2.5, 0.499_999_999_999_999_94, 4_503_599_627_370_497.5, 9.3e18, 1e300, f64::INFINITY];
+        for value in values.into_iter().flat_map(|value| [value, -value]).chain([f64::NAN]) {
+            #[expect(clippy::cast_possible_truncation, reason = "what is too large is the largest: that is wanted")]
+            let wanted = value.round() as i64;
+            assert_eq!(rounded(value), wanted, "{value}");
+        }
+    }
 
     fn check(ns: i64, text: &str) {
         assert_eq!(Ns(ns).to_string(), text);
