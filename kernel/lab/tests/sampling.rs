@@ -20,10 +20,22 @@ struct Sampled {
 }
 
 impl Sampled {
-    /// The part of the samples, in per cent, that have a function of this name on their stack.
-    fn share(&self, name: &str) -> f64 {
-        let has = |sample: &&Sample| sample.functions.iter().any(|function| function.contains(name));
-        self.samples.iter().filter(has).count() as f64 * 100.0 / self.samples.len() as f64
+    /// How many samples have a function of this name on their stack.
+    fn count(&self, name: &str) -> usize {
+        self.samples.iter().filter(|sample| sample.functions.iter().any(|function| function.contains(name))).count()
+    }
+
+    /// The part of the time since sampling began, in per cent, that the log gives to an event.
+    fn recorded(&self, name: &str) -> f64 {
+        let ns = self.boot.log.lines().fold(0u64, |sum, line| {
+            let words: Vec<&str> = line.splitn(4, ' ').collect();
+            match words[..] {
+                [_, ticks, "ENTER", event] if event == name => sum.wrapping_sub(ticks.parse::<u64>().unwrap()),
+                [_, ticks, "EXIT", event] if event == name => sum.wrapping_add(ticks.parse::<u64>().unwrap()),
+                _ => sum,
+            }
+        });
+        ns as f64 * 100.0 / (self.boot.ticks_at("EXIT start_init") - self.began_ns) as f64
     }
 }
 
@@ -102,33 +114,35 @@ fn each_cpu_is_sampled_at_the_rate_and_nothing_is_lost() {
     }
 }
 
+/// One boot's 1250 samples have a standard error of 1.3 points, and where instructions are counted the instants of a rate
+/// are the same in each boot: with one build of the kernel all boots at 10 000 Hz were 2.3 to 3.3 points off, with others
+/// none. So three rates, whose instants differ, are taken together.
 #[test]
 fn samples_and_recorder_agree() {
+    const RATES_HZ: [u32; 3] = [7_000, 9_000, 10_000];
     let Some(kernel) = kernel() else { return };
     for frames in ["scan", "recycle", "p2buddy"] {
-        let words = format!("sample=10000 services=9 frames={frames}");
-        let Some(found) = sampled(Machine::deterministic(), &kernel, &words) else { return };
-        let ns = |name: &str| {
-            found.boot.log.lines().fold(0u64, |sum, line| {
-                let words: Vec<&str> = line.splitn(4, ' ').collect();
-                match words[..] {
-                    [_, ticks, "ENTER", event] if event == name => sum.wrapping_sub(ticks.parse::<u64>().unwrap()),
-                    [_, ticks, "EXIT", event] if event == name => sum.wrapping_add(ticks.parse::<u64>().unwrap()),
-                    _ => sum,
-                }
-            })
-        };
-        let seen_ns = found.boot.ticks_at("EXIT start_init") - found.began_ns;
+        let boots = RATES_HZ.map(|hz| {
+            let words = format!("sample={hz} services=9 frames={frames}");
+            sampled(Machine::deterministic(), &kernel, &words)
+        });
+        if boots.iter().any(Option::is_none) {
+            return;
+        }
+        let boots: Vec<Sampled> = boots.into_iter().flatten().collect();
+        assert!(boots.iter().all(|found| found.lost == 0));
         for (event, function) in [
             ("frame_allocator", "6memory6logged"),
             ("page_fault", "8services10page_fault"),
             ("SYSINIT cpu", "5clock13calibrate_tsc"),
         ] {
-            let (recorded, sampled) = (ns(event) as f64 * 100.0 / seen_ns as f64, found.share(function));
-            println!("frames={frames}: {event}: recorded {recorded:.1} %, sampled {sampled:.1} %");
+            let recorded = boots.iter().map(|found| found.recorded(event)).sum::<f64>() / boots.len() as f64;
+            let all: usize = boots.iter().map(|found| found.samples.len()).sum();
+            let has = boots.iter().map(|found| found.count(function)).sum::<usize>();
+            let sampled = has as f64 * 100.0 / all as f64;
+            println!("frames={frames}: {event}: recorded {recorded:.1} %, sampled {sampled:.1} % of {all}");
             assert!((recorded - sampled).abs() < 2.0, "frames={frames}: {event}: {recorded} {sampled}");
         }
-        assert_eq!(found.lost, 0);
     }
 }
 
