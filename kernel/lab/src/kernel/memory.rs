@@ -69,8 +69,11 @@ pub fn end() -> u64 {
 
 /// Memory for ever, before there is a frame allocator. Its contents are whatever was there.
 pub fn take_early(bytes: u64) -> u64 {
+    take_first(&mut MEMORY.lock(), bytes)
+}
+
+fn take_first(memory: &mut Memory, bytes: u64) -> u64 {
     let bytes = bytes.next_multiple_of(FRAME_BYTES);
-    let mut memory = MEMORY.lock();
     assert!(memory.frames.is_none(), "memory::take_early: {bytes} bytes, but there is a frame allocator");
     let range = memory.early.iter_mut().find(|range| range.end - range.start >= bytes);
     let range = range.unwrap_or_else(|| panic!("memory::take_early: no {bytes} bytes in one piece"));
@@ -149,15 +152,25 @@ unsafe fn clear(phys: u64, bytes: u64) {
     };
 }
 
+/// Who is to give frames back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    RunningThread,
+    Nobody,
+}
+
 /// A frame, cleared.
 pub fn allocate_frame() -> u64 {
-    count_held(1);
-    allocate_frame_for_ever()
+    take_cleared(Holder::RunningThread)
 }
 
 /// A frame, cleared, that nobody gives back: no thread holds it.
 pub fn allocate_frame_for_ever() -> u64 {
-    let phys = take_frames(1).expect("memory::allocate_frame: no frame is free");
+    take_cleared(Holder::Nobody)
+}
+
+fn take_cleared(holder: Holder) -> u64 {
+    let phys = take_frames(1, holder).expect("memory::allocate_frame: no frame is free");
     // SAFETY: the frame is the caller's alone, and memory is mapped onto itself.
     unsafe { core::ptr::write_bytes(phys as *mut u8, 0, FRAME_BYTES as usize) };
     phys
@@ -165,20 +178,21 @@ pub fn allocate_frame_for_ever() -> u64 {
 
 /// So many frames in one piece. Their contents are whatever was there.
 pub fn allocate_frames(count: u64) -> Option<u64> {
-    let phys = take_frames(count)?;
-    count_held(count as i64);
-    Some(phys)
+    take_frames(count, Holder::RunningThread)
 }
 
-fn take_frames(count: u64) -> Option<u64> {
+fn take_frames(count: u64, holder: Holder) -> Option<u64> {
     loop {
         let mut memory = MEMORY.lock();
-        let Some(frames) = &mut memory.frames else {
-            drop(memory);
-            return Some(take_early(count * FRAME_BYTES));
+        let phys = match &mut memory.frames {
+            Some(frames) => logged(|| frames.allocate(count)).map(|first| first * FRAME_BYTES),
+            None => Some(take_first(&mut memory, count * FRAME_BYTES)),
         };
-        if let Some(first) = logged(|| frames.allocate(count)) {
-            return Some(first * FRAME_BYTES);
+        if phys.is_some() {
+            if holder == Holder::RunningThread {
+                count_held(&memory, count as i64);
+            }
+            return phys;
         }
         drop(memory);
         if !vm_page::initialise_some() {
@@ -193,12 +207,11 @@ pub fn free_frames(phys: u64, count: u64) {
     let frames = memory.frames.as_mut().expect("memory::free_frames: there is a frame allocator");
     let freed = logged(|| frames.free(phys / FRAME_BYTES, count));
     freed.unwrap_or_else(|error| panic!("memory::free_frames: {phys:#x}: {error:?}"));
-    drop(memory);
-    count_held(-(count as i64));
+    count_held(&memory, -(count as i64));
 }
 
-/// The running thread has so many frames more.
-fn count_held(frames: i64) {
+/// The running thread has so many frames more. Who holds the lock is not interrupted, and so stays on its CPU.
+fn count_held(_locked: &Memory, frames: i64) {
     HELD[(cpu::this().current.get() as usize).min(THREADS_MAX)].fetch_add(frames, Ordering::Relaxed);
 }
 
