@@ -1,7 +1,7 @@
-//! The scheduler's queues: who runs next, and who wakes when.
+//! The scheduler's queues: who runs next and on which CPU, and who wakes when.
 //!
 //! Threads are small numbers here, slots of the kernel's table. Both queues have a fixed size, that of the table: a
-//! thread is at most once in either.
+//! thread is at most once in either. No CPU idles for long while a thread waits that it may run: see `take` and `IdleCpus`.
 
 /// First in, first out.
 #[derive(Clone, Debug)]
@@ -48,6 +48,66 @@ impl<const N: usize> RunQueue<N> {
 impl<const N: usize> Default for RunQueue<N> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// Takes the thread that the CPU `here` runs next, and says which CPU is to be interrupted because of it.
+///
+/// That is the first that may run here. But while another CPU has nothing to run, a thread that only `here` may run goes
+/// first: the other CPU can run a thread that is bound to none. Else a bound thread would wait behind an unbound one
+/// while a CPU idles. `here` may have been called for an unbound thread, which then needs another CPU.
+pub fn take<const N: usize>(
+    queue: &mut RunQueue<N>,
+    idle: &mut IdleCpus,
+    here: u32,
+    bound_to: impl Fn(u16) -> Option<u32>,
+) -> Option<(u16, Option<u32>)> {
+    let is_bound = |slot| bound_to(slot) == Some(here);
+    let bound_first = if idle.any_but(here) { queue.pop(is_bound) } else { None };
+    let slot = bound_first.or_else(|| queue.pop(|slot| is_bound(slot) || bound_to(slot).is_none()))?;
+    let leaves_unbound = is_bound(slot) && queue.any(|slot| bound_to(slot).is_none());
+    Some((slot, if leaves_unbound { idle.call(here, None) } else { None }))
+}
+
+/// The CPUs that have nothing to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdleCpus {
+    /// A bit for each that has found nothing to run and has not looked again.
+    halted: u32,
+    /// Those of them that were interrupted since, to look again.
+    called: u32,
+}
+
+impl IdleCpus {
+    /// Each CPU has something to run.
+    pub const NONE: IdleCpus = IdleCpus { halted: 0, called: 0 };
+
+    /// A CPU looks for a thread.
+    pub fn looks(&mut self, cpu: u32) {
+        self.halted &= !(1 << cpu);
+        self.called &= !(1 << cpu);
+    }
+
+    /// A CPU has found none and halts.
+    pub fn halts(&mut self, cpu: u32) {
+        self.halted |= 1 << cpu;
+    }
+
+    /// Which CPU is to be interrupted for a thread, other than `here`, which looks by itself. Each is called once, so that the
+    /// next thread has another CPU look.
+    pub fn call(&mut self, here: u32, bound_to: Option<u32>) -> Option<u32> {
+        let may = bound_to.map_or(u32::MAX, |only| 1 << only) & !(1 << here);
+        let callable = self.halted & !self.called & may;
+        (callable != 0).then(|| {
+            let cpu = callable.trailing_zeros();
+            self.called |= 1 << cpu;
+            cpu
+        })
+    }
+
+    /// Whether a CPU other than this has nothing to run, called or not.
+    fn any_but(&self, here: u32) -> bool {
+        self.halted & !(1 << here) != 0
     }
 }
 
@@ -128,6 +188,82 @@ mod tests {
         assert_eq!(rest, [7, 8, 10, 11]);
     }
 
+    const CPUS: u32 = 4;
+
+    /// The scheduler of `thread.rs` without its machine: what each CPU runs, and who is interrupted.
+    struct Machine {
+        queue: RunQueue<16>,
+        idle: IdleCpus,
+        bound_to: Vec<Option<u32>>,
+        runs: [Option<u16>; CPUS as usize],
+        interrupted: Vec<u32>,
+    }
+
+    impl Machine {
+        fn idle() -> Machine {
+            let mut idle = IdleCpus::NONE;
+            (0..CPUS).for_each(|cpu| idle.halts(cpu));
+            Machine { queue: RunQueue::new(), idle, bound_to: Vec::new(), runs: [None; 4], interrupted: Vec::new() }
+        }
+
+        fn wake(&mut self, here: u32, bound_to: Option<u32>) {
+            self.bound_to.push(bound_to);
+            assert!(self.queue.push(self.bound_to.len() as u16 - 1));
+            self.interrupted.extend(self.idle.call(here, bound_to));
+        }
+
+        fn look(&mut self, cpu: u32) {
+            assert_eq!(self.runs[cpu as usize], None);
+            self.idle.looks(cpu);
+            match take(&mut self.queue, &mut self.idle, cpu, |slot| self.bound_to[slot as usize]) {
+                Some((slot, called)) => {
+                    self.runs[cpu as usize] = Some(slot);
+                    self.interrupted.extend(called);
+                }
+                None => self.idle.halts(cpu),
+            }
+        }
+
+        /// All that were interrupted look, in an order that `pick` chooses.
+        fn settle(&mut self, mut pick: impl FnMut(usize) -> usize) {
+            while !self.interrupted.is_empty() {
+                let cpu = self.interrupted.swap_remove(pick(self.interrupted.len()));
+                if self.runs[cpu as usize].is_none() {
+                    self.look(cpu);
+                }
+            }
+        }
+
+        fn idles_beside_a_thread(&self) -> bool {
+            (0..CPUS).any(|cpu| {
+                let may_run = |slot: u16| self.bound_to[slot as usize].is_none_or(|only| only == cpu);
+                self.runs[cpu as usize].is_none() && self.queue.any(may_run)
+            })
+        }
+    }
+
+    /// CPU 1 is called for the first, and would leave the second waiting beside two CPUs that idle.
+    #[test]
+    fn a_bound_thread_does_not_wait_behind_one_that_an_idle_cpu_can_run() {
+        let mut machine = Machine::idle();
+        (machine.runs[0], machine.idle) = (Some(99), IdleCpus { halted: 0b1110, called: 0 });
+        machine.wake(0, None);
+        machine.wake(0, Some(1));
+        assert_eq!(machine.interrupted, [1]);
+        machine.settle(|_| 0);
+        assert_eq!(machine.runs, [Some(99), Some(1), Some(0), None]);
+    }
+
+    #[test]
+    fn each_thread_is_taken_in_turn_where_no_cpu_idles() {
+        let mut queue = RunQueue::<4>::new();
+        assert!((0..3).all(|thread| queue.push(thread)));
+        let bound_to = |slot| (slot == 2).then_some(0);
+        let taken: Vec<_> =
+            core::iter::from_fn(|| take(&mut queue, &mut IdleCpus::NONE.clone(), 0, bound_to)).collect();
+        assert_eq!(taken, [(0, None), (1, None), (2, None)]);
+    }
+
     #[test]
     fn sleepers_wake_in_the_order_of_their_instants() {
         let mut queue = SleepQueue::<4>::new();
@@ -152,6 +288,49 @@ mod tests {
     }
 
     proptest::proptest! {
+        /// A thread for each CPU at most, made runnable at once: each runs, in whichever order the CPUs come.
+        #[test]
+        fn threads_that_have_a_cpu_each_all_run(
+            threads in proptest::collection::vec(0u32..2 * CPUS, 1..=CPUS as usize),
+            picks in proptest::collection::vec(0usize..16, 32),
+        ) {
+            let mut machine = Machine::idle();
+            let mut bound = 0;
+            for thread in &threads {
+                // At most one for each CPU; the others may run anywhere.
+                let only = Some(*thread).filter(|&cpu| cpu < CPUS && bound >> cpu & 1 == 0);
+                bound |= only.map_or(0, |cpu| 1 << cpu);
+                machine.wake(CPUS, only);
+            }
+            let mut picks = picks.into_iter();
+            machine.settle(|count| picks.next().unwrap() % count);
+            let running = machine.runs.iter().flatten().count();
+            proptest::prop_assert_eq!(running, threads.len(), "{:?} {:?}", machine.runs, machine.bound_to);
+        }
+
+        /// Whatever happens in whichever order: once those who were interrupted have looked, no CPU idles that has work.
+        #[test]
+        fn no_cpu_idles_beside_a_thread_that_it_may_run(
+            steps in proptest::collection::vec((0u8..3, 0u32..CPUS, 0u32..2 * CPUS), 1..60),
+        ) {
+            let mut machine = Machine::idle();
+            for (what, cpu, bound_to) in steps {
+                match what {
+                    0 if machine.bound_to.len() < 16 => machine.wake(cpu, Some(bound_to).filter(|&cpu| cpu < CPUS)),
+                    1 => machine.runs[cpu as usize] = None,
+                    _ => {}
+                }
+                // Whoever ended its thread, and whoever was interrupted or woke somebody while it idled, looks.
+                if machine.runs[cpu as usize].is_none() {
+                    machine.look(cpu);
+                }
+                if what == 2 {
+                    machine.settle(|_| 0);
+                    proptest::prop_assert!(!machine.idles_beside_a_thread(), "{:?}", machine.runs);
+                }
+            }
+        }
+
         #[test]
         fn as_a_deque_would(steps in proptest::collection::vec((0u8..3, 0u16..40), 1..300)) {
             let (mut queue, mut model) = (RunQueue::<16>::new(), VecDeque::new());

@@ -12,7 +12,7 @@ use core::arch::global_asm;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 use lab::memory_map::FRAME_BYTES;
-use lab::queue::{RunQueue, SleepQueue};
+use lab::queue::{IdleCpus, RunQueue, SleepQueue, take};
 use lab::switches::{Kind, SchedLog, Signal};
 
 pub const THREADS_MAX: usize = 64;
@@ -90,8 +90,7 @@ struct Table {
     /// Threads of idle priority.
     run_idle: RunQueue<THREADS_MAX>,
     sleepers: SleepQueue<THREADS_MAX>,
-    /// A bit for each CPU that halts because there is nothing to run, and that nobody has interrupted since to look again.
-    idle: u32,
+    idle: IdleCpus,
 }
 
 const UNUSED: Thread = Thread {
@@ -113,7 +112,7 @@ static TABLE: SpinLock<Table> = SpinLock::new(Table {
     run: RunQueue::new(),
     run_idle: RunQueue::new(),
     sleepers: SleepQueue::new(),
-    idle: 0,
+    idle: IdleCpus::NONE,
 });
 
 /// Where each thread's stack ends, for those who cannot wait for the table. 0 for thread0, which never comes from user mode.
@@ -281,27 +280,30 @@ extern "sysv64" fn scheduler_entry() -> ! {
 pub fn schedule_for_ever() -> ! {
     x86_64::instructions::interrupts::disable();
     let cpu = cpu::this();
-    let bit = 1 << cpu.index.get();
+    let here = cpu.index.get();
     let mut idles = false;
     loop {
         cpu.current.set(NO_THREAD);
-        cpu.thread_id.set(idle_id(cpu.index.get()));
+        cpu.thread_id.set(idle_id(here));
         let mut table = TABLE.lock();
-        table.idle &= !bit;
-        let Table { threads, run: queue, run_idle, .. } = &mut *table;
-        let may_run = |slot: u16| threads[slot as usize].bound_to.is_none_or(|only| only == cpu.index.get());
-        let next = queue.pop(may_run).or_else(|| run_idle.pop(may_run));
+        let Table { threads, run: queue, run_idle, idle, .. } = &mut *table;
+        idle.looks(here);
+        let bound_to = |slot: u16| threads[slot as usize].bound_to;
+        let next = take(queue, idle, here, bound_to).or_else(|| take(run_idle, idle, here, bound_to));
         match next {
-            Some(slot) => {
+            Some((slot, called)) => {
+                if let Some(index) = called {
+                    interrupt(index);
+                }
                 idles = false;
                 run(table, slot);
             }
             None => {
                 if logs_switches() && !idles {
-                    tslog::idle!(CPU_NAMES[cpu.index.get() as usize]);
+                    tslog::idle!(CPU_NAMES[here as usize]);
                 }
                 idles = true;
-                table.idle |= bit;
+                table.idle.halts(here);
                 drop(table);
                 // A wake-up between the look and the halt is an interrupt, and pending.
                 x86_64::instructions::interrupts::enable_and_hlt();
@@ -401,16 +403,15 @@ fn make_runnable(table: &mut Table, slot: u16, interrupt: Option<&'static str>) 
     interrupt_an_idle_cpu(table, bound_to);
 }
 
-/// If another CPU halts that may run it, it is to look. It is idle no more, so that the next thread has another CPU look.
+/// If another CPU halts that may run it, it is to look.
 fn interrupt_an_idle_cpu(table: &mut Table, bound_to: Option<u32>) {
-    let here = cpu::this().index.get();
-    let may = bound_to.map_or(u32::MAX, |only| 1 << only) & !(1 << here);
-    let idle = table.idle & may;
-    if idle != 0 {
-        let index = idle.trailing_zeros();
-        table.idle &= !(1 << index);
-        apic::interrupt(cpu::apic_id_of(index), trap::RESCHEDULE);
+    if let Some(index) = table.idle.call(cpu::this().index.get(), bound_to) {
+        interrupt(index);
     }
+}
+
+fn interrupt(index: u32) {
+    apic::interrupt(cpu::apic_id_of(index), trap::RESCHEDULE);
 }
 
 /// Waits on a channel. The lock that `guard` holds is released once nobody can miss the wake-up, and taken again.
@@ -555,7 +556,12 @@ pub fn set_stops(stops: u8) {
 
 /// From now on only that CPU runs it.
 pub fn bind(slot: u16, cpu: u32) {
-    TABLE.lock().threads[slot as usize].bound_to = Some(cpu);
+    let mut table = TABLE.lock();
+    table.threads[slot as usize].bound_to = Some(cpu);
+    // On the run queue it had another CPU look, which may not run it now.
+    if table.threads[slot as usize].state == State::Runnable {
+        interrupt_an_idle_cpu(&mut table, Some(cpu));
+    }
 }
 
 /// What thread0 does when the boot no longer needs it.
