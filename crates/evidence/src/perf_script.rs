@@ -1,8 +1,9 @@
 //! Samples as `perf script` prints them: perf's own, Redox' `profiled`'s, and those of `kernel/sampler`.
 //!
 //! ```text
-//! # clock: tsc 1000000000                                   three lines that only kernel/sampler writes
+//! # clock: tsc 1000000000                                   four lines that only kernel/sampler writes
 //! # sampled from:     0.015848386
+//! # period: 999846 ns                                       of each CPU that is sampled
 //! # lost: 0
 //! my name  1/1 [000]     0.016849231:     999846 nmi:k:     thread, pid or pid/tid, CPU, seconds, period, event
 //!               21d0e0 lab::pit::read+0x10 ([kernel])         a tab, address, function, module; innermost first
@@ -67,6 +68,8 @@ pub struct Samples<'a> {
     pub began: Option<Ns>,
     /// CPUs of which nothing was sampled, where the text says so.
     pub unsampled_cpus: u64,
+    /// How long a sampling interval is, where the text says so.
+    pub period: Option<Ns>,
     /// A heading without a time, if the last line was one, and which line.
     timeless: Option<(Sample<'a>, u32)>,
 }
@@ -188,13 +191,16 @@ impl<'a> Samples<'a> {
         if let Some((at, b"")) = after(b"sampled from:").and_then(seconds) {
             self.began = Some(at);
         }
+        if let Some((period, b" ns")) = after(b"period:").and_then(number) {
+            self.period = i64::try_from(period).ok().map(Ns);
+        }
     }
 
     /// As the timeline has them. What the text does not name, the recording's own `symbols` may.
     pub(crate) fn named(&self, symbols: &Symbols, names: &mut Names) -> Sampled {
         let mut sampled = Sampled::default();
         (sampled.lost, sampled.began) = (self.lost, self.began);
-        sampled.unsampled_cpus = self.unsampled_cpus;
+        (sampled.unsampled_cpus, sampled.period) = (self.unsampled_cpus, self.period);
         for sample in &self.samples {
             let mut stack = Vec::with_capacity(sample.frames.len());
             for (depth, frame) in sample.frames.iter().enumerate().rev() {
@@ -358,6 +364,7 @@ mod tests {
 # ========
 # clock: tsc 1000000000
 # sampled from:     0.015848386
+# period: 999846 ns
 # lost: 3
 #
 thread0  1/1 [000]     0.016849231:     999846 nmi:k:
@@ -397,6 +404,7 @@ swapper     0 [001] 1.000001: cycles:
     fn samples_of_every_dress() {
         let (read, unreadable) = read(TEXT);
         assert_eq!((unreadable, read.lost, read.began), (0, Some(3), Some(Ns(15_848_386))));
+        assert_eq!(read.period, Some(Ns(999_846)));
         let frame = |address, function| Frame { address, function };
         let [first, second, third, fourth] = &read.samples[..] else { panic!("{read:?}") };
         assert_eq!((first.comm, first.tid, first.cpu, first.at), ("thread0", 1, Some(0), Some(Ns(16_849_231))));

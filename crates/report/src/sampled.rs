@@ -18,7 +18,8 @@ pub(crate) fn table(sampled: &SampledLines, summary: &Summary, layout: Layout) -
     let mut out = String::new();
     for event in sampled.events.iter().take(EVENTS_SHOWN) {
         functions(event, layout, &mut out);
-        tracks(event, layout, &mut out);
+        tracks(event, SampledOnKind::Thread, layout, &mut out);
+        tracks(event, SampledOnKind::Cpu, layout, &mut out);
         paragraph(&about(event), "", layout, &mut out);
     }
     if sampled.events.len() > EVENTS_SHOWN {
@@ -26,7 +27,23 @@ pub(crate) fn table(sampled: &SampledLines, summary: &Summary, layout: Layout) -
         paragraph(&format!("{left}: see show --json"), "", layout, &mut out);
     }
     paragraph(&lost_and_unseen(sampled, summary), "", layout, &mut out);
+    if let Some(empty) = empty_intervals(sampled, summary) {
+        paragraph(&empty, "", layout, &mut out);
+    }
     out
+}
+
+/// How many intervals brought no sample, where that is known. On a busy host an emulator delivers fewer interrupts.
+pub(crate) fn empty_intervals(sampled: &SampledLines, summary: &Summary) -> Option<String> {
+    let (intervals, empty) = (sampled.intervals?, sampled.empty_intervals?);
+    let each = summary.time(sampled.period_ns?);
+    Some(match empty {
+        0 => format!("each of {} of {each} brought a sample", counted(intervals, "sampling interval")),
+        _ => format!(
+            "{empty} of {} of {each} brought no sample: no interrupt came, which is not a lost sample",
+            counted(intervals, "sampling interval")
+        ),
+    })
 }
 
 /// What is not in the samples.
@@ -61,31 +78,56 @@ fn functions(event: &SampledEventLines, layout: Layout, out: &mut String) {
         ];
         Line { cells, faint: false }
     };
-    let mut lines: Vec<Line> = event.functions.iter().take(layout.top).map(line).collect();
+    let shown = event.functions.iter().filter(|f| shows(f.total_share, f.total_error)).take(layout.top);
+    let mut lines: Vec<Line> = shown.map(line).collect();
     more(event.functions.len(), &mut lines);
     render(&columns, &lines, layout.table_width(), layout.style, out);
 }
 
-/// Only where they differ: of one thread on one CPU there is nothing to say.
-fn tracks(event: &SampledEventLines, layout: Layout, out: &mut String) {
-    let of = |kind| event.tracks.iter().filter(|track| track.kind == kind).count();
-    if of(SampledOnKind::Thread) < 2 && of(SampledOnKind::Cpu) < 2 {
+/// Whether a share is more than `0.0 % ±0.0` in print.
+fn shows(share: f64, error: f64) -> bool {
+    share.max(error) * 100.0 >= 0.05
+}
+
+/// Only where they differ: of one thread, or one CPU, there is nothing to say.
+fn tracks(event: &SampledEventLines, kind: SampledOnKind, layout: Layout, out: &mut String) {
+    let tracks: Vec<&SampledTrackLine> = event.tracks.iter().filter(|track| track.kind == kind).collect();
+    if tracks.len() < 2 {
         return;
     }
     let columns = [
-        Column::new("sampled on", Align::Left, None),
+        Column::new(on(kind), Align::Left, None),
         Column::new("samples", Align::Right, Some(16)),
         Column::new("share", Align::Right, Some(16)),
     ];
-    let line = |track: &SampledTrackLine| {
-        let name = harmless(&track.name);
-        let name =
-            if track.kind == SampledOnKind::Thread { format!("{name} [{}]", track.id) } else { name.into_owned() };
-        Line { cells: vec![name, track.samples.to_string(), share(track.share, track.error)], faint: false }
+    let line = |track: &&SampledTrackLine| Line {
+        cells: vec![
+            harmless(&track_name(track)).into_owned(),
+            track.samples.to_string(),
+            share(track.share, track.error),
+        ],
+        faint: false,
     };
-    let mut lines: Vec<Line> = event.tracks.iter().take(TRACKS_SHOWN).map(line).collect();
-    more(event.tracks.len(), &mut lines);
+    let shown = tracks.iter().filter(|track| shows(track.share, track.error)).take(TRACKS_SHOWN);
+    let mut lines: Vec<Line> = shown.map(line).collect();
+    more(tracks.len(), &mut lines);
     render(&columns, &lines, layout.table_width(), layout.style, out);
+}
+
+/// What a column of threads, or of CPUs, is called.
+pub(crate) fn on(kind: SampledOnKind) -> &'static str {
+    match kind {
+        SampledOnKind::Thread => "sampled thread",
+        SampledOnKind::Cpu => "sampled CPU",
+    }
+}
+
+/// A thread with its number, as several may have one name; a CPU's name has it.
+pub(crate) fn track_name(track: &SampledTrackLine) -> String {
+    match track.kind {
+        SampledOnKind::Thread => format!("{} [{}]", track.name, track.id),
+        SampledOnKind::Cpu => track.name.clone(),
+    }
 }
 
 fn more(all: usize, lines: &mut Vec<Line>) {
@@ -103,7 +145,7 @@ pub(crate) fn about(event: &SampledEventLines) -> String {
         None => "how many of them in user code is not known".to_owned(),
     };
     let of = counted(event.samples, "sample");
-    format!("shares of {of} of all CPUs{weights}; {user}; \u{b1} is one standard error, binomial")
+    format!("shares of {of} of all CPUs, idle ones too{weights}; {user}; \u{b1} is one standard error, binomial")
 }
 
 #[cfg(test)]
@@ -126,7 +168,9 @@ mod tests {
     #[test]
     fn shares_have_errors_and_what_is_left_out_is_counted() {
         let (lost, began_ns) = (Some(3), Some(15_848_386));
-        let sampled = SampledLines { samples: 400, lost, began_ns, unsampled_cpus: 0, events: vec![event()] };
+        let sampled = SampledLines { samples: 400, lost, began_ns, events: vec![event()], ..Default::default() };
+        let sampled =
+            SampledLines { period_ns: Some(999_846), intervals: Some(530), empty_intervals: Some(130), ..sampled };
         let layout = Layout { top: 2, ..Layout::default() };
         let text = table(&sampled, &Summary::default(), layout);
         let expected = "\
@@ -134,9 +178,11 @@ sampled: nmi         self         total\n\
 a\\x1b[1m      25.0 % ±1.0  100.0 % ±2.0\n\
 b             25.0 % ±1.0   50.0 % ±2.0\n\
 1 more\n\
-shares of 400 samples of all CPUs, each weighed by its period; 7 of them in user\n\
-code; ± is one standard error, binomial\n\
-3 samples lost; sampling began at 15.8 ms of the samples' own clock\n";
+shares of 400 samples of all CPUs, idle ones too, each weighed by its period; 7\n\
+of them in user code; ± is one standard error, binomial\n\
+3 samples lost; sampling began at 15.8 ms of the samples' own clock\n\
+130 of 530 sampling intervals of 1.00 ms brought no sample: no interrupt came,\n\
+which is not a lost sample\n";
         assert_eq!(text, expected);
     }
 
@@ -163,13 +209,45 @@ code; ± is one standard error, binomial\n\
         for words in [
             "sampled: cycles",
             "sampled: nmi",
-            "sampled on",
-            "init [1] 200 50.0 % ±2.5",
+            "sampled CPU samples share CPU 0 200 50.0 % ±2.5 CPU 1 200",
             "user code is not known",
             "do not say how many were lost",
         ] {
             assert!(text.contains(words), "no {words:?} in\n{text}");
         }
-        assert!(!text.contains("0 lost"), "{text}");
+        // One thread alone says nothing; how long an interval is is not known.
+        assert!(["0 lost", "sampled thread", "interval"].iter().all(|words| !text.contains(words)), "{text}");
+    }
+
+    #[test]
+    fn threads_and_cpus_are_not_one_list_and_next_to_nothing_is_only_counted() {
+        let track = |kind, name: &str, share: f64, error| SampledTrackLine {
+            kind,
+            name: name.to_owned(),
+            id: 1,
+            samples: 1,
+            share,
+            error,
+            ..Default::default()
+        };
+        let mut event = event();
+        event.tracks = vec![
+            track(SampledOnKind::Cpu, "CPU 0", 0.75, 0.01),
+            track(SampledOnKind::Thread, "init", 0.5, 0.01),
+            track(SampledOnKind::Thread, "udevd", 0.0006, 0.0002),
+            track(SampledOnKind::Thread, "next-to-nothing", 0.0004, 0.0003),
+            track(SampledOnKind::Cpu, "CPU 1", 0.25, 0.01),
+        ];
+        (event.functions[1].total_share, event.functions[1].total_error) = (0.0002, 0.0001);
+        let sampled = SampledLines { events: vec![event], ..Default::default() };
+        let text = table(&sampled, &Summary::default(), Layout::default());
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in [
+            "12.5 % ±2.0 1 more sampled thread",
+            "init [1] 1 50.0 % ±1.0 udevd [1] 1 0.1 % ±0.0 1 more sampled CPU",
+            "CPU 0 1 75.0 % ±1.0 CPU 1 1 25.0 % ±1.0 shares of",
+        ] {
+            assert!(text.contains(words), "no {words:?} in\n{text}");
+        }
     }
 }

@@ -179,6 +179,16 @@ pub struct SampledLines {
     /// CPUs of which nothing was sampled, as far as the evidence says.
     #[serde(default)]
     pub unsampled_cpus: u64,
+    /// How long a sampling interval is; `null` where nothing says.
+    #[serde(default)]
+    pub period_ns: Option<i64>,
+    /// Intervals that passed while their CPU was sampled, of all CPUs; `null` where nothing says how long one is or when the first
+    /// began.
+    #[serde(default)]
+    pub intervals: Option<u64>,
+    /// How many of them brought no sample, because nothing interrupted the CPU. These are not in `lost`.
+    #[serde(default)]
+    pub empty_intervals: Option<u64>,
     /// Each event, that with most samples first. Nothing adds up two of them.
     pub events: Vec<SampledEventLines>,
 }
@@ -251,11 +261,15 @@ pub struct SampledTrackLine {
 
 impl SampledLines {
     fn of(sampled: &Sampled, names: &Names) -> SampledLines {
+        let intervals = sampled.intervals();
         SampledLines {
             samples: sampled.samples().len() as u64,
             lost: sampled.lost,
             began_ns: sampled.began.map(|began| began.0),
             unsampled_cpus: sampled.unsampled_cpus,
+            period_ns: sampled.period.map(|period| period.0),
+            intervals: intervals.map(|intervals| intervals.passed),
+            empty_intervals: intervals.map(|intervals| intervals.empty),
             events: sampled.events().iter().map(|event| SampledEventLines::of(event, names)).collect(),
         }
     }

@@ -38,6 +38,7 @@ pub use profile::{Children, FunctionRow, NodeId, Profile, ProfileNode, Weight};
 pub use rate::RateSource;
 pub use sampled::{
     Sample, Sampled, SampledEvent, SampledFrame, SampledFunction, SampledOn, SampledPart, SampledThread, SampledTrack,
+    SamplingIntervals,
 };
 pub use span::{SpanId, SpanRow, Spans};
 pub use span_kind::SpanKind;

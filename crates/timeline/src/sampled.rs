@@ -55,9 +55,22 @@ pub struct Sampled {
     pub began: Option<Ns>,
     /// CPUs of which nothing was sampled, as far as the evidence says.
     pub unsampled_cpus: u64,
+    /// How long a sampling interval is: a CPU that is sampled gets one sample in each. None if the evidence does not say.
+    pub period: Option<Ns>,
     samples: Vec<Sample>,
     /// Each stack once: samples of one stack share it.
     stacks: HashSet<Arc<[SampledFrame]>>,
+}
+
+/// Sampling intervals, those of each CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SamplingIntervals {
+    /// How long each is.
+    pub period: Ns,
+    /// How many passed while their CPU was sampled.
+    pub passed: u64,
+    /// How many of them brought no sample: nothing interrupted the CPU.
+    pub empty: u64,
 }
 
 /// A part of the samples of one event.
@@ -134,6 +147,29 @@ impl Sampled {
     pub fn within(&self) -> Option<(Ns, Ns)> {
         let times = || self.samples.iter().filter_map(|sample| sample.at);
         Some((times().min()?, times().max()?))
+    }
+
+    /// How many intervals passed, and how many of them brought no sample. A CPU's intervals end with its last sample. The first
+    /// CPU's begin where sampling does, another's with its first sample: nothing says when it was started.
+    pub fn intervals(&self) -> Option<SamplingIntervals> {
+        let (period, began) = (self.period.filter(|period| *period > Ns::ZERO)?, self.began?);
+        let mut cpus: HashMap<u64, (Ns, Ns, u64)> = HashMap::new();
+        for (cpu, at) in self.samples.iter().filter_map(|sample| Some((sample.cpu?, sample.at?))) {
+            let (first, last, count) = cpus.entry(cpu).or_insert((at, at, 0));
+            (*first, *last, *count) = ((*first).min(at), (*last).max(at), *count + 1);
+        }
+        let first_cpu = cpus.iter().map(|(cpu, (first, ..))| (*first, *cpu)).min()?.1;
+        let mut intervals = SamplingIntervals { period, passed: 0, empty: 0 };
+        for (cpu, (first, last, count)) in cpus {
+            let (from, count) = if cpu == first_cpu { (began, count) } else { (first, count - 1) };
+            let length = u64::try_from(last.0.saturating_sub(from.0)).unwrap_or(0);
+            let period = period.0.unsigned_abs();
+            // A sample comes a little after its interval's end, sooner or later than the one before.
+            let passed = (length / period).saturating_add(u64::from(length % period >= period.div_ceil(2)));
+            intervals.passed = intervals.passed.saturating_add(passed.max(count));
+            intervals.empty = intervals.empty.saturating_add(passed.saturating_sub(count));
+        }
+        Some(intervals)
     }
 
     /// Each event, that with most samples first.
@@ -277,6 +313,41 @@ mod tests {
         // √(½ · ½ ÷ 4)
         assert!((event.error(part(2)) - 0.25).abs() < 1e-12 && event.error(part(4)) == 0.0);
         assert_eq!(Sampled::default().events(), []);
+    }
+
+    /// The first CPU's 10 intervals of 100 brought 7 samples, one of them late; the second CPU's 4 after its first brought 3.
+    #[test]
+    fn intervals_without_a_sample_are_counted_for_each_cpu() {
+        let mut names = Names::default();
+        let mut sampled = Sampled { began: Some(Ns(1_000)), period: Some(Ns(100)), ..Sampled::default() };
+        let at = |cpu, at, names: &mut Names| Sample { cpu: Some(cpu), ..taken(names, "nmi", at, None, "a") };
+        for time in [1_103, 1_201, 1_370, 1_402, 1_501, 1_802, 2_001] {
+            sampled.add(at(7, time, &mut names));
+        }
+        for time in [1_302, 1_403, 1_602, 1_704] {
+            sampled.add(at(8, time, &mut names));
+        }
+        let intervals = SamplingIntervals { period: Ns(100), passed: 14, empty: 4 };
+        assert_eq!(sampled.intervals(), Some(intervals));
+        for unknown in [Sampled { period: None, ..sampled.clone() }, Sampled { began: None, ..sampled.clone() }] {
+            assert_eq!(unknown.intervals(), None);
+        }
+        assert_eq!(Sampled { period: Some(Ns::ZERO), ..sampled }.intervals(), None);
+    }
+
+    /// Each interval brought one, and times that a text may have: before sampling began, and as far apart as there are numbers.
+    #[test]
+    fn full_intervals_and_impossible_times_have_none_that_is_empty() {
+        let mut names = Names::default();
+        let mut sampled = Sampled { began: Some(Ns(0)), period: Some(Ns(1_000)), ..Sampled::default() };
+        (1..=500).for_each(|n| sampled.add(taken(&mut names, "nmi", n * 1_000 + n % 300, None, "a")));
+        assert_eq!(sampled.intervals().map(|intervals| (intervals.passed, intervals.empty)), Some((500, 0)));
+        let mut early = Sampled { began: Some(Ns(i64::MAX)), period: Some(Ns(1)), ..Sampled::default() };
+        early.add(taken(&mut names, "nmi", i64::MIN, None, "a"));
+        assert_eq!(early.intervals().map(|intervals| (intervals.passed, intervals.empty)), Some((1, 0)));
+        early.began = Some(Ns(i64::MIN));
+        early.add(taken(&mut names, "nmi", i64::MAX, None, "a"));
+        assert!(early.intervals().is_some_and(|intervals| intervals.empty > 1 << 60));
     }
 
     #[test]

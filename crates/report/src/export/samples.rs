@@ -104,6 +104,9 @@ fn perf(sampled: &Sampled, only: Option<NameId>, names: &Names, out: &mut dyn Wr
     if let Some(began) = sampled.began {
         writeln!(out, "# sampled from: {}", seconds(began))?;
     }
+    if let Some(period) = sampled.period {
+        writeln!(out, "# period: {} ns", period.0)?;
+    }
     if let Some(lost) = sampled.lost {
         writeln!(out, "# lost: {lost}")?;
     }

@@ -1,7 +1,7 @@
 //! What samples say, as tables of the page. Every figure here is marked *sampled*, and has its error beside it.
 
 use super::{MOST_ROWS, esc};
-use crate::sampled::{EVENTS_SHOWN, about, lost_and_unseen};
+use crate::sampled::{EVENTS_SHOWN, about, empty_intervals, lost_and_unseen, on, track_name};
 use crate::text::thousands;
 use crate::{SampledEventLines, SampledLine, SampledOnKind, SampledTrackLine, Summary};
 use std::io::{self, Write};
@@ -19,11 +19,13 @@ pub fn section(s: &Summary, out: &mut dyn Write) -> io::Result<()> {
             esc(&about(event))
         )?;
         functions(event, out)?;
-        tracks(event, out)?;
+        tracks(event, SampledOnKind::Thread, out)?;
+        tracks(event, SampledOnKind::Cpu, out)?;
         writeln!(out, "</details>")?;
     }
     more(sampled.events.len().saturating_sub(EVENTS_SHOWN), "sampled events", out)?;
-    writeln!(out, "<p class=\"faint\">Sampled: {}.</p>", esc(&lost_and_unseen(sampled, s)))
+    let empty = empty_intervals(sampled, s).map_or(String::new(), |empty| format!("; {empty}"));
+    writeln!(out, "<p class=\"faint\">Sampled: {}{}.</p>", esc(&lost_and_unseen(sampled, s)), esc(&empty))
 }
 
 fn functions(event: &SampledEventLines, out: &mut dyn Write) -> io::Result<()> {
@@ -36,14 +38,18 @@ fn functions(event: &SampledEventLines, out: &mut dyn Write) -> io::Result<()> {
     end(event.functions.len() - shown.len(), out)
 }
 
-fn tracks(event: &SampledEventLines, out: &mut dyn Write) -> io::Result<()> {
-    heading(["sampled on", "samples", "share, sampled"], out)?;
-    let shown = &event.tracks[..event.tracks.len().min(MOST_ROWS)];
-    for SampledTrackLine { kind, name, id, samples, share: part, error, .. } in shown {
-        let name = if *kind == SampledOnKind::Thread { format!("{name} [{id}]") } else { name.clone() };
-        row(&name, [(samples.to_string(), thousands(*samples)), share(*part, *error)], out)?;
+fn tracks(event: &SampledEventLines, kind: SampledOnKind, out: &mut dyn Write) -> io::Result<()> {
+    let tracks: Vec<&SampledTrackLine> = event.tracks.iter().filter(|track| track.kind == kind).collect();
+    if tracks.is_empty() {
+        return Ok(());
     }
-    end(event.tracks.len() - shown.len(), out)
+    heading([on(kind), "samples", "share, sampled"], out)?;
+    let shown = &tracks[..tracks.len().min(MOST_ROWS)];
+    for track in shown {
+        let samples = (track.samples.to_string(), thousands(track.samples));
+        row(&track_name(track), [samples, share(track.share, track.error)], out)?;
+    }
+    end(tracks.len() - shown.len(), out)
 }
 
 fn heading([first, second, third]: [&str; 3], out: &mut dyn Write) -> io::Result<()> {
