@@ -50,6 +50,8 @@ struct Cause {
     about: &'static str,
     /// What the change has to be.
     change: (&'static str, &'static str),
+    /// Rules that find a part of the same still, which the change leaves.
+    after: &'static [&'static str],
 }
 
 const CAUSES: &[Cause] = &[
@@ -59,6 +61,7 @@ const CAUSES: &[Cause] = &[
         rule: "calibration",
         about: "SYSINIT c",
         change: ("calibrate=delay", "calibrate=regression"),
+        after: &[],
     },
     Cause {
         words: "ps2=probe",
@@ -66,6 +69,7 @@ const CAUSES: &[Cause] = &[
         rule: "fixed-delays",
         about: "DEVICE_PROBE psm",
         change: ("ps2=probe", "ps2=skip"),
+        after: &[],
     },
     Cause {
         words: "reset=wait nic=yes delay.answer.ena0=100",
@@ -73,6 +77,7 @@ const CAUSES: &[Cause] = &[
         rule: "fixed-delays",
         about: "DEVICE_ATTACH ena0",
         change: ("reset=wait", "reset=async"),
+        after: &[],
     },
     Cause {
         words: "aps=serial",
@@ -80,6 +85,7 @@ const CAUSES: &[Cause] = &[
         rule: "cpu-start",
         about: "wake_aps",
         change: ("aps=serial", "aps=parallel"),
+        after: &[],
     },
     Cause {
         words: "tsc_sync=check",
@@ -87,6 +93,16 @@ const CAUSES: &[Cause] = &[
         rule: "tsc-check",
         about: "check_tsc_sync",
         change: ("tsc_sync=check", "tsc_sync=trust"),
+        after: &[],
+    },
+    Cause {
+        words: "bind=tick",
+        cpus: "1",
+        rule: "tick-waits",
+        about: "kthread_bind",
+        change: ("bind=tick", "bind=tick hz=1000"),
+        // It still sleeps for ticks, of a millisecond each.
+        after: &["tick-waits"],
     },
 ];
 
@@ -147,10 +163,12 @@ fn each_cause_is_found_first_and_costs_what_was_said() {
         assert!(findings.iter().all(|other| &other["changes"][0] == change), "seed {seed}: {document:#}");
         assert_eq!(text(&change["kind"]), "lab-switch");
         let (from, to) = cause.change;
-        assert_eq!((text(&change["from"][0]), text(&change["to"][0])), (from, to));
+        let words_of = |side: &Value| list(side).iter().map(text).collect::<Vec<&str>>().join(" ");
+        assert_eq!((words_of(&change["from"]), words_of(&change["to"])), (from.to_owned(), to.to_owned()));
         boot(&fast, cause.cpus, &words.replace(from, to));
         let after = found(&fast);
-        assert!(list(&after["findings"]).is_empty(), "seed {seed}: nothing is left: {after:#}");
+        let left = list(&after["findings"]).iter().filter(|finding| !cause.after.contains(&text(&finding["id"])));
+        assert_eq!(left.count(), 0, "seed {seed}: nothing is left: {after:#}");
         let saved = ns(&document["total_ns"]) - ns(&after["total_ns"]);
         let claimed = ns(&document["found"]["together_ns"]);
         let off = (claimed - saved).abs() as f64 / saved as f64;

@@ -5,13 +5,14 @@
 mod calibration;
 mod cpu_start;
 mod fixed_delays;
+mod tick_waits;
 mod tsc_check;
 
 use crate::Detector;
 
 /// All detectors.
 pub static DETECTORS: &[Detector] =
-    &[calibration::DETECTOR, cpu_start::DETECTOR, tsc_check::DETECTOR, fixed_delays::DETECTOR];
+    &[calibration::DETECTOR, cpu_start::DETECTOR, tsc_check::DETECTOR, tick_waits::DETECTOR, fixed_delays::DETECTOR];
 
 /// The detector of that name.
 pub fn named(id: &str) -> Option<&'static Detector> {

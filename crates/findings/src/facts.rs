@@ -70,4 +70,10 @@ pub enum Value {
     Count(u64),
     /// So long.
     Time(Ns),
+    /// A part of a whole, 0 to 1.
+    Share(f64),
+    /// How likely it is that chance alone shows as much.
+    Chance(f64),
+    /// So many times as much.
+    Times(f64),
 }

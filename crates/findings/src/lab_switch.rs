@@ -2,7 +2,7 @@
 
 use crate::remedy::{Change, Remedy};
 use crate::seen::Machine;
-use lab::experiments::EXPERIMENTS;
+use lab::experiments::{EXPERIMENTS, Experiment};
 use timeline::Os;
 
 /// What separates a row's owner from the way in which its time passed.
@@ -19,7 +19,9 @@ pub fn of(machine: &Machine, (name, detail): (&str, &str), remedy: Remedy) -> Re
     };
     let was_booted = |slow: &str| words(slow).iter().all(|word| given.contains(word));
     let slow = EXPERIMENTS.iter().find(|e| was_booted(e.slow) && e.blamed.iter().any(|row| is_about(row)));
-    let Some((slow, fast)) = slow.and_then(|e| Some((e, e.remedies.first()?))) else { return remedy };
+    // One that the boot had already has brought what it can.
+    let better = |e: &'static Experiment| Some((e, e.remedies.iter().find(|fast| !was_booted(fast))?));
+    let Some((slow, fast)) = slow.and_then(better) else { return remedy };
     let switch = Change::LabSwitch { from: words(slow.slow), to: words(fast) };
     Remedy { changes: vec![switch], ..remedy }
 }
@@ -39,5 +41,21 @@ mod tests {
         assert!(!switched(Os::Lab, "quiet ps2=probe", ("DEVICE_PROBE psm", "")), "the same text, another row");
         assert!(!switched(Os::Lab, "quiet", ("DEVICE_PROBE", "psm")));
         assert!(!switched(Os::FreeBsd, "quiet ps2=probe", ("DEVICE_PROBE", "psm")));
+    }
+
+    #[test]
+    fn what_was_booted_already_is_not_offered_again() {
+        let to = |line: &str| {
+            let command_line = Some(line.split(' ').map(str::to_owned).collect());
+            let machine = Machine { os: Os::Lab, command_line, ..Machine::default() };
+            match &of(&machine, ("kthread_bind", ""), Remedy::code("")).changes[..] {
+                [Change::LabSwitch { to, .. }] => to.join(" "),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(
+            (to("bind=tick"), to("bind=tick hz=1000")),
+            ("bind=tick hz=1000".to_owned(), "bind=yield".to_owned())
+        );
     }
 }

@@ -19,6 +19,7 @@ mod lab_switch;
 mod need;
 mod remedy;
 mod seen;
+mod statistics;
 
 pub use detector::{Detector, Draft, Left, Part};
 pub use detectors::{DETECTORS, named};

@@ -12,6 +12,10 @@ pub enum Need {
     BootPath,
     /// Which function of the kernel ran when.
     Functions,
+    /// When threads slept; in a log, when each initcall returned.
+    Sleeps,
+    /// When the kernel printed each line.
+    Printing,
 }
 
 impl Need {
@@ -21,6 +25,10 @@ impl Need {
             Need::Rate => matches!(seen.timeline.unit, Unit::Nanoseconds | Unit::Instructions),
             Need::BootPath => true,
             Need::Functions => seen.has_kind(SpanKind::Call),
+            Need::Sleeps => {
+                !seen.timeline.waits.is_empty() || seen.has_kind(SpanKind::Call) || seen.has_kind(SpanKind::Initcall)
+            }
+            Need::Printing => seen.has_kind(SpanKind::Call) || seen.lines().next().is_some(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::facts::Stretch;
 use analysis::Groups;
 use hashbrown::HashMap;
-use timeline::{NameId, Ns, Os, SpanId, SpanKind, SpanRow, Timeline, TrackId, WaitedOn};
+use timeline::{NameId, Ns, Os, SpanId, SpanKind, SpanRow, Timeline, TrackId, TrackKind, WaitedOn};
 
 /// What no timeline holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,6 +82,29 @@ impl<'a> Seen<'a> {
         outermost.filter(|(delay, _)| delay.end <= self.end && !self.waits_for_another(delay))
     }
 
+    /// Lines that the kernel printed before the end mark, each with when, in order.
+    pub fn lines(&self) -> impl Iterator<Item = (Ns, &'a str)> + '_ {
+        let tracks = &self.timeline.tracks;
+        let before = self.timeline.marks.iter().filter(|mark| mark.at <= self.end);
+        let printed = before.filter(|mark| tracks.get(mark.track).kind == TrackKind::Console);
+        printed.map(|mark| (mark.at, self.timeline.names.get(mark.name)))
+    }
+
+    /// Spans that are done before the end mark, by track and time.
+    pub fn spans(&self) -> impl Iterator<Item = (SpanId, SpanRow)> + '_ {
+        self.timeline.spans.iter().filter(|(_, row)| row.end <= self.end)
+    }
+
+    /// The innermost span at an instant of a track that is more than a way to let time pass.
+    pub fn at_work(&self, track: TrackId, at: Ns) -> Option<SpanRow> {
+        let spans = &self.timeline.spans;
+        let mut open = spans.open_at(track, at).0;
+        while let Some(delay) = open.filter(|id| self.delays.binary_search(id).is_ok()) {
+            open = spans.parent(delay);
+        }
+        open.map(|id| spans.get(id))
+    }
+
     /// When the last wait is over that begins in a stretch, with all that overlap it; never before the stretch is.
     pub(crate) fn waits_until(&self, track: TrackId, from: Ns, to: Ns) -> Ns {
         let waits = &self.timeline.waits;
@@ -156,7 +179,7 @@ pub mod testing {
 
     use super::*;
     use crate::find::{Found, find};
-    use timeline::{End, SpanBuilder, TimeBase, TrackKind, Unit, Wait};
+    use timeline::{End, Mark, SpanBuilder, TimeBase, Unit, Wait};
 
     pub fn ms(ms: i64) -> Ns {
         Ns::from_ms(ms)
@@ -233,6 +256,18 @@ pub mod testing {
             inside(self);
             let Timeline { spans, diagnostics, .. } = &mut self.timeline;
             self.spans.end(spans, self.track, (name, detail), self.now, diagnostics, |_| String::new());
+        }
+
+        /// The kernel prints a line.
+        pub fn line(&mut self, text: &str) {
+            let [name, log] = [text, "kernel log"].map(|text| self.timeline.names.intern(text));
+            let track = self.timeline.tracks.named(log, TrackKind::Console);
+            self.timeline.marks.push(Mark { at: self.now, name, track });
+        }
+
+        /// How far the boot is.
+        pub fn now(&self) -> Ns {
+            self.now
         }
 
         /// The thread waits from now on, in what it does next.

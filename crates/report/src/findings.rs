@@ -188,6 +188,10 @@ fn figure_text(figure: Figure, unit: Unit) -> String {
     let value = match figure.value {
         Value::Count(count) => count.to_string(),
         Value::Time(time) => unit.show(time),
+        Value::Share(share) => format!("{:.1} %", share * 100.0),
+        Value::Chance(chance) if chance < 1e-9 => "below 1e-9".to_owned(),
+        Value::Chance(chance) => format!("{chance:.1e}"),
+        Value::Times(times) => format!("{times:.1}"),
     };
     format!("{} {value}", figure.of)
 }
@@ -198,6 +202,12 @@ fn record(need: Need) -> &'static str {
         Need::Rate => "the times are in ticks, and nobody knows how long one is: import it with --tsc-frequency",
         Need::BootPath => "there is no boot path: record with --trace events",
         Need::Functions => "no function of the kernel is known: record with --trace events,calls",
+        Need::Sleeps => {
+            "nothing says when a thread slept, or when an initcall returned: record with --trace events, or boot with initcall_debug"
+        }
+        Need::Printing => {
+            "nothing says when the kernel printed a line: import its log, or record with --trace events,calls"
+        }
     }
 }
 
@@ -207,6 +217,8 @@ pub(crate) fn what(need: Need) -> &'static str {
         Need::Rate => "times in nanoseconds",
         Need::BootPath => "a boot path",
         Need::Functions => "functions of the kernel, with their times",
+        Need::Sleeps => "when threads slept, or when each initcall returned",
+        Need::Printing => "when the kernel printed each line",
     }
 }
 

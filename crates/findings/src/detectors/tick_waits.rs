@@ -1,0 +1,376 @@
+//! Waits that last as long as it takes until the timer ticks, and not as long as what they wait for.
+
+use crate::detector::{Detector, Draft, Left, Part};
+use crate::facts::{Confidence, Figure, Stretch, Value};
+use crate::statistics::at_least;
+use crate::{Need, Remedy, Seen};
+use std::collections::BTreeMap;
+use timeline::{DiagnosticKind, NameId, Ns, SpanKind, SpanRow, WaitedOn};
+
+/// The detector.
+pub const DETECTOR: Detector = Detector {
+    id: "tick-waits",
+    title: "waits end with the timer's tick",
+    rule: "One function sleeps several times, for less than three ticks each. All of these sleeps end at the same moment of \
+           the timer's tick, so the tick ended them. Where a log has no sleeps, the rule looks at initcalls: their returns \
+           lie one or two ticks apart. The rule finds the tick from these moments, and knows no configuration. It asks how \
+           likely so many of them would lie within a fortieth of a tick by chance, for the best of all places, for 100, 250, \
+           300 and 1000 ticks a second, and for each function. A clock that itself counts ticks is no evidence.",
+    source: "Behme and Raza, linux-embedded: Boot time: Optimize CPU bring up? Four initcalls sleep one or two ticks each \
+             to bind a thread; 55 ms with HZ=100, 4 ms with HZ=1000",
+    threshold: "at least four sleeps, at least half of all that one function makes, and a chance below 0.001",
+    price: "a sleep of n ticks becomes n ticks of 1 ms, at the best nothing; at the worst 2 n ms where the function is known \
+            to sleep for a tick, else all of it stays: it may have asked for that long",
+    needs: &[Need::BootPath, Need::Sleeps],
+    look,
+};
+
+/// 100, 250, 300 and 1000 ticks a second; of equals the longest counts.
+const TICKS: [Ns; 4] = [Ns(10_000_000), Ns(4_000_000), Ns(3_333_333), Ns(1_000_000)];
+/// What a faster timer's tick takes.
+const FAST: Ns = Ns(1_000_000);
+/// Ends are of one moment of the tick if they lie within this part of it.
+const WINDOW: f64 = 1.0 / 40.0;
+/// In ticks: shorter sleeps are woken by others, longer ones ask for their time.
+const SHORTEST: f64 = 0.35;
+const LONGEST: f64 = 2.6;
+const SLEEPS_MIN: usize = 4;
+const CHANCE_MAX: f64 = 0.001;
+/// Functions that let time pass asleep. Others that only let time pass are busy meanwhile.
+const SLEEPS: &[&str] =
+    &["_sleep", "pause_sbt", "msleep", "msleep_interruptible", "usleep_range_state", "usleep_range"];
+/// Functions that ask for one tick, to look again then.
+const KNOWN: &[&str] = &["kthread_bind", "wait_task_inactive"];
+
+/// A stretch that ended with a sleep.
+struct Sleep {
+    stretch: Stretch,
+    /// When the sleep ended.
+    end: Ns,
+    sleeper: SpanRow,
+}
+
+fn look(seen: &Seen) -> Vec<Draft> {
+    let mut sleeps = sleeps(seen);
+    if sleeps.is_empty() && seen.timeline.waits.is_empty() {
+        sleeps = returns(seen);
+    }
+    // Steps of the boot are looked at together: each sleeps a few times only.
+    let mut by_sleeper: BTreeMap<Option<(NameId, NameId)>, Vec<Sleep>> = BTreeMap::new();
+    for sleep in sleeps {
+        let SpanRow { kind, name, detail, .. } = sleep.sleeper;
+        by_sleeper.entry((kind != SpanKind::Initcall).then_some((name, detail))).or_default().push(sleep);
+    }
+    by_sleeper.retain(|_, sleeps| TICKS.iter().any(|&tick| of_tick(sleeps, tick).len() >= SLEEPS_MIN));
+    let tests = (by_sleeper.len() * TICKS.len()) as f64;
+    by_sleeper.values().filter_map(|sleeps| of_sleeper(seen, sleeps, tests)).collect()
+}
+
+/// Sleeps that no other thread ended.
+fn sleeps(seen: &Seen) -> Vec<Sleep> {
+    let names = seen.names(SLEEPS);
+    let asleep = seen.delays().filter(|(delay, _)| names.contains(&delay.name));
+    let calls = asleep.filter_map(|(delay, _)| {
+        let sleeper = seen.at_work(delay.track, delay.start)?;
+        Some(Sleep { stretch: seen.stretch(&delay), end: delay.end, sleeper })
+    });
+    let timers = seen.timeline.waits.iter().filter(|wait| wait.until <= seen.end && wait.from < wait.until);
+    let timers = timers.filter(|wait| matches!(wait.by, WaitedOn::Interrupt(_) | WaitedOn::Unknown));
+    let waits = timers.filter_map(|wait| {
+        let in_a_sleep = |row: SpanRow| names.contains(&row.name);
+        let innermost = seen.timeline.spans.open_at(wait.track, wait.from).0.map(|id| seen.timeline.spans.get(id))?;
+        let sleeper = seen.at_work(wait.track, wait.from).filter(|_| !in_a_sleep(innermost))?;
+        let SpanRow { name, detail, .. } = sleeper;
+        let stretch = Stretch { track: wait.track, from: wait.from, to: wait.until, name, detail };
+        Some(Sleep { stretch, end: wait.woken, sleeper })
+    });
+    calls.chain(waits).collect()
+}
+
+/// Initcalls, where a log says no more: one that slept last returns just after that.
+fn returns(seen: &Seen) -> Vec<Sleep> {
+    // Without stamps they are laid end to end, by figures that may be whole ticks.
+    if seen.timeline.diagnostics.count(DiagnosticKind::InitcallsEndToEnd) > 0 {
+        return Vec::new();
+    }
+    let initcalls = seen.spans().map(|(_, row)| row).filter(|row| row.kind == SpanKind::Initcall);
+    initcalls.map(|row| Sleep { stretch: seen.stretch(&row), end: row.end, sleeper: row }).collect()
+}
+
+/// Those that are as long as a few such ticks.
+fn of_tick(sleeps: &[Sleep], tick: Ns) -> Vec<&Sleep> {
+    let ticks = |sleep: &Sleep| sleep.stretch.length().0 as f64 / tick.0 as f64;
+    sleeps.iter().filter(|sleep| (SHORTEST..=LONGEST).contains(&ticks(sleep))).collect()
+}
+
+/// Where in the tick an instant is, 0 to 1.
+fn moment(at: Ns, tick: Ns) -> f64 {
+    at.0.rem_euclid(tick.0) as f64 / tick.0 as f64
+}
+
+/// Whether a moment of the tick is in the window that begins at another.
+fn is_within(moment: f64, begin: f64) -> bool {
+    (moment - begin).rem_euclid(1.0) <= WINDOW
+}
+
+/// The place of the window that most ends are in, and how many those are.
+fn best_window(moments: &[f64]) -> (f64, usize) {
+    let mut sorted = moments.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let count = sorted.len();
+    let around: Vec<f64> = sorted.iter().copied().chain(sorted.iter().map(|moment| moment + 1.0)).collect();
+    let mut last = 0;
+    let counted = (0..count).map(|first| {
+        last = last.max(first);
+        while last + 1 < first + count && around[last + 1] - around[first] <= WINDOW {
+            last += 1;
+        }
+        (around[first], last + 1 - first)
+    });
+    // Of equals the first.
+    counted.reduce(|best, next| if next.1 > best.1 { next } else { best }).unwrap_or_default()
+}
+
+fn of_sleeper(seen: &Seen, sleeps: &[Sleep], tests: f64) -> Option<Draft> {
+    let fit = |tick: Ns| {
+        let all = of_tick(sleeps, tick);
+        let moments: Vec<f64> = all.iter().map(|sleep| moment(sleep.end, tick)).collect();
+        let (begin, count) = best_window(&moments);
+        // At least so many others beside one of them, whichever that is.
+        let chance = all.len() as f64 * at_least(count.saturating_sub(1), all.len().saturating_sub(1), WINDOW) * tests;
+        let of_all = all.len();
+        let ended: Vec<&Sleep> = all.into_iter().filter(|sleep| is_within(moment(sleep.end, tick), begin)).collect();
+        (chance, tick, of_all, ended)
+    };
+    let fits = TICKS
+        .iter()
+        .map(|&tick| fit(tick))
+        .filter(|(_, _, of_all, ended)| ended.len() >= SLEEPS_MIN && ended.len() * 2 >= *of_all);
+    let best = fits.reduce(|best, next| if next.0 < best.0 { next } else { best });
+    let (chance, tick, of_all, ended) = best.filter(|&(chance, ..)| chance < CHANCE_MAX)?;
+    if counts_ticks(seen, &ended, tick) {
+        return None;
+    }
+    let longest = ended.iter().max_by_key(|sleep| sleep.stretch.length())?.sleeper;
+    let known = seen.names(KNOWN);
+    let is_known = ended.iter().all(|sleep| known.contains(&sleep.sleeper.name));
+    let per_second = Ns::from_ms(1000).0 as f64 / tick.0 as f64;
+    Some(Draft {
+        about: (longest.name, longest.detail),
+        figures: vec![
+            Figure { of: "waits", value: Value::Count(ended.len() as u64) },
+            Figure { of: "of", value: Value::Count(of_all as u64) },
+            Figure { of: "tick", value: Value::Time(tick) },
+            Figure { of: "HZ", value: Value::Count(per_second.round() as u64) },
+            Figure { of: "p", value: Value::Chance(chance) },
+        ],
+        parts: ended
+            .iter()
+            .map(|sleep| Part { stretch: sleep.stretch, left: left(sleep.stretch.length(), tick, is_known) })
+            .collect(),
+        confidence: if is_known { Confidence::High } else { Confidence::Medium },
+        remedy: Remedy::code(if tick > FAST {
+            "build the kernel with HZ=1000; or change the code: yield the CPU instead of sleeping for a tick, or do not wait"
+        } else {
+            "change the code: yield the CPU instead of sleeping for a tick, or do not wait"
+        }),
+    })
+}
+
+fn left(length: Ns, tick: Ns, is_known: bool) -> Left {
+    let ticks = (length.0 as f64 / tick.0 as f64).round().max(1.0);
+    let fast = if tick > FAST { Ns(ticks as i64 * FAST.0) } else { Ns::ZERO };
+    let left = Left::time(length, Ns::ZERO, fast, fast + fast);
+    if is_known { left } else { Left { most: 1.0, ..left } }
+}
+
+/// Whether the clock itself only counts ticks: then whatever happens, happens at the same moment of a tick.
+fn counts_ticks(seen: &Seen, ended: &[&Sleep], tick: Ns) -> bool {
+    let Some(first) = ended.first().map(|sleep| sleep.end) else { return true };
+    let is_same = |at: Ns| {
+        let later = (at - first).0.rem_euclid(tick.0);
+        later.min(tick.0 - later) <= STAMP.0
+    };
+    if !ended.iter().all(|sleep| is_same(sleep.end)) {
+        return false;
+    }
+    // What directly follows a sleep is at its moment too.
+    let is_own = |at: Ns| ended.iter().any(|sleep| (Ns::ZERO..=STAMP).contains(&(at - sleep.end)));
+    let starts = seen.spans().map(|(_, row)| row.start);
+    let others = seen.lines().map(|(at, _)| at).chain(starts.take(OTHERS_MAX)).filter(|&at| !is_own(at));
+    let (mut count, mut same) = (0_u64, 0_u64);
+    for at in others {
+        count += 1;
+        same += u64::from(is_same(at));
+    }
+    count < OTHERS_MIN || same * 2 > count
+}
+
+/// A clock of the kernel's log is shown in microseconds.
+const STAMP: Ns = Ns(2_000);
+/// From so few other instants nobody can tell how a clock counts.
+const OTHERS_MIN: u64 = 2;
+/// So many are enough.
+const OTHERS_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Finding;
+    use crate::seen::testing::{Log, ms};
+
+    fn us(us: i64) -> Ns {
+        Ns::from_us(us)
+    }
+
+    /// Works for so long each time, then sleeps in a function until the tick after the next.
+    fn sleeps_to_ticks(sleeper: &str, works: &[i64], tick: Ns) -> Vec<Finding> {
+        let mut log = Log::new();
+        for &work in works {
+            log.call("works", us(work));
+            log.within(sleeper, |log| {
+                let from = log.now();
+                let end = Ns((from.0 / tick.0 + 2) * tick.0);
+                log.call("_sleep", end - from + us(30));
+            });
+        }
+        log.call("works", ms(3));
+        log.found().findings
+    }
+
+    const WORKS: [i64; 8] = [3_100, 700, 8_800, 12_345, 400, 5_050, 6_600, 1_010];
+
+    #[test]
+    fn sleeps_that_end_with_the_tick_are_found_with_the_tick() {
+        for (tick, hz) in [(ms(10), 100), (ms(4), 250), (Ns(3_333_333), 300), (ms(1), 1000)] {
+            let found = sleeps_to_ticks("kthread_bind", &WORKS, tick);
+            let [only] = &found[..] else { panic!("{hz}: {found:?}") };
+            assert_eq!((only.rule.id, only.about.as_str()), ("tick-waits", "kthread_bind"), "{hz}");
+            let value = |of: &str| only.figures.iter().find(|figure| figure.of == of).unwrap().value;
+            assert_eq!(
+                (value("waits"), value("HZ"), value("tick")),
+                (Value::Count(8), Value::Count(hz), Value::Time(tick))
+            );
+            assert!(matches!(value("p"), Value::Chance(p) if p < 1e-8), "{hz}: {:?}", only.figures);
+        }
+        let four = sleeps_to_ticks("kthread_bind", &WORKS[..4], ms(10));
+        assert_eq!(four[0].rule.id, "tick-waits");
+        assert_eq!(four[0].confidence, Confidence::High);
+        let other = sleeps_to_ticks("looks_again", &WORKS, ms(10));
+        assert_eq!((other[0].price.low, other[0].confidence), (ms(0), Confidence::Medium), "it may want to sleep");
+    }
+
+    #[test]
+    fn a_tick_of_a_millisecond_becomes_the_time() {
+        let found = sleeps_to_ticks("kthread_bind", &WORKS, ms(10));
+        let asleep: Ns = found[0].evidence.iter().map(Stretch::length).sum();
+        let price = found[0].price;
+        let ticks = (asleep.0 as f64 / 1e7).round() as i64;
+        assert!((price.likely - (asleep - ms(ticks))).abs() <= ms(4), "{price:?} of {asleep:?}");
+        assert_eq!(price.high, asleep);
+        assert!(price.low > asleep - ms(3 * ticks) && price.low < price.likely, "{price:?}");
+    }
+
+    #[test]
+    fn an_outlier_hides_nothing() {
+        let mut log = Log::new();
+        for (i, &work) in WORKS.iter().enumerate() {
+            log.call("works", us(work));
+            log.within("kthread_bind", |log| {
+                let end = Ns((log.now().0 / 10_000_000 + 2) * 10_000_000);
+                // A device woke it.
+                let early = if i == 3 { ms(4) } else { ms(0) };
+                log.call("_sleep", end - log.now() - early);
+            });
+        }
+        let found = log.found().findings;
+        assert_eq!((found[0].rule.id, found[0].figures[0].value), ("tick-waits", Value::Count(7)), "{found:?}");
+    }
+
+    #[test]
+    fn sleeps_of_any_length_are_none_and_neither_are_busy_delays() {
+        let boot = |name: &'static str, lengths: &[i64]| {
+            let mut log = Log::new();
+            for (&length, &work) in lengths.iter().zip(&WORKS) {
+                log.call("works", us(work));
+                log.within("driver", |log| log.call(name, us(length)));
+            }
+            log.found().findings.iter().map(|finding| finding.rule.id).collect::<Vec<&str>>()
+        };
+        let any = [4_120, 8_310, 13_700, 9_990, 17_100, 6_450, 11_200, 15_900];
+        assert!(boot("_sleep", &any).is_empty());
+        assert_eq!(boot("_sleep", &[5_000; 8]), ["fixed-delays"], "as long as was asked for, wherever the tick is");
+        assert!(!boot("DELAY", &[10_000; 8]).contains(&"tick-waits"));
+        assert!(
+            sleeps_to_ticks("kthread_bind", &WORKS[..3], ms(10)).iter().all(|f| f.rule.id != "tick-waits"),
+            "three"
+        );
+    }
+
+    #[test]
+    fn random_ends_are_found_no_more_often_than_said() {
+        // A generator that is the same everywhere (SplitMix64).
+        let mut state = 1_u64;
+        let mut random = |below: i64| {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = state;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((z ^ (z >> 31)) >> 1) as i64 % below
+        };
+        let mut found = 0;
+        for _ in 0..500 {
+            let mut log = Log::new();
+            for _ in 0..4 + random(16) {
+                log.call("works", Ns(random(20_000_000)));
+                log.within("driver", |log| log.call("_sleep", Ns(400_000 + random(24_000_000))));
+            }
+            found += log.found().findings.iter().filter(|finding| finding.rule.id == "tick-waits").count();
+        }
+        assert!(found <= 2, "{found} of 500, each with a chance below 0.001");
+    }
+
+    /// Initcalls of an i.MX6 as its log has them (Behme, linux-embedded): no sleeps are seen, only when lines were printed.
+    #[test]
+    fn returns_that_are_ticks_apart_are_found() {
+        let mut log = Log::new();
+        log.call("works", us(255_927));
+        for (text, at) in [("hw perfevents: enabled", 106), ("Setting up static identity map", 0)] {
+            log.line(text);
+            log.call("works", us(at));
+        }
+        for (name, returned) in [("spawn_ksoftirqd", 260_204), ("init_workqueues", 270_363), ("cpu_stop_init", 290_265)]
+        {
+            let now = log.now();
+            log.initcall(name, |log| log.call("works", us(returned) - now));
+        }
+        log.initcall("rcu_spawn_kthreads", |log| log.call("works", us(20_184)));
+        log.call("works", us(250));
+        log.line("Brought up 1 CPUs");
+        let found = log.found().findings;
+        let [only] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((only.rule.id, only.about.as_str()), ("tick-waits", "SYSINIT rcu_spawn_kthreads"));
+        assert_eq!(
+            only.figures[..3].iter().map(|f| f.value).collect::<Vec<_>>(),
+            [Value::Count(4), Value::Count(4), Value::Time(ms(10))]
+        );
+        assert!(matches!(only.figures[4].value, Value::Chance(p) if (1e-4..3e-4).contains(&p)), "{:?}", only.figures);
+        // Published: 55 ms become 4 ms.
+        assert!((only.price.likely - us(48_000)).abs() < ms(1), "{:?}", only.price);
+        assert_eq!(only.confidence, Confidence::Medium);
+    }
+
+    #[test]
+    fn a_clock_that_counts_ticks_shows_nothing() {
+        let boot = |stamp: i64| {
+            let mut log = Log::new();
+            for i in 0..8 {
+                log.initcall(&format!("init{i}"), |log| log.call("works", ms(10)));
+                log.initcall(&format!("short{i}"), |log| log.call("works", ms(stamp)));
+                log.initcall(&format!("other{i}"), |_| ());
+            }
+            log.found().findings.len()
+        };
+        assert_eq!(boot(20), 0);
+    }
+}
