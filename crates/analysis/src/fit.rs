@@ -156,7 +156,7 @@ impl Line {
 
     /// Whether it has nothing at a size, as far as one can see.
     fn none_at(&self, size: f64) -> bool {
-        let nothing = Ns::rounded((self.slope_ns.abs() * NOTHING).trunc());
+        let nothing = Ns::truncated(self.slope_ns.abs() * NOTHING);
         self.at(size).abs() <= self.error_at(size).unwrap_or_default().max(nothing)
     }
 }

@@ -215,7 +215,7 @@ impl Calls {
             }
             _ => rate,
         };
-        let after_ns = timeline::rounded((tick.saturating_sub(before.0) as f64 * rate).trunc());
+        let after_ns = timeline::truncated(tick.saturating_sub(before.0) as f64 * rate);
         let ns = i128::from(before.1) + i128::from(after_ns);
         let zero = if self.clock == PluginClock::Host { self.zero_host_ns } else { 0 };
         clamped(ns - i128::from(zero))

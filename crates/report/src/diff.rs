@@ -10,7 +10,7 @@ mod tables;
 pub use dither::Dither;
 
 use crate::paragraph::paragraph;
-use crate::text::{counted, two_digits};
+use crate::text::{counted, places, two_digits};
 use crate::{Boot, Layout, harmless};
 use analysis::{Amount, Change, RowChange, Side};
 use benchmark::stats::floor;
@@ -378,7 +378,7 @@ fn signed_percent(share: f64, noise: Option<f64>) -> String {
         Some(noise) if noise > 0.0 => (-(noise * 100.0).log10().floor()).clamp(0.0, DECIMALS_MOST),
         Some(_) => DECIMALS_MOST,
     };
-    format!("{sign}{:.*} %", decimals as usize, share.abs() * 100.0)
+    format!("{sign}{:.*} %", places(decimals), share.abs() * 100.0)
 }
 
 /// A change of a length, with its sign.

@@ -9,7 +9,7 @@ use crate::{Boot, Layout, harmless};
 use analysis::{Forecast, Growth, Per, Shape, Size, SizedBoot, forecast};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
-use timeline::Ns;
+use timeline::{Ns, rounded_count};
 
 /// The name and version of the document.
 const SCHEMA: &str = "bootscope.fit/1";
@@ -187,7 +187,7 @@ impl Fit {
         }
         if let (Some(apart), Some(total)) = (self.total_apart_ns, self.rows.first()) {
             let error = self.total_apart_error_ns.map_or_else(String::new, |error| format!(" ±{}", Ns(error)));
-            let (slope, per) = (Ns(apart.round() as i64), unit(&total.per, false));
+            let (slope, per) = (Ns::rounded(apart), unit(&total.per, false));
             let _ = writeln!(
                 out,
                 "the totals alone grow by {slope}{error} per {per}; the table's total is the sum of its rows"
@@ -250,7 +250,7 @@ fn line(row: &FitRow, unfitted: usize) -> TableLine {
 
 /// `41.0 ms per AP`, `2.68 s + 35.0 ms per CPU`.
 fn takes(row: &FitRow) -> String {
-    let slope = Ns(row.slope_ns.round() as i64);
+    let slope = Ns::rounded(row.slope_ns);
     let sign = if slope < Ns::ZERO { "−" } else { "+" };
     let time = |ns: Option<&i64>| Ns(ns.copied().unwrap_or_default());
     let (least, most) = (time(row.measured_ns.iter().min()), time(row.measured_ns.iter().max()));
@@ -275,7 +275,7 @@ fn unit(per: &str, ap: bool) -> &str {
 
 fn show_size(what: &str, size: f64) -> String {
     match what {
-        "cpus" => counted(size as u64, "CPU"),
+        "cpus" => counted(rounded_count(size), "CPU"),
         _ if size >= 1024.0 => format!("{} TiB", size / 1024.0),
         _ => format!("{} GiB", size),
     }

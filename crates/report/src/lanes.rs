@@ -156,7 +156,7 @@ impl Boot<'_> {
     pub(crate) fn lanes(&self) -> Vec<Lane<'_>> {
         let mut lanes = Vec::new();
         let mut add = |group, name: String, track, slices| {
-            lanes.push(Lane { number: lanes.len() as u32 + 1, group, name, track, slices });
+            lanes.push(Lane { number: timeline::number(lanes.len() + 1), group, name, track, slices });
         };
         add(Group::Boot, "boot path".to_owned(), None, Slices::Own(self.path_slices()));
         add(Group::Boot, "phases".to_owned(), None, Slices::Own(self.phase_slices()));

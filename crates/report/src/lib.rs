@@ -5,6 +5,7 @@
 //! knows how anything looks. All text that came from a machine passes [`harmless`] (or the
 //! format's own quoting) on its way out.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 mod advice;
 mod bench;

@@ -6,7 +6,7 @@ use crate::Layout;
 use crate::known;
 use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
-use crate::text::{cut, percent, width};
+use crate::text::{cut, percent, places, width};
 use crate::{PhaseLine, Style, Summary, harmless};
 use timeline::TimeBase;
 
@@ -75,7 +75,7 @@ fn segments(phases: &[PhaseLine]) -> Vec<Segment<'_>> {
 fn bar(summary: &Summary, layout: Layout, out: &mut String) {
     let segments = segments(&summary.phases);
     let columns = layout.width.min(BAR_MOST);
-    let column = |ns: i64| (ns as f64 / summary.total_ns as f64 * columns as f64).round() as usize;
+    let column = |ns: i64| places(ns as f64 / summary.total_ns as f64 * columns as f64);
     let (mut at_ns, mut shades) = (0, [Style::bar as fn(Style, &str) -> String, Style::faint].iter().cycle());
     let mut cells = 0;
     for segment in &segments {

@@ -1,7 +1,7 @@
 //! A series of measurements as a picture in the terminal: oldest left, one column for as many as need be. What it shares with
 //! the picture of a scaling model over sizes (`bench/plot.rs`) is the scale at its left.
 
-use crate::text::{amount, width};
+use crate::text::{amount, places, width};
 use crate::{Layout, Style};
 use benchmark::metrics::Unit;
 
@@ -25,7 +25,7 @@ pub fn plot(values: &[f64], changes: &[usize], unit: Unit, layout: Layout) -> St
         .collect();
     let line_of = |value: f64| {
         let share = if most > least { (value - least) / (most - least) } else { 0.5 };
-        (share * (LINES - 1) as f64).round() as usize
+        places(share * (LINES - 1) as f64)
     };
     let mut out = String::new();
     for line in (0..LINES).rev() {

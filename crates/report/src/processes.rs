@@ -17,7 +17,7 @@ pub(crate) fn listed(processes: &[ProcessLine], all: bool) -> (Vec<&ProcessLine>
     }
     let last = processes.iter().map(|p| p.end_ns.unwrap_or(p.start_ns)).max().unwrap_or_default();
     let first = processes.iter().map(|p| p.start_ns).min().unwrap_or_default();
-    let shortest = ((last - first) as f64 * SHARE_LISTED) as i64;
+    let shortest = timeline::truncated((last - first) as f64 * SHARE_LISTED);
     let lasts = |p: &&ProcessLine| p.end_ns.is_none_or(|end| end - p.start_ns >= shortest);
     let kept: Vec<&ProcessLine> = processes.iter().filter(lasts).collect();
     let left_out = processes.len() - kept.len();

@@ -118,7 +118,7 @@ impl CommitRange {
             Column::new("", Align::Left, None),
         ];
         let line = |c: &RangeCommit| {
-            let median = c.median_ns.map_or_else(String::new, |m| Ns(m.estimate.round() as i64).to_string());
+            let median = c.median_ns.map_or_else(String::new, |m| Ns::rounded(m.estimate).to_string());
             let by = c.step.as_ref().map(|step| step.difference);
             let cells = [
                 short(&c.commit).to_owned(),
@@ -216,5 +216,5 @@ fn short(commit: &str) -> &str {
 }
 
 fn signed(ns: f64) -> String {
-    format!("{}{}", if ns < 0.0 { "−" } else { "+" }, Ns(ns.abs().round() as i64))
+    format!("{}{}", if ns < 0.0 { "−" } else { "+" }, Ns::rounded(ns.abs()))
 }

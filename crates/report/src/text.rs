@@ -103,11 +103,16 @@ pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
+/// The nearest whole number of columns, lines or digits; none for what is negative.
+pub(crate) fn places(value: f64) -> usize {
+    usize::try_from(timeline::rounded(value)).unwrap_or(0)
+}
+
 /// An amount of a metric for people.
 pub(crate) fn amount(unit: Unit, value: f64) -> String {
     match unit {
-        Unit::Nanoseconds => Ns(value.round() as i64).to_string(),
-        Unit::Bytes => bytes(value.round() as u64),
+        Unit::Nanoseconds => Ns::rounded(value).to_string(),
+        Unit::Bytes => bytes(timeline::rounded_count(value)),
     }
 }
 
@@ -138,7 +143,7 @@ pub(crate) fn percent(share: f64) -> String {
 /// A share that is not negative, in per cent with two digits that say something.
 pub(crate) fn two_digits(share: f64) -> String {
     let percent = share * 100.0;
-    let decimals = if percent >= 10.0 || percent.fract() == 0.0 { 0 } else { (1.0 - percent.log10().floor()) as usize };
+    let decimals = if percent >= 10.0 || percent.fract() == 0.0 { 0 } else { places(1.0 - percent.log10().floor()) };
     format!("{percent:.*} %", decimals.min(6))
 }
 

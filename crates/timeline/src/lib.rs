@@ -42,7 +42,7 @@ pub use sampled::{
 };
 pub use span::{SpanId, SpanRow, Spans};
 pub use span_kind::SpanKind;
-pub use time::{Ns, Ticks, point_and_two_digits, rounded};
+pub use time::{Ns, Ticks, point_and_two_digits, rounded, rounded_count, truncated};
 pub use track::{Hold, Occupancy, OffCpu, Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
 pub use warning::{FileLoss, LastSign, LogEnd, ProcessNamed, Warning};
 

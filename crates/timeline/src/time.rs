@@ -21,6 +21,17 @@ pub fn rounded(value: f64) -> i64 {
     whole.saturating_add(i64::from(fraction >= 0.5) - i64::from(fraction <= -0.5))
 }
 
+/// The same for a count of things: what is less than nothing is none.
+pub fn rounded_count(value: f64) -> u64 {
+    u64::try_from(rounded(value)).unwrap_or(0)
+}
+
+/// Without its fraction: a limit that a count is held against. What is out of range is the nearest in it.
+#[expect(clippy::cast_possible_truncation, reason = "that is what it is for")]
+pub fn truncated(value: f64) -> i64 {
+    value as i64
+}
+
 impl Ns {
     /// Time zero; no time at all.
     pub const ZERO: Ns = Ns(0);
@@ -32,6 +43,11 @@ impl Ns {
     /// The nearest whole nanosecond, halves away from zero; what is out of range is the nearest in it.
     pub fn rounded(ns: f64) -> Ns {
         Ns(rounded(ns))
+    }
+
+    /// Without the part of a nanosecond; what is out of range is the nearest in it.
+    pub fn truncated(ns: f64) -> Ns {
+        Ns(truncated(ns))
     }
 
     /// So many, or the longest that there is.
@@ -171,7 +187,7 @@ pub fn point_and_two_digits(number: u64) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ns, rounded};
+    use super::{Ns, rounded, rounded_count};
 
     #[test]
     fn rounding_is_as_the_library_rounds() {
@@ -182,6 +198,16 @@ mod tests {
             let wanted = value.round() as i64;
             assert_eq!(rounded(value), wanted, "{value}");
         }
+    }
+
+    #[test]
+    fn cutting_goes_toward_zero_and_counts_are_not_negative() {
+        for (value, cut, count) in
+            [(2.9, 2, 3), (-2.9, -2, 0), (0.5, 0, 1), (1e300, i64::MAX, i64::MAX), (f64::NAN, 0, 0)]
+        {
+            assert_eq!((Ns::truncated(value), rounded_count(value)), (Ns(cut), count.unsigned_abs()), "{value}");
+        }
+        assert_eq!(Ns::truncated(f64::NEG_INFINITY), Ns::MIN);
     }
 
     fn check(ns: i64, text: &str) {

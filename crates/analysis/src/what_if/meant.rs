@@ -221,7 +221,7 @@ impl Under {
 }
 
 fn part(length: Ns, share: f64) -> Ns {
-    if share == 1.0 { length } else { Ns::rounded((length.0 as f64 * share).trunc()) }
+    if share == 1.0 { length } else { Ns::truncated(length.0 as f64 * share) }
 }
 
 /// What is left of something of which a share takes `factor` of its time.

@@ -68,7 +68,7 @@ pub(crate) fn build(followed: &Followed, boot: TrackId, timeline: &mut Timeline)
     let end = builder.end(until);
     timeline.profile = builder.named.profile;
     let ticks = calls.min_call_ticks.min(1 << 40);
-    let shortest = Ns::rounded((ticks as f64 * 1e9 / calls.ticks_per_second.max(1) as f64).trunc());
+    let shortest = Ns::truncated(ticks as f64 * 1e9 / calls.ticks_per_second.max(1) as f64);
     Built { init, end, error: error.max(shortest) }
 }
 

@@ -10,7 +10,7 @@ use benchmark::metrics::Better;
 use benchmark::stats::verdict::{Basis, Comparison, Verdict};
 use benchmark::{Against, Document, Metric, Moved, VariantRuns};
 use std::fmt::Write;
-use timeline::Unit;
+use timeline::{Unit, rounded};
 
 /// More comparisons than this, and those of a sweep with scaling models, are in the table alone, unless the whole is asked
 /// for.
@@ -140,7 +140,7 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
         }
         let line = |m: &&Moved| {
             let d = &m.by.difference;
-            let signed = |ns: f64| signed(ns.round() as i64, layout);
+            let signed = |ns: f64| signed(rounded(ns), layout);
             Line {
                 cells: vec![
                     harmless(&m.name).into_owned(),
@@ -202,14 +202,14 @@ fn rest(
     let by = by - listed.iter().map(|m| m.by.difference.estimate).sum::<f64>();
     let unlisted = all.checked_sub(listed.len()).filter(|unlisted| *unlisted > 0)?;
     let name = format!("everything else ({})", counted(unlisted as u64, "row"));
-    let cells = vec![name, signed(by.round() as i64, layout), String::new(), rest_of(first)?, rest_of(second)?];
+    let cells = vec![name, signed(rounded(by), layout), String::new(), rest_of(first)?, rest_of(second)?];
     Some(Line { cells, faint: true })
 }
 
 /// The rows that may be why a phase moved, where none is proven to.
 fn likely(against: &Against, layout: Layout, out: &mut String) {
     let Some(likely) = &against.likely_rows else { return };
-    let (phase, moved) = (harmless(&likely.phase), signed(likely.phase_ns.round() as i64, layout));
+    let (phase, moved) = (harmless(&likely.phase), signed(rounded(likely.phase_ns), layout));
     out.push('\n');
     if likely.rows.is_empty() {
         let text =
@@ -218,7 +218,7 @@ fn likely(against: &Against, layout: Layout, out: &mut String) {
     }
     let line = |m: &Moved| {
         let d = &m.by.difference;
-        let signed = |ns: f64| signed(ns.round() as i64, layout);
+        let signed = |ns: f64| signed(rounded(ns), layout);
         let p = m.by.p.map_or_else(String::new, |p| format!("{p:.3}"));
         let interval = format!("{} to {}", signed(d.low), signed(d.high));
         Line { cells: vec![harmless(&m.name).into_owned(), signed(d.estimate), interval, p], faint: false }

@@ -2,6 +2,7 @@
 
 use super::tables::time;
 use crate::plot::scaled;
+use crate::text::places;
 use benchmark::RowScaling;
 use std::fmt::Write;
 use timeline::Unit;
@@ -19,7 +20,7 @@ pub fn plot(row: &RowScaling, unit: Unit, width: usize) -> String {
     let mut put = |size: f64, ns: f64, mark: char| {
         let (x, y) = (bounds.x(size) * (columns - 1) as f64, bounds.y(ns) * (LINES - 1) as f64);
         if (0.0..columns as f64).contains(&x) && (-0.5..LINES as f64 - 0.5).contains(&y) {
-            cells[LINES - 1 - y.round().max(0.0) as usize][(x.round() as usize).min(columns - 1)] = mark;
+            cells[LINES - 1 - places(y)][places(x).min(columns - 1)] = mark;
         }
     };
     for column in 0..columns {

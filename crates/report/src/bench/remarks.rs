@@ -57,7 +57,7 @@ fn how_it_failed(outcome: &str) -> String {
 
 fn of_runs(total: &Description, reached: &[&Boot], unit: Unit) -> Vec<String> {
     let mut said = Vec::new();
-    let time = |ns: f64| unit.show(Ns(ns.round() as i64));
+    let time = |ns: f64| unit.show(Ns::rounded(ns));
     if !total.outliers.is_empty() {
         let boots: Vec<String> = total
             .outliers

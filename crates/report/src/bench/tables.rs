@@ -1,7 +1,7 @@
 //! Tables of a bench: its variants, a variant's phases in order and rows by length, metrics.
 
 use crate::table::{Align, Column, Line, render};
-use crate::text::{amount, counted, percent};
+use crate::text::{amount, counted, percent, places};
 use crate::{Layout, harmless};
 use benchmark::stats::Interval;
 use benchmark::stats::describe::Description;
@@ -22,7 +22,7 @@ pub fn unit(document: &Document) -> Unit {
 
 /// A length that was computed; [`unit`] says what it counts.
 pub fn time(unit: Unit, ns: f64) -> String {
-    unit.show(Ns(ns.round() as i64))
+    unit.show(Ns::rounded(ns))
 }
 
 /// Digits that a length has at most.
@@ -43,7 +43,7 @@ pub fn time_beside(unit: Unit, ns: f64, difference: f64) -> String {
     }
     let decimals = (digits.min(f64::from(DIGITS_MOST)) - whole_digits.floor() - 1.0).max(0.0);
     let name = short.split_once(' ').map_or(String::new(), |(_, name)| format!(" {name}"));
-    format!("{:.*}{name}", decimals as usize, ns / size)
+    format!("{:.*}{name}", places(decimals), ns / size)
 }
 
 /// `1.23 s to 1.31 s`

@@ -126,7 +126,8 @@ fn axis(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Resu
     let least = boot.total.0.max(1) as f64 / (WIDTH - 2.0 * MARGIN) * APART;
     let decade = 10_f64.powf(least.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].map(|n| n * decade).into_iter().find(|&step| step >= least);
-    let step = step.unwrap_or(10.0 * decade).max(1.0) as i64;
+    let step = step.unwrap_or(10.0 * decade).max(1.0);
+    let step = timeline::truncated(step);
     let bottom = top + AXIS + ROW * f64::from(layout.rows());
     write!(out, "<g class=\"axis\" fill=\"#6a6d70\" stroke=\"none\">")?;
     for at in (0..=boot.total.0 / step).map(|n| Ns(n * step)) {
@@ -242,7 +243,7 @@ fn place(
     out.put("</title><rect x=\"").hundredths(from).put("\" y=\"").put(&row.frame);
     out.put("\" width=\"").hundredths(to - from).put("\" height=\"").integer(FRAME);
     out.put("\" fill=\"#").hexadecimal(r).hexadecimal(g).hexadecimal(b).put("\"/>");
-    let room = ((to - from - 4.0) / CHARACTER) as usize;
+    let room = usize::try_from(timeline::truncated((to - from - 4.0) / CHARACTER)).unwrap_or(0);
     if room >= FEWEST_CHARACTERS {
         out.put("<text x=\"").hundredths(from + 3.0).put("\" y=\"").put(&row.text);
         out.put("\">").put(&esc(&cut(&name.plain, room))).put("</text>");

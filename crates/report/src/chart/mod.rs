@@ -117,7 +117,7 @@ impl Drawing {
         if let Some(around) = self.open.last_mut() {
             around.run = None;
         }
-        let depth = self.open.len() as u32;
+        let depth = timeline::number(self.open.len());
         self.frames.push(Frame { start: slice.start, end: slice.end, depth, what: What::Slice(slice) });
         self.open.push(Open { slice, run: None });
     }
@@ -131,7 +131,7 @@ impl Drawing {
                 run.what = What::Together(if let What::Together(count) = run.what { count + 1 } else { 1 });
             }
             None => {
-                let depth = self.open.len() as u32;
+                let depth = timeline::number(self.open.len());
                 let frame = Frame { start: slice.start, end: slice.end, depth, what: What::Together(1) };
                 if let Some(around) = self.open.last_mut() {
                     around.run = Some(self.frames.len());

@@ -13,7 +13,7 @@ use crate::{Layout, Style, harmless};
 use benchmark::budgets::{Checked, Kind, Observed, Status};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
-use timeline::Ns;
+use timeline::{Ns, rounded_count};
 
 /// The name and version of the document.
 const SCHEMA: &str = "bootscope.check/1";
@@ -149,9 +149,9 @@ fn limit(c: &Checked) -> String {
 fn amount(kind: Kind, value: f64) -> String {
     match kind {
         _ if !value.is_finite() => String::new(),
-        Kind::Total | Kind::Phase | Kind::Function | Kind::Metric => Ns(value.round() as i64).to_string(),
-        Kind::Memory => bytes(value.round() as u64),
-        Kind::Instructions => thousands(value.round() as u64),
+        Kind::Total | Kind::Phase | Kind::Function | Kind::Metric => Ns::rounded(value).to_string(),
+        Kind::Memory => bytes(rounded_count(value)),
+        Kind::Instructions => thousands(rounded_count(value)),
     }
 }
 

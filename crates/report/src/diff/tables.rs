@@ -116,7 +116,7 @@ pub(super) fn table(title: &'static str, all: &[DiffLine], whole: &Whole, layout
             [] => l.name_and_kin(),
             callers => format!("{} ← {}", l.name, callers.iter().rev().cloned().collect::<Vec<_>>().join(" ← ")),
         };
-        let calls = of(|a| a.calls as i64);
+        let calls = of(|a| i64::try_from(a.calls).unwrap_or(i64::MAX));
         let sign = if calls < 0 { "−" } else { "+" };
         let cells = vec![
             harmless(&name).into_owned(),

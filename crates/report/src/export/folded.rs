@@ -98,7 +98,7 @@ impl<'a> Stacks<'a> {
         *self.numbers.entry((stack, label)).or_insert_with(|| {
             self.frames.push((stack, label));
             self.time.push(Ns::ZERO);
-            (self.frames.len() - 1) as u32
+            timeline::number(self.frames.len() - 1)
         })
     }
 
@@ -111,7 +111,7 @@ impl<'a> Stacks<'a> {
         for (i, time) in self.time.iter().enumerate().filter(|(_, time)| **time > Ns::ZERO) {
             let up = |&at: &u32| Some(self.frames[at as usize].0).filter(|&below| below != Self::EMPTY);
             let mut labels: Vec<Label> =
-                std::iter::successors(Some(i as u32), up).map(|at| self.frames[at as usize].1).collect();
+                std::iter::successors(Some(timeline::number(i)), up).map(|at| self.frames[at as usize].1).collect();
             labels.reverse();
             for (i, label) in labels.iter().take(MOST_FRAMES).enumerate() {
                 write!(out, "{}{}", if i == 0 { "" } else { ";" }, names.text(*label))?;
@@ -139,7 +139,7 @@ impl Follow for Stacks<'_> {
     }
 
     fn own(&mut self, (stack, _): Self::Key, _: NodeId, length: u64) {
-        self.add(stack, Ns(length as i64));
+        self.add(stack, Ns::saturated(length));
     }
 }
 

@@ -160,15 +160,15 @@ impl Packets<'_> {
 
     fn group(&mut self, group: Group) -> io::Result<()> {
         let number = group.number();
-        let process = ProcessDescriptor { pid: number as i32, process_name: group.name().to_owned() };
+        let process = ProcessDescriptor { pid: as_id(number), process_name: group.name().to_owned() };
         let descriptor = TrackDescriptor { uuid: number.into(), process: Some(process), ..TrackDescriptor::default() };
         self.put(TracePacket { track_descriptor: Some(descriptor), ..TracePacket::default() })
     }
 
     fn lane(&mut self, lane: &Lane) -> io::Result<()> {
         let thread = ThreadDescriptor {
-            pid: lane.group.number() as i32,
-            tid: lane.number as i32,
+            pid: as_id(lane.group.number()),
+            tid: as_id(lane.number),
             thread_name: lane.name.clone(),
         };
         let descriptor = TrackDescriptor {
@@ -228,4 +228,9 @@ impl Packets<'_> {
             ..TracePacket::default()
         })
     }
+}
+
+/// Lanes and groups have numbers below 2^31.
+fn as_id(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
 }

@@ -210,7 +210,7 @@ fn slices(stacks: BTreeMap<Vec<NameId>, u128>, deeper: NameId, names: &Names, sh
     for (stack, weight) in by_name {
         let common = open.iter().zip(&stack).take_while(|((open, _), name)| open == *name).count();
         open.truncate(common);
-        let end = at + Ns((weight >> shift) as i64);
+        let end = at + Ns(i64::try_from(weight >> shift).unwrap_or(i64::MAX));
         for &name in &stack[common..] {
             open.push((name, slices.len()));
             slices.push(Slice { start: at, end, label: Label::Span(name, NameId::EMPTY), kind: None });

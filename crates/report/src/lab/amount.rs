@@ -6,7 +6,7 @@ use lab::experiments::{Amount, Measure};
 use lab::memory_use::MemoryUse;
 use lab::vmem::printed_steps;
 use serde::{Deserialize, Serialize};
-use timeline::Ns;
+use timeline::{Ns, rounded_count};
 
 /// What was measured that is not a function's time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -84,12 +84,12 @@ impl LabAmount {
 
     fn change(&self, slow: Option<f64>, fast: Option<f64>) -> String {
         let show = |n: f64| match (self.unit.as_str(), self.shown_in.as_str()) {
-            ("bytes", KIB) => format!("{} KiB", grouped((n / 1024.0).round() as u64)),
+            ("bytes", KIB) => format!("{} KiB", grouped(rounded_count(n / 1024.0))),
             ("bytes", _) => format!("{:.1} MiB", n / 1024.0 / 1024.0),
-            ("count", _) => grouped(n.round() as u64),
+            ("count", _) => grouped(rounded_count(n)),
             ("thousandths", _) => format!("{:.1}", n / 1000.0),
             ("permille", _) => format!("{:.1} %", n / 10.0),
-            _ => Ns(n.round() as i64).to_string(),
+            _ => Ns::rounded(n).to_string(),
         };
         match (slow, fast) {
             (Some(slow), Some(fast)) => format!("{} → {}", show(slow), show(fast)),

@@ -30,7 +30,7 @@ impl LabFigure {
             let rows = boot.tables().functions.iter().filter(|row| figure.functions.contains(&row.name.as_str()));
             rows.map(|row| row.total_time.0).sum::<i64>() / i64::from(figure.units)
         };
-        let ns = |us: u64| us as i64 * 1000;
+        let ns = |us: u64| Ns::saturated(us.saturating_mul(1000)).0;
         LabFigure {
             of: figure.name.to_owned(),
             per: figure.per.to_owned(),

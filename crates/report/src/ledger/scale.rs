@@ -62,7 +62,7 @@ impl Scale {
 
     /// The nearest time that can be printed.
     fn digits(&self, ns: i64) -> i64 {
-        (ns as f64 / self.digit_ns as f64).round() as i64
+        timeline::rounded(ns as f64 / self.digit_ns as f64)
     }
 
     /// The times of a step, as they are printed.

@@ -1,7 +1,7 @@
 //! The table of phases, with bars where there is room.
 
 use crate::table::{Align, Column, Line, render};
-use crate::text::percent;
+use crate::text::{percent, places};
 use crate::{Layout, PhaseLine, Style, Summary, harmless};
 
 /// From this many columns on there is room for bars.
@@ -50,7 +50,7 @@ const BAR: usize = 20;
 
 /// A share as a bar, in steps of an eighth of a column.
 fn bar(share: f64) -> String {
-    let eighths = (share * (BAR * 8) as f64).round() as usize;
+    let eighths = places(share * (BAR * 8) as f64);
     let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
     "█".repeat(eighths / 8) + part
 }
