@@ -128,7 +128,8 @@ impl Shrink for Cuts {
         let around = self.pieces(wait.track, wait.from, wait.from + Ns(1)).next();
         let left = around.map_or(1.0, |(_, _, left)| left);
         match wait.by {
-            WaitedOn::Thread(_) | WaitedOn::Holders(_) => (left, 1.0),
+            // Who was preempted waits until those who then ran leave the CPU.
+            WaitedOn::Thread(_) | WaitedOn::Holders(_) | WaitedOn::Nothing => (left, 1.0),
             _ => (1.0, left),
         }
     }
@@ -137,7 +138,7 @@ impl Shrink for Cuts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use timeline::{End, Hold, NameId, SpanKind, SpanRow, TimeBase, TrackKind};
+    use timeline::{End, Hold, NameId, Running, SpanKind, SpanRow, TimeBase, TrackKind};
 
     const LENGTH: Ns = Ns(1_000);
 
@@ -198,6 +199,22 @@ mod tests {
             t.waits[0].by = by;
             assert_eq!(Prices::new(&t).unwrap().saved(&[cut(boot, 390, 410, 0.0)]), Ns(10 + 300), "{by:?}");
         }
+    }
+
+    #[test]
+    fn a_preempted_thread_waits_for_who_has_its_cpu() {
+        let (mut t, boot, other) = boot();
+        let cut = [cut(boot, 390, 410, 0.0)];
+        t.waits[0] = Wait { woken: Ns(400), by: WaitedOn::Nothing, ..t.waits[0] };
+        t.running.push(Running { track: other, cpu: 0, from: Ns(400), to: Ns(700) });
+        t.running.extend([(0, 400), (700, 1000)].map(|(from, to)| Running {
+            track: boot,
+            cpu: 0,
+            from: Ns(from),
+            to: Ns(to),
+        }));
+        t.finalize(Ns::ZERO);
+        assert_eq!(Prices::new(&t).unwrap().saved(&cut), Ns(10), "the other has as much to do as before");
     }
 
     #[test]
