@@ -12,7 +12,7 @@ const DECIDING: [&str; 7] = ["evidence", "analysis", "machine", "benchmark", "fi
 
 /// Files that compare a text with a literal, and whose words these are: a format's, the kernel's, a command line's, or an
 /// identifier that is stored.
-const READ: [(&str, &str); 59] = [
+const READ: [(&str, &str); 62] = [
     ("analysis/charge.rs", "the first word of a span of initcalls, from the timeline"),
     ("analysis/diff/kin.rs", "what compilers add to names; see STILL"),
     ("analysis/groups.rs", "the language of rules"),
@@ -47,6 +47,9 @@ const READ: [(&str, &str); 59] = [
     ("evidence/tslog/occupancy.rs", "a record's detail"),
     ("evidence/tslog/rate.rs", "units of a rate"),
     ("evidence/vmm.rs", "vmm.json"),
+    ("findings/blacklist.rs", "a kernel's command line"),
+    ("findings/detectors/firmware.rs", "QEMU's arguments"),
+    ("findings/detectors/long_tail.rs", "the columns of its own table"),
     ("machine/ending.rs", "the kernel's messages"),
     ("machine/host.rs", "/proc of the host"),
     ("machine/kernel_line.rs", "a kernel's command line"),

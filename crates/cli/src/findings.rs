@@ -3,7 +3,7 @@
 use crate::boot::{self, Opened};
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
-use findings::{DETECTORS, Found, Machine, Seen, find, named};
+use findings::{DETECTORS, Found, Machine, Seen, Vmm, find, named};
 use recording::GuestSpec;
 use report::Boot;
 use std::path::PathBuf;
@@ -70,12 +70,18 @@ pub fn look(opened: &Opened, most: usize) -> Found {
     let said = Os::of(&subject.os);
     let os = if said.is_known() { said } else { opened.timeline.os.clone() };
     let how = &opened.recording.manifest().how;
-    let given = GuestSpec::of(how).map(|guest| guest.append);
+    let guest = GuestSpec::of(how);
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
     let machine = Machine {
         os,
         cpus: subject.cpus,
         memory_bytes: subject.memory_bytes,
-        command_line: given.map(|line| line.split_whitespace().map(str::to_owned).collect()),
+        command_line: guest.as_ref().map(|guest| words(&guest.append)),
+        vmm: guest.map(|guest| Vmm {
+            machine_type: guest.machine,
+            arguments: guest.extra,
+            has_kernel: guest.kernel.is_some(),
+        }),
     };
     let groups = Boot::groups_of(&opened.timeline, &opened.facts);
     find(&Seen::new(&opened.timeline, &groups, &machine), most)

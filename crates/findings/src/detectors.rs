@@ -2,17 +2,38 @@
 //!
 //! The first that finds a stretch has it: who knows the cause better stands before who only sees that time passed.
 
+mod build_options;
 mod calibration;
+mod code_patching;
 mod cpu_start;
+mod decompression;
+mod firmware;
 mod fixed_delays;
+mod long_tail;
+mod self_tests;
 mod tick_waits;
+mod timer_setup;
+mod tracer_start;
 mod tsc_check;
 
 use crate::Detector;
 
 /// All detectors.
-pub static DETECTORS: &[Detector] =
-    &[calibration::DETECTOR, cpu_start::DETECTOR, tsc_check::DETECTOR, tick_waits::DETECTOR, fixed_delays::DETECTOR];
+pub static DETECTORS: &[Detector] = &[
+    calibration::DETECTOR,
+    cpu_start::DETECTOR,
+    tsc_check::DETECTOR,
+    self_tests::DETECTOR,
+    decompression::DETECTOR,
+    firmware::DETECTOR,
+    timer_setup::DETECTOR,
+    tracer_start::DETECTOR,
+    code_patching::DETECTOR,
+    build_options::DETECTOR,
+    long_tail::DETECTOR,
+    tick_waits::DETECTOR,
+    fixed_delays::DETECTOR,
+];
 
 /// The detector of that name.
 pub fn named(id: &str) -> Option<&'static Detector> {

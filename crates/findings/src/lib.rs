@@ -9,6 +9,7 @@
 //! all other text is made by whoever prints findings.
 #![forbid(unsafe_code)]
 
+mod blacklist;
 mod claimed;
 mod detector;
 mod detectors;
@@ -28,4 +29,4 @@ pub use find::{Found, Missing, find};
 pub use finding::Finding;
 pub use need::Need;
 pub use remedy::{Change, Remedy};
-pub use seen::{Machine, Seen};
+pub use seen::{Machine, Seen, Vmm};

@@ -1,7 +1,7 @@
 //! What a detector has to see, and whether a boot's evidence has it.
 
 use crate::Seen;
-use timeline::{SpanKind, Unit};
+use timeline::{Os, Phase, SpanKind, Unit};
 
 /// A kind of evidence. What to record for it, whoever prints findings says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,11 +16,17 @@ pub enum Need {
     Sleeps,
     /// When the kernel printed each line.
     Printing,
+    /// Which initcall ran when. Only rules about Linux ask for it, and another system lacks nothing.
+    Initcalls,
+    /// When Linux's firmware and decompressor ran. Another system lacks nothing.
+    BeforeTheKernel,
 }
 
 impl Need {
     /// Whether it is there. That there is a boot path, [`crate::find`] knows.
     pub(crate) fn is_met(self, seen: &Seen) -> bool {
+        let is_linux = seen.machine.os == Os::Linux;
+        let has = |phase: Phase| seen.timeline.boundaries.iter().any(|boundary| boundary.phase == phase);
         match self {
             Need::Rate => matches!(seen.timeline.unit, Unit::Nanoseconds | Unit::Instructions),
             Need::BootPath => true,
@@ -29,6 +35,8 @@ impl Need {
                 !seen.timeline.waits.is_empty() || seen.has_kind(SpanKind::Call) || seen.has_kind(SpanKind::Initcall)
             }
             Need::Printing => seen.has_kind(SpanKind::Call) || seen.lines().next().is_some(),
+            Need::Initcalls => !is_linux || seen.has_kind(SpanKind::Initcall),
+            Need::BeforeTheKernel => !is_linux || has(Phase::Firmware) || has(Phase::Decompressor),
         }
     }
 }

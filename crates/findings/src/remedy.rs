@@ -21,12 +21,31 @@ pub enum Change {
         /// Words to give in their place.
         to: Vec<String>,
     },
+    /// Give QEMU other arguments. Of the further arguments of the recording (`extra`) those of `from` go, which stand there
+    /// one after the other; those of `to` come at the end.
+    QemuArguments {
+        /// Arguments that QEMU was given.
+        from: Vec<String>,
+        /// Arguments to give in their place.
+        to: Vec<String>,
+    },
+    /// Boot the ELF image that is packed in the kernel's bzImage: its payload, unpacked into a file, is the kernel.
+    UnpackedKernel,
+    /// Build the kernel from its sources with other options: `-NAME` switches one off, `+NAME` on. Each stands without
+    /// `CONFIG_`, as `scripts/config --disable NAME` takes it.
+    KernelConfig(Vec<String>),
 }
 
 impl Remedy {
     /// One that takes a change of the kernel's code.
     pub fn code(what: &'static str) -> Remedy {
         Remedy { what, changes: Vec::new() }
+    }
+
+    /// One that takes a kernel built without these options.
+    pub fn without(what: &'static str, options: &[&str]) -> Remedy {
+        let options = options.iter().map(|option| format!("-{option}")).collect();
+        Remedy { what, changes: vec![Change::KernelConfig(options)] }
     }
 
     /// One that takes words on the command line.

@@ -3,7 +3,8 @@
 use crate::facts::Stretch;
 use analysis::Groups;
 use hashbrown::HashMap;
-use timeline::{NameId, Ns, Os, SpanId, SpanKind, SpanRow, Timeline, TrackId, TrackKind, WaitedOn};
+use std::cmp::Reverse;
+use timeline::{NameId, Ns, Os, Phase, SpanId, SpanKind, SpanRow, Timeline, TrackId, TrackKind, WaitedOn};
 
 /// What no timeline holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +17,19 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// The words of the kernel's command line, as the user gave them; none if unknown.
     pub command_line: Option<Vec<String>>,
+    /// The machine monitor; none if unknown.
+    pub vmm: Option<Vmm>,
+}
+
+/// How QEMU was started, as far as remedies have to know it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Vmm {
+    /// Its machine type, with properties.
+    pub machine_type: String,
+    /// Further arguments, as the user gave them.
+    pub arguments: Vec<String>,
+    /// Whether QEMU was given the kernel: else the firmware looks for one on a disk.
+    pub has_kernel: bool,
 }
 
 /// A boot, as detectors see it.
@@ -134,6 +148,61 @@ impl<'a> Seen<'a> {
         Stretch { track: row.track, from: row.start, to: row.end, name: row.name, detail: row.detail }
     }
 
+    /// The outermost spans of a kind that have one of these names and were over before the end mark, in order of track and
+    /// time. A function is known by its name; an initcall and a work item by their detail.
+    pub fn outermost(&self, kind: SpanKind, known: &[&str]) -> Vec<SpanRow> {
+        let known = self.names(known);
+        let of = |row: &SpanRow| if kind == SpanKind::Call { row.name } else { row.detail };
+        let all = self.timeline.spans.iter().map(|(_, row)| row).filter(|row| row.kind == kind && row.end <= self.end);
+        let mut found: Vec<SpanRow> = all.filter(|row| known.contains(&of(row))).collect();
+        found.sort_by_key(|row| (row.track, row.start, Reverse(row.end)));
+        let mut over: Option<(TrackId, Ns)> = None;
+        found.retain(|row| {
+            let is_outermost = over.is_none_or(|(track, end)| track != row.track || end <= row.start);
+            over = if is_outermost { Some((row.track, row.end)) } else { over };
+            is_outermost
+        });
+        found
+    }
+
+    /// All threads of a name: each from when it first ran until it last did, before the end mark.
+    pub fn threads(&self, name: &str) -> Vec<Stretch> {
+        let Some(name) = self.timeline.names.find(name) else { return Vec::new() };
+        let tracks = self.timeline.tracks.iter();
+        let named = tracks.filter(|(_, track)| track.kind == TrackKind::Thread && track.name == name);
+        let of = |track: TrackId| {
+            let running = &self.timeline.running;
+            let first = running.partition_point(|ran| ran.track < track);
+            let ran = running[first..].iter().take_while(|ran| ran.track == track && ran.from < self.end);
+            let (from, to) = ran.fold((Ns::MAX, Ns::MIN), |(from, to), ran| (from.min(ran.from), to.max(ran.to)));
+            (from < to).then(|| Stretch { track, from, to: to.min(self.end), name, detail: NameId::EMPTY })
+        };
+        named.filter_map(|(track, _)| of(track)).collect()
+    }
+
+    /// A phase of the boot before the kernel, as a stretch of the track of what ran there.
+    pub fn phase(&self, what: Phase) -> Option<Stretch> {
+        let (track, _) = self.timeline.tracks.iter().find(|(_, track)| track.kind == TrackKind::Firmware)?;
+        let phase = analysis::phases(self.timeline).into_iter().find(|phase| phase.what == what)?;
+        let at = Stretch {
+            track,
+            from: phase.start,
+            to: phase.end,
+            name: self.timeline.tracks.get(track).name,
+            detail: NameId::EMPTY,
+        };
+        // What ran there has a name that says more, unless it is only a part of the phase.
+        let spans = self.timeline.spans.iter().map(|(_, row)| row).filter(|row| row.track == track);
+        let within = |row: &SpanRow| (row.end.min(at.to) - row.start.max(at.from)).max(Ns::ZERO);
+        let most = spans.max_by_key(within).filter(|row| within(row).0 * 2 > at.length().0);
+        Some(most.map_or(at, |row| Stretch { name: row.name, detail: row.detail, ..at }))
+    }
+
+    /// Whether the kernel's command line has this word.
+    pub fn was_given(&self, word: &str) -> bool {
+        self.machine.command_line.as_ref().is_some_and(|words| words.iter().any(|given| given == word))
+    }
+
     /// The numbers of names that the boot has, of those that a rule knows.
     pub fn names(&self, known: &[&str]) -> Vec<NameId> {
         known.iter().filter_map(|name| self.timeline.names.find(name)).collect()
@@ -179,7 +248,7 @@ pub mod testing {
 
     use super::*;
     use crate::find::{Found, find};
-    use timeline::{End, Mark, SpanBuilder, TimeBase, Unit, Wait};
+    use timeline::{End, Mark, Names, Running, SpanBuilder, TimeBase, Unit, Wait};
 
     pub fn ms(ms: i64) -> Ns {
         Ns::from_ms(ms)
@@ -200,6 +269,51 @@ pub mod testing {
             let name = timeline.names.intern("thread0");
             let track = timeline.tracks.add(name, TrackKind::Thread, 1);
             Log { timeline, spans: SpanBuilder::default(), track, now: Ns::ZERO, machine: Machine::default() }
+        }
+
+        /// One that says it is of Linux.
+        pub fn linux() -> Log {
+            let mut log = Log::new();
+            log.machine.os = Os::Linux;
+            log.machine.cpus = 1;
+            log
+        }
+
+        /// What ran before the kernel, from time zero on.
+        pub fn before_the_kernel(&mut self, phases: &[(Phase, Ns)]) {
+            let name = self.timeline.names.intern("firmware");
+            let (track, boot) = (self.timeline.tracks.add(name, TrackKind::Firmware, 0), self.track);
+            self.track = track;
+            for &(phase, length) in phases {
+                self.timeline.boundary(phase, self.now, Ns::ZERO, "test");
+                self.call(phase.name(&Names::default()).as_ref(), length);
+            }
+            self.timeline.boundary(Phase::EarlyKernel, self.now, Ns::ZERO, "test");
+            self.track = boot;
+            self.timeline.tracks.get_mut(boot).created = Some((self.now, track));
+        }
+
+        /// A thread that runs while this one waits for it.
+        pub fn awaited(&mut self, name: &str, length: Ns) {
+            let (track, from, until) = (self.track, self.now, self.now + length);
+            let other = self.thread_beside(name, length);
+            self.timeline.waits.push(Wait { track, from, woken: until, until, by: WaitedOn::Thread(other) });
+            self.now = until;
+        }
+
+        /// A thread that runs beside this one from now on, on a CPU of its own.
+        pub fn thread_beside(&mut self, name: &str, length: Ns) -> TrackId {
+            let (created, from, to) = (Some((self.now, self.track)), self.now, self.now + length);
+            let name = self.timeline.names.intern(name);
+            let id = 100 + self.timeline.tracks.len() as u64;
+            let track = self.timeline.tracks.add(name, TrackKind::Thread, id);
+            self.timeline.tracks.get_mut(track).created = created;
+            self.timeline.running.push(Running { track, cpu: 1, from, to });
+            track
+        }
+
+        pub fn work(&mut self, name: &str, length: Ns) {
+            self.step(SpanKind::Work, "work", name, |log| log.now += length);
         }
 
         pub fn initcall(&mut self, name: &str, inside: impl FnOnce(&mut Log)) {

@@ -110,6 +110,7 @@ impl ChangeLine {
     fn text(&self) -> String {
         let (from, to) = (self.from.join(" "), self.to.join(" "));
         match (from.is_empty(), to.is_empty()) {
+            (true, true) => self.kind.clone(),
             (true, _) => format!("{}: {to}", self.kind),
             (_, true) => format!("{}: without {from}", self.kind),
             _ => format!("{}: {to} instead of {from}", self.kind),

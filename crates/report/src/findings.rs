@@ -73,7 +73,7 @@ pub struct FindingEvidence {
 /// A change to a boot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangeLine {
-    /// `append-words` or `lab-switch`.
+    /// `append-words`, `lab-switch`, `qemu-arguments`, `unpacked-kernel` or `kernel-config`.
     pub kind: String,
     /// What goes.
     pub from: Vec<String>,
@@ -179,6 +179,9 @@ impl ChangeLine {
         let (kind, from, to) = match change {
             Change::AppendWords(words) => ("append-words", Vec::new(), words.clone()),
             Change::LabSwitch { from, to } => ("lab-switch", from.clone(), to.clone()),
+            Change::QemuArguments { from, to } => ("qemu-arguments", from.clone(), to.clone()),
+            Change::UnpackedKernel => ("unpacked-kernel", Vec::new(), Vec::new()),
+            Change::KernelConfig(options) => ("kernel-config", Vec::new(), options.clone()),
         };
         ChangeLine { kind: kind.to_owned(), from, to }
     }
@@ -208,6 +211,10 @@ fn record(need: Need) -> &'static str {
         Need::Printing => {
             "nothing says when the kernel printed a line: import its log, or record with --trace events,calls"
         }
+        Need::Initcalls => "no initcall is known: record with --trace events, or boot with initcall_debug",
+        Need::BeforeTheKernel => {
+            "nothing is known of what ran before the kernel: record under TCG, with the first-execution trace"
+        }
     }
 }
 
@@ -219,6 +226,8 @@ pub(crate) fn what(need: Need) -> &'static str {
         Need::Functions => "functions of the kernel, with their times",
         Need::Sleeps => "when threads slept, or when each initcall returned",
         Need::Printing => "when the kernel printed each line",
+        Need::Initcalls => "initcalls, with their times",
+        Need::BeforeTheKernel => "when firmware and decompressor ran",
     }
 }
 

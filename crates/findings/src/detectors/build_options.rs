@@ -1,0 +1,69 @@
+//! What a kernel does at each boot because it was built to.
+
+use crate::detector::{Detector, Draft, Left, Part};
+use crate::facts::{Confidence, Stretch};
+use crate::{Need, Remedy, Seen};
+use timeline::{NameId, Os, SpanKind};
+
+/// The detector.
+pub const DETECTOR: Detector = Detector {
+    id: "build-options",
+    title: "the kernel was built with an option that takes time at each boot",
+    rule: "Reading the kernel's own type information (BTF) for BPF programs, and searching all page tables for pages that are \
+           both writable and executable, take long and serve developers. Whoever asks first reads the type information: to \
+           leave out that initcall only moves the work.",
+    source: "Linux, lib/Kconfig.debug and mm/Kconfig.debug: DEBUG_INFO_BTF, DEBUG_WX",
+    threshold: "any time in these functions",
+    price: "the function's time goes; at the worst a tenth stays",
+    needs: &[Need::BootPath, Need::Functions],
+    look,
+};
+
+/// Functions, outermost first, and the option that makes the kernel call them.
+const OPTIONS: &[(&[&str], &str)] =
+    &[(&["btf_parse_vmlinux"], "DEBUG_INFO_BTF"), (&["ptdump_walk_pgd_level_checkwx", "ptdump_walk_pgd"], "DEBUG_WX")];
+
+fn look(seen: &Seen) -> Vec<Draft> {
+    if seen.machine.os != Os::Linux {
+        return Vec::new();
+    }
+    OPTIONS.iter().filter_map(|(functions, option)| draft(seen, functions, option)).collect()
+}
+
+fn draft(seen: &Seen, functions: &[&str], option: &str) -> Option<Draft> {
+    let rows = seen.outermost(SpanKind::Call, functions);
+    let first = rows.first()?;
+    let stretches: Vec<Stretch> = rows.iter().map(|row| seen.stretch(row)).collect();
+    let left = Left { most: 0.1, ..Left::NOTHING };
+    Some(Draft {
+        about: (first.name, NameId::EMPTY),
+        figures: Vec::new(),
+        parts: stretches.into_iter().map(|stretch| Part { stretch, left }).collect(),
+        confidence: Confidence::High,
+        remedy: Remedy::without(
+            "build the kernel without the option; no word on the command line does this",
+            &[option],
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remedy::Change;
+    use crate::seen::testing::{Log, ms};
+
+    #[test]
+    fn type_information_is_read_once_whoever_asks() {
+        let mut log = Log::linux();
+        log.initcall("cubictcp_register", |log| {
+            log.within("register_btf_kfunc_id_set", |log| log.call("btf_parse_vmlinux", ms(43)));
+        });
+        log.initcall("bpf_rstat_kfunc_init", |log| log.call("register_btf_kfunc_id_set", ms(1)));
+        log.call("works", ms(400));
+        let found = log.found();
+        let [only] = &found.findings[..] else { panic!("{found:?}") };
+        assert_eq!((only.rule.id, only.about.as_str(), only.price.likely), (DETECTOR.id, "btf_parse_vmlinux", ms(43)));
+        assert_eq!(only.remedy.changes, [Change::KernelConfig(vec!["-DEBUG_INFO_BTF".to_owned()])]);
+    }
+}

@@ -1,0 +1,62 @@
+//! A kernel image that unpacks itself.
+
+use crate::detector::{Detector, Draft, Left, Part};
+use crate::facts::Confidence;
+use crate::remedy::Change;
+use crate::{Need, Remedy, Seen};
+use timeline::{Os, Phase};
+
+/// The detector.
+pub const DETECTOR: Detector = Detector {
+    id: "decompression",
+    title: "the kernel unpacks itself",
+    rule: "A compressed image begins with code that unpacks the kernel, chooses where it goes and moves it there. A virtual \
+           machine monitor can load the unpacked ELF image itself and enter it by PVH.",
+    source: "libguestfs (Jones 2016): entering the kernel takes 80 ms, very unclear exactly what it is doing",
+    threshold: "any time between the decompressor's entry and the kernel's",
+    price: "all of it goes; at the worst a tenth stays, as the machine monitor then loads more bytes",
+    needs: &[Need::BootPath, Need::BeforeTheKernel],
+    look,
+};
+
+fn look(seen: &Seen) -> Vec<Draft> {
+    let unpacks = seen.phase(Phase::Decompressor).filter(|_| seen.machine.os == Os::Linux);
+    let draft = |stretch: crate::Stretch| {
+        let is_loaded_by_qemu = seen.machine.vmm.as_ref().is_some_and(|vmm| vmm.has_kernel);
+        let change = is_loaded_by_qemu.then_some(Change::UnpackedKernel);
+        Draft {
+            about: (stretch.name, stretch.detail),
+            figures: Vec::new(),
+            parts: vec![Part { stretch, left: Left { most: 0.1, ..Left::NOTHING } }],
+            confidence: Confidence::High,
+            remedy: Remedy {
+                what: "boot the unpacked image (vmlinux) by PVH; where a loader needs a bzImage, compress it by LZ4 or ZSTD",
+                changes: change.into_iter().collect(),
+            },
+        }
+    };
+    unpacks.map(draft).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Vmm;
+    use crate::seen::testing::{Log, ms};
+
+    #[test]
+    fn a_decompressor_is_found_and_a_kernel_without_one_is_not() {
+        let boot = |phase: Phase| {
+            let mut log = Log::linux();
+            log.machine.vmm = Some(Vmm { has_kernel: true, ..Vmm::default() });
+            log.before_the_kernel(&[(phase, ms(100))]);
+            log.initcall("works", |log| log.call("works", ms(400)));
+            log.found()
+        };
+        let found = boot(Phase::Decompressor);
+        let [only] = &found.findings[..] else { panic!("{found:?}") };
+        assert_eq!((only.rule.id, only.price.low, only.price.likely), (DETECTOR.id, ms(90), ms(100)));
+        assert_eq!(only.remedy.changes, [Change::UnpackedKernel]);
+        assert!(boot(Phase::Loader).findings.is_empty());
+    }
+}

@@ -1,0 +1,85 @@
+//! Firmware that does more than starting a kernel takes.
+
+use crate::detector::{Detector, Draft, Left, Part};
+use crate::facts::{Confidence, Stretch};
+use crate::remedy::Change;
+use crate::{Need, Remedy, Seen, Vmm};
+use timeline::{Ns, Os, Phase, SpanKind};
+
+/// The detector.
+pub const DETECTOR: Detector = Detector {
+    id: "firmware",
+    title: "the firmware looks for what it will not boot from",
+    rule: "QEMU was given the kernel, yet a whole firmware runs first: it probes disks, runs option ROMs, offers a boot menu and \
+           serves a terminal. A firmware made for this (qboot) only sets up the machine and starts the kernel. Linux then \
+           finds no option ROM to check, which counts too.",
+    source: "libguestfs (Jones 2016): SeaBIOS with features disabled takes 19 instead of 63 ms; serial-terminal BIOS 260 ms",
+    threshold: "any time of a firmware that -bios did not choose, on pc or q35, where QEMU was given the kernel",
+    price: "the firmware's time goes, with the kernel's search for option ROMs; qboot takes 0.3 ms, at the worst a tenth stays",
+    needs: &[Need::BootPath, Need::BeforeTheKernel],
+    look,
+};
+
+const FLAG: &str = "-bios";
+const QBOOT: [&str; 2] = [FLAG, "qboot.rom"];
+const QBOOT_TAKES: Ns = Ns(300_000);
+/// Types of machine that qboot knows; those with a version begin alike (`pc-q35-7.2`).
+const MACHINES: [&str; 2] = ["pc", "q35"];
+
+fn look(seen: &Seen) -> Vec<Draft> {
+    let can_change = seen.machine.os == Os::Linux && seen.machine.vmm.as_ref().is_some_and(can_change);
+    let Some(stretch) = seen.phase(Phase::Firmware).filter(|_| can_change) else { return Vec::new() };
+    let left = |stretch: &Stretch| {
+        let Left { least, likely, .. } = Left::time(stretch.length(), Ns::ZERO, QBOOT_TAKES, QBOOT_TAKES);
+        Left { least, likely, most: likely.max(0.1) }
+    };
+    let part = Part { stretch, left: left(&stretch) };
+    let roms = seen.outermost(SpanKind::Call, &["probe_roms"]);
+    let searched =
+        roms.iter().map(|row| Part { stretch: seen.stretch(row), left: Left { most: 1.0, ..Left::NOTHING } });
+    vec![Draft {
+        about: (stretch.name, stretch.detail),
+        figures: Vec::new(),
+        parts: [part].into_iter().chain(searched).collect(),
+        confidence: Confidence::High,
+        remedy: Remedy {
+            what: "start the kernel by a firmware made for it: -bios qboot.rom, or the machine type microvm",
+            changes: vec![Change::QemuArguments { from: Vec::new(), to: QBOOT.map(str::to_owned).to_vec() }],
+        },
+    }]
+}
+
+fn can_change(vmm: &Vmm) -> bool {
+    let machine = vmm.machine_type.split(',').next().unwrap_or_default();
+    let is_known = MACHINES.iter().any(|known| machine == *known || machine.starts_with(&format!("pc-{known}")));
+    vmm.has_kernel && is_known && !vmm.arguments.iter().any(|argument| argument == FLAG)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seen::testing::{Log, ms};
+
+    #[test]
+    fn a_firmware_is_found_unless_it_is_needed_or_was_chosen() {
+        let boot = |machine_type: &str, arguments: &[&str], has_kernel: bool| {
+            let mut log = Log::linux();
+            let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
+            log.machine.vmm = Some(Vmm { machine_type: machine_type.to_owned(), arguments, has_kernel });
+            log.before_the_kernel(&[(Phase::Firmware, ms(60))]);
+            log.within("probe_roms", |log| log.call("romchecksum", ms(3)));
+            log.initcall("works", |log| log.call("works", ms(400)));
+            log.found()
+        };
+        let found = boot("q35,sata=off", &[], true);
+        let [only] = &found.findings[..] else { panic!("{found:?}") };
+        let saved = ms(63) - QBOOT_TAKES;
+        assert_eq!((only.rule.id, only.price.low, only.price.likely), (DETECTOR.id, ms(54), saved));
+        let to = QBOOT.map(str::to_owned).to_vec();
+        assert_eq!(only.remedy.changes, [Change::QemuArguments { from: Vec::new(), to }]);
+        assert_eq!(boot("pc", &[], true).findings.len(), 1);
+        assert!(boot("pc", &[], false).findings.is_empty(), "it boots from a disk");
+        assert!(boot("pc", &["-bios", "OVMF.fd"], true).findings.is_empty(), "somebody chose it");
+        assert!(boot("microvm", &[], true).findings.is_empty(), "has qboot");
+    }
+}

@@ -1,0 +1,156 @@
+//! Tests that a kernel makes of itself at each boot.
+
+use crate::blacklist;
+use crate::detector::{Detector, Draft, Left, Part};
+use crate::facts::{Confidence, Figure, Stretch, Value};
+use crate::{Need, Remedy, Seen};
+use timeline::{NameId, Os, SpanKind, SpanRow};
+
+/// The detector.
+pub const DETECTOR: Detector = Detector {
+    id: "self-tests",
+    title: "the kernel tests itself at each boot",
+    rule: "Linux tests each cipher with known answers when it is registered, and times several routines for RAID to choose the \
+           fastest. Some code only runs its own tests in its initcall. Who boots the same kernel on the same machine again \
+           learns nothing new. The rule knows these threads, initcalls and functions by their names.",
+    source: "libguestfs (Jones 2016): aesni_init took 18 ms, fixed with cryptomgr.notests",
+    threshold: "any of these threads, initcalls or functions",
+    price: "the tests go; a twentieth of what the kernel's command line switches off may stay",
+    needs: &[Need::BootPath, Need::Initcalls],
+    look,
+};
+
+/// The thread that tests one cipher.
+const CIPHERS: &str = "cryptomgr_test";
+
+/// Initcalls that do nothing but test, of `lib/crypto` and `crypto/kdf_sp800108.c`. What they test works without them.
+const ONLY_TEST: &[&str] =
+    &["blake2s_mod_init", "chacha20poly1305_init", "curve25519_init", "chacha_mod_init", "crypto_kdf108_init"];
+
+/// Initcalls and functions that an option of the kernel's build switches off: its name, and the option.
+const BUILT_IN: &[(SpanKind, &str, &str)] = &[
+    (SpanKind::Initcall, "raid6_select_algo", "RAID6_PQ_BENCHMARK"),
+    (SpanKind::Initcall, "init_trace_selftests", "FTRACE_STARTUP_TEST"),
+    (SpanKind::Initcall, "event_trace_self_tests_init", "EVENT_TRACE_STARTUP_TEST"),
+    (SpanKind::Initcall, "init_test_probes", "KPROBES_SANITY_TEST"),
+    (SpanKind::Initcall, "debug_vm_pgtable", "DEBUG_VM_PGTABLE"),
+    (SpanKind::Call, "locking_selftest", "DEBUG_LOCKING_API_SELFTESTS"),
+];
+
+fn look(seen: &Seen) -> Vec<Draft> {
+    if seen.machine.os != Os::Linux {
+        return Vec::new();
+    }
+    let of_ciphers = ciphers(seen);
+    let of_kunit = draft(
+        seen,
+        &seen.outermost(SpanKind::Call, &["kunit_run_all_tests"]),
+        Remedy::append("run KUnit's tests where they are looked at: kunit.enable=0", &["kunit.enable=0"]),
+    );
+    let of_options = BUILT_IN.iter().filter_map(|&(kind, name, option)| {
+        const WHAT: &str = "build the kernel without the test; no word on the command line switches it off";
+        draft(seen, &seen.outermost(kind, &[name]), Remedy::without(WHAT, &[option]))
+    });
+    of_ciphers.into_iter().chain(of_kunit).chain(only_test(seen)).chain(of_options).collect()
+}
+
+fn ciphers(seen: &Seen) -> Option<Draft> {
+    let tests = seen.threads(CIPHERS);
+    let first = tests.first()?;
+    let left = Left { most: 0.05, ..Left::NOTHING };
+    Some(Draft {
+        about: (first.name, NameId::EMPTY),
+        figures: figures(&tests),
+        parts: tests.iter().map(|&stretch| Part { stretch, left }).collect(),
+        confidence: Confidence::High,
+        remedy: Remedy::append(
+            "trust the ciphers that were tested before, with cryptomgr.notests=1, unless a rule such as FIPS 140 wants the tests",
+            &["cryptomgr.notests=1"],
+        ),
+    })
+}
+
+fn only_test(seen: &Seen) -> Option<Draft> {
+    let rows = seen.outermost(SpanKind::Initcall, ONLY_TEST);
+    let longest = rows.iter().max_by_key(|row| row.length())?;
+    let stretches: Vec<Stretch> = rows.iter().map(|row| seen.stretch(row)).collect();
+    let mut names: Vec<&str> = rows.iter().map(|row| seen.texts((row.name, row.detail)).1).collect();
+    names.sort_unstable();
+    names.dedup();
+    Some(Draft {
+        about: (longest.name, longest.detail),
+        figures: figures(&stretches),
+        parts: blacklist::left_out(seen, stretches),
+        confidence: Confidence::High,
+        remedy: blacklist::remedy("leave out initcalls that do nothing but test", &names),
+    })
+}
+
+fn draft(seen: &Seen, rows: &[SpanRow], remedy: Remedy) -> Option<Draft> {
+    let first = rows.first()?;
+    let stretches: Vec<Stretch> = rows.iter().map(|row| seen.stretch(row)).collect();
+    let left = Left { most: 0.05, ..Left::NOTHING };
+    Some(Draft {
+        about: (first.name, first.detail),
+        figures: figures(&stretches),
+        parts: stretches.into_iter().map(|stretch| Part { stretch, left }).collect(),
+        confidence: Confidence::High,
+        remedy,
+    })
+}
+
+fn figures(tests: &[Stretch]) -> Vec<Figure> {
+    vec![
+        Figure { of: "tests", value: Value::Count(tests.len() as u64) },
+        Figure { of: "in all", value: Value::Time(tests.iter().map(Stretch::length).sum()) },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remedy::Change;
+    use crate::seen::testing::{Log, ms};
+
+    #[test]
+    fn a_thread_that_tests_ciphers_is_found_and_another_is_not() {
+        let boot = |name: &str, os: Os| {
+            let mut log = Log::linux();
+            log.machine.os = os;
+            log.initcall("crypto_algapi_init", |log| (0..3).for_each(|_| log.awaited(name, ms(200))));
+            log.initcall("works", |log| log.call("works", ms(400)));
+            log.found()
+        };
+        let found = boot(CIPHERS, Os::Linux);
+        let [only] = &found.findings[..] else { panic!("{found:?}") };
+        assert_eq!((only.rule.id, only.about.as_str(), only.evidence_count), (DETECTOR.id, CIPHERS, 3));
+        assert_eq!((only.price.low, only.price.likely, only.price.high), (ms(570), ms(600), ms(600)));
+        assert_eq!(only.remedy.changes, [Change::AppendWords(vec!["cryptomgr.notests=1".to_owned()])]);
+        assert!(boot("cryptomgr_probe", Os::Linux).findings.is_empty(), "makes ciphers of others");
+        assert!(boot(CIPHERS, Os::FreeBsd).findings.is_empty());
+    }
+
+    #[test]
+    fn tests_that_nobody_waits_for_cost_nothing() {
+        let mut log = Log::linux();
+        log.thread_beside(CIPHERS, ms(300));
+        log.initcall("works", |log| log.call("works", ms(400)));
+        let found = log.found();
+        assert_eq!((found.findings.len(), found.below_noise), (0, 1), "{found:?}");
+    }
+
+    #[test]
+    fn an_initcall_that_only_tests_is_left_out_and_one_that_also_works_is_a_matter_of_the_build() {
+        let mut log = Log::linux();
+        log.initcall("blake2s_mod_init", |log| log.call("blake2s_selftest", ms(5)));
+        log.initcall("raid6_select_algo", |log| log.call("raid6_choose_gen", ms(60)));
+        log.initcall("works", |log| log.call("works", ms(400)));
+        let found = log.found();
+        let changes: Vec<&Change> = found.findings.iter().map(|finding| &finding.remedy.changes[0]).collect();
+        let [option, word] = changes[..] else { panic!("{found:?}") };
+        assert_eq!(*option, Change::KernelConfig(vec!["-RAID6_PQ_BENCHMARK".to_owned()]));
+        assert_eq!(*word, Change::AppendWords(vec!["initcall_blacklist=blake2s_mod_init".to_owned()]));
+        // Three initcalls are looked up.
+        assert_eq!(found.findings[1].price.likely, ms(5) - timeline::Ns(3 * 2_300));
+    }
+}

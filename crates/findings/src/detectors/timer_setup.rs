@@ -1,0 +1,88 @@
+//! Timers that Linux measures or tries out at each boot.
+
+use crate::detector::{Detector, Draft, Left, Part};
+use crate::facts::{Confidence, Figure, Stretch, Value};
+use crate::{Need, Remedy, Seen};
+use timeline::{Ns, Os, SpanKind};
+
+/// The detector.
+pub const DETECTOR: Detector = Detector {
+    id: "timer-setup",
+    title: "a timer is measured or tried out at each boot",
+    rule: "Without a TSC deadline timer Linux calibrates the local APIC's timer for 100 ms against another clock. It waits ten \
+           ticks to see whether the timer's interrupt arrives by the IO-APIC. A loop of delays is measured where no TSC is \
+           trusted. A virtual machine monitor knows all of that.",
+    source: "Linux, Documentation/admin-guide/kernel-parameters.txt: no_timer_check, nolapic_timer, lpj",
+    threshold: "2 ms in one of these functions",
+    price: "the function's time goes; at the worst a twentieth stays",
+    needs: &[Need::BootPath, Need::Functions],
+    look,
+};
+
+const SHORTEST: Ns = Ns(2_000_000);
+
+fn look(seen: &Seen) -> Vec<Draft> {
+    if seen.machine.os != Os::Linux {
+        return Vec::new();
+    }
+    let local_apic = match seen.machine.cpus {
+        1 => Remedy::append(
+            "one CPU needs no timer of its own: let the HPET or PIT tick, with nolapic_timer; or give it a TSC deadline timer",
+            &["nolapic_timer"],
+        ),
+        _ => Remedy::code("give the CPUs a TSC deadline timer (KVM: -cpu host), which needs no calibration"),
+    };
+    let io_apic = Remedy::append(
+        "a virtual machine's timer is wired as its tables say: do not wait for its ticks, with no_timer_check",
+        &["no_timer_check"],
+    );
+    let loops = Remedy::code("give lpj= the number that the kernel prints as lpj, or a CPU whose TSC is trusted");
+    let found = [
+        draft(seen, &["setup_boot_APIC_clock", "calibrate_APIC_clock"], local_apic),
+        draft(seen, &["timer_irq_works"], io_apic),
+        draft(seen, &["calibrate_delay"], loops),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+fn draft(seen: &Seen, functions: &[&str], remedy: Remedy) -> Option<Draft> {
+    let rows = seen.outermost(SpanKind::Call, functions);
+    let first = rows.first()?;
+    let stretches: Vec<Stretch> = rows.iter().map(|row| seen.stretch(row)).collect();
+    let whole: Ns = stretches.iter().map(Stretch::length).sum();
+    let left = Left { most: 0.05, ..Left::NOTHING };
+    (whole >= SHORTEST).then(|| Draft {
+        about: (first.name, timeline::NameId::EMPTY),
+        figures: vec![Figure { of: "takes", value: Value::Time(whole) }],
+        parts: stretches.into_iter().map(|stretch| Part { stretch, left }).collect(),
+        confidence: Confidence::High,
+        remedy,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remedy::Change;
+    use crate::seen::testing::{Log, ms};
+
+    #[test]
+    fn a_long_calibration_is_found_and_a_short_one_is_not() {
+        let boot = |cpus: u32, length: Ns| {
+            let mut log = Log::linux();
+            log.machine.cpus = cpus;
+            log.within("native_smp_prepare_cpus", |log| {
+                log.within("setup_boot_APIC_clock", |log| log.call("calibrate_APIC_clock", length));
+            });
+            log.call("timer_irq_works", Ns(length.0 / 10));
+            log.call("works", ms(400));
+            log.found()
+        };
+        let found = boot(1, ms(108));
+        let about: Vec<(&str, Ns)> = found.findings.iter().map(|f| (f.about.as_str(), f.price.likely)).collect();
+        assert_eq!(about, [("setup_boot_APIC_clock", ms(108)), ("timer_irq_works", Ns::from_us(10_800))]);
+        assert_eq!(found.findings[0].remedy.changes, [Change::AppendWords(vec!["nolapic_timer".to_owned()])]);
+        assert!(boot(4, ms(108)).findings[0].remedy.changes.is_empty(), "several CPUs need theirs");
+        assert!(boot(1, ms(1)).findings.is_empty());
+    }
+}

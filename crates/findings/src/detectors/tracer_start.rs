@@ -1,0 +1,110 @@
+//! Tracers that are made ready in a kernel that nobody traces.
+
+use crate::blacklist;
+use crate::detector::{Detector, Draft, Left, Part};
+use crate::facts::{Confidence, Figure, Stretch, Value};
+use crate::{Need, Remedy, Seen};
+use timeline::{Ns, Os, SpanKind, SpanRow};
+
+/// The detector.
+pub const DETECTOR: Detector = Detector {
+    id: "tracer-start",
+    title: "tracers are made ready that nobody uses",
+    rule: "Linux with ftrace makes each function's tracing call a no-op, lists the functions that can be traced, and makes the \
+           files of tracefs. Part of it is work that three initcalls start: they can be left out by name. For the rest the \
+           kernel has to be built without tracers.",
+    source: "libguestfs (Jones 2016): ftrace initialization is slow and unavoidable (20 ms)",
+    threshold: "any of this work",
+    price: "the work goes; at the worst a twentieth stays. A kernel searches the list of initcalls to leave out for each \
+            initcall, which is taken off",
+    needs: &[Need::BootPath, Need::Initcalls],
+    look,
+};
+
+/// Work items, and the initcalls that start them. Without these the files of tracefs are missing, as are checks of lists that
+/// only tracers read (kernel/trace/trace.c, ftrace.c).
+const STARTED: &[(&str, &str)] = &[
+    ("ftrace_check_work_func", "ftrace_check_for_weak_functions"),
+    ("eval_map_work_func", "trace_eval_init"),
+    ("tracer_init_tracefs_work_func", "tracer_init_tracefs"),
+];
+
+/// What the kernel calls in any case if it is built with `CONFIG_FTRACE`.
+const BUILT_IN: &[&str] = &["ftrace_init", "early_trace_init", "trace_init", "ftrace_free_init_mem"];
+
+fn look(seen: &Seen) -> Vec<Draft> {
+    if seen.machine.os != Os::Linux {
+        return Vec::new();
+    }
+    started(seen).into_iter().chain(built_in(seen)).collect()
+}
+
+fn started(seen: &Seen) -> Option<Draft> {
+    let items: Vec<&str> = STARTED.iter().map(|&(item, _)| item).collect();
+    let rows = seen.outermost(SpanKind::Work, &items);
+    let longest = rows.iter().max_by_key(|row| row.length())?;
+    let seen_items: Vec<&str> = rows.iter().map(|row| seen.texts((row.name, row.detail)).1).collect();
+    let initcalls: Vec<&str> =
+        STARTED.iter().filter(|(item, _)| seen_items.contains(item)).map(|&(_, initcall)| initcall).collect();
+    let stretches = stretches(seen, &rows);
+    Some(Draft {
+        about: (longest.name, longest.detail),
+        figures: figures(&stretches),
+        parts: blacklist::left_out(seen, stretches),
+        confidence: Confidence::High,
+        remedy: blacklist::remedy(
+            "where nobody traces this kernel, leave out what makes the files of tracefs; bootscope itself then sees less",
+            &initcalls,
+        ),
+    })
+}
+
+fn built_in(seen: &Seen) -> Option<Draft> {
+    let rows = seen.outermost(SpanKind::Call, BUILT_IN);
+    let longest = rows.iter().max_by_key(|row| row.length())?;
+    let stretches = stretches(seen, &rows);
+    let left = Left { most: 0.05, ..Left::NOTHING };
+    Some(Draft {
+        about: (longest.name, timeline::NameId::EMPTY),
+        figures: figures(&stretches),
+        parts: stretches.into_iter().map(|stretch| Part { stretch, left }).collect(),
+        confidence: Confidence::High,
+        remedy: Remedy::without("build the kernel without tracers; no word on the command line does this", &["FTRACE"]),
+    })
+}
+
+fn stretches(seen: &Seen, rows: &[SpanRow]) -> Vec<Stretch> {
+    rows.iter().map(|row| seen.stretch(row)).collect()
+}
+
+fn figures(stretches: &[Stretch]) -> Vec<Figure> {
+    let whole: Ns = stretches.iter().map(Stretch::length).sum();
+    vec![
+        Figure { of: "pieces of work", value: Value::Count(stretches.len() as u64) },
+        Figure { of: "in all", value: Value::Time(whole) },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remedy::Change;
+    use crate::seen::testing::{Log, ms};
+
+    #[test]
+    fn work_of_tracers_is_left_out_and_functions_take_another_kernel() {
+        let mut log = Log::linux();
+        log.within("ftrace_init", |log| log.call("ftrace_process_locs", ms(10)));
+        log.initcall("ftrace_check_for_weak_functions", |log| log.work("ftrace_check_work_func", ms(70)));
+        log.initcall("works", |log| log.work("vmstat_update", ms(400)));
+        let found = log.found();
+        let [work, functions] = &found.findings[..] else { panic!("{found:?}") };
+        let word = "initcall_blacklist=ftrace_check_for_weak_functions".to_owned();
+        assert_eq!(work.remedy.changes, [Change::AppendWords(vec![word])], "only what started what was seen");
+        assert_eq!((work.rule.id, work.price.likely), (DETECTOR.id, ms(70) - Ns(2 * 2_300)));
+        assert_eq!((functions.about.as_str(), functions.price.likely), ("ftrace_init", ms(10)));
+        let mut log = Log::linux();
+        log.initcall("works", |log| log.work("vmstat_update", ms(400)));
+        assert!(log.found().findings.is_empty());
+    }
+}
