@@ -47,7 +47,7 @@ pub enum JournalError {
     },
     /// It is something else.
     #[error("{path} is not a bench: line 1 {why}; give a file that `bootscope bench` wrote")]
-    NotOne {
+    NotAJournal {
         /// The file.
         path: PathBuf,
         /// What is wrong with its first line.
@@ -160,7 +160,7 @@ pub fn read(path: &Path) -> Result<Journaled, JournalError> {
     let file = File::open(path).map_err(|why| failed("read", path, why))?;
     let mut lines = BufReader::new(file);
     let mut next = || line(&mut lines).map_err(|why| failed("read", path, why));
-    let not_one = |why: String| JournalError::NotOne { path: path.to_owned(), why };
+    let not_one = |why: String| JournalError::NotAJournal { path: path.to_owned(), why };
     let first = next()?.ok_or_else(|| not_one("is missing".to_owned()))?;
     let head: Head = serde_json::from_slice(&first).map_err(|e| not_one(format!("says: {e}")))?;
     if head.schema != SCHEMA {
@@ -274,7 +274,7 @@ mod tests {
         assert!(matches!(Journal::create(&path, &head()), Err(JournalError::Exists(_))));
         for wrong in ["", "{}\n", "\u{0}\u{1}", "{\"schema\":\"bootscope.show/1\"}\n"] {
             std::fs::write(&path, wrong).unwrap();
-            assert!(matches!(read(&path), Err(JournalError::NotOne { .. })), "{wrong:?}");
+            assert!(matches!(read(&path), Err(JournalError::NotAJournal { .. })), "{wrong:?}");
         }
     }
 }

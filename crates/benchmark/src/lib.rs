@@ -33,5 +33,5 @@ pub use metrics::{METRICS, Metric, PerMetric, Values};
 pub use overhead::overhead;
 pub use results::{Against, PhaseRuns, Results, RowRuns, Test, VariantRuns, results, rounds_least};
 pub use runs::{Boot, Boots, Ended, Finished, Measured, PhaseTime, Plan, Stop, Turn, follow, resume, run};
-pub use scaling::{Point, Predicted, RowScaling, Slice, TOTAL, ToldBy};
+pub use scaling::{AxisScaling, GrowthTest, Point, Predicted, RowScaling, TOTAL};
 pub use stats::scaling_model::ScalingModel;

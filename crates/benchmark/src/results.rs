@@ -1,15 +1,17 @@
 //! What the boots of a bench say: each variant by itself, each against the first, in total, by phase, by row and by metric.
 //!
-//! Totals of all variants are one family of comparisons, corrected for their number ([`crate::stats::holm`]). All phases of
-//! a boot are another, and all rows a third, of hundreds: these go together, and are corrected for that all at once
-//! ([`crate::stats::max_t`]). A phase or a row that a boot does not have took no time in it.
+//! There are four families of comparisons. The totals of all variants are one, and all metrics of all variants another: each
+//! is corrected for its number ([`crate::stats::holm`]). All phases of a variant go together, and so do all its rows, of
+//! which there are hundreds: these are corrected all at once ([`crate::stats::max_t`]), and for the number of variants. Boots
+//! that only repeat leave nothing to chance, and nothing is corrected. A phase or a row that a boot does not have took no
+//! time in it.
 
 use crate::head::Head;
 use crate::likely::{Likely, Moved, likely};
 use crate::metrics::{METRICS, Metric, PerMetric, Unit};
 use crate::runs::{Boot, Measured, PhaseTime, counted};
 use crate::samples::{Lengths, parts, phases_of, reached, rows_of, whole};
-use crate::scaling::{Slice, slices};
+use crate::scaling::{AxisScaling, along_axes};
 use crate::stats::describe::{Description, describe, mean, sd};
 use crate::stats::quantile::{median, median_interval};
 use crate::stats::rank_sum::RankSum;
@@ -28,7 +30,7 @@ pub struct Results {
     pub comparisons: Vec<Against>,
     /// How a swept boot grows along each axis of its grid.
     #[serde(default, rename = "laws")]
-    pub scaling: Vec<Slice>,
+    pub scaling: Vec<AxisScaling>,
 }
 
 /// One variant's boots.
@@ -114,7 +116,7 @@ pub fn results(head: &Head, boots: &[Boot]) -> Results {
     judge_all(head, comparisons.iter_mut().filter_map(|c| c.total.as_mut()).collect());
     judge_all(head, comparisons.iter_mut().flat_map(|c| &mut c.metrics).map(|m| &mut m.by).collect());
     comparisons.iter_mut().for_each(|c| c.memory = c.metrics.iter().filter(|m| in_bytes(&m.name)).cloned().collect());
-    Results { variants, comparisons, scaling: slices(head, boots) }
+    Results { variants, comparisons, scaling: along_axes(head, boots) }
 }
 
 fn in_bytes(name: &str) -> bool {

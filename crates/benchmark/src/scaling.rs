@@ -3,7 +3,7 @@
 //! An axis has sizes where each of its values holds one number and all else in them is equal: `cpus=1,2,4`,
 //! `memory=256M,1G`, `append=messages=100,messages=200`. Sizes are counted in CPUs, in GiB, or in the number itself.
 //!
-//! A row is said to grow only if chance alone makes any of all rows, of all slices, look so at most 5 times of 100
+//! A row is said to grow only if chance alone makes any of all rows, along all axes, look so at most 5 times of 100
 //! ([`max_t::growth`]). Rows add up to the total, and so do scaling models of one kind. So a row gets the total's model where
 //! that predicts it as well. Where it does not, the rows' sum may leave the total's own prediction: both are reported.
 
@@ -15,9 +15,10 @@ use crate::stats::{CONFIDENCE, max_t};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One axis of the grid with the others held.
+/// How the boot grows along one axis of the grid with the others held.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Slice {
+#[schemars(rename = "Slice")]
+pub struct AxisScaling {
     /// What grows: the axis' key.
     pub key: String,
     /// What a size is counted in: `CPU`, `GiB`, or empty.
@@ -29,15 +30,16 @@ pub struct Slice {
     /// How many rows are not seen to grow, or by less than a thousandth of the boot.
     pub level: usize,
     /// How growth was distinguished from chance.
-    #[serde(default)]
-    pub told_by: ToldBy,
+    #[serde(default, rename = "told_by")]
+    pub test: GrowthTest,
 }
 
 /// How growth is distinguished from chance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ToldBy {
-    /// All rows of all slices together: any false one at most 5 times of 100.
+#[schemars(rename = "ToldBy")]
+pub enum GrowthTest {
+    /// All rows along all axes together: any false one at most 5 times of 100.
     #[default]
     AllTogether,
     /// Not at all: so few boots cannot show any row to grow, and none is listed.
@@ -62,13 +64,14 @@ pub struct RowScaling {
     pub slope: f64,
     /// Half its 95 % interval; none where there is no scatter to tell it from.
     pub slope_error: Option<f64>,
-    /// Whether a size of 1 costs nothing, as far as one can see: `n` then counts from there (application processors).
+    /// Whether a linear model costs nothing at a size of 1, as far as one can see: of CPUs, a view then says what each
+    /// application processor costs. `base` and `slope` are of `n` from 0 all the same.
     pub from_one: bool,
     /// The mean of each size's boots.
     pub points: Vec<Point>,
     /// The model's values at the sizes of `--at`.
     pub predicted: Vec<Predicted>,
-    /// How likely chance alone makes any row of any slice look as much like growing; none of the total, and where no chance is
+    /// How likely chance alone makes any row along any axis look as much like growing; none of the total, and where no chance is
     /// involved.
     #[serde(default)]
     pub p_corrected: Option<f64>,
@@ -92,7 +95,8 @@ pub struct Predicted {
     pub size: f64,
     /// The time, in ns.
     pub time: f64,
-    /// One more boot lies no further from it, with 95 % confidence and if the model holds there; none where not known.
+    /// One more boot lies no further from it, with 95 % confidence and if the model holds there; none where not known. That of
+    /// the total is at least as wide as its distance from `rows`.
     pub band: Option<f64>,
     /// Of the total: the sum of all rows' models there; a row that does not grow counts with its mean.
     #[serde(default)]
@@ -105,7 +109,7 @@ pub const TOTAL: &str = "total";
 const SMALL: f64 = 0.001;
 
 /// An axis of the grid with the others held, before its models are known.
-struct Line<'a> {
+struct Unfitted<'a> {
     axis: &'a Axis,
     unit: &'static str,
     held: Vec<Setting>,
@@ -113,9 +117,9 @@ struct Line<'a> {
     along: Vec<(usize, f64)>,
 }
 
-/// The slices of a sweep; none where no axis has sizes.
-pub fn slices(head: &Head, boots: &[Boot]) -> Vec<Slice> {
-    let mut lines: Vec<Line> = Vec::new();
+/// How a sweep's boots grow along each axis, once for each choice of the others' values; none where no axis has sizes.
+pub fn along_axes(head: &Head, boots: &[Boot]) -> Vec<AxisScaling> {
+    let mut unfitted: Vec<Unfitted> = Vec::new();
     for axis in &head.sweep {
         let Some((sizes, unit)) = sizes(axis) else { continue };
         let mut held: Vec<Vec<Setting>> = Vec::new();
@@ -131,22 +135,22 @@ pub fn slices(head: &Head, boots: &[Boot]) -> Vec<Slice> {
             };
             let along = head.variants.iter().enumerate().filter(|(_, v)| others(v, axis) == held);
             let along = along.filter_map(|(i, v)| Some((i, size(v)?))).collect();
-            lines.push(Line { axis, unit, held, along });
+            unfitted.push(Unfitted { axis, unit, held, along });
         }
     }
-    let slices = lines.len();
-    let slice = |line: Line| {
-        let (rows, level, told_by) = Grown { head, boots, slices }.along(&line.along);
-        Slice { key: line.axis.key.clone(), unit: line.unit.to_owned(), held: line.held, rows, level, told_by }
+    let axes = unfitted.len();
+    let fit = |line: Unfitted| {
+        let (rows, level, test) = Grown { head, boots, axes }.along(&line.along);
+        AxisScaling { key: line.axis.key.clone(), unit: line.unit.to_owned(), held: line.held, rows, level, test }
     };
-    lines.into_iter().map(slice).collect()
+    unfitted.into_iter().map(fit).collect()
 }
 
 fn others(variant: &Variant, axis: &Axis) -> Vec<Setting> {
     variant.settings.iter().filter(|setting| setting.key != axis.key).cloned().collect()
 }
 
-/// An axis' sizes and their unit; none if they are no numbers from 1 on, or all the same.
+/// An axis' sizes and their unit; none if one of them is no number above zero, or all are the same.
 fn sizes(axis: &Axis) -> Option<(Vec<f64>, &'static str)> {
     let (sizes, unit): (Option<Vec<f64>>, _) = match axis.key.as_str() {
         "memory" => (axis.values.iter().map(|value| gibibytes(value)).collect(), "GiB"),
@@ -183,19 +187,19 @@ fn numbers(values: &[String]) -> Option<Vec<f64>> {
     values.iter().map(|value| value[from..value.len() - after(value).len()].parse().ok()).collect()
 }
 
-/// What grows in each of so many slices.
+/// What grows along each axis: so many, counted once for each choice of the others' values.
 struct Grown<'a> {
     head: &'a Head,
     boots: &'a [Boot],
-    slices: usize,
+    axes: usize,
 }
 
-/// A boot of a slice: its size, and its round.
+/// A boot along an axis: its size, and its round.
 type Sized = (f64, u32);
 
 impl Grown<'_> {
     /// The models of the total and of the rows that grow, how many rows do not, and how growth was distinguished from chance.
-    fn along(&self, along: &[(usize, f64)]) -> (Vec<RowScaling>, usize, ToldBy) {
+    fn along(&self, along: &[(usize, f64)]) -> (Vec<RowScaling>, usize, GrowthTest) {
         let (mut totals, mut variants, mut boots) = (Vec::new(), Vec::new(), Vec::<Sized>::new());
         for &(variant, size) in along {
             totals.extend(counted(self.boots, variant).into_values().map(|total| (size, total)));
@@ -203,7 +207,7 @@ impl Grown<'_> {
             boots.extend(rounds.iter().map(|&round| (size, round)));
             variants.push((rounds, parts(self.boots, variant, rows_of)));
         }
-        let nothing = (Vec::new(), 0, ToldBy::TooFew);
+        let nothing = (Vec::new(), 0, GrowthTest::TooFew);
         let Some(of_total) = scaling_model(&totals) else { return nothing };
         let names: BTreeSet<&str> = variants.iter().flat_map(|(_, parts)| parts.keys().copied()).collect();
         let values = |name: &&str| -> Vec<f64> {
@@ -211,13 +215,13 @@ impl Grown<'_> {
             variants.iter().flat_map(of).collect()
         };
         let all: Vec<Vec<f64>> = names.iter().map(values).collect();
-        let (p_values, told_by) = self.chances(&all, boots);
+        let (p_values, test) = self.chances(&all, boots);
         let longest = totals.iter().map(|run| run.1).fold(0.0, f64::max);
         let row = |((name, values), p): ((&&str, &Vec<f64>), &Option<f64>)| {
             let runs: Vec<(f64, f64)> = totals.iter().map(|run| run.0).zip(values.iter().copied()).collect();
             let found = scaling_model_of_part(&runs, of_total.model)?;
             let row = row_scaling(name, &found, &runs, &self.head.at);
-            let seen = p.is_none_or(|p| p <= 1.0 - CONFIDENCE) && told_by != ToldBy::TooFew;
+            let seen = p.is_none_or(|p| p <= 1.0 - CONFIDENCE) && test != GrowthTest::TooFew;
             let grows = seen && found.model != ScalingModel::Constant && row.growth() > SMALL * longest;
             grows.then_some(RowScaling { p_corrected: *p, ..row })
         };
@@ -228,21 +232,23 @@ impl Grown<'_> {
         let mut rows: Vec<RowScaling> = grown.into_iter().flatten().collect();
         rows.sort_by(|a, b| b.growth().total_cmp(&a.growth()));
         rows.insert(0, total);
-        (rows, level, told_by)
+        (rows, level, test)
     }
 
-    /// How likely chance makes each row look like growing, corrected for all rows and slices.
-    fn chances(&self, rows: &[Vec<f64>], mut boots: Vec<Sized>) -> (Vec<Option<f64>>, ToldBy) {
+    /// How likely chance makes each row look like growing, corrected for all rows and axes.
+    fn chances(&self, rows: &[Vec<f64>], mut boots: Vec<Sized>) -> (Vec<Option<f64>>, GrowthTest) {
         if self.head.deterministic {
             if !self.head.dithered {
-                return (vec![None; rows.len()], ToldBy::Repeated);
+                return (vec![None; rows.len()], GrowthTest::Repeated);
             }
             // Nothing drifts: all boots are one block.
             boots.iter_mut().for_each(|boot| boot.1 = 0);
         }
         match max_t::growth(rows, &boots) {
-            None => (vec![None; rows.len()], ToldBy::TooFew),
-            Some(p) => (p.into_iter().map(|p| Some((p * self.slices as f64).min(1.0))).collect(), ToldBy::AllTogether),
+            None => (vec![None; rows.len()], GrowthTest::TooFew),
+            Some(p) => {
+                (p.into_iter().map(|p| Some((p * self.axes as f64).min(1.0))).collect(), GrowthTest::AllTogether)
+            }
         }
     }
 }
@@ -365,13 +371,13 @@ mod tests {
     #[test]
     fn each_side_has_its_model() {
         let (head, boots) = sweep();
-        let slices = slices(&head, &boots);
-        let of = |key: &str| slices.iter().filter(|s| s.key == key).collect::<Vec<_>>();
+        let grown = along_axes(&head, &boots);
+        let of = |key: &str| grown.iter().filter(|s| s.key == key).collect::<Vec<_>>();
         assert_eq!((of("cpus").len(), of("memory").len()), (2, 4));
-        for slice in of("cpus") {
-            let names: Vec<&str> = slice.rows.iter().map(|row| row.name.as_str()).collect();
-            assert_eq!((names, slice.level, slice.unit.as_str()), (vec!["total", "start_aps"], 2, "CPU"));
-            let aps = &slice.rows[1];
+        for axis in of("cpus") {
+            let names: Vec<&str> = axis.rows.iter().map(|row| row.name.as_str()).collect();
+            assert_eq!((names, axis.level, axis.unit.as_str()), (vec!["total", "start_aps"], 2, "CPU"));
+            let aps = &axis.rows[1];
             assert!(
                 aps.model == ScalingModel::Linear && aps.from_one && (aps.slope / 1e6 - 40.0).abs() < 0.5,
                 "{aps:?}"
@@ -389,7 +395,7 @@ mod tests {
     type Rows = Vec<(String, f64)>;
 
     /// A sweep of CPUs whose boots have these rows, by size and a random number.
-    fn grown_rows(rounds: u32, rows: &dyn Fn(f64, &mut fastrand::Rng) -> Rows) -> Slice {
+    fn grown_rows(rounds: u32, rows: &dyn Fn(f64, &mut fastrand::Rng) -> Rows) -> AxisScaling {
         let sizes = ["1", "2", "4", "8"];
         let variant = |c: &str| Variant { settings: vec![setting("cpus", c)], ..Variant::named(c) };
         let plan = Plan { variants: 4, warm_ups: 0, stop: Stop { rounds, width: None, budget_ns: None }, seed: 1 };
@@ -411,7 +417,7 @@ mod tests {
                 boots.push(Boot { number: 0, round: Some(round), variant, began_ns: 0, measured });
             }
         }
-        slices(&head, &boots).remove(0)
+        along_axes(&head, &boots).remove(0)
     }
 
     #[test]
@@ -420,7 +426,7 @@ mod tests {
         let found = grown_rows(5, &|_, random| {
             (0..165).map(|i| (format!("row {i}"), (4.0 + f64::from(i) / 40.0) * (0.8 + 0.4 * random.f64()))).collect()
         });
-        assert_eq!((found.rows.len(), found.level, found.told_by), (1, 165, ToldBy::AllTogether), "{:?}", found.rows);
+        assert_eq!((found.rows.len(), found.level, found.test), (1, 165, GrowthTest::AllTogether), "{:?}", found.rows);
         let few = grown_rows(1, &|size, _| vec![("grows".to_owned(), size)]);
         assert_eq!((few.rows.len(), few.level), (2, 0), "four sizes in order come by chance in 1 of 24: {few:?}");
     }

@@ -1,21 +1,21 @@
 //! The header of a file of the plugin's, for the readers of both: what is wrong with it is counted by the kinds they name.
 //! What is in the file, they read.
 
-use plugin_formats::NotOne;
+use plugin_formats::NotThisHeader;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// The header that was read, unless it is none; `missing` and `unknown` are what it then is. An empty file lacks nothing.
 pub fn known<H>(
-    header: Result<H, NotOne>,
+    header: Result<H, NotThisHeader>,
     (place, bytes): (&str, &[u8]),
     [missing, unknown]: [DiagnosticKind; 2],
     diagnostics: &mut Diagnostics,
 ) -> Option<H> {
     match header {
         Ok(header) => return Some(header),
-        Err(NotOne::Other) if bytes.is_empty() => {}
-        Err(NotOne::Other) => diagnostics.note(missing, || place.to_owned()),
-        Err(NotOne::Unknown { version, clock }) => {
+        Err(NotThisHeader::Other) if bytes.is_empty() => {}
+        Err(NotThisHeader::Other) => diagnostics.note(missing, || place.to_owned()),
+        Err(NotThisHeader::Unknown { version, clock }) => {
             diagnostics.note(unknown, || format!("{place}: version {version}, clock {clock}"));
         }
     }

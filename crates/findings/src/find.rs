@@ -29,7 +29,7 @@ pub struct Found {
     pub below_noise: usize,
     /// How many more there are: they cannot be among as many as were asked for, or too many others can save more.
     pub not_priced: usize,
-    /// What this boot's clocks cannot tell from nothing.
+    /// The smallest price that is listed; see `noise`.
     pub noise: Ns,
     /// Rules that could not look, by what they lack.
     pub missing: Vec<Missing>,
@@ -124,8 +124,8 @@ fn drafts(seen: &Seen, missing: &mut Vec<Missing>) -> Vec<(Ns, &'static Detector
     drafts
 }
 
-/// What the boot's clocks cannot tell from nothing: how far off its end mark may be, and how far off any clock is; in
-/// deterministic time, what another layout changes.
+/// Below this, a price says nothing: a thousandth of the boot, which another layout of the same code changes, or how far off
+/// the end mark or a clock may be, if that is more.
 fn noise(timeline: &Timeline) -> Ns {
     let end = timeline.end.map_or(Ns::ZERO, |end| end.error);
     let clocks = timeline.clocks.iter().map(|clock| clock.residual).max().unwrap_or_default();

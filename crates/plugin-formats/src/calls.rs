@@ -45,7 +45,7 @@ pub use counts::Counts;
 
 #[cfg(doc)]
 use crate::header::Clock;
-use crate::header::{NotOne, Start, u64_at};
+use crate::header::{NotThisHeader, Start, u64_at};
 use crate::number::{signed, unsigned};
 use crate::{Broken, Bytes, Sink};
 
@@ -123,7 +123,7 @@ impl Header {
     ///
     /// # Errors
     /// If the file has none of this version.
-    pub fn read(file: &[u8]) -> Result<Header, NotOne> {
+    pub fn read(file: &[u8]) -> Result<Header, NotThisHeader> {
         let (start, head) = Start::read::<HEADER_BYTES>(MAGIC, VERSION, TARGET_AT, file)?;
         Ok(Header {
             start,

@@ -25,7 +25,7 @@
 //! ```
 //! The file has no index and no end marker: if QEMU is killed, what was written until then can be read.
 
-use crate::header::{Clock, NotOne, Start};
+use crate::header::{Clock, NotThisHeader, Start};
 use crate::number::{signed, unsigned};
 use crate::{Broken, Bytes, Sink};
 
@@ -86,7 +86,7 @@ pub fn header_bytes(start: &Start) -> [u8; HEADER_BYTES] {
 ///
 /// # Errors
 /// If the file has none of this version.
-pub fn read_header(file: &[u8]) -> Result<Start, NotOne> {
+pub fn read_header(file: &[u8]) -> Result<Start, NotThisHeader> {
     Start::read::<HEADER_BYTES>(MAGIC, VERSION, TARGET_AT, file).map(|(start, _)| start)
 }
 
@@ -254,8 +254,8 @@ mod tests {
         assert_eq!(read_header(&head), Ok(start(Clock::Host)));
         let mut wrong = head.clone();
         wrong[10] = 2;
-        assert_eq!(read_header(&wrong), Err(NotOne::Unknown { version: 1, clock: 2 }));
-        assert_eq!(read_header(&head[..39]), Err(NotOne::Other));
+        assert_eq!(read_header(&wrong), Err(NotThisHeader::Unknown { version: 1, clock: 2 }));
+        assert_eq!(read_header(&head[..39]), Err(NotThisHeader::Other));
         let reset = Block { vaddr: 0xffff_fff0, size: 5, insns: 1, ending: Ending::JumpIndirect, displacement: None };
         let call = Block { vaddr: 0xf_e05b, size: 5, insns: 2, ending: Ending::Call, displacement: Some(-3) };
         let records = [

@@ -2,7 +2,7 @@
 
 /// A header that is not of this format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotOne {
+pub enum NotThisHeader {
     /// It is too short or begins with other bytes.
     Other,
     /// Its version or its clock is not known.
@@ -65,13 +65,13 @@ impl Start {
         version: u16,
         target_at: usize,
         file: &'a [u8],
-    ) -> Result<(Start, &'a [u8; BYTES]), NotOne> {
-        let head = file.first_chunk::<BYTES>().filter(|head| head.starts_with(magic)).ok_or(NotOne::Other)?;
+    ) -> Result<(Start, &'a [u8; BYTES]), NotThisHeader> {
+        let head = file.first_chunk::<BYTES>().filter(|head| head.starts_with(magic)).ok_or(NotThisHeader::Other)?;
         let version_found = u16::from_le_bytes([head[8], head[9]]);
         let clock = match head[10] {
             0 if version_found == version => Clock::Host,
             1 if version_found == version => Clock::Virtual,
-            clock => return Err(NotOne::Unknown { version: version_found, clock }),
+            clock => return Err(NotThisHeader::Unknown { version: version_found, clock }),
         };
         let start = Start {
             clock,

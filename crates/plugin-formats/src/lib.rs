@@ -12,5 +12,5 @@ pub mod first_run;
 mod header;
 mod number;
 
-pub use header::{Clock, NotOne, Start, target};
+pub use header::{Clock, NotThisHeader, Start, target};
 pub use number::{Broken, Bytes, Sink};

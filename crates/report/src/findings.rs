@@ -86,7 +86,8 @@ pub struct ChangeLine {
 pub struct FoundLine {
     /// What those in the list save together: what they share counts once.
     pub together_ns: i64,
-    /// Cheaper ones are counted and not listed: this boot's clocks cannot tell that from nothing.
+    /// Cheaper ones are counted and not listed. It is a thousandth of the boot, or the error of the end mark or of a clock if that is
+    /// more.
     pub noise_ns: i64,
     /// How many those are.
     pub below_noise: u64,

@@ -1,7 +1,7 @@
 //! What a comparison says, in words one can act on.
 //!
-//! *Faster* and *slower* need a difference that chance makes at most 5 times of 100, over all comparisons that were made
-//! together ([`super::holm`]). *No difference* is a claim too, and needs evidence: the whole interval of the ratio lies
+//! *Faster* and *slower* need a difference that chance makes at most 5 times of 100, over all comparisons of its family:
+//! totals and metrics ([`super::holm`]), phases and rows ([`super::max_t`]). *No difference* is a claim too, and needs evidence: the whole interval of the ratio lies
 //! within the margin that the user says matters (an equivalence test by interval inclusion: Westlake 1972; Schuirmann,
 //! Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). In between, the runs were *too noisy*, and how many would
 //! do is forecast. With so few runs that no outcome could have been significant, it is *too few*, whatever they show.

@@ -5,7 +5,7 @@ use super::tables::time;
 use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
 use crate::{Layout, harmless};
-use benchmark::{Document, Predicted, RowScaling, ScalingModel, Slice, ToldBy};
+use benchmark::{AxisScaling, Document, GrowthTest, Predicted, RowScaling, ScalingModel};
 use std::fmt::Write;
 use timeline::Unit;
 
@@ -23,13 +23,13 @@ pub fn scaling(document: &Document, layout: Layout, out: &mut String) {
 }
 
 /// `growing with cpus (memory=1G)`
-pub fn title(slice: &Slice) -> String {
+pub fn title(slice: &AxisScaling) -> String {
     let held: Vec<String> = slice.held.iter().map(|s| format!("{}={}", s.key, s.value)).collect();
     let held = if held.is_empty() { String::new() } else { format!(" ({})", held.join(", ")) };
     format!("growing with {}{held}", slice.key)
 }
 
-fn table(slice: &Slice, layout: Layout, out: &mut String) {
+fn table(slice: &AxisScaling, layout: Layout, out: &mut String) {
     let mut columns = vec![
         Column::new("row", Align::Left, None),
         Column::new("takes", Align::Left, Some(44)),
@@ -66,14 +66,14 @@ fn table(slice: &Slice, layout: Layout, out: &mut String) {
 }
 
 /// What is said of the rows that are not listed, and of how that was told.
-fn level(slice: &Slice) -> String {
+fn level(slice: &AxisScaling) -> String {
     let (level, all) = (slice.level, slice.level + slice.rows.len().saturating_sub(1));
-    match slice.told_by {
-        ToldBy::AllTogether => format!(
+    match slice.test {
+        GrowthTest::AllTogether => format!(
             "{level} other rows do not measurably grow ({all} rows were tested together; at most 5 % for any false row)"
         ),
-        ToldBy::TooFew => format!("too few boots to tell which of {all} rows grow: boot more rounds or more sizes"),
-        ToldBy::Repeated => {
+        GrowthTest::TooFew => format!("too few boots to tell which of {all} rows grow: boot more rounds or more sizes"),
+        GrowthTest::Repeated => {
             format!("{level} other rows grow by less than a thousandth of the boot; the boots repeat exactly")
         }
     }
