@@ -88,6 +88,28 @@ fn who_was_interrupted_wakes_nobody() {
     );
 }
 
+/// `ksoftirqd` runs in its turn: who waits for what it does waits for that turn, and not for an interrupt.
+#[test]
+fn a_softirq_in_its_own_thread_is_that_threads_work() {
+    let switch = |from: &str, pid: u32, to: &str, next: u32, us: u32| {
+        format!(
+            "{from}-{pid} [000] d..2. 0.0000{us}: sched_switch: prev_comm={from} prev_pid={pid} prev_prio=120 prev_state=S ==> next_comm={to} next_pid={next} next_prio=120"
+        )
+    };
+    let (blocks, back) = (switch("a", 11, "ksoftirqd/0", 14, 10), switch("ksoftirqd/0", 14, "a", 11, 50));
+    let wake = |flags: &str| {
+        format!("ksoftirqd/0-14 [000] {flags} 0.000021: sched_waking: comm=a pid=11 prio=120 target_cpu=000")
+    };
+    let expected = |by: &str| {
+        format!(
+            "track a#0 id 11\n  ran on 0 0.000..0.000\n  ran on 0 40.000..40.000\n  waited 0.000..11.000..40.000 {by}\n\
+             track ksoftirqd/0#1 id 14\n  ran on 0 0.000..40.000\n  waited 40.000..never..never not known\n"
+        )
+    };
+    check(&[&blocks, &wake("d.s3."), &back], &expected("ksoftirqd/0#1"));
+    check(&[&blocks, &wake("d.h3."), &back], &expected("interrupt: timer or unnamed interrupt"));
+}
+
 #[test]
 fn where_events_were_lost_nothing_is_invented() {
     let before = "b-12 [000] ..... 0.000020: initcall_level: level=late";

@@ -12,6 +12,9 @@ use crate::text::{Symbol, lossy};
 use hashbrown::HashMap;
 use timeline::{Clock, DiagnosticKind, Mark, NameId, Ns, SpanBuilder, SpanKind, SpanRow, Timeline, TrackId, WaitedOn};
 
+/// The threads of Linux that handle softirqs which took too long for an interrupt: `ksoftirqd/0`.
+const SOFTIRQ_THREAD: &[u8] = b"ksoftirqd/";
+
 /// What a trace became.
 #[derive(Clone, Debug)]
 pub struct Built {
@@ -218,8 +221,13 @@ impl<'a> Layer<'a, '_> {
     fn waker(&mut self, record: &Record<'_>, track: TrackId) -> WaitedOn {
         let interrupts = self.interrupts.get(&record.cpu);
         let frame = interrupts.and_then(|i| i.frames.last()).copied();
+        // What an interrupt left for later, this thread does when its turn comes.
+        let is_left_over = record.context == Context::Softirq && record.comm.starts_with(SOFTIRQ_THREAD);
         match record.context {
             Context::Thread => return WaitedOn::Thread(track),
+            _ if is_left_over && interrupts.is_none_or(|i| i.frames.is_empty() && i.timer.is_none()) => {
+                return WaitedOn::Thread(track);
+            }
             Context::Unknown if frame.is_none() => return WaitedOn::Thread(track),
             _ => {}
         }
