@@ -146,13 +146,12 @@ impl Diff {
 
 /// Compares two boots, of one kernel or of two. Linear in their paths of calls and their spans.
 pub fn diff(before: Side, after: Side, one_kernel: bool) -> Diff {
-    let merged = |of: fn(&Side) -> Vec<String>| {
-        let [old, new] = [of(&before), of(&after)];
-        let names = |names: &[String]| if one_kernel { Vec::new() } else { names.to_vec() };
-        let [old, new] = [names(&old), names(&new)];
-        kin::merged(old.iter().map(String::as_str), new.iter().map(String::as_str))
+    let merged = |old: &[Row], new: &[Row]| {
+        let all = [old, new].map(|rows| if one_kernel { &[] } else { rows });
+        let [old, new] = all.map(|rows| rows.iter().map(|row| (row.name.as_str(), row.called_directly())));
+        kin::merged(old, new)
     };
-    let rows = merged(|side| side.wheres.iter().map(|row| row.name.clone()).collect());
+    let rows = merged(before.wheres, after.wheres);
     let [old_rows, new_rows] = [before.wheres, after.wheres].map(|all| one_row_each(all, &rows));
     let mut diff = Diff { rows: row_changes(&old_rows, &new_rows), ..Diff::default() };
     let names = &mut diff.function_names;
@@ -170,7 +169,7 @@ pub fn diff(before: Side, after: Side, one_kernel: bool) -> Diff {
             (diff.paths, diff.compared.1) = changes(paths, &diff.path_names.all, itself);
         }
         _ => {
-            let kin = merged(|side| side.functions.iter().map(|row| row.name.clone()).collect());
+            let kin = merged(before.functions, after.functions);
             let functions = [before.functions, after.functions].map(|all| by_name(&one_row_each(all, &kin), names));
             (diff.functions, diff.compared.0) = changes(functions, &names.all, |amount| amount);
         }
@@ -219,7 +218,8 @@ fn one_row_each<'a>(rows: &'a [Row], merged: &HashMap<String, String>) -> Cow<'a
 /// Gives both trees' functions the names by which they are compared. Returns the old names of those that were likely
 /// renamed, by the new one, and where the code of others likely is.
 fn find_kin<'a>(old: &mut Tree<'a>, new: &mut Tree<'a>) -> (HashMap<String, String>, HashMap<String, String>) {
-    let merged = kin::merged(old.names(), new.names());
+    let itself = |name| (name, Cow::Borrowed(name));
+    let merged = kin::merged(old.names().map(itself), new.names().map(itself));
     [&mut *old, &mut *new].into_iter().for_each(|tree| tree.rename(&merged));
     let mut numbers = Paths::default();
     let [before, after] = [&*old, &*new].map(|tree| tree.numbered(&mut numbers));

@@ -48,7 +48,7 @@ pub use phases::{Phase, phases};
 pub use spread::{Follow, Spread};
 pub use stays::{Stay, Stays};
 pub use stretch::{BootPath, CpuHeld, Stretch, StretchKind};
-pub use tables::{Row, Tables, tables};
+pub use tables::{Row, RowKey, Tables, tables};
 pub use what_if::{Becomes, Cannot, Cut, Prices, Range, Rung, Saving, Target, WhatIf};
 
 use timeline::{Ns, Timeline};

@@ -9,13 +9,26 @@ use crate::spread::{Follow, Spread};
 use crate::stretch::{BootPath, CpuHeld, StretchKind};
 use crate::under_way::UnderWay;
 use hashbrown::{HashMap, HashSet};
-use timeline::{NodeId, Ns, Timeline, Track, TrackId, TrackKind};
+use std::borrow::Cow;
+use timeline::{INDIRECT, NameId, NodeId, Ns, Timeline, Track, TrackId, TrackKind};
 
 mod functions;
 
+/// What a row is of. Whoever decides anything of a row goes by this, not by its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RowKey {
+    /// Steps or functions of this name and detail, which are the timeline's.
+    Step(NameId, NameId),
+    #[default]
+    /// Something else: a thread, what followed a message, a phase, what a rule gives a name.
+    Other,
+}
+
 /// A row of a table.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
+    /// What it is of.
+    pub key: RowKey,
     /// What took the time.
     pub name: String,
     /// Time charged to this row; these sum to the table's whole.
@@ -31,6 +44,16 @@ pub struct Row {
     /// Who had the CPU while it slept, most first, where nothing says since when it could have run: it may have waited for
     /// these.
     pub cpu_held: Vec<(String, Ns)>,
+}
+
+impl Row {
+    /// The name without that a call went through a pointer: another build may call the same function directly.
+    pub fn called_directly(&self) -> Cow<'_, str> {
+        match self.key {
+            RowKey::Step(_, NameId::INDIRECT) => Cow::Owned(self.name.replacen(&format!(" {INDIRECT}"), "", 1)),
+            _ => Cow::Borrowed(&self.name),
+        }
+    }
 }
 
 /// The tables of a boot, largest rows first.
@@ -268,6 +291,10 @@ impl<'a> Charged<'a> {
                 _ => Ns::ZERO,
             };
             Row {
+                key: match charger.base_of(charge.base) {
+                    Base::Work(name, detail) => RowKey::Step(name, detail),
+                    _ => RowKey::Other,
+                },
                 name: charger.label(charge, phase),
                 self_time: sum.self_time,
                 total_time: (under_way + sum.short).max(sum.self_time),

@@ -81,9 +81,8 @@ const READ: [(&str, &str); 62] = [
 const READ_ALL: [&str; 1] = ["machine/vmm/qemu/"];
 
 /// Where a name of bootscope's own is compared all the same, and why.
-const STILL: [(&str, &str, &str); 3] = [
+const STILL: [(&str, &str, &str); 2] = [
     ("analysis/diff/kin.rs", timeline::DECOMPRESS, "rows of two boots have names and nothing else in common"),
-    ("analysis/diff/kin.rs", timeline::INDIRECT, "rows of two boots have names and nothing else in common"),
     ("report/known.rs", timeline::INDIRECT, "a row of a document has a name and nothing else"),
 ];
 

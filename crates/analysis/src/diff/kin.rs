@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
-use timeline::{DECOMPRESS, INDIRECT};
+use timeline::DECOMPRESS;
 
 /// What compilers append, each with a number behind it or without: copies for constant arguments and for fewer arguments,
 /// parts that were split off, copies that link-time optimisation made.
@@ -18,10 +18,9 @@ pub fn plain(name: &str) -> Cow<'_, str> {
     if name.starts_with(DECOMPRESS) {
         return Cow::Borrowed(DECOMPRESS);
     }
-    if !name.contains('.') && !name.contains(ALIAS) && !name.contains(INDIRECT) {
+    if !name.contains('.') && !name.contains(ALIAS) {
         return Cow::Borrowed(name);
     }
-    let name = name.replace(&format!(" {INDIRECT}"), "");
     let words: Vec<&str> = name.split(' ').map(plain_word).collect();
     Cow::Owned(words.join(" "))
 }
@@ -37,22 +36,23 @@ fn plain_word(word: &str) -> &str {
     }
 }
 
-/// What names become so that those of one function are equal, where the two sides do not have it under the same names.
+/// What names become so that those of one function are equal, where the two sides do not have it under the same names. Beside
+/// each name is the one to compare it by.
 pub fn merged<'a>(
-    before: impl Iterator<Item = &'a str>,
-    after: impl Iterator<Item = &'a str>,
+    before: impl Iterator<Item = (&'a str, Cow<'a, str>)>,
+    after: impl Iterator<Item = (&'a str, Cow<'a, str>)>,
 ) -> HashMap<String, String> {
-    let mut families: BTreeMap<Cow<'a, str>, [BTreeSet<&'a str>; 2]> = BTreeMap::new();
+    let mut families: BTreeMap<String, [BTreeSet<&'a str>; 2]> = BTreeMap::new();
     let sides = before.map(|name| (0, name)).chain(after.map(|name| (1, name)));
-    for (side, name) in sides {
-        families.entry(plain(name)).or_default()[side].insert(name);
+    for (side, (name, by)) in sides {
+        families.entry(plain(&by).into_owned()).or_default()[side].insert(name);
     }
     let mut merged = HashMap::new();
     for (plain, [before, after]) in families {
         if before.is_empty() || after.is_empty() || before == after {
             continue;
         }
-        merged.extend(before.union(&after).map(|name| ((*name).to_owned(), plain.clone().into_owned())));
+        merged.extend(before.union(&after).map(|name| ((*name).to_owned(), plain.clone())));
     }
     merged
 }
@@ -60,6 +60,8 @@ pub fn merged<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RowKey;
+    use timeline::NameId;
 
     #[test]
     fn what_a_build_adds_to_a_name_is_left_out() {
@@ -70,7 +72,6 @@ mod tests {
             ("f.llvm.1234567890", "f"),
             ("__pi_memcpy", "memcpy"),
             ("initcall foo_init.cold · runqueue", "initcall foo_init · runqueue"),
-            ("native_smp_prepare_cpus (indirect call)", "native_smp_prepare_cpus"),
             ("decompress the kernel (XZ)", "decompress the kernel"),
             ("kworker/0:1", "kworker/0:1"),
             ("part.0", "part.0"),
@@ -86,10 +87,34 @@ mod tests {
     fn only_what_the_sides_have_under_other_names_becomes_one() {
         let before = ["same.isra.0", "split", "gone.cold", "isra.isra.0"];
         let after = ["same.isra.0", "split", "split.part.0", "isra.constprop.0"];
-        let mut merged: Vec<_> = merged(before.into_iter(), after.into_iter()).into_iter().collect();
+        let itself = |name| (name, Cow::Borrowed(name));
+        let merged = merged(before.into_iter().map(itself), after.into_iter().map(itself));
+        let mut merged: Vec<_> = merged.into_iter().collect();
         merged.sort();
         let expected =
             [("isra.constprop.0", "isra"), ("isra.isra.0", "isra"), ("split", "split"), ("split.part.0", "split")];
         assert_eq!(merged, expected.map(|(from, to)| (from.to_owned(), to.to_owned())));
+    }
+    /// One build calls it through a pointer, the other does not; a function whose own name says so is another.
+    #[test]
+    fn who_is_called_through_a_pointer_is_the_same() {
+        let row = |key, name: &str| crate::Row { key, name: name.to_owned(), ..crate::Row::default() };
+        let (prepare, indirect) = (NameId::EMPTY, NameId::INDIRECT);
+        let rows = [
+            row(RowKey::Step(prepare, indirect), "prepare (indirect call) · runqueue"),
+            row(RowKey::Step(prepare, NameId::EMPTY), "prepare · runqueue"),
+            row(RowKey::Other, "thread x (indirect call)"),
+        ];
+        let names = rows.each_ref().map(|row| (row.name.as_str(), row.called_directly()));
+        let [called, direct, thread] = names;
+        let other = row(RowKey::Other, "thread x");
+        let after = [direct, (other.name.as_str(), other.called_directly())];
+        let merged = merged([called, thread].into_iter(), after.into_iter());
+        let to = |name: &str| merged.get(name).map(String::as_str);
+        assert_eq!(
+            (to("prepare (indirect call) · runqueue"), merged.len()),
+            (Some("prepare · runqueue"), 2),
+            "{merged:?}"
+        );
     }
 }

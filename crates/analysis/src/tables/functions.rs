@@ -3,7 +3,7 @@
 //! Of a function whose calls were followed every call until the end mark is counted, on the path or not, since nothing says
 //! of short ones which were where.
 
-use super::{OUTSIDE, Pairs, Row, TracksByName, share, sorted};
+use super::{OUTSIDE, Pairs, Row, RowKey, TracksByName, share, sorted};
 use crate::charge::{Charger, after, joined};
 use crate::spread::{Follow, Spread};
 use crate::stretch::{Stretch, StretchKind};
@@ -111,7 +111,8 @@ impl<'a> Functions<'a> {
 
     fn rows(self, whole: Ns, totals: Vec<Ns>) -> Vec<Row> {
         let by_name = TracksByName::new(self.timeline);
-        let row = |name: String, sum: &Sum, total: Ns| Row {
+        let row = |key: RowKey, name: String, sum: &Sum, total: Ns| Row {
+            key,
             name,
             self_time: sum.self_time,
             total_time: total.max(sum.self_time),
@@ -124,11 +125,14 @@ impl<'a> Functions<'a> {
         let all = self.charger.functions.iter().zip(&self.sums).zip(totals).zip(messages);
         let on_the_path = all.filter(|(((_, sum), _), _)| sum.count > 0 || sum.self_time > Ns::ZERO);
         let rows = on_the_path.map(|(((&(name, detail), sum), total), is_message)| {
-            let name = joined(self.timeline, name, detail);
-            row(if is_message { after(&name) } else { name }, sum, total + sum.short)
+            let text = joined(self.timeline, name, detail);
+            let (key, text) =
+                if is_message { (RowKey::Other, after(&text)) } else { (RowKey::Step(name, detail), text) };
+            row(key, text, sum, total + sum.short)
         });
         let outside = &self.outside;
-        let outside = (outside.self_time > Ns::ZERO).then(|| row(OUTSIDE.to_owned(), outside, outside.self_time));
+        let outside =
+            (outside.self_time > Ns::ZERO).then(|| row(RowKey::Other, OUTSIDE.to_owned(), outside, outside.self_time));
         sorted(rows.chain(outside).collect())
     }
 }
