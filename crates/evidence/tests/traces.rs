@@ -88,6 +88,21 @@ fn who_was_interrupted_wakes_nobody() {
     );
 }
 
+/// The kernel began to trace starts of work before ends.
+#[test]
+fn work_whose_end_is_missing_ends_where_the_next_begins() {
+    check(
+        &[
+            "k-9 [000] ..... 0.000010: workqueue_execute_start: work struct 0000000000000000: function f",
+            "k-9 [000] ..... 0.000015: workqueue_execute_start: work struct 0000000000000000: function g",
+            "k-9 [000] ..... 0.000018: workqueue_execute_end: work struct 0000000000000000: function g",
+            "k-9 [000] d..2. 0.000020: sched_switch: prev_comm=k prev_pid=9 prev_prio=120 prev_state=I ==> next_comm=b next_pid=12 next_prio=120",
+        ],
+        "track k#0 id 9\n  ran on 0 0.000..10.000\n  waited 10.000..never..never not known\n  work: work f 0.000..5.000\n  work: work g 5.000..8.000\n\
+         track b#1 id 12\n  ran on 0 10.000..10.000\n",
+    );
+}
+
 /// `ksoftirqd` runs in its turn: who waits for what it does waits for that turn, and not for an interrupt.
 #[test]
 fn a_softirq_in_its_own_thread_is_that_threads_work() {

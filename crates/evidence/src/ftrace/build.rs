@@ -195,6 +195,9 @@ impl<'a> Layer<'a, '_> {
             }
             Event::WorkStart(function) => {
                 let detail = self.intern(function);
+                if record.context == Context::Thread {
+                    self.work_ended_unseen(track);
+                }
                 self.doing.entry(track).or_default().work.push(detail);
                 self.begin(track, SpanKind::Work, self.words.work, detail);
             }
@@ -214,6 +217,14 @@ impl<'a> Layer<'a, '_> {
             }
             Event::TimerExit => self.interrupts.entry(cpu).or_default().timer = None,
             Event::Console(_) | Event::Marker(_) | Event::Other(_) | Event::Damaged(_) => {}
+        }
+    }
+
+    /// A worker does one work item after the other. An end that the trace does not have was before the next one's start: at the
+    /// start of a boot's trace, ends are traced a little later than starts.
+    fn work_ended_unseen(&mut self, track: TrackId) {
+        while let Some(detail) = self.doing.get_mut(&track).and_then(|doing| doing.work.pop()) {
+            self.end(track, self.words.work, detail);
         }
     }
 
