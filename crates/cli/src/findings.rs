@@ -20,8 +20,8 @@ pub struct Args {
     /// A recording: folder or packed file
     #[arg(required_unless_present = "explain")]
     recording: Option<PathBuf>,
-    /// Print what a rule looks for, from when on, and where it is from; needs no recording
-    #[arg(long, value_name = "RULE", conflicts_with_all = ["recording", "top"])]
+    /// Print what a rule looks for, from when on, and who described it first; needs no recording
+    #[arg(long, value_name = "RULE", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["recording", "top"])]
     explain: Option<String>,
     /// List at most this many findings [default: all]
     #[arg(long, value_name = "COUNT")]
@@ -54,7 +54,11 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 fn explain(id: &str, output: &Output) -> anyhow::Result<Done> {
     let Some(rule) = named(id) else {
         let all: Vec<&str> = DETECTORS.iter().map(|detector| detector.id).collect();
-        bail!("there is no rule {id}: there are {}", all.join(", "));
+        let all = all.join(", ");
+        if id.is_empty() {
+            bail!("--explain needs a rule: one of {all}");
+        }
+        bail!("there is no rule {id}; --explain takes one of {all}");
     };
     if output.json {
         output.document(&report::Rule::of(rule))?

@@ -215,5 +215,6 @@ fn rules_explain_themselves() {
     let rule = run(bootscope("findings").args(["--explain", "calibration", "--json"])).exits(0).json();
     assert_eq!((text(&rule["schema"]), text(&rule["id"])), ("bootscope.rule/1", "calibration"));
     run(bootscope("findings").args(["--explain", "nothing"])).refuses(&["no rule nothing", "fixed-delays"]);
+    run(bootscope("findings").arg("--explain")).refuses(&["needs a rule", "fixed-delays"]);
     run(&mut bootscope("findings")).exits(2);
 }

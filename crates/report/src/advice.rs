@@ -35,14 +35,15 @@ impl Findings {
             say("rule", &format!("{} ({})", finding.id, finding.seed), &mut out);
             out.push('\n');
         }
-        self.found.text(self.findings.len(), true, layout, &mut out);
+        self.found.text(&self.findings, true, layout, &mut out);
         out
     }
 }
 
 impl FoundLine {
-    /// What is said once after `count` findings.
-    fn text(&self, count: usize, with_missing: bool, layout: Layout, out: &mut String) {
+    /// What is said once after the findings.
+    fn text(&self, findings: &[Finding], with_missing: bool, layout: Layout, out: &mut String) {
+        let (count, is_at_best) = (findings.len(), findings.iter().any(Finding::is_at_best));
         if count == 0 && self.missing.is_empty() {
             let rules: Vec<&str> = findings::DETECTORS.iter().map(|rule| rule.id).collect();
             let text = format!(
@@ -54,7 +55,8 @@ impl FoundLine {
             paragraph(&text, "", layout, out);
         }
         if count > 1 {
-            let text = format!("together: {} (what they share counts once)", layout.time(self.together_ns));
+            let up_to = if is_at_best { "up to " } else { "" };
+            let text = format!("together: {up_to}{} (what they share counts once)", layout.time(self.together_ns));
             paragraph(&text, "", layout, out);
         }
         let mut besides = Vec::new();
@@ -82,16 +84,25 @@ pub(crate) fn advice(findings: &[Finding], found: &FoundLine, layout: Layout, ou
     let _ = writeln!(out, "\n{}", layout.style.heading("what to do, most valuable first"));
     for finding in findings {
         finding.head(layout, out);
-        paragraph(&harmless(&finding.remedy), "           ", layout, out);
+        paragraph(&harmless(&finding.remedy), &" ".repeat(PRICE + 2), layout, out);
     }
-    found.text(findings.len(), false, layout, out);
+    found.text(findings, false, layout, out);
 }
+
+/// How wide a price is: `up to 1.60 s`.
+const PRICE: usize = 13;
 
 impl Finding {
     /// Its price and title.
     fn head(&self, layout: Layout, out: &mut String) {
-        let price = format!("{:>9}  ", layout.time(self.cost_ns));
+        let up_to = if self.is_at_best() { "up to " } else { "" };
+        let price = format!("{:>PRICE$}  ", format!("{up_to}{}", layout.time(self.cost_ns)));
         paragraph(&harmless(&self.title), &price, layout, out);
+    }
+
+    /// Whether its price is the most that it may save, and the least is not even half of that.
+    fn is_at_best(&self) -> bool {
+        self.cost_ns == self.cost_high_ns && self.cost_low_ns < self.cost_high_ns / 2
     }
 
     fn evidence_text(&self, layout: Layout) -> String {
@@ -100,9 +111,10 @@ impl Finding {
             format!("{} {} at {} on {}", e.name, layout.time(e.end_ns - e.start_ns), layout.time(e.start_ns), e.track)
         };
         let shown: Vec<String> = self.evidence.iter().take(SHOWN).map(span).collect();
-        let more = self.evidence_count.saturating_sub(shown.len() as u64);
-        let more = if more > 0 { format!("; {more} more") } else { String::new() };
-        format!("{}{more}", shown.join("; "))
+        let all = self.evidence_count;
+        let of_all =
+            if all > SHOWN as u64 { format!("{}, the longest: ", counted(all, "span")) } else { String::new() };
+        format!("{of_all}{}", shown.join("; "))
     }
 }
 
