@@ -232,18 +232,22 @@ fn a_terminal_is_not_overrun_and_a_pipe_gets_all_of_it() {
 #[test]
 fn quiet_and_verbose_say_less_and_more() {
     let folder = tempfile::tempdir().unwrap();
-    let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
+    let log = std::fs::read_to_string(fixture("log/linux-6.1-serial.log")).unwrap();
+    let belled = folder.path().join("belled.log");
+    std::fs::write(&belled, log.replacen("BIOS-provided", "\u{7}BIOS-provided", 1)).unwrap();
+    let recording = imported(&belled, &folder.path().join("a"));
     let show = |flag: &[&str]| run(bootscope("show").args(flag).arg(&recording)).exits(0).text().to_owned();
     let [quiet, usual, verbose] = [&["-q"][..], &[], &["-v"]].map(show);
     assert!(usual.starts_with(&quiet) && quiet.contains("imported: ") && !quiet.contains("phase"), "{quiet}");
     // What is harmless is summed in a line, or each has its own.
     let (tables, summed) = usual.split_once("harmless: ").unwrap();
     assert!(
-        summed.contains("6 problems (1 kind)") && verbose.starts_with(tables) && !verbose.contains("harmless: "),
+        summed.contains("1 problem (1 kind)") && verbose.starts_with(tables) && !verbose.contains("harmless: "),
         "{usual}"
     );
     let more = &verbose[tables.len()..];
-    assert!(more.contains("6 kernel messages have no time stamp") && more.contains("rests on"), "{verbose}");
+    assert!(more.contains("1 control character stands in a log") && more.contains("rests on"), "{verbose}");
+    assert!(usual.contains("6 kernel messages have no time stamp"), "what affects a figure is said at once: {usual}");
     let all = show(&["-q", "--initcalls"]);
     assert!(all.contains("longest first"), "what is asked for by name comes all the same");
     assert!(show(&["-q", "--initcalls", "--top", "1"]).lines().count() < all.lines().count(), "{all}");

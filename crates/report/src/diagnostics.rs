@@ -296,7 +296,8 @@ mod tests {
         let many = line(K::MessagesWithoutStamp, "", 1500, None, "");
         assert_eq!(
             many.line(),
-            "1 500 kernel messages have no time stamp and no arrival time; they are listed but not placed on the timeline"
+            "1 500 kernel messages have no time stamp and no arrival time; they are listed but not placed on the timeline \
+             (affects messages)"
         );
         assert_eq!(many.kind, "kernel messages have no time stamp and no arrival time");
         assert_eq!(many.code, "messages-without-stamp");
@@ -322,7 +323,7 @@ mod tests {
         let found = line(K::CallsCross, "", 6, cost, "");
         assert_eq!(
             found.line(),
-            "6 calls cross another call (400 µs); they are not drawn, and the time stays with the caller"
+            "6 calls cross another call (400 µs); they are not drawn, and the time stays with the caller (affects functions)"
         );
     }
 

@@ -65,7 +65,7 @@ fn no_line_is_too_wide_and_nothing_is_obeyed() {
 fn harmless_diagnostics_are_summed() {
     let mut timeline = sample::timeline();
     timeline.diagnostics = Diagnostics::default();
-    (0..6).for_each(|_| timeline.diagnostics.note_time(DiagnosticKind::CallsCross, Ns(66_700), String::new));
+    (0..6).for_each(|_| timeline.diagnostics.note_time(DiagnosticKind::HoldPassedOn, Ns(66_700), String::new));
     timeline.diagnostics.note(DiagnosticKind::LogControlCharacters, || "console.log:7".to_owned());
     timeline.diagnostics.note_many(DiagnosticKind::TraceEventsLost, 1200, || "trace.txt:9".to_owned());
     let summary = summarize(&timeline, &sample::facts());
@@ -77,18 +77,18 @@ fn harmless_diagnostics_are_summed() {
     let lost = "evidence: 1 200 trace events were lost; what they showed is missing; boot with a larger trace_buf_size= (affects functions; first at trace.txt:9)";
     let sum = "harmless: 7 problems (2 kinds) that change no figure; --verbose lists them";
     assert_eq!(said(false), [lost, sum]);
-    let drawn = "evidence: 6 calls cross another call (400 µs); they are not drawn, and the time stays with the caller";
+    let holds = "evidence: 6 holds were released by another thread than took them, as GEOM events are (400 µs); they last until then";
     let stray = "evidence: 1 control character stands in a log; it is taken out (first at console.log:7)";
-    assert_eq!(said(true), [drawn, stray, lost]);
+    assert_eq!(said(true), [holds, stray, lost]);
     let of = |i: usize| (&*summary.diagnostics[i].severity, &*summary.diagnostics[i].affects);
     assert_eq!([of(0), of(2)], [("harmless", ""), ("figures affected", "functions")]);
-    assert_eq!((&*summary.diagnostics[0].code, summary.diagnostics[0].cost_ns), ("calls-cross", Some(400_200)));
+    assert_eq!((&*summary.diagnostics[0].code, summary.diagnostics[0].cost_ns), ("hold-passed-on", Some(400_200)));
 }
 
 /// Three lines at most say what did not add up, unless all are asked for.
 #[test]
 fn diagnostics_are_three_lines() {
-    use DiagnosticKind::{CallsCross, ClockBack, EntryWithoutExit, ExitWithoutEntry, TraceEventsLost};
+    use DiagnosticKind::{ClockBack, EntryWithoutExit, ExitWithoutEntry, HoldPassedOn, TraceEventsLost};
     let affecting = [EntryWithoutExit, ExitWithoutEntry, ClockBack, TraceEventsLost];
     for n in 0..=affecting.len() {
         for with_harmless in [false, true] {
@@ -96,7 +96,7 @@ fn diagnostics_are_three_lines() {
             timeline.diagnostics = Diagnostics::default();
             affecting[..n].iter().for_each(|kind| timeline.diagnostics.note(*kind, || "trace.txt:9".to_owned()));
             if with_harmless {
-                timeline.diagnostics.note(CallsCross, String::new);
+                timeline.diagnostics.note(HoldPassedOn, String::new);
             }
             let summary = summarize(&timeline, &sample::facts());
             let lines = |harmless_too| {

@@ -87,7 +87,7 @@ kinds! {
     EntryWithoutExit = "entry-without-exit", Affects(Figures::Functions);
     ExitWithoutEntry = "exit-without-entry", Affects(Figures::Functions);
     ClockBack = "clock-back", Affects(Figures::Times);
-    CallsCross = "calls-cross", Harmless;
+    CallsCross = "calls-cross", Affects(Figures::Functions);
     SpanEndsAfterItsParent = "span-ends-after-its-parent", Affects(Figures::Functions);
     // The recording itself.
     RecordingUnfinished = "recording-unfinished", Affects(Figures::Total);
@@ -122,7 +122,7 @@ kinds! {
     GuestMessageUnreadable = "guest-message-unreadable", Affects(Figures::Phases);
     VmmMarksUnreadable = "vmm-marks-unreadable", Unusable;
     VmmMarkUnknown = "vmm-mark-unknown", Affects(Figures::Phases);
-    FirmwareLineWithoutTime = "firmware-line-without-time", Harmless;
+    FirmwareLineWithoutTime = "firmware-line-without-time", Affects(Figures::Messages);
     // Clocks.
     TraceClockUnknown = "trace-clock-unknown", Unusable;
     TraceRateUnknown = "trace-rate-unknown", Unusable;
@@ -139,8 +139,8 @@ kinds! {
     KmsgOverwritten = "kmsg-overwritten", Affects(Figures::Messages);
     KmsgOutOfOrder = "kmsg-out-of-order", Harmless;
     KmsgMissing = "kmsg-missing", Affects(Figures::Messages);
-    MessagesWithoutStamp = "messages-without-stamp", Harmless;
-    MessagesPlacedByArrival = "messages-placed-by-arrival", Harmless;
+    MessagesWithoutStamp = "messages-without-stamp", Affects(Figures::Messages);
+    MessagesPlacedByArrival = "messages-placed-by-arrival", Affects(Figures::Messages);
     LogStartUnknown = "log-start-unknown", Affects(Figures::Times);
     // Initcalls.
     InitcallLineWithoutTime = "initcall-line-without-time", Affects(Figures::Initcalls);
@@ -153,7 +153,7 @@ kinds! {
     TraceEventDamaged = "trace-event-damaged", Affects(Figures::Functions);
     TraceEventsOverwritten = "trace-events-overwritten", Affects(Figures::Functions);
     TraceEventsLost = "trace-events-lost", Affects(Figures::Functions);
-    TraceCut = "trace-cut", Harmless;
+    TraceCut = "trace-cut", Affects(Figures::Functions);
     TraceLineUnreadable = "trace-line-unreadable", Affects(Figures::Functions);
     TraceEmpty = "trace-empty", Unusable;
     InitcallLevelMissing = "initcall-level-missing", Affects(Figures::Phases);
@@ -171,8 +171,8 @@ kinds! {
     CallsTooDeep = "calls-too-deep", Affects(Figures::Functions);
     BlocksNotFollowed = "blocks-not-followed", Affects(Figures::Functions);
     StackChangesNotFollowed = "stack-changes-not-followed", Affects(Figures::Threads);
-    InitcallsTooShort = "initcalls-too-short", Harmless;
-    CallOnTwoStacks = "call-on-two-stacks", Harmless;
+    InitcallsTooShort = "initcalls-too-short", Affects(Figures::Initcalls);
+    CallOnTwoStacks = "call-on-two-stacks", Affects(Figures::Functions);
     CallTraceOfAnotherClock = "call-trace-of-another-clock", Unusable;
     // The first-execution trace, and symbols.
     FirstExecutionWithoutHeader = "first-execution-without-header", Unusable;
@@ -180,9 +180,9 @@ kinds! {
     FirstExecutionCut = "first-execution-cut", Affects(Figures::Functions);
     FirstExecutionMalformed = "first-execution-malformed", Affects(Figures::Functions);
     FirstExecutionTableFull = "first-execution-table-full", Affects(Figures::Functions);
-    FirstCallReturnedElsewhere = "first-call-returned-elsewhere", Harmless;
-    FirstCallsCross = "first-calls-cross", Harmless;
-    FirstCallOfUnknownThread = "first-call-of-unknown-thread", Harmless;
+    FirstCallReturnedElsewhere = "first-call-returned-elsewhere", Affects(Figures::Functions);
+    FirstCallsCross = "first-calls-cross", Affects(Figures::Functions);
+    FirstCallOfUnknownThread = "first-call-of-unknown-thread", Affects(Figures::Functions);
     KernelNotReached = "kernel-not-reached", Harmless;
     SymbolsUnused = "symbols-unused", Unusable;
     SymbolsOfAnotherBuild = "symbols-of-another-build", Unusable;
@@ -198,7 +198,7 @@ kinds! {
     TslogControlCharacters = "tslog-control-characters", Harmless;
     TslogTypeUnknown = "tslog-type-unknown", Affects(Figures::Functions);
     TslogLineUnreadable = "tslog-line-unreadable", Affects(Figures::Functions);
-    TslogCut = "tslog-cut", Harmless;
+    TslogCut = "tslog-cut", Affects(Figures::Functions);
     TslogBehindText = "tslog-behind-text", Harmless;
     TslogLinesBetween = "tslog-lines-between", Harmless;
     TslogCpuCountUnknown = "tslog-cpu-count-unknown", Affects(Figures::Waits);
@@ -218,7 +218,7 @@ kinds! {
     TslogMalformed = "tslog-malformed", Affects(Figures::Functions);
     TslogRecordBeyondImage = "tslog-record-beyond-image", Affects(Figures::Functions);
     TslogStartedLate = "tslog-started-late", Affects(Figures::Functions);
-    TslogNoteUnknown = "tslog-note-unknown", Harmless;
+    TslogNoteUnknown = "tslog-note-unknown", Affects(Figures::Functions);
     TslogTickOutOfRange = "tslog-tick-out-of-range", Affects(Figures::Times);
     ProcessTickOutOfRange = "process-tick-out-of-range", Affects(Figures::Processes);
     KernelCounterEarly = "kernel-counter-early", Affects(Figures::Times);
@@ -334,7 +334,7 @@ fn sum(a: Option<Ns>, b: Option<Ns>) -> Option<Ns> {
 
 #[cfg(test)]
 mod tests {
-    use super::DiagnosticKind::{CallsCross, EntryWithoutExit, FileMissing};
+    use super::DiagnosticKind::{CallsCross, EntryWithoutExit, FileMissing, HoldPassedOn};
     use super::*;
 
     #[test]
@@ -360,9 +360,9 @@ mod tests {
     #[test]
     fn severity_and_cost_are_kept() {
         let mut all = Diagnostics::default();
-        all.note_time(CallsCross, Ns(300), String::new);
+        all.note_time(HoldPassedOn, Ns(300), String::new);
         let mut more = Diagnostics::default();
-        more.note_time(CallsCross, Ns(100), String::new);
+        more.note_time(HoldPassedOn, Ns(100), String::new);
         more.note_many(EntryWithoutExit, 0, String::new);
         more.note(EntryWithoutExit, String::new);
         all.extend(more);
