@@ -38,8 +38,8 @@ space or a semicolon: 'SYSINIT cpu DELAY', 'SYSINIT cpu;DELAY'.
   NAME=-73%     it takes 73 % less
 A step may end in a state and a note: [done], [in progress], [wanted],
 [done r323290], [PR 17].
---rung adds a recording of what was done. Its total is measured, and the steps
-after it go on from there.
+A rung is a step that is done: --rung NAME=RECORDING adds the recording of the
+boot after it. Its total is measured, and the steps after it go on from there.
 
 Examples:
   bootscope what-if boots/a --save 'SYSINIT cpu DELAY=20ms' \\
@@ -63,9 +63,9 @@ impl clap::Args for Steps {
     fn augment_args(command: clap::Command) -> clap::Command {
         let save = Arg::new("save").long("save").value_name("NAME[=TIME|=-PERCENT]").value_parser(save);
         let rung = Arg::new("rung").long("rung").value_name("NAME=RECORDING").value_parser(rung);
-        command
-            .arg(save.action(ArgAction::Append).help("Make a row or a function shorter; may be repeated"))
-            .arg(rung.action(ArgAction::Append).help("Add a measured recording to the ledger; may be repeated"))
+        command.arg(save.action(ArgAction::Append).help("Make a row or a function shorter; may be repeated")).arg(
+            rung.action(ArgAction::Append).help("Put the recording of a finished step into the table; may be repeated"),
+        )
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -192,6 +192,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let group = args.group.as_deref();
     let mut base = Base::open(&args.recording, group, output)?;
     let name = args.recording.display().to_string();
+    let before = base.boot().wheres();
     let mut ledger = Ledger::new(&name, base.boot().total, base.opened.timeline.unit);
     for step in &args.steps.0 {
         match step {
@@ -210,7 +211,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             }
         }
     }
-    ledger.wheres = base.boot().wheres();
+    ledger.left(base.boot().wheres(), &before);
     if output.json {
         output.document(&ledger)?
     } else {

@@ -20,6 +20,9 @@ use std::fmt::Write;
 use tables::{Whole, row_table, table};
 use timeline::{Ns, TimeBase};
 
+/// What became of a function that both boots have.
+const CHANGED: &str = "changed";
+
 /// The name and version of the document.
 const SCHEMA: &str = "bootscope.diff/1";
 
@@ -262,7 +265,8 @@ impl Diff {
                 String::new()
             };
             let what = counted(self.functions_compared as u64, "function");
-            let _ = writeln!(out, "no difference: {what}{paths}, each called as often and as long; all phases too");
+            let text = format!("no difference: {what}{paths}, each called as often and as long; all phases too");
+            paragraph(&text, "", layout, &mut out);
             return out;
         }
         row_table("phase", &self.phases, usize::MAX, &self.whole(None), layout, &mut out);
@@ -319,27 +323,25 @@ impl Diff {
             dither_line(dither, self.before.total_ns, layout, out);
         } else if let Some(floor) = self.floor {
             let below = if share.abs() < floor { ": this one" } else { "" };
-            let _ = writeln!(
-                out,
-                "the inputs differ: that alone moves the total by up to {:.3} % (layout, hashing), and by more where it waits for a \
-                 clock to tick, so smaller changes of it say nothing{below}; changes of single functions below do; --dither \
-                 measures it",
+            let text = format!(
+                "the inputs differ: that alone moves the total by up to {:.3} %, because code and data then lie elsewhere. \
+                 It moves it by more where the boot waits for a clock to tick. A smaller change of the total says \
+                 nothing{below}; the change of a single function does. `diff --dither 5` averages it out.",
                 floor * 100.0
             );
+            paragraph(&text, "", layout, out);
         }
         if self.clocks_differ {
             let text = "one counts instructions, the other the host's time: their difference is not a change";
-            let _ = writeln!(out, "{}", layout.style.heading(text));
+            paragraph(text, "warning: ", layout, out);
         }
         if self.evidence_left_out {
             let text = "only one of them has a trace or a kernel log; it is left out, and calls are compared";
-            let _ = writeln!(out, "{text}");
+            paragraph(text, "", layout, out);
         }
         if self.evidence == Compared::BootPath {
-            let _ = writeln!(
-                out,
-                "functions of the boot paths are compared: for every call, record both with --trace calls"
-            );
+            let text = "the functions of the two boot paths are compared; to compare every call, record both with --trace calls";
+            paragraph(text, "", layout, out);
         }
         out.push('\n');
     }
@@ -350,9 +352,8 @@ fn dither_line(dither: &Dither, before_ns: i64, layout: Layout, out: &mut String
     let share = |ns: i64| if before_ns > 0 { ns as f64 / before_ns as f64 } else { 0.0 };
     let (change, floor) = (dither.total_change_ns, dither.total_floor_ns);
     let verdict = if change.abs() > floor { "more than its noise" } else { "no more than its noise" };
-    let _ = writeln!(
-        out,
-        "{} boots a side, each with a dummy argument of another length: the total moved by {} ({}), {verdict}: {} \
+    let text = format!(
+        "{} boots a side, each with a dummy argument of another length: the total changed by {} ({}), {verdict}: {} \
          ({})",
         dither.boots,
         signed(change, layout),
@@ -360,13 +361,14 @@ fn dither_line(dither: &Dither, before_ns: i64, layout: Layout, out: &mut String
         layout.time(floor),
         two_digits(share(floor))
     );
-    let _ = writeln!(
-        out,
+    paragraph(&text, "", layout, out);
+    let text = format!(
         "left out, because they changed by no more than their noise: {}, {}, {}",
         counted(dither.rows_within as u64, "row"),
         counted(dither.functions_within as u64, "function"),
         counted(dither.paths_within as u64, "path")
     );
+    paragraph(&text, "", layout, out);
 }
 
 /// A change of a share, with the sign that lengths have. As many digits as its noise leaves; two where nobody knows it.
@@ -413,7 +415,7 @@ fn line(change: &Change, name: String, callers: Vec<String>) -> DiffLine {
     let what = match (change.before, change.after) {
         (None, _) => "appeared",
         (_, None) => "vanished",
-        _ => "changed",
+        _ => CHANGED,
     };
     DiffLine {
         name,
@@ -475,7 +477,10 @@ mod tests {
     #[test]
     fn evidence_that_only_one_boot_has_is_said_to_be_left_out() {
         let example: Diff = serde_json::from_str(include_str!("diff.example.json")).expect("the example parses");
-        let says = |diff: &Diff| diff.text(Layout::default()).contains("it is left out, and calls are compared");
+        let says = |diff: &Diff| {
+            let text = diff.text(Layout::default()).split_whitespace().collect::<Vec<_>>().join(" ");
+            text.contains("it is left out, and calls are compared")
+        };
         assert!(!says(&example) && says(&example.although_more_is_known()));
     }
 }

@@ -6,6 +6,7 @@
 
 mod scale;
 
+use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
 use crate::text::{counted, percent_change};
 use crate::{Layout, WhereLine, harmless, rows};
@@ -35,6 +36,9 @@ pub struct Ledger {
     /// What is left of the boot path after the last step, largest first.
     #[serde(rename = "where")]
     pub wheres: Vec<WhereLine>,
+    /// Rows of `where` that the recording it begins with does not have: the boot then waits for these.
+    #[serde(default)]
+    pub new_rows: Vec<String>,
 }
 
 /// Where a step's figures are from.
@@ -166,6 +170,13 @@ impl Ledger {
         self.step(step, name, state, rung.after);
     }
 
+    /// What is left of the boot path, and what it was in the recording that the ledger begins with.
+    pub fn left(&mut self, rows: Vec<WhereLine>, before: &[WhereLine]) {
+        let known: BTreeSet<&String> = before.iter().map(|row| &row.name).collect();
+        self.new_rows = rows.iter().map(|row| &row.name).filter(|name| !known.contains(name)).cloned().collect();
+        self.wheres = rows;
+    }
+
     /// Adds a recording.
     pub fn measured(&mut self, name: &str, state: State, total: Ns) {
         let step = LedgerStep { kind: StepKind::Measured, ..LedgerStep::default() };
@@ -219,8 +230,12 @@ impl Ledger {
             lines.push(Line { cells: self.cells(step, &unit), faint: false });
         }
         render(&columns, &lines, layout.table_width(), layout.style, &mut out);
+        let mut said = Vec::new();
         for step in &self.steps {
-            remarks(step, &unit, &mut out);
+            remarks(step, &unit, &mut said);
+        }
+        for text in said {
+            paragraph(&text, "", layout, &mut out);
         }
         if !self.wheres.is_empty() && layout.top > 0 {
             out.push('\n');
@@ -228,10 +243,23 @@ impl Ledger {
             let gone = self.rows_gone();
             if gone > 0 {
                 let takes = if gone == 1 { "takes" } else { "take" };
-                let _ = writeln!(out, "not listed: {}, which {takes} no time any more", counted(gone, "saved row"));
+                let text = format!("not listed: {}, which {takes} no time any more", counted(gone, "saved row"));
+                paragraph(&text, "", layout, &mut out);
             }
+            self.new_on_the_path(layout, &mut out);
         }
         out
+    }
+
+    /// Rows among those listed that the boot did not wait for before.
+    fn new_on_the_path(&self, layout: Layout, out: &mut String) {
+        let listed = self.wheres.iter().take(layout.top).map(|row| &row.name);
+        let new: Vec<String> =
+            listed.filter(|name| self.new_rows.contains(name)).map(|name| harmless(name).into_owned()).collect();
+        if !new.is_empty() {
+            let text = format!("new on the boot path: {}; the recorded boot did not wait for that", new.join(", "));
+            paragraph(&text, "", layout, out);
+        }
     }
 
     /// Rows that were saved whole, so that nothing is left of them to list.
@@ -270,19 +298,19 @@ fn cells(name: &str, numbers: [Option<String>; 5]) -> Vec<String> {
 }
 
 /// What a reader would wonder about in a step.
-fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
+fn remarks(step: &LedgerStep, unit: &Scale, out: &mut Vec<String>) {
     let name = harmless(&step.name);
     let times = unit.times(step);
     let (Some(was), Some(now)) = (step.was_ns, step.now_ns) else {
         if times.saved != 0 {
-            let _ = writeln!(out, "{name}: measured; the steps before it do not explain {}", unit.written(times.saved));
+            out.push(format!("{name}: measured; the steps before it do not explain {}", unit.written(times.saved)));
         }
         return;
     };
     let range = step.saved_range().filter(|&(worst, best)| unit.show(worst) != unit.show(best));
     if let Some((worst, best)) = range {
         let why = "threads slept while others had the CPU, and the log does not say when they became runnable";
-        let _ = writeln!(out, "{name}: it saves {}: {why}", unit.range(worst, best));
+        out.push(format!("{name}: it saves {}: {why}", unit.range(worst, best)));
     }
     let margin = (was / 100).max(1);
     if range.is_some() {
@@ -294,7 +322,7 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
             }
             _ => format!(": without it, other threads run {} later", unit.written(-times.saved)),
         };
-        let _ = writeln!(out, "{name}: not on the boot path{what}");
+        out.push(format!("{name}: not on the boot path{what}"));
     } else if now > was + margin {
         longer(step, (was, now), unit, out);
     } else {
@@ -303,12 +331,11 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
             0 => {}
             lost @ ..0 => {
                 let what = "of the saving is lost, because the boot then waits for something else";
-                let _ = writeln!(out, "{name}: {} {what}", unit.written(-lost));
+                out.push(format!("{name}: {} {what}", unit.written(-lost)));
             }
             more => {
                 let what = "other threads then wait less for it or for its CPU";
-                let _ =
-                    writeln!(out, "{name}: the boot gets {} shorter than the row itself: {what}", unit.written(more));
+                out.push(format!("{name}: the boot gets {} shorter than the row itself: {what}", unit.written(more)));
             }
         }
     }
@@ -317,7 +344,7 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
     }
     if !step.not_saved.is_empty() {
         let others: Vec<String> = step.not_saved.iter().map(|row| harmless(row).into_owned()).collect();
-        let _ = writeln!(out, "{name}: its other rows were not saved: {}", others.join(", "));
+        out.push(format!("{name}: its other rows were not saved: {}", others.join(", ")));
     }
     let is_typed = |name: &String| words(&step.name).starts_with(&words(name));
     if step.names.len() > 1 || step.stands_for == Some(StandsFor::Functions) || !step.names.iter().all(is_typed) {
@@ -330,31 +357,30 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut String) {
         let more = step.names.len().saturating_sub(SHOWN);
         let shown: Vec<String> = step.names.iter().take(SHOWN).map(|n| harmless(n).into_owned()).collect();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let _ = writeln!(out, "{name}: {what} {}{more}", shown.join(", "));
+        out.push(format!("{name}: {what} {}{more}", shown.join(", ")));
     }
 }
 
 /// A saving that makes something longer: not by mistake?
-fn longer(step: &LedgerStep, (was, now): (i64, i64), unit: &Scale, out: &mut String) {
+fn longer(step: &LedgerStep, (was, now): (i64, i64), unit: &Scale, out: &mut Vec<String>) {
     let name = harmless(&step.name);
-    let _ = write!(out, "{name}: {} is longer than its self time, {}", unit.show(now), unit.show(was));
+    let mut text = format!("{name}: {} is longer than its self time, {}", unit.show(now), unit.show(was));
     let (rest, shown) = besides(step, unit);
     if rest > 0 {
-        let _ = write!(out, "; of its total time, {}, the rest is charged to {shown}", unit.show(was + rest));
+        let _ = write!(text, "; of its total time, {}, the rest is charged to {shown}", unit.show(was + rest));
     }
-    out.push('\n');
+    out.push(text);
 }
 
 /// A saving that leaves most of the time it is about, as that is charged to rows below it.
-fn below(step: &LedgerStep, was: i64, unit: &Scale, out: &mut String) {
+fn below(step: &LedgerStep, was: i64, unit: &Scale, out: &mut Vec<String>) {
     let Some(most) = step.besides.first() else { return };
     let (rest, shown) = besides(step, unit);
     let (name, was, rest) = (harmless(&step.name), unit.show(was), unit.show(rest));
-    let _ = writeln!(
-        out,
+    out.push(format!(
         "{name}: its self time is {was}; the {rest} below it is charged to {shown}; save that with --save '{}'",
         harmless(&most.name)
-    );
+    ));
 }
 
 /// What is charged to other rows during its total time: how long in all, and the longest by name.
@@ -391,6 +417,10 @@ mod tests {
         }
     }
 
+    fn wide() -> Layout {
+        Layout { top: 0, width: 400, ..Layout::default() }
+    }
+
     fn state(state: &str, note: &str) -> State {
         State { state: state.to_owned(), note: note.to_owned() }
     }
@@ -402,7 +432,7 @@ mod tests {
         for (name, cycles) in [("signals", 236), ("ptrace breakpoints", 184), ("saved registers", 116)] {
             ledger.measured(name, state("done", ""), Ns(cycles));
         }
-        let text = ledger.text(Layout { top: 0, ..Layout::default() });
+        let text = ledger.text(wide());
         let changes: Vec<&str> = text.lines().filter_map(|l| l.strip_suffix(" %")?.rsplit(' ').next()).collect();
         assert_eq!(changes, ["−31", "−47", "−66"], "{text}");
         assert!(text.contains("344 ticks"), "{text}");
@@ -414,7 +444,7 @@ mod tests {
         let mut ledger = Ledger::new("ec2", Ns(10_970 * ms), Unit::Nanoseconds);
         ledger.estimate("hpt", state("done", "r325383"), rung(330 * ms, ms / 10, 10_970 * ms, 10_640 * ms + ms / 10));
         ledger.estimate("_vprintf", state("in progress", ""), rung(3_240 * ms, 0, 0, 9_000 * ms + ms / 10));
-        let text = ledger.text(Layout { top: 0, ..Layout::default() });
+        let text = ledger.text(wide());
         let lines: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(lines[1], "ec2 10 970.0 ms");
         assert_eq!(lines[2], "done:");
@@ -432,7 +462,7 @@ mod tests {
     fn check_remark(rung: Rung, expected: &str) {
         let mut ledger = Ledger::new("boot", rung.before, Unit::Nanoseconds);
         ledger.estimate("_vprintf", State::default(), rung);
-        let text = ledger.text(Layout { top: 0, ..Layout::default() });
+        let text = ledger.text(wide());
         assert!(text.lines().any(|line| line == expected), "{text}");
     }
 
@@ -495,7 +525,7 @@ mod tests {
         ledger.estimate("c", State::default(), range((10 * ms, 10 * ms), (95 * ms, 20 * ms)));
         ledger.estimate("d", State::default(), range((10 * ms, 10 * ms + 1), (85 * ms, 85 * ms - 1)));
         ledger.estimate("e", State::default(), rung(10 * ms, 0, 90 * ms, 80 * ms));
-        let text = ledger.text(Layout { top: 0, ..Layout::default() });
+        let text = ledger.text(wide());
         let lines: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(lines[2], "a 0 ms 0 ms 0 to 70 ms 100 to 30 ms 0 to −70 %", "{text}");
         assert_eq!(lines[3], "b 0 ms 0 ms −5 to 0 ms 105 to 30 ms +5 to −70 %", "{text}");

@@ -58,7 +58,7 @@ fn every_metric_is_in_every_view_of_a_bench() {
         assert_eq!(compared.is_some(), metric.is_compared(), "{name}");
         assert!(compared.is_none_or(|moved| moved["by"]["verdict"] == "slower"), "{name}: {compared:?}");
         assert!(text.lines().any(|line| line.starts_with(metric.text)), "{name} has no row:\n{text}");
-        let verdict = if metric.better == Better::Higher { ", better" } else { ", worse" };
+        let verdict = if metric.better == Better::Higher { "more, which is better" } else { "more, which is worse" };
         let told = text.lines().find(|line| line.starts_with(&format!("metric: {}: +", metric.text)));
         assert_eq!(told.is_some_and(|line| line.ends_with(verdict)), metric.is_compared(), "{name}: {told:?}");
         let column = csv.lines().next().unwrap().split(',').position(|title| title == metric.field()).expect(name);

@@ -9,7 +9,6 @@ use crate::{Layout, harmless};
 use benchmark::metrics::Better;
 use benchmark::stats::verdict::{Basis, Comparison, Verdict};
 use benchmark::{Against, Document, Metric, Moved, VariantRuns};
-use std::fmt::Write;
 use timeline::{Unit, rounded};
 
 /// More comparisons than this, and those of a sweep with scaling models, are in the table alone, unless the whole is asked
@@ -170,18 +169,19 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
         out.push('\n');
         render(&columns, &lines, layout.table_width(), layout.style, out);
         let (more, others) = (changed.len() - listed.len(), all.len() - changed.len());
-        let _ = match (more, others) {
-            (_, 0) => Ok(()),
+        let unchanged = match (more, others) {
+            (_, 0) => continue,
             // The last row of the table counts them.
-            (0, _) if has_rest => writeln!(out, "everything else changed by no more than {}", beyond(&changed[0].by)),
-            _ => writeln!(out, "{others} more changed by no more than {}", beyond(&changed[0].by)),
+            (0, _) if has_rest => "everything else".to_owned(),
+            _ => format!("{others} more"),
         };
+        paragraph(&format!("{unchanged} changed by no more than {}", beyond(&changed[0].by)), "", layout, out);
     }
     let looked_at = against.phases.len() + against.rows.len();
     if looked_at > 0 && !against.phases.iter().chain(&against.rows).any(|m| changed(&m.by)) {
         let any = against.phases.iter().chain(&against.rows).next();
         let beyond = any.map_or("chance", |m| beyond(&m.by));
-        let _ = writeln!(out, "none of {looked_at} phases and rows changed by more than {beyond}");
+        paragraph(&format!("none of {looked_at} phases and rows changed by more than {beyond}"), "", layout, out);
     }
 }
 
@@ -265,9 +265,11 @@ fn metrics(all: &[Moved], layout: Layout, out: &mut String) {
         let Some(metric) = Metric::named(&moved.name) else { continue };
         let d = &moved.by.difference;
         let signed = |v: f64| format!("{}{}", if v < 0.0 { "−" } else { "+" }, amount(metric.unit, v.abs()));
+        // A verdict's words are those of time: what is not time is less or more.
+        let less_or_more = if d.estimate < 0.0 { "less" } else { "more" };
         let is_better = (d.estimate < 0.0) == (metric.better == Better::Lower);
         let text = format!(
-            "{}: {} ({} to {}), {}",
+            "{}: {} ({} to {}): {less_or_more}, which is {}",
             metric.text,
             signed(d.estimate),
             signed(d.low),

@@ -1,6 +1,6 @@
 //! The tables of a diff. Each sums to the change of the whole: what is cut off and what is not listed has a row, too.
 
-use super::{DiffAmount, DiffLine, DiffRow, signed};
+use super::{CHANGED, DiffAmount, DiffLine, DiffRow, signed};
 use crate::table::{Align, Column, Line, render};
 use crate::text::{counted, thousands};
 use crate::{Layout, harmless};
@@ -99,35 +99,27 @@ pub(super) fn table(title: &'static str, all: &[DiffLine], whole: &Whole, layout
     if all.is_empty() {
         return;
     }
-    let columns = [
-        Column::new(title, Align::Left, None),
-        Column::new("on the path", Align::Right, Some(11)),
-        Column::new("self", Align::Right, Some(11)),
-        Column::new("total", Align::Right, Some(11)),
-        Column::new("calls", Align::Right, Some(12)),
-        Column::new("what", Align::Left, Some(8)),
+    // What is the same in every row says nothing, and is no column.
+    let has_own_self = all.iter().any(|l| change(l, |a| a.self_ns) != l.on_path_change_ns);
+    let has_own_total = all.iter().any(|l| change(l, |a| a.total_ns) != change(l, |a| a.self_ns));
+    let has_calls = all.iter().any(|l| change(l, calls) != 0);
+    let has_what = all.iter().any(|l| l.what != CHANGED);
+    type Cell = fn(&DiffLine, Layout) -> String;
+    let all_columns: [(bool, Column, Cell); 6] = [
+        (true, Column::new(title, Align::Left, None), |l, _| harmless(&name_and_callers(l)).into_owned()),
+        (true, Column::new("on the path", Align::Right, Some(11)), |l, layout| signed(l.on_path_change_ns, layout)),
+        (has_own_self, Column::new("self", Align::Right, Some(11)), |l, layout| {
+            signed(change(l, |a| a.self_ns), layout)
+        }),
+        (has_own_total, Column::new("total", Align::Right, Some(11)), |l, layout| {
+            signed(change(l, |a| a.total_ns), layout)
+        }),
+        (has_calls, Column::new("calls", Align::Right, Some(12)), |l, _| signed_count(change(l, calls))),
+        (has_what, Column::new("what", Align::Left, Some(8)), |l, _| l.what.clone()),
     ];
-    let row = |l: &DiffLine| {
-        let of = |amount: fn(&DiffAmount) -> i64| {
-            let [before, after] = [&l.before, &l.after].map(|side| side.as_ref().map_or(0, amount));
-            after - before
-        };
-        let name = match l.callers.as_slice() {
-            [] => l.name_and_kin(),
-            callers => format!("{} ← {}", l.name, callers.iter().rev().cloned().collect::<Vec<_>>().join(" ← ")),
-        };
-        let calls = of(|a| i64::try_from(a.calls).unwrap_or(i64::MAX));
-        let sign = if calls < 0 { "−" } else { "+" };
-        let cells = vec![
-            harmless(&name).into_owned(),
-            signed(l.on_path_change_ns, layout),
-            signed(of(|a| a.self_ns), layout),
-            signed(of(|a| a.total_ns), layout),
-            if calls == 0 { "0".to_owned() } else { format!("{sign}{}", thousands(calls.unsigned_abs())) },
-            l.what.clone(),
-        ];
-        Line { cells, faint: false }
-    };
+    let shown = all_columns.into_iter().filter(|(is_shown, ..)| *is_shown);
+    let (columns, cells): (Vec<Column>, Vec<Cell>) = shown.map(|(_, column, cell)| (column, cell)).unzip();
+    let row = |l: &DiffLine| Line { cells: cells.iter().map(|cell| cell(l, layout)).collect(), faint: false };
     let listed = layout.top.min(all.len());
     let mut lines: Vec<Line> = all[..listed].iter().map(row).collect();
     // Other columns are of all threads, and a function is in the total of its callers: only the path has a sum.
@@ -141,6 +133,31 @@ pub(super) fn table(title: &'static str, all: &[DiffLine], whole: &Whole, layout
     }
     render(&columns, &lines, layout.table_width(), layout.style, out);
     out.push('\n');
+}
+
+/// By how much an amount changed.
+fn change(line: &DiffLine, amount: fn(&DiffAmount) -> i64) -> i64 {
+    let [before, after] = [&line.before, &line.after].map(|side| side.as_ref().map_or(0, amount));
+    after - before
+}
+
+fn calls(amount: &DiffAmount) -> i64 {
+    i64::try_from(amount.calls).unwrap_or(i64::MAX)
+}
+
+fn signed_count(count: i64) -> String {
+    match count {
+        0 => "0".to_owned(),
+        1.. => format!("+{}", thousands(count.unsigned_abs())),
+        _ => format!("−{}", thousands(count.unsigned_abs())),
+    }
+}
+
+fn name_and_callers(line: &DiffLine) -> String {
+    match line.callers.as_slice() {
+        [] => line.name_and_kin(),
+        callers => format!("{} ← {}", line.name, callers.iter().rev().cloned().collect::<Vec<_>>().join(" ← ")),
+    }
 }
 
 #[cfg(test)]
