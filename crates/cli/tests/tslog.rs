@@ -248,5 +248,5 @@ fn the_text_form_in_the_guide_is_read_as_the_guide_says() {
     let said = run(bootscope("show").arg(&recording)).exits(0);
     let table: String = shown.lines().filter(|line| !line.starts_with('$')).map(|line| format!("{line}\n")).collect();
     assert!(table.starts_with("where the boot path went") && said.text().contains(&table), "{}", said.text());
-    assert!(said.text().contains("EXIT start_init after"), "{}", said.text());
+    assert!(said.text().contains("EXIT start_init, process 1 runs after 97.0 ms"), "{}", said.text());
 }

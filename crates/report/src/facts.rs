@@ -83,11 +83,12 @@ impl Facts {
     }
 }
 
-/// What shows how the boot ended. That process 1 was reached, the line of the end mark says already.
+/// What shows how the boot ended. That process 1 was reached, or that the machine went off as it was to, the line of the end
+/// mark says already.
 fn outcome_detail(manifest: &Manifest, panic: Option<&str>) -> String {
     let Some(outcome) = &manifest.outcome else { return panic.unwrap_or_default().to_owned() };
-    let is_init = manifest.end.as_ref().is_some_and(|end| end.mark() == EndMark::Init);
-    if is_init && outcome.kind == OutcomeKind::Reached { String::new() } else { outcome.detail.clone() }
+    let is_a_line = manifest.end.as_ref().is_none_or(|end| end.mark() == EndMark::Line);
+    if outcome.kind == OutcomeKind::Reached && !is_a_line { String::new() } else { outcome.detail.clone() }
 }
 
 /// How it was run, for the page: what is known, in the order in which a reader asks.

@@ -72,6 +72,18 @@ fn segments(phases: &[PhaseLine]) -> Vec<Segment<'_>> {
     segments
 }
 
+/// One of each family, where another family stands between two of its segments, too.
+fn families(segments: Vec<Segment<'_>>) -> Vec<Segment<'_>> {
+    let mut families: Vec<Segment> = Vec::new();
+    for segment in segments {
+        match families.iter_mut().find(|family| family.family == segment.family) {
+            Some(family) => family.ns += segment.ns,
+            None => families.push(segment),
+        }
+    }
+    families
+}
+
 fn bar(summary: &Summary, layout: Layout, out: &mut String) {
     let segments = segments(&summary.phases);
     let columns = layout.width.min(BAR_MOST);
@@ -91,8 +103,9 @@ fn bar(summary: &Summary, layout: Layout, out: &mut String) {
     }
     out.push('\n');
     let share = |ns: i64| ns as f64 / summary.total_ns as f64;
+    let families = families(segments);
     let (long, short): (Vec<&Segment>, Vec<&Segment>) =
-        segments.iter().partition(|segment| share(segment.ns) >= NAMED_SHARE);
+        families.iter().partition(|segment| share(segment.ns) >= NAMED_SHARE);
     let mut named: Vec<String> =
         long.iter().map(|segment| format!("{} {}", segment.name, layout.time(segment.ns))).collect();
     let others: i64 = short.iter().map(|segment| segment.ns).sum();
@@ -171,6 +184,21 @@ mod tests {
         assert_eq!(lines[1], "VMM─│firmware───────│early kernel───────");
         assert_eq!(lines[2], "VMM 100 ms · firmware 400 ms · early");
         assert_eq!(lines[3], "kernel 500 ms · others 100 µs");
+    }
+
+    #[test]
+    fn a_family_in_two_stretches_has_one_sum() {
+        let ms = 1_000_000;
+        let lines = drawn(
+            vec![
+                phase("initcalls: early", 0, 300 * ms),
+                phase("start other CPUs", 300 * ms, 400 * ms),
+                phase("initcalls: pure", 400 * ms, 1000 * ms),
+            ],
+            60,
+        );
+        assert_eq!(lines[1].matches("initcalls").count(), 2, "{lines:?}");
+        assert_eq!(lines[2], "initcalls 900 ms · start other CPUs 100 ms");
     }
 
     #[test]

@@ -20,12 +20,13 @@ use crate::processes::processes;
 use crate::text::{bytes, counted, cut, percent};
 use crate::{DiagnosticLine, Layout, Summary, harmless};
 use facts::facts;
+pub(crate) use facts::overhead;
 use phases::phases;
 use std::fmt::Write;
 use timeline::Ns;
 
 /// What the outcome line needs beside the name of the end mark.
-const OUTCOME_AND_TOTAL: usize = 40;
+const OUTCOME_AND_TOTAL: usize = 52;
 
 /// Everything that `bootscope show` prints: header, overview, phases, where, memory, clocks, overhead, diagnostics, notes.
 pub fn show(summary: &Summary, layout: Layout) -> String {
@@ -121,12 +122,7 @@ pub fn details(summary: &Summary, how: &[(String, String)], layout: Layout) -> S
 }
 
 fn header(summary: &Summary, layout: Layout, out: &mut String) {
-    let s = &summary.subject;
-    let cpus = if s.cpus == 0 { String::new() } else { counted(s.cpus.into(), "CPU") };
-    let memory = if s.memory_bytes == 0 { String::new() } else { bytes(s.memory_bytes) };
-    let what = joined(" ", [&s.os, &s.kernel]);
-    let machine = joined(" under ", [&s.machine, &s.accelerator]);
-    let line = joined(" · ", [&what, &machine, &cpus, &memory]);
+    let line = subject(summary);
     if !line.is_empty() {
         paragraph(&harmless(&line), "", layout, out);
     }
@@ -137,13 +133,32 @@ fn header(summary: &Summary, layout: Layout, out: &mut String) {
         Some(end) => {
             let evidence = harmless(&end.evidence);
             let evidence = cut(&evidence, layout.table_width().saturating_sub(OUTCOME_AND_TOTAL));
-            writeln!(out, "{outcome}: {evidence} after {total} (±{})", layout.time(end.error_ns))
+            let after = format!("after {total} (±{})", layout.time(end.error_ns));
+            if summary.is_reached() {
+                writeln!(out, "{outcome} the end mark {after}: {evidence}")
+            } else {
+                writeln!(out, "{outcome}: {evidence} {after}")
+            }
         }
-        None => writeln!(out, "{outcome}: no end mark; {total} to the last evidence"),
+        None => writeln!(out, "{outcome}: no end mark; the last evidence is at {total}"),
     };
-    if !summary.outcome_detail.is_empty() {
+    let is_said = summary.end.as_ref().is_some_and(|end| end.evidence == summary.outcome_detail);
+    if !summary.outcome_detail.is_empty() && !is_said {
         paragraph(&harmless(&summary.outcome_detail), "  ", layout, out);
     }
+}
+
+/// What was booted: `Linux 6.1, booted on pc (tcg) with 1 CPU and 512 MiB`, as far as it is known.
+fn subject(summary: &Summary) -> String {
+    let s = &summary.subject;
+    let what = joined(" ", [&s.os, &s.kernel]);
+    let accelerator = if s.accelerator.is_empty() { String::new() } else { format!("({})", s.accelerator) };
+    let machine = joined(" ", [&s.machine, &accelerator]);
+    let cpus = if s.cpus == 0 { String::new() } else { counted(s.cpus.into(), "CPU") };
+    let memory = if s.memory_bytes == 0 { String::new() } else { bytes(s.memory_bytes) };
+    let size = joined(" and ", [&cpus, &memory]);
+    let said = |word: &str, part: &str| if part.is_empty() { String::new() } else { format!("{word} {part}") };
+    joined(", ", [&what, &joined(" ", [&said("booted on", &machine), &said("with", &size)])])
 }
 
 /// What is known of several texts, in one.

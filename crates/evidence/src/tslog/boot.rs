@@ -224,7 +224,7 @@ pub struct Ending {
 pub fn ending(log: &Log, order: &Order) -> Option<Ending> {
     let known = &order.known;
     if let Some((ticks, _)) = known.exit(Role::StartInit) {
-        let evidence = "EXIT start_init".to_owned();
+        let evidence = "EXIT start_init, process 1 runs".to_owned();
         return Some(Ending { kind: Kind::Reached, ticks, evidence, too_early: None });
     }
     let children = log.users.iter().filter(|e| e.parent == 1 && e.forked > 0);

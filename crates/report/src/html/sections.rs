@@ -316,7 +316,7 @@ pub fn run(boot: &Boot, s: &Summary, out: Out) -> io::Result<()> {
         item("clock", &format!("{} {rate}, {}, within {}", c.name, c.rate_from, s.time(c.residual_ns)))?;
     }
     if let Some(o) = &s.overhead {
-        item("overhead", &format!("recorded ÷ plain {:.3} ({:.3} to {:.3}), {}", o.ratio, o.low, o.high, o.how))?;
+        item("overhead", &crate::terminal::overhead(o))?;
     }
     for d in &s.diagnostics {
         item(&format!("evidence, {}", d.severity), &d.line())?;

@@ -2,7 +2,7 @@
 
 use crate::paragraph::paragraph;
 use crate::text::amount;
-use crate::{Layout, Summary, harmless};
+use crate::{Layout, Overhead, Summary, harmless};
 use benchmark::METRICS;
 
 /// A paragraph for each.
@@ -33,9 +33,17 @@ pub(super) fn facts(summary: &Summary, layout: Layout, out: &mut String) {
         fact("clock", &text);
     }
     if let Some(o) = &summary.overhead {
-        let text = format!("recorded ÷ plain {:.3} ({:.3} to {:.3}), {}", o.ratio, o.low, o.high, harmless(&o.how));
-        fact("overhead", &text);
+        fact("overhead", &harmless(&overhead(o)));
     }
+}
+
+/// What recording costs, and whether that is more than chance.
+pub(crate) fn overhead(o: &Overhead) -> String {
+    let sure = if o.low <= 1.0 && o.high >= 1.0 { "; 1 is among them, so recording may cost nothing" } else { "" };
+    format!(
+        "a recorded boot takes {:.3} times as long as a plain one ({:.3} to {:.3}{sure}): {}",
+        o.ratio, o.low, o.high, o.how
+    )
 }
 
 fn rate(hz: f64) -> String {
