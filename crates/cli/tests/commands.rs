@@ -240,7 +240,8 @@ fn quiet_and_verbose_say_less_and_more() {
     let [quiet, usual, verbose] = [&["-q"][..], &[], &["-v"]].map(show);
     assert!(usual.starts_with(&quiet) && quiet.contains("imported: ") && !quiet.contains("phase"), "{quiet}");
     // What is harmless is summed in a line, or each has its own.
-    let (tables, summed) = usual.split_once("harmless: ").unwrap();
+    let (tables, evidence) = usual.split_once("evidence: ").unwrap();
+    let (_, summed) = evidence.split_once("harmless: ").unwrap();
     assert!(
         summed.contains("1 problem (1 kind)") && verbose.starts_with(tables) && !verbose.contains("harmless: "),
         "{usual}"

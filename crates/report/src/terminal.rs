@@ -203,7 +203,8 @@ fn diagnostics(summary: &Summary, layout: Layout, out: &mut String) {
     } else if count > 0 {
         // Their times are of different things, so they have no sum.
         let kinds = counted(harmless_ones.len() as u64, "kind");
-        let text = format!("{} ({kinds}) that change no figure; --verbose lists them", counted(count, "problem"));
+        let text =
+            format!("{} ({kinds}), without effect on any figure; --verbose lists them", counted(count, "problem"));
         paragraph(&text, "harmless: ", layout, out);
     }
 }

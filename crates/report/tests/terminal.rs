@@ -75,7 +75,7 @@ fn harmless_diagnostics_are_summed() {
         kept.map(str::to_owned).collect::<Vec<String>>()
     };
     let lost = "evidence: 1 200 trace events were lost; what they showed is missing; boot with a larger trace_buf_size= (affects functions; first at trace.txt:9)";
-    let sum = "harmless: 7 problems (2 kinds) that change no figure; --verbose lists them";
+    let sum = "harmless: 7 problems (2 kinds), without effect on any figure; --verbose lists them";
     assert_eq!(said(false), [lost, sum]);
     let holds = "evidence: 6 holds were released by another thread than took them, as GEOM events are (400 µs); they last until then";
     let stray = "evidence: 1 control character stands in a log; it is taken out (first at console.log:7)";
