@@ -69,7 +69,8 @@ fn the_page_says_what_is_printed() {
     fs::write(&budgets, "total = [\"100s\", \"+500%\"]\n").unwrap();
     schemas.hold(&run(bootscope("check").arg("--json").arg(&budgets).arg(&ab)).exits(0).json());
     let (samples, of_samples) = (scratch.path("perf.txt"), scratch.path("samples"));
-    let text = "# sampled from: 1.0\n# lost: 2\ninit 1 [000] 7.5: 300 cycles:u:\n\t12 main (/init)\n";
+    let text =
+        "# sampled from: 1.0\n# period: 1000000 ns\n# lost: 2\ninit 1 [000] 7.5: 300 cycles:u:\n\t12 main (/init)\n";
     fs::write(&samples, text).unwrap();
     run(bootscope("import").arg(&samples).arg("-o").arg(&of_samples)).exits(0);
     let shown = run(bootscope("show").arg("--json").arg(&of_samples)).exits(0).json();

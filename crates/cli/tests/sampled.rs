@@ -39,6 +39,9 @@ fn a_sampled_boot_says_of_the_frame_allocator_what_its_log_says() {
     println!("frame allocator: recorded {recorded:.4}, sampled {sampled_share:.4} ± {error:.4}");
     assert!((recorded - sampled_share).abs() < 0.02, "{recorded} {sampled_share}");
     assert!((0.005..0.01).contains(&error), "{error}");
+    // The clock stands still while the host is busy, so each interval brings its sample.
+    let intervals = ns(&sampled["intervals"]);
+    assert_eq!((intervals, ns(&sampled["empty_intervals"])), (ns(&sampled["samples"]), 0), "{}", sampled["period_ns"]);
     let table = run(bootscope("show").arg(&into)).exits(0);
     for words in
         ["sampled: nmi", "lab::memory::logged", "one standard error, binomial", "sampling began at", "0 samples lost"]
@@ -145,6 +148,8 @@ fn samples_are_written_for_other_tools() {
     // Several events, a name with spaces, periods that differ, no stack, no CPU; cut in the last line.
     let text = "\
 # CPUs not sampled: 2
+# sampled from: 7.0
+# period: 1000 ns
 
 my init 1/1 [000] 7.000001: 300 cycles:u:
 \t21d0e0 scan; of 3+0x1 (k)
@@ -185,6 +190,9 @@ other 2 7.0000";
     let shares: Vec<(&str, f64)> = tracks.map(|(name, share)| (name, share.as_f64().unwrap())).collect();
     assert_eq!(shares, [("my init", 0.8), ("CPU 0", 0.8), ("other", 0.2), ("CPU 1", 0.2)]);
     assert_eq!(shown["sampled"]["unsampled_cpus"], 2);
+    // CPU 0 took samples at 1 and 2 µs of its two, CPU 1 none but its first.
+    let intervals = ["period_ns", "intervals", "empty_intervals"].map(|name| ns(&shown["sampled"][name]));
+    assert_eq!(intervals, [1000, 2, 0]);
     let table = run(bootscope("show").arg(scratch.path("again"))).exits(0);
     assert!(table.text().contains("2 CPUs were not sampled"), "{}", table.text());
     let page = scratch.path("page.html");
