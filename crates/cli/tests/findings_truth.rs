@@ -104,6 +104,38 @@ const CAUSES: &[Cause] = &[
         // It still sleeps for ticks, of a millisecond each.
         after: &["tick-waits"],
     },
+    Cause {
+        words: "services=3 frames=scan",
+        cpus: "1",
+        rule: "allocator-share",
+        about: "frame_allocator",
+        change: ("frames=scan", "frames=p2buddy"),
+        after: &[],
+    },
+    Cause {
+        words: "hpt=in-probe",
+        cpus: "1",
+        rule: "probe-work",
+        about: "DEVICE_PROBE hpt",
+        change: ("hpt=in-probe", "hpt=in-attach"),
+        after: &[],
+    },
+    Cause {
+        words: "vm_page=three-pass",
+        cpus: "1",
+        rule: "cost-per-gb",
+        about: "SYSINIT vm_mem",
+        change: ("vm_page=three-pass", "vm_page=one-pass"),
+        after: &[],
+    },
+    Cause {
+        words: "details=3000 verbose=yes",
+        cpus: "1",
+        rule: "console-characters",
+        about: "_vprintf",
+        change: ("verbose=yes", "verbose=no"),
+        after: &[],
+    },
 ];
 
 /// As many words whatever the delays are: another length is another layout.

@@ -2,14 +2,19 @@
 //!
 //! The first that finds a stretch has it: who knows the cause better stands before who only sees that time passed.
 
+mod allocator_share;
 mod build_options;
 mod calibration;
 mod code_patching;
+mod console_characters;
+mod cost_per_call;
+mod cost_per_gb;
 mod cpu_start;
 mod decompression;
 mod firmware;
 mod fixed_delays;
 mod long_tail;
+mod probe_work;
 mod self_tests;
 mod tick_waits;
 mod timer_setup;
@@ -30,9 +35,14 @@ pub static DETECTORS: &[Detector] = &[
     tracer_start::DETECTOR,
     code_patching::DETECTOR,
     build_options::DETECTOR,
-    long_tail::DETECTOR,
     tick_waits::DETECTOR,
+    console_characters::DETECTOR,
+    probe_work::DETECTOR,
+    cost_per_gb::DETECTOR,
+    allocator_share::DETECTOR,
+    long_tail::DETECTOR,
     fixed_delays::DETECTOR,
+    cost_per_call::DETECTOR,
 ];
 
 /// The detector of that name.

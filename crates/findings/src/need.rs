@@ -20,6 +20,8 @@ pub enum Need {
     Initcalls,
     /// When Linux's firmware and decompressor ran. Another system lacks nothing.
     BeforeTheKernel,
+    /// How much memory the machine has.
+    Memory,
 }
 
 impl Need {
@@ -34,6 +36,7 @@ impl Need {
             Need::Sleeps => {
                 !seen.timeline.waits.is_empty() || seen.has_kind(SpanKind::Call) || seen.has_kind(SpanKind::Initcall)
             }
+            Need::Memory => seen.machine.memory_bytes > 0,
             Need::Printing => seen.has_kind(SpanKind::Call) || seen.lines().next().is_some(),
             Need::Initcalls => !is_linux || seen.has_kind(SpanKind::Initcall),
             Need::BeforeTheKernel => !is_linux || has(Phase::Firmware) || has(Phase::Decompressor),

@@ -4,7 +4,7 @@ use crate::facts::Stretch;
 use analysis::Groups;
 use hashbrown::HashMap;
 use std::cmp::Reverse;
-use timeline::{NameId, Ns, Os, Phase, SpanId, SpanKind, SpanRow, Timeline, TrackId, TrackKind, WaitedOn};
+use timeline::{Mark, NameId, Ns, Os, Phase, SpanId, SpanKind, SpanRow, Timeline, TrackId, TrackKind, WaitedOn};
 
 /// What no timeline holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -96,12 +96,11 @@ impl<'a> Seen<'a> {
         outermost.filter(|(delay, _)| delay.end <= self.end && !self.waits_for_another(delay))
     }
 
-    /// Lines that the kernel printed before the end mark, each with when, in order.
-    pub fn lines(&self) -> impl Iterator<Item = (Ns, &'a str)> + '_ {
+    /// Lines that the kernel printed before the end mark, in order.
+    pub fn lines(&self) -> impl Iterator<Item = Mark> + '_ {
         let tracks = &self.timeline.tracks;
-        let before = self.timeline.marks.iter().filter(|mark| mark.at <= self.end);
-        let printed = before.filter(|mark| tracks.get(mark.track).kind == TrackKind::Console);
-        printed.map(|mark| (mark.at, self.timeline.names.get(mark.name)))
+        let before = self.timeline.marks.iter().copied().filter(|mark| mark.at <= self.end);
+        before.filter(|mark| tracks.get(mark.track).kind == TrackKind::Console)
     }
 
     /// Spans that are done before the end mark, by track and time.
@@ -117,6 +116,31 @@ impl<'a> Seen<'a> {
             open = spans.parent(delay);
         }
         open.map(|id| spans.get(id))
+    }
+
+    /// What of a span is neither a delay nor a wait.
+    pub fn work(&self, row: &SpanRow) -> Vec<Stretch> {
+        let spans = &self.timeline.spans;
+        let first = self.delays.partition_point(|&id| {
+            let delay = spans.get(id);
+            (delay.track, delay.start) < (row.track, row.start)
+        });
+        let delays = self.delays[first..].iter().map(|&id| spans.get(id));
+        let delays = delays.take_while(|delay| delay.track == row.track && delay.start < row.end);
+        let waits = &self.timeline.waits;
+        let first = waits.partition_point(|wait| (wait.track, wait.from) < (row.track, row.start));
+        let waits = waits[first..].iter().take_while(|wait| wait.track == row.track && wait.from < row.end);
+        let mut idle: Vec<(Ns, Ns)> = waits.map(|wait| (wait.from, wait.until)).collect();
+        idle.extend(delays.map(|delay| (delay.start, delay.end)));
+        idle.sort_unstable();
+        let (mut at, mut work) = (row.start, Vec::new());
+        for (from, to) in idle.into_iter().chain([(row.end, row.end)]) {
+            if at < from {
+                work.push(Stretch { from: at, to: from, ..self.stretch(row) });
+            }
+            at = at.max(to).min(row.end);
+        }
+        work
     }
 
     /// When the last wait is over that begins in a stretch, with all that overlap it; never before the stretch is.
@@ -248,7 +272,7 @@ pub mod testing {
 
     use super::*;
     use crate::find::{Found, find};
-    use timeline::{End, Mark, Names, Running, SpanBuilder, TimeBase, Unit, Wait};
+    use timeline::{End, Names, Running, SpanBuilder, TimeBase, Unit, Wait};
 
     pub fn ms(ms: i64) -> Ns {
         Ns::from_ms(ms)

@@ -1,4 +1,44 @@
-//! What detectors reckon with: how likely chance is.
+//! What detectors reckon with: middles, and how likely chance is.
+
+/// The value that so large a share of them is below, in any order: a half of them is below the middle. None of none.
+pub fn quantile<T: Copy + Ord>(values: impl IntoIterator<Item = T>, share: f64) -> Option<T> {
+    let mut sorted: Vec<T> = values.into_iter().collect();
+    sorted.sort_unstable();
+    let at = (sorted.len() as f64 * share) as usize;
+    sorted.get(at.min(sorted.len().saturating_sub(1))).copied()
+}
+
+/// The line through points that has the least squares: by how much it rises with each, and what part of the scatter it
+/// explains.
+pub fn line_fit(of: &[f64], with: &[f64]) -> (f64, f64) {
+    let Moments { both, square_of, square_with } = Moments::of(of, with);
+    if square_of > 0.0 && square_with > 0.0 {
+        (both / square_of, both * both / (square_of * square_with))
+    } else {
+        (0.0, 0.0)
+    }
+}
+
+/// Sums of products of differences from the mean.
+struct Moments {
+    both: f64,
+    square_of: f64,
+    square_with: f64,
+}
+
+impl Moments {
+    fn of(of: &[f64], with: &[f64]) -> Moments {
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let (mean_of, mean_with) = (mean(of), mean(with));
+        let mut moments = Moments { both: 0.0, square_of: 0.0, square_with: 0.0 };
+        for (a, b) in of.iter().zip(with) {
+            moments.both += (a - mean_of) * (b - mean_with);
+            moments.square_of += (a - mean_of).powi(2);
+            moments.square_with += (b - mean_with).powi(2);
+        }
+        moments
+    }
+}
 
 /// How likely at least `least` of `count` happen, each by itself with probability `each`.
 pub fn at_least(least: usize, count: usize, each: f64) -> f64 {
@@ -19,6 +59,26 @@ pub fn at_least(least: usize, count: usize, each: f64) -> f64 {
     sum.min(1.0)
 }
 
+/// How closely two quantities go up together: 1 if their orders are the same, -1 if they are opposite (Spearman). What is
+/// equal shares a place.
+pub fn rank_correlation(of: &[f64], with: &[f64]) -> f64 {
+    let Moments { both, square_of, square_with } = Moments::of(&ranks(of), &ranks(with));
+    if square_of > 0.0 && square_with > 0.0 { both / (square_of * square_with).sqrt() } else { 0.0 }
+}
+
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+    let mut ranks = vec![0.0; values.len()];
+    let mut from = 0;
+    for equal in order.chunk_by(|&a, &b| values[a] == values[b]) {
+        let shared = from as f64 + (equal.len() - 1) as f64 / 2.0;
+        equal.iter().for_each(|&i| ranks[i] = shared);
+        from += equal.len();
+    }
+    ranks
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,5 +92,23 @@ mod tests {
         close(at_least(5, 4, 0.5), 0.0);
         close(at_least(1, 1, 0.0), 0.0);
         assert!((at_least(5_000, 10_000, 0.5) - 0.503_989).abs() < 1e-5, "{}", at_least(5_000, 10_000, 0.5));
+    }
+
+    #[test]
+    fn orders_are_compared_and_not_sizes() {
+        let numbers: Vec<f64> = (0..100).map(f64::from).collect();
+        let powers: Vec<f64> = numbers.iter().map(|n| n.powi(3)).collect();
+        let falling: Vec<f64> = numbers.iter().map(|n| -n).collect();
+        assert!((rank_correlation(&numbers, &powers) - 1.0).abs() < 1e-12);
+        assert!((rank_correlation(&numbers, &falling) + 1.0).abs() < 1e-12);
+        assert_eq!(rank_correlation(&numbers, &[1.0; 100]), 0.0);
+        assert_eq!(rank_correlation(&[], &[]), 0.0);
+        assert_eq!(
+            (quantile([3, 1, 2], 0.5), quantile([3, 1, 2], 1.0), quantile(Vec::<u8>::new(), 0.5)),
+            (Some(2), Some(3), None)
+        );
+        let (slope, explained) = line_fit(&[0.0, 1.0, 2.0, 3.0], &[1.0, 3.0, 5.0, 7.0]);
+        assert!((slope - 2.0).abs() < 1e-12 && (explained - 1.0).abs() < 1e-12);
+        assert_eq!(line_fit(&[1.0, 1.0], &[1.0, 2.0]), (0.0, 0.0));
     }
 }

@@ -209,6 +209,7 @@ fn record(need: Need) -> &'static str {
         Need::Sleeps => {
             "nothing says when a thread slept, or when an initcall returned: record with --trace events, or boot with initcall_debug"
         }
+        Need::Memory => "nobody knows how much memory the machine has: boot it with bootscope record",
         Need::Printing => {
             "nothing says when the kernel printed a line: import its log, or record with --trace events,calls"
         }
@@ -229,6 +230,7 @@ pub(crate) fn what(need: Need) -> &'static str {
         Need::Printing => "when the kernel printed each line",
         Need::Initcalls => "initcalls, with their times",
         Need::BeforeTheKernel => "when firmware and decompressor ran",
+        Need::Memory => "how much memory the machine has",
     }
 }
 

@@ -39,6 +39,26 @@ const CHANCE_MAX: f64 = 0.001;
 /// Functions that let time pass asleep. Others that only let time pass are busy meanwhile.
 const SLEEPS: &[&str] =
     &["_sleep", "pause_sbt", "msleep", "msleep_interruptible", "usleep_range_state", "usleep_range"];
+/// Functions through which one sleeps, after the innermost: who called them sleeps.
+const SCHEDULER: &[&str] = &[
+    "__schedule",
+    "schedule",
+    "schedule_idle",
+    "preempt_schedule_common",
+    "schedule_timeout",
+    "schedule_timeout_interruptible",
+    "schedule_timeout_uninterruptible",
+    "schedule_hrtimeout",
+    "schedule_hrtimeout_range",
+    "schedule_hrtimeout_range_clock",
+    "io_schedule",
+    "io_schedule_timeout",
+    "__wait_for_common",
+    "wait_for_common",
+    "wait_for_completion",
+    "wait_for_completion_timeout",
+    "do_wait_intr",
+];
 /// Functions that ask for one tick, to look again then.
 const KNOWN: &[&str] = &["kthread_bind", "wait_task_inactive"];
 
@@ -76,10 +96,18 @@ fn sleeps(seen: &Seen) -> Vec<Sleep> {
     });
     let timers = seen.timeline.waits.iter().filter(|wait| wait.until <= seen.end && wait.from < wait.until);
     let timers = timers.filter(|wait| matches!(wait.by, WaitedOn::Interrupt(_) | WaitedOn::Unknown));
+    let scheduler = seen.names(SCHEDULER);
     let waits = timers.filter_map(|wait| {
         let in_a_sleep = |row: SpanRow| names.contains(&row.name);
-        let innermost = seen.timeline.spans.open_at(wait.track, wait.from).0.map(|id| seen.timeline.spans.get(id))?;
-        let sleeper = seen.at_work(wait.track, wait.from).filter(|_| !in_a_sleep(innermost))?;
+        let spans = &seen.timeline.spans;
+        let mut open = spans.open_at(wait.track, wait.from).0;
+        while let Some(scheduler) = open.filter(|&id| scheduler.contains(&spans.get(id).name)) {
+            open = spans.parent(scheduler);
+        }
+        let sleeper = spans.get(open?);
+        if in_a_sleep(sleeper) {
+            return None;
+        }
         let SpanRow { name, detail, .. } = sleeper;
         let stretch = Stretch { track: wait.track, from: wait.from, to: wait.until, name, detail };
         Some(Sleep { stretch, end: wait.woken, sleeper })
@@ -197,7 +225,7 @@ fn counts_ticks(seen: &Seen, ended: &[&Sleep], tick: Ns) -> bool {
     // What directly follows a sleep is at its moment too.
     let is_own = |at: Ns| ended.iter().any(|sleep| (Ns::ZERO..=STAMP).contains(&(at - sleep.end)));
     let starts = seen.spans().map(|(_, row)| row.start);
-    let others = seen.lines().map(|(at, _)| at).chain(starts.take(OTHERS_MAX)).filter(|&at| !is_own(at));
+    let others = seen.lines().map(|line| line.at).chain(starts.take(OTHERS_MAX)).filter(|&at| !is_own(at));
     let (mut count, mut same) = (0_u64, 0_u64);
     for at in others {
         count += 1;

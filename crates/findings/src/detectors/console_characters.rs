@@ -1,0 +1,359 @@
+//! Printing: what each character on the console costs.
+
+use crate::detector::{Detector, Draft, Left, Part};
+use crate::facts::{Confidence, Figure, Stretch, Value};
+use crate::statistics::quantile;
+use crate::{Need, Remedy, Seen};
+use analysis::{StretchKind, boot_path};
+use timeline::{Mark, NameId, Ns, Os, SpanRow};
+
+/// The detector.
+pub const DETECTOR: Detector = Detector {
+    id: "console-characters",
+    title: "the boot waits for the console",
+    rule: "A kernel prints a line and goes on when the console has taken its last character. Where functions that print are \
+           known, their time is the cost. Else the log says it, by the time from one line to the next where nothing but \
+           printing happens. That is so between `calling` and `returned` of an initcall, without the time that the kernel \
+           measured for it: the median counts. It is so in a loop that prints a memory map: there lines arrive in bursts, \
+           and the sum over all lines counts. A line has its time stamp and two characters more, CR and LF; the last line of \
+           a loop has no length of time. Each line then costs so much for each of its characters, and never more than the \
+           time to the next line.",
+    source: "libguestfs (Jones 2016): about 4 us a character on an emulated UART, 3500 ms become 2500 ms with quiet; Percival \
+             2018: _vprintf 3240 ms, most of it drawing the screen anew at each line",
+    threshold: "by a log: 20 initcalls, or 300 characters of one loop, and 1 us or more a character; by functions: 2 % of the \
+                boot",
+    price: "all printing goes; at the worst, by functions three tenths of it stay, by initcalls what the slower three \
+            quarters of the lines do not prove, by a loop half",
+    needs: &[Need::BootPath, Need::Printing],
+    look,
+};
+
+/// Functions that return when a line is printed.
+const FUNCTIONS: &[&str] =
+    &["_vprintf", "vprintk_emit", "vprintk", "vprintk_default", "_printk", "printk", "console_unlock"];
+const SHARE_MIN: f64 = 0.02;
+/// Drawing only what changed took so much of drawing all, in the talk.
+const DRAWN_ANEW: f64 = 0.3;
+
+/// What stands before a line's text: `[    0.260204] `.
+const STAMP: usize = 15;
+/// CR and LF.
+const LINE_END: usize = 2;
+const INITCALLS_MIN: usize = 20;
+const LOOP_CHARACTERS_MIN: usize = 300;
+const EACH_MIN_NS: f64 = 1_000.0;
+/// A thousandth of a second is a line of 9600 baud. More is none of a console's.
+const EACH_MAX_NS: f64 = 1_200_000.0;
+/// How much less than half of what is claimed may be seen for so large a part of the lines.
+const FASTER_MAX: f64 = 0.2;
+/// Lines arrive in bursts: so many together are looked at.
+const BURST: usize = 6;
+/// What a kernel prints in a loop that does nothing else.
+const LOOPS: &[&str] =
+    &["BIOS-e820: ", "efi: mem", "PM: hibernation: Registered nosave memory", "PM: Registered nosave memory"];
+
+fn look(seen: &Seen) -> Vec<Draft> {
+    let by_functions = by_functions(seen);
+    if by_functions.is_empty() { by_lines(seen).into_iter().collect() } else { by_functions }
+}
+
+fn by_functions(seen: &Seen) -> Vec<Draft> {
+    let functions = seen.names(FUNCTIONS);
+    let mut prints: Vec<SpanRow> = Vec::new();
+    for (_, row) in seen.spans().filter(|(_, row)| functions.contains(&row.name)) {
+        // One of these calls the other.
+        if prints.last().is_none_or(|last| last.track != row.track || last.end <= row.start) {
+            prints.push(row);
+        }
+    }
+    let total: Ns = prints.iter().map(SpanRow::length).sum();
+    let share = total.0 as f64 / seen.end.0.max(1) as f64;
+    let Some(longest) = prints.iter().max_by_key(|row| row.length()).filter(|_| share >= SHARE_MIN) else {
+        return Vec::new();
+    };
+    let left = Left { most: DRAWN_ANEW, ..Left::NOTHING };
+    vec![Draft {
+        about: (longest.name, longest.detail),
+        figures: vec![
+            Figure { of: "calls", value: Value::Count(prints.len() as u64) },
+            Figure { of: "each", value: Value::Time(Ns(total.0 / prints.len().max(1) as i64)) },
+        ],
+        parts: prints.iter().map(|row| Part { stretch: seen.stretch(row), left }).collect(),
+        confidence: Confidence::High,
+        remedy: remedy(seen),
+    }]
+}
+
+/// What is printed for a line.
+fn characters(text: &str) -> usize {
+    text.chars().count() + STAMP + LINE_END
+}
+
+/// What a character costs, at the worst and most likely.
+#[derive(Clone, Copy)]
+struct Each {
+    low_ns: f64,
+    ns: f64,
+    /// The loop that shows it: its time is all printing, however its lines arrived.
+    within: Option<(Ns, Ns)>,
+}
+
+fn by_lines(seen: &Seen) -> Option<Draft> {
+    if has_word(seen, "quiet") {
+        return None;
+    }
+    let lines: Vec<Mark> = seen.lines().collect();
+    let text = |line: &Mark| seen.timeline.names.get(line.name);
+    let enabled = lines.iter().rposition(|line| is_enabled(text(line)));
+    let printed = &lines[enabled.unwrap_or(0)..];
+    let each = by_initcalls(seen, printed).or_else(|| by_loops(seen, &lines))?;
+    if !(EACH_MIN_NS..EACH_MAX_NS).contains(&each.ns) || is_faster(seen, printed, each.ns) {
+        return None;
+    }
+    let parts = parts(seen, &lines, enabled, each);
+    let count: usize = lines.iter().map(|line| characters(text(line))).sum();
+    let track = seen.timeline.tracks.get(lines.first()?.track);
+    Some(Draft {
+        about: (track.name, NameId::EMPTY),
+        figures: vec![
+            Figure { of: device(seen, &lines), value: Value::Count(count as u64) },
+            Figure { of: "each", value: Value::Time(Ns::rounded(each.ns)) },
+        ],
+        parts,
+        confidence: if each.within.is_some() { Confidence::Medium } else { Confidence::High },
+        remedy: remedy(seen),
+    })
+}
+
+/// By initcalls, whose own time the kernel measures without what it prints before.
+fn by_initcalls(seen: &Seen, lines: &[Mark]) -> Option<Each> {
+    let text = |line: &Mark| seen.timeline.names.get(line.name);
+    let each = |pair: &[Mark]| {
+        let called = text(&pair[0]).strip_prefix("calling  ")?;
+        let (symbol, _) = called.split_once(" @ ")?;
+        let returned = text(&pair[1]).strip_prefix("initcall ")?.strip_prefix(symbol)?;
+        let took: i64 = returned.split_once(" after ")?.1.strip_suffix(" usecs")?.parse().ok()?;
+        let gap = pair[1].at - pair[0].at - Ns(took.checked_mul(1_000)?);
+        Some(gap.0.max(0) / i64::try_from(characters(text(&pair[0]))).ok()?)
+    };
+    let each: Vec<i64> = lines.windows(2).filter_map(each).collect();
+    let at = |share: f64| quantile(each.iter().copied(), share).map(|ns| ns as f64);
+    let (low_ns, ns) = (at(0.25)?, at(0.5)?);
+    (each.len() >= INITCALLS_MIN).then_some(Each { low_ns, ns, within: None })
+}
+
+/// By loops that only print: the one with most characters, with the heading before it.
+fn by_loops(seen: &Seen, lines: &[Mark]) -> Option<Each> {
+    let text = |line: &Mark| seen.timeline.names.get(line.name);
+    let of = |line: &Mark| LOOPS.iter().position(|begins| text(line).starts_with(begins));
+    let mut best: Option<(usize, Ns, Ns)> = None;
+    let mut first = 0;
+    for same in lines.chunk_by(|a, b| of(a) == of(b)) {
+        let begin = if first > 0 && text(&lines[first - 1]).ends_with(':') { first - 1 } else { first };
+        let all = &lines[begin..first + same.len()];
+        first += same.len();
+        let Some((last, others)) = all.split_last().filter(|_| of(&same[0]).is_some()) else { continue };
+        let count: usize = others.iter().map(|line| characters(text(line))).sum();
+        if count >= LOOP_CHARACTERS_MIN && best.is_none_or(|(most, ..)| count > most) {
+            best = Some((count, all[0].at, last.at));
+        }
+    }
+    let (count, from, to) = best?;
+    let ns = (to - from).0 as f64 / count as f64;
+    Some(Each { low_ns: ns / 2.0, ns, within: Some((from, to)) })
+}
+
+/// Whether many lines were printed faster than such a console can.
+fn is_faster(seen: &Seen, lines: &[Mark], each_ns: f64) -> bool {
+    let text = |line: &Mark| seen.timeline.names.get(line.name);
+    let (mut bursts, mut faster) = (0_usize, 0_usize);
+    for burst in lines.windows(BURST + 1).step_by(BURST) {
+        let count: usize = burst[..BURST].iter().map(|line| characters(text(line))).sum();
+        let took = burst[BURST].at - burst[0].at;
+        bursts += 1;
+        faster += usize::from((took.0 as f64) < each_ns * count as f64 / 2.0);
+    }
+    faster as f64 > bursts as f64 * FASTER_MAX
+}
+
+/// The time of each line, on the thread that the boot waited for then. What was printed before there was a console comes
+/// out when it is enabled.
+fn parts(seen: &Seen, lines: &[Mark], enabled: Option<usize>, each: Each) -> Vec<Part> {
+    let cost = |line: &Mark| Ns::rounded(characters(seen.timeline.names.get(line.name)) as f64 * each.ns);
+    let mut stretches: Vec<(Ns, Ns, NameId)> = Vec::new();
+    if let Some((at, line)) = enabled.and_then(|at| Some((at, lines.get(at)?))) {
+        let owed: Ns = lines[..at].iter().map(cost).sum();
+        let before = lines[..at].last().map_or(line.at, |before| before.at);
+        stretches.push((before.max(line.at - owed), line.at, line.name));
+    }
+    stretches.extend(each.within.map(|(from, to)| (from, to, name_at(lines, from))));
+    let is_within = |at: Ns| each.within.is_some_and(|(from, to)| (from..to).contains(&at));
+    for pair in lines[enabled.unwrap_or(0)..].windows(2).filter(|pair| !is_within(pair[0].at)) {
+        stretches.push((pair[0].at, pair[1].at.min(pair[0].at + cost(&pair[0])), pair[0].name));
+    }
+    let path = boot_path(seen.timeline);
+    let left = Left { most: (1.0 - each.low_ns / each.ns).clamp(0.0, 1.0), ..Left::NOTHING };
+    let mut parts = Vec::new();
+    for (from, to, name) in stretches.into_iter().filter(|(from, to, _)| from < to) {
+        let first = path.stretches.partition_point(|stretch| stretch.to <= from);
+        let during = path.stretches[first..].iter().take_while(|stretch| stretch.from < to);
+        for stretch in during.filter(|stretch| stretch.kind == StretchKind::Running) {
+            let (from, to) = (stretch.from.max(from), stretch.to.min(to));
+            let stretch = Stretch { track: stretch.owner().track, from, to, name, detail: NameId::EMPTY };
+            parts.push(Part { stretch, left });
+        }
+    }
+    parts
+}
+
+/// The line that was printed at an instant.
+fn name_at(lines: &[Mark], at: Ns) -> NameId {
+    lines.iter().find(|line| line.at == at).map_or(NameId::EMPTY, |line| line.name)
+}
+
+/// `printk: console [ttyS0] enabled`
+fn is_enabled(text: &str) -> bool {
+    text.contains("console [") && text.ends_with("] enabled")
+}
+
+/// What the characters go to, where the log or the command line says.
+fn device(seen: &Seen, lines: &[Mark]) -> &'static str {
+    let texts = || lines.iter().map(|line| seen.timeline.names.get(line.name));
+    let named =
+        texts().filter(|text| is_enabled(text)).filter_map(|text| Some(text.split_once('[')?.1.split_once(']')?.0));
+    let words = seen.machine.command_line.iter().flatten().filter_map(|word| word.strip_prefix("console="));
+    let names: Vec<&str> = named.chain(words).collect();
+    let is = |begins: &str| names.iter().any(|name| name.starts_with(begins));
+    let is_screen = names
+        .iter()
+        .any(|name| name.strip_prefix("tty").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())));
+    match (is("ttyS"), is("hvc"), is("ttyAMA"), is_screen) {
+        (true, false, false, false) => "characters to an 8250 serial port",
+        (false, true, false, false) => "characters to a virtio console",
+        (false, false, true, false) => "characters to a PL011 serial port",
+        (false, false, false, true) if texts().any(|text| text.contains("frame buffer device")) => {
+            "characters to a framebuffer"
+        }
+        (false, false, false, true) => "characters to a screen",
+        (false, false, false, false) => "characters",
+        _ => "characters to several consoles",
+    }
+}
+
+fn has_word(seen: &Seen, word: &str) -> bool {
+    seen.machine.command_line.iter().flatten().any(|given| given == word)
+}
+
+fn remedy(seen: &Seen) -> Remedy {
+    match seen.machine.os {
+        Os::Linux if !has_word(seen, "quiet") => Remedy::append("print less, by quiet or loglevel=", &["quiet"]),
+        Os::Linux => Remedy::code("change the kernel or its loglevel= to print less"),
+        _ => Remedy::code("print less until the boot is over; on a screen, draw only what changed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Finding;
+    use crate::seen::testing::{Log, ms};
+
+    fn us(us: i64) -> Ns {
+        Ns::from_us(us)
+    }
+
+    fn of(log: Log) -> Vec<Finding> {
+        log.found().findings.into_iter().filter(|finding| finding.rule.id == DETECTOR.id).collect()
+    }
+
+    /// Initcalls with initcall_debug, on a console that takes so long for each character.
+    fn initcalls(each: Ns, words: &str, own: impl Fn(i64) -> i64) -> Vec<Finding> {
+        let mut log = Log::new();
+        log.machine.os = Os::Linux;
+        log.machine.command_line = Some(words.split(' ').map(str::to_owned).collect());
+        let print = |log: &mut Log, text: &str| {
+            log.line(text);
+            log.call("works", Ns(each.0 * characters(text) as i64 + 9_000));
+        };
+        for i in 0..200 {
+            let name = format!("driver_{}_init+0x0/0x{i:x}", "x".repeat(i as usize % 30));
+            print(&mut log, &format!("calling  {name} @ 1"));
+            log.call("works", us(own(i)));
+            print(&mut log, &format!("initcall {name} returned 0 after {} usecs", own(i)));
+        }
+        of(log)
+    }
+
+    #[test]
+    fn what_a_character_costs_is_found_by_initcalls() {
+        let found = initcalls(us(4), "console=ttyS0 initcall_debug", |i| i * i % 700);
+        let [only] = &found[..] else { panic!("{found:?}") };
+        let Value::Time(each) = only.figures[1].value else { panic!("{:?}", only.figures) };
+        assert!((us(4)..us(4) + Ns(300)).contains(&each), "{each:?}");
+        assert_eq!(only.figures[0].of, "characters to an 8250 serial port");
+        let Value::Count(count) = only.figures[0].value else { panic!("{:?}", only.figures) };
+        let printed = count as i64 * us(4).0;
+        assert!((only.price.likely.0 - printed).abs() < printed / 10, "{:?} of {printed}", only.price);
+        assert_eq!(only.remedy, Remedy::append("print less, by quiet or loglevel=", &["quiet"]));
+    }
+
+    #[test]
+    fn a_log_that_only_goes_to_memory_costs_nothing() {
+        assert!(initcalls(Ns(100), "initcall_debug", |i| i * i % 700).is_empty());
+        assert!(initcalls(us(4), "console=ttyS0 quiet", |i| i * i % 700).is_empty(), "they are not printed");
+    }
+
+    /// The memory map of libguestfs' notes: (when, ns; text).
+    const NOTES: [(i64, &str); 8] = [
+        (416_560_057, "e820: BIOS-provided physical RAM map:"),
+        (416_560_896, "BIOS-e820: [mem 0x0000000000000000-0x000000000009f7ff] usable"),
+        (416_561_538, "BIOS-e820: [mem 0x000000000009f800-0x000000000009ffff] reserved"),
+        (417_698_326, "BIOS-e820: [mem 0x00000000000f0000-0x00000000000fffff] reserved"),
+        (417_699_181, "BIOS-e820: [mem 0x0000000000100000-0x000000001f3fbfff] usable"),
+        (418_835_791, "BIOS-e820: [mem 0x000000001f3fc000-0x000000001f3fffff] reserved"),
+        (418_836_781, "BIOS-e820: [mem 0x00000000feffc000-0x00000000feffffff] reserved"),
+        (418_837_152, "BIOS-e820: [mem 0x00000000fffc0000-0x00000000ffffffff] reserved"),
+    ];
+
+    #[test]
+    fn lines_that_arrive_in_bursts_are_averaged() {
+        let boot = |faster: i64| {
+            let mut log = Log::new();
+            log.call("works", ms(200));
+            let begin = log.now();
+            for (at, text) in NOTES {
+                let at = begin + Ns((at - NOTES[0].0) / faster);
+                let wait = at - log.now();
+                log.call("works", wait);
+                log.line(text);
+            }
+            of(log)
+        };
+        let found = boot(1);
+        let [only] = &found[..] else { panic!("{found:?}") };
+        let Value::Time(each) = only.figures[1].value else { panic!("{:?}", only.figures) };
+        // 2277 us for 516 characters of seven lines, and 14 for CR and LF.
+        assert_eq!(each, Ns(4_296));
+        assert!((only.price.likely - us(2_277)).abs() < us(600), "{:?}", only.price);
+        assert!(boot(10).is_empty(), "as fast as that is no UART");
+    }
+
+    #[test]
+    fn functions_that_print_are_the_cost() {
+        let boot = |length: i64| {
+            let mut log = Log::new();
+            for i in 0..50 {
+                log.initcall(&format!("driver{i}"), |log| {
+                    log.call("works", ms(2));
+                    log.within("_vprintf", |log| log.call("vprintk_emit", us(length)));
+                });
+            }
+            of(log)
+        };
+        let found = boot(1_000);
+        let [only] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((only.about.as_str(), only.figures[0].value), ("_vprintf", Value::Count(50)));
+        assert_eq!((only.price.low, only.price.likely, only.price.high), (ms(35), ms(50), ms(50)));
+        assert!(boot(20).is_empty(), "1 %");
+    }
+}

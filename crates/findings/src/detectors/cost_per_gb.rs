@@ -1,0 +1,89 @@
+//! Structures for all of the memory, made one after the other before anything else runs.
+
+use crate::detector::{Detector, Draft, Left, Part};
+use crate::facts::{Confidence, Figure, Stretch, Value};
+use crate::{Need, Remedy, Seen};
+use timeline::{Ns, Os, SpanKind, SpanRow, TimeBase};
+
+/// The detector.
+pub const DETECTOR: Detector = Detector {
+    id: "cost-per-gb",
+    title: "setting up memory takes long for each GB",
+    rule: "The step that makes one structure for each page of memory takes more for each GB of the machine than one pass over \
+           them does. One boot cannot show that its time grows with memory: the rule knows the step by its name. Boots with \
+           more and with less memory show it (bench, fit). Delays in the step do not count. The rule does not look at Linux, \
+           which makes most of them later, nor where the host's clock timed a boot: an emulated CPU may be slower than any.",
+    source: "Percival 2018, Profiling the FreeBSD kernel boot: SYSINIT vm_mem 15 ms per GB, three passes; 3.5 ms with one",
+    threshold: "7 ms or more for each GB, and 2 ms in all",
+    price: "3.5 ms per GB are left, at the best nothing, at the worst 5 ms per GB",
+    needs: &[Need::BootPath, Need::Functions, Need::Memory],
+    look,
+};
+
+const EACH_MIN: Ns = Ns(7_000_000);
+const ALL_MIN: Ns = Ns(2_000_000);
+/// For each GB.
+const LEFT: [Ns; 3] = [Ns(0), Ns(3_500_000), Ns(5_000_000)];
+const STEPS: &[&str] = &["vm_mem"];
+const FUNCTIONS: &[&str] = &["vm_page_startup", "uvm_page_init", "uvm_init"];
+
+fn look(seen: &Seen) -> Vec<Draft> {
+    let gb = seen.machine.memory_bytes as f64 / f64::from(1 << 30);
+    if seen.machine.os == Os::Linux || seen.timeline.time_base == TimeBase::Host {
+        return Vec::new();
+    }
+    let (steps, functions) = (seen.names(STEPS), seen.names(FUNCTIONS));
+    let is_step = |row: &SpanRow| {
+        (row.kind == SpanKind::Initcall && steps.contains(&row.detail)) || functions.contains(&row.name)
+    };
+    // The outermost of these.
+    let Some((_, step)) = seen.spans().find(|(_, row)| is_step(row)) else { return Vec::new() };
+    let work = seen.work(&step);
+    let total: Ns = work.iter().map(Stretch::length).sum();
+    let each = Ns::rounded(total.0 as f64 / gb);
+    if each < EACH_MIN || total < ALL_MIN {
+        return Vec::new();
+    }
+    let [least, likely, most] = LEFT.map(|left| left.0 as f64 / each.0 as f64);
+    let left = Left { least, likely, most };
+    vec![Draft {
+        about: (step.name, step.detail),
+        figures: vec![
+            Figure { of: "each GB", value: Value::Time(each) },
+            Figure { of: "MiB", value: Value::Count(seen.machine.memory_bytes >> 20) },
+        ],
+        parts: work.into_iter().map(|stretch| Part { stretch, left }).collect(),
+        confidence: Confidence::Medium,
+        remedy: Remedy::code(
+            "change the code: go over the structures once, or make those of the first GBs now and let a thread make the rest",
+        ),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seen::testing::{Log, ms};
+
+    fn boot(os: Os, gb: u64, took: Ns, delay: Ns) -> Vec<(&'static str, Ns)> {
+        let mut log = Log::new();
+        (log.machine.os, log.machine.memory_bytes) = (os, gb << 30);
+        log.initcall("vm_mem", |log| {
+            log.call("vm_page_startup", took);
+            log.call("DELAY", delay);
+        });
+        log.initcall("works", |log| log.call("works", ms(100)));
+        log.found().findings.into_iter().map(|finding| (finding.rule.id, finding.price.likely)).collect()
+    }
+
+    #[test]
+    fn more_than_one_pass_over_all_pages_is_found() {
+        let found = boot(Os::FreeBsd, 30, ms(460), ms(0));
+        let [("cost-per-gb", price)] = &found[..] else { panic!("{found:?}") };
+        assert!((*price - ms(460 - 105)).abs() < Ns(100), "{price:?}");
+        assert!(boot(Os::FreeBsd, 30, ms(110), ms(0)).is_empty(), "one pass");
+        assert!(boot(Os::FreeBsd, 30, ms(110), ms(400)).is_empty(), "a delay is no pass");
+        assert!(boot(Os::Linux, 30, ms(460), ms(0)).is_empty());
+        assert!(boot(Os::FreeBsd, 0, ms(460), ms(0)).is_empty(), "of how much memory, nobody knows");
+    }
+}
