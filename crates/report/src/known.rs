@@ -58,7 +58,7 @@ mod tests {
     fn how_it_took_its_time_is_said() {
         assert_eq!(clause("work f · runqueue").as_deref(), Some("had the CPU that the boot needed"));
         assert!(clause("thread kthreadd · runqueue").is_some_and(|c| c.starts_with("had the CPU: creates")));
-        assert_eq!(clause("wake_aps · DELAY").as_deref(), Some("lets time pass"));
+        assert_eq!(clause("a_driver · DELAY").as_deref(), Some("lets time pass"));
     }
 
     #[test]
