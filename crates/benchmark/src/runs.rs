@@ -93,8 +93,14 @@ pub struct PhaseTime {
 
 /// What a phase or row is called today that an earlier version wrote under another name.
 pub(crate) fn of_today(name: String) -> String {
-    if name == "VMM: CPUs let go" {
-        return "VMM: vCPUs started".to_owned();
+    let renamed = match name.as_str() {
+        "VMM: CPUs let go" | "VMM: vCPUs started" => "VMM: start vCPUs",
+        "load the kernel" => "loader",
+        "real-mode setup" => "setup code",
+        _ => "",
+    };
+    if !renamed.is_empty() {
+        return renamed.to_owned();
     }
     match name.strip_suffix(" by pointer") {
         Some(function) => format!("{function} {INDIRECT}"),
@@ -325,7 +331,9 @@ mod tests {
     #[test]
     fn a_boot_that_an_earlier_version_wrote_has_the_names_of_today() {
         let name = |text: &str| serde_json::from_str::<PhaseTime>(text).unwrap().name;
-        assert_eq!(name(r#"{"name": "VMM: CPUs let go", "ns": 1}"#), "VMM: vCPUs started");
+        assert_eq!(name(r#"{"name": "VMM: CPUs let go", "ns": 1}"#), "VMM: start vCPUs");
+        assert_eq!(name(r#"{"name": "VMM: vCPUs started", "ns": 1}"#), "VMM: start vCPUs");
+        assert_eq!(name(r#"{"name": "real-mode setup", "ns": 1}"#), "setup code");
         assert_eq!(name(r#"{"name": "f by pointer", "ns": 1}"#), "f (indirect call)");
         assert_eq!(name(r#"{"name": "initcall by pointers", "ns": 1}"#), "initcall by pointers");
     }

@@ -138,7 +138,8 @@ fn try_kvm(guest: &GuestSpec, program: &dyn Program, observer: &mut dyn Observer
                 let first = said.split(|&b| b == b'\n' || b == b'\r').find(|line| !line.is_empty()).unwrap_or_default();
                 let said = shown(first, 200);
                 return Ok(Trialled::Ended(format!(
-                    "under KVM, {} ended at once: {said}. Times under TCG differ from hardware; --accel kvm makes this an error",
+                    "under KVM, {} ended at once: {said}. Times under TCG differ from hardware: \
+                     compare boots with `bootscope bench`, or count instructions with --deterministic. --accel kvm makes this an error",
                     vm.name()
                 )));
             }

@@ -93,7 +93,7 @@ impl EvidenceTransfer {
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.by_port {
-            notes.push("evidence came home by the port, not through memory".to_owned());
+            notes.push("process 1 sent its evidence through a port, which is slower than through memory; the boot itself is the same".to_owned());
         }
         if let Some(first) = &self.first_refusal {
             notes.push(format!("{} pieces of evidence were not taken, the first because {first}", self.refused));

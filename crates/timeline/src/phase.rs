@@ -51,7 +51,7 @@ phases! {
     /// It makes all devices.
     MonitorDevices = "VMM: devices",
     /// It starts the virtual CPUs.
-    MonitorCpus = "VMM: vCPUs started",
+    MonitorCpus = "VMM: start vCPUs",
     /// All of the monitor's start, where nothing tells its steps.
     MonitorStart = "VMM: start",
     // A launch by libguestfs.

@@ -141,8 +141,8 @@ fn stages(boot: &mut Boot<'_>, track: timeline::TrackId) {
     let lasting: Vec<&Region> = boot.stages.iter().filter(|r| r.lasts() && r.stage != Stage::Kernel).collect();
     for pair in lasting.windows(2) {
         let what = match pair[0].stage {
-            Stage::Loader => "load the kernel",
-            Stage::SetupCode => "real-mode setup",
+            Stage::Loader => "loader",
+            Stage::SetupCode => "setup code",
             Stage::Decompressor => &decompressing,
             _ => continue,
         };
