@@ -12,7 +12,7 @@ const DECIDING: [&str; 7] = ["evidence", "analysis", "machine", "benchmark", "fi
 
 /// Files that compare a text with a literal, and whose words these are: a format's, the kernel's, a command line's, or an
 /// identifier that is stored.
-const READ: [(&str, &str); 62] = [
+const READ: [(&str, &str); 64] = [
     ("analysis/charge.rs", "the first word of a span of initcalls, from the timeline"),
     ("analysis/diff/kin.rs", "what compilers add to names; see STILL"),
     ("analysis/groups.rs", "the language of rules"),
@@ -48,6 +48,8 @@ const READ: [(&str, &str); 62] = [
     ("evidence/tslog/rate.rs", "units of a rate"),
     ("evidence/vmm.rs", "vmm.json"),
     ("findings/blacklist.rs", "a kernel's command line"),
+    ("findings/detectors/allocator_share.rs", "parts of functions' names"),
+    ("findings/detectors/console_characters.rs", "the kernel's log and command line"),
     ("findings/detectors/firmware.rs", "QEMU's arguments"),
     ("findings/detectors/long_tail.rs", "the columns of its own table"),
     ("machine/ending.rs", "the kernel's messages"),
