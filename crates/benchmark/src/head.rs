@@ -1,8 +1,12 @@
 //! What is known of a bench before its first boot: what is compared, how it is booted, and where.
 
+use crate::claims::Trial;
 use crate::runs::Plan;
 use crate::stats::verdict::Ask;
+
+use recording::InputRole;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// What `schema` says.
 pub const SCHEMA: &str = "bootscope.bench/1";
@@ -39,6 +43,9 @@ pub struct Head {
     pub host_cpus_allowed: String,
     /// What is asked of comparisons.
     pub ask: Ask,
+    /// Of a try: what was claimed for each variant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<Trial>,
 }
 
 /// One of the things that are compared.
@@ -117,6 +124,16 @@ impl Variant {
         let (settings, booted) = (Vec::new(), Booted::default());
         Variant { name: name.to_owned(), settings, how: serde_json::Value::Null, booted }
     }
+
+    /// What a person calls its kernel: its release, or the name of its file; empty if neither is known.
+    pub fn kernel_name(&self) -> String {
+        if !self.booted.kernel.is_empty() {
+            return self.booted.kernel.clone();
+        }
+        let kernel = self.booted.inputs.iter().find(|input| InputRole::Kernel.is(&input.role));
+        let name = kernel.and_then(|kernel| Path::new(&kernel.path).file_name());
+        name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
 }
 
 impl Head {
@@ -135,6 +152,7 @@ impl Head {
             host: Host::default(),
             host_cpus_allowed: String::new(),
             ask: Ask::default(),
+            trial: None,
         }
     }
 }

@@ -7,9 +7,11 @@
 mod error;
 mod schema;
 mod setup;
+mod trials;
 
 pub use error::HistoryError;
 pub use setup::Setup;
+pub use trials::PastTrial;
 
 use crate::document::Document;
 use crate::metrics::{Metric, PerMetric, Source, by_name};
@@ -369,6 +371,7 @@ fn add_one(add: &Transaction, document: &Document) -> Result<Added, HistoryError
     for number in 0..document.head.variants.len() {
         add_variant(add, document, bench, number)?;
     }
+    trials::add(add, document, bench)?;
     let packed = zstd::bulk::compress(&json, LEVEL).map_err(|e| HistoryError::Refused(e.to_string()))?;
     add.execute("INSERT INTO document (bench, json) VALUES (?, ?)", params![bench, packed])?;
     Ok(Added { bench, new: true })
@@ -561,12 +564,21 @@ mod tests {
             let measured = Measured { total_ns, metrics, ..Measured::default() };
             Boot { number, round: Some(number), variant: 0, began_ns: 0, measured }
         };
-        let plan = Plan { variants: 1, warm_ups: 0, stop: Stop { rounds: 7, width: None, budget_ns: None }, seed: 1 };
+        let plan = Plan {
+            leaves_out: false,
+            variants: 1,
+            warm_ups: 0,
+            stop: Stop { rounds: 7, width: None, budget_ns: None },
+            seed: 1,
+        };
         let head = Head::of(plan, vec![Variant::named("as given")]);
         let document = Document::new(head, (0..7).map(boot).collect(), None);
         History::open(&path).unwrap().add(&document).unwrap();
         let as_before = |db: &Connection| {
-            db.execute_batch("DROP TABLE metric; PRAGMA user_version = 1; PRAGMA journal_mode = DELETE").unwrap();
+            db.execute_batch(
+                "DROP TABLE metric; DROP TABLE trial; PRAGMA user_version = 1; PRAGMA journal_mode = DELETE",
+            )
+            .unwrap();
         };
         as_before(&Connection::open(&path).unwrap());
         // As where nobody may write it.

@@ -205,7 +205,7 @@ mod tests {
     fn head() -> Head {
         let stop = Stop { rounds: 3, width: Some(0.1), budget_ns: None };
         let quiet = Variant { how: serde_json::json!({"append": "quiet"}), ..Variant::named("quiet") };
-        let plan = Plan { variants: 1, warm_ups: 0, stop, seed: u64::MAX };
+        let plan = Plan { leaves_out: false, variants: 1, warm_ups: 0, stop, seed: u64::MAX };
         Head { host_cpus_allowed: "0-1".to_owned(), ..Head::of(plan, vec![quiet]) }
     }
 

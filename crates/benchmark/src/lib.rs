@@ -7,6 +7,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 pub mod budgets;
+mod claims;
 mod dither;
 mod document;
 mod figures;
@@ -22,6 +23,7 @@ mod runs;
 mod samples;
 mod scaling;
 pub mod stats;
+pub mod trial;
 
 pub use dither::dithered;
 pub use document::Document;

@@ -331,7 +331,7 @@ mod tests {
 
     pub fn head(variants: &[&str], deterministic: bool) -> Head {
         let stop = Stop { rounds: 12, width: None, budget_ns: None };
-        let plan = Plan { variants: variants.len(), warm_ups: 0, stop, seed: 1 };
+        let plan = Plan { leaves_out: false, variants: variants.len(), warm_ups: 0, stop, seed: 1 };
         let variants = variants.iter().map(|name| Variant::named(name)).collect();
         Head { deterministic, dithered: deterministic, ..Head::of(plan, variants) }
     }

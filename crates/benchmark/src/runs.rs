@@ -24,6 +24,10 @@ pub struct Plan {
     pub stop: Stop,
     /// Decides the order within rounds.
     pub seed: u64,
+    /// Whether a variant that never reaches its end mark is left out of further rounds, and the others go on; else the bench
+    /// ends there. The first is what the others are compared with, and is never left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaves_out: bool,
 }
 
 /// When it is enough: at the first that holds, after whole rounds.
@@ -196,17 +200,31 @@ pub fn follow(plan: &Plan, boots: &[Boot]) -> Result<(), u32> {
     let mut rounds = (0..plan.warm_ups).map(|_| None).chain((0..plan.stop.rounds).map(Some));
     let (mut round, mut order) = (None, Vec::new());
     for (number, boot) in (0..).zip(boots) {
+        let takes_turns = |variant: &usize| !left_out(plan, &boots[..number as usize], *variant);
+        order.retain(takes_turns);
         if order.is_empty() {
             round = rounds.next().ok_or(number)?;
             order = (0..plan.variants).collect();
             random.shuffle(&mut order);
             order.reverse();
+            order.retain(takes_turns);
         }
         if (Some(boot.variant), boot.number, boot.round) != (order.pop(), number, round) {
             return Err(number);
         }
     }
     Ok(())
+}
+
+/// Whether a variant has failed so often, and never done anything else.
+fn hopeless(boots: &[Boot], variant: usize) -> bool {
+    let mut own = boots.iter().filter(|b| b.variant == variant);
+    own.clone().count() >= FAILURES_MOST && own.all(|b| b.measured.total_ns.is_none())
+}
+
+/// Whether a variant is booted no more after these boots.
+fn left_out(plan: &Plan, boots: &[Boot], variant: usize) -> bool {
+    plan.leaves_out && variant > 0 && hopeless(boots, variant)
 }
 
 struct Bench<'a, B: Boots> {
@@ -242,9 +260,12 @@ impl<B: Boots> Bench<'_, B> {
         let mut order: Vec<usize> = (0..self.plan.variants).collect();
         self.random.shuffle(&mut order);
         for variant in order {
+            if left_out(self.plan, &self.boots, variant) {
+                continue;
+            }
             if let Some(boot) = self.over.next() {
                 self.boots.push(boot);
-                if self.hopeless(variant) {
+                if self.ends_with(variant) {
                     return Ok(Some(Ended::NeverReached(variant)));
                 }
                 continue;
@@ -256,7 +277,7 @@ impl<B: Boots> Bench<'_, B> {
             let kept = self.by.keep(&boot);
             self.boots.push(boot);
             kept?;
-            if self.hopeless(variant) {
+            if self.ends_with(variant) {
                 return Ok(Some(Ended::NeverReached(variant)));
             }
         }
@@ -279,9 +300,9 @@ impl<B: Boots> Bench<'_, B> {
         }
     }
 
-    fn hopeless(&self, variant: usize) -> bool {
-        let mut own = self.boots.iter().filter(|b| b.variant == variant);
-        own.clone().count() >= FAILURES_MOST && own.all(|b| b.measured.total_ns.is_none())
+    /// Whether a variant that never reached its end mark ends the bench.
+    fn ends_with(&self, variant: usize) -> bool {
+        hopeless(&self.boots, variant) && !left_out(self.plan, &self.boots, variant)
     }
 
     /// Whether it is enough after so many rounds.
@@ -369,7 +390,7 @@ mod tests {
     }
 
     fn plan(variants: usize, rounds: u32) -> Plan {
-        Plan { variants, warm_ups: 1, stop: Stop { rounds, width: None, budget_ns: None }, seed: 7 }
+        Plan { leaves_out: false, variants, warm_ups: 1, stop: Stop { rounds, width: None, budget_ns: None }, seed: 7 }
     }
 
     fn reached(total_ns: i64) -> Option<Measured> {
@@ -431,6 +452,23 @@ mod tests {
         // One that boots sometimes is not.
         let found = run(&plan(1, 10), &mut mock(|turn| if turn.number == 0 { reached(5) } else { failed() }));
         assert_eq!((found.ended, found.boots.len()), (Ended::Rounds, 11));
+    }
+
+    #[test]
+    fn a_variant_that_never_boots_can_be_left_out() {
+        let measure = |turn: &Turn| if turn.variant == 1 { failed() } else { reached(5) };
+        let plan = Plan { leaves_out: true, ..plan(3, 6) };
+        let found = run(&plan, &mut mock(measure));
+        assert_eq!((found.ended, found.boots.len()), (Ended::Rounds, 3 * 7 - 4), "a warm-up and two rounds of it");
+        for cut in 0..=found.boots.len() {
+            let over = found.boots[..cut].to_vec();
+            assert_eq!(follow(&plan, &over), Ok(()), "{cut}");
+            let mut by = Mock { seconds: cut as u64, ..mock(measure) };
+            assert_eq!(resume(&plan, over, &mut by).boots, found.boots, "{cut}");
+        }
+        // What the others are compared with is not.
+        let found = run(&plan, &mut mock(|turn| if turn.variant == 0 { failed() } else { reached(5) }));
+        assert_eq!(found.ended, Ended::NeverReached(0));
     }
 
     #[test]

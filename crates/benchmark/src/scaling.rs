@@ -341,7 +341,7 @@ mod tests {
             ..Variant::named(&format!("cpus={c} memory={m}"))
         };
         let stop = Stop { rounds: 10, width: None, budget_ns: None };
-        let plan = Plan { variants: 8, warm_ups: 0, stop, seed: 1 };
+        let plan = Plan { leaves_out: false, variants: 8, warm_ups: 0, stop, seed: 1 };
         let axis = |key: &str, values: &[&str]| Axis {
             key: key.to_owned(),
             values: values.iter().map(|&v| v.to_owned()).collect(),
@@ -398,7 +398,13 @@ mod tests {
     fn grown_rows(rounds: u32, rows: &dyn Fn(f64, &mut fastrand::Rng) -> Rows) -> AxisScaling {
         let sizes = ["1", "2", "4", "8"];
         let variant = |c: &str| Variant { settings: vec![setting("cpus", c)], ..Variant::named(c) };
-        let plan = Plan { variants: 4, warm_ups: 0, stop: Stop { rounds, width: None, budget_ns: None }, seed: 1 };
+        let plan = Plan {
+            leaves_out: false,
+            variants: 4,
+            warm_ups: 0,
+            stop: Stop { rounds, width: None, budget_ns: None },
+            seed: 1,
+        };
         let values = sizes.map(str::to_owned).to_vec();
         let head = Head {
             sweep: vec![Axis { key: "cpus".to_owned(), values }],

@@ -35,7 +35,7 @@ impl Boots for Quick {
 fn bench() {
     let Some(path) = std::env::var_os(PATH) else { return };
     let stop = Stop { rounds: u32::MAX, width: None, budget_ns: None };
-    let plan = Plan { variants: 2, warm_ups: 1, stop, seed: 1 };
+    let plan = Plan { leaves_out: false, variants: 2, warm_ups: 1, stop, seed: 1 };
     let head = Head::of(plan.clone(), vec![Variant::named("a"), Variant::named("b")]);
     run(&plan, &mut Quick(Journal::create(Path::new(&path), &head).unwrap()));
 }

@@ -149,6 +149,18 @@ fn price(prices: &Prices, parts: &[Part], likely: &[Cut], saved: Ns) -> Price {
     Price { low: low.min(saved), likely: saved, high: high.max(saved) }
 }
 
+/// What several findings of a boot save together: what they share counts once. None where no prices can be worked out.
+pub fn joint_price(seen: &Seen, findings: &[&Finding]) -> Option<Price> {
+    if let [only] = findings {
+        return Some(only.price);
+    }
+    let prices = Prices::new(seen.timeline).ok()?;
+    let parts: Vec<Part> = findings.iter().flat_map(|finding| finding.parts.iter().copied()).collect();
+    let likely = cuts(&parts, |left| left.likely);
+    let saved = prices.saved(&likely);
+    Some(price(&prices, &parts, &likely, saved))
+}
+
 fn finding(seen: &Seen, prices: &Prices, priced: Priced) -> Finding {
     let Priced { rule, draft, cuts, saved } = priced;
     let price = price(prices, &draft.parts, &cuts, saved);
@@ -156,10 +168,10 @@ fn finding(seen: &Seen, prices: &Prices, priced: Priced) -> Finding {
     evidence.sort_by_key(|stretch| (Reverse(stretch.length()), stretch.from));
     let evidence_count = evidence.len();
     evidence.truncate(EVIDENCE_MAX);
-    let Draft { about, figures, confidence, remedy, .. } = draft;
+    let Draft { about, figures, confidence, remedy, parts } = draft;
     let remedy = lab_switch::of(seen.machine, seen.texts(about), remedy);
     let about = seen.called(about);
-    Finding { rule, about, figures, evidence, evidence_count, price, confidence, remedy }
+    Finding { rule, about, figures, evidence, evidence_count, price, confidence, remedy, parts }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A finding: a cause with its evidence, its price and its remedy.
 
+use crate::detector::Part;
 use crate::facts::{Confidence, Figure, Price, Stretch};
 use crate::{Detector, Remedy};
 
@@ -22,4 +23,6 @@ pub struct Finding {
     pub confidence: Confidence,
     /// What helps.
     pub remedy: Remedy,
+    /// What becomes shorter: a price of several findings is that of all their parts.
+    pub(crate) parts: Vec<Part>,
 }

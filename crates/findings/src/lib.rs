@@ -25,7 +25,7 @@ mod statistics;
 pub use detector::{Detector, Draft, Left, Part};
 pub use detectors::{DETECTORS, named};
 pub use facts::{Confidence, Figure, Price, Stretch, Value};
-pub use find::{Found, Missing, find};
+pub use find::{Found, Missing, find, joint_price};
 pub use finding::Finding;
 pub use need::Need;
 pub use remedy::{Change, Remedy};

@@ -1,5 +1,7 @@
 //! What helps against a cause, as changes that a program can make to a boot.
 
+use serde::{Deserialize, Serialize};
+
 /// What helps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remedy {
@@ -10,7 +12,8 @@ pub struct Remedy {
 }
 
 /// A change to a boot that can be made without a person.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Change {
     /// Add words to the kernel's command line.
     AppendWords(Vec<String>),

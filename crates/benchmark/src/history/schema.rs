@@ -6,6 +6,7 @@
 //! bench     id, sha256 of the document, created (RFC 3339, UTC)
 //! variant   bench, number in it, name, setup, kernel, kernel_sha256, and for lists and plots: boots and failed (warm-ups left
 //!           out), deterministic, median_ns, low_ns, high_ns, mean_ns, sd_ns (null where no boot reached its end)
+//! trial     bench, variant's number, and of a finding that it tried to prove: rule, about, kernel_sha256, machine
 //! document  bench, the whole `bootscope.bench/1` document as zstd-packed JSON: every raw sample
 //! ```
 //! `application_id` says whose file it is, `user_version` which of these layouts it has. A step to the next is made once,
@@ -48,10 +49,21 @@ const STEPS: &[&str] = &[
         PRIMARY KEY (bench, number, metric)
     ) STRICT, WITHOUT ROWID;
 ",
+    "
+    CREATE TABLE trial (
+        bench INTEGER NOT NULL REFERENCES bench, number INTEGER NOT NULL, rule TEXT NOT NULL, about TEXT NOT NULL,
+        kernel_sha256 TEXT NOT NULL, machine TEXT NOT NULL,
+        PRIMARY KEY (bench, number, rule, about)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX trial_by_kernel ON trial (kernel_sha256, machine, bench);
+",
 ];
 
 /// Since this layout there are metrics beside the boot's length.
 const WITH_METRICS: usize = 2;
+
+/// Since this layout there are trials; older benches have none.
+const WITH_TRIALS: usize = 3;
 
 /// The newest layout.
 const NEWEST: usize = STEPS.len();
@@ -99,6 +111,11 @@ pub(super) fn is_readable(db: &Connection) -> Result<(), HistoryError> {
 /// Whether it has metrics beside the boot's length: one of an older layout that may not be written has none.
 pub(super) fn has_metrics(db: &Connection) -> rusqlite::Result<bool> {
     Ok(version(db)? >= WITH_METRICS)
+}
+
+/// Whether it has trials.
+pub(super) fn has_trials(db: &Connection) -> rusqlite::Result<bool> {
+    Ok(version(db)? >= WITH_TRIALS)
 }
 
 fn version(db: &Connection) -> rusqlite::Result<usize> {

@@ -30,7 +30,13 @@ mod tests {
     #[test]
     fn the_step_is_at_its_commit() {
         let mut random = fastrand::Rng::with_seed(50);
-        let plan = Plan { variants: 4, warm_ups: 0, stop: Stop { rounds: 12, width: None, budget_ns: None }, seed: 1 };
+        let plan = Plan {
+            leaves_out: false,
+            variants: 4,
+            warm_ups: 0,
+            stop: Stop { rounds: 12, width: None, budget_ns: None },
+            seed: 1,
+        };
         let head = Head::of(plan, ["a", "b", "c", "d"].map(Variant::named).to_vec());
         let mut boots = Vec::new();
         for number in 0..48 {

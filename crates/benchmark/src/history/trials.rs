@@ -1,0 +1,122 @@
+//! Past tries: which finding was tried on which kernel and machine type, and what came out. The verdict is computed again
+//! from the boots that the history has, and not kept beside them.
+
+use super::{Document, History, HistoryError, Setup, schema};
+use crate::trial::{Remedy, Tried, tried};
+use rusqlite::{Connection, params};
+
+/// A remedy that was tried, as the history has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PastTrial {
+    /// The bench's number in the database.
+    pub bench: i64,
+    /// When it began, RFC 3339, UTC.
+    pub created: String,
+    /// Kernel release or file name.
+    pub kernel: String,
+    /// How it was booted, but for what the remedy changes.
+    pub setup: Setup,
+    /// Whether times are instructions.
+    pub deterministic: bool,
+    /// How long the boot took without it: the median, in ns; none if it never reached its end mark.
+    pub base_ns: Option<f64>,
+    /// What was tried, with what was claimed.
+    pub remedy: Remedy,
+    /// Whether it is all that another try confirmed, together.
+    pub together: bool,
+    /// What came out.
+    pub tried: Tried,
+}
+
+/// Adds what a document says of findings; nothing of a bench that is no try.
+pub(super) fn add(add: &Connection, document: &Document, bench: i64) -> Result<(), HistoryError> {
+    let Some(trial) = document.head.trial.as_ref().filter(|trial| !trial.together) else { return Ok(()) };
+    let (setup, kernel) = (Setup::of(document, 0), super::kernel_sha256(document, 0));
+    let sql =
+        "INSERT OR IGNORE INTO trial (bench, number, rule, about, kernel_sha256, machine) VALUES (?, ?, ?, ?, ?, ?)";
+    let mut insert = add.prepare(sql)?;
+    for (number, remedy) in (1_i64..).zip(&trial.remedies) {
+        for finding in &remedy.findings {
+            insert.execute(params![bench, number, finding.rule, finding.about, kernel, setup.machine])?;
+        }
+    }
+    Ok(())
+}
+
+impl History {
+    /// All tries of findings, or those on a kernel (by its hash) and a machine type, the oldest first.
+    pub fn trials(&self, on: Option<(&str, &str)>) -> Result<Vec<PastTrial>, HistoryError> {
+        let trials = || {
+            let mut all = Vec::new();
+            if !schema::has_trials(&self.db)? {
+                return Ok(all);
+            }
+            let (kernel, machine) = on.unwrap_or_default();
+            let sql = "SELECT DISTINCT bench FROM trial
+                       WHERE ?1 OR (kernel_sha256 = ?2 AND machine = ?3) ORDER BY bench";
+            let mut select = self.db.prepare(sql)?;
+            let benches = select.query_map(params![on.is_none(), kernel, machine], |row| row.get::<_, i64>(0))?;
+            for bench in benches.collect::<rusqlite::Result<Vec<i64>>>()? {
+                let document = self.document_inside(bench)?;
+                all.extend(document.iter().flat_map(|document| PastTrial::all_of(bench, document)));
+            }
+            Ok(all)
+        };
+        trials().map_err(|e: HistoryError| e.of(&self.path))
+    }
+}
+
+impl PastTrial {
+    /// Of a bench that is a try.
+    fn all_of(bench: i64, document: &Document) -> Vec<PastTrial> {
+        let head = &document.head;
+        let Some((trial, base)) = head.trial.as_ref().zip(head.variants.first()) else { return Vec::new() };
+        let total = document.results.variants.first().and_then(|variant| variant.total.as_ref());
+        let one = |(remedy, tried): (&Remedy, Tried)| PastTrial {
+            bench,
+            created: head.created.clone(),
+            kernel: base.kernel_name(),
+            setup: Setup::of(document, 0),
+            deterministic: head.deterministic,
+            base_ns: total.map(|total| total.median.estimate),
+            remedy: remedy.clone(),
+            together: trial.together,
+            tried,
+        };
+        tried(document).into_iter().map(one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Cause, Proof, Saved, Trial};
+    use crate::{Boot, Head, InputFile, Measured, Plan, Stop, Variant};
+
+    #[test]
+    fn a_try_is_found_again_by_kernel_and_machine_type() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut history = History::open(&folder.path().join("history.db")).unwrap();
+        let stop = Stop { rounds: 1, width: None, budget_ns: None };
+        let plan = Plan { leaves_out: true, variants: 2, warm_ups: 0, stop, seed: 1 };
+        let mut base = Variant::named("as recorded");
+        base.how = serde_json::json!({"machine": "q35"});
+        let kernel = InputFile { role: "kernel".to_owned(), sha256: "abc".to_owned(), ..InputFile::default() };
+        base.booted.inputs = vec![kernel];
+        let finding = Cause { rule: "calibration".to_owned(), about: "SYSINIT cpu".to_owned(), title: String::new() };
+        let claimed = Some(Saved { low_ns: 80.0, likely_ns: 90.0, high_ns: 100.0 });
+        let remedy = Remedy { findings: vec![finding], changes: Vec::new(), claimed };
+        let trial = Some(Trial { remedies: vec![remedy.clone()], ..Trial::default() });
+        let head = Head { trial, deterministic: true, ..Head::of(plan, vec![base, Variant::named("remedy")]) };
+        let boot = |variant: usize, ns| {
+            let measured = Measured { total_ns: Some(ns), outcome: "reached".to_owned(), ..Measured::default() };
+            Boot { number: variant as u32, round: Some(0), variant, began_ns: 0, measured }
+        };
+        history.add(&Document::new(head, vec![boot(0, 1000), boot(1, 1000)], None)).unwrap();
+        let [found] = &history.trials(Some(("abc", "q35"))).unwrap()[..] else { panic!() };
+        assert_eq!((&found.remedy, found.tried.proof, found.base_ns), (&remedy, Some(Proof::Refuted), Some(1000.0)));
+        assert_eq!(history.trials(None).unwrap().len(), 1);
+        assert_eq!(history.trials(Some(("abc", "pc"))).unwrap(), []);
+        assert_eq!(history.trials(Some(("abd", "q35"))).unwrap(), []);
+    }
+}

@@ -1,0 +1,256 @@
+//! What a try is: a bench whose variants are remedies, with what was claimed for each, and the verdict on each.
+//!
+//! *Measured* is how much shorter the boots with the remedy were, with the interval of the bench's comparison. *Claimed* is the
+//! interval of the finding's price, widened to ±10 % of the likely price. Its lower end is at least what another layout of the
+//! code changes ([`floor::VIRTUAL_TIME`] of the boot): who claims a saving claims more than that. Then:
+//!
+//! * *confirmed*: the bench says that the boot is faster, over all remedies that were tried together, and the measured
+//!   estimate lies in the claimed interval;
+//! * *refuted*: the measured interval and the claimed one have nothing in common;
+//! * *breaks the boot*: with the remedy a boot did not reach its end mark, and without it every boot did, or with it none;
+//! * *too noisy*: none of these. How many rounds would do is worked out from how wide the interval is: it becomes narrower
+//!   with the square root of their number.
+//!
+//! A remedy without a claim is confirmed if the boot is faster, and refuted if it is slower, or differs by less than matters.
+
+pub use crate::claims::{Cause, Remedy, Saved, Trial, Untried};
+
+use crate::Document;
+use crate::results::{Test, rounds_least};
+use crate::stats::floor;
+use crate::stats::verdict::{Basis, Comparison, Verdict};
+use serde::{Deserialize, Serialize};
+
+/// What came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Proof {
+    /// It saves what was claimed.
+    Confirmed,
+    /// It does not.
+    Refuted,
+    /// The boots do not tell.
+    TooNoisy,
+    /// The boot does not reach its end mark any more.
+    BreaksTheBoot,
+}
+
+/// A remedy that was tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tried {
+    /// How much shorter the boots became; none if no two boots can be compared.
+    pub measured: Option<Saved>,
+    /// What came out; none if it was not booted often enough to say anything, because the try was cut off.
+    pub proof: Option<Proof>,
+    /// About so many rounds would tell, where these do not; none where no number is known.
+    pub rounds_needed: Option<u32>,
+    /// How many boots with it count.
+    pub boots: usize,
+    /// How many of them did not reach the end mark.
+    pub failed: usize,
+    /// The first that did not.
+    pub failure: Option<Failure>,
+}
+
+/// A boot that did not reach its end mark.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Failure {
+    /// Its number: its recording is kept under it.
+    pub boot: u32,
+    /// How it ended, as one word.
+    pub outcome: String,
+    /// The line that shows it.
+    pub detail: String,
+}
+
+/// A price may be off by this part of it.
+const TOLERANCE: f64 = 0.1;
+/// Nobody waits for more.
+const ROUNDS_MOST: f64 = 10_000.0;
+
+/// Each remedy of a try, with the verdict on it; nothing of a bench that is none.
+pub fn tried(document: &Document) -> Vec<(&Remedy, Tried)> {
+    let remedies = document.head.trial.iter().flat_map(|trial| &trial.remedies);
+    (1..).zip(remedies).map(|(variant, remedy)| (remedy, of_variant(document, variant, remedy.claimed))).collect()
+}
+
+fn of_variant(document: &Document, variant: usize, claimed: Option<Saved>) -> Tried {
+    let of = |variant: usize| document.boots.iter().filter(move |b| b.variant == variant && b.round.is_some());
+    let failed = |variant: usize| of(variant).filter(|b| b.measured.total_ns.is_none());
+    let failure = failed(variant).next().map(|boot| Failure {
+        boot: boot.number,
+        outcome: boot.measured.outcome.clone(),
+        detail: boot.measured.detail.clone(),
+    });
+    let (boots, failures) = (of(variant).count(), failed(variant).count());
+    let breaks = failures > 0 && (failures == boots || failed(0).next().is_none());
+    let comparison = document.results.comparisons.iter().find(|c| c.variant == variant).and_then(|c| c.total.as_ref());
+    let base = document.results.variants.first().and_then(|base| base.total.as_ref());
+    let least = floor::VIRTUAL_TIME * base.map_or(0.0, |total| total.median.estimate);
+    let least_rounds = rounds_least(document.head.variants.len() - 1, Test::of(&document.head));
+    let judged = comparison.map(|c| judge(c, claimed, least, least_rounds));
+    let (proof, rounds_needed) = match judged {
+        _ if breaks => (Some(Proof::BreaksTheBoot), None),
+        Some((proof, rounds)) => (Some(proof), rounds),
+        None => (None, None),
+    };
+    Tried { measured: comparison.map(measured), proof, rounds_needed, boots, failed: failures, failure }
+}
+
+/// A comparison has second less first: what is saved is the other way round.
+fn measured(c: &Comparison) -> Saved {
+    Saved { low_ns: -c.difference.high, likely_ns: -c.difference.estimate, high_ns: -c.difference.low }
+}
+
+/// The verdict, and how many rounds would do if it is *too noisy*.
+fn judge(c: &Comparison, claimed: Option<Saved>, least: f64, least_rounds: u32) -> (Proof, Option<u32>) {
+    let found = measured(c);
+    let too_noisy = |distance: f64| (Proof::TooNoisy, rounds_needed(c, &found, distance, least_rounds));
+    if c.verdict == Verdict::TooFew {
+        return (Proof::TooNoisy, Some(least_rounds));
+    }
+    let is_faster = c.verdict == Verdict::Faster;
+    let Some(claimed) = claimed else {
+        return match c.verdict {
+            Verdict::Faster => (Proof::Confirmed, None),
+            Verdict::TooNoisy | Verdict::TooFew => too_noisy(found.likely_ns.abs()),
+            Verdict::Slower | Verdict::NoDifference => (Proof::Refuted, None),
+        };
+    };
+    let bounds = widened(&claimed, least);
+    if found.high_ns < bounds.low_ns || found.low_ns > bounds.high_ns {
+        return (Proof::Refuted, None);
+    }
+    let beside = (bounds.low_ns - found.likely_ns).max(found.likely_ns - bounds.high_ns);
+    match (beside <= 0.0, is_faster) {
+        (true, true) => (Proof::Confirmed, None),
+        (true, false) => too_noisy(found.likely_ns),
+        (false, _) => too_noisy(beside),
+    }
+}
+
+/// How many rounds make the interval so narrow that it reaches only so far from its estimate.
+fn rounds_needed(c: &Comparison, found: &Saved, distance: f64, least: u32) -> Option<u32> {
+    let rounds = match c.basis {
+        Basis::Pairs(pairs) => pairs,
+        Basis::Dithered(first, second) => first.min(second),
+        // They repeat: more of the same tell nothing more.
+        Basis::Repeated(_) => return None,
+    };
+    let half = (found.high_ns - found.low_ns) / 2.0;
+    let needed = (rounds as f64 * (half / distance).powi(2)).ceil().max(rounds as f64 + 1.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole, and at most ROUNDS_MOST")]
+    (distance > 0.0 && needed <= ROUNDS_MOST).then(|| (needed as u32).max(least))
+}
+
+/// What a saving has to be in to be what was claimed.
+fn widened(claimed: &Saved, least: f64) -> Saved {
+    let low_ns = claimed.low_ns.min(claimed.likely_ns * (1.0 - TOLERANCE)).max(least);
+    let high_ns = claimed.high_ns.max(claimed.likely_ns * (1.0 + TOLERANCE)).max(low_ns);
+    Saved { low_ns, likely_ns: claimed.likely_ns, high_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::head::Variant;
+    use crate::{Boot, Head, Measured, Plan, Stop};
+
+    fn saved(low: f64, likely: f64, high: f64) -> Option<Saved> {
+        Some(Saved { low_ns: low * 1e6, likely_ns: likely * 1e6, high_ns: high * 1e6 })
+    }
+
+    /// Boots of a base and of one remedy, in ms; none is one that failed.
+    fn document(deterministic: bool, base: &[f64], with: &[Option<f64>]) -> Document {
+        let rounds = base.len() as u32;
+        let plan = Plan {
+            leaves_out: true,
+            variants: 2,
+            warm_ups: 0,
+            stop: Stop { rounds, width: None, budget_ns: None },
+            seed: 1,
+        };
+        let head = Head {
+            deterministic,
+            dithered: deterministic && rounds > 1,
+            ..Head::of(plan, vec![Variant::named("as recorded"), Variant::named("remedy")])
+        };
+        let all = base.iter().map(|&ms| Some(ms)).zip(with.iter().copied());
+        let boot = |number: usize, round: usize, variant, ms: Option<f64>| {
+            let outcome = if ms.is_some() { "reached" } else { "panic" }.to_owned();
+            let detail = if ms.is_some() { "" } else { "Kernel panic" }.to_owned();
+            let total_ns = ms.map(|ms| (ms * 1e6) as i64);
+            let measured = Measured { outcome, detail, total_ns, ..Measured::default() };
+            Boot { number: number as u32, round: Some(round as u32), variant, began_ns: 0, measured }
+        };
+        let boots = all.enumerate().flat_map(|(round, (first, second))| {
+            [boot(2 * round, round, 0, first), boot(2 * round + 1, round, 1, second)]
+        });
+        Document::new(head, boots.collect(), None)
+    }
+
+    fn of(document: &Document, claimed: Option<Saved>) -> Tried {
+        let remedy = Remedy { claimed, ..Remedy::default() };
+        let trial = Some(Trial { remedies: vec![remedy], ..Trial::default() });
+        let document = Document { head: Head { trial, ..document.head.clone() }, ..document.clone() };
+        tried(&document).remove(0).1
+    }
+
+    fn repeated(with: f64, claimed: Option<Saved>) -> Option<Proof> {
+        of(&document(true, &[1000.0], &[Some(with)]), claimed).proof
+    }
+
+    #[test]
+    fn what_saves_what_was_claimed_is_confirmed_and_what_does_not_is_refuted() {
+        let claimed = saved(95.0, 100.0, 101.0);
+        assert_eq!(repeated(900.0, claimed), Some(Proof::Confirmed));
+        assert_eq!(repeated(909.0, claimed), Some(Proof::Confirmed), "within 10 %");
+        assert_eq!(repeated(1000.0, claimed), Some(Proof::Refuted), "saves nothing");
+        assert_eq!(repeated(1100.0, claimed), Some(Proof::Refuted), "slower");
+        assert_eq!(repeated(800.0, claimed), Some(Proof::Refuted), "saves twice as much");
+        // The floor of 0.75 ms reaches into what was claimed.
+        assert_eq!(repeated(910.5, claimed), Some(Proof::TooNoisy));
+    }
+
+    #[test]
+    fn a_claim_that_begins_at_nothing_claims_something() {
+        let may_poll = saved(0.0, 100.0, 100.0);
+        assert_eq!(repeated(1001.0, may_poll), Some(Proof::Refuted));
+        assert_eq!(repeated(997.0, may_poll), Some(Proof::Confirmed));
+        assert_eq!(repeated(1000.0, may_poll), Some(Proof::TooNoisy), "within the floor of the least that is claimed");
+    }
+
+    #[test]
+    fn without_a_claim_it_has_to_save_something() {
+        assert_eq!(repeated(990.0, None), Some(Proof::Confirmed));
+        assert_eq!(repeated(1000.2, None), Some(Proof::Refuted));
+        assert_eq!(repeated(1010.0, None), Some(Proof::Refuted));
+    }
+
+    #[test]
+    fn a_remedy_that_breaks_the_boot_has_the_line() {
+        let broken = of(&document(true, &[1000.0; 5], &[None; 5]), saved(1.0, 2.0, 3.0));
+        assert_eq!((broken.proof, broken.failed, broken.measured), (Some(Proof::BreaksTheBoot), 5, None));
+        assert_eq!(broken.failure.unwrap().detail, "Kernel panic");
+        let once = of(&document(true, &[1000.0; 5], &[Some(990.0), None, Some(990.0), None, Some(990.0)]), None);
+        assert_eq!((once.proof, once.failed), (Some(Proof::BreaksTheBoot), 2));
+    }
+
+    #[test]
+    fn noise_says_how_many_rounds_would_do() {
+        let noisy = |spread: f64| -> Vec<f64> { (0..10).map(|i| 1000.0 + spread * f64::from(i * 7 % 10)).collect() };
+        let shorter = |by: f64| -> Vec<Option<f64>> {
+            // The other order: pairs have another noise.
+            noisy(20.0).iter().rev().map(|ms| Some(ms - by)).collect()
+        };
+        let found = of(&document(false, &noisy(20.0), &shorter(20.0)), saved(18.0, 20.0, 22.0));
+        assert_eq!(found.proof, Some(Proof::TooNoisy), "{found:?}");
+        assert!(found.rounds_needed.is_some_and(|rounds| rounds > 10), "{found:?}");
+        let found = of(&document(false, &noisy(20.0), &shorter(500.0)), saved(450.0, 500.0, 510.0));
+        assert_eq!(found.proof, Some(Proof::Confirmed), "{found:?}");
+        let few = of(&document(false, &[1000.0; 2], &[Some(900.0); 2]), saved(90.0, 100.0, 100.0));
+        assert_eq!((few.proof, few.rounds_needed), (Some(Proof::TooNoisy), Some(6)));
+        let none = of(&document(false, &[], &[]), None);
+        assert_eq!((none.proof, none.measured), (None, None));
+    }
+}
