@@ -12,7 +12,7 @@ const DECIDING: [&str; 7] = ["evidence", "analysis", "machine", "benchmark", "fi
 
 /// Files that compare a text with a literal, and whose words these are: a format's, the kernel's, a command line's, or an
 /// identifier that is stored.
-const READ: [(&str, &str); 64] = [
+const READ: [(&str, &str); 65] = [
     ("analysis/charge.rs", "the first word of a span of initcalls, from the timeline"),
     ("analysis/diff/kin.rs", "what compilers add to names; see STILL"),
     ("analysis/groups.rs", "the language of rules"),
@@ -76,6 +76,7 @@ const READ: [(&str, &str); 64] = [
     ("cli/import.rs", "a command line"),
     ("cli/plan.rs", "a command line"),
     ("cli/range/bisect.rs", "a command line and git"),
+    ("cli/trial/making.rs", "a kernel's command line"),
     ("cli/variants.rs", "a command line, and what its parser says"),
 ];
 

@@ -1,6 +1,6 @@
 //! `bootscope bench`: many boots, how long, how sure, and whether a change helped.
 
-mod continued;
+pub mod continued;
 
 use crate::benches::JOURNAL;
 use crate::files::write_file;
@@ -160,14 +160,67 @@ Exit status:
   2  usage or input error";
 
 /// A bench before its next boot.
-struct Begun {
-    folder: PathBuf,
+pub struct Begun {
+    pub folder: PathBuf,
     head: Head,
     variants: Vec<Varied>,
     journal: Journal,
     /// The boots that are over.
     boots: Vec<Boot>,
     continued: Vec<u32>,
+}
+
+/// A bench after its last boot.
+pub struct Over {
+    pub folder: PathBuf,
+    pub document: Document,
+    /// What ended it, if that was an error.
+    error: Option<anyhow::Error>,
+    journaled: anyhow::Result<()>,
+}
+
+impl Begun {
+    /// One that has no boot yet: from now on its journal is there.
+    pub fn new(folder: PathBuf, head: Head, variants: Vec<Varied>, output: &Output) -> anyhow::Result<Begun> {
+        let journal = Journal::create(&folder.join(JOURNAL), &head)?;
+        output.note(&format!("every boot is kept in {} as soon as it is over", folder.display()));
+        Ok(Begun { folder, head, variants, journal, boots: Vec::new(), continued: Vec::new() })
+    }
+
+    /// Boots, until its plan is done or something ends it.
+    pub fn boot_all(mut self, keep_recordings: bool, watcher: &mut Watcher) -> Over {
+        let recordings = self.folder.join("boots");
+        let mut booter = Booter::new(&self.variants, &recordings, &mut self.journal, watcher);
+        booter.keep_recordings = keep_recordings;
+        booter.dithered = self.head.dithered;
+        booter.before = continued::elapsed(&self.boots);
+        let finished = benchmark::resume(&self.head.plan, self.boots, &mut booter);
+        watcher.clear();
+        let journaled = self.journal.end(finished.ended).map_err(anyhow::Error::from);
+        let document = Document::new(self.head, finished.boots, Some(finished.ended));
+        // The recordings' folder is empty where none is kept, and then is not needed.
+        let _ = std::fs::remove_dir(&recordings);
+        let document = Document { continued: self.continued, ..document };
+        Over { folder: self.folder, document, error: finished.error, journaled }
+    }
+}
+
+impl Over {
+    /// Writes its document, whatever ended it; then fails if that was an error.
+    ///
+    /// # Errors
+    /// What ended it, or what kept it from being written.
+    pub fn written(self) -> anyhow::Result<Document> {
+        let text = report::json(&self.document, true)?;
+        let written = write_file(&self.folder.join(DOCUMENT), true, |out| out.write_all(text.as_bytes()));
+        if let Some(error) = self.error {
+            let (boots, folder) = (self.document.boots.len(), self.folder.display());
+            return Err(error.context(format!("the bench could not go on; {boots} boots are kept in {folder}")));
+        }
+        self.journaled?;
+        written?;
+        Ok(self.document)
+    }
 }
 
 /// Begins one.
@@ -182,19 +235,16 @@ fn begin(args: &Args, watcher: &mut Watcher, output: &Output) -> anyhow::Result<
     let at = sizes(&args.at, &sweep)?;
     let head = Head { sweep, at, ..head(args, &variants, &foreseen)? };
     enough_rounds(args, &head, output)?;
-    let folder = folder(args, &head)?;
-    let journal = Journal::create(&folder.join(JOURNAL), &head)?;
-    output.note(&format!("every boot is kept in {} as soon as it is over", folder.display()));
-    Ok(Begun { folder, head, variants, journal, boots: Vec::new(), continued: Vec::new() })
+    let folder = folder(args.output.as_deref(), args.force, &head, "bench")?;
+    Begun::new(folder, head, variants, output)
 }
 
 /// Goes on with one that was cut off.
-fn go_on(folder: &Path, args: &Args, watcher: &mut Watcher, output: &Output) -> anyhow::Result<Begun> {
-    if let Some(cpus) = &args.pin {
+pub fn go_on(folder: &Path, pin: Option<&str>, watcher: &mut Watcher, output: &Output) -> anyhow::Result<Begun> {
+    if let Some(cpus) = pin {
         machine::pin::pin(cpus)?;
     }
-    let Cut { head, variants, mut journal, boots, mut continued } =
-        continued::open(folder, args.pin.is_some(), watcher)?;
+    let Cut { head, variants, mut journal, boots, mut continued } = continued::open(folder, pin.is_some(), watcher)?;
     let over = boots.len() as u32;
     // What the boot left that was cut off is no recording of a whole one.
     let half = recording_of(&folder.join("boots"), over);
@@ -212,28 +262,18 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     exports_can_be_written(args)?;
     let mut watcher = Watcher::new(output)?;
     let begun = match &args.continued {
-        Some(folder) => go_on(folder, args, &mut watcher, output)?,
+        Some(folder) => go_on(folder, args.pin.as_deref(), &mut watcher, output)?,
         None => begin(args, &mut watcher, output)?,
     };
-    let Begun { folder, head, variants, mut journal, boots, continued } = begun;
-    let recordings = folder.join("boots");
-    let mut booter = Booter::new(&variants, &recordings, &mut journal, &mut watcher);
-    booter.keep_recordings = args.keep_recordings;
-    booter.dithered = head.dithered;
-    booter.before = continued::elapsed(&boots);
-    let finished = benchmark::resume(&head.plan, boots, &mut booter);
-    watcher.clear();
-    let ended = journal.end(finished.ended).map_err(anyhow::Error::from);
-    let document = Document { continued, ..Document::new(head, finished.boots, Some(finished.ended)) };
-    let folder = folder.as_path();
-    let written = conclude(args, folder, &document, output);
-    remember(args, folder, &document, output);
-    if let Some(error) = finished.error {
-        let boots = document.boots.len();
-        return Err(error.context(format!("the bench could not go on; {boots} boots are kept in {}", folder.display())));
+    let over = begun.boot_all(args.keep_recordings, &mut watcher);
+    let concluded = conclude(args, &over.document, output);
+    if !args.no_history {
+        remember(args.db.as_deref(), &over.folder, &over.document, output);
     }
-    ended.and(written)?;
-    Ok(done(&document))
+    let done = done(&over.document);
+    over.written()?;
+    concluded?;
+    Ok(done)
 }
 
 /// A sweep is told its growth by fewer boots than its comparisons need: there it is a remark.
@@ -266,11 +306,11 @@ pub fn refuse_too_few(rounds: u32, comparisons: usize, test: benchmark::Test) ->
 }
 
 /// Keeps it with past benches. Where that cannot be done it is said, and changes nothing: all of it is in its folder.
-fn remember(args: &Args, folder: &Path, document: &Document, output: &Output) {
-    if args.no_history || document.boots.is_empty() {
+pub fn remember(db: Option<&Path>, folder: &Path, document: &Document, output: &Output) {
+    if document.boots.is_empty() {
         return;
     }
-    let path = args.db.clone().map_or_else(benchmark::history::default_path, Ok);
+    let path = db.map(Path::to_owned).map_or_else(benchmark::history::default_path, Ok);
     let kept = path.and_then(|path| benchmark::History::open(&path)?.add(document));
     if let Err(why) = kept {
         let folder = folder.display();
@@ -282,12 +322,8 @@ fn remember(args: &Args, folder: &Path, document: &Document, output: &Output) {
 const DOCUMENT: &str = "bench.json";
 
 /// Prints the results and writes them into files.
-fn conclude(args: &Args, folder: &Path, document: &Document, output: &Output) -> anyhow::Result<()> {
-    // The recordings' folder is empty where none is kept, and then is not needed.
-    let _ = std::fs::remove_dir(folder.join("boots"));
+fn conclude(args: &Args, document: &Document, output: &Output) -> anyhow::Result<()> {
     show(document, args.top, output)?;
-    let text = report::json(document, true)?;
-    write_file(&folder.join(DOCUMENT), true, |out| out.write_all(text.as_bytes()))?;
     if let Some(path) = &args.export_csv {
         write_file(path, args.force, |out| report::bench_csv(document, out))?;
     }
@@ -353,6 +389,20 @@ pub fn foresee(variants: &[Varied], watcher: &mut Watcher) -> anyhow::Result<Vec
 /// Every boot's figures are in memory, some ten KiB each.
 const BOOTS_MOST: u32 = 50_000;
 
+/// What is known of boots by this plan before the first of them.
+pub fn head_of(plan: Plan, variants: &[Varied], foreseen: &[Manifest], dither: bool) -> Head {
+    let manifest = Manifest::begun_now();
+    let mut head = Head::of(plan, variants.iter().zip(foreseen).map(|(v, m)| variant(v, m)).collect());
+    head.tool_version = manifest.tool_version;
+    head.created = manifest.created;
+    head.deterministic = variants[0].options.guest.deterministic;
+    head.dithered = head.deterministic && dither && variants.iter().all(|v| v.options.guest.kernel.is_some());
+    head.host_cpus_allowed = machine::pin::allowed();
+    let host = &foreseen[0].host;
+    head.host = Host { cpu: host.cpu.clone(), cores: host.cores, kernel: host.kernel.clone() };
+    head
+}
+
 /// How it is run: all that is known before the first boot.
 fn head(args: &Args, variants: &[Varied], foreseen: &[Manifest]) -> anyhow::Result<Head> {
     let deterministic = variants[0].options.guest.deterministic;
@@ -374,25 +424,18 @@ fn head(args: &Args, variants: &[Varied], foreseen: &[Manifest]) -> anyhow::Resu
 
     let budget_ns = args.budget.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let plan = Plan {
+        leaves_out: false,
         variants: variants.len(),
         warm_ups: args.warm_ups.unwrap_or(u32::from(!deterministic)),
         stop: Stop { rounds, width: args.until_width, budget_ns },
         seed: args.seed.unwrap_or_else(|| machine::monotonic_ns() as u64),
     };
-    let manifest = Manifest::begun_now();
-    let mut head = Head::of(plan, variants.iter().zip(foreseen).map(|(v, m)| variant(v, m)).collect());
-    head.tool_version = manifest.tool_version;
-    head.created = manifest.created;
-    head.deterministic = deterministic;
-    head.dithered = deterministic && !args.no_dither && variants.iter().all(|v| v.options.guest.kernel.is_some());
+    let mut head = head_of(plan, variants, foreseen, !args.no_dither);
     if args.runs.is_none() && args.sweep.is_empty() {
         let least = benchmark::rounds_least(variants.len() - 1, benchmark::Test::of(&head));
         head.plan.stop.rounds = head.plan.stop.rounds.max(least).min(rounds_most);
     }
     head.ask.margin = args.margin;
-    head.host_cpus_allowed = machine::pin::allowed();
-    let host = &foreseen[0].host;
-    head.host = Host { cpu: host.cpu.clone(), cores: host.cores, kernel: host.kernel.clone() };
     Ok(head)
 }
 
@@ -416,22 +459,21 @@ pub fn variant(varied: &Varied, foreseen: &Manifest) -> Variant {
     }
 }
 
-/// The folder, with nothing of an earlier bench in it.
-fn folder(args: &Args, head: &Head) -> anyhow::Result<PathBuf> {
+/// The folder, with nothing of an earlier bench in it: the one that was named, or one of that kind and of today.
+pub fn folder(named: Option<&Path>, force: bool, head: &Head, kind: &str) -> anyhow::Result<PathBuf> {
     let stamp: String = head.created.chars().filter(char::is_ascii_digit).collect();
-    let named =
-        || PathBuf::from(format!("boots/bench-{}-{}", &stamp[..8.min(stamp.len())], &stamp[8.min(stamp.len())..]));
-    let folder = args.output.clone().unwrap_or_else(named);
+    let (day, time) = stamp.split_at(8.min(stamp.len()));
+    let folder = named.map_or_else(|| PathBuf::from(format!("boots/{kind}-{day}-{time}")), Path::to_owned);
     if folder.join(recording::MANIFEST_NAME).exists() {
         bail!("{} is a recording: a bench needs a folder of its own", folder.display());
     }
-    if folder.join(JOURNAL).exists() && !args.force {
+    if folder.join(JOURNAL).exists() && !force {
         bail!(
             "{}: a bench is there already: replace it with --force, or name another folder with -o",
             folder.display()
         );
     }
-    if args.force && folder.join(JOURNAL).exists() {
+    if force && folder.join(JOURNAL).exists() {
         for part in [JOURNAL, DOCUMENT] {
             let _ = std::fs::remove_file(folder.join(part));
         }

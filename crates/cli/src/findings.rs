@@ -3,10 +3,13 @@
 use crate::boot::{self, Opened};
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
+use benchmark::History;
+use benchmark::history::PastTrial;
 use findings::{DETECTORS, Found, Machine, Seen, Vmm, find, named};
-use recording::GuestSpec;
+use recording::{GuestSpec, InputRole};
 use report::Boot;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use timeline::Os;
 
 /// Look for known causes of a slow boot, and say what each costs on the boot path and what to do about it
@@ -26,6 +29,9 @@ pub struct Args {
     /// List at most this many findings [default: all]
     #[arg(long, value_name = "COUNT")]
     top: Option<usize>,
+    /// The history that says what came out when remedies were tried [default: $XDG_DATA_HOME/bootscope/history.db]
+    #[arg(long, value_name = "FILE")]
+    db: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -42,7 +48,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let path = args.recording.as_ref().context("give a recording, or --explain RULE")?;
     let opened = boot::open_warned(path, output)?;
     let found = look(&opened, args.top.unwrap_or(usize::MAX));
-    let document = report::Findings::new(&opened.timeline, &found);
+    let past = past_trials(&opened, args.db.as_deref(), output);
+    let document = report::Findings::new(&opened.timeline, &found).with_tried(&found, &past);
     if output.json {
         output.document(&document)?
     } else {
@@ -70,6 +77,35 @@ fn explain(id: &str, output: &Output) -> anyhow::Result<Done> {
 
 /// The most valuable findings of a boot. What is a delay the rules of its system say, whatever rows the user makes.
 pub fn look(opened: &Opened, most: usize) -> Found {
+    seen(opened, |seen| find(seen, most))
+}
+
+/// How long to wait for who writes the history: what it says stands beside the findings, and is not what was asked for.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// What the history says of tries on the recording's kernel and machine type. One that cannot be read is said to be so; there
+/// need not be any.
+pub fn past_trials(opened: &Opened, db: Option<&Path>, output: &Output) -> Vec<PastTrial> {
+    let manifest = opened.recording.manifest();
+    let kernel = manifest.inputs.iter().find(|input| InputRole::Kernel.is(&input.role));
+    let Some((kernel, guest)) = kernel.zip(GuestSpec::of(&manifest.how)) else { return Vec::new() };
+    let Ok(path) = db.map(Path::to_owned).map_or_else(benchmark::history::default_path, Ok) else { return Vec::new() };
+    if !path.exists() && db.is_none() {
+        return Vec::new();
+    }
+    let trials = || {
+        let history = History::open_existing(&path)?;
+        history.wait_at_most(PATIENCE)?;
+        history.trials(Some((&kernel.sha256, &guest.machine)))
+    };
+    trials().unwrap_or_else(|why| {
+        output.note(&format!("what was tried before is not known: {why}"));
+        Vec::new()
+    })
+}
+
+/// A boot as detectors see it.
+pub fn seen<T>(opened: &Opened, look: impl FnOnce(&Seen) -> T) -> T {
     let subject = &opened.facts.subject;
     let said = Os::of(&subject.os);
     let os = if said.is_known() { said } else { opened.timeline.os.clone() };
@@ -88,5 +124,5 @@ pub fn look(opened: &Opened, most: usize) -> Found {
         }),
     };
     let groups = Boot::groups_of(&opened.timeline, &opened.facts);
-    find(&Seen::new(&opened.timeline, &groups, &machine), most)
+    look(&Seen::new(&opened.timeline, &groups, &machine))
 }

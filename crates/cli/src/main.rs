@@ -27,6 +27,7 @@ mod range;
 mod record;
 mod report;
 mod show;
+mod trial;
 mod variants;
 mod what_if;
 
@@ -52,6 +53,8 @@ Examples:
       print where the time went
   bootscope findings boots/a
       list what is slow, what it costs, and what to do about it
+  bootscope try boots/a
+      boot the remedies, and say what each really saves
   bootscope what-if boots/a --save 'initcall acpi_init=-50%'
       work out what the boot would take then
   bootscope diff boots/a boots/b
@@ -71,6 +74,7 @@ enum Command {
     Record(Box<record::Args>),
     Show(show::Args),
     Findings(findings::Args),
+    Try(Box<trial::Args>),
     Report(report::Args),
     Export(export::Args),
     Import(import::Args),
@@ -120,6 +124,7 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
         Command::Record(args) => record::run(&args, output),
         Command::Show(args) => show::run(&args, output),
         Command::Findings(args) => findings::run(&args, output),
+        Command::Try(args) => trial::run(&args, output),
         Command::Report(args) => report::run(&args, output),
         Command::Export(args) => export::run(&args, output),
         Command::Import(args) => import::run(&args, output),

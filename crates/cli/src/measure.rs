@@ -5,7 +5,7 @@ use crate::{boot, variants::Varied};
 use anyhow::{Context, bail};
 use benchmark::{Boots, Journal, Measured, Turn, Values};
 use machine::{Observer, RecordOptions};
-use recording::{Manifest, OutcomeKind};
+use recording::{Manifest, OutcomeKind, Recording};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use timeline::Ns;
@@ -43,13 +43,29 @@ fn measured(folder: &Path, manifest: &Manifest) -> anyhow::Result<Measured> {
         ..Measured::default()
     };
     if outcome.is_none_or(|o| o.kind != OutcomeKind::Reached) {
-        measured.detail = outcome.map(|o| o.detail.clone()).unwrap_or_default();
+        measured.detail = with_last_line(outcome.map(|o| o.detail.clone()).unwrap_or_default(), &recording)?;
         return Ok(measured);
     }
     let opened = boot::open(folder)?;
     let boot = opened.boot(None)?;
     measured.take_figures(boot.total, &boot.phases, boot.tables());
     Ok(measured)
+}
+
+/// Of a last line this much is kept.
+const LINE_CHARACTERS_MOST: usize = 200;
+
+/// What shows how a boot failed, with what the kernel said last on its console.
+fn with_last_line(detail: String, recording: &Recording) -> anyhow::Result<String> {
+    let console = recording.read("console.log")?.unwrap_or_default();
+    let console = String::from_utf8_lossy(&console);
+    let last = console.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+    let last: String = last.chars().take(LINE_CHARACTERS_MOST).collect();
+    Ok(match (detail.is_empty(), last.is_empty() || detail.contains(&last)) {
+        (_, true) => detail,
+        (true, false) => format!("the last line of its console: {last}"),
+        (false, false) => format!("{detail}; the last line of its console: {last}"),
+    })
 }
 
 /// Boots the variants of a bench, and keeps each boot in the journal the moment it is over.

@@ -3,7 +3,7 @@
 use crate::amount::bytes;
 use crate::boot::{self, Opened};
 use crate::{Done, amount, output::Output};
-use crate::{bench, benches, findings};
+use crate::{bench, benches, findings, trial};
 use analysis::Size;
 use anyhow::{Context, bail};
 use evidence::calls::{BootCalls, Followed, share_matched};
@@ -91,12 +91,16 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         bail!("show is for one recording at a time, except with --fit cpus or --fit memory");
     };
     if let Some(journal) = benches::journal_of(recording) {
+        if trial::show_again(recording, output)? {
+            return Ok(Done::Well);
+        }
         return bench::show_again(&journal, args.top.unwrap_or(TOP), output);
     }
     let opened = boot::open(recording)?;
     let boot = opened.boot(args.group.as_deref())?;
     let mut summary = Summary::of(&boot);
-    summary.set_found(&opened.timeline, &findings::look(&opened, FINDINGS));
+    let past = findings::past_trials(&opened, None, output);
+    summary.set_found(&opened.timeline, &findings::look(&opened, FINDINGS), &past);
     if let Some(found) = opened.calls.as_ref().map(Followed::tree) {
         summary.calls = Some(calls(&found));
     }

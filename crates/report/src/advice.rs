@@ -3,7 +3,7 @@
 use crate::findings::what;
 use crate::paragraph::paragraph;
 use crate::text::counted;
-use crate::{ChangeLine, Finding, FindingEvidence, Findings, FoundLine, Layout, harmless};
+use crate::{ChangeLine, Finding, FindingEvidence, Findings, FoundLine, Layout, PastProof, harmless};
 use findings::Detector;
 use std::fmt::Write;
 use timeline::Unit;
@@ -31,6 +31,9 @@ impl Findings {
             say("remedy", &finding.remedy, &mut out);
             for change in &finding.changes {
                 say("to try", &change.text(), &mut out);
+            }
+            if let Some(tried) = &finding.tried {
+                say("tried", &tried.text(), &mut out);
             }
             say("rule", &format!("{} ({})", finding.id, finding.seed), &mut out);
             out.push('\n');
@@ -85,6 +88,9 @@ pub(crate) fn advice(findings: &[Finding], found: &FoundLine, layout: Layout, ou
     for finding in findings {
         finding.head(layout, out);
         paragraph(&harmless(&finding.remedy), &" ".repeat(PRICE + 2), layout, out);
+        if let Some(tried) = &finding.tried {
+            paragraph(&harmless(&tried.text()), &" ".repeat(PRICE + 2), layout, out);
+        }
     }
     found.text(findings, false, layout, out);
 }
@@ -127,6 +133,28 @@ impl ChangeLine {
             (_, true) => format!("{}: without {from}", self.kind),
             _ => format!("{}: {to} instead of {from}", self.kind),
         }
+    }
+}
+
+impl PastProof {
+    fn text(&self) -> String {
+        let day: String = self.created.chars().take(10).collect();
+        let verdict = crate::trial::word(self.verdict);
+        let claimed = crate::trial::range(self.claimed);
+        let found = match self.measured {
+            Some(measured) => {
+                format!("; it saved {}, where {claimed} was claimed", crate::trial::range(Some(measured)))
+            }
+            None => String::new(),
+        };
+        format!("{verdict} on this kernel and machine type ({day}, bench {} of the history){found}", self.bench)
+    }
+}
+
+impl ChangeLine {
+    /// What comes, or what goes.
+    pub(crate) fn short(&self) -> String {
+        if self.to.is_empty() { format!("without {}", self.from.join(" ")) } else { self.to.join(" ") }
     }
 }
 

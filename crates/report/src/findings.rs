@@ -4,6 +4,8 @@
 //! The document of `bootscope findings --json` is `bootscope.findings/1`; `show --json` has the same list, and what stands
 //! beside it.
 
+use benchmark::history::PastTrial;
+use benchmark::trial::{Proof, Saved};
 use findings::{Change, Detector, Figure, Need, Stretch, Value};
 use serde::{Deserialize, Serialize};
 use timeline::{Timeline, Unit};
@@ -55,6 +57,24 @@ pub struct Finding {
     pub changes: Vec<ChangeLine>,
     /// Where it was first described.
     pub seed: String,
+    /// What came out when its remedy was booted last, on this kernel and machine type; left out if the history does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<PastProof>,
+}
+
+/// What came out of an earlier try.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PastProof {
+    /// The bench's number in the history.
+    pub bench: i64,
+    /// When it began, RFC 3339, UTC.
+    pub created: String,
+    /// The verdict.
+    pub verdict: Option<Proof>,
+    /// What was claimed then.
+    pub claimed: Option<Saved>,
+    /// What the remedy saved.
+    pub measured: Option<Saved>,
 }
 
 /// A span that shows a finding.
@@ -118,6 +138,30 @@ impl Findings {
             found: FoundLine::of(found),
         }
     }
+
+    /// The same, with what came out of earlier tries on the same kernel and machine type, the oldest first.
+    #[must_use]
+    pub fn with_tried(mut self, found: &findings::Found, past: &[PastTrial]) -> Findings {
+        set_tried(&mut self.findings, found, past);
+        self
+    }
+}
+
+/// Says of each finding what came out when it was tried last: of tries on the same kernel and machine type, the oldest first.
+pub(crate) fn set_tried(findings: &mut [Finding], found: &findings::Found, past: &[PastTrial]) {
+    for (line, finding) in findings.iter_mut().zip(&found.findings) {
+        let is_of = |past: &&PastTrial| {
+            let same = |cause: &benchmark::trial::Cause| cause.rule == finding.rule.id && cause.about == finding.about;
+            past.tried.proof.is_some() && !past.together && past.remedy.findings.iter().any(same)
+        };
+        line.tried = past.iter().rev().find(is_of).map(|past| PastProof {
+            bench: past.bench,
+            created: past.created.clone(),
+            verdict: past.tried.proof,
+            claimed: past.remedy.claimed,
+            measured: past.tried.measured,
+        });
+    }
 }
 
 impl FoundLine {
@@ -141,11 +185,9 @@ impl FoundLine {
 
 impl Finding {
     fn of(timeline: &Timeline, finding: &findings::Finding) -> Finding {
-        let figures: Vec<String> = finding.figures.iter().map(|figure| figure_text(*figure, timeline.unit)).collect();
-        let figures = if figures.is_empty() { String::new() } else { format!(" ({})", figures.join(", ")) };
         Finding {
             id: finding.rule.id.to_owned(),
-            title: format!("{}: {}{figures}", finding.about, finding.rule.title),
+            title: finding_title(timeline, finding),
             cost_ns: finding.price.likely.0,
             cost_low_ns: finding.price.low.0,
             cost_high_ns: finding.price.high.0,
@@ -155,8 +197,16 @@ impl Finding {
             remedy: finding.remedy.what.to_owned(),
             changes: finding.remedy.changes.iter().map(ChangeLine::of).collect(),
             seed: finding.rule.source.to_owned(),
+            tried: None,
         }
     }
+}
+
+/// What is wrong and where, in a sentence.
+pub fn finding_title(timeline: &Timeline, finding: &findings::Finding) -> String {
+    let figures: Vec<String> = finding.figures.iter().map(|figure| figure_text(*figure, timeline.unit)).collect();
+    let figures = if figures.is_empty() { String::new() } else { format!(" ({})", figures.join(", ")) };
+    format!("{}: {}{figures}", finding.about, finding.rule.title)
 }
 
 impl FindingEvidence {
@@ -176,7 +226,7 @@ impl FindingEvidence {
 }
 
 impl ChangeLine {
-    fn of(change: &Change) -> ChangeLine {
+    pub(crate) fn of(change: &Change) -> ChangeLine {
         let (kind, from, to) = match change {
             Change::AppendWords(words) => ("append-words", Vec::new(), words.clone()),
             Change::LabSwitch { from, to } => ("lab-switch", from.clone(), to.clone()),

@@ -36,6 +36,8 @@ mod summary;
 mod table;
 mod terminal;
 mod text;
+mod trial;
+mod trials_page;
 mod warnings;
 mod where_line;
 
@@ -47,7 +49,9 @@ pub use diagnostics::DiagnosticLine;
 pub use diff::{Compared, Diff, DiffAmount, DiffLine, DiffRow, DiffSide, Dither};
 pub use export::{Export, FORMATS, SampleFormat, format};
 pub use facts::{Facts, Overhead, Subject, shell_words};
-pub use findings::{ChangeLine, Finding, FindingEvidence, Findings, FoundLine, MissingLine, Rule};
+pub use findings::{
+    ChangeLine, Finding, FindingEvidence, Findings, FoundLine, MissingLine, PastProof, Rule, finding_title,
+};
 pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use history::{LevelChange, Median, PastBenches, SCHEMA as HISTORY_SCHEMA};
 pub use html::{ConsoleLine, page};
@@ -62,5 +66,7 @@ pub use summary::{
 };
 pub use terminal::{calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};
+pub use trial::{ProofLine, Proofs, Together};
+pub use trials_page::proofs_page;
 pub use warnings::WarningLine;
 pub use where_line::WhereLine;

@@ -9,6 +9,7 @@ use crate::lab::Lab;
 use crate::ledger::Ledger;
 use crate::range::{Bisected, CommitRange};
 use crate::summary::Summary;
+use crate::trial::Proofs;
 use benchmark::Document;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
@@ -28,6 +29,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("bootscope.range/1", of::<CommitRange>()),
         ("bootscope.rule/1", of::<Rule>()),
         ("bootscope.show/1", of::<Summary>()),
+        ("bootscope.try/1", of::<Proofs>()),
         ("bootscope.what-if/1", of::<Ledger>()),
     ]
 }

@@ -424,8 +424,8 @@ impl Summary {
     }
 
     /// What was found in it.
-    pub fn set_found(&mut self, timeline: &Timeline, found: &findings::Found) {
-        let crate::Findings { findings, found, .. } = crate::Findings::new(timeline, found);
+    pub fn set_found(&mut self, timeline: &Timeline, found: &findings::Found, past: &[benchmark::history::PastTrial]) {
+        let crate::Findings { findings, found, .. } = crate::Findings::new(timeline, found).with_tried(found, past);
         (self.findings, self.found) = (findings, Some(found));
     }
 

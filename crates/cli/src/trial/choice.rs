@@ -1,0 +1,131 @@
+//! Chooses which remedies are tried, and says of each finding that is not why.
+
+use super::making::{self, Cannot};
+use super::{Args, claim};
+use crate::boot::{self, Opened};
+use crate::findings::{look, seen};
+use anyhow::bail;
+use benchmark::Document;
+use benchmark::trial::{Cause, Proof, Remedy, Saved, Untried, tried};
+use findings::{Change, Finding, joint_price};
+use machine::RecordOptions;
+use std::path::Path;
+
+/// So many remedies, if nobody names findings.
+const REMEDIES: usize = 5;
+
+/// What is tried, and what is not.
+pub struct Choice {
+    pub remedies: Vec<Remedy>,
+    pub untried: Vec<Untried>,
+}
+
+impl Choice {
+    /// Of a boot's findings, those that were named, or the first.
+    pub fn of(opened: &Opened, options: &RecordOptions, args: &Args) -> anyhow::Result<Choice> {
+        let found = look(opened, usize::MAX);
+        let only_own = args.findings.is_empty() && !args.append.is_empty();
+        let is_named = |name: &String, finding: &Finding| *name == finding.rule.id || *name == finding.about;
+        for name in &args.findings {
+            if !found.findings.iter().any(|finding| is_named(name, finding)) {
+                bail!("{name} was not found in {}: {}", opened.recording.path().display(), known(&found.findings));
+            }
+        }
+        let wanted = |finding: &&Finding| {
+            !only_own && (args.findings.is_empty() || args.findings.iter().any(|name| is_named(name, finding)))
+        };
+        let mut groups: Vec<Vec<&Finding>> = Vec::new();
+        let mut untried = Vec::new();
+        for finding in found.findings.iter().filter(wanted) {
+            let same = groups.iter_mut().find(|group| group[0].remedy.changes == finding.remedy.changes);
+            match (cannot(finding, options), same) {
+                (Some(why), _) => untried.push(Untried { finding: cause(opened, finding), why }),
+                // One change can be the remedy of several findings, and then saves what all of these cost.
+                (None, Some(group)) => group.push(finding),
+                (None, None) => groups.push(vec![finding]),
+            }
+        }
+        if args.findings.is_empty() && groups.len() > REMEDIES {
+            let beyond = groups.drain(REMEDIES..).flatten();
+            let why = format!("it is not among the first {REMEDIES} remedies: name it to try it");
+            untried.extend(beyond.map(|finding| Untried { finding: cause(opened, finding), why: why.clone() }));
+        }
+        let mut remedies: Vec<Remedy> = groups.iter().map(|group| remedy(opened, group)).collect();
+        for words in &args.append {
+            remedies.push(own(words, args, options)?);
+        }
+        Ok(Choice { remedies, untried })
+    }
+}
+
+fn known(findings: &[Finding]) -> String {
+    if findings.is_empty() {
+        return "nothing was; `bootscope findings` says what was looked for".to_owned();
+    }
+    let all: Vec<String> = findings.iter().map(|f| format!("{} ({})", f.rule.id, f.about)).collect();
+    format!("there are {}", all.join(", "))
+}
+
+/// Why a finding's remedy cannot be made.
+fn cannot(finding: &Finding, options: &RecordOptions) -> Option<String> {
+    if finding.remedy.changes.is_empty() {
+        return Some(format!("its remedy is no option of a boot: {}", finding.remedy.what));
+    }
+    let mut changed = options.clone();
+    let made: Result<Vec<()>, Cannot> =
+        finding.remedy.changes.iter().map(|change| making::make(change, &mut changed)).collect();
+    match made {
+        // One of several may be made already.
+        Err(Cannot::IsSo) if changed != *options => None,
+        Err(why) => Some(why.to_string()),
+        Ok(_) => None,
+    }
+}
+
+fn cause(opened: &Opened, finding: &Finding) -> Cause {
+    let title = report::finding_title(&opened.timeline, finding);
+    Cause { rule: finding.rule.id.to_owned(), about: finding.about.clone(), title }
+}
+
+fn remedy(opened: &Opened, group: &[&Finding]) -> Remedy {
+    let claimed = seen(opened, |seen| joint_price(seen, group)).map(claim);
+    let findings = group.iter().map(|finding| cause(opened, finding)).collect();
+    Remedy { findings, changes: group[0].remedy.changes.clone(), claimed }
+}
+
+/// A remedy of the user's own.
+fn own(words: &str, args: &Args, options: &RecordOptions) -> anyhow::Result<Remedy> {
+    let change = Change::AppendWords(words.split_whitespace().map(str::to_owned).collect());
+    if let Err(why) = making::make(&change, &mut options.clone()) {
+        bail!("--append {words:?}: {why}");
+    }
+    let claimed = args.claim.map(|time| time.0 as f64);
+    let claimed = claimed.map(|ns| Saved { low_ns: ns, likely_ns: ns, high_ns: ns });
+    Ok(Remedy { findings: Vec::new(), changes: vec![change], claimed })
+}
+
+/// The remedies that were confirmed.
+pub fn confirmed(document: &Document) -> Vec<Remedy> {
+    let confirmed = tried(document).into_iter().filter(|(_, tried)| tried.proof == Some(Proof::Confirmed));
+    confirmed.map(|(remedy, _)| remedy.clone()).collect()
+}
+
+/// All of these in one boot. What they save together is claimed where all have findings, and their recording is there.
+pub fn joint(recording: &Path, remedies: &[Remedy]) -> Remedy {
+    let findings: Vec<Cause> = remedies.iter().flat_map(|remedy| remedy.findings.clone()).collect();
+    let changes = remedies.iter().flat_map(|remedy| remedy.changes.clone()).collect();
+    let all_have = remedies.iter().all(|remedy| !remedy.findings.is_empty());
+    let claimed = if all_have { joint_claim(recording, &findings) } else { None };
+    Remedy { findings, changes, claimed }
+}
+
+fn joint_claim(recording: &Path, causes: &[Cause]) -> Option<Saved> {
+    let opened = boot::open(recording).ok()?;
+    let found = look(&opened, usize::MAX);
+    let is_one = |finding: &&Finding| causes.contains(&cause(&opened, finding));
+    let all: Vec<&Finding> = found.findings.iter().filter(is_one).collect();
+    if all.len() != causes.len() {
+        return None;
+    }
+    seen(&opened, |seen| joint_price(seen, &all)).map(claim)
+}

@@ -1,0 +1,197 @@
+//! Makes a remedy's change to how a guest is booted.
+//!
+//! A change is of what is started: command line, machine, files. One that has to reach into the running guest is a variant
+//! like these as soon as the options can say it: `make` sets it, and whoever boots does it.
+
+use benchmark::Setting;
+use findings::Change;
+use machine::RecordOptions;
+use std::fmt;
+
+/// Why a change cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cannot {
+    /// It is made already.
+    IsSo,
+    /// The machine boots from its own disk.
+    NoCommandLine,
+    /// The words that are to go are not there.
+    NotThere(String),
+    /// Nobody makes such a change yet; what a person does.
+    ByHand(&'static str),
+}
+
+impl fmt::Display for Cannot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cannot::IsSo => f.write_str("this boot has that already"),
+            Cannot::NoCommandLine => f.write_str(
+                "the machine boots from its own disk, and its command line is not bootscope's: record with --kernel",
+            ),
+            Cannot::NotThere(words) => write!(f, "the recording was made without `{words}`"),
+            Cannot::ByHand(how) => f.write_str(how),
+        }
+    }
+}
+
+/// Makes it.
+pub fn make(change: &Change, options: &mut RecordOptions) -> Result<(), Cannot> {
+    match change {
+        Change::AppendWords(words) => append(options, words),
+        Change::LabSwitch { from, to } => switch(options, from, to),
+        Change::QemuArguments { from, to } => arguments(&mut options.guest.extra, from, to),
+        Change::UnpackedKernel => Err(Cannot::ByHand(
+            "unpack the image with the kernel's scripts/extract-vmlinux, and compare the two: `bootscope bench --vary \
+             kernel=OLD --vary kernel=NEW`",
+        )),
+        Change::KernelConfig(_) => Err(Cannot::ByHand(
+            "build the kernel with these options, and compare the two: `bootscope bench --vary kernel=OLD --vary kernel=NEW`",
+        )),
+    }
+}
+
+/// The change as a setting of a variant.
+pub fn setting(change: &Change) -> Setting {
+    let (key, value) = match change {
+        Change::AppendWords(words) => ("append-words", words.join(" ")),
+        Change::LabSwitch { to, .. } => ("lab-switch", to.join(" ")),
+        Change::QemuArguments { to, .. } => ("qemu-arguments", to.join(" ")),
+        Change::UnpackedKernel => ("unpacked-kernel", String::new()),
+        Change::KernelConfig(options) => ("kernel-config", options.join(" ")),
+    };
+    Setting { key: key.to_owned(), value }
+}
+
+fn append(options: &mut RecordOptions, words: &[String]) -> Result<(), Cannot> {
+    if options.guest.kernel.is_none() {
+        return Err(Cannot::NoCommandLine);
+    }
+    let line = &options.guest.append;
+    let kernels = &line[..end_of_kernels_words(line)];
+    let new: Vec<&str> = words.iter().map(String::as_str).filter(|word| !has(kernels, word)).collect();
+    if new.is_empty() {
+        return Err(Cannot::IsSo);
+    }
+    // Of a word that is there with another value, the last counts.
+    let (kernels, inits) = line.split_at(kernels.len());
+    options.guest.append = [kernels.trim_end(), &new.join(" "), inits.trim_start()]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<&str>>()
+        .join(" ");
+    Ok(())
+}
+
+fn switch(options: &mut RecordOptions, from: &[String], to: &[String]) -> Result<(), Cannot> {
+    let line = &options.guest.append;
+    if let Some(missing) = from.iter().find(|word| !has(line, word)) {
+        let is_so = to.iter().all(|word| has(line, word));
+        return Err(if is_so { Cannot::IsSo } else { Cannot::NotThere(missing.clone()) });
+    }
+    let mut words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let at = words.iter().position(|word| from.iter().any(|gone| gone == word)).unwrap_or(words.len());
+    words.retain(|word| !from.iter().any(|gone| gone == word));
+    let at = at.min(words.len());
+    words.splice(at..at, to.iter().map(String::as_str));
+    let line = words.join(" ");
+    options.guest.append = line;
+    Ok(())
+}
+
+/// Arguments of QEMU: those that go stand one after the other, those that come are the last.
+fn arguments(extra: &mut Vec<String>, from: &[String], to: &[String]) -> Result<(), Cannot> {
+    let at = |words: &[String]| extra.windows(words.len().max(1)).position(|known| known == words);
+    if from.is_empty() && at(to).is_some() {
+        return Err(Cannot::IsSo);
+    }
+    if !from.is_empty() {
+        let Some(first) = at(from) else {
+            let is_so = at(to).is_some();
+            return Err(if is_so { Cannot::IsSo } else { Cannot::NotThere(from.join(" ")) });
+        };
+        extra.drain(first..first + from.len());
+    }
+    extra.extend_from_slice(to);
+    Ok(())
+}
+
+fn has(line: &str, word: &str) -> bool {
+    line.split_ascii_whitespace().any(|known| known == word)
+}
+
+/// Where the words of init begin, which follow `--`; a double quote keeps blanks in a word.
+fn end_of_kernels_words(line: &str) -> usize {
+    let (mut quoted, mut at_start) = (false, true);
+    for (at, c) in line.char_indices() {
+        let rest = &line[at..];
+        if at_start && !quoted && rest.starts_with("--") && rest[2..].chars().next().is_none_or(char::is_whitespace) {
+            return at;
+        }
+        quoted ^= c == '"';
+        at_start = c.is_ascii_whitespace();
+    }
+    line.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machine::GuestSpec;
+
+    fn options(append: &str) -> RecordOptions {
+        RecordOptions::of(GuestSpec {
+            append: append.to_owned(),
+            kernel: Some("vmlinuz".into()),
+            ..GuestSpec::default()
+        })
+    }
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn words_are_the_kernels_and_not_inits() {
+        let line = |append: &str, added: &str| {
+            let mut options = options(append);
+            make(&Change::AppendWords(words(added)), &mut options).map(|()| options.guest.append)
+        };
+        assert_eq!(line("", "a=1").unwrap(), "a=1");
+        assert_eq!(line("quiet", "a=1 b").unwrap(), "quiet a=1 b");
+        assert_eq!(line("quiet b -- single b", "a=1 b").unwrap(), "quiet b a=1 -- single b");
+        assert_eq!(line("x=\"a -- b\" --y", "a").unwrap(), "x=\"a -- b\" --y a");
+        assert_eq!(line("-- x", "a").unwrap(), "a -- x");
+        assert_eq!(line("a b", "b"), Err(Cannot::IsSo));
+        assert_eq!(line("-- b", "b").unwrap(), "b -- b");
+        let mut disk = RecordOptions::default();
+        assert_eq!(make(&Change::AppendWords(words("a")), &mut disk), Err(Cannot::NoCommandLine));
+    }
+
+    #[test]
+    fn arguments_of_qemu_come_last() {
+        let change = |from: &str, to: &str| {
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+            Change::QemuArguments { from: words(from), to: words(to) }
+        };
+        let mut options = options("quiet");
+        options.guest.extra = words("-device pvpanic -m 1");
+        make(&change("-device pvpanic", "-bios qboot"), &mut options).unwrap();
+        assert_eq!(options.guest.extra, words("-m 1 -bios qboot"));
+        assert_eq!(make(&change("-device pvpanic", "-bios qboot"), &mut options), Err(Cannot::IsSo));
+        assert_eq!(make(&change("", "-bios qboot"), &mut options), Err(Cannot::IsSo));
+        assert!(matches!(make(&change("-no-acpi", ""), &mut options), Err(Cannot::NotThere(_))));
+        let built = Change::KernelConfig(words("-FTRACE"));
+        assert!(matches!(make(&built, &mut options), Err(Cannot::ByHand(how)) if how.contains("build the kernel")));
+    }
+
+    #[test]
+    fn a_switch_is_in_the_place_of_the_other() {
+        let change = Change::LabSwitch { from: words("reset=wait nic=yes"), to: words("reset=async nic=yes") };
+        let mut options = options("a reset=wait nic=yes delay.x=1");
+        make(&change, &mut options).unwrap();
+        assert_eq!(options.guest.append, "a reset=async nic=yes delay.x=1");
+        assert_eq!(make(&change, &mut options), Err(Cannot::IsSo));
+        options.guest.append = "a".to_owned();
+        assert_eq!(make(&change, &mut options), Err(Cannot::NotThere("reset=wait".to_owned())));
+    }
+}

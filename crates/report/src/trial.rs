@@ -1,0 +1,320 @@
+//! A try as a document and as text: what was claimed for each remedy, beside what was measured, and the verdict. The
+//! verdicts are `benchmark`'s ([`benchmark::trial`]); what they mean is said there.
+//!
+//! As a document it has the schema `bootscope.try/1`; fields are added, never renamed or removed.
+
+use crate::paragraph::paragraph;
+use crate::table::{Align, Column, Line, render};
+use crate::text::counted;
+use crate::{ChangeLine, Layout, harmless};
+use benchmark::trial::{Cause, Failure, Proof, Remedy, Saved, Tried, Untried, tried};
+use benchmark::{Document, Ended, Variant};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use timeline::Ns;
+
+/// The name and version of the document.
+pub const SCHEMA: &str = "bootscope.try/1";
+
+/// The whole document.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Proofs {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The recording whose findings were tried.
+    pub recording: String,
+    /// The folder of the boots.
+    pub folder: String,
+    /// Kernel release or file name.
+    pub kernel: String,
+    /// Whether one instruction is one nanosecond.
+    pub deterministic: bool,
+    /// Why there are no more boots, as in a bench; `null` if it was killed, or nothing was booted.
+    pub ended: Option<Ended>,
+    /// How long the boot takes as it was recorded, booted anew: the median.
+    pub base_ns: Option<f64>,
+    /// Each remedy by itself, in the order of what was claimed.
+    pub remedies: Vec<ProofLine>,
+    /// All that were confirmed, in one boot.
+    pub together: Option<Together>,
+    /// Findings that no boot was made for.
+    pub untried: Vec<Untried>,
+}
+
+/// A remedy, and what came of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ProofLine {
+    /// The findings that it is for; none if it is the user's own.
+    pub findings: Vec<Cause>,
+    /// What it changes.
+    pub changes: Vec<ChangeLine>,
+    /// How much shorter the boot is said to become.
+    pub claimed: Option<Saved>,
+    /// How much shorter it became.
+    pub measured: Option<Saved>,
+    /// The verdict; `null` if it was not booted often enough for any.
+    pub verdict: Option<Proof>,
+    /// Why, where the verdict alone does not say it.
+    pub why: String,
+    /// About so many rounds would tell.
+    pub rounds_needed: Option<u32>,
+    /// How many boots with it count.
+    pub boots: u64,
+    /// How many of them did not reach the end mark.
+    pub failed: u64,
+    /// The first of these.
+    pub failure: Option<Failure>,
+}
+
+/// All remedies that were confirmed, in one boot.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Together {
+    /// What each saves by itself, added up.
+    pub sum_ns: f64,
+    /// What they save together.
+    pub joint: ProofLine,
+}
+
+impl Proofs {
+    /// Of the boots of each remedy, and of those of all together if there were any; none if it is no try.
+    pub fn of(folder: &str, single: &Document, joint: Option<&Document>) -> Option<Proofs> {
+        let trial = single.head.trial.as_ref()?;
+        let remedies = lines(single);
+        let confirmed = remedies.iter().filter(|line| line.verdict == Some(Proof::Confirmed));
+        let sum_ns = confirmed.filter_map(|line| Some(line.measured?.likely_ns)).sum();
+        let joint = joint.and_then(|joint| lines(joint).pop());
+        Some(Proofs {
+            schema: SCHEMA.to_owned(),
+            recording: trial.recording.clone(),
+            folder: folder.to_owned(),
+            kernel: single.head.variants.first().map(Variant::kernel_name).unwrap_or_default(),
+            deterministic: single.head.deterministic,
+            ended: single.ended,
+            base_ns: base_ns(single),
+            remedies,
+            together: joint.map(|joint| Together { sum_ns, joint }),
+            untried: trial.untried.clone(),
+        })
+    }
+
+    /// As text for a terminal.
+    pub fn text(&self, layout: Layout) -> String {
+        let mut out = String::new();
+        if let Some(base) = self.base_ns {
+            let unit = if self.deterministic { " (deterministic: 1 ns is 1 instruction)" } else { "" };
+            let _ = writeln!(out, "{} as recorded: {}{unit}\n", harmless(&self.kernel), time(base));
+        }
+        if !self.remedies.is_empty() {
+            self.table(layout, &mut out);
+            out.push('\n');
+        }
+        for line in self.remedies.iter().chain(self.together.iter().map(|all| &all.joint)) {
+            line.remark(&self.folder, layout, &mut out);
+        }
+        if let Some(Together { sum_ns, joint }) = &self.together {
+            let joint = joint.measured.map_or_else(|| "not known".to_owned(), |saved| time(saved.likely_ns));
+            let text = format!("together: each by itself saves {}, added up; all in one boot: {joint}", time(*sum_ns));
+            paragraph(&text, "", layout, &mut out);
+        }
+        for Untried { finding, why } in &self.untried {
+            let text = format!("{} ({}): {why}", finding.rule, finding.about);
+            paragraph(&harmless(&text), "not tried: ", layout, &mut out);
+        }
+        if self.remedies.is_empty() {
+            out.push_str("nothing was booted: there is no remedy that bootscope can make\n");
+        }
+        out
+    }
+
+    fn table(&self, layout: Layout, out: &mut String) {
+        let titles = [
+            ("finding", Align::Left, Some(40)),
+            ("remedy", Align::Left, None),
+            ("claimed", Align::Right, Some(40)),
+            ("measured", Align::Right, Some(40)),
+            ("verdict", Align::Left, Some(20)),
+        ];
+        let mut columns: Vec<Column> =
+            titles.into_iter().map(|(title, align, most)| Column::new(title, align, most)).collect();
+        if let Some(verdict) = columns.last_mut() {
+            verdict.paint = |style, text| match text.trim_end() {
+                text if text == word(Some(Proof::Confirmed)) => style.good(text),
+                text if text == word(Some(Proof::TooNoisy)) || text == word(None) => text.to_owned(),
+                text => style.bad(text),
+            };
+        }
+        let joint = self.together.iter().map(|all| &all.joint);
+        let cells = |line: &ProofLine, name: String| Line { cells: line.cells(name).to_vec(), faint: false };
+        let mut lines: Vec<Line> = self.remedies.iter().map(|line| cells(line, line.name())).collect();
+        lines.extend(joint.map(|line| cells(line, "all confirmed together".to_owned())));
+        render(&columns, &lines, layout.table_width(), layout.style, out);
+    }
+}
+
+fn base_ns(document: &Document) -> Option<f64> {
+    Some(document.results.variants.first()?.total.as_ref()?.median.estimate)
+}
+
+fn lines(document: &Document) -> Vec<ProofLine> {
+    tried(document).into_iter().map(|(remedy, tried)| ProofLine::of(remedy, &tried)).collect()
+}
+
+impl ProofLine {
+    /// Of a remedy that was tried.
+    pub fn of(remedy: &Remedy, tried: &Tried) -> ProofLine {
+        ProofLine {
+            findings: remedy.findings.clone(),
+            changes: remedy.changes.iter().map(ChangeLine::of).collect(),
+            claimed: remedy.claimed,
+            measured: tried.measured,
+            verdict: tried.proof,
+            why: why(remedy, tried),
+            rounds_needed: tried.rounds_needed,
+            boots: tried.boots as u64,
+            failed: tried.failed as u64,
+            failure: tried.failure.clone(),
+        }
+    }
+
+    /// The rules that it is for.
+    fn name(&self) -> String {
+        let mut rules: Vec<&str> = self.findings.iter().map(|finding| finding.rule.as_str()).collect();
+        rules.dedup();
+        if rules.is_empty() { "(your own)".to_owned() } else { harmless(&rules.join(", ")).into_owned() }
+    }
+
+    fn cells(&self, name: String) -> [String; 5] {
+        let changes: Vec<String> = self.changes.iter().map(ChangeLine::short).collect();
+        [
+            name,
+            harmless(&changes.join(" ")).into_owned(),
+            range(self.claimed),
+            range(self.measured),
+            word(self.verdict).to_owned(),
+        ]
+    }
+
+    fn remark(&self, folder: &str, layout: Layout, out: &mut String) {
+        if self.why.is_empty() {
+            return;
+        }
+        let kept = match &self.failure {
+            Some(failure) => format!("; its recording is {folder}/boots/{:04}", failure.boot),
+            None => String::new(),
+        };
+        let text = format!("{}: {}: {}{kept}", self.name(), word(self.verdict), self.why);
+        paragraph(&harmless(&text), "", layout, out);
+    }
+}
+
+/// A verdict as people read it.
+pub(crate) fn word(verdict: Option<Proof>) -> &'static str {
+    match verdict {
+        Some(Proof::Confirmed) => "confirmed",
+        Some(Proof::Refuted) => "refuted",
+        Some(Proof::TooNoisy) => "too noisy",
+        Some(Proof::BreaksTheBoot) => "breaks the boot",
+        None => "not measured",
+    }
+}
+
+fn why(remedy: &Remedy, tried: &Tried) -> String {
+    match tried.proof {
+        Some(Proof::Confirmed) => String::new(),
+        Some(Proof::Refuted) => refuted(remedy.claimed, tried.measured),
+        Some(Proof::TooNoisy) => match tried.rounds_needed {
+            Some(rounds) => format!("about {} would tell: --runs {rounds}", counted(rounds.into(), "round")),
+            None => "these boots cannot tell; boots that only repeat are told apart from 0.075 % on: give --runs 5"
+                .to_owned(),
+        },
+        Some(Proof::BreaksTheBoot) => {
+            let failure = tried.failure.clone().unwrap_or_default();
+            let detail = if failure.detail.is_empty() { String::new() } else { format!(" ({})", failure.detail) };
+            format!(
+                "{} of {} ended with {}{detail}",
+                tried.failed,
+                counted(tried.boots as u64, "boot"),
+                failure.outcome
+            )
+        }
+        None => "it was stopped before there was a boot to compare".to_owned(),
+    }
+}
+
+fn refuted(claimed: Option<Saved>, measured: Option<Saved>) -> String {
+    let Some(measured) = measured else { return String::new() };
+    let least = claimed.map_or(f64::INFINITY, |claimed| claimed.low_ns.min(claimed.likely_ns));
+    let found = if measured.high_ns < 0.0 {
+        "it makes the boot slower"
+    } else if measured.low_ns <= 0.0 {
+        "it saves nothing that these boots could tell"
+    } else if measured.likely_ns < least {
+        "it saves less than claimed"
+    } else {
+        "it saves more than claimed"
+    };
+    found.to_owned()
+}
+
+/// `60.0 ms (54.0 ms to 60.0 ms)`
+pub(crate) fn range(saved: Option<Saved>) -> String {
+    let Some(Saved { low_ns, likely_ns, high_ns }) = saved else { return "-".to_owned() };
+    format!("{} ({} to {})", time(likely_ns), time(low_ns), time(high_ns))
+}
+
+pub(crate) fn time(ns: f64) -> String {
+    Ns::rounded(ns).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use benchmark::trial::Trial;
+    use benchmark::{Boot, Head, Measured, Plan, Stop};
+    use findings::Change;
+
+    fn document(totals: &[Option<i64>]) -> Document {
+        let stop = Stop { rounds: 1, width: None, budget_ns: None };
+        let plan = Plan { leaves_out: true, variants: totals.len(), warm_ups: 0, stop, seed: 1 };
+        let names = (0..totals.len()).map(|i| Variant::named(&i.to_string())).collect();
+        let remedy = |i: usize| Remedy {
+            findings: vec![Cause { rule: format!("rule-{i}"), about: "f".to_owned(), title: String::new() }],
+            changes: vec![Change::AppendWords(vec![format!("word{i}")])],
+            claimed: Some(Saved { low_ns: 90e6, likely_ns: 100e6, high_ns: 100e6 }),
+        };
+        let trial = Trial { remedies: (1..totals.len()).map(remedy).collect(), ..Trial::default() };
+        let head = Head { trial: Some(trial), deterministic: true, ..Head::of(plan, names) };
+        let boot = |(i, total): (usize, &Option<i64>)| {
+            let outcome = if total.is_some() { "reached" } else { "panic" }.to_owned();
+            let detail = if total.is_some() { "" } else { "no init\u{1b}[31m found" }.to_owned();
+            let measured =
+                Measured { outcome, detail, total_ns: total.map(|ms| ms * 1_000_000), ..Measured::default() };
+            Boot { number: i as u32, round: Some(0), variant: i, began_ns: 0, measured }
+        };
+        Document::new(head, totals.iter().enumerate().map(boot).collect(), Some(Ended::Rounds))
+    }
+
+    #[test]
+    fn the_table_has_claimed_beside_measured_and_the_verdict() {
+        let single = document(&[Some(1000), Some(900), Some(1000), None]);
+        let joint = document(&[Some(1000), Some(895)]);
+        let proofs = Proofs::of("boots/try", &single, Some(&joint)).unwrap();
+        let text = proofs.text(Layout { wide_tables: true, ..Layout::default() });
+        let line =
+            |starts: &str| text.lines().find(|line| line.starts_with(starts)).unwrap_or_else(|| panic!("{text}"));
+        assert!(line("rule-1").contains("word1") && line("rule-1").ends_with("confirmed"), "{text}");
+        assert!(line("rule-1").contains("100 ms (90.0 ms to 100 ms)"), "{text}");
+        assert!(line("rule-2 ").ends_with("refuted") && line("rule-3 ").ends_with("breaks the boot"), "{text}");
+        assert!(line("rule-2:").contains("saves nothing"), "{text}");
+        assert!(text.contains("panic") && text.contains("boots/try/boots/0003"), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        assert!(line("together:").contains("100 ms, added up") && line("together:").ends_with("105 ms"), "{text}");
+    }
+
+    #[test]
+    fn a_bench_that_is_no_try_has_no_proofs() {
+        let mut single = document(&[Some(1000), Some(900)]);
+        single.head.trial = None;
+        assert_eq!(Proofs::of("a", &single, None), None);
+    }
+}

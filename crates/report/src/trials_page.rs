@@ -1,0 +1,192 @@
+//! All tries of a history as a page of Markdown: for each detector, what was claimed and measured on which kernel.
+
+use crate::harmless;
+use crate::trial::{ProofLine, range, time, word};
+use benchmark::history::PastTrial;
+use benchmark::trial::{Cause, Proof};
+use findings::DETECTORS;
+use std::fmt::Write;
+
+/// The page.
+pub fn proofs_page(trials: &[PastTrial]) -> String {
+    let newest = newest(trials);
+    let of_findings: Vec<&PastTrial> =
+        newest.iter().copied().filter(|past| !past.together && !past.remedy.findings.is_empty()).collect();
+    let mut out = HEAD.to_owned();
+    out.push_str(&counts(&of_findings));
+    let mut others: Vec<&str> = rules(&of_findings);
+    others.retain(|rule| findings::named(rule).is_none());
+    let known = DETECTORS.iter().map(|rule| (rule.id, rule.title));
+    for (rule, title) in known.chain(others.into_iter().map(|rule| (rule, "a rule of another version"))) {
+        let of_rule: Vec<&PastTrial> =
+            of_findings.iter().copied().filter(|past| past.remedy.findings[0].rule == rule).collect();
+        let _ = write!(out, "\n## {}\n{}.\n\n", harmless(rule), harmless(title));
+        if of_rule.is_empty() {
+            out.push_str("Not tried.\n");
+        } else {
+            table(&of_rule, &mut out);
+        }
+    }
+    let together: Vec<&PastTrial> = newest.iter().copied().filter(|past| past.together).collect();
+    if !together.is_empty() {
+        out.push_str("\n## All confirmed remedies together\nOf one try each.\n\n");
+        table(&together, &mut out);
+    }
+    out
+}
+
+/// A later try of the same remedy in the same boot replaces an earlier one; one that was cut off replaces none.
+fn newest(trials: &[PastTrial]) -> Vec<&PastTrial> {
+    let measured: Vec<&PastTrial> = trials.iter().filter(|past| past.tried.proof.is_some()).collect();
+    let is_newest = |(at, past): &(usize, &&PastTrial)| !measured[at + 1..].iter().any(|later| is_same(past, later));
+    measured.iter().enumerate().filter(is_newest).map(|(_, past)| *past).collect()
+}
+
+fn is_same(one: &PastTrial, other: &PastTrial) -> bool {
+    let about = |past: &PastTrial| -> Vec<(String, String)> {
+        past.remedy.findings.iter().map(|finding| (finding.rule.clone(), finding.about.clone())).collect()
+    };
+    (&one.kernel, &one.setup, one.together) == (&other.kernel, &other.setup, other.together)
+        && one.remedy.changes == other.remedy.changes
+        && about(one) == about(other)
+}
+
+fn rules<'a>(trials: &[&'a PastTrial]) -> Vec<&'a str> {
+    let mut rules: Vec<&str> = trials.iter().map(|past| past.remedy.findings[0].rule.as_str()).collect();
+    rules.sort_unstable();
+    rules.dedup();
+    rules
+}
+
+fn counts(trials: &[&PastTrial]) -> String {
+    let of = |proof: Proof| trials.iter().filter(|past| past.tried.proof == Some(proof)).count();
+    let (all, confirmed) = (trials.len(), of(Proof::Confirmed));
+    let share = if all == 0 { 0.0 } else { 100.0 * confirmed as f64 / all as f64 };
+    let (refuted, noisy, broke) = (of(Proof::Refuted), of(Proof::TooNoisy), of(Proof::BreaksTheBoot));
+    let others = format!("{refuted} refuted, {noisy} too noisy, {broke} broke the boot");
+    format!("{all} claims were tried. {confirmed} confirmed ({share:.0} %), {others}.\n")
+}
+
+fn table(trials: &[&PastTrial], out: &mut String) {
+    out.push_str(
+        "| kernel | machine | boot | about | remedy | claimed | measured | of the claim | verdict |\n\
+         | --- | --- | ---: | --- | --- | ---: | ---: | ---: | --- |\n",
+    );
+    let mut remarks = Vec::new();
+    for past in trials {
+        let line = ProofLine::of(&past.remedy, &past.tried);
+        let setup = &past.setup;
+        let cpus = if setup.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", setup.cpus) };
+        let unit = if past.deterministic { "instructions" } else { setup.accelerator.as_str() };
+        let about: Vec<&str> = line.findings.iter().map(|finding: &Cause| finding.about.as_str()).collect();
+        let changes: Vec<String> = line.changes.iter().map(crate::ChangeLine::short).collect();
+        let share = line.measured.zip(line.claimed).filter(|(_, claimed)| claimed.likely_ns > 0.0);
+        let share = share
+            .map_or("-".to_owned(), |(found, claimed)| format!("{:.0} %", 100.0 * found.likely_ns / claimed.likely_ns));
+        let cells = [
+            cell(&past.kernel),
+            cell(&format!("{}, {cpus}, {} MiB, {unit}", setup.machine, setup.memory_bytes >> 20)),
+            past.base_ns.map_or("-".to_owned(), time),
+            code(&about.join(", ")),
+            code(&changes.join(" ")),
+            range(line.claimed),
+            range(line.measured),
+            share,
+            word(line.verdict).to_owned(),
+        ];
+        let _ = writeln!(out, "| {} |", cells.join(" | "));
+        if !line.why.is_empty() {
+            let title = line.findings.first().map_or("", |finding| finding.title.as_str());
+            remarks.push(format!(
+                "* {} on {}: {}: {}",
+                cell(title),
+                cell(&past.kernel),
+                word(line.verdict),
+                cell(&line.why)
+            ));
+        }
+    }
+    if !remarks.is_empty() {
+        let _ = writeln!(out, "\n{}", remarks.join("\n"));
+    }
+}
+
+/// Text of others, in a cell of a table.
+fn cell(text: &str) -> String {
+    let mut safe = String::new();
+    for c in harmless(text).chars() {
+        if "\\`*_[]<>|&#".contains(c) {
+            safe.push('\\');
+        }
+        safe.push(c);
+    }
+    safe
+}
+
+/// The same as code. Where it has a character that ends code, it is text.
+fn code(text: &str) -> String {
+    if text.is_empty() || text.contains(['`', '|', '\n']) { cell(text) } else { format!("`{}`", harmless(text)) }
+}
+
+const HEAD: &str = "\
+# Findings: claimed and measured
+
+`bootscope try --page docs/findings.md` wrote this page out of its history. Each line is a finding's remedy that was booted
+beside the same guest without it.
+
+* *boot*: what the boot takes without the remedy.
+* *claimed*: what the finding said before, with its interval: the boot replayed with less time there.
+* *measured*: how much shorter the boots with the remedy were, with the interval of the comparison.
+* *confirmed*: the boot is faster, and the estimate lies in the claimed interval, widened to ±10 % of the price. *refuted*:
+  the two intervals have no value in common. *too noisy*: neither. *breaks the boot*: it does not reach its end mark.
+* *instructions*: deterministic boots, in which one instruction is one nanosecond; the figures are the same on every host.
+
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use benchmark::history::Setup;
+    use benchmark::trial::{Remedy, Saved, Tried};
+
+    fn past(rule: &str, kernel: &str, ms: f64, proof: Proof) -> PastTrial {
+        let finding = Cause { rule: rule.to_owned(), about: "f".to_owned(), title: "f: it|is slow".to_owned() };
+        let saved = |ms: f64| Some(Saved { low_ns: ms * 1e6, likely_ns: ms * 1e6, high_ns: ms * 1e6 });
+        let change = findings::Change::AppendWords(vec!["a=1".to_owned()]);
+        PastTrial {
+            bench: 1,
+            created: "2026-01-01T00:00:00Z".to_owned(),
+            kernel: kernel.to_owned(),
+            setup: Setup { machine: "pc".to_owned(), cpus: 2, memory_bytes: 512 << 20, ..Setup::default() },
+            deterministic: true,
+            base_ns: Some(1e9),
+            remedy: Remedy { findings: vec![finding], changes: vec![change], claimed: saved(100.0) },
+            together: false,
+            tried: Tried {
+                measured: saved(ms),
+                proof: Some(proof),
+                rounds_needed: None,
+                boots: 1,
+                failed: 0,
+                failure: None,
+            },
+        }
+    }
+
+    #[test]
+    fn the_newest_of_each_counts_and_none_is_left_out() {
+        let trials = [
+            past("calibration", "6.1", 0.0, Proof::Refuted),
+            past("calibration", "6.1", 99.0, Proof::Confirmed),
+            past("calibration", "6.12", 0.0, Proof::Refuted),
+            past("of-old", "6.1", 98.0, Proof::Confirmed),
+        ];
+        let page = proofs_page(&trials);
+        assert!(page.contains("3 claims were tried. 2 confirmed (67 %), 1 refuted"), "{page}");
+        let line = "| 6.1 | pc, 2 CPUs, 512 MiB, instructions | 1.00 s | `f` | `a=1` | 100 ms (100 ms to 100 ms) | 99.0 ms \
+                    (99.0 ms to 99.0 ms) | 99 % | confirmed |";
+        assert!(page.contains(line), "{page}");
+        assert!(page.contains("## of-old\n") && page.contains("## tsc-check\n"), "{page}");
+        assert!(page.contains("* f: it\\|is slow on 6.12: refuted: it saves nothing"), "{page}");
+    }
+}
