@@ -12,7 +12,7 @@ const DECIDING: [&str; 7] = ["evidence", "analysis", "machine", "benchmark", "fi
 
 /// Files that compare a text with a literal, and whose words these are: a format's, the kernel's, a command line's, or an
 /// identifier that is stored.
-const READ: [(&str, &str); 65] = [
+const READ: &[(&str, &str)] = &[
     ("analysis/charge.rs", "the first word of a span of initcalls, from the timeline"),
     ("analysis/diff/kin.rs", "what compilers add to names; see STILL"),
     ("analysis/groups.rs", "the language of rules"),
@@ -43,6 +43,7 @@ const READ: [(&str, &str); 65] = [
     ("evidence/meminfo.rs", "/proc/meminfo and the kernel's log"),
     ("evidence/perf_script.rs", "perf script"),
     ("evidence/reader.rs", "files of a recording"),
+    ("evidence/silence.rs", "silence.txt"),
     ("evidence/tslog/events.rs", "a function of FreeBSD's"),
     ("evidence/tslog/occupancy.rs", "a record's detail"),
     ("evidence/tslog/rate.rs", "units of a rate"),
@@ -53,12 +54,14 @@ const READ: [(&str, &str); 65] = [
     ("findings/detectors/firmware.rs", "QEMU's arguments"),
     ("findings/detectors/long_tail.rs", "the columns of its own table"),
     ("machine/ending.rs", "the kernel's messages"),
+    ("machine/gdb/mod.rs", "a gdbstub's answers"),
     ("machine/host.rs", "/proc of the host"),
     ("machine/kernel_line.rs", "a kernel's command line"),
     ("machine/lab.rs", "the command line of the reference kernel"),
     ("machine/modules.rs", "names of modules' files"),
     ("machine/pin.rs", "/proc of the host"),
     ("machine/root.rs", "QEMU's names of machines"),
+    ("machine/stops/names.rs", "functions of Linux"),
     ("machine/symbols.rs", "lists of functions"),
     ("machine/transfer.rs", "files of a recording"),
     ("report/bench/scaling.rs", "the units of a bench's document, and its total"),

@@ -74,6 +74,11 @@ pub struct BootArgs {
     /// it is not the linked one. May be repeated. A Linux guest needs none
     #[arg(long, value_name = "FILE[@0xBASE]", help_heading = "What to record")]
     symbols: Vec<SymbolFile>,
+    /// Once the console has said nothing for this time (the host's), stop the vCPUs for a moment and read their stacks;
+    /// again each time that the silence has become half as long again. `show` prints where the guest was, and what the
+    /// stops cost. Functions have the names of --symbols and of the kernel's image
+    #[arg(long, value_name = "TIME", value_parser = amount::duration, help_heading = "What to record")]
+    silence: Option<Duration>,
     /// guest: bootscope's process 1; keep: the guest's own. With keep, evidence comes from console and memory, so
     /// bootscope adds initcall_debug to the command line unless --trace leaves out events [default: guest with --kernel]
     #[arg(long, value_name = "WHOSE", help_heading = "What to record")]
@@ -209,6 +214,9 @@ impl BootArgs {
         }
         if let Some(shortest) = self.min_call {
             o.observe.min_call_ns = Some(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX));
+        }
+        if let Some(silence) = self.silence {
+            o.observe.silence_ms = Some(ms(silence));
         }
         if !self.symbols.is_empty() {
             let absolute = |file: &SymbolFile| SymbolFile { path: absolute(&file.path), ..file.clone() };

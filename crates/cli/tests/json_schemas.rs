@@ -78,7 +78,11 @@ fn the_page_says_what_is_printed() {
     let findings = |recording: &Path| run(bootscope("findings").arg("--json").arg(recording)).exits(0).json();
     schemas.hold(&findings(&of_samples));
     let slow = scratch.path("slow");
-    recorded(record_lab(&slow).args(["--deterministic", "--append", "calibrate=delay"]), &slow, "reached");
+    let mut command = record_lab(&slow);
+    command.args(["--deterministic", "--silence", "20ms", "--append", "calibrate=delay"]);
+    recorded(&mut command, &slow, "reached");
+    let silent = run(bootscope("show").arg("--json").arg(&slow)).exits(0).json();
+    schemas.hold_part(&silent["silences"], "Silences");
     schemas.hold(&findings(&slow));
     schemas.hold(&run(bootscope("findings").args(["--json", "--explain", "calibration"])).exits(0).json());
     let tried = scratch.path("try");

@@ -9,6 +9,7 @@
 pub mod aliases;
 pub mod calls;
 mod demangle;
+pub(crate) use demangle::plain as plain_name;
 pub(crate) mod list_files;
 pub(crate) mod lists;
 pub(crate) mod printed;

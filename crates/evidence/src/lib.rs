@@ -36,6 +36,7 @@ pub mod perf_script;
 mod plugin_header;
 mod reader;
 mod readers;
+pub mod silence;
 mod subject;
 pub mod systemd_analyze;
 mod text;

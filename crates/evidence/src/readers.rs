@@ -7,7 +7,8 @@
 
 use crate::reader::Reader;
 use crate::{
-    calls, firmware, first_run, ftrace, guest_messages, guestfs, kernel_log, perf_script, systemd_analyze, tslog, vmm,
+    calls, firmware, first_run, ftrace, guest_messages, guestfs, kernel_log, perf_script, silence, systemd_analyze,
+    tslog, vmm,
 };
 use timeline::DiagnosticKind;
 
@@ -39,6 +40,8 @@ readers! {
     Symbols: first_run::list_files::Files,
     /// Samples as `perf script` prints them: [`crate::perf_script`].
     Samples: perf_script::Files,
+    /// Where vCPUs were while the console was silent: [`crate::silence`].
+    Silence: silence::Files,
     /// Text of `/sys/kernel/tracing/trace`: [`crate::ftrace`].
     Trace: ftrace::Files,
     /// When each block of code ran first: [`crate::first_run`].

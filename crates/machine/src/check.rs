@@ -7,6 +7,9 @@ use crate::guests::profile_of;
 use crate::profile::GuestProfile;
 use crate::{Error, RecordOptions, arch, host, image, root};
 
+/// Stops within a shorter silence would take a good part of it.
+const SILENCE_MS_MIN: u64 = 10;
+
 impl RecordOptions {
     /// Says what is wrong with the options, before anything is started or written; else what kind of guest it is.
     pub(crate) fn check(&self) -> Result<GuestProfile, Error> {
@@ -24,6 +27,11 @@ impl RecordOptions {
         }
         if self.observe.stream_bytes_max == 0 {
             return Err(Error::option("no stream can be kept in 0 bytes"));
+        }
+        if let Some(ms) = self.observe.silence_ms.filter(|&ms| ms < SILENCE_MS_MIN) {
+            return Err(Error::option(format!(
+                "--silence is {ms} ms: give at least {SILENCE_MS_MIN}ms, because each stop takes the guest some of them"
+            )));
         }
         if let Until::Regex(pattern) = &self.guest.until {
             regex::bytes::Regex::new(pattern).map_err(|e| Error::option(no_pattern(pattern, &e)))?;

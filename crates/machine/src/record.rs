@@ -1,5 +1,6 @@
 //! Recording one boot: the story, from the options to the finished folder.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -18,10 +19,11 @@ use crate::host::memory_file;
 use crate::kernel_line::{KernelLine, kernel_line};
 use crate::options::RecordOptions;
 use crate::profile::{GuestProfile, Log};
+use crate::stops::Names;
 use crate::vmm::channel::GuestChannel;
 use crate::vmm::{Exit, Instruments, Launch, Program};
 use crate::watch::{Facts, Finished, Watch};
-use crate::{Error, Observer, Progress, Stage, accel, arch, host, image, library, modules, root, symbols, vmm};
+use crate::{Error, Observer, Progress, Stage, accel, arch, host, image, library, modules, root, stops, symbols, vmm};
 
 /// What the kernel says when it starts a guest's own process 1.
 const OWN_INIT: &str = r"Run /\S+ as init process";
@@ -116,6 +118,7 @@ fn begin<'a>(
             calls: calls.as_ref().map(Partial::file),
             min_call_ns: options.observe.min_call_ns,
             linker: true,
+            gdbstub: options.observe.silence_ms.is_some(),
         },
     })?;
     prepared.manifest.vmm.command = vm.command().to_vec();
@@ -227,7 +230,10 @@ fn watched(
                 watch.hurry();
             }
             let named = if followed && !stopped { kernels_names(options, watch, &mut ending) } else { Ok(()) };
-            let failed = named.and_then(|()| last_evidence(options, profile, watch, &mut ending)).err();
+            let failed = named
+                .and_then(|()| silences(options, watch, stopped))
+                .and_then(|()| last_evidence(options, profile, watch, &mut ending))
+                .err();
             if stopped && followed && options.guest.kernel.is_some() && !watch.transfer.has("kallsyms") {
                 let unnamed = "stopped by the user, so the kernel's image was not searched for the names of functions";
                 let before = ending.note.map_or(String::new(), |note| note + "; ");
@@ -283,6 +289,26 @@ fn kernels_names(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut En
         }
         Err(_) => {}
     }
+    Ok(())
+}
+
+/// Keeps where the vCPUs were in each silence, by the names of the user's files and the kernel's image.
+fn silences(options: &RecordOptions, watch: &mut Watch<'_>, hurried: bool) -> Result<(), Error> {
+    let names = |called: &BTreeSet<u64>| {
+        let mut names = Names::default();
+        let step = arch::of(&options.guest).image_step_bytes;
+        let image = options.guest.kernel.iter().map(|path| SymbolFile { path: path.clone(), base: None });
+        for file in options.observe.symbols.iter().cloned().chain(image) {
+            match symbols::functions(&file, hurried) {
+                Ok(functions) => names.add(&file.to_string(), functions, called, step),
+                Err(why) => names.remarks.push(why.to_string()),
+            }
+        }
+        names
+    };
+    let Some(text) = watch.silences(names) else { return Ok(()) };
+    let origin = format!("the vCPUs, stopped by {}'s gdbstub", watch.vm.name());
+    watch.writer.put(stops::FILE, text.as_bytes(), &origin)?;
     Ok(())
 }
 

@@ -38,7 +38,7 @@ type Function = (u64, String);
 /// # Errors
 /// If the file cannot be read, or names none.
 pub(crate) fn list(file: &SymbolFile) -> Result<Vec<u8>, Error> {
-    let functions = functions(file)?;
+    let functions = functions(file, false)?;
     let mut text = String::with_capacity(functions.len() * 40);
     for (address, name) in functions {
         writeln!(text, "{address:016x} t {name}").expect("a String takes all");
@@ -48,13 +48,21 @@ pub(crate) fn list(file: &SymbolFile) -> Result<Vec<u8>, Error> {
     written.map_err(Error::host("compress symbols"))
 }
 
-fn functions(file: &SymbolFile) -> Result<Vec<Function>, Error> {
+/// The functions that a file names. `hurried`, only where that takes no time: a bzImage takes a second to unpack.
+///
+/// # Errors
+/// If the file cannot be read, or names none.
+pub(crate) fn functions(file: &SymbolFile, hurried: bool) -> Result<Vec<Function>, Error> {
     let unreadable = || Error::unreadable(&file.path);
     let mut opened = File::open(&file.path).map_err(unreadable())?;
     let mut head = Vec::new();
     (&mut opened).take(HEAD_BYTES).read_to_end(&mut head).map_err(unreadable())?;
     let refused = |why: &str| Error::option(format!("--symbols {file}: {why}"));
     let found = match &*head {
+        _ if hurried && kernel_image::is_bzimage(&head) => {
+            Err("stopped by the user, so it was not unpacked for its names: end the boot with --timeout to have them"
+                .to_owned())
+        }
         _ if kernel_image::is_bzimage(&head) => of_kernel(reopened(&file.path)?, file.base),
         [0x7f, b'E', b'L', b'F', ..] => {
             let again = reopened(&file.path)?;
@@ -165,7 +173,7 @@ mod tests {
     use std::process::Command;
 
     fn check(file: &Path, base: Option<u64>) -> Result<Vec<Function>, String> {
-        functions(&SymbolFile { path: file.to_owned(), base }).map_err(|e| e.to_string())
+        functions(&SymbolFile { path: file.to_owned(), base }, false).map_err(|e| e.to_string())
     }
 
     fn written(dir: &tempfile::TempDir, name: &str, bytes: &[u8]) -> PathBuf {

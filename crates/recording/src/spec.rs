@@ -80,6 +80,9 @@ pub struct ObserveSpec {
     pub min_call_ns: Option<u64>,
     /// Files that name the guest's code, beside what a Linux guest reports itself.
     pub symbols: Vec<SymbolFile>,
+    /// Stop the vCPUs and read their stacks once the console has said nothing for so long, in ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silence_ms: Option<u64>,
     /// The most that each stream (console, firmware, guest, VMM) keeps of its start on disk, index included. Of one that
     /// is longer, the last 64 KiB come on top, with their index.
     pub stream_bytes_max: u64,
@@ -190,6 +193,7 @@ impl Default for ObserveSpec {
             calls: false,
             min_call_ns: None,
             symbols: Vec::new(),
+            silence_ms: None,
             stream_bytes_max: 256 << 20,
         }
     }

@@ -32,6 +32,7 @@ mod processes;
 mod range;
 mod sampled;
 mod schemas;
+mod silences;
 mod summary;
 mod table;
 mod terminal;
@@ -62,7 +63,8 @@ pub use range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use schemas::schemas;
 pub use summary::{
     CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, SampledEventLines,
-    SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, summarize,
+    SampledLine, SampledLines, SampledOnKind, SampledTrackLine, SilenceLine, SilencesLine, SilentEntry, SilentIn,
+    SilentMoment, SilentWhere, Summary, summarize,
 };
 pub use terminal::{calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};

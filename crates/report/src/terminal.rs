@@ -57,6 +57,10 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
         out.push('\n');
         out.push_str(&crate::sampled::table(sampled, summary, layout));
     }
+    if let Some(silences) = &summary.silences {
+        out.push('\n');
+        out.push_str(&crate::silences::silences(silences, layout));
+    }
     facts(summary, layout, &mut out);
     diagnostics(summary, layout, &mut out);
     for note in &summary.notes {

@@ -22,6 +22,7 @@ mod phase;
 mod profile;
 mod rate;
 mod sampled;
+mod silence;
 mod span;
 mod span_kind;
 mod time;
@@ -40,6 +41,7 @@ pub use sampled::{
     Sample, Sampled, SampledEvent, SampledFrame, SampledFunction, SampledOn, SampledPart, SampledThread, SampledTrack,
     SamplingIntervals,
 };
+pub use silence::{MostlyAt, Silence, Silences, Stop, StoppedCpu, StoppedIn};
 pub use span::{SpanId, SpanRow, Spans};
 pub use span_kind::SpanKind;
 pub use time::{Ns, Ticks, point_and_two_digits, rounded, rounded_count, truncated};
@@ -207,6 +209,8 @@ pub struct Timeline {
     pub profile: Profile,
     /// Samples of its CPUs; none where none were taken.
     pub sampled: Option<Sampled>,
+    /// Where its CPUs were while its console was silent; none where nobody looked.
+    pub silences: Option<Silences>,
     /// Where phases begin.
     pub boundaries: Vec<Boundary>,
     /// When the boot was done.

@@ -11,7 +11,7 @@ use cpp_demangle::{DemangleOptions, Symbol};
 const NAME_BYTES_MAX: usize = 512;
 
 /// The name as it was written, or as it is where it was not mangled.
-pub(super) fn plain(name: &str) -> Cow<'_, str> {
+pub(crate) fn plain(name: &str) -> Cow<'_, str> {
     if !name.starts_with("_R") && !name.starts_with("_Z") {
         return Cow::Borrowed(name);
     }

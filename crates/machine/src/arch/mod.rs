@@ -33,6 +33,45 @@ pub(crate) struct Arch {
     pub(crate) check_kernel: fn(&[u8]) -> Result<(), &'static str>,
     /// The release of a Linux that begins with these bytes, where its image says it.
     pub(crate) linux_release: fn(&[u8]) -> Option<String>,
+    /// The registers that a stack is walked by, out of all that a gdbstub gives.
+    pub(crate) registers: fn(&[u8]) -> Option<Registers>,
+    /// The call that these bytes end with, if they may be one.
+    pub(crate) call_before: fn(&[u8]) -> Option<Call>,
+    /// A kernel that randomises its own address moves by a multiple of this.
+    pub(crate) image_step_bytes: u64,
+}
+
+/// Where a vCPU is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Registers {
+    /// The next instruction.
+    pub(crate) pc: u64,
+    /// The top of its stack.
+    pub(crate) sp: u64,
+    /// The frame pointer, where code keeps one there.
+    pub(crate) fp: u64,
+    /// In what it runs.
+    pub(crate) mode: Mode,
+}
+
+/// What runs on a vCPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Firmware, or a loader: the CPU is not set up as a kernel has it.
+    Boot,
+    /// A kernel.
+    Kernel,
+    /// A process.
+    User,
+}
+
+/// A call, as its instruction has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// To so many bytes behind its end.
+    By(i32),
+    /// Through a register or memory.
+    Indirect,
 }
 
 /// That of a guest. There is one.
@@ -83,6 +122,9 @@ mod tests {
         instruction_pointers: &["PC="],
         check_kernel: |_| Err("it is a kernel of no machine"),
         linux_release: |_| None,
+        registers: |_| None,
+        call_before: |_| None,
+        image_step_bytes: 1,
     };
 
     #[test]

@@ -14,6 +14,7 @@ pub(crate) mod stub;
 
 use std::fmt;
 use std::fs::File;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -93,6 +94,8 @@ pub(crate) struct Instruments<'a> {
     pub(crate) min_call_ns: Option<u64>,
     /// The dynamic linker's statistics.
     pub(crate) linker: bool,
+    /// A gdbstub, through which vCPUs can be stopped and read.
+    pub(crate) gdbstub: bool,
 }
 
 /// A machine that was started. Dropping it ends it.
@@ -119,6 +122,12 @@ pub(crate) trait Vmm: fmt::Debug {
 
     /// The answer to a question, if it has come: and that may be a refusal.
     fn answer(&mut self, ticket: Ticket) -> Option<Option<Answer>>;
+
+    /// The connection to its gdbstub, if one was asked for: once.
+    fn gdbstub(&mut self) -> Option<UnixStream>;
+
+    /// Lets the vCPUs run on, which somebody may have stopped by the gdbstub and not let go.
+    fn let_run(&mut self);
 
     /// The file that guest RAM is, if it was asked for.
     fn ram(&self) -> Option<&File>;

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -25,6 +26,8 @@ pub(crate) struct Script {
     pub(crate) stands_still: bool,
     /// Whether it does not end when it is asked to.
     pub(crate) stubborn: bool,
+    /// Our end of the connection to its gdbstub, if it has one.
+    pub(crate) gdbstub: Arc<Mutex<Option<UnixStream>>>,
     /// What was done to it.
     pub(crate) done: Arc<Mutex<Vec<&'static str>>>,
 }
@@ -159,6 +162,14 @@ impl Vmm for Played {
             Question::Disks => Some(Answer::Disks(0)),
             Question::Ram => None,
         })
+    }
+
+    fn gdbstub(&mut self) -> Option<UnixStream> {
+        self.script.gdbstub.lock().unwrap().take()
+    }
+
+    fn let_run(&mut self) {
+        self.note("let run");
     }
 
     fn ram(&self) -> Option<&File> {

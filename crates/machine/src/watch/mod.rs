@@ -8,6 +8,7 @@ mod log;
 mod messages;
 mod streams;
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use guest_init::messages::{Lacked, Message};
@@ -19,15 +20,17 @@ use log::LogWatch;
 use messages::Messages;
 use streams::Streams;
 
-use crate::Error;
+use crate::gdb::Client;
 use crate::hang::{HangDetector, Movement, Now};
 use crate::lines::{Lines, shown};
 use crate::memory::{EventLog, GuestRam, Hurried, KernelLog};
 use crate::options::RecordOptions;
 use crate::profile::GuestProfile;
+use crate::stops::{Names, SilenceWatch};
 use crate::transfer::EvidenceTransfer;
 use crate::vmm::channel::GuestChannel;
 use crate::vmm::{Answer, Cpus, Heard, News, Question, Source, Ticket, Vmm};
+use crate::{Error, arch};
 
 /// How long nothing may be heard before other things are looked after.
 const TICK: Duration = Duration::from_millis(50);
@@ -58,6 +61,10 @@ pub(crate) struct Watch<'a> {
     /// Whether somebody waits for the end.
     hurried: bool,
     log: LogWatch,
+    /// Who stops the vCPUs when the console is silent, if somebody asked for it.
+    silence: Option<SilenceWatch>,
+    /// Whether nothing more has been said that was not looked at.
+    heard_out: bool,
 }
 
 /// Where guest RAM lies in its file: not asked yet, asked, or settled.
@@ -75,10 +82,14 @@ impl<'a> Watch<'a> {
         profile: &GuestProfile,
         until: Option<Regex>,
         channel: Option<Box<dyn GuestChannel>>,
-        vm: Box<dyn Vmm>,
+        mut vm: Box<dyn Vmm>,
         writer: &'a mut Writer,
     ) -> Result<Self, Error> {
         let guest = &options.guest;
+        let silence = options.observe.silence_ms.map(|after_ms| {
+            let client = vm.gdbstub().and_then(|socket| Client::new(socket).ok());
+            SilenceWatch::new(after_ms, client, arch::of(guest))
+        });
         let hang_after_ms = options.observe.hang_after_ms.saturating_add(profile.quiet_ms);
         Ok(Watch {
             facts: Facts { vmm: vm.name(), ..Facts::default() },
@@ -99,12 +110,14 @@ impl<'a> Watch<'a> {
             layout: Layout::Unknown,
             hurried: false,
             log: LogWatch::new(),
+            silence,
+            heard_out: false,
         })
     }
 
     /// Hears for a moment, and acts on what was heard.
     pub(crate) fn step(&mut self) -> Result<(), Error> {
-        self.hear(TICK)?;
+        self.hear(self.patience())?;
         while let Some(phys) = self.messages.as_mut().and_then(|messages| messages.rounds.pop_front()) {
             self.take_round(phys)?;
         }
@@ -113,6 +126,29 @@ impl<'a> Watch<'a> {
             self.transfer.take_chunk(&chunk, &bytes, self.writer)?;
         }
         Ok(())
+    }
+
+    /// How long nothing may be heard before something else is due.
+    fn patience(&self) -> Duration {
+        let due_ns = self.silence.as_ref().and_then(SilenceWatch::next_ns);
+        let left_ns = due_ns.map(|due_ns| due_ns.saturating_sub(self.vm.elapsed_ns()).max(0).unsigned_abs());
+        left_ns.map_or(TICK, |left_ns| Duration::from_nanos(left_ns).min(TICK))
+    }
+
+    /// Looks where the vCPUs are, if the console has been silent for so long as was asked for.
+    fn look_into_silence(&mut self, now_ns: i64) {
+        let Some(silence) = &mut self.silence else { return };
+        // What was said and is still to be heard ends the silence.
+        let is_due = self.heard_out && silence.next_ns().is_some_and(|due_ns| now_ns >= due_ns);
+        if is_due && !silence.stop(&|| self.vm.elapsed_ns()) {
+            self.vm.let_run();
+        }
+    }
+
+    /// Where the vCPUs were in each silence, as a file; none if nobody asked. `names` is made from the calls that were seen.
+    pub(crate) fn silences(&mut self, names: impl FnOnce(&BTreeSet<u64>) -> Names) -> Option<String> {
+        let now_ns = self.vm.elapsed_ns();
+        self.silence.take().map(|silence| silence.finish(now_ns, names))
     }
 
     /// Looks at the kernel log and the CPUs where the console alone does not tell.
@@ -124,6 +160,7 @@ impl<'a> Watch<'a> {
             return Ok(());
         }
         let now = self.vm.elapsed_ns();
+        self.look_into_silence(now);
         self.look_for_line(now)?;
         if now >= self.next_look_ns {
             self.next_look_ns = now + LOOK_NS;
@@ -232,7 +269,9 @@ impl<'a> Watch<'a> {
     }
 
     fn hear(&mut self, patience: Duration) -> Result<(), Error> {
-        match self.vm.hear(patience) {
+        let heard = self.vm.hear(patience);
+        self.heard_out = matches!(heard, Heard::Silence);
+        match heard {
             Heard::Said { source, at_ns, bytes } => {
                 self.facts.heard_ns = at_ns;
                 self.take(source, &bytes, at_ns)?;
@@ -252,6 +291,7 @@ impl<'a> Watch<'a> {
         let (facts, until) = (&mut self.facts, self.until.as_ref());
         match source {
             Source::Console => {
+                self.silence.iter_mut().for_each(|silence| silence.heard(at_ns));
                 facts.console_bytes += bytes.len() as u64;
                 self.console.feed(bytes, &mut |line| facts.take_console_line(&line, until, at_ns));
             }
@@ -294,7 +334,10 @@ impl<'a> Watch<'a> {
         let facts = &mut self.facts;
         match news {
             News::Running => {
-                facts.running_ns.get_or_insert(at_ns);
+                if facts.running_ns.is_none() {
+                    facts.running_ns = Some(at_ns);
+                    self.silence.iter_mut().for_each(|silence| silence.heard(at_ns));
+                }
                 // The answer is needed for the transfer of evidence, and may be all there is to go by should the VMM die.
                 self.ask_layout();
             }

@@ -5,6 +5,7 @@
 mod channel;
 mod kernel;
 pub(crate) mod paging;
+mod stack;
 
 use super::Arch;
 
@@ -20,6 +21,9 @@ pub(crate) static ARCH: Arch = Arch {
     instruction_pointers: &["RIP=", "EIP="],
     check_kernel: kernel::kernel_kind,
     linux_release: kernel::release,
+    registers: stack::registers,
+    call_before: stack::call_before,
+    image_step_bytes: 2 << 20,
 };
 
 /// The time stamp counter.

@@ -27,6 +27,8 @@ use crate::vmm::channel::Wire;
 #[derive(Clone, Debug)]
 pub(crate) struct Inherited {
     pub(crate) monitor: RawFd,
+    /// The gdbstub's, where somebody speaks to it.
+    pub(crate) gdbstub: Option<RawFd>,
     pub(crate) console: RawFd,
     /// The guest's channel, and what the guest writes to.
     pub(crate) guest: Option<(RawFd, Wire)>,
@@ -161,6 +163,10 @@ impl Line {
         self.flag("-S");
         self.pair("-chardev", format!("socket,id=monitor,fd={}", fds.monitor));
         self.pair("-mon", "chardev=monitor,mode=control");
+        if let Some(fd) = fds.gdbstub {
+            self.pair("-chardev", format!("socket,id=gdbstub,fd={fd}"));
+            self.pair("-gdb", "chardev:gdbstub");
+        }
         self.pipe("console", fds.console);
         self.pair("-serial", "chardev:console");
         if let Some((fd, port)) = fds.firmware {
@@ -196,6 +202,7 @@ mod tests {
     fn fds() -> Inherited {
         Inherited {
             monitor: 3,
+            gdbstub: None,
             console: 4,
             guest: Some((5, Wire::IoPort(0xe9))),
             firmware: Some((6, 0x402)),
@@ -226,6 +233,15 @@ mod tests {
             assert!(line.contains(part), "{part} in {line}");
         }
         assert!(!line.contains("-icount") && !line.contains("-nodefaults") && !line.contains("-plugin"));
+    }
+
+    #[test]
+    fn a_gdbstub_is_there_only_where_somebody_speaks_to_it() {
+        assert!(!line(|_| {}).contains("gdb"));
+        let guest = GuestSpec::default();
+        let fds = Inherited { gdbstub: Some(9), ..fds() };
+        let line = arguments(&guest, Cpu::Default, "", &fds, None).unwrap().join(" ");
+        assert!(line.contains("-chardev socket,id=gdbstub,fd=9 -gdb chardev:gdbstub"), "{line}");
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub(super) struct Machine {
     executed_ns: i64,
     heard: Receiver<Piece>,
     monitor: Monitor,
+    /// Our end of the connection to the gdbstub, until somebody takes it.
+    gdbstub: Option<UnixStream>,
     said: Said,
     /// What each question that is not answered yet was.
     asked: BTreeMap<Ticket, Question>,
@@ -76,6 +78,8 @@ pub(super) fn start(qemu: &Path, cpu: Cpu, launch: &Launch<'_>) -> Result<Machin
     let (guest, to_guest) = launch.channel.is_some().then(pipe).transpose()?.unzip();
     let (firmware, to_firmware) = instruments.firmware.is_some().then(pipe).transpose()?.unzip();
     let (ours, qemus) = UnixStream::pair().map_err(Error::host("make a socket"))?;
+    let gdbstub = || UnixStream::pair().map_err(Error::host("make a socket"));
+    let (gdbstub, to_gdbstub) = instruments.gdbstub.then(gdbstub).transpose()?.unzip();
     let ram = instruments.ram.then(|| memory_file("bootscope-ram")).transpose()?;
 
     let mut ears = vec![(Ear::Of(Source::Console), console), (Ear::Of(Source::Vmm), vmm)];
@@ -88,6 +92,7 @@ pub(super) fn start(qemu: &Path, cpu: Cpu, launch: &Launch<'_>) -> Result<Machin
 
     let fds = Inherited {
         monitor: qemus.as_raw_fd(),
+        gdbstub: to_gdbstub.as_ref().map(AsRawFd::as_raw_fd),
         console: to_console.as_raw_fd(),
         guest: to_guest.as_ref().map(AsRawFd::as_raw_fd).zip(launch.channel),
         firmware: to_firmware.as_ref().map(AsRawFd::as_raw_fd).zip(instruments.firmware),
@@ -95,6 +100,7 @@ pub(super) fn start(qemu: &Path, cpu: Cpu, launch: &Launch<'_>) -> Result<Machin
         initrd: launch.initrd.map(AsRawFd::as_raw_fd),
     };
     let mut inherited = vec![qemus.as_fd(), to_console.as_fd()];
+    inherited.extend(to_gdbstub.as_ref().map(AsFd::as_fd));
     inherited.extend(to_guest.as_ref().map(AsFd::as_fd));
     inherited.extend(to_firmware.as_ref().map(AsFd::as_fd));
     inherited.extend(ram.as_ref().map(AsFd::as_fd));
@@ -119,6 +125,7 @@ pub(super) fn start(qemu: &Path, cpu: Cpu, launch: &Launch<'_>) -> Result<Machin
         executed_ns: monotonic_ns() - zero.ns,
         heard,
         monitor,
+        gdbstub,
         said: Said::default(),
         asked: BTreeMap::new(),
         ram,
@@ -242,6 +249,15 @@ impl Vmm for Machine {
             })),
             Question::Disks => Some(Answer::Disks(disk_requests(&text))),
         }))
+    }
+
+    fn gdbstub(&mut self) -> Option<UnixStream> {
+        self.gdbstub.take()
+    }
+
+    fn let_run(&mut self) {
+        // It can only fail because QEMU has ended.
+        let _ = self.monitor.cont();
     }
 
     fn ram(&self) -> Option<&File> {

@@ -44,6 +44,8 @@ pub(super) struct Monitor {
     partial: Vec<u8>,
     answers: BTreeMap<u64, Result<String, String>>,
     last_id: u64,
+    /// Commands whose answers nobody fetches.
+    unawaited: Vec<u64>,
     /// Lines that could not be understood.
     pub(super) malformed: u64,
 }
@@ -54,7 +56,8 @@ impl Monitor {
     pub(super) fn new(socket: UnixStream) -> io::Result<Monitor> {
         socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
         let answers = BTreeMap::new();
-        let mut monitor = Monitor { socket, partial: Vec::new(), answers, last_id: 0, malformed: 0 };
+        let mut monitor =
+            Monitor { socket, partial: Vec::new(), answers, last_id: 0, unawaited: Vec::new(), malformed: 0 };
         monitor.send(qmp_capabilities { enable: None })?;
         monitor.send(cont {})?;
         debug_assert_eq!(monitor.last_id, CONT_ID);
@@ -64,6 +67,13 @@ impl Monitor {
     /// Asks a question in the human monitor's language; the answer comes under the number returned.
     pub(super) fn ask(&mut self, command_line: &str) -> io::Result<u64> {
         self.send(human_monitor_command { cpu_index: None, command_line: command_line.to_owned() })
+    }
+
+    /// Tells QEMU to let the vCPUs run. The answer is of no interest.
+    pub(super) fn cont(&mut self) -> io::Result<()> {
+        let id = self.send(cont {})?;
+        self.unawaited.push(id);
+        Ok(())
     }
 
     /// Tells QEMU to leave.
@@ -124,6 +134,10 @@ impl Monitor {
             (_, Some(error)) => Err(error["desc"].as_str().unwrap_or("no reason given").to_owned()),
             (None, None) => Err("neither answer nor error".to_owned()),
         };
+        if self.unawaited.contains(&id) {
+            self.unawaited.retain(|&unawaited| unawaited != id);
+            return None;
+        }
         if id > CONT_ID {
             self.answers.insert(id, answer);
             return None;

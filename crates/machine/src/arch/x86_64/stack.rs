@@ -1,0 +1,84 @@
+//! What a debugger has to know of a CPU's registers and of calls.
+
+use crate::arch::{Call, Mode, Registers};
+
+/// Where registers lie in what a gdbstub gives (QEMU's `i386-64bit.xml`: 16 general ones of 8 bytes, the instruction pointer,
+/// flags and six segments of 4, three bases of 8, then CR0, 2, 3, 4, 8 and EFER).
+const RBP: usize = 6 * 8;
+const RSP: usize = 7 * 8;
+const RIP: usize = 16 * 8;
+const CS: usize = RIP + 8 + 4;
+const EFER: usize = CS + 6 * 4 + 3 * 8 + 5 * 8;
+
+/// EFER says that long mode is active.
+const LONG_MODE: u64 = 1 << 10;
+
+/// The registers that a stack is walked by; none if there are fewer than such a CPU has.
+pub(super) fn registers(bytes: &[u8]) -> Option<Registers> {
+    let u64_at = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+    let cs = u32::from_le_bytes(bytes.get(CS..CS + 4)?.try_into().ok()?);
+    let mode = match u64_at(EFER)? & LONG_MODE {
+        0 => Mode::Boot,
+        _ if cs & 3 == 3 => Mode::User,
+        _ => Mode::Kernel,
+    };
+    Some(Registers { pc: u64_at(RIP)?, sp: u64_at(RSP)?, fp: u64_at(RBP)?, mode })
+}
+
+/// The call that these bytes end with, if they may be one: what the return address of a call lies behind.
+pub(super) fn call_before(bytes: &[u8]) -> Option<Call> {
+    if let [.., 0xe8, a, b, c, d] = *bytes {
+        return Some(Call::By(i32::from_le_bytes([a, b, c, d])));
+    }
+    // FF /2: through a register or memory, whose address takes the bytes that its mode asks for.
+    let is_indirect = (2..=7).any(|length| {
+        let Some(code) = bytes.len().checked_sub(length).map(|from| &bytes[from..]) else { return false };
+        let [0xff, mode, ..] = *code else { return false };
+        if mode >> 3 & 7 != 2 {
+            return false;
+        }
+        let has_index = mode & 7 == 4 && mode >> 6 != 3;
+        let displacement = match (mode >> 6, mode & 7) {
+            (0, 5) | (2, _) => 4,
+            (1, _) => 1,
+            _ => 0,
+        };
+        length == 2 + usize::from(has_index) + displacement
+    });
+    is_indirect.then_some(Call::Indirect)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_are_where_qemu_puts_them() {
+        let mut bytes = vec![0; 600];
+        bytes[48..56].copy_from_slice(&0x30u64.to_le_bytes());
+        bytes[56..64].copy_from_slice(&0x20u64.to_le_bytes());
+        bytes[128..136].copy_from_slice(&0x10u64.to_le_bytes());
+        let mode = |bytes: &[u8]| registers(bytes).unwrap().mode;
+        assert_eq!(registers(&bytes).unwrap(), Registers { pc: 0x10, sp: 0x20, fp: 0x30, mode: Mode::Boot });
+        bytes[229] = 0x0d; // EFER: LME, LMA, NXE
+        assert_eq!(mode(&bytes), Mode::Kernel);
+        bytes[140] = 0x33;
+        assert_eq!(mode(&bytes), Mode::User);
+        assert_eq!(registers(&bytes[..200]), None);
+    }
+
+    #[test]
+    fn what_ends_with_a_call_is_told_from_what_does_not() {
+        assert_eq!(call_before(&[0x90, 0xe8, 0xfe, 0xff, 0xff, 0xff]), Some(Call::By(-2)));
+        // call *%rax; call *8(%rbx); call *(%rsp,%rcx,8); call *x(%rip); call *%r8
+        for code in
+            [&[0xff, 0xd0][..], &[0xff, 0x53, 8], &[0xff, 0x14, 0xcc], &[0xff, 0x15, 0, 1, 2, 3], &[0x41, 0xff, 0xd0]]
+        {
+            assert_eq!(call_before(&[&[0x90; 8], code].concat()), Some(Call::Indirect), "{code:x?}");
+        }
+        // push; jmp *%rax; nops; nothing
+        for code in [&[0xff, 0x30][..], &[0xff, 0xe0], &[0x90; 8], &[]] {
+            assert_eq!(call_before(code), None, "{code:x?}");
+        }
+    }
+}

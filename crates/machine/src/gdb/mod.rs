@@ -1,0 +1,376 @@
+//! A client of a stub that speaks the GDB remote serial protocol, as VMMs have one: it stops the vCPUs, not the guest, and
+//! reads their registers and the guest's memory as the vCPU sees it.
+//!
+//! A [`Client`] waits for each answer, but never long: a stub that is silent, gone or not understood is a [`GdbError`],
+//! after which the client is of no more use. It knows the protocol and no VMM; what a register is called and where it lies
+//! is for [`crate::arch`] to say.
+
+mod packet;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+pub use packet::{Packets, Received};
+use packet::{bytes_of, packet};
+
+/// How long a stub may take to answer. On a busy host QEMU's main loop has to get its turn.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// So many bytes of memory are asked for at once: QEMU's packets hold 4096 bytes, in which a byte has two digits.
+const READ_BYTES: usize = 1 << 10;
+/// More threads than a stub can have vCPUs are not listed.
+const THREADS_MAX: usize = 1024;
+
+/// Why a stub is of no use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GdbError {
+    /// It closed the connection.
+    Gone,
+    /// It did not answer in time.
+    Silent,
+    /// It answered something else than what was asked for.
+    Odd(String),
+    /// It refused, with this number.
+    Refused(String),
+    /// The host refused to read or write.
+    Io(String),
+}
+
+impl fmt::Display for GdbError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GdbError::Gone => write!(f, "the gdbstub closed the connection"),
+            GdbError::Silent => write!(f, "the gdbstub did not answer for {} s", PATIENCE.as_secs()),
+            GdbError::Odd(what) => write!(f, "the gdbstub answered {what:?}, which is no answer to the question"),
+            GdbError::Refused(how) => write!(f, "the gdbstub refused: {how}"),
+            GdbError::Io(why) => write!(f, "the gdbstub cannot be reached: {why}"),
+        }
+    }
+}
+
+impl From<io::Error> for GdbError {
+    fn from(error: io::Error) -> GdbError {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => GdbError::Gone,
+            _ => GdbError::Io(error.to_string()),
+        }
+    }
+}
+
+/// A vCPU, as the stub names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread(String);
+
+/// One end of a connection to a stub.
+#[derive(Debug)]
+pub struct Client {
+    socket: UnixStream,
+    packets: Packets,
+    received: VecDeque<Received>,
+    patience: Duration,
+}
+
+impl Client {
+    /// Takes the host's end of the connection.
+    ///
+    /// # Errors
+    /// If the host refuses.
+    pub fn new(socket: UnixStream) -> io::Result<Client> {
+        socket.set_write_timeout(Some(PATIENCE))?;
+        Ok(Client { socket, packets: Packets::default(), received: VecDeque::new(), patience: PATIENCE })
+    }
+
+    /// Stops all vCPUs, and waits until they stand.
+    ///
+    /// # Errors
+    /// If the stub does not say that they do.
+    pub fn stop(&mut self) -> Result<(), GdbError> {
+        self.received.clear();
+        self.socket.write_all(&[0x03])?;
+        self.wait_for_stop(self.patience)?.ok_or(GdbError::Silent).map(drop)
+    }
+
+    /// Waits so long at most for the vCPUs to stop, for whatever reason; then which of them caused it.
+    ///
+    /// # Errors
+    /// If the stub is gone, or says something else.
+    pub fn wait_for_stop(&mut self, patience: Duration) -> Result<Option<Thread>, GdbError> {
+        match self.next_packet(Instant::now() + patience) {
+            Ok(data) => match data.first() {
+                Some(b'T' | b'S') => {
+                    let text = String::from_utf8_lossy(&data).into_owned();
+                    let thread = text.split_once("thread:").and_then(|(_, rest)| rest.split(';').next());
+                    Ok(Some(Thread(thread.unwrap_or("0").to_owned())))
+                }
+                _ => Err(odd(&data)),
+            },
+            Err(GdbError::Silent) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lets all vCPUs run.
+    ///
+    /// # Errors
+    /// If the stub does not take the command.
+    pub fn resume(&mut self) -> Result<(), GdbError> {
+        self.send("c")
+    }
+
+    /// Lets one vCPU execute one instruction, while the others stand.
+    ///
+    /// # Errors
+    /// If the stub does not say that it did.
+    pub fn step(&mut self, thread: &Thread) -> Result<(), GdbError> {
+        self.send(&format!("vCont;s:{}", thread.0))?;
+        self.wait_for_stop(self.patience)?.ok_or(GdbError::Silent).map(drop)
+    }
+
+    /// The vCPUs.
+    ///
+    /// # Errors
+    /// If the stub does not list them.
+    pub fn threads(&mut self) -> Result<Vec<Thread>, GdbError> {
+        let mut threads = Vec::new();
+        let mut data = self.ask("qfThreadInfo")?;
+        while let Some(names) = data.strip_prefix(b"m") {
+            let names = String::from_utf8_lossy(names).into_owned();
+            threads.extend(names.split(',').map(|name| Thread(name.to_owned())));
+            if threads.len() > THREADS_MAX {
+                return Err(GdbError::Odd(format!("more than {THREADS_MAX} threads")));
+            }
+            data = self.ask("qsThreadInfo")?;
+        }
+        if data == b"l" && !threads.is_empty() { Ok(threads) } else { Err(odd(&data)) }
+    }
+
+    /// A vCPU's registers, as the stub lays them out; what is asked of memory next is asked of this vCPU.
+    ///
+    /// # Errors
+    /// If the stub does not give them.
+    pub fn registers(&mut self, thread: &Thread) -> Result<Vec<u8>, GdbError> {
+        self.order(&format!("Hg{}", thread.0))?;
+        let data = self.ask("g")?;
+        bytes_of(&data).filter(|bytes| !bytes.is_empty()).ok_or_else(|| odd(&data))
+    }
+
+    /// As much memory from a virtual address on as is mapped there, and so much at most.
+    ///
+    /// # Errors
+    /// If the stub is gone or not understood. That nothing is mapped there is no error: then there are no bytes.
+    pub fn read(&mut self, address: u64, length: usize) -> Result<Vec<u8>, GdbError> {
+        let mut bytes = Vec::new();
+        while bytes.len() < length {
+            // No piece crosses a page: of one that does, the stub gives nothing if its end is not mapped.
+            let at = address.wrapping_add(bytes.len() as u64);
+            let to_page = READ_BYTES - usize::try_from(at % READ_BYTES as u64).unwrap_or(0);
+            let piece = (length - bytes.len()).min(to_page);
+            match self.ask(&format!("m{at:x},{piece:x}")) {
+                Ok(data) => {
+                    let found = bytes_of(&data).filter(|found| found.len() == piece).ok_or_else(|| odd(&data))?;
+                    bytes.extend(found);
+                }
+                Err(GdbError::Refused(_)) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Writes to memory at a virtual address.
+    ///
+    /// # Errors
+    /// If the stub does not say that it did.
+    pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), GdbError> {
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.order(&format!("M{address:x},{:x}:{digits}", bytes.len()))
+    }
+
+    /// Has the vCPUs stop before the instruction at this address, by a hardware breakpoint.
+    ///
+    /// # Errors
+    /// If the stub has none left.
+    pub fn set_breakpoint(&mut self, address: u64) -> Result<(), GdbError> {
+        self.order(&format!("Z1,{address:x},1"))
+    }
+
+    /// Takes that back.
+    ///
+    /// # Errors
+    /// If the stub does not say that it did.
+    pub fn clear_breakpoint(&mut self, address: u64) -> Result<(), GdbError> {
+        self.order(&format!("z1,{address:x},1"))
+    }
+
+    /// Sends a command that is answered by `OK`.
+    fn order(&mut self, command: &str) -> Result<(), GdbError> {
+        let data = self.ask(command)?;
+        if data == b"OK" { Ok(()) } else { Err(odd(&data)) }
+    }
+
+    fn ask(&mut self, command: &str) -> Result<Vec<u8>, GdbError> {
+        self.send(command)?;
+        let data = self.next_packet(Instant::now() + self.patience)?;
+        if matches!(*data, [b'E', _, _]) {
+            let (command, refused) = (command.split(',').next().unwrap_or(command), String::from_utf8_lossy(&data));
+            return Err(GdbError::Refused(format!("{refused} to {command}")));
+        }
+        Ok(data)
+    }
+
+    /// Sends a packet, once more where the stub asks for that, until the stub says that it has it.
+    fn send(&mut self, command: &str) -> Result<(), GdbError> {
+        const TRIES: u32 = 3;
+        let deadline = Instant::now() + self.patience;
+        self.received.clear();
+        for _ in 0..TRIES {
+            self.socket.write_all(&packet(command))?;
+            loop {
+                match self.next(deadline)? {
+                    Received::Ack => return Ok(()),
+                    Received::Nack => break,
+                    // Left over from before.
+                    Received::Packet(_) | Received::Malformed => self.socket.write_all(b"+")?,
+                }
+            }
+        }
+        Err(GdbError::Odd("-".to_owned()))
+    }
+
+    /// The next packet, whose receipt is confirmed.
+    fn next_packet(&mut self, deadline: Instant) -> Result<Vec<u8>, GdbError> {
+        const TRIES: u32 = 3;
+        let mut malformed = 0;
+        loop {
+            match self.next(deadline)? {
+                Received::Packet(data) => {
+                    self.socket.write_all(b"+")?;
+                    return Ok(data);
+                }
+                Received::Malformed => {
+                    malformed += 1;
+                    if malformed == TRIES {
+                        return Err(GdbError::Odd("a packet that does not fit its checksum".to_owned()));
+                    }
+                    self.socket.write_all(b"-")?;
+                }
+                Received::Ack | Received::Nack => {}
+            }
+        }
+    }
+
+    fn next(&mut self, deadline: Instant) -> Result<Received, GdbError> {
+        let mut buffer = [0; 4096];
+        loop {
+            if let Some(received) = self.received.pop_front() {
+                return Ok(received);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(GdbError::Silent);
+            }
+            self.socket.set_read_timeout(Some(left))?;
+            match self.socket.read(&mut buffer) {
+                Ok(0) => return Err(GdbError::Gone),
+                Ok(n) => self.received.extend(self.packets.feed(&buffer[..n])),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Err(GdbError::Silent),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+}
+
+fn odd(data: &[u8]) -> GdbError {
+    GdbError::Odd(crate::lines::shown(data, 60))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::thread;
+
+    /// A stub that answers from a script: what it expects, and what it says then. It goes away after the last answer.
+    pub(crate) fn scripted(script: &[(&'static str, &'static str)]) -> Client {
+        let (ours, mut stubs) = UnixStream::pair().unwrap();
+        let script = script.to_vec();
+        thread::spawn(move || {
+            for (expected, answer) in script {
+                let mut packets = Packets::default();
+                let mut byte = [0];
+                loop {
+                    if stubs.read(&mut byte).unwrap_or(0) == 0 {
+                        return;
+                    }
+                    let is_it = match packets.feed(&byte).pop() {
+                        Some(Received::Packet(data)) => {
+                            assert_eq!(String::from_utf8(data).unwrap(), expected);
+                            true
+                        }
+                        _ => byte == [0x03] && expected == "\x03",
+                    };
+                    if is_it {
+                        break;
+                    }
+                }
+                // The client may be gone by now.
+                let _ = stubs.write_all(answer.as_bytes());
+            }
+            // Gone, but not before what it said was heard: closing with something unread would lose that.
+            let _ = stubs.shutdown(std::net::Shutdown::Write);
+            let _ = stubs.read_to_end(&mut Vec::new());
+        });
+        let mut client = Client::new(ours).unwrap();
+        client.patience = Duration::from_millis(300);
+        client
+    }
+
+    #[test]
+    fn the_vcpus_stop_are_read_and_go_on() {
+        let mut client = scripted(&[
+            ("\x03", "$T02thread:01;#04"),
+            ("qfThreadInfo", "+$m01#ce"),
+            ("qsThreadInfo", "+$m02#cf"),
+            ("qsThreadInfo", "+$l#6c"),
+            ("Hg02", "+$OK#9a"),
+            ("g", "+$0102#c3"),
+            ("m3fe,2", "+$aabb#86"),
+            ("m400,1", "+$E14#aa"),
+            ("Z1,1000,1", "+$OK#9a"),
+            ("c", "+"),
+        ]);
+        client.stop().unwrap();
+        let threads = client.threads().unwrap();
+        assert_eq!(threads, [Thread("01".to_owned()), Thread("02".to_owned())]);
+        assert_eq!(client.registers(&threads[1]), Ok(vec![1, 2]));
+        assert_eq!(client.read(0x3fe, 3), Ok(vec![0xaa, 0xbb]), "what is mapped");
+        client.set_breakpoint(0x1000).unwrap();
+        client.resume().unwrap();
+    }
+
+    #[test]
+    fn a_packet_that_was_damaged_is_asked_for_again() {
+        let mut client = scripted(&[("Hg1", "+$OK#00$OK#9a"), ("g", "-"), ("g", "+$00#60")]);
+        assert_eq!(client.registers(&Thread("1".to_owned())), Ok(vec![0]));
+    }
+
+    #[test]
+    fn a_stub_that_goes_away_is_silent_or_talks_nonsense_is_an_error() {
+        let thread = Thread("1".to_owned());
+        let mut gone = scripted(&[("\x03", "$T02thread:01;#04"), ("qfThreadInfo", "+$m0")]);
+        gone.stop().unwrap();
+        assert_eq!(gone.threads(), Err(GdbError::Gone));
+        let (ours, _stubs) = UnixStream::pair().unwrap();
+        let mut silent = Client::new(ours).unwrap();
+        silent.patience = Duration::from_millis(20);
+        assert_eq!(silent.stop(), Err(GdbError::Silent));
+        let mut odd = scripted(&[("Hg1", "+$OK#9a"), ("g", "+$hello#14")]);
+        assert_eq!(odd.registers(&thread), Err(GdbError::Odd("hello".to_owned())));
+        let mut refusing = scripted(&[("Z1,5,1", "+$E22#a9")]);
+        assert!(matches!(refusing.set_breakpoint(5), Err(GdbError::Refused(_))));
+        let mut short = scripted(&[("m0,4", "+$00#60")]);
+        assert!(matches!(short.read(0, 4), Err(GdbError::Odd(_))));
+    }
+}

@@ -1,0 +1,234 @@
+//! Names for addresses on stacks, from lists of functions that are checked against the stacks first.
+//!
+//! A list of another build names everything, and all of it wrongly. Calls that were seen on the stacks give it away: they
+//! lead to the first byte of functions. A kernel that randomises its own address is a multiple of a step from where its list
+//! has it, the same for all of it: the one that most calls agree on.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+use super::stack::{How, Return, Stack};
+
+/// A function is no longer: an address further behind the last one's start is in none.
+const FUNCTION_BYTES_MAX: u64 = 1 << 20;
+/// From so many different calls on, a list is judged.
+const CALLED_MIN: usize = 4;
+
+/// Functions by address, of one list.
+#[derive(Clone, Debug)]
+struct List {
+    functions: Vec<(u64, String)>,
+}
+
+/// The names that fit what was seen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    lists: Vec<List>,
+    /// Where they are from, and how they fit; or why they are not used.
+    pub(crate) remarks: Vec<String>,
+}
+
+/// How many calls lead into a list, and how many of them to a function's first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fit {
+    inside: usize,
+    at_start: usize,
+}
+
+impl Fit {
+    fn is_good(self) -> bool {
+        self.at_start * 2 > self.inside
+    }
+}
+
+/// Linux calls through registers by functions that are called so.
+const THUNK: &str = "__x86_indirect_thunk";
+
+/// A function, and how far into it an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) start: u64,
+}
+
+impl Names {
+    /// Takes a list, if it fits the calls that were seen; a kernel's own may have been moved by a multiple of `step`.
+    pub(crate) fn add(&mut self, what: &str, mut functions: Vec<(u64, String)>, called: &BTreeSet<u64>, step: u64) {
+        functions.sort_by_key(|function| function.0);
+        functions.dedup_by_key(|function| function.0);
+        let mut list = List { functions };
+        let mut fit = list.fit(called);
+        let mut moved = String::new();
+        if !(fit.is_good() && fit.inside > 0) {
+            if let Some(slide) = list.slide(called, step) {
+                list.functions.iter_mut().for_each(|function| function.0 = function.0.wrapping_add(slide));
+                list.functions.sort_by_key(|function| function.0);
+                fit = list.fit(called);
+                moved = format!(", moved by {slide:#x}");
+            }
+        }
+        let Fit { inside, at_start } = fit;
+        let calls =
+            format!("{at_start} of {inside} calls seen on the stacks lead to the start of one of its functions");
+        self.remarks.push(match () {
+            () if called.len() < CALLED_MIN => format!("{what}: too few calls were seen to check whether it fits"),
+            () if inside == 0 => {
+                format!("{what} is not used: no call seen on the stacks leads into it, so it names other code than ran")
+            }
+            () if !fit.is_good() => format!("{what} is not used: only {calls}, so it is of another build"),
+            () => format!("{what}{moved}: {calls}"),
+        });
+        if called.len() < CALLED_MIN || inside > 0 && fit.is_good() {
+            self.lists.push(list);
+        }
+    }
+
+    /// The function that an address is in.
+    pub(crate) fn place(&self, address: u64) -> Option<Place<'_>> {
+        self.lists.iter().filter_map(|list| list.place(address)).max_by_key(|place| place.start)
+    }
+
+    /// The callers of a stack, innermost first: as found, or of words on it those of which each called the next.
+    pub(crate) fn callers<'s>(&self, stack: &'s Stack) -> Vec<&'s Return> {
+        if stack.how != How::Words {
+            return stack.returns.iter().collect();
+        }
+        let (mut callers, mut rest, mut inner) = (Vec::new(), &stack.returns[..], stack.pc);
+        while let Some(start) = self.place(inner).map(|place| place.start) {
+            // The nearest call of just this function; else the nearest that goes through a register, and may be one; else
+            // one of a function that may have jumped here: one that something further out calls.
+            let calls_it = |found: &Return| found.called == Some(start);
+            let by_register = |found: &Return| self.is_by_register(found) && self.place(found.address).is_some();
+            let is_called = |at: &usize| {
+                let start = self.place(rest[*at].address).map(|place| place.start);
+                start.is_some() && rest[at + 1..].iter().any(|outer| outer.called == start)
+            };
+            let jumped_here = || (0..rest.len()).find(is_called);
+            let found = rest.iter().position(calls_it).or_else(|| rest.iter().position(by_register));
+            let Some(at) = found.or_else(jumped_here) else { break };
+            callers.push(&rest[at]);
+            (inner, rest) = (rest[at].address, &rest[at + 1..]);
+        }
+        callers
+    }
+
+    /// Whether a call says nothing of whom it calls: through a register, or through a thunk that jumps through one.
+    fn is_by_register(&self, found: &Return) -> bool {
+        let thunk = |called| self.place(called).is_some_and(|place| place.name.starts_with(THUNK));
+        found.called.is_none_or(thunk)
+    }
+}
+
+impl List {
+    fn place(&self, address: u64) -> Option<Place<'_>> {
+        let after = self.functions.partition_point(|function| function.0 <= address);
+        let (start, name) = self.functions.get(after.checked_sub(1)?)?;
+        (address - start < FUNCTION_BYTES_MAX).then_some(Place { name, start: *start })
+    }
+
+    fn fit(&self, called: &BTreeSet<u64>) -> Fit {
+        let ends = self.functions.first().zip(self.functions.last());
+        let Some((first, last)) = ends.map(|(first, last)| (first.0, last.0)) else {
+            return Fit { inside: 0, at_start: 0 };
+        };
+        let inside = called.iter().filter(|address| (first..=last).contains(*address));
+        let is_start = |address: &&u64| self.functions.binary_search_by_key(*address, |function| function.0).is_ok();
+        Fit { inside: inside.clone().count(), at_start: inside.filter(is_start).count() }
+    }
+
+    /// How far the list is from where its functions were called: each call votes for all that it can be.
+    fn slide(&self, called: &BTreeSet<u64>, step: u64) -> Option<u64> {
+        let mut starts: Vec<(u64, u64)> = self.functions.iter().map(|(start, _)| (start % step, *start)).collect();
+        starts.sort_unstable();
+        let mut votes: HashMap<u64, usize> = HashMap::new();
+        for &address in called {
+            let from = starts.partition_point(|start| start.0 < address % step);
+            let alike = starts[from..].iter().take_while(|start| start.0 == address % step);
+            alike.for_each(|start| *votes.entry(address.wrapping_sub(start.1)).or_default() += 1);
+        }
+        let (slide, agree) = votes.into_iter().max_by_key(|&(slide, votes)| (votes, Reverse(slide)))?;
+        (agree >= CALLED_MIN && agree * 2 > called.len()).then_some(slide)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Mode;
+
+    const STEP: u64 = 2 << 20;
+    const BASE: u64 = 0xffff_ffff_8100_0000;
+
+    /// Functions at distances that no move by a step maps onto each other.
+    fn functions() -> Vec<(u64, String)> {
+        (0..100).map(|n| (BASE + n * n * 48, format!("f{n}"))).collect()
+    }
+
+    fn called(slide: u64) -> BTreeSet<u64> {
+        (10..20).map(|n| BASE + slide + n * n * 48).collect()
+    }
+
+    fn named(called: &BTreeSet<u64>) -> Names {
+        let mut names = Names::default();
+        names.add("System.map", functions(), called, STEP);
+        names
+    }
+
+    #[test]
+    fn a_list_that_fits_names_and_one_that_was_moved_is_found() {
+        let names = named(&called(0));
+        assert_eq!(names.place(BASE + 49), Some(Place { name: "f1", start: BASE + 48 }));
+        assert_eq!(names.place(BASE - 1), None);
+        assert!(names.remarks[0].contains("10 of 10 calls"), "{:?}", names.remarks);
+        let moved = named(&called(7 * STEP));
+        assert_eq!(moved.place(BASE + 7 * STEP + 49).map(|place| place.name), Some("f1"));
+        assert!(moved.remarks[0].contains("moved by 0xe00000"), "{:?}", moved.remarks);
+    }
+
+    #[test]
+    fn a_list_of_another_build_is_refused_and_said() {
+        let other: BTreeSet<u64> = (10..20).map(|n| BASE + n * n * 48 + 16).collect();
+        let names = named(&other);
+        assert_eq!(names.place(BASE + 49), None);
+        assert!(names.remarks[0].contains("of another build"), "{:?}", names.remarks);
+        let elsewhere: BTreeSet<u64> = (10..20).map(|n| 0x1000 + n * 48 + 5).collect();
+        assert!(named(&elsewhere).remarks[0].contains("other code than ran"));
+        let few: BTreeSet<u64> = called(0).into_iter().take(2).collect();
+        assert!(named(&few).remarks[0].contains("too few"));
+    }
+
+    #[test]
+    fn a_function_that_jumped_here_is_passed_over() {
+        let names = named(&called(0));
+        let f = |n: u64| BASE + n * n * 48;
+        let call = |within: u64, callee: u64| Return { address: f(within) + 20, called: Some(f(callee)) };
+        // f30 called f29, which jumped to f10; f31 called f30. Nothing calls f70.
+        let returns = vec![call(70, 71), call(30, 29), call(31, 30)];
+        let stack = Stack { pc: f(10) + 4, mode: Mode::Kernel, how: How::Words, returns };
+        let callers: Vec<&str> = names.callers(&stack).iter().map(|r| names.place(r.address).unwrap().name).collect();
+        assert_eq!(callers, ["f30", "f31"]);
+    }
+
+    #[test]
+    fn of_words_on_a_stack_those_remain_that_call_each_other() {
+        let names = named(&called(0));
+        let f = |n: u64| BASE + n * n * 48;
+        let call = |within: u64, callee: Option<u64>| Return { address: f(within) + 20, called: callee };
+        let stack = Stack {
+            pc: f(10) + 4,
+            mode: Mode::Kernel,
+            how: How::Words,
+            returns: vec![
+                call(50, Some(f(51))),
+                call(11, Some(f(10))),
+                call(60, Some(f(61))),
+                call(12, None),
+                call(13, Some(f(12))),
+            ],
+        };
+        let callers: Vec<&str> = names.callers(&stack).iter().map(|r| names.place(r.address).unwrap().name).collect();
+        assert_eq!(callers, ["f11", "f12", "f13"]);
+        let by_pointers = Stack { how: How::FramePointers, ..stack };
+        assert_eq!(names.callers(&by_pointers).len(), 5, "a chain is as it is");
+    }
+}

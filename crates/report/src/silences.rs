@@ -1,0 +1,176 @@
+//! Where the CPUs were while the console was silent: from when to when, in which functions, and what looking cost.
+
+use crate::paragraph::paragraph;
+use crate::text::counted;
+use crate::{Layout, SilenceLine, SilencesLine, SilentIn, SilentWhere, harmless};
+use std::fmt::Write;
+
+/// Silences that are printed, the longest; the others are counted.
+const SHOWN: usize = 5;
+/// Places of one silence that are printed; the others are counted.
+const PLACES_SHOWN: usize = 4;
+/// Stops of a CPU that was elsewhere at each, the last.
+const MOMENTS_SHOWN: usize = 8;
+/// Functions of one such stop, the innermost.
+const CALLERS_SHOWN: usize = 5;
+/// Functions of a stack that are printed, the innermost.
+const FUNCTIONS_SHOWN: usize = 16;
+
+/// The text for a terminal.
+pub(crate) fn silences(found: &SilencesLine, layout: Layout) -> String {
+    let mut out = String::new();
+    let after = layout.time(found.after_ns);
+    if found.silences.is_empty() {
+        paragraph(&format!("silence: the console was never silent for {after}"), "", layout, &mut out);
+    } else {
+        let title = format!("where the CPUs were while the console was silent for {after} or more");
+        let _ = writeln!(out, "{}", layout.style.heading(&title));
+    }
+    let mut longest: Vec<&SilenceLine> = found.silences.iter().collect();
+    longest.sort_by_key(|silence| std::cmp::Reverse(silence.end_ns - silence.start_ns));
+    let (listed, others) = longest.split_at(longest.len().min(SHOWN));
+    let mut listed = listed.to_vec();
+    listed.sort_by_key(|silence| silence.start_ns);
+    for silence in listed {
+        one(silence, layout, &mut out);
+    }
+    if !others.is_empty() {
+        let text = format!("{} not printed: see show --json", counted(others.len() as u64, "shorter silence"));
+        paragraph(&text, "  ", layout, &mut out);
+    }
+    if !found.silences.is_empty() {
+        paragraph(&cost(found, layout), "cost: ", layout, &mut out);
+    }
+    for names in &found.names {
+        paragraph(&harmless(names), "names: ", layout, &mut out);
+    }
+    for note in &found.notes {
+        paragraph(&harmless(note), "note: ", layout, &mut out);
+    }
+    out
+}
+
+fn cost(found: &SilencesLine, layout: Layout) -> String {
+    let stops: u64 = found.silences.iter().map(|silence| silence.stops).sum();
+    let stood = layout.time(found.stood_ns);
+    if found.stood_in_total {
+        format!("the CPUs stood still for {stood} in {}; that is part of the times above", counted(stops, "stop"))
+    } else {
+        format!(
+            "the CPUs stood still for {stood} of the host's time in {}; the guest's clock stood too",
+            counted(stops, "stop")
+        )
+    }
+}
+
+fn one(silence: &SilenceLine, layout: Layout, out: &mut String) {
+    let time = |ns| layout.time(ns);
+    let (from, until, length) = (time(silence.start_ns), time(silence.end_ns), time(silence.end_ns - silence.start_ns));
+    let stops = counted(silence.stops, "stop");
+    let text = format!("silent for {length}, from {from} to {until} of the host's time; {stops}");
+    paragraph(&text, "  ", layout, out);
+    for place in silence.wheres.iter().take(PLACES_SHOWN) {
+        self::place(place, layout, out);
+    }
+    if silence.wheres.len() > PLACES_SHOWN {
+        let left = (silence.wheres.len() - PLACES_SHOWN) as u64;
+        paragraph(&format!("{} not printed: see show --json", counted(left, "more CPU")), "    ", layout, out);
+    }
+}
+
+fn place(place: &SilentWhere, layout: Layout, out: &mut String) {
+    let cpus: Vec<String> = place.cpus.iter().map(u64::to_string).collect();
+    let cpus = format!("CPU {}", cpus.join(", "));
+    let what = match place.ran {
+        SilentIn::Boot => ": firmware or a loader",
+        SilentIn::User => ": in a process",
+        SilentIn::Kernel if place.guessed => {
+            ": callers are a guess, from the words on its stack that fit (no frame pointers)"
+        }
+        SilentIn::Kernel => "",
+    };
+    paragraph(&format!("{cpus}{what}"), "    ", layout, out);
+    if place.ran != SilentIn::Kernel {
+        return;
+    }
+    if place.stack.is_empty() {
+        return moments(place, layout, out);
+    }
+    for entry in place.stack.iter().take(FUNCTIONS_SHOWN) {
+        let count = format!("{} of {}", entry.stops, place.stops);
+        paragraph(&harmless(&entry.name), &format!("      {count:>8}  "), layout, out);
+    }
+    if place.stack.len() > FUNCTIONS_SHOWN {
+        let left = counted((place.stack.len() - FUNCTIONS_SHOWN) as u64, "more caller");
+        paragraph(&left, "                ", layout, out);
+    }
+}
+
+/// Where no function is common to most stops: a line for each of the last ones.
+fn moments(place: &SilentWhere, layout: Layout, out: &mut String) {
+    for moment in place.moments.iter().rev().take(MOMENTS_SHOWN).rev() {
+        let callers: Vec<&str> = moment.stack.iter().take(CALLERS_SHOWN).map(String::as_str).collect();
+        let more = if moment.stack.len() > CALLERS_SHOWN { " < …" } else { "" };
+        let text = format!("{}{more}", callers.join(" < "));
+        paragraph(&harmless(&text), &format!("      {:>8}  ", layout.time(moment.at_ns)), layout, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SilentEntry, SilentMoment};
+
+    fn found() -> SilencesLine {
+        let entry = |name: &str, stops| SilentEntry { name: name.to_owned(), stops };
+        let at = SilentWhere {
+            cpus: vec![0],
+            stops: 6,
+            ran: SilentIn::Kernel,
+            guessed: false,
+            moments: Vec::new(),
+            stack: vec![entry("vmem_hash_delete", 5), entry("em_stop\u{1b}[2J", 6)],
+        };
+        let silence = SilenceLine {
+            start_ns: 1_000_000_000,
+            end_ns: 3_000_000_000,
+            stops: 6,
+            stood_ns: 12_000_000,
+            wheres: vec![at],
+        };
+        SilencesLine {
+            after_ns: 100_000_000,
+            stood_ns: 12_000_000,
+            stood_in_total: true,
+            silences: vec![silence],
+            names: vec!["lab: 9 of 9 calls".to_owned()],
+            notes: vec!["there is no stop after 3 ms: gone".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_silence_says_where_and_at_what_cost() {
+        let text = silences(&found(), Layout { width: 80, ..Layout::default() });
+        for line in [
+            "where the CPUs were while the console was silent for 100 ms or more",
+            "  silent for 2.00 s, from 1.00 s to 3.00 s of the host's time; 6 stops",
+            "    CPU 0",
+            "        5 of 6  vmem_hash_delete",
+            "cost: the CPUs stood still for 12.0 ms in 6 stops; that is part of the times",
+            "names: lab: 9 of 9 calls",
+            "note: there is no stop after 3 ms: gone",
+        ] {
+            assert!(text.lines().any(|found| found.trim_end() == line), "{line:?} in\n{text}");
+        }
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        let mut elsewhere = found();
+        elsewhere.silences[0].wheres[0].stack.clear();
+        let moment =
+            |at_ns, innermost: &str| SilentMoment { at_ns, stack: vec![innermost.to_owned(), "main".to_owned()] };
+        elsewhere.silences[0].wheres[0].moments = vec![moment(1_100_000_000, "a"), moment(1_200_000_000, "b")];
+        let text = silences(&elsewhere, Layout::default());
+        assert!(text.contains("1.10 s  a < main\n") && text.contains("1.20 s  b < main\n"), "{text}");
+        let none = SilencesLine { after_ns: 100_000_000, ..SilencesLine::default() };
+        assert!(silences(&none, Layout::default()).contains("never silent for 100 ms"));
+    }
+}
