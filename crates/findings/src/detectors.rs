@@ -11,6 +11,8 @@ mod cost_per_call;
 mod cost_per_gb;
 mod cpu_start;
 mod decompression;
+#[cfg(test)]
+mod example;
 mod firmware;
 mod fixed_delays;
 mod long_tail;

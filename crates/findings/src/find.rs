@@ -48,8 +48,13 @@ pub struct Missing {
 
 /// What is slow in a boot: the `most` most valuable findings.
 pub fn find(seen: &Seen, most: usize) -> Found {
+    find_by(DETECTORS, seen, most)
+}
+
+/// The same, by the rules of a table.
+pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize) -> Found {
     let mut found = Found { noise: noise(seen.timeline), ..Found::default() };
-    let all_lack = |need| vec![Missing { need, rules: DETECTORS.iter().map(|d| d.id).collect() }];
+    let all_lack = |need| vec![Missing { need, rules: table.iter().map(|d| d.id).collect() }];
     if !Need::Rate.is_met(seen) {
         found.missing = all_lack(Need::Rate);
         return found;
@@ -62,7 +67,7 @@ pub fn find(seen: &Seen, most: usize) -> Found {
             return found;
         }
     };
-    let mut drafts: Vec<(Ns, &'static Detector, Draft)> = drafts(seen, &mut found.missing);
+    let mut drafts: Vec<(Ns, &'static Detector, Draft)> = drafts(table, seen, &mut found.missing);
     drafts.sort_by_key(|&(bound, ..)| Reverse(bound));
     let mut priced: Vec<Priced> = Vec::new();
     let mut tried = 0;
@@ -106,10 +111,10 @@ struct Priced {
 }
 
 /// What the detectors found, in the order of their table, each stretch by the first that found it, with a bound of its price.
-fn drafts(seen: &Seen, missing: &mut Vec<Missing>) -> Vec<(Ns, &'static Detector, Draft)> {
+fn drafts(table: &'static [Detector], seen: &Seen, missing: &mut Vec<Missing>) -> Vec<(Ns, &'static Detector, Draft)> {
     let mut claimed = Claimed::default();
     let mut drafts = Vec::new();
-    for rule in DETECTORS {
+    for rule in table {
         if let Some(&need) = rule.needs.iter().find(|need| !need.is_met(seen)) {
             match missing.iter_mut().find(|lack| lack.need == need) {
                 Some(lack) => lack.rules.push(rule.id),

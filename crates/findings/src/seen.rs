@@ -271,7 +271,7 @@ pub mod testing {
     //! A boot for the detectors' tests: one thread that does one thing after the other.
 
     use super::*;
-    use crate::find::{Found, find};
+    use crate::find::{Found, find_by};
     use timeline::{End, Names, Running, SpanBuilder, TimeBase, Unit, Wait};
 
     pub fn ms(ms: i64) -> Ns {
@@ -420,12 +420,21 @@ pub mod testing {
         }
 
         /// The same, no more than so many.
-        pub fn found_at_most(mut self, most: usize) -> Found {
+        pub fn found_at_most(self, most: usize) -> Found {
+            self.found_in(crate::DETECTORS, most)
+        }
+
+        /// What is found by these rules alone.
+        pub fn found_by(self, table: &'static [crate::Detector]) -> Found {
+            self.found_in(table, usize::MAX)
+        }
+
+        fn found_in(mut self, table: &'static [crate::Detector], most: usize) -> Found {
             let (at, track) = (self.now, Some(self.track));
             self.timeline.end = Some(End { at, error: Ns::ZERO, track, evidence: NameId::EMPTY });
             self.timeline.finalize(Ns::ZERO);
             assert!(self.timeline.diagnostics.is_empty(), "{:?}", self.timeline.diagnostics);
-            find(&Seen::new(&self.timeline, &Groups::freebsd(), &self.machine), most)
+            find_by(table, &Seen::new(&self.timeline, &Groups::freebsd(), &self.machine), most)
         }
     }
 }
