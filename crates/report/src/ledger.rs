@@ -8,10 +8,10 @@ mod scale;
 
 use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
-use crate::text::{counted, percent_change};
+use crate::text::{counted, percent_change, range};
 use crate::{Layout, WhereLine, harmless, rows};
 use analysis::{Rung, Target};
-use scale::{Scale, range};
+use scale::Scale;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write;

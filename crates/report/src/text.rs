@@ -218,6 +218,16 @@ impl Style {
     }
 }
 
+/// From the one to the other, the unit at the end; one of them where both look the same.
+pub(crate) fn range(from: &str, to: &str) -> String {
+    let unit = to.rsplit(' ').next().unwrap_or_default();
+    match from.strip_suffix(unit) {
+        _ if from == to => to.to_owned(),
+        Some(from) => format!("{} to {to}", from.trim_end()),
+        None => format!("{from} to {to}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

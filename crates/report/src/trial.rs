@@ -75,6 +75,9 @@ pub struct Together {
     pub joint: ProofLine,
 }
 
+/// What all confirmed remedies are called, in one boot.
+const ALL: &str = "all confirmed";
+
 impl Proofs {
     /// Of the boots of each remedy, and of those of all together if there were any; none if it is no try.
     pub fn of(folder: &str, single: &Document, joint: Option<&Document>) -> Option<Proofs> {
@@ -108,16 +111,20 @@ impl Proofs {
             self.table(layout, &mut out);
             out.push('\n');
         }
+        // Whole: people copy them.
+        for line in &self.remedies {
+            paragraph(&line.remedy(), &format!("{}: ", line.name()), layout, &mut out);
+        }
         for line in self.remedies.iter().chain(self.together.iter().map(|all| &all.joint)) {
             line.remark(&self.folder, layout, &mut out);
         }
         if let Some(Together { sum_ns, joint }) = &self.together {
             let joint = joint.measured.map_or_else(|| "not known".to_owned(), |saved| time(saved.likely_ns));
-            let text = format!("together: each by itself saves {}, added up; all in one boot: {joint}", time(*sum_ns));
+            let text = format!("{ALL}: each by itself saves {}, added up; all in one boot: {joint}", time(*sum_ns));
             paragraph(&text, "", layout, &mut out);
         }
-        for Untried { finding, why } in &self.untried {
-            let text = format!("{} ({}): {why}", finding.rule, finding.about);
+        for (why, findings) in self.untried_by_reason() {
+            let text = format!("{}: {why}", findings.join(", "));
             paragraph(&harmless(&text), "not tried: ", layout, &mut out);
         }
         if self.remedies.is_empty() {
@@ -126,10 +133,21 @@ impl Proofs {
         out
     }
 
+    fn untried_by_reason(&self) -> Vec<(&str, Vec<String>)> {
+        let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+        for Untried { finding, why } in &self.untried {
+            let name = format!("{} ({})", finding.rule, finding.about);
+            match reasons.iter_mut().find(|(known, _)| known == why) {
+                Some((_, findings)) => findings.push(name),
+                None => reasons.push((why, vec![name])),
+            }
+        }
+        reasons
+    }
+
     fn table(&self, layout: Layout, out: &mut String) {
         let titles = [
             ("finding", Align::Left, Some(40)),
-            ("remedy", Align::Left, None),
             ("claimed", Align::Right, Some(40)),
             ("measured", Align::Right, Some(40)),
             ("verdict", Align::Left, Some(20)),
@@ -146,7 +164,7 @@ impl Proofs {
         let joint = self.together.iter().map(|all| &all.joint);
         let cells = |line: &ProofLine, name: String| Line { cells: line.cells(name).to_vec(), faint: false };
         let mut lines: Vec<Line> = self.remedies.iter().map(|line| cells(line, line.name())).collect();
-        lines.extend(joint.map(|line| cells(line, "all confirmed together".to_owned())));
+        lines.extend(joint.map(|line| cells(line, ALL.to_owned())));
         render(&columns, &lines, layout.table_width(), layout.style, out);
     }
 }
@@ -183,15 +201,14 @@ impl ProofLine {
         if rules.is_empty() { "(your own)".to_owned() } else { harmless(&rules.join(", ")).into_owned() }
     }
 
-    fn cells(&self, name: String) -> [String; 5] {
+    /// What it changes.
+    fn remedy(&self) -> String {
         let changes: Vec<String> = self.changes.iter().map(ChangeLine::short).collect();
-        [
-            name,
-            harmless(&changes.join(" ")).into_owned(),
-            range(self.claimed),
-            range(self.measured),
-            word(self.verdict).to_owned(),
-        ]
+        harmless(&changes.join(" ")).into_owned()
+    }
+
+    fn cells(&self, name: String) -> [String; 4] {
+        [name, range(self.claimed), range(self.measured), word(self.verdict).to_owned()]
     }
 
     fn remark(&self, folder: &str, layout: Layout, out: &mut String) {
@@ -256,10 +273,10 @@ fn refuted(claimed: Option<Saved>, measured: Option<Saved>) -> String {
     found.to_owned()
 }
 
-/// `60.0 ms (54.0 ms to 60.0 ms)`
+/// `60.0 ms (54.0 to 60.0 ms)`
 pub(crate) fn range(saved: Option<Saved>) -> String {
     let Some(Saved { low_ns, likely_ns, high_ns }) = saved else { return "-".to_owned() };
-    format!("{} ({} to {})", time(likely_ns), time(low_ns), time(high_ns))
+    format!("{} ({})", time(likely_ns), crate::text::range(&time(low_ns), &time(high_ns)))
 }
 
 pub(crate) fn time(ns: f64) -> String {
@@ -302,13 +319,17 @@ mod tests {
         let text = proofs.text(Layout { wide_tables: true, ..Layout::default() });
         let line =
             |starts: &str| text.lines().find(|line| line.starts_with(starts)).unwrap_or_else(|| panic!("{text}"));
-        assert!(line("rule-1").contains("word1") && line("rule-1").ends_with("confirmed"), "{text}");
-        assert!(line("rule-1").contains("100 ms (90.0 ms to 100 ms)"), "{text}");
+        assert!(line("rule-1 ").ends_with("confirmed") && line("rule-1: ") == "rule-1: word1", "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(line("rule-1 ").contains("100 ms (90.0 to 100 ms)"), "{text}");
         assert!(line("rule-2 ").ends_with("refuted") && line("rule-3 ").ends_with("breaks the boot"), "{text}");
-        assert!(line("rule-2:").contains("saves nothing"), "{text}");
+        assert!(line("rule-2: refuted").contains("saves nothing"), "{text}");
         assert!(text.contains("panic") && text.contains("boots/try/boots/0003"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text:?}");
-        assert!(line("together:").contains("100 ms, added up") && line("together:").ends_with("105 ms"), "{text}");
+        assert!(
+            line("all confirmed:").contains("100 ms, added up") && line("all confirmed:").ends_with("105 ms"),
+            "{text}"
+        );
     }
 
     #[test]

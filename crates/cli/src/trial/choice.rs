@@ -47,7 +47,7 @@ impl Choice {
         }
         if args.findings.is_empty() && groups.len() > REMEDIES {
             let beyond = groups.drain(REMEDIES..).flatten();
-            let why = format!("it is not among the first {REMEDIES} remedies: name it to try it");
+            let why = format!("not among the first {REMEDIES} remedies; name one to try it");
             untried.extend(beyond.map(|finding| Untried { finding: cause(opened, finding), why: why.clone() }));
         }
         let mut remedies: Vec<Remedy> = groups.iter().map(|group| remedy(opened, group)).collect();

@@ -45,7 +45,7 @@ pub fn make(change: &Change, options: &mut RecordOptions) -> Result<(), Cannot> 
              kernel=OLD --vary kernel=NEW`",
         )),
         Change::KernelConfig(_) => Err(Cannot::ByHand(
-            "build the kernel with these options, and compare the two: `bootscope bench --vary kernel=OLD --vary kernel=NEW`",
+            "build the kernel with the options that `bootscope findings` lists, and compare the two: `bootscope bench --vary kernel=OLD --vary kernel=NEW`",
         )),
     }
 }

@@ -4,7 +4,7 @@
 //! `on the path − becomes = saved` where that is true.
 
 use super::{Ledger, LedgerStep};
-use crate::text::thousands;
+use crate::text::{range, thousands};
 use timeline::Unit;
 
 /// One unit for all times of a ledger, and what the last printed digit of each is worth.
@@ -95,16 +95,6 @@ impl Scale {
         let (whole, tenths) = (digits.unsigned_abs() / per_unit, digits.unsigned_abs() % per_unit);
         let decimal = if per_unit > 1 { format!(".{tenths}") } else { String::new() };
         format!("{sign}{}{decimal} {}", thousands(whole), self.name)
-    }
-}
-
-/// From the one to the other, the unit at the end; one of them where both look the same.
-pub(super) fn range(from: &str, to: &str) -> String {
-    let unit = to.rsplit(' ').next().unwrap_or_default();
-    match from.strip_suffix(unit) {
-        _ if from == to => to.to_owned(),
-        Some(from) => format!("{} to {to}", from.trim_end()),
-        None => format!("{from} to {to}"),
     }
 }
 
