@@ -53,6 +53,7 @@ const READ: &[(&str, &str)] = &[
     ("findings/detectors/console_characters.rs", "the kernel's log and command line"),
     ("findings/detectors/firmware.rs", "QEMU's arguments"),
     ("findings/detectors/long_tail.rs", "the columns of its own table"),
+    ("findings/detectors/timer_setup.rs", "QEMU's names of machines, and its arguments"),
     ("machine/ending.rs", "the kernel's messages"),
     ("machine/gdb/mod.rs", "a gdbstub's answers"),
     ("machine/host.rs", "/proc of the host"),

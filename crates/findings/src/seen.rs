@@ -295,11 +295,12 @@ pub mod testing {
             Log { timeline, spans: SpanBuilder::default(), track, now: Ns::ZERO, machine: Machine::default() }
         }
 
-        /// One that says it is of Linux.
+        /// One that says it is of Linux, in a virtual machine.
         pub fn linux() -> Log {
             let mut log = Log::new();
             log.machine.os = Os::Linux;
             log.machine.cpus = 1;
+            log.machine.vmm = Some(Vmm::default());
             log
         }
 

@@ -10,7 +10,7 @@ pub const DETECTOR: Detector = Detector {
     id: "build-options",
     title: "the kernel was built with an option that takes time at each boot",
     rule: "Reading the kernel's own type information (BTF) for BPF programs, and searching all page tables for pages that are \
-           both writable and executable, take long and serve developers. Whoever asks first reads the type information: to \
+           both writable and executable, take long, and few boots need either. Whoever asks first reads the type information: to \
            leave out that initcall only moves the work.",
     source: "Linux, lib/Kconfig.debug and mm/Kconfig.debug: DEBUG_INFO_BTF, DEBUG_WX",
     threshold: "any time in these functions",
@@ -20,17 +20,30 @@ pub const DETECTOR: Detector = Detector {
 };
 
 /// Functions, outermost first, and the option that makes the kernel call them.
-const OPTIONS: &[(&[&str], &str)] =
-    &[(&["btf_parse_vmlinux"], "DEBUG_INFO_BTF"), (&["ptdump_walk_pgd_level_checkwx", "ptdump_walk_pgd"], "DEBUG_WX")];
+const OPTIONS: &[(&[&str], &str, &str)] = &[
+    (
+        &["btf_parse_vmlinux"],
+        "DEBUG_INFO_BTF",
+        "build the kernel without its type information, unless BPF programs need it (some of systemd's and Cilium's do)",
+    ),
+    (
+        &["ptdump_walk_pgd_level_checkwx", "ptdump_walk_pgd"],
+        "DEBUG_WX",
+        "build the kernel without this check of its page tables: a warning about a fault in the kernel then fails to come",
+    ),
+];
 
 fn look(seen: &Seen) -> Vec<Draft> {
     if seen.machine.os != Os::Linux {
         return Vec::new();
     }
-    OPTIONS.iter().filter_map(|(functions, option)| draft(seen, functions, option)).collect()
+    OPTIONS
+        .iter()
+        .filter_map(|&(functions, option, what)| draft(seen, functions, Remedy::without(what, &[option])))
+        .collect()
 }
 
-fn draft(seen: &Seen, functions: &[&str], option: &str) -> Option<Draft> {
+fn draft(seen: &Seen, functions: &[&str], remedy: Remedy) -> Option<Draft> {
     let rows = seen.outermost(SpanKind::Call, functions);
     let first = rows.first()?;
     let stretches: Vec<Stretch> = rows.iter().map(|row| seen.stretch(row)).collect();
@@ -39,11 +52,8 @@ fn draft(seen: &Seen, functions: &[&str], option: &str) -> Option<Draft> {
         about: (first.name, NameId::EMPTY),
         figures: Vec::new(),
         parts: stretches.into_iter().map(|stretch| Part { stretch, left }).collect(),
-        confidence: Confidence::High,
-        remedy: Remedy::without(
-            "build the kernel without the option; no word on the command line does this",
-            &[option],
-        ),
+        confidence: Confidence::Medium,
+        remedy,
     })
 }
 

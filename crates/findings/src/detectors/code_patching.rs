@@ -13,7 +13,7 @@ pub const DETECTOR: Detector = Detector {
            cost without that is little on a CPU that nobody competes with.",
     source: "Linux, arch/x86/kernel/alternative.c: alternatives_smp_module_add; kernel-parameters.txt: noreplace-smp",
     threshold: "any time in that function, on a machine with one CPU",
-    price: "the function's time goes; at the worst a tenth stays",
+    price: "the function's time goes; at the worst all of it is lost again to the locks that stay",
     needs: &[Need::BootPath, Need::Functions],
     look,
 };
@@ -26,12 +26,12 @@ fn look(seen: &Seen) -> Vec<Draft> {
     let Some(first) = rows.first() else { return Vec::new() };
     let stretches: Vec<Stretch> = rows.iter().map(|row| seen.stretch(row)).collect();
     let whole: Ns = stretches.iter().map(Stretch::length).sum();
-    let left = Left { most: 0.1, ..Left::NOTHING };
+    let left = Left { most: 1.0, ..Left::NOTHING };
     vec![Draft {
         about: (first.name, NameId::EMPTY),
         figures: vec![Figure { of: "takes", value: Value::Time(whole) }],
         parts: stretches.into_iter().map(|stretch| Part { stretch, left }).collect(),
-        confidence: Confidence::High,
+        confidence: Confidence::Medium,
         remedy: Remedy::append("leave the locks as they are, with noreplace-smp", &["noreplace-smp"]),
     }]
 }

@@ -30,7 +30,8 @@ fn look(seen: &Seen) -> Vec<Draft> {
             parts: vec![Part { stretch, left: Left { most: 0.1, ..Left::NOTHING } }],
             confidence: Confidence::High,
             remedy: Remedy {
-                what: "boot the unpacked image (vmlinux) by PVH; where a loader needs a bzImage, compress it by LZ4 or ZSTD",
+                what: "boot the unpacked image (vmlinux) by PVH, which leaves the kernel at its address as linked (no KASLR); where a \
+                       loader needs a bzImage, compress it by LZ4 or ZSTD",
                 changes: change.into_iter().collect(),
             },
         }

@@ -14,7 +14,7 @@ pub const DETECTOR: Detector = Detector {
            serves a terminal. A firmware made for this (qboot) only sets up the machine and starts the kernel. Linux then \
            finds no option ROM to check, which counts too.",
     source: "libguestfs (Jones 2016): SeaBIOS with features disabled takes 19 instead of 63 ms; serial-terminal BIOS 260 ms",
-    threshold: "any time of a firmware that -bios did not choose, on pc or q35, where QEMU was given the kernel",
+    threshold: "any time of a firmware that no argument of QEMU's chose, on pc or q35, where QEMU was given the kernel",
     price: "the firmware's time goes, with the kernel's search for option ROMs; qboot takes 0.3 ms, at the worst a tenth stays",
     needs: &[Need::BootPath, Need::BeforeTheKernel],
     look,
@@ -24,7 +24,7 @@ const FLAG: &str = "-bios";
 const QBOOT: [&str; 2] = [FLAG, "qboot.rom"];
 const QBOOT_TAKES: Ns = Ns(300_000);
 /// Types of machine that qboot knows; those with a version begin alike (`pc-q35-7.2`).
-const MACHINES: [&str; 2] = ["pc", "q35"];
+const MACHINES: [&str; 3] = ["pc", "q35", "i440fx"];
 
 fn look(seen: &Seen) -> Vec<Draft> {
     let can_change = seen.machine.os == Os::Linux && seen.machine.vmm.as_ref().is_some_and(can_change);
@@ -51,8 +51,10 @@ fn look(seen: &Seen) -> Vec<Draft> {
 
 fn can_change(vmm: &Vmm) -> bool {
     let machine = vmm.machine_type.split(',').next().unwrap_or_default();
-    let is_known = MACHINES.iter().any(|known| machine == *known || machine.starts_with(&format!("pc-{known}")));
-    vmm.has_kernel && is_known && !vmm.arguments.iter().any(|argument| argument == FLAG)
+    let is_known = MACHINES.iter().any(|known| machine == *known || machine.starts_with(&format!("pc-{known}-")));
+    let is_firmware = |text: &str| text.contains("bios") || text.contains("pflash") || text.contains("firmware=");
+    let is_chosen = is_firmware(&vmm.machine_type) || vmm.arguments.iter().any(|argument| is_firmware(argument));
+    vmm.has_kernel && is_known && !is_chosen
 }
 
 #[cfg(test)]
@@ -80,6 +82,11 @@ mod tests {
         assert_eq!(boot("pc", &[], true).findings.len(), 1);
         assert!(boot("pc", &[], false).findings.is_empty(), "it boots from a disk");
         assert!(boot("pc", &["-bios", "OVMF.fd"], true).findings.is_empty(), "somebody chose it");
+        assert_eq!(boot("pc-i440fx-7.2", &[], true).findings.len(), 1);
+        assert!(
+            boot("pc", &["-drive", "if=pflash,file=OVMF.fd"], true).findings.is_empty(),
+            "UEFI, which -bios does not undo"
+        );
         assert!(boot("microvm", &[], true).findings.is_empty(), "has qboot");
     }
 }

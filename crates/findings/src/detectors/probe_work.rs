@@ -5,7 +5,7 @@ use crate::facts::{Confidence, Figure, Stretch, Value};
 use crate::{Need, Remedy, Seen};
 use hashbrown::HashSet;
 use std::collections::BTreeMap;
-use timeline::{NameId, Ns, SpanKind};
+use timeline::{NameId, Ns, SpanKind, TrackId};
 
 /// The detector.
 pub const DETECTOR: Detector = Detector {
@@ -31,13 +31,19 @@ fn look(seen: &Seen) -> Vec<Draft> {
     let mut attached: HashSet<&str> = HashSet::new();
     for (_, row) in seen.timeline.spans.iter().filter(|(_, row)| row.kind == SpanKind::Attach) {
         let device = seen.texts((row.name, row.detail)).1;
-        // `em0` is of `em`.
-        attached.extend([device, device.trim_end_matches(|c: char| c.is_ascii_digit())]);
+        attached.insert(device);
+        // `em0` is of `em`, and `e10000` of `e1000`.
+        let digits = device.bytes().rev().take_while(u8::is_ascii_digit).count();
+        attached.extend((device.len() - digits..device.len()).map(|end| &device[..end]));
     }
     let mut by_driver: BTreeMap<(NameId, NameId), Vec<Stretch>> = BTreeMap::new();
+    let mut over: Option<(TrackId, Ns)> = None;
     for (_, row) in seen.spans().filter(|(_, row)| row.kind == SpanKind::Probe) {
         let driver = seen.texts((row.name, row.detail)).1;
-        if !driver.is_empty() && !attached.contains(driver) {
+        // What a probe probes is its work.
+        let is_outermost = over.is_none_or(|(track, end)| track != row.track || end <= row.start);
+        if is_outermost && !driver.is_empty() && !attached.contains(driver) {
+            over = Some((row.track, row.end));
             by_driver.entry((row.name, row.detail)).or_default().extend(seen.work(&row));
         }
     }

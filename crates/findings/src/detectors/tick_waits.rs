@@ -15,7 +15,8 @@ pub const DETECTOR: Detector = Detector {
            the timer's tick, so the tick ended them. Where a log has no sleeps, the rule looks at initcalls: their returns \
            lie one or two ticks apart. The rule finds the tick from these moments, and knows no configuration. It asks how \
            likely so many of them would lie within a fortieth of a tick by chance, for the best of all places, for 100, 250, \
-           300 and 1000 ticks a second, and for each function. A clock that itself counts ticks is no evidence.",
+           300 and 1000 ticks a second, and for each function. Sleeps of one length that follow each other at once are a loop \
+           that polls, and no evidence; nor is a clock that itself counts ticks.",
     source: "Behme and Raza, linux-embedded: Boot time: Optimize CPU bring up? Four initcalls sleep one or two ticks each \
              to bind a thread; 55 ms with HZ=100, 4 ms with HZ=1000",
     threshold: "at least four sleeps, at least half of all that one function makes, and a chance below 0.001",
@@ -136,6 +137,32 @@ fn moment(at: Ns, tick: Ns) -> f64 {
     at.0.rem_euclid(tick.0) as f64 / tick.0 as f64
 }
 
+/// How likely one end is in a window by chance. Where all ends are at one moment of a finer tick, a coarser tick has few
+/// moments that they can be at.
+fn chance_of_one(sleeps: &[&Sleep], tick: Ns) -> f64 {
+    let is_at_one_moment = |fine: &Ns| {
+        let moments: Vec<f64> = sleeps.iter().map(|sleep| moment(sleep.end, *fine)).collect();
+        best_window(&moments).1 * 10 >= moments.len() * 9
+    };
+    let finer = TICKS.into_iter().filter(|&fine| tick.0 % fine.0 == 0 && fine < tick).filter(is_at_one_moment);
+    finer.map(|fine| fine.0 as f64 / tick.0 as f64).fold(WINDOW, f64::max)
+}
+
+/// Whether what ended with the tick also began with it, and its lengths are more alike than the moments of its ends. Then each
+/// asked for just that time, right after the one before: a loop that polls. The tick makes ends alike, and not lengths.
+fn is_a_loop(ended: &[&Sleep], tick: Ns) -> bool {
+    let begun: Vec<f64> = ended.iter().map(|sleep| moment(sleep.stretch.from, tick)).collect();
+    let spread =
+        |values: Vec<Ns>| values.iter().max().zip(values.iter().min()).map_or(Ns::ZERO, |(most, least)| *most - *least);
+    let Some(first) = ended.first().map(|sleep| sleep.end) else { return false };
+    let to_tick = |sleep: &&Sleep| {
+        let later = (sleep.end - first).0.rem_euclid(tick.0);
+        Ns(if later > tick.0 / 2 { later - tick.0 } else { later })
+    };
+    let lengths = spread(ended.iter().map(|sleep| sleep.stretch.length()).collect());
+    best_window(&begun).1 * 2 > ended.len() && lengths < spread(ended.iter().map(to_tick).collect())
+}
+
 /// Whether a moment of the tick is in the window that begins at another.
 fn is_within(moment: f64, begin: f64) -> bool {
     (moment - begin).rem_euclid(1.0) <= WINDOW
@@ -160,12 +187,16 @@ fn best_window(moments: &[f64]) -> (f64, usize) {
 }
 
 fn of_sleeper(seen: &Seen, sleeps: &[Sleep], tests: f64) -> Option<Draft> {
+    let known = seen.names(KNOWN);
+    // Who asks for one tick did not ask for some other time that a finer tick ended.
+    let asks_for_ticks = sleeps.iter().all(|sleep| known.contains(&sleep.sleeper.name));
     let fit = |tick: Ns| {
         let all = of_tick(sleeps, tick);
+        let of_one = if asks_for_ticks { WINDOW } else { chance_of_one(&all, tick) };
         let moments: Vec<f64> = all.iter().map(|sleep| moment(sleep.end, tick)).collect();
         let (begin, count) = best_window(&moments);
         // At least so many others beside one of them, whichever that is.
-        let chance = all.len() as f64 * at_least(count.saturating_sub(1), all.len().saturating_sub(1), WINDOW) * tests;
+        let chance = all.len() as f64 * at_least(count.saturating_sub(1), all.len().saturating_sub(1), of_one) * tests;
         let of_all = all.len();
         let ended: Vec<&Sleep> = all.into_iter().filter(|sleep| is_within(moment(sleep.end, tick), begin)).collect();
         (chance, tick, of_all, ended)
@@ -176,11 +207,10 @@ fn of_sleeper(seen: &Seen, sleeps: &[Sleep], tests: f64) -> Option<Draft> {
         .filter(|(_, _, of_all, ended)| ended.len() >= SLEEPS_MIN && ended.len() * 2 >= *of_all);
     let best = fits.reduce(|best, next| if next.0 < best.0 { next } else { best });
     let (chance, tick, of_all, ended) = best.filter(|&(chance, ..)| chance < CHANCE_MAX)?;
-    if counts_ticks(seen, &ended, tick) {
+    if is_a_loop(&ended, tick) || counts_ticks(seen, &ended, tick) {
         return None;
     }
     let longest = ended.iter().max_by_key(|sleep| sleep.stretch.length())?.sleeper;
-    let known = seen.names(KNOWN);
     let is_known = ended.iter().all(|sleep| known.contains(&sleep.sleeper.name));
     let per_second = Ns::from_ms(1000).0 as f64 / tick.0 as f64;
     Some(Draft {
@@ -223,9 +253,12 @@ fn counts_ticks(seen: &Seen, ended: &[&Sleep], tick: Ns) -> bool {
         return false;
     }
     // What directly follows a sleep is at its moment too.
-    let is_own = |at: Ns| ended.iter().any(|sleep| (Ns::ZERO..=STAMP).contains(&(at - sleep.end)));
+    let mut ends: Vec<Ns> = ended.iter().map(|sleep| sleep.end).collect();
+    ends.sort_unstable();
+    let is_own = |at: Ns| ends.get(ends.partition_point(|&end| end < at - STAMP)).is_some_and(|&end| end <= at);
     let starts = seen.spans().map(|(_, row)| row.start);
-    let others = seen.lines().map(|line| line.at).chain(starts.take(OTHERS_MAX)).filter(|&at| !is_own(at));
+    let instants = seen.lines().map(|line| line.at).take(OTHERS_MAX).chain(starts.take(OTHERS_MAX));
+    let others = instants.filter(|&at| !is_own(at));
     let (mut count, mut same) = (0_u64, 0_u64);
     for at in others {
         count += 1;
@@ -271,19 +304,21 @@ mod tests {
     #[test]
     fn sleeps_that_end_with_the_tick_are_found_with_the_tick() {
         for (tick, hz) in [(ms(10), 100), (ms(4), 250), (Ns(3_333_333), 300), (ms(1), 1000)] {
-            let found = sleeps_to_ticks("kthread_bind", &WORKS, tick);
+            let found = sleeps_to_ticks("kthread_bind", &[WORKS, WORKS].concat(), tick);
             let [only] = &found[..] else { panic!("{hz}: {found:?}") };
             assert_eq!((only.rule.id, only.about.as_str()), ("tick-waits", "kthread_bind"), "{hz}");
             let value = |of: &str| only.figures.iter().find(|figure| figure.of == of).unwrap().value;
             assert_eq!(
                 (value("waits"), value("HZ"), value("tick")),
-                (Value::Count(8), Value::Count(hz), Value::Time(tick))
+                (Value::Count(16), Value::Count(hz), Value::Time(tick))
             );
-            assert!(matches!(value("p"), Value::Chance(p) if p < 1e-8), "{hz}: {:?}", only.figures);
+            assert!(matches!(value("p"), Value::Chance(p) if p < 1e-6), "{hz}: {:?}", only.figures);
         }
         let four = sleeps_to_ticks("kthread_bind", &WORKS[..4], ms(10));
         assert_eq!(four[0].rule.id, "tick-waits");
         assert_eq!(four[0].confidence, Confidence::High);
+        let four = sleeps_to_ticks("looks_again", &WORKS[..4], ms(10));
+        assert!(four.iter().all(|f| f.rule.id != "tick-waits"), "to the ns they end with a tick of 1 ms too");
         let other = sleeps_to_ticks("looks_again", &WORKS, ms(10));
         assert_eq!((other[0].price.low, other[0].confidence), (ms(0), Confidence::Medium), "it may want to sleep");
     }
@@ -333,6 +368,41 @@ mod tests {
             sleeps_to_ticks("kthread_bind", &WORKS[..3], ms(10)).iter().all(|f| f.rule.id != "tick-waits"),
             "three"
         );
+    }
+
+    #[test]
+    fn a_loop_that_polls_has_no_tick() {
+        let mut log = Log::new();
+        for _ in 0..9 {
+            log.within("polls", |log| {
+                log.call("works", us(10));
+                log.call("pause_sbt", us(10_005));
+            });
+        }
+        log.call("works", ms(60));
+        assert_eq!(log.found().findings.iter().map(|f| f.rule.id).collect::<Vec<_>>(), ["fixed-delays"]);
+    }
+
+    #[test]
+    fn a_fine_tick_is_not_taken_for_a_coarse_one() {
+        // Sleeps of 5 to 8 ms with HZ=1000: of ticks of 4 and 10 ms there are few moments at which they can end.
+        let found = |seed: u64| {
+            let mut log = Log::new();
+            let mut state = seed;
+            for _ in 0..8 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                log.call("works", Ns((state >> 33) as i64 % 7_000_000));
+                log.within("driver", |log| {
+                    let asked = 5 + (state >> 20) as i64 % 4;
+                    let end = (log.now().0 / 1_000_000 + asked) * 1_000_000;
+                    log.call("msleep", Ns(end) - log.now());
+                });
+            }
+            log.call("works", ms(3));
+            log.found().findings.iter().any(|finding| finding.rule.id == "tick-waits")
+        };
+        let count = (0..400).filter(|&seed| found(seed)).count();
+        assert!(count <= 2, "{count} of 400, each with a chance below 0.001");
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
         return Vec::new();
     }
     let local_apic = match seen.machine.cpus {
-        1 => Remedy::append(
+        1 if has_other_timers(seen) => Remedy::append(
             "one CPU needs no timer of its own: let the HPET or PIT tick, with nolapic_timer; or give it a TSC deadline timer",
             &["nolapic_timer"],
         ),
@@ -43,6 +43,15 @@ fn look(seen: &Seen) -> Vec<Draft> {
         draft(seen, &["calibrate_delay"], loops),
     ];
     found.into_iter().flatten().collect()
+}
+
+/// Whether something else can tick: a machine with a PIT and an HPET that nobody took away.
+fn has_other_timers(seen: &Seen) -> bool {
+    let Some(vmm) = &seen.machine.vmm else { return false };
+    let machine = vmm.machine_type.split(',').next().unwrap_or_default();
+    let is_known = ["pc", "q35"].contains(&machine) || ["pc-i440fx-", "pc-q35-"].iter().any(|m| machine.starts_with(m));
+    let given = [&vmm.machine_type].into_iter().chain(&vmm.arguments).chain(seen.machine.command_line.iter().flatten());
+    is_known && !given.into_iter().any(|text| text.contains("pit=") || text.contains("hpet"))
 }
 
 fn draft(seen: &Seen, functions: &[&str], remedy: Remedy) -> Option<Draft> {
@@ -68,9 +77,10 @@ mod tests {
 
     #[test]
     fn a_long_calibration_is_found_and_a_short_one_is_not() {
-        let boot = |cpus: u32, length: Ns| {
+        let boot = |machine: &str, cpus: u32, length: Ns| {
             let mut log = Log::linux();
             log.machine.cpus = cpus;
+            log.machine.vmm = Some(crate::Vmm { machine_type: machine.to_owned(), ..crate::Vmm::default() });
             log.within("native_smp_prepare_cpus", |log| {
                 log.within("setup_boot_APIC_clock", |log| log.call("calibrate_APIC_clock", length));
             });
@@ -78,11 +88,13 @@ mod tests {
             log.call("works", ms(400));
             log.found()
         };
-        let found = boot(1, ms(108));
+        let found = boot("pc", 1, ms(108));
         let about: Vec<(&str, Ns)> = found.findings.iter().map(|f| (f.about.as_str(), f.price.likely)).collect();
         assert_eq!(about, [("setup_boot_APIC_clock", ms(108)), ("timer_irq_works", Ns::from_us(10_800))]);
         assert_eq!(found.findings[0].remedy.changes, [Change::AppendWords(vec!["nolapic_timer".to_owned()])]);
-        assert!(boot(4, ms(108)).findings[0].remedy.changes.is_empty(), "several CPUs need theirs");
-        assert!(boot(1, ms(1)).findings.is_empty());
+        assert!(boot("q35", 4, ms(108)).findings[0].remedy.changes.is_empty(), "several CPUs need theirs");
+        let alone = boot("q35,hpet=off", 1, ms(108));
+        assert!(alone.findings[0].remedy.changes.is_empty(), "nothing else ticks");
+        assert!(boot("pc", 1, ms(1)).findings.is_empty());
     }
 }
