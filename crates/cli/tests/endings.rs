@@ -70,6 +70,7 @@ fn comparable(log: &[(u64, String)]) -> Vec<String> {
         "clocksource: ",
         "sched_clock: ",
         "hpet: Lost",
+        "TSC found unstable",
     ];
     let lines = log.iter().map(|(_, text)| text).filter(|text| !varies.iter().any(|start| text.starts_with(start)));
     lines.map(|text| numberless(text)).collect()
