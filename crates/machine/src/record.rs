@@ -223,7 +223,9 @@ fn watched(
     watch: &mut Watch<'_>,
     observer: &mut dyn Observer,
 ) -> (Ending, Option<Error>) {
-    match boot(options, profile, watch, observer) {
+    let booted = boot(options, profile, watch, observer);
+    watch.end_silence(true);
+    match booted {
         Ok(mut ending) => {
             let stopped = ending.kind == OutcomeKind::Interrupted;
             if stopped {
@@ -261,7 +263,7 @@ fn boot(
         if let Some(ending) = ending(options, profile, &watch.facts, now_ns, observer.stop()) {
             return Ok(ending);
         }
-        watch.look()?;
+        watch.look(&mut || observer.stop())?;
         observer.progress(&progress(&watch.facts, now_ns, watch.transfer.bytes()));
     }
 }

@@ -36,6 +36,8 @@ pub enum GdbError {
     Refused(String),
     /// The host refused to read or write.
     Io(String),
+    /// The caller ended it before it was done.
+    Cut,
 }
 
 impl fmt::Display for GdbError {
@@ -46,6 +48,7 @@ impl fmt::Display for GdbError {
             GdbError::Odd(what) => write!(f, "the gdbstub answered {what:?}, which is no answer to the question"),
             GdbError::Refused(how) => write!(f, "the gdbstub refused: {how}"),
             GdbError::Io(why) => write!(f, "the gdbstub cannot be reached: {why}"),
+            GdbError::Cut => write!(f, "it was cut short"),
         }
     }
 }
@@ -70,6 +73,8 @@ pub struct Client {
     packets: Packets,
     received: VecDeque<Received>,
     patience: Duration,
+    /// Until when the stub may answer at most, whatever it is asked.
+    until: Option<Instant>,
 }
 
 impl Client {
@@ -79,17 +84,33 @@ impl Client {
     /// If the host refuses.
     pub fn new(socket: UnixStream) -> io::Result<Client> {
         socket.set_write_timeout(Some(PATIENCE))?;
-        Ok(Client { socket, packets: Packets::default(), received: VecDeque::new(), patience: PATIENCE })
+        let (packets, received) = (Packets::default(), VecDeque::new());
+        Ok(Client { socket, packets, received, patience: PATIENCE, until: None })
     }
 
-    /// Stops all vCPUs, and waits until they stand.
+    /// All that is asked from now on is to be answered by then.
+    pub fn end_by(&mut self, until: Instant) {
+        self.until = Some(until);
+    }
+
+    /// Stops all vCPUs, and waits until they stand or it `is_over`. After an error they may stop at any later time.
     ///
     /// # Errors
     /// If the stub does not say that they do.
-    pub fn stop(&mut self) -> Result<(), GdbError> {
+    pub fn stop(&mut self, is_over: &mut dyn FnMut() -> bool) -> Result<(), GdbError> {
+        const TURN: Duration = Duration::from_millis(50);
+        let deadline = self.deadline();
         self.received.clear();
         self.socket.write_all(&[0x03])?;
-        self.wait_for_stop(self.patience)?.ok_or(GdbError::Silent).map(drop)
+        while Instant::now() < deadline {
+            if self.wait_for_stop(TURN)?.is_some() {
+                return Ok(());
+            }
+            if is_over() {
+                return Err(GdbError::Cut);
+            }
+        }
+        Err(GdbError::Silent)
     }
 
     /// Waits so long at most for the vCPUs to stop, for whatever reason; then which of them caused it.
@@ -204,6 +225,12 @@ impl Client {
         self.order(&format!("z1,{address:x},1"))
     }
 
+    /// Until when an answer to what is asked now may take.
+    fn deadline(&self) -> Instant {
+        let deadline = Instant::now() + self.patience;
+        self.until.map_or(deadline, |until| until.min(deadline))
+    }
+
     /// Sends a command that is answered by `OK`.
     fn order(&mut self, command: &str) -> Result<(), GdbError> {
         let data = self.ask(command)?;
@@ -212,7 +239,7 @@ impl Client {
 
     fn ask(&mut self, command: &str) -> Result<Vec<u8>, GdbError> {
         self.send(command)?;
-        let data = self.next_packet(Instant::now() + self.patience)?;
+        let data = self.next_packet(self.deadline())?;
         if matches!(*data, [b'E', _, _]) {
             let (command, refused) = (command.split(',').next().unwrap_or(command), String::from_utf8_lossy(&data));
             return Err(GdbError::Refused(format!("{refused} to {command}")));
@@ -223,7 +250,7 @@ impl Client {
     /// Sends a packet, once more where the stub asks for that, until the stub says that it has it.
     fn send(&mut self, command: &str) -> Result<(), GdbError> {
         const TRIES: u32 = 3;
-        let deadline = Instant::now() + self.patience;
+        let deadline = self.deadline();
         self.received.clear();
         for _ in 0..TRIES {
             self.socket.write_all(&packet(command))?;
@@ -341,7 +368,7 @@ pub(crate) mod tests {
             ("Z1,1000,1", "+$OK#9a"),
             ("c", "+"),
         ]);
-        client.stop().unwrap();
+        client.stop(&mut || false).unwrap();
         let threads = client.threads().unwrap();
         assert_eq!(threads, [Thread("01".to_owned()), Thread("02".to_owned())]);
         assert_eq!(client.registers(&threads[1]), Ok(vec![1, 2]));
@@ -360,12 +387,16 @@ pub(crate) mod tests {
     fn a_stub_that_goes_away_is_silent_or_talks_nonsense_is_an_error() {
         let thread = Thread("1".to_owned());
         let mut gone = scripted(&[("\x03", "$T02thread:01;#04"), ("qfThreadInfo", "+$m0")]);
-        gone.stop().unwrap();
+        gone.stop(&mut || false).unwrap();
         assert_eq!(gone.threads(), Err(GdbError::Gone));
         let (ours, _stubs) = UnixStream::pair().unwrap();
         let mut silent = Client::new(ours).unwrap();
         silent.patience = Duration::from_millis(20);
-        assert_eq!(silent.stop(), Err(GdbError::Silent));
+        assert_eq!(silent.stop(&mut || false), Err(GdbError::Silent));
+        silent.patience = PATIENCE;
+        assert_eq!(silent.stop(&mut || true), Err(GdbError::Cut));
+        silent.end_by(Instant::now() + Duration::from_millis(20));
+        assert_eq!(silent.resume(), Err(GdbError::Silent), "what is asked ends then too");
         let mut odd = scripted(&[("Hg1", "+$OK#9a"), ("g", "+$hello#14")]);
         assert_eq!(odd.registers(&thread), Err(GdbError::Odd("hello".to_owned())));
         let mut refusing = scripted(&[("Z1,5,1", "+$E22#a9")]);

@@ -123,6 +123,18 @@ impl GuestChannel for Letters {
     }
 }
 
+/// A guest whose channel they are.
+fn launched(guest: &GuestSpec) -> Launch<'_> {
+    Launch {
+        guest,
+        kvm: false,
+        kernel_line: "",
+        initrd: None,
+        channel: Some(Letters.wire()),
+        instruments: Instruments::default(),
+    }
+}
+
 #[test]
 fn any_channel_can_carry_the_guests_messages() {
     let dir = tempfile::tempdir().unwrap();
@@ -130,15 +142,7 @@ fn any_channel_can_carry_the_guests_messages() {
     options.guest.init = Init::Guest;
     let script = runs().says(1000, Source::Guest, "?i").says(2000, Source::Guest, "e");
     let mut writer = Writer::create(&options.out, false, &Manifest::begun_now()).unwrap();
-    let launch = Launch {
-        guest: &options.guest,
-        kvm: false,
-        kernel_line: "",
-        initrd: None,
-        channel: Some(Letters.wire()),
-        instruments: Instruments::default(),
-    };
-    let vm = Stub(script).start(&launch).unwrap();
+    let vm = Stub(script).start(&launched(&options.guest)).unwrap();
     assert_eq!(vm.command()[1], "Some(IoPort(153))");
     let profile = GuestProfile::default();
     let mut watch = Watch::new(&options, &profile, None, Some(Box::new(Letters)), vm, &mut writer).unwrap();
@@ -148,6 +152,75 @@ fn any_channel_can_carry_the_guests_messages() {
     assert_eq!(finished.facts.guest_done.unwrap().at_ns, 2 * SECOND);
     assert_eq!(finished.notes, ["1 lines on guest-init's port are malformed; they were skipped"]);
     assert_eq!(std::fs::read(options.out.join("guest.log")).unwrap(), b"?ie");
+}
+
+/// `silence.txt` of a recording.
+fn silence(options: &RecordOptions) -> String {
+    let kept = Recording::open(&options.out).unwrap();
+    String::from_utf8(kept.read(stops::FILE).unwrap().unwrap_or_default()).unwrap()
+}
+
+#[test]
+fn vcpus_that_stop_after_their_stub_failed_are_let_run_until_the_guest_is_at_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(&dir, Until::PowerOff);
+    options.observe.silence_ms = Some(100);
+    let stops = |script: Script| script.has_news(150, News::Stopped).has_news(400, News::Stopped);
+    let script = stops(runs())
+        .has_news(600, News::Off(GuestEnd::PowerOff))
+        .has_news(600, News::Stopped)
+        .has_news(700, News::Stopped);
+    // Its other end is closed.
+    *script.gdbstub.lock().unwrap() = Some(std::os::unix::net::UnixStream::pair().unwrap().0);
+    let recorded = played(&script, &options, i64::MAX).unwrap();
+    assert_eq!(recorded.outcome.kind, OutcomeKind::Reached);
+    // After 200 ms the stub failed; the stop before that was somebody else's, that at 600 ms is the guest's end.
+    assert_eq!(*script.done.lock().unwrap(), ["let run", "let run", "quit"]);
+    assert!(silence(&options).contains("# note there is no stop after 200 ms: "), "{}", silence(&options));
+    // A VMM that stops them again each time is not fought for ever.
+    let script = (0..100).fold(runs(), |script, n| script.has_news(300 + n, News::Stopped)).ends(1000);
+    *script.gdbstub.lock().unwrap() = Some(std::os::unix::net::UnixStream::pair().unwrap().0);
+    options.force = true;
+    played(&script, &options, i64::MAX).unwrap();
+    assert_eq!(script.done.lock().unwrap().iter().filter(|done| **done == "let run").count(), 17);
+}
+
+#[test]
+fn the_last_silence_ends_with_the_boot() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(&dir, Until::Regex("login:".to_owned()));
+    options.observe.silence_ms = Some(100);
+    // The prompt is waited for, and the recorder takes evidence after it.
+    played(&runs().says(2000, Source::Console, "login: "), &options, i64::MAX).unwrap();
+    assert!(silence(&options).ends_with("\nsilence 100000000 2000000000\n"), "{}", silence(&options));
+    options.force = true;
+    played(&runs().has_news(3000, News::Off(GuestEnd::Reset)), &options, i64::MAX).unwrap();
+    assert!(silence(&options).ends_with("\nsilence 100000000 3000000000\n"), "{}", silence(&options));
+    played(&runs().ends(1500), &options, i64::MAX).unwrap();
+    assert!(silence(&options).ends_with("\nsilence 100000000 1500000000\n"), "{}", silence(&options));
+    let stopped = played(&runs(), &options, 4 * SECOND).unwrap();
+    let end = format!("\nsilence 100000000 {}\n", stopped.outcome.at_ns.unwrap());
+    assert!(silence(&options).ends_with(&end), "{}", silence(&options));
+}
+
+#[test]
+fn from_process_1_on_no_stop_is_due_and_none_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(&dir, Until::Init);
+    options.guest.init = Init::Guest;
+    options.observe.silence_ms = Some(300);
+    let (ours, _stubs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let script = runs().says(300, Source::Guest, "i").says(2000, Source::Guest, "e");
+    *script.gdbstub.lock().unwrap() = Some(ours);
+    let mut writer = Writer::create(&options.out, false, &Manifest::begun_now()).unwrap();
+    let vm = Stub(script).start(&launched(&options.guest)).unwrap();
+    let profile = GuestProfile::default();
+    let mut watch = Watch::new(&options, &profile, None, Some(Box::new(Letters)), vm, &mut writer).unwrap();
+    let ending = boot(&options, &profile, &mut watch, &mut StopsAt(i64::MAX, 0)).unwrap();
+    assert_eq!(ending.kind, OutcomeKind::Reached);
+    let text = watch.silences(|_| Names::default()).unwrap();
+    assert!(text.lines().all(|line| line.starts_with('#')), "nobody was silent for 300 ms: {text}");
+    watch.finish(None);
 }
 
 #[test]

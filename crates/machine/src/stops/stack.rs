@@ -60,12 +60,6 @@ pub(crate) trait Memory {
     fn read(&mut self, address: u64, length: usize) -> Result<Vec<u8>, GdbError>;
 }
 
-impl Memory for crate::gdb::Client {
-    fn read(&mut self, address: u64, length: usize) -> Result<Vec<u8>, GdbError> {
-        crate::gdb::Client::read(self, address, length)
-    }
-}
-
 /// Walks stacks. It remembers what it saw of the code, because code does not change.
 #[derive(Debug)]
 pub(crate) struct Walker {
@@ -157,7 +151,8 @@ impl Walker {
             Call::By(distance) => Return { address, called: Some(address.wrapping_add_signed(distance.into())) },
             Call::Indirect => Return { address, called: None },
         });
-        if self.calls.len() < PLACES_MAX {
+        // What was not mapped may be later.
+        if code.len() == CALL_BYTES && self.calls.len() < PLACES_MAX {
             self.calls.insert(address, found);
         }
         Ok(found)

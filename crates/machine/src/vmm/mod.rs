@@ -194,6 +194,8 @@ pub(crate) enum Source {
 pub(crate) enum News {
     /// The guest's CPUs run.
     Running,
+    /// They were stopped.
+    Stopped,
     /// The guest is at its end.
     Off(GuestEnd),
     /// The guest told the VMM that it panicked.

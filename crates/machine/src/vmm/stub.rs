@@ -90,6 +90,7 @@ impl Program for Stub {
             command: vec!["stub".to_owned(), format!("{:?}", launch.channel)],
             now_ns: 0,
             over: false,
+            hurries: 0,
             asked: BTreeMap::new(),
         }))
     }
@@ -101,6 +102,8 @@ struct Played {
     command: Vec<String>,
     now_ns: i64,
     over: bool,
+    /// How often in a row it was heard without any patience.
+    hurries: u32,
     asked: BTreeMap<Ticket, Question>,
 }
 
@@ -131,6 +134,8 @@ impl Vmm for Played {
         if self.over {
             return Heard::Gone;
         }
+        self.hurries = if patience.is_zero() { self.hurries + 1 } else { 0 };
+        assert!(self.hurries < 1000, "somebody waits without waiting");
         let until_ns = self.now_ns + patience.as_nanos() as i64;
         if self.script.steps.front().is_none_or(|(at_ns, _)| *at_ns > until_ns) {
             self.now_ns = until_ns;

@@ -39,6 +39,8 @@ const ANSWER_NS: i64 = 5_000_000_000;
 /// After Ctrl-C each last step may take so long: a search of memory, an answer of the VMM's, its end. All are over in 0.3 s.
 const HURRY: Duration = Duration::from_nanos(HURRY_NS as u64);
 const HURRY_NS: i64 = 40_000_000;
+/// So often vCPUs are let run that stop after their stub failed. They stop again for ever where the VMM stops them itself.
+const LET_RUN_MAX: u32 = 16;
 /// How often the machine is looked at for a hang.
 const LOOK_NS: i64 = 1_000_000_000;
 
@@ -63,6 +65,8 @@ pub(crate) struct Watch<'a> {
     log: LogWatch,
     /// Who stops the vCPUs when the console is silent, if somebody asked for it.
     silence: Option<SilenceWatch>,
+    /// How often the vCPUs were let run since their stub failed; none while it has not.
+    let_run: Option<u32>,
     /// Whether nothing more has been said that was not looked at.
     heard_out: bool,
 }
@@ -111,6 +115,7 @@ impl<'a> Watch<'a> {
             hurried: false,
             log: LogWatch::new(),
             silence,
+            let_run: None,
             heard_out: false,
         })
     }
@@ -136,23 +141,49 @@ impl<'a> Watch<'a> {
     }
 
     /// Looks where the vCPUs are, if the console has been silent for so long as was asked for.
-    fn look_into_silence(&mut self, now_ns: i64) {
+    fn look_into_silence(&mut self, now_ns: i64, is_over: &mut dyn FnMut() -> bool) {
         let Some(silence) = &mut self.silence else { return };
         // What was said and is still to be heard ends the silence.
         let is_due = self.heard_out && silence.next_ns().is_some_and(|due_ns| now_ns >= due_ns);
-        if is_due && !silence.stop(&|| self.vm.elapsed_ns()) {
+        if is_due && !silence.stop(&|| self.vm.elapsed_ns(), is_over) {
+            self.let_run = Some(0);
             self.vm.let_run();
+        }
+    }
+
+    /// The vCPUs stopped. Where their stub failed, it was told to stop them before and did it now: nobody else lets them run.
+    fn take_stop(&mut self) {
+        let facts = &self.facts;
+        let is_at_end = facts.gone || facts.shutdown.is_some() || facts.panic.is_some();
+        if let (Some(times), false) = (&mut self.let_run, is_at_end) {
+            if *times < LET_RUN_MAX {
+                *times += 1;
+                self.vm.let_run();
+            }
+        }
+    }
+
+    /// The last silence ends: with the first thing that tells of the boot's end, or now if it `is_over`.
+    pub(crate) fn end_silence(&mut self, is_over: bool) {
+        let Some(silence) = &mut self.silence else { return };
+        let facts = &self.facts;
+        let matched_ns = facts.matched.as_ref().map(|end| end.at_ns);
+        let off_ns = facts.shutdown.as_ref().map(|shutdown| shutdown.at_ns);
+        let now_ns = (is_over || facts.gone).then(|| self.vm.elapsed_ns());
+        let ends = [facts.init_ns, matched_ns, off_ns, now_ns];
+        if let Some(end_ns) = ends.into_iter().flatten().min() {
+            silence.end(end_ns);
         }
     }
 
     /// Where the vCPUs were in each silence, as a file; none if nobody asked. `names` is made from the calls that were seen.
     pub(crate) fn silences(&mut self, names: impl FnOnce(&BTreeSet<u64>) -> Names) -> Option<String> {
-        let now_ns = self.vm.elapsed_ns();
-        self.silence.take().map(|silence| silence.finish(now_ns, names))
+        self.end_silence(true);
+        self.silence.take().map(|silence| silence.finish(names))
     }
 
-    /// Looks at the kernel log and the CPUs where the console alone does not tell.
-    pub(crate) fn look(&mut self) -> Result<(), Error> {
+    /// Looks at the kernel log and the CPUs where the console alone does not tell. What takes long ends once it `is_over`.
+    pub(crate) fn look(&mut self, is_over: &mut dyn FnMut() -> bool) -> Result<(), Error> {
         if self.facts.gone
             || self.facts.shutdown.is_some()
             || self.facts.init_ns.is_some() && self.facts.guest_done.is_none()
@@ -160,8 +191,9 @@ impl<'a> Watch<'a> {
             return Ok(());
         }
         let now = self.vm.elapsed_ns();
-        self.look_into_silence(now);
+        self.look_into_silence(now, is_over);
         self.look_for_line(now)?;
+        self.end_silence(false);
         if now >= self.next_look_ns {
             self.next_look_ns = now + LOOK_NS;
             let now = Now { ns: now, cpu: self.vm.cpu_times() };
@@ -280,6 +312,7 @@ impl<'a> Watch<'a> {
             Heard::Silence => {}
             Heard::Gone => self.facts.gone = true,
         }
+        self.end_silence(false);
         Ok(())
     }
 
@@ -341,6 +374,7 @@ impl<'a> Watch<'a> {
                 // The answer is needed for the transfer of evidence, and may be all there is to go by should the VMM die.
                 self.ask_layout();
             }
+            News::Stopped => self.take_stop(),
             News::Off(why) => drop(facts.shutdown.get_or_insert(Shutdown { at_ns, why })),
             News::Panicked => {
                 let what = panicked(facts.vmm);

@@ -123,6 +123,7 @@ impl Monitor {
             let reason = message.get("data").and_then(|data| data.get("reason")).and_then(Any::as_str);
             return match event {
                 "RESUME" => Some(Event::News(News::Running)),
+                "STOP" => Some(Event::News(News::Stopped)),
                 "SHUTDOWN" => Some(Event::News(News::Off(off(reason.unwrap_or("unknown"))))),
                 "GUEST_PANICKED" => Some(Event::News(News::Panicked)),
                 _ => None,
@@ -185,10 +186,11 @@ mod tests {
         let (mut monitor, _qemu) = monitor();
         let text = "{\"QMP\": {\"version\": {}, \"capabilities\": [\"oob\"]}}\r\n{\"return\": {}, \"id\": 1}\r\n\
                     {\"timestamp\": {}, \"event\": \"RESUME\"}\r\n{\"return\": {}, \"id\": 2}\r\n\
+                    {\"event\": \"STOP\"}\r\n\
                     {\"event\": \"RTC_CHANGE\", \"data\": {\"offset\": 1}}\r\nnonsense\r\n\
                     {\"event\": \"SHUTDOWN\", \"data\": {\"guest\": true, \"reason\": \"guest-reset\"}}\r\n";
-        let expected =
-            [Event::Greeting, Event::Complete, Event::News(News::Running), Event::News(News::Off(GuestEnd::Reset))];
+        let news = [News::Running, News::Stopped, News::Off(GuestEnd::Reset)].map(Event::News);
+        let expected: Vec<Event> = [Event::Greeting, Event::Complete].into_iter().chain(news).collect();
         assert_eq!(monitor.feed(text.as_bytes()), expected);
         assert_eq!(monitor.malformed, 1);
         // The same, a byte at a time.
