@@ -145,7 +145,14 @@ fn a_gdbstub_that_is_not_there_costs_the_stops_and_not_the_boot() {
     command.args(["--memory", "128M", "--no-first-run", "--silence", "100ms", "--append", "delay.mount.ramfs=900"]);
     recorded(command.args(["--", "-gdb", "none"]), &into, "reached");
     let silences = &shown(&into)["silences"];
-    assert_eq!(list(&silences["silences"]).len(), 0);
+    assert_eq!(longest(&into)["stops"], 0);
+    assert!(ns(&longest(&into)["end_ns"]) - ns(&longest(&into)["start_ns"]) >= 800_000_000, "{silences}");
+    let printed = run(bootscope("show").arg(&into)).exits(0);
+    assert!(
+        printed.text().contains("no stop was made") && !printed.text().contains("never silent"),
+        "{}",
+        printed.text()
+    );
     assert!(text(&silences["notes"][0]).contains("the gdbstub "), "{silences}");
 }
 

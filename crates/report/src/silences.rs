@@ -38,7 +38,7 @@ pub(crate) fn silences(found: &SilencesLine, layout: Layout) -> String {
         let text = format!("{} not printed: see show --json", counted(others.len() as u64, "shorter silence"));
         paragraph(&text, "  ", layout, &mut out);
     }
-    if !found.silences.is_empty() {
+    if found.stood_ns > 0 {
         paragraph(&cost(found, layout), "cost: ", layout, &mut out);
     }
     for names in &found.names {
@@ -66,7 +66,7 @@ fn cost(found: &SilencesLine, layout: Layout) -> String {
 fn one(silence: &SilenceLine, layout: Layout, out: &mut String) {
     let time = |ns| layout.time(ns);
     let (from, until, length) = (time(silence.start_ns), time(silence.end_ns), time(silence.end_ns - silence.start_ns));
-    let stops = counted(silence.stops, "stop");
+    let stops = if silence.stops == 0 { "no stop was made".to_owned() } else { counted(silence.stops, "stop") };
     let text = format!("silent for {length}, from {from} to {until} of the host's time; {stops}");
     paragraph(&text, "  ", layout, out);
     for place in silence.wheres.iter().take(PLACES_SHOWN) {
@@ -170,6 +170,13 @@ mod tests {
         elsewhere.silences[0].wheres[0].moments = vec![moment(1_100_000_000, "a"), moment(1_200_000_000, "b")];
         let text = silences(&elsewhere, Layout::default());
         assert!(text.contains("1.10 s  a < main\n") && text.contains("1.20 s  b < main\n"), "{text}");
+        let mut unstopped = found();
+        unstopped.silences[0] =
+            SilenceLine { stops: 0, stood_ns: 0, wheres: Vec::new(), ..unstopped.silences[0].clone() };
+        unstopped.stood_ns = 0;
+        let text = silences(&unstopped, Layout::default());
+        assert!(text.contains("silent for 2.00 s") && text.contains("no stop was made\n"), "{text}");
+        assert!(!text.contains("cost:") && !text.contains("never silent"), "{text}");
         let none = SilencesLine { after_ns: 100_000_000, ..SilencesLine::default() };
         assert!(silences(&none, Layout::default()).contains("never silent for 100 ms"));
     }

@@ -194,9 +194,9 @@ pub struct SilenceLine {
     pub start_ns: i64,
     /// Until when.
     pub end_ns: i64,
-    /// How often the CPUs were stopped in it.
+    /// How often the CPUs were stopped and read in it.
     pub stops: u64,
-    /// How long they stood still for that, at most.
+    /// How long they stood still for that, at most, also where they could not be read.
     pub stood_ns: i64,
     /// Where they were.
     #[serde(rename = "where")]
@@ -269,7 +269,7 @@ impl SilenceLine {
         SilenceLine {
             start_ns: silence.from.0,
             end_ns: silence.until.0,
-            stops: silence.stops.len() as u64,
+            stops: silence.read_stops() as u64,
             stood_ns: silence.stood().0,
             wheres: silence.mostly_at().iter().map(|at| SilentWhere::of(at, silence)).collect(),
         }

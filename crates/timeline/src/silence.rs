@@ -35,7 +35,7 @@ pub struct Stop {
     pub at: Ns,
     /// How long they stood still for that, at most.
     pub stood: Ns,
-    /// Each CPU, by its number.
+    /// Each CPU, by its number; none where they could not be read.
     pub cpus: Vec<StoppedCpu>,
 }
 
@@ -88,6 +88,11 @@ impl Silence {
     /// How long the CPUs stood still in it, at most.
     pub fn stood(&self) -> Ns {
         self.stops.iter().fold(Ns(0), |sum, stop| Ns(sum.0.saturating_add(stop.stood.0)))
+    }
+
+    /// How many stops found where a CPU was.
+    pub fn read_stops(&self) -> usize {
+        self.stops.iter().filter(|stop| !stop.cpus.is_empty()).count()
     }
 
     /// Where each CPU was in most of its stops. CPUs that were in one place are one entry.
@@ -172,6 +177,8 @@ mod tests {
             ]
         );
         assert_eq!(silence.stood(), Ns(25));
+        let failed = Silence { stops: vec![stop(&["main"]), stop(&[])], ..Silence::default() };
+        assert_eq!((failed.read_stops(), failed.stood()), (1, Ns(10)), "one that failed took time too");
     }
 
     #[test]
