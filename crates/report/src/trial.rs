@@ -111,9 +111,9 @@ impl Proofs {
             self.table(layout, &mut out);
             out.push('\n');
         }
-        // Whole: people copy them.
+        // In one line each: people copy them.
         for line in &self.remedies {
-            paragraph(&line.remedy(), &format!("{}: ", line.name()), layout, &mut out);
+            let _ = writeln!(out, "{}: {}", line.name(), line.remedy());
         }
         for line in self.remedies.iter().chain(self.together.iter().map(|all| &all.joint)) {
             line.remark(&self.folder, layout, &mut out);
