@@ -7,6 +7,7 @@ use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
 use crate::text::counted;
 use crate::{ChangeLine, Layout, harmless};
+use benchmark::stats::verdict::Basis;
 use benchmark::trial::{Cause, Failure, Proof, Remedy, Saved, Tried, Untried, tried};
 use benchmark::{Document, Ended, Variant};
 use serde::{Deserialize, Serialize};
@@ -37,7 +38,7 @@ pub struct Proofs {
     pub remedies: Vec<ProofLine>,
     /// All that were confirmed, in one boot.
     pub together: Option<Together>,
-    /// Findings that no boot was made for.
+    /// Findings that no boot was made for, or none together with the others.
     pub untried: Vec<Untried>,
 }
 
@@ -85,6 +86,8 @@ impl Proofs {
         let remedies = lines(single);
         let confirmed = remedies.iter().filter(|line| line.verdict == Some(Proof::Confirmed));
         let sum_ns = confirmed.filter_map(|line| Some(line.measured?.likely_ns)).sum();
+        let left_out = joint.and_then(|joint| joint.head.trial.as_ref()).map_or(&[][..], |trial| &trial.untried);
+        let untried = trial.untried.iter().chain(left_out).cloned().collect();
         let joint = joint.and_then(|joint| lines(joint).pop());
         Some(Proofs {
             schema: SCHEMA.to_owned(),
@@ -96,7 +99,7 @@ impl Proofs {
             base_ns: base_ns(single),
             remedies,
             together: joint.map(|joint| Together { sum_ns, joint }),
-            untried: trial.untried.clone(),
+            untried,
         })
     }
 
@@ -236,41 +239,58 @@ pub(crate) fn word(verdict: Option<Proof>) -> &'static str {
 }
 
 fn why(remedy: &Remedy, tried: &Tried) -> String {
-    match tried.proof {
+    let by_time = match tried.proof {
         Some(Proof::Confirmed) => String::new(),
-        Some(Proof::Refuted) => refuted(remedy.claimed, tried.measured),
-        Some(Proof::TooNoisy) => match tried.rounds_needed {
-            Some(rounds) => format!("about {} would tell: --runs {rounds}", counted(rounds.into(), "round")),
-            None => "these boots cannot tell; boots that only repeat are told apart from 0.075 % on: give --runs 5"
-                .to_owned(),
-        },
-        Some(Proof::BreaksTheBoot) => {
-            let failure = tried.failure.clone().unwrap_or_default();
-            let detail = if failure.detail.is_empty() { String::new() } else { format!(" ({})", failure.detail) };
-            format!(
-                "{} of {} ended with {}{detail}",
-                tried.failed,
-                counted(tried.boots as u64, "boot"),
-                failure.outcome
-            )
+        Some(Proof::Refuted) => refuted(remedy.claimed, tried.measured).to_owned(),
+        Some(Proof::TooNoisy) => noisy(tried),
+        Some(Proof::BreaksTheBoot) => return failures(tried),
+        None if tried.base.0 == 0 || tried.boots == 0 => "it was stopped before there was a boot to compare".to_owned(),
+        None if tried.base.0 == tried.base.1 => "the boot as recorded never reached its end mark".to_owned(),
+        None => "no two boots of a round reached the end mark".to_owned(),
+    };
+    let failures = if tried.failed > 0 { failures(tried) } else { String::new() };
+    [by_time, failures].into_iter().filter(|part| !part.is_empty()).collect::<Vec<String>>().join("; ")
+}
+
+/// What to do about boots that cannot tell.
+fn noisy(tried: &Tried) -> String {
+    match (tried.rounds_needed, tried.basis) {
+        (Some(rounds), _) => format!("about {} would tell: --runs {rounds}", counted(rounds.into(), "round")),
+        (None, Some(Basis::Repeated(floor))) => {
+            format!("boots that only repeat cannot tell less than {:.3} % of the boot: give --runs 5", 100.0 * floor)
         }
-        None => "it was stopped before there was a boot to compare".to_owned(),
+        (None, Some(Basis::Pairs(_))) => {
+            "more than 10 000 rounds would be needed: count instructions with --deterministic".to_owned()
+        }
+        (None, _) => "more than 10 000 rounds would be needed".to_owned(),
     }
 }
 
-fn refuted(claimed: Option<Saved>, measured: Option<Saved>) -> String {
-    let Some(measured) = measured else { return String::new() };
-    let least = claimed.map_or(f64::INFINITY, |claimed| claimed.low_ns.min(claimed.likely_ns));
-    let found = if measured.high_ns < 0.0 {
-        "it makes the boot slower"
-    } else if measured.low_ns <= 0.0 {
-        "it saves nothing that these boots could tell"
-    } else if measured.likely_ns < least {
-        "it saves less than claimed"
-    } else {
-        "it saves more than claimed"
+/// `2 of 5 boots ended with panic (…); as recorded, 1 of 5 failed`
+fn failures(tried: &Tried) -> String {
+    let failure = tried.failure.clone().unwrap_or_default();
+    let detail = if failure.detail.is_empty() { String::new() } else { format!(" ({})", failure.detail) };
+    let boots = counted(tried.boots as u64, "boot");
+    let how = if tried.failed == 1 { "ended with" } else { "failed, the first with" };
+    let base = match tried.base {
+        (_, 0) => String::new(),
+        (boots, failed) => format!("; as recorded, {failed} of {boots} failed"),
     };
-    found.to_owned()
+    format!("{} of {boots} {how} {}{detail}{base}", tried.failed, failure.outcome)
+}
+
+fn refuted(claimed: Option<Saved>, measured: Option<Saved>) -> &'static str {
+    let Some(measured) = measured else { return "" };
+    let most = claimed.map_or(f64::INFINITY, |claimed| claimed.high_ns.max(claimed.likely_ns));
+    if measured.high_ns < 0.0 {
+        "it makes the boot slower"
+    } else if measured.low_ns > most {
+        "it saves more than claimed"
+    } else if measured.low_ns <= 0.0 || claimed.is_none() {
+        "it saves nothing that these boots could tell"
+    } else {
+        "it saves less than claimed"
+    }
 }
 
 /// `60.0 ms (54.0 to 60.0 ms)`
@@ -330,6 +350,35 @@ mod tests {
             line("all confirmed:").contains("100 ms, added up") && line("all confirmed:").ends_with("105 ms"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn why_says_which_way_a_claim_fails_and_what_to_do() {
+        let saved = |low: f64, likely: f64, high: f64| {
+            Some(Saved { low_ns: low * 1e6, likely_ns: likely * 1e6, high_ns: high * 1e6 })
+        };
+        let claimed = saved(95.0, 100.0, 101.0);
+        assert!(refuted(claimed, saved(190.0, 200.0, 210.0)).contains("more than claimed"));
+        // Less, although the estimate lies within what was claimed at the least.
+        assert!(refuted(saved(0.0, 100.0, 100.0), saved(-3.0, -1.0, -0.5)).contains("slower"));
+        assert!(refuted(claimed, saved(10.0, 20.0, 30.0)).contains("less than claimed"));
+        assert!(refuted(claimed, saved(-1.0, 2.0, 5.0)).contains("saves nothing"));
+        assert!(refuted(None, saved(-1.0, 0.0, 1.0)).contains("saves nothing"));
+        let tried = |basis| Tried {
+            measured: saved(-1.0, 0.0, 1.0),
+            proof: Some(Proof::TooNoisy),
+            rounds_needed: None,
+            basis: Some(basis),
+            boots: 5,
+            failed: 1,
+            failure: Some(Failure { boot: 3, outcome: "hang".to_owned(), detail: String::new() }),
+            base: (5, 0),
+        };
+        let said = |basis| why(&Remedy::default(), &tried(basis));
+        assert!(said(Basis::Repeated(0.000_75)).contains("0.075 %"), "{}", said(Basis::Repeated(0.000_75)));
+        assert!(said(Basis::Pairs(10)).contains("--deterministic") && !said(Basis::Pairs(10)).contains("repeat"));
+        assert!(!said(Basis::Dithered(5, 5)).contains("--deterministic"), "they are");
+        assert!(said(Basis::Pairs(10)).contains("1 of 5 boots ended with hang"), "{}", said(Basis::Pairs(10)));
     }
 
     #[test]

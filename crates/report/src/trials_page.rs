@@ -166,9 +166,11 @@ mod tests {
                 measured: saved(ms),
                 proof: Some(proof),
                 rounds_needed: None,
+                basis: None,
                 boots: 1,
                 failed: 0,
                 failure: None,
+                base: (1, 0),
             },
         }
     }
