@@ -236,6 +236,7 @@ fn begin(args: &Args, watcher: &mut Watcher, output: &Output) -> anyhow::Result<
     let head = Head { sweep, at, ..head(args, &variants, &foreseen)? };
     enough_rounds(args, &head, output)?;
     let folder = folder(args.output.as_deref(), args.force, &head, "bench")?;
+    clear(&folder);
     Begun::new(folder, head, variants, output)
 }
 
@@ -459,25 +460,31 @@ pub fn variant(varied: &Varied, foreseen: &Manifest) -> Variant {
     }
 }
 
-/// The folder, with nothing of an earlier bench in it: the one that was named, or one of that kind and of today.
+/// The folder: the one that was named, or one of that kind and of today. Removes nothing: [`clear`] does, when nothing can be
+/// refused any more.
 pub fn folder(named: Option<&Path>, force: bool, head: &Head, kind: &str) -> anyhow::Result<PathBuf> {
     let stamp: String = head.created.chars().filter(char::is_ascii_digit).collect();
     let (day, time) = stamp.split_at(8.min(stamp.len()));
     let folder = named.map_or_else(|| PathBuf::from(format!("boots/{kind}-{day}-{time}")), Path::to_owned);
     if folder.join(recording::MANIFEST_NAME).exists() {
-        bail!("{} is a recording: a bench needs a folder of its own", folder.display());
+        bail!("{} is a recording: a {kind} needs a folder of its own", folder.display());
     }
     if folder.join(JOURNAL).exists() && !force {
         bail!(
-            "{}: a bench is there already: replace it with --force, or name another folder with -o",
+            "{}: a {kind} is there already: replace it with --force, or name another folder with -o",
             folder.display()
         );
     }
-    if force && folder.join(JOURNAL).exists() {
-        for part in [JOURNAL, DOCUMENT] {
-            let _ = std::fs::remove_file(folder.join(part));
-        }
-        let _ = std::fs::remove_dir_all(folder.join("boots"));
-    }
     Ok(folder)
+}
+
+/// Removes the bench that is in a folder, if there is one, and nothing else of it.
+pub fn clear(folder: &Path) {
+    if !folder.join(JOURNAL).exists() {
+        return;
+    }
+    for part in [JOURNAL, DOCUMENT] {
+        let _ = std::fs::remove_file(folder.join(part));
+    }
+    let _ = std::fs::remove_dir_all(folder.join("boots"));
 }

@@ -10,18 +10,19 @@ mod page;
 
 use crate::bench::{self, Begun, Over, foresee, head_of, refuse_too_few};
 use crate::benches::{self, JOURNAL};
-use crate::boot::{self, Opened};
+use crate::boot;
 use crate::progress::Watcher;
 use crate::variants::Varied;
 use crate::{Done, amount, output::Output, plan};
 use anyhow::{Context, bail};
-use benchmark::trial::{Remedy, Saved, Trial};
+use benchmark::trial::{Remedy, Saved, Trial, Untried};
 use benchmark::{Document, Ended, Head, Plan, Setting, Stop};
 use choice::Choice;
 use machine::RecordOptions;
-use recording::{Accel, OutcomeKind};
+use recording::{Accel, Manifest, OutcomeKind};
 use report::Proofs;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 use timeline::Ns;
 
 /// Boot the remedies of findings, and compare what each saves with what was claimed
@@ -132,10 +133,30 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         },
     };
     let Stage { folder, document } = single;
-    let joint = if is_done(&document) { tryer.together(&folder, &document)? } else { None };
-    show(&folder, &document, joint.as_ref(), output)?;
+    let joint = if is_done(&document) { tryer.together(&folder, &document) } else { Ok(None) };
+    // What each remedy does by itself is known, whatever becomes of all together.
+    show(&folder, &document, joint.as_ref().ok().and_then(Option::as_ref), output)?;
+    let joint = joint.context("the remedies could not be booted together")?;
     let all = [Some(&document), joint.as_ref()];
     Ok(if all.into_iter().flatten().all(is_done) { Done::Well } else { Done::Badly })
+}
+
+/// How many rounds, and whether each boot gets another layout.
+struct Rounds {
+    given: Option<u32>,
+    dither: bool,
+}
+
+/// Boots that nothing refuses, and of which nothing is written yet.
+struct Staged {
+    head: Head,
+    variants: Vec<Varied>,
+}
+
+impl Staged {
+    fn begin(self, folder: PathBuf, output: &Output) -> anyhow::Result<Begun> {
+        Begun::new(folder, self.head, self.variants, output)
+    }
 }
 
 /// A try's boots that are over.
@@ -176,30 +197,30 @@ struct Tryer<'a> {
 }
 
 impl Tryer<'_> {
-    /// All that comes before the first boot; none if there is nothing to boot, which is printed.
+    /// All that comes before the first boot; none if there is nothing to boot, which is printed. What was tried before is
+    /// removed last, when nothing can be refused any more.
     fn begin(&mut self) -> anyhow::Result<Option<Begun>> {
         let args = self.args;
         let path = args.recording.as_deref().context("give a recording, or --continue DIR")?;
         let mut options = base(path)?;
+        // Stopped vCPUs would be charged to the remedy.
+        options.observe.silence_ms = None;
         let counts = args.deterministic && !options.guest.deterministic;
         if counts {
             options.guest.deterministic = true;
             options.guest.accel = Accel::Auto;
         }
-        self.check_inputs(path, &options)?;
-        // Its name is needed before the first boot, which may be one that only counts.
+        self.check_booted(path, &options, counts)?;
+        choice::refuse_own(args, &options)?;
         let plan = Plan { leaves_out: true, variants: 1, warm_ups: 0, stop: stop(1), seed: 1 };
         let foreseen = foresee(&[as_recorded(&options)], self.watcher)?;
         let dated = head_of(plan, &[as_recorded(&options)], &foreseen, false);
-        let claims_of = if counts { None } else { Some(boot::open_warned(path, self.output)?) };
         let folder = bench::folder(args.output.as_deref(), args.force, &dated, "try")?;
-        if args.force {
-            let _ = std::fs::remove_dir_all(folder.join(TOGETHER));
-            let _ = std::fs::remove_dir_all(folder.join(COUNTED));
-        }
-        let opened = match claims_of {
-            Some(opened) => opened,
-            None => self.counted(&options, &folder.join(COUNTED))?,
+        refuse_others_files(&folder, path, counts)?;
+        let counted = if counts { Some(self.counted(&options, &folder)?) } else { None };
+        let opened = match &counted {
+            Some(counted) => boot::open_warned(&counted.path().join(COUNTED), self.output)?,
+            None => boot::open_warned(path, self.output)?,
         };
         let choice = Choice::of(&opened, &options, args)?;
         if options.guest.deterministic {
@@ -207,8 +228,10 @@ impl Tryer<'_> {
             options.observe.calls = false;
             options.observe.min_call_ns = None;
         }
+        let recording = if counts { folder.join(COUNTED) } else { path.to_owned() };
         let trial = Trial {
-            recording: opened.recording.path().display().to_string(),
+            // Whoever goes on with the try may be in another folder.
+            recording: std::path::absolute(&recording).unwrap_or(recording).display().to_string(),
             remedies: choice.remedies,
             untried: choice.untried,
             together: false,
@@ -218,27 +241,40 @@ impl Tryer<'_> {
             show(&folder, &nothing, None, self.output)?;
             return Ok(None);
         }
-        let begun = self.stage(folder, &options, trial)?;
-        Ok(Some(begun))
+        let staged = self.stage(&options, trial, self.rounds())?;
+        if folder.join(JOURNAL).is_file() {
+            let _ = std::fs::remove_dir_all(folder.join(TOGETHER));
+            let _ = std::fs::remove_dir_all(folder.join(COUNTED));
+        }
+        bench::clear(&folder);
+        if let Some(counted) = counted {
+            std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            std::fs::rename(counted.path().join(COUNTED), folder.join(COUNTED))
+                .with_context(|| format!("cannot make {}", folder.join(COUNTED).display()))?;
+        }
+        Ok(Some(staged.begin(folder, self.output)?))
     }
 
-    /// Records the guest with its instructions counted: claims in time are none in instructions.
-    fn counted(&mut self, options: &RecordOptions, into: &Path) -> anyhow::Result<Opened> {
-        let into = into.to_owned();
+    /// Records the guest with its instructions counted, beside the folder: claims in time are none in instructions.
+    fn counted(&mut self, options: &RecordOptions, folder: &Path) -> anyhow::Result<TempDir> {
+        let beside = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        std::fs::create_dir_all(beside).with_context(|| format!("cannot make {}", beside.display()))?;
+        let made = tempfile::Builder::new().prefix(".try-").tempdir_in(beside);
+        let made = made.with_context(|| format!("cannot make a folder in {}", beside.display()))?;
         self.output.note("the recording has times: it is recorded once more with instructions counted, for its claims");
         self.watcher.doing("recording with instructions counted");
-        let options = RecordOptions { out: into, force: self.args.force, ..options.clone() };
+        let options = RecordOptions { out: made.path().join(COUNTED), force: false, ..options.clone() };
         let recorded = machine::record(&options, self.watcher)?;
         self.watcher.clear();
         if recorded.outcome.kind != OutcomeKind::Reached {
             let (outcome, detail) = (recorded.manifest.outcome_word(), &recorded.outcome.detail);
             bail!("with instructions counted the boot does not reach its end mark: {outcome} ({detail})");
         }
-        boot::open_warned(&options.out, self.output)
+        Ok(made)
     }
 
-    /// Claims of one kernel are none of another.
-    fn check_inputs(&mut self, path: &Path, options: &RecordOptions) -> anyhow::Result<()> {
+    /// Claims of one kernel are none of another, and those of one accelerator are none of another.
+    fn check_booted(&mut self, path: &Path, options: &RecordOptions, counts: bool) -> anyhow::Result<()> {
         let foreseen = machine::foresee(options, self.watcher);
         self.watcher.clear();
         let next = || {
@@ -249,7 +285,8 @@ impl Tryer<'_> {
         };
         let foreseen = foreseen.with_context(next)?;
         let recorded = boot::open_recording(path)?;
-        for input in &recorded.manifest().inputs {
+        let recorded = recorded.manifest();
+        for input in &recorded.inputs {
             let same = foreseen.inputs.iter().find(|now| now.role == input.role && now.path == input.path);
             if same.is_some_and(|now| now.sha256 != input.sha256) {
                 bail!(
@@ -260,29 +297,39 @@ impl Tryer<'_> {
                 );
             }
         }
+        // Where it is recorded once more, its claims are of this machine.
+        if counts {
+            return Ok(());
+        }
+        for note in differences(recorded, &foreseen).with_context(|| format!("{} cannot be tried", path.display()))? {
+            self.output.note(&note);
+        }
         Ok(())
     }
 
+    fn rounds(&self) -> Rounds {
+        // One boot of each only repeats; several get another layout each.
+        Rounds { given: self.args.runs, dither: self.args.runs != Some(1) }
+    }
+
     /// The boots of these remedies, each by itself, beside the guest as it is.
-    fn stage(&mut self, folder: PathBuf, options: &RecordOptions, trial: Trial) -> anyhow::Result<Begun> {
+    fn stage(&mut self, options: &RecordOptions, trial: Trial, rounds: Rounds) -> anyhow::Result<Staged> {
         let mut variants = vec![as_recorded(options)];
         for remedy in &trial.remedies {
             variants.push(with(options, remedy)?);
         }
         let deterministic = options.guest.deterministic;
-        // One boot of each only repeats; several get another layout each.
-        let dither = self.args.runs != Some(1);
         let plan = Plan {
             leaves_out: true,
             variants: variants.len(),
             warm_ups: u32::from(!deterministic),
-            stop: stop(self.args.runs.unwrap_or(if deterministic { ROUNDS_DETERMINISTIC } else { ROUNDS })),
+            stop: stop(rounds.given.unwrap_or(if deterministic { ROUNDS_DETERMINISTIC } else { ROUNDS })),
             seed: machine::monotonic_ns() as u64,
         };
         let foreseen = foresee(&variants, self.watcher)?;
-        let mut head = head_of(plan, &variants, &foreseen, dither);
+        let mut head = head_of(plan, &variants, &foreseen, rounds.dither);
         let (comparisons, test) = (variants.len() - 1, benchmark::Test::of(&head));
-        match self.args.runs {
+        match rounds.given {
             Some(runs) => refuse_too_few(runs, comparisons, test)?,
             None => {
                 let rounds = &mut head.plan.stop.rounds;
@@ -290,7 +337,7 @@ impl Tryer<'_> {
             }
         }
         head.trial = Some(trial);
-        Begun::new(folder, head, variants, self.output)
+        Ok(Staged { head, variants })
     }
 
     fn boot(&mut self, begun: Begun) -> anyhow::Result<Stage> {
@@ -333,13 +380,22 @@ impl Tryer<'_> {
         }
         let how = single.head.variants[0].how.clone();
         let options: RecordOptions = serde_json::from_value(how).context("the options of the boots")?;
+        let (fitting, untried) = choice::fitting(&options, confirmed);
+        for Untried { finding, why } in &untried {
+            self.output.note(&format!("{} ({}) is not booted with the others: {why}", finding.rule, finding.about));
+        }
+        if fitting.len() < 2 {
+            return Ok(None);
+        }
         let joint = Trial {
             recording: trial.recording.clone(),
-            remedies: vec![choice::joint(Path::new(&trial.recording), &confirmed)],
+            remedies: vec![choice::joint(Path::new(&trial.recording), &fitting)],
+            untried,
             together: true,
-            ..Trial::default()
         };
-        let begun = self.stage(into, &options, joint)?;
+        // As the remedies by themselves were booted, whatever this call says.
+        let rounds = Rounds { given: Some(single.head.plan.stop.rounds), dither: single.head.dithered };
+        let begun = self.stage(&options, joint, rounds)?.begin(into, self.output)?;
         Ok(Some(self.boot(begun)?.document))
     }
 }
@@ -359,6 +415,51 @@ fn base(path: &Path) -> anyhow::Result<RecordOptions> {
         );
     }
     plan::like(path)
+}
+
+/// Refuses to try a recording into a folder that has it, or files that no try made.
+fn refuse_others_files(folder: &Path, recording: &Path, counts: bool) -> anyhow::Result<()> {
+    let Ok(whole) = folder.canonicalize() else { return Ok(()) };
+    if recording.canonicalize().is_ok_and(|recording| recording.starts_with(&whole)) {
+        bail!(
+            "{} lies inside {}, where the try would be: name another folder with -o",
+            recording.display(),
+            folder.display()
+        );
+    }
+    if folder.join(JOURNAL).exists() {
+        let (document, _) = benches::read(folder)?;
+        if document.head.trial.is_none() {
+            bail!("{} is a bench and no try, and is not replaced: name another folder with -o", folder.display());
+        }
+        return Ok(());
+    }
+    let parts: &[&str] = if counts { &[TOGETHER, COUNTED, "boots"] } else { &[TOGETHER, "boots"] };
+    match parts.iter().find(|part| folder.join(part).exists()) {
+        Some(part) => bail!("{} has {part}, which no try made: name another folder with -o", folder.display()),
+        None => Ok(()),
+    }
+}
+
+/// How these boots differ from the recorded one in what claims depend on, in words.
+///
+/// # Errors
+/// If the accelerator is another: a saving under one is none under the other.
+fn differences(recorded: &Manifest, foreseen: &Manifest) -> anyhow::Result<Vec<String>> {
+    let (was, is) = (&recorded.subject.accelerator, &foreseen.subject.accelerator);
+    if !was.is_empty() && !is.is_empty() && was != is {
+        bail!(
+            "it was recorded with {was} and would be booted with {is}, where its claims say nothing: record it again \
+             here and try that, or give --deterministic"
+        );
+    }
+    let of = |what: &str, was: &str, is: &str| {
+        (!was.is_empty() && !is.is_empty() && was != is)
+            .then(|| format!("the recording's claims are of another {what}: {was}, and here {is}"))
+    };
+    let vmm = of("QEMU", &recorded.vmm.version, &foreseen.vmm.version);
+    let host = of("host CPU", &recorded.host.cpu, &foreseen.host.cpu);
+    Ok(vmm.into_iter().chain(host).collect())
 }
 
 fn as_recorded(options: &RecordOptions) -> Varied {
@@ -384,4 +485,26 @@ fn with(options: &RecordOptions, remedy: &Remedy) -> anyhow::Result<Varied> {
 fn claim(price: findings::Price) -> Saved {
     let [low_ns, likely_ns, high_ns] = [price.low, price.likely, price.high].map(|time| time.0 as f64);
     Saved { low_ns, likely_ns, high_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(accelerator: &str, vmm: &str) -> Manifest {
+        let mut manifest = Manifest::begun_now();
+        manifest.subject.accelerator = accelerator.to_owned();
+        manifest.vmm.version = vmm.to_owned();
+        manifest
+    }
+
+    #[test]
+    fn claims_of_another_accelerator_are_refused() {
+        let why = differences(&manifest("kvm", "7.2"), &manifest("tcg", "7.2")).unwrap_err().to_string();
+        assert!(why.contains("recorded with kvm") && why.contains("--deterministic"), "{why}");
+        assert_eq!(differences(&manifest("tcg", "7.2"), &manifest("tcg", "7.2")).unwrap(), [""; 0]);
+        let notes = differences(&manifest("tcg", "7.2"), &manifest("tcg", "8.0")).unwrap();
+        assert!(matches!(&notes[..], [note] if note.contains("another QEMU: 7.2, and here 8.0")), "{notes:?}");
+        assert!(differences(&manifest("", ""), &manifest("tcg", "8.0")).unwrap().is_empty(), "nobody knows");
+    }
 }

@@ -69,7 +69,7 @@ fn remedies_are_confirmed_and_their_joint_effect_is_measured() {
     let text =
         run(bootscope("try").arg(&slow).args(["--runs", "1", "--no-history", "--force", "-o"]).arg(&tried)).exits(0);
     let line = |starts: &str| text.text().lines().find(|line| line.starts_with(starts)).unwrap_or_default().to_owned();
-    assert!(line("tsc-check").ends_with("confirmed") && line("together:").contains("80."), "{}", text.text());
+    assert!(line("tsc-check").ends_with("confirmed") && line("all confirmed:").contains("80."), "{}", text.text());
     let page = scratch.path("page.md");
     run(bootscope("try").arg("--page").arg(&page).arg("--db").arg(&db)).exits(0);
     let written = fs::read_to_string(&page).unwrap();
@@ -91,7 +91,28 @@ fn findings_can_be_named() {
     assert_eq!(of_rule(&one, "cpu-start")["verdict"], "confirmed");
     assert_eq!(one["together"], Value::Null, "one alone");
     run(try_once(&slow, &scratch.path("none"), &db).arg("no-such-rule")).refuses(&["no-such-rule", "tsc-check"]);
-    run(try_once(&slow, &scratch.path("one"), &db).arg("wake_aps")).refuses(&["a bench is there already"]);
+    run(try_once(&slow, &scratch.path("one"), &db).arg("wake_aps")).refuses(&["a try is there already"]);
+    // What is refused removes nothing: neither by a wrong name nor by too few rounds.
+    let kept = fs::read(scratch.path("one").join("bench.json")).unwrap();
+    run(try_once(&slow, &scratch.path("one"), &db).args(["--force", "no-such-rule"])).refuses(&["no-such-rule"]);
+    run(bootscope("try").arg(&slow).args(["--runs", "2", "--force", "-o"]).arg(scratch.path("one")))
+        .refuses(&["too few"]);
+    assert_eq!(fs::read(scratch.path("one").join("bench.json")).unwrap(), kept);
+    // Nor is anything removed that no try made, or the recording itself.
+    let of_others = scratch.path("of-others");
+    for part in ["together", "base"] {
+        fs::create_dir_all(of_others.join(part)).unwrap();
+        fs::write(of_others.join(part).join("mine"), "mine").unwrap();
+    }
+    run(try_once(&slow, &of_others, &db).arg("--force")).refuses(&["together, which no try made"]);
+    for part in ["together", "base"] {
+        assert_eq!(fs::read_to_string(of_others.join(part).join("mine")).unwrap(), "mine");
+    }
+    let inside = scratch.path("one").join("base");
+    fs::rename(&slow, &inside).unwrap();
+    run(try_once(&inside, &scratch.path("one"), &db).arg("--force")).refuses(&["lies inside"]);
+    assert!(inside.join("recording.json").is_file());
+    fs::rename(&inside, &slow).unwrap();
     run(bootscope("try").arg(&slow).args(["--runs", "2", "-o"]).arg(scratch.path("few"))).refuses(&["too few"]);
     assert!(!scratch.path("few").exists(), "nothing is begun");
 }

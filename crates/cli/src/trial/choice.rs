@@ -104,6 +104,33 @@ fn own(words: &str, args: &Args, options: &RecordOptions) -> anyhow::Result<Reme
     Ok(Remedy { findings: Vec::new(), changes: vec![change], claimed })
 }
 
+/// Refuses what can be refused before there are findings: a remedy of the user's own that cannot be made.
+pub fn refuse_own(args: &Args, options: &RecordOptions) -> anyhow::Result<()> {
+    args.append.iter().try_for_each(|words| own(words, args, options).map(drop))
+}
+
+/// The remedies that can be made one after the other in the same boot, and why each of the others cannot.
+pub fn fitting(options: &RecordOptions, remedies: Vec<Remedy>) -> (Vec<Remedy>, Vec<Untried>) {
+    let (mut fitting, mut untried) = (Vec::new(), Vec::new());
+    let mut options = options.clone();
+    for remedy in remedies {
+        match super::with(&options, &remedy) {
+            Ok(with) => {
+                options = with.options;
+                fitting.push(remedy);
+            }
+            Err(why) => {
+                let what: Vec<String> = remedy.changes.iter().map(|change| making::setting(change).value).collect();
+                let own = Cause { rule: "your own".to_owned(), about: what.join(" "), title: String::new() };
+                let findings = if remedy.findings.is_empty() { vec![own] } else { remedy.findings };
+                let why = format!("not after the other remedies: {why}");
+                untried.extend(findings.into_iter().map(|finding| Untried { finding, why: why.clone() }));
+            }
+        }
+    }
+    (fitting, untried)
+}
+
 /// The remedies that were confirmed.
 pub fn confirmed(document: &Document) -> Vec<Remedy> {
     let confirmed = tried(document).into_iter().filter(|(_, tried)| tried.proof == Some(Proof::Confirmed));
@@ -128,4 +155,24 @@ fn joint_claim(recording: &Path, causes: &[Cause]) -> Option<Saved> {
         return None;
     }
     seen(&opened, |seen| joint_price(seen, &all)).map(claim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use recording::GuestSpec;
+
+    #[test]
+    fn a_remedy_that_another_takes_the_place_of_is_left_out_and_named() {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+        let remedy = |to: &str| {
+            let change = Change::QemuArguments { from: words("-device pvpanic"), to: words(to) };
+            Remedy { changes: vec![change], ..Remedy::default() }
+        };
+        let options = RecordOptions::of(GuestSpec { extra: words("-device pvpanic"), ..GuestSpec::default() });
+        let (fitting, untried) = fitting(&options, vec![remedy("-bios a"), remedy("-bios b")]);
+        assert_eq!(fitting, [remedy("-bios a")]);
+        let [one] = &untried[..] else { panic!("{untried:?}") };
+        assert!(one.finding.about == "-bios b" && one.why.contains("`-device pvpanic`"), "{one:?}");
+    }
 }
