@@ -14,6 +14,9 @@ use timeline::{DiagnosticKind, Diagnostics, Ns, Silence, Silences, Stop, Stopped
 /// A recorder makes no more of any; what is beyond is left out and counted.
 const ENTRIES_MAX: usize = 1 << 20;
 
+/// No machine that is recorded has more.
+const CPUS_MAX: usize = 1_024;
+
 /// Reads the text; lines that are none of it are counted.
 pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Silences {
     let mut found = Silences::default();
@@ -65,6 +68,9 @@ fn take(text: &str, found: &mut Silences) -> Option<()> {
             };
             let is_guess = words.next() == Some("words");
             let stop = found.silences.last_mut()?.stops.last_mut()?;
+            if stop.cpus.len() == CPUS_MAX {
+                return None;
+            }
             stop.cpus.push(StoppedCpu { ran, is_guess, stack: Vec::new() });
         }
         _ => {
