@@ -11,7 +11,7 @@ use crate::reader::{Evidence, Own, Reader};
 use crate::text::Lines;
 use timeline::{DiagnosticKind, Diagnostics, Ns, Silence, Silences, Stop, StoppedCpu, StoppedIn};
 
-/// A recorder makes no more of any; what is beyond is left out and counted.
+/// A recorder writes no more than two thirds of it; what is beyond is left out and counted.
 const ENTRIES_MAX: usize = 1 << 20;
 
 /// No machine that is recorded has more.

@@ -300,8 +300,9 @@ fn silences(options: &RecordOptions, watch: &mut Watch<'_>, hurried: bool) -> Re
         let mut names = Names::default();
         let step = arch::of(&options.guest).image_step_bytes;
         let image = options.guest.kernel.iter().map(|path| SymbolFile { path: path.clone(), base: None });
-        for file in options.observe.symbols.iter().cloned().chain(image) {
-            match symbols::functions(&file, hurried) {
+        let users = options.observe.symbols.iter().cloned().map(|file| (format!("--symbols {file}"), file));
+        for (what, file) in users.chain(image.map(|file| (file.to_string(), file))) {
+            match symbols::functions(&file, hurried, &what) {
                 Ok(functions) => names.add(&file.to_string(), functions, called, step),
                 Err(why) => names.remarks.push(why.to_string()),
             }

@@ -38,7 +38,7 @@ type Function = (u64, String);
 /// # Errors
 /// If the file cannot be read, or names none.
 pub(crate) fn list(file: &SymbolFile) -> Result<Vec<u8>, Error> {
-    let functions = functions(file, false)?;
+    let functions = functions(file, false, &format!("--symbols {file}"))?;
     let mut text = String::with_capacity(functions.len() * 40);
     for (address, name) in functions {
         writeln!(text, "{address:016x} t {name}").expect("a String takes all");
@@ -48,16 +48,17 @@ pub(crate) fn list(file: &SymbolFile) -> Result<Vec<u8>, Error> {
     written.map_err(Error::host("compress symbols"))
 }
 
-/// The functions that a file names. `hurried`, only where that takes no time: a bzImage takes a second to unpack.
+/// The functions that a file names. `hurried`, only where that takes no time: a bzImage takes a second to unpack. `what` is
+/// the file as its user knows it, for an error.
 ///
 /// # Errors
 /// If the file cannot be read, or names none.
-pub(crate) fn functions(file: &SymbolFile, hurried: bool) -> Result<Vec<Function>, Error> {
+pub(crate) fn functions(file: &SymbolFile, hurried: bool, what: &str) -> Result<Vec<Function>, Error> {
     let unreadable = || Error::unreadable(&file.path);
     let mut opened = File::open(&file.path).map_err(unreadable())?;
     let mut head = Vec::new();
     (&mut opened).take(HEAD_BYTES).read_to_end(&mut head).map_err(unreadable())?;
-    let refused = |why: &str| Error::option(format!("--symbols {file}: {why}"));
+    let refused = |why: &str| Error::option(format!("{what}: {why}"));
     let found = match &*head {
         _ if hurried && kernel_image::is_bzimage(&head) => {
             Err("stopped by the user, so it was not unpacked for its names: end the boot with --timeout to have them"
@@ -173,7 +174,8 @@ mod tests {
     use std::process::Command;
 
     fn check(file: &Path, base: Option<u64>) -> Result<Vec<Function>, String> {
-        functions(&SymbolFile { path: file.to_owned(), base }, false).map_err(|e| e.to_string())
+        let file = SymbolFile { path: file.to_owned(), base };
+        functions(&file, false, &format!("--symbols {file}")).map_err(|e| e.to_string())
     }
 
     fn written(dir: &tempfile::TempDir, name: &str, bytes: &[u8]) -> PathBuf {
@@ -216,6 +218,17 @@ mod tests {
             let error = check(&written(&dir, name, bytes), None).unwrap_err();
             assert!(error.contains(why) && error.contains("--symbols"), "{error}");
         }
+    }
+
+    #[test]
+    fn only_a_file_that_the_user_named_is_called_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut image = vec![0; 1024];
+        image[0x202..0x206].copy_from_slice(b"HdrS");
+        image[0x206..0x208].copy_from_slice(&[0x0c, 0x02]);
+        let file = SymbolFile { path: written(&dir, "vmlinuz", &image), base: None };
+        let error = functions(&file, true, &file.to_string()).unwrap_err().to_string();
+        assert!(error.contains("vmlinuz: stopped by the user") && !error.contains("--symbols"), "{error}");
     }
 
     #[test]

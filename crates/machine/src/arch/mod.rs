@@ -59,7 +59,7 @@ pub(crate) struct Registers {
 pub(crate) enum Mode {
     /// Firmware, or a loader: the CPU is not set up as a kernel has it.
     Boot,
-    /// A kernel.
+    /// A kernel; or firmware or a loader that has set the CPU up alike.
     Kernel,
     /// A process.
     User,

@@ -24,6 +24,8 @@ pub(crate) use text::FILE;
 const STOPS_OF_ONE_MAX: usize = 24;
 /// So many of a boot.
 const STOPS_MAX: usize = 400;
+/// Once the file has so many lines, there is no other stop. One stop adds 2^17 at most, and its reader takes 2^20.
+const LINES_MAX: usize = 1 << 19;
 /// So many silences without a stop are kept.
 const UNSTOPPED_MAX: usize = 1000;
 /// The vCPUs are stopped and read for so long at most.
@@ -66,6 +68,9 @@ pub(crate) struct SilenceWatch {
     stops: Vec<Stop>,
     silences: Vec<Silence>,
     stops_before: usize,
+    /// Lines that all stops so far take in the file.
+    lines: usize,
+    lines_max: usize,
     /// Stops that took too long.
     cut: usize,
     /// Silences without a stop; of those beyond the bound only this number is kept.
@@ -89,6 +94,8 @@ impl SilenceWatch {
             stops: Vec::new(),
             silences: Vec::new(),
             stops_before: 0,
+            lines: 0,
+            lines_max: LINES_MAX,
             cut: 0,
             unstopped: 0,
             remarks,
@@ -116,7 +123,8 @@ impl SilenceWatch {
     /// When the vCPUs are to be stopped next, if nothing is said until then.
     pub(crate) fn next_ns(&self) -> Option<i64> {
         let spent = self.stops.len() >= STOPS_OF_ONE_MAX || self.stops_before + self.stops.len() >= STOPS_MAX;
-        (self.client.is_some() && self.since_ns.is_some() && !spent).then_some(self.next_ns)
+        (self.client.is_some() && self.since_ns.is_some() && !spent && self.lines < self.lines_max)
+            .then_some(self.next_ns)
     }
 
     /// Stops the vCPUs, reads their stacks, and lets them run, also where it `is_over` before all is read. False if they
@@ -127,6 +135,7 @@ impl SilenceWatch {
         let (at_ns, mut cpus) = (now_ns(), Vec::new());
         let read = stacks(client, &mut self.walker, self.stop_max, is_over, &mut cpus);
         let stood_ns = now_ns() - at_ns;
+        self.lines += 1 + cpus.iter().map(|stack| 2 + stack.returns.len()).sum::<usize>();
         self.stops.push(Stop { at_ns, stood_ns, cpus });
         let at_ms = at_ns / 1_000_000;
         match read {
@@ -139,7 +148,9 @@ impl SilenceWatch {
         }
         // What the stop itself took is no reason for the next.
         self.next_ns = (at_ns + (at_ns - since_ns) / 2).max(at_ns + stood_ns.saturating_mul(10));
-        if self.stops_before + self.stops.len() == STOPS_MAX {
+        if self.lines >= self.lines_max {
+            self.remarks.push(format!("there is no stop after {at_ms} ms: what was read fills {} lines", self.lines));
+        } else if self.stops_before + self.stops.len() == STOPS_MAX {
             self.remarks.push(format!("there is no stop after {at_ms} ms: it was the boot's stop {STOPS_MAX}"));
         } else if self.stops.len() == STOPS_OF_ONE_MAX {
             let since_ms = since_ns / 1_000_000;
@@ -310,6 +321,33 @@ mod tests {
         watch.end(i64::MAX);
         let text = watch.finish(|_| Names::default());
         assert!(text.contains("it was its stop 24"), "{text}");
+        let mut watch = SilenceWatch::new(100, Some(in_firmware(STOPS_MAX + 1)), &ARCH);
+        let mut now_ns = 0;
+        watch.heard(0);
+        while let Some(due) = watch.next_ns() {
+            assert!(watch.stop(&|| due, &mut || false));
+            now_ns = due;
+            watch.heard(due);
+        }
+        assert_eq!(now_ns, 400 * 100 * MS);
+        assert!(watch.finish(|_| Names::default()).contains("it was the boot's stop 400"));
+    }
+
+    #[test]
+    fn the_file_is_bounded() {
+        let mut watch = SilenceWatch::new(100, Some(in_firmware(5)), &ARCH);
+        watch.lines_max = 7;
+        watch.heard(0);
+        for due in [100, 150, 225] {
+            assert_eq!(watch.next_ns(), Some(due * MS));
+            assert!(watch.stop(&|| due * MS, &mut || false));
+        }
+        assert_eq!(watch.next_ns(), None);
+        watch.heard(300 * MS);
+        assert_eq!(watch.next_ns(), None, "also in the next silence");
+        let text = watch.finish(|_| Names::default());
+        assert!(text.contains("no stop after 225 ms: what was read fills 9 lines"), "{text}");
+        assert_eq!(text.lines().filter(|line| !line.starts_with(['#']) && !line.starts_with("silence")).count(), 9);
     }
 
     #[test]

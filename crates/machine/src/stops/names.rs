@@ -11,8 +11,10 @@ use super::stack::{How, Return, Stack};
 
 /// A function is no longer: an address further behind the last one's start is in none.
 const FUNCTION_BYTES_MAX: u64 = 1 << 20;
-/// From so many different calls on, a list is judged.
+/// So many different calls to the start of a function show that a list fits, or has to be moved.
 const CALLED_MIN: usize = 4;
+/// So many do where no call leads elsewhere into it.
+const CALLED_MIN_OF_ALL: usize = 3;
 
 /// Functions by address, of one list.
 #[derive(Clone, Debug)]
@@ -37,7 +39,8 @@ struct Fit {
 
 impl Fit {
     fn is_good(self) -> bool {
-        self.at_start * 2 > self.inside
+        let needed = if self.at_start == self.inside { CALLED_MIN_OF_ALL } else { CALLED_MIN };
+        self.at_start >= needed && self.at_start * 2 > self.inside
     }
 }
 
@@ -59,7 +62,7 @@ impl Names {
         let mut list = List { functions };
         let mut fit = list.fit(called);
         let mut moved = String::new();
-        if !(fit.is_good() && fit.inside > 0) {
+        if !fit.is_good() {
             if let Some(slide) = list.slide(called, step) {
                 list.functions.iter_mut().for_each(|function| function.0 = function.0.wrapping_add(slide));
                 list.functions.sort_by_key(|function| function.0);
@@ -71,14 +74,17 @@ impl Names {
         let calls =
             format!("{at_start} of {inside} calls seen on the stacks lead to the start of one of its functions");
         self.remarks.push(match () {
-            () if called.len() < CALLED_MIN => format!("{what}: too few calls were seen to check whether it fits"),
+            () if fit.is_good() => format!("{what}{moved}: {calls}"),
+            () if called.len() < CALLED_MIN => {
+                format!("{what} is not used: too few calls were seen on the stacks to check whether it fits")
+            }
             () if inside == 0 => {
                 format!("{what} is not used: no call seen on the stacks leads into it, so it names other code than ran")
             }
-            () if !fit.is_good() => format!("{what} is not used: only {calls}, so it is of another build"),
-            () => format!("{what}{moved}: {calls}"),
+            () if at_start * 2 > inside => format!("{what} is not used: {calls}, too few to say that it fits"),
+            () => format!("{what} is not used: only {calls}, so it is of another build"),
         });
-        if called.len() < CALLED_MIN || inside > 0 && fit.is_good() {
+        if fit.is_good() {
             self.lists.push(list);
         }
     }
@@ -141,7 +147,10 @@ impl List {
         let mut starts: Vec<(u64, u64)> = self.functions.iter().map(|(start, _)| (start % step, *start)).collect();
         starts.sort_unstable();
         let mut votes: HashMap<u64, usize> = HashMap::new();
-        for &address in called {
+        // Firmware and loaders call each other elsewhere.
+        let half = self.functions.first()?.0 >> 63;
+        let called: Vec<u64> = called.iter().copied().filter(|address| address >> 63 == half).collect();
+        for &address in &called {
             let from = starts.partition_point(|start| start.0 < address % step);
             let alike = starts[from..].iter().take_while(|start| start.0 == address % step);
             alike.for_each(|start| *votes.entry(address.wrapping_sub(start.1)).or_default() += 1);
@@ -195,6 +204,14 @@ mod tests {
         assert!(named(&elsewhere).remarks[0].contains("other code than ran"));
         let few: BTreeSet<u64> = called(0).into_iter().take(2).collect();
         assert!(named(&few).remarks[0].contains("too few"));
+        assert_eq!(named(&few).place(BASE + 49), None, "wherever it was, nothing is named without a check");
+        let one: BTreeSet<u64> = (0..9).map(|n| 0x1000 + n * 48).chain([BASE + 48]).collect();
+        let one = named(&one);
+        assert_eq!(one.place(BASE + 49), None, "one call of ten proves nothing: {:?}", one.remarks);
+        let three: BTreeSet<u64> = called(0).into_iter().take(3).collect();
+        assert!(named(&three).place(BASE + 49).is_some());
+        let firmware = called(3 * STEP).into_iter().chain((0..40).map(|n| 0x7e00_0000 + n * 48)).collect();
+        assert!(named(&firmware).remarks[0].contains("moved by"), "{:?}", named(&firmware).remarks);
     }
 
     #[test]

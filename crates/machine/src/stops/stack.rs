@@ -237,6 +237,16 @@ mod tests {
         assert_eq!(walk(user, &mut memory).returns, [], "of a process only that it is one");
     }
 
+    #[test]
+    fn code_that_was_not_mapped_is_looked_at_again() {
+        let mut memory = Piece::new();
+        memory.put(0x13010, 0x10105);
+        memory.call(0x10105, 0x10200);
+        let mut walker = Walker::new(&ARCH);
+        assert_eq!(walker.behind_call(0x10105, &mut Piece { at: 0x13000, bytes: vec![0; 64] }), Ok(None));
+        assert_eq!(walker.walk(kernel(0x10210, 0x13000, 0), &mut memory).unwrap().returns.len(), 1);
+    }
+
     proptest! {
         #[test]
         fn any_memory_and_registers_end(words in proptest::collection::vec((0u64..0x800, 0x10000u64..0x14000), 0..200),

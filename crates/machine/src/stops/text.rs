@@ -31,19 +31,22 @@ pub(super) fn write(after_ns: i64, silences: &[Silence], names: &Names, remarks:
 }
 
 fn cpu(out: &mut String, number: usize, stack: &Stack, names: &Names) {
+    // Firmware and a kernel's decompressor run in a kernel's mode too: in the lower half, where no kernel's list names them.
+    let is_kernels = stack.pc >> 63 == 1 || names.place(stack.pc).is_some();
     let mode = match stack.mode {
-        Mode::Boot => "in-firmware",
-        Mode::Kernel => "in-kernel",
+        Mode::Kernel if is_kernels => "in-kernel",
         Mode::User => "in-process",
+        Mode::Boot | Mode::Kernel => "in-firmware",
     };
-    let how = match stack.how {
+    let (how, returns) = if mode == "in-kernel" { (stack.how, &stack.returns[..]) } else { (How::Not, &[][..]) };
+    let how = match how {
         How::FramePointers => "frame-pointers",
         How::Words => "words",
         How::Not => "none",
     };
     line(out, format_args!("cpu {number} {mode} {how}"));
     let mut entry = |sign: char, address: u64| {
-        let place = names.place(address).filter(|_| stack.mode == Mode::Kernel);
+        let place = names.place(address).filter(|_| mode == "in-kernel");
         match place {
             Some(place) => line(out, format_args!("{sign} {address:016x} {}+{:#x}", place.name, address - place.start)),
             None => line(out, format_args!("{sign} {address:016x}")),
@@ -51,7 +54,7 @@ fn cpu(out: &mut String, number: usize, stack: &Stack, names: &Names) {
     };
     entry(' ', stack.pc);
     let callers = names.callers(stack);
-    for found in &stack.returns {
+    for found in returns {
         let sign = if callers.iter().any(|caller| std::ptr::eq(*caller, found)) { ' ' } else { '?' };
         entry(sign, found.address);
     }
@@ -59,4 +62,34 @@ fn cpu(out: &mut String, number: usize, stack: &Stack, names: &Names) {
 
 fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
     writeln!(out, "{text}").expect("a String takes all");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stack::Return;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_kernel_runs_in_the_upper_half_or_where_a_list_that_fits_names_it() {
+        let functions = (0..8).map(|n| (0x20_0000 + n * n * 48, format!("f{n}")));
+        let called: BTreeSet<u64> = functions.clone().map(|function| function.0).collect();
+        let mut names = Names::default();
+        names.add("lab", functions.collect(), &called, 2 << 20);
+        let written = |pc: u64, mode| {
+            let returns = vec![Return { address: pc + 0x100, called: None }];
+            let mut out = String::new();
+            cpu(&mut out, 0, &Stack { pc, mode, how: How::FramePointers, returns }, &names);
+            out
+        };
+        let upper = written(0xffff_ffff_8100_0000, Mode::Kernel);
+        assert!(upper.starts_with("cpu 0 in-kernel frame-pointers\n") && upper.lines().count() == 3, "{upper}");
+        assert!(written(0x20_0004, Mode::Kernel).contains("in-kernel frame-pointers\n  0000000000200004 f0+0x4\n"));
+        // OVMF, and a decompressor.
+        for pc in [0x7e5a_0123, 0x10_0000] {
+            assert_eq!(written(pc, Mode::Kernel), format!("cpu 0 in-firmware none\n  {pc:016x}\n"));
+        }
+        assert!(written(0xf1234, Mode::Boot).starts_with("cpu 0 in-firmware none\n"));
+        assert!(written(0x40_0000, Mode::User).starts_with("cpu 0 in-process none\n"));
+    }
 }
