@@ -3,6 +3,7 @@
 use crate::paragraph::paragraph;
 use crate::text::counted;
 use crate::{Layout, SilenceLine, SilencesLine, SilentIn, SilentWhere, harmless};
+use recording::Accel;
 use std::fmt::Write;
 
 /// Silences that are printed, the longest; the others are counted.
@@ -16,8 +17,8 @@ const CALLERS_SHOWN: usize = 5;
 /// Functions of a stack that are printed, the innermost.
 const FUNCTIONS_SHOWN: usize = 16;
 
-/// The text for a terminal.
-pub(crate) fn silences(found: &SilencesLine, layout: Layout) -> String {
+/// The text for a terminal. The accelerator ran the guest.
+pub(crate) fn silences(found: &SilencesLine, accelerator: &str, layout: Layout) -> String {
     let mut out = String::new();
     let after = layout.time(found.after_ns);
     if found.silences.is_empty() {
@@ -39,7 +40,7 @@ pub(crate) fn silences(found: &SilencesLine, layout: Layout) -> String {
         paragraph(&text, "  ", layout, &mut out);
     }
     if found.stood_ns > 0 {
-        paragraph(&cost(found, layout), "cost: ", layout, &mut out);
+        paragraph(&cost(found, accelerator, layout), "cost: ", layout, &mut out);
     }
     for names in &found.names {
         paragraph(&harmless(names), "names: ", layout, &mut out);
@@ -50,10 +51,17 @@ pub(crate) fn silences(found: &SilencesLine, layout: Layout) -> String {
     out
 }
 
-fn cost(found: &SilencesLine, layout: Layout) -> String {
+fn cost(found: &SilencesLine, accelerator: &str, layout: Layout) -> String {
     let stops: u64 = found.silences.iter().map(|silence| silence.stops).sum();
     let stood = layout.time(found.stood_ns);
-    if found.stood_in_total {
+    if found.stood_in_total && accelerator == Accel::Tcg.as_str() {
+        // The counter is fitted to the host's clock at process 1, or at the machine's start where that fits.
+        format!(
+            "the CPUs stood still for {stood} in {}; that is part of the total. The guest's counter stood too: where phases \
+             rest on it, they have that time before the guest's first stamp or after its last one, not where the stops were",
+            counted(stops, "stop")
+        )
+    } else if found.stood_in_total {
         format!("the CPUs stood still for {stood} in {}; that is part of the times above", counted(stops, "stop"))
     } else {
         format!(
@@ -82,7 +90,7 @@ fn place(place: &SilentWhere, layout: Layout, out: &mut String) {
     let cpus: Vec<String> = place.cpus.iter().map(u64::to_string).collect();
     let cpus = format!("CPU {}", cpus.join(", "));
     let what = match place.ran {
-        SilentIn::Boot => ": firmware or a loader",
+        SilentIn::Boot => ": firmware, a loader, or other code at addresses that are no kernel's",
         SilentIn::User => ": in a process",
         SilentIn::Kernel if place.guessed => {
             ": callers are a guess, from the words on its stack that fit (no frame pointers)"
@@ -150,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_silence_says_where_and_at_what_cost() {
-        let text = silences(&found(), Layout { width: 80, ..Layout::default() });
+        let text = silences(&found(), "kvm", Layout { width: 80, ..Layout::default() });
         for line in [
             "where the CPUs were while the console was silent for 100 ms or more",
             "  silent for 2.00 s, from 1.00 s to 3.00 s of the host's time; 6 stops",
@@ -163,21 +171,29 @@ mod tests {
             assert!(text.lines().any(|found| found.trim_end() == line), "{line:?} in\n{text}");
         }
         assert!(!text.contains('\u{1b}'), "{text:?}");
+        let unwrapped = |found: &SilencesLine| {
+            let text = silences(found, "tcg", Layout::default());
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let text = unwrapped(&found());
+        assert!(text.contains("part of the total. The guest's counter stood too"), "{text}");
+        let guests = SilencesLine { stood_in_total: false, ..found() };
+        assert!(unwrapped(&guests).contains("the guest's clock stood too"));
         let mut elsewhere = found();
         elsewhere.silences[0].wheres[0].stack.clear();
         let moment =
             |at_ns, innermost: &str| SilentMoment { at_ns, stack: vec![innermost.to_owned(), "main".to_owned()] };
         elsewhere.silences[0].wheres[0].moments = vec![moment(1_100_000_000, "a"), moment(1_200_000_000, "b")];
-        let text = silences(&elsewhere, Layout::default());
+        let text = silences(&elsewhere, "kvm", Layout::default());
         assert!(text.contains("1.10 s  a < main\n") && text.contains("1.20 s  b < main\n"), "{text}");
         let mut unstopped = found();
         unstopped.silences[0] =
             SilenceLine { stops: 0, stood_ns: 0, wheres: Vec::new(), ..unstopped.silences[0].clone() };
         unstopped.stood_ns = 0;
-        let text = silences(&unstopped, Layout::default());
+        let text = silences(&unstopped, "kvm", Layout::default());
         assert!(text.contains("silent for 2.00 s") && text.contains("no stop was made\n"), "{text}");
         assert!(!text.contains("cost:") && !text.contains("never silent"), "{text}");
         let none = SilencesLine { after_ns: 100_000_000, ..SilencesLine::default() };
-        assert!(silences(&none, Layout::default()).contains("never silent for 100 ms"));
+        assert!(silences(&none, "kvm", Layout::default()).contains("never silent for 100 ms"));
     }
 }

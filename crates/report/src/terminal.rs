@@ -59,7 +59,7 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
     }
     if let Some(silences) = &summary.silences {
         out.push('\n');
-        out.push_str(&crate::silences::silences(silences, layout));
+        out.push_str(&crate::silences::silences(silences, &summary.subject.accelerator, layout));
     }
     facts(summary, layout, &mut out);
     diagnostics(summary, layout, &mut out);
