@@ -94,10 +94,11 @@ Verdicts:
   confirmed        the boot is faster, and the estimate of what is saved lies in
                    the interval that was claimed, widened to 10 % of the price
   refuted          what is saved and what was claimed have no value in common
-  breaks the boot  a boot with the remedy does not reach its end mark
+  breaks the boot  every boot with the remedy fails and none without it, or so
+                   many more that chance does not explain it
   too noisy        none of these; it says about how many rounds would tell
-A remedy without a claim is confirmed if it saves anything, and refuted if the
-boot is slower or differs by less than 5 %.
+A remedy without a claim is confirmed if the boot is faster. It is refuted if
+the boot is slower, or if the whole interval lies within 5 % of no change.
 
 The folder is that of a bench: bench.jsonl, bench.json, and in boots/NNNN the
 recording of every boot that failed. The boots of all remedies together are in

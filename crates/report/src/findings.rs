@@ -154,7 +154,7 @@ pub(crate) fn set_tried(findings: &mut [Finding], found: &findings::Found, past:
             let same = |cause: &benchmark::trial::Cause| cause.rule == finding.rule.id && cause.about == finding.about;
             past.tried.proof.is_some() && !past.together && past.remedy.findings.iter().any(same)
         };
-        line.tried = past.iter().rev().find(is_of).map(|past| PastProof {
+        line.tried = last(past.iter().filter(is_of)).map(|past| PastProof {
             bench: past.bench,
             created: past.created.clone(),
             verdict: past.tried.proof,
@@ -162,6 +162,11 @@ pub(crate) fn set_tried(findings: &mut [Finding], found: &findings::Found, past:
             measured: past.tried.measured,
         });
     }
+}
+
+/// Of tries, the oldest first, the one that counts: one that was cut off only where none was finished.
+pub(crate) fn last<'a>(past: impl DoubleEndedIterator<Item = &'a PastTrial> + Clone) -> Option<&'a PastTrial> {
+    past.clone().rev().find(|past| past.whole).or(past.last())
 }
 
 impl FoundLine {

@@ -3,7 +3,7 @@
 use crate::harmless;
 use crate::trial::{ProofLine, range, time, word};
 use benchmark::history::PastTrial;
-use benchmark::trial::{Cause, Proof};
+use benchmark::trial::{Cause, Proof, is_at_price};
 use findings::DETECTORS;
 use std::fmt::Write;
 
@@ -27,6 +27,12 @@ pub fn proofs_page(trials: &[PastTrial]) -> String {
             table(&of_rule, &mut out);
         }
     }
+    let own: Vec<&PastTrial> =
+        newest.iter().copied().filter(|past| !past.together && past.remedy.findings.is_empty()).collect();
+    if !own.is_empty() {
+        out.push_str("\n## Remedies of users\nNo finding proposed them. They are not among the claims that are counted above.\n\n");
+        table(&own, &mut out);
+    }
     let together: Vec<&PastTrial> = newest.iter().copied().filter(|past| past.together).collect();
     if !together.is_empty() {
         out.push_str("\n## All confirmed remedies together\nOf one try each.\n\n");
@@ -38,7 +44,12 @@ pub fn proofs_page(trials: &[PastTrial]) -> String {
 /// A later try of the same remedy in the same boot replaces an earlier one; one that was cut off replaces none.
 fn newest(trials: &[PastTrial]) -> Vec<&PastTrial> {
     let measured: Vec<&PastTrial> = trials.iter().filter(|past| past.tried.proof.is_some()).collect();
-    let is_newest = |(at, past): &(usize, &&PastTrial)| !measured[at + 1..].iter().any(|later| is_same(past, later));
+    let replaces = |later: &PastTrial, past: &PastTrial| (later.whole || !past.whole) && is_same(past, later);
+    let is_newest = |(at, past): &(usize, &&PastTrial)| {
+        // One that was cut off gives way to a whole one, whichever is newer.
+        let older_whole = !past.whole && measured[..*at].iter().any(|older| older.whole && is_same(past, older));
+        !older_whole && !measured[at + 1..].iter().any(|later| replaces(later, past))
+    };
     measured.iter().enumerate().filter(is_newest).map(|(_, past)| *past).collect()
 }
 
@@ -63,8 +74,18 @@ fn counts(trials: &[&PastTrial]) -> String {
     let (all, confirmed) = (trials.len(), of(Proof::Confirmed));
     let share = if all == 0 { 0.0 } else { 100.0 * confirmed as f64 / all as f64 };
     let (refuted, noisy, broke) = (of(Proof::Refuted), of(Proof::TooNoisy), of(Proof::BreaksTheBoot));
+    let at_price = |past: &&&PastTrial| {
+        past.tried.proof == Some(Proof::Confirmed)
+            && past
+                .remedy
+                .claimed
+                .zip(past.tried.measured)
+                .is_some_and(|(claimed, found)| is_at_price(&claimed, &found))
+    };
+    let near = trials.iter().filter(at_price).count();
+    let how = format!("{near} within 10 % of the price, {} elsewhere within its interval", confirmed - near);
     let others = format!("{refuted} refuted, {noisy} too noisy, {broke} broke the boot");
-    format!("{all} claims were tried. {confirmed} confirmed ({share:.0} %), {others}.\n")
+    format!("{all} claims were tried. {confirmed} confirmed ({share:.0} %): {how}. {others}.\n")
 }
 
 fn table(trials: &[&PastTrial], out: &mut String) {
@@ -96,7 +117,7 @@ fn table(trials: &[&PastTrial], out: &mut String) {
         ];
         let _ = writeln!(out, "| {} |", cells.join(" | "));
         if !line.why.is_empty() {
-            let title = line.findings.first().map_or("", |finding| finding.title.as_str());
+            let title = line.findings.first().map_or("a remedy of a user", |finding| finding.title.as_str());
             remarks.push(format!(
                 "* {} on {}: {}: {}",
                 cell(title),
@@ -162,6 +183,7 @@ mod tests {
             base_ns: Some(1e9),
             remedy: Remedy { findings: vec![finding], changes: vec![change], claimed: saved(100.0) },
             together: false,
+            whole: true,
             tried: Tried {
                 measured: saved(ms),
                 proof: Some(proof),
@@ -176,6 +198,34 @@ mod tests {
     }
 
     #[test]
+    fn what_was_cut_off_replaces_nothing() {
+        let whole = past("calibration", "6.1", 99.0, Proof::Confirmed);
+        let cut = PastTrial { whole: false, ..past("calibration", "6.1", 0.0, Proof::TooNoisy) };
+        for trials in [[whole.clone(), cut.clone()], [cut.clone(), whole.clone()]] {
+            let page = proofs_page(&trials);
+            assert!(page.contains("1 claims were tried. 1 confirmed (100 %)"), "{page}");
+        }
+        // Beside a finding, too.
+        assert_eq!(crate::findings::last([&whole, &cut].into_iter()), Some(&whole));
+        assert_eq!(crate::findings::last([&cut].into_iter()), Some(&cut));
+        assert!(proofs_page(&[cut]).contains("1 too noisy"), "better than nothing");
+    }
+
+    #[test]
+    fn a_wide_interval_and_a_user_s_own_remedy_are_counted_apart() {
+        let mut wide = past("calibration", "6.1", 3.0, Proof::Confirmed);
+        wide.remedy.claimed = Some(Saved { low_ns: 0.0, likely_ns: 100e6, high_ns: 100e6 });
+        let mut own = past("none", "6.12", 50.0, Proof::Confirmed);
+        own.remedy.findings.clear();
+        let page = proofs_page(&[wide, own]);
+        assert!(
+            page.contains("1 confirmed (100 %): 0 within 10 % of the price, 1 elsewhere within its interval"),
+            "{page}"
+        );
+        assert!(page.contains("## Remedies of users\n") && page.contains("| 50.0 ms (50.0 ms) |"), "{page}");
+    }
+
+    #[test]
     fn the_newest_of_each_counts_and_none_is_left_out() {
         let trials = [
             past("calibration", "6.1", 0.0, Proof::Refuted),
@@ -184,7 +234,7 @@ mod tests {
             past("of-old", "6.1", 98.0, Proof::Confirmed),
         ];
         let page = proofs_page(&trials);
-        assert!(page.contains("3 claims were tried. 2 confirmed (67 %), 1 refuted"), "{page}");
+        assert!(page.contains("3 claims were tried. 2 confirmed (67 %): 2 within 10 % of the price, 0 "), "{page}");
         let line = "| 6.1 | pc, 2 CPUs, 512 MiB, instructions | 1.00 s | `f` | `a=1` | 100 ms (100 ms) | 99.0 ms \
                     (99.0 ms) | 99 % | confirmed |";
         assert!(page.contains(line), "{page}");

@@ -6,7 +6,8 @@
 //! bench     id, sha256 of the document, created (RFC 3339, UTC)
 //! variant   bench, number in it, name, setup, kernel, kernel_sha256, and for lists and plots: boots and failed (warm-ups left
 //!           out), deterministic, median_ns, low_ns, high_ns, mean_ns, sd_ns (null where no boot reached its end)
-//! trial     bench, variant's number, and of a finding that it tried to prove: rule, about, kernel_sha256, machine
+//! trial     bench, variant's number, kernel_sha256, machine, and of a finding that it tried to prove: rule, about (both empty
+//!           for a remedy of the user's own, and for all remedies together)
 //! document  bench, the whole `bootscope.bench/1` document as zstd-packed JSON: every raw sample
 //! ```
 //! `application_id` says whose file it is, `user_version` which of these layouts it has. A step to the next is made once,

@@ -2,7 +2,8 @@
 //! from the boots that the history has, and not kept beside them.
 
 use super::{Document, History, HistoryError, Setup, schema};
-use crate::trial::{Remedy, Tried, tried};
+use crate::Ended;
+use crate::trial::{Cause, Remedy, Tried, tried};
 use rusqlite::{Connection, params};
 
 /// A remedy that was tried, as the history has it.
@@ -24,19 +25,24 @@ pub struct PastTrial {
     pub remedy: Remedy,
     /// Whether it is all that another try confirmed, together.
     pub together: bool,
+    /// Whether all of its rounds are over: what was cut off replaces nothing that was not.
+    pub whole: bool,
     /// What came out.
     pub tried: Tried,
 }
 
-/// Adds what a document says of findings; nothing of a bench that is no try.
+/// Adds what a document says of findings; nothing of a bench that is no try. A remedy of the user's own, and all together,
+/// have a row without rule, so that they are found among all tries.
 pub(super) fn add(add: &Connection, document: &Document, bench: i64) -> Result<(), HistoryError> {
-    let Some(trial) = document.head.trial.as_ref().filter(|trial| !trial.together) else { return Ok(()) };
+    let Some(trial) = document.head.trial.as_ref() else { return Ok(()) };
     let (setup, kernel) = (Setup::of(document, 0), super::kernel_sha256(document, 0));
     let sql =
         "INSERT OR IGNORE INTO trial (bench, number, rule, about, kernel_sha256, machine) VALUES (?, ?, ?, ?, ?, ?)";
     let mut insert = add.prepare(sql)?;
     for (number, remedy) in (1_i64..).zip(&trial.remedies) {
-        for finding in &remedy.findings {
+        let no_finding = Cause::default();
+        let findings = if trial.together { &[] } else { &remedy.findings[..] };
+        for finding in if findings.is_empty() { std::slice::from_ref(&no_finding) } else { findings } {
             insert.execute(params![bench, number, finding.rule, finding.about, kernel, setup.machine])?;
         }
     }
@@ -44,7 +50,7 @@ pub(super) fn add(add: &Connection, document: &Document, bench: i64) -> Result<(
 }
 
 impl History {
-    /// All tries of findings, or those on a kernel (by its hash) and a machine type, the oldest first.
+    /// All tries, or those on a kernel (by its hash) and a machine type, the oldest first.
     pub fn trials(&self, on: Option<(&str, &str)>) -> Result<Vec<PastTrial>, HistoryError> {
         let trials = || {
             let mut all = Vec::new();
@@ -81,6 +87,7 @@ impl PastTrial {
             base_ns: total.map(|total| total.median.estimate),
             remedy: remedy.clone(),
             together: trial.together,
+            whole: document.ended == Some(Ended::Rounds),
             tried,
         };
         tried(document).into_iter().map(one).collect()
@@ -90,7 +97,7 @@ impl PastTrial {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{Cause, Proof, Saved, Trial};
+    use crate::trial::{Proof, Saved, Trial};
     use crate::{Boot, Head, InputFile, Measured, Plan, Stop, Variant};
 
     #[test]
@@ -112,11 +119,23 @@ mod tests {
             let measured = Measured { total_ns: Some(ns), outcome: "reached".to_owned(), ..Measured::default() };
             Boot { number: variant as u32, round: Some(0), variant, began_ns: 0, measured }
         };
-        history.add(&Document::new(head, vec![boot(0, 1000), boot(1, 1000)], None)).unwrap();
+        let other = |remedy: Remedy, together| {
+            let trial = Some(Trial { remedies: vec![remedy], together, ..Trial::default() });
+            Document::new(Head { trial, ..head.clone() }, vec![boot(0, 1000), boot(1, 900)], Some(Ended::Rounds))
+        };
+        let others = [other(Remedy::default(), false), other(remedy.clone(), true)];
+        history.add(&Document::new(head.clone(), vec![boot(0, 1000), boot(1, 1000)], None)).unwrap();
         let [found] = &history.trials(Some(("abc", "q35"))).unwrap()[..] else { panic!() };
         assert_eq!((&found.remedy, found.tried.proof, found.base_ns), (&remedy, Some(Proof::Refuted), Some(1000.0)));
         assert_eq!(history.trials(None).unwrap().len(), 1);
         assert_eq!(history.trials(Some(("abc", "pc"))).unwrap(), []);
         assert_eq!(history.trials(Some(("abd", "q35"))).unwrap(), []);
+        // Without a finding, and all together.
+        for document in &others {
+            history.add(document).unwrap();
+        }
+        let all = history.trials(None).unwrap();
+        let marks: Vec<(bool, bool)> = all.iter().map(|past| (past.together, past.whole)).collect();
+        assert_eq!(marks, [(false, false), (false, true), (true, true)]);
     }
 }
