@@ -51,6 +51,8 @@ check:
 	scripts/check-licences
 	scripts/check-circles
 	$(CARGO) test --locked --workspace --no-fail-fast --lib --bin bootscope
+	$(CARGO) test --locked -p analysis --test words
+	BOOTSCOPE_LIB=$(CURDIR)/$(LIB) $(CARGO) test --locked -p bootscope --test kept
 
 # Everything; a step that fails does not keep the next from running, and is named at the end, with the reason.
 test:

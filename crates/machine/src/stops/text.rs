@@ -32,13 +32,13 @@ pub(super) fn write(after_ns: i64, silences: &[Silence], names: &Names, remarks:
 
 fn cpu(out: &mut String, number: usize, stack: &Stack, names: &Names) {
     // Firmware and a kernel's decompressor run in a kernel's mode too: in the lower half, where no kernel's list names them.
-    let is_kernels = stack.pc >> 63 == 1 || names.place(stack.pc).is_some();
+    let in_kernel = stack.mode == Mode::Kernel && (stack.pc >> 63 == 1 || names.place(stack.pc).is_some());
     let mode = match stack.mode {
-        Mode::Kernel if is_kernels => "in-kernel",
+        Mode::Kernel if in_kernel => "in-kernel",
         Mode::User => "in-process",
         Mode::Boot | Mode::Kernel => "in-firmware",
     };
-    let (how, returns) = if mode == "in-kernel" { (stack.how, &stack.returns[..]) } else { (How::Not, &[][..]) };
+    let (how, returns) = if in_kernel { (stack.how, &stack.returns[..]) } else { (How::Not, &[][..]) };
     let how = match how {
         How::FramePointers => "frame-pointers",
         How::Words => "words",
@@ -46,7 +46,7 @@ fn cpu(out: &mut String, number: usize, stack: &Stack, names: &Names) {
     };
     line(out, format_args!("cpu {number} {mode} {how}"));
     let mut entry = |sign: char, address: u64| {
-        let place = names.place(address).filter(|_| mode == "in-kernel");
+        let place = names.place(address).filter(|_| in_kernel);
         match place {
             Some(place) => line(out, format_args!("{sign} {address:016x} {}+{:#x}", place.name, address - place.start)),
             None => line(out, format_args!("{sign} {address:016x}")),
