@@ -238,6 +238,13 @@ switches! {
         /// Each by a thread of its own.
         "parallel" => Parallel,
     }
+    /// Whether the threads that probe PCI devices hold one lock while they do.
+    driver_lock: DriverLock = None {
+        /// All of them the same one, as with FreeBSD's Giant: they take their turns.
+        "giant" => Giant,
+        /// None.
+        "none" => None,
+    }
     /// How the driver of a network card on PCI waits while the card is reset, when it attaches.
     pci_wait: PciWait = None {
         /// The card is not reset.

@@ -515,6 +515,26 @@ fn pci_probe() {
     assert!(near(probing("maxcpus=1 pci=parallel pci_wait=sleep").0, 20));
 }
 
+/// Three cards again, whose drivers sleep: with one lock for all they take their turns, whatever the CPUs.
+#[test]
+fn driver_lock() {
+    let Some(kernel) = kernel() else { return };
+    let cards = ["-device", "e1000,romfile="].repeat(3);
+    let boot = |lock: &str| {
+        let machine = Machine::deterministic().with(&cards);
+        boot_on(&machine, &kernel, &format!("pci=parallel pci_wait=sleep driver_lock={lock}"))
+    };
+    let probing = |boot: &Boot| total_ns(boot, "DEVICE_ATTACH pcib0");
+    let (giant, none) = (boot("giant"), boot("none"));
+    report("driver-lock", probing(&giant), probing(&none));
+    assert!(probing(&giant).abs_diff(60 * MS) < MS && probing(&none).abs_diff(20 * MS) < MS);
+    let count = |what: &str| giant.log.lines().filter(|line| line.ends_with(what)).count();
+    assert!(count("EVENT HOLD Giant") > 3 && !none.log.contains("Giant"), "a thread for each function");
+    for what in ["EVENT WAIT Giant", "EVENT UNWAIT Giant", "EVENT RELEASE Giant"] {
+        assert_eq!(count(what), count("EVENT HOLD Giant"), "{what}");
+    }
+}
+
 #[test]
 fn ap_announce() {
     let Some(kernel) = kernel() else { return };

@@ -119,6 +119,17 @@ pub static EXPERIMENTS: &[Experiment] = &[
         ..NOTHING
     },
     Experiment {
+        name: "page-thread",
+        what: "the thread that initialises the rest takes its turn before whom the boot waits for, or runs when no other can",
+        source: "FreeBSD b16b4c22d2d1 (2024): its thread has the lowest priority",
+        slow: "vm_page=eager-thread",
+        remedies: &["vm_page=lazy"],
+        figures: &[whole("SYSINIT intr_config_hooks", &["SYSINIT intr_config_hooks"], None, None)],
+        blamed: &["THREAD vm_rest · runqueue"],
+        machine: Machine { memory_bytes: 1 << 30, ..SMALL },
+        ..NOTHING
+    },
+    Experiment {
         name: "ap-start",
         what: "application processors are started one after the other, 10 ms after INIT each, or all at once",
         source: PERCIVAL,
@@ -284,7 +295,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
             "one call before the drivers attach sees an arena with hardly anything in it, and leaves the hash as it is",
         )],
         saves_nothing: &["vmem_rescale=once"],
-        blamed: &["em_stop"],
+        blamed: &["vmem_free"],
         machine: Machine { arguments: &["-device", "e1000,romfile="], ..SMALL },
         ..NOTHING
     },
@@ -376,6 +387,23 @@ pub static EXPERIMENTS: &[Experiment] = &[
         blamed: &["em_reset"],
         machine: Machine {
             cpus: 4,
+            arguments: &["-device", "e1000,romfile=", "-device", "e1000,romfile=", "-device", "e1000,romfile="],
+            ..SMALL
+        },
+        ..NOTHING
+    },
+    Experiment {
+        name: "driver-lock",
+        what: "three network cards on PCI are reset by a thread each, which sleeps for 20 ms: with one lock for all drivers in its \
+               hand, or without it",
+        source: "after FreeBSD's Giant and Linux's big kernel lock; no figure was published",
+        always: "pci=parallel pci_wait=sleep",
+        slow: "driver_lock=giant",
+        remedies: &["driver_lock=none"],
+        figures: &[whole("DEVICE_ATTACH pcib0", &["DEVICE_ATTACH pcib0"], None, None)],
+        chosen: "three cards, and the driver's pause of 20 ms after a reset: QEMU's card needs none of it",
+        blamed: &["THREAD pci_probe"],
+        machine: Machine {
             arguments: &["-device", "e1000,romfile=", "-device", "e1000,romfile=", "-device", "e1000,romfile="],
             ..SMALL
         },

@@ -24,6 +24,9 @@ impl Drop for Held {
     }
 }
 
+/// One lock for all drivers (`driver_lock=giant`).
+pub static GIANT: Lock = Lock { name: "Giant", is_held: Shared::new(false) };
+
 /// Devices on PCI that are probed by threads of their own.
 pub static PCI_PROBE: Topic = Topic::new("pci probe");
 
@@ -63,5 +66,32 @@ impl Topic {
         tslog::wait!(self.name);
         self.holds.wait_for(|holds| (*holds == 0 || is_enough()).then_some(()));
         tslog::unwait!(self.name);
+    }
+}
+
+/// A lock that its holder may sleep with. Both who waits for it and who holds it is logged.
+pub struct Lock {
+    name: &'static str,
+    is_held: Shared<bool>,
+}
+
+/// Releases its lock when it is dropped.
+pub struct Locked(&'static Lock);
+
+impl Lock {
+    /// Waits until nobody holds it, and takes it.
+    pub fn lock(&'static self) -> Locked {
+        tslog::wait!(self.name);
+        self.is_held.wait_for(|is_held| (!core::mem::replace(is_held, true)).then_some(()));
+        tslog::unwait!(self.name);
+        tslog::hold!(self.name);
+        Locked(self)
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        tslog::release!(self.0.name);
+        self.0.is_held.change(|is_held| *is_held = false);
     }
 }

@@ -2,15 +2,16 @@
 //!
 //! With `pci=parallel` the scan only lists what is there. Each function is then probed and attached by a thread of its own, and
 //! the bus is attached when all of them are done: attach methods run at once, on as many CPUs as there are by then (`smp=early`).
+//! With `driver_lock=giant` each holds one lock for all while it does, also while it sleeps: they take their turns.
 
 use crate::console::verbose;
 use crate::cpu::{inl, outl};
 use crate::device::{self, Device, Failure, Fit, Location, driver};
-use crate::hold::PCI_PROBE;
+use crate::hold::{GIANT, PCI_PROBE};
 use crate::lock::SpinLock;
 use crate::{boot, thread};
 use alloc::boxed::Box;
-use lab::switches::Pci;
+use lab::switches::{DriverLock, Pci};
 use pci_types::{
     Bar, CommandRegister, ConfigRegionAccess, EndpointHeader, HeaderType, PciAddress, PciHeader, PciPciBridgeHeader,
 };
@@ -131,7 +132,9 @@ fn add(address: PciAddress) {
 fn probe_and_attach(function: usize) {
     // SAFETY: `add` leaked it, for this thread.
     let function = unsafe { &*core::ptr::with_exposed_provenance::<Function>(function) };
+    let giant = (boot::switches().driver_lock == DriverLock::Giant).then(|| GIANT.lock());
     device::add("pci", Location::Pci(*function));
+    drop(giant);
     PCI_PROBE.release();
 }
 
