@@ -162,6 +162,34 @@ fn a_hash_that_is_resized_too_late() {
     assert!(found(BUFFERS).is_empty(), "resized in time");
 }
 
+/// The same bug in the reference kernel, which has that arena and logs each call: found without being told, with the switch
+/// that mends it.
+#[test]
+fn a_hash_that_is_resized_too_late_in_the_reference_kernel() {
+    if !built() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let found = |when: &str| {
+        let boot = scratch.path(when);
+        let mut command = record_lab(&boot);
+        command.args(["--deterministic", "--memory", "128M", "--no-first-run", "--no-firmware-log", "--append"]);
+        command.arg(format!("netboot=yes dma_buffers=many vmem_rescale={when}"));
+        recorded(command.args(["--", "-device", "e1000,romfile="]), &boot, "reached");
+        run(bootscope("findings").arg("--json").arg(&boot)).exits(0).json()
+    };
+    let (late, early) = (found("late"), found("early"));
+    let [only] = list(&late["findings"]) else { panic!("{late:#}") };
+    assert_eq!(text(&only["id"]), "cost-per-call");
+    let title = text(&only["title"]);
+    assert!(title.starts_with("vmem_free") && title.contains("calls 28672"), "{title}");
+    // 25 675 776 links are passed, one after the other.
+    let saved = ns(&late["total_ns"]) - ns(&early["total_ns"]);
+    assert!(saved > 500_000_000 && (ns(&only["cost_ns"]) - saved).abs() * 20 < saved, "{saved} ns: {only:#}");
+    assert_eq!(only["changes"][0]["to"][0], "vmem_rescale=early", "{only:#}");
+    assert!(list(&early["findings"]).is_empty(), "{early:#}");
+}
+
 /// Logs of other kernels have nothing of what was published of this one.
 #[test]
 fn other_kernels_are_not_accused() {
