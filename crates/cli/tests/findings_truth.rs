@@ -46,6 +46,9 @@ const DELAY_US_MAX: u64 = 20_000;
 struct Cause {
     words: &'static str,
     cpus: &'static str,
+    memory: &'static str,
+    /// Network cards on PCI.
+    cards: usize,
     rule: &'static str,
     about: &'static str,
     /// What the change has to be.
@@ -54,30 +57,31 @@ struct Cause {
     after: &'static [&'static str],
 }
 
+const CAUSE: Cause =
+    Cause { words: "", cpus: "1", memory: MEMORY, cards: 0, rule: "", about: "", change: ("", ""), after: &[] };
+const MEMORY: &str = "128M";
+
 const CAUSES: &[Cause] = &[
     Cause {
         words: "calibrate=delay",
-        cpus: "1",
         rule: "calibration",
         about: "SYSINIT c",
         change: ("calibrate=delay", "calibrate=regression"),
-        after: &[],
+        ..CAUSE
     },
     Cause {
         words: "ps2=probe",
-        cpus: "1",
         rule: "fixed-delays",
         about: "DEVICE_PROBE psm",
         change: ("ps2=probe", "ps2=skip"),
-        after: &[],
+        ..CAUSE
     },
     Cause {
         words: "reset=wait nic=yes delay.answer.ena0=100",
-        cpus: "1",
         rule: "fixed-delays",
         about: "DEVICE_ATTACH ena0",
         change: ("reset=wait", "reset=async"),
-        after: &[],
+        ..CAUSE
     },
     Cause {
         words: "aps=serial",
@@ -85,7 +89,7 @@ const CAUSES: &[Cause] = &[
         rule: "cpu-start",
         about: "wake_aps",
         change: ("aps=serial", "aps=parallel"),
-        after: &[],
+        ..CAUSE
     },
     Cause {
         words: "tsc_sync=check",
@@ -93,48 +97,70 @@ const CAUSES: &[Cause] = &[
         rule: "tsc-check",
         about: "check_tsc_sync",
         change: ("tsc_sync=check", "tsc_sync=trust"),
-        after: &[],
+        ..CAUSE
     },
     Cause {
         words: "bind=tick",
-        cpus: "1",
         rule: "tick-waits",
         about: "kthread_bind",
         change: ("bind=tick", "bind=tick hz=1000"),
         // It still sleeps for ticks, of a millisecond each.
         after: &["tick-waits"],
+        ..CAUSE
     },
     Cause {
         words: "services=3 frames=scan",
-        cpus: "1",
         rule: "allocator-share",
         about: "frame_allocator",
         change: ("frames=scan", "frames=p2buddy"),
-        after: &[],
+        ..CAUSE
     },
     Cause {
         words: "hpt=in-probe",
-        cpus: "1",
         rule: "probe-work",
         about: "DEVICE_PROBE hpt",
         change: ("hpt=in-probe", "hpt=in-attach"),
-        after: &[],
+        ..CAUSE
     },
     Cause {
         words: "vm_page=three-pass",
-        cpus: "1",
         rule: "cost-per-gb",
         about: "SYSINIT vm_mem",
         change: ("vm_page=three-pass", "vm_page=one-pass"),
-        after: &[],
+        ..CAUSE
     },
     Cause {
         words: "details=3000 verbose=yes",
-        cpus: "1",
         rule: "console-characters",
         about: "_vprintf",
         change: ("verbose=yes", "verbose=no"),
-        after: &[],
+        ..CAUSE
+    },
+    Cause {
+        words: "vm_page=eager-thread",
+        memory: "2G",
+        rule: "holder-without-cpu",
+        about: "vm_rest",
+        change: ("vm_page=eager-thread", "vm_page=lazy"),
+        ..CAUSE
+    },
+    Cause {
+        words: "driver_lock=giant pci=parallel pci_wait=sleep",
+        cards: 3,
+        rule: "one-at-a-time",
+        about: "Giant",
+        change: ("driver_lock=giant", "driver_lock=none"),
+        // Each driver sleeps as long as before.
+        after: &["fixed-delays"],
+        ..CAUSE
+    },
+    Cause {
+        words: "vmem_rescale=late netboot=yes dma_buffers=many",
+        cards: 1,
+        rule: "cost-per-call",
+        about: "vmem_free",
+        change: ("vmem_rescale=late", "vmem_rescale=early"),
+        ..CAUSE
     },
 ];
 
@@ -148,10 +174,11 @@ fn script(seed: u64) -> String {
     PLACES.iter().map(&mut delay).collect::<Vec<String>>().join(" ")
 }
 
-fn boot(into: &Path, cpus: &str, words: &str) {
+fn boot(into: &Path, cause: &Cause, words: &str) {
     let mut command = record_lab(into);
-    command.args(["--deterministic", "--memory", "128M", "--no-first-run", "--no-firmware-log", "--cpus", cpus]);
-    recorded(command.args(["--append", words]), into, "reached");
+    command.args(["--deterministic", "--no-first-run", "--no-firmware-log", "--append", words]);
+    command.args(["--memory", cause.memory, "--cpus", cause.cpus, "--"]);
+    recorded(command.args(["-device", "e1000,romfile="].repeat(cause.cards)), into, "reached");
 }
 
 fn found(recording: &Path) -> Value {
@@ -166,7 +193,7 @@ fn nothing_is_found_where_no_rule_applies() {
     for seed in seeds() {
         let scratch = Scratch::new();
         let into = scratch.path("boot");
-        boot(&into, "1", &script(seed));
+        boot(&into, &CAUSE, &script(seed));
         let document = found(&into);
         assert!(list(&document["findings"]).is_empty(), "seed {seed}: {document:#}");
         assert!(list(&document["found"]["missing"]).is_empty(), "seed {seed}: all rules looked: {document:#}");
@@ -184,7 +211,7 @@ fn each_cause_is_found_first_and_costs_what_was_said() {
         let scratch = Scratch::new();
         let (slow, fast) = (scratch.path("slow"), scratch.path("fast"));
         let words = format!("{} {}", cause.words, script(seed));
-        boot(&slow, cause.cpus, &words);
+        boot(&slow, cause, &words);
         let document = found(&slow);
         let findings = list(&document["findings"]);
         let first = findings.first().unwrap_or_else(|| panic!("seed {seed}: {words}: nothing found"));
@@ -197,7 +224,7 @@ fn each_cause_is_found_first_and_costs_what_was_said() {
         let (from, to) = cause.change;
         let words_of = |side: &Value| list(side).iter().map(text).collect::<Vec<&str>>().join(" ");
         assert_eq!((words_of(&change["from"]), words_of(&change["to"])), (from.to_owned(), to.to_owned()));
-        boot(&fast, cause.cpus, &words.replace(from, to));
+        boot(&fast, cause, &words.replace(from, to));
         let after = found(&fast);
         let left = list(&after["findings"]).iter().filter(|finding| !cause.after.contains(&text(&finding["id"])));
         assert_eq!(left.count(), 0, "seed {seed}: nothing is left: {after:#}");

@@ -9,13 +9,16 @@ mod code_patching;
 mod console_characters;
 mod cost_per_call;
 mod cost_per_gb;
+mod cpu_bring_up;
 mod cpu_start;
 mod decompression;
 #[cfg(test)]
 mod example;
 mod firmware;
 mod fixed_delays;
+mod holder_without_cpu;
 mod long_tail;
+mod one_at_a_time;
 mod probe_work;
 mod self_tests;
 mod tick_waits;
@@ -30,6 +33,7 @@ pub static DETECTORS: &[Detector] = &[
     calibration::DETECTOR,
     cpu_start::DETECTOR,
     tsc_check::DETECTOR,
+    cpu_bring_up::DETECTOR,
     self_tests::DETECTOR,
     decompression::DETECTOR,
     firmware::DETECTOR,
@@ -42,6 +46,8 @@ pub static DETECTORS: &[Detector] = &[
     probe_work::DETECTOR,
     cost_per_gb::DETECTOR,
     allocator_share::DETECTOR,
+    holder_without_cpu::DETECTOR,
+    one_at_a_time::DETECTOR,
     long_tail::DETECTOR,
     fixed_delays::DETECTOR,
     cost_per_call::DETECTOR,

@@ -32,6 +32,8 @@ pub enum Change {
         /// Arguments to give in their place.
         to: Vec<String>,
     },
+    /// Give the machine so many CPUs.
+    Cpus(u32),
     /// Boot the ELF image that is packed in the kernel's bzImage: its payload, unpacked into a file, is the kernel.
     UnpackedKernel,
     /// Build the kernel from its sources with other options: `-NAME` switches one off, `+NAME` on. Each stands without

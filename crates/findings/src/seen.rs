@@ -272,7 +272,7 @@ pub mod testing {
 
     use super::*;
     use crate::find::{Found, find_by};
-    use timeline::{End, Names, Running, SpanBuilder, TimeBase, Unit, Wait};
+    use timeline::{End, Hold, Names, OffCpu, Running, SpanBuilder, TimeBase, Unit, Wait};
 
     pub fn ms(ms: i64) -> Ns {
         Ns::from_ms(ms)
@@ -333,8 +333,85 @@ pub mod testing {
             let id = 100 + self.timeline.tracks.len() as u64;
             let track = self.timeline.tracks.add(name, TrackKind::Thread, id);
             self.timeline.tracks.get_mut(track).created = created;
-            self.timeline.running.push(Running { track, cpu: 1, from, to });
+            self.timeline.running.push(Running { track, cpu: track.0, from, to });
             track
+        }
+
+        /// A thread that this one creates now.
+        pub fn thread(&mut self, name: &str) -> TrackId {
+            let name = self.timeline.names.intern(name);
+            let id = 100 + self.timeline.tracks.len() as u64;
+            let track = self.timeline.tracks.add(name, TrackKind::Thread, id);
+            self.timeline.tracks.get_mut(track).created = Some((self.now, self.track));
+            track
+        }
+
+        /// A thread holds what others may wait for.
+        pub fn holds(&mut self, track: TrackId, topic: &str, from: Ns, to: Ns) {
+            let topic = self.timeline.names.intern(topic);
+            self.timeline.holds.push(Hold { topic, track, from, to });
+        }
+
+        /// A thread waited until nobody held it any more.
+        pub fn waited(&mut self, track: TrackId, topic: &str, from: Ns, until: Ns) {
+            let by = self.topic(topic);
+            self.timeline.waits.push(Wait { track, from, woken: until, until, by });
+        }
+
+        /// A thread waited in functions, the outermost first, until another woke it.
+        pub fn waited_in(&mut self, track: TrackId, functions: &[&str], (from, until): (Ns, Ns), by: TrackId) {
+            for function in functions {
+                let name = self.timeline.names.intern(function);
+                let row = SpanRow { name, detail: NameId::EMPTY, start: from, end: until, track, kind: SpanKind::Call };
+                self.timeline.spans.push(row, None);
+            }
+            self.timeline.waits.push(Wait { track, from, woken: until, until, by: WaitedOn::Thread(by) });
+        }
+
+        /// The boot waits for these until now and so much longer.
+        pub fn waits(&mut self, length: Ns, by: WaitedOn) {
+            let (track, from, until) = (self.track, self.now, self.now + length);
+            self.timeline.waits.push(Wait { track, from, woken: until, until, by });
+            self.now = until;
+        }
+
+        /// On the one CPU there is: the boot waits for a new thread, which works for so long once it has the CPU. Before that
+        /// another new one has it.
+        pub fn waits_while_another_runs(&mut self, topic: &str, works: Ns, (other, had): (&str, Ns)) {
+            let (begun, from, until) = (self.turn_begun(), self.now, self.now + had + works);
+            let [other, holder] = [other, "holder"].map(|name| self.thread(name));
+            self.holds(holder, topic, from, until);
+            let boot = self.track;
+            let turns = [(boot, begun, from), (other, from, from + had), (holder, from + had, until)];
+            let off = [
+                OffCpu { track: holder, from, ready: Some(from), until: from + had, by: Some(boot) },
+                OffCpu { track: boot, from, ready: Some(until), until, by: Some(holder) },
+            ];
+            let turns = turns.map(|(track, from, to)| Running { track, cpu: 0, from, to });
+            self.timeline.occupancy.turns.extend(turns);
+            self.timeline.occupancy.off.extend(off);
+            let by = self.topic(topic);
+            self.waits(had + works, by);
+        }
+
+        /// On the one CPU there is: the boot could go on, and a new thread has the CPU.
+        pub fn is_ready_while_another_runs(&mut self, (other, had): (&str, Ns)) {
+            let (begun, track, from, until) = (self.turn_begun(), self.track, self.now, self.now + had);
+            let other = self.thread(other);
+            let turns = [(track, begun, from), (other, from, until)];
+            let turns = turns.map(|(track, from, to)| Running { track, cpu: 0, from, to });
+            self.timeline.occupancy.turns.extend(turns);
+            self.timeline.occupancy.off.push(OffCpu { track, from, ready: Some(from), until, by: None });
+            self.now = until;
+        }
+
+        fn turn_begun(&self) -> Ns {
+            self.timeline.occupancy.turns.last().map_or(Ns::ZERO, |turn| turn.to)
+        }
+
+        /// Its times are the host's.
+        pub fn timed_by_the_host(&mut self) {
+            self.timeline.time_base = TimeBase::Host;
         }
 
         pub fn work(&mut self, name: &str, length: Ns) {
@@ -432,6 +509,10 @@ pub mod testing {
 
         fn found_in(mut self, table: &'static [crate::Detector], most: usize) -> Found {
             let (at, track) = (self.now, Some(self.track));
+            if !self.timeline.occupancy.is_empty() {
+                let turn = Running { track: self.track, cpu: 0, from: self.turn_begun(), to: at };
+                self.timeline.occupancy.turns.push(turn);
+            }
             self.timeline.end = Some(End { at, error: Ns::ZERO, track, evidence: NameId::EMPTY });
             self.timeline.finalize(Ns::ZERO);
             assert!(self.timeline.diagnostics.is_empty(), "{:?}", self.timeline.diagnostics);

@@ -93,7 +93,7 @@ pub struct FindingEvidence {
 /// A change to a boot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangeLine {
-    /// `append-words`, `lab-switch`, `qemu-arguments`, `unpacked-kernel` or `kernel-config`.
+    /// `append-words`, `lab-switch`, `qemu-arguments`, `cpus`, `unpacked-kernel` or `kernel-config`.
     pub kind: String,
     /// What goes.
     pub from: Vec<String>,
@@ -236,6 +236,7 @@ impl ChangeLine {
             Change::AppendWords(words) => ("append-words", Vec::new(), words.clone()),
             Change::LabSwitch { from, to } => ("lab-switch", from.clone(), to.clone()),
             Change::QemuArguments { from, to } => ("qemu-arguments", from.clone(), to.clone()),
+            Change::Cpus(cpus) => ("cpus", Vec::new(), vec![cpus.to_string()]),
             Change::UnpackedKernel => ("unpacked-kernel", Vec::new(), Vec::new()),
             Change::KernelConfig(options) => ("kernel-config", Vec::new(), options.clone()),
         };

@@ -40,6 +40,11 @@ pub fn make(change: &Change, options: &mut RecordOptions) -> Result<(), Cannot> 
         Change::AppendWords(words) => append(options, words),
         Change::LabSwitch { from, to } => switch(options, from, to),
         Change::QemuArguments { from, to } => arguments(&mut options.guest.extra, from, to),
+        Change::Cpus(cpus) if options.guest.cpus >= *cpus => Err(Cannot::IsSo),
+        Change::Cpus(cpus) => {
+            options.guest.cpus = *cpus;
+            Ok(())
+        }
         Change::UnpackedKernel => Err(Cannot::ByHand(
             "unpack the image with the kernel's scripts/extract-vmlinux, and compare the two: `bootscope bench --vary \
              kernel=OLD --vary kernel=NEW`",
@@ -56,6 +61,7 @@ pub fn setting(change: &Change) -> Setting {
         Change::AppendWords(words) => ("append-words", words.join(" ")),
         Change::LabSwitch { to, .. } => ("lab-switch", to.join(" ")),
         Change::QemuArguments { to, .. } => ("qemu-arguments", to.join(" ")),
+        Change::Cpus(cpus) => ("cpus", cpus.to_string()),
         Change::UnpackedKernel => ("unpacked-kernel", String::new()),
         Change::KernelConfig(options) => ("kernel-config", options.join(" ")),
     };
@@ -182,6 +188,14 @@ mod tests {
         assert!(matches!(make(&change("-no-acpi", ""), &mut options), Err(Cannot::NotThere(_))));
         let built = Change::KernelConfig(words("-FTRACE"));
         assert!(matches!(make(&built, &mut options), Err(Cannot::ByHand(how)) if how.contains("build the kernel")));
+    }
+
+    #[test]
+    fn a_machine_is_given_more_cpus_and_never_fewer() {
+        let mut options = options("quiet");
+        options.guest.cpus = 1;
+        make(&Change::Cpus(2), &mut options).unwrap();
+        assert_eq!((options.guest.cpus, make(&Change::Cpus(2), &mut options)), (2, Err(Cannot::IsSo)));
     }
 
     #[test]

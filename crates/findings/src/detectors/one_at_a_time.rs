@@ -1,0 +1,322 @@
+//! Threads that could work at once, and take turns for one lock.
+
+use crate::detector::{Detector, Draft, Left, Part};
+use crate::facts::{Confidence, Figure, Stretch, Value};
+use crate::remedy::Change;
+use crate::{Need, Remedy, Seen};
+use std::collections::{BTreeMap, BTreeSet};
+use timeline::{Hold, NameId, Ns, Os, TimeBase, TrackId, Wait, WaitedOn};
+
+/// The detector.
+pub const DETECTOR: Detector = Detector {
+    id: "one-at-a-time",
+    title: "threads take turns for one lock",
+    rule: "Threads work on different things, and each waits until the one before it releases the lock that all of them take. Who \
+           waits for the lock holds it next, and no two hold it at once. A wait for several holders, or for work that another \
+           thread does, is no such wait. A log says it by its waits and holds of a topic; a scheduler's trace by waits in a \
+           function that takes a lock, which the thread that had it ends.",
+    source: "libguestfs (Jones 2016): PCI probed by several threads takes 39 instead of 66 ms, and no less, perhaps because of \
+             locks",
+    threshold: "two threads or more, of which those that wait do so for 1 ms or more in all, and for half a per cent of the boot",
+    price: "at the best only the longest holder is waited for: of the others all goes that can overlap. On one CPU, or where \
+            instructions are counted, that is what they sleep. At the worst nothing is saved: they may need the lock",
+    needs: &[Need::BootPath, Need::Sleeps],
+    look,
+};
+
+const SHORTEST: Ns = Ns(1_000_000);
+const SHARE_MIN: f64 = 0.005;
+/// Who has waited takes the lock no later.
+const TAKEN_WITHIN: Ns = Ns(100_000);
+/// Two that hold at once for longer hold no lock. Records of two CPUs agree no better.
+const AT_ONCE_MAX: Ns = Ns(20_000);
+/// A release, and the end of the wait that it ends, are no farther apart.
+const ENDED_WITHIN: Ns = Ns(1_000_000);
+/// Functions that take a lock and sleep until it is there, and what they call.
+const LOCKS: &[&str] = &[
+    "mutex_lock",
+    "mutex_lock_nested",
+    "mutex_lock_interruptible",
+    "__mutex_lock",
+    "__mutex_lock.constprop.0",
+    "__mutex_lock_slowpath",
+    "down",
+    "__down",
+    "down_read",
+    "down_write",
+    "rwsem_down_read_slowpath",
+    "rwsem_down_write_slowpath",
+    "schedule",
+    "__schedule",
+    "schedule_preempt_disabled",
+    "schedule_timeout",
+];
+/// What of these only sleeps, for whatever.
+const SLEEPS: &[&str] = &["schedule", "__schedule", "schedule_preempt_disabled", "schedule_timeout"];
+
+/// A thread has the lock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Turn {
+    track: TrackId,
+    from: Ns,
+    to: Ns,
+    /// When it began to wait for it, if it did.
+    waited_from: Option<Ns>,
+}
+
+fn look(seen: &Seen) -> Vec<Draft> {
+    let mut turns = by_topic(seen);
+    turns.extend(by_function(seen));
+    turns.into_iter().flat_map(|(lock, turns)| of_lock(seen, lock, turns)).collect()
+}
+
+/// What a kernel logs itself.
+fn by_topic(seen: &Seen) -> BTreeMap<NameId, Vec<Turn>> {
+    let waits: Vec<(NameId, &Wait)> =
+        seen.timeline.waits.iter().filter_map(|wait| Some((topic(wait)?, wait))).collect();
+    let mut by_waiter: BTreeMap<(NameId, TrackId), Vec<&Wait>> = BTreeMap::new();
+    waits.into_iter().for_each(|(topic, wait)| by_waiter.entry((topic, wait.track)).or_default().push(wait));
+    let mut turns: BTreeMap<NameId, Vec<Turn>> = BTreeMap::new();
+    let is_seen = |hold: &&Hold| hold.from > Ns::MIN && hold.from < hold.to && hold.to <= seen.end;
+    for hold in seen.timeline.holds.iter().filter(is_seen) {
+        let waits = by_waiter.get(&(hold.topic, hold.track)).map_or(&[][..], Vec::as_slice);
+        let last = waits[..waits.partition_point(|wait| wait.from < hold.from)].last();
+        let taken =
+            last.filter(|wait| wait.until <= hold.from + TAKEN_WITHIN && hold.from - wait.until <= TAKEN_WITHIN);
+        let waited_from = taken.map(|wait| wait.from);
+        turns.entry(hold.topic).or_default().push(Turn {
+            track: hold.track,
+            from: hold.from,
+            to: hold.to,
+            waited_from,
+        });
+    }
+    turns
+}
+
+fn topic(wait: &Wait) -> Option<NameId> {
+    if let WaitedOn::Holders(topic) = wait.by { Some(topic) } else { None }
+}
+
+/// What a scheduler's trace shows, with functions: who ends a wait in a function that takes a lock had the lock. A lock is
+/// known by who calls that function.
+fn by_function(seen: &Seen) -> BTreeMap<NameId, Vec<Turn>> {
+    let (locks, sleeps) = (seen.names(LOCKS), seen.names(SLEEPS));
+    if locks.len() == sleeps.len() {
+        return BTreeMap::new();
+    }
+    let spans = &seen.timeline.spans;
+    let lock = |wait: &Wait| {
+        let (mut open, mut takes) = (spans.open_at(wait.track, wait.from).0, false);
+        while let Some(id) = open.filter(|&id| locks.contains(&spans.get(id).name)) {
+            takes |= !sleeps.contains(&spans.get(id).name);
+            open = spans.parent(id);
+        }
+        open.map(|id| spans.get(id).name).filter(|_| takes)
+    };
+    let mut waits: BTreeMap<NameId, Vec<(&Wait, TrackId)>> = BTreeMap::new();
+    for wait in seen.timeline.waits.iter().filter(|wait| wait.until <= seen.end) {
+        if let WaitedOn::Thread(by) = wait.by {
+            if let Some(lock) = lock(wait).filter(|_| by != wait.track) {
+                waits.entry(lock).or_default().push((wait, by));
+            }
+        }
+    }
+    let mut turns: BTreeMap<NameId, Vec<Turn>> = BTreeMap::new();
+    for (lock, waits) in waits {
+        for &(wait, by) in &waits {
+            // Since its own wait for it was over, else since it is seen to be waited for.
+            let own = waits.iter().filter(|(own, _)| own.track == by && own.until <= wait.woken).map(|(own, _)| *own);
+            let own = own.max_by_key(|own| own.until);
+            let turn = Turn {
+                track: by,
+                from: own.map_or(wait.from, |own| own.until),
+                to: wait.woken,
+                waited_from: own.map(|own| own.from),
+            };
+            turns.entry(lock).or_default().push(turn);
+        }
+        // Who was last is waited for by nobody, and has the lock at least so long that it is seen to have waited.
+        for &(wait, _) in &waits {
+            let all = turns.entry(lock).or_default();
+            if !all.iter().any(|turn| turn.track == wait.track && turn.from == wait.until) {
+                let (track, at) = (wait.track, wait.until);
+                all.push(Turn { track, from: at, to: at, waited_from: Some(wait.from) });
+            }
+        }
+    }
+    turns
+}
+
+fn of_lock(seen: &Seen, lock: NameId, mut turns: Vec<Turn>) -> Vec<Draft> {
+    turns.sort_by_key(|turn| (turn.from, turn.to, turn.track));
+    turns.dedup_by(|next, last| {
+        next.track == last.track && next.from == last.from && {
+            last.to = last.to.max(next.to);
+            true
+        }
+    });
+    let at_once = |pair: &[Turn]| pair[0].track != pair[1].track && pair[0].to - pair[1].from > AT_ONCE_MAX;
+    if turns.windows(2).any(at_once) {
+        return Vec::new();
+    }
+    // Each waited until the one before it was done.
+    let goes_on = |last: &Turn, next: &Turn| {
+        let waited = next.waited_from.is_some_and(|from| from < last.to);
+        waited && next.track != last.track && (next.from - last.to).abs() <= ENDED_WITHIN
+    };
+    turns.chunk_by(goes_on).filter_map(|convoy| of_convoy(seen, lock, convoy)).collect()
+}
+
+fn of_convoy(seen: &Seen, lock: NameId, turns: &[Turn]) -> Option<Draft> {
+    let waited: Ns = turns[1..].iter().filter_map(|turn| Some(turn.from - turn.waited_from?)).sum();
+    let threads: BTreeSet<TrackId> = turns.iter().map(|turn| turn.track).collect();
+    if threads.len() < 2 || waited < SHORTEST || (waited.0 as f64) < seen.end.0 as f64 * SHARE_MIN {
+        return None;
+    }
+    // What can be done at once, and of whom most: that stays.
+    let overlapping: Vec<Vec<(Ns, Ns)>> = turns.iter().map(|turn| overlapping(seen, turn)).collect();
+    let length = |pieces: &[(Ns, Ns)]| pieces.iter().map(|(from, to)| *to - *from).sum::<Ns>();
+    let longest = (0..turns.len()).max_by_key(|&i| length(&overlapping[i]))?;
+    let left = Left { most: 1.0, ..Left::NOTHING };
+    let mut parts = Vec::new();
+    for (i, (turn, pieces)) in turns.iter().zip(&overlapping).enumerate() {
+        let left = if i == longest { Left::ALL } else { left };
+        let stretch =
+            |&(from, to): &(Ns, Ns)| Stretch { track: turn.track, from, to, name: lock, detail: NameId::EMPTY };
+        parts.extend(pieces.iter().filter(|(from, to)| from < to).map(stretch).map(|stretch| Part { stretch, left }));
+    }
+    Some(Draft {
+        about: (lock, NameId::EMPTY),
+        figures: vec![
+            Figure { of: "threads", value: Value::Count(threads.len() as u64) },
+            Figure { of: "waited", value: Value::Time(waited) },
+        ],
+        parts,
+        confidence: Confidence::Medium,
+        remedy: remedy(seen),
+    })
+}
+
+/// What of a turn can pass while others have theirs: with several CPUs all of it, else what its thread sleeps.
+fn overlapping(seen: &Seen, turn: &Turn) -> Vec<(Ns, Ns)> {
+    if seen.machine.cpus > 1 && seen.timeline.time_base != TimeBase::GuestVirtual {
+        return vec![(turn.from, turn.to)];
+    }
+    let off = seen.timeline.occupancy.off.iter().filter(|off| off.track == turn.track).map(|off| (off.from, off.until));
+    let by_itself = |wait: &&Wait| !matches!(wait.by, WaitedOn::Thread(_) | WaitedOn::Holders(_) | WaitedOn::Nothing);
+    let waits = seen.timeline.waits.iter().filter(|wait| wait.track == turn.track).filter(by_itself);
+    let mut idle: Vec<(Ns, Ns)> = off.chain(waits.map(|wait| (wait.from, wait.woken))).collect();
+    idle.sort_unstable();
+    let (mut at, mut pieces) = (turn.from, Vec::new());
+    for (from, to) in idle {
+        let (from, to) = (from.max(at), to.min(turn.to));
+        if from < to {
+            pieces.push((from, to));
+            at = to;
+        }
+    }
+    pieces
+}
+
+fn remedy(seen: &Seen) -> Remedy {
+    const WHAT: &str =
+        "change the code: give each device a lock of its own, or release the lock while the hardware is waited for";
+    let (from, to) = ("driver_lock=giant", "driver_lock=none");
+    if seen.machine.os != Os::Lab || !seen.was_given(from) {
+        return Remedy::code(WHAT);
+    }
+    let [from, to] = [from, to].map(|word| vec![word.to_owned()]);
+    Remedy { what: WHAT, changes: vec![Change::LabSwitch { from, to }] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find::Found;
+    use crate::seen::testing::{Log, ms};
+
+    /// The boot waits for threads that take a lock one after the other, each for so long; each begins to wait at once.
+    fn boot(cpus: u32, lengths: &[i64], logs: impl Fn(&mut Log, TrackId, &str, Ns, Ns, Ns)) -> Found {
+        let mut log = Log::new();
+        log.timed_by_the_host();
+        log.machine.cpus = cpus;
+        log.call("works", ms(100));
+        let (begun, all) = (log.now(), lengths.iter().sum());
+        let mut at = begun;
+        for (i, &length) in lengths.iter().enumerate() {
+            let until = at + ms(length);
+            let track = log.thread(&format!("pci_probe{i}"));
+            log.holds(track, "pci probe", begun, until);
+            logs(&mut log, track, "Giant", begun, at, until);
+            at = until;
+        }
+        let by = log.topic("pci probe");
+        log.waits(ms(all), by);
+        log.call("works", ms(100));
+        log.found_by(&[DETECTOR])
+    }
+
+    fn takes(log: &mut Log, track: TrackId, lock: &str, begun: Ns, from: Ns, to: Ns) {
+        log.waited(track, lock, begun, from);
+        log.holds(track, lock, from, to);
+    }
+
+    #[test]
+    fn threads_that_wait_in_turn_for_one_lock_are_found() {
+        let found = boot(4, &[20, 30, 20], takes);
+        let [only] = &found.findings[..] else { panic!("{found:?}") };
+        assert_eq!((only.rule.id, only.about.as_str()), ("one-at-a-time", "Giant"));
+        assert_eq!((only.price.low, only.price.likely, only.price.high), (ms(0), ms(40), ms(40)), "the longest stays");
+        let values: Vec<Value> = only.figures.iter().map(|figure| figure.value).collect();
+        assert_eq!(values, [Value::Count(3), Value::Time(ms(20 + 50))]);
+        assert!(boot(1, &[20, 30, 20], takes).findings.is_empty(), "they keep the one CPU there is");
+        assert!(boot(4, &[20], takes).findings.is_empty(), "one alone");
+    }
+
+    #[test]
+    fn holders_at_once_and_work_in_turn_are_no_lock() {
+        // As buses hold the root mount: all at once.
+        let at_once = boot(4, &[20, 30, 20], |log, track, lock, begun, _, to| {
+            log.waited(track, lock, begun, begun);
+            log.holds(track, lock, begun, to);
+        });
+        assert!(at_once.findings.is_empty(), "{at_once:?}");
+        // Each needs what the one before it makes, and holds something else.
+        let chain = boot(4, &[20, 30, 20], |log, track, lock, begun, from, to| {
+            log.waited(track, &format!("{lock} {}", track.0 - 1), begun, from);
+            log.holds(track, &format!("{lock} {}", track.0), from, to);
+        });
+        assert!(chain.findings.is_empty(), "{chain:?}");
+        let without_waiting = boot(4, &[20, 30, 20], |log, track, lock, _, from, to| log.holds(track, lock, from, to));
+        assert!(without_waiting.findings.is_empty(), "{without_waiting:?}");
+    }
+
+    #[test]
+    fn a_lock_of_linux_is_known_by_who_takes_it() {
+        let boot = |function: &str| {
+            let mut log = Log::linux();
+            log.timed_by_the_host();
+            log.machine.cpus = 4;
+            log.call("works", ms(100));
+            let begun = log.now();
+            let mut before: Option<TrackId> = None;
+            for i in 1..=3 {
+                let track = log.thread(&format!("kworker/u8:{i}"));
+                let at = begun + ms(20 * (i - 1));
+                if let Some(by) = before.replace(track) {
+                    log.waited_in(track, &["pci_bus_add_device", function, "schedule"], (begun, at), by);
+                }
+            }
+            let last = before.unwrap();
+            log.waits(ms(60), WaitedOn::Thread(last));
+            log.call("works", ms(100));
+            log.found_by(&[DETECTOR])
+        };
+        let found = boot("mutex_lock");
+        let [only] = &found.findings[..] else { panic!("{found:?}") };
+        // How long the last has it is not seen; of the two others one stays.
+        assert_eq!((only.about.as_str(), only.price.likely), ("pci_bus_add_device", ms(20)));
+        assert!(boot("wait_for_completion").findings.is_empty());
+    }
+}
