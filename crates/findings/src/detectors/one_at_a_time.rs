@@ -4,6 +4,7 @@ use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Stretch, Value};
 use crate::remedy::Change;
 use crate::{Need, Remedy, Seen};
+use hashbrown::{HashMap, HashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Hold, NameId, Ns, Os, TimeBase, TrackId, Wait, WaitedOn};
 
@@ -122,29 +123,29 @@ fn by_function(seen: &Seen) -> BTreeMap<NameId, Vec<Turn>> {
             }
         }
     }
-    let mut turns: BTreeMap<NameId, Vec<Turn>> = BTreeMap::new();
-    for (lock, waits) in waits {
-        for &(wait, by) in &waits {
-            // Since its own wait for it was over, else since it is seen to be waited for.
-            let own = waits.iter().filter(|(own, _)| own.track == by && own.until <= wait.woken).map(|(own, _)| *own);
-            let own = own.max_by_key(|own| own.until);
-            let turn = Turn {
-                track: by,
-                from: own.map_or(wait.from, |own| own.until),
-                to: wait.woken,
-                waited_from: own.map(|own| own.from),
-            };
-            turns.entry(lock).or_default().push(turn);
-        }
-        // Who was last is waited for by nobody, and has the lock at least so long that it is seen to have waited.
-        for &(wait, _) in &waits {
-            let all = turns.entry(lock).or_default();
-            if !all.iter().any(|turn| turn.track == wait.track && turn.from == wait.until) {
-                let (track, at) = (wait.track, wait.until);
-                all.push(Turn { track, from: at, to: at, waited_from: Some(wait.from) });
-            }
-        }
-    }
+    waits.into_iter().map(|(lock, waits)| (lock, turns_of(&waits))).collect()
+}
+
+/// Who had a lock when, by who waited for it, in order of track and time, and who ended that.
+fn turns_of(waits: &[(&Wait, TrackId)]) -> Vec<Turn> {
+    let mut by_waiter: HashMap<TrackId, Vec<&Wait>> = HashMap::new();
+    waits.iter().for_each(|(wait, _)| by_waiter.entry(wait.track).or_default().push(wait));
+    let had = |&(wait, by): &(&Wait, TrackId)| {
+        // Since its own wait for it was over, else since it is seen to be waited for.
+        let own = by_waiter.get(&by).map_or(&[][..], Vec::as_slice);
+        // One that was over before is of another turn.
+        let own = own[..own.partition_point(|own| own.until <= wait.woken)].last().filter(|own| own.until >= wait.from);
+        let from = own.map_or(wait.from, |own| own.until);
+        Turn { track: by, from, to: wait.woken, waited_from: own.map(|own| own.from) }
+    };
+    let mut turns: Vec<Turn> = waits.iter().map(had).collect();
+    // Who was last is waited for by nobody: that it waited is all that is seen of its turn.
+    let begun: HashSet<(TrackId, Ns)> = turns.iter().map(|turn| (turn.track, turn.from)).collect();
+    let last = waits.iter().filter(|(wait, _)| !begun.contains(&(wait.track, wait.until)));
+    turns.extend(last.map(|(wait, _)| {
+        let (track, at) = (wait.track, wait.until);
+        Turn { track, from: at, to: at, waited_from: Some(wait.from) }
+    }));
     turns
 }
 
@@ -203,17 +204,22 @@ fn overlapping(seen: &Seen, turn: &Turn) -> Vec<(Ns, Ns)> {
     if seen.machine.cpus > 1 && seen.timeline.time_base != TimeBase::GuestVirtual {
         return vec![(turn.from, turn.to)];
     }
-    let off = seen.timeline.occupancy.off.iter().filter(|off| off.track == turn.track).map(|off| (off.from, off.until));
+    // Both are in order of track and time. What begins earlier is the wait for the lock itself.
+    let Turn { track, from, to, .. } = *turn;
+    let (off, waits) = (&seen.timeline.occupancy.off, &seen.timeline.waits);
+    let off = off[off.partition_point(|off| (off.track, off.from) < (track, from))..].iter();
+    let off = off.take_while(|off| off.track == track && off.from < to).map(|off| (off.from, off.until));
+    let waits = waits[waits.partition_point(|wait| (wait.track, wait.from) < (track, from))..].iter();
+    let waits = waits.take_while(|wait| wait.track == track && wait.from < to);
     let by_itself = |wait: &&Wait| !matches!(wait.by, WaitedOn::Thread(_) | WaitedOn::Holders(_) | WaitedOn::Nothing);
-    let waits = seen.timeline.waits.iter().filter(|wait| wait.track == turn.track).filter(by_itself);
-    let mut idle: Vec<(Ns, Ns)> = off.chain(waits.map(|wait| (wait.from, wait.woken))).collect();
+    let mut idle: Vec<(Ns, Ns)> = off.chain(waits.filter(by_itself).map(|wait| (wait.from, wait.woken))).collect();
     idle.sort_unstable();
-    let (mut at, mut pieces) = (turn.from, Vec::new());
-    for (from, to) in idle {
-        let (from, to) = (from.max(at), to.min(turn.to));
-        if from < to {
-            pieces.push((from, to));
-            at = to;
+    let (mut at, mut pieces) = (from, Vec::new());
+    for (begun, over) in idle {
+        let (begun, over) = (begun.max(at), over.min(to));
+        if begun < over {
+            pieces.push((begun, over));
+            at = over;
         }
     }
     pieces
