@@ -346,6 +346,12 @@ pub mod testing {
             track
         }
 
+        /// The thread of that name.
+        pub fn named(&mut self, name: &str) -> TrackId {
+            let name = self.timeline.names.intern(name);
+            self.timeline.tracks.named(name, TrackKind::Thread)
+        }
+
         /// A thread holds what others may wait for.
         pub fn holds(&mut self, track: TrackId, topic: &str, from: Ns, to: Ns) {
             let topic = self.timeline.names.intern(topic);

@@ -6,7 +6,7 @@ use crate::remedy::Change;
 use crate::{Need, Remedy, Seen};
 use analysis::{Stay, Stays, StretchKind};
 use std::collections::{BTreeMap, BTreeSet};
-use timeline::{NameId, Ns, Os, TimeBase, TrackId};
+use timeline::{NameId, Ns, Os, TimeBase, TrackId, WaitedOn};
 
 /// The detector.
 pub const DETECTOR: Detector = Detector {
@@ -19,8 +19,8 @@ pub const DETECTOR: Detector = Detector {
     source: "FreeBSD b16b4c22d2d1 (2024): the thread that initialises the rest of the pages has the lowest priority, so that \
              nobody waits for it",
     threshold: "one thread has the CPU so for 1 ms or more in all, and for half a per cent of the boot",
-    price: "what the other thread did meanwhile is done later, or on another CPU; at the worst a tenth stays, and with one CPU \
-            more nothing may be saved, as starting it takes time",
+    price: "what the other thread did meanwhile is done later, or on another CPU. At the worst a tenth stays. Where others wait \
+            for that thread too, or where one more CPU has to be started for it, nothing may be saved",
     needs: &[Need::BootPath, Need::Sleeps],
     look,
 };
@@ -61,7 +61,10 @@ fn of_owner(seen: &Seen, stretches: &[(Stretch, Stretch)]) -> Option<Draft> {
         return None;
     }
     let (first, _) = stretches.first()?;
-    let (remedy, left) = remedy(seen, first.name);
+    let (remedy, mut left) = remedy(seen, first.name);
+    if is_needed(seen, first) {
+        left.most = 1.0;
+    }
     let part =
         |&(had, queued): &(Stretch, Stretch)| [Part { stretch: had, left }, Part { stretch: queued, left: Left::ALL }];
     let kept_waiting: BTreeSet<TrackId> = stretches.iter().map(|(_, queued)| queued.track).collect();
@@ -75,6 +78,13 @@ fn of_owner(seen: &Seen, stretches: &[(Stretch, Stretch)]) -> Option<Draft> {
         confidence: Confidence::Medium,
         remedy,
     })
+}
+
+/// Whether others wait for what a thread does from a stretch on, or may: it then has to be done before the end.
+fn is_needed(seen: &Seen, had: &Stretch) -> bool {
+    let is_later = |at: Ns| at >= had.from && at <= seen.end;
+    let releases = seen.timeline.holds.iter().any(|hold| hold.track == had.track && is_later(hold.to));
+    releases || seen.timeline.waits.iter().any(|wait| wait.by == WaitedOn::Thread(had.track) && is_later(wait.woken))
 }
 
 /// What helps, and what it leaves.
@@ -148,6 +158,18 @@ mod tests {
         let timed = boot("kworker/0:1", ms(30), |log| log.timed_by_the_host());
         let timed = only(&timed);
         assert_eq!((&timed.remedy.changes[..], timed.price.low), (&[Change::Cpus(2)][..], Ns::ZERO));
+    }
+
+    #[test]
+    fn who_is_waited_for_as_well_may_have_to_work_all_the_same() {
+        let mut log = Log::new();
+        log.call("works", ms(100));
+        log.waits_while_another_runs("config hooks", ms(5), ("g_event", ms(30)));
+        let (events, from) = (log.named("g_event"), log.now());
+        log.holds(events, "events", Ns::ZERO, from);
+        log.call("works", ms(100));
+        let found = log.found_by(&[DETECTOR]);
+        assert_eq!((only(&found).price.low, only(&found).price.likely), (Ns::ZERO, ms(30)));
     }
 
     #[test]
