@@ -56,6 +56,7 @@ const READ: &[(&str, &str)] = &[
     ("findings/detectors/long_tail.rs", "the columns of its own table"),
     ("findings/detectors/timer_setup.rs", "QEMU's names of machines, and its arguments"),
     ("machine/ending.rs", "the kernel's messages"),
+    ("machine/functions/code.rs", "mangled names and addresses"),
     ("machine/gdb/mod.rs", "a gdbstub's answers"),
     ("machine/host.rs", "/proc of the host"),
     ("machine/kernel_line.rs", "a kernel's command line"),

@@ -3,7 +3,7 @@
 use crate::amount;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use machine::{Accel, Init, RecordOptions, SymbolFile, Then, Until};
+use machine::{Accel, Init, Patch, RecordOptions, SymbolFile, Then, Until};
 use recording::Recording;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,6 +37,12 @@ pub struct BootArgs {
     /// Run this by the root's /bin/sh after the end mark, and measure memory again
     #[arg(long, value_name = "COMMAND", help_heading = "What to boot", allow_hyphen_values = true)]
     workload: Option<String>,
+    /// Change the guest's code before FUNC runs for the first time; may be repeated. call@FUNC+0x41=nop removes the call
+    /// there, call@FUNC+0x41=OTHER has it call OTHER, bytes@FUNC+0x41=OLD:NEW writes bytes. Several are separated by ';'.
+    /// bootscope writes only what fits, and says the bytes before and after; else the outcome is `unpatched`. FUNC is a
+    /// name of --symbols or of the kernel's image, or an address. A Linux kernel gets nokaslr
+    #[arg(long, value_name = "CHANGE", value_parser = patches, help_heading = "What to boot")]
+    patch: Vec<Patches>,
     /// Take all options from this recording, except those given here
     #[arg(long, value_name = "RECORDING", help_heading = "What to boot")]
     pub like: Option<PathBuf>,
@@ -130,6 +136,15 @@ enum ThenArg {
     Exec,
 }
 
+/// Patches that were given at once.
+#[derive(Clone)]
+pub struct Patches(pub Vec<Patch>);
+
+/// `call@FUNC+0x41=nop; …`
+pub fn patches(text: &str) -> Result<Patches, String> {
+    Patch::all(text).map(Patches)
+}
+
 impl BootArgs {
     /// The options: as in the recording that is to be repeated, or the usual ones, with what was given.
     pub fn options(&self) -> anyhow::Result<RecordOptions> {
@@ -168,6 +183,9 @@ impl BootArgs {
         }
         if let Some(root) = &self.root {
             o.guest.root = Some(absolute(root));
+        }
+        if !self.patch.is_empty() {
+            o.guest.patches = self.patch.iter().flat_map(|patches| patches.0.clone()).collect();
         }
         if let Some(workload) = &self.workload {
             o.guest.workload = Some(workload.clone());

@@ -11,6 +11,7 @@ mod page;
 use crate::bench::{self, Begun, Over, foresee, head_of, refuse_too_few};
 use crate::benches::{self, JOURNAL};
 use crate::boot;
+use crate::plan::Patches;
 use crate::progress::Watcher;
 use crate::variants::Varied;
 use crate::{Done, amount, output::Output, plan};
@@ -29,8 +30,8 @@ use timeline::Ns;
 ///
 /// bootscope boots the recording's own guest, and the same guest with each remedy, in turn and in random order as `bench`
 /// does. It prints what each finding claimed beside what was measured, and a verdict. Then it boots all confirmed remedies
-/// together. Whatever you record, the kernel and the disks are not changed: a remedy is another command line or another
-/// machine.
+/// together. Whatever you record, the kernel and the disks are not changed: a remedy is another command line, another
+/// machine, or a change in the memory of the recording's own guest.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -45,8 +46,13 @@ pub struct Args {
     /// are tried
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     append: Vec<String>,
+    /// Try a change to the guest's code, written before FUNC runs for the first time: call@FUNC+0x41=nop removes the call
+    /// there, call@FUNC+0x41=OTHER has it call OTHER, bytes@FUNC+0x41=OLD:NEW writes bytes. Those of one remedy are
+    /// separated by ';'. May be given again. One more boot checks that it fits; a Linux kernel is booted with nokaslr
+    #[arg(long, value_name = "CHANGE", value_parser = plan::patches)]
+    patch: Vec<Patches>,
     /// What your own remedy is said to save, such as 20ms [default: anything]
-    #[arg(long, value_name = "TIME", requires = "append", value_parser = amount::time)]
+    #[arg(long, value_name = "TIME", value_parser = amount::time)]
     claim: Option<Ns>,
 
     /// Rounds: each boots the guest once as recorded and once with each remedy [default: 10, of deterministic boots 5; more
@@ -65,13 +71,13 @@ pub struct Args {
     #[arg(long)]
     force: bool,
     /// Go on with a try that was interrupted or killed: its boots are kept
-    #[arg(long = "continue", value_name = "DIR", conflicts_with_all = ["recording", "append", "runs", "deterministic", "output", "page"])]
+    #[arg(long = "continue", value_name = "DIR", conflicts_with_all = ["recording", "append", "patch", "runs", "deterministic", "output", "page"])]
     continued: Option<PathBuf>,
     /// Keep the recording of every boot, not only of those that failed
     #[arg(long)]
     keep_recordings: bool,
     /// Boot nothing; write a page of all tries in the history into this file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["recording", "append", "runs", "deterministic", "output", "no_history"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["recording", "append", "patch", "runs", "deterministic", "output", "no_history"])]
     page: Option<PathBuf>,
     /// The database that keeps past tries [default: $XDG_DATA_HOME/bootscope/history.db]
     #[arg(long, value_name = "FILE")]
@@ -87,6 +93,7 @@ Examples:
   bootscope try boots/a tsc-check --runs 20
   bootscope try boots/a 'SYSINIT cpu' --deterministic
   bootscope try boots/a --append 'tsc=reliable' --claim 20ms
+  bootscope try boots/a --patch 'call@start_aps+0x41=nop'
   bootscope try --continue boots/try-20260131-083000
   bootscope try --page findings.md
 
@@ -211,6 +218,8 @@ impl Tryer<'_> {
             options.guest.deterministic = true;
             options.guest.accel = Accel::Auto;
         }
+        // What a kernel saves that does not move itself is no patch's.
+        options.guest.fixed_address |= !args.patch.is_empty();
         self.check_booted(path, &options, counts)?;
         choice::refuse_own(args, &options)?;
         let plan = Plan { leaves_out: true, variants: 1, warm_ups: 0, stop: stop(1), seed: 1 };
@@ -242,6 +251,7 @@ impl Tryer<'_> {
             show(&folder, &nothing, None, self.output)?;
             return Ok(None);
         }
+        self.check_patches(&options, &folder)?;
         let staged = self.stage(&options, trial, self.rounds())?;
         if folder.join(JOURNAL).is_file() {
             let _ = std::fs::remove_dir_all(folder.join(TOGETHER));
@@ -258,10 +268,7 @@ impl Tryer<'_> {
 
     /// Records the guest with its instructions counted, beside the folder: claims in time are none in instructions.
     fn counted(&mut self, options: &RecordOptions, folder: &Path) -> anyhow::Result<TempDir> {
-        let beside = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        std::fs::create_dir_all(beside).with_context(|| format!("cannot make {}", beside.display()))?;
-        let made = tempfile::Builder::new().prefix(".try-").tempdir_in(beside);
-        let made = made.with_context(|| format!("cannot make a folder in {}", beside.display()))?;
+        let made = beside(folder)?;
         self.output.note("the recording has times: it is recorded once more with instructions counted, for its claims");
         self.watcher.doing("recording with instructions counted");
         let options = RecordOptions { out: made.path().join(COUNTED), force: false, ..options.clone() };
@@ -272,6 +279,23 @@ impl Tryer<'_> {
             bail!("with instructions counted the boot does not reach its end mark: {outcome} ({detail})");
         }
         Ok(made)
+    }
+
+    /// Boots the guest once with each change to its code: whether it fits is known only there.
+    fn check_patches(&mut self, options: &RecordOptions, folder: &Path) -> anyhow::Result<()> {
+        for Patches(patches) in &self.args.patch {
+            let made = beside(folder)?;
+            let mut options = RecordOptions { out: made.path().join(COUNTED), force: false, ..options.clone() };
+            options.guest.patches.extend(patches.iter().cloned());
+            self.watcher.doing("booting once to see whether the patch fits");
+            let recorded = machine::record(&options, self.watcher)?;
+            self.watcher.clear();
+            if recorded.outcome.kind == OutcomeKind::Unpatched {
+                bail!("nothing was tried: {}", recorded.outcome.detail);
+            }
+            recorded.patched.iter().for_each(|patched| self.output.note(patched));
+        }
+        Ok(())
     }
 
     /// Claims of one kernel are none of another, and those of one accelerator are none of another.
@@ -399,6 +423,14 @@ impl Tryer<'_> {
         let begun = self.stage(&options, joint, rounds)?.begin(into, self.output)?;
         Ok(Some(self.boot(begun)?.document))
     }
+}
+
+/// A folder for a while, on the disk of this one.
+fn beside(folder: &Path) -> anyhow::Result<TempDir> {
+    let beside = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(beside).with_context(|| format!("cannot make {}", beside.display()))?;
+    let made = tempfile::Builder::new().prefix(".try-").tempdir_in(beside);
+    made.with_context(|| format!("cannot make a folder in {}", beside.display()))
 }
 
 fn stop(rounds: u32) -> Stop {

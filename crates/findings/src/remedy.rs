@@ -34,6 +34,8 @@ pub enum Change {
     },
     /// Give the machine so many CPUs.
     Cpus(u32),
+    /// Change the running guest's code: patches as `record --patch` takes them.
+    Patch(Vec<String>),
     /// Boot the ELF image that is packed in the kernel's bzImage: its payload, unpacked into a file, is the kernel.
     UnpackedKernel,
     /// Build the kernel from its sources with other options: `-NAME` switches one off, `+NAME` on. Each stands without

@@ -97,12 +97,18 @@ pub(crate) fn ending(
         if line_goes_on(facts, &end, now_ns) && !stop && !late {
             return None;
         }
-        let mut ending = at(OutcomeKind::Reached, &end.what, end.at_ns);
+        let mut ending = reached(facts, &end);
         ending.note = why_no_more_evidence(options, facts, now_ns, stop || late)?;
         return Some(ending);
     }
     if stop {
         return Some(at(OutcomeKind::Interrupted, "stopped by the user", now_ns));
+    }
+    if let Some(seen) = &facts.unpatched {
+        // That the VMM has ended can be heard later than that its stub is gone.
+        if facts.running_ns.is_some() && !facts.gone && now_ns - seen.at_ns > LAST_WORDS_NS {
+            return Some(at(OutcomeKind::Unpatched, &seen.what, seen.at_ns));
+        }
     }
     if let Some(shutdown) = &facts.shutdown {
         // The line by which a reset is no failure can still be on its way.
@@ -127,6 +133,14 @@ pub(crate) fn ending(
     })
 }
 
+/// At the end mark. Without a change to its code that was asked for, the boot is another one.
+fn reached(facts: &Facts, end: &End) -> Ending {
+    match facts.unpatched.as_ref().map(|seen| &seen.what).or(facts.missed.as_ref()) {
+        Some(missed) => at(OutcomeKind::Unpatched, missed, end.at_ns),
+        None => at(OutcomeKind::Reached, &end.what, end.at_ns),
+    }
+}
+
 /// Whether the rest of the line that was waited for is still to come: a pattern matches before the line is whole.
 fn line_goes_on(facts: &Facts, end: &End, now_ns: i64) -> bool {
     let spoken = now_ns - facts.heard_ns < PROMPT_SILENCE_NS && now_ns - end.at_ns < LINE_PATIENCE_NS;
@@ -142,7 +156,7 @@ pub(crate) fn cut_short(
     why: &str,
 ) -> Ending {
     match (end_mark(options, profile, facts), &facts.shutdown, &facts.panic) {
-        (Some(end), ..) => at(OutcomeKind::Reached, &end.what, end.at_ns),
+        (Some(end), ..) => reached(facts, &end),
         (None, Some(shutdown), _) => after_shutdown(facts, shutdown),
         (None, None, Some(panic)) => Ending::panic(panic),
         (None, None, None) => at(OutcomeKind::Interrupted, why, now_ns),

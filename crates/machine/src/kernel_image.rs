@@ -10,6 +10,7 @@
 
 mod kallsyms;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -54,16 +55,23 @@ impl fmt::Display for NoFunctions {
     }
 }
 
+/// The ELF image of a bzImage, or of an ELF kernel itself.
+///
+/// # Errors
+/// If it is no kernel, or cannot be unpacked.
+pub(crate) fn unpacked_image(image: &[u8]) -> Result<Cow<'_, [u8]>, NoFunctions> {
+    if image.starts_with(b"\x7fELF") {
+        return Ok(Cow::Borrowed(image));
+    }
+    unpacked(payload(image).ok_or(NoFunctions::NoKernel)?).map(Cow::Owned)
+}
+
 /// The functions of a bzImage or an ELF kernel, by address: where each begins, and its name.
 ///
 /// # Errors
 /// If it is no kernel, cannot be unpacked, or has no table of its symbols.
 pub fn functions(image: &[u8]) -> Result<Vec<(u64, String)>, NoFunctions> {
-    if image.starts_with(b"\x7fELF") {
-        return kallsyms::functions(image).ok_or(NoFunctions::NoTable);
-    }
-    let kernel = unpacked(payload(image).ok_or(NoFunctions::NoKernel)?)?;
-    kallsyms::functions(&kernel).ok_or(NoFunctions::NoTable)
+    kallsyms::functions(&unpacked_image(image)?).ok_or(NoFunctions::NoTable)
 }
 
 /// Whether a file that begins like this is a bzImage with a payload.

@@ -74,7 +74,8 @@ fn added(options: &GuestSpec, arch: &Arch, plain: bool, user: &[String]) -> Vec<
     if !given("console=") {
         line.push(format!("console={}", arch.console));
     }
-    if options.deterministic && !given("kaslr") {
+    let is_fixed = options.fixed_address || !options.patches.is_empty();
+    if options.deterministic && !given("kaslr") || is_fixed && !given("nokaslr") {
         line.push("nokaslr".to_owned());
     }
     if plain {

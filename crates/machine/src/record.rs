@@ -15,6 +15,7 @@ use regex::bytes::Regex;
 
 use crate::clock::Moment;
 use crate::ending::{Ending, cut_short, end_mark, ending};
+use crate::functions::Plan;
 use crate::host::memory_file;
 use crate::kernel_line::{KernelLine, kernel_line};
 use crate::options::RecordOptions;
@@ -37,6 +38,8 @@ pub struct Recorded {
     pub end: Option<End>,
     /// Why the workload failed, if it did.
     pub no_workload: Option<String>,
+    /// What was written into the guest's code, in sentences.
+    pub patched: Vec<String>,
     /// What `recording.json` says.
     pub manifest: Manifest,
 }
@@ -50,6 +53,8 @@ pub(crate) struct Prepared {
     pub(crate) initrd: Option<File>,
     /// A list for each of the user's symbol files.
     symbols: Vec<Vec<u8>>,
+    /// What is to be done at functions, if anything.
+    plan: Option<Plan>,
     manifest: Manifest,
 }
 
@@ -82,13 +87,14 @@ fn record_with(find: Find<'_>, options: &RecordOptions, observer: &mut dyn Obser
         return Err(nothing_recorded(writer, Error::VmmRefused { why }));
     }
     let no_workload = finished.facts.no_workload.clone();
+    let patched = finished.patched.clone();
     let (manifest, failed) = conclude(options, &prepared.profile, prepared.manifest, ending, finished, noted)?;
     writer.finish(manifest.clone())?;
     if let Some(why) = failed {
         return Err(Error::CutShort { folder: options.out.clone(), why: Box::new(why) });
     }
     let outcome = manifest.outcome.clone().expect("conclude gives every boot an outcome");
-    Ok(Recorded { outcome, end: manifest.end.clone(), no_workload, manifest })
+    Ok(Recorded { outcome, end: manifest.end.clone(), no_workload, patched, manifest })
 }
 
 /// Starts the machine, and gets everything ready to watch it and to keep what it says.
@@ -118,12 +124,16 @@ fn begin<'a>(
             calls: calls.as_ref().map(Partial::file),
             min_call_ns: options.observe.min_call_ns,
             linker: true,
-            gdbstub: options.observe.silence_ms.is_some(),
+            gdbstub: options.observe.silence_ms.is_some() || prepared.plan.is_some(),
+            held: prepared.plan.is_some(),
         },
     })?;
     prepared.manifest.vmm.command = vm.command().to_vec();
     writer.update(&prepared.manifest)?;
-    let watch = Watch::new(options, &prepared.profile, awaited_line(options), channel, vm, writer)?;
+    let mut watch = Watch::new(options, &prepared.profile, awaited_line(options), channel, vm, writer)?;
+    if let Some(plan) = prepared.plan.take() {
+        watch.stop_at_functions(plan, arch::of(&options.guest));
+    }
     Ok((watch, first_run.into_iter().chain(calls).collect()))
 }
 
@@ -189,6 +199,7 @@ pub(crate) fn prepare(
     program.check(&options.guest, profile.spared_devices, profile.yields)?;
     let line = kernel_line(&options.guest, arch::of(&options.guest), &profile, plain)?;
     let symbols = options.observe.symbols.iter().map(symbols::list).collect::<Result<Vec<Vec<u8>>, Error>>()?;
+    let plan = if plain { None } else { Plan::of(&options.guest, &options.observe.symbols, arch::of(&options.guest))? };
     let modules = modules(options)?;
     let initrd = initrd(options, &line, &modules)?;
     let host = host::host();
@@ -212,7 +223,7 @@ pub(crate) fn prepare(
     };
     let measured = manifest.measured();
     manifest.overhead = options.overheads.iter().find(|overhead| overhead.of == measured).cloned();
-    Ok(Prepared { program, profile, kvm: choice.kvm, line, initrd, symbols, manifest })
+    Ok(Prepared { program, profile, kvm: choice.kvm, line, initrd, symbols, plan, manifest })
 }
 
 /// Watches until the boot is over, and takes the last evidence; or until either cannot be written any more, and why.
@@ -232,6 +243,10 @@ fn watched(
                 watch.hurry();
             }
             let named = if followed && !stopped { kernels_names(options, watch, &mut ending) } else { Ok(()) };
+            if let Some(missed) = watch.facts.missed.as_ref().filter(|_| ending.kind != OutcomeKind::Unpatched) {
+                let before = ending.note.take().map_or(String::new(), |note| note + "; ");
+                ending.note = Some(format!("{before}{missed}"));
+            }
             let failed = named
                 .and_then(|()| silences(options, watch, stopped))
                 .and_then(|()| last_evidence(options, profile, watch, &mut ending))
@@ -393,13 +408,14 @@ fn conclude(
         let written = partial.file().metadata().is_ok_and(|meta| meta.len() > 0);
         finished.keep(if written { partial.commit() } else { partial.discard() });
     }
-    let Finished { facts, notes, failed, .. } = finished;
+    let Finished { facts, patched, notes, failed, .. } = finished;
     manifest.vmm.max_rss_bytes = Some(exit.max_rss_bytes);
     manifest.vmm.user_ns = Some(exit.user_ns);
     manifest.vmm.system_ns = Some(exit.system_ns);
     manifest.end = end_mark(options, profile, &facts);
     manifest.notes.extend(ending.note.clone());
     manifest.notes.extend(facts.no_workload.as_ref().map(|why| format!("the workload failed: {why}")));
+    manifest.notes.extend(patched);
     manifest.notes.extend(notes);
     manifest.notes.extend(failed.as_ref().map(|error| format!("this recording is not complete: {error}")));
     manifest.outcome = Some(Outcome {

@@ -25,6 +25,7 @@ mod names;
 mod open;
 mod pack;
 mod packed;
+mod patch;
 mod spec;
 mod stream;
 mod write;
@@ -40,6 +41,7 @@ pub use manifest::{
 pub use names::{REGISTERS, VMM_STREAM, is_for_people, whole_name};
 pub use open::{Condition, Lost, Recording, read_file};
 pub use pack::pack;
+pub use patch::{Edit, Patch};
 pub use spec::{Accel, Difference, GuestSpec, Init, ObserveSpec, SymbolFile, Then, Until};
 pub use stream::{Stream, StreamEnd};
 pub use write::{Partial, Writer};

@@ -235,6 +235,9 @@ pub enum OutcomeKind {
     Interrupted,
     /// The virtual machine monitor failed.
     VmmFailed,
+    /// A change to the guest's code could not be made, or the boot never came to its place: it is not the boot that was
+    /// asked for.
+    Unpatched,
 }
 
 impl OutcomeKind {
@@ -250,6 +253,7 @@ impl OutcomeKind {
             OutcomeKind::Timeout => "timeout",
             OutcomeKind::Interrupted => "interrupted",
             OutcomeKind::VmmFailed => "vmm-failed",
+            OutcomeKind::Unpatched => "unpatched",
         }
     }
 }

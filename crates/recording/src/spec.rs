@@ -14,6 +14,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::patch::Patch;
+
 /// What is booted, on what, and until when.
 ///
 /// All that can change what the guest executes belongs here, also where the recorder asks for it (`trace_events`, `init`):
@@ -60,6 +62,12 @@ pub struct GuestSpec {
     pub until: Until,
     /// Further arguments for the VMM, as they are.
     pub extra: Vec<String>,
+    /// What the recorder changes in the guest's code while it runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub patches: Vec<Patch>,
+    /// Whether a kernel that moves itself at random is kept where its image says, as it is where anything is patched.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fixed_address: bool,
 }
 
 /// How a boot is observed from outside, which makes no difference to what the guest executes.
@@ -179,6 +187,8 @@ impl Default for GuestSpec {
             then: Then::PowerOff,
             until: Until::Init,
             extra: Vec::new(),
+            patches: Vec::new(),
+            fixed_address: false,
         }
     }
 }

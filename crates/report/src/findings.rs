@@ -93,7 +93,7 @@ pub struct FindingEvidence {
 /// A change to a boot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangeLine {
-    /// `append-words`, `lab-switch`, `qemu-arguments`, `cpus`, `unpacked-kernel` or `kernel-config`.
+    /// `append-words`, `lab-switch`, `qemu-arguments`, `cpus`, `patch`, `unpacked-kernel` or `kernel-config`.
     pub kind: String,
     /// What goes.
     pub from: Vec<String>,
@@ -237,6 +237,7 @@ impl ChangeLine {
             Change::LabSwitch { from, to } => ("lab-switch", from.clone(), to.clone()),
             Change::QemuArguments { from, to } => ("qemu-arguments", from.clone(), to.clone()),
             Change::Cpus(cpus) => ("cpus", Vec::new(), vec![cpus.to_string()]),
+            Change::Patch(patches) => ("patch", Vec::new(), patches.clone()),
             Change::UnpackedKernel => ("unpacked-kernel", Vec::new(), Vec::new()),
             Change::KernelConfig(options) => ("kernel-config", Vec::new(), options.clone()),
         };

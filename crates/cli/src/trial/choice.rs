@@ -4,11 +4,12 @@ use super::making::{self, Cannot};
 use super::{Args, claim};
 use crate::boot::{self, Opened};
 use crate::findings::{look, seen};
+use crate::plan::Patches;
 use anyhow::bail;
 use benchmark::Document;
 use benchmark::trial::{Cause, Proof, Remedy, Saved, Untried, tried};
 use findings::{Change, Finding, joint_price};
-use machine::RecordOptions;
+use machine::{Patch, RecordOptions};
 use std::path::Path;
 
 /// So many remedies, if nobody names findings.
@@ -24,7 +25,7 @@ impl Choice {
     /// Of a boot's findings, those that were named, or the first.
     pub fn of(opened: &Opened, options: &RecordOptions, args: &Args) -> anyhow::Result<Choice> {
         let found = look(opened, usize::MAX);
-        let only_own = args.findings.is_empty() && !args.append.is_empty();
+        let only_own = args.findings.is_empty() && !(args.append.is_empty() && args.patch.is_empty());
         let is_named = |name: &String, finding: &Finding| *name == finding.rule.id || *name == finding.about;
         for name in &args.findings {
             if !found.findings.iter().any(|finding| is_named(name, finding)) {
@@ -51,8 +52,8 @@ impl Choice {
             untried.extend(beyond.map(|finding| Untried { finding: cause(opened, finding), why: why.clone() }));
         }
         let mut remedies: Vec<Remedy> = groups.iter().map(|group| remedy(opened, group)).collect();
-        for words in &args.append {
-            remedies.push(own(words, args, options)?);
+        for change in own_changes(args) {
+            remedies.push(own(change, args, options)?);
         }
         Ok(Choice { remedies, untried })
     }
@@ -93,11 +94,18 @@ fn remedy(opened: &Opened, group: &[&Finding]) -> Remedy {
     Remedy { findings, changes: group[0].remedy.changes.clone(), claimed }
 }
 
+/// The changes of the user's own.
+fn own_changes(args: &Args) -> impl Iterator<Item = Change> {
+    let words = |words: &String| Change::AppendWords(words.split_whitespace().map(str::to_owned).collect());
+    let patches = |patches: &Patches| Change::Patch(patches.0.iter().map(Patch::to_string).collect());
+    args.append.iter().map(words).chain(args.patch.iter().map(patches))
+}
+
 /// A remedy of the user's own.
-fn own(words: &str, args: &Args, options: &RecordOptions) -> anyhow::Result<Remedy> {
-    let change = Change::AppendWords(words.split_whitespace().map(str::to_owned).collect());
+fn own(change: Change, args: &Args, options: &RecordOptions) -> anyhow::Result<Remedy> {
     if let Err(why) = making::make(&change, &mut options.clone()) {
-        bail!("--append {words:?}: {why}");
+        let flag = if matches!(change, Change::Patch(_)) { "--patch" } else { "--append" };
+        bail!("{flag} {:?}: {why}", making::setting(&change).value);
     }
     let claimed = args.claim.map(|time| time.0 as f64);
     let claimed = claimed.map(|ns| Saved { low_ns: ns, likely_ns: ns, high_ns: ns });
@@ -106,7 +114,10 @@ fn own(words: &str, args: &Args, options: &RecordOptions) -> anyhow::Result<Reme
 
 /// Refuses what can be refused before there are findings: a remedy of the user's own that cannot be made.
 pub fn refuse_own(args: &Args, options: &RecordOptions) -> anyhow::Result<()> {
-    args.append.iter().try_for_each(|words| own(words, args, options).map(drop))
+    if args.claim.is_some() && own_changes(args).next().is_none() {
+        bail!("--claim is what a remedy of your own is said to save: give that with --append or --patch");
+    }
+    own_changes(args).try_for_each(|change| own(change, args, options).map(drop))
 }
 
 /// The remedies that can be made one after the other in the same boot, and why each of the others cannot.

@@ -5,7 +5,7 @@
 
 use benchmark::Setting;
 use findings::Change;
-use machine::RecordOptions;
+use machine::{Patch, RecordOptions};
 use std::fmt;
 
 /// Why a change cannot be made.
@@ -17,6 +17,8 @@ pub enum Cannot {
     NoCommandLine,
     /// The words that are to go are not there.
     NotThere(String),
+    /// It is no change to code; why.
+    NoPatch(String),
     /// Nobody makes such a change yet; what a person does.
     ByHand(&'static str),
 }
@@ -29,6 +31,7 @@ impl fmt::Display for Cannot {
                 "the machine boots from its own disk, and its command line is not bootscope's: record with --kernel",
             ),
             Cannot::NotThere(words) => write!(f, "the recording was made without `{words}`"),
+            Cannot::NoPatch(why) => f.write_str(why),
             Cannot::ByHand(how) => f.write_str(how),
         }
     }
@@ -45,6 +48,7 @@ pub fn make(change: &Change, options: &mut RecordOptions) -> Result<(), Cannot> 
             options.guest.cpus = *cpus;
             Ok(())
         }
+        Change::Patch(patches) => patch(options, patches),
         Change::UnpackedKernel => Err(Cannot::ByHand(
             "unpack the image with the kernel's scripts/extract-vmlinux, and compare the two: `bootscope bench --vary \
              kernel=OLD --vary kernel=NEW`",
@@ -62,10 +66,22 @@ pub fn setting(change: &Change) -> Setting {
         Change::LabSwitch { to, .. } => ("lab-switch", to.join(" ")),
         Change::QemuArguments { to, .. } => ("qemu-arguments", to.join(" ")),
         Change::Cpus(cpus) => ("cpus", cpus.to_string()),
+        Change::Patch(patches) => ("patch", patches.join("; ")),
         Change::UnpackedKernel => ("unpacked-kernel", String::new()),
         Change::KernelConfig(options) => ("kernel-config", options.join(" ")),
     };
     Setting { key: key.to_owned(), value }
+}
+
+fn patch(options: &mut RecordOptions, patches: &[String]) -> Result<(), Cannot> {
+    let parsed = patches.iter().map(|text| text.parse::<Patch>()).collect::<Result<Vec<Patch>, String>>();
+    let new: Vec<Patch> = parsed.map_err(Cannot::NoPatch)?;
+    let new: Vec<Patch> = new.into_iter().filter(|patch| !options.guest.patches.contains(patch)).collect();
+    if new.is_empty() {
+        return Err(Cannot::IsSo);
+    }
+    options.guest.patches.extend(new);
+    Ok(())
 }
 
 fn append(options: &mut RecordOptions, words: &[String]) -> Result<(), Cannot> {
@@ -196,6 +212,17 @@ mod tests {
         options.guest.cpus = 1;
         make(&Change::Cpus(2), &mut options).unwrap();
         assert_eq!((options.guest.cpus, make(&Change::Cpus(2), &mut options)), (2, Err(Cannot::IsSo)));
+    }
+
+    #[test]
+    fn patches_are_added_once() {
+        let change = Change::Patch(words("call@f+0x1=nop call@g+0x2=h"));
+        let mut options = options("");
+        make(&change, &mut options).unwrap();
+        assert_eq!(options.guest.patches.len(), 2);
+        assert_eq!(make(&change, &mut options), Err(Cannot::IsSo));
+        assert!(matches!(make(&Change::Patch(words("f")), &mut options), Err(Cannot::NoPatch(_))));
+        assert_eq!(setting(&change).value, "call@f+0x1=nop; call@g+0x2=h");
     }
 
     #[test]

@@ -39,6 +39,11 @@ pub(crate) struct Arch {
     pub(crate) call_before: fn(&[u8]) -> Option<Call>,
     /// A kernel that randomises its own address moves by a multiple of this.
     pub(crate) image_step_bytes: u64,
+    /// The instruction that bytes at an address begin with, if they begin one.
+    pub(crate) instruction: fn(&[u8], u64) -> Option<Instruction>,
+    /// Code for an address that calls a function, or without one does nothing, of just so many bytes; none if there is no
+    /// such code.
+    pub(crate) call_or_nothing: fn(u64, Option<u64>, usize) -> Option<Vec<u8>>,
 }
 
 /// Where a vCPU is.
@@ -72,6 +77,24 @@ pub(crate) enum Call {
     By(i32),
     /// Through a register or memory.
     Indirect,
+}
+
+/// An instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Instruction {
+    /// How long it is.
+    pub(crate) bytes: usize,
+    /// Whom it calls, if it is a call.
+    pub(crate) call: Option<CallTo>,
+}
+
+/// Where a call leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallTo {
+    /// There.
+    Address(u64),
+    /// The instruction does not say.
+    Unknown,
 }
 
 /// That of a guest. There is one.
@@ -125,6 +148,8 @@ mod tests {
         registers: |_| None,
         call_before: |_| None,
         image_step_bytes: 1,
+        instruction: |_, _| None,
+        call_or_nothing: |_, _, _| None,
     };
 
     #[test]

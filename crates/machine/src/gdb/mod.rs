@@ -44,7 +44,7 @@ impl fmt::Display for GdbError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             GdbError::Gone => write!(f, "the gdbstub closed the connection"),
-            GdbError::Silent => write!(f, "the gdbstub did not answer for {} s", PATIENCE.as_secs()),
+            GdbError::Silent => write!(f, "the gdbstub did not answer in time"),
             GdbError::Odd(what) => write!(f, "the gdbstub answered {what:?}, which is no answer to the question"),
             GdbError::Refused(how) => write!(f, "the gdbstub refused: {how}"),
             GdbError::Io(why) => write!(f, "the gdbstub cannot be reached: {why}"),
@@ -65,6 +65,15 @@ impl From<io::Error> for GdbError {
 /// A vCPU, as the stub names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread(String);
+
+/// That the vCPUs stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// The vCPU that caused it.
+    pub thread: Thread,
+    /// Whether it is at a breakpoint or has made its step; else somebody stopped it, or the guest is at its end.
+    pub is_trap: bool,
+}
 
 /// One end of a connection to a stub.
 #[derive(Debug)]
@@ -93,6 +102,11 @@ impl Client {
         self.until = Some(until);
     }
 
+    /// Each answer may take so long from now on.
+    pub fn be_patient(&mut self, patience: Duration) {
+        self.patience = patience;
+    }
+
     /// Stops all vCPUs, and waits until they stand or it `is_over`. After an error they may stop at any later time.
     ///
     /// # Errors
@@ -113,17 +127,19 @@ impl Client {
         Err(GdbError::Silent)
     }
 
-    /// Waits so long at most for the vCPUs to stop, for whatever reason; then which of them caused it.
+    /// Waits so long at most for the vCPUs to stop, for whatever reason.
     ///
     /// # Errors
     /// If the stub is gone, or says something else.
-    pub fn wait_for_stop(&mut self, patience: Duration) -> Result<Option<Thread>, GdbError> {
+    pub fn wait_for_stop(&mut self, patience: Duration) -> Result<Option<Stopped>, GdbError> {
+        const TRAP: &str = "05";
         match self.next_packet(Instant::now() + patience) {
             Ok(data) => match data.first() {
                 Some(b'T' | b'S') => {
                     let text = String::from_utf8_lossy(&data).into_owned();
                     let thread = text.split_once("thread:").and_then(|(_, rest)| rest.split(';').next());
-                    Ok(Some(Thread(thread.unwrap_or("0").to_owned())))
+                    let is_trap = text.get(1..3) == Some(TRAP);
+                    Ok(Some(Stopped { thread: Thread(thread.unwrap_or("0").to_owned()), is_trap }))
                 }
                 _ => Err(odd(&data)),
             },

@@ -81,8 +81,11 @@ pub(crate) struct SilenceWatch {
 impl SilenceWatch {
     /// Stops the vCPUs by this client once there was silence for so long.
     pub(crate) fn new(after_ms: u64, client: Option<Client>, arch: &'static Arch) -> SilenceWatch {
-        let remarks =
-            if client.is_some() { Vec::new() } else { vec!["no stop could be made: there is no gdbstub".to_owned()] };
+        let remarks = if client.is_some() {
+            Vec::new()
+        } else {
+            vec!["no stop could be made: there was no gdbstub for it".to_owned()]
+        };
         SilenceWatch {
             after_ns: i64::try_from(after_ms).unwrap_or(i64::MAX / 2_000_000).saturating_mul(1_000_000),
             client,
@@ -100,6 +103,12 @@ impl SilenceWatch {
             unstopped: 0,
             remarks,
         }
+    }
+
+    /// Stops the vCPUs by this client, which somebody else had before.
+    pub(crate) fn take_over(&mut self, client: Client) {
+        self.client = Some(client);
+        self.remarks.clear();
     }
 
     /// The vCPUs began to run, or the console said something, at this time.

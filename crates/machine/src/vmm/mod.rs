@@ -96,6 +96,8 @@ pub(crate) struct Instruments<'a> {
     pub(crate) linker: bool,
     /// A gdbstub, through which vCPUs can be stopped and read.
     pub(crate) gdbstub: bool,
+    /// Whether the vCPUs wait at their first instruction until somebody lets them run.
+    pub(crate) held: bool,
 }
 
 /// A machine that was started. Dropping it ends it.

@@ -58,6 +58,10 @@ pub(crate) struct Facts {
     pub(crate) no_root: Option<String>,
     /// Why the workload was not done.
     pub(crate) no_workload: Option<String>,
+    /// Why a change to the guest's code could not be made.
+    pub(crate) unpatched: Option<Seen>,
+    /// Which changes to the guest's code are still to be made.
+    pub(crate) missed: Option<String>,
     /// When anything was heard last.
     pub(crate) heard_ns: i64,
     pub(crate) console_bytes: u64,

@@ -20,6 +20,8 @@ use log::LogWatch;
 use messages::Messages;
 use streams::Streams;
 
+use crate::arch::Arch;
+use crate::functions::{FunctionStops, Plan, Undone};
 use crate::gdb::Client;
 use crate::hang::{HangDetector, Movement, Now};
 use crate::lines::{Lines, shown};
@@ -65,6 +67,8 @@ pub(crate) struct Watch<'a> {
     log: LogWatch,
     /// Who stops the vCPUs when the console is silent, if somebody asked for it.
     silence: Option<SilenceWatch>,
+    /// Who stops them at functions, if something is to be done there.
+    functions: Option<FunctionStops>,
     /// How often the vCPUs were let run since their stub failed; none while it has not.
     let_run: Option<u32>,
     /// Whether nothing more has been said that was not looked at.
@@ -91,7 +95,7 @@ impl<'a> Watch<'a> {
     ) -> Result<Self, Error> {
         let guest = &options.guest;
         let silence = options.observe.silence_ms.map(|after_ms| {
-            let client = vm.gdbstub().and_then(|socket| Client::new(socket).ok());
+            let client = if guest.patches.is_empty() { stub(&mut *vm) } else { None };
             SilenceWatch::new(after_ms, client, arch::of(guest))
         });
         let hang_after_ms = options.observe.hang_after_ms.saturating_add(profile.quiet_ms);
@@ -115,14 +119,60 @@ impl<'a> Watch<'a> {
             hurried: false,
             log: LogWatch::new(),
             silence,
+            functions: None,
             let_run: None,
             heard_out: false,
         })
     }
 
+    /// Lets the vCPUs run, which are held, and does what is to be done at functions.
+    pub(crate) fn stop_at_functions(&mut self, plan: Plan, arch: &'static Arch) {
+        let begun = match stub(&mut *self.vm) {
+            Some(client) => {
+                let functions = self.functions.insert(FunctionStops::new(plan, client, arch));
+                self.facts.missed = functions.missed();
+                functions.begin()
+            }
+            None => Err(Undone::Failed("there is no gdbstub".to_owned())),
+        };
+        self.take_undone(begun);
+    }
+
+    fn take_undone(&mut self, result: Result<(), Undone>) {
+        let what = match result {
+            Ok(()) => return,
+            Err(Undone::Refused(why)) => format!("--patch {why}"),
+            Err(Undone::Failed(why)) => {
+                self.let_run = Some(0);
+                self.vm.let_run();
+                format!("--patch was not written: {why}")
+            }
+        };
+        let at_ns = self.vm.elapsed_ns();
+        self.facts.unpatched.get_or_insert(Seen { at_ns, what });
+    }
+
+    /// Does what is to be done where the vCPUs have come to a function.
+    fn look_at_functions(&mut self) {
+        let Some(functions) = &mut self.functions else { return };
+        let facts = &mut self.facts;
+        if facts.gone || facts.unpatched.is_some() {
+            return;
+        }
+        let is_over = facts.init_ns.is_some() || facts.matched.is_some();
+        let looked = functions.look(&|| self.vm.elapsed_ns(), is_over);
+        facts.missed = functions.missed();
+        let client = functions.give_away();
+        if let (Some(client), Some(silence)) = (client, &mut self.silence) {
+            silence.take_over(client);
+        }
+        self.take_undone(looked);
+    }
+
     /// Hears for a moment, and acts on what was heard.
     pub(crate) fn step(&mut self) -> Result<(), Error> {
         self.hear(self.patience())?;
+        self.look_at_functions();
         while let Some(phys) = self.messages.as_mut().and_then(|messages| messages.rounds.pop_front()) {
             self.take_round(phys)?;
         }
@@ -135,6 +185,10 @@ impl<'a> Watch<'a> {
 
     /// How long nothing may be heard before something else is due.
     fn patience(&self) -> Duration {
+        if self.functions.as_ref().is_some_and(FunctionStops::is_waiting) && !self.facts.gone {
+            // It is waited for a stop instead.
+            return Duration::ZERO;
+        }
         let due_ns = self.silence.as_ref().and_then(SilenceWatch::next_ns);
         let left_ns = due_ns.map(|due_ns| due_ns.saturating_sub(self.vm.elapsed_ns()).max(0).unsigned_abs());
         left_ns.map_or(TICK, |left_ns| Duration::from_nanos(left_ns).min(TICK))
@@ -266,7 +320,8 @@ impl<'a> Watch<'a> {
         {
             notes.push(format!("{malformed} lines on guest-init's port are malformed; they were skipped"));
         }
-        let mut finished = Finished { vm: self.vm, facts: self.facts, writer: self.writer, notes, failed };
+        let patched = self.functions.iter().flat_map(FunctionStops::done).cloned().collect();
+        let mut finished = Finished { vm: self.vm, facts: self.facts, writer: self.writer, patched, notes, failed };
         let why = if finished.failed.is_none() { "were too many to keep" } else { "could not be written" };
         for (name, ended) in self.streams.finish() {
             let dropped = finished.keep(ended).unwrap_or_default();
@@ -460,11 +515,18 @@ impl<'a> Watch<'a> {
     }
 }
 
+/// The VMM's gdbstub, if it has one that nobody has taken.
+fn stub(vm: &mut dyn Vmm) -> Option<Client> {
+    vm.gdbstub().and_then(|socket| Client::new(socket).ok())
+}
+
 /// What is left of a boot that was watched.
 pub(crate) struct Finished<'a> {
     pub(crate) vm: Box<dyn Vmm>,
     pub(crate) facts: Facts,
     pub(crate) writer: &'a mut Writer,
+    /// What was written into the guest's code, in sentences.
+    pub(crate) patched: Vec<String>,
     /// What a reader should know, in sentences.
     pub(crate) notes: Vec<String>,
     /// What could not be written first.

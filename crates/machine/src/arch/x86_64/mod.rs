@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "an instruction of the CPU")]
 
 mod channel;
+mod code;
 mod kernel;
 pub(crate) mod paging;
 mod stack;
@@ -24,6 +25,8 @@ pub(crate) static ARCH: Arch = Arch {
     registers: stack::registers,
     call_before: stack::call_before,
     image_step_bytes: 2 << 20,
+    instruction: code::instruction,
+    call_or_nothing: code::call_or_nothing,
 };
 
 /// The time stamp counter.

@@ -88,7 +88,7 @@ pub(super) fn start(qemu: &Path, cpu: Cpu, launch: &Launch<'_>) -> Result<Machin
     ears.extend(guest.map(|fd| (Ear::Of(Source::Guest), fd)));
     ears.extend(firmware.map(|fd| (Ear::Of(Source::Firmware), fd)));
     let heard = listen(ears)?;
-    let monitor = Monitor::new(ours).map_err(Error::host("write to a socket"))?;
+    let monitor = Monitor::new(ours, instruments.held).map_err(Error::host("write to a socket"))?;
 
     let fds = Inherited {
         monitor: qemus.as_raw_fd(),

@@ -52,14 +52,18 @@ pub(super) struct Monitor {
 
 impl Monitor {
     /// Takes the host's end of the socket and writes what the guest's start waits for. QEMU finds it there as soon as
-    /// it looks; nobody has to wait for anybody.
-    pub(super) fn new(socket: UnixStream) -> io::Result<Monitor> {
+    /// it looks; nobody has to wait for anybody. A guest that is `held` is started by somebody else.
+    pub(super) fn new(socket: UnixStream, held: bool) -> io::Result<Monitor> {
         socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
         let answers = BTreeMap::new();
         let mut monitor =
             Monitor { socket, partial: Vec::new(), answers, last_id: 0, unawaited: Vec::new(), malformed: 0 };
         monitor.send(qmp_capabilities { enable: None })?;
-        monitor.send(cont {})?;
+        if held {
+            monitor.last_id = CONT_ID;
+        } else {
+            monitor.send(cont {})?;
+        }
         debug_assert_eq!(monitor.last_id, CONT_ID);
         Ok(monitor)
     }
@@ -165,7 +169,7 @@ mod tests {
 
     fn monitor() -> (Monitor, BufReader<UnixStream>) {
         let (ours, qemus) = UnixStream::pair().unwrap();
-        (Monitor::new(ours).unwrap(), BufReader::new(qemus))
+        (Monitor::new(ours, false).unwrap(), BufReader::new(qemus))
     }
 
     fn said(qemu: &mut BufReader<UnixStream>) -> Any {
@@ -179,6 +183,17 @@ mod tests {
         let (_monitor, mut qemu) = monitor();
         assert_eq!(said(&mut qemu)["execute"], "qmp_capabilities");
         assert_eq!(said(&mut qemu)["execute"], "cont");
+    }
+
+    #[test]
+    fn a_guest_that_is_held_is_started_later() {
+        let (ours, qemus) = UnixStream::pair().unwrap();
+        let (mut monitor, mut qemu) = (Monitor::new(ours, true).unwrap(), BufReader::new(qemus));
+        assert_eq!(said(&mut qemu)["execute"], "qmp_capabilities");
+        let first = monitor.ask("x").unwrap();
+        assert_eq!(said(&mut qemu)["execute"], "human-monitor-command");
+        monitor.feed(format!("{{\"return\": \"text\", \"id\": {first}}}\n").as_bytes());
+        assert_eq!(monitor.answer(first), Some(Ok("text".to_owned())));
     }
 
     #[test]

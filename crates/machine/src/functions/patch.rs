@@ -1,0 +1,272 @@
+//! A change to the guest's code: checked against its image before it is started, and against its memory before it is written.
+//!
+//! A change that does not fit is refused, never made to fit: the place has to begin an instruction, as told by decoding the
+//! function from its start; a call has to be one; and what is there has to be what the image or the user says. This file
+//! decides and writes nothing: [`Planned::check`] gives the bytes.
+
+use recording::{Edit, Patch};
+
+use super::code::{Code, Function};
+use crate::arch::{Arch, CallTo};
+
+/// The longest instruction of any architecture here.
+const INSTRUCTION_BYTES_MAX: u64 = 16;
+/// So many calls are listed where a place is none.
+const CALLS_LISTED: usize = 8;
+
+/// A patch whose places are known.
+#[derive(Clone, Debug)]
+pub(crate) struct Planned {
+    /// As the user wrote it.
+    pub(crate) text: String,
+    pub(crate) function: Function,
+    offset: u64,
+    edit: PlannedEdit,
+    /// The function's code up to behind the place, as the kernel's image has it.
+    image: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Debug)]
+enum PlannedEdit {
+    /// Another function is called, or none.
+    Call {
+        to: Option<u64>,
+    },
+    Bytes {
+        before: Vec<u8>,
+        after: Vec<u8>,
+    },
+}
+
+/// What is to be written, and what is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) address: u64,
+    pub(crate) before: Vec<u8>,
+    pub(crate) after: Vec<u8>,
+}
+
+impl Planned {
+    /// Finds the places of a patch, and checks it against the image where there is one.
+    ///
+    /// # Errors
+    /// If it does not fit; why.
+    pub(crate) fn of(patch: &Patch, code: &Code, arch: &Arch) -> Result<Planned, String> {
+        let function = code.find(&patch.function)?;
+        let length = function.end - function.address;
+        if patch.offset >= length {
+            let Function { name, .. } = &function;
+            return Err(format!("{name} is {length:#x} bytes long: there is no {name}+{:#x}", patch.offset));
+        }
+        let edit = match &patch.edit {
+            Edit::RemoveCall => PlannedEdit::Call { to: None },
+            Edit::RedirectCall(other) => PlannedEdit::Call { to: Some(code.find(other)?.address) },
+            Edit::Bytes { before, after } => PlannedEdit::Bytes { before: before.clone(), after: after.clone() },
+        };
+        let (text, offset) = (patch.to_string(), patch.offset);
+        let mut planned = Planned { text, function, offset, edit, image: None };
+        planned.image = code.bytes(planned.function.address, planned.wanted_bytes());
+        if let Some(image) = &planned.image {
+            let whole = code.bytes(planned.function.address, length);
+            planned.change(image, whole.as_deref().unwrap_or(image), code, arch, "the kernel's image")?;
+        }
+        Ok(planned)
+    }
+
+    /// How much of the function has to be read, from its start on.
+    pub(crate) fn wanted_bytes(&self) -> u64 {
+        let behind = match &self.edit {
+            PlannedEdit::Call { .. } => INSTRUCTION_BYTES_MAX,
+            PlannedEdit::Bytes { before, .. } => before.len() as u64,
+        };
+        (self.offset + behind).min(self.function.end - self.function.address)
+    }
+
+    /// What is to be written into a guest that has this code in memory.
+    ///
+    /// # Errors
+    /// If that is not what the image or the user says; what was found, and what to do.
+    pub(crate) fn check(&self, memory: &[u8], code: &Code, arch: &Arch) -> Result<Change, String> {
+        if let (Some(image), PlannedEdit::Call { .. }) = (&self.image, &self.edit) {
+            // The call itself: that the kernel has changed another place of the function meanwhile is no matter.
+            let (place, names) = (self.place(), "the kernel's image");
+            let in_image = self.change(image, image, code, arch, names)?.before;
+            let from = self.at();
+            let found = memory.get(from..from + in_image.len()).unwrap_or_default();
+            if found != in_image {
+                return Err(format!(
+                    "at {place} the guest has {}, and {names} {}: the kernel has changed it since it was loaded, or it is \
+                     another kernel. Write the bytes instead, if you mean these: bytes@{place}={}:…",
+                    spaced(found),
+                    spaced(&in_image),
+                    digits(found)
+                ));
+            }
+        }
+        self.change(memory, memory, code, arch, "the guest's memory")
+    }
+
+    /// Whether this memory has the function as the image does, up to the place and behind it.
+    pub(crate) fn is_the_images(&self, memory: &[u8]) -> bool {
+        self.image.as_deref() == Some(memory)
+    }
+
+    fn at(&self) -> usize {
+        usize::try_from(self.offset).unwrap_or(usize::MAX)
+    }
+
+    fn place(&self) -> String {
+        format!("{}+{:#x}", self.function.name, self.offset)
+    }
+
+    /// The change to this code, which begins with the function. `whole` is as much of the function as is known.
+    fn change(&self, bytes: &[u8], whole: &[u8], code: &Code, arch: &Arch, names: &str) -> Result<Change, String> {
+        let (place, start) = (self.place(), self.function.address);
+        self.check_boundary(bytes, arch, names).map_err(|why| match self.edit {
+            PlannedEdit::Call { .. } => format!("{why}; {}", calls(whole, start, code, arch)),
+            PlannedEdit::Bytes { .. } => why,
+        })?;
+        let address = start + self.offset;
+        let rest = bytes.get(self.at()..).unwrap_or_default();
+        let (before, after) = match &self.edit {
+            PlannedEdit::Bytes { before, after } => {
+                let found = &rest[..rest.len().min(before.len())];
+                if found != before {
+                    return Err(format!("at {place} {names} has {}, not {}", spaced(found), spaced(before)));
+                }
+                (before.clone(), after.clone())
+            }
+            PlannedEdit::Call { to } => {
+                let found = (arch.instruction)(rest, address).filter(|found| found.call.is_some());
+                let Some(found) = found else {
+                    let calls = calls(whole, start, code, arch);
+                    return Err(format!("at {place} {names} has {}, which is no call; {calls}", spaced(first(rest))));
+                };
+                let after = (arch.call_or_nothing)(address, *to, found.bytes).ok_or_else(|| {
+                    let bytes = found.bytes;
+                    format!("the call at {place} has {bytes} bytes, in which no call of that function has room")
+                })?;
+                (rest[..found.bytes].to_vec(), after)
+            }
+        };
+        Ok(Change { address, before, after })
+    }
+
+    /// Whether an instruction begins at the place.
+    fn check_boundary(&self, bytes: &[u8], arch: &Arch, names: &str) -> Result<(), String> {
+        let (mut at, wanted) = (0, self.at());
+        while at < wanted {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let Some(found) = (arch.instruction)(rest, self.function.address + at as u64) else {
+                let name = &self.function.name;
+                let found = spaced(first(rest));
+                return Err(format!("{names} has no code that can be read at {name}+{at:#x}, but {found}"));
+            };
+            if at + found.bytes > wanted {
+                let name = &self.function.name;
+                return Err(format!("no instruction of {name} begins at +{wanted:#x}, but one at +{at:#x} by {names}"));
+            }
+            at += found.bytes;
+        }
+        Ok(())
+    }
+}
+
+/// The calls of a function, in words.
+fn calls(bytes: &[u8], start: u64, code: &Code, arch: &Arch) -> String {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(one) = bytes.get(at..).and_then(|rest| (arch.instruction)(rest, start + at as u64)) {
+        match one.call {
+            Some(CallTo::Address(to)) => found.push(format!("+{at:#x} ({})", code.name(to))),
+            Some(CallTo::Unknown) => found.push(format!("+{at:#x} (through a pointer)")),
+            None => {}
+        }
+        at += one.bytes;
+    }
+    let more = if found.len() > CALLS_LISTED { ", and more" } else { "" };
+    found.truncate(CALLS_LISTED);
+    match &*found {
+        [] => "no call was found in the function".to_owned(),
+        found => format!("the function's calls are at {}{more}", found.join(", ")),
+    }
+}
+
+fn first(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(8)]
+}
+
+fn digits(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Bytes as people write them.
+pub(crate) fn spaced(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "nothing that can be read".to_owned();
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<String>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::code::tests::named;
+    use super::*;
+    use crate::arch::x86_64::ARCH;
+
+    /// push %rbp; call other; je +1; nop; call *%rax; ret
+    const CODE: &[u8] = &[0x55, 0xe8, 0xfa, 0x0f, 0, 0, 0x74, 1, 0x90, 0xff, 0xd0, 0xc3];
+
+    fn lists() -> Code {
+        named(&[("k", &[(0x1000, "f"), (0x1010, "g"), (0x2000, "other"), (0x2010, "third")])])
+    }
+
+    fn change(text: &str, memory: &[u8]) -> Result<Change, String> {
+        let code = lists();
+        Planned::of(&text.parse().unwrap(), &code, &ARCH)?.check(memory, &code, &ARCH)
+    }
+
+    #[test]
+    fn calls_are_removed_and_redirected_and_bytes_are_written() {
+        let made = |text: &str| change(text, CODE).map(|change| (change.address, change.before, change.after)).unwrap();
+        assert_eq!(made("call@f+0x1=nop"), (0x1001, CODE[1..6].to_vec(), vec![0x90; 5]));
+        assert_eq!(made("call@f+0x1=third"), (0x1001, CODE[1..6].to_vec(), vec![0xe8, 0x0a, 0x10, 0, 0]));
+        assert_eq!(made("call@f+0x9=nop"), (0x1009, vec![0xff, 0xd0], vec![0x90, 0x90]));
+        assert_eq!(made("bytes@f+0x6=7401:9090"), (0x1006, vec![0x74, 1], vec![0x90, 0x90]));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_what_is_there() {
+        let refused = |text: &str, memory: &[u8], words: &[&str]| {
+            let why = change(text, memory).unwrap_err();
+            assert!(words.iter().all(|word| why.contains(word)), "{why}");
+        };
+        refused("call@f+0x6=nop", CODE, &["no call", "74 01 90", "+0x1 (other), +0x9 (through a pointer)"]);
+        refused("call@f+0x2=nop", CODE, &["begins at +0x2", "one at +0x1"]);
+        refused("call@f+0x9=third", CODE, &["2 bytes"]);
+        refused("call@f+0x10=nop", CODE, &["0x10 bytes long"]);
+        refused("bytes@f+0x6=7501:9090", CODE, &["has 74 01, not 75 01"]);
+        refused("call@f+0x1=nop", &[], &["nothing that can be read"]);
+        refused("call@f+0x1=nop", &[0x06; 12], &["no code that can be read at f+0x0"]);
+        refused("call@nobody+0x1=nop", CODE, &["nobody"]);
+        refused("call@f+0x1=nobody", CODE, &["nobody"]);
+    }
+
+    #[test]
+    fn a_call_that_is_not_the_images_is_refused() {
+        let code = lists();
+        let mut planned = Planned::of(&"call@f+0x1=nop".parse().unwrap(), &code, &ARCH).unwrap();
+        planned.image = Some(CODE.to_vec());
+        assert!(planned.check(CODE, &code, &ARCH).is_ok());
+        let mut changed = CODE.to_vec();
+        changed[2] = 0;
+        let why = planned.check(&changed, &code, &ARCH).unwrap_err();
+        assert!(
+            why.contains("e8 00 0f") && why.contains("e8 fa 0f") && why.contains("bytes@f+0x1=e8000f0000:"),
+            "{why}"
+        );
+        // Another place of the function is no matter.
+        let mut elsewhere = CODE.to_vec();
+        elsewhere[8] = 0xcc;
+        assert!(planned.check(&elsewhere, &code, &ARCH).is_ok());
+    }
+}
