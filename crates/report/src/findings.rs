@@ -150,10 +150,7 @@ impl Findings {
 /// Says of each finding what came out when it was tried last: of tries on the same kernel and machine type, the oldest first.
 pub(crate) fn set_tried(findings: &mut [Finding], found: &findings::Found, past: &[PastTrial]) {
     for (line, finding) in findings.iter_mut().zip(&found.findings) {
-        let is_of = |past: &&PastTrial| {
-            let same = |cause: &benchmark::trial::Cause| cause.rule == finding.rule.id && cause.about == finding.about;
-            past.tried.proof.is_some() && !past.together && past.remedy.findings.iter().any(same)
-        };
+        let is_of = |past: &&PastTrial| is_try_of(past, finding.rule.id, &finding.about, &finding.remedy.changes);
         line.tried = last(past.iter().filter(is_of)).map(|past| PastProof {
             bench: past.bench,
             created: past.created.clone(),
@@ -162,6 +159,16 @@ pub(crate) fn set_tried(findings: &mut [Finding], found: &findings::Found, past:
             measured: past.tried.measured,
         });
     }
+}
+
+/// Whether a try says something of a finding: it booted that finding's remedy, by these very changes and with no other.
+/// What came out of another remedy for the same cause says nothing of this one.
+pub(crate) fn is_try_of(past: &PastTrial, rule: &str, about: &str, changes: &[Change]) -> bool {
+    let same = |cause: &benchmark::trial::Cause| cause.rule == rule && cause.about == about;
+    past.tried.proof.is_some()
+        && !past.together
+        && past.remedy.changes == changes
+        && past.remedy.findings.iter().any(same)
 }
 
 /// Of tries, the oldest first, the one that counts: one that was cut off only where none was finished.

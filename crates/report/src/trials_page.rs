@@ -212,6 +212,24 @@ mod tests {
     }
 
     #[test]
+    fn a_verdict_is_of_the_remedy_that_was_booted() {
+        let tried = past("calibration", "6.1", 99.0, Proof::Confirmed);
+        let words = |words: &[&str]| {
+            [findings::Change::AppendWords(words.iter().map(|&word| word.to_owned()).collect())]
+        };
+        let is_of = |tried: &PastTrial, rule: &str, about: &str, changes: &[findings::Change]| {
+            crate::findings::is_try_of(tried, rule, about, changes)
+        };
+        assert!(is_of(&tried, "calibration", "f", &words(&["a=1"])));
+        assert!(!is_of(&tried, "calibration", "f", &words(&["a=1", "b"])), "another remedy for the same cause");
+        assert!(!is_of(&tried, "calibration", "f", &[]), "a remedy that nobody can make");
+        assert!(!is_of(&tried, "calibration", "g", &words(&["a=1"])));
+        assert!(!is_of(&tried, "tsc-check", "f", &words(&["a=1"])));
+        let together = PastTrial { together: true, ..tried };
+        assert!(!is_of(&together, "calibration", "f", &words(&["a=1"])), "other remedies were booted with it");
+    }
+
+    #[test]
     fn a_wide_interval_and_a_user_s_own_remedy_are_counted_apart() {
         let mut wide = past("calibration", "6.1", 3.0, Proof::Confirmed);
         wide.remedy.claimed = Some(Saved { low_ns: 0.0, likely_ns: 100e6, high_ns: 100e6 });
