@@ -90,17 +90,51 @@ fn who_was_interrupted_wakes_nobody() {
 
 /// The kernel began to trace starts of work before ends.
 #[test]
-fn work_whose_end_is_missing_ends_where_the_next_begins() {
-    check(
-        &[
-            "k-9 [000] ..... 0.000010: workqueue_execute_start: work struct 0000000000000000: function f",
-            "k-9 [000] ..... 0.000015: workqueue_execute_start: work struct 0000000000000000: function g",
-            "k-9 [000] ..... 0.000018: workqueue_execute_end: work struct 0000000000000000: function g",
-            "k-9 [000] d..2. 0.000020: sched_switch: prev_comm=k prev_pid=9 prev_prio=120 prev_state=I ==> next_comm=b next_pid=12 next_prio=120",
-        ],
-        "track k#0 id 9\n  ran on 0 0.000..10.000\n  waited 10.000..never..never not known\n  work: work f 0.000..5.000\n  work: work g 5.000..8.000\n\
-         track b#1 id 12\n  ran on 0 10.000..10.000\n",
+fn work_whose_end_is_missing_ends_where_its_worker_went_idle_or_the_next_begins() {
+    let event = |us: u32, what: &str| format!("k-9 [000] ..... 0.0000{us}: {what}");
+    let work = |us: u32, what: &str, name: &str| {
+        event(us, &format!("workqueue_execute_{what}: work struct 0000000000000000: function {name}"))
+    };
+    let leaves = |us: u32, state: &str| {
+        event(
+            us,
+            &format!(
+                "sched_switch: prev_comm=k prev_pid=9 prev_prio=120 prev_state={state} ==> next_comm=b next_pid=12 next_prio=120"
+            ),
+        )
+    };
+    let back = |us: u32| {
+        format!(
+            "b-12 [000] d..2. 0.0000{us}: sched_switch: prev_comm=b prev_pid=12 prev_prio=120 prev_state=R ==> next_comm=k next_pid=9 next_prio=120"
+        )
+    };
+    // An interrupt of the worker before its next work lies in no work.
+    let interrupt = [
+        "k-9 [000] d.h1. 0.000041: irq_handler_entry: irq=4 name=ttyS0".to_owned(),
+        "k-9 [000] d.h1. 0.000042: irq_handler_exit: irq=4 ret=handled".to_owned(),
+    ];
+    let of = |lines: &[String]| -> Vec<String> {
+        let dump = dump("t", (lines.join("\n") + "\n").as_bytes());
+        let is_said = |line: &&str| line.contains("diagnostic") || line.contains(": work ") || line.contains("irq ");
+        dump.lines().skip(3).filter(is_said).map(|line| line.trim_end().to_owned()).collect()
+    };
+    let boot = |state: &str| {
+        let first = [work(10, "start", "f"), leaves(12, state), back(40)];
+        let next = [work(45, "start", "g"), work(48, "end", "g"), leaves(50, "I")];
+        of(&[&first[..], &interrupt, &next].concat())
+    };
+    let missing = "diagnostic: traced-work-without-end × 1 (t:6)";
+    let (irq, g) = ("  interrupt: irq ttyS0 31.000..32.000", "  work: work g 35.000..38.000");
+    assert_eq!(boot("I"), [missing, "  work: work f 0.000..2.000", irq, g]);
+    assert_eq!(
+        boot("D"),
+        [missing, "  work: work f 0.000..35.000", "    interrupt: irq ttyS0 31.000..32.000", g],
+        "f slept"
     );
+    let again = [work(10, "start", "f"), leaves(12, "I"), back(40), work(45, "end", "f"), leaves(48, "I")];
+    assert_eq!(of(&again), ["  work: work f 0.000..35.000"], "it slept like an idle worker");
+    let cut = [work(10, "start", "f"), leaves(12, "I"), back(40), leaves(48, "S")];
+    assert_eq!(of(&cut), ["diagnostic: traced-work-without-end × 1 (t:4)", "  work: work f 0.000..2.000"]);
 }
 
 /// `ksoftirqd` runs in its turn: who waits for what it does waits for that turn, and not for an interrupt.
@@ -123,6 +157,31 @@ fn a_softirq_in_its_own_thread_is_that_threads_work() {
     };
     check(&[&blocks, &wake("d.s3."), &back], &expected("ksoftirqd/0#1"));
     check(&[&blocks, &wake("d.h3."), &back], &expected("interrupt: timer or unnamed interrupt"));
+    // Where the trace says when softirqs begin, it says who runs them.
+    let event = |us: u32, what: &str| format!("ksoftirqd/0-14 [000] d.s1. 0.0000{us}: {what}");
+    let softirq = [event(20, "softirq_entry: vec=3 [action=NET_RX]"), event(30, "softirq_exit: vec=3 [action=NET_RX]")];
+    let irq = |us: u32| {
+        let irq = |us: u32, what: &str| format!("ksoftirqd/0-14 [000] d.h1. 0.0000{us}: irq_handler_{what}");
+        [irq(us, "entry: irq=4 name=ttyS0"), irq(us + 1, "exit: irq=4 ret=handled")]
+    };
+    let by = |lines: &[String]| -> String {
+        let lines = [std::slice::from_ref(&blocks), lines, std::slice::from_ref(&back)].concat();
+        let dump = dump("t", (lines.join("\n") + "\n").as_bytes());
+        let waited = dump.lines().find(|line| line.contains("waited 0.000..11.000..40.000 ")).expect("a waits");
+        waited.split("40.000 ").nth(1).unwrap_or_default().to_owned()
+    };
+    let [begins, ends] = &softirq;
+    let wakes = wake("d.s3.");
+    assert_eq!(by(&[begins.clone(), wakes.clone(), ends.clone()]), "ksoftirqd/0#1");
+    let [enters, leaves] = irq(12);
+    let after = [enters, leaves, begins.clone(), wakes.clone(), ends.clone()];
+    assert_eq!(by(&after), "interrupt: softirq NET_RX", "on top of the thread, before that began");
+    let earlier = [event(11, "softirq_entry: vec=1 [action=TIMER]"), event(12, "softirq_exit: vec=1 [action=TIMER]")];
+    let [enters, leaves] = irq(14);
+    let between = [&earlier[..], &[enters, leaves, begins.clone(), wakes.clone(), ends.clone()]].concat();
+    assert_eq!(by(&between), "ksoftirqd/0#1", "who goes from one softirq to the next goes on");
+    let lost = [&earlier[..], &[wakes]].concat();
+    assert_eq!(by(&lost), "interrupt: timer or unnamed interrupt", "of none that the trace has");
 }
 
 #[test]

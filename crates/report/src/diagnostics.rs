@@ -196,6 +196,7 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::TraceLineUnreadable => ("{n} trace line[s] [is|are] not readable", "[it is|they are] left out"),
         K::TraceEmpty => ("{n} trace[s] [has|have] no event", "[it is|they are] not used"),
         K::TracedInitcallWithoutReturn => ("the return of {n} initcall[s] is not in the trace", "[it is|they are] shown until the next event, and not in the list of initcalls"),
+        K::TracedWorkWithoutEnd => ("the end of {n} work item[s] is not in the trace", "[it is|they are] shown until [its|their] worker went idle, or until the next work item"),
         K::ThreadSwitchMissing => ("{n} thread switch[es] [is|are] missing from the trace", "the thread counts as running from its next event"),
         // The call trace.
         K::CallTraceWithoutHeader => ("{n} call trace[s] [has|have] no header", "[it is|they are] not used"),

@@ -158,6 +158,7 @@ kinds! {
     TraceEmpty = "trace-empty", Unusable;
     InitcallLevelMissing = "initcall-level-missing", Affects(Figures::Phases);
     TracedInitcallWithoutReturn = "traced-initcall-without-return", Affects(Figures::Initcalls);
+    TracedWorkWithoutEnd = "traced-work-without-end", Affects(Figures::Functions);
     ThreadSwitchMissing = "thread-switch-missing", Affects(Figures::Threads);
     // The call trace.
     CallTraceWithoutHeader = "call-trace-without-header", Unusable;

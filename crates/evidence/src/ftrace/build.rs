@@ -10,10 +10,15 @@ use super::line::{Context, Entry, Record};
 use super::sched::{Sched, ThreadNo};
 use crate::text::{Symbol, lossy};
 use hashbrown::HashMap;
-use timeline::{Clock, DiagnosticKind, Mark, NameId, Ns, SpanBuilder, SpanKind, SpanRow, Timeline, TrackId, WaitedOn};
+use timeline::{
+    Clock, DiagnosticKind, Mark, NameId, Ns, SpanBuilder, SpanId, SpanKind, SpanRow, Timeline, TrackId, WaitedOn,
+};
 
 /// The threads of Linux that handle softirqs which took too long for an interrupt: `ksoftirqd/0`.
 const SOFTIRQ_THREAD: &[u8] = b"ksoftirqd/";
+
+/// The state in which a worker without work sleeps, since Linux 4.14 (`TASK_IDLE`); earlier ones sleep like any thread.
+const WORKER_IDLE: u8 = b'I';
 
 /// What a trace became.
 #[derive(Clone, Debug)]
@@ -38,6 +43,8 @@ struct Frame {
     name: NameId,
     detail: NameId,
     track: TrackId,
+    /// A softirq that its own thread runs, in that thread's turn.
+    in_turn: bool,
 }
 
 /// What a CPU is interrupted by.
@@ -46,6 +53,17 @@ struct Interrupts {
     frames: Vec<Frame>,
     /// The timer function that was last called there.
     timer: Option<NameId>,
+    /// Who runs the softirqs there, since a thread was last seen at its own work.
+    softirqs: Option<RunBy>,
+}
+
+/// Who runs softirqs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RunBy {
+    /// An interrupt, before it goes back to whom it interrupted.
+    Interrupt,
+    /// The thread for those that took too long for an interrupt.
+    Thread,
 }
 
 /// What a thread is in the middle of, beside initcalls.
@@ -57,6 +75,8 @@ struct Doing {
     module: Option<(NameId, Ns)>,
     process: Option<(NameId, Ns)>,
     work: Vec<NameId>,
+    /// When it last went to sleep as a worker without work does, since its last work began.
+    idle: Option<Ns>,
 }
 
 /// A level of initcalls: it lasts to the return of its last initcall.
@@ -76,6 +96,8 @@ struct Layer<'a, 't> {
     interrupts: HashMap<u32, Interrupts>,
     doing: HashMap<TrackId, Doing>,
     words: Words,
+    /// The trace says when softirqs begin.
+    has_softirqs: bool,
     now: Ns,
     line: u32,
 }
@@ -116,6 +138,7 @@ pub(super) fn build(trace: &Trace<'_>, clock: &Clock, timeline: &mut Timeline) -
         interrupts: HashMap::new(),
         doing: HashMap::new(),
         words,
+        has_softirqs: false,
         now: first,
         line: 0,
     };
@@ -151,6 +174,10 @@ impl<'a> Layer<'a, '_> {
         let (track, cpu) = (self.sched.track(current), record.cpu);
         match record.event {
             Event::Switch { state, next, .. } => {
+                if state.first() == Some(&WORKER_IDLE) {
+                    let doing = self.doing.get_mut(&track).filter(|doing| !doing.work.is_empty());
+                    doing.into_iter().for_each(|doing| doing.idle = Some(self.now));
+                }
                 self.sched.switch(current, state, next, cpu, self.now, self.timeline);
             }
             Event::Waking(task) | Event::Wakeup(task) => {
@@ -202,12 +229,23 @@ impl<'a> Layer<'a, '_> {
                 self.begin(track, SpanKind::Work, self.words.work, detail);
             }
             Event::WorkEnd => {
-                let detail = self.doing.get_mut(&track).and_then(|doing| doing.work.pop());
+                let doing = self.doing.get_mut(&track);
+                let detail = doing.and_then(|doing| {
+                    doing.idle = None;
+                    doing.work.pop()
+                });
                 self.end(track, self.words.work, detail.unwrap_or_default());
             }
-            Event::IrqEntry(name) => self.interrupt(cpu, track, self.words.irq, name),
-            Event::SoftirqEntry(action) => self.interrupt(cpu, track, self.words.softirq, action),
-            Event::LocalTimerEntry => self.interrupt(cpu, track, self.words.local_timer, b""),
+            Event::IrqEntry(name) => self.interrupt(cpu, track, self.words.irq, name, false),
+            Event::SoftirqEntry(action) => {
+                self.has_softirqs = true;
+                let on = self.interrupts.entry(cpu).or_default();
+                let is_thread = record.comm.starts_with(SOFTIRQ_THREAD);
+                let by = on.softirqs.get_or_insert(if is_thread { RunBy::Thread } else { RunBy::Interrupt });
+                let in_turn = *by == RunBy::Thread;
+                self.interrupt(cpu, track, self.words.softirq, action, in_turn);
+            }
+            Event::LocalTimerEntry => self.interrupt(cpu, track, self.words.local_timer, b"", false),
             Event::IrqExit => self.interrupt_ends(cpu, track, self.words.irq),
             Event::SoftirqExit => self.interrupt_ends(cpu, track, self.words.softirq),
             Event::LocalTimerExit => self.interrupt_ends(cpu, track, self.words.local_timer),
@@ -220,11 +258,17 @@ impl<'a> Layer<'a, '_> {
         }
     }
 
-    /// A worker does one work item after the other. An end that the trace does not have was before the next one's start: at the
-    /// start of a boot's trace, ends are traced a little later than starts.
+    /// A worker does one work item after the other. An end that the trace does not have was before the next one's start, and
+    /// before the worker went to sleep for want of work: at the start of a boot's trace, ends are traced a little later than
+    /// starts.
     fn work_ended_unseen(&mut self, track: TrackId) {
+        let idle = self.doing.get_mut(&track).and_then(|doing| doing.idle.take());
         while let Some(detail) = self.doing.get_mut(&track).and_then(|doing| doing.work.pop()) {
-            self.end(track, self.words.work, detail);
+            let Some(span) = self.end(track, self.words.work, detail) else { continue };
+            let place = self.place();
+            self.timeline.diagnostics.note(DiagnosticKind::TracedWorkWithoutEnd, place);
+            // What lies in it is found anew when the timeline is finalized.
+            idle.into_iter().for_each(|at| self.timeline.spans.set_end(span, at));
         }
     }
 
@@ -232,11 +276,13 @@ impl<'a> Layer<'a, '_> {
     fn waker(&mut self, record: &Record<'_>, track: TrackId) -> WaitedOn {
         let interrupts = self.interrupts.get(&record.cpu);
         let frame = interrupts.and_then(|i| i.frames.last()).copied();
-        // What an interrupt left for later, this thread does when its turn comes.
+        // What an interrupt left for later, this thread does when its turn comes. An interrupt can run softirqs on top of it:
+        // where the trace says who began, that counts.
         let is_left_over = record.context == Context::Softirq && record.comm.starts_with(SOFTIRQ_THREAD);
+        let in_turn = frame.map_or(!self.has_softirqs, |frame| frame.in_turn);
         match record.context {
             Context::Thread => return WaitedOn::Thread(track),
-            _ if is_left_over && interrupts.is_none_or(|i| i.frames.is_empty() && i.timer.is_none()) => {
+            _ if is_left_over && in_turn && interrupts.is_none_or(|i| i.timer.is_none()) => {
                 return WaitedOn::Thread(track);
             }
             Context::Unknown if frame.is_none() => return WaitedOn::Thread(track),
@@ -339,9 +385,9 @@ impl<'a> Layer<'a, '_> {
         }
     }
 
-    fn interrupt(&mut self, cpu: u32, track: TrackId, name: NameId, detail: &[u8]) {
+    fn interrupt(&mut self, cpu: u32, track: TrackId, name: NameId, detail: &[u8], in_turn: bool) {
         let detail = self.intern(detail);
-        self.interrupts.entry(cpu).or_default().frames.push(Frame { name, detail, track });
+        self.interrupts.entry(cpu).or_default().frames.push(Frame { name, detail, track, in_turn });
         self.begin(track, SpanKind::Interrupt, name, detail);
     }
 
@@ -354,7 +400,14 @@ impl<'a> Layer<'a, '_> {
                 on.frames.truncate(at);
                 self.end(frame.track, name, frame.detail);
             }
-            None => self.end(track, name, NameId::EMPTY),
+            None => {
+                self.end(track, name, NameId::EMPTY);
+            }
+        }
+        let on = self.interrupts.entry(cpu).or_default();
+        if on.frames.is_empty() {
+            // What is left to do then, the interrupt does before it goes back.
+            on.softirqs.get_or_insert(RunBy::Interrupt);
         }
     }
 
@@ -362,6 +415,7 @@ impl<'a> Layer<'a, '_> {
     fn leave_interrupts(&mut self, cpu: u32) {
         let Some(on) = self.interrupts.get_mut(&cpu) else { return };
         on.timer = None;
+        on.softirqs = None;
         if let Some(&outermost) = on.frames.first() {
             on.frames.clear();
             self.end(outermost.track, outermost.name, outermost.detail);
@@ -374,10 +428,10 @@ impl<'a> Layer<'a, '_> {
         self.spans.begin(&mut self.timeline.spans, row, &mut self.timeline.diagnostics, place);
     }
 
-    fn end(&mut self, track: TrackId, name: NameId, detail: NameId) {
+    fn end(&mut self, track: TrackId, name: NameId, detail: NameId) -> Option<SpanId> {
         let place = self.place();
         let timeline = &mut *self.timeline;
-        self.spans.end(&mut timeline.spans, track, (name, detail), self.now, &mut timeline.diagnostics, |_| place());
+        self.spans.end(&mut timeline.spans, track, (name, detail), self.now, &mut timeline.diagnostics, |_| place())
     }
 
     /// A span that is whole; [`Timeline::finalize`] finds what lies in it.
@@ -402,6 +456,10 @@ impl<'a> Layer<'a, '_> {
 
     fn finish(mut self, first: Ns) -> Built {
         let last = self.now;
+        let idle = self.doing.iter().filter(|(_, doing)| doing.idle.is_some());
+        let mut idle: Vec<TrackId> = idle.map(|(&track, _)| track).collect();
+        idle.sort_unstable();
+        idle.into_iter().for_each(|track| self.work_ended_unseen(track));
         let doing: Vec<_> = self.doing.drain().collect();
         for (track, doing) in doing {
             if let Some(level) = doing.level {
