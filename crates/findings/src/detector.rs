@@ -1,7 +1,8 @@
 //! What a detector is, and what it drafts.
 
-use crate::facts::{Confidence, Figure, Stretch};
+use crate::facts::{Confidence, Figure, Stretch, Value};
 use crate::{Need, Remedy, Seen};
+use std::cmp::Reverse;
 use timeline::{NameId, Ns};
 
 /// A rule that finds one kind of slowness: what it says of itself, and the function that looks.
@@ -74,6 +75,44 @@ impl Left {
 }
 
 impl Draft {
+    /// One about stretches of one cause, all of which the remedy makes shorter alike: it is about the longest. Nothing of them
+    /// is left. None if there is no stretch.
+    pub fn of(stretches: &[Stretch], remedy: Remedy) -> Option<Draft> {
+        let longest = stretches.iter().max_by_key(|stretch| (stretch.length(), Reverse(stretch.from)))?;
+        Some(Draft {
+            about: (longest.name, longest.detail),
+            figures: vec![Figure { of: "takes", value: Value::Time(whole(stretches)) }],
+            parts: stretches.iter().map(|&stretch| Part { stretch, left: Left::NOTHING }).collect(),
+            confidence: Confidence::High,
+            remedy,
+        })
+    }
+
+    /// At the worst, this share of each stretch is left.
+    #[must_use]
+    pub fn leaving(mut self, most: f64) -> Draft {
+        self.parts.iter_mut().for_each(|part| part.left.most = most);
+        self
+    }
+
+    /// How many stretches there are is a figure of its own, called so.
+    #[must_use]
+    pub fn counting(mut self, of: &'static str) -> Draft {
+        let stretches: Vec<Stretch> = self.parts.iter().map(|part| part.stretch).collect();
+        self.figures = vec![
+            Figure { of, value: Value::Count(stretches.len() as u64) },
+            Figure { of: "in all", value: Value::Time(whole(&stretches)) },
+        ];
+        self
+    }
+
+    /// The evidence allows another cause, or the remedy has a price of its own.
+    #[must_use]
+    pub fn less_sure(mut self) -> Draft {
+        self.confidence = Confidence::Medium;
+        self
+    }
+
     /// What it can save: what becomes shorter, with all of each wait that begins there and so becomes shorter as a whole. A
     /// price is higher only where the threads then run in another order.
     pub(crate) fn bound(&self, seen: &Seen) -> Ns {
@@ -83,4 +122,8 @@ impl Draft {
         };
         self.parts.iter().map(saved).sum()
     }
+}
+
+fn whole(stretches: &[Stretch]) -> Ns {
+    stretches.iter().map(Stretch::length).sum()
 }

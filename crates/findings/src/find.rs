@@ -1,5 +1,6 @@
 //! Runs all detectors over a boot, gives what they drafted its price, and sorts.
 
+use crate::blacklist;
 use crate::claimed::Claimed;
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::detectors::DETECTORS;
@@ -81,7 +82,7 @@ pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize) -> F
         } else {
             tried += 1;
             let cuts = cuts(&draft.parts, |left| left.likely);
-            let saved = prices.saved(&cuts);
+            let saved = prices.saved(&cuts) - blacklist::searching(seen, draft.remedy.changes.iter()).likely;
             if saved < found.noise {
                 found.below_noise += 1;
                 continue;
@@ -93,16 +94,17 @@ pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize) -> F
     found.not_priced += priced.len().saturating_sub(most);
     priced.truncate(most);
     let all: Vec<Cut> = priced.iter().flat_map(|priced| priced.cuts.iter().copied()).collect();
+    let changes = priced.iter().flat_map(|priced| &priced.draft.remedy.changes);
     found.together = match priced.as_slice() {
         [] => Ns::ZERO,
         [only] => only.saved,
-        _ => prices.saved(&all),
+        _ => prices.saved(&all) - blacklist::searching(seen, changes).likely,
     };
     found.findings = priced.into_iter().map(|priced| finding(seen, &prices, priced)).collect();
     found
 }
 
-/// A draft, and what its cuts most likely save.
+/// A draft, and what its cuts most likely save, without what its remedy costs.
 struct Priced {
     rule: &'static Detector,
     draft: Draft,
@@ -145,13 +147,14 @@ fn cuts(parts: &[Part], of: fn(Left) -> f64) -> Vec<Cut> {
     parts.iter().filter(|part| of(part.left) < 1.0).map(cut).collect()
 }
 
-/// The price with its interval, in all boots that the log allows.
-fn price(prices: &Prices, parts: &[Part], likely: &[Cut], saved: Ns) -> Price {
+/// The price with its interval, in all boots that the log allows. `saved` is what the boot gets shorter most likely, and
+/// `costs` what the remedies add to it.
+fn price(prices: &Prices, parts: &[Part], likely: &[Cut], saved: Ns, costs: Price) -> Price {
     let (least, most) = (cuts(parts, |left| left.least), cuts(parts, |left| left.most));
     let (low, high) = prices.saved_in_any(likely);
     let low = if most == likely { low } else { prices.saved_in_any(&most).0 };
     let high = if least == likely { high } else { prices.saved_in_any(&least).1 };
-    Price { low: low.min(saved), likely: saved, high: high.max(saved) }
+    Price { low: (low - costs.high).min(saved), likely: saved, high: (high - costs.low).max(saved) }
 }
 
 /// What several findings of a boot save together: what they share counts once. None where no prices can be worked out.
@@ -162,13 +165,15 @@ pub fn joint_price(seen: &Seen, findings: &[&Finding]) -> Option<Price> {
     let prices = Prices::new(seen.timeline).ok()?;
     let parts: Vec<Part> = findings.iter().flat_map(|finding| finding.parts.iter().copied()).collect();
     let likely = cuts(&parts, |left| left.likely);
-    let saved = prices.saved(&likely);
-    Some(price(&prices, &parts, &likely, saved))
+    let costs = blacklist::searching(seen, findings.iter().flat_map(|finding| &finding.remedy.changes));
+    let saved = prices.saved(&likely) - costs.likely;
+    Some(price(&prices, &parts, &likely, saved, costs))
 }
 
 fn finding(seen: &Seen, prices: &Prices, priced: Priced) -> Finding {
     let Priced { rule, draft, cuts, saved } = priced;
-    let price = price(prices, &draft.parts, &cuts, saved);
+    let costs = blacklist::searching(seen, draft.remedy.changes.iter());
+    let price = price(prices, &draft.parts, &cuts, saved, costs);
     let mut evidence: Vec<Stretch> = draft.parts.iter().map(|part| part.stretch).collect();
     evidence.sort_by_key(|stretch| (Reverse(stretch.length()), stretch.from));
     let evidence_count = evidence.len();
@@ -219,6 +224,20 @@ mod tests {
         let found = log.found_at_most(1);
         let [only] = &found.findings[..] else { panic!("{found:?}") };
         assert_eq!((only.about.as_str(), only.price.likely), ("SYSINIT nvme", ms(300)));
+    }
+
+    #[test]
+    fn a_list_of_initcalls_is_searched_once_however_many_remedies_need_it() {
+        let mut log = Log::linux();
+        for name in ["slab_sysfs_init", "blake2s_mod_init", "works"] {
+            log.initcall(name, |log| log.call("works", ms(5)));
+        }
+        log.call("works", ms(400));
+        let found = log.found();
+        let [a, b] = &found.findings[..] else { panic!("{found:?}") };
+        let search = Ns(3 * 2_300);
+        assert_eq!([a.price.likely, b.price.likely], [ms(5) - search; 2]);
+        assert_eq!(found.together, ms(10) - search);
     }
 
     #[test]

@@ -189,6 +189,11 @@ impl<'a> Seen<'a> {
         found
     }
 
+    /// The same as stretches that one can open.
+    pub fn stretches(&self, kind: SpanKind, known: &[&str]) -> Vec<Stretch> {
+        self.outermost(kind, known).iter().map(|row| self.stretch(row)).collect()
+    }
+
     /// All threads of a name: each from when it first ran until it last did, before the end mark.
     pub fn threads(&self, name: &str) -> Vec<Stretch> {
         let Some(name) = self.timeline.names.find(name) else { return Vec::new() };
@@ -444,6 +449,13 @@ pub mod testing {
 
         pub fn call(&mut self, name: &str, length: Ns) {
             self.step(SpanKind::Call, name, "", |log| log.now += length);
+        }
+
+        /// All calls were followed, and so many were of this function.
+        pub fn counted(&mut self, name: &str, calls: u64) {
+            let name = self.timeline.names.intern(name);
+            let node = self.timeline.profile.node(None, name);
+            self.timeline.profile.add(node, calls, 0);
         }
 
         pub fn unit(&mut self, unit: Unit) {

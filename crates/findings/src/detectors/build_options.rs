@@ -1,9 +1,8 @@
 //! What a kernel does at each boot because it was built to.
 
-use crate::detector::{Detector, Draft, Left, Part};
-use crate::facts::{Confidence, Stretch};
+use crate::detector::{Detector, Draft};
 use crate::{Need, Remedy, Seen};
-use timeline::{NameId, Os, SpanKind};
+use timeline::{Os, SpanKind};
 
 /// The detector.
 pub const DETECTOR: Detector = Detector {
@@ -37,24 +36,11 @@ fn look(seen: &Seen) -> Vec<Draft> {
     if seen.machine.os != Os::Linux {
         return Vec::new();
     }
-    OPTIONS
-        .iter()
-        .filter_map(|&(functions, option, what)| draft(seen, functions, Remedy::without(what, &[option])))
-        .collect()
-}
-
-fn draft(seen: &Seen, functions: &[&str], remedy: Remedy) -> Option<Draft> {
-    let rows = seen.outermost(SpanKind::Call, functions);
-    let first = rows.first()?;
-    let stretches: Vec<Stretch> = rows.iter().map(|row| seen.stretch(row)).collect();
-    let left = Left { most: 0.1, ..Left::NOTHING };
-    Some(Draft {
-        about: (first.name, NameId::EMPTY),
-        figures: Vec::new(),
-        parts: stretches.into_iter().map(|stretch| Part { stretch, left }).collect(),
-        confidence: Confidence::Medium,
-        remedy,
-    })
+    let draft = |&(functions, option, what): &(&[&str], &str, &'static str)| {
+        let draft = Draft::of(&seen.stretches(SpanKind::Call, functions), Remedy::without(what, &[option]))?;
+        Some(draft.leaving(0.1).less_sure())
+    };
+    OPTIONS.iter().filter_map(draft).collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! Code that a kernel patches for the machine that it runs on.
 
-use crate::detector::{Detector, Draft, Left, Part};
-use crate::facts::{Confidence, Figure, Stretch, Value};
+use crate::detector::{Detector, Draft};
 use crate::{Need, Remedy, Seen};
-use timeline::{NameId, Ns, Os, SpanKind};
+use timeline::{Os, SpanKind};
 
 /// The detector.
 pub const DETECTOR: Detector = Detector {
@@ -22,18 +21,9 @@ fn look(seen: &Seen) -> Vec<Draft> {
     if seen.machine.os != Os::Linux || seen.machine.cpus != 1 {
         return Vec::new();
     }
-    let rows = seen.outermost(SpanKind::Call, &["alternatives_smp_module_add"]);
-    let Some(first) = rows.first() else { return Vec::new() };
-    let stretches: Vec<Stretch> = rows.iter().map(|row| seen.stretch(row)).collect();
-    let whole: Ns = stretches.iter().map(Stretch::length).sum();
-    let left = Left { most: 1.0, ..Left::NOTHING };
-    vec![Draft {
-        about: (first.name, NameId::EMPTY),
-        figures: vec![Figure { of: "takes", value: Value::Time(whole) }],
-        parts: stretches.into_iter().map(|stretch| Part { stretch, left }).collect(),
-        confidence: Confidence::Medium,
-        remedy: Remedy::append("leave the locks as they are, with noreplace-smp", &["noreplace-smp"]),
-    }]
+    let remedy = Remedy::append("leave the locks as they are, with noreplace-smp", &["noreplace-smp"]);
+    let draft = Draft::of(&seen.stretches(SpanKind::Call, &["alternatives_smp_module_add"]), remedy);
+    draft.map(|draft| draft.leaving(1.0).less_sure()).into_iter().collect()
 }
 
 #[cfg(test)]

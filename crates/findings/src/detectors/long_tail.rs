@@ -1,11 +1,10 @@
 //! Initcalls that few virtual machines need: each is short, all of them are not.
 
 use crate::blacklist;
-use crate::detector::{Detector, Draft, Left, Part};
-use crate::facts::{Confidence, Figure, Stretch, Value};
-use crate::remedy::Change;
+use crate::detector::{Detector, Draft};
+use crate::facts::Stretch;
 use crate::{Need, Remedy, Seen};
-use timeline::{NameId, Ns, Os, SpanKind};
+use timeline::{Ns, Os, SpanKind};
 
 /// The detector.
 pub const DETECTOR: Detector = Detector {
@@ -51,54 +50,39 @@ fn look(seen: &Seen) -> Vec<Draft> {
         return Vec::new();
     }
     let names: Vec<&str> = table().map(|known| known.initcall).collect();
-    let of = |row: &timeline::SpanRow| {
+    let of = |row: Stretch| {
         let name = seen.texts((row.name, row.detail)).1;
-        table().find(|known| known.initcall == name).map(|known| (known, seen.stretch(row)))
+        table().find(|known| known.initcall == name).map(|known| (known, row))
     };
-    let mut rows: Vec<(Known, Stretch)> = seen.outermost(SpanKind::Initcall, &names).iter().filter_map(of).collect();
-    rows.retain(|(_, stretch)| stretch.length() >= SHORTEST);
-    let (drop, build): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(known, _)| known.can_drop);
-    left_out(seen, drop).into_iter().chain(built_without(build)).collect()
+    let rows = seen.stretches(SpanKind::Initcall, &names).into_iter().filter_map(of);
+    let rows = rows.filter(|(_, stretch)| stretch.length() >= SHORTEST);
+    let (drop, build): (Vec<_>, Vec<_>) = rows.partition(|(known, _)| known.can_drop);
+    left_out(&drop).into_iter().chain(built_without(&build)).collect()
 }
 
-fn left_out(seen: &Seen, rows: Vec<(Known, Stretch)>) -> Option<Draft> {
+fn left_out(rows: &[(Known, Stretch)]) -> Option<Draft> {
     let names: Vec<&str> = rows.iter().map(|(known, _)| known.initcall).collect();
     let remedy = blacklist::remedy("leave these initcalls out by name, if nothing of this machine uses them", &names);
-    let (about, figures) = said(&rows)?;
-    let stretches: Vec<Stretch> = rows.into_iter().map(|(_, stretch)| stretch).collect();
-    let parts = blacklist::left_out(seen, stretches);
-    Some(Draft { about, figures, parts, confidence: Confidence::High, remedy })
+    Some(draft(rows, remedy)?.leaving(blacklist::COMES_BACK))
 }
 
-fn built_without(rows: Vec<(Known, Stretch)>) -> Option<Draft> {
-    let mut options: Vec<String> = rows.iter().map(|(known, _)| format!("-{}", known.option)).collect();
+fn built_without(rows: &[(Known, Stretch)]) -> Option<Draft> {
+    let mut options: Vec<&str> = rows.iter().map(|(known, _)| known.option).collect();
     options.sort_unstable();
     options.dedup();
-    let (about, figures) = said(&rows)?;
-    let left = Left { most: 0.05, ..Left::NOTHING };
-    Some(Draft {
-        about,
-        figures,
-        parts: rows.into_iter().map(|(_, stretch)| Part { stretch, left }).collect(),
-        confidence: Confidence::Medium,
-        remedy: Remedy {
-            what: "build the kernel without the options that this machine has no use for",
-            changes: vec![Change::KernelConfig(options)],
-        },
-    })
+    let remedy = Remedy::without("build the kernel without the options that this machine has no use for", &options);
+    Some(draft(rows, remedy)?.leaving(0.05).less_sure())
 }
 
-/// What the longest is called, and how many there are.
-fn said(rows: &[(Known, Stretch)]) -> Option<((NameId, NameId), Vec<Figure>)> {
-    let (_, longest) = rows.iter().max_by_key(|(_, stretch)| stretch.length())?;
-    let whole: Ns = rows.iter().map(|(_, stretch)| stretch.length()).sum();
-    let count = Figure { of: "initcalls", value: Value::Count(rows.len() as u64) };
-    Some(((longest.name, longest.detail), vec![count, Figure { of: "in all", value: Value::Time(whole) }]))
+fn draft(rows: &[(Known, Stretch)], remedy: Remedy) -> Option<Draft> {
+    let stretches: Vec<Stretch> = rows.iter().map(|&(_, stretch)| stretch).collect();
+    Some(Draft::of(&stretches, remedy)?.counting("initcalls"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::remedy::Change;
     use crate::seen::testing::{Log, ms};
     use std::collections::BTreeSet;
 

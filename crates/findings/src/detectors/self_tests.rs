@@ -1,10 +1,10 @@
 //! Tests that a kernel makes of itself at each boot.
 
 use crate::blacklist;
-use crate::detector::{Detector, Draft, Left, Part};
-use crate::facts::{Confidence, Figure, Stretch, Value};
+use crate::detector::{Detector, Draft};
+use crate::facts::Stretch;
 use crate::{Need, Remedy, Seen};
-use timeline::{NameId, Os, SpanKind, SpanRow};
+use timeline::{Os, SpanKind};
 
 /// The detector.
 pub const DETECTOR: Detector = Detector {
@@ -41,71 +41,36 @@ fn look(seen: &Seen) -> Vec<Draft> {
     if seen.machine.os != Os::Linux {
         return Vec::new();
     }
-    let of_ciphers = ciphers(seen);
+    let of_ciphers = draft(
+        &seen.threads(CIPHERS),
+        Remedy::append(
+            "trust the ciphers that were tested before, with cryptomgr.notests=1, unless a rule such as FIPS 140 wants the tests",
+            &["cryptomgr.notests=1"],
+        ),
+    );
     let of_kunit = draft(
-        seen,
-        &seen.outermost(SpanKind::Call, &["kunit_run_all_tests"]),
+        &seen.stretches(SpanKind::Call, &["kunit_run_all_tests"]),
         Remedy::append("run KUnit's tests where they are looked at: kunit.enable=0", &["kunit.enable=0"]),
     );
     let of_options = BUILT_IN.iter().filter_map(|&(kind, name, option)| {
-        const WHAT: &str = "build the kernel without the test; no word on the command line switches it off";
-        draft(seen, &seen.outermost(kind, &[name]), Remedy::without(WHAT, &[option]))
+        const WHAT: &str = "build the kernel without the test, if its version has that option; no word on the command line switches it off";
+        draft(&seen.stretches(kind, &[name]), Remedy::without(WHAT, &[option]))
     });
     of_ciphers.into_iter().chain(of_kunit).chain(only_test(seen)).chain(of_options).collect()
 }
 
-fn ciphers(seen: &Seen) -> Option<Draft> {
-    let tests = seen.threads(CIPHERS);
-    let first = tests.first()?;
-    let left = Left { most: 0.05, ..Left::NOTHING };
-    Some(Draft {
-        about: (first.name, NameId::EMPTY),
-        figures: figures(&tests),
-        parts: tests.iter().map(|&stretch| Part { stretch, left }).collect(),
-        confidence: Confidence::High,
-        remedy: Remedy::append(
-            "trust the ciphers that were tested before, with cryptomgr.notests=1, unless a rule such as FIPS 140 wants the tests",
-            &["cryptomgr.notests=1"],
-        ),
-    })
+fn draft(tests: &[Stretch], remedy: Remedy) -> Option<Draft> {
+    Some(Draft::of(tests, remedy)?.leaving(0.05).counting("tests"))
 }
 
 fn only_test(seen: &Seen) -> Option<Draft> {
-    let mut rows = seen.outermost(SpanKind::Initcall, ONLY_TEST);
-    let all = rows.clone();
-    rows.retain(|row| all.iter().filter(|other| other.detail == row.detail).count() == 1);
-    let longest = rows.iter().max_by_key(|row| row.length())?;
-    let stretches: Vec<Stretch> = rows.iter().map(|row| seen.stretch(row)).collect();
-    let mut names: Vec<&str> = rows.iter().map(|row| seen.texts((row.name, row.detail)).1).collect();
+    let all = seen.stretches(SpanKind::Initcall, ONLY_TEST);
+    let is_alone = |test: &&Stretch| all.iter().filter(|other| other.detail == test.detail).count() == 1;
+    let tests: Vec<Stretch> = all.iter().filter(is_alone).copied().collect();
+    let mut names: Vec<&str> = tests.iter().map(|test| seen.texts((test.name, test.detail)).1).collect();
     names.sort_unstable();
-    names.dedup();
-    Some(Draft {
-        about: (longest.name, longest.detail),
-        figures: figures(&stretches),
-        parts: blacklist::left_out(seen, stretches),
-        confidence: Confidence::Medium,
-        remedy: blacklist::remedy("leave out initcalls that do nothing but test, up to Linux 6.12", &names),
-    })
-}
-
-fn draft(seen: &Seen, rows: &[SpanRow], remedy: Remedy) -> Option<Draft> {
-    let first = rows.first()?;
-    let stretches: Vec<Stretch> = rows.iter().map(|row| seen.stretch(row)).collect();
-    let left = Left { most: 0.05, ..Left::NOTHING };
-    Some(Draft {
-        about: (first.name, first.detail),
-        figures: figures(&stretches),
-        parts: stretches.into_iter().map(|stretch| Part { stretch, left }).collect(),
-        confidence: Confidence::High,
-        remedy,
-    })
-}
-
-fn figures(tests: &[Stretch]) -> Vec<Figure> {
-    vec![
-        Figure { of: "tests", value: Value::Count(tests.len() as u64) },
-        Figure { of: "in all", value: Value::Time(tests.iter().map(Stretch::length).sum()) },
-    ]
+    let remedy = blacklist::remedy("leave out initcalls that do nothing but test, up to Linux 6.12", &names);
+    Some(draft(&tests, remedy)?.leaving(blacklist::COMES_BACK).less_sure())
 }
 
 #[cfg(test)]

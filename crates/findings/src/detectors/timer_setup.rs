@@ -1,7 +1,7 @@
 //! Timers that Linux measures or tries out at each boot.
 
-use crate::detector::{Detector, Draft, Left, Part};
-use crate::facts::{Confidence, Figure, Stretch, Value};
+use crate::detector::{Detector, Draft};
+use crate::facts::Stretch;
 use crate::{Need, Remedy, Seen};
 use timeline::{Ns, Os, SpanKind};
 
@@ -55,18 +55,9 @@ fn has_other_timers(seen: &Seen) -> bool {
 }
 
 fn draft(seen: &Seen, functions: &[&str], remedy: Remedy) -> Option<Draft> {
-    let rows = seen.outermost(SpanKind::Call, functions);
-    let first = rows.first()?;
-    let stretches: Vec<Stretch> = rows.iter().map(|row| seen.stretch(row)).collect();
+    let stretches = seen.stretches(SpanKind::Call, functions);
     let whole: Ns = stretches.iter().map(Stretch::length).sum();
-    let left = Left { most: 0.05, ..Left::NOTHING };
-    (whole >= SHORTEST).then(|| Draft {
-        about: (first.name, timeline::NameId::EMPTY),
-        figures: vec![Figure { of: "takes", value: Value::Time(whole) }],
-        parts: stretches.into_iter().map(|stretch| Part { stretch, left }).collect(),
-        confidence: Confidence::High,
-        remedy,
-    })
+    Some(Draft::of(&stretches, remedy).filter(|_| whole >= SHORTEST)?.leaving(0.05))
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! Tracers that are made ready in a kernel that nobody traces.
 
 use crate::blacklist;
-use crate::detector::{Detector, Draft, Left, Part};
-use crate::facts::{Confidence, Figure, Stretch, Value};
+use crate::detector::{Detector, Draft};
 use crate::{Need, Remedy, Seen};
-use timeline::{Ns, Os, SpanKind, SpanRow};
+use timeline::{Os, SpanKind};
 
 /// The detector.
 pub const DETECTOR: Detector = Detector {
@@ -29,6 +28,9 @@ const STARTED: &[(&str, &str)] = &[
     ("tracer_init_tracefs_work_func", "tracer_init_tracefs"),
 ];
 
+/// What its figures count.
+const COUNTED: &str = "pieces of work";
+
 /// What the kernel calls in any case if it is built with `CONFIG_FTRACE`.
 const BUILT_IN: &[&str] = &["ftrace_init", "early_trace_init", "trace_init", "ftrace_free_init_mem"];
 
@@ -41,48 +43,21 @@ fn look(seen: &Seen) -> Vec<Draft> {
 
 fn started(seen: &Seen) -> Option<Draft> {
     let items: Vec<&str> = STARTED.iter().map(|&(item, _)| item).collect();
-    let rows = seen.outermost(SpanKind::Work, &items);
-    let longest = rows.iter().max_by_key(|row| row.length())?;
-    let seen_items: Vec<&str> = rows.iter().map(|row| seen.texts((row.name, row.detail)).1).collect();
+    let stretches = seen.stretches(SpanKind::Work, &items);
+    let is_seen = |item: &str| stretches.iter().any(|work| seen.texts((work.name, work.detail)).1 == item);
     let initcalls: Vec<&str> =
-        STARTED.iter().filter(|(item, _)| seen_items.contains(item)).map(|&(_, initcall)| initcall).collect();
-    let stretches = stretches(seen, &rows);
-    Some(Draft {
-        about: (longest.name, longest.detail),
-        figures: figures(&stretches),
-        parts: blacklist::left_out(seen, stretches),
-        confidence: Confidence::High,
-        remedy: blacklist::remedy(
-            "where nobody traces this kernel, leave out what makes the files of tracefs; bootscope itself then sees less",
-            &initcalls,
-        ),
-    })
+        STARTED.iter().filter(|(item, _)| is_seen(item)).map(|&(_, initcall)| initcall).collect();
+    let remedy = blacklist::remedy(
+        "where nobody traces this kernel, leave out what makes the files of tracefs; bootscope itself then sees less",
+        &initcalls,
+    );
+    Some(Draft::of(&stretches, remedy)?.leaving(blacklist::COMES_BACK).counting(COUNTED))
 }
 
 fn built_in(seen: &Seen) -> Option<Draft> {
-    let rows = seen.outermost(SpanKind::Call, BUILT_IN);
-    let longest = rows.iter().max_by_key(|row| row.length())?;
-    let stretches = stretches(seen, &rows);
-    let left = Left { most: 0.05, ..Left::NOTHING };
-    Some(Draft {
-        about: (longest.name, timeline::NameId::EMPTY),
-        figures: figures(&stretches),
-        parts: stretches.into_iter().map(|stretch| Part { stretch, left }).collect(),
-        confidence: Confidence::High,
-        remedy: Remedy::without("build the kernel without tracers; no word on the command line does this", &["FTRACE"]),
-    })
-}
-
-fn stretches(seen: &Seen, rows: &[SpanRow]) -> Vec<Stretch> {
-    rows.iter().map(|row| seen.stretch(row)).collect()
-}
-
-fn figures(stretches: &[Stretch]) -> Vec<Figure> {
-    let whole: Ns = stretches.iter().map(Stretch::length).sum();
-    vec![
-        Figure { of: "pieces of work", value: Value::Count(stretches.len() as u64) },
-        Figure { of: "in all", value: Value::Time(whole) },
-    ]
+    let remedy =
+        Remedy::without("build the kernel without tracers; no word on the command line does this", &["FTRACE"]);
+    Some(Draft::of(&seen.stretches(SpanKind::Call, BUILT_IN), remedy)?.leaving(0.05).counting(COUNTED))
 }
 
 #[cfg(test)]
@@ -90,6 +65,7 @@ mod tests {
     use super::*;
     use crate::remedy::Change;
     use crate::seen::testing::{Log, ms};
+    use timeline::Ns;
 
     #[test]
     fn work_of_tracers_is_left_out_and_functions_take_another_kernel() {
