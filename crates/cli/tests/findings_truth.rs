@@ -124,6 +124,8 @@ const CAUSES: &[Cause] = &[
     },
     Cause {
         words: "vm_page=three-pass",
+        // In a small machine nobody can tell what grows with memory from what does not.
+        memory: "512M",
         rule: "cost-per-gb",
         about: "SYSINIT vm_mem",
         change: ("vm_page=three-pass", "vm_page=one-pass"),

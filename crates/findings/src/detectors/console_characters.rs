@@ -5,6 +5,7 @@ use crate::facts::{Confidence, Figure, Stretch, Value};
 use crate::statistics::quantile;
 use crate::{Need, Remedy, Seen};
 use analysis::{StretchKind, boot_path};
+use hashbrown::HashSet;
 use timeline::{Mark, NameId, Ns, Os, SpanRow};
 
 /// The detector.
@@ -31,7 +32,18 @@ pub const DETECTOR: Detector = Detector {
 /// Functions that return when a line is printed.
 const FUNCTIONS: &[&str] =
     &["_vprintf", "vprintk_emit", "vprintk", "vprintk_default", "_printk", "printk", "console_unlock"];
+/// Linux's functions that give a message to a console. Where they are known, they are the cost and the rest of printing is not:
+/// a kernel that prints less still keeps all messages.
+const WRITES: &[&str] =
+    &["univ8250_console_write", "serial8250_console_write", "hvc_console_print", "vt_console_print"];
 const SHARE_MIN: f64 = 0.02;
+/// Linux prints messages whose number is below its level: a message of information has 6 (include/linux/kern_levels.h).
+const INFORMATION: u32 = 6;
+/// The levels that the words `quiet` and `debug` set (include/linux/printk.h).
+const QUIET: u32 = 4;
+const DEBUG: u32 = 10;
+/// Either has all messages printed, whatever the level is.
+const IGNORE_LEVEL: [&str; 2] = ["ignore_loglevel", "printk.ignore_loglevel=1"];
 /// Drawing only what changed took so much of drawing all, in the talk.
 const DRAWN_ANEW: f64 = 0.3;
 
@@ -53,12 +65,29 @@ const LOOPS: &[&str] =
     &["BIOS-e820: ", "efi: mem", "PM: hibernation: Registered nosave memory", "PM: Registered nosave memory"];
 
 fn look(seen: &Seen) -> Vec<Draft> {
-    let by_functions = by_functions(seen);
-    if by_functions.is_empty() { by_lines(seen).into_iter().collect() } else { by_functions }
+    let writes = of_profile(seen, WRITES);
+    if !writes.is_empty() {
+        return by_functions(seen, &writes);
+    }
+    let by_functions = by_functions(seen, &seen.names(FUNCTIONS));
+    // Where all calls are known, lines say nothing that is sharper.
+    if !by_functions.is_empty() || !of_profile(seen, FUNCTIONS).is_empty() {
+        return by_functions;
+    }
+    by_lines(seen).into_iter().collect()
 }
 
-fn by_functions(seen: &Seen) -> Vec<Draft> {
-    let functions = seen.names(FUNCTIONS);
+/// Those of these functions that were called, where all calls were followed.
+fn of_profile(seen: &Seen, known: &[&str]) -> Vec<NameId> {
+    let mut known = seen.names(known);
+    let profile = &seen.timeline.profile;
+    let called: HashSet<NameId> =
+        profile.nodes().filter(|(_, node)| node.calls > 0).map(|(_, node)| node.name).collect();
+    known.retain(|name| called.contains(name));
+    known
+}
+
+fn by_functions(seen: &Seen, functions: &[NameId]) -> Vec<Draft> {
     let mut prints: Vec<SpanRow> = Vec::new();
     for (_, row) in seen.spans().filter(|(_, row)| functions.contains(&row.name)) {
         // One of these calls the other.
@@ -99,7 +128,7 @@ struct Each {
 }
 
 fn by_lines(seen: &Seen) -> Option<Draft> {
-    if has_word(seen, "quiet") {
+    if is_quiet(seen) {
         return None;
     }
     let lines: Vec<Mark> = seen.lines().collect();
@@ -240,13 +269,32 @@ fn device(seen: &Seen, lines: &[Mark]) -> &'static str {
     }
 }
 
-fn has_word(seen: &Seen, word: &str) -> bool {
-    seen.machine.command_line.iter().flatten().any(|given| given == word)
+/// Whether Linux was told to print all messages whatever its level of messages is.
+fn ignores_level(seen: &Seen) -> bool {
+    words(seen).any(|word| IGNORE_LEVEL.contains(&word))
+}
+
+/// Whether Linux was told to keep what is no warning from its consoles. Of several such words the last counts.
+fn is_quiet(seen: &Seen) -> bool {
+    let level = |word: &str| match word {
+        "quiet" => Some(QUIET),
+        "debug" => Some(DEBUG),
+        _ => word.strip_prefix("loglevel=")?.parse().ok(),
+    };
+    !ignores_level(seen) && words(seen).filter_map(level).last().is_some_and(|level| level <= INFORMATION)
+}
+
+fn words<'s>(seen: &Seen<'s>) -> impl Iterator<Item = &'s str> {
+    seen.machine.command_line.iter().flatten().map(String::as_str)
 }
 
 fn remedy(seen: &Seen) -> Remedy {
     match seen.machine.os {
-        Os::Linux if !has_word(seen, "quiet") => Remedy::append("print less, by quiet or loglevel=", &["quiet"]),
+        Os::Linux if ignores_level(seen) => Remedy::append(
+            "let the kernel heed its loglevel again, and print less",
+            &["printk.ignore_loglevel=0", "quiet"],
+        ),
+        Os::Linux if !is_quiet(seen) => Remedy::append("print less, by quiet or loglevel=", &["quiet"]),
         Os::Linux => Remedy::code("change the kernel or its loglevel= to print less"),
         _ => Remedy::code("print less until the boot is over; on a screen, draw only what changed"),
     }
@@ -301,6 +349,20 @@ mod tests {
     fn a_log_that_only_goes_to_memory_costs_nothing() {
         assert!(initcalls(Ns(100), "initcall_debug", |i| i * i % 700).is_empty());
         assert!(initcalls(us(4), "console=ttyS0 quiet", |i| i * i % 700).is_empty(), "they are not printed");
+        assert!(initcalls(us(4), "debug console=ttyS0 loglevel=5", |i| i * i % 700).is_empty(), "the last word counts");
+    }
+
+    #[test]
+    fn a_console_can_be_loud_beside_quiet() {
+        for (words, changes) in [
+            ("quiet console=ttyS0 ignore_loglevel", &["printk.ignore_loglevel=0", "quiet"][..]),
+            ("quiet console=ttyS0 debug", &["quiet"]),
+            ("loglevel=3 console=ttyS0 loglevel=8", &["quiet"]),
+        ] {
+            let found = initcalls(us(4), words, |i| i * i % 700);
+            let [only] = &found[..] else { panic!("{words}: {found:?}") };
+            assert_eq!(only.remedy.changes, Remedy::append("", changes).changes, "{words}");
+        }
     }
 
     /// The memory map of libguestfs' notes: (when, ns; text).
@@ -355,5 +417,32 @@ mod tests {
         assert_eq!((only.about.as_str(), only.figures[0].value), ("_vprintf", Value::Count(50)));
         assert_eq!((only.price.low, only.price.likely, only.price.high), (ms(35), ms(50), ms(50)));
         assert!(boot(20).is_empty(), "1 %");
+    }
+
+    #[test]
+    fn where_calls_were_followed_what_writes_to_consoles_is_the_cost() {
+        let boot = |followed: &[&str], write: i64| {
+            let mut log = Log::linux();
+            log.machine.command_line = Some(vec!["console=ttyS0".to_owned()]);
+            followed.iter().for_each(|name| log.counted(name, 200));
+            for i in 0..200 {
+                let name = format!("driver_{i:03}_init+0x0/0x10");
+                let line = format!("calling  {name} @ 1");
+                log.line(&line);
+                log.within("vprintk_emit", |log| {
+                    log.call("vprintk_store", us(40));
+                    log.call("serial8250_console_write", us(write));
+                });
+                log.call("works", us(50));
+                log.line(&format!("initcall {name} returned 0 after 50 usecs"));
+            }
+            of(log)
+        };
+        let writes = ["vprintk_emit", "serial8250_console_write"];
+        let found = boot(&writes, 60);
+        let [only] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((only.about.as_str(), only.price.likely), ("serial8250_console_write", ms(12)));
+        assert!(boot(&writes, 1).is_empty(), "storing a line costs, writing it does not, whatever lines seem to say");
+        assert_eq!(boot(&[], 60)[0].about, "vprintk_emit", "of a kernel that logs some of its functions");
     }
 }
