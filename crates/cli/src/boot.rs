@@ -20,6 +20,8 @@ pub struct Opened {
     pub calls: Option<Followed>,
     /// How it was run.
     pub facts: Facts,
+    /// The command line that the kernel says it was started with.
+    pub command_line: Option<String>,
 }
 
 /// What tells who did what in a boot.
@@ -88,7 +90,8 @@ fn opened(
         loaded.panic.as_deref(),
         Values::of_recording(&recording)?,
     );
-    Ok(Opened { recording, timeline: loaded.timeline, calls: loaded.calls, facts })
+    let command_line = loaded.subject.command_line;
+    Ok(Opened { recording, timeline: loaded.timeline, calls: loaded.calls, facts, command_line })
 }
 
 /// Opens a recording without reading what is in it.

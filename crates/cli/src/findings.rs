@@ -111,12 +111,12 @@ pub fn seen<T>(opened: &Opened, look: impl FnOnce(&Seen) -> T) -> T {
     let os = if said.is_known() { said } else { opened.timeline.os.clone() };
     let how = &opened.recording.manifest().how;
     let guest = GuestSpec::of(how);
-    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
+    let words = |line: &String| line.split_whitespace().map(str::to_owned).collect();
     let machine = Machine {
         os,
         cpus: subject.cpus,
         memory_bytes: subject.memory_bytes,
-        command_line: guest.as_ref().map(|guest| words(&guest.append)),
+        command_line: guest.as_ref().map(|guest| &guest.append).or(opened.command_line.as_ref()).map(words),
         vmm: guest.map(|guest| Vmm {
             machine_type: guest.machine,
             arguments: guest.extra,

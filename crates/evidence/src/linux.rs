@@ -7,6 +7,29 @@ pub mod excerpt;
 use crate::boot::Boot;
 use timeline::{DiagnosticKind, Initcalls, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Timeline};
 
+/// How messages begin that only Linux prints: who it is, how it was started, what memory it got, what it calls.
+const SAYS: [&str; 8] = [
+    "Linux version ",
+    "Booting Linux on ",
+    COMMAND_LINE,
+    "BIOS-e820: ",
+    "calling  ",
+    "Freeing unused kernel ",
+    "Freeing initrd memory: ",
+    "VFS: Mounted root ",
+];
+const COMMAND_LINE: &str = "Kernel command line: ";
+
+/// Whether a message of a kernel's log is Linux's.
+pub fn says(text: &str) -> bool {
+    SAYS.iter().any(|begin| text.starts_with(begin)) || text.starts_with("initcall ") && text.contains(" returned ")
+}
+
+/// The command line that Linux was started with, from the message that has it.
+pub fn command_line(text: &str) -> Option<&str> {
+    text.strip_prefix(COMMAND_LINE).map(str::trim)
+}
+
 /// A level of initcalls. Only three of them make a difference to the phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {

@@ -14,6 +14,8 @@ pub struct Subject {
     pub cpus: u32,
     /// How much memory it has.
     pub memory_bytes: u64,
+    /// The kernel's command line, as its log has it.
+    pub command_line: Option<String>,
 }
 
 impl Subject {
@@ -24,6 +26,7 @@ impl Subject {
             kernel: facts.release.clone().unwrap_or_default(),
             cpus: facts.cpus.unwrap_or_default(),
             memory_bytes: facts.memory_bytes.unwrap_or_default(),
+            command_line: None,
         }
     }
 }

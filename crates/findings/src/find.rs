@@ -241,6 +241,24 @@ mod tests {
     }
 
     #[test]
+    fn where_nobody_knows_the_system_its_rules_say_so_once() {
+        let boot = |os: timeline::Os| {
+            let mut log = Log::linux();
+            log.machine.os = os;
+            log.initcall("slab_sysfs_init", |log| log.call("works", ms(5)));
+            log.initcall("works", |log| log.call("works", ms(100)));
+            let found = log.found();
+            let lacks = found.missing.into_iter().filter(|lack| lack.need == Need::System);
+            (found.findings.len(), lacks.map(|lack| lack.rules).collect::<Vec<_>>())
+        };
+        let (none, lacks) = boot(timeline::Os::Unknown);
+        let [rules] = &lacks[..] else { panic!("{lacks:?}") };
+        assert!(none == 0 && rules.contains(&"long-tail") && rules.contains(&"self-tests"), "{rules:?}");
+        assert_eq!(boot(timeline::Os::Linux), (1, vec![]));
+        assert_eq!(boot(timeline::Os::FreeBsd), (0, vec![]), "it lacks nothing");
+    }
+
+    #[test]
     fn ticks_are_compared_with_no_time() {
         let boot = |unit: Unit| {
             let mut log = Log::new();

@@ -10,6 +10,8 @@ pub enum Need {
     Rate,
     /// A boot path along which savings can be worked out.
     BootPath,
+    /// Which operating system was booted. Rules that are about one of them ask for it.
+    System,
     /// Which function of the kernel ran when.
     Functions,
     /// When threads slept; in a log, when each initcall returned.
@@ -32,6 +34,7 @@ impl Need {
         match self {
             Need::Rate => matches!(seen.timeline.unit, Unit::Nanoseconds | Unit::Instructions),
             Need::BootPath => true,
+            Need::System => seen.machine.os.is_known(),
             Need::Functions => seen.has_kind(SpanKind::Call),
             Need::Sleeps => {
                 !seen.timeline.waits.is_empty() || seen.has_kind(SpanKind::Call) || seen.has_kind(SpanKind::Initcall)

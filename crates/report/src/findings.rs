@@ -269,6 +269,10 @@ fn record(need: Need) -> &'static str {
     match need {
         Need::Rate => "the times are in ticks, and nobody knows how long one is: import it with --tsc-frequency",
         Need::BootPath => "there is no boot path: record with --trace events",
+        Need::System => {
+            "nobody knows which system was booted: import its kernel's whole log, with the line that begins with \
+             \u{201c}Linux version\u{201d}"
+        }
         Need::Functions => "no function of the kernel is known: record with --trace events,calls",
         Need::Sleeps => {
             "nothing says when a thread slept, or when an initcall returned: record with --trace events, or boot with initcall_debug"
@@ -289,6 +293,7 @@ pub(crate) fn what(need: Need) -> &'static str {
     match need {
         Need::Rate => "times in nanoseconds",
         Need::BootPath => "a boot path",
+        Need::System => "which system was booted",
         Need::Functions => "functions of the kernel, with their times",
         Need::Sleeps => "when threads slept, or when each initcall returned",
         Need::Printing => "when the kernel printed each line",

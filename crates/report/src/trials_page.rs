@@ -214,9 +214,8 @@ mod tests {
     #[test]
     fn a_verdict_is_of_the_remedy_that_was_booted() {
         let tried = past("calibration", "6.1", 99.0, Proof::Confirmed);
-        let words = |words: &[&str]| {
-            [findings::Change::AppendWords(words.iter().map(|&word| word.to_owned()).collect())]
-        };
+        let words =
+            |words: &[&str]| [findings::Change::AppendWords(words.iter().map(|&word| word.to_owned()).collect())];
         let is_of = |tried: &PastTrial, rule: &str, about: &str, changes: &[findings::Change]| {
             crate::findings::is_try_of(tried, rule, about, changes)
         };

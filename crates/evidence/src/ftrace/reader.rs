@@ -8,7 +8,7 @@ use crate::reader::{Evidence, Own, Reader};
 use crate::text::Line;
 use guest_init::cpio::ROOT_PATH;
 use hashbrown::HashMap;
-use timeline::{DiagnosticKind, Diagnostics, FileLoss, Phase, SpanKind, SpanRow, Ticks};
+use timeline::{DiagnosticKind, Diagnostics, FileLoss, Os, Phase, SpanKind, SpanRow, Ticks};
 
 /// The first one counts.
 #[derive(Default)]
@@ -47,7 +47,11 @@ impl Reader for Files {
         let diagnostics = &mut boot.timeline.diagnostics;
         let first = self.0.used(DiagnosticKind::SecondTrace, diagnostics)?;
         match Trace::read(&first.name, &first.bytes, diagnostics) {
-            Ok(trace) => Some(Box::new(trace)),
+            Ok(trace) => {
+                // Nobody else writes such traces.
+                boot.subject.os = Os::Linux;
+                Some(Box::new(trace))
+            }
             Err(not) => {
                 diagnostics.note(DiagnosticKind::TraceEmpty, || not.to_string());
                 None

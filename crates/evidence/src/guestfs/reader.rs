@@ -6,7 +6,7 @@ use crate::input::{FirstOf, Input};
 use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence, Reader};
 use crate::text::Line;
-use timeline::{DiagnosticKind, Diagnostics, Ns, TrackId};
+use timeline::{DiagnosticKind, Diagnostics, Ns, Os, TrackId};
 
 /// The first one counts.
 #[derive(Default)]
@@ -36,6 +36,7 @@ impl Reader for Files {
         let events = Events::read(&first.name, &first.bytes, diagnostics).ok()?;
         boot.heard_messages = events.kernel_log(diagnostics);
         boot.is_heard = true;
+        boot.subject.os = Os::Linux; // of which the appliance is
         Some(Box::new(Launch { events, done: None }))
     }
 }

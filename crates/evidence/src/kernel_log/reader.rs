@@ -13,11 +13,14 @@ use crate::linux;
 use crate::offers::{Offers, Stamped, StampedText};
 use crate::reader::{Evidence, Own, Reader};
 use crate::readers::MESSAGES;
+use crate::subject::Subject;
 use crate::{arch, text, tslog};
 use guest_init::cpio::ROOT_PATH;
 use hashbrown::HashMap;
 use std::rc::Rc;
-use timeline::{Clock, DiagnosticKind, Diagnostics, FileLoss, Mark, Ns, Phase, RateSource, SpanKind, Ticks, TrackKind};
+use timeline::{
+    Clock, DiagnosticKind, Diagnostics, FileLoss, Mark, Ns, Os, Phase, RateSource, SpanKind, Ticks, TrackKind,
+};
 
 /// The console is used where there is no other log, and says when messages arrived. Of other logs the first one counts:
 /// the kernel's own records, those out of its memory, one that somebody imported.
@@ -86,9 +89,22 @@ impl Reader for Files {
         let read_console =
             |console: &'f Input| Some(Heard { log: read(&console.file, diagnostics)?.1, index: &console.index });
         let console = self.console.as_ref().and_then(read_console);
+        let logs = log.iter().map(|(_, log)| log).chain(console.as_ref().map(|heard| &heard.log));
+        logs.for_each(|log| whose(log, &mut boot.subject));
         let index = self.console.as_ref().map(|console| &console.index);
         let found = log.is_some() || index.is_some();
         found.then(|| -> Box<dyn Evidence + 'f> { Box::new(Messages { log, console, index }) })
+    }
+}
+
+/// What a log says of the system that wrote it.
+fn whose(log: &KernelLog, subject: &mut Subject) {
+    let mut lines = log.lines.iter();
+    if !subject.os.is_known() && lines.any(|line| line.seq.is_some() || linux::says(log.text(line))) {
+        subject.os = Os::Linux;
+    }
+    if subject.command_line.is_none() {
+        subject.command_line = log.lines.iter().find_map(|line| linux::command_line(log.text(line))).map(str::to_owned);
     }
 }
 

@@ -14,7 +14,7 @@ pub const DETECTOR: Detector = Detector {
     source: "Linux, lib/Kconfig.debug and mm/Kconfig.debug: DEBUG_INFO_BTF, DEBUG_WX",
     threshold: "any time in these functions",
     price: "the function's time goes; at the worst a tenth stays",
-    needs: &[Need::BootPath, Need::Functions],
+    needs: &[Need::BootPath, Need::System, Need::Functions],
     look,
 };
 

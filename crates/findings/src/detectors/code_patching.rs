@@ -13,7 +13,7 @@ pub const DETECTOR: Detector = Detector {
     source: "Linux, arch/x86/kernel/alternative.c: alternatives_smp_module_add; kernel-parameters.txt: noreplace-smp",
     threshold: "any time in that function, on a machine with one CPU",
     price: "the function's time goes; at the worst all of it is lost again to the locks that stay",
-    needs: &[Need::BootPath, Need::Functions],
+    needs: &[Need::BootPath, Need::System, Need::Functions],
     look,
 };
 

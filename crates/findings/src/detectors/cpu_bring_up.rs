@@ -16,7 +16,7 @@ pub const DETECTOR: Detector = Detector {
     source: "libguestfs (Jones 2016): four CPUs cost 200 ms; Linux 6.5, cpuhp.parallel: CPUs are started at once",
     threshold: "5 ms or more, and 1 % of the boot",
     price: "all of it goes, for CPUs that are started later; at the worst half of it stays, as the rest of the boot has one CPU",
-    needs: &[Need::BootPath, Need::Printing],
+    needs: &[Need::BootPath, Need::System, Need::Printing],
     look,
 };
 

@@ -15,7 +15,7 @@ pub const DETECTOR: Detector = Detector {
     source: "libguestfs (Jones 2016): entering the kernel takes 80 ms, very unclear exactly what it is doing",
     threshold: "any time between the decompressor's entry and the kernel's",
     price: "all of it goes; at the worst a tenth stays, as the machine monitor then loads more bytes",
-    needs: &[Need::BootPath, Need::BeforeTheKernel],
+    needs: &[Need::BootPath, Need::System, Need::BeforeTheKernel],
     look,
 };
 

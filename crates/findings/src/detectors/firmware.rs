@@ -16,7 +16,7 @@ pub const DETECTOR: Detector = Detector {
     source: "libguestfs (Jones 2016): SeaBIOS with features disabled takes 19 instead of 63 ms; serial-terminal BIOS 260 ms",
     threshold: "any time of a firmware that no argument of QEMU's chose, on pc or q35, where QEMU was given the kernel",
     price: "the firmware's time goes, with the kernel's search for option ROMs; qboot takes 0.3 ms, at the worst a tenth stays",
-    needs: &[Need::BootPath, Need::BeforeTheKernel],
+    needs: &[Need::BootPath, Need::System, Need::BeforeTheKernel],
     look,
 };
 

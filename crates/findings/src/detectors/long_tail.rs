@@ -18,7 +18,7 @@ pub const DETECTOR: Detector = Detector {
     threshold: "any initcall of the table that takes 20 us or more; the sum has to be above the boot's noise",
     price: "the initcalls go, and what others ran meanwhile stays; at the worst a twentieth of them comes back elsewhere. A \
             kernel searches the list of initcalls to leave out for each initcall, which is taken off",
-    needs: &[Need::BootPath, Need::Initcalls],
+    needs: &[Need::BootPath, Need::System, Need::Initcalls],
     look,
 };
 

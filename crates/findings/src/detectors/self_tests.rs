@@ -16,7 +16,7 @@ pub const DETECTOR: Detector = Detector {
     source: "libguestfs (Jones 2016): aesni_init took 18 ms, fixed with cryptomgr.notests",
     threshold: "any of these threads, initcalls or functions",
     price: "the tests go; a twentieth of what the kernel's command line switches off may stay",
-    needs: &[Need::BootPath, Need::Initcalls],
+    needs: &[Need::BootPath, Need::System, Need::Initcalls],
     look,
 };
 

@@ -15,7 +15,7 @@ pub const DETECTOR: Detector = Detector {
     source: "Linux, Documentation/admin-guide/kernel-parameters.txt: no_timer_check, nolapic_timer, lpj",
     threshold: "2 ms in one of these functions",
     price: "the function's time goes; at the worst a twentieth stays",
-    needs: &[Need::BootPath, Need::Functions],
+    needs: &[Need::BootPath, Need::System, Need::Functions],
     look,
 };
 

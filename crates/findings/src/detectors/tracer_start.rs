@@ -16,7 +16,7 @@ pub const DETECTOR: Detector = Detector {
     threshold: "any of this work",
     price: "the work goes; at the worst a twentieth stays. A kernel searches the list of initcalls to leave out for each \
             initcall, which is taken off",
-    needs: &[Need::BootPath, Need::Initcalls],
+    needs: &[Need::BootPath, Need::System, Need::Initcalls],
     look,
 };
 
