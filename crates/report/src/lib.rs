@@ -32,6 +32,7 @@ mod processes;
 mod range;
 mod sampled;
 mod schemas;
+mod silence_lines;
 mod silences;
 mod summary;
 mod table;
@@ -61,10 +62,10 @@ pub use layout::{Cutoff, Layout};
 pub use ledger::{Ledger, LedgerPart, LedgerStep, StandsFor, State, StepKind};
 pub use range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use schemas::schemas;
+pub use silence_lines::{SilenceLine, SilencesLine, SilentEntry, SilentIn, SilentMoment, SilentWhere};
 pub use summary::{
     CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, SampledEventLines,
-    SampledLine, SampledLines, SampledOnKind, SampledTrackLine, SilenceLine, SilencesLine, SilentEntry, SilentIn,
-    SilentMoment, SilentWhere, Summary, summarize,
+    SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, summarize,
 };
 pub use terminal::{calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};

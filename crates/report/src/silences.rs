@@ -1,4 +1,5 @@
-//! Where the CPUs were while the console was silent: from when to when, in which functions, and what looking cost.
+//! Where the CPUs were while the console was silent: from when to when, in which functions, and what looking cost. The
+//! text for a terminal; `silence_lines` has the document.
 
 use crate::paragraph::paragraph;
 use crate::text::counted;
