@@ -74,7 +74,7 @@ mod tests {
     fn draft(stretches: &[(u32, i64, i64)]) -> Draft {
         let part = |&(track, from, to): &(u32, i64, i64)| {
             let (name, detail) = (NameId::EMPTY, NameId::EMPTY);
-            let stretch = Stretch { track: TrackId(track), from: Ns(from), to: Ns(to), name, detail };
+            let stretch = Stretch { track: TrackId(track), from: Ns(from), to: Ns(to), name, detail, purpose: "" };
             Part { stretch, left: Left::NOTHING }
         };
         Draft {

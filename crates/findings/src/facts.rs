@@ -45,6 +45,8 @@ pub struct Stretch {
     pub name: NameId,
     /// Which one, or empty.
     pub detail: NameId,
+    /// What it is for, where a rule has a table that says so; else empty.
+    pub purpose: &'static str,
 }
 
 impl Stretch {

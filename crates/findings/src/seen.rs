@@ -169,7 +169,7 @@ impl<'a> Seen<'a> {
 
     /// A span as a stretch that one can open.
     pub fn stretch(&self, row: &SpanRow) -> Stretch {
-        Stretch { track: row.track, from: row.start, to: row.end, name: row.name, detail: row.detail }
+        Stretch { track: row.track, from: row.start, to: row.end, name: row.name, detail: row.detail, purpose: "" }
     }
 
     /// The outermost spans of a kind that have one of these names and were over before the end mark, in order of track and
@@ -204,7 +204,7 @@ impl<'a> Seen<'a> {
             let first = running.partition_point(|ran| ran.track < track);
             let ran = running[first..].iter().take_while(|ran| ran.track == track && ran.from < self.end);
             let (from, to) = ran.fold((Ns::MAX, Ns::MIN), |(from, to), ran| (from.min(ran.from), to.max(ran.to)));
-            (from < to).then(|| Stretch { track, from, to: to.min(self.end), name, detail: NameId::EMPTY })
+            (from < to).then(|| Stretch { track, from, to: to.min(self.end), name, detail: NameId::EMPTY, purpose: "" })
         };
         named.filter_map(|(track, _)| of(track)).collect()
     }
@@ -219,6 +219,7 @@ impl<'a> Seen<'a> {
             to: phase.end,
             name: self.timeline.tracks.get(track).name,
             detail: NameId::EMPTY,
+            purpose: "",
         };
         // What ran there has a name that says more, unless it is only a part of the phase.
         let spans = self.timeline.spans.iter().map(|(_, row)| row).filter(|row| row.track == track);

@@ -6,7 +6,7 @@ use crate::text::counted;
 use crate::{ChangeLine, Finding, FindingEvidence, Findings, FoundLine, Layout, PastProof, harmless};
 use findings::Detector;
 use std::fmt::Write;
-use timeline::Unit;
+use timeline::{Ns, Unit};
 
 impl Findings {
     /// The list for a terminal, with evidence.
@@ -19,15 +19,11 @@ impl Findings {
             let say = |label: &str, text: &str, out: &mut String| {
                 paragraph(&harmless(text), &format!("    {label:<9} "), layout, out);
             };
-            let costs = format!(
-                "{} to {} of {}; {} confidence",
-                layout.time(finding.cost_low_ns),
-                layout.time(finding.cost_high_ns),
-                layout.time(self.total_ns),
-                finding.confidence,
-            );
-            say("saves", &costs, &mut out);
+            say("saves", &finding.saves(self.total_ns, unit), &mut out);
             say("evidence", &finding.evidence_text(layout), &mut out);
+            for purpose in finding.purposes(unit) {
+                say("", &purpose, &mut out);
+            }
             say("remedy", &finding.remedy, &mut out);
             for change in &finding.changes {
                 say("to try", &change.text(), &mut out);
@@ -38,53 +34,65 @@ impl Findings {
             say("rule", &format!("{} ({})", finding.id, finding.seed), &mut out);
             out.push('\n');
         }
-        self.found.text(&self.findings, true, layout, &mut out);
+        self.found.text(&self.findings, layout, &mut out);
+        for lack in self.found.not_looked_for() {
+            paragraph(&harmless(&lack), NOT_LOOKED_FOR, layout, &mut out);
+        }
         out
     }
 }
 
 impl FoundLine {
-    /// What is said once after the findings.
-    fn text(&self, findings: &[Finding], with_missing: bool, layout: Layout, out: &mut String) {
+    fn text(&self, findings: &[Finding], layout: Layout, out: &mut String) {
+        self.remarks(findings, layout.unit).iter().for_each(|text| paragraph(text, "", layout, out));
+    }
+
+    /// What is said once after the findings: what they save together, and how many there are besides.
+    pub(crate) fn remarks(&self, findings: &[Finding], unit: Unit) -> Vec<String> {
+        let time = |ns| unit.show(Ns(ns));
         let (count, is_at_best) = (findings.len(), findings.iter().any(Finding::is_at_best));
+        let mut remarks = Vec::new();
         if count == 0 && self.missing.is_empty() {
             let rules: Vec<&str> = findings::DETECTORS.iter().map(|rule| rule.id).collect();
-            let text = format!(
+            remarks.push(format!(
                 "no rule found anything that costs more than {}; there are {} rules, which look for nothing else: {}",
-                layout.time(self.noise_ns),
+                time(self.noise_ns),
                 rules.len(),
                 rules.join(", ")
-            );
-            paragraph(&text, "", layout, out);
+            ));
         }
         if count > 1 {
             let up_to = if is_at_best { "up to " } else { "" };
-            let text = format!("together: {up_to}{} (what they share counts once)", layout.time(self.together_ns));
-            paragraph(&text, "", layout, out);
+            remarks.push(format!("together: {up_to}{} (what they share counts once)", time(self.together_ns)));
         }
         let mut besides = Vec::new();
         if self.more > 0 {
             besides.push(format!("{} not listed", counted(self.more, "further finding")));
         }
         if self.below_noise > 0 {
-            besides.push(format!("{} below {}", counted(self.below_noise, "finding"), layout.time(self.noise_ns)));
+            besides.push(format!("{} below {}", counted(self.below_noise, "finding"), time(self.noise_ns)));
         }
         if !besides.is_empty() {
-            paragraph(&besides.join(", "), "", layout, out);
+            remarks.push(besides.join(", "));
         }
-        for lack in self.missing.iter().filter(|_| with_missing) {
-            let text = format!("{} (for {})", lack.record, lack.rules.join(", "));
-            paragraph(&harmless(&text), "not looked for: ", layout, out);
-        }
+        remarks
+    }
+
+    /// What rules could not look for, and what to record for it.
+    pub(crate) fn not_looked_for(&self) -> impl Iterator<Item = String> + '_ {
+        self.missing.iter().map(|lack| format!("{} (for {})", lack.record, lack.rules.join(", ")))
     }
 }
+
+/// What stands before it.
+pub(crate) const NOT_LOOKED_FOR: &str = "not looked for: ";
 
 /// The end of what `show` prints.
 pub(crate) fn advice(findings: &[Finding], found: &FoundLine, layout: Layout, out: &mut String) {
     if findings.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\n{}", layout.style.heading("what to do, most valuable first"));
+    let _ = writeln!(out, "\n{}", layout.style.heading(HEADING));
     for finding in findings {
         finding.head(layout, out);
         paragraph(&harmless(&finding.remedy), &" ".repeat(PRICE + 2), layout, out);
@@ -92,8 +100,11 @@ pub(crate) fn advice(findings: &[Finding], found: &FoundLine, layout: Layout, ou
             paragraph(&harmless(&tried.text()), &" ".repeat(PRICE + 2), layout, out);
         }
     }
-    found.text(findings, false, layout, out);
+    found.text(findings, layout, out);
 }
+
+/// What stands above a list of findings.
+pub(crate) const HEADING: &str = "what to do, most valuable first";
 
 /// How wide a price is: `up to 1.60 s`.
 const PRICE: usize = 13;
@@ -101,9 +112,27 @@ const PRICE: usize = 13;
 impl Finding {
     /// Its price and title.
     fn head(&self, layout: Layout, out: &mut String) {
-        let up_to = if self.is_at_best() { "up to " } else { "" };
-        let price = format!("{:>PRICE$}  ", format!("{up_to}{}", layout.time(self.cost_ns)));
+        let price = format!("{:>PRICE$}  ", self.price(layout.unit));
         paragraph(&harmless(&self.title), &price, layout, out);
+    }
+
+    /// Its price, as the first thing that is said of it.
+    pub(crate) fn price(&self, unit: Unit) -> String {
+        let up_to = if self.is_at_best() { "up to " } else { "" };
+        format!("{up_to}{}", unit.show(Ns(self.cost_ns)))
+    }
+
+    /// Its price as a range, against the whole boot, and how sure its cause is.
+    pub(crate) fn saves(&self, total_ns: i64, unit: Unit) -> String {
+        let [low, high, total] = [self.cost_low_ns, self.cost_high_ns, total_ns].map(|ns| unit.show(Ns(ns)));
+        format!("{low} to {high} of {total}; {} confidence", self.confidence)
+    }
+
+    /// What each span of its evidence is for, where the rule knows.
+    fn purposes(&self, unit: Unit) -> impl Iterator<Item = String> + '_ {
+        let spans = self.evidence.iter().filter(|span| !span.purpose.is_empty());
+        spans
+            .map(move |span| format!("{}, {}: {}", span.name, unit.show(Ns(span.end_ns - span.start_ns)), span.purpose))
     }
 
     /// Whether its price is the most that it may save, and the least is not even half of that.
@@ -125,7 +154,8 @@ impl Finding {
 }
 
 impl ChangeLine {
-    fn text(&self) -> String {
+    /// Of what kind it is, what comes and what goes.
+    pub(crate) fn text(&self) -> String {
         let (from, to) = (self.from.join(" "), self.to.join(" "));
         match (from.is_empty(), to.is_empty()) {
             (true, true) => self.kind.clone(),
@@ -137,7 +167,8 @@ impl ChangeLine {
 }
 
 impl PastProof {
-    fn text(&self) -> String {
+    /// What came out, and when.
+    pub(crate) fn text(&self) -> String {
         let day: String = self.created.chars().take(10).collect();
         let verdict = crate::trial::word(self.verdict);
         let claimed = crate::trial::range(self.claimed);

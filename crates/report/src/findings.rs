@@ -88,6 +88,9 @@ pub struct FindingEvidence {
     pub end_ns: i64,
     /// What.
     pub name: String,
+    /// What it is for, where the rule has a table that says so; else left out.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub purpose: String,
 }
 
 /// A change to a boot.
@@ -139,25 +142,21 @@ impl Findings {
         }
     }
 
-    /// The same, with what came out of earlier tries on the same kernel and machine type, the oldest first.
+    /// The same, and of each finding what came out when it was tried last: of tries on the same kernel and machine type, the
+    /// oldest first.
     #[must_use]
     pub fn with_tried(mut self, found: &findings::Found, past: &[PastTrial]) -> Findings {
-        set_tried(&mut self.findings, found, past);
+        for (line, finding) in self.findings.iter_mut().zip(&found.findings) {
+            let is_of = |past: &&PastTrial| is_try_of(past, finding.rule.id, &finding.about, &finding.remedy.changes);
+            line.tried = last(past.iter().filter(is_of)).map(|past| PastProof {
+                bench: past.bench,
+                created: past.created.clone(),
+                verdict: past.tried.proof,
+                claimed: past.remedy.claimed,
+                measured: past.tried.measured,
+            });
+        }
         self
-    }
-}
-
-/// Says of each finding what came out when it was tried last: of tries on the same kernel and machine type, the oldest first.
-pub(crate) fn set_tried(findings: &mut [Finding], found: &findings::Found, past: &[PastTrial]) {
-    for (line, finding) in findings.iter_mut().zip(&found.findings) {
-        let is_of = |past: &&PastTrial| is_try_of(past, finding.rule.id, &finding.about, &finding.remedy.changes);
-        line.tried = last(past.iter().filter(is_of)).map(|past| PastProof {
-            bench: past.bench,
-            created: past.created.clone(),
-            verdict: past.tried.proof,
-            claimed: past.remedy.claimed,
-            measured: past.tried.measured,
-        });
     }
 }
 
@@ -233,6 +232,7 @@ impl FindingEvidence {
             start_ns: stretch.from.0,
             end_ns: stretch.to.0,
             name,
+            purpose: stretch.purpose.to_owned(),
         }
     }
 }

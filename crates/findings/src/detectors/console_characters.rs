@@ -228,7 +228,7 @@ fn parts(seen: &Seen, lines: &[Mark], enabled: Option<usize>, each: Each) -> Vec
         let during = path.stretches[first..].iter().take_while(|stretch| stretch.from < to);
         for stretch in during.filter(|stretch| stretch.kind == StretchKind::Running) {
             let (from, to) = (stretch.from.max(from), stretch.to.min(to));
-            let stretch = Stretch { track: stretch.owner().track, from, to, name, detail: NameId::EMPTY };
+            let stretch = Stretch { track: stretch.owner().track, from, to, name, detail: NameId::EMPTY, purpose: "" };
             parts.push(Part { stretch, left });
         }
     }

@@ -58,7 +58,7 @@ fn by_lines(seen: &Seen) -> Option<Draft> {
     let created = seen.timeline.tracks.get(track).created;
     // Another thread did it where this one came later.
     let track = created.filter(|&(at, _)| at > from).map_or(track, |(_, by)| by);
-    draft(seen, Stretch { track, from, to, name: lines[before].name, detail: NameId::EMPTY }, &[])
+    draft(seen, Stretch { track, from, to, name: lines[before].name, detail: NameId::EMPTY, purpose: "" }, &[])
 }
 
 fn draft(seen: &Seen, all: Stretch, each: &[Ns]) -> Option<Draft> {

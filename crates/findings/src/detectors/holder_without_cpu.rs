@@ -50,7 +50,7 @@ fn queued(seen: &Seen, stay: &Stay) -> Option<(Stretch, Stretch)> {
     let [.., _, ready] = waiters else { return None };
     let of = |track: TrackId| {
         let name = seen.timeline.tracks.get(track).name;
-        Stretch { track, from: stay.from, to: stay.to, name, detail: NameId::EMPTY }
+        Stretch { track, from: stay.from, to: stay.to, name, detail: NameId::EMPTY, purpose: "" }
     };
     Some((of(owner.track), of(ready.track)))
 }

@@ -34,13 +34,14 @@ struct Known {
     initcall: &'static str,
     option: &'static str,
     can_drop: bool,
+    purpose: &'static str,
 }
 
 fn table() -> impl Iterator<Item = Known> {
     TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
         let mut fields = line.split('\t');
-        let (initcall, option, how) = (fields.next()?, fields.next()?, fields.next()?);
-        Some(Known { initcall, option, can_drop: how == DROP })
+        let (initcall, option, how, purpose) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+        Some(Known { initcall, option, can_drop: how == DROP, purpose })
     })
 }
 
@@ -52,7 +53,9 @@ fn look(seen: &Seen) -> Vec<Draft> {
     let names: Vec<&str> = table().map(|known| known.initcall).collect();
     let of = |row: Stretch| {
         let name = seen.texts((row.name, row.detail)).1;
-        table().find(|known| known.initcall == name).map(|known| (known, row))
+        let known = table().find(|known| known.initcall == name)?;
+        let purpose = known.purpose;
+        Some((known, Stretch { purpose, ..row }))
     };
     let rows = seen.stretches(SpanKind::Initcall, &names).into_iter().filter_map(of);
     let rows = rows.filter(|(_, stretch)| stretch.length() >= SHORTEST);
@@ -111,6 +114,7 @@ mod tests {
         let word = "initcall_blacklist=slab_sysfs_init,i8042_init,dmi_sysfs_init".to_owned();
         assert_eq!(drop.remedy.changes, [Change::AppendWords(vec![word])]);
         assert_eq!((drop.rule.id, drop.price.likely), (DETECTOR.id, ms(3) - Ns(6 * 2_300)));
+        assert_eq!(drop.evidence[0].purpose, "makes /sys/kernel/slab, and nothing in the kernel looks there");
         let options = ["-IMA", "-USB"].map(str::to_owned).to_vec();
         assert_eq!((&build.remedy.changes[0], build.price.likely), (&Change::KernelConfig(options), ms(2)));
         assert!(boot(&["param_sysfs_init", "serial8250_init"]).findings.is_empty(), "are needed");

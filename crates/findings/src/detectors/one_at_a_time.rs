@@ -183,8 +183,14 @@ fn of_convoy(seen: &Seen, lock: NameId, turns: &[Turn]) -> Option<Draft> {
     let mut parts = Vec::new();
     for (i, (turn, pieces)) in turns.iter().zip(&overlapping).enumerate() {
         let left = if i == longest { Left::ALL } else { left };
-        let stretch =
-            |&(from, to): &(Ns, Ns)| Stretch { track: turn.track, from, to, name: lock, detail: NameId::EMPTY };
+        let stretch = |&(from, to): &(Ns, Ns)| Stretch {
+            track: turn.track,
+            from,
+            to,
+            name: lock,
+            detail: NameId::EMPTY,
+            purpose: "",
+        };
         parts.extend(pieces.iter().filter(|(from, to)| from < to).map(stretch).map(|stretch| Part { stretch, left }));
     }
     Some(Draft {

@@ -110,7 +110,7 @@ fn sleeps(seen: &Seen) -> Vec<Sleep> {
             return None;
         }
         let SpanRow { name, detail, .. } = sleeper;
-        let stretch = Stretch { track: wait.track, from: wait.from, to: wait.until, name, detail };
+        let stretch = Stretch { track: wait.track, from: wait.from, to: wait.until, name, detail, purpose: "" };
         Some(Sleep { stretch, end: wait.woken, sleeper })
     });
     calls.chain(waits).collect()
