@@ -2,7 +2,7 @@
 
 use crate::files::write_file;
 use crate::output::{Output, Written};
-use crate::{Done, benches, boot};
+use crate::{Done, benches, boot, findings};
 use anyhow::{Context, bail};
 use report::{Boot, Export, SampleFormat};
 use std::io::{self, BufWriter, IsTerminal, Write, stdout};
@@ -91,7 +91,10 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         return Ok(Done::Well);
     }
     let opened = boot::open_warned(&args.recording, output)?;
-    let boot = Boot::new(&opened.timeline, &opened.facts);
+    let mut boot = Boot::new(&opened.timeline, &opened.facts);
+    if args.to.of_boot.is_some_and(|to| to.has_findings()) {
+        boot.findings = Some(findings::most_valuable(&opened, output));
+    }
     match of_samples(args, &boot)? {
         Some(to) => {
             if args.to.of_boot.is_some() && !boot.path().stretches.is_empty() {

@@ -23,7 +23,7 @@ pub struct Args {
     /// A recording: folder or packed file
     #[arg(required_unless_present = "explain")]
     recording: Option<PathBuf>,
-    /// Print what a rule looks for, from when on, and who described it first; needs no recording
+    /// Explain a rule: what it looks for, from which threshold on, and who described it first. Needs no recording
     #[arg(long, value_name = "RULE", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["recording", "top"])]
     explain: Option<String>,
     /// List at most this many findings [default: all]
@@ -47,9 +47,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     let path = args.recording.as_ref().context("give a recording, or --explain RULE")?;
     let opened = boot::open_warned(path, output)?;
-    let found = look(&opened, args.top.unwrap_or(usize::MAX));
-    let past = past_trials(&opened, args.db.as_deref(), output);
-    let document = report::Findings::new(&opened.timeline, &found).with_tried(&found, &past);
+    let document = found(&opened, args.top.unwrap_or(usize::MAX), args.db.as_deref(), output);
     if output.json {
         output.document(&document)?
     } else {
@@ -75,9 +73,24 @@ fn explain(id: &str, output: &Output) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
+/// How many findings a view lists that has more to say of a boot; `bootscope findings` lists all.
+const MOST: usize = 5;
+
+/// The most valuable findings of a boot, for a view that has more to say of it.
+pub fn most_valuable(opened: &Opened, output: &Output) -> report::Findings {
+    found(opened, MOST, None, output)
+}
+
 /// The most valuable findings of a boot. What is a delay the rules of its system say, whatever rows the user makes.
 pub fn look(opened: &Opened, most: usize) -> Found {
     seen(opened, |seen| find(seen, most))
+}
+
+/// The same as documents have them, with what came out when they were tried.
+fn found(opened: &Opened, most: usize, db: Option<&Path>, output: &Output) -> report::Findings {
+    let found = look(opened, most);
+    let past = past_trials(opened, db, output);
+    report::Findings::new(&opened.timeline, &found).with_tried(&found, &past)
 }
 
 /// How long to wait for who writes the history: what it says stands beside the findings, and is not what was asked for.
@@ -85,7 +98,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 
 /// What the history says of tries on the recording's kernel and machine type. One that cannot be read is said to be so; there
 /// need not be any.
-pub fn past_trials(opened: &Opened, db: Option<&Path>, output: &Output) -> Vec<PastTrial> {
+fn past_trials(opened: &Opened, db: Option<&Path>, output: &Output) -> Vec<PastTrial> {
     let manifest = opened.recording.manifest();
     let kernel = manifest.inputs.iter().find(|input| InputRole::Kernel.is(&input.role));
     let Some((kernel, guest)) = kernel.zip(GuestSpec::of(&manifest.how)) else { return Vec::new() };

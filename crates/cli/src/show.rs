@@ -51,9 +51,6 @@ pub struct Args {
     all_threads: bool,
 }
 
-/// How many findings are listed; `bootscope findings` lists all.
-const FINDINGS: usize = 5;
-
 /// How many rows of a table are listed if nobody says.
 const TOP: usize = 20;
 
@@ -97,10 +94,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         return bench::show_again(&journal, args.top.unwrap_or(TOP), output);
     }
     let opened = boot::open(recording)?;
-    let boot = opened.boot(args.group.as_deref())?;
+    let mut boot = opened.boot(args.group.as_deref())?;
+    boot.findings = Some(findings::most_valuable(&opened, output));
     let mut summary = Summary::of(&boot);
-    let past = findings::past_trials(&opened, None, output);
-    summary.set_found(&opened.timeline, &findings::look(&opened, FINDINGS), &past);
     if let Some(found) = opened.calls.as_ref().map(Followed::tree) {
         summary.calls = Some(calls(&found));
     }

@@ -46,6 +46,10 @@ fn tslog(evil: &str) -> String {
     log.push_str(&format!(
         "0x2 5000000 EVENT RELEASE {evil}h\n0x2 5000000 EXIT {evil}f {evil}\n0x1 5000000 EVENT UNWAIT {evil}h\n"
     ));
+    // Three delays are a finding.
+    for at in [5_200_000, 5_400_000, 5_600_000] {
+        log.push_str(&format!("0x1 {at} ENTER DELAY\n0x1 {} EXIT DELAY\n", at + 150_000));
+    }
     log.push_str(&format!(
         "0x1 6000000 EXIT SYSINIT {evil}a\n0x1 7000000 EXIT mi_startup\nmachdep.tsc_freq: 1000000000\n"
     ));
@@ -103,6 +107,7 @@ fn no_view_and_no_export_of_a_boot_lets_it_through() {
         check(bootscope("what-if").arg(recording).args(["--save", &format!("{EVIL}x=-50%"), "--save", "nothing"]));
         check(bootscope("what-if").arg(recording).args(["--save", "*=-50%"]));
         check(bootscope("findings").arg(recording));
+        check(bootscope("findings").arg("--json").arg(recording));
         check(bootscope("findings").args(["--explain", EVIL]));
         check(bootscope("what-if").arg(recording).arg("--rung").arg(format!("{EVIL}={}", recording.display())));
         check(bootscope("show").args(["--fit", "cpus"]).args([recording, recording]));
@@ -112,9 +117,23 @@ fn no_view_and_no_export_of_a_boot_lets_it_through() {
             check(bootscope("check").arg(&budgets).arg(recording).args(flags));
         }
         let page = folder.path().join(format!("{EVIL}.html"));
-        check(bootscope("report").arg("--force").arg(recording).arg("-o").arg(page));
+        check(bootscope("report").arg("--force").arg(recording).arg("-o").arg(&page));
+        assert_harmless(&fs::read(&page).unwrap(), "the page");
         check(bootscope("pack").arg(recording));
     }
+    // Findings are text like any other, where there are any.
+    let slow = &all[0];
+    let export = run(bootscope("export").arg(slow).args(["--to", "json"])).exits(0).json();
+    let title = export["findings"][0]["title"].as_str().unwrap_or_else(|| panic!("no finding: {}", export["found"]));
+    assert!(title.contains('\u{202e}') && title.contains("the same delay is made again and again"), "{title:?}");
+    let shown = run(bootscope("show").arg("--json").arg(slow)).exits(0).json();
+    assert_eq!((&export["findings"], &export["found"]), (&shown["findings"], &shown["found"]));
+    let page = folder.path().join(format!("{EVIL}.html"));
+    check(bootscope("report").arg("--force").arg(slow).arg("-o").arg(&page));
+    let page = fs::read(&page).unwrap();
+    assert_harmless(&page, "the page with a finding");
+    let list = String::from_utf8(page).unwrap().split_once("What to do, most valuable first").unwrap().1.to_owned();
+    assert!(list.split("</section>").next().unwrap().contains("the same delay is made again and again"), "{list}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A boot with everything the views need of it, each computed once, and the tables only for views that show them.
 
-use crate::{Facts, WhereLine};
+use crate::{Facts, Findings, WhereLine};
 use analysis::{BootPath, Groups, Phase, Stays, Tables};
 use std::cell::OnceCell;
 use timeline::{Ns, Os, Timeline, TrackId};
@@ -15,6 +15,8 @@ pub struct Boot<'a> {
     pub total: Ns,
     /// The stages of the boot.
     pub phases: Vec<Phase>,
+    /// What is slow in it; none where nobody looked.
+    pub findings: Option<Findings>,
     /// What the boot waited on at each instant, in as few pieces as possible.
     pub(crate) stays: Stays<'a>,
     path: OnceCell<BootPath>,
@@ -42,6 +44,7 @@ impl<'a> Boot<'a> {
             facts,
             total: analysis::total(timeline),
             phases: analysis::phases(timeline),
+            findings: None,
             stays: Stays::new(timeline),
             path: OnceCell::new(),
             groups,

@@ -6,17 +6,15 @@
 //!
 //! `show.example.json`, beside this file, is a whole document; a test parses it.
 
-use crate::{
-    Boot, DiagnosticLine, Facts, Finding, FoundLine, Overhead, SilencesLine, Subject, WarningLine, WhereLine,
-};
+use crate::{Boot, DiagnosticLine, Facts, Finding, FoundLine, Overhead, SilencesLine, Subject, WarningLine, WhereLine};
 use analysis::Row;
 use benchmark::Values;
 use recording::OutcomeKind;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use timeline::{
-    DiagnosticKind, Diagnostics, Names, Ns, Os, Sampled, SampledEvent, SampledFunction, SampledOn, SampledTrack, TimeBase,
-    Timeline, Unit,
+    DiagnosticKind, Diagnostics, Names, Ns, Os, Sampled, SampledEvent, SampledFunction, SampledOn, SampledTrack,
+    TimeBase, Timeline, Unit,
 };
 
 /// The name and version of the document.
@@ -420,20 +418,14 @@ impl Summary {
             silences: timeline.silences.as_ref().map(|found| SilencesLine::of(found, timeline.time_base)),
             calls: None,
             overhead: facts.overhead.clone(),
-            findings: Vec::new(),
-            found: None,
+            findings: boot.findings.as_ref().map_or_else(Vec::new, |found| found.findings.clone()),
+            found: boot.findings.as_ref().map(|found| found.found.clone()),
             metrics: facts.metrics,
             memory: facts.metrics,
             clocks: clock_lines(timeline),
             diagnostics: diagnostic_lines(boot),
             notes: facts.notes.clone(),
         }
-    }
-
-    /// What was found in it.
-    pub fn set_found(&mut self, timeline: &Timeline, found: &findings::Found, past: &[benchmark::history::PastTrial]) {
-        let crate::Findings { findings, found, .. } = crate::Findings::new(timeline, found).with_tried(found, past);
-        (self.findings, self.found) = (findings, Some(found));
     }
 
     /// How blame was moved from those who waited; empty where the scheduler shows it.

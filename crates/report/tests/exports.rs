@@ -3,7 +3,9 @@
 mod sample;
 
 use proptest::prelude::*;
-use report::{Boot, ConsoleLine, FORMATS, Facts};
+use report::{
+    Boot, ChangeLine, ConsoleLine, FORMATS, Facts, Finding, FindingEvidence, Findings, FoundLine, MissingLine, Summary,
+};
 use serde_json::Value;
 use std::collections::HashMap;
 use timeline::{End, NameId, Ns, ProcessNamed, Running, SpanKind, SpanRow, TimeBase, Timeline, TrackKind, Warning};
@@ -321,6 +323,82 @@ fn the_page_escapes_everything() {
     });
 }
 
+/// A finding whose every word is the guest's, and one more.
+fn found() -> Findings {
+    let hostile = || sample::HOSTILE.to_owned();
+    let span = FindingEvidence {
+        track: hostile(),
+        start_ns: 500_000_000,
+        end_ns: 520_000_000,
+        name: hostile(),
+        purpose: "keeps <time>".to_owned(),
+    };
+    let change = ChangeLine { kind: "append-words".to_owned(), from: vec![hostile()], to: vec![hostile()] };
+    let first = Finding {
+        id: "fixed-delays".to_owned(),
+        title: format!("{}: the same delay is made again and again", sample::HOSTILE),
+        cost_ns: 60_000_000,
+        cost_high_ns: 60_000_000,
+        confidence: "medium".to_owned(),
+        evidence: vec![span],
+        evidence_count: 3,
+        remedy: "ask the hardware".to_owned(),
+        changes: vec![change],
+        ..Finding::default()
+    };
+    let second = Finding { id: "second".to_owned(), cost_ns: 7_000_000, ..Finding::default() };
+    let missing = MissingLine { rules: vec!["initcalls".to_owned()], record: "no initcall is known".to_owned() };
+    Findings {
+        total_ns: 940_000_000,
+        unit: "ns".to_owned(),
+        findings: vec![first, second],
+        found: FoundLine { together_ns: 65_000_000, more: 2, missing: vec![missing], ..FoundLine::default() },
+        ..Findings::default()
+    }
+}
+
+#[test]
+fn the_page_and_the_json_list_findings() {
+    let (timeline, facts) = (sample::timeline(), sample::facts());
+    let mut boot = Boot::new(&timeline, &facts);
+    let page = |boot: &Boot| {
+        let mut page = Vec::new();
+        report::page(boot, &[], &mut page).unwrap();
+        String::from_utf8(page).unwrap()
+    };
+    assert!(!page(&boot).contains("What to do"), "nobody looked");
+    let document = |boot: &Boot| serde_json::from_str::<Value>(&export(boot, "json")).unwrap();
+    assert_eq!((&document(&boot)["findings"], &document(&boot)["found"]), (&Value::Array(Vec::new()), &Value::Null));
+    boot.findings = Some(found());
+    let page = page(&boot);
+    for markup in ["<img", "<b>", "<time>1", "<script>ran", "\u{202e}", "\u{1b}", "\u{7}"] {
+        assert!(!page.contains(markup), "{markup:?} got through");
+    }
+    let list =
+        page.split("What to do, most valuable first").nth(1).expect("a list").split("</section>").next().unwrap();
+    let places: Vec<usize> = [
+        "<strong>up to 60.0 ms</strong>",
+        "ask the hardware",
+        "0 ns to 60.0 ms of 940 ms; medium confidence",
+        "append-words: &lt;",
+        "fixed-delays (",
+        "data-v=\"20000000\">20.0 ms",
+        "keeps &lt;time&gt;",
+        "2 shorter spans not listed",
+        "<strong>7.00 ms</strong>",
+        "together: up to 65.0 ms",
+        "2 further findings not listed",
+        "not looked for: no initcall is known (for initcalls)",
+    ]
+    .iter()
+    .map(|text| list.find(text).unwrap_or_else(|| panic!("no {text:?} in {list}")))
+    .collect();
+    assert!(places.is_sorted(), "{places:?} in {list}");
+    let (json, summary) = (document(&boot), serde_json::to_value(Summary::of(&boot)).unwrap());
+    assert_eq!(json["findings"].as_array().map(Vec::len), Some(2));
+    assert_eq!((&json["findings"], &json["found"]), (&summary["findings"], &summary["found"]));
+}
+
 #[test]
 fn the_page_lists_initcalls_longest_first_and_escaped() {
     with_sample(|boot| {
@@ -329,7 +407,7 @@ fn the_page_lists_initcalls_longest_first_and_escaped() {
         let page = String::from_utf8(page).unwrap();
         let table = page.split("id=\"initcalls\">").nth(1).expect("a table").split("</table>").next().unwrap();
         let rows: Vec<&str> = table.split("<tr><th scope=\"row\">").skip(1).collect();
-        let summary = report::Summary::of(boot);
+        let summary = Summary::of(boot);
         assert!(summary.initcalls.len() > 2 && rows.len() == summary.initcalls.len(), "{table}");
         for (row, initcall) in rows.iter().zip(&summary.initcalls) {
             let figures = format!("data-v=\"{}\"", initcall.elapsed_ns);

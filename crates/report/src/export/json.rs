@@ -13,7 +13,10 @@
 //! * `running`: track, cpu, from_ns, to_ns
 //! * `path`: from_ns, to_ns, how (`running`, `runqueue`, `interrupt`, `wait`), stack (outermost first, made harmless; of more than
 //!   [`MOST_FRAMES`] the outermost ones, how many are between, and the innermost)
+//! * `findings`: the most valuable ones, at most five, each as in `show --json`
 //! * `diagnostics`: code, kind, about, count, first, severity, affects, effect, cost_ns, text
+//!
+//! Beside the arrays stands `found`, as in `show --json`: what the findings save together, and which rules could not look.
 //!
 //! Text is as the evidence has it, quoted as JSON demands: a program reads it.
 
@@ -40,6 +43,10 @@ impl Export for Json {
 
     fn about(&self) -> &'static str {
         "the whole timeline, for programs"
+    }
+
+    fn has_findings(&self) -> bool {
+        true
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
@@ -75,6 +82,8 @@ impl Export for Json {
         array(out, "running", t.running.iter().map(running))?;
         let mut open = Open::new(boot.path_slices());
         array(out, "path", boot.path().stretches.iter().map(|s| stretch(boot, s, open.at(s.from))))?;
+        array(out, "findings", boot.findings.iter().flat_map(|found| &found.findings))?;
+        write!(out, ",\n\"found\":{}", crate::json(&boot.findings.as_ref().map(|found| &found.found), false)?)?;
         array(out, "diagnostics", t.diagnostics.iter().map(|d| DiagnosticLine::new(d, t.unit)))?;
         writeln!(out, "}}")
     }

@@ -31,6 +31,10 @@ pub trait Export: Sync {
     fn is_binary(&self) -> bool {
         false
     }
+    /// Whether it lists the boot's findings.
+    fn has_findings(&self) -> bool {
+        false
+    }
     /// Writes the boot. `out` should be buffered.
     ///
     /// # Errors

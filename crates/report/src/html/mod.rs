@@ -8,6 +8,7 @@
 //! tables and says so where that is not all.
 
 mod chart;
+mod findings;
 mod sampled;
 mod sections;
 
@@ -58,6 +59,7 @@ pub fn page(boot: &Boot, console: &[ConsoleLine], out: &mut dyn Write) -> io::Re
     sections::header(&summary, title.trim(), out)?;
     writeln!(out, "<main>")?;
     sections::phases(&summary, out)?;
+    findings::section(boot.findings.as_ref(), summary.time_unit(), out)?;
     let charted = chart::section(boot, out)?;
     sections::tables(&summary, out)?;
     sampled::section(&summary, out)?;
