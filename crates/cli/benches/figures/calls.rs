@@ -1,4 +1,4 @@
-//! A stock kernel whose every call is followed: what that costs, how well it is done, how large and how fast to show.
+//! A boot whose every call is followed: what that costs, how well it is done, how large, and how fast to show and to look through.
 //!
 //! With and without are boots in turn; the cost is the ratio of the time from QEMU's start to the end mark, by the host's
 //! clock, and the table has the median of the pairs. Without calls nothing is recorded of the guest either.
@@ -20,13 +20,16 @@ const APART: &str = "calls: instructions of two boots apart";
 const PACKED: &str = "calls: the recording, packed";
 const MEMORY: &str = "calls: memory of the VMM, with less without";
 const SHOW: &str = "calls: show";
+const FINDINGS: &str = "calls: findings, less show";
+const FINDINGS_LAB: &str = "calls, lab: findings, less show";
 
 const MIB: Unit = Unit { name: "MiB", digits: 1 };
 const PARTS_PER_MILLION: Unit = Unit { name: "ppm", digits: 2 };
 
 /// All figures of this part.
 pub fn measure(kernel: Result<&Path, &String>, work: &Path, pairs: u32, table: &mut Table) {
-    let all = [COST_COUNTED, COST, MATCHED, OWNED, APART, PACKED, MEMORY, SHOW];
+    of_the_lab(&work.join("calls-lab"), table);
+    let all = [COST_COUNTED, COST, MATCHED, OWNED, APART, PACKED, MEMORY, SHOW, FINDINGS];
     let kernel = match kernel {
         Ok(kernel) => kernel,
         Err(why) => return all.iter().for_each(|figure| table.skip(figure, why)),
@@ -40,6 +43,11 @@ pub fn measure(kernel: Result<&Path, &String>, work: &Path, pairs: u32, table: &
     }
     if let Err(why) = boots.looked_at(table) {
         table.fail(MATCHED, &why);
+    }
+    // Calls alone do not say who waited for whom, and no finding has a price without that.
+    match boots.boot("both", &["--deterministic", "--trace", "events,calls"]) {
+        Ok(both) => looked_through(FINDINGS, &both, table),
+        Err(why) => table.fail(FINDINGS, &why),
     }
     let _ = std::fs::remove_dir_all(&boots.folder);
 }
@@ -88,6 +96,45 @@ impl Boots<'_> {
         table.add(MEMORY, more, MIB, Promise::AtMost(200e6 / f64::from(1 << 20)), "");
         table.add(SHOW, show_s, SECONDS, Promise::AtMost(2.0), "of all functions, as JSON");
         Ok(())
+    }
+}
+
+/// A followed boot of the reference kernel, with causes to find.
+fn of_the_lab(folder: &Path, table: &mut Table) {
+    let slow = "messages=200 calibrate=delay tsc_sync=check aps=serial";
+    let mut command = Command::new(BOOTSCOPE);
+    command.args(["record", "--json", "--quiet", "--force", "--lab", "--deterministic", "--trace", "calls"]);
+    match said(command.args(["--cpus", "4", "--append", slow, "-o"]).arg(folder)) {
+        Ok(_) => looked_through(FINDINGS_LAB, folder, table),
+        Err(why) => table.fail(FINDINGS_LAB, &why),
+    }
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+/// How much longer `findings` takes than `show`, in turn. `show` makes the tables and looks for the most valuable five.
+fn looked_through(figure: &str, recording: &Path, table: &mut Table) {
+    const ROUNDS: usize = 5;
+    let took = |command: &str| -> Result<(f64, Value), String> {
+        let start = Instant::now();
+        let document = said(Command::new(BOOTSCOPE).args([command, "--json"]).arg(recording))?;
+        Ok((start.elapsed().as_secs_f64(), document))
+    };
+    let round = |_| {
+        let (found_s, document) = took("findings")?;
+        let count = document["findings"].as_array().map_or(0, Vec::len);
+        if count == 0 {
+            return Err("nothing was found, so that nothing had a price".to_owned());
+        }
+        Ok((found_s - took("show")?.0, found_s, count))
+    };
+    match (0..ROUNDS).map(round).collect::<Result<Vec<(f64, f64, usize)>, String>>() {
+        Ok(rounds) => {
+            let (_, shortest_s, count) = rounds.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1)).expect("rounds");
+            let aside = format!("{count} findings, in {shortest_s:.2} s");
+            let more = rounds.iter().map(|round| round.0).collect();
+            table.add_all(figure, more, SECONDS, Promise::AtMost(0.3), &aside);
+        }
+        Err(why) => table.fail(figure, &why),
     }
 }
 
