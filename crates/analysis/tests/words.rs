@@ -78,6 +78,7 @@ const READ: &[(&str, &str)] = &[
     ("report/terminal/facts.rs", "the name of a clock: how its rate is worded, and no figure"),
     ("cli/benches.rs", "the schemas of documents and the endings of files"),
     ("cli/check.rs", "a command line"),
+    ("cli/documents.rs", "Markdown and shell, in tests alone"),
     ("cli/export.rs", "a command line"),
     ("cli/import.rs", "a command line"),
     ("cli/plan.rs", "a command line"),

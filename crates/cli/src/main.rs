@@ -9,6 +9,8 @@ mod benches;
 mod boot;
 mod check;
 mod diff;
+#[cfg(test)]
+mod documents;
 mod export;
 mod files;
 mod findings;

@@ -1,0 +1,206 @@
+//! The documents against the program: every command in them is one that the program takes, and their sentences are short.
+
+use crate::Cli;
+use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, MissingRequiredArgument};
+use clap::{CommandFactory, Parser};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Words of a sentence, at most.
+const SENTENCE: usize = 25;
+/// Words of README.md, at most, as `wc -w` counts them.
+const README: usize = 700;
+
+/// What users read; a program writes `lab.md`, `stock-linux.md` and `findings.md`.
+const READ: [&str; 9] = [
+    "README.md",
+    "docs/adding-a-detector.md",
+    "docs/bench.md",
+    "docs/ci.md",
+    "docs/cookbook.md",
+    "docs/guide.md",
+    "docs/how-it-works.md",
+    "docs/json.md",
+    "docs/tslog-in-your-kernel.md",
+];
+
+/// Flags in these documents that are of other programs.
+const OF_OTHERS: [&str; 1] = ["--no-default-features"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// All documents that may have a command in them.
+fn documents() -> Vec<(String, String)> {
+    let mut names: BTreeSet<String> = READ.iter().map(|&name| name.to_owned()).collect();
+    names.extend(["ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned));
+    for folder in ["docs", "kernel/lab", "kernel/sampler", "kernel/tslog", "kernel/vmem", "kernel/p2buddy"] {
+        let files = fs::read_dir(root().join(folder)).unwrap_or_else(|e| panic!("{folder}: {e}"));
+        let names_of = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        names.extend(names_of.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}/{name}")));
+    }
+    names.into_iter().map(|name| (read(&name), name)).map(|(text, name)| (name, text)).collect()
+}
+
+/// A document's code in backticks, and its code blocks, each line of which is whole.
+fn code(text: &str) -> (Vec<String>, Vec<String>) {
+    let (mut spans, mut lines) = (Vec::new(), Vec::new());
+    for (i, part) in text.split("```").enumerate() {
+        if i % 2 == 1 {
+            lines.extend(part.replace("\\\n", " ").lines().map(str::to_owned));
+        } else {
+            spans.extend(part.split('`').skip(1).step_by(2).map(|span| span.replace('\n', " ")));
+        }
+    }
+    (spans, lines)
+}
+
+/// The words of each call of the program in a line for a shell.
+fn calls(line: &str) -> Vec<Vec<String>> {
+    let Some(words) = shlex::split(line.trim_start_matches("$ ")) else { return Vec::new() };
+    let mut found: Vec<Vec<String>> = Vec::new();
+    let mut within = false;
+    for word in words {
+        let ends = word.ends_with(';') || word.ends_with(')');
+        let word = word.trim_start_matches('(').trim_end_matches([';', ')']).replace("${gib}", "1");
+        // A number that the reader chooses.
+        let word = if word == "N" { "1".to_owned() } else { word };
+        if word == "bootscope" {
+            found.push(Vec::new());
+            within = true;
+        } else if ["|", "||", "&&", ">", "2>", "&"].contains(&word.as_str()) || word.starts_with('>') {
+            within = false;
+        }
+        if within {
+            found.last_mut().expect("a call has begun").push(word);
+        }
+        within &= !ends;
+    }
+    found
+}
+
+#[test]
+fn every_command_in_the_documents_is_one() {
+    let (mut refused, mut count) = (Vec::new(), 0);
+    for (name, text) in documents() {
+        let (spans, lines) = code(&text);
+        let begins = |line: &str| ["bootscope ", "$ bootscope ", "for "].iter().any(|start| line.starts_with(start));
+        // In a sentence a command is named without all that it takes: `bootscope findings --json`.
+        let spans = spans.iter().map(|span| (span, true));
+        for (line, is_in_prose) in spans.chain(lines.iter().map(|line| (line, false))).filter(|(line, _)| begins(line))
+        {
+            for call in calls(line).into_iter().filter(|call| call.get(1).is_some_and(|command| command != "COMMAND")) {
+                count += 1;
+                let is_wrong = |error: &clap::Error| match error.kind() {
+                    DisplayHelp => false,
+                    MissingRequiredArgument | DisplayHelpOnMissingArgumentOrSubcommand => !is_in_prose,
+                    _ => true,
+                };
+                if let Some(error) = Cli::try_parse_from(&call).err().filter(is_wrong) {
+                    refused.push(format!("{name}: {line}\n{error}"));
+                }
+            }
+        }
+    }
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+    assert!(count > 70, "only {count} commands were found");
+}
+
+#[test]
+fn every_flag_in_the_documents_is_one() {
+    let all = Cli::command();
+    let of = |command: &clap::Command| -> Vec<String> {
+        command.get_arguments().filter_map(|flag| flag.get_long()).map(|flag| format!("--{flag}")).collect()
+    };
+    let mut known: BTreeSet<String> = of(&all).into_iter().chain(["--help", "--version"].map(str::to_owned)).collect();
+    known.extend(all.get_subcommands().flat_map(of));
+    known.extend(OF_OTHERS.map(str::to_owned));
+    let mut unknown = Vec::new();
+    let is_flag = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    for (name, text) in documents() {
+        for span in code(&text).0.iter().filter(|span| span.starts_with("--")) {
+            let flag = span.split(|c| !is_flag(c)).next().unwrap();
+            if flag != "--" && !known.contains(flag) {
+                unknown.push(format!("{name}: `{span}`: no command has {flag}"));
+            }
+        }
+    }
+    assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+}
+
+/// A document's sentences, code in backticks as one word: of a table each cell is a text of its own.
+fn sentences(text: &str) -> Vec<String> {
+    let prose: String = text.split("```").step_by(2).collect();
+    let mut texts: Vec<String> = vec![String::new()];
+    for line in prose.lines() {
+        let line = line.trim();
+        let begins =
+            line.is_empty() || ["#", "* ", "- ", "1. ", "2. ", "3. "].iter().any(|start| line.starts_with(start));
+        if line.starts_with('|') {
+            texts.extend(line.split('|').map(str::to_owned));
+            texts.push(String::new());
+            continue;
+        }
+        if begins {
+            texts.push(String::new());
+        }
+        let last = texts.last_mut().expect("never empty");
+        last.push(' ');
+        last.push_str(line);
+        if line.starts_with('#') {
+            texts.push(String::new());
+        }
+    }
+    let no_code = |text: &String| -> String {
+        text.split('`').enumerate().map(|(i, part)| if i % 2 == 1 { "CODE" } else { part }).collect()
+    };
+    let ends = |text: String| -> Vec<String> { text.split_inclusive(['.', '!', '?']).map(str::to_owned).collect() };
+    let whole = |parts: Vec<String>| {
+        let mut whole: Vec<String> = vec![String::new()];
+        for part in parts {
+            // A dot inside of a number or a name ends nothing.
+            if part.starts_with(char::is_whitespace) {
+                whole.push(String::new());
+            }
+            whole.last_mut().expect("never empty").push_str(&part);
+        }
+        whole
+    };
+    texts.iter().map(no_code).map(ends).flat_map(whole).collect()
+}
+
+#[test]
+fn sentences_are_short() {
+    let mut long = Vec::new();
+    for name in READ {
+        for sentence in sentences(&read(name)) {
+            let words = sentence.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count();
+            if words > SENTENCE {
+                long.push(format!("{name}: {words} words:{sentence}"));
+            }
+        }
+    }
+    assert!(long.is_empty(), "longer than {SENTENCE} words:\n{}", long.join("\n"));
+    let words = read("README.md").split_whitespace().count();
+    assert!(words <= README, "README.md has {words} words");
+}
+
+#[test]
+fn what_reads_the_documents_finds_what_is_wrong() {
+    let (spans, lines) =
+        code("a `bootscope show x` b\n```\n$ bootscope record --kernel K \\\n    -o a | less\n```\n`--top\n3`");
+    assert_eq!((spans, lines.len()), (vec!["bootscope show x".to_owned(), "--top 3".to_owned()], 2));
+    assert_eq!(calls(&lines[1]), [["bootscope", "record", "--kernel", "K", "-o", "a"]]);
+    assert_eq!(calls("for i in 1 2; do bootscope pack $i; done; bootscope show 'a b' >x").len(), 2);
+    assert!(Cli::try_parse_from(["bootscope", "show", "x", "--nothing"]).is_err());
+    let long = "word ".repeat(SENTENCE);
+    let found = sentences(&format!("{long}one.\nTwo `a b c` 1.5 s. Three\n\n| {long}|x. y|\n"));
+    let counts: Vec<usize> = found.iter().map(|s| s.split_whitespace().count()).filter(|&n| n > 0).collect();
+    assert_eq!(counts, [SENTENCE + 1, 4, 1, SENTENCE, 1, 1]);
+}
