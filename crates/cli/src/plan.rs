@@ -80,9 +80,9 @@ pub struct BootArgs {
     /// it is not the linked one. May be repeated. A Linux guest needs none
     #[arg(long, value_name = "FILE[@0xBASE]", help_heading = "What to record")]
     symbols: Vec<SymbolFile>,
-    /// Once the console has said nothing for this time (the host's), stop the vCPUs for a moment and read their stacks;
-    /// again each time that the silence has become half as long again. `show` prints where the guest was, and what the
-    /// stops cost. Functions have the names of --symbols and of the kernel's image
+    /// Once the console has been silent for this time (by the host's clock), stop the vCPUs for a moment and read their
+    /// stacks; again each time that the silence has grown by half. `show` prints where the guest was, and what the stops
+    /// cost. The names of functions come from --symbols and from the kernel's image
     #[arg(long, value_name = "TIME", value_parser = amount::duration, help_heading = "What to record")]
     silence: Option<Duration>,
     /// guest: bootscope's process 1; keep: the guest's own. With keep, evidence comes from console and memory, so
