@@ -1,12 +1,12 @@
-//! The functions of a Linux kernel, out of its image: names for a guest that dies before it can tell its own.
+//! The functions of a Linux kernel, read from its image: names for a guest that ends before it sends its own symbols.
 //!
 //! A bzImage holds the compressed kernel where its boot header says (Documentation/arch/x86/boot.rst: `setup_sects` at
 //! 0x1f1, `payload_offset` at 0x248 and `payload_length` at 0x24c, from version 2.08 on). Its first bytes
 //! say what is in it: gzip, xz, lzma, lz4 or zstd, or an ELF image as it is. The kernel's own table of its symbols is then found
 //! in the image by its form ([`kallsyms`]); an ELF kernel is looked through as it is.
 //!
-//! Addresses are those that the kernel was linked to: where it randomises its own, readers have to find out by how much.
-//! An image is anybody's: what it unpacks to and what its tables claim is bounded.
+//! Addresses are those that the kernel was linked to. A kernel with address randomisation runs elsewhere: readers find out by
+//! how much. The image is not trusted: what it unpacks to, and what its tables claim, is bounded.
 
 mod kallsyms;
 
@@ -33,7 +33,7 @@ const LZ4_MAGIC_BYTES: usize = 4;
 pub enum NoFunctions {
     /// It is neither a bzImage with a payload nor an ELF image.
     NoKernel,
-    /// Its payload is compressed in this way, or in none that is known.
+    /// Its payload is compressed with this, which bootscope does not read.
     Compression(&'static str),
     /// The payload cannot be unpacked.
     Damaged(String),
@@ -163,7 +163,7 @@ pub(crate) fn compressed_with(mut file: impl Read + Seek) -> io::Result<Option<&
     Ok((compression != Compression::Unknown).then(|| compression.name()))
 }
 
-/// The payload's content. Behind most formats stands its length once more, which is left alone.
+/// The payload's content. Most formats are followed by the content's length, which is ignored.
 fn unpacked(payload: &[u8]) -> Result<Vec<u8>, NoFunctions> {
     let damaged = |e: std::io::Error| NoFunctions::Damaged(e.to_string());
     match Compression::of(payload) {

@@ -1,9 +1,9 @@
 //! The kernel modules that a guest needs before it has a root: which, in what order, and where they are on this host.
 //!
-//! What a module needs it says itself (`depends=` in its section `.modinfo`), so that a package which was unpacked, and
-//! never saw depmod, will do. What the kernel has built in stands in `modules.builtin` (Documentation/kbuild/kbuild.rst).
-//! Modules are looked for by the kernel's release, beside it and in /lib/modules. Compressed ones are unpacked here: a
-//! guest without user space has nobody else for that.
+//! Each module lists the modules that it needs (`depends=` in its section `.modinfo`). So no depmod is needed: an unpacked
+//! package will do. `modules.builtin` lists what the kernel has built in (Documentation/kbuild/kbuild.rst). bootscope looks
+//! for the folder of the kernel's release beside the kernel and in /lib/modules. It unpacks compressed modules, because the
+//! guest has no user space yet that could.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -29,7 +29,7 @@ const DEPTH_MAX: usize = 12;
 /// The modules of these names that the kernel does not have built in, and all that they need, in an order in which each can
 /// be loaded. Names may have `-` for `_`.
 ///
-/// Reads the names of all files of the folder, and those that are needed.
+/// Lists all files of the folder, and reads the modules that are needed.
 ///
 /// # Errors
 /// If the kernel's release is not known, its modules are nowhere, or one is neither among them nor built in.
@@ -128,7 +128,7 @@ fn module_name(path: &Path) -> Option<String> {
     ["", ".xz", ".zst", ".gz"].contains(&packed).then(|| name.replace('-', "_"))
 }
 
-/// What is loaded, each after what it needs.
+/// The modules to load, each after those that it needs.
 struct Order {
     tree: Tree,
     seen: BTreeSet<String>,
@@ -144,11 +144,11 @@ impl Order {
         let path = self.tree.file(&name)?.to_path_buf();
         let bytes = unpacked(&path)?;
         let info = info(&bytes).ok_or_else(|| no_module(&path, "it is no ELF image with a section .modinfo"))?;
-        info.needs.iter().try_for_each(|name| self.add(name))?;
-        // Asked for by the name of what it does, which a module of that name or its generic form does.
-        for wish in info.wishes.iter().flat_map(|name| [name.clone(), format!("{name}_generic")]) {
-            if self.tree.files.contains_key(&wish) {
-                self.add(&wish)?;
+        info.depends.iter().try_for_each(|name| self.add(name))?;
+        // A softdep may name an algorithm: the module has that name, or that name with `_generic`. It may be missing.
+        for name in info.softdeps.iter().flat_map(|name| [name.clone(), format!("{name}_generic")]) {
+            if self.tree.files.contains_key(&name) {
+                self.add(&name)?;
             }
         }
         self.modules.push(Module { file: format!("{name}.ko"), bytes });
@@ -178,12 +178,12 @@ fn unpacked(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// What a module says of the others that it needs.
+/// The other modules that a module lists.
 struct Info {
     /// Those whose symbols it uses: `depends=a,b`.
-    needs: Vec<String>,
-    /// Those that it would have modprobe load before it: `softdep=pre: a b`.
-    wishes: Vec<String>,
+    depends: Vec<String>,
+    /// Those that modprobe would load before it: `softdep=pre: a b`.
+    softdeps: Vec<String>,
 }
 
 fn info(elf: &[u8]) -> Option<Info> {
@@ -195,7 +195,7 @@ fn info(elf: &[u8]) -> Option<Info> {
         let names = names.iter().flat_map(|entry| entry.split(between));
         names.filter(|name| !name.is_empty()).map(|name| name.replace('-', "_")).collect()
     };
-    Some(Info { needs: all("depends=", ','), wishes: all("softdep=pre: ", ' ') })
+    Some(Info { depends: all("depends=", ','), softdeps: all("softdep=pre: ", ' ') })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Which of the host's CPUs a machine may run on.
 //!
-//! A thread that a VMM is started from hands down its own CPUs, so it is enough to restrict that one: its threads and
-//! those that stamp what it says stay where it is. Lists are written as Linux writes them: `0-3,8`.
+//! Linux gives a new thread or process the CPUs of the thread that starts it. So bootscope restricts the one thread that
+//! starts the VMM and the threads that stamp its output. Lists of CPUs are written as Linux writes them: `0-3,8`.
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 

@@ -481,7 +481,7 @@ fn config(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Res
         },
         init: line.rdinit.clone(),
         modules: modules.iter().map(|module| module.file.clone()).collect(),
-        root: root::told(&options.guest)?,
+        root: root::for_guest(&options.guest)?,
         workload: options.guest.workload.clone(),
         ..Config::default()
     };

@@ -1,10 +1,10 @@
 //! A root file system in an image: what it is, and what the guest needs to mount it.
 //!
-//! Without `--dax` it is a virtio disk, and what is read of it lies in guest memory once more. With `--dax` it is virtio-pmem
-//! (QEMU's docs/system/devices/virtio-pmem.rst): memory of the machine that is the file, mapped; what the guest reads of it
-//! is not copied. An NVDIMM would want a header of Linux's own in front of the file system: without it Linux has no page
-//! structures for it, and no DAX (`pmem_attach_disk` in drivers/nvdimm/pmem.c). Neither is written: a disk is a snapshot,
-//! the memory a private mapping.
+//! Without `--dax` it is a virtio disk: the guest copies what it reads into its own memory. With `--dax` it is virtio-pmem
+//! (QEMU's docs/system/devices/virtio-pmem.rst): QEMU maps the file as memory of the machine, and the guest reads it there.
+//! It is no NVDIMM: Linux has page structures, and so DAX, only for an NVDIMM with a header of Linux's own in front of the
+//! file system (`pmem_attach_disk` in drivers/nvdimm/pmem.c). bootscope writes to no image: a disk is a snapshot, the memory
+//! is a private mapping.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -57,10 +57,10 @@ pub(crate) fn check(options: &GuestSpec, profile: &GuestProfile) -> Result<(), E
             "--workload is one line for the root's /bin/sh: write a script into the image for more",
         ));
     }
-    look(image)?.check_dax(options.dax, image)
+    superblock(image)?.check_dax(options.dax, image)
 }
 
-/// What an image is.
+/// What an image's superblock says, and how long the image is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Image {
     file_system: &'static str,
@@ -68,10 +68,10 @@ struct Image {
     bytes: u64,
 }
 
-/// Looks at an image's superblock.
-fn look(path: &Path) -> Result<Image, Error> {
+/// Reads an image's superblock.
+fn superblock(path: &Path) -> Result<Image, Error> {
     let mut file = File::open(path).map_err(Error::unreadable(path))?;
-    // A block device has no length in its metadata, but an end.
+    // The metadata of a block device has no length: its end is looked for.
     let bytes = file.seek(SeekFrom::End(0)).map_err(Error::unreadable(path))?;
     let mut head = Vec::new();
     file.rewind().and_then(|()| file.take(4096).read_to_end(&mut head)).map_err(Error::unreadable(path))?;
@@ -112,7 +112,7 @@ impl Image {
                 "it is {} bytes long, and persistent memory is a multiple of 2 MiB: `truncate -s %2M` makes it one",
                 self.bytes
             )),
-            // A private mapping is never written back, but the VMM opens the file as if it were.
+            // A private mapping is never written back, but the VMM opens the file for writing.
             () => access(path, Access::WRITE_OK).or_else(|e| {
                 refused(format!("QEMU maps it privately, and wants to be allowed to write it all the same: {e}"))
             }),
@@ -120,7 +120,7 @@ impl Image {
     }
 }
 
-/// The modules that mounting takes, those of `--disk` too.
+/// The modules that the guest needs to mount the root, and to find each `--disk`.
 pub(crate) fn modules(options: &GuestSpec) -> Result<Vec<&'static str>, Error> {
     let Some(path) = &options.root else { return Ok(Vec::new()) };
     let mut names = vec!["virtio_pci"];
@@ -130,20 +130,24 @@ pub(crate) fn modules(options: &GuestSpec) -> Result<Vec<&'static str>, Error> {
     if !options.dax || !options.disks.is_empty() {
         names.push("virtio_blk");
     }
-    names.push(look(path)?.file_system);
+    names.push(superblock(path)?.file_system);
     Ok(names)
 }
 
-/// What the guest gets to know.
-pub(crate) fn told(options: &GuestSpec) -> Result<Option<Root>, Error> {
+/// What guest-init is to mount as its root.
+pub(crate) fn for_guest(options: &GuestSpec) -> Result<Option<Root>, Error> {
     let Some(path) = &options.root else { return Ok(None) };
     let device = if options.dax { "pmem0" } else { "vda" };
-    Ok(Some(Root { device: device.to_owned(), file_system: look(path)?.file_system.to_owned(), dax: options.dax }))
+    Ok(Some(Root {
+        device: device.to_owned(),
+        file_system: superblock(path)?.file_system.to_owned(),
+        dax: options.dax,
+    }))
 }
 
 /// How long the image is.
 pub(crate) fn image_bytes(image: &Path) -> Result<u64, Error> {
-    Ok(look(image)?.bytes)
+    Ok(superblock(image)?.bytes)
 }
 
 #[cfg(test)]
@@ -233,6 +237,6 @@ mod tests {
         assert_eq!(modules(&disk).unwrap(), ["virtio_pci", "virtio_blk", "ext4"]);
         let dax = GuestSpec { dax: true, ..disk };
         assert_eq!(modules(&dax).unwrap(), ["virtio_pci", "virtio_pmem", "nd_pmem", "ext4"]);
-        assert_eq!(told(&dax).unwrap().unwrap().device, "pmem0");
+        assert_eq!(for_guest(&dax).unwrap().unwrap().device, "pmem0");
     }
 }
