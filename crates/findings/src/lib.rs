@@ -8,6 +8,7 @@
 //! This crate opens no file and decides by no text that a person reads. What a rule says of itself is data of the rule;
 //! all other text is made by whoever prints findings.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 mod blacklist;
 mod claimed;

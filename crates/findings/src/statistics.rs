@@ -4,7 +4,7 @@
 pub fn quantile<T: Copy + Ord>(values: impl IntoIterator<Item = T>, share: f64) -> Option<T> {
     let mut sorted: Vec<T> = values.into_iter().collect();
     sorted.sort_unstable();
-    let at = (sorted.len() as f64 * share) as usize;
+    let at = usize::try_from(timeline::truncated(sorted.len() as f64 * share)).unwrap_or(0);
     sorted.get(at.min(sorted.len().saturating_sub(1))).copied()
 }
 

@@ -105,7 +105,7 @@ fn by_functions(seen: &Seen, functions: &[NameId]) -> Vec<Draft> {
         about: (longest.name, longest.detail),
         figures: vec![
             Figure { of: "calls", value: Value::Count(prints.len() as u64) },
-            Figure { of: "each", value: Value::Time(Ns(total.0 / prints.len().max(1) as i64)) },
+            Figure { of: "each", value: Value::Time(Ns::truncated(total.0 as f64 / prints.len() as f64)) },
         ],
         parts: prints.iter().map(|row| Part { stretch: seen.stretch(row), left }).collect(),
         confidence: Confidence::High,

@@ -5,7 +5,7 @@ use crate::facts::{Confidence, Figure, Stretch, Value};
 use crate::statistics::at_least;
 use crate::{Need, Remedy, Seen};
 use std::collections::BTreeMap;
-use timeline::{DiagnosticKind, NameId, Ns, SpanKind, SpanRow, WaitedOn};
+use timeline::{DiagnosticKind, NameId, Ns, SpanKind, SpanRow, WaitedOn, rounded, rounded_count};
 
 /// The detector.
 pub const DETECTOR: Detector = Detector {
@@ -219,7 +219,7 @@ fn of_sleeper(seen: &Seen, sleeps: &[Sleep], tests: f64) -> Option<Draft> {
             Figure { of: "waits", value: Value::Count(ended.len() as u64) },
             Figure { of: "of", value: Value::Count(of_all as u64) },
             Figure { of: "tick", value: Value::Time(tick) },
-            Figure { of: "HZ", value: Value::Count(per_second.round() as u64) },
+            Figure { of: "HZ", value: Value::Count(rounded_count(per_second)) },
             Figure { of: "p", value: Value::Chance(chance) },
         ],
         parts: ended
@@ -236,8 +236,8 @@ fn of_sleeper(seen: &Seen, sleeps: &[Sleep], tests: f64) -> Option<Draft> {
 }
 
 fn left(length: Ns, tick: Ns, is_known: bool) -> Left {
-    let ticks = (length.0 as f64 / tick.0 as f64).round().max(1.0);
-    let fast = if tick > FAST { Ns(ticks as i64 * FAST.0) } else { Ns::ZERO };
+    let ticks = rounded(length.0 as f64 / tick.0 as f64).max(1);
+    let fast = if tick > FAST { Ns(ticks.saturating_mul(FAST.0)) } else { Ns::ZERO };
     let left = Left::time(length, Ns::ZERO, fast, fast + fast);
     if is_known { left } else { Left { most: 1.0, ..left } }
 }
