@@ -16,7 +16,7 @@ const REST: &str = "(all other rows)";
 
 /// Why a boot that reached its end mark has no length.
 const NO_LENGTH: &str = "its length is not known, because nothing in it has a time of the guest's; leave out \
-                         --no-first-run, or record calls";
+                         --no-first-executions, or record calls";
 
 impl Measured {
     /// Takes in what a boot took that reached its end mark. One of which nothing says how long it took is no boot of 0 s.

@@ -121,7 +121,7 @@ const AS_BEGUN: [&str; 37] = [
     "init",
     "then",
     "no_firmware_log",
-    "no_first_run",
+    "no_first_executions",
     "until",
     "timeout",
     "hang_after",

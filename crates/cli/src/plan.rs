@@ -96,8 +96,8 @@ pub struct BootArgs {
     #[arg(long, help_heading = "What to record")]
     no_firmware_log: bool,
     /// Do not record the first-execution trace (TCG only)
-    #[arg(long, help_heading = "What to record")]
-    no_first_run: bool,
+    #[arg(long, alias = "no-first-run", help_heading = "What to record")]
+    no_first_executions: bool,
 
     /// The end mark: init, power-off, or a regular expression for a line of the console or kernel log [default: init]
     #[arg(long, value_name = "MARK", help_heading = "How long")]
@@ -248,7 +248,7 @@ impl BootArgs {
         o.guest.dax |= self.dax;
         o.guest.deterministic |= self.deterministic;
         o.observe.firmware_log &= !self.no_firmware_log;
-        o.observe.first_run &= !self.no_first_run;
+        o.observe.first_run &= !self.no_first_executions;
         Ok(())
     }
 }

@@ -203,13 +203,13 @@ fn boots_whose_length_is_never_known_are_counted_as_failed() {
     assert!(compiler.status().expect("cc, which Rust links with, is there").success());
 
     let into = scratch.path("bench");
-    let flags = ["--deterministic", "--no-first-run", "--trace", "none", "--runs", "2", "--warm-ups", "0"];
+    let flags = ["--deterministic", "--no-first-executions", "--trace", "none", "--runs", "2", "--warm-ups", "0"];
     let ran = run(&mut bench(&image, &into, &flags)).exits(1);
     let told = ran.text().split_whitespace().collect::<Vec<_>>().join(" ");
     println!("{told}");
     assert!(told.contains("no boot could be measured"));
     assert!(told.contains("2 boots reached the end mark but cannot be measured: boot 0 (its length is not known"));
-    assert!(told.contains("leave out --no-first-run"), "what to do about it");
+    assert!(told.contains("leave out --no-first-executions"), "what to do about it");
     for boot in journal(&into).iter().filter(|line| !line["number"].is_null()) {
         assert_eq!((&boot["outcome"], &boot["total_ns"]), (&"reached".into(), &Value::Null));
         // Its recording is kept, as that of any boot that failed.
