@@ -7,7 +7,7 @@
 
 use crate::stats::CONFIDENCE;
 use crate::stats::verdict::Comparison;
-use crate::stats::verdict::{Basis, Verdict};
+use crate::stats::verdict::{Basis, Change};
 use serde::{Deserialize, Serialize};
 
 /// How a phase, a row or a metric changed.
@@ -37,7 +37,7 @@ pub struct Likely {
 /// Rows that may explain what phases are proven to have done; none where a row is proven, or no phase is, or where no chance
 /// is involved.
 pub fn likely(phases: &[Moved], rows: &[Moved]) -> Option<Likely> {
-    let proven = |m: &&Moved| matches!(m.by.verdict, Verdict::Faster | Verdict::Slower);
+    let proven = |m: &&Moved| matches!(m.by.change, Change::Less | Change::More);
     let phase = phases.iter().find(proven)?;
     if matches!(phase.by.basis, Basis::Repeated(_)) || rows.iter().any(|row| proven(&row)) {
         return None;

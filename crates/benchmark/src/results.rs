@@ -16,7 +16,7 @@ use crate::stats::describe::{Description, describe, mean, sd};
 use crate::stats::quantile::{median, median_interval};
 use crate::stats::rank_sum::RankSum;
 use crate::stats::signed_rank::SignedRank;
-use crate::stats::verdict::{Comparison, Verdict, judge, judge_corrected};
+use crate::stats::verdict::{Change, Comparison, judge, judge_corrected};
 use crate::stats::{CONFIDENCE, Interval, dithered, floor, max_t, pairs, sorted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -279,9 +279,9 @@ fn moved(head: &Head, boots: &[Boot], variant: usize, of: fn(&Measured) -> &[Pha
 /// What another layout moves in the whole boot it may move in any part of it: a part that moved by no more is not told from
 /// that, however small the part is.
 fn doubt(by: &mut Comparison, layout: f64) {
-    let told = matches!(by.verdict, Verdict::Faster | Verdict::Slower);
+    let told = matches!(by.change, Change::Less | Change::More);
     if told && by.difference.estimate.abs() <= layout {
-        by.verdict = Verdict::TooNoisy;
+        by.change = Change::TooNoisy;
     }
 }
 
@@ -366,19 +366,16 @@ mod tests {
     fn what_moved_is_told_though_the_total_did_not() {
         let found = results(&head(&["a", "b"], false), &boots(12, (-15.0, 15.0)));
         let against = &found.comparisons[0];
-        assert_eq!(against.total.as_ref().unwrap().verdict, Verdict::NoDifference);
-        let moved: Vec<_> = against.phases.iter().map(|m| (m.name.as_str(), m.by.verdict)).collect();
+        assert_eq!(against.total.as_ref().unwrap().change, Change::NoDifference);
+        let moved: Vec<_> = against.phases.iter().map(|m| (m.name.as_str(), m.by.change)).collect();
         assert_eq!(moved.len(), 2);
-        assert!(
-            moved.contains(&("kernel", Verdict::Faster)) && moved.contains(&("console", Verdict::Slower)),
-            "{moved:?}"
-        );
+        assert!(moved.contains(&("kernel", Change::Less)) && moved.contains(&("console", Change::More)), "{moved:?}");
         assert!((against.phases[0].by.difference.estimate.abs() - 15e6).abs() < 1e6);
         assert!(against.total.as_ref().unwrap().shown_from.unwrap() < 0.01);
         assert_eq!(found.variants[1].phases[0].length.count, 12);
-        let rows: Vec<_> = against.rows.iter().map(|m| (m.name.as_str(), m.by.verdict)).collect();
-        assert_eq!(rows.last(), Some(&("initcall b", Verdict::NoDifference)));
-        assert!(rows.contains(&("initcall a", Verdict::Faster)) && rows.contains(&("printk", Verdict::Slower)));
+        let rows: Vec<_> = against.rows.iter().map(|m| (m.name.as_str(), m.by.change)).collect();
+        assert_eq!(rows.last(), Some(&("initcall b", Change::NoDifference)));
+        assert!(rows.contains(&("initcall a", Change::Less)) && rows.contains(&("printk", Change::More)));
         let longest = &found.variants[0].rows[0];
         assert!((longest.name.as_str(), longest.seen) == ("initcall a", 12) && (460e6..461e6).contains(&longest.mean));
         let console = &found.variants[0].phases[1];
@@ -393,7 +390,7 @@ mod tests {
         let found = results(&head(&["a", "b"], false), &all);
         assert_eq!(found.variants[1].outcomes, BTreeMap::from([("hang".to_owned(), 1), ("reached".to_owned(), 7)]));
         let total = found.comparisons[0].total.as_ref().unwrap();
-        assert_eq!((total.basis, total.verdict), (Basis::Pairs(7), Verdict::Slower));
+        assert_eq!((total.basis, total.change), (Basis::Pairs(7), Change::More));
     }
 
     #[test]
@@ -408,8 +405,8 @@ mod tests {
             Boot { number: 0, round: Some(0), variant, began_ns: 0, measured }
         };
         let found = results(&head, &[boot(0, 50_000, 20_000_000), boot(1, 60_000, 25_000_000)]);
-        let rows: Vec<_> = found.comparisons[0].rows.iter().map(|m| (m.name.as_str(), m.by.verdict)).collect();
-        let expected = [("large", Verdict::Slower), ("small", Verdict::TooNoisy), ("rest", Verdict::NoDifference)];
+        let rows: Vec<_> = found.comparisons[0].rows.iter().map(|m| (m.name.as_str(), m.by.change)).collect();
+        let expected = [("large", Change::More), ("small", Change::TooNoisy), ("rest", Change::NoDifference)];
         assert_eq!(rows, expected);
     }
 
@@ -436,8 +433,8 @@ mod tests {
         }
         let found = results(&head(&["a", "b"], false), &all);
         let against = &found.comparisons[0];
-        assert_eq!((&*against.phases[0].name, against.phases[0].by.verdict), ("initcalls", Verdict::Faster));
-        assert!(against.rows.iter().all(|row| row.by.verdict != Verdict::Faster), "{:?}", &against.rows[..3]);
+        assert_eq!((&*against.phases[0].name, against.phases[0].by.change), ("initcalls", Change::Less));
+        assert!(against.rows.iter().all(|row| row.by.change != Change::Less), "{:?}", &against.rows[..3]);
         let likely = against.likely_rows.as_ref().unwrap();
         let names: Vec<&str> = likely.rows.iter().take(3).map(|row| row.name.as_str()).collect();
         assert_eq!((names, likely.tested), (vec!["row 17", "row 90", "row 200"], 400));
@@ -456,7 +453,7 @@ mod tests {
     fn deterministic_boots_are_not_paired() {
         let found = results(&head(&["a", "b"], true), &boots(5, (4.0, 0.0)));
         let total = found.comparisons[0].total.as_ref().unwrap();
-        assert_eq!((total.basis, total.verdict), (Basis::Dithered(5, 5), Verdict::Slower));
+        assert_eq!((total.basis, total.change), (Basis::Dithered(5, 5), Change::More));
     }
 
     #[test]
@@ -473,10 +470,10 @@ mod tests {
                     (0..variants).map(move |v| boot(round, v, 100.0 * (v + 1) as f64 + f64::from(round), 1.0))
                 });
                 let found = results(&head, &boots.collect::<Vec<Boot>>());
-                found.comparisons.iter().filter_map(|c| c.total.as_ref()).map(|t| t.verdict).collect::<Vec<_>>()
+                found.comparisons.iter().filter_map(|c| c.total.as_ref()).map(|t| t.change).collect::<Vec<_>>()
             };
-            assert!(of(least).iter().all(|&v| v == Verdict::Slower), "{:?}", of(least));
-            assert!(of(least - 1).iter().all(|&v| v == Verdict::TooFew), "{:?}", of(least - 1));
+            assert!(of(least).iter().all(|&v| v == Change::More), "{:?}", of(least));
+            assert!(of(least - 1).iter().all(|&v| v == Change::TooFew), "{:?}", of(least - 1));
         }
         assert_eq!(rounds_least(1, Test::of(&Head { dithered: false, ..head(&["a", "b"], true) })), 1);
     }

@@ -23,7 +23,7 @@ pub use crate::claims::{Cause, Remedy, Saved, Trial, Untried};
 use crate::Document;
 use crate::results::{Test, rounds_least};
 use crate::stats::CONFIDENCE;
-use crate::stats::verdict::{Basis, Comparison, Verdict};
+use crate::stats::verdict::{Basis, Change, Comparison};
 use crate::{Boot, Head};
 use recording::OutcomeKind;
 use serde::{Deserialize, Serialize};
@@ -157,15 +157,15 @@ fn measured(c: &Comparison) -> Saved {
 fn judge(c: &Comparison, claimed: Option<Saved>, least_rounds: u32) -> (Proof, Option<u32>) {
     let found = measured(c);
     let too_noisy = |distance: f64| (Proof::TooNoisy, rounds_needed(c, &found, distance, least_rounds));
-    if c.verdict == Verdict::TooFew {
+    if c.change == Change::TooFew {
         return (Proof::TooNoisy, Some(least_rounds));
     }
-    let is_faster = c.verdict == Verdict::Faster;
+    let is_faster = c.change == Change::Less;
     let Some(claimed) = claimed else {
-        return match c.verdict {
-            Verdict::Faster => (Proof::Confirmed, None),
-            Verdict::TooNoisy | Verdict::TooFew => too_noisy(found.likely_ns.abs()),
-            Verdict::Slower | Verdict::NoDifference => (Proof::Refuted, None),
+        return match c.change {
+            Change::Less => (Proof::Confirmed, None),
+            Change::TooNoisy | Change::TooFew => too_noisy(found.likely_ns.abs()),
+            Change::More | Change::NoDifference => (Proof::Refuted, None),
         };
     };
     let bounds = widened(&claimed);

@@ -6,7 +6,7 @@
 mod support;
 
 use benchmark::stats::signed_rank::SignedRank;
-use benchmark::stats::verdict::{Ask, Verdict};
+use benchmark::stats::verdict::{Ask, Change};
 use benchmark::stats::{max_t, pairs, power};
 use benchmark::{Boot, Boots, Measured, Plan, Stop, Turn, run};
 use std::time::Duration;
@@ -15,13 +15,13 @@ use support::{KINDS, Kind, Random, rate};
 const FULL: usize = 10_000;
 const SMALL: usize = 2_000;
 
-fn verdict(kind: Kind, n: usize, ratio: f64, random: &mut Random) -> Verdict {
+fn verdict(kind: Kind, n: usize, ratio: f64, random: &mut Random) -> Change {
     let (a, b) = support::pairs(kind, n, ratio, random);
-    pairs::compare(&a, &b, &Ask::default()).unwrap().verdict
+    pairs::compare(&a, &b, &Ask::default()).unwrap().change
 }
 
-fn differs(verdict: Verdict) -> bool {
-    matches!(verdict, Verdict::Faster | Verdict::Slower)
+fn differs(verdict: Change) -> bool {
+    matches!(verdict, Change::Less | Change::More)
 }
 
 /// Two equal variants: how often they are called different. Few pairs have few possible outcomes, so that the most that is
@@ -154,7 +154,7 @@ fn shown(kind: Kind, n: usize, trials: usize) -> f64 {
         let (a, b) = support::pairs(kind, n, 1.0, &mut random);
         let mut earlier = pairs::compare(&a, &b, &ask).unwrap();
         pairs::forecast(&mut earlier, &a, &b, &Ask { margin: 1.0, ..ask });
-        verdict(kind, n, 1.0 + earlier.shown_from.unwrap(), &mut random) == Verdict::Slower
+        verdict(kind, n, 1.0 + earlier.shown_from.unwrap(), &mut random) == Change::More
     });
     println!("smallest difference, {kind:?} noise, {n} pairs: found in {:.1} % (stated 90)", found * 100.0);
     found
@@ -170,7 +170,7 @@ fn forecast(kind: Kind, pilot: usize, trials: usize) -> f64 {
         let ratio = pairs::compare(&a, &b, &ask).unwrap().ratio.unwrap().estimate;
         let pairs = power::pairs_needed(&power::spread(&a, &b, ratio).unwrap(), 0.05, ask.power).unwrap();
         needed.push(pairs as f64);
-        verdict(kind, pairs, 1.05, &mut random) == Verdict::Slower
+        verdict(kind, pairs, 1.05, &mut random) == Change::More
     });
     let mean = needed.iter().sum::<f64>() / needed.len() as f64;
     println!(
@@ -218,7 +218,7 @@ fn full_forecast() {
 /// 20 % with 10 + 10 boots, on a host as noisy as those that were seen (standard deviation 10 to 11 %).
 fn a_fifth(kind: Kind, trials: usize) {
     let mut random = Random::with_seed(600);
-    let found = rate(trials, || verdict(kind, 10, 1.2, &mut random) == Verdict::Slower);
+    let found = rate(trials, || verdict(kind, 10, 1.2, &mut random) == Change::More);
     println!("20 %, {kind:?} noise, 10 pairs: found in {:.1} %", found * 100.0);
     // Independent and skewed noise is what pairs are worst at.
     let least = if kind == Kind::Skewed { 0.8 } else { 0.9 };
@@ -275,7 +275,7 @@ fn stopped(kind: Kind, width: f64, ratio: f64, trials: usize) {
         let found = pairs::compare(&first, &second, &Ask::default()).unwrap();
         let interval = found.ratio.unwrap();
         narrow += usize::from(interval.half_width() <= width * interval.estimate);
-        differs(found.verdict)
+        differs(found.change)
     });
     let mean = rounds.iter().sum::<f64>() / rounds.len() as f64;
     let narrow = narrow as f64 / trials as f64;

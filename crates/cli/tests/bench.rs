@@ -53,7 +53,7 @@ fn a_delay_is_found_in_its_row_and_nowhere_else() {
     let difference = row.first().map_or(f64::NAN, |row| row["by"]["difference"]["estimate"].as_f64().unwrap());
     println!("30 µs were injected, {difference} ns found: {row:?}");
     assert!((difference - 30_000.0).abs() < 1_500.0);
-    assert_eq!(row[0]["by"]["verdict"], "slower");
+    assert_eq!(row[0]["by"]["change"], "more");
     let before = document["results"]["variants"][0]["total"]["mean"].as_f64().unwrap();
     println!("that is {:.4} % of {before} ns", 100.0 * difference / before);
     for boot in list(&document["boots"]) {
@@ -95,7 +95,7 @@ fn a_delay_in_the_hosts_time_is_found_in_its_phase_and_files_say_so() {
     let found = run(bootscope("show").arg("--json").arg(&into)).exits(0).json();
     let row = rows(&comparison(&found)["rows"], "name", "SYSINIT vm_mem · DELAY")[0];
     let low = row["by"]["difference"]["low"].as_f64().unwrap();
-    assert!(row["by"]["verdict"] == "slower" && low > 1.499e9, "{row}");
+    assert!(row["by"]["change"] == "more" && low > 1.499e9, "{row}");
     assert_eq!(comparison(&found)["rows"][0]["name"], "SYSINIT vm_mem · DELAY", "the largest effect comes first");
     let lines = std::fs::read_to_string(&csv).unwrap();
     // A phase has a comma in its name, and a blank behind it.

@@ -189,7 +189,7 @@ fn every_commit_of_a_range_with_its_step() {
     let commits = list(&document["commits"]);
     assert_eq!(commits.len(), 3, "with the one that it grows on: {document}");
     assert_eq!((text(&commits[0]["commit"]), text(&commits[1]["commit"])), (first.as_str(), slow.as_str()));
-    assert_eq!(commits[1]["step"]["verdict"], "slower", "{document}");
+    assert_eq!(commits[1]["step"]["change"], "more", "{document}");
     assert!(text(&commits[2]["cannot_say"]).contains("the build failed"), "{document}");
     run(&mut repo.range(&format!("{first}..main"), "each")).refuses(&["bench in it already", "-o"]);
 }

@@ -3,13 +3,14 @@
 //! As documents they have the schemas `bootscope.range/1` and `bootscope.bisect/1`; fields are added, never renamed or
 //! removed.
 
+use crate::bench::of_time;
 use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
 use crate::text::{counted, percent};
 use crate::{Layout, harmless};
 use benchmark::range::{Commit, Found, Verdict};
 use benchmark::stats::Interval;
-use benchmark::stats::verdict::{Comparison, Verdict as Moved};
+use benchmark::stats::verdict::Comparison;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use timeline::Ns;
@@ -126,7 +127,10 @@ impl CommitRange {
                 by.map_or_else(String::new, |d| signed(d.estimate)),
                 by.filter(Interval::is_sure)
                     .map_or_else(String::new, |d| format!("{} to {}", signed(d.low), signed(d.high))),
-                c.cannot_say.as_ref().map_or_else(|| said(c.step.as_ref()).to_owned(), |_| "cannot say".to_owned()),
+                c.cannot_say.as_ref().map_or_else(
+                    || c.step.as_ref().map_or("", |step| of_time(step.change)).to_owned(),
+                    |_| "cannot say".to_owned(),
+                ),
                 c.subject.clone(),
             ];
             Line {
@@ -144,17 +148,6 @@ impl CommitRange {
         }
         let _ = writeln!(out, "every boot is in {}", harmless(&self.bench));
         out
-    }
-}
-
-fn said(step: Option<&Comparison>) -> &'static str {
-    match step.map(|step| step.verdict) {
-        None => "",
-        Some(Moved::Faster) => "faster",
-        Some(Moved::Slower) => "slower",
-        Some(Moved::NoDifference) => "no difference",
-        Some(Moved::TooNoisy) => "too noisy",
-        Some(Moved::TooFew) => "too few",
     }
 }
 

@@ -24,7 +24,7 @@ pub fn steps(document: &Document) -> Vec<Option<Comparison>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::verdict::Verdict;
+    use crate::stats::verdict::Change;
     use crate::{Boot, Head, Measured, Plan, Stop, Variant};
 
     #[test]
@@ -47,9 +47,9 @@ mod tests {
             let measured = Measured { outcome: "reached".to_owned(), total_ns, ..Measured::default() };
             boots.push(Boot { number, round: Some(round), variant, began_ns: 0, measured });
         }
-        let verdicts: Vec<Option<Verdict>> =
-            steps(&Document::new(head, boots, None)).iter().map(|s| s.as_ref().map(|s| s.verdict)).collect();
-        let (same, slower) = (Some(Verdict::NoDifference), Some(Verdict::Slower));
+        let verdicts: Vec<Option<Change>> =
+            steps(&Document::new(head, boots, None)).iter().map(|s| s.as_ref().map(|s| s.change)).collect();
+        let (same, slower) = (Some(Change::NoDifference), Some(Change::More));
         assert_eq!(verdicts, [None, same, slower, same]);
     }
 }

@@ -9,7 +9,7 @@
 
 use super::quantile::median;
 use super::rank_sum::RankSum;
-use super::verdict::{Ask, Basis, Comparison, Verdict, judge};
+use super::verdict::{Ask, Basis, Change, Comparison, judge};
 use super::{CONFIDENCE, Interval, sorted};
 
 /// Compares dithered boots. Four of each at least can show something. `None` if there are none of either.
@@ -43,7 +43,7 @@ pub fn estimate(first: &[f64], second: &[f64]) -> Option<Comparison> {
         // Half its width is the distance from "none" at which the interval lets go of it.
         shown_from: (unit > 0.0).then(|| difference.half_width() / unit),
         pairs_for_margin: None,
-        verdict: Verdict::TooFew,
+        change: Change::TooFew,
     })
 }
 
@@ -69,7 +69,7 @@ pub fn compare_repeated(first: &[f64], second: &[f64], floor: f64, ask: &Ask) ->
         p_least: 0.0,
         shown_from: Some(floor),
         pairs_for_margin: None,
-        verdict: Verdict::TooFew,
+        change: Change::TooFew,
     }];
     judge(&mut alone, ask);
     let [comparison] = alone;
@@ -100,9 +100,9 @@ mod tests {
     fn what_took_nothing_before_is_a_difference_too() {
         let one = |a, b| compare_repeated(&[a; 3], &[b; 3], floor::INSTRUCTIONS, &Ask::default()).unwrap();
         let appeared = one(0.0, 20e6);
-        assert_eq!((appeared.verdict, appeared.difference.estimate, appeared.ratio), (Verdict::Slower, 20e6, None));
-        assert_eq!(one(0.0, 0.0).verdict, Verdict::NoDifference);
-        assert_eq!(one(20e6, 0.0).verdict, Verdict::Faster);
+        assert_eq!((appeared.change, appeared.difference.estimate, appeared.ratio), (Change::More, 20e6, None));
+        assert_eq!(one(0.0, 0.0).change, Change::NoDifference);
+        assert_eq!(one(20e6, 0.0).change, Change::Less);
         assert!(compare_repeated(&[], &[1.0], 0.0, &Ask::default()).is_none());
     }
 
@@ -113,7 +113,7 @@ mod tests {
         for _ in 0..500 {
             let (a, b) = (boots(&mut random, 5, 1.0), boots(&mut random, 5, 1.005));
             let found = compare(&a, &b, &Ask::default()).unwrap();
-            assert_eq!(found.verdict, Verdict::Slower, "{found:?}");
+            assert_eq!(found.change, Change::More, "{found:?}");
             held += usize::from(found.ratio.unwrap().holds(1.005));
         }
         // 96.8 % is stated.
@@ -127,7 +127,7 @@ mod tests {
             let trials = 4000;
             let alarms = (0..trials).filter(|_| {
                 let (a, b) = (boots(&mut random, n, 1.0), boots(&mut random, n, 1.0));
-                compare(&a, &b, &Ask::default()).unwrap().verdict != Verdict::NoDifference
+                compare(&a, &b, &Ask::default()).unwrap().change != Change::NoDifference
             });
             let (rate, stated) = (alarms.count() as f64 / f64::from(trials), 1.0 - RankSum::new(n, n).cut(0.05).1);
             assert!((rate - stated).abs() < 0.012 && stated <= 0.05, "{n}: {rate}, stated {stated}");
@@ -137,16 +137,16 @@ mod tests {
     #[test]
     fn three_boots_each_are_too_few() {
         let found = compare(&[1.0, 1.1, 1.2], &[2.0, 2.1, 2.2], &Ask::default()).unwrap();
-        assert_eq!(found.verdict, Verdict::TooFew);
+        assert_eq!(found.change, Change::TooFew);
         assert_eq!(compare(&[], &[1.0], &Ask::default()), None);
     }
 
     #[test]
     fn boots_that_repeat_prove_nothing_under_the_floor() {
-        let one = |b| compare_repeated(&[1e9; 20], &[b; 20], floor::INSTRUCTIONS, &Ask::default()).unwrap().verdict;
-        assert_eq!(one(1.001e9), Verdict::NoDifference);
-        assert_eq!(one(1.005e9), Verdict::Slower);
-        assert_eq!(one(0.995e9), Verdict::Faster);
+        let one = |b| compare_repeated(&[1e9; 20], &[b; 20], floor::INSTRUCTIONS, &Ask::default()).unwrap().change;
+        assert_eq!(one(1.001e9), Change::NoDifference);
+        assert_eq!(one(1.005e9), Change::More);
+        assert_eq!(one(0.995e9), Change::Less);
         assert_eq!(compare_repeated(&[1.0], &[], 0.1, &Ask::default()), None);
     }
 }

@@ -17,7 +17,7 @@
 use super::power;
 use super::quantile::median;
 use super::signed_rank::SignedRank;
-use super::verdict::{Ask, Basis, Comparison, Verdict, judge};
+use super::verdict::{Ask, Basis, Change, Comparison, judge};
 use super::{CONFIDENCE, Interval, sorted};
 
 /// Compares the second variant with the first; `first[i]` and `second[i]` are a pair. `None` without pairs.
@@ -60,7 +60,7 @@ pub fn estimate(first: &[f64], second: &[f64]) -> Option<Comparison> {
         p_least: null.p(0),
         shown_from: None,
         pairs_for_margin: None,
-        verdict: Verdict::TooFew,
+        change: Change::TooFew,
     })
 }
 
@@ -101,7 +101,7 @@ mod tests {
         assert!((found.p.unwrap() - 0.039_062_5).abs() < 1e-9, "{found:?}");
         assert!((found.difference.estimate + 0.46).abs() < 1e-9);
         assert!((found.difference.low + 0.786).abs() < 1e-9 && (found.difference.high + 0.010).abs() < 1e-9);
-        assert_eq!(found.verdict, Verdict::Faster);
+        assert_eq!(found.change, Change::Less);
         assert!(found.ratio.unwrap().high < 1.0);
     }
 
@@ -118,7 +118,7 @@ mod tests {
             let significant = found.p.unwrap() <= 0.05;
             assert_eq!(significant, n >= 6 && !found.difference.holds(0.0), "{found:?}");
             assert_eq!(significant, n >= 6 && !ratio.holds(1.0), "{found:?}");
-            assert_eq!(found.verdict == Verdict::TooFew, n < 6);
+            assert_eq!(found.change == Change::TooFew, n < 6);
         }
     }
 
@@ -126,18 +126,18 @@ mod tests {
     fn under_six_pairs_it_is_always_too_few() {
         for pairs in 1..6 {
             let found = compare(&[1.0; 5][..pairs], &[100.0; 5][..pairs], &Ask::default()).unwrap();
-            assert_eq!(found.verdict, Verdict::TooFew);
+            assert_eq!(found.change, Change::TooFew);
         }
         let found = compare(&[1.0; 6], &[1.1, 1.2, 1.3, 1.4, 1.5, 1.6], &Ask::default()).unwrap();
-        assert_eq!(found.verdict, Verdict::Slower);
+        assert_eq!(found.change, Change::More);
         assert_eq!(compare(&[], &[], &Ask::default()), None);
     }
 
     #[test]
     fn equal_runs_are_no_difference() {
         let found = compare(&[2.0; 8], &[2.0; 8], &Ask::default()).unwrap();
-        assert_eq!((found.verdict, found.p), (Verdict::NoDifference, Some(1.0)));
+        assert_eq!((found.change, found.p), (Change::NoDifference, Some(1.0)));
         let without_ratio = compare(&[0.0; 8], &[0.0; 8], &Ask::default()).unwrap();
-        assert_eq!((without_ratio.verdict, without_ratio.ratio), (Verdict::NoDifference, None));
+        assert_eq!((without_ratio.change, without_ratio.ratio), (Change::NoDifference, None));
     }
 }

@@ -1,6 +1,6 @@
 //! What a comparison says, in words one can act on.
 //!
-//! *Faster* and *slower* need a difference that chance makes at most 5 times of 100, over all comparisons of its family:
+//! *Less* and *more* (of a time: faster and slower) need a difference that chance makes at most 5 times of 100, over all comparisons of its family:
 //! totals and metrics ([`super::holm`]), phases and rows ([`super::max_t`]). *No difference* is a claim too, and needs evidence: the whole interval of the ratio lies
 //! within the margin that the user says matters (an equivalence test by interval inclusion: Westlake 1972; Schuirmann,
 //! Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). In between, the runs were *too noisy*, and how many would
@@ -56,24 +56,81 @@ pub struct Comparison {
     pub shown_from: Option<f64>,
     /// Pairs that would show a difference of the margin; none where that cannot be said.
     pub pairs_for_margin: Option<usize>,
-    /// The answer.
-    pub verdict: Verdict,
+    /// The answer. Documents have its older name beside it.
+    #[serde(flatten, with = "both_names")]
+    #[schemars(with = "both_names::Written")]
+    pub change: Change,
 }
 
 /// The answer to "did it help?".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// The second is faster (smaller).
-    Faster,
-    /// The second is slower (greater).
-    Slower,
+pub enum Change {
+    /// The second is less: of a time, it is faster.
+    Less,
+    /// The second is more: of a time, it is slower.
+    More,
     /// They differ by less than matters.
     NoDifference,
     /// They may or may not differ by as much as matters.
     TooNoisy,
     /// So few runs cannot show anything.
     TooFew,
+}
+
+/// Documents have a change under two names: `change`, and `verdict`, whose words are those of times. The older name goes with
+/// the next version of these documents.
+mod both_names {
+    use super::Change;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// The fields.
+    #[derive(Serialize, schemars::JsonSchema)]
+    #[schemars(inline)]
+    pub struct Written {
+        /// What changed: of a time, less is faster and more is slower.
+        change: Change,
+        /// The older name, of what is no time too.
+        verdict: Older,
+    }
+
+    /// The words of the older name.
+    #[derive(Clone, Copy, Serialize, Deserialize, schemars::JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    enum Older {
+        Faster,
+        Slower,
+        NoDifference,
+        TooNoisy,
+        TooFew,
+    }
+
+    /// The field that all versions so far have.
+    #[derive(Deserialize)]
+    struct Kept {
+        verdict: Older,
+    }
+
+    pub fn serialize<S: Serializer>(change: &Change, to: S) -> Result<S::Ok, S::Error> {
+        let verdict = match change {
+            Change::Less => Older::Faster,
+            Change::More => Older::Slower,
+            Change::NoDifference => Older::NoDifference,
+            Change::TooNoisy => Older::TooNoisy,
+            Change::TooFew => Older::TooFew,
+        };
+        Written { change: *change, verdict }.serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Change, D::Error> {
+        Ok(match Kept::deserialize(from)?.verdict {
+            Older::Faster => Change::Less,
+            Older::Slower => Change::More,
+            Older::NoDifference => Change::NoDifference,
+            Older::TooNoisy => Change::TooNoisy,
+            Older::TooFew => Change::TooFew,
+        })
+    }
 }
 
 /// Corrects for many comparisons, and gives each its verdict. They are one family: all that is looked at together.
@@ -84,7 +141,7 @@ pub fn judge(family: &mut [Comparison], ask: &Ask) {
         comparison.p_corrected = corrected.next();
     }
     for comparison in family.iter_mut() {
-        comparison.verdict = verdict(comparison, p_values.len(), ask);
+        comparison.change = change(comparison, p_values.len(), ask);
     }
 }
 
@@ -92,24 +149,24 @@ pub fn judge(family: &mut [Comparison], ask: &Ask) {
 pub fn judge_corrected(family: &mut [&mut Comparison], p_values: &[f64], families: usize, ask: &Ask) {
     for (comparison, p) in family.iter_mut().zip(p_values) {
         comparison.p_corrected = Some((p * families as f64).min(1.0));
-        comparison.verdict = verdict(comparison, families, ask);
+        comparison.change = change(comparison, families, ask);
     }
 }
 
-fn verdict(c: &Comparison, family: usize, ask: &Ask) -> Verdict {
+fn change(c: &Comparison, family: usize, ask: &Ask) -> Change {
     let alpha = 1.0 - CONFIDENCE;
-    let faster = c.ratio.map_or(c.difference.estimate < 0.0, |r| r.estimate < 1.0);
-    let direction = if faster { Verdict::Faster } else { Verdict::Slower };
+    let is_less = c.ratio.map_or(c.difference.estimate < 0.0, |r| r.estimate < 1.0);
+    let direction = if is_less { Change::Less } else { Change::More };
     match (c.basis, c.ratio) {
         (Basis::Repeated(floor), Some(ratio)) if (ratio.estimate - 1.0).abs() > floor => return direction,
-        (Basis::Repeated(floor), Some(_)) if floor <= ask.margin => return Verdict::NoDifference,
-        (Basis::Repeated(_), Some(_)) => return Verdict::TooNoisy,
+        (Basis::Repeated(floor), Some(_)) if floor <= ask.margin => return Change::NoDifference,
+        (Basis::Repeated(_), Some(_)) => return Change::TooNoisy,
         (Basis::Repeated(_), None) if c.difference.estimate != 0.0 => return direction,
-        (Basis::Repeated(_), None) => return Verdict::NoDifference,
+        (Basis::Repeated(_), None) => return Change::NoDifference,
         _ => {}
     }
     if c.p_least * family as f64 > alpha {
-        return Verdict::TooFew;
+        return Change::TooFew;
     }
     if c.p_corrected.is_some_and(|p| p <= alpha) {
         return direction;
@@ -118,7 +175,7 @@ fn verdict(c: &Comparison, family: usize, ask: &Ask) -> Verdict {
         Some(ratio) => ratio.high <= 1.0 + ask.margin && ratio.low >= 1.0 / (1.0 + ask.margin),
         None => c.difference.low == 0.0 && c.difference.high == 0.0,
     };
-    if within { Verdict::NoDifference } else { Verdict::TooNoisy }
+    if within { Change::NoDifference } else { Change::TooNoisy }
 }
 
 #[cfg(test)]
@@ -139,47 +196,64 @@ mod tests {
             p_least,
             shown_from: None,
             pairs_for_margin: None,
-            verdict: Verdict::TooFew,
+            change: Change::TooFew,
         }
     }
 
     #[track_caller]
-    fn check(ratio: (f64, f64, f64), p: f64, p_least: f64, together: usize, expected: Verdict) {
+    fn check(ratio: (f64, f64, f64), p: f64, p_least: f64, together: usize, expected: Change) {
         let one = comparison(Basis::Pairs(10), interval(ratio.0, ratio.1, ratio.2), p, p_least);
         let mut family = vec![one; together];
         family[1..].iter_mut().for_each(|other| other.p = Some(1.0));
         judge(&mut family, &Ask::default());
-        assert_eq!(family[0].verdict, expected);
+        assert_eq!(family[0].change, expected);
     }
 
     #[test]
     fn verdicts() {
-        check((0.80, 0.85, 0.90), 0.002, 0.002, 1, Verdict::Faster);
-        check((1.01, 1.02, 1.03), 0.01, 0.002, 1, Verdict::Slower);
-        check((0.98, 1.01, 1.04), 0.4, 0.002, 1, Verdict::NoDifference);
-        check((0.90, 1.01, 1.10), 0.4, 0.002, 1, Verdict::TooNoisy);
-        check((0.80, 0.85, 0.90), 0.0625, 0.0625, 1, Verdict::TooFew);
+        check((0.80, 0.85, 0.90), 0.002, 0.002, 1, Change::Less);
+        check((1.01, 1.02, 1.03), 0.01, 0.002, 1, Change::More);
+        check((0.98, 1.01, 1.04), 0.4, 0.002, 1, Change::NoDifference);
+        check((0.90, 1.01, 1.10), 0.4, 0.002, 1, Change::TooNoisy);
+        check((0.80, 0.85, 0.90), 0.0625, 0.0625, 1, Change::TooFew);
+    }
+
+    #[test]
+    fn documents_have_both_names() {
+        let mut of_bytes = comparison(Basis::Pairs(10), interval(1.01, 1.02, 1.03), 0.01, 0.002);
+        for (change, new, older) in [
+            (Change::More, "more", "slower"),
+            (Change::Less, "less", "faster"),
+            (Change::NoDifference, "no-difference", "no-difference"),
+        ] {
+            of_bytes.change = change;
+            let mut document = serde_json::to_value(&of_bytes).unwrap();
+            assert_eq!((&document["change"], &document["verdict"]), (&new.into(), &older.into()));
+            assert_eq!(serde_json::from_value::<Comparison>(document.clone()).unwrap(), of_bytes);
+            document.as_object_mut().unwrap().remove("change");
+            assert_eq!(serde_json::from_value::<Comparison>(document).unwrap(), of_bytes, "an older document");
+        }
     }
 
     #[test]
     fn one_of_many_must_be_clearer() {
-        check((0.80, 0.85, 0.90), 0.01, 0.002, 5, Verdict::Faster);
-        check((0.80, 0.85, 0.90), 0.01, 0.002, 6, Verdict::TooNoisy);
-        check((0.80, 0.85, 0.90), 0.03125, 0.03125, 2, Verdict::TooFew);
+        check((0.80, 0.85, 0.90), 0.01, 0.002, 5, Change::Less);
+        check((0.80, 0.85, 0.90), 0.01, 0.002, 6, Change::TooNoisy);
+        check((0.80, 0.85, 0.90), 0.03125, 0.03125, 2, Change::TooFew);
     }
 
     #[test]
     fn boots_that_only_repeat_need_more_than_the_floor() {
         for (estimate, floor, expected) in [
-            (0.995, 0.0017, Verdict::Faster),
-            (1.002, 0.0017, Verdict::Slower),
-            (1.001, 0.0017, Verdict::NoDifference),
-            (1.001, 0.2, Verdict::TooNoisy),
+            (0.995, 0.0017, Change::Less),
+            (1.002, 0.0017, Change::More),
+            (1.001, 0.0017, Change::NoDifference),
+            (1.001, 0.2, Change::TooNoisy),
         ] {
             let ratio = interval(estimate, estimate, estimate);
             let mut family = [Comparison { p: None, ..comparison(Basis::Repeated(floor), ratio, 0.0, 0.0) }];
             judge(&mut family, &Ask::default());
-            assert_eq!(family[0].verdict, expected, "{estimate} {floor}");
+            assert_eq!(family[0].change, expected, "{estimate} {floor}");
         }
     }
 }

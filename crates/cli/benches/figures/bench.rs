@@ -80,7 +80,7 @@ fn injected(lab: &Path, work: &Path, table: &mut Table) {
                 let row = rows.iter().find(|row| row["name"] == "SYSINIT vm_mem · DELAY");
                 let found = if figure == TOTAL { Some(&against["total"]) } else { row.map(|row| &row["by"]) };
                 let by = |key: &str| found.map_or(f64::NAN, |f| f["difference"][key].as_f64().unwrap_or(f64::NAN));
-                let slower = found.is_some_and(|f| f["verdict"] == "slower");
+                let slower = found.is_some_and(|f| f["change"] == "more");
                 let aside = format!("+{:.4} %: {} ns", 100.0 * by("estimate") / plain, by("estimate"));
                 table.add(figure, f64::from(u8::from(slower)), VERDICTS, Promise::AtLeast(1.0), &aside);
                 if figure == ROW {
@@ -120,7 +120,7 @@ fn unpacked(kernel: &Path, work: &Path, table: &mut Table) -> Result<(), String>
         // Its row is the one that moved most.
         let by = if figure == STOCK_TOTAL { &found["total"] } else { &found["rows"][0]["by"] };
         let close = (estimate(by) / (share * plain) - 1.0).abs() < 0.25;
-        let slower = by["verdict"] == "slower" && close;
+        let slower = by["change"] == "more" && close;
         let aside = format!("+{:.4} %: {:.0} µs", 100.0 * estimate(by) / plain, estimate(by) / 1e3);
         table.add(figure, f64::from(u8::from(slower)), VERDICTS, Promise::AtLeast(1.0), &aside);
     }

@@ -7,7 +7,7 @@ use crate::table::{Align, Column, Line, render};
 use crate::text::{amount, counted, two_digits as per_cent};
 use crate::{Layout, harmless};
 use benchmark::metrics::Better;
-use benchmark::stats::verdict::{Basis, Comparison, Verdict};
+use benchmark::stats::verdict::{Basis, Change, Comparison};
 use benchmark::{Against, Document, Metric, Moved, VariantRuns};
 use timeline::{Unit, rounded};
 
@@ -51,14 +51,14 @@ fn verdict(document: &Document, against: &Against, first: &str, second: &str) ->
     let d = &total.difference;
     let interval = if d.is_sure() { format!(" ({})", turned(unit, d.low, d.high)) } else { String::new() };
     let by = format!("by {}{counts}{interval}", time(unit, d.estimate.abs()));
-    let say = match total.verdict {
-        Verdict::Faster => format!("{second} is faster than {first} {by}"),
-        Verdict::Slower => format!("{second} is slower than {first} {by}"),
-        Verdict::NoDifference => format!("{second} and {first}: no difference beyond {margin}"),
-        Verdict::TooNoisy => {
+    let say = match total.change {
+        Change::Less => format!("{second} is faster than {first} {by}"),
+        Change::More => format!("{second} is slower than {first} {by}"),
+        Change::NoDifference => format!("{second} and {first}: no difference beyond {margin}"),
+        Change::TooNoisy => {
             format!("{second} and {first}: the noise is too large to say whether they differ by {margin}")
         }
-        Verdict::TooFew => format!("{second} and {first}: too few boots for a verdict; {}", least(document)),
+        Change::TooFew => format!("{second} and {first}: too few boots for a verdict; {}", least(document)),
     };
     [say, ratio(total), chance(total), power(total, ask.margin)]
         .into_iter()
@@ -112,14 +112,14 @@ fn chance(total: &Comparison) -> String {
 
 /// What these boots could have shown, and how many would show what matters.
 fn power(total: &Comparison, margin: f64) -> String {
-    let Some(shown) = total.shown_from.filter(|_| total.verdict != Verdict::TooFew) else { return String::new() };
+    let Some(shown) = total.shown_from.filter(|_| total.change != Change::TooFew) else { return String::new() };
     if let Basis::Dithered(..) = total.basis {
         return format!("minimum detectable difference: about {}", per_cent(shown));
     }
     let shown = format!("minimum detectable difference: {}", per_cent(shown));
-    match (total.verdict, total.pairs_for_margin) {
-        (Verdict::Faster | Verdict::Slower, _) => String::new(),
-        (Verdict::TooNoisy, Some(pairs)) => format!("{shown}; about {pairs} pairs would detect {}", per_cent(margin)),
+    match (total.change, total.pairs_for_margin) {
+        (Change::Less | Change::More, _) => String::new(),
+        (Change::TooNoisy, Some(pairs)) => format!("{shown}; about {pairs} pairs would detect {}", per_cent(margin)),
         _ => shown,
     }
 }
@@ -256,7 +256,7 @@ fn beyond(by: &Comparison) -> &'static str {
 }
 
 fn changed(comparison: &Comparison) -> bool {
-    matches!(comparison.verdict, Verdict::Faster | Verdict::Slower)
+    matches!(comparison.change, Change::Less | Change::More)
 }
 
 /// Which metrics changed, where any did.
@@ -265,8 +265,7 @@ fn metrics(all: &[Moved], layout: Layout, out: &mut String) {
         let Some(metric) = Metric::named(&moved.name) else { continue };
         let d = &moved.by.difference;
         let signed = |v: f64| format!("{}{}", if v < 0.0 { "−" } else { "+" }, amount(metric.unit, v.abs()));
-        // A verdict's words are those of time: what is not time is less or more.
-        let less_or_more = if d.estimate < 0.0 { "less" } else { "more" };
+        let less_or_more = if moved.by.change == Change::Less { "less" } else { "more" };
         let is_better = (d.estimate < 0.0) == (metric.better == Better::Lower);
         let text = format!(
             "{}: {} ({} to {}): {less_or_more}, which is {}",

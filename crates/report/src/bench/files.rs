@@ -1,6 +1,6 @@
 //! A bench for other tools: every boot as comma-separated values, the table of variants as Markdown.
 
-use super::tables::{spread, time, unit, word};
+use super::tables::{of_time, spread, time, unit};
 use crate::export::csv::{cell, writer};
 use crate::harmless;
 use benchmark::{Boot, Document, METRICS, Metric};
@@ -75,7 +75,7 @@ pub fn bench_markdown(document: &Document) -> String {
             _ => String::new(),
         };
         let ratio = ratio.map_or_else(String::new, |r| format!("{:.4}", r.estimate));
-        let verdict = against.map_or("", |c| word(c.verdict));
+        let verdict = against.map_or("", |c| of_time(c.change));
         let figures = match &runs.total {
             Some(t) => format!(
                 "{} of {all} | {} | {} | {} | {} | {}",

@@ -11,6 +11,7 @@ mod tables;
 
 pub use files::{bench_csv, bench_markdown};
 pub use page::bench_page;
+pub(crate) use tables::of_time;
 
 use crate::paragraph::paragraph;
 use crate::{Layout, harmless, text};

@@ -5,7 +5,7 @@ use crate::text::{amount, counted, percent, places};
 use crate::{Layout, harmless};
 use benchmark::stats::Interval;
 use benchmark::stats::describe::Description;
-use benchmark::stats::verdict::Verdict;
+use benchmark::stats::verdict::Change;
 use benchmark::{Document, METRICS, Metric, Results, VariantRuns};
 use recording::OutcomeKind;
 use std::fmt::Write;
@@ -56,14 +56,14 @@ pub fn spread(unit: Unit, sd: Option<f64>) -> String {
     sd.map_or_else(String::new, |sd| format!("± {}", time(unit, sd)))
 }
 
-/// A verdict in a word or two.
-pub fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Faster => "faster",
-        Verdict::Slower => "slower",
-        Verdict::NoDifference => "no difference",
-        Verdict::TooNoisy => "too noisy",
-        Verdict::TooFew => "too few",
+/// How a time changed, in a word or two.
+pub(crate) fn of_time(change: Change) -> &'static str {
+    match change {
+        Change::Less => "faster",
+        Change::More => "slower",
+        Change::NoDifference => "no difference",
+        Change::TooNoisy => "too noisy",
+        Change::TooFew => "too few",
     }
 }
 
@@ -119,7 +119,7 @@ pub fn variants(document: &Document, layout: Layout, out: &mut String) {
         let of = |f: &dyn Fn(&Description) -> String| runs.total.as_ref().map_or_else(String::new, f);
         let total = results.comparisons.iter().find(|c| c.variant == i).and_then(|c| c.total.as_ref());
         let ratio = total.and_then(|c| c.ratio).map_or_else(String::new, |r| format!("{:.3}", r.estimate));
-        let verdict = total.map_or("", |c| word(c.verdict)).to_owned();
+        let verdict = total.map_or("", |c| of_time(c.change)).to_owned();
         let (mean, median) = (
             of(&|t: &Description| time_beside(layout.unit, t.mean, least)),
             of(&|t: &Description| time_beside(layout.unit, t.median.estimate, least)),
