@@ -23,6 +23,8 @@ const READ: &[(&str, &str)] = &[
     ("benchmark/runs.rs", "names that an earlier version wrote"),
     ("benchmark/journal.rs", "the version of a journal"),
     ("benchmark/scaling.rs", "the options of a sweep"),
+    ("benchmark/range/memory.rs", "the settings of a bench, as its journal has them"),
+    ("benchmark/variants.rs", "the options of a sweep"),
     ("benchmark/range/build.rs", "names of files"),
     ("evidence/calls/build.rs", "functions of Linux"),
     ("evidence/calls/contexts.rs", "functions of Linux"),

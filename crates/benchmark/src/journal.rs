@@ -18,6 +18,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
+/// The journal in the folder of a bench.
+pub const JOURNAL: &str = "bench.jsonl";
+
 /// A journal that is being written.
 #[derive(Debug)]
 pub struct Journal {

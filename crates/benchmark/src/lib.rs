@@ -24,12 +24,13 @@ mod samples;
 mod scaling;
 pub mod stats;
 pub mod trial;
+pub mod variants;
 
 pub use dither::dithered;
 pub use document::Document;
 pub use head::{Axis, Booted, Head, Host, InputFile, SCHEMA, Setting, Variant};
 pub use history::{History, HistoryError};
-pub use journal::{Journal, JournalError, Journaled, read};
+pub use journal::{JOURNAL, Journal, JournalError, Journaled, read};
 pub use likely::{Likely, Moved};
 pub use metrics::{METRICS, Metric, PerMetric, Values};
 pub use overhead::overhead;

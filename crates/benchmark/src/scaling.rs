@@ -163,7 +163,7 @@ fn sizes(axis: &Axis) -> Option<(Vec<f64>, &'static str)> {
 }
 
 /// `256M` in units of 2^30 bytes.
-fn gibibytes(text: &str) -> Option<f64> {
+pub(crate) fn gibibytes(text: &str) -> Option<f64> {
     timeline::amount::bytes(text).ok().map(|bytes| bytes as f64 / f64::from(1 << 30))
 }
 

@@ -7,7 +7,7 @@ use crate::files::write_file;
 use crate::measure::{Booter, recording_of};
 use crate::plan::BootArgs;
 use crate::progress::Watcher;
-use crate::variants::{Varied, sizes, swept, varied};
+use crate::variants::{Varied, swept, varied};
 use crate::{Done, amount, output::Output};
 use anyhow::{Context, bail};
 use benchmark::{Boot, Booted, Document, Ended, Head, Host, InputFile, Journal, Plan, Stop, Variant};
@@ -232,7 +232,7 @@ fn begin(args: &Args, watcher: &mut Watcher, output: &Output) -> anyhow::Result<
         machine::pin::pin(cpus)?;
     }
     let foreseen = foresee(&variants, watcher)?;
-    let at = sizes(&args.at, &sweep)?;
+    let at = benchmark::variants::sizes(&args.at, &sweep)?;
     let head = Head { sweep, at, ..head(args, &variants, &foreseen)? };
     enough_rounds(args, &head, output)?;
     let folder = folder(args.output.as_deref(), args.force, &head, "bench")?;

@@ -3,12 +3,9 @@
 use crate::output::Output;
 use anyhow::{Context, bail};
 use benchmark::Document;
+pub use benchmark::JOURNAL;
 use std::path::{Path, PathBuf};
 
-/// The journal in a bench's folder.
-pub const JOURNAL: &str = "bench.jsonl";
-/// What a search among commits leaves in its folder.
-pub const SEARCH: &str = "range.json";
 /// A document that is larger is none that a bench wrote.
 const BYTES_MOST: u64 = 1 << 30;
 

@@ -122,7 +122,7 @@ pub fn refuse_other_folders(recording: &Recording) -> anyhow::Result<()> {
             "{path} is a bench: show, export, report, check and history --add take it; recordings that it kept are in {path}/boots"
         );
     }
-    if path.join(crate::benches::SEARCH).is_file() {
+    if path.join(benchmark::range::SEARCH).is_file() {
         bail!(
             "{0} is a search among commits: the same `range --bisect` prints it again; its benches are {0}/step-…",
             path.display()

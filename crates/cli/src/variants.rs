@@ -1,10 +1,11 @@
 //! What a bench compares: variants of the options that all share, given by `--vary` or `--sweep`.
 //!
 //! A variant is written as the flags of `record` are, and read by the same parser: whatever can be recorded can be varied.
+//! Which points a sweep has, `benchmark` says.
 
-use crate::amount::bytes;
 use crate::plan::BootArgs;
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
+use benchmark::variants::{self, Point};
 use benchmark::{Axis, Setting};
 use clap::Parser;
 use machine::RecordOptions;
@@ -19,9 +20,6 @@ pub struct Varied {
     /// All of its options.
     pub options: RecordOptions,
 }
-
-/// More points than this are no grid that anybody waits for.
-const POINTS_MOST: usize = 1000;
 
 /// The variants of these options: one for each `--vary`; one alone is compared with the options as they are.
 pub fn varied(base: &RecordOptions, vary: &[String]) -> anyhow::Result<Vec<Varied>> {
@@ -38,57 +36,18 @@ pub fn varied(base: &RecordOptions, vary: &[String]) -> anyhow::Result<Vec<Varie
 
 /// The points of a grid, one axis for each `--sweep`, the last axis first to change.
 pub fn swept(base: &RecordOptions, sweep: &[String]) -> anyhow::Result<(Vec<Varied>, Vec<Axis>)> {
-    let axes = sweep.iter().map(|text| axis(text)).collect::<anyhow::Result<Vec<Axis>>>()?;
-    let points: usize = axes.iter().map(|axis| axis.values.len()).product();
-    if points > POINTS_MOST {
-        bail!("--sweep makes {points} variants: give fewer values, {POINTS_MOST} at most in all");
-    }
-    let mut all = vec![Varied { name: String::new(), settings: Vec::new(), options: base.clone() }];
-    for axis in &axes {
-        let mut longer = Vec::new();
-        for point in &all {
-            for value in &axis.values {
-                let setting = Setting { key: axis.key.clone(), value: value.clone() };
-                let with = || format!("--sweep {}={value}", axis.key);
-                let options = applied(&point.options, vec![flag(&setting)]).with_context(with)?;
-                let name = format!("{} {}={value}", point.name, axis.key).trim_start().to_owned();
-                let settings = point.settings.iter().cloned().chain([setting]).collect();
-                longer.push(Varied { name, settings, options });
-            }
+    let axes = sweep.iter().map(|text| variants::axis(text)).collect::<Result<Vec<Axis>, _>>()?;
+    let mut all = Vec::new();
+    for Point { name, settings } in variants::grid(&axes)? {
+        let mut options = base.clone();
+        for setting in &settings {
+            let with = || format!("--sweep {}={}", setting.key, setting.value);
+            options = applied(&options, vec![flag(setting)]).with_context(with)?;
         }
-        all = longer;
+        all.push(Varied { name, settings, options });
     }
     name_apart(&mut all);
     Ok((all, axes))
-}
-
-/// `cpus=1,2,4`
-fn axis(text: &str) -> anyhow::Result<Axis> {
-    let (key, values) =
-        text.split_once('=').context(format!("--sweep {text}: write KEY=VALUE,VALUE,…, as cpus=1,2,4"))?;
-    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
-    if values.len() < 2 {
-        bail!("--sweep {text}: a sweep needs two values or more, set apart by commas; for one, give --{key}");
-    }
-    if let Some(twice) = values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)).map(|(_, v)| v) {
-        bail!("--sweep {text}: {twice} is there twice; to boot each value more often, give --runs");
-    }
-    Ok(Axis { key: key.trim_start_matches('-').to_owned(), values })
-}
-
-/// Sizes that a sweep's scaling models predict: numbers, or sizes of memory in GiB.
-pub fn sizes(at: &[String], sweep: &[Axis]) -> anyhow::Result<Vec<f64>> {
-    let one = |text: &String| {
-        let number = text.parse().ok().filter(|size: &f64| size.is_finite() && *size > 0.0);
-        let gib = || bytes(text).ok().map(|bytes| bytes as f64 / f64::from(1 << 30));
-        let size = number.or_else(gib).filter(|size| *size > 0.0);
-        let size = size.with_context(|| format!("--at {text}: give a number, such as 128, or a size, such as 64G"))?;
-        if number.is_none() && !sweep.iter().any(|axis| axis.key == "memory") {
-            bail!("--at {text} is a size of memory, and that is not swept: give a number");
-        }
-        Ok(size)
-    };
-    at.iter().map(one).collect()
 }
 
 /// The flags that a variant's text stands for: `KEY=VALUE`, `KEY`, or flags as `record` takes them.
@@ -130,14 +89,12 @@ fn said(error: &str) -> String {
     lines.join("; ")
 }
 
-/// The same variant twice is how one sees what chance does; it has two names.
+/// The same variant twice has two names.
 fn name_apart(all: &mut [Varied]) {
-    for i in 1..all.len() {
-        let same = all[..i].iter().filter(|other| other.options == all[i].options).count();
-        if same > 0 {
-            all[i].name =
-                format!("{} (again{})", all[i].name, if same > 1 { format!(" {same}") } else { String::new() });
-        }
+    let options: Vec<&RecordOptions> = all.iter().map(|variant| &variant.options).collect();
+    let behind = variants::name_apart(&options);
+    for (variant, behind) in all.iter_mut().zip(behind) {
+        variant.name.push_str(&behind);
     }
 }
 
@@ -191,28 +148,8 @@ mod tests {
         assert_eq!(names(&points), grid);
         assert_eq!((points[3].options.guest.cpus, points[3].options.guest.memory_bytes), (2, 1 << 30));
         assert_eq!(axes[1].values, ["256M", "1G"]);
-        for wrong in ["cpus", "cpus=2", "cpus=1,x", "cpus=1,1", "cpus=1,2, 1"] {
+        for wrong in ["cpus", "cpus=1,x"] {
             assert!(format!("{:#}", sweep(&[wrong]).unwrap_err()).contains("--sweep"), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn sizes_are_numbers_or_memory() {
-        let axis = |key: &str| Axis { key: key.to_owned(), values: Vec::new() };
-        let at = |text: &str, key: &str| sizes(&[text.to_owned()], &[axis(key)]).map(|found| found[0]);
-        for (text, key, size) in
-            [("128", "cpus", 128.0), ("64G", "memory", 64.0), ("512M", "memory", 0.5), ("4", "memory", 4.0)]
-        {
-            assert_eq!(at(text, key).unwrap(), size);
-        }
-        for (text, key, says) in [
-            ("64G", "cpus", "not swept"),
-            ("many", "cpus", "such as"),
-            ("-1", "cpus", "such as"),
-            ("0", "memory", "such as"),
-            ("inf", "cpus", "such as"),
-        ] {
-            assert!(at(text, key).unwrap_err().to_string().contains(says), "{text}");
         }
     }
 }

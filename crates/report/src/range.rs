@@ -8,6 +8,7 @@ use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
 use crate::text::{counted, percent};
 use crate::{Layout, harmless};
+pub use benchmark::range::Failed;
 use benchmark::range::{Commit, Found, Verdict};
 use benchmark::stats::Interval;
 use benchmark::stats::verdict::Comparison;
@@ -96,15 +97,6 @@ impl Named {
     fn said(&self) -> String {
         format!("{} {}", short(&self.commit), self.subject)
     }
-}
-
-/// A commit that could not be measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Failed {
-    /// Its whole name.
-    pub commit: String,
-    /// Why.
-    pub why: String,
 }
 
 impl CommitRange {

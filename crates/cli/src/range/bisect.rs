@@ -1,20 +1,14 @@
 //! The first slow commit of a line: what [`benchmark::range::Search`] asks for is built and booted, until it is found.
 //!
-//! The folder is the memory: each step is a bench in a folder of its own, and a commit that cannot say is a line of
-//! `cannot-say.jsonl`. Who is stopped, or killed, goes on with the same command.
+//! What was measured is in the folder ([`Memory`]): a search that was stopped, or killed, goes on with the same command.
 
-use super::workshop::{COMMIT, Workshop, interrupted};
+use super::workshop::{Workshop, interrupted};
 use crate::Done;
-use crate::benches::JOURNAL;
 use anyhow::{Context, bail};
 use benchmark::Ended;
-use benchmark::range::{self, Answer, Built, Commit, Found, Measure, Repo, Search, Verdict};
-use report::{Bisected, Failed, Named};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use benchmark::range::{self, Answer, Built, Commit, Found, Measure, Memory, Repo, Search, Verdict};
+use report::{Bisected, Named};
+use std::path::PathBuf;
 
 /// The two ends.
 pub struct Ends {
@@ -50,7 +44,12 @@ impl Ends {
 /// Runs it.
 pub fn run(ends: Ends, workshop: Workshop) -> anyhow::Result<Done> {
     let output = workshop.output;
-    let mut memory = Memory::open(&workshop, &ends)?;
+    let mut memory = Memory::open(&workshop.folder, &workshop.search_of(&ends.good, &ends.bad)?)?;
+    if memory.goes_on() {
+        let (commits, pairs) = memory.commits_and_pairs();
+        let folder = workshop.folder.display();
+        output.note(&format!("going on: {folder} has {pairs} pairs of boots of {commits} commits"));
+    }
     let mut bisected = Bisected {
         schema: "bootscope.bisect/1".to_owned(),
         repo: workshop.repo.top().display().to_string(),
@@ -71,9 +70,8 @@ pub fn run(ends: Ends, workshop: Workshop) -> anyhow::Result<Done> {
     let mut by = Pairs { workshop, memory: &mut memory, line: Vec::new(), warm: false };
     search(&ends, &mut by, &mut bisected)?;
     bisected.kernels = by.workshop.kernels();
-    bisected.pairs = memory.pairs.values().map(Vec::len).sum();
-    bisected.cannot_say =
-        memory.cannot_say.iter().map(|(c, why)| Failed { commit: c.clone(), why: why.clone() }).collect();
+    bisected.pairs = memory.commits_and_pairs().1;
+    bisected.cannot_say = memory.cannot_say();
     if output.json {
         output.document(&bisected)?
     } else {
@@ -124,7 +122,7 @@ fn along(good: &Commit, bad: &Commit, by: &mut Pairs) -> anyhow::Result<Option<F
     let commits = by.workshop.repo.commits(&words, true)?;
     by.line = std::iter::once(good.clone()).chain(commits).collect();
     let mut search = Search::new(by.line.len() - 1);
-    by.remember(&mut search);
+    by.memory.tell(&by.line, &mut search);
     range::run(&mut search, by)
 }
 
@@ -139,17 +137,6 @@ struct Pairs<'a, 'w> {
 }
 
 impl Pairs<'_, '_> {
-    /// Tells a search what is known of its line already.
-    fn remember(&self, search: &mut Search) {
-        for (i, commit) in self.line.iter().enumerate().skip(1) {
-            if self.memory.cannot_say.contains_key(&commit.id) {
-                search.skip(i);
-            } else if let Some(logs) = self.memory.pairs.get(&(self.line[0].id.clone(), commit.id.clone())) {
-                search.tell(i, logs.iter().copied());
-            }
-        }
-    }
-
     fn named(&self, found: &Found) -> Vec<Named> {
         found.candidates.iter().filter_map(|&i| self.line.get(i)).map(Named::of).collect()
     }
@@ -162,7 +149,7 @@ impl Pairs<'_, '_> {
 
     fn cannot_say(&mut self, commit: &Commit, why: String) -> anyhow::Result<Answer> {
         self.workshop.output.note(&format!("{} cannot say: {why}", commit.short()));
-        self.memory.skip(&self.workshop.folder, commit, why)?;
+        self.memory.skip(commit, why)?;
         Ok(Answer::CannotSay)
     }
 }
@@ -184,7 +171,7 @@ impl Measure for Pairs<'_, '_> {
         };
         let plan = self.workshop.plan(2, pairs, u32::from(!self.warm));
         self.warm = true;
-        let folder = self.memory.next_folder(&self.workshop.folder);
+        let folder = self.memory.next_folder();
         let document = self.workshop.bench(&[(&good, first), (&commit, second)], plan, &folder)?;
         let logs = range::log_ratios(&document);
         self.memory.learn(&good, &commit, &logs);
@@ -199,7 +186,7 @@ impl Measure for Pairs<'_, '_> {
                 self.cannot_say(&commit, format!("it does not boot; see {}", folder.display()))
             }
             _ => {
-                let known = &self.memory.pairs[&(good.id, commit.id.clone())];
+                let known = self.memory.logs(&good, &commit);
                 let mean = range::mean_ratio(known);
                 let text = format!(
                     "{at} of {} · {}: {mean:.4} of the good end, {} pairs",
@@ -212,109 +199,4 @@ impl Measure for Pairs<'_, '_> {
             }
         }
     }
-}
-
-/// What the folder says was measured.
-struct Memory {
-    /// By good end and commit.
-    pairs: BTreeMap<(String, String), Vec<f64>>,
-    cannot_say: BTreeMap<String, String>,
-    steps: u32,
-}
-
-/// What a search is of: its folder is of no other.
-#[derive(PartialEq, Serialize, Deserialize)]
-struct Of {
-    schema: String,
-    good: String,
-    bad: String,
-    build: String,
-    kernel: PathBuf,
-    how: serde_json::Value,
-}
-
-/// What says of which search a folder is.
-const OF: &str = crate::benches::SEARCH;
-const CANNOT_SAY: &str = "cannot-say.jsonl";
-
-impl Memory {
-    /// Reads the folder, or begins it.
-    fn open(workshop: &Workshop, ends: &Ends) -> anyhow::Result<Memory> {
-        let folder = &workshop.folder;
-        let (build, kernel, how) = workshop.recipe()?;
-        let of = Of {
-            schema: "bootscope.bisect-of/1".to_owned(),
-            good: ends.good.id.clone(),
-            bad: ends.bad.id.clone(),
-            build,
-            kernel,
-            how,
-        };
-        let path = folder.join(OF);
-        match fs::read(&path) {
-            Ok(text) if serde_json::from_slice::<Of>(&text).is_ok_and(|there| there == of) => {}
-            Ok(_) => bail!(
-                "{} is of another search (other ends, build or options): give another folder with -o",
-                path.display()
-            ),
-            Err(_) => crate::files::write_file(&path, false, |out| out.write_all(&serde_json::to_vec_pretty(&of)?))
-                .map(drop)?,
-        }
-        let mut memory = Memory { pairs: BTreeMap::new(), cannot_say: BTreeMap::new(), steps: 0 };
-        for line in fs::read_to_string(folder.join(CANNOT_SAY)).unwrap_or_default().lines() {
-            // The last line may be torn.
-            if let Ok(failed) = serde_json::from_str::<Failed>(line) {
-                memory.cannot_say.insert(failed.commit, failed.why);
-            }
-        }
-        memory.read_steps(folder);
-        if memory.steps > 0 {
-            let pairs: usize = memory.pairs.values().map(Vec::len).sum();
-            workshop.output.note(&format!(
-                "going on: {} has {pairs} pairs of boots of {} commits",
-                folder.display(),
-                memory.pairs.len()
-            ));
-        }
-        Ok(memory)
-    }
-
-    fn read_steps(&mut self, folder: &Path) {
-        while step(folder, self.steps + 1).exists() {
-            self.steps += 1;
-            // One that was killed before its first line says nothing.
-            let Ok(read) = benchmark::read(&step(folder, self.steps).join(JOURNAL)) else { continue };
-            let named = |variant: usize| {
-                let settings = &read.document.head.variants.get(variant)?.settings;
-                settings.iter().find(|s| s.key == COMMIT).map(|s| s.value.clone())
-            };
-            if let (Some(good), Some(commit)) = (named(0), named(1)) {
-                self.pairs.entry((good, commit)).or_default().extend(range::log_ratios(&read.document));
-            }
-        }
-    }
-
-    fn next_folder(&mut self, folder: &Path) -> PathBuf {
-        self.steps += 1;
-        step(folder, self.steps)
-    }
-
-    fn learn(&mut self, good: &Commit, commit: &Commit, logs: &[f64]) {
-        self.pairs.entry((good.id.clone(), commit.id.clone())).or_default().extend(logs);
-    }
-
-    fn skip(&mut self, folder: &Path, commit: &Commit, why: String) -> anyhow::Result<()> {
-        let path = folder.join(CANNOT_SAY);
-        let failed = Failed { commit: commit.id.clone(), why };
-        let line = format!("{}\n", serde_json::to_string(&failed)?);
-        let file = OpenOptions::new().append(true).create(true).open(&path);
-        file.and_then(|mut file| file.write_all(line.as_bytes()))
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        self.cannot_say.insert(failed.commit, failed.why);
-        Ok(())
-    }
-}
-
-fn step(folder: &Path, number: u32) -> PathBuf {
-    folder.join(format!("step-{number:04}"))
 }

@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::progress::Watcher;
 use crate::variants::Varied;
 use anyhow::Context;
-use benchmark::range::{Builder, Built, Commit, Repo, Worktree};
+use benchmark::range::{Builder, Built, COMMIT, Commit, Repo, SearchOf, Worktree};
 use benchmark::{Document, Ended, Head, Host, Journal, Setting, Stop};
 use machine::{Observer, RecordOptions};
 use recording::Manifest;
@@ -113,11 +113,12 @@ impl<'a> Workshop<'a> {
         self.watcher.stop()
     }
 
-    /// What makes boots of two searches the same: the build, the kernel's path and the recorder's options.
-    pub fn recipe(&self) -> anyhow::Result<(String, PathBuf, serde_json::Value)> {
+    /// The search from `good` to `bad`: boots are its own where the build, the kernel's path and the recorder's options are.
+    pub fn search_of(&self, good: &Commit, bad: &Commit) -> anyhow::Result<SearchOf> {
         let mut options = self.options.clone();
         options.guest.kernel = None;
-        Ok((self.builder.command.clone(), self.builder.kernel.clone(), serde_json::to_value(&options)?))
+        let (command, kernel) = (self.builder.command.clone(), self.builder.kernel.clone());
+        Ok(SearchOf::new(good, bad, command, kernel, serde_json::to_value(&options)?))
     }
 
     /// Boots commits in turn; each is known by the setting `commit`. Every boot is in the folder as soon as it is over.
@@ -205,8 +206,6 @@ fn booting(options: &RecordOptions, kernel: PathBuf) -> RecordOptions {
 
 /// How often each commit of a range is booted where nobody says.
 const ROUNDS: u32 = 10;
-/// The setting that says which commit a variant is.
-pub const COMMIT: &str = "commit";
 
 /// Whether the user stopped a bench.
 pub fn interrupted(document: &Document) -> bool {

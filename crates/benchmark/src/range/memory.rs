@@ -1,0 +1,276 @@
+//! What the folder of a bisection says was measured, so that one that was stopped or killed goes on with the same command.
+//!
+//! `range.json` says of which search the folder is. `step-0001`, `step-0002`, … are benches of two commits each: the good end
+//! and another. A commit that cannot be measured is a line of `cannot-say.jsonl`. A step that was killed counts as far as its
+//! boots were over.
+
+use super::{Commit, Search, log_ratios};
+use crate::journal::{JOURNAL, read};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The file that says of which search a folder is.
+pub const SEARCH: &str = "range.json";
+/// The setting that says which commit a variant is.
+pub const COMMIT: &str = "commit";
+/// The commits that cannot be measured, one a line.
+const CANNOT_SAY: &str = "cannot-say.jsonl";
+
+/// What a search is of. Pairs of boots that were measured for another say nothing here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchOf {
+    schema: String,
+    good: String,
+    bad: String,
+    build: String,
+    kernel: PathBuf,
+    how: serde_json::Value,
+}
+
+/// A commit that could not be measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Failed {
+    /// Its whole name.
+    pub commit: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Why the folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryError {
+    /// It is another search's.
+    #[error("{0} is of another search (other ends, build or options): give another folder with -o")]
+    OfAnother(PathBuf),
+    /// The system refused.
+    #[error("cannot {doing} {path}: {why}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the system said.
+        why: io::Error,
+    },
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Memory {
+    folder: PathBuf,
+    /// By good end and commit.
+    pairs: BTreeMap<(String, String), Vec<f64>>,
+    cannot_say: BTreeMap<String, String>,
+    steps: u32,
+}
+
+impl SearchOf {
+    /// The search from `good` to `bad` with this build command, the kernel's path in the tree, and the recorder's options.
+    pub fn new(good: &Commit, bad: &Commit, build: String, kernel: PathBuf, how: serde_json::Value) -> SearchOf {
+        let (good, bad) = (good.id.clone(), bad.id.clone());
+        SearchOf { schema: "bootscope.bisect-of/1".to_owned(), good, bad, build, kernel, how }
+    }
+}
+
+impl Memory {
+    /// Reads the folder, which is there, or begins it.
+    ///
+    /// # Errors
+    /// If it is of another search, or cannot be read or written.
+    pub fn open(folder: &Path, of: &SearchOf) -> Result<Memory, MemoryError> {
+        let path = folder.join(SEARCH);
+        match fs::read(&path) {
+            Ok(text) if serde_json::from_slice::<SearchOf>(&text).is_ok_and(|there| there == *of) => {}
+            Ok(_) => return Err(MemoryError::OfAnother(path)),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => begin(&path, of)?,
+            Err(why) => return Err(failed("read", path, why)),
+        }
+        let mut memory =
+            Memory { folder: folder.to_owned(), pairs: BTreeMap::new(), cannot_say: BTreeMap::new(), steps: 0 };
+        for line in fs::read_to_string(folder.join(CANNOT_SAY)).unwrap_or_default().lines() {
+            // The last line may be torn.
+            if let Ok(failed) = serde_json::from_str::<Failed>(line) {
+                memory.cannot_say.insert(failed.commit, failed.why);
+            }
+        }
+        memory.read_steps();
+        Ok(memory)
+    }
+
+    fn read_steps(&mut self) {
+        while self.step(self.steps + 1).exists() {
+            self.steps += 1;
+            // One that was killed before its first line says nothing.
+            let Ok(found) = read(&self.step(self.steps).join(JOURNAL)) else { continue };
+            let commit = |variant: usize| {
+                let settings = &found.document.head.variants.get(variant)?.settings;
+                settings.iter().find(|setting| setting.key == COMMIT).map(|setting| setting.value.clone())
+            };
+            if let (Some(good), Some(other)) = (commit(0), commit(1)) {
+                self.pairs.entry((good, other)).or_default().extend(log_ratios(&found.document));
+            }
+        }
+    }
+
+    /// Tells a search what is known of its line, whose first commit is its good end.
+    pub fn tell(&self, line: &[Commit], search: &mut Search) {
+        let Some(good) = line.first() else { return };
+        for (place, commit) in line.iter().enumerate().skip(1) {
+            let logs = self.logs(good, commit);
+            if self.cannot_say.contains_key(&commit.id) {
+                search.skip(place);
+            } else if !logs.is_empty() {
+                search.tell(place, logs.iter().copied());
+            }
+        }
+    }
+
+    /// The logarithms of commit ÷ good end of all pairs of boots of the two.
+    pub fn logs(&self, good: &Commit, commit: &Commit) -> &[f64] {
+        self.pairs.get(&(good.id.clone(), commit.id.clone())).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many commits have pairs of boots, and how many pairs there are in all.
+    pub fn commits_and_pairs(&self) -> (usize, usize) {
+        (self.pairs.len(), self.pairs.values().map(Vec::len).sum())
+    }
+
+    /// Whether a step was begun before.
+    pub fn goes_on(&self) -> bool {
+        self.steps > 0
+    }
+
+    /// Commits that cannot be measured, and why.
+    pub fn cannot_say(&self) -> Vec<Failed> {
+        self.cannot_say.iter().map(|(commit, why)| Failed { commit: commit.clone(), why: why.clone() }).collect()
+    }
+
+    /// The folder of the next step, which is not there yet.
+    pub fn next_folder(&mut self) -> PathBuf {
+        self.steps += 1;
+        self.step(self.steps)
+    }
+
+    /// Takes pairs of boots, whose journal is on disk already.
+    pub fn learn(&mut self, good: &Commit, commit: &Commit, logs: &[f64]) {
+        self.pairs.entry((good.id.clone(), commit.id.clone())).or_default().extend(logs);
+    }
+
+    /// Keeps that a commit cannot be measured.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn skip(&mut self, commit: &Commit, why: String) -> Result<(), MemoryError> {
+        let path = self.folder.join(CANNOT_SAY);
+        let skipped = Failed { commit: commit.id.clone(), why };
+        let line = serde_json::to_string(&skipped).expect("plain data always serializes") + "\n";
+        let file = OpenOptions::new().append(true).create(true).open(&path);
+        file.and_then(|mut file| file.write_all(line.as_bytes())).map_err(|why| failed("write", path, why))?;
+        self.cannot_say.insert(skipped.commit, skipped.why);
+        Ok(())
+    }
+
+    fn step(&self, number: u32) -> PathBuf {
+        self.folder.join(format!("step-{number:04}"))
+    }
+}
+
+fn begin(path: &Path, of: &SearchOf) -> Result<(), MemoryError> {
+    let text = serde_json::to_vec_pretty(of).expect("plain data always serializes");
+    let write = || -> io::Result<()> {
+        let mut file = recording::beside(path)?;
+        file.write_all(&text)?;
+        file.persist(path)?;
+        Ok(())
+    };
+    write().map_err(|why| failed("write", path.to_owned(), why))
+}
+
+fn failed(doing: &'static str, path: PathBuf, why: io::Error) -> MemoryError {
+    MemoryError::Io { doing, path, why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Step;
+    use super::*;
+    use crate::head::{Head, Setting, Variant};
+    use crate::journal::Journal;
+    use crate::runs::{Boot, Measured, Plan, Stop};
+
+    fn commit(id: &str) -> Commit {
+        Commit { id: id.to_owned(), tree: String::new(), parents: Vec::new(), subject: String::new() }
+    }
+
+    fn of(build: &str) -> SearchOf {
+        let how = serde_json::json!({"cpus": 1});
+        SearchOf::new(&commit("good"), &commit("bad"), build.to_owned(), "bzImage".into(), how)
+    }
+
+    /// A step's bench as the program leaves it that is killed after these boots: variant, round and length.
+    fn boots(folder: &Path, commits: [&str; 2], boots: &[(usize, u32, i64)]) {
+        let stop = Stop { rounds: 5, width: None, budget_ns: None };
+        let plan = Plan { leaves_out: false, variants: 2, warm_ups: 0, stop, seed: 1 };
+        let variant = |id: &str| {
+            let settings = vec![Setting { key: COMMIT.to_owned(), value: id.to_owned() }];
+            Variant { settings, ..Variant::named(id) }
+        };
+        let head = Head::of(plan, commits.map(variant).to_vec());
+        let mut journal = Journal::create(&folder.join(JOURNAL), &head).unwrap();
+        for (number, &(variant, round, total_ns)) in (0..).zip(boots) {
+            let measured = Measured { total_ns: Some(total_ns), ..Measured::default() };
+            journal.boot(&Boot { number, round: Some(round), variant, began_ns: 0, measured }).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_killed_search_goes_on_with_what_it_knows() {
+        let folder = tempfile::tempdir().unwrap();
+        let line = ["good", "a", "b", "bad"].map(commit);
+        let mut memory = Memory::open(folder.path(), &of("make")).unwrap();
+        assert!(!memory.goes_on());
+        // A boot without its pair says nothing, and a step that was killed before its first line neither.
+        boots(&memory.next_folder(), ["good", "bad"], &[(0, 0, 100), (1, 0, 200), (0, 1, 100)]);
+        fs::create_dir(memory.next_folder()).unwrap();
+        boots(&memory.next_folder(), ["good", "bad"], &[(1, 0, 100), (0, 0, 200)]);
+        memory.skip(&line[1], "it does not build".to_owned()).unwrap();
+        let torn = folder.path().join(CANNOT_SAY);
+        OpenOptions::new().append(true).open(torn).unwrap().write_all(b"{\"commit\":\"b\",").unwrap();
+
+        let mut again = Memory::open(folder.path(), &of("make")).unwrap();
+        assert!(again.goes_on());
+        assert_eq!(again.commits_and_pairs(), (1, 2));
+        assert_eq!(again.logs(&line[0], &line[3]), [2_f64.ln(), 0.5_f64.ln()]);
+        assert!(again.logs(&line[0], &line[1]).is_empty());
+        assert_eq!(again.cannot_say(), [Failed { commit: "a".to_owned(), why: "it does not build".to_owned() }]);
+        let next = again.next_folder();
+        assert!(next.ends_with("step-0004") && !next.exists());
+
+        let (mut told, mut expected) = (Search::new(3), Search::new(3));
+        again.tell(&line, &mut told);
+        expected.skip(1);
+        expected.tell(3, [2_f64.ln(), 0.5_f64.ln()]);
+        assert_eq!((told.measured(), told.next()), (expected.measured(), expected.next()));
+        assert!(matches!(told.next(), Step::Measure { commit: 3, .. }), "{:?}", told.next());
+        again.skip(&line[3], "it does not boot".to_owned()).unwrap();
+        let mut without_an_end = Search::new(3);
+        again.tell(&line, &mut without_an_end);
+        assert!(matches!(without_an_end.next(), Step::Done(_)));
+    }
+
+    #[test]
+    fn a_folder_is_of_one_search() {
+        let folder = tempfile::tempdir().unwrap();
+        Memory::open(folder.path(), &of("make")).unwrap();
+        let error = Memory::open(folder.path(), &of("make -j2")).unwrap_err();
+        assert!(error.to_string().contains("another search") && error.to_string().contains("range.json"), "{error}");
+        fs::write(folder.path().join(SEARCH), "no JSON").unwrap();
+        assert!(matches!(Memory::open(folder.path(), &of("make")), Err(MemoryError::OfAnother(_))));
+        let gone = folder.path().join("gone");
+        let error = Memory::open(&gone, &of("make")).unwrap_err();
+        assert!(matches!(error, MemoryError::Io { doing: "write", .. }), "{error}");
+    }
+}
