@@ -18,7 +18,7 @@ use hashbrown::{HashMap, HashSet};
 use moved::{Calls, Moved, moved};
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use timeline::{NodeId, Ns, SpanKind, Timeline};
+use timeline::{DECOMPRESS, NodeId, Ns, SpanKind, Timeline};
 
 /// One of the boots.
 #[derive(Clone, Copy)]
@@ -147,8 +147,11 @@ impl Diff {
 /// Compares two boots, of one kernel or of two. Linear in their paths of calls and their spans.
 pub fn diff(before: Side, after: Side, one_kernel: bool) -> Diff {
     let merged = |old: &[Row], new: &[Row]| {
-        let all = [old, new].map(|rows| if one_kernel { &[] } else { rows });
-        let [old, new] = all.map(|rows| rows.iter().map(|row| (row.name.as_str(), row.called_directly())));
+        let all = [(before, old), (after, new)].map(|(side, rows)| (side, if one_kernel { &[] } else { rows }));
+        let [old, new] = all.map(|(side, rows)| {
+            let timeline = side.timeline;
+            rows.iter().map(move |row| (row.name.as_str(), row.compared_by(timeline)))
+        });
         kin::merged(old, new)
     };
     let rows = merged(before.wheres, after.wheres);
@@ -218,8 +221,7 @@ fn one_row_each<'a>(rows: &'a [Row], merged: &HashMap<String, String>) -> Cow<'a
 /// Gives both trees' functions the names by which they are compared. Returns the old names of those that were likely
 /// renamed, by the new one, and where the code of others likely is.
 fn find_kin<'a>(old: &mut Tree<'a>, new: &mut Tree<'a>) -> (HashMap<String, String>, HashMap<String, String>) {
-    let itself = |name| (name, Cow::Borrowed(name));
-    let merged = kin::merged(old.names().map(itself), new.names().map(itself));
+    let merged = kin::merged(old.names(), new.names());
     [&mut *old, &mut *new].into_iter().for_each(|tree| tree.rename(&merged));
     let mut numbers = Paths::default();
     let [before, after] = [&*old, &*new].map(|tree| tree.numbered(&mut numbers));
@@ -308,10 +310,13 @@ impl<'a> Tree<'a> {
         Some(Tree { timeline: side.timeline, on_path: on_path.0, names, inlined: HashSet::new() })
     }
 
-    /// The names of functions.
-    fn names(&self) -> impl Iterator<Item = &str> {
+    /// The names of functions, each with the one to compare it by: a decompressor's has what it unpacks.
+    fn names(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         let nodes = self.timeline.profile.nodes().zip(&self.names);
-        nodes.filter(|((_, node), _)| node.parent.is_some()).map(|(_, name)| name.as_str())
+        nodes.filter(|((_, node), _)| node.parent.is_some()).map(|((_, node), name)| {
+            let is_decompressor = self.timeline.decompressor == Some(node.name);
+            (name.as_str(), Cow::Borrowed(if is_decompressor { DECOMPRESS } else { name.as_str() }))
+        })
     }
 
     fn rename(&mut self, to: &HashMap<String, String>) {

@@ -10,7 +10,7 @@ use crate::stretch::{BootPath, CpuHeld, StretchKind};
 use crate::under_way::UnderWay;
 use hashbrown::{HashMap, HashSet};
 use std::borrow::Cow;
-use timeline::{INDIRECT, NameId, NodeId, Ns, Timeline, Track, TrackId, TrackKind};
+use timeline::{DECOMPRESS, INDIRECT, NameId, NodeId, Ns, Timeline, Track, TrackId, TrackKind};
 
 mod functions;
 
@@ -47,10 +47,14 @@ pub struct Row {
 }
 
 impl Row {
-    /// The name without that a call went through a pointer: another build may call the same function directly.
-    pub fn called_directly(&self) -> Cow<'_, str> {
+    /// The name by which it is compared with a row of another kernel's boot: another build may call the same function
+    /// directly and not through a pointer, and a decompressor is the same step whatever it unpacks.
+    pub fn compared_by(&self, timeline: &Timeline) -> Cow<'_, str> {
         match self.key {
             RowKey::Step(_, NameId::INDIRECT) => Cow::Owned(self.name.replacen(&format!(" {INDIRECT}"), "", 1)),
+            RowKey::Step(name, _) if timeline.decompressor == Some(name) => {
+                Cow::Owned(self.name.replacen(timeline.names.get(name), DECOMPRESS, 1))
+            }
             _ => Cow::Borrowed(&self.name),
         }
     }

@@ -14,7 +14,7 @@ const DECIDING: [&str; 7] = ["evidence", "analysis", "machine", "benchmark", "fi
 /// identifier that is stored.
 const READ: &[(&str, &str)] = &[
     ("analysis/charge.rs", "the first word of a span of initcalls, from the timeline"),
-    ("analysis/diff/kin.rs", "what compilers add to names; see STILL"),
+    ("analysis/diff/kin.rs", "what compilers add to names"),
     ("analysis/groups.rs", "the language of rules"),
     ("analysis/replay/before.rs", "a function of FreeBSD's"),
     ("analysis/what_if.rs", "rows as the user names them"),
@@ -93,10 +93,8 @@ const READ: &[(&str, &str)] = &[
 const READ_ALL: [&str; 1] = ["machine/vmm/qemu/"];
 
 /// Where a name of bootscope's own is compared all the same, and why.
-const STILL: [(&str, &str, &str); 2] = [
-    ("analysis/diff/kin.rs", timeline::DECOMPRESS, "rows of two boots have names and nothing else in common"),
-    ("report/known.rs", timeline::INDIRECT, "a row of a document has a name and nothing else"),
-];
+const STILL: [(&str, &str, &str); 1] =
+    [("report/known.rs", timeline::INDIRECT, "a row of a document has a name and nothing else")];
 
 /// What stands before a literal that a text is compared with.
 const BEFORE: [&str; 11] = [

@@ -207,6 +207,9 @@ pub struct Timeline {
     /// Every call until the end mark; its weights are nanoseconds, and the bottom of each path is called as the track that
     /// it ran on. Empty where calls were not followed.
     pub profile: Profile,
+    /// What the steps of its kernel's decompressor are called: [`DECOMPRESS`], and what it unpacks. None where no evidence
+    /// names them.
+    pub decompressor: Option<NameId>,
     /// Samples of its CPUs; none where none were taken.
     pub sampled: Option<Sampled>,
     /// Where its CPUs were while its console was silent; none where nobody looked.

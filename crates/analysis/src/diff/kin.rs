@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
-use timeline::DECOMPRESS;
 
 /// What compilers append, each with a number behind it or without: copies for constant arguments and for fewer arguments,
 /// parts that were split off, copies that link-time optimisation made.
@@ -14,10 +13,6 @@ const SUFFIXES: [&str; 7] = ["constprop", "isra", "part", "cold", "llvm", "lto_p
 const ALIAS: &str = "__pi_";
 /// The name without what a build adds to it, in each of its words: `initcall foo.isra.0 · runqueue`.
 pub fn plain(name: &str) -> Cow<'_, str> {
-    // A kernel's decompressor is the same step of its boot, whatever it unpacks.
-    if name.starts_with(DECOMPRESS) {
-        return Cow::Borrowed(DECOMPRESS);
-    }
     if !name.contains('.') && !name.contains(ALIAS) {
         return Cow::Borrowed(name);
     }
@@ -72,7 +67,6 @@ mod tests {
             ("f.llvm.1234567890", "f"),
             ("__pi_memcpy", "memcpy"),
             ("initcall foo_init.cold · runqueue", "initcall foo_init · runqueue"),
-            ("decompress the kernel (XZ)", "decompress the kernel"),
             ("kworker/0:1", "kworker/0:1"),
             ("part.0", "part.0"),
             ("irq 8.5", "irq 8.5"),
@@ -105,10 +99,11 @@ mod tests {
             row(RowKey::Step(prepare, NameId::EMPTY), "prepare · runqueue"),
             row(RowKey::Other, "thread x (indirect call)"),
         ];
-        let names = rows.each_ref().map(|row| (row.name.as_str(), row.called_directly()));
+        let timeline = timeline::Timeline::default();
+        let names = rows.each_ref().map(|row| (row.name.as_str(), row.compared_by(&timeline)));
         let [called, direct, thread] = names;
         let other = row(RowKey::Other, "thread x");
-        let after = [direct, (other.name.as_str(), other.called_directly())];
+        let after = [direct, (other.name.as_str(), other.compared_by(&timeline))];
         let merged = merged([called, thread].into_iter(), after.into_iter());
         let to = |name: &str| merged.get(name).map(String::as_str);
         assert_eq!(
@@ -116,5 +111,35 @@ mod tests {
             (Some("prepare · runqueue"), 2),
             "{merged:?}"
         );
+    }
+
+    /// A step that only has a decompressor's name is another.
+    #[test]
+    fn a_decompressor_is_the_same_whatever_it_unpacks() {
+        let boot = |name: &str| {
+            let mut timeline = timeline::Timeline::default();
+            timeline.decompressor = Some(timeline.names.intern(name));
+            timeline
+        };
+        let (xz, lz4) = (boot("decompress the kernel (XZ)"), boot("decompress the kernel (LZ4)"));
+        let row = |key, name: &str| crate::Row { key, name: name.to_owned(), ..crate::Row::default() };
+        let step = |timeline: &timeline::Timeline, mechanism: &str| {
+            let name = timeline.decompressor.unwrap();
+            row(RowKey::Step(name, NameId::EMPTY), &format!("{}{mechanism}", timeline.names.get(name)))
+        };
+        let old = [step(&xz, ""), step(&xz, " · runqueue")];
+        let new =
+            [step(&lz4, ""), step(&lz4, " · runqueue"), row(RowKey::Other, "decompress the kernel (XZ), a thread")];
+        fn names<'a>(
+            rows: &'a [crate::Row],
+            of: &'a timeline::Timeline,
+        ) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> {
+            rows.iter().map(move |row| (row.name.as_str(), row.compared_by(of)))
+        }
+        let merged = merged(names(&old, &xz), names(&new, &lz4));
+        let to = |name: &str| merged.get(name).map(String::as_str);
+        assert_eq!(to("decompress the kernel (XZ)"), Some("decompress the kernel"));
+        assert_eq!(to("decompress the kernel (LZ4) · runqueue"), Some("decompress the kernel · runqueue"));
+        assert_eq!(merged.len(), 4, "{merged:?}");
     }
 }

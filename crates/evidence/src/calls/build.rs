@@ -13,6 +13,7 @@ use super::placed::Placed;
 use super::profile::{self, Named, Rate};
 use super::{Calls, Followed, Kind, PluginClock, Stretch};
 use crate::first_run::calls::Runners;
+use crate::first_run::regions;
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 use timeline::{
@@ -51,6 +52,7 @@ pub(crate) fn build(followed: &Followed, boot: TrackId, timeline: &mut Timeline)
     let placed = Placed::new(calls, symbols, &contexts, &pieces, &tracks, runners.as_ref());
     placed.name_contexts(&mut contexts, timeline);
     let named = profile::timed_profile(followed, until, &contexts, &mut timeline.names);
+    timeline.decompressor = Some(timeline.names.intern(&regions::decompressing(&followed.compression)));
     let mut builder = Builder { calls, contexts: &contexts, placed, named, timeline };
     let spans = builder.longest(last, until);
     let awake = awake(&pieces, &calls.idle);

@@ -138,6 +138,7 @@ fn seen<'s>(run: &FirstRun, trace: &dyn StampedText, names: impl FnOnce() -> &'s
 /// Loader, setup code and decompressor are one piece of work each.
 fn stages(boot: &mut Boot<'_>, track: timeline::TrackId) {
     let decompressing = regions::decompressing(&boot.compression());
+    boot.timeline.decompressor = Some(boot.timeline.names.intern(&decompressing));
     let lasting: Vec<&Region> = boot.stages.iter().filter(|r| r.lasts() && r.stage != Stage::Kernel).collect();
     for pair in lasting.windows(2) {
         let what = match pair[0].stage {
