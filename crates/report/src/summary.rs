@@ -6,8 +6,9 @@
 //!
 //! `show.example.json`, beside this file, is a whole document; a test parses it.
 
+use crate::sources::{end_evidence, rate_source};
 use crate::{Boot, DiagnosticLine, Facts, Finding, FoundLine, Overhead, SilencesLine, Subject, WarningLine, WhereLine};
-use analysis::Row;
+use analysis::{Row, RowKey};
 use benchmark::Values;
 use recording::OutcomeKind;
 use serde::{Deserialize, Serialize};
@@ -527,7 +528,10 @@ fn phase_lines(boot: &Boot) -> Vec<PhaseLine> {
 }
 
 fn function_line(names: &Names, row: &Row) -> FunctionLine {
-    let (name, detail) = split(names, &row.name);
+    let (name, detail) = match row.key {
+        RowKey::Step(name, detail) => (names.get(name), names.get(detail)),
+        RowKey::Other => (row.name.as_str(), ""),
+    };
     FunctionLine {
         name: name.to_owned(),
         detail: detail.to_owned(),
@@ -547,16 +551,6 @@ fn process_line(names: &Names, p: &timeline::Process) -> ProcessLine {
         start_ns: p.start.0,
         end_ns: p.end.map(|end| end.0),
     }
-}
-
-/// The analysis joins name and detail by a space; a row without detail is a name as a whole.
-fn split<'a>(names: &Names, joined: &'a str) -> (&'a str, &'a str) {
-    if names.find(joined).is_some() {
-        return (joined, "");
-    }
-    let known = |(name, detail): &(&str, &str)| names.find(name).is_some() && names.find(detail).is_some();
-    let at_each_space = joined.match_indices(' ').map(|(i, _)| (&joined[..i], &joined[i + 1..]));
-    at_each_space.into_iter().find(known).unwrap_or((joined, ""))
 }
 
 fn clock_lines(timeline: &Timeline) -> Vec<ClockLine> {
@@ -594,14 +588,20 @@ mod tests {
         assert_eq!(example.wheres.iter().map(|w| w.self_ns).sum::<i64>(), example.total_ns);
     }
 
+    /// A wait for a softirq has a name that reads as name and detail of its handler do.
     #[test]
-    fn functions_are_split_into_name_and_detail() {
+    fn a_function_is_split_into_what_the_timeline_calls_it() {
         let mut names = Names::default();
-        for name in ["initcall", "acpi_init", "Freeing unused memory", "Freeing", "probe", "0000:00:02.0 virtio-pci"] {
-            names.intern(name);
-        }
-        assert_eq!(split(&names, "initcall acpi_init"), ("initcall", "acpi_init"));
-        assert_eq!(split(&names, "Freeing unused memory"), ("Freeing unused memory", ""));
-        assert_eq!(split(&names, "probe 0000:00:02.0 virtio-pci"), ("probe", "0000:00:02.0 virtio-pci"));
+        let (softirq, rcu) = (names.intern("softirq"), names.intern("RCU"));
+        names.intern("softirq RCU");
+        let row = |key, name: &str| Row { key, name: name.to_owned(), ..Row::default() };
+        let split = |row| {
+            let line = function_line(&names, &row);
+            (line.name, line.detail)
+        };
+        let pair = |name: &str, detail: &str| (name.to_owned(), detail.to_owned());
+        assert_eq!(split(row(RowKey::Step(softirq, rcu), "softirq RCU")), pair("softirq", "RCU"));
+        assert_eq!(split(row(RowKey::Step(softirq, NameId::EMPTY), "softirq")), pair("softirq", ""));
+        assert_eq!(split(row(RowKey::Other, "after softirq RCU")), pair("after softirq RCU", ""));
     }
 }
