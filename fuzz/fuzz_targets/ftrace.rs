@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
     let c = trace.counts;
     let lines = bytes.split_inclusive(|&b| b == b'\n').count() as u64;
     assert_eq!(c.events + c.headings + c.stacks + c.lost_notes + c.unreadable, lines);
-    trace.build(&Clock::linear("trace", 1e9, trace.first, Ns::ZERO, "fuzz"), &mut timeline);
+    trace.build(&Clock::linear("trace", 1e9, trace.first, Ns::ZERO, timeline::RateSource::User), &mut timeline);
     timeline.finalize(Ns::ZERO);
     assert!(timeline.spans.iter().all(|(_, span)| span.start <= span.end));
     assert!(timeline.waits.iter().all(|wait| wait.from <= wait.woken && wait.woken <= wait.until));

@@ -108,7 +108,7 @@ fn of_table(table: &str, rows: &[Row], whole: Ns, found: &mut Diagnostics) {
 mod tests {
     use super::*;
     use crate::{Groups, boot_path, phases, tables};
-    use timeline::{End, NameId, TimeBase, TrackKind};
+    use timeline::{End, EndEvidence, NameId, TimeBase, TrackKind};
 
     /// A boot of 100 ns with these spans: kind, from, to.
     fn boot(spans: &[(SpanKind, i64, i64)]) -> Timeline {
@@ -119,7 +119,7 @@ mod tests {
             let row = SpanRow { name, detail: NameId::EMPTY, start: Ns(start), end: Ns(end), track, kind };
             t.spans.push(row, None);
         }
-        t.end = Some(End { at: Ns(100), error: Ns::ZERO, track: Some(track), evidence: NameId::EMPTY });
+        t.end = Some(End { at: Ns(100), error: Ns::ZERO, track: Some(track), evidence: EndEvidence::LastSign });
         t
     }
 

@@ -90,7 +90,7 @@ mod tests {
             let phase = if phase == "unexplained" { timeline::Phase::Unexplained } else { other };
             t.boundary(phase, Ns(at), Ns(error), "test");
         }
-        let evidence = t.names.intern("test");
+        let evidence = timeline::EndEvidence::LastSign;
         t.end = Some(End { at: Ns(end), error: Ns::ZERO, track: None, evidence });
         t
     }

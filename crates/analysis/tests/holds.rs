@@ -10,7 +10,7 @@ mod cpu;
 use analysis::{BootPath, StretchKind, boot_path};
 use common::log;
 use proptest::prelude::*;
-use timeline::{End, Hold, NameId, Ns, TimeBase, Timeline, TrackId, TrackKind, Wait, WaitedOn};
+use timeline::{End, EndEvidence, Hold, NameId, Ns, TimeBase, Timeline, TrackId, TrackKind, Wait, WaitedOn};
 
 fn assert_covers(path: &BootPath, end: Ns) {
     let mut at = Ns::ZERO;
@@ -481,7 +481,7 @@ fn many_holds_do_not_multiply() {
         t.waits.push(Wait { track, from: Ns(0), woken: Ns(MANY), until: Ns(MANY), by: WaitedOn::Holders(b) });
     }
     t.waits.push(Wait { track: main, from: Ns(0), woken: Ns(MANY), until: Ns(MANY), by: WaitedOn::Holders(a) });
-    t.end = Some(End { at: Ns(MANY), error: Ns::ZERO, track: Some(main), evidence: NameId::EMPTY });
+    t.end = Some(End { at: Ns(MANY), error: Ns::ZERO, track: Some(main), evidence: EndEvidence::LastSign });
     t.finalize(Ns::ZERO);
     let start_s = cpu::cpu_s();
     assert_covers(&boot_path(&t), Ns(MANY));
@@ -551,7 +551,7 @@ proptest! {
         }
         let until = Ns(from + length);
         t.waits.push(Wait { track: TrackId(0), from: Ns(from), woken: until, until, by: WaitedOn::Holders(topic) });
-        t.end = Some(End { at: Ns(80), error: Ns::ZERO, track: Some(TrackId(0)), evidence: NameId::EMPTY });
+        t.end = Some(End { at: Ns(80), error: Ns::ZERO, track: Some(TrackId(0)), evidence: EndEvidence::LastSign });
         t.finalize(Ns::ZERO);
         let path = boot_path(&t);
         assert_covers(&path, Ns(80));

@@ -2,7 +2,9 @@
 
 use analysis::{BootPath, Groups, StretchKind, boot_path, phases, tables};
 use proptest::prelude::*;
-use timeline::{End, NameId, Ns, Running, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind, Wait, WaitedOn};
+use timeline::{
+    End, EndEvidence, Ns, Running, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind, Wait, WaitedOn,
+};
 
 /// A timeline written by hand: times are in nanoseconds.
 struct Boot(Timeline);
@@ -31,7 +33,7 @@ impl Boot {
     }
 
     fn end(mut self, track: TrackId, at: i64) -> Timeline {
-        self.0.end = Some(End { at: Ns(at), error: Ns::ZERO, track: Some(track), evidence: NameId::EMPTY });
+        self.0.end = Some(End { at: Ns(at), error: Ns::ZERO, track: Some(track), evidence: EndEvidence::LastSign });
         self.0.finalize(Ns::ZERO);
         self.0
     }

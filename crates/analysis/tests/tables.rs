@@ -9,7 +9,8 @@ use common::log;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{
-    End, NameId, Ns, Running, SpanId, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind, Wait, WaitedOn,
+    End, EndEvidence, NameId, Ns, Running, SpanId, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind, Wait,
+    WaitedOn,
 };
 
 /// A row without the parts that are another's (its name's text, its share).
@@ -236,7 +237,7 @@ fn boots() -> impl Strategy<Value = Timeline> {
             let phase = t.names.intern(["vmm", "firmware", "kernel", "late"][i]);
             t.boundary(timeline::Phase::Other(phase), Ns(at), Ns::ZERO, "");
         }
-        t.end = Some(End { at: Ns(200), error: Ns::ZERO, track: Some(TrackId(0)), evidence: NameId::EMPTY });
+        t.end = Some(End { at: Ns(200), error: Ns::ZERO, track: Some(TrackId(0)), evidence: EndEvidence::LastSign });
         t.finalize(Ns::ZERO);
         t
     })
@@ -265,7 +266,7 @@ fn depth_and_waits_do_not_multiply() {
         let (until, by) = (from + Ns(1), WaitedOn::Thread(worker));
         t.waits.push(Wait { track: init, from, woken: until, until, by });
     }
-    t.end = Some(End { at: end, error: Ns::ZERO, track: Some(init), evidence: NameId::EMPTY });
+    t.end = Some(End { at: end, error: Ns::ZERO, track: Some(init), evidence: EndEvidence::LastSign });
     t.finalize(Ns::ZERO);
     let start_s = cpu::cpu_s();
     let tables = tables(&t, &boot_path(&t), &[], &Groups::linux());
@@ -312,7 +313,7 @@ fn what_is_explained_is_what_rows_say_more_of_than_a_phase() {
         let (name, detail, start, end) = (t.names.intern(name), NameId::EMPTY, Ns(start), Ns(end));
         t.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
     }
-    t.end = Some(End { at: Ns(400), error: Ns::ZERO, track: Some(track), evidence: NameId::EMPTY });
+    t.end = Some(End { at: Ns(400), error: Ns::ZERO, track: Some(track), evidence: EndEvidence::LastSign });
     t.finalize(Ns::ZERO);
     for groups in [Groups::linux(), Groups::of(&timeline::Os::Unknown)] {
         let all = tables(&t, &boot_path(&t), &phases(&t), &groups);
@@ -330,7 +331,7 @@ fn a_message_is_listed_as_one_among_functions() {
         let (name, detail, start, end) = (t.names.intern(name), NameId::EMPTY, Ns(start), Ns(start + 6));
         t.spans.push(SpanRow { name, detail, start, end: end.min(Ns(10)), track, kind }, None);
     }
-    t.end = Some(End { at: Ns(10), error: Ns::ZERO, track: Some(track), evidence: NameId::EMPTY });
+    t.end = Some(End { at: Ns(10), error: Ns::ZERO, track: Some(track), evidence: EndEvidence::LastSign });
     t.finalize(Ns::ZERO);
     let all = tables(&t, &boot_path(&t), &[], &Groups::linux());
     let rows: Vec<(&str, i64)> = all.functions.iter().map(|row| (row.name.as_str(), row.self_time.0)).collect();

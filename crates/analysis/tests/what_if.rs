@@ -492,7 +492,7 @@ fn wakers_and_timers() {
     for (track, from, to) in [(init, 0, 10), (worker, 10, 60), (init, 65, 70), (init, 90, 100)] {
         t.running.push(Running { track, cpu: 0, from: Ns(from), to: Ns(to) });
     }
-    let evidence = NameId::EMPTY;
+    let evidence = timeline::EndEvidence::LastSign;
     t.end = Some(timeline::End { at: Ns(100), error: Ns::ZERO, track: Some(init), evidence });
     t.finalize(Ns::ZERO);
     let mut boot = WhatIf::new(t, Groups::linux()).unwrap();
@@ -531,7 +531,12 @@ fn a_turn_on_a_cpu_comes_when_who_had_it_leaves_it() {
     for (track, from, to) in [(init, 0, 30), (worker, 30, 50), (init, 50, 60), (ticker, 60, 61), (init, 61, 70)] {
         t.running.push(Running { track, cpu: 0, from: Ns(from), to: Ns(to) });
     }
-    t.end = Some(timeline::End { at: Ns(70), error: Ns::ZERO, track: Some(init), evidence: NameId::EMPTY });
+    t.end = Some(timeline::End {
+        at: Ns(70),
+        error: Ns::ZERO,
+        track: Some(init),
+        evidence: timeline::EndEvidence::LastSign,
+    });
     t.finalize(Ns::ZERO);
     check_with(t, Groups::linux(), &[("initcall early", 54), ("initcall unpack=10", 44)]);
 }
@@ -559,7 +564,12 @@ fn who_waits_outside_of_any_work_waits_for_the_boot() {
             let (from, until) = (Ns(from), Ns(until));
             t.waits.push(Wait { track, from, woken: until, until, by });
         }
-        t.end = Some(timeline::End { at: Ns(90), error: Ns::ZERO, track: Some(init), evidence: NameId::EMPTY });
+        t.end = Some(timeline::End {
+            at: Ns(90),
+            error: Ns::ZERO,
+            track: Some(init),
+            evidence: timeline::EndEvidence::LastSign,
+        });
         t.finalize(Ns::ZERO);
         let mut boot = WhatIf::new(t, Groups::linux()).unwrap();
         boot.save(&saving("initcall before=20")).unwrap().after
@@ -627,7 +637,12 @@ fn broken() -> impl Strategy<Value = Timeline> {
         for (child, at, by) in created {
             t.tracks.get_mut(TrackId(child)).created = Some((Ns(at), TrackId(by)));
         }
-        t.end = Some(timeline::End { at: Ns(200), error: Ns::ZERO, track: Some(TrackId(0)), evidence: NameId::EMPTY });
+        t.end = Some(timeline::End {
+            at: Ns(200),
+            error: Ns::ZERO,
+            track: Some(TrackId(0)),
+            evidence: timeline::EndEvidence::LastSign,
+        });
         t.finalize(Ns::ZERO);
         t
     })

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use timeline::{Names, Os, Phase, RateSource};
+use timeline::{Names, Os, Phase};
 
 /// The crates whose decisions rest on types, each after those that it may import.
 const DECIDING: [&str; 7] = ["evidence", "analysis", "machine", "benchmark", "findings", "report", "cli"];
@@ -77,7 +77,6 @@ const READ: &[(&str, &str)] = &[
     ("report/history.rs", "metrics as the user names them"),
     ("report/known.rs", "rows, to say what they are: it decides nothing"),
     ("report/lab/amount.rs", "functions of the reference kernel"),
-    ("report/terminal/facts.rs", "the name of a clock: how its rate is worded, and no figure"),
     ("cli/benches.rs", "the schemas of documents and the endings of files"),
     ("cli/check.rs", "a command line"),
     ("cli/documents.rs", "Markdown and shell, in tests alone"),
@@ -123,20 +122,24 @@ fn made() -> BTreeSet<String> {
     made.extend(families);
     made.extend(["initcalls: ", "initcalls: early", "initcalls: all levels"].map(str::to_owned));
     made.extend([Os::Linux, Os::FreeBsd, Os::NetBsd, Os::Lab].iter().map(|os| os.name().to_owned()));
-    use RateSource as R;
-    let rates = [R::Host, R::HostFromStart, R::Instructions, R::User, R::Unknown, R::Kernel].into_iter().chain([
-        R::Printk,
-        R::SyncPoints,
-        R::CommonEvents,
-        R::NearProcess1,
-        R::FirstInstruction,
-        R::Arrival,
-    ]);
-    made.extend(rates.map(|rate| rate.to_string()));
+    made.extend(words_of(RATES_AND_ENDS));
     let others =
         ["reached", "boot path", "tcg", "kvm", "<...>", timeline::INDIRECT, timeline::DECOMPRESS, "kernel log", "QEMU"];
     made.extend(others.map(str::to_owned));
     made
+}
+
+/// Where `report` makes words of types: what shows a clock's rate and a boot's end.
+const RATES_AND_ENDS: &str = "report/sources.rs";
+
+/// What a source of `report` makes of types, as far as it is text by itself.
+fn words_of(file: &str) -> Vec<String> {
+    let (krate, file) = file.split_once('/').unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(krate).join("src").join(file);
+    let code = code(&fs::read_to_string(path).unwrap());
+    let words: Vec<String> = literals(&code).into_iter().map(|(.., text)| text.to_owned()).collect();
+    assert!(words.iter().any(|word| word == "measured on the host"), "{file} has no words: {words:?}");
+    words.into_iter().filter(|word| word.trim().contains(' ') && !word.contains('{')).collect()
 }
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

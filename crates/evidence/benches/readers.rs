@@ -118,7 +118,7 @@ fn main() {
     report("trace, looked through and built", &text, &mut |bytes| {
         let mut timeline = Timeline::new(TimeBase::Evidence);
         let trace = Trace::read("trace.txt", bytes, &mut timeline.diagnostics).unwrap();
-        trace.build(&Clock::linear("trace", 1e9, trace.first, Ns::ZERO, "bench"), &mut timeline);
+        trace.build(&Clock::linear("trace", 1e9, trace.first, Ns::ZERO, timeline::RateSource::User), &mut timeline);
         black_box(timeline.spans.len());
     });
 

@@ -88,9 +88,7 @@ pub fn join(evidence: &Offers<'_>, diagnostics: &mut Diagnostics) -> Clocks {
 /// A clock at a rate that a counter can have.
 fn believed(clock: Option<Clock>, diagnostics: &mut Diagnostics) -> Option<Clock> {
     if let Some(clock) = clock.as_ref().filter(|clock| !tslog::plausible(clock.hz)) {
-        diagnostics.note(DiagnosticKind::CounterRateImplausible, || {
-            format!("{}: {} Hz, {}", clock.name, clock.hz, clock.rate_from)
-        });
+        diagnostics.note(DiagnosticKind::CounterRateImplausible, || format!("{}: {} Hz", clock.name, clock.hz));
     }
     clock.filter(|clock| tslog::plausible(clock.hz))
 }

@@ -7,8 +7,8 @@ use crate::index::Index;
 use crate::meminfo;
 use crate::reader::{Own, Reader};
 use crate::tslog;
-use recording::{Condition, Lost, MANIFEST_NAME, Manifest, Recording};
-use timeline::{DiagnosticKind, Diagnostics, FileLoss, LastSign, Ns, Timeline, Warning};
+use recording::{Condition, Lost, MANIFEST_NAME, Manifest, NotKnown, Recording};
+use timeline::{DiagnosticKind, Diagnostics, FileLoss, LastSign, ManifestFault, Ns, Timeline, Warning};
 
 /// Warns of what is wrong with the recording itself, whatever is in its files.
 ///
@@ -19,7 +19,7 @@ pub fn warn(recording: &Recording, timeline: &mut Timeline) -> Result<(), record
         Condition::Finished => {}
         Condition::AtWork => timeline.warnings.push(Warning::RecordingAtWork { last: last_sign(recording)? }),
         Condition::Killed => timeline.warnings.push(Warning::RecordingInterrupted { last: last_sign(recording)? }),
-        Condition::Unknown(why) => timeline.warnings.push(Warning::RecordingUnknown { why: why.clone() }),
+        Condition::Unknown(why) => timeline.warnings.push(Warning::RecordingUnknown { why: fault(why) }),
     }
     for Lost { file, recorded_bytes, found_bytes } in recording.lost() {
         let kind = if found_bytes.is_some() { DiagnosticKind::FileCut } else { DiagnosticKind::FileMissing };
@@ -32,6 +32,14 @@ pub fn warn(recording: &Recording, timeline: &mut Timeline) -> Result<(), record
         });
     }
     Ok(())
+}
+
+fn fault(why: &NotKnown) -> ManifestFault {
+    match why {
+        NotKnown::Missing => ManifestFault::Missing,
+        NotKnown::Damaged(found) => ManifestFault::Damaged { found: found.clone() },
+        NotKnown::NoState => ManifestFault::NoState,
+    }
 }
 
 /// The manifest without counter rates that no counter has.

@@ -11,7 +11,7 @@ use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence, Own, Reader};
 use crate::text::{Lines, lossy};
 use guest_init::messages::{Message, SyncPlace};
-use timeline::{DiagnosticKind, Diagnostics, FileLoss, Ns, SyncPoint, Ticks};
+use timeline::{DiagnosticKind, Diagnostics, EndEvidence, FileLoss, Ns, SyncPoint, Ticks};
 
 /// A message, when it arrived and where it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,17 +103,17 @@ impl Evidence for Messages {
     }
 
     /// By the guest's counter, which it read just before; else by when the host heard of it.
-    fn end(&self, boot: &Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
         let (ticks, arrival) = self.0.iter().find_map(|said| match said.message {
             Message::Init { tsc } => Some((Ticks(tsc), said.arrival)),
             _ => None,
         })?;
         let (at, error, evidence) = match (&boot.clocks.counter, arrival) {
-            (Some(counter), _) => (counter.to_ns(ticks), counter.residual, "process 1 sent its first byte"),
-            (None, Some(arrival)) => (arrival, Ns::from_ms(1), "process 1's first byte arrived"),
+            (Some(counter), _) => (counter.to_ns(ticks), counter.residual, EndEvidence::Process1Sent),
+            (None, Some(arrival)) => (arrival, Ns::from_ms(1), EndEvidence::Process1Arrived),
             (None, None) => return None,
         };
-        let (rank, evidence) = (EndRank::ProcessOneSaid, evidence.to_owned());
+        let rank = EndRank::ProcessOneSaid;
         Some(EndCandidate { rank, at, error, evidence, track: None })
     }
 }

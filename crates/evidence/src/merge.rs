@@ -20,8 +20,8 @@ use crate::readers::{THREADS, WHOLE_BOOTS};
 use crate::{Subject, condition, files};
 use recording::{EndMark, Oddity, OutcomeKind, Recording};
 use timeline::{
-    Clock, DiagnosticKind, End, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Ticks, TimeBase, Timeline, TrackId,
-    TrackKind, Unit, Warning,
+    Clock, DiagnosticKind, End, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Ticks, TimeBase, Timeline,
+    TrackId, TrackKind, Unit, Warning,
 };
 
 /// What is wrong with a recording that is not as its recorder would leave it.
@@ -98,7 +98,7 @@ fn read_some(recording: &Recording, by_calls_until: Option<Ns>) -> Result<Loaded
     let Boot { mut timeline, subject, .. } = boot;
     samples_alone(&mut timeline);
     if let Some((end, until)) = timeline.end.as_mut().zip(by_calls_until) {
-        (end.at, end.evidence) = (until, timeline.names.intern("the end mark by all of the evidence"));
+        (end.at, end.evidence) = (until, EndEvidence::OfAllEvidence);
     }
     let tolerance = timeline.clocks.iter().map(|c| c.residual).max().unwrap_or_default();
     timeline.finalize(tolerance.max(Ns::from_us(50)));
@@ -114,7 +114,7 @@ fn samples_alone(timeline: &mut Timeline) {
         return;
     };
     let began = began.map_or(first, |began| began.min(first));
-    let evidence = timeline.names.intern("the last sample");
+    let evidence = EndEvidence::LastSample;
     timeline.end = Some(End { at: last - began, error: Ns::ZERO, track: None, evidence });
     timeline.boundary(Phase::Sampled, Ns::ZERO, Ns::ZERO, "the first sample");
 }
@@ -248,7 +248,7 @@ fn chain(boot: &mut Boot<'_>, first: TrackId, at: Option<Ns>) {
 /// The end mark: what was asked for, and what the evidence says; where nothing does, how the boot went out.
 fn end(evidence: &AllEvidence<'_>, boot: &mut Boot<'_>) {
     let asked = asked(boot);
-    let said = evidence.iter().filter_map(|evidence| evidence.end(boot));
+    let said: Vec<EndCandidate> = evidence.iter().filter_map(|evidence| evidence.end(boot)).collect();
     let candidates = asked.into_iter().chain(said).chain(process_1_started(boot));
     let found = candidates.min_by_key(|candidate| (candidate.rank, candidate.error));
     let found = found.or_else(|| panicked(boot)).or_else(|| last_sign(evidence, boot));
@@ -256,36 +256,41 @@ fn end(evidence: &AllEvidence<'_>, boot: &mut Boot<'_>) {
     // Without a scheduler's word, process 1 is wherever user space ran.
     let user = boot.user_space.filter(|_| boot.is_by_calls_alone()).map(|(_, track)| track);
     let track = track.or(user).or(boot.init);
-    let evidence = boot.timeline.names.intern(&evidence);
     boot.timeline.end = Some(End { at, error, track, evidence });
 }
 
-fn candidate(rank: EndRank, at: Ns, error: Ns, evidence: &str) -> EndCandidate {
-    EndCandidate { rank, at, error, evidence: evidence.to_owned(), track: None }
+fn candidate(rank: EndRank, at: Ns, error: Ns, evidence: EndEvidence) -> EndCandidate {
+    EndCandidate { rank, at, error, evidence, track: None }
 }
 
 /// The end mark that the recording's user asked for.
 fn asked(boot: &mut Boot<'_>) -> Option<EndCandidate> {
-    let asked = boot.manifest.end.as_ref().filter(|end| end.mark() != EndMark::Init)?;
+    let asked = boot.manifest.end.as_ref()?;
+    let evidence = match asked.mark() {
+        EndMark::Init => return None,
+        EndMark::PowerOff => EndEvidence::PowerOff,
+        EndMark::Reset => EndEvidence::Reset,
+        EndMark::Line => EndEvidence::Asked(boot.timeline.names.intern(&asked.what)),
+    };
     // Found in the kernel's log in memory: its own stamp is nearer to it than when the host looked.
     if let Some((stamp, clock)) = asked.printk_ns.zip(boot.clocks.printk.as_ref()) {
         let (at, error) = (clock.to_ns(log_ticks(Ns(stamp))), clock.residual + Ns::from_us(500));
-        return Some(candidate(EndRank::Asked, at, error, &asked.what));
+        return Some(candidate(EndRank::Asked, at, error, evidence));
     }
     // The recorder stamped it by the host's clock, which is no time of a deterministic boot.
     if !boot.is_hosted() {
-        if asked.mark() != EndMark::PowerOff {
+        if evidence != EndEvidence::PowerOff {
             boot.timeline.warnings.push(Warning::EndMarkWithoutTime);
         }
         return None;
     }
-    Some(candidate(EndRank::Asked, Ns(asked.at_ns), asked.error_ns.map_or(Ns::from_ms(1), Ns), &asked.what))
+    Some(candidate(EndRank::Asked, Ns(asked.at_ns), asked.error_ns.map_or(Ns::from_ms(1), Ns), evidence))
 }
 
 /// Of evidence taken elsewhere: the kernel started process 1, and nobody says what came of it.
 fn process_1_started(boot: &Boot<'_>) -> Option<EndCandidate> {
     let at = boot.start_of(Phase::Process1).filter(|_| boot.is_imported())?;
-    Some(candidate(EndRank::ProcessOneStarted, at, Ns::from_ms(1), "the kernel started process 1"))
+    Some(candidate(EndRank::ProcessOneStarted, at, Ns::from_ms(1), EndEvidence::Process1Started))
 }
 
 /// Where imported evidence says that its kernel panicked.
@@ -298,13 +303,13 @@ fn panic_line<'b>(boot: &'b Boot<'_>) -> Option<&'b Mark> {
 fn panicked(boot: &Boot<'_>) -> Option<EndCandidate> {
     let error = boot.clocks.printk.as_ref().map_or(Ns::ZERO, |clock| clock.residual);
     if let Some(said) = panic_line(boot) {
-        return Some(candidate(EndRank::Panicked, said.at, error, "no end mark: the kernel panicked"));
+        return Some(candidate(EndRank::Panicked, said.at, error, EndEvidence::Panicked));
     }
     let outcome = boot.manifest.outcome.as_ref().filter(|o| o.kind == OutcomeKind::Panic)?;
     let said = linux::panics(&boot.timeline).map(|mark| mark.at);
     let watched = outcome.at_ns.filter(|_| boot.is_hosted()).map_or(Ns::MAX, Ns);
     let at = said.min().map(|at| at.min(watched))?;
-    Some(candidate(EndRank::Panicked, at, error, "no end mark: the kernel panicked"))
+    Some(candidate(EndRank::Panicked, at, error, EndEvidence::Panicked))
 }
 
 /// No end mark: the boot is shown up to the last thing that the kernel is known to have done; if it was then watched on,
@@ -319,11 +324,11 @@ fn last_sign(evidence: &AllEvidence<'_>, boot: &mut Boot<'_>) -> Option<EndCandi
     let outcome = boot.manifest.outcome.as_ref().filter(|_| boot.is_hosted());
     let watched = outcome.and_then(|o| o.at_ns).map_or(last, Ns).max(last);
     if !outcome.is_some_and(|o| matches!(o.kind, OutcomeKind::Hang | OutcomeKind::Timeout)) {
-        return Some(candidate(EndRank::LastSign, last, watched - last, "no end mark: the last sign of the kernel"));
+        return Some(candidate(EndRank::LastSign, last, watched - last, EndEvidence::LastSign));
     }
     let shown = "the last sign of the kernel: message, console, trace, code that ran for the first time";
     boot.timeline.boundary(Phase::NoFurtherSign, last, Ns::ZERO, shown);
-    Some(candidate(EndRank::LastSign, watched, Ns::ZERO, "no end mark: given up"))
+    Some(candidate(EndRank::LastSign, watched, Ns::ZERO, EndEvidence::GivenUp))
 }
 
 /// Where a boot was recorded and nothing but the kernel's messages says what it did once it had threads, its time is what

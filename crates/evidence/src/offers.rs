@@ -3,7 +3,7 @@
 
 use hashbrown::HashMap;
 use recording::{Manifest, TimeBase};
-use timeline::{Ns, SyncPoint, Ticks};
+use timeline::{Ns, RateSource, SyncPoint, Ticks};
 
 /// What stamps count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) trait StampedText {
     }
 
     /// How fast the kernel found its counter to be, the better figure first; and from what.
-    fn counter_hz(&self) -> Option<(f64, &'static str)> {
+    fn counter_hz(&self) -> Option<(f64, RateSource)> {
         None
     }
 }

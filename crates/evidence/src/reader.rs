@@ -33,7 +33,7 @@ use crate::offers::Offers;
 use crate::text::Line;
 use crate::tslog;
 use std::ops::Range;
-use timeline::{Diagnostics, FileLoss, Ns, TrackId};
+use timeline::{Diagnostics, EndEvidence, FileLoss, Ns, TrackId};
 
 /// A file of a recording of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,7 +184,7 @@ pub(crate) struct EndCandidate {
     /// How far off that may be.
     pub error: Ns,
     /// What shows it.
-    pub evidence: String,
+    pub evidence: EndEvidence,
     /// The track that reached it; process 1's where nothing else is said.
     pub track: Option<TrackId>,
 }
@@ -212,7 +212,7 @@ pub(crate) trait Evidence {
     fn around(&mut self, _boot: &mut Boot<'_>) {}
 
     /// When it says that the boot was done.
-    fn end(&self, _boot: &Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, _boot: &mut Boot<'_>) -> Option<EndCandidate> {
         None
     }
 

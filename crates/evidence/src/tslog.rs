@@ -67,7 +67,7 @@ use pieces::Piece;
 use rate::Rate;
 use std::io::{self, Write};
 use std::ops::Range;
-use timeline::{DiagnosticKind, Diagnostics};
+use timeline::{DiagnosticKind, Diagnostics, RateSource};
 
 /// How many records a kernel keeps unless it was built with another `TSLOGSIZE`.
 pub const BUFFER_RECORDS: usize = 262_144;
@@ -168,14 +168,13 @@ impl Log {
         self.given_hz = hz.filter(|hz| plausible(*hz));
     }
 
-    /// How fast the counter runs, if anything says so, and what does. The user's word comes first.
-    fn rate(&self) -> Option<(f64, String)> {
-        let given = self.given_hz.map(|hz| (hz, "given by the user".to_owned()));
-        given.or_else(|| self.own_rate())
+    /// How fast the counter runs, if anything says so. The user's word comes first.
+    fn rate(&self) -> Option<f64> {
+        self.given_hz.or_else(|| self.own_rate().map(|(hz, _)| hz))
     }
 
-    /// The same by the evidence alone.
-    fn own_rate(&self) -> Option<(f64, String)> {
+    /// The same by the evidence alone, and what of it says so.
+    fn own_rate(&self) -> Option<(f64, RateSource)> {
         let noted = self.noted_rate().filter(|rate| plausible(rate.hz));
         let rates: Vec<Rate> = self.rates.iter().cloned().chain(noted).collect();
         rate::choose(&rates, |rate| self.place(rate.file, rate.line)).filter(|(hz, _)| plausible(*hz))
@@ -210,7 +209,7 @@ impl Log {
             }
         }
         match (last_ticks, self.rate()) {
-            (Some(ticks), Some((hz, _))) => writeln!(out, "0x0 {ticks} EVENT TSLOG hz {}", hz.round()),
+            (Some(ticks), Some(hz)) => writeln!(out, "0x0 {ticks} EVENT TSLOG hz {}", hz.round()),
             _ => Ok(()),
         }
     }

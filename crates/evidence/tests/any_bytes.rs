@@ -97,7 +97,7 @@ fn check_trace(bytes: &[u8]) {
     let c = trace.counts;
     assert_eq!(c.events + c.headings + c.stacks + c.lost_notes + c.unreadable, lines(bytes));
     assert_eq!(trace.records().count() as u64, c.events);
-    trace.build(&Clock::linear("t", 1e9, trace.first, Ns::ZERO, "test"), &mut timeline);
+    trace.build(&Clock::linear("t", 1e9, trace.first, Ns::ZERO, timeline::RateSource::User), &mut timeline);
     check_timeline(timeline);
 }
 

@@ -5,7 +5,7 @@ use evidence::systemd_analyze::{Analysis, Stage};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use timeline::{DiagnosticKind, Diagnostics, Ns, Timeline};
+use timeline::{DiagnosticKind, Diagnostics, EndEvidence, Ns, Timeline};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/systemd-analyze").join(name)
@@ -72,7 +72,7 @@ fn stages_are_phases_and_the_chain_is_the_boot_path() {
     check_phases(&timeline, &PHASES);
     let end = timeline.end.unwrap();
     assert_eq!((ms(end.at), ms(end.error)), (10_000, 5));
-    assert_eq!(timeline.names.get(end.evidence), "systemd: startup finished");
+    assert_eq!(end.evidence, EndEvidence::SystemdFinished);
     assert_eq!(span(&timeline, "cups.service"), Some((8_800, 9_900)));
     assert_eq!(span(&timeline, "wait-online.service"), Some((6_200, 8_799)));
 

@@ -13,7 +13,7 @@ fn dump(name: &str, bytes: &[u8]) -> String {
         Stamps::Nanoseconds => 1e9,
         Stamps::Counter => 2e9,
     };
-    let clock = Clock::linear("trace", hz, trace.first, Ns::ZERO, "test");
+    let clock = Clock::linear("trace", hz, trace.first, Ns::ZERO, timeline::RateSource::User);
     let mut timeline = Timeline::new(TimeBase::Evidence);
     timeline.diagnostics = diagnostics;
     trace.build(&clock, &mut timeline);

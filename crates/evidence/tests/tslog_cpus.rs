@@ -8,7 +8,7 @@ fn built(text: &str, cpu_count: u32) -> Timeline {
     timeline.cpu_count = cpu_count;
     let mut log = Log::default();
     log.read("0.log", text.as_bytes(), &mut timeline.diagnostics);
-    build(log, Counter::Rate(1e6, "made".into()), &mut timeline);
+    build(log, Counter::Rate(1e6, timeline::RateSource::User), &mut timeline);
     timeline.finalize(Ns::ZERO);
     timeline
 }

@@ -24,7 +24,7 @@ fn path(text: &str) -> Stacks {
     let mut timeline = Timeline::new(TimeBase::Evidence);
     let mut log = Log::default();
     log.read("tslog.txt", text.as_bytes(), &mut timeline.diagnostics);
-    build(log, Counter::Rate(1e9, "made".into()), &mut timeline);
+    build(log, Counter::Rate(1e9, timeline::RateSource::User), &mut timeline);
     timeline.finalize(Ns::ZERO);
     let path = analysis::boot_path(&timeline);
     let mut stacks = Stacks::new();

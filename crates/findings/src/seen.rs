@@ -278,7 +278,7 @@ pub mod testing {
 
     use super::*;
     use crate::find::{Found, find_by};
-    use timeline::{End, Hold, Names, OffCpu, Running, SpanBuilder, TimeBase, Unit, Wait};
+    use timeline::{End, EndEvidence, Hold, Names, OffCpu, Running, SpanBuilder, TimeBase, Unit, Wait};
 
     pub fn ms(ms: i64) -> Ns {
         Ns::from_ms(ms)
@@ -532,7 +532,7 @@ pub mod testing {
                 let turn = Running { track: self.track, cpu: 0, from: self.turn_begun(), to: at };
                 self.timeline.occupancy.turns.push(turn);
             }
-            self.timeline.end = Some(End { at, error: Ns::ZERO, track, evidence: NameId::EMPTY });
+            self.timeline.end = Some(End { at, error: Ns::ZERO, track, evidence: EndEvidence::LastSign });
             self.timeline.finalize(Ns::ZERO);
             assert!(self.timeline.diagnostics.is_empty(), "{:?}", self.timeline.diagnostics);
             find_by(table, &Seen::new(&self.timeline, &Groups::freebsd(), &self.machine), most)

@@ -39,7 +39,7 @@ pub use manifest::{
     State, Subject, TimeBase, Vmm,
 };
 pub use names::{REGISTERS, VMM_STREAM, is_for_people, whole_name};
-pub use open::{Condition, Lost, Recording, read_file};
+pub use open::{Condition, Lost, NotKnown, Recording, read_file};
 pub use pack::pack;
 pub use patch::{Edit, Patch};
 pub use spec::{Accel, Difference, GuestSpec, Init, ObserveSpec, SymbolFile, Then, Until};

@@ -33,8 +33,19 @@ pub enum Condition {
     AtWork,
     /// Its recorder was killed.
     Killed,
-    /// The manifest is missing, damaged or does not say: why.
-    Unknown(String),
+    /// The manifest does not say.
+    Unknown(NotKnown),
+}
+
+/// Why a manifest does not say what became of its recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotKnown {
+    /// There is no manifest.
+    Missing,
+    /// It cannot be read: what its parser found.
+    Damaged(String),
+    /// It has no state.
+    NoState,
 }
 
 /// A file that is not there as the manifest lists it.
@@ -72,12 +83,10 @@ impl Recording {
         } else {
             return Err(Error::NotARecording { path: path.to_path_buf() });
         };
-        let (manifest, unknown) = understand(path, manifest, &mut diagnostics)?;
-        let condition = match (unknown, manifest.state) {
+        let (manifest, not_known) = understand(path, manifest, &mut diagnostics)?;
+        let condition = match (not_known, manifest.state) {
             (Some(why), _) => Condition::Unknown(why),
-            (None, State::Unknown) => {
-                Condition::Unknown(format!("{MANIFEST_NAME} does not say whether the recording was finished"))
-            }
+            (None, State::Unknown) => Condition::Unknown(NotKnown::NoState),
             (None, State::Finished) => Condition::Finished,
             (None, State::Running) if meta.is_dir() && is_recorded_into(path) => Condition::AtWork,
             (None, State::Running) => Condition::Killed,
@@ -225,21 +234,19 @@ fn is_recorded_into(path: &Path) -> bool {
     Locked::is_taken(&folder)
 }
 
-/// Turns the text of `recording.json`, if any, into a manifest, with diagnostics for what it lacks; if there is nothing
-/// to be learnt from it, why.
+/// Turns the text of `recording.json`, if any, into a manifest, with diagnostics for what it lacks; if it says nothing, why.
 fn understand(
     path: &Path,
     text: Option<Vec<u8>>,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Result<(Manifest, Option<String>), Error> {
+) -> Result<(Manifest, Option<NotKnown>), Error> {
     let mut note = |kind, detail: &str| {
         let detail = detail.to_owned();
         diagnostics.push(Diagnostic { kind, detail });
     };
     let Some(text) = text else {
-        let why = "there is no recording.json";
-        note(Oddity::MissingManifest, why);
-        return Ok((Manifest::default(), Some(why.to_owned())));
+        note(Oddity::MissingManifest, "there is no recording.json");
+        return Ok((Manifest::default(), Some(NotKnown::Missing)));
     };
     match Manifest::parse(&text) {
         Ok(manifest) => {
@@ -254,7 +261,7 @@ fn understand(
         }
         Err(Unreadable::Damaged(why)) => {
             note(Oddity::DamagedManifest, &format!("recording.json: {why}"));
-            Ok((Manifest::default(), Some(format!("recording.json cannot be read ({why})"))))
+            Ok((Manifest::default(), Some(NotKnown::Damaged(why))))
         }
     }
 }

@@ -17,7 +17,9 @@ fn main() -> std::io::Result<()> {
     let spans: Option<usize> = args.next().map(|n| n.parse().expect("SPANS is a number"));
     std::fs::create_dir_all(&folder)?;
     let mut timeline = spans.map_or_else(sample::timeline, sample::large);
-    timeline.warnings.push(Warning::RecordingUnknown { why: "\x1b[31m is no manifest".to_owned() });
+    timeline.warnings.push(Warning::RecordingUnknown {
+        why: timeline::ManifestFault::Damaged { found: "\x1b[31m is no manifest".to_owned() },
+    });
     let facts = sample::facts();
     let begun = Instant::now();
     let boot = Boot::new(&timeline, &facts);

@@ -34,6 +34,7 @@ mod sampled;
 mod schemas;
 mod silence_lines;
 mod silences;
+mod sources;
 mod summary;
 mod table;
 mod terminal;

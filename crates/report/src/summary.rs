@@ -14,8 +14,8 @@ use recording::OutcomeKind;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use timeline::{
-    DiagnosticKind, Diagnostics, Names, Ns, Os, Sampled, SampledEvent, SampledFunction, SampledOn, SampledTrack,
-    TimeBase, Timeline, Unit,
+    DiagnosticKind, Diagnostics, EndEvidence, NameId, Names, Ns, Os, Sampled, SampledEvent, SampledFunction, SampledOn,
+    SampledTrack, TimeBase, Timeline, Unit,
 };
 
 /// The name and version of the document.
@@ -113,12 +113,22 @@ pub struct Summary {
 pub struct EndLine {
     /// What shows it.
     pub evidence: String,
+    /// The name of that for programs: it never changes.
+    #[serde(default)]
+    pub code: String,
     /// When.
     pub at_ns: i64,
     /// How far off `at_ns` may be.
     pub error_ns: i64,
     /// The thread that reached it: the boot path is walked back from there.
     pub track: Option<String>,
+}
+
+impl EndLine {
+    /// Whether it is a line that the recording's user asked for.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.code == EndEvidence::Asked(NameId::EMPTY).code()
+    }
 }
 
 /// A stage of the boot.
@@ -497,7 +507,8 @@ pub(crate) fn time_base(base: TimeBase) -> &'static str {
 
 fn end_line(boot: &Boot) -> Option<EndLine> {
     boot.timeline.end.map(|end| EndLine {
-        evidence: boot.timeline.names.get(end.evidence).to_owned(),
+        evidence: end_evidence(end.evidence, &boot.timeline.names).into_owned(),
+        code: end.evidence.code().to_owned(),
         at_ns: end.at.0,
         error_ns: end.error.0,
         track: end.track.map(|t| boot.track_name(t).to_owned()),
@@ -559,7 +570,7 @@ fn clock_lines(timeline: &Timeline) -> Vec<ClockLine> {
         hz: c.hz,
         pieces: c.pieces(),
         residual_ns: c.residual.0,
-        rate_from: c.rate_from.to_string(),
+        rate_from: rate_source(&c.rate_from).into_owned(),
     };
     timeline.clocks.iter().map(line).collect()
 }

@@ -18,7 +18,7 @@ use crate::overview::overview;
 use crate::paragraph::paragraph;
 use crate::processes::processes;
 use crate::text::{bytes, counted, cut, percent};
-use crate::{DiagnosticLine, Layout, Summary, harmless};
+use crate::{DiagnosticLine, EndLine, Layout, Summary, harmless};
 use facts::facts;
 pub(crate) use facts::overhead;
 use phases::phases;
@@ -146,7 +146,8 @@ fn header(summary: &Summary, layout: Layout, out: &mut String) {
         }
         None => writeln!(out, "{outcome}: no end mark; the last evidence is at {total}"),
     };
-    let is_said = summary.end.as_ref().is_some_and(|end| end.evidence == summary.outcome_detail);
+    // The line that was asked for shows the outcome too, and stands above.
+    let is_said = summary.is_reached() && summary.end.as_ref().is_some_and(EndLine::is_asked);
     if !summary.outcome_detail.is_empty() && !is_said {
         paragraph(&harmless(&summary.outcome_detail), "  ", layout, out);
     }

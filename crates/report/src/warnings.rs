@@ -3,9 +3,10 @@
 //! Nothing decides by one: programs compare the codes of [`Warning`].
 
 use crate::diagnostics::figures;
+use crate::sources::rate_source;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use timeline::{FileLoss, LastSign, LogEnd, ProcessNamed, Timeline, Unit, Warning};
+use timeline::{FileLoss, LastSign, LogEnd, ManifestFault, ProcessNamed, Timeline, Unit, Warning};
 
 /// One of `warnings`, with its name for programs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -46,8 +47,9 @@ fn sentence(warning: &Warning, unit: Unit) -> String {
             nothing_since(last.as_ref())
         ),
         Warning::RecordingUnknown { why } => format!(
-            "state unknown: {why}, so nothing tells how this boot was run, whether it was finished, and where its time \
-             zero is; what the other files say is shown"
+            "state unknown: {}, so nothing tells how this boot was run, whether it was finished, and where its time \
+             zero is; what the other files say is shown",
+            manifest_fault(why)
         ),
         Warning::FileMissing { file, recorded_bytes, loss } => format!(
             "{file} is missing ({recorded_bytes} bytes were recorded): {}; restore it from a copy, or record again",
@@ -65,10 +67,11 @@ fn sentence(warning: &Warning, unit: Unit) -> String {
              --tsc-frequency, which on the machine is `sysctl machdep.tsc_freq`, on arm64 the frequency of its timecounter"
             .to_owned(),
         Warning::LogRateContradicted { given_hz, found_hz, found_in } => format!(
-            "the log's counter runs at {:.6} MHz as the user says, and at {:.6} MHz by {found_in}: times are by the first; \
+            "the log's counter runs at {:.6} MHz as the user says, and at {:.6} MHz by {}: times are by the first; \
              import it again without --tsc-frequency to have them by the second",
             given_hz / 1e6,
-            found_hz / 1e6
+            found_hz / 1e6,
+            rate_source(found_in)
         ),
         Warning::EndMarkWithoutTime => {
             "the end mark that was asked for has no time of the guest's: the boot is shown up to another one".to_owned()
@@ -116,6 +119,14 @@ fn sentence(warning: &Warning, unit: Unit) -> String {
             show(*from),
             to.map_or(String::new(), |to| format!(" to {}", show(to)))
         ),
+    }
+}
+
+fn manifest_fault(why: &ManifestFault) -> Cow<'static, str> {
+    match why {
+        ManifestFault::Missing => "there is no recording.json".into(),
+        ManifestFault::Damaged { found } => format!("recording.json cannot be read ({found})").into(),
+        ManifestFault::NoState => "recording.json does not say whether the recording was finished".into(),
     }
 }
 
@@ -178,7 +189,7 @@ fn was_in(who: &str, end: &LogEnd) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use timeline::{Ns, RateSource};
+    use timeline::{Ns, RateLine, RateSource};
 
     fn end(record: &str, thread: u64, open: &[&str]) -> LogEnd {
         let open = open.iter().map(|name| (*name).to_owned()).collect();
@@ -201,7 +212,7 @@ mod tests {
                  host's clock (the last line began then, on console.log)",
             ),
             (
-                Warning::RecordingUnknown { why: "there is no recording.json".to_owned() },
+                Warning::RecordingUnknown { why: ManifestFault::Missing },
                 "state unknown: there is no recording.json, so nothing tells how this boot was run, whether it was finished, \
                  and where its time zero is; what the other files say is shown",
             ),
@@ -229,7 +240,7 @@ mod tests {
                 Warning::LogRateContradicted {
                     given_hz: 3e6,
                     found_hz: 2e6,
-                    found_in: RateSource::from("the log itself, 0.log:4"),
+                    found_in: RateSource::Line { line: RateLine::LogItself, place: "0.log:4".to_owned() },
                 },
                 "the log's counter runs at 3.000000 MHz as the user says, and at 2.000000 MHz by the log itself, 0.log:4: times \
                  are by the first; import it again without --tsc-frequency to have them by the second",

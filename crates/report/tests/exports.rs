@@ -8,7 +8,9 @@ use report::{
 };
 use serde_json::Value;
 use std::collections::HashMap;
-use timeline::{End, NameId, Ns, ProcessNamed, Running, SpanKind, SpanRow, TimeBase, Timeline, TrackKind, Warning};
+use timeline::{
+    End, EndEvidence, NameId, Ns, ProcessNamed, Running, SpanKind, SpanRow, TimeBase, Timeline, TrackKind, Warning,
+};
 
 fn export(boot: &Boot, name: &str) -> String {
     let mut out = Vec::new();
@@ -155,7 +157,7 @@ fn an_interrupt_lies_on_what_it_interrupted_which_goes_on() {
         timeline.running.push(Running { track, cpu: 0, from: Ns(from), to: Ns(to) });
     }
     timeline.cpus_followed_until = Some(Ns::MAX);
-    timeline.end = Some(End { at: Ns(100), error: Ns::ZERO, track: Some(main), evidence: work });
+    timeline.end = Some(End { at: Ns(100), error: Ns::ZERO, track: Some(main), evidence: EndEvidence::Asked(work) });
     timeline.finalize(Ns::ZERO);
     let facts = Facts::default();
     let boot = Boot::new(&timeline, &facts);
@@ -204,7 +206,7 @@ fn nest(depth: i64) -> Timeline {
         let detail = timeline::NameId::EMPTY;
         t.spans.push(timeline::SpanRow { name, detail, start, end, track, kind: SpanKind::Call }, None);
     }
-    t.end = Some(End { at: Ns(2 * depth), error: Ns::ZERO, track: Some(track), evidence: name });
+    t.end = Some(End { at: Ns(2 * depth), error: Ns::ZERO, track: Some(track), evidence: EndEvidence::Asked(name) });
     t.finalize(Ns::ZERO);
     t
 }
@@ -429,7 +431,7 @@ fn the_page_of_very_many_names_is_cut_and_says_so() {
             let row = timeline::SpanRow { name, detail, start: Ns(i), end: Ns(i + 1), track, kind: SpanKind::Call };
             t.spans.push(row, None);
         }
-        t.end = Some(End { at: Ns(names), error: Ns::ZERO, track: Some(track), evidence: name });
+        t.end = Some(End { at: Ns(names), error: Ns::ZERO, track: Some(track), evidence: EndEvidence::Asked(name) });
         t.finalize(Ns::ZERO);
         let (mut out, facts) = (Vec::new(), Facts::default());
         report::page(&Boot::new(&t, &facts), &[], &mut out).unwrap();
@@ -487,7 +489,7 @@ prop_compose! {
             };
             t.spans.push(row, None);
         }
-        let evidence = t.names.intern("end");
+        let evidence = EndEvidence::Asked(t.names.intern("end"));
         t.end = end.map(|at| End { at: Ns(at), error: Ns::ZERO, track: Some(tracks[0]), evidence });
         t.finalize(Ns::ZERO);
         t

@@ -4,7 +4,7 @@ mod sample;
 
 use report::{Layout, Style, Summary, summarize};
 use std::path::Path;
-use timeline::{DiagnosticKind, Diagnostics, Ns};
+use timeline::{DiagnosticKind, Diagnostics, End, EndEvidence, Ns};
 use unicode_width::UnicodeWidthStr;
 
 fn check(name: &str, got: &str) {
@@ -40,6 +40,24 @@ fn other_tables() {
         + "\n"
         + &report::rows("all threads, summed", &s.where_all_threads, layout);
     check("tables-80.txt", &text);
+}
+
+/// The line that was asked for ends the boot and shows its outcome; what shows a panic is another line.
+#[test]
+fn the_line_of_the_end_mark_is_printed_once() {
+    let mut timeline = sample::timeline();
+    let facts = report::Facts { outcome_detail: "login:".to_owned(), ..sample::facts() };
+    let line = timeline.names.intern("login:");
+    let mut shown = |evidence| {
+        timeline.end = timeline.end.map(|end| End { evidence, ..end });
+        let text = report::show(&summarize(&timeline, &facts), Layout::default());
+        text.matches("login:").count()
+    };
+    assert_eq!(shown(EndEvidence::Asked(line)), 1);
+    assert_eq!(shown(EndEvidence::Process1Sent), 1, "it is beside the end mark");
+    let panicked = report::Facts { outcome: "panic".to_owned(), ..facts.clone() };
+    let text = report::show(&summarize(&timeline, &panicked), Layout::default());
+    assert!(text.contains("login:"), "{text}");
 }
 
 #[test]

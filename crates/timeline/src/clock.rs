@@ -54,12 +54,12 @@ impl Segment {
 
 impl Clock {
     /// A clock that runs at `hz` and showed `ticks` at time `at`.
-    pub fn linear(name: &str, hz: f64, ticks: Ticks, at: Ns, rate_from: impl Into<RateSource>) -> Clock {
+    pub fn linear(name: &str, hz: f64, ticks: Ticks, at: Ns, rate_from: RateSource) -> Clock {
         Clock {
             name: name.to_owned(),
             hz,
             residual: Ns::ZERO,
-            rate_from: rate_from.into(),
+            rate_from,
             segments: vec![Segment { ticks, at, ns_per_tick: 1e9 / hz }],
         }
     }
@@ -97,13 +97,7 @@ impl Clock {
     }
 
     /// Fits a clock of known rate to sync points: only the offset is looked for. `None` without points.
-    pub fn fit_offset(
-        name: &str,
-        hz: f64,
-        points: &[SyncPoint],
-        delay: Delay,
-        rate_from: impl Into<RateSource>,
-    ) -> Option<Clock> {
+    pub fn fit_offset(name: &str, hz: f64, points: &[SyncPoint], delay: Delay, rate_from: RateSource) -> Option<Clock> {
         let first = *points.first()?;
         let mut clock = Clock::linear(name, hz, first.ticks, first.at, rate_from);
         let rests = points.iter().map(|p| (p.at - clock.to_ns(p.ticks)).0);
@@ -244,7 +238,7 @@ mod tests {
         assert!((clock.hz - 2e9).abs() < 1.0, "{}", clock.hz);
         assert_eq!(clock.to_ns(Ticks(1_000)), Ns(5_000));
         assert!(clock.residual > Ns(900) && clock.residual <= Ns(7_000), "{:?}", clock.residual);
-        let offset = Clock::fit_offset("tsc", 2e9, &points, Delay::Late, "").unwrap();
+        let offset = Clock::fit_offset("tsc", 2e9, &points, Delay::Late, RateSource::User).unwrap();
         assert_eq!(offset.to_ns(Ticks(1_000)), Ns(5_000));
     }
 
@@ -254,7 +248,10 @@ mod tests {
             Clock::through("printk", &[point(100, 100), point(200, 300), point(300, 400), point(400, 500)]).unwrap();
         let lost = [100, 150, 199, 200, 399, 400, 1_000].map(|ticks| clock.lost_around(Ticks(ticks), 1e9).0);
         assert_eq!(lost, [100, 100, 100, 0, 0, 0, 0]);
-        assert_eq!(Clock::linear("tsc", 2e9, Ticks(0), Ns::ZERO, "").lost_around(Ticks(5), 1e9), Ns::ZERO);
+        assert_eq!(
+            Clock::linear("tsc", 2e9, Ticks(0), Ns::ZERO, RateSource::User).lost_around(Ticks(5), 1e9),
+            Ns::ZERO
+        );
     }
 
     #[test]

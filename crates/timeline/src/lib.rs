@@ -15,6 +15,7 @@ pub mod amount;
 mod builder;
 mod clock;
 mod diagnostics;
+mod end;
 mod names;
 mod nest;
 mod os;
@@ -32,11 +33,12 @@ mod warning;
 pub use builder::SpanBuilder;
 pub use clock::{Clock, Delay, SyncPoint};
 pub use diagnostics::{Diagnostic, DiagnosticKind, Diagnostics, Figures, Severity};
+pub use end::{End, EndEvidence, ProcessOf};
 pub use names::{NameId, Names};
 pub use os::Os;
 pub use phase::{Initcalls, Phase};
 pub use profile::{Children, FunctionRow, NodeId, Profile, ProfileNode, Weight};
-pub use rate::RateSource;
+pub use rate::{RateLine, RateSource};
 pub use sampled::{
     Sample, Sampled, SampledEvent, SampledFrame, SampledFunction, SampledOn, SampledPart, SampledThread, SampledTrack,
     SamplingIntervals,
@@ -46,7 +48,7 @@ pub use span::{SpanId, SpanRow, Spans};
 pub use span_kind::SpanKind;
 pub use time::{Ns, Ticks, point_and_two_digits, rounded, rounded_count, truncated};
 pub use track::{Hold, Occupancy, OffCpu, Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
-pub use warning::{FileLoss, LastSign, LogEnd, ProcessNamed, Warning};
+pub use warning::{FileLoss, LastSign, LogEnd, ManifestFault, ProcessNamed, Warning};
 
 /// Where the zero of a timeline is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,19 +101,6 @@ pub struct Boundary {
     pub at: Ns,
     /// How far off `at` may be.
     pub error: Ns,
-    /// What shows it, in words.
-    pub evidence: NameId,
-}
-
-/// The instant at which the boot counts as done, and what showed it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct End {
-    /// When.
-    pub at: Ns,
-    /// How far off `at` may be.
-    pub error: Ns,
-    /// The track that reached it: the boot path is walked back from here.
-    pub track: Option<TrackId>,
     /// What shows it, in words.
     pub evidence: NameId,
 }

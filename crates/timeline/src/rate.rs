@@ -1,6 +1,4 @@
-//! Where a clock's rate is known from.
-
-use std::fmt;
+//! Where a clock's rate is known from. Its words are in `report`.
 
 /// What shows how fast a clock runs, or how it was joined to others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,53 +28,46 @@ pub enum RateSource {
     /// By when its lines arrived.
     Arrival,
     /// Through messages whose functions were seen to run.
-    FirstRuns {
+    FirstExecutions {
         /// How many.
         messages: usize,
         /// Whether process 1 set its end.
         process_1: bool,
     },
-    /// What the evidence says, with the place where it does.
-    Other(String),
+    /// The kernel's log has the result of its refined calibration.
+    RefinedCalibration,
+    /// The kernel's log has the rate of the processor that it detected.
+    DetectedProcessor,
+    /// A line of the evidence gives it.
+    Line {
+        /// What that line is.
+        line: RateLine,
+        /// Where it is: `0.log:4`.
+        place: String,
+    },
+    /// Messages that a kernel's event log and a stamped console both have.
+    ConsoleLines {
+        /// The steps of the log that wrote them: `SYSINIT announce`.
+        steps: Vec<String>,
+    },
 }
 
-impl From<&str> for RateSource {
-    fn from(text: &str) -> RateSource {
-        RateSource::Other(text.to_owned())
-    }
-}
-
-impl From<String> for RateSource {
-    fn from(text: String) -> RateSource {
-        RateSource::Other(text)
-    }
-}
-
-/// In words, as views and JSON have it.
-impl fmt::Display for RateSource {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            RateSource::Host => "measured on the host",
-            RateSource::HostFromStart => "measured on the host, 0 at the start of the vCPUs",
-            RateSource::Instructions => "one tick is one instruction is 1 ns",
-            RateSource::User => "given by the user",
-            RateSource::Unknown => "unknown: a tick is shown as a tick",
-            RateSource::Kernel => "the kernel's own",
-            RateSource::Printk => "printk's clock is time",
-            RateSource::SyncPoints => "fitted to sync points",
-            RateSource::CommonEvents => "through events seen on both clocks",
-            RateSource::NearProcess1 => {
-                "set by sync lines of process 1; ticks that the kernel lost earlier are not seen"
-            }
-            RateSource::FirstInstruction => {
-                "from the kernel's first instruction on; ticks that the kernel lost are not seen"
-            }
-            RateSource::Arrival => "set by the arrival of its lines",
-            RateSource::FirstRuns { messages, process_1 } => {
-                let and = if *process_1 { ", and process 1's" } else { "" };
-                return write!(out, "through messages whose functions were seen to run ({messages} messages{and})");
-            }
-            RateSource::Other(text) => text,
-        })
-    }
+/// A line that gives the rate of the counter that a kernel's event log is stamped with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateLine {
+    /// The log's own last words.
+    LogItself,
+    /// `machdep.tsc_freq`.
+    Sysctl,
+    /// The frequency of a timecounter that is the counter itself.
+    Timecounter,
+    /// The same of `TSC-low`, which is the counter shifted right.
+    ShiftedTimecounter {
+        /// By so many bits.
+        shift: u8,
+        /// Whether the CPU's line shows how many; else it is what is usual.
+        by_cpu: bool,
+    },
+    /// The CPU's line, which is rounded.
+    Cpu,
 }

@@ -37,6 +37,20 @@ pub struct ProcessNamed {
     pub name: Option<String>,
 }
 
+/// Why a recording's manifest says nothing of its boot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ManifestFault {
+    /// There is none.
+    Missing,
+    /// It cannot be read.
+    Damaged {
+        /// What its parser found.
+        found: String,
+    },
+    /// It does not say whether the recording was finished.
+    NoState,
+}
+
 /// What figures lose with a file of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileLoss {
@@ -85,8 +99,8 @@ pub enum Warning {
     },
     /// Nothing says how the boot was run, and whether its recording was finished.
     RecordingUnknown {
-        /// What is wrong with the manifest, as it was found.
-        why: String,
+        /// What is wrong with the manifest.
+        why: ManifestFault,
     },
     /// A file that was recorded is not there.
     FileMissing {

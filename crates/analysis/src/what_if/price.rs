@@ -138,7 +138,7 @@ impl Shrink for Cuts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use timeline::{End, Hold, NameId, Running, SpanKind, SpanRow, TimeBase, TrackKind};
+    use timeline::{End, EndEvidence, Hold, NameId, Running, SpanKind, SpanRow, TimeBase, TrackKind};
 
     const LENGTH: Ns = Ns(1_000);
 
@@ -153,7 +153,7 @@ mod tests {
             t.spans.push(row, None);
         }
         t.waits.push(Wait { track: boot, from: Ns(400), woken: Ns(700), until: Ns(700), by: WaitedOn::Thread(other) });
-        t.end = Some(End { at: LENGTH, error: Ns(0), track: Some(boot), evidence: NameId::EMPTY });
+        t.end = Some(End { at: LENGTH, error: Ns(0), track: Some(boot), evidence: EndEvidence::LastSign });
         t.finalize(Ns::ZERO);
         (t, boot, other)
     }

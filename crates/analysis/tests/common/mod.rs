@@ -1,7 +1,9 @@
 //! Hand-made logs, an event a line: when (ns), which thread, what.
 
 use std::collections::HashMap;
-use timeline::{End, Hold, NameId, Ns, SpanBuilder, SpanKind, TimeBase, Timeline, TrackId, TrackKind, Wait, WaitedOn};
+use timeline::{
+    End, EndEvidence, Hold, NameId, Ns, SpanBuilder, SpanKind, TimeBase, Timeline, TrackId, TrackKind, Wait, WaitedOn,
+};
 
 /// The log as a timeline: `enter F`, `exit F`, `wait T`, `unwait T`, `hold T`, `release T`, `created`, `end`. A function
 /// may have a detail (`SYSINIT/cpu`), a thread a creator (`created main`).
@@ -48,7 +50,7 @@ pub fn log(text: &str) -> Timeline {
                 let by = if words.len() > 3 { t.tracks.named(what, TrackKind::Thread) } else { track };
                 t.tracks.get_mut(track).created = Some((at, by));
             }
-            "end" => t.end = Some(End { at, error: Ns::ZERO, track: Some(track), evidence: NameId::EMPTY }),
+            "end" => t.end = Some(End { at, error: Ns::ZERO, track: Some(track), evidence: EndEvidence::LastSign }),
             other => panic!("{other}?"),
         }
     }

@@ -28,7 +28,7 @@ pub fn measure(table: &mut Table) {
     reader("trace, looked through and built", text.as_bytes(), table, |bytes| {
         let mut timeline = Timeline::new(TimeBase::Evidence);
         if let Ok(trace) = Trace::read("trace.txt", bytes, &mut nothing()) {
-            trace.build(&Clock::linear("trace", 1e9, trace.first, Ns::ZERO, "bench"), &mut timeline);
+            trace.build(&Clock::linear("trace", 1e9, trace.first, Ns::ZERO, timeline::RateSource::User), &mut timeline);
         }
         black_box(timeline.spans.len());
     });

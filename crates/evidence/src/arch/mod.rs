@@ -7,6 +7,7 @@ mod x86_64;
 
 use crate::first_run::FirstRun;
 use crate::first_run::stage::Region;
+use timeline::RateSource;
 
 /// An architecture, as its evidence looks.
 pub(crate) struct Arch {
@@ -23,7 +24,7 @@ pub(crate) struct Arch {
     /// Where Linux' image lies in memory.
     pub kernel: KernelImage,
     /// How messages of Linux begin that say how many MHz its counter has, the better figure first; and what that figure is.
-    pub counter_messages: &'static [(&'static str, &'static str)],
+    pub counter_messages: &'static [(&'static str, RateSource)],
 }
 
 /// Where a kernel's image lies: linked to one place, moved by chance to another, and entered before it runs there.
@@ -65,8 +66,8 @@ pub(crate) fn starts_thread(name: &str) -> bool {
 }
 
 /// The messages that say how fast a counter is.
-pub(crate) fn counter_messages() -> impl Iterator<Item = (&'static str, &'static str)> {
-    ALL.iter().flat_map(|arch| arch.counter_messages.iter().copied())
+pub(crate) fn counter_messages() -> impl Iterator<Item = (&'static str, &'static RateSource)> {
+    ALL.iter().flat_map(|arch| arch.counter_messages.iter().map(|(begins, from)| (*begins, from)))
 }
 
 #[cfg(test)]
@@ -84,7 +85,7 @@ mod tests {
         cpu_starts: &["stub_start"],
         thread_starts: &[],
         kernel: KernelImage { entry: "stub_entry", lowest_address: 1 << 40, step_bytes: 4096, bytes_max: 1 << 20 },
-        counter_messages: &[("stub: counter", "the stub's word")],
+        counter_messages: &[("stub: counter", RateSource::DetectedProcessor)],
     };
 
     #[test]

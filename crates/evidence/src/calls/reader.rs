@@ -7,7 +7,7 @@ use crate::input::{File, Input};
 use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence, Own, Reader};
 use std::rc::Rc;
-use timeline::{DiagnosticKind, Diagnostics, FileLoss, Initcalls, NameId, Ns, Phase, SpanKind, TimeBase};
+use timeline::{DiagnosticKind, Diagnostics, EndEvidence, FileLoss, Initcalls, NameId, Ns, Phase, SpanKind, TimeBase};
 
 /// The first one counts.
 #[derive(Default)]
@@ -99,9 +99,9 @@ impl Evidence for Calls {
         timeline.boundary(Phase::HandOver, last, error, "calls: the last initcall returned");
     }
 
-    fn end(&self, boot: &Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
         let (at, track) = boot.user_space.filter(|_| boot.is_by_calls_alone())?;
-        let evidence = "user space first wrote to a port, or first ran".to_owned();
+        let evidence = EndEvidence::UserSpaceRan;
         Some(EndCandidate { rank: EndRank::UserSpaceRan, at, error: Ns::ZERO, evidence, track: Some(track) })
     }
 

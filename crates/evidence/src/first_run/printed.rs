@@ -82,7 +82,7 @@ impl Printed {
         let points = agreeing(points);
         let known = points.len() - usize::from(by_process_1 && !points.is_empty());
         let mut clock = Clock::through(&set.name, &points).filter(|_| known >= 2)?;
-        clock.rate_from = RateSource::FirstRuns { messages: known, process_1: by_process_1 };
+        clock.rate_from = RateSource::FirstExecutions { messages: known, process_1: by_process_1 };
         Some(clock)
     }
 }
@@ -144,7 +144,7 @@ mod tests {
         let clock = bent(LOG, &rows).unwrap();
         let at = |ms: u64| clock.to_ns(Ticks(ms * 1_000_000));
         assert_eq!([at(100), at(150), at(200), at(1_000)].map(|at| at.0 / 1_000_000), [200, 300, 400, 1_200]);
-        assert_eq!(clock.rate_from, RateSource::FirstRuns { messages: 2, process_1: true });
+        assert_eq!(clock.rate_from, RateSource::FirstExecutions { messages: 2, process_1: true });
     }
 
     #[test]

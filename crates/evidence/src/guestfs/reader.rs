@@ -6,7 +6,7 @@ use crate::input::{FirstOf, Input};
 use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence, Reader};
 use crate::text::Line;
-use timeline::{DiagnosticKind, Diagnostics, Ns, Os, TrackId};
+use timeline::{DiagnosticKind, Diagnostics, EndEvidence, Ns, Os, TrackId};
 
 /// The first one counts.
 #[derive(Default)]
@@ -56,9 +56,9 @@ impl Evidence for Launch {
         self.done = placed.done;
     }
 
-    fn end(&self, _boot: &Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, _boot: &mut Boot<'_>) -> Option<EndCandidate> {
         let (at, track) = self.done?;
-        let (rank, evidence) = (EndRank::BootDone, "libguestfs: the launch is done".to_owned());
+        let (rank, evidence) = (EndRank::BootDone, EndEvidence::LibguestfsLaunched);
         Some(EndCandidate { rank, at, error: Ns::ZERO, evidence, track: Some(track) })
     }
 }

@@ -141,13 +141,13 @@ impl StampedText for KernelLog {
         self.lines.iter().filter_map(|line| Some((number(line)?, line.stamp.map(log_ticks)))).collect()
     }
 
-    fn counter_hz(&self) -> Option<(f64, &'static str)> {
+    fn counter_hz(&self) -> Option<(f64, RateSource)> {
         let said = |begins: &str| {
             let mhz = |line| Some(self.text(line).strip_prefix(begins)?.trim_start().split(' ').next()?.parse::<f64>());
             let found = self.lines.iter().find_map(mhz)?.ok();
             found.map(|mhz| mhz * 1e6).filter(|hz| tslog::plausible(*hz))
         };
-        arch::counter_messages().find_map(|(begins, from)| Some((said(begins)?, from)))
+        arch::counter_messages().find_map(|(begins, from)| Some((said(begins)?, from.clone())))
     }
 }
 
@@ -263,7 +263,7 @@ fn boundaries(log: &KernelLog, clock: &Clock, boot: &mut Boot<'_>) {
     let error = |stamp: Ns| {
         let lost = match clock.rate_from {
             RateSource::NearProcess1 => Ns((last - stamp).0 / 5),
-            RateSource::FirstRuns { .. } => clock.lost_around(log_ticks(stamp), 1e9),
+            RateSource::FirstExecutions { .. } => clock.lost_around(log_ticks(stamp), 1e9),
             RateSource::FirstInstruction => Ns(stamp.0 / 5),
             _ => Ns::ZERO,
         };

@@ -16,8 +16,8 @@ use recording::Manifest;
 use std::cmp::Reverse;
 use std::rc::Rc;
 use timeline::{
-    DiagnosticKind, Diagnostics, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Ticks, TimeBase, Timeline, TrackId,
-    TrackKind, Wait, WaitedOn,
+    DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Ticks, TimeBase, Timeline,
+    TrackId, TrackKind, Wait, WaitedOn,
 };
 
 /// systemd cuts each of its times to whole milliseconds.
@@ -142,16 +142,17 @@ impl Evidence for Startup {
         }
     }
 
-    fn end(&self, _boot: &Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
         let analysis = &self.analysis;
         let finished = analysis.finished.as_ref().filter(|finished| finished.has(Stage::Userspace));
+        let mut name = |unit: &str| boot.timeline.names.intern(unit);
         let (after, error, evidence) = match (finished, &analysis.reached, analysis.chain.first()) {
             (Some(finished), ..) => {
                 let took = finished.stages.last().map_or(Ns::ZERO, |(_, took)| *took);
-                (took, cut(finished.stages.len()), "systemd: startup finished".to_owned())
+                (took, cut(finished.stages.len()), EndEvidence::SystemdFinished)
             }
-            (None, Some((unit, after)), _) => (*after, CUT, format!("systemd: {unit} reached")),
-            (None, None, Some(head)) => (active(head)?, CUT, format!("systemd: {} active", head.unit)),
+            (None, Some((unit, after)), _) => (*after, CUT, EndEvidence::SystemdReached(name(unit))),
+            (None, None, Some(head)) => (active(head)?, CUT, EndEvidence::SystemdActive(name(&head.unit))),
             (None, None, None) => return None,
         };
         Some(EndCandidate { rank: EndRank::BootDone, at: self.userspace() + after, error, evidence, track: None })

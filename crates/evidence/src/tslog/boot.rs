@@ -2,10 +2,11 @@
 
 use super::labels::Role;
 use super::order::Order;
-use super::{BUFFER_RECORDS, Log};
+use super::{BUFFER_RECORDS, Log, Record};
 use crate::text::lossy;
 use timeline::{
-    Clock, End, LogEnd, Mark, Ns, Os, Phase, ProcessNamed, Ticks, Timeline, TrackId, Wait, WaitedOn, Warning,
+    Clock, End, EndEvidence, LogEnd, Mark, Ns, Os, Phase, ProcessNamed, ProcessOf, Ticks, Timeline, TrackId, Wait,
+    WaitedOn, Warning,
 };
 
 /// The tracks that the boot path goes over.
@@ -138,12 +139,32 @@ impl Boot<'_> {
     /// The end of the kernel's part, or what is nearest to it. `open`: what the path's thread had entered and never left.
     pub fn end(&mut self, ending: &Ending, open: &[String]) {
         let at = self.time(ending.ticks);
-        let evidence = self.timeline.names.intern(&ending.evidence);
+        let evidence = self.shown_by(&ending.kind);
         self.timeline.end = Some(End { at, error: self.error, track: self.chain.last(), evidence });
-        match ending.kind {
+        match &ending.kind {
             Kind::Reached => self.timeline.boundary(Phase::UserProcesses, at, self.error, "EXIT start_init"),
-            Kind::UserSpace | Kind::Unknown => self.no_end(ending, open),
+            Kind::UserSpace(_) | Kind::Unknown => self.no_end(ending, open),
         }
+    }
+
+    fn shown_by(&mut self, kind: &Kind) -> EndEvidence {
+        match (kind, self.order.known.last) {
+            (Kind::Reached, _) => EndEvidence::StartInitReturned,
+            (Kind::UserSpace(child), _) => {
+                let name = self.timeline.names.intern(child.name.as_deref().unwrap_or_default());
+                EndEvidence::Forked(ProcessOf { pid: child.pid, name })
+            }
+            (Kind::Unknown, Some((_, record))) => {
+                let record = self.record(&record);
+                EndEvidence::LogEnds(self.timeline.names.intern(&record))
+            }
+            (Kind::Unknown, None) => EndEvidence::LastSign,
+        }
+    }
+
+    /// A record as the log has it: `ENTER _sleep`.
+    fn record(&self, record: &Record) -> String {
+        format!("{} {}", record.what.word(), lossy(self.log.labels.text(record.label)))
     }
 
     fn no_end(&mut self, ending: &Ending, open: &[String]) {
@@ -155,7 +176,7 @@ impl Boot<'_> {
         let Some((ticks, record)) = self.order.known.last else { return };
         let end = LogEnd {
             at: self.log_time(ticks),
-            record: format!("{} {}", record.what.word(), lossy(self.log.labels.text(record.label))),
+            record: self.record(&record),
             thread: self.order.lives[record.thread as usize].thread,
             open: if ending.kind == Kind::Unknown { open.to_vec() } else { Vec::new() },
         };
@@ -199,12 +220,12 @@ impl Boot<'_> {
 }
 
 /// What shows the end of the kernel's part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `EXIT start_init`.
     Reached,
-    /// Process 1 forked: it was in user space by then.
-    UserSpace,
+    /// Process 1 forked this process: it was in user space by then.
+    UserSpace(ProcessNamed),
     /// Only that the log ends.
     Unknown,
 }
@@ -214,8 +235,6 @@ pub enum Kind {
 pub struct Ending {
     pub kind: Kind,
     pub ticks: u64,
-    /// What shows it, in words.
-    pub evidence: String,
     /// When process 1 forked, and whom, if it was in user space before the log's first record.
     pub too_early: Option<(u64, ProcessNamed)>,
 }
@@ -224,8 +243,7 @@ pub struct Ending {
 pub fn ending(log: &Log, order: &Order) -> Option<Ending> {
     let known = &order.known;
     if let Some((ticks, _)) = known.exit(Role::StartInit) {
-        let evidence = "EXIT start_init, process 1 runs".to_owned();
-        return Some(Ending { kind: Kind::Reached, ticks, evidence, too_early: None });
+        return Some(Ending { kind: Kind::Reached, ticks, too_early: None });
     }
     let children = log.users.iter().filter(|e| e.parent == 1 && e.forked > 0);
     let forked = children.min_by_key(|e| e.forked).map(|child| {
@@ -235,14 +253,10 @@ pub fn ending(log: &Log, order: &Order) -> Option<Ending> {
     let before_the_log = |&(ticks, _): &(u64, ProcessNamed)| known.first.is_some_and(|(first, _)| first > ticks);
     let too_early = forked.clone().filter(before_the_log);
     if let Some((ticks, child)) = forked.filter(|_| too_early.is_none()) {
-        let name = child.name.map_or(String::new(), |name| format!(" ({name})"));
-        let evidence = format!("process 1 forked process {}{name}", child.pid);
-        return Some(Ending { kind: Kind::UserSpace, ticks, evidence, too_early });
+        return Some(Ending { kind: Kind::UserSpace(child), ticks, too_early });
     }
-    let (ticks, record) = known.last?;
-    let text = lossy(log.labels.text(record.label));
-    let evidence = format!("no end mark: the log ends with {} {text}", record.what.word());
-    Some(Ending { kind: Kind::Unknown, ticks, evidence, too_early })
+    let (ticks, _) = known.last?;
+    Some(Ending { kind: Kind::Unknown, ticks, too_early })
 }
 
 /// Nobody builds a kernel with a smaller buffer; a log of just so many records may well be whole.

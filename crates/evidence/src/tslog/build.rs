@@ -127,7 +127,7 @@ fn clock(log: &Log, order: &Order, counter: Counter, timeline: &mut Timeline) ->
         Counter::Unknown => {}
     }
     if let Some((hz, from)) = log.own_rate() {
-        return linear(hz, from.into());
+        return linear(hz, from);
     }
     if let Some(clock) = matched(log, order, zero).filter(|clock| plausible(clock.hz)) {
         return clock;
@@ -138,9 +138,9 @@ fn clock(log: &Log, order: &Order, counter: Counter, timeline: &mut Timeline) ->
 }
 
 /// What to say where the rate that was given is not the evidence's own. A CPU's line has six digits of it.
-fn contradiction(given_hz: f64, own: Option<(f64, String)>) -> Option<Warning> {
+fn contradiction(given_hz: f64, own: Option<(f64, RateSource)>) -> Option<Warning> {
     let (found_hz, found_in) = own.filter(|(hz, _)| (hz / given_hz - 1.0).abs() > 1e-3)?;
-    Some(Warning::LogRateContradicted { given_hz, found_hz, found_in: found_in.into() })
+    Some(Warning::LogRateContradicted { given_hz, found_hz, found_in })
 }
 
 /// The clock by messages that both the log and a stamped console have: a line appears some time after its SYSINIT began.
@@ -159,7 +159,7 @@ fn matched(log: &Log, order: &Order, zero: u64) -> Option<Clock> {
         }
     }
     let fitted = Clock::fit(NAME, &points, Delay::Late)?;
-    let from = format!("matched with the stamped console lines of {}", names.join(", "));
+    let from = RateSource::ConsoleLines { steps: names };
     let mut clock = Clock::linear(NAME, fitted.hz, Ticks(zero), Ns::ZERO, from);
     clock.residual = fitted.residual;
     Some(clock)

@@ -206,9 +206,9 @@ impl<'a> Builder<'a> {
         if is_last {
             self.left_open.names = names;
         }
-        let known_until = match ending.kind {
-            Kind::UserSpace if is_last && log_ends < leaves => log_ends,
-            Kind::UserSpace | Kind::Reached if lost => last.ticks,
+        let known_until = match &ending.kind {
+            Kind::UserSpace(_) if is_last && log_ends < leaves => log_ends,
+            Kind::UserSpace(_) | Kind::Reached if lost => last.ticks,
             _ => return piece_ends.min(ending.ticks),
         };
         self.left_open.unknown_from = Some(known_until);

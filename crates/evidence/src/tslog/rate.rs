@@ -14,6 +14,7 @@
 //! never used: a typing error in it would make years of milliseconds.
 
 use crate::text::{grouped_number, number, skip_spaces};
+use timeline::{RateLine, RateSource};
 
 /// Where a rate was read, the most exact first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,25 +104,23 @@ fn cpu(text: &[u8]) -> Option<(f64, Source)> {
     mhz.is_finite().then_some((mhz * 1e6, Source::Cpu))
 }
 
-/// The most exact rate, and in words where it comes from: `place` says where a line is.
-pub fn choose(rates: &[Rate], place: impl Fn(&Rate) -> String) -> Option<(f64, String)> {
+/// The most exact rate, and where it comes from: `place` says where a line is.
+pub fn choose(rates: &[Rate], place: impl Fn(&Rate) -> String) -> Option<(f64, RateSource)> {
     let best = rates.iter().min_by_key(|rate| rate.source)?;
-    let place = place(best);
-    Some(match best.source {
-        Source::Log => (best.hz, format!("the log itself, {place}")),
-        Source::Sysctl => (best.hz, format!("machdep.tsc_freq, {place}")),
-        Source::Timecounter => (best.hz, format!("the timecounter's frequency, {place}")),
-        Source::Cpu => (best.hz, format!("the CPU's line, rounded as it is, {place}")),
+    let (hz, line) = match best.source {
+        Source::Log => (best.hz, RateLine::LogItself),
+        Source::Sysctl => (best.hz, RateLine::Sysctl),
+        Source::Timecounter => (best.hz, RateLine::Timecounter),
+        Source::Cpu => (best.hz, RateLine::Cpu),
         Source::ShiftedTimecounter => {
             let cpu = rates.iter().find(|rate| rate.source == Source::Cpu);
             let shift = cpu.map_or(1, |cpu| timeline::rounded((cpu.hz / best.hz).log2()).clamp(0, 31));
-            let why = if cpu.is_some() { "by the CPU's line" } else { "as is usual" };
-            (
-                best.hz * 2_f64.powi(i32::try_from(shift).unwrap_or(0)),
-                format!("TSC-low shifted back by {shift} {why}, {place}"),
-            )
+            let shift = u8::try_from(shift).unwrap_or(0);
+            let line = RateLine::ShiftedTimecounter { shift, by_cpu: cpu.is_some() };
+            (best.hz * 2_f64.powi(i32::from(shift)), line)
         }
-    })
+    };
+    Some((hz, RateSource::Line { line, place: place(best) }))
 }
 
 /// A frequency as one types it: `2445431964`, `2.4GHz`, `24 MHz`.

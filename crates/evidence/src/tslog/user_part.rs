@@ -7,7 +7,9 @@ use super::Log;
 use super::processes::Processes;
 use super::user;
 use hashbrown::HashMap;
-use timeline::{End, Ns, Phase, Process, ProcessNamed, Timeline, TrackId, Wait, WaitedOn, Warning};
+use timeline::{
+    End, EndEvidence, Ns, Phase, Process, ProcessNamed, ProcessOf, Timeline, TrackId, Wait, WaitedOn, Warning,
+};
 
 /// The tick at which that part begins: rc's fork, or the first one if there is no rc.
 pub fn begins(log: &Log) -> Option<u64> {
@@ -23,13 +25,13 @@ pub fn build(log: &Log, processes: Processes, error: Ns, timeline: &mut Timeline
     wait_for_children(&table, &tracks, last, timeline);
     let rc_pid = user::rc(&log.users).map(|rc| log.users[rc].pid);
     let rc = table.iter().find(|p| Some(p.pid) == rc_pid);
-    let named = |p: &Process| format!("process {} ({})", p.pid, timeline.names.get(p.name));
+    let of = |p: &Process| ProcessOf { pid: p.pid, name: p.name };
     let (at, evidence) = match rc {
         Some(rc) => match rc.end {
-            Some(end) => (end, format!("{} exited", named(rc))),
-            None => (last, format!("no end mark: {} had not exited, and the table ends here", named(rc))),
+            Some(end) => (end, EndEvidence::Exited(of(rc))),
+            None => (last, EndEvidence::TableEndsBeforeExit(of(rc))),
         },
-        None => (last, "no end mark: the process table ends here".to_owned()),
+        None => (last, EndEvidence::TableEnds),
     };
     let zero = rc.map(|p| ProcessNamed { pid: p.pid, name: Some(timeline.names.get(p.name).to_owned()) });
     timeline.warnings.push(Warning::ProcessTableAlone { zero });
@@ -43,7 +45,6 @@ pub fn build(log: &Log, processes: Processes, error: Ns, timeline: &mut Timeline
             if rc.is_some() { "process 1 forked rc" } else { "the first fork" },
         );
     }
-    let evidence = timeline.names.intern(&evidence);
     timeline.end = Some(End { at, error, track, evidence });
     timeline.processes = table;
 }

@@ -1,7 +1,7 @@
 //! Parts of a log: one without its end, the loader's alone, the process table alone, cut anywhere, ticks that are none.
 
 use super::{check, made, spans};
-use timeline::{LogEnd, Ns, ProcessNamed, Warning};
+use timeline::{EndEvidence, LogEnd, Ns, ProcessNamed, ProcessOf, Warning};
 
 /// FreeBSD's loader's log alone, as one has it of a kernel that does not log.
 #[test]
@@ -14,7 +14,7 @@ fn a_loaders_log_alone_is_a_part_of_a_boot() {
     let end = t.end.unwrap();
     let loader = t.tracks.iter().find(|(_, track)| t.names.get(track.name) == "loader").unwrap().0;
     assert_eq!((end.at, end.track), (Ns(7000), Some(loader)));
-    assert_eq!(t.names.get(end.evidence), "no end mark: the log ends with EXIT efipart_readwrite");
+    assert_eq!(end.evidence, EndEvidence::LogEnds(t.names.find("EXIT efipart_readwrite").unwrap()));
     assert_eq!(
         t.warnings,
         [Warning::LogOfLoaderAlone(LogEnd {
@@ -44,7 +44,8 @@ fn a_process_table_alone_is_a_part_of_a_boot() {
                  21 1 960000 0 \"getty\" \"\"\n";
     let t = check(table, &[]);
     let end = t.end.unwrap();
-    assert_eq!((end.at, t.names.get(end.evidence)), (Ns(900_000), "process 15 (/etc/rc) exited"));
+    let rc = ProcessOf { pid: 15, name: t.names.find("/etc/rc").unwrap() };
+    assert_eq!((end.at, end.evidence), (Ns(900_000), EndEvidence::Exited(rc)));
     assert_eq!(t.names.get(t.tracks.get(end.track.unwrap()).name), "/etc/rc");
     assert_eq!(
         t.warnings,
@@ -73,7 +74,8 @@ fn a_process_table_alone_is_a_part_of_a_boot() {
     let t = check(&table.replace("50000 950000", "50000 0"), &[]);
     let end = t.end.unwrap();
     assert_eq!(end.at, Ns(910_000));
-    assert_eq!(t.names.get(end.evidence), "no end mark: process 15 (/etc/rc) had not exited, and the table ends here");
+    let rc = ProcessOf { pid: 15, name: t.names.find("/etc/rc").unwrap() };
+    assert_eq!(end.evidence, EndEvidence::TableEndsBeforeExit(rc));
     // Nobody's child ran: there still is a path.
     let t = check("3 0 1000 0 \"\" \"\"\n4 3 2000 3000 \"sh\" \"\"\n", &[]);
     assert_eq!((t.end.unwrap().at, t.end.unwrap().track.is_some()), (Ns(2000), true));

@@ -1,6 +1,7 @@
 //! The whole timeline as JSON, schema `bootscope.timeline/1`: everything that the views are computed from.
 //!
-//! One object with, in this order: `schema`, `time_base`, `total_ns`, `end`, and these arrays, one element per line:
+//! One object with, in this order: `schema`, `time_base`, `total_ns`, `end` (at_ns, error_ns, track, evidence, and code: the
+//! evidence's name for programs), and these arrays, one element per line:
 //! * `warnings`: what a reader must know first, a sentence each
 //! * `warning_lines`: the same, each with code, affects, text
 //! * `clocks`: name, hz, residual_ns, rate_from
@@ -22,6 +23,7 @@
 
 use super::{Export, MOST_FRAMES, csv};
 use crate::lanes::{Open, Slice};
+use crate::sources::{end_evidence, rate_source};
 use crate::{Boot, DiagnosticLine, WarningLine};
 use analysis::StretchKind;
 use serde::Serialize;
@@ -54,7 +56,7 @@ impl Export for Json {
         let base = crate::summary::time_base(t.time_base);
         let end = t.end.map(|e| {
             let track = e.track.map(|t| t.0);
-            json!({"at_ns": e.at.0, "error_ns": e.error.0, "track": track, "evidence": t.names.get(e.evidence)})
+            json!({"at_ns": e.at.0, "error_ns": e.error.0, "track": track, "evidence": end_evidence(e.evidence, &t.names), "code": e.evidence.code()})
         });
         let end = end.unwrap_or_default();
         write!(
@@ -209,7 +211,7 @@ fn stretch(boot: &Boot, s: &analysis::Stretch, open: &[Slice]) -> StretchOut {
 }
 
 fn clock(c: &timeline::Clock) -> serde_json::Value {
-    json!({"name": c.name, "hz": c.hz, "residual_ns": c.residual.0, "rate_from": c.rate_from.to_string()})
+    json!({"name": c.name, "hz": c.hz, "residual_ns": c.residual.0, "rate_from": rate_source(&c.rate_from)})
 }
 
 fn phase(p: &analysis::Phase) -> serde_json::Value {

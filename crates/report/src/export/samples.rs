@@ -11,7 +11,7 @@ use crate::text::counted;
 use crate::{Boot, harmless};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use timeline::{End, NameId, Names, Ns, Sample, Sampled, SampledEvent, TimeBase, Timeline, Unit};
+use timeline::{End, EndEvidence, NameId, Names, Ns, Sample, Sampled, SampledEvent, TimeBase, Timeline, Unit};
 
 /// A format that samples can be written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,8 +175,7 @@ fn flame_graph(boot: &Boot, event: &SampledEvent, left_out: usize, out: &mut dyn
     // A length is 63 bits.
     let shift = (128 - event.all.weight.leading_zeros()).saturating_sub(62);
     let (slices, total) = slices(stacks(event), deeper, &names, shift);
-    let evidence = names.intern("samples");
-    let end = Some(End { at: total, error: Ns::ZERO, track: None, evidence });
+    let end = Some(End { at: total, error: Ns::ZERO, track: None, evidence: EndEvidence::LastSample });
     let timeline = Timeline { names, unit, end, ..Timeline::new(TimeBase::Evidence) };
     let graph = Boot::new(&timeline, boot.facts);
     let heading = chart::Heading {

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use crate::Facts;
     use proptest::prelude::*;
-    use timeline::{End, Hold, NameId, Running, SpanKind, SpanRow, TimeBase, Timeline, Wait, WaitedOn};
+    use timeline::{End, EndEvidence, Hold, NameId, Running, SpanKind, SpanRow, TimeBase, Timeline, Wait, WaitedOn};
 
     /// The slices as the stacks of all stretches give them.
     fn by_stretches(boot: &Boot) -> Vec<Slice> {
@@ -243,7 +243,7 @@ mod tests {
             for (track, from, length) in ran {
                 t.running.push(Running { track: TrackId(track), cpu: 0, from: Ns(from), to: Ns(from + length) });
             }
-            t.end = Some(End { at: Ns(90), error: Ns::ZERO, track: Some(TrackId(0)), evidence: NameId::EMPTY });
+            t.end = Some(End { at: Ns(90), error: Ns::ZERO, track: Some(TrackId(0)), evidence: EndEvidence::LastSign });
             t.finalize(Ns::ZERO);
             let facts = Facts::default();
             let boot = Boot::new(&t, &facts);

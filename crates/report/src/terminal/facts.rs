@@ -20,8 +20,8 @@ pub(super) fn facts(summary: &Summary, layout: Layout, out: &mut String) {
     for clock in &summary.clocks {
         let counts = match clock.pieces {
             2.. => format!("in {} linear segments", clock.pieces),
-            // A kernel's log is stamped in time, not in ticks.
-            _ if clock.name == "printk" && clock.hz == 1e9 => "counts nanoseconds".to_owned(),
+            // A kernel's log is stamped in time, and an instruction of a deterministic boot is one.
+            _ if clock.hz == 1e9 => "counts nanoseconds".to_owned(),
             _ => format!("at {}", rate(clock.hz)),
         };
         let text = format!(

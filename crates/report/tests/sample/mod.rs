@@ -113,9 +113,9 @@ fn finish(mut m: Maker, init: TrackId, phases: &[(&str, i64)], end_us: i64) -> T
         let phase = timeline::Phase::Other(m.t.names.intern(phase));
         m.t.boundary(phase, Ns::from_us(at), Ns(1_500), "a made-up boundary of the sample");
     }
-    let evidence = m.t.names.intern("process 1");
+    let evidence = timeline::EndEvidence::Process1Sent;
     m.t.end = Some(End { at: Ns::from_us(end_us), error: Ns::from_us(30), track: Some(init), evidence });
-    m.t.clocks.push(Clock::linear("tsc", 2.2e9, Ticks(0), Ns::ZERO, "made up"));
+    m.t.clocks.push(Clock::linear("tsc", 2.2e9, Ticks(0), Ns::ZERO, timeline::RateSource::User));
     m.t.diagnostics.note_many(DiagnosticKind::ExitWithoutEntry, 2, || "trace.txt:118".to_owned());
     m.t.diagnostics.note_about(DiagnosticKind::EvidenceNotGathered, HOSTILE, || HOSTILE.to_owned());
     m.t.finalize(Ns::from_us(1));

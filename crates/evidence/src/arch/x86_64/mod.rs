@@ -3,6 +3,7 @@
 mod stages;
 
 use super::{Arch, KernelImage};
+use timeline::RateSource;
 
 pub(super) static ARCH: Arch = Arch {
     targets: &["x86_64", "i386"],
@@ -19,8 +20,8 @@ pub(super) static ARCH: Arch = Arch {
     },
     // `tsc: Refined TSC clocksource calibration: 2445.406 MHz`, `tsc: Detected 2594.879 MHz processor`
     counter_messages: &[
-        ("tsc: Refined TSC clocksource calibration:", "kernel log: refined calibration"),
-        ("tsc: Detected", "kernel log: the processor detected"),
+        ("tsc: Refined TSC clocksource calibration:", RateSource::RefinedCalibration),
+        ("tsc: Detected", RateSource::DetectedProcessor),
     ],
 };
 
