@@ -11,6 +11,7 @@ mod claims;
 mod dither;
 mod document;
 mod figures;
+mod guarded;
 mod head;
 pub mod history;
 mod journal;

@@ -1,19 +1,15 @@
 //! Builds the kernels of commits, by the user's command in a separate work tree, and keeps each by a hash of its inputs.
 //!
 //! What is built is named by the hash of the commit's tree, of the command and of the kernel's path: two commits with the
-//! same tree are built once, and a search that goes on builds nothing twice. The command runs in a process group of its own,
-//! which is killed when the time is up or the user stops; what it says goes into a log. A guard in the group kills it too when
-//! bootscope itself is killed: it waits for the end of a pipe that only bootscope holds open.
+//! same tree are built once, and a search that goes on builds nothing twice.
 
 use super::git::{Commit, GitError, Worktree};
-use rustix::process::{Pid, Signal, kill_process_group};
+use crate::guarded::{self, CommandEnd};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 /// Builds kernels.
 #[derive(Debug)]
@@ -68,25 +64,6 @@ pub enum BuildError {
 
 /// Hexadecimal digits of a kernel's name.
 const NAME_DIGITS: usize = 32;
-/// How often a build is looked at.
-const LOOK: Duration = Duration::from_millis(20);
-/// How long what was asked to end may take.
-const GRACE: Duration = Duration::from_secs(2);
-/// The same where the user waits for it.
-const GRACE_STOPPED: Duration = Duration::from_millis(100);
-
-/// Runs its argument as a command, and kills the whole process group as soon as standard input ends. What was started in a
-/// session of its own is in another group, and stays. A TERM is the command's: the guard's shell waits until that has ended.
-const GUARDED: &str = r#"
-exec 3<&0 </dev/null
-{ read -r _ <&3; kill -KILL 0; } &
-guard=$!
-trap : TERM
-sh -c "$1" 3<&-
-status=$?
-kill -KILL $guard 2>/dev/null
-exit $status
-"#;
 
 impl Builder {
     /// A commit's kernel; `stop` is asked now and then.
@@ -105,11 +82,11 @@ impl Builder {
         let ended = self.run(commit, tree.path(), &log, stop)?;
         let cannot = |why: String| Ok(Built::CannotSay(format!("{why}; its log is {}", log.display())));
         match ended {
-            Ended::Stopped => Ok(Built::Stopped),
-            Ended::Timeout => cannot(format!("the build took more than {:?}", self.timeout)),
-            Ended::Exit(status) if !status.success() => cannot(format!("the build failed ({status})")),
-            Ended::Exit(_) if !made.is_file() => cannot(format!("the build made no {}", self.kernel.display())),
-            Ended::Exit(_) => {
+            CommandEnd::Stopped => Ok(Built::Stopped),
+            CommandEnd::Timeout => cannot(format!("the build took more than {:?}", self.timeout)),
+            CommandEnd::Exit(status) if !status.success() => cannot(format!("the build failed ({status})")),
+            CommandEnd::Exit(_) if !made.is_file() => cannot(format!("the build made no {}", self.kernel.display())),
+            CommandEnd::Exit(_) => {
                 self.keep(&made, &kept)?;
                 Ok(Built::Kernel { path: kept, cached: false })
             }
@@ -140,34 +117,19 @@ impl Builder {
         tree: &Path,
         log: &Path,
         stop: &mut dyn FnMut() -> bool,
-    ) -> Result<Ended, BuildError> {
+    ) -> Result<CommandEnd, BuildError> {
         let failed = |doing, path: &Path| {
             let path = path.to_owned();
             move |why| BuildError::Io { doing, path, why }
         };
         fs::create_dir_all(&self.logs).map_err(failed("make the folder", &self.logs))?;
         let out = File::create(log).map_err(failed("write", log))?;
-        let err = out.try_clone().map_err(failed("write", log))?;
-        let mut command = Command::new("sh");
-        command.args(["-c", GUARDED, "sh"]).arg(&self.command).current_dir(tree);
-        command.stdin(Stdio::piped()).stdout(out).stderr(err);
+        let mut command = guarded::command(&self.command, tree);
         command.env("BOOTSCOPE_SOURCE", &self.source).env("BOOTSCOPE_COMMIT", &commit.id);
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
             command.env_remove(name);
         }
-        let mut child = command.process_group(0).spawn().map_err(failed("start sh in", tree))?;
-        let began = Instant::now();
-        loop {
-            if let Some(status) = child.try_wait().map_err(failed("wait for the build in", tree))? {
-                return Ok(Ended::Exit(status));
-            }
-            let stopped = stop();
-            if stopped || began.elapsed() >= self.timeout {
-                end(&mut child, if stopped { GRACE_STOPPED } else { GRACE });
-                return Ok(if stopped { Ended::Stopped } else { Ended::Timeout });
-            }
-            std::thread::sleep(LOOK);
-        }
+        guarded::run(command, out, self.timeout, stop).map_err(failed("run the build in", tree))
     }
 }
 
@@ -196,55 +158,9 @@ pub fn tidy(cache: &Path, keep: usize, idle: Duration) -> io::Result<usize> {
     Ok(old.filter(|(_, (.., path))| fs::remove_file(path).is_ok()).count())
 }
 
-/// How a command ended.
-enum Ended {
-    Exit(ExitStatus),
-    Timeout,
-    Stopped,
-}
-
-/// Ends a command and all that it started in its group: asked first, then killed.
-fn end(child: &mut std::process::Child, grace: Duration) {
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let signal = |signal| {
-        if let Some(group) = group {
-            let _ = kill_process_group(group, signal);
-        }
-    };
-    signal(Signal::TERM);
-    let asked = Instant::now();
-    while asked.elapsed() < grace && matches!(child.try_wait(), Ok(None)) {
-        std::thread::sleep(LOOK);
-    }
-    signal(Signal::KILL);
-    let _ = child.wait();
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_build_that_is_asked_to_end_may_clean_up() {
-        let folder = tempfile::tempdir().unwrap();
-        let started = folder.path().join("started");
-        let cleaned = folder.path().join("cleaned");
-        let build = format!(
-            "trap 'sleep 0.3; touch {}; exit 1' TERM; touch {}; sleep 60 & wait",
-            cleaned.display(),
-            started.display()
-        );
-        let mut command = Command::new("sh");
-        command.args(["-c", GUARDED, "sh", &build]).stdin(Stdio::piped()).process_group(0);
-        let mut child = command.spawn().unwrap();
-        let begun = Instant::now();
-        while !started.exists() {
-            assert!(begun.elapsed() < Duration::from_secs(30), "the build did not start");
-            std::thread::sleep(LOOK);
-        }
-        end(&mut child, Duration::from_secs(30));
-        assert!(cleaned.exists(), "killed before it had cleaned up");
-    }
 
     #[test]
     fn kernels_that_were_used_last_are_kept() {

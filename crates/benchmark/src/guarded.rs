@@ -1,0 +1,112 @@
+//! Runs a user's command: its output goes into a log, and nothing of it outlives bootscope.
+//!
+//! The command runs in a process group of its own, which is killed when the time is up or the user stops. A guard in the group
+//! kills it too when bootscope itself is killed: it waits for the end of a pipe that only bootscope holds open.
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long what was asked to end may take.
+const GRACE: Duration = Duration::from_secs(2);
+/// The same where the user waits for it.
+const GRACE_STOPPED: Duration = Duration::from_millis(100);
+
+/// Runs its argument as a command, and kills the whole process group as soon as standard input ends. What was started in a
+/// session of its own is in another group, and stays. A TERM is the command's: the guard's shell waits until that has ended.
+const GUARDED: &str = r#"
+exec 3<&0 </dev/null
+{ read -r _ <&3; kill -KILL 0; } &
+guard=$!
+trap : TERM
+sh -c "$1" 3<&-
+status=$?
+kill -KILL $guard 2>/dev/null
+exit $status
+"#;
+
+/// How a command ended.
+pub(crate) enum CommandEnd {
+    Exit(ExitStatus),
+    Timeout,
+    Stopped,
+}
+
+/// What `sh -c` does with these words in a folder. The caller may add to its environment.
+pub(crate) fn command(words: &str, folder: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", GUARDED, "sh", words]).current_dir(folder);
+    command
+}
+
+/// Runs it to its end; `stop` is asked now and then.
+pub(crate) fn run(
+    mut command: Command,
+    log: File,
+    timeout: Duration,
+    stop: &mut dyn FnMut() -> bool,
+) -> io::Result<CommandEnd> {
+    command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log);
+    let mut child = command.process_group(0).spawn()?;
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(CommandEnd::Exit(status));
+        }
+        let stopped = stop();
+        if stopped || began.elapsed() >= timeout {
+            end(&mut child, if stopped { GRACE_STOPPED } else { GRACE });
+            return Ok(if stopped { CommandEnd::Stopped } else { CommandEnd::Timeout });
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Ends a command and all that it started in its group: asked first, then killed.
+fn end(child: &mut Child, grace: Duration) {
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let signal = |signal| {
+        if let Some(group) = group {
+            let _ = kill_process_group(group, signal);
+        }
+    };
+    signal(Signal::TERM);
+    let asked = Instant::now();
+    while asked.elapsed() < grace && matches!(child.try_wait(), Ok(None)) {
+        std::thread::sleep(LOOK);
+    }
+    signal(Signal::KILL);
+    let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_is_asked_to_end_may_clean_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let started = folder.path().join("started");
+        let cleaned = folder.path().join("cleaned");
+        let build = format!(
+            "trap 'sleep 0.3; touch {}; exit 1' TERM; touch {}; sleep 60 & wait",
+            cleaned.display(),
+            started.display()
+        );
+        let mut command = command(&build, folder.path());
+        let mut child = command.stdin(Stdio::piped()).process_group(0).spawn().unwrap();
+        let begun = Instant::now();
+        while !started.exists() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "the build did not start");
+            std::thread::sleep(LOOK);
+        }
+        end(&mut child, Duration::from_secs(30));
+        assert!(cleaned.exists(), "killed before it had cleaned up");
+    }
+}
