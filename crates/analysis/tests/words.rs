@@ -26,6 +26,8 @@ const READ: &[(&str, &str)] = &[
     ("benchmark/range/memory.rs", "the settings of a bench, as its journal has them"),
     ("benchmark/variants.rs", "the options of a sweep"),
     ("benchmark/range/build.rs", "names of files"),
+    ("benchmark/tree.rs", "changes as the user writes them"),
+    ("benchmark/tree/kconfig.rs", "Kconfig's language, and a configuration's values"),
     ("evidence/calls/build.rs", "functions of Linux"),
     ("evidence/calls/contexts.rs", "functions of Linux"),
     ("evidence/calls/profile.rs", "functions of Linux"),
@@ -85,6 +87,7 @@ const READ: &[(&str, &str)] = &[
     ("cli/plan.rs", "a command line"),
     ("cli/range/bisect.rs", "a command line and git"),
     ("cli/trial/making.rs", "a kernel's command line"),
+    ("cli/trial/page.rs", "the heading that its own page has above what users write"),
     ("cli/variants.rs", "a command line, and what its parser says"),
 ];
 

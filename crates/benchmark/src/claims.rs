@@ -1,5 +1,6 @@
 //! What a try is, beside a bench: its remedies, and what was claimed for each.
 
+use crate::tree::Sources;
 use findings::Change;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,9 @@ pub struct Trial {
     /// Whether it is the boot with all remedies that another try confirmed.
     #[serde(default)]
     pub together: bool,
+    /// What all of its kernels are built from; none if the guest's own kernel is booted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sources: Option<Sources>,
 }
 
 /// A remedy that is tried.

@@ -24,6 +24,7 @@ mod runs;
 mod samples;
 mod scaling;
 pub mod stats;
+pub mod tree;
 pub mod trial;
 pub mod variants;
 

@@ -48,6 +48,12 @@ impl Watcher {
         }
     }
 
+    /// Says whether the user wants to stop, for whoever works beside the boots.
+    pub fn asks_to_stop(&self) -> impl FnMut() -> bool + 'static {
+        let stop = self.stop.clone();
+        move || stop.load(Ordering::Relaxed)
+    }
+
     /// Clears the line.
     pub fn clear(&self) {
         if let Some(bar) = &self.bar {

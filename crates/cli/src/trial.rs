@@ -4,7 +4,9 @@
 //! are `bench`'s. What is tried is chosen in `choice`, how a remedy is made in `making`; the verdicts are
 //! `benchmark::trial`'s.
 
+mod cannot;
 mod choice;
+mod kernels;
 mod making;
 mod page;
 
@@ -16,9 +18,11 @@ use crate::progress::Watcher;
 use crate::variants::Varied;
 use crate::{Done, amount, output::Output, plan};
 use anyhow::{Context, bail};
+use benchmark::tree::Sources;
 use benchmark::trial::{Remedy, Saved, Trial, Untried};
 use benchmark::{Document, Ended, Head, Plan, Setting, Stop};
 use choice::Choice;
+use kernels::Kernels;
 use machine::RecordOptions;
 use recording::{Accel, Manifest, OutcomeKind};
 use report::Proofs;
@@ -30,8 +34,9 @@ use timeline::Ns;
 ///
 /// bootscope boots the recording's own guest, and the same guest with each remedy, in turn and in random order as `bench`
 /// does. It prints what each finding claimed beside what was measured, and a verdict. Then it boots all confirmed remedies
-/// together. Whatever you record, the kernel and the disks are not changed: a remedy is another command line, another
-/// machine, or a change in the memory of the recording's own guest.
+/// together. A remedy is another command line, another machine, a change in the memory of the recording's own guest, or another
+/// kernel: the recorded one unpacked, or one that is built from --tree with other options. Your kernel, your disks and the
+/// sources are not changed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -55,6 +60,21 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = amount::time)]
     claim: Option<Ns>,
 
+    /// Linux's sources: build the kernel from them, as configured and with other options. All boots are of kernels built here,
+    /// and the boot is recorded once more for its claims. Builds are out of tree, and kept
+    #[arg(long, value_name = "DIR", help_heading = "Other kernels")]
+    tree: Option<PathBuf>,
+    /// Try a remedy of your own: options of the kernel's configuration, with commas between. -NAME switches CONFIG_NAME off,
+    /// +NAME on. May be given again
+    #[arg(long, value_name = "OPTIONS", requires = "tree", allow_hyphen_values = true, help_heading = "Other kernels")]
+    config: Vec<String>,
+    /// The configuration to build from [default: config-RELEASE beside the recorded kernel, or in /boot]
+    #[arg(long, value_name = "FILE", requires = "tree", help_heading = "Other kernels")]
+    base_config: Option<PathBuf>,
+    /// Where kernels are kept that are built or unpacked [default: $XDG_CACHE_HOME/bootscope]
+    #[arg(long, value_name = "FOLDER", help_heading = "Other kernels")]
+    cache: Option<PathBuf>,
+
     /// Rounds: each boots the guest once as recorded and once with each remedy [default: 10, of deterministic boots 5; more
     /// where so few could show nothing]. With deterministic boots 1 is enough for differences above 0.075 % of the boot
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "How often")]
@@ -71,13 +91,14 @@ pub struct Args {
     #[arg(long)]
     force: bool,
     /// Go on with a try that was interrupted or killed: its boots are kept
-    #[arg(long = "continue", value_name = "DIR", conflicts_with_all = ["recording", "append", "patch", "runs", "deterministic", "output", "page"])]
+    #[arg(long = "continue", value_name = "DIR", conflicts_with_all = ["recording", "append", "patch", "tree", "runs", "deterministic", "output", "page"])]
     continued: Option<PathBuf>,
     /// Keep the recording of every boot, not only of those that failed
     #[arg(long)]
     keep_recordings: bool,
-    /// Boot nothing; write a page of all tries in the history into this file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["recording", "append", "patch", "runs", "deterministic", "output", "no_history"])]
+    /// Boot nothing; write a page of all tries in the history into this file. With --force a page that is there is replaced,
+    /// except what stands below its heading "Notes"
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["recording", "append", "patch", "tree", "runs", "deterministic", "output", "no_history"])]
     page: Option<PathBuf>,
     /// The database that keeps past tries [default: $XDG_DATA_HOME/bootscope/history.db]
     #[arg(long, value_name = "FILE")]
@@ -94,6 +115,7 @@ Examples:
   bootscope try boots/a 'SYSINIT cpu' --deterministic
   bootscope try boots/a --append 'tsc=reliable' --claim 20ms
   bootscope try boots/a --patch 'call@start_aps+0x41=nop'
+  bootscope try boots/a --tree linux-6.1 --config -FTRACE,-AUDIT
   bootscope try --continue boots/try-20260131-083000
   bootscope try --page findings.md
 
@@ -123,7 +145,7 @@ const ROUNDS_DETERMINISTIC: u32 = 5;
 const BASE: &str = "as recorded";
 /// The folder of the boots of all remedies together, in that of the try.
 pub const TOGETHER: &str = "together";
-/// The recording that claims are of where the user's has times and instructions are counted.
+/// The recording that claims are of where the user's is of another kernel, or has times and instructions are counted.
 const COUNTED: &str = "base";
 
 /// Runs it.
@@ -132,7 +154,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         return page::write(page, args.db.as_deref(), args.force, output);
     }
     let mut watcher = Watcher::new(output)?;
-    let mut tryer = Tryer { args, output, watcher: &mut watcher };
+    let mut tryer = Tryer::new(args, output, &mut watcher)?;
     let single = match &args.continued {
         Some(folder) => tryer.go_on(folder)?,
         None => match tryer.begin()? {
@@ -202,9 +224,28 @@ struct Tryer<'a> {
     args: &'a Args,
     output: &'a Output,
     watcher: &'a mut Watcher,
+    kernels: Kernels<'a>,
+    /// What kernels are built from.
+    sources: Option<Sources>,
 }
 
-impl Tryer<'_> {
+impl<'a> Tryer<'a> {
+    fn new(args: &'a Args, output: &'a Output, watcher: &'a mut Watcher) -> anyhow::Result<Tryer<'a>> {
+        let cache = match &args.cache {
+            Some(cache) => cache.clone(),
+            None => default_cache().context("neither XDG_CACHE_HOME nor HOME is set: name a folder with --cache")?,
+        };
+        let cache = std::path::absolute(&cache).with_context(|| format!("cannot use {}", cache.display()))?;
+        let sources = match (&args.continued, &args.recording) {
+            (Some(folder), _) => benches::read(folder)?.0.head.trial.and_then(|trial| trial.sources),
+            (None, Some(recording)) => sources(args, recording)?,
+            (None, None) => None,
+        };
+        let note = Box::new(|text: &str| output.note(text));
+        let kernels = Kernels::new(cache, sources.clone(), Box::new(watcher.asks_to_stop()), note)?;
+        Ok(Tryer { args, output, watcher, kernels, sources })
+    }
+
     /// All that comes before the first boot; none if there is nothing to boot, which is printed. What was tried before is
     /// removed last, when nothing can be refused any more.
     fn begin(&mut self) -> anyhow::Result<Option<Begun>> {
@@ -220,31 +261,40 @@ impl Tryer<'_> {
         }
         // What a kernel saves that does not move itself is no patch's.
         options.guest.fixed_address |= !args.patch.is_empty();
-        self.check_booted(path, &options, counts)?;
-        choice::refuse_own(args, &options)?;
+        let anew = counts || self.sources.is_some();
+        self.check_booted(path, &options, anew)?;
+        choice::refuse_own(args, &options, &self.kernels)?;
         let plan = Plan { leaves_out: true, variants: 1, warm_ups: 0, stop: stop(1), seed: 1 };
         let foreseen = foresee(&[as_recorded(&options)], self.watcher)?;
         let dated = head_of(plan, &[as_recorded(&options)], &foreseen, false);
         let folder = bench::folder(args.output.as_deref(), args.force, &dated, "try")?;
-        refuse_others_files(&folder, path, counts)?;
-        let counted = if counts { Some(self.counted(&options, &folder)?) } else { None };
+        refuse_others_files(&folder, path, anew)?;
+        if let Some(kernel) = self.kernels.base()? {
+            options.guest.kernel = Some(kernel);
+            // A kernel that does not build is said before anything is booted.
+            for remedy in choice::own(args) {
+                with(&options, &remedy, &mut self.kernels)?;
+            }
+        }
+        let counted = if anew { Some(self.counted(&options, &folder)?) } else { None };
         let opened = match &counted {
             Some(counted) => boot::open_warned(&counted.path().join(COUNTED), self.output)?,
             None => boot::open_warned(path, self.output)?,
         };
-        let choice = Choice::of(&opened, &options, args)?;
+        let choice = Choice::of(&opened, &options, args, &mut self.kernels)?;
         if options.guest.deterministic {
             // What is executed is the same, and is faster if nobody follows it.
             options.observe.calls = false;
             options.observe.min_call_ns = None;
         }
-        let recording = if counts { folder.join(COUNTED) } else { path.to_owned() };
+        let recording = if anew { folder.join(COUNTED) } else { path.to_owned() };
         let trial = Trial {
             // Whoever goes on with the try may be in another folder.
             recording: std::path::absolute(&recording).unwrap_or(recording).display().to_string(),
             remedies: choice.remedies,
             untried: choice.untried,
             together: false,
+            sources: self.sources.clone(),
         };
         if trial.remedies.is_empty() {
             let nothing = Document::new(Head { trial: Some(trial), ..dated }, Vec::new(), None);
@@ -266,17 +316,20 @@ impl Tryer<'_> {
         Ok(Some(staged.begin(folder, self.output)?))
     }
 
-    /// Records the guest with its instructions counted, beside the folder: claims in time are none in instructions.
+    /// Records the guest once more, beside the folder: claims in time are none in instructions, and those of one kernel none of
+    /// another.
     fn counted(&mut self, options: &RecordOptions, folder: &Path) -> anyhow::Result<TempDir> {
         let made = beside(folder)?;
-        self.output.note("the recording has times: it is recorded once more with instructions counted, for its claims");
-        self.watcher.doing("recording with instructions counted");
+        let why =
+            if self.sources.is_some() { "is of another kernel" } else { "has times, and instructions are counted" };
+        self.output.note(&format!("the recording {why}: the boot is recorded once more, for its claims"));
+        self.watcher.doing("recording once more");
         let options = RecordOptions { out: made.path().join(COUNTED), force: false, ..options.clone() };
         let recorded = machine::record(&options, self.watcher)?;
         self.watcher.clear();
         if recorded.outcome.kind != OutcomeKind::Reached {
             let (outcome, detail) = (recorded.manifest.outcome_word(), &recorded.outcome.detail);
-            bail!("with instructions counted the boot does not reach its end mark: {outcome} ({detail})");
+            bail!("recorded once more, the boot does not reach its end mark: {outcome} ({detail})");
         }
         Ok(made)
     }
@@ -299,7 +352,7 @@ impl Tryer<'_> {
     }
 
     /// Claims of one kernel are none of another, and those of one accelerator are none of another.
-    fn check_booted(&mut self, path: &Path, options: &RecordOptions, counts: bool) -> anyhow::Result<()> {
+    fn check_booted(&mut self, path: &Path, options: &RecordOptions, anew: bool) -> anyhow::Result<()> {
         let foreseen = machine::foresee(options, self.watcher);
         self.watcher.clear();
         let next = || {
@@ -323,7 +376,7 @@ impl Tryer<'_> {
             }
         }
         // Where it is recorded once more, its claims are of this machine.
-        if counts {
+        if anew {
             return Ok(());
         }
         for note in differences(recorded, &foreseen).with_context(|| format!("{} cannot be tried", path.display()))? {
@@ -341,7 +394,7 @@ impl Tryer<'_> {
     fn stage(&mut self, options: &RecordOptions, trial: Trial, rounds: Rounds) -> anyhow::Result<Staged> {
         let mut variants = vec![as_recorded(options)];
         for remedy in &trial.remedies {
-            variants.push(with(options, remedy)?);
+            variants.push(with(options, remedy, &mut self.kernels)?);
         }
         let deterministic = options.guest.deterministic;
         let plan = Plan {
@@ -405,7 +458,7 @@ impl Tryer<'_> {
         }
         let how = single.head.variants[0].how.clone();
         let options: RecordOptions = serde_json::from_value(how).context("the options of the boots")?;
-        let (fitting, untried) = choice::fitting(&options, confirmed);
+        let (fitting, untried) = choice::fitting(&options, confirmed, &self.kernels);
         for Untried { finding, why } in &untried {
             self.output.note(&format!("{} ({}) is not booted with the others: {why}", finding.rule, finding.about));
         }
@@ -417,6 +470,7 @@ impl Tryer<'_> {
             remedies: vec![choice::joint(Path::new(&trial.recording), &fitting)],
             untried,
             together: true,
+            sources: trial.sources.clone(),
         };
         // As the remedies by themselves were booted, whatever this call says.
         let rounds = Rounds { given: Some(single.head.plan.stop.rounds), dither: single.head.dithered };
@@ -450,8 +504,28 @@ fn base(path: &Path) -> anyhow::Result<RecordOptions> {
     plan::like(path)
 }
 
+/// What kernels are built from, if that is asked for.
+fn sources(args: &Args, recording: &Path) -> anyhow::Result<Option<Sources>> {
+    let Some(tree) = &args.tree else { return Ok(None) };
+    let subject = boot::open_recording(recording)?.manifest().subject.clone();
+    let kernel = base(recording)?.guest.kernel.with_context(|| {
+        format!("{} was booted from its own disk: --tree replaces a kernel of --kernel", recording.display())
+    })?;
+    let config = args.base_config.clone().or_else(|| kernels::packaged_config(&kernel, &subject.kernel));
+    let config = config.with_context(|| {
+        let release = &subject.kernel;
+        format!("there is no config-{release} beside {} or in /boot: name one with --base-config", kernel.display())
+    })?;
+    let absolute = |path: &Path| path.canonicalize().with_context(|| format!("cannot use {}", path.display()));
+    Ok(Some(Sources { tree: absolute(tree)?, config: absolute(&config)? }))
+}
+
+fn default_cache() -> Option<PathBuf> {
+    xdg::BaseDirectories::with_prefix("bootscope").get_cache_home()
+}
+
 /// Refuses to try a recording into a folder that has it, or files that no try made.
-fn refuse_others_files(folder: &Path, recording: &Path, counts: bool) -> anyhow::Result<()> {
+fn refuse_others_files(folder: &Path, recording: &Path, anew: bool) -> anyhow::Result<()> {
     let Ok(whole) = folder.canonicalize() else { return Ok(()) };
     if recording.canonicalize().is_ok_and(|recording| recording.starts_with(&whole)) {
         bail!(
@@ -467,7 +541,7 @@ fn refuse_others_files(folder: &Path, recording: &Path, counts: bool) -> anyhow:
         }
         return Ok(());
     }
-    let parts: &[&str] = if counts { &[TOGETHER, COUNTED, "boots"] } else { &[TOGETHER, "boots"] };
+    let parts: &[&str] = if anew { &[TOGETHER, COUNTED, "boots"] } else { &[TOGETHER, "boots"] };
     match parts.iter().find(|part| folder.join(part).exists()) {
         Some(part) => bail!("{} has {part}, which no try made: name another folder with -o", folder.display()),
         None => Ok(()),
@@ -500,12 +574,12 @@ fn as_recorded(options: &RecordOptions) -> Varied {
 }
 
 /// The guest with a remedy.
-fn with(options: &RecordOptions, remedy: &Remedy) -> anyhow::Result<Varied> {
+fn with(options: &RecordOptions, remedy: &Remedy, kernels: &mut Kernels) -> anyhow::Result<Varied> {
     let mut options = options.clone();
-    for change in &remedy.changes {
+    for change in &kernels::in_order(&remedy.changes) {
         // Of several remedies together, one may have made another's change.
-        match making::make(change, &mut options) {
-            Ok(()) | Err(making::Cannot::IsSo) => {}
+        match making::make(change, &mut options, kernels) {
+            Ok(()) | Err(cannot::Cannot::IsSo) => {}
             Err(why) => bail!("{why}"),
         }
     }

@@ -98,8 +98,8 @@ fn the_page_says_what_is_printed() {
     let lost = run(bootscope("show").arg("--json").arg(&of_samples)).exits(0).json();
     schemas.hold_part(&lost["warning_lines"][0], "WarningLine");
     let unseen = schemas.unseen();
-    // Of a stock kernel, of a hang, of luck, of a bench that went on, and of ranges, which have their own tests.
-    const ELSEWHERE: [&str; 15] = [
+    // Of a stock kernel, of a hang, of luck, of a bench that went on, of sources, and of ranges, which have their own tests.
+    const ELSEWHERE: [&str; 17] = [
         "Evidence.purpose",
         "Against.likely_rows",
         "Likely.",
@@ -115,6 +115,8 @@ fn the_page_says_what_is_printed() {
         "Commit.",
         "ProofLine.rounds_needed",
         "Untried.",
+        "Trial.sources",
+        "Sources.",
     ];
     let here = unseen.iter().filter(|field| !ELSEWHERE.iter().any(|known| field.starts_with(known)));
     let rare =

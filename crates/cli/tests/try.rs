@@ -5,9 +5,10 @@ mod support;
 
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use support::boots::{Scratch, recorded};
+use support::boots::{QUIET, Scratch, kernel, recorded};
 use support::kills::{assert_no_qemu, wait_for};
 use support::lab::{built, record_lab};
 use support::schemas::Schemas;
@@ -322,4 +323,108 @@ fn instructions_are_claimed_by_a_recording_with_instructions() {
     let line = of_rule(&document, "calibration");
     assert_eq!((&line["verdict"], list(&line["findings"]).len()), (&json!("confirmed"), 2), "{line:#}");
     assert_eq!(document["deterministic"], true);
+}
+
+/// Sources that compile nothing: `make bzImage` takes the packed kernel, or the unpacked one where CONFIG_PACKED is off.
+fn made_sources(scratch: &Scratch, packed: &Path, unpacked: &Path) -> PathBuf {
+    let tree = scratch.path("linux");
+    fs::create_dir_all(tree.join("scripts")).unwrap();
+    let makefile = format!(
+        "olddefconfig:\n\t@sed -i '/CONFIG_ALWAYS/d' $(O)/.config; echo CONFIG_ALWAYS=y >> $(O)/.config\nbzImage:\n\
+         \t@echo making an image; mkdir -p $(O)/arch/x86/boot\n\
+         \t@if grep -q CONFIG_BROKEN=y $(O)/.config; then echo 'broken.c:7: error: no'; exit 1; fi\n\
+         \t@if grep -q CONFIG_PACKED=y $(O)/.config; then cp {} $(O)/arch/x86/boot/bzImage; \\\n\
+         \telse cp {} $(O)/arch/x86/boot/bzImage; fi\n",
+        packed.display(),
+        unpacked.display()
+    );
+    fs::write(tree.join("Makefile"), makefile).unwrap();
+    let script = "#!/bin/sh\nfile=$2; shift 2\nwhile [ $# -gt 0 ]; do\n  sed -i \"/CONFIG_$2=/d\" $file\n  \
+                  [ $1 = --disable ] || echo CONFIG_$2=y >> $file\n  shift 2\ndone\n";
+    fs::write(tree.join("scripts/config"), script).unwrap();
+    fs::set_permissions(tree.join("scripts/config"), PermissionsExt::from_mode(0o755)).unwrap();
+    let kconfig = "config PACKED\nconfig BROKEN\nconfig SELECTS\n\tselect ALWAYS\nconfig ALWAYS\n";
+    fs::write(tree.join("Kconfig"), kconfig).unwrap();
+    fs::write(scratch.path("config"), "CONFIG_PACKED=y\nCONFIG_SELECTS=y\nCONFIG_ALWAYS=y\n").unwrap();
+    tree
+}
+
+/// What a kernel saves that is booted unpacked is known from its decompressor; one that sources make saves the same.
+#[test]
+fn another_kernel_is_unpacked_or_built() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new();
+    let (slow, tried, cache) = (scratch.path("slow"), scratch.path("try"), scratch.path("cache"));
+    let mut command = bootscope("record");
+    command.args(["--accel", "tcg", "--deterministic", "--append", QUIET, "--kernel"]).arg(&kernel);
+    recorded(command.arg("-o").arg(&slow), &slow, "reached");
+    let attempt = |into: &Path| {
+        let mut command = bootscope("try");
+        command.arg(&slow).args(["--json", "--runs", "1", "--no-history", "-o"]).arg(into).arg("--cache").arg(&cache);
+        command
+    };
+    let document = run(attempt(&tried).arg("decompression")).exits(0).json();
+    let line = of_rule(&document, "decompression");
+    assert_eq!((&line["verdict"], &line["changes"][0]["kind"]), (&json!("confirmed"), &json!("unpacked-kernel")));
+    let saved = ms(&line["measured"]);
+    assert!(saved > 20.0, "{line:#}");
+    let made: Vec<PathBuf> = fs::read_dir(cache.join("unpacked")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let [unpacked] = &made[..] else { panic!("{made:?}") };
+
+    let tree = made_sources(&scratch, &kernel, unpacked);
+    let build = |into: &str, config: &str| {
+        let mut command = attempt(&scratch.path(into));
+        command.arg("--tree").arg(&tree).arg("--base-config").arg(scratch.path("config")).args(["--config", config]);
+        command
+    };
+    run(&mut build("no", "-NOTHING")).refuses(&["CONFIG_NOTHING is no option"]);
+    run(&mut build("no", "+PACKED")).refuses(&["--config +PACKED", "has that already"]);
+    run(&mut build("no", "PACKED")).refuses(&["`PACKED` is no change"]);
+    assert!(!cache.join("trees").exists() && !scratch.path("no").exists(), "nothing is begun");
+    // All boots are of what was built; the boot that claims are of is recorded anew.
+    let document = run(&mut build("built", "-PACKED")).exits(0).json();
+    Schemas::read().hold(&document);
+    assert_eq!(document["recording"], scratch.path("built").join("base").to_str().unwrap());
+    let bench: Value = serde_json::from_slice(&fs::read(scratch.path("built").join("bench.json")).unwrap()).unwrap();
+    Schemas::read().hold(&bench);
+    assert_eq!(bench["trial"]["sources"]["tree"], tree.to_str().unwrap());
+    let line = &document["remedies"][0];
+    assert_eq!((&line["verdict"], &line["changes"][0]["to"]), (&json!("confirmed"), &json!(["-PACKED"])), "{line:#}");
+    assert!((ms(&line["measured"]) - saved).abs() < 1.0, "{saved} ms unpacked, and {line:#}");
+    let failed = run(&mut build("no", "+BROKEN")).exits(2);
+    assert!(failed.stderr.contains("broken.c:7: error: no") && failed.stderr.contains(".log"), "{}", failed.stderr);
+    let kept = run(&mut build("no", "-ALWAYS")).exits(2);
+    assert!(kept.stderr.contains("-ALWAYS did not take: it is selected by SELECTS"), "{}", kept.stderr);
+}
+
+/// What each remedy does is printed, and then why they were not booted together.
+#[test]
+fn verdicts_are_printed_before_the_error_of_the_joint_boots() {
+    if !built() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (slow, tried, db) = (scratch.path("slow"), scratch.path("try"), scratch.path("history.db"));
+    record(&slow, "4", SLOW, &[]);
+    run(&mut try_once(&slow, &tried, &db)).exits(0);
+    // As if it had been cut off before the boots of all remedies, whose folder cannot be made now.
+    fs::remove_dir_all(tried.join("together")).unwrap();
+    fs::write(tried.join("together"), "").unwrap();
+    let go_on = |folder: &Path, from: &Path| {
+        let mut command = bootscope("try");
+        run(command.args(["--json", "--db"]).arg(&db).arg("--continue").arg(folder).current_dir(from))
+    };
+    let failed = go_on(&tried, scratch.folder()).exits(2);
+    let document = failed.json();
+    assert_eq!(of_rule(&document, "tsc-check")["verdict"], "confirmed");
+    assert_eq!(document["together"], Value::Null);
+    assert!(failed.stderr.contains("the remedies could not be booted together"), "{}", failed.stderr);
+    fs::remove_file(tried.join("together")).unwrap();
+    // From another folder the recording is found all the same: what all save together is claimed.
+    let elsewhere = scratch.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let document = go_on(Path::new("../try"), &elsewhere).exits(0).json();
+    let joint = &document["together"]["joint"];
+    assert_eq!(joint["verdict"], "confirmed", "{joint:#}");
+    assert!((ms(&joint["claimed"]) - 80.0).abs() < 1.0, "{joint:#}");
 }

@@ -1,13 +1,13 @@
 //! What the user's files are: whether a kernel is one, a disk's format, their hashes. Only reads.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::Path;
 
 use recording::{Input, InputRole};
-use sha2::{Digest, Sha256};
 
 use crate::arch::Arch;
+use crate::hash::hash;
 use crate::{Error, kernel_image};
 
 /// Fails unless the file can be opened and is no folder.
@@ -56,17 +56,6 @@ pub(crate) fn input(role: InputRole, path: &Path, hashed: bool) -> Result<Input,
     }
     let compression = compression.unwrap_or_default().to_owned();
     Ok(Input { role: role.as_str().to_owned(), path: path.display().to_string(), bytes, sha256, compression })
-}
-
-/// SHA-256, in hexadecimal digits.
-pub(crate) fn hash(mut bytes: impl Read) -> io::Result<String> {
-    let (mut hash, mut piece) = (Sha256::new(), vec![0; 64 << 10]);
-    loop {
-        match bytes.read(&mut piece)? {
-            0 => return Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect()),
-            n => hash.update(&piece[..n]),
-        }
-    }
 }
 
 /// The first 64 KiB: all the magic numbers, and the setup code of a bzImage with its version string.

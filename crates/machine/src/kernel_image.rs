@@ -12,11 +12,21 @@ mod kallsyms;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 use lzma_rust2::{LzmaReader, XzReader};
+use object::Endianness;
+use object::elf::{FileHeader64, NoteType};
+use object::read::elf::{FileHeader, ProgramHeader};
+
+use recording::GuestSpec;
+
+use crate::arch;
+use crate::hash::hash;
 
 /// No kernel is longer, unpacked: Debian's are 70 MB.
 const IMAGE_BYTES_MAX: u64 = 256 << 20;
@@ -72,6 +82,77 @@ pub(crate) fn unpacked_image(image: &[u8]) -> Result<Cow<'_, [u8]>, NoFunctions>
 /// If it is no kernel, cannot be unpacked, or has no table of its symbols.
 pub fn functions(image: &[u8]) -> Result<Vec<(u64, String)>, NoFunctions> {
     kallsyms::functions(&unpacked_image(image)?).ok_or(NoFunctions::NoTable)
+}
+
+/// Why an image cannot be booted unpacked.
+#[derive(Debug, thiserror::Error)]
+pub enum NotUnpacked {
+    /// It is unpacked.
+    #[error("the kernel is an ELF image already")]
+    IsSo,
+    /// It has no kernel that can be had.
+    #[error("the kernel cannot be unpacked: {0}")]
+    NoKernel(NoFunctions),
+    /// Unpacked, it has no entry for a virtual machine monitor.
+    #[error("the kernel has no PVH entry: it was built without CONFIG_PVH")]
+    NoEntry,
+    /// A file cannot be read or written.
+    #[error("cannot unpack the kernel {path}: {why}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        why: io::Error,
+    },
+}
+
+/// The ELF image that a guest's bzImage unpacks, as a file in this folder with its release and hash in its name. One that is there
+/// is not made again.
+///
+/// # Errors
+/// If it cannot be unpacked, or QEMU could not start what is in it.
+pub fn unpack(guest: &GuestSpec, folder: &Path) -> Result<PathBuf, NotUnpacked> {
+    let kernel = guest.kernel.as_deref().ok_or(NotUnpacked::NoKernel(NoFunctions::NoKernel))?;
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |why| NotUnpacked::Io { path, why }
+    };
+    let bytes = fs::read(kernel).map_err(failed(kernel))?;
+    if bytes.starts_with(b"\x7fELF") {
+        return Err(NotUnpacked::IsSo);
+    }
+    let packed = payload(&bytes).ok_or(NotUnpacked::NoKernel(NoFunctions::NoKernel))?;
+    let hash = hash(&*bytes).map_err(failed(kernel))?;
+    let release = (arch::of(guest).linux_release)(&bytes).unwrap_or_default();
+    let into = folder.join(format!("vmlinux-{release}-{}", &hash[..HASH_DIGITS]));
+    if into.is_file() {
+        return Ok(into);
+    }
+    let elf = unpacked(packed).map_err(NotUnpacked::NoKernel)?;
+    if !has_pvh_entry(&elf) {
+        return Err(NotUnpacked::NoEntry);
+    }
+    fs::create_dir_all(folder).map_err(failed(folder))?;
+    let partial = recording::beside(&into).map_err(failed(&into))?;
+    fs::write(partial.path(), &elf).map_err(failed(&into))?;
+    partial.persist(&into).map_err(|why| failed(&into)(why.error))?;
+    Ok(into)
+}
+
+/// So many digits of a hash tell kernels apart.
+const HASH_DIGITS: usize = 16;
+/// `XEN_ELFNOTE_PHYS32_ENTRY`: where a machine monitor enters a kernel by PVH.
+const PVH_ENTRY: NoteType = NoteType(18);
+
+/// Whether an ELF image has the note by which QEMU starts it.
+fn has_pvh_entry(elf: &[u8]) -> bool {
+    let Ok(header) = FileHeader64::<Endianness>::parse(elf) else { return false };
+    let Ok(endian) = header.endian() else { return false };
+    let Ok(segments) = header.program_headers(endian, elf) else { return false };
+    segments.iter().filter_map(|segment| segment.notes(endian, elf).ok().flatten()).any(|mut notes| {
+        std::iter::from_fn(|| notes.next().ok().flatten())
+            .any(|note| note.name() == b"Xen" && note.n_type(endian) == PVH_ENTRY)
+    })
 }
 
 /// Whether a file that begins like this is a bzImage with a payload.
@@ -291,6 +372,47 @@ mod tests {
         assert_eq!(with(b""), None);
         assert_eq!(with(b"\x7fELF"), None, "an ELF kernel unpacks nothing");
         assert_eq!(with(&bzimage(b"\x1f\x8b\x08")[..1000]), None, "cut before its payload");
+    }
+
+    /// An ELF image with one segment of notes: a note of this name and kind.
+    fn elf(name: &[u8; 4], kind: u32) -> Vec<u8> {
+        let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
+        elf.resize(16, 0);
+        let words = |elf: &mut Vec<u8>, all: &[u64]| all.iter().for_each(|word| elf.extend(word.to_le_bytes()));
+        elf.extend([2, 0, 62, 0, 1, 0, 0, 0]);
+        words(&mut elf, &[0x100_0000, 64, 0]); // entry, program headers, sections
+        elf.extend([0, 0, 0, 0, 64, 0, 56, 0, 1, 0, 64, 0, 0, 0, 0, 0]);
+        elf.extend([4, 0, 0, 0, 4, 0, 0, 0]); // PT_NOTE
+        words(&mut elf, &[120, 0, 0, 20, 20, 4]);
+        [4, 4, kind].iter().for_each(|word: &u32| elf.extend(word.to_le_bytes()));
+        elf.extend(name);
+        elf.extend(0x10_0000u32.to_le_bytes());
+        elf
+    }
+
+    #[test]
+    fn a_kernel_is_unpacked_once_into_a_file_that_qemu_can_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let (kernel, into) = (folder.path().join("vmlinuz"), folder.path().join("unpacked"));
+        let of = |kernel: &Path| unpack(&GuestSpec { kernel: Some(kernel.to_owned()), ..GuestSpec::default() }, &into);
+        let with = |payload: &[u8]| {
+            fs::write(&kernel, bzimage(payload)).unwrap();
+            of(&kernel)
+        };
+        let good = elf(b"Xen\0", 18);
+        let made = with(&packed(&good, "gzip", &["-c"])).unwrap();
+        assert_eq!(fs::read(&made).unwrap(), good);
+        fs::write(&made, "as it was").unwrap();
+        assert_eq!(of(&kernel).unwrap(), made);
+        assert_eq!(fs::read(&made).unwrap(), b"as it was", "it is not made again");
+        assert!(matches!(with(&elf(b"Xen\0", 1)), Err(NotUnpacked::NoEntry)));
+        assert!(matches!(with(&elf(b"GNU\0", 18)), Err(NotUnpacked::NoEntry)));
+        assert!(matches!(with(&good[..64]), Err(NotUnpacked::NoEntry)), "cut");
+        assert!(matches!(with(b"BZh9"), Err(NotUnpacked::NoKernel(_))));
+        fs::write(&kernel, &good).unwrap();
+        assert!(matches!(of(&kernel), Err(NotUnpacked::IsSo)));
+        assert!(matches!(of(&into.join("none")), Err(NotUnpacked::Io { .. })));
+        assert_eq!(fs::read_dir(&into).unwrap().count(), 1, "nothing half made is left");
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod functions;
 pub mod gdb;
 mod guests;
 mod hang;
+mod hash;
 mod host;
 mod image;
 pub mod kernel_image;

@@ -185,7 +185,11 @@ impl PastProof {
 impl ChangeLine {
     /// What comes, or what goes.
     pub(crate) fn short(&self) -> String {
-        if self.to.is_empty() { format!("without {}", self.from.join(" ")) } else { self.to.join(" ") }
+        match (self.from.is_empty(), self.to.is_empty()) {
+            (true, true) => self.kind.clone(),
+            (_, true) => format!("without {}", self.from.join(" ")),
+            _ => self.to.join(" "),
+        }
     }
 }
 

@@ -71,6 +71,6 @@ pub use summary::{
 pub use terminal::{calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};
 pub use trial::{ProofLine, Proofs, Together};
-pub use trials_page::proofs_page;
+pub use trials_page::{PROOFS_NOTES, proofs_page};
 pub use warnings::WarningLine;
 pub use where_line::WhereLine;

@@ -7,12 +7,16 @@ use benchmark::trial::{Cause, Proof, is_at_price};
 use findings::DETECTORS;
 use std::fmt::Write;
 
-/// The page.
-pub fn proofs_page(trials: &[PastTrial]) -> String {
+/// The heading of what people write at the end of the page.
+pub const PROOFS_NOTES: &str = "\n## Notes\n";
+
+/// The page, which is written into this file.
+pub fn proofs_page(trials: &[PastTrial], file: &str) -> String {
     let newest = newest(trials);
     let of_findings: Vec<&PastTrial> =
         newest.iter().copied().filter(|past| !past.together && !past.remedy.findings.is_empty()).collect();
-    let mut out = HEAD.to_owned();
+    let command = code(&format!("bootscope try --page {file}"));
+    let mut out = format!("# Findings: claimed and measured\n\n{command} wrote this page out of its history. {HEAD}");
     out.push_str(&counts(&of_findings));
     let mut others: Vec<&str> = rules(&of_findings);
     others.retain(|rule| findings::named(rule).is_none());
@@ -150,10 +154,8 @@ fn code(text: &str) -> String {
 }
 
 const HEAD: &str = "\
-# Findings: claimed and measured
-
-`bootscope try --page docs/findings.md` wrote this page out of its history. Each line is a finding's remedy that was booted
-beside the same guest without it.
+Each line is a finding's remedy
+that was booted beside the same guest without it. What stands below *Notes* is a person's.
 
 * *boot*: what the boot takes without the remedy.
 * *claimed*: what the finding said before, with its interval: the boot replayed with less time there.
@@ -202,13 +204,13 @@ mod tests {
         let whole = past("calibration", "6.1", 99.0, Proof::Confirmed);
         let cut = PastTrial { whole: false, ..past("calibration", "6.1", 0.0, Proof::TooNoisy) };
         for trials in [[whole.clone(), cut.clone()], [cut.clone(), whole.clone()]] {
-            let page = proofs_page(&trials);
+            let page = proofs_page(&trials, "page.md");
             assert!(page.contains("1 claims were tried. 1 confirmed (100 %)"), "{page}");
         }
         // Beside a finding, too.
         assert_eq!(crate::findings::last([&whole, &cut].into_iter()), Some(&whole));
         assert_eq!(crate::findings::last([&cut].into_iter()), Some(&cut));
-        assert!(proofs_page(&[cut]).contains("1 too noisy"), "better than nothing");
+        assert!(proofs_page(&[cut], "page.md").contains("1 too noisy"), "better than nothing");
     }
 
     #[test]
@@ -234,7 +236,7 @@ mod tests {
         wide.remedy.claimed = Some(Saved { low_ns: 0.0, likely_ns: 100e6, high_ns: 100e6 });
         let mut own = past("none", "6.12", 50.0, Proof::Confirmed);
         own.remedy.findings.clear();
-        let page = proofs_page(&[wide, own]);
+        let page = proofs_page(&[wide, own], "page.md");
         assert!(
             page.contains("1 confirmed (100 %): 0 within 10 % of the price, 1 elsewhere within its interval"),
             "{page}"
@@ -250,11 +252,12 @@ mod tests {
             past("calibration", "6.12", 0.0, Proof::Refuted),
             past("of-old", "6.1", 98.0, Proof::Confirmed),
         ];
-        let page = proofs_page(&trials);
+        let page = proofs_page(&trials, "page.md");
         assert!(page.contains("3 claims were tried. 2 confirmed (67 %): 2 within 10 % of the price, 0 "), "{page}");
         let line = "| 6.1 | pc, 2 CPUs, 512 MiB, instructions | 1.00 s | `f` | `a=1` | 100 ms (100 ms) | 99.0 ms \
                     (99.0 ms) | 99 % | confirmed |";
         assert!(page.contains(line), "{page}");
+        assert!(page.contains("\n`bootscope try --page page.md` wrote this page"), "{page}");
         assert!(page.contains("## of-old\n") && page.contains("## tsc-check\n"), "{page}");
         assert!(page.contains("* f: it\\|is slow on 6.12: refuted: it saves nothing"), "{page}");
     }

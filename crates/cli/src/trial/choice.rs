@@ -1,6 +1,8 @@
 //! Chooses which remedies are tried, and says of each finding that is not why.
 
-use super::making::{self, Cannot};
+use super::cannot::Cannot;
+use super::kernels::Kernels;
+use super::making;
 use super::{Args, claim};
 use crate::boot::{self, Opened};
 use crate::findings::{look, seen};
@@ -23,9 +25,9 @@ pub struct Choice {
 
 impl Choice {
     /// Of a boot's findings, those that were named, or the first.
-    pub fn of(opened: &Opened, options: &RecordOptions, args: &Args) -> anyhow::Result<Choice> {
+    pub fn of(opened: &Opened, options: &RecordOptions, args: &Args, kernels: &mut Kernels) -> anyhow::Result<Choice> {
         let found = look(opened, usize::MAX);
-        let only_own = args.findings.is_empty() && !(args.append.is_empty() && args.patch.is_empty());
+        let only_own = args.findings.is_empty() && own(args).is_empty();
         let is_named = |name: &String, finding: &Finding| *name == finding.rule.id || *name == finding.about;
         for name in &args.findings {
             if !found.findings.iter().any(|finding| is_named(name, finding)) {
@@ -39,7 +41,7 @@ impl Choice {
         let mut untried = Vec::new();
         for finding in found.findings.iter().filter(wanted) {
             let same = groups.iter_mut().find(|group| group[0].remedy.changes == finding.remedy.changes);
-            match (cannot(finding, options), same) {
+            match (cannot(finding, options, kernels), same) {
                 (Some(why), _) => untried.push(Untried { finding: cause(opened, finding), why }),
                 // One change can be the remedy of several findings, and then saves what all of these cost.
                 (None, Some(group)) => group.push(finding),
@@ -51,10 +53,17 @@ impl Choice {
             let why = format!("not among the first {REMEDIES} remedies; name one to try it");
             untried.extend(beyond.map(|finding| Untried { finding: cause(opened, finding), why: why.clone() }));
         }
-        let mut remedies: Vec<Remedy> = groups.iter().map(|group| remedy(opened, group)).collect();
-        for change in own_changes(args) {
-            remedies.push(own(change, args, options)?);
+        let mut remedies: Vec<Remedy> = Vec::new();
+        for group in &groups {
+            // A kernel that does not build is no reason to try nothing.
+            match super::with(options, &remedy(opened, group), kernels) {
+                Ok(_) => remedies.push(remedy(opened, group)),
+                Err(why) => untried.extend(
+                    group.iter().map(|finding| Untried { finding: cause(opened, finding), why: why.to_string() }),
+                ),
+            }
         }
+        remedies.extend(own(args));
         Ok(Choice { remedies, untried })
     }
 }
@@ -68,13 +77,13 @@ fn known(findings: &[Finding]) -> String {
 }
 
 /// Why a finding's remedy cannot be made.
-fn cannot(finding: &Finding, options: &RecordOptions) -> Option<String> {
+fn cannot(finding: &Finding, options: &RecordOptions, kernels: &Kernels) -> Option<String> {
     if finding.remedy.changes.is_empty() {
         return Some(format!("its remedy is no option of a boot: {}", finding.remedy.what));
     }
     let mut changed = options.clone();
     let made: Result<Vec<()>, Cannot> =
-        finding.remedy.changes.iter().map(|change| making::make(change, &mut changed)).collect();
+        finding.remedy.changes.iter().map(|change| making::check(change, &mut changed, kernels)).collect();
     match made {
         // One of several may be made already.
         Err(Cannot::IsSo) if changed != *options => None,
@@ -94,40 +103,53 @@ fn remedy(opened: &Opened, group: &[&Finding]) -> Remedy {
     Remedy { findings, changes: group[0].remedy.changes.clone(), claimed }
 }
 
-/// The changes of the user's own.
-fn own_changes(args: &Args) -> impl Iterator<Item = Change> {
-    let words = |words: &String| Change::AppendWords(words.split_whitespace().map(str::to_owned).collect());
-    let patches = |patches: &Patches| Change::Patch(patches.0.iter().map(Patch::to_string).collect());
-    args.append.iter().map(words).chain(args.patch.iter().map(patches))
-}
-
-/// A remedy of the user's own.
-fn own(change: Change, args: &Args, options: &RecordOptions) -> anyhow::Result<Remedy> {
-    if let Err(why) = making::make(&change, &mut options.clone()) {
-        let flag = if matches!(change, Change::Patch(_)) { "--patch" } else { "--append" };
-        bail!("{flag} {:?}: {why}", making::setting(&change).value);
-    }
+/// The remedies of the user's own.
+pub fn own(args: &Args) -> Vec<Remedy> {
     let claimed = args.claim.map(|time| time.0 as f64);
     let claimed = claimed.map(|ns| Saved { low_ns: ns, likely_ns: ns, high_ns: ns });
-    Ok(Remedy { findings: Vec::new(), changes: vec![change], claimed })
+    let words = |text: &String| Change::AppendWords(text.split_whitespace().map(str::to_owned).collect());
+    let options = |text: &String| Change::KernelConfig(text.split(',').map(|word| word.trim().to_owned()).collect());
+    let patches = |patches: &Patches| Change::Patch(patches.0.iter().map(Patch::to_string).collect());
+    let changes = args.append.iter().map(words).chain(args.patch.iter().map(patches));
+    let changes = changes.chain(args.config.iter().map(options));
+    changes.map(|change| Remedy { findings: Vec::new(), changes: vec![change], claimed }).collect()
 }
 
 /// Refuses what can be refused before there are findings: a remedy of the user's own that cannot be made.
-pub fn refuse_own(args: &Args, options: &RecordOptions) -> anyhow::Result<()> {
-    if args.claim.is_some() && own_changes(args).next().is_none() {
-        bail!("--claim is what a remedy of your own is said to save: give that with --append or --patch");
+pub fn refuse_own(args: &Args, options: &RecordOptions, kernels: &Kernels) -> anyhow::Result<()> {
+    if args.claim.is_some() && own(args).is_empty() {
+        bail!("--claim is what a remedy of your own is said to save: give that with --append, --patch or --config");
     }
-    own_changes(args).try_for_each(|change| own(change, args, options).map(drop))
+    for change in own(args).into_iter().flat_map(|remedy| remedy.changes) {
+        let flag = match &change {
+            Change::KernelConfig(options) => {
+                kernels.refuse_unknown(options)?;
+                "--config"
+            }
+            Change::Patch(_) => "--patch",
+            _ => "--append",
+        };
+        if let Err(why) = making::check(&change, &mut options.clone(), kernels) {
+            bail!("{flag} {}: {why}", making::setting(&change).value);
+        }
+    }
+    Ok(())
 }
 
 /// The remedies that can be made one after the other in the same boot, and why each of the others cannot.
-pub fn fitting(options: &RecordOptions, remedies: Vec<Remedy>) -> (Vec<Remedy>, Vec<Untried>) {
+pub fn fitting(options: &RecordOptions, remedies: Vec<Remedy>, kernels: &Kernels) -> (Vec<Remedy>, Vec<Untried>) {
     let (mut fitting, mut untried) = (Vec::new(), Vec::new());
     let mut options = options.clone();
     for remedy in remedies {
-        match super::with(&options, &remedy) {
-            Ok(with) => {
-                options = with.options;
+        let mut with = options.clone();
+        let check = |change: &Change| match making::check(change, &mut with, kernels) {
+            // One remedy may have made another's change.
+            Ok(()) | Err(Cannot::IsSo) => Ok(()),
+            Err(why) => Err(why),
+        };
+        match remedy.changes.iter().try_for_each(check) {
+            Ok(()) => {
+                options = with;
                 fitting.push(remedy);
             }
             Err(why) => {
@@ -181,7 +203,7 @@ mod tests {
             Remedy { changes: vec![change], ..Remedy::default() }
         };
         let options = RecordOptions::of(GuestSpec { extra: words("-device pvpanic"), ..GuestSpec::default() });
-        let (fitting, untried) = fitting(&options, vec![remedy("-bios a"), remedy("-bios b")]);
+        let (fitting, untried) = fitting(&options, vec![remedy("-bios a"), remedy("-bios b")], &Kernels::none());
         assert_eq!(fitting, [remedy("-bios a")]);
         let [one] = &untried[..] else { panic!("{untried:?}") };
         assert!(one.finding.about == "-bios b" && one.why.contains("`-device pvpanic`"), "{one:?}");

@@ -3,42 +3,14 @@
 //! A change is of what is started: command line, machine, files. One that has to reach into the running guest is a variant
 //! like these as soon as the options can say it: `make` sets it, and whoever boots does it.
 
+use super::cannot::Cannot;
+use super::kernels::Kernels;
 use benchmark::Setting;
 use findings::Change;
 use machine::{Patch, RecordOptions};
-use std::fmt;
 
-/// Why a change cannot be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cannot {
-    /// It is made already.
-    IsSo,
-    /// The machine boots from its own disk.
-    NoCommandLine,
-    /// The words that are to go are not there.
-    NotThere(String),
-    /// It is no change to code; why.
-    NoPatch(String),
-    /// Nobody makes such a change yet; what a person does.
-    ByHand(&'static str),
-}
-
-impl fmt::Display for Cannot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Cannot::IsSo => f.write_str("this boot has that already"),
-            Cannot::NoCommandLine => f.write_str(
-                "the machine boots from its own disk, and its command line is not bootscope's: record with --kernel",
-            ),
-            Cannot::NotThere(words) => write!(f, "the recording was made without `{words}`"),
-            Cannot::NoPatch(why) => f.write_str(why),
-            Cannot::ByHand(how) => f.write_str(how),
-        }
-    }
-}
-
-/// Makes it.
-pub fn make(change: &Change, options: &mut RecordOptions) -> Result<(), Cannot> {
+/// Whether it can be made: makes it, except that it builds no kernel.
+pub fn check(change: &Change, options: &mut RecordOptions, kernels: &Kernels) -> Result<(), Cannot> {
     match change {
         Change::AppendWords(words) => append(options, words),
         Change::LabSwitch { from, to } => switch(options, from, to),
@@ -49,13 +21,16 @@ pub fn make(change: &Change, options: &mut RecordOptions) -> Result<(), Cannot> 
             Ok(())
         }
         Change::Patch(patches) => patch(options, patches),
-        Change::UnpackedKernel => Err(Cannot::ByHand(
-            "unpack the image with the kernel's scripts/extract-vmlinux, and compare the two: `bootscope bench --vary \
-             kernel=OLD --vary kernel=NEW`",
-        )),
-        Change::KernelConfig(_) => Err(Cannot::ByHand(
-            "build the kernel with the options that `bootscope findings` lists, and compare the two: `bootscope bench --vary kernel=OLD --vary kernel=NEW`",
-        )),
+        Change::UnpackedKernel => kernels.unpack(options),
+        Change::KernelConfig(changes) => kernels.check_config(changes),
+    }
+}
+
+/// Makes it.
+pub fn make(change: &Change, options: &mut RecordOptions, kernels: &mut Kernels) -> Result<(), Cannot> {
+    match change {
+        Change::KernelConfig(changes) => kernels.configure(changes, options),
+        other => check(other, options, kernels),
     }
 }
 
@@ -67,7 +42,7 @@ pub fn setting(change: &Change) -> Setting {
         Change::QemuArguments { to, .. } => ("qemu-arguments", to.join(" ")),
         Change::Cpus(cpus) => ("cpus", cpus.to_string()),
         Change::Patch(patches) => ("patch", patches.join("; ")),
-        Change::UnpackedKernel => ("unpacked-kernel", String::new()),
+        Change::UnpackedKernel => ("unpacked-kernel", "unpacked-kernel".to_owned()),
         Change::KernelConfig(options) => ("kernel-config", options.join(" ")),
     };
     Setting { key: key.to_owned(), value }
@@ -168,6 +143,11 @@ mod tests {
         })
     }
 
+    /// Without sources.
+    fn check(change: &Change, options: &mut RecordOptions) -> Result<(), Cannot> {
+        super::check(change, options, &Kernels::none())
+    }
+
     fn words(text: &str) -> Vec<String> {
         text.split(' ').map(str::to_owned).collect()
     }
@@ -176,7 +156,7 @@ mod tests {
     fn words_are_the_kernels_and_not_inits() {
         let line = |append: &str, added: &str| {
             let mut options = options(append);
-            make(&Change::AppendWords(words(added)), &mut options).map(|()| options.guest.append)
+            check(&Change::AppendWords(words(added)), &mut options).map(|()| options.guest.append)
         };
         assert_eq!(line("", "a=1").unwrap(), "a=1");
         assert_eq!(line("quiet", "a=1 b").unwrap(), "quiet a=1 b");
@@ -186,7 +166,7 @@ mod tests {
         assert_eq!(line("a b", "b"), Err(Cannot::IsSo));
         assert_eq!(line("-- b", "b").unwrap(), "b -- b");
         let mut disk = RecordOptions::default();
-        assert_eq!(make(&Change::AppendWords(words("a")), &mut disk), Err(Cannot::NoCommandLine));
+        assert_eq!(check(&Change::AppendWords(words("a")), &mut disk), Err(Cannot::NoCommandLine));
     }
 
     #[test]
@@ -197,31 +177,31 @@ mod tests {
         };
         let mut options = options("quiet");
         options.guest.extra = words("-device pvpanic -m 1");
-        make(&change("-device pvpanic", "-bios qboot"), &mut options).unwrap();
+        check(&change("-device pvpanic", "-bios qboot"), &mut options).unwrap();
         assert_eq!(options.guest.extra, words("-m 1 -bios qboot"));
-        assert_eq!(make(&change("-device pvpanic", "-bios qboot"), &mut options), Err(Cannot::IsSo));
-        assert_eq!(make(&change("", "-bios qboot"), &mut options), Err(Cannot::IsSo));
-        assert!(matches!(make(&change("-no-acpi", ""), &mut options), Err(Cannot::NotThere(_))));
-        let built = Change::KernelConfig(words("-FTRACE"));
-        assert!(matches!(make(&built, &mut options), Err(Cannot::ByHand(how)) if how.contains("build the kernel")));
+        assert_eq!(check(&change("-device pvpanic", "-bios qboot"), &mut options), Err(Cannot::IsSo));
+        assert_eq!(check(&change("", "-bios qboot"), &mut options), Err(Cannot::IsSo));
+        assert!(matches!(check(&change("-no-acpi", ""), &mut options), Err(Cannot::NotThere(_))));
+        let why = check(&Change::KernelConfig(words("-FTRACE -USB")), &mut options).unwrap_err().to_string();
+        assert!(why.contains("--tree DIR") && why.contains("--config -FTRACE,-USB"), "{why}");
     }
 
     #[test]
     fn a_machine_is_given_more_cpus_and_never_fewer() {
         let mut options = options("quiet");
         options.guest.cpus = 1;
-        make(&Change::Cpus(2), &mut options).unwrap();
-        assert_eq!((options.guest.cpus, make(&Change::Cpus(2), &mut options)), (2, Err(Cannot::IsSo)));
+        check(&Change::Cpus(2), &mut options).unwrap();
+        assert_eq!((options.guest.cpus, check(&Change::Cpus(2), &mut options)), (2, Err(Cannot::IsSo)));
     }
 
     #[test]
     fn patches_are_added_once() {
         let change = Change::Patch(words("call@f+0x1=nop call@g+0x2=h"));
         let mut options = options("");
-        make(&change, &mut options).unwrap();
+        check(&change, &mut options).unwrap();
         assert_eq!(options.guest.patches.len(), 2);
-        assert_eq!(make(&change, &mut options), Err(Cannot::IsSo));
-        assert!(matches!(make(&Change::Patch(words("f")), &mut options), Err(Cannot::NoPatch(_))));
+        assert_eq!(check(&change, &mut options), Err(Cannot::IsSo));
+        assert!(matches!(check(&Change::Patch(words("f")), &mut options), Err(Cannot::NoPatch(_))));
         assert_eq!(setting(&change).value, "call@f+0x1=nop; call@g+0x2=h");
     }
 
@@ -229,10 +209,10 @@ mod tests {
     fn a_switch_is_in_the_place_of_the_other() {
         let change = Change::LabSwitch { from: words("reset=wait nic=yes"), to: words("reset=async nic=yes") };
         let mut options = options("a reset=wait nic=yes delay.x=1");
-        make(&change, &mut options).unwrap();
+        check(&change, &mut options).unwrap();
         assert_eq!(options.guest.append, "a reset=async nic=yes delay.x=1");
-        assert_eq!(make(&change, &mut options), Err(Cannot::IsSo));
+        assert_eq!(check(&change, &mut options), Err(Cannot::IsSo));
         options.guest.append = "a".to_owned();
-        assert_eq!(make(&change, &mut options), Err(Cannot::NotThere("reset=wait".to_owned())));
+        assert_eq!(check(&change, &mut options), Err(Cannot::NotThere("reset=wait".to_owned())));
     }
 }

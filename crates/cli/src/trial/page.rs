@@ -12,8 +12,18 @@ pub fn write(page: &Path, db: Option<&Path>, force: bool, output: &Output) -> an
     if trials.is_empty() {
         bail!("{} has no try: `bootscope try RECORDING` makes one", path.display());
     }
-    let written = report::proofs_page(&trials);
-    let bytes = write_file(page, force, |out| out.write_all(written.as_bytes()))?;
+    let written = report::proofs_page(&trials, &page.display().to_string());
+    let notes = notes(page);
+    let bytes = write_file(page, force, |out| {
+        out.write_all(written.as_bytes())?;
+        out.write_all(notes.as_bytes())
+    })?;
     output.written(&crate::output::Written::new("bootscope.try-page/1", page, bytes))?;
     Ok(Done::Well)
+}
+
+/// What a person wrote at the end of the page that is there.
+fn notes(page: &Path) -> String {
+    let before = if page.is_file() { std::fs::read_to_string(page).unwrap_or_default() } else { String::new() };
+    before.find(report::PROOFS_NOTES).map(|at| before[at..].to_owned()).unwrap_or_default()
 }

@@ -1,0 +1,351 @@
+//! Builds a Linux kernel from its sources, with a configuration as it is and with options of it switched on or off.
+//!
+//! Each configuration has a build folder (`make O=`), which is kept: a second build makes only what has changed. The folder of a
+//! changed configuration begins as a copy of the unchanged one's. The sources are only read. What is built says the same
+//! user, host and date each time, so that equal sources and options are the same kernel.
+
+mod kconfig;
+
+use crate::guarded::{self, CommandEnd};
+use kconfig::{Config, Said};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Sources of a kernel, and the configuration that it is built with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Sources {
+    /// The top folder of the sources.
+    pub tree: PathBuf,
+    /// The configuration: a file as `.config` is.
+    pub config: PathBuf,
+}
+
+/// Builds them.
+#[derive(Debug)]
+pub struct Tree {
+    sources: Sources,
+    /// The configuration that was given, as it was when the tree was opened.
+    given: String,
+    /// The folder of all builds of these sources with this configuration.
+    builds: PathBuf,
+}
+
+/// A kernel that was built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuiltKernel {
+    /// Its image: a file that no later build changes.
+    pub image: PathBuf,
+    /// Options that are different from the unchanged configuration, beside those that were asked for.
+    pub along: Vec<String>,
+}
+
+/// Why there is no kernel.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// These are no sources.
+    #[error("{0} has no Makefile and scripts/config: give the top folder of Linux's sources")]
+    NotATree(PathBuf),
+    /// They were built in.
+    #[error(
+        "{0} was built in, and Linux builds elsewhere only from clean sources: copy its .config, run `make mrproper` there, \
+         and give the copy with --base-config"
+    )]
+    NotClean(PathBuf),
+    /// It is no change of an option.
+    #[error("`{0}` is no change of an option: write -NAME to switch CONFIG_NAME off, +NAME to switch it on")]
+    Form(String),
+    /// No Kconfig has it.
+    #[error("CONFIG_{0} is no option of these sources")]
+    Unknown(String),
+    /// The configuration has all of it already.
+    #[error("the configuration has {0} already")]
+    IsSo(String),
+    /// Another option, or its own conditions, kept it as it is.
+    #[error("{option} did not take: {why}")]
+    DidNotTake {
+        /// What was asked for.
+        option: String,
+        /// Why it stays.
+        why: String,
+    },
+    /// A step failed.
+    #[error("`{step}` failed ({status}); its log {log} ends with:\n{last_lines}")]
+    Failed {
+        /// The command.
+        step: String,
+        /// How it ended.
+        status: String,
+        /// What it said.
+        log: PathBuf,
+        /// The end of that.
+        last_lines: String,
+    },
+    /// The user stopped it.
+    #[error("the build was stopped; what is built is kept in {0}")]
+    Stopped(PathBuf),
+    /// The system refused.
+    #[error("cannot {doing} {path}: {why}")]
+    Io {
+        /// `write`, …
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        why: io::Error,
+    },
+}
+
+/// Where Linux puts the image, in a build folder.
+const IMAGE: &str = "arch/x86/boot/bzImage";
+/// The build folder of the unchanged configuration.
+const BASE: &str = "base";
+/// Hexadecimal digits of the names of folders and kernels.
+const NAME_DIGITS: usize = 16;
+/// So many lines of a log are shown.
+const LAST_LINES: usize = 15;
+/// Nobody knows how long a build may take; the user stops it.
+const NO_TIMEOUT: Duration = Duration::MAX;
+
+impl Tree {
+    /// Sources that can be built; the builds are in this folder.
+    ///
+    /// # Errors
+    /// If they are none, were built in, or the configuration cannot be read.
+    pub fn open(sources: Sources, cache: &Path) -> Result<Tree, TreeError> {
+        let tree = &sources.tree;
+        if !tree.join("Makefile").is_file() || !tree.join("scripts/config").is_file() {
+            return Err(TreeError::NotATree(tree.clone()));
+        }
+        // As Linux's own Makefile asks before it builds elsewhere.
+        if tree.join(".config").exists() || tree.join("include/config").exists() {
+            return Err(TreeError::NotClean(tree.clone()));
+        }
+        let given = fs::read_to_string(&sources.config).map_err(failed("read", &sources.config))?;
+        let name = tree.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let key = digest(format!("{}\0{given}", tree.display()).as_bytes());
+        let builds = cache.join(format!("{name}-{key}"));
+        Ok(Tree { sources, given, builds })
+    }
+
+    /// Where the builds are.
+    #[must_use]
+    pub fn builds(&self) -> &Path {
+        &self.builds
+    }
+
+    /// Which of these changes the configuration does not have yet.
+    ///
+    /// # Errors
+    /// If one is no change of an option, or all are made already.
+    pub fn open_changes(&self, changes: &[String]) -> Result<Vec<String>, TreeError> {
+        let config = Config::parse(&self.given);
+        let mut open = BTreeSet::new();
+        for change in changes {
+            let (option, on) = parse(change)?;
+            if config.is_on(option) != on {
+                open.insert(change.clone());
+            }
+        }
+        if open.is_empty() {
+            return Err(TreeError::IsSo(changes.join(",")));
+        }
+        Ok(open.into_iter().collect())
+    }
+
+    /// Refuses options that these sources do not have.
+    ///
+    /// # Errors
+    /// If there is one.
+    pub fn refuse_unknown(&self, changes: &[String]) -> Result<(), TreeError> {
+        let options = changes.iter().map(|change| Ok(parse(change)?.0)).collect::<Result<Vec<&str>, TreeError>>()?;
+        let said = Said::of(&self.sources.tree, &options);
+        match options.iter().find(|option| !said.has(option)) {
+            Some(unknown) => Err(TreeError::Unknown((*unknown).to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    /// The kernel with these changes, `-NAME` and `+NAME`, to the configuration; `stop` is asked now and then.
+    ///
+    /// # Errors
+    /// If a change is none, does not take, or the kernel does not build.
+    pub fn build(&self, changes: &[String], stop: &mut dyn FnMut() -> bool) -> Result<BuiltKernel, TreeError> {
+        changes.iter().try_for_each(|change| parse(change).map(drop))?;
+        let mut build = self.begin(changes, stop)?;
+        let before = if changes.is_empty() { self.given.clone() } else { build.read_base()? };
+        build.configure(&self.given, changes)?;
+        let after = Config::parse(&build.read_config()?);
+        self.check_took(changes, &after)?;
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        build
+            .step(&format!("make -C \"$BOOTSCOPE_SOURCE\" O=\"$BOOTSCOPE_BUILD\" -j{jobs} bzImage"), "make bzImage")?;
+        let made = build.folder.join(IMAGE);
+        let image = self.keep(&made)?;
+        let asked: BTreeSet<&str> = changes.iter().filter_map(|change| Some(parse(change).ok()?.0)).collect();
+        let mut along = if changes.is_empty() { Vec::new() } else { Config::parse(&before).differences(&after) };
+        along.retain(|option| !asked.contains(&option[1..]));
+        Ok(BuiltKernel { image, along })
+    }
+
+    fn begin<'a>(&'a self, changes: &[String], stop: &'a mut dyn FnMut() -> bool) -> Result<Build<'a>, TreeError> {
+        let name = match changes {
+            [] => BASE.to_owned(),
+            changes => digest(changes.join(",").as_bytes()),
+        };
+        fs::create_dir_all(&self.builds).map_err(failed("make the folder", &self.builds))?;
+        let log = self.builds.join(format!("{name}.log"));
+        let out = File::create(&log).map_err(failed("write", &log))?;
+        let folder = self.builds.join(&name);
+        let mut build = Build { tree: self, folder, log, out, stop };
+        build.make_folder()?;
+        Ok(build)
+    }
+
+    fn check_took(&self, changes: &[String], config: &Config) -> Result<(), TreeError> {
+        for change in changes {
+            let (option, on) = parse(change)?;
+            if config.is_on(option) != on {
+                let said = Said::of(&self.sources.tree, &[option]);
+                let why = if on { said.why_not_on(option) } else { said.why_on(option, config) };
+                return Err(TreeError::DidNotTake { option: change.clone(), why });
+            }
+        }
+        Ok(())
+    }
+
+    /// The image under the name of its content: a later build replaces what `make` made.
+    fn keep(&self, made: &Path) -> Result<PathBuf, TreeError> {
+        let bytes = fs::read(made).map_err(failed("read", made))?;
+        let kept = self.builds.join(format!("{}.bzImage", digest(&bytes)));
+        if !kept.is_file() {
+            let partial = recording::beside(&kept).map_err(failed("keep a kernel as", &kept))?;
+            fs::write(partial.path(), &bytes).map_err(failed("keep a kernel as", &kept))?;
+            partial.persist(&kept).map_err(|why| failed("keep a kernel as", &kept)(why.error))?;
+        }
+        Ok(kept)
+    }
+}
+
+/// A build under way.
+struct Build<'a> {
+    tree: &'a Tree,
+    folder: PathBuf,
+    log: PathBuf,
+    out: File,
+    stop: &'a mut dyn FnMut() -> bool,
+}
+
+impl Build<'_> {
+    /// Its folder: the one of an earlier build, or a copy of the unchanged configuration's, or a new one.
+    fn make_folder(&mut self) -> Result<(), TreeError> {
+        if self.folder.is_dir() {
+            return Ok(());
+        }
+        if self.tree.builds.join(BASE).join(IMAGE).is_file() {
+            // Under another name until it is whole: a copy that was cut off is no build folder.
+            let copy = "rm -rf \"$BOOTSCOPE_BUILD.partial\" && cp -a --reflink=auto base \"$BOOTSCOPE_BUILD.partial\" && \
+                        mv \"$BOOTSCOPE_BUILD.partial\" \"$BOOTSCOPE_BUILD\"";
+            return self.step(copy, "cp -a base");
+        }
+        fs::create_dir_all(&self.folder).map_err(failed("make the folder", &self.folder))
+    }
+
+    fn configure(&mut self, given: &str, changes: &[String]) -> Result<(), TreeError> {
+        let config = self.folder.join(".config");
+        fs::write(&config, given).map_err(failed("write", &config))?;
+        if !changes.is_empty() {
+            let mut words = "\"$BOOTSCOPE_SOURCE\"/scripts/config --file \"$BOOTSCOPE_BUILD\"/.config".to_owned();
+            for change in changes {
+                let (option, on) = parse(change)?;
+                words.push_str(if on { " --enable " } else { " --disable " });
+                words.push_str(option);
+            }
+            self.step(&words, "scripts/config")?;
+        }
+        self.step("make -C \"$BOOTSCOPE_SOURCE\" O=\"$BOOTSCOPE_BUILD\" olddefconfig", "make olddefconfig")
+    }
+
+    fn read_config(&self) -> Result<String, TreeError> {
+        let config = self.folder.join(".config");
+        fs::read_to_string(&config).map_err(failed("read", &config))
+    }
+
+    /// The unchanged configuration as `make olddefconfig` completed it.
+    fn read_base(&self) -> Result<String, TreeError> {
+        let config = self.tree.builds.join(BASE).join(".config");
+        if config.is_file() {
+            fs::read_to_string(&config).map_err(failed("read", &config))
+        } else {
+            Ok(self.tree.given.clone())
+        }
+    }
+
+    fn step(&mut self, words: &str, name: &str) -> Result<(), TreeError> {
+        let command = self.command(words);
+        let out = self.out.try_clone().map_err(failed("write", &self.log))?;
+        let ended =
+            guarded::run(command, out, NO_TIMEOUT, self.stop).map_err(failed("run a build in", &self.tree.builds))?;
+        match ended {
+            CommandEnd::Exit(status) if status.success() => Ok(()),
+            CommandEnd::Exit(status) => Err(TreeError::Failed {
+                step: name.to_owned(),
+                status: status.to_string(),
+                log: self.log.clone(),
+                last_lines: last_lines(&self.log),
+            }),
+            CommandEnd::Timeout | CommandEnd::Stopped => Err(TreeError::Stopped(self.tree.builds.clone())),
+        }
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let mut command = guarded::command(words, &self.tree.builds);
+        command.env("BOOTSCOPE_SOURCE", &self.tree.sources.tree).env("BOOTSCOPE_BUILD", &self.folder);
+        // Of a make that bootscope runs under; the folder is said once.
+        for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "KBUILD_OUTPUT"] {
+            command.env_remove(name);
+        }
+        command
+            .env("KBUILD_BUILD_TIMESTAMP", "1970-01-01")
+            .env("KBUILD_BUILD_USER", "bootscope")
+            .env("KBUILD_BUILD_HOST", "bootscope")
+            .env("KBUILD_BUILD_VERSION", "1");
+        command
+    }
+}
+
+fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> TreeError {
+    let path = path.to_owned();
+    move |why| TreeError::Io { doing, path, why }
+}
+
+/// The option of `-NAME` or `+NAME`, and whether it is switched on.
+fn parse(change: &str) -> Result<(&str, bool), TreeError> {
+    let (on, option) = match change.split_at_checked(1) {
+        Some(("+", option)) => (true, option),
+        Some(("-", option)) => (false, option),
+        _ => return Err(TreeError::Form(change.to_owned())),
+    };
+    let option = option.strip_prefix("CONFIG_").unwrap_or(option);
+    let is_name = !option.is_empty() && option.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if is_name { Ok((option, on)) } else { Err(TreeError::Form(change.to_owned())) }
+}
+
+fn last_lines(log: &Path) -> String {
+    let text = fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().take(NAME_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+use super::*;
+use std::os::unix::fs::PermissionsExt;
+
+/// Sources that build no kernel: their `scripts/config` and `make` do to a configuration what Linux's do, and the image is a
+/// copy of the configuration. CRYPTO selects HASH; TRACE is off without DEBUG; TRACE gone, PROFILE goes too.
+fn sources(folder: &Path, config: &str) -> Sources {
+    let tree = folder.join("linux");
+    fs::create_dir_all(tree.join("scripts")).unwrap();
+    let makefile = "\
+olddefconfig:
+	@sed -i '/CONFIG_NOTHING/d' $(O)/.config
+\t@if grep -q '^CONFIG_CRYPTO=y' $(O)/.config; then \\
+\t\tsed -i '/CONFIG_HASH/d' $(O)/.config; echo CONFIG_HASH=y >> $(O)/.config; fi
+\t@if ! grep -q '^CONFIG_TRACE=y' $(O)/.config; then sed -i '/CONFIG_PROFILE/d' $(O)/.config; fi
+\t@if ! grep -q '^CONFIG_DEBUG=y' $(O)/.config; then sed -i '/CONFIG_TRACE/d' $(O)/.config; fi
+bzImage:
+\t@echo building in $(O)
+\t@! grep -q '^CONFIG_BROKEN=y' $(O)/.config || { echo 'drivers/broken.c:1: error: no'; exit 1; }
+\t@mkdir -p $(O)/arch/x86/boot; sort $(O)/.config > $(O)/arch/x86/boot/bzImage
+";
+    fs::write(tree.join("Makefile"), makefile).unwrap();
+    let script = "\
+#!/bin/sh
+file=$2; shift 2
+while [ $# -gt 0 ]; do
+    sed -i \"/CONFIG_$2=/d; /CONFIG_$2 is/d\" $file
+    if [ $1 = --enable ]; then echo CONFIG_$2=y; else echo \"# CONFIG_$2 is not set\"; fi >> $file
+    shift 2
+done
+";
+    fs::write(tree.join("scripts/config"), script).unwrap();
+    fs::set_permissions(tree.join("scripts/config"), fs::Permissions::from_mode(0o755)).unwrap();
+    let kconfig = "\
+config CRYPTO
+\tbool \"crypto\"
+\tselect HASH if X86
+config HASH
+\tbool
+config BROKEN
+\tbool \"broken\"
+menuconfig DEBUG
+\tbool \"debug\"
+";
+    fs::write(tree.join("Kconfig"), kconfig).unwrap();
+    fs::create_dir_all(tree.join("kernel/trace")).unwrap();
+    let more = "config TRACE\n\tbool \"trace\"\n\tdepends on DEBUG && X86\nconfig PROFILE\n\tdepends on TRACE\n";
+    fs::write(tree.join("kernel/trace/Kconfig"), more).unwrap();
+    let file = folder.join("config-1");
+    fs::write(&file, config).unwrap();
+    Sources { tree, config: file }
+}
+
+const CONFIG: &str =
+    "CONFIG_X86=y\nCONFIG_DEBUG=y\nCONFIG_TRACE=y\nCONFIG_PROFILE=y\nCONFIG_CRYPTO=y\n# CONFIG_NET is not set\n";
+
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
+}
+
+fn built(tree: &Tree, changes: &[String]) -> Result<BuiltKernel, TreeError> {
+    tree.build(changes, &mut || false)
+}
+
+#[test]
+fn options_are_switched_and_what_goes_along_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = Tree::open(sources(folder.path(), CONFIG), &folder.path().join("cache")).unwrap();
+    let base = built(&tree, &[]).unwrap();
+    let without = built(&tree, &words("-TRACE")).unwrap();
+    assert_eq!((base.along.as_slice(), without.along.as_slice()), (&[][..], &["-PROFILE".to_owned()][..]));
+    let text = fs::read_to_string(&without.image).unwrap();
+    assert!(text.contains("CONFIG_DEBUG=y") && !text.contains("CONFIG_TRACE=y"), "{text}");
+    assert!(fs::read_to_string(&base.image).unwrap().contains("CONFIG_TRACE=y"));
+    // The same again is the same file, and the build folders are kept.
+    assert_eq!(built(&tree, &words("-TRACE")).unwrap(), without);
+    assert_eq!(built(&tree, &[]).unwrap(), base);
+    assert!(tree.builds().join("base").join(IMAGE).is_file());
+    assert_eq!(fs::read_to_string(folder.path().join("config-1")).unwrap(), CONFIG, "what was given is only read");
+}
+
+#[test]
+fn an_option_that_does_not_take_names_who_keeps_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = Tree::open(sources(folder.path(), CONFIG), &folder.path().join("cache")).unwrap();
+    let says = |changes: &str, what: &[&str]| {
+        let why = built(&tree, &words(changes)).unwrap_err().to_string();
+        assert!(what.iter().all(|what| why.contains(what)), "{changes}: {why}");
+    };
+    says("-HASH", &["-HASH did not take", "selected by CRYPTO"]);
+    built(&tree, &words("-HASH -CRYPTO")).unwrap();
+    says("-DEBUG +TRACE", &["+TRACE did not take", "depends on DEBUG && X86"]);
+    says("+NOTHING", &["+NOTHING did not take", "no such option"]);
+    says("TRACE", &["no change of an option"]);
+    says("-TRACE;reboot", &["no change of an option"]);
+    let unknown = tree.refuse_unknown(&words("-TRACE -NET_OF_OLD")).unwrap_err().to_string();
+    assert!(unknown.contains("CONFIG_NET_OF_OLD"), "{unknown}");
+    tree.refuse_unknown(&words("-CONFIG_TRACE")).unwrap();
+    assert_eq!(tree.open_changes(&words("-NET -TRACE")).unwrap(), words("-TRACE"));
+    assert!(matches!(tree.open_changes(&words("-NET +TRACE")), Err(TreeError::IsSo(_))));
+}
+
+#[test]
+fn a_build_that_fails_shows_its_last_lines_and_can_be_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let sources = sources(folder.path(), CONFIG);
+    let cache = folder.path().join("cache");
+    let tree = Tree::open(sources.clone(), &cache).unwrap();
+    let why = built(&tree, &words("+BROKEN")).unwrap_err().to_string();
+    assert!(
+        why.contains("make bzImage") && why.contains("drivers/broken.c:1: error: no") && why.contains(".log"),
+        "{why}"
+    );
+    assert!(matches!(tree.build(&[], &mut || true), Err(TreeError::Stopped(_))));
+    let open = |change: &dyn Fn(&Path)| {
+        change(&sources.tree);
+        Tree::open(sources.clone(), &cache).unwrap_err().to_string()
+    };
+    assert!(open(&|tree| fs::write(tree.join(".config"), "").unwrap()).contains("make mrproper"));
+    assert!(open(&|tree| fs::remove_file(tree.join("Makefile")).unwrap()).contains("top folder"));
+}

@@ -1,0 +1,154 @@
+//! Kernels that remedies boot: unpacked, or built from sources. Each is a file of the cache that nothing changes later.
+
+use super::cannot::Cannot;
+use benchmark::tree::{BuiltKernel, Sources, Tree, TreeError};
+use findings::Change;
+use machine::RecordOptions;
+use machine::kernel_image::{NotUnpacked, unpack};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Who makes them.
+pub struct Kernels<'a> {
+    cache: PathBuf,
+    tree: Option<Tree>,
+    /// By the changes to the configuration.
+    built: BTreeMap<Vec<String>, BuiltKernel>,
+    stop: Box<dyn FnMut() -> bool>,
+    /// Says something to the user.
+    note: Box<dyn Fn(&str) + 'a>,
+}
+
+#[cfg(test)]
+impl Kernels<'_> {
+    /// Without sources, in a cache that is not there.
+    pub fn none() -> Kernels<'static> {
+        Kernels::new("no-cache".into(), None, Box::new(|| false), Box::new(|_| {})).unwrap()
+    }
+}
+
+/// So many options are named that went along with others.
+const ALONG: usize = 8;
+
+impl<'a> Kernels<'a> {
+    /// Nothing is made yet; sources are looked at.
+    pub fn new(
+        cache: PathBuf,
+        sources: Option<Sources>,
+        stop: Box<dyn FnMut() -> bool>,
+        note: Box<dyn Fn(&str) + 'a>,
+    ) -> Result<Kernels<'a>, TreeError> {
+        let tree = sources.map(|sources| Tree::open(sources, &cache.join("trees"))).transpose()?;
+        Ok(Kernels { cache, tree, built: BTreeMap::new(), stop, note })
+    }
+
+    /// The kernel of the sources with their configuration unchanged; none without sources.
+    pub fn base(&mut self) -> Result<Option<PathBuf>, TreeError> {
+        if self.tree.is_none() {
+            return Ok(None);
+        }
+        self.build(&[]).map(Some)
+    }
+
+    /// Boots what the guest's kernel unpacks.
+    pub fn unpack(&self, options: &mut RecordOptions) -> Result<(), Cannot> {
+        if options.guest.root.is_some() {
+            return Err(Cannot::NoModules);
+        }
+        match unpack(&options.guest, &self.cache.join("unpacked")) {
+            Ok(kernel) => options.guest.kernel = Some(kernel),
+            Err(NotUnpacked::IsSo) => return Err(Cannot::IsSo),
+            Err(why) => return Err(Cannot::NoKernel(why.to_string())),
+        }
+        Ok(())
+    }
+
+    /// Whether the sources can be built with a change to the configuration. Builds nothing.
+    pub fn check_config(&self, changes: &[String]) -> Result<(), Cannot> {
+        let Some(tree) = &self.tree else { return Err(Cannot::NoSources(changes.join(","))) };
+        tree.open_changes(changes).map(drop).map_err(cannot)
+    }
+
+    /// Refuses options of a user's that the sources do not have.
+    pub fn refuse_unknown(&self, changes: &[String]) -> Result<(), TreeError> {
+        self.tree.as_ref().map_or(Ok(()), |tree| tree.refuse_unknown(changes))
+    }
+
+    /// Boots the kernel of the sources with these changes to their configuration.
+    pub fn configure(&mut self, changes: &[String], options: &mut RecordOptions) -> Result<(), Cannot> {
+        let Some(tree) = &self.tree else { return Err(Cannot::NoSources(changes.join(","))) };
+        let open = tree.open_changes(changes).map_err(cannot)?;
+        options.guest.kernel = Some(self.build(&open).map_err(cannot)?);
+        Ok(())
+    }
+
+    fn build(&mut self, changes: &[String]) -> Result<PathBuf, TreeError> {
+        if let Some(built) = self.built.get(changes) {
+            return Ok(built.image.clone());
+        }
+        let Some(tree) = &self.tree else { unreachable!("only sources are built") };
+        let what = if changes.is_empty() { "its configuration unchanged".to_owned() } else { changes.join(",") };
+        (self.note)(&format!("building the kernel with {what}; logs and builds are in {}", tree.builds().display()));
+        let built = tree.build(changes, &mut self.stop)?;
+        if !built.along.is_empty() {
+            let named: Vec<&str> = built.along.iter().take(ALONG).map(String::as_str).collect();
+            let more = if built.along.len() > ALONG { ", …" } else { "" };
+            let (count, named) = (built.along.len(), named.join(", "));
+            (self.note)(&format!("with {what}, the configuration changes {count} more: {named}{more}"));
+        }
+        let image = built.image.clone();
+        self.built.insert(changes.to_vec(), built);
+        Ok(image)
+    }
+}
+
+fn cannot(why: TreeError) -> Cannot {
+    match why {
+        TreeError::IsSo(_) => Cannot::IsSo,
+        why => Cannot::NoKernel(why.to_string()),
+    }
+}
+
+/// All changes in the order in which they can be made: of configurations one, which builds the kernel, and unpacking last.
+pub fn in_order(changes: &[Change]) -> Vec<Change> {
+    let mut config: Vec<String> = Vec::new();
+    let (mut others, mut unpacks) = (Vec::new(), false);
+    for change in changes {
+        match change {
+            Change::KernelConfig(options) => config.extend(options.iter().cloned()),
+            Change::UnpackedKernel => unpacks = true,
+            other => others.push(other.clone()),
+        }
+    }
+    config.sort();
+    config.dedup();
+    let config = (!config.is_empty()).then_some(Change::KernelConfig(config));
+    config.into_iter().chain(others).chain(unpacks.then_some(Change::UnpackedKernel)).collect()
+}
+
+/// Where a kernel's configuration is that a package brings along: beside it, or in /boot.
+pub fn packaged_config(kernel: &Path, release: &str) -> Option<PathBuf> {
+    let name = format!("config-{release}");
+    let beside = kernel.canonicalize().ok().and_then(|kernel| Some(kernel.parent()?.join(&name)));
+    beside.into_iter().chain([Path::new("/boot").join(&name)]).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn configurations_are_one_build_and_unpacking_is_last() {
+        let words = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
+        let append = Change::AppendWords(words("quiet"));
+        let all = [
+            Change::UnpackedKernel,
+            Change::KernelConfig(words("-USB -FTRACE")),
+            append.clone(),
+            Change::KernelConfig(words("-ATA -USB")),
+        ];
+        let config = Change::KernelConfig(words("-ATA -FTRACE -USB"));
+        assert_eq!(in_order(&all), [config, append.clone(), Change::UnpackedKernel]);
+        assert_eq!(in_order(std::slice::from_ref(&append)), [append]);
+    }
+}

@@ -1,0 +1,16 @@
+//! The hash by which a file is known again.
+
+use std::io::{self, Read};
+
+use sha2::{Digest, Sha256};
+
+/// SHA-256, in hexadecimal digits.
+pub(crate) fn hash(mut bytes: impl Read) -> io::Result<String> {
+    let (mut hash, mut piece) = (Sha256::new(), vec![0; 64 << 10]);
+    loop {
+        match bytes.read(&mut piece)? {
+            0 => return Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect()),
+            n => hash.update(&piece[..n]),
+        }
+    }
+}
