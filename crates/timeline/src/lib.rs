@@ -1,9 +1,9 @@
 //! The model of a boot: what every reader produces and every analysis consumes.
 //!
-//! Time is signed nanoseconds since *time zero* ([`Ns`]); raw counter values ([`Ticks`]) become time
-//! only through a [`Clock`]. Work is [`Spans`] on [`Tracks`]; who ran where is [`Running`]; who
+//! A time or a length is an [`Ns`]: nanoseconds, the time since *time zero*, unless the timeline's [`Unit`] says ticks,
+//! instructions or a count. Raw counter values ([`Ticks`]) become time only through a [`Clock`]. Work is [`Spans`] on [`Tracks`]; who ran where is [`Running`]; who
 //! waited for whom is [`Wait`]; where one phase of the boot gives way to the next is [`Boundary`].
-//! Spans are kept in columns and names are interned, because a million of them is normal.
+//! Each span is one record, and names are interned: a boot of a million spans is normal.
 //!
 //! This crate does no I/O and knows no operating system and no file format. Input that does not
 //! add up (an exit without an entry, a clock that steps back) becomes a counted
@@ -62,8 +62,8 @@ pub enum TimeBase {
     Evidence,
 }
 
-/// The number of a place in a list whose entries are known by numbers of 32 bits. Such a list checks that when it grows, or
-/// is of a file, which has no more entries than bytes, and of those at most 1 GiB.
+/// Converts a place in a list to the 32-bit number by which its entry is known. A list that grows checks the limit
+/// itself. A list that is read from a file has no more entries than the file has bytes, at most 1 GiB.
 #[expect(clippy::cast_possible_truncation, reason = "the list checked it when it grew, or its file is shorter")]
 #[inline]
 pub const fn number(place: usize) -> u32 {
@@ -190,8 +190,8 @@ pub struct Timeline {
     pub occupancy: Occupancy,
     /// How many CPUs the machine has; 0 if nobody says.
     pub cpu_count: u32,
-    /// Until when `running` says of each instant what each CPU ran, while nothing says who woke whom: so far the boot is
-    /// followed on its CPU, not from thread to thread. None: from no time on.
+    /// Until this time `running` says what each CPU ran, and nothing says who woke whom. The boot path then follows the CPU
+    /// and not the threads that wake each other. None: it never follows the CPU.
     pub cpus_followed_until: Option<Ns>,
     /// Every call until the end mark; its weights are nanoseconds, and the bottom of each path is called as the track that
     /// it ran on. Empty where calls were not followed.
@@ -231,8 +231,8 @@ impl Timeline {
         self.boundaries.push(Boundary { phase, at, error, evidence });
     }
 
-    /// Sorts waits and running stretches by track and time, marks by time, and nests all spans
-    /// (see [`Spans::nest`]). Call once, when all evidence is in. `O(n log n)`.
+    /// Sorts waits, running stretches and occupancy by track and time, holds by topic and time, marks by time, and nests all
+    /// spans (see [`Spans::nest`], also for `tolerance`). Call once, when all evidence is in. `O(n log n)`.
     pub fn finalize(&mut self, tolerance: Ns) {
         self.waits.sort_by_key(|w| (w.track, w.from));
         self.holds.sort_by_key(|h| (h.topic, h.to, h.from));

@@ -43,7 +43,7 @@ struct Placed {
     node: Option<NodeId>,
 }
 
-/// All spans of a timeline. Who reads one nearly always wants most of it, so that each lies in one piece.
+/// All spans of a timeline. Each is one record, because a reader of a span nearly always wants most of its fields.
 #[derive(Clone, Debug, Default)]
 pub struct Spans(Vec<Placed>);
 
@@ -93,7 +93,7 @@ impl Spans {
         row.end = end.max(row.start);
     }
 
-    /// It turns out what a span is: its kind, and which one.
+    /// Sets a span's kind and detail, once they are known.
     pub fn set_what(&mut self, id: SpanId, kind: SpanKind, detail: NameId) {
         let row = &mut self.0[id.0 as usize].row;
         (row.kind, row.detail) = (kind, detail);
@@ -128,8 +128,8 @@ impl Spans {
         (first.0..).map(SpanId).zip(self.0[first.0 as usize..].iter().map(|placed| placed.row))
     }
 
-    /// What is open on a track at an instant, innermost; and where those are in [`Spans::iter`] that begin on it later.
-    /// After [`Spans::nest`]. Logarithmic, besides what ended at once around there.
+    /// The innermost span that is open on a track at an instant, and the first one in the order of [`Spans::iter`] that starts
+    /// later. Call it after [`Spans::nest`]. `O(log n)`, plus one step for each span around that one which has ended.
     pub fn open_at(&self, track: TrackId, at: Ns) -> (Option<SpanId>, SpanId) {
         let later = self.0.partition_point(|placed| (placed.row.track, placed.row.start) <= (track, at));
         let later = crate::number(later);
