@@ -89,7 +89,7 @@ fn what_does_not_fit_is_refused_before_anything_is_booted() {
     command.arg(&kept).args(["--patch", "call@lab::em::attach+0x1=nop", "--no-history", "-o"]).arg(&into);
     run(&mut command).refuses(&["no call"]);
     let mut command = bootscope("try");
-    run(command.arg(&kept).args(["--claim", "1ms"])).refuses(&["--append or --patch"]);
+    run(command.arg(&kept).args(["--claim", "1ms"])).refuses(&["--append, --patch or --config"]);
 }
 
 #[test]
