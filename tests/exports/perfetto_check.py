@@ -85,7 +85,8 @@ tracks = {uuid for uuid, t in threads.items() if processes[t.pid] in ("threads",
 got, expected = Counter(of_trace(s) for s in slices if s[0] in tracks), Counter(map(of_csv, rows))
 assert got == expected, f"not in the trace: {expected - got}\nonly in the trace: {got - expected}"
 assert len(instants) == 2, instants
-assert len(warnings) == 1 and warnings[0].startswith("state unknown: \\x1b[31m is no manifest, so"), warnings
+damaged = "state unknown: recording.json cannot be read (\\x1b[31m is no manifest), so"
+assert len(warnings) == 1 and warnings[0].startswith(damaged), warnings
 assert warnings_track not in threads
 
 by_name = {t.thread_name: uuid for uuid, t in threads.items()}

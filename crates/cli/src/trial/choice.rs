@@ -27,7 +27,7 @@ impl Choice {
     /// Of a boot's findings, those that were named, or the first.
     pub fn of(opened: &Opened, options: &RecordOptions, args: &Args, kernels: &mut Kernels) -> anyhow::Result<Choice> {
         let found = look(opened, usize::MAX);
-        let only_own = args.findings.is_empty() && own(args).is_empty();
+        let only_own = args.findings.is_empty() && !own(args).is_empty();
         let is_named = |name: &String, finding: &Finding| *name == finding.rule.id || *name == finding.about;
         for name in &args.findings {
             if !found.findings.iter().any(|finding| is_named(name, finding)) {
