@@ -90,7 +90,9 @@ fn every_command_in_the_documents_is_one() {
     let (mut refused, mut count) = (Vec::new(), 0);
     for (name, text) in documents() {
         let (spans, lines) = code(&text);
-        let begins = |line: &str| ["bootscope ", "$ bootscope ", "for "].iter().any(|start| line.starts_with(start));
+        let begins = |line: &str| {
+            ["bootscope ", "$ bootscope ", "for "].iter().any(|start| line.trim_start().starts_with(start))
+        };
         // In a sentence a command is named without all that it takes: `bootscope findings --json`.
         let spans = spans.iter().map(|span| (span, true));
         for (line, is_in_prose) in spans.chain(lines.iter().map(|line| (line, false))).filter(|(line, _)| begins(line))

@@ -9,7 +9,7 @@ use support::boots::{QUIET, Scratch, evidence, kernel, kernels, manifest, record
 use support::lab::{built, record_lab};
 use support::{bootscope, list, ns, run, shown, text};
 
-/// The seed's boot: a driver frees its buffers before the hash is resized.
+/// illumos's boot, as it was published: a driver frees its buffers before the hash is resized.
 const SLOW: &str = "netboot=yes dma_buffers=many vmem_rescale=late pci_wait=sleep";
 
 fn slow(into: &Path, flags: &[&str]) -> Command {
@@ -36,7 +36,7 @@ fn chain_steps(recording: &Path) -> u64 {
 }
 
 #[test]
-fn a_call_that_is_made_earlier_takes_the_seeds_half_hour_away() {
+fn a_call_that_is_made_earlier_takes_the_half_hour_away() {
     if !built() {
         return;
     }
