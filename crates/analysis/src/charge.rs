@@ -61,6 +61,16 @@ pub enum Suffix {
     Recording,
 }
 
+/// Which spans and tracks a row of `where` is about: so one finds its places in time. Several rows may be of one thing,
+/// which differ in how its time passed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Things {
+    /// Of each span, the thing that it stands for.
+    pub of_span: Vec<u32>,
+    /// Of each track, what it is where another waited for it.
+    pub of_track: Vec<u32>,
+}
+
 /// Finds the charge of stretches: what each span stands for, and what around it earns its time.
 pub struct Charger<'a> {
     timeline: &'a Timeline,
@@ -264,6 +274,11 @@ impl<'a> Charger<'a> {
     /// A base by its number.
     pub fn base_of(&self, id: BaseId) -> Base {
         self.bases[id.0 as usize]
+    }
+
+    /// Of each span and track, the number of its base.
+    pub fn things(self) -> Things {
+        Things { of_span: self.base, of_track: self.thread.iter().map(|(_, base)| base.0).collect() }
     }
 
     /// What tables print; `phase` is for what nothing narrower owns.

@@ -38,6 +38,7 @@ mod waits;
 mod what_if;
 
 pub use chain::{Chain, Frame};
+pub use charge::Things;
 pub use diff::{Amount, Change, Diff, RowChange, Side, diff, row_changes};
 pub use fit::{Forecast, Growth, Line, Per, Shape, Size, SizedBoot, TOTAL, forecast, growth, student};
 pub use groups::{Groups, NotARule};

@@ -2,7 +2,7 @@
 
 use crate::Groups;
 use crate::chain::Frame;
-use crate::charge::{Around, Base, BaseId, Charge, Charger, Doer, Owner, Suffix};
+use crate::charge::{Around, Base, BaseId, Charge, Charger, Doer, Owner, Suffix, Things};
 use crate::phases::Phase;
 use crate::segments::Segments;
 use crate::spread::{Follow, Spread};
@@ -29,6 +29,8 @@ pub enum RowKey {
 pub struct Row {
     /// What it is of.
     pub key: RowKey,
+    /// The thing that it is of, in [`Things`]; 0 where that is only a phase, and in tables by function.
+    pub thing: u32,
     /// What took the time.
     pub name: String,
     /// Time charged to this row; these sum to the table's whole.
@@ -63,6 +65,8 @@ impl Row {
 /// The tables of a boot, largest rows first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tables {
+    /// What the rows of `wheres` and `all_threads` are about.
+    pub things: Things,
     /// The share of the path whose rows say more than a phase does: steps, functions, threads, messages (0 to 1).
     pub explained: f64,
     /// The boot path by what one can fix.
@@ -88,12 +92,9 @@ pub fn tables(timeline: &Timeline, path: &BootPath, phases: &[Phase], groups: &G
     let mut all_threads = Charged::new(timeline, &charger, phases, spread);
     everything(timeline, |from, to, frame| all_threads.add(from, to, StretchKind::Running, &[frame]));
     let (wheres, explained) = wheres.rows();
-    Tables {
-        explained,
-        wheres,
-        functions: functions::functions(timeline, &charger, &path.stretches, spread),
-        all_threads: all_threads.rows().0,
-    }
+    let functions = functions::functions(timeline, &charger, &path.stretches, spread);
+    let all_threads = all_threads.rows().0;
+    Tables { things: charger.things(), explained, wheres, functions, all_threads }
 }
 
 /// What one row of [`Charged`] is for. A stretch that nothing narrower owns is charged to its phase.
@@ -299,6 +300,7 @@ impl<'a> Charged<'a> {
                     Base::Work(name, detail) => RowKey::Step(name, detail),
                     _ => RowKey::Other,
                 },
+                thing: charge.base.0,
                 name: charger.label(charge, phase),
                 self_time: sum.self_time,
                 total_time: (under_way + sum.short).max(sum.self_time),

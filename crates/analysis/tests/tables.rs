@@ -9,7 +9,7 @@ use common::log;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{
-    End, EndEvidence, NameId, Ns, Running, SpanId, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind, Wait,
+    End, EndEvidence, NameId, Ns, Os, Running, SpanId, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind, Wait,
     WaitedOn,
 };
 
@@ -339,6 +339,38 @@ fn a_message_is_listed_as_one_among_functions() {
 }
 
 /// A wait with nobody to blame says what it was for.
+/// A view that shows a row finds its places by these.
+#[test]
+fn a_row_leads_to_its_spans_and_its_threads() {
+    let mut t = Timeline::new(TimeBase::Host);
+    let [init, worker] = ["init", "worker"].map(|name| {
+        let name = t.names.intern(name);
+        t.tracks.add(name, TrackKind::Thread, 0)
+    });
+    for (track, name, start, end) in
+        [(init, "f", 0, 4), (init, "vprintk", 1, 2), (worker, "g", 4, 9), (init, "f", 9, 10)]
+    {
+        let (name, detail, kind) = (t.names.intern(name), NameId::EMPTY, SpanKind::Call);
+        t.spans.push(SpanRow { name, detail, start: Ns(start), end: Ns(end), track, kind }, None);
+    }
+    for (track, from, to) in [(init, 0, 4), (worker, 4, 9), (init, 9, 10)] {
+        t.running.push(Running { track, cpu: 0, from: Ns(from), to: Ns(to) });
+    }
+    t.waits.push(Wait { track: init, from: Ns(4), woken: Ns(9), until: Ns(9), by: WaitedOn::Thread(worker) });
+    t.end = Some(End { at: Ns(10), error: Ns::ZERO, track: Some(init), evidence: EndEvidence::LastSign });
+    t.finalize(Ns::ZERO);
+    let tables = tables(&t, &boot_path(&t), &phases(&t), &Groups::of(&Os::Linux));
+    let thing = |name: &str| tables.wheres.iter().find(|row| row.name == name).map(|row| row.thing);
+    let starts = |name: &str| -> Vec<i64> {
+        let of = thing(name).expect("a row");
+        let spans = t.spans.iter().filter(|(id, _)| tables.things.of_span[id.0 as usize] == of);
+        spans.map(|(_, row)| row.start.0).collect()
+    };
+    assert_eq!(starts("f"), [0, 9]);
+    assert_eq!(starts("printing"), [1]);
+    assert_eq!(thing("THREAD worker").or(thing("thread worker")), Some(tables.things.of_track[worker.0 as usize]));
+}
+
 #[test]
 fn a_wait_has_its_topic() {
     let t = log("

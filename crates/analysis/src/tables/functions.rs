@@ -113,6 +113,7 @@ impl<'a> Functions<'a> {
         let by_name = TracksByName::new(self.timeline);
         let row = |key: RowKey, name: String, sum: &Sum, total: Ns| Row {
             key,
+            thing: 0,
             name,
             self_time: sum.self_time,
             total_time: total.max(sum.self_time),
