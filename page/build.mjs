@@ -1,0 +1,29 @@
+// Builds the page's application: dist/page.js and dist/page.css, which the program embeds. The worker is bundled first and
+// goes into the script as text: the page starts it from memory, because it has no other file.
+import { build } from "esbuild";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+
+const common = { bundle: true, format: "iife", target: "es2022", minify: true, write: false, charset: "utf8", legalComments: "none" };
+
+const worker = await build({ ...common, entryPoints: ["src/data/worker.ts"] });
+const page = await build({
+    ...common,
+    entryPoints: ["src/main.tsx"],
+    outdir: "dist",
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    define: { WORKER: JSON.stringify(worker.outputFiles[0].text) },
+    // The licence of what is built in asks for this.
+    banner: { js: `/* This has Preact in it (https://preactjs.com):\n\n${await readFile("node_modules/preact/LICENSE", "utf8")}*/` },
+});
+
+await mkdir("dist", { recursive: true });
+for (const file of page.outputFiles) {
+    const name = file.path.endsWith(".css") ? "dist/page.css" : "dist/page.js";
+    if (/<\/(script|style)/i.test(file.text)) {
+        throw new Error(`${name} would end the element that it is put in`);
+    }
+    await writeFile(`${name}.new`, file.text);
+    await rename(`${name}.new`, name);
+    console.log(`${name}: ${(file.contents.length / 1000).toFixed(1)} kB`);
+}

@@ -1,0 +1,76 @@
+// The colours of charts. Hues are those of Okabe and Ito, which the colour-blind tell apart; what a colour says also stands in
+// a text, a pattern or a place. Text on them has a contrast of 4.5 or more in both themes (test/colours.test.mjs).
+
+export interface Palette {
+    readonly background: string;
+    readonly gutter: string;
+    readonly line: string;
+    readonly text: string;
+    readonly faint: string;
+    readonly onFill: string;
+    /** By the kind of span; several tones of each, so that neighbours differ. */
+    readonly kinds: Readonly<Record<string, readonly string[]>>;
+    readonly other: readonly string[];
+    readonly phases: readonly string[];
+    readonly unexplained: string;
+    readonly path: string;
+    readonly arrow: string;
+    readonly running: string;
+    readonly runnable: string;
+    readonly waiting: string;
+    readonly selected: string;
+    readonly found: string;
+    readonly marked: string;
+    readonly dense: string;
+}
+
+/** Tones of one hue: 0 to 360, percent of saturation, lightness of the first and the step. */
+const tones = (hue: number, saturation: number, lightness: number, step: number): string[] =>
+    [0, 1, 2, 3].map(i => hsl(hue, saturation, lightness + i * step));
+
+/** As `#rrggbb`: an SVG reader need not know `hsl()`. */
+export function hsl(hue: number, saturation: number, lightness: number): string {
+    const [s, l] = [saturation / 100, lightness / 100];
+    const part = (n: number): string => {
+        const k = (n + hue / 30) % 12;
+        const value = l - s * Math.min(l, 1 - l) * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+        return Math.round(value * 255).toString(16).padStart(2, "0");
+    };
+    return `#${part(0)}${part(8)}${part(4)}`;
+}
+
+const HUES: Readonly<Record<string, readonly [number, number]>> = {
+    stage: [202, 65], level: [202, 30], initcall: [36, 90], module: [326, 40], probe: [164, 70], attach: [164, 45],
+    mount: [56, 70], work: [202, 80], call: [36, 55], interrupt: [14, 75], process: [326, 55], message: [210, 8],
+};
+
+function kinds(lightness: number, step: number, share: number): Record<string, string[]> {
+    return Object.fromEntries(Object.entries(HUES).map(([kind, [hue, saturation]]) => [kind, tones(hue, saturation * share, lightness, step)]));
+}
+
+const PHASES: readonly (readonly [number, number])[] = [[202, 65], [36, 90], [164, 60], [326, 45], [56, 75], [14, 70], [202, 35], [265, 40]];
+
+export const LIGHT: Palette = {
+    background: "#ffffff", gutter: "#f6f5f2", line: "#d9d6cf", text: "#1c1b19", faint: "#5d5a54", onFill: "#1c1b19",
+    kinds: kinds(70, 4, 1), other: tones(40, 10, 78, 3), phases: PHASES.map(([h, s]) => hsl(h, s, 74)), unexplained: "#d5d2cc",
+    path: "#b3261e", arrow: "#b3261e", running: "#2f7d4f", runnable: "#e0a100", waiting: "#b9b5ad",
+    selected: "#0b57d0", found: "#c2185b", marked: "rgba(11,87,208,0.12)", dense: "#a8957a",
+};
+
+export const DARK: Palette = {
+    background: "#16181a", gutter: "#1e2124", line: "#3a3f44", text: "#eceae6", faint: "#a8a49c", onFill: "#f7f5f1",
+    kinds: kinds(21, 3, 0.75), other: tones(40, 8, 26, 3), phases: PHASES.map(([h, s]) => hsl(h, s * 0.7, 29)), unexplained: "#44474a",
+    path: "#ff8a80", arrow: "#ff8a80", running: "#5fbf86", runnable: "#f0c04a", waiting: "#5b5f63",
+    selected: "#8ab4f8", found: "#ff7ab2", marked: "rgba(138,180,248,0.18)", dense: "#6d604c",
+};
+
+/** A number that stays the same for a text, to choose one of several tones by. */
+export function toneOf(text: string): number {
+    let hash = 0;
+    for (let i = 0; i < Math.min(text.length, 64); i += 1) hash = (hash * 31 + text.charCodeAt(i)) | 0;
+    return (hash >>> 3) & 3;
+}
+
+export function isDark(theme: "system" | "light" | "dark"): boolean {
+    return theme === "dark" || (theme === "system" && matchMedia("(prefers-color-scheme: dark)").matches);
+}

@@ -1,0 +1,173 @@
+// What charts have in common: text that fits, spans side by side in one row, an axis of time.
+import type { Boot } from "../data/boot";
+import { marks, short, type Unit } from "../lib/time";
+import type { Surface } from "../lib/save";
+import { toneOf, type Palette } from "./colours";
+
+export const ROW = 17;
+export const FONT = "11px system-ui, sans-serif";
+const WIDE_ENOUGH_FOR_TEXT = 24;
+
+/** Time to places on a surface. */
+export interface Scale {
+    readonly from: number;
+    readonly to: number;
+    readonly left: number;
+    readonly right: number;
+}
+
+export function x(scale: Scale, at: number): number {
+    return scale.left + ((at - scale.from) / (scale.to - scale.from)) * (scale.right - scale.left);
+}
+
+export function timeAt(scale: Scale, x: number): number {
+    return scale.from + ((x - scale.left) / (scale.right - scale.left)) * (scale.to - scale.from);
+}
+
+/** As wide as a character of FONT is on average: measuring each text would take most of a frame. */
+let characterWidth: number | undefined;
+
+function measured(): number {
+    const context = document.createElement("canvas").getContext("2d");
+    if (!context) return 7;
+    context.font = FONT;
+    const usual = "kernel_init acpi_walk_namespace initcall 0123";
+    return context.measureText(usual).width / usual.length;
+}
+
+/** As much of a text as fits; nothing where that is nothing to read. */
+export function fitting(text: string, width: number): string {
+    if (width < WIDE_ENOUGH_FOR_TEXT) return "";
+    const room = Math.floor((width - 6) / (characterWidth ??= measured()));
+    if (text.length <= room) return text;
+    return room < 3 ? "" : `${text.slice(0, room - 1)}…`;
+}
+
+/** Rectangles by colour, so that a colour is set once. */
+export class Boxes {
+    private readonly byColour = new Map<string, number[]>();
+
+    add(colour: string, x: number, y: number, width: number, height: number): void {
+        const known = this.byColour.get(colour);
+        if (known) known.push(x, y, width, height);
+        else this.byColour.set(colour, [x, y, width, height]);
+    }
+
+    paint(on: Surface): void {
+        for (const [colour, boxes] of this.byColour) {
+            on.fillStyle = colour;
+            for (let i = 0; i < boxes.length; i += 4) on.fillRect(boxes[i]!, boxes[i + 1]!, boxes[i + 2]!, boxes[i + 3]!);
+        }
+    }
+}
+
+export class Texts {
+    private readonly all: { text: string; x: number; y: number }[] = [];
+
+    add(text: string, x: number, y: number): void {
+        if (text) this.all.push({ text, x, y });
+    }
+
+    paint(on: Surface, colour: string): void {
+        on.fillStyle = colour;
+        on.font = FONT;
+        on.textBaseline = "middle";
+        for (const { text, x, y } of this.all) on.fillText(text, x, y);
+    }
+}
+
+/** The colour of each label, looked up once for a palette. */
+export class LabelColours {
+    private readonly known: string[] = [];
+    constructor(private readonly boot: Boot, private readonly palette: Palette) {}
+
+    of(label: number): string {
+        const known = this.known[label];
+        if (known !== undefined) return known;
+        const { boot, palette } = this;
+        const kind = boot.facts?.kinds[boot.labels[label]?.kind ?? 0] ?? "";
+        const colour = (palette.kinds[kind] ?? palette.other)[toneOf(boot.labelText(label))] ?? palette.dense;
+        this.known[label] = colour;
+        return colour;
+    }
+}
+
+/** Which labels are marked by a search. */
+export type Found = ReadonlySet<number> | undefined;
+
+/**
+ * Spans side by side. What is narrower than a pixel is drawn as one pixel, and what else lies in that pixel is skipped: so the
+ * work is bounded by the pixels, not by the spans.
+ */
+export function spanRow(boot: Boot, row: Uint32Array, scale: Scale, y: number, colours: LabelColours, palette: Palette, found: Found, boxes: Boxes, texts: Texts): void {
+    const { start, end, label } = boot.spans;
+    const perPixel = (scale.to - scale.from) / (scale.right - scale.left);
+    for (let i = boot.firstEndingAfter(row, scale.from); i < row.length; ) {
+        const span = row[i]!;
+        const from = start[span]!;
+        if (from >= scale.to) break;
+        const [left, right] = [Math.max(x(scale, from), scale.left), Math.min(x(scale, end[span]!), scale.right)];
+        if (right - left < 1.5) {
+            const isFound = found?.has(label[span]!) === true;
+            boxes.add(isFound ? palette.found : colours.of(label[span]!), left, y, 1, ROW - 1);
+            const next = boot.firstEndingAfter(row, Math.max(end[span]!, timeAt(scale, Math.floor(left) + 1) - perPixel / 1e6), i + 1);
+            i = Math.max(next, i + 1);
+            continue;
+        }
+        const colour = found === undefined ? colours.of(label[span]!) : found.has(label[span]!) ? palette.found : palette.other[0]!;
+        boxes.add(colour, left, y, right - left - (right - left > 3 ? 0.7 : 0), ROW - 1);
+        texts.add(fitting(boot.spanName(span), right - left), left + 3, y + ROW / 2);
+        i += 1;
+    }
+}
+
+/** An axis of time over the width of a scale. */
+export function axis(scale: Scale, height: number, unit: Unit, palette: Palette, on: Surface): void {
+    const width = scale.right - scale.left;
+    on.strokeStyle = palette.line;
+    on.lineWidth = 1;
+    on.font = FONT;
+    on.textBaseline = "middle";
+    const at = marks(scale.from, scale.to, width / 110);
+    const step = at.length > 1 ? at[1]! - at[0]! : 1;
+    for (const time of at) {
+        const place = Math.round(x(scale, time)) + 0.5;
+        on.beginPath();
+        on.moveTo(place, 0);
+        on.lineTo(place, height);
+        on.stroke();
+        on.fillStyle = palette.faint;
+        on.fillText(atStep(time, step, unit), place + 3, 9);
+    }
+}
+
+/** A time with as many digits as neighbours need to differ. */
+export function atStep(time: number, step: number, unit: Unit): string {
+    if (unit === "ticks" || time === 0) return time === 0 ? "0" : short(time, unit);
+    const [size, name] = Math.abs(time) >= 1e9 ? [1e9, "s"] : Math.abs(time) >= 1e6 ? [1e6, "ms"] : Math.abs(time) >= 1e3 ? [1e3, "µs"] : [1, "ns"];
+    const digits = Math.max(0, Math.min(9, Math.ceil(Math.log10(size / step) - 1e-9)));
+    return `${(time / size).toFixed(digits)} ${name}`;
+}
+
+/**
+ * Of stretches side by side, in order of time, those that a window shows: of what lies in one pixel, one. The work is bounded
+ * by the pixels.
+ */
+export function* seenOf<T>(all: readonly T[], scale: Scale, from: (one: T) => number, to: (one: T) => number): Generator<{ one: T; left: number; right: number }> {
+    const firstEndingAfter = (at: number, low: number): number => {
+        let high = all.length;
+        while (low < high) {
+            const middle = (low + high) >> 1;
+            if (to(all[middle]!) > at) high = middle;
+            else low = middle + 1;
+        }
+        return low;
+    };
+    for (let i = firstEndingAfter(scale.from, 0); i < all.length; ) {
+        const one = all[i]!;
+        if (from(one) >= scale.to) return;
+        const [left, right] = [Math.max(x(scale, from(one)), scale.left), Math.min(x(scale, to(one)), scale.right)];
+        yield { one, left, right };
+        i = right - left < 0.5 ? Math.max(firstEndingAfter(timeAt(scale, left + 0.5), i + 1), i + 1) : i + 1;
+    }
+}

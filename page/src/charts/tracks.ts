@@ -1,0 +1,309 @@
+// Tracks in order of time: a lane for each, with its state, its spans by depth, and the boot path across all of them.
+import type { Boot, Stay, Track } from "../data/boot";
+import type { Surface } from "../lib/save";
+import { Boxes, FONT, LabelColours, ROW, Texts, axis, fitting, seenOf, spanRow, timeAt, x, type Found, type Scale } from "./draw";
+import type { Palette } from "./colours";
+
+/** Room for the names of tracks. */
+export function gutterOf(width: number): number {
+    return Math.min(190, Math.round(width * 0.26));
+}
+export const AXIS = 20;
+/** The strip above a track's spans that says whether it ran. */
+const STATE = 8;
+const GAP = 5;
+/** Rows of a track that is folded: in the view of the path, on the path, elsewhere. */
+const FOLDED_ROWS = { path: 4, onPath: 8, other: 2 } as const;
+/** Pixels between arrows: where there are more, some are left out until one zooms in. */
+const NEAREST_ARROWS = 5;
+/** A track that has less of the boot path than this share comes after all that have more. */
+const MUCH = 0.01;
+
+export interface Lane {
+    readonly track: Track;
+    readonly y: number;
+    readonly height: number;
+    readonly rows: number;
+    readonly depth: number;
+    readonly isFolded: boolean;
+}
+
+export interface Layout {
+    readonly lanes: readonly Lane[];
+    readonly height: number;
+    /** Tracks that are not shown because nothing is known of them but a name. */
+    readonly empty: number;
+}
+
+/** How long each track has the boot path. */
+export function timeOnPath(boot: Boot): Map<number, number> {
+    const times = new Map<number, number>();
+    for (const stay of boot.stays) times.set(stay.owner.track, (times.get(stay.owner.track) ?? 0) + stay.to - stay.from);
+    return times;
+}
+
+const ORDER: Readonly<Record<string, number>> = { vmm: 0, firmware: 1, thread: 2, cpu: 3, interrupts: 4, console: 5 };
+
+/** Lanes from top to bottom: those of the boot path by when it first comes to them, those with much of it before those with
+ * little, then the others by kind and number. */
+export function layOut(boot: Boot, folded: ReadonlySet<number>, only: "path" | "all"): Layout {
+    const first = new Map<number, number>();
+    for (const stay of boot.stays) if (!first.has(stay.owner.track)) first.set(stay.owner.track, stay.index);
+    const times = timeOnPath(boot);
+    const hasMuch = (track: number): boolean => (times.get(track) ?? 0) >= boot.total * MUCH;
+    const waiters = new Set<number>();
+    for (const stay of boot.stays) for (const frame of stay.chain) waiters.add(frame.track);
+    const hasSomething = (track: Track): boolean => {
+        const [from, to] = boot.spansOf(track.id);
+        return to > from || waiters.has(track.id) || boot.runningOf(track.id).length > 0;
+    };
+    const wanted = boot.tracks.filter(track => (only === "path" ? waiters.has(track.id) : hasSomething(track)));
+    const key = (track: Track): number => {
+        const on = first.get(track.id);
+        return on !== undefined ? on + (hasMuch(track.id) ? 0 : 1e9) : 2e9 + (ORDER[track.kind] ?? 9) * 1e7 + track.id + (track.idle ? 1e6 : 0);
+    };
+    wanted.sort((a, b) => key(a) - key(b));
+    const lanes: Lane[] = [];
+    let y = AXIS;
+    for (const track of wanted) {
+        const depth = boot.rows(track.id).rows.length;
+        const few = only === "path" ? FOLDED_ROWS.path : first.has(track.id) ? FOLDED_ROWS.onPath : FOLDED_ROWS.other;
+        const isFolded = depth > few && !folded.has(track.id);
+        const rows = isFolded ? few : Math.max(depth, 1);
+        const height = STATE + rows * ROW + GAP;
+        lanes.push({ track, y, height, rows, depth, isFolded });
+        y += height;
+    }
+    return { lanes, height: y, empty: only === "all" ? boot.tracks.length - wanted.length : 0 };
+}
+
+/** What is asked of a picture. */
+export interface Picture {
+    readonly boot: Boot;
+    readonly layout: Layout;
+    readonly width: number;
+    readonly height: number;
+    readonly scroll: number;
+    readonly from: number;
+    readonly to: number;
+    readonly palette: Palette;
+    readonly colours: LabelColours;
+    readonly found: Found;
+    readonly selected: { from: number; to: number } | undefined;
+    readonly selectedSpan: number | undefined;
+    readonly step: Stay | undefined;
+    readonly marked: readonly { from: number; to: number }[];
+    readonly isPathShown: boolean;
+}
+
+export function scaleOf({ from, to, width }: Pick<Picture, "from" | "to" | "width">): Scale {
+    return { from, to, left: gutterOf(width), right: width };
+}
+
+/** The lanes that lie in a picture. */
+function* seen(picture: Picture): Generator<{ lane: Lane; y: number }> {
+    const { lanes } = picture.layout;
+    let [low, high] = [0, lanes.length];
+    while (low < high) {
+        const middle = (low + high) >> 1;
+        const lane = lanes[middle]!;
+        if (lane.y + lane.height > picture.scroll) high = middle;
+        else low = middle + 1;
+    }
+    for (let i = low; i < lanes.length; i += 1) {
+        const lane = lanes[i]!;
+        if (lane.y > picture.scroll + picture.height) return;
+        yield { lane, y: lane.y - picture.scroll };
+    }
+}
+
+export function paint(picture: Picture, on: Surface): void {
+    const { boot, palette, width, height } = picture;
+    const scale = scaleOf(picture);
+    on.fillStyle = palette.background;
+    on.fillRect(0, 0, width, height);
+    ranges(picture, scale, on);
+    axis(scale, height, boot.unit, palette, on);
+    const [boxes, texts] = [new Boxes(), new Texts()];
+    for (const { lane, y } of seen(picture)) {
+        states(picture, scale, lane, y, boxes);
+        const { rows } = boot.rows(lane.track.id);
+        for (let depth = 0; depth < lane.rows; depth += 1) {
+            const top = y + STATE + depth * ROW;
+            const row = rows[depth];
+            if (row && top > -ROW && top < height) spanRow(boot, row, scale, top, picture.colours, palette, picture.found, boxes, texts);
+        }
+    }
+    boxes.paint(on);
+    texts.paint(on, palette.onFill);
+    instants(picture, scale, on);
+    if (picture.isPathShown) path(picture, scale, on);
+    selection(picture, scale, on);
+    gutter(picture, on);
+    // The axis stays where it is while lanes scroll below it.
+    on.fillStyle = palette.gutter;
+    on.fillRect(0, 0, width, AXIS - 1);
+    axis(scale, AXIS - 1, boot.unit, palette, on);
+}
+
+function ranges(picture: Picture, scale: Scale, on: Surface): void {
+    const shaded = picture.selected ? [...picture.marked, picture.selected] : picture.marked;
+    on.fillStyle = picture.palette.marked;
+    for (const { from, to } of shaded) {
+        const [left, right] = [Math.max(x(scale, from), scale.left), Math.min(x(scale, to), scale.right)];
+        if (right >= left) on.fillRect(left, 0, Math.max(right - left, 1), picture.height);
+    }
+}
+
+/** Running is a full strip, runnable half of one, waiting a line: also without colour they are told apart. */
+function states(picture: Picture, scale: Scale, lane: Lane, y: number, boxes: Boxes): void {
+    const { boot, palette } = picture;
+    for (const { one, left, right } of seenOf(boot.waitsOf(lane.track.id), scale, wait => wait.from, wait => wait.until)) {
+        const woken = Math.min(Math.max(x(scale, one.woken), left), right);
+        if (woken > left) boxes.add(palette.waiting, left, y + STATE / 2 - 1, woken - left, 1);
+        if (right > woken) boxes.add(palette.runnable, woken, y + STATE / 2 - 1, right - woken, STATE / 2);
+    }
+    for (const { left, right } of seenOf(boot.runningOf(lane.track.id), scale, run => run.from, run => run.to)) {
+        boxes.add(palette.running, left, y + 1, Math.max(right - left, 0.7), STATE - 2);
+    }
+}
+
+/** Marks are small triangles in the strip of their track. */
+function instants(picture: Picture, scale: Scale, on: Surface): void {
+    const tops = new Map<number, number>();
+    for (const { lane, y } of seen(picture)) tops.set(lane.track.id, y);
+    on.fillStyle = picture.palette.text;
+    let last = -10;
+    for (const mark of picture.boot.marks) {
+        const top = tops.get(mark.track);
+        const place = x(scale, mark.at);
+        if (top === undefined || place < scale.left || place > scale.right || place - last < 3) continue;
+        last = place;
+        on.beginPath();
+        on.moveTo(place - 3, top);
+        on.lineTo(place + 3, top);
+        on.lineTo(place, top + 5);
+        on.fill();
+    }
+}
+
+/** One line across all lanes; where it goes to another, an arrow from who waited to whom it waited for. */
+function path(picture: Picture, scale: Scale, on: Surface): void {
+    const { boot, palette, layout, scroll } = picture;
+    const middle = new Map<number, number>();
+    for (const lane of layout.lanes) middle.set(lane.track.id, lane.y + STATE / 2 - scroll);
+    const [boxes, bold] = [new Boxes(), new Boxes()];
+    const arrows: [number, number, number][] = [];
+    let lastArrow = -10;
+    for (const { one: stay, left, right } of seenOf(boot.stays, scale, stay => stay.from, stay => stay.to)) {
+        const y = middle.get(stay.owner.track);
+        if (y === undefined) continue;
+        const isStep = picture.step?.index === stay.index;
+        // Time in which nobody ran is a thinner line.
+        const height = stay.kind === "running" ? 4 : 2;
+        (isStep ? bold : boxes).add(isStep ? palette.selected : palette.path, left, y - height / 2, Math.max(right - left, 1), height);
+        const before = boot.stays[stay.index - 1];
+        const from = before && middle.get(before.owner.track);
+        if (from !== undefined && from !== y && left - lastArrow > NEAREST_ARROWS && stay.from >= scale.from) {
+            lastArrow = left;
+            arrows.push([left, from, y]);
+        }
+    }
+    boxes.paint(on);
+    bold.paint(on);
+    on.strokeStyle = palette.arrow;
+    on.fillStyle = palette.arrow;
+    on.lineWidth = 1.2;
+    for (const [at, from, to] of arrows) arrow(on, at, from, to);
+    waiters(picture, scale, middle, on);
+}
+
+function arrow(on: Surface, at: number, from: number, to: number): void {
+    const point = to > from ? -5 : 5;
+    on.beginPath();
+    on.moveTo(at, from);
+    on.lineTo(at, to);
+    on.stroke();
+    on.beginPath();
+    on.moveTo(at, to);
+    on.lineTo(at - 3, to + point);
+    on.lineTo(at + 3, to + point);
+    on.fill();
+}
+
+/** Of the step that is selected: from each waiter to whom it waited for. */
+function waiters(picture: Picture, scale: Scale, middle: ReadonlyMap<number, number>, on: Surface): void {
+    const { step, palette } = picture;
+    if (!step || step.chain.length < 2) return;
+    const at = Math.min(Math.max(x(scale, (step.from + step.to) / 2), scale.left), scale.right);
+    on.strokeStyle = palette.selected;
+    on.fillStyle = palette.selected;
+    on.lineWidth = 2;
+    step.chain.slice(1).forEach((frame, i) => {
+        const [from, to] = [middle.get(step.chain[i]!.track), middle.get(frame.track)];
+        if (from !== undefined && to !== undefined && from !== to) arrow(on, at + i * 4, from, to);
+    });
+}
+
+function selection(picture: Picture, scale: Scale, on: Surface): void {
+    const { boot, selectedSpan, palette } = picture;
+    if (selectedSpan === undefined) return;
+    for (const { lane, y } of seen(picture)) {
+        if (lane.track.id !== boot.spans.track[selectedSpan]) continue;
+        const depth = boot.spans.depth[selectedSpan]!;
+        if (depth >= lane.rows) return;
+        const [left, right] = [Math.max(x(scale, boot.spans.start[selectedSpan]!), scale.left), Math.min(x(scale, boot.spans.end[selectedSpan]!), scale.right)];
+        on.strokeStyle = palette.selected;
+        on.lineWidth = 2;
+        if (right >= left) on.strokeRect(left, y + STATE + depth * ROW, Math.max(right - left, 2), ROW - 1);
+    }
+}
+
+function gutter(picture: Picture, on: Surface): void {
+    const { palette, height } = picture;
+    on.fillStyle = palette.gutter;
+    on.fillRect(0, 0, gutterOf(picture.width) - 1, height);
+    on.strokeStyle = palette.line;
+    on.lineWidth = 1;
+    for (const { lane, y } of seen(picture)) {
+        on.beginPath();
+        on.moveTo(0, Math.round(y) - GAP / 2 + 0.5);
+        on.lineTo(picture.width, Math.round(y) - GAP / 2 + 0.5);
+        on.stroke();
+        on.font = FONT;
+        on.textBaseline = "middle";
+        on.fillStyle = palette.text;
+        const fold = lane.isFolded ? "▸ " : lane.rows > FOLDED_ROWS.other ? "▾ " : "   ";
+        on.fillText(fold + fitting(lane.track.label, gutterOf(picture.width) - 22), 6, y + STATE / 2 + 4);
+    }
+}
+
+/** What lies at a place of a picture. */
+export interface Hit {
+    readonly lane: Lane | undefined;
+    readonly span: number | undefined;
+    readonly stay: Stay | undefined;
+    readonly at: number;
+    readonly isGutter: boolean;
+}
+
+export function hit(picture: Picture, px: number, py: number): Hit {
+    const { boot } = picture;
+    const scale = scaleOf(picture);
+    const at = timeAt(scale, px);
+    const lane = py < AXIS ? undefined : picture.layout.lanes.find(l => py + picture.scroll >= l.y && py + picture.scroll < l.y + l.height);
+    const isGutter = px < gutterOf(picture.width);
+    if (!lane || isGutter) return { lane, span: undefined, stay: undefined, at, isGutter };
+    const inLane = py + picture.scroll - lane.y;
+    if (inLane < STATE) {
+        const stay = picture.isPathShown ? boot.stayAt(at) : undefined;
+        return { lane, span: undefined, stay: stay && stay.from <= at && stay.to > at && stay.owner.track === lane.track.id ? stay : undefined, at, isGutter };
+    }
+    const row = boot.rows(lane.track.id).rows[Math.floor((inLane - STATE) / ROW)];
+    if (!row || inLane >= STATE + lane.rows * ROW) return { lane, span: undefined, stay: undefined, at, isGutter };
+    // What is narrow is drawn a pixel wide: so is what is hit.
+    const slack = (scale.to - scale.from) / (scale.right - scale.left) / 2;
+    const span = row[boot.firstEndingAfter(row, at - slack)];
+    const isHit = span !== undefined && boot.spans.start[span]! <= at + slack;
+    return { lane, span: isHit ? span : undefined, stay: undefined, at, isGutter };
+}

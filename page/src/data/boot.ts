@@ -1,0 +1,574 @@
+// A boot while it is read: columns that grow part by part, and what is asked of them. Nothing here draws.
+//
+// Times are doubles, which draw; where one of them is beyond what doubles hold, `exact` columns have it to the nanosecond.
+import type { Numbers, Table } from "./table";
+import { SCHEMA, type Facts, type Summary } from "./facts";
+import { whole, type Unit, type Whole } from "../lib/time";
+
+export interface Track {
+    readonly id: number;
+    readonly name: string;
+    /** With its number where two may have the same name. */
+    readonly label: string;
+    readonly kind: TrackKind;
+    readonly idle: boolean;
+    readonly created: number;
+    readonly by: number | undefined;
+    /** What it is where another waited for it. */
+    readonly thing: number;
+}
+
+export type TrackKind = "vmm" | "firmware" | "thread" | "cpu" | "interrupts" | "console";
+const TRACK_KINDS: readonly TrackKind[] = ["vmm", "firmware", "thread", "cpu", "interrupts", "console"];
+
+export type StayKind = "running" | "runqueue" | "interrupt" | "topic" | "wait";
+const STAY_KINDS: readonly StayKind[] = ["running", "runqueue", "interrupt", "topic", "wait"];
+
+/** A frame of a chain: a track, and the span that it was in. */
+export interface Frame {
+    readonly track: number;
+    readonly span: number | undefined;
+}
+
+/** A part of the boot path that belongs to one track. */
+export interface Stay {
+    readonly index: number;
+    readonly from: number;
+    readonly to: number;
+    readonly kind: StayKind;
+    /** What was waited for, where that has a name. */
+    readonly on: string;
+    /** Whether the owner goes on from span to span. */
+    readonly goesOn: boolean;
+    /** Who waited for whom; the owner last. */
+    readonly chain: readonly Frame[];
+    readonly owner: Frame;
+    /** From when and how long, to the nanosecond, where doubles do not hold that. */
+    readonly exact: { readonly from: bigint; readonly length: bigint } | undefined;
+}
+
+export type WaitKind = "thread" | "interrupt" | "holders" | "nothing" | "halted" | "unknown";
+const WAIT_KINDS: readonly WaitKind[] = ["thread", "interrupt", "holders", "nothing", "halted", "unknown"];
+
+export interface Wait {
+    readonly track: number;
+    readonly from: number;
+    readonly woken: number;
+    readonly until: number;
+    readonly kind: WaitKind;
+    /** A track, or a name. */
+    readonly on: number;
+}
+
+/** A CPU ran a track. */
+export interface Running {
+    readonly track: number;
+    readonly cpu: number;
+    readonly from: number;
+    readonly to: number;
+}
+
+export interface Mark {
+    readonly at: number;
+    readonly name: string;
+    readonly track: number;
+}
+
+export interface ConsoleLine {
+    readonly at: number | undefined;
+    readonly text: string;
+}
+
+/** Spans in columns. Only the first `count` of each are read yet. */
+export class Spans {
+    count = 0;
+    readonly track: Uint32Array;
+    readonly start: Float64Array;
+    readonly end: Float64Array;
+    readonly depth: Uint32Array;
+    readonly label: Uint32Array;
+    /** Start and length to the nanosecond, where doubles do not hold one of them. */
+    exact: { start: BigInt64Array; length: BigUint64Array } | undefined;
+
+    constructor(readonly all: number) {
+        this.track = new Uint32Array(all);
+        this.start = new Float64Array(all);
+        this.end = new Float64Array(all);
+        this.depth = new Uint32Array(all);
+        this.label = new Uint32Array(all);
+    }
+
+    add(table: Table): void {
+        const [track, start, length, depth, label] = ["track", "start", "length", "depth", "label"].map(n => column(table, n));
+        const at = this.count;
+        if (at + table.rows > this.all) throw new Error("more spans than were announced");
+        this.track.set(track!.values, at);
+        this.start.set(start!.values, at);
+        for (let i = 0; i < table.rows; i += 1) this.end[at + i] = start!.values[i]! + length!.values[i]!;
+        this.depth.set(depth!.values, at);
+        this.label.set(label!.values, at);
+        const isWide = start!.exact !== undefined || length!.exact !== undefined;
+        if (isWide && !this.exact) {
+            this.exact = { start: new BigInt64Array(this.all), length: new BigUint64Array(this.all) };
+            // Those before were none that need it, so their doubles are exact.
+            for (let i = 0; i < at; i += 1) this.setExact(i, BigInt(this.start[i]!), BigInt(this.end[i]! - this.start[i]!));
+        }
+        if (this.exact) {
+            for (let i = 0; i < table.rows; i += 1) {
+                this.setExact(at + i, BigInt(start!.exact?.[i] ?? start!.values[i]!), BigInt(length!.exact?.[i] ?? length!.values[i]!));
+            }
+        }
+        this.count += table.rows;
+    }
+
+    private setExact(i: number, start: bigint, length: bigint): void {
+        this.exact!.start[i] = start;
+        this.exact!.length[i] = length;
+    }
+}
+
+function column(table: Table, name: string): Numbers {
+    const found = table.numbers[name];
+    if (!found) throw new Error(`part ${table.name} has no column ${name}`);
+    return found;
+}
+
+function sumOf(values: ArrayLike<number>): number {
+    let sum = 0;
+    for (let i = 0; i < values.length; i += 1) sum += values[i]!;
+    return sum;
+}
+
+function texts(table: Table, name: string): string[] {
+    const found = table.texts[name];
+    if (!found) throw new Error(`part ${table.name} has no column ${name}`);
+    return found;
+}
+
+function number(table: Table, name: string, row: number): number {
+    return column(table, name).values[row] ?? 0;
+}
+
+/** A track's spans in rows by depth, each in order of time. */
+export interface Rows {
+    readonly rows: readonly Uint32Array[];
+    /** Spans of the boot that were read when these were made. */
+    readonly asOf: number;
+}
+
+const NO_ROWS: Rows = { rows: [], asOf: 0 };
+
+export class Boot {
+    facts: Facts | undefined;
+    tracks: Track[] = [];
+    stays: Stay[] = [];
+    spans = new Spans(0);
+    names: string[] = [];
+    labels: { name: number; detail: number; kind: number; thing: number }[] = [];
+    running: Running[] = [];
+    waits: Wait[] = [];
+    marks: Mark[] = [];
+    console: ConsoleLine[] = [];
+    calls: Table | undefined;
+    /** Whether the last part was read. */
+    isWhole = false;
+    /** Grows with each part: what is kept of an older one is out of date. */
+    version = 0;
+
+    private stayTable: Table | undefined;
+    private firstSpan: Uint32Array = new Uint32Array(1);
+    private readonly rowsOf = new Map<number, Rows>();
+    private labelTexts: string[] = [];
+    private parentOf: Uint32Array | undefined;
+    private readonly waitsByTrack = new ByTrack<Wait>();
+    private readonly runningByTrack = new ByTrack<Running>();
+
+    /** Takes in a part. Parts come in their order. */
+    add(table: Table): void {
+        this.version += 1;
+        const rows = Array.from({ length: ["spans", "frames", "calls"].includes(table.name) ? 0 : table.rows }, (_, i) => i);
+        const at = (name: string, row: number): number => number(table, name, row);
+        switch (table.name) {
+            case "boot": {
+                const facts = JSON.parse(texts(table, "json")[0] ?? "") as Facts;
+                if (facts.schema !== SCHEMA) throw new Error(`data of ${facts.schema}, while this page reads ${SCHEMA}`);
+                this.facts = facts;
+                this.spans = new Spans(facts.spans);
+                break;
+            }
+            case "tracks":
+                this.tracks = this.readTracks(table);
+                this.firstSpan = new Uint32Array(this.tracks.length + 1);
+                break;
+            case "stays":
+                this.stayTable = table;
+                break;
+            case "frames":
+                this.readStays(table);
+                break;
+            case "names":
+                for (const name of texts(table, "name")) this.names.push(name);
+                this.nameStays();
+                break;
+            case "labels":
+                for (const i of rows) this.labels.push({ name: at("name", i), detail: at("detail", i), kind: at("kind", i), thing: at("thing", i) });
+                break;
+            case "spans":
+                this.addSpans(table);
+                break;
+            case "running":
+                this.running = rows.map(i => {
+                    const from = at("from", i);
+                    return { track: at("track", i), cpu: at("cpu", i), from, to: this.ended(from, at("length", i)) };
+                });
+                break;
+            case "waits":
+                this.waits = rows.map(i => {
+                    const from = at("from", i);
+                    return {
+                        track: at("track", i), from, woken: from + at("woken", i), until: this.ended(from, at("length", i)),
+                        kind: WAIT_KINDS[at("kind", i)] ?? "unknown", on: at("on", i),
+                    };
+                });
+                break;
+            case "marks":
+                this.marks = rows.map(i => ({ at: at("at", i), name: this.names[at("name", i)] ?? "", track: at("track", i) }));
+                break;
+            case "calls":
+                this.calls = table;
+                break;
+            case "console":
+                this.console = rows.map(i => ({ at: at("stamped", i) ? at("at", i) : undefined, text: texts(table, "text")[i] ?? "" }));
+                break;
+            case "end":
+                this.isWhole = true;
+                break;
+            default: // A later version may have more.
+        }
+    }
+
+    get summary(): Summary {
+        if (!this.facts) throw new Error("nothing was read yet");
+        return this.facts.summary;
+    }
+
+    /** What it is called beside others. */
+    get name(): string {
+        const { name } = this.facts ?? {};
+        return name || `${this.summary.subject.os} ${this.summary.subject.kernel}`.trim() || "a boot";
+    }
+
+    get unit(): Unit {
+        return this.summary.unit === "ticks" ? "ticks" : "ns";
+    }
+
+    /** From time zero to the end mark. */
+    get total(): number {
+        return Number(this.summary.total_ns);
+    }
+
+    /** The earliest and the latest time of anything worth to be seen. */
+    get extent(): { from: number; to: number } {
+        const first = this.summary.phases[0];
+        const from = Math.min(0, first ? Number(first.start_ns) : 0);
+        const to = Math.max(this.total, from + 1);
+        return { from, to };
+    }
+
+    track(id: number): Track | undefined {
+        return this.tracks[id];
+    }
+
+    /** What a label says: the name, and its detail. */
+    labelText(label: number): string {
+        const known = this.labelTexts[label];
+        if (known !== undefined) return known;
+        const { name, detail } = this.labels[label] ?? { name: 0, detail: 0 };
+        const [first, second] = [this.names[name] ?? "", this.names[detail] ?? ""];
+        const text = (second ? `${first} ${second}` : first) || "(no name)";
+        this.labelTexts[label] = text;
+        return text;
+    }
+
+    spanName(span: number): string {
+        return this.labelText(this.spans.label[span] ?? 0);
+    }
+
+    spanKind(span: number): string {
+        return this.facts?.kinds[this.labels[this.spans.label[span] ?? 0]?.kind ?? 0] ?? "";
+    }
+
+    spanLength(span: number): Whole {
+        return this.spans.exact ? this.spans.exact.length[span] ?? 0n : this.spans.end[span]! - this.spans.start[span]!;
+    }
+
+    spanStart(span: number): Whole {
+        return this.spans.exact ? this.spans.exact.start[span] ?? 0n : this.spans.start[span]!;
+    }
+
+    /** The spans of a track: from the first up to, but without, the last. */
+    spansOf(track: number): [number, number] {
+        return [this.firstSpan[track] ?? 0, this.firstSpan[track + 1] ?? 0];
+    }
+
+    /** A track's spans by depth. */
+    rows(track: number): Rows {
+        const [first, end] = this.spansOf(track);
+        const known = this.rowsOf.get(track) ?? NO_ROWS;
+        if (known.asOf === end) return known;
+        const { depth } = this.spans;
+        const counts: number[] = [];
+        for (let i = first; i < end; i += 1) {
+            const d = depth[i]!;
+            while (counts.length <= d) counts.push(0);
+            counts[d]! += 1;
+        }
+        const rows = counts.map(count => new Uint32Array(count));
+        const filled = counts.map(() => 0);
+        for (let i = first; i < end; i += 1) {
+            const d = depth[i]!;
+            rows[d]![filled[d]!++] = i;
+        }
+        const made = { rows, asOf: end };
+        this.rowsOf.set(track, made);
+        return made;
+    }
+
+    /** Of each span, 1 + the span around it; 0 for the outermost. */
+    parents(): Uint32Array {
+        if (this.parentOf?.length === this.spans.count) return this.parentOf;
+        const { count, depth, track } = this.spans;
+        const parents = new Uint32Array(count);
+        const open: number[] = [];
+        for (let i = 0; i < count; i += 1) {
+            const d = track[i] === track[i - 1] || i === 0 ? depth[i]! : 0;
+            open.length = Math.min(open.length, d);
+            parents[i] = d > 0 ? 1 + (open[d - 1] ?? 0) : 0;
+            open[d] = i;
+        }
+        this.parentOf = parents;
+        return parents;
+    }
+
+    /** The innermost span of a track at an instant. */
+    innermost(track: number, at: number): number | undefined {
+        let found: number | undefined;
+        for (const row of this.rows(track).rows) {
+            const span = row[this.firstEndingAfter(row, at)];
+            if (span === undefined || this.spans.start[span]! > at) break;
+            found = span;
+        }
+        return found;
+    }
+
+    /** Of spans side by side in order of time: the place of the first that ends after an instant, from `from` on. */
+    firstEndingAfter(row: Uint32Array, at: number, from = 0): number {
+        const { end } = this.spans;
+        let [low, high] = [from, row.length];
+        while (low < high) {
+            const middle = (low + high) >> 1;
+            if (end[row[middle]!]! > at) high = middle;
+            else low = middle + 1;
+        }
+        return low;
+    }
+
+    /** The stay at an instant; the last one after the end. */
+    stayAt(at: number): Stay | undefined {
+        let [low, high] = [0, this.stays.length - 1];
+        while (low < high) {
+            const middle = (low + high) >> 1;
+            if (this.stays[middle]!.to > at) high = middle;
+            else low = middle + 1;
+        }
+        return this.stays[low];
+    }
+
+    /** A track's waits, in order of time. */
+    waitsOf(track: number): readonly Wait[] {
+        return this.waitsByTrack.of(this.waits, track);
+    }
+
+    /** When a track ran, in order of time. */
+    runningOf(track: number): readonly Running[] {
+        return this.runningByTrack.of(this.running, track);
+    }
+
+    /** Spans that stand for a thing, longest first; not more than `most`. How many there are, too. */
+    spansOfThing(thing: number, most: number): { spans: number[]; count: number } {
+        const labels = new Set<number>();
+        this.labels.forEach((label, i) => {
+            if (label.thing === thing) labels.add(i);
+        });
+        return this.longest(label => labels.has(label), most);
+    }
+
+    /** Spans whose label is wanted, longest first. */
+    longest(isWanted: (label: number) => boolean, most: number): { spans: number[]; count: number } {
+        const { count, label } = this.spans;
+        const wanted = Uint8Array.from(this.labels, (_, i) => (isWanted(i) ? 1 : 0));
+        const found = new Longest(this.spans, most);
+        for (let i = 0; i < count; i += 1) if (wanted[label[i]!]) found.add(i);
+        return { spans: found.all(), count: found.count };
+    }
+
+    /** The longest spans that overlap a window. */
+    longestWithin(from: number, to: number, most: number): number[] {
+        const { count, start, end } = this.spans;
+        const found = new Longest(this.spans, most);
+        for (let i = 0; i < count; i += 1) if (start[i]! < to && end[i]! > from) found.add(i);
+        return found.all();
+    }
+
+    /** The longest spans of a track that lie in a stretch of time. */
+    longestOn(track: number, from: number, to: number, most: number): number[] {
+        const [first, last] = this.spansOf(track);
+        const { start, end } = this.spans;
+        const found = new Longest(this.spans, most);
+        for (let i = firstAtOrAfter(start, first, last, from); i < last && start[i]! < to; i += 1) if (end[i]! <= to) found.add(i);
+        return found.all();
+    }
+
+    private ended(from: number, length: number): number {
+        return length === 0 ? Math.max(this.total, from) : from + length - 1;
+    }
+
+    private readTracks(table: Table): Track[] {
+        const numbers = column(table, "number");
+        return texts(table, "name").map((name, id) => {
+            const no = numbers.exact?.[id] ?? numbers.values[id] ?? 0;
+            const kind = TRACK_KINDS[number(table, "kind", id)] ?? "thread";
+            const shown = BigInt(no) > 0xffff_ffffn ? `0x${no.toString(16)}` : String(no);
+            const by = number(table, "by", id);
+            return {
+                id, name, kind,
+                label: kind === "thread" && name !== shown ? `${name} [${shown}]` : name || "(no name)",
+                idle: number(table, "idle", id) !== 0,
+                created: number(table, "created", id),
+                by: by > 0 ? by - 1 : undefined,
+                thing: number(table, "thing", id),
+            };
+        });
+    }
+
+    private readStays(frames: Table): void {
+        const table = this.stayTable;
+        if (!table) throw new Error("frames of no stays");
+        const [track, span] = [column(frames, "track").values, column(frames, "span").values];
+        const lengths = column(table, "length");
+        // Lengths that doubles hold may still sum to what they do not.
+        const isWide = lengths.exact !== undefined || sumOf(lengths.values) > Number.MAX_SAFE_INTEGER;
+        let [from, frame, exactFrom] = [0, 0, 0n];
+        this.stays = Array.from({ length: table.rows }, (_, index) => {
+            const length = BigInt(lengths.exact?.[index] ?? lengths.values[index] ?? 0);
+            const exact = isWide ? { from: exactFrom, length } : undefined;
+            exactFrom += length;
+            const to = isWide ? Number(exactFrom) : from + number(table, "length", index);
+            const chain = Array.from({ length: number(table, "frames", index) }, () => {
+                const one = { track: track[frame] ?? 0, span: span[frame] ? span[frame]! - 1 : undefined };
+                frame += 1;
+                return one;
+            });
+            const stay: Stay = {
+                index, from, to, chain, exact, on: "",
+                kind: STAY_KINDS[number(table, "kind", index)] ?? "wait",
+                goesOn: number(table, "goes_on", index) !== 0,
+                owner: chain[chain.length - 1] ?? { track: 0, span: undefined },
+            };
+            from = to;
+            return stay;
+        });
+    }
+
+    /** Names come after the stays: the first picture needs none. */
+    private nameStays(): void {
+        const table = this.stayTable;
+        if (!table) return;
+        this.stays = this.stays.map(stay => {
+            const on = number(table, "on", stay.index);
+            return on > 0 && stay.on === "" ? { ...stay, on: this.names[on - 1] ?? "" } : stay;
+        });
+    }
+
+    private addSpans(table: Table): void {
+        const before = this.spans.count;
+        this.spans.add(table);
+        const { count, track } = this.spans;
+        for (let i = before; i < count; i += 1) {
+            const t = track[i]!;
+            if (i === 0 || track[i - 1] !== t) {
+                for (let later = (i === 0 ? 0 : track[i - 1]! + 1); later <= t; later += 1) this.firstSpan[later] = i;
+            }
+        }
+        // Tracks after the last that is known begin where it ends so far.
+        const last = count > 0 ? track[count - 1]! : 0;
+        this.firstSpan.fill(count, last + 1);
+    }
+}
+
+/** Of sorted times, the place of the first that is not before an instant. */
+function firstAtOrAfter(times: Float64Array, first: number, last: number, at: number): number {
+    let [low, high] = [first, last];
+    while (low < high) {
+        const middle = (low + high) >> 1;
+        if (times[middle]! >= at) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+/** Keeps the longest of many spans, without sorting all. */
+class Longest {
+    count = 0;
+    private kept: number[] = [];
+    /** Nothing shorter is among the longest any more. */
+    private least = -1;
+
+    constructor(private readonly spans: Spans, private readonly most: number) {}
+
+    private length(span: number): number {
+        return this.spans.end[span]! - this.spans.start[span]!;
+    }
+
+    add(span: number): void {
+        this.count += 1;
+        if (this.length(span) <= this.least) return;
+        this.kept.push(span);
+        if (this.kept.length >= 2 * this.most + 100) this.cut();
+    }
+
+    private cut(): void {
+        this.kept.sort((a, b) => this.length(b) - this.length(a) || a - b);
+        this.kept.length = Math.min(this.kept.length, this.most);
+        if (this.kept.length === this.most) this.least = this.length(this.kept[this.most - 1] ?? 0);
+    }
+
+    all(): number[] {
+        this.cut();
+        return this.kept;
+    }
+}
+
+/** Of each track its part of a list, made once for a list. */
+class ByTrack<T extends { readonly track: number }> {
+    private list: readonly T[] | undefined;
+    private parts = new Map<number, T[]>();
+
+    of(list: readonly T[], track: number): readonly T[] {
+        if (this.list !== list) {
+            this.list = list;
+            this.parts = new Map();
+            for (const one of list) {
+                const part = this.parts.get(one.track);
+                if (part) part.push(one);
+                else this.parts.set(one.track, [one]);
+            }
+        }
+        return this.parts.get(track) ?? [];
+    }
+}
+
+/** The end of the boot, to the digit. */
+export function totalOf(boot: Boot): Whole {
+    return whole(boot.summary.total_ns);
+}

@@ -1,0 +1,105 @@
+// The part `boot`: what is text and figures. The fields are those of `show --json` (docs/json.md) as far as the page shows
+// them; whole numbers that a double does not hold are texts.
+
+export type Int = number | string;
+
+export interface Phase {
+    readonly name: string;
+    readonly start_ns: Int;
+    readonly end_ns: Int;
+    readonly error_ns: Int;
+    readonly evidence: string;
+}
+
+export interface Row {
+    readonly name: string;
+    readonly detail?: string;
+    readonly self_ns: Int;
+    readonly total_ns: Int;
+    readonly count: Int;
+    readonly share?: number;
+    readonly tracks: readonly string[];
+}
+
+export interface Initcall {
+    readonly name: string;
+    readonly start_ns: Int;
+    readonly elapsed_ns: Int;
+    readonly track: string;
+}
+
+export interface Process {
+    readonly pid: Int;
+    readonly depth: number;
+    readonly name: string;
+    readonly start_ns: Int;
+    readonly end_ns: Int | null;
+}
+
+export interface Summary {
+    readonly outcome: string;
+    readonly outcome_detail: string;
+    readonly time_base: string;
+    readonly unit: string;
+    readonly subject: {
+        readonly os: string;
+        readonly kernel: string;
+        readonly machine: string;
+        readonly accelerator: string;
+        readonly cpus: Int;
+        readonly memory_bytes: Int;
+    };
+    readonly warnings: readonly string[];
+    readonly total_ns: Int;
+    readonly end: { readonly evidence: string; readonly error_ns: Int; readonly track: string | null } | null;
+    readonly explained: number;
+    readonly phases: readonly Phase[];
+    readonly where: readonly Row[];
+    readonly functions: readonly Row[];
+    readonly where_all_threads: readonly Row[];
+    readonly initcalls: readonly Initcall[];
+    readonly processes: readonly Process[];
+    readonly diagnostics: readonly { readonly severity: string; readonly text: string }[];
+    readonly clocks: readonly { readonly name: string; readonly residual_ns: Int; readonly rate_from: string }[];
+    readonly notes: readonly string[];
+}
+
+export interface Evidence {
+    readonly track: string;
+    readonly start_ns: Int;
+    readonly end_ns: Int;
+    readonly name: string;
+}
+
+export interface Finding {
+    readonly id: string;
+    readonly title: string;
+    readonly cost_ns: Int;
+    readonly cost_low_ns: Int;
+    readonly cost_high_ns: Int;
+    readonly confidence: string;
+    readonly evidence: readonly Evidence[];
+    readonly evidence_count: number;
+    readonly remedy: string;
+    readonly seed: string;
+}
+
+export interface Facts {
+    readonly schema: string;
+    /** The recording's name. */
+    readonly name: string;
+    /** How many boots the page has; this is one of them. */
+    readonly boots: number;
+    readonly summary: Summary;
+    readonly things: readonly number[];
+    readonly things_all_threads: readonly number[];
+    readonly findings: { readonly findings: readonly Finding[] } | null;
+    readonly measured: readonly (readonly [string, string])[];
+    readonly how: readonly (readonly [string, string])[];
+    readonly spans: number;
+    readonly console_lines: number;
+    readonly kinds: readonly string[];
+}
+
+/** The version that this page reads. */
+export const SCHEMA = "bootscope.page/1";

@@ -1,0 +1,249 @@
+// Stacks merged: where time went by who called whom. Of the boot path, of all threads, or of every call that was counted.
+import type { Boot } from "./boot";
+
+/** What a node is called: a label, a track, a name, or how time passed. Nodes of one key under one node are one. */
+export interface Tree {
+    readonly texts: readonly string[];
+    /** By node: the node above it; the root, 0, has itself. */
+    readonly parent: readonly number[];
+    /** By node: its place in `texts`. */
+    readonly key: readonly number[];
+    readonly self: readonly number[];
+    readonly total: readonly number[];
+    /** How often it was entered. */
+    readonly count: readonly number[];
+    /** By node: its children, those with the most time first. */
+    readonly children: readonly (readonly number[])[];
+    /** What times count. */
+    readonly unit: "time" | "instructions";
+}
+
+export class Grower {
+    readonly texts: string[] = [];
+    private readonly keys = new Map<string, number>();
+    private readonly nodes = new Map<number, number>();
+    readonly parent: number[] = [0];
+    readonly key: number[] = [0];
+    readonly self: number[] = [0];
+    readonly count: number[] = [0];
+
+    constructor(root: string) {
+        this.keyOf(root);
+    }
+
+    keyOf(text: string): number {
+        const known = this.keys.get(text);
+        if (known !== undefined) return known;
+        this.texts.push(text);
+        this.keys.set(text, this.texts.length - 1);
+        return this.texts.length - 1;
+    }
+
+    /** The node for a key below another. */
+    node(parent: number, key: number): number {
+        // A browser's memory holds fewer than 2^26 of each, so that the product is exact.
+        const place = parent * 0x400_0000 + key;
+        const known = this.nodes.get(place);
+        if (known !== undefined) return known;
+        const node = this.parent.length;
+        this.nodes.set(place, node);
+        this.parent.push(parent);
+        this.key.push(key);
+        this.self.push(0);
+        this.count.push(0);
+        return node;
+    }
+
+    tree(unit: "time" | "instructions" = "time"): Tree {
+        const total = [...this.self];
+        const children: number[][] = total.map(() => []);
+        for (let i = total.length - 1; i > 0; i -= 1) {
+            total[this.parent[i]!]! += total[i]!;
+            children[this.parent[i]!]!.push(i);
+        }
+        for (const one of children) one.sort((a, b) => total[b]! - total[a]! || a - b);
+        const { texts, parent, key, self, count } = this;
+        return { texts, parent, key, self, total, count, children, unit };
+    }
+}
+
+const WAITED: Readonly<Record<string, string>> = { runqueue: "runqueue", wait: "wait" };
+
+/** The boot path: who waited for whom, down to what the owner of the time did. The total is that of the boot, or of the part of it in `window`. */
+export function ofPath(boot: Boot, window?: { from: number; to: number }): Tree {
+    const grower = new Grower("boot path");
+    const labels: number[] = [];
+    const label = (no: number): number => (labels[no] ??= grower.keyOf(boot.labelText(no)));
+    const parents = boot.parents();
+    // Of each span, the node that it last was, and below which node that was: nearly every span is in one stretch of one chain.
+    const [nodeOf, belowOf] = [new Int32Array(boot.spans.count), new Int32Array(boot.spans.count).fill(-1)];
+    /** Goes down from a node through what is around a span, and the span. */
+    const through = (below: number, span: number | undefined): number => {
+        const around: number[] = [];
+        let at = span;
+        while (at !== undefined && belowOf[at] !== below) {
+            around.push(at);
+            at = parents[at]! > 0 ? parents[at]! - 1 : undefined;
+        }
+        let node = at === undefined ? below : nodeOf[at]!;
+        for (let i = around.length - 1; i >= 0; i -= 1) {
+            const inner = around[i]!;
+            node = grower.node(node, label(boot.spans.label[inner]!));
+            nodeOf[inner] = node;
+            belowOf[inner] = below;
+        }
+        return node;
+    };
+    for (const stay of boot.stays) {
+        const [from, to] = window ? [Math.max(stay.from, window.from), Math.min(stay.to, window.to)] : [stay.from, stay.to];
+        if (from >= to) continue;
+        let node = 0;
+        stay.chain.forEach((frame, i) => {
+            const isOwner = i === stay.chain.length - 1;
+            node = grower.node(node, grower.keyOf(boot.track(frame.track)?.name ?? ""));
+            if (!isOwner || !stay.goesOn) node = through(node, frame.span);
+        });
+        const wait = stay.kind === "running" ? undefined : WAITED[stay.kind] ?? `wait for ${stay.on}`;
+        const spend = (at: number, time: number): void => {
+            const leaf = wait === undefined ? at : grower.node(at, grower.keyOf(wait));
+            grower.self[leaf]! += time;
+            grower.count[leaf]! += 1;
+        };
+        if (!stay.goesOn) spend(node, to - from);
+        else pieces(boot, stay.owner.track, from, to, (span, time) => spend(through(node, span), time));
+    }
+    return grower.tree();
+}
+
+/** Cuts a stretch of a track where it enters or leaves a span; `each` gets the innermost one and how long. */
+export function pieces(boot: Boot, track: number, from: number, to: number, each: (span: number | undefined, time: number) => void): void {
+    const { start, end } = boot.spans;
+    const [, last] = boot.spansOf(track);
+    const parents = boot.parents();
+    let span = boot.innermost(track, from);
+    let next = firstStartingAfter(boot, track, from);
+    for (let at = from; at < to; ) {
+        const ends = span === undefined ? Infinity : end[span]!;
+        const begins = next < last ? start[next]! : Infinity;
+        if (begins < ends && begins < to) {
+            if (begins > at) each(span, begins - at);
+            at = Math.max(at, begins);
+            if (end[next]! > begins) span = next;
+            next += 1;
+        } else if (ends < to) {
+            if (ends > at) each(span, ends - at);
+            at = Math.max(at, ends);
+            const around = parents[span!]!;
+            span = around > 0 ? around - 1 : undefined;
+        } else {
+            each(span, to - at);
+            at = to;
+        }
+    }
+}
+
+/** The first span of a track that starts later than an instant. */
+function firstStartingAfter(boot: Boot, track: number, at: number): number {
+    let [low, high] = boot.spansOf(track);
+    while (low < high) {
+        const middle = (low + high) >> 1;
+        if (boot.spans.start[middle]! > at) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+/** What every thread did by its spans, in the whole evidence or in a window: not the length of the boot, since threads work side by side. */
+export function ofThreads(boot: Boot, window?: { from: number; to: number }): Tree {
+    const grower = new Grower("all threads");
+    const { count, depth, label, start, end, track } = boot.spans;
+    const labels: number[] = [];
+    const open: number[] = [];
+    const [from, to] = window ? [window.from, window.to] : [-Infinity, Infinity];
+    for (let i = 0; i < count; i += 1) {
+        const d = i > 0 && track[i] === track[i - 1] ? depth[i]! : 0;
+        const above = d > 0 ? open[d - 1]! : grower.node(0, grower.keyOf(boot.track(track[i]!)?.name ?? ""));
+        const node = grower.node(above, (labels[label[i]!] ??= grower.keyOf(boot.labelText(label[i]!))));
+        open[d] = node;
+        const time = Math.max(Math.min(end[i]!, to) - Math.max(start[i]!, from), 0);
+        if (time === 0 && window) continue;
+        grower.self[node]! += time;
+        grower.count[node]! += 1;
+        if (d > 0) grower.self[above]! -= time;
+    }
+    return grower.tree();
+}
+
+/** Every call that was counted, also those too short to be spans. */
+export function ofCalls(boot: Boot): Tree | undefined {
+    const table = boot.calls;
+    if (!table || table.rows === 0) return undefined;
+    const grower = new Grower("counted calls");
+    const column = (name: string): ArrayLike<number> => table.numbers[name]?.values ?? [];
+    const [parent, name, calls, self] = ["parent", "name", "calls", "self"].map(column);
+    const nodes: number[] = [];
+    for (let i = 0; i < table.rows; i += 1) {
+        const above = parent![i]! > 0 ? nodes[parent![i]! - 1]! : 0;
+        const node = grower.node(above, grower.keyOf(boot.names[name![i]!] ?? ""));
+        nodes.push(node);
+        grower.self[node]! += self![i]!;
+        grower.count[node]! += calls![i]!;
+    }
+    return grower.tree();
+}
+
+/** The same upside down: each function, and below it who called it. */
+export function upsideDown(tree: Tree): Tree {
+    const grower = new Grower(tree.texts[0] ?? "");
+    const keys = tree.texts.map(text => grower.keyOf(text));
+    for (let i = 1; i < tree.self.length; i += 1) {
+        if (tree.self[i] === 0) continue;
+        let node = 0;
+        for (let at = i; at > 0; at = tree.parent[at]!) node = grower.node(node, keys[tree.key[at]!]!);
+        grower.self[node]! += tree.self[i]!;
+        grower.count[node]! += tree.count[i]!;
+    }
+    return grower.tree(tree.unit);
+}
+
+/** Whether a node lies in another of the same key. */
+function isWithinItself(tree: Tree, node: number): boolean {
+    for (let at = tree.parent[node]!; at > 0; at = tree.parent[at]!) if (tree.key[at] === tree.key[node]) return true;
+    return false;
+}
+
+/** Of one function: what it called, and who called it, with the time that was spent in it. */
+export function sandwich(tree: Tree, text: string): { callees: Tree; callers: Tree } {
+    const key = tree.texts.indexOf(text);
+    const [down, up] = [new Grower(text), new Grower(text)];
+    const copy = (from: number, to: number): void => {
+        const stack: [number, number][] = [[from, to]];
+        for (let next = stack.pop(); next; next = stack.pop()) {
+            const [node, at] = next;
+            down.self[at]! += tree.self[node]!;
+            down.count[at]! += tree.count[node]!;
+            for (const child of tree.children[node]!) stack.push([child, down.node(at, down.keyOf(tree.texts[tree.key[child]!]!))]);
+        }
+    };
+    for (let i = 1; i < tree.self.length; i += 1) {
+        if (tree.key[i] !== key || isWithinItself(tree, i)) continue;
+        copy(i, 0);
+        let node = 0;
+        for (let at = tree.parent[i]!; at > 0; at = tree.parent[at]!) node = up.node(node, up.keyOf(tree.texts[tree.key[at]!]!));
+        up.self[node]! += tree.total[i]!;
+        up.count[node]! += tree.count[i]!;
+    }
+    return { callees: down.tree(tree.unit), callers: up.tree(tree.unit) };
+}
+
+/** Functions over all their places: self, total where they call themselves counted once, how often. */
+export function functions(tree: Tree): { text: string; self: number; total: number; count: number }[] {
+    const rows = tree.texts.map(text => ({ text, self: 0, total: 0, count: 0 }));
+    for (let i = 1; i < tree.self.length; i += 1) {
+        const row = rows[tree.key[i]!]!;
+        row.self += tree.self[i]!;
+        row.count += tree.count[i]!;
+        if (!isWithinItself(tree, i)) row.total += tree.total[i]!;
+    }
+    return rows.filter(row => row.total > 0 || row.self > 0).sort((a, b) => b.self - a.self || b.total - a.total);
+}

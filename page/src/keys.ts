@@ -1,0 +1,90 @@
+// The keyboard: as Perfetto has it, and the boot path step by step.
+import { VIEWS, type Store } from "./state";
+
+export const KEYS: readonly (readonly [string, string])[] = [
+    ["w / s", "zoom in, zoom out"],
+    ["a / d", "move to the left, to the right"],
+    ["f", "zoom to what is selected"],
+    ["0", "the whole boot"],
+    ["] / [", "forwards and back along the boot path"],
+    [". / ,", "next and previous span on the same track"],
+    ["/", "search by a regular expression"],
+    ["n / N", "next and previous match"],
+    ["m", "mark what is selected, or take the mark away"],
+    ["t", "the table of what a chart shows"],
+    ["1 to 8", "overview, path, tracks, merged, where, console, findings, compare"],
+    ["Escape", "clear the selection"],
+    ["?", "this list"],
+];
+
+/** Does what a key is for; whether it was for anything. */
+export function press(store: Store, event: KeyboardEvent): boolean {
+    const { target } = event;
+    if (event.ctrlKey || event.metaKey || event.altKey) return false;
+    if (target instanceof HTMLElement && target.matches("input, textarea, select")) {
+        if (event.key !== "Escape") return false;
+        target.blur();
+        return true;
+    }
+    const { state } = store;
+    const view = VIEWS[Number(event.key) - 1];
+    if (view && /^[1-8]$/.test(event.key) && (view !== "compare" || store.boots.length > 1)) {
+        store.set({ view });
+        return true;
+    }
+    const does: Record<string, () => void> = {
+        w: () => store.zoom(0.7), s: () => store.zoom(1 / 0.7), a: () => store.pan(-0.15), d: () => store.pan(0.15),
+        f: () => store.zoomToSelected(), "0": () => store.set({ window: undefined }),
+        "]": () => step(store, 1), "[": () => step(store, -1), ".": () => beside(store, 1), ",": () => beside(store, -1),
+        "/": () => document.querySelector<HTMLInputElement>("#find")?.focus(),
+        n: () => nextMatch(store, 1), N: () => nextMatch(store, -1),
+        m: () => mark(store), t: () => store.set({ tables: !state.tables }), "?": () => store.set({ help: !state.help }),
+        Escape: () => store.set(state.help ? { help: false } : { selection: undefined }),
+    };
+    const action = does[event.key];
+    action?.();
+    return action !== undefined;
+}
+
+/** Goes along the boot path: from the step that is selected, else from the one that the selection lies in. */
+export function step(store: Store, by: 1 | -1): void {
+    const { boot, state } = store;
+    if (boot.stays.length === 0) return;
+    const here = state.selection?.kind === "stay" ? state.selection.stay + by : boot.stayAt(store.selected()?.from ?? store.window.from)?.index ?? 0;
+    const stay = Math.min(Math.max(here, 0), boot.stays.length - 1);
+    if (state.view !== "tracks") store.set({ view: "path" });
+    store.select({ kind: "stay", stay });
+    // A step that would be a hair is zoomed to.
+    const one = boot.stays[stay]!;
+    const { from, to } = store.window;
+    if (one.to - one.from < (to - from) / 400) store.show((one.from + one.to) / 2 - (one.to - one.from) * 20, (one.from + one.to) / 2 + (one.to - one.from) * 20);
+}
+
+function beside(store: Store, by: 1 | -1): void {
+    const { boot, state } = store;
+    if (state.selection?.kind !== "span") return;
+    const { span } = state.selection;
+    const row = boot.rows(boot.spans.track[span]!).rows[boot.spans.depth[span]!];
+    const next = row?.[row.indexOf(span) + by];
+    if (next !== undefined) store.select({ kind: "span", span: next });
+}
+
+function mark(store: Store): void {
+    const selected = store.selected();
+    if (!selected) return;
+    const { marked } = store.state;
+    const others = marked.filter(({ from, to }) => from !== selected.from || to !== selected.to);
+    store.set({ marked: others.length < marked.length ? others : [...marked, selected] });
+}
+
+/** Selects the next span, in order of time, that the search finds. */
+export function nextMatch(store: Store, by: 1 | -1): void {
+    const all = store.matches();
+    if (all.length === 0) return;
+    const selection = store.state.selection;
+    const at = selection?.kind === "span" ? all.indexOf(selection.span) : -1;
+    const next = at < 0 ? (by > 0 ? 0 : all.length - 1) : (at + by + all.length) % all.length;
+    if (store.state.view !== "path" && store.state.view !== "tracks") store.set({ view: "tracks" });
+    store.select({ kind: "span", span: all[next]! });
+    store.set({ match: next });
+}

@@ -1,0 +1,64 @@
+// Times as text. The one place that knows units: three significant digits as the program prints them, and all digits.
+
+/** A whole number of nanoseconds (or ticks): a double as long as it is exact. */
+export type Whole = number | bigint;
+
+/** What times count. */
+export type Unit = "ns" | "ticks";
+
+const UNITS: Record<Unit, readonly [string, string, string, string]> = {
+    ns: ["ns", "µs", "ms", "s"],
+    ticks: ["ticks", "kticks", "Mticks", "Gticks"],
+};
+
+/** As JSON has it: beyond what doubles hold, text. */
+export function whole(value: number | string): Whole {
+    return typeof value === "string" ? BigInt(value) : value;
+}
+
+/** `9.77 ms`: as crates/timeline/src/time.rs, to the digit. */
+export function short(length: Whole, unit: Unit): string {
+    const negative = length < 0;
+    const count = BigInt(typeof length === "number" ? Math.round(length) : length) * (negative ? -1n : 1n);
+    const sign = negative && count !== 0n ? "-" : "";
+    const units = UNITS[unit];
+    const [size, name] =
+        count < 1_000n ? [1n, units[0]] : count < 999_500n ? [1_000n, units[1]] : count < 999_500_000n ? [1_000_000n, units[2]] : [1_000_000_000n, units[3]];
+    if (size === 1n) return `${sign}${count} ${name}`;
+    const digits = count < (size / 1_000n) * 9_995n ? 2 : count < (size / 100n) * 9_995n ? 1 : 0;
+    const decimal = 10n ** BigInt(digits);
+    const rounded = (count * decimal + size / 2n) / size;
+    const fraction = digits > 0 ? `.${String(rounded % decimal).padStart(digits, "0")}` : "";
+    return `${sign}${rounded / decimal}${fraction} ${name}`;
+}
+
+/** `12 345 678 ns`: nothing rounded. */
+export function exact(length: Whole, unit: Unit): string {
+    return `${grouped(length)} ${UNITS[unit][0]}`;
+}
+
+/** `12 345`: thousands apart by a narrow space that does not break. */
+export function grouped(count: Whole): string {
+    return String(typeof count === "number" ? Math.round(count) : count).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+}
+
+/** `3.14 %`; what is there but rounds to nothing is `<0.01 %`. */
+export function percent(share: number): string {
+    const value = share * 100;
+    return value > 0 && value < 0.005 ? "<0.01 %" : `${value.toFixed(2)} %`;
+}
+
+/** `2 rows`, `1 row`. */
+export function counted(count: number, thing: string): string {
+    return `${grouped(count)} ${thing}${count === 1 ? "" : "s"}`;
+}
+
+/** Where an axis of `from..to` has its marks, about `wanted` of them: at multiples of 1, 2 or 5 times a power of ten. */
+export function marks(from: number, to: number, wanted: number): number[] {
+    const rough = Math.max((to - from) / Math.max(wanted, 1), 1);
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].map(n => n * power).find(size => size >= rough) ?? rough;
+    const marks = [];
+    for (let at = Math.ceil(from / step) * step; at <= to && marks.length < 1_000; at += step) marks.push(at);
+    return marks;
+}

@@ -1,0 +1,49 @@
+// Why a step of the boot path is where it is, in sentences.
+import type { Boot, Stay, Wait } from "../data/boot";
+
+const nameOf = (boot: Boot, track: number): string => boot.track(track)?.label ?? "a thread";
+
+/** What a frame was doing, if that is known. */
+function doing(boot: Boot, frame: { track: number; span: number | undefined }): string {
+    return frame.span === undefined || frame.span >= boot.spans.count ? nameOf(boot, frame.track) : `${nameOf(boot, frame.track)} in ${boot.spanName(frame.span)}`;
+}
+
+/** One sentence for each link of the chain, and one for how the time passed. */
+export function whyStay(boot: Boot, stay: Stay): string[] {
+    const owner = nameOf(boot, stay.owner.track);
+    const waiters = stay.chain.slice(0, -1);
+    const links = waiters.map((waiter, i) => `${doing(boot, waiter)} waited for ${nameOf(boot, stay.chain[i + 1]!.track)}.`);
+    switch (stay.kind) {
+        case "running":
+            return [...links, waiters.length > 0 ? `${owner} ran, so this time is charged to it.` : `${owner} ran, and waited for nobody.`];
+        case "runqueue": {
+            // The last link is no wait for somebody: that thread wants the owner's CPU.
+            const ready = waiters[waiters.length - 1];
+            return [...links.slice(0, -1), `${ready ? doing(boot, ready) : "A thread"} could have run, but ${owner} had the CPU. This time is charged to ${owner}'s turn.`];
+        }
+        case "interrupt":
+            return [...links, `${doing(boot, stay.owner)} waited for ${stay.on || "an interrupt"}: a timer or a device, and no thread ran for it.`];
+        case "topic":
+            return [...links, `${doing(boot, stay.owner)} waited for ${stay.on || "a topic"}, and the evidence shows nobody who held it.`];
+        case "wait":
+            return [...links, `${doing(boot, stay.owner)} waited, and the evidence does not say for whom.`];
+    }
+}
+
+/** Whom a thread waited for, by the evidence. */
+export function whyWait(boot: Boot, wait: Wait): string {
+    switch (wait.kind) {
+        case "thread":
+            return `woken by ${nameOf(boot, wait.on)}`;
+        case "interrupt":
+            return `woken by an interrupt: ${boot.names[wait.on] ?? ""}`;
+        case "holders":
+            return `until ${boot.names[wait.on] ?? "a topic"} was released`;
+        case "nothing":
+            return "preempted";
+        case "halted":
+            return "the CPU slept until an interrupt";
+        case "unknown":
+            return "the evidence does not say for whom";
+    }
+}

@@ -1,0 +1,236 @@
+// The page's application. The data stands behind it in the file, and comes part by part while this runs already.
+import { render } from "preact";
+import { useEffect } from "preact/hooks";
+import "./style.css";
+import { DARK, LIGHT, isDark } from "./charts/colours";
+import { KEYS, nextMatch, press } from "./keys";
+import { Svg, csv, save } from "./lib/save";
+import { exact, grouped, short } from "./lib/time";
+import { load } from "./load";
+import { Store, VIEWS, expression, ofFragment, toFragment, useStore, type Theme, type View } from "./state";
+import { totalOf } from "./data/boot";
+import { Compare } from "./views/compare";
+import { Console } from "./views/console";
+import { Details } from "./views/details";
+import { Findings } from "./views/findings";
+import { Merged } from "./views/merged";
+import { Overview, Strip } from "./views/overview";
+import { Timeline } from "./views/timeline";
+import { Where } from "./views/where";
+
+const NAMES: Record<View, string> = {
+    overview: "Overview", path: "Boot path", tracks: "Tracks", merged: "Merged", where: "Where", console: "Console", findings: "Findings", compare: "Compare",
+};
+
+/** Browsers refuse an address that changes too often: Safari one that did a hundred times in half a minute. */
+const ADDRESS_EVERY_MS = 400;
+
+/** Writes fragments into the address: the first at once, of those that follow soon the last. */
+function addressWriter(): (fragment: string) => void {
+    let [latest, written, timer] = ["", -Infinity, 0];
+    const write = (): void => {
+        [written, timer] = [performance.now(), 0];
+        if (location.hash.slice(1) !== latest) history.replaceState(null, "", `#${latest}`);
+    };
+    return fragment => {
+        latest = fragment;
+        if (timer !== 0) return;
+        const wait = written + ADDRESS_EVERY_MS - performance.now();
+        if (wait <= 0) write();
+        else timer = window.setTimeout(write, wait);
+    };
+}
+
+const showAddress = addressWriter();
+
+function App({ store }: { store: Store }) {
+    useStore(store);
+    const { boot, state } = store;
+    const dark = isDark(state.theme);
+    const palette = dark ? DARK : LIGHT;
+    useEffect(() => {
+        document.documentElement.dataset.theme = dark ? "dark" : "light";
+    }, [dark]);
+    const fragment = toFragment(state);
+    useEffect(() => {
+        if (boot.facts) showAddress(fragment);
+    }, [fragment, boot.facts]);
+    useEffect(() => {
+        if (boot.stays.length > 0) performance.mark("bootscope-first-picture");
+    }, [boot.stays.length > 0]);
+    useEffect(() => {
+        if (store.isWhole) performance.mark("bootscope-whole");
+    }, [store.isWhole]);
+    useEffect(() => {
+        // Without data the tables are all there is: then they are what is seen.
+        const isAlone = !boot.facts && store.wrong.length > 0;
+        document.body.classList.toggle("no-data", isAlone);
+        document.querySelector("style")?.setAttribute("media", isAlone ? "all" : "print");
+    }, [boot.facts, store.wrong.length]);
+    if (!boot.facts) return store.wrong.length > 0 ? <Wrong store={store} /> : <p class="note">Reading…</p>;
+    store.target = {};
+    return (
+        <>
+            <Header store={store} />
+            <Wrong store={store} />
+            {state.view === "merged" || state.view === "overview" || state.view === "path" || state.view === "tracks" || state.view === "console" ? <Strip store={store} palette={palette} /> : null}
+            <main class={`view ${state.view}`} key={state.shown}>
+                {state.view === "overview" ? <Overview store={store} /> : null}
+                {state.view === "path" ? <Beside store={store}><Timeline store={store} palette={palette} only="path" key="path" /></Beside> : null}
+                {state.view === "tracks" ? <Beside store={store}><Timeline store={store} palette={palette} only="all" key="tracks" /></Beside> : null}
+                {state.view === "merged" ? <Merged store={store} palette={palette} /> : null}
+                {state.view === "where" ? <Where store={store} /> : null}
+                {state.view === "console" ? <Console store={store} /> : null}
+                {state.view === "findings" ? <Findings store={store} /> : null}
+                {state.view === "compare" ? store.boots.length > 1 ? <Compare store={store} palette={palette} /> : <p class="note">This page has one boot. <code>bootscope report boots/a boots/b -o ab.html</code> compares two to eight.</p> : null}
+            </main>
+            {state.help ? <Help store={store} /> : null}
+        </>
+    );
+}
+
+function Beside({ store, children }: { store: Store; children: preact.ComponentChildren }) {
+    return (
+        <div class="beside">
+            <div class="chart">{children}</div>
+            <Details store={store} />
+        </div>
+    );
+}
+
+function Wrong({ store }: { store: Store }) {
+    const warnings = store.boot.facts?.summary.warnings ?? [];
+    return <>{[...store.wrong, ...warnings.map(text => `Warning: ${text}.`)].map((text, i) => <p class="warning" role="alert" key={i}>{text}</p>)}</>;
+}
+
+function Header({ store }: { store: Store }) {
+    const { boot, state } = store;
+    const { summary, unit } = boot;
+    const name = `${summary.subject.os} ${summary.subject.kernel}`.trim() || "A boot";
+    const isBroken = state.find !== "" && !expression(state.find);
+    const matches = state.find && !isBroken ? store.matches() : [];
+    const total = totalOf(boot);
+    const read = boot.spans.count;
+    return (
+        <header>
+            <h1 title={name}>{name}</h1>
+            {store.boots.length > 1 ? (
+                <>
+                    <label class="unseen" for="boot">which boot</label>
+                    <select id="boot" value={state.shown} onChange={event => store.set({ shown: Number(event.currentTarget.value), selection: undefined, window: undefined, folded: new Set() })}>
+                        {store.boots.map((one, i) => <option key={i} value={i}>{one.facts ? one.name : "…"}</option>)}
+                    </select>
+                </>
+            ) : null}
+            <strong id="total" data-ns={String(total)} title={exact(total, unit)}>{short(total, unit)}</strong>
+            <span class={`outcome ${summary.outcome === "reached" ? "good" : "bad"}`}>{summary.outcome || "outcome unknown"}</span>
+            <nav aria-label="views">
+                {VIEWS.filter(view => view !== "compare" || (boot.facts?.boots ?? 1) > 1).map((view, i) => (
+                    <button type="button" key={view} aria-current={state.view === view ? "page" : undefined} title={`key ${i + 1}`} onClick={() => store.set({ view })}>{NAMES[view]}</button>
+                ))}
+            </nav>
+            <span class="search">
+                <label class="unseen" for="find">search spans and console</label>
+                <input
+                    id="find" type="search" placeholder="search ( / )" value={state.find} aria-invalid={isBroken}
+                    onInput={event => store.set({ find: event.currentTarget.value })}
+                    onKeyDown={event => {
+                        if (event.key === "Enter") nextMatch(store, event.shiftKey ? -1 : 1);
+                    }}
+                />
+                <output id="found" aria-live="polite">{state.find === "" ? "" : isBroken ? "not a regular expression" : matches.length === 0 ? "no span" : `${grouped(matches.length)} spans`}</output>
+            </span>
+            <span class="tools">
+                {store.isWhole ? null : <span class="faint" id="reading">{boot.facts && boot.facts.spans > 0 ? `reading, ${Math.floor((read / boot.facts.spans) * 100)} %` : "reading"}</span>}
+                <Save store={store} name={name} />
+                <label class="unseen" for="theme">colours</label>
+                <select id="theme" value={state.theme} onChange={event => store.set({ theme: event.currentTarget.value as Theme })}>
+                    <option value="system">system</option><option value="light">light</option><option value="dark">dark</option>
+                </select>
+                <button type="button" aria-label="keys and help" onClick={() => store.set({ help: true })}>?</button>
+            </span>
+        </header>
+    );
+}
+
+function Save({ store, name }: { store: Store; name: string }) {
+    const file = (ending: string): string => `${name.replace(/[^A-Za-z0-9._-]+/g, "-").slice(0, 60)}-${store.state.view}.${ending}`;
+    const does: Record<string, () => void> = {
+        svg: () => {
+            const { draw } = store.target;
+            if (!draw) return;
+            const svg = new Svg(draw.width, draw.height);
+            draw.on(svg);
+            save(file("svg"), new Blob([svg.text()], { type: "image/svg+xml" }));
+        },
+        png: () => {
+            const { draw } = store.target;
+            if (!draw) return;
+            const canvas = document.createElement("canvas");
+            [canvas.width, canvas.height] = [draw.width * 2, draw.height * 2];
+            const context = canvas.getContext("2d");
+            if (!context) return;
+            context.scale(2, 2);
+            draw.on(context);
+            canvas.toBlob(blob => blob && save(file("png"), blob));
+        },
+        csv: () => {
+            const rows = store.target.rows?.();
+            if (rows) save(file("csv"), new Blob([csv(rows)], { type: "text/csv" }));
+        },
+        link: () => void navigator.clipboard?.writeText(`${location.href.replace(/#.*/, "")}#${toFragment(store.state)}`),
+        print: () => window.print(),
+    };
+    const { view, compare } = store.state;
+    const canDraw = ["path", "tracks", "merged"].includes(view) || (view === "compare" && compare.table === "flame");
+    const canList = view !== "overview" && !(view === "compare" && compare.table === "flame");
+    return (
+        <>
+            <label class="unseen" for="save">save</label>
+            <select id="save" value="" onChange={event => {
+                does[event.currentTarget.value]?.();
+                event.currentTarget.value = "";
+            }}>
+                <option value="">save…</option>
+                {canDraw ? <option value="svg">the picture as SVG</option> : null}
+                {canDraw ? <option value="png">the picture as PNG</option> : null}
+                {canList ? <option value="csv">the table as CSV</option> : null}
+                <option value="link">copy the link</option>
+                <option value="print">print all tables</option>
+            </select>
+        </>
+    );
+}
+
+function Help({ store }: { store: Store }) {
+    return (
+        <div class="help" role="dialog" aria-modal="true" aria-label="Keys">
+            <h2>Keys</h2>
+            <dl>{KEYS.map(([keys, does]) => <div key={keys}><dt><kbd>{keys}</kbd></dt><dd>{does}</dd></div>)}</dl>
+            <p>Ctrl and the wheel zoom, shift and the wheel move. Dragging moves the chart; with shift it selects a range. In the strip of phases, dragging chooses the window and a double click shows all.</p>
+            <p>In a track's strip: a full bar is running, half a bar is runnable without a CPU, a line is waiting. The boot path is the line across all tracks; each arrow goes from who waited to whom it waited for.</p>
+            <button type="button" onClick={() => store.set({ help: false })} ref={button => button?.focus()}>close</button>
+        </div>
+    );
+}
+
+function start(): void {
+    const place = document.createElement("div");
+    place.id = "app";
+    document.body.prepend(place);
+    // The first style is that of the tables, which from now on are only for paper.
+    document.querySelector("style")?.setAttribute("media", "print");
+    const store = new Store();
+    store.state = { ...store.state, ...ofFragment(location.hash) };
+    addEventListener("hashchange", () => {
+        if (location.hash.slice(1) !== toFragment(store.state)) store.set(ofFragment(location.hash));
+    });
+    addEventListener("keydown", event => {
+        if (press(store, event)) event.preventDefault();
+    });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => store.changed());
+    render(<App store={store} />, place);
+    load(store);
+}
+
+start();

@@ -1,0 +1,262 @@
+// What is shown: view, window of time, selection, search. It stands in the address's fragment, so that a link opens the same.
+import { useLayoutEffect, useReducer } from "preact/hooks";
+import { Boot } from "./data/boot";
+import type { ExportTarget } from "./lib/save";
+
+export const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings", "compare"] as const;
+export type View = (typeof VIEWS)[number];
+
+export type Selection =
+    | { readonly kind: "span"; readonly span: number }
+    | { readonly kind: "stay"; readonly stay: number }
+    | { readonly kind: "thing"; readonly thing: number; readonly name: string }
+    | { readonly kind: "range"; readonly from: number; readonly to: number }
+    | undefined;
+
+export type Theme = "system" | "light" | "dark";
+export type MergedOf = "path" | "threads" | "calls";
+export type MergedWay = "down" | "up" | "sandwich";
+
+export interface State {
+    view: View;
+    /** The window of time; undefined: the whole boot. */
+    window: { from: number; to: number } | undefined;
+    selection: Selection;
+    /** A regular expression. */
+    find: string;
+    /** Which of what it finds is shown. */
+    match: number;
+    /** Ranges that the user marked. */
+    marked: readonly { from: number; to: number }[];
+    theme: Theme;
+    merged: { of: MergedOf; way: MergedWay; of_function: string; in_window: boolean };
+    table: string;
+    filter: string;
+    /** Tracks that are folded, or are not, against the rule. */
+    folded: ReadonlySet<number>;
+    help: boolean;
+    tables: boolean;
+    /** Which of the page's boots is shown. */
+    shown: number;
+    compare: { before: number; after: number; align: string; table: string };
+}
+
+const FIRST: State = {
+    view: "overview", window: undefined, selection: undefined, find: "", match: 0, marked: [], theme: "system",
+    merged: { of: "path", way: "down", of_function: "", in_window: false }, table: "where", filter: "", folded: new Set(), help: false, tables: false,
+    shown: 0, compare: { before: 0, after: 1, align: "", table: "where" },
+};
+
+export class Store {
+    /** The boots of the page, as far as they are read. */
+    readonly boots: Boot[] = [new Boot()];
+    state: State = FIRST;
+    /** What went wrong, in words; the page shows it. */
+    wrong: string[] = [];
+    /** What the view that is shown saves as a picture or a table. */
+    target: ExportTarget = {};
+    private found: { find: string; count: number; spans: readonly number[] } | undefined;
+    private readonly listeners = new Set<() => void>();
+    private isPending = false;
+
+    /** The boot that is shown. */
+    get boot(): Boot {
+        return this.boots[this.state.shown] ?? this.boots[0]!;
+    }
+
+    /** Whether all of the page is read. */
+    get isWhole(): boolean {
+        const [first] = this.boots;
+        return this.boots.length === (first?.facts?.boots ?? 1) && this.boots.every(boot => boot.isWhole);
+    }
+
+    set(change: Partial<State>): void {
+        this.state = { ...this.state, ...change };
+        this.changed();
+    }
+
+    /** All views are drawn anew, once before the next frame. */
+    changed(): void {
+        if (this.isPending) return;
+        this.isPending = true;
+        requestAnimationFrame(() => {
+            this.isPending = false;
+            for (const listener of this.listeners) listener();
+        });
+    }
+
+    listen(listener: () => void): () => void {
+        this.listeners.add(listener);
+        return () => this.listeners.delete(listener);
+    }
+
+    /** Spans that the search finds, in order of time; made once for a search. */
+    matches(): readonly number[] {
+        const { find } = this.state;
+        if (this.found?.find === find && this.found.count === this.boot.spans.count) return this.found.spans;
+        const spans: number[] = [];
+        const wanted = expression(find);
+        if (wanted) {
+            const { count, label, start } = this.boot.spans;
+            const isWanted = this.boot.labels.map((_, i) => wanted.test(this.boot.labelText(i)));
+            for (let i = 0; i < count; i += 1) if (isWanted[label[i]!]) spans.push(i);
+            spans.sort((a, b) => start[a]! - start[b]! || a - b);
+        }
+        this.found = { find, count: this.boot.spans.count, spans };
+        return spans;
+    }
+
+    get window(): { from: number; to: number } {
+        return this.state.window ?? this.boot.extent;
+    }
+
+    /** Shows a window of time, at least some nanoseconds wide and never far outside of the boot. */
+    show(from: number, to: number): void {
+        const { from: first, to: last } = this.boot.extent;
+        const all = last - first;
+        const width = Math.min(Math.max(to - from, 10), all * 1.5);
+        const middle = Math.min(Math.max((from + to) / 2, first - width / 4), last + width / 4);
+        const is_all = width >= all && Math.abs(middle - (first + last) / 2) < all / 100;
+        this.set({ window: is_all ? undefined : { from: middle - width / 2, to: middle + width / 2 } });
+    }
+
+    zoom(factor: number, at?: number): void {
+        const { from, to } = this.window;
+        const centre = at ?? (from + to) / 2;
+        this.show(centre - (centre - from) * factor, centre + (to - centre) * factor);
+    }
+
+    pan(share: number): void {
+        const { from, to } = this.window;
+        const by = (to - from) * share;
+        this.show(from + by, to + by);
+    }
+
+    /** The time that is selected. */
+    selected(): { from: number; to: number } | undefined {
+        const { selection } = this.state;
+        const { boot } = this;
+        switch (selection?.kind) {
+            case "span":
+                return selection.span < boot.spans.count ? { from: boot.spans.start[selection.span]!, to: boot.spans.end[selection.span]! } : undefined;
+            case "stay": {
+                const stay = boot.stays[selection.stay];
+                return stay && { from: stay.from, to: stay.to };
+            }
+            case "range":
+                return { from: selection.from, to: selection.to };
+            default:
+                return undefined;
+        }
+    }
+
+    /** Zooms to what is selected, with some room around it. */
+    zoomToSelected(): void {
+        const selected = this.selected();
+        if (!selected) return;
+        const room = Math.max((selected.to - selected.from) * 0.1, 5);
+        this.show(selected.from - room, selected.to + room);
+    }
+
+    /** Selects, and moves the window as little as needed to have it seen. */
+    select(selection: Selection): void {
+        this.state = { ...this.state, selection };
+        const selected = this.selected();
+        const { from, to } = this.window;
+        if (selected && (selected.to < from || selected.from > to)) {
+            const width = Math.max(to - from, (selected.to - selected.from) * 1.2);
+            const middle = (selected.from + selected.to) / 2;
+            this.show(middle - width / 2, middle + width / 2);
+        }
+        this.changed();
+    }
+}
+
+/** The state as the fragment of an address. */
+export function toFragment(state: State): string {
+    const out = new URLSearchParams();
+    out.set("view", state.view);
+    if (state.window) {
+        out.set("from", String(Math.round(state.window.from)));
+        out.set("to", String(Math.round(state.window.to)));
+    }
+    const { selection } = state;
+    if (selection?.kind === "span") out.set("span", String(selection.span));
+    if (selection?.kind === "stay") out.set("step", String(selection.stay));
+    if (selection?.kind === "thing") {
+        out.set("thing", String(selection.thing));
+        out.set("name", selection.name);
+    }
+    if (selection?.kind === "range") out.set("range", `${Math.round(selection.from)},${Math.round(selection.to)}`);
+    if (state.find) out.set("find", state.find);
+    if (state.filter) out.set("filter", state.filter);
+    if (state.table !== FIRST.table) out.set("table", state.table);
+    if (state.shown > 0) out.set("boot", String(state.shown));
+    const { compare } = state;
+    if (compare.before !== FIRST.compare.before) out.set("before", String(compare.before));
+    if (compare.after !== FIRST.compare.after) out.set("after", String(compare.after));
+    if (compare.align) out.set("align", compare.align);
+    if (compare.table !== FIRST.compare.table) out.set("compared", compare.table);
+    const { merged } = state;
+    if (merged.of !== FIRST.merged.of) out.set("of", merged.of);
+    if (merged.way !== FIRST.merged.way) out.set("way", merged.way);
+    if (merged.of_function) out.set("function", merged.of_function);
+    if (merged.in_window) out.set("window", "merged");
+    return out.toString();
+}
+
+/** What a fragment says; what it says wrongly is left out. */
+export function ofFragment(fragment: string): Partial<State> {
+    const from = new URLSearchParams(fragment.replace(/^#/, ""));
+    const count = (name: string): number | undefined => {
+        const text = from.get(name);
+        const value = text === null ? NaN : Number(text);
+        return Number.isFinite(value) ? value : undefined;
+    };
+    const one = <T extends string>(name: string, of: readonly T[], otherwise: T): T => of.find(known => known === from.get(name)) ?? otherwise;
+    const [start, end, span, step, thing] = ["from", "to", "span", "step", "thing"].map(count);
+    const range = (from.get("range") ?? "").split(",").map(Number);
+    const selection = ((): Selection => {
+        if (span !== undefined) return { kind: "span", span };
+        if (step !== undefined) return { kind: "stay", stay: step };
+        if (thing !== undefined) return { kind: "thing", thing, name: from.get("name") ?? "" };
+        if (range.length === 2 && range.every(Number.isFinite)) return { kind: "range", from: range[0]!, to: range[1]! };
+        return undefined;
+    })();
+    return {
+        view: one("view", VIEWS, "overview"),
+        window: start !== undefined && end !== undefined && start < end ? { from: start, to: end } : undefined,
+        selection,
+        find: from.get("find") ?? "",
+        filter: from.get("filter") ?? "",
+        table: from.get("table") ?? FIRST.table,
+        shown: count("boot") ?? 0,
+        compare: {
+            before: count("before") ?? FIRST.compare.before, after: count("after") ?? FIRST.compare.after,
+            align: from.get("align") ?? "", table: one("compared", ["where", "functions", "threads", "flame"], "where"),
+        },
+        merged: {
+            of: one("of", ["path", "threads", "calls"], "path"),
+            way: one("way", ["down", "up", "sandwich"], "down"),
+            of_function: from.get("function") ?? "",
+            in_window: from.get("window") === "merged",
+        },
+    };
+}
+
+/** The component is drawn anew whenever anything changes. */
+export function useStore(store: Store): void {
+    const [, redraw] = useReducer((n: number) => n + 1, 0);
+    // At once, not after the first picture: what changes in between would not be seen.
+    useLayoutEffect(() => store.listen(() => redraw(undefined)), [store]);
+}
+
+/** A regular expression as one types it; undefined for none and for what is none. */
+export function expression(text: string): RegExp | undefined {
+    if (text === "") return undefined;
+    try {
+        return new RegExp(text, "i");
+    } catch {
+        return undefined;
+    }
+}

@@ -1,0 +1,167 @@
+// Two to eight boots side by side: phases on one axis, each row before and after, and stacks coloured by what changed.
+import { useMemo, useRef, useState } from "preact/hooks";
+import type { Boot } from "../data/boot";
+import { changes, phases, rows, type Compared } from "../data/compare";
+import { ofPath } from "../data/merged";
+import { boxes, depthOf, hit, paint, type Flame } from "../charts/flame";
+import { FONT, ROW, axis, fitting, x, type Scale } from "../charts/draw";
+import { isDark, type Palette } from "../charts/colours";
+import type { Surface } from "../lib/save";
+import { counted, short, type Whole } from "../lib/time";
+import { expression, type Store } from "../state";
+import { Canvas } from "./canvas";
+import { Choice } from "./choice";
+import { Table, type Column } from "./table";
+
+const TABLES = [["where", "Where"], ["functions", "Functions"], ["threads", "All threads"]] as const;
+type Of = (typeof TABLES)[number][0];
+const BAR = 28;
+const GUTTER = 150;
+
+export function Compare({ store, palette }: { store: Store; palette: Palette }) {
+    const { boots, state } = store;
+    const ready = boots.filter(boot => boot.facts);
+    const [before, after] = [ready[state.compare.before] ?? ready[0]!, ready[state.compare.after] ?? ready[ready.length - 1]!];
+    const set = (change: Partial<typeof state.compare>): void => store.set({ compare: { ...state.compare, ...change } });
+    const of = TABLES.find(([id]) => id === state.compare.table)?.[0] ?? "where";
+    const filter = expression(state.find);
+    const all = useMemo(() => rows(tableOf(before, of), tableOf(after, of), "self_ns"), [before, after, of]);
+    const shown = useMemo(() => (filter ? all.filter(row => filter.test(row.name)) : all), [all, filter?.source]);
+    const byPhase = useMemo(() => phases(before.summary, after.summary), [before, after]);
+    const columns = useMemo(() => columnsOf(after), [after]);
+    if (before.unit !== after.unit) return <p class="note">The times of one boot are in ticks, and nobody knows how long one is: they cannot be compared.</p>;
+    store.target = {
+        rows: () => [["what", "before_ns", "after_ns", "change_ns", "kind"], ...shown.map(row => [row.name, row.before ?? "", row.after ?? "", row.change, row.what])],
+    };
+    const total = byPhase.reduce((sum, row) => sum + Number(row.change), 0);
+    return (
+        <div class="compare">
+            <div class="tools">
+                <Pick label="before" boots={ready} is={ready.indexOf(before)} pick={before => set({ before })} />
+                <Pick label="after" boots={ready} is={ready.indexOf(after)} pick={after => set({ after })} />
+                <output id="change" data-ns={String(Number(after.summary.total_ns) - Number(before.summary.total_ns))}>
+                    {short(Number(before.summary.total_ns), before.unit)} before, {short(Number(after.summary.total_ns), after.unit)} after: {signed(Number(after.summary.total_ns) - Number(before.summary.total_ns), after)}
+                </output>
+                <label>aligned on <select value={state.compare.align} onChange={event => set({ align: event.currentTarget.value })}>
+                    <option value="">time zero</option>
+                    {after.summary.phases.map((phase, i) => <option key={i} value={phase.name}>{phase.name}</option>)}
+                </select></label>
+            </div>
+            <Bars boots={ready} palette={palette} align={state.compare.align} />
+            <div class="split">
+                <div class="sheet phases">
+                    <Table label="Phases, before and after" rows={byPhase} columns={columns} />
+                    <output class="sum" data-ns={total}>{counted(byPhase.length, "phase")}, {signed(total, after)}</output>
+                </div>
+                <div class="sheet">
+                    <div class="tools"><Choice label="table" all={[...TABLES, ["flame", "Stacks"]] as const} is={state.compare.table as Of | "flame"} pick={table => set({ table })} /></div>
+                    {state.compare.table === "flame" ? <Stacks store={store} palette={palette} before={before} after={after} /> : (
+                        <>
+                            <Table label="Rows, before and after" rows={shown} columns={columns} key={of} />
+                            <output class="sum" data-ns={shown.reduce((sum, row) => sum + Number(row.change), 0)}>
+                                {counted(shown.length, "row")}: {["changed", "appeared", "vanished", "same"].map(what => `${shown.filter(row => row.what === what).length} ${what}`).join(", ")}
+                            </output>
+                        </>
+                    )}
+                </div>
+            </div>
+        </div>
+    );
+}
+
+function tableOf(boot: Boot, of: Of): typeof boot.summary.where {
+    const { where, functions, where_all_threads } = boot.summary;
+    return of === "where" ? where : of === "functions" ? functions : where_all_threads;
+}
+
+/** With its sign, and an arrow: never colour alone. */
+function signed(change: Whole, boot: Boot): string {
+    return Number(change) > 0 ? `▲ +${short(change, boot.unit)}` : Number(change) < 0 ? `▼ ${short(change, boot.unit)}` : "no change";
+}
+
+function columnsOf(boot: Boot): readonly Column<Compared>[] {
+    const time = (value: Whole | undefined): string => (value === undefined ? "" : short(value, boot.unit));
+    return [
+        { name: "what", key: row => row.name, show: row => row.name },
+        { name: "before", key: row => Number(row.before ?? -1), show: row => time(row.before), isNumber: true, width: "6em" },
+        { name: "after", key: row => Number(row.after ?? -1), show: row => time(row.after), isNumber: true, width: "6em" },
+        { name: "change", key: row => Math.abs(Number(row.change)), show: row => <span class={Number(row.change) > 0 ? "more" : Number(row.change) < 0 ? "less" : ""} data-ns={String(row.change)}>{row.what === "same" ? "" : signed(row.change, boot)}</span>, isNumber: true, width: "8em" },
+        { name: "kind", key: row => row.what, show: row => (row.what === "same" ? "" : row.what), width: "6em" },
+    ];
+}
+
+function Pick({ label, boots, is, pick }: { label: string; boots: readonly Boot[]; is: number; pick: (boot: number) => void }) {
+    return (
+        <label>{label} <select value={is} onChange={event => pick(Number(event.currentTarget.value))}>{boots.map((boot, i) => <option key={i} value={i}>{boot.name}</option>)}</select></label>
+    );
+}
+
+function Bars({ boots, palette, align }: { boots: readonly Boot[]; palette: Palette; align: string }) {
+    // The colour of a phase is that of its name, in all boots.
+    const names = [...new Set(boots.flatMap(boot => boot.summary.phases.map(phase => phase.name)))];
+    const zero = (boot: Boot): number => Number(boot.summary.phases.find(phase => phase.name === align)?.start_ns ?? 0);
+    const from = Math.min(...boots.map(boot => boot.extent.from - zero(boot)));
+    const to = Math.max(...boots.map(boot => boot.extent.to - zero(boot)));
+    const height = boots.length * BAR + 20;
+    const draw = (on: Surface, width: number): void => {
+        const scale: Scale = { from, to, left: GUTTER, right: width };
+        on.fillStyle = palette.background;
+        on.fillRect(0, 0, width, height);
+        axis(scale, height, boots[0]!.unit, palette, on);
+        boots.forEach((boot, i) => {
+            const top = 20 + i * BAR;
+            on.font = FONT;
+            on.textBaseline = "middle";
+            on.fillStyle = palette.text;
+            on.fillText(fitting(boot.name, GUTTER - 6), 4, top + BAR / 2);
+            for (const phase of boot.summary.phases) {
+                const [left, right] = [x(scale, Number(phase.start_ns) - zero(boot)), x(scale, Number(phase.end_ns) - zero(boot))];
+                on.fillStyle = phase.name === "unexplained" ? palette.unexplained : palette.phases[names.indexOf(phase.name) % palette.phases.length]!;
+                on.fillRect(left, top + 2, Math.max(right - left - 0.7, 0.5), BAR - 5);
+                on.fillStyle = palette.onFill;
+                const text = fitting(phase.name, right - left);
+                if (text) on.fillText(text, left + 4, top + BAR / 2);
+            }
+        });
+    };
+    return <div class="bars" style={{ height: `${height}px` }}><Canvas label={`Phases of ${boots.length} boots on one axis; the table below has their lengths`} contentHeight={height} draw={(on, width) => draw(on, width)} /></div>;
+}
+
+/** The stacks of the later boot, coloured by what changed. */
+function Stacks({ store, palette, before, after }: { store: Store; palette: Palette; before: Boot; after: Boot }) {
+    const [zoomed, setZoomed] = useState(0);
+    const [tip, setTip] = useState<{ node: number; x: number; y: number } | undefined>();
+    const size = useRef({ width: 600, height: 300, scroll: 0 });
+    const isReady = before.isWhole && after.isWhole;
+    const tree = useMemo(() => (isReady ? ofPath(after) : undefined), [after, isReady]);
+    const changed = useMemo(() => (tree ? changes(ofPath(before), tree) : undefined), [before, tree]);
+    if (!tree || !changed) return <p class="note">Stacks are there when all is read.</p>;
+    const flame = (width: number, height: number, scroll: number): Flame => ({
+        tree, zoomed, width, height, scroll, palette, isDark: isDark(store.state.theme), find: expression(store.state.find), changes: changed,
+    });
+    const height = depthOf(boxes(flame(size.current.width, 0, 0))) * ROW;
+    store.target = { draw: { width: size.current.width, height, on: surface => paint(flame(size.current.width, height, 0), surface) } };
+    return (
+        <Canvas
+            label="Stacks of the later boot, marked by what became longer and shorter; the tables have the same figures" contentHeight={height} class="flame"
+            draw={(on, width, high, scroll) => {
+                size.current = { width, height: high, scroll };
+                paint(flame(width, high, scroll), on);
+            }}
+            onPointer={(kind, _, px, py) => {
+                if (kind === "leave") return setTip(undefined);
+                const node = hit(flame(size.current.width, size.current.height, size.current.scroll), px, py);
+                if (kind === "move") setTip(node === undefined ? undefined : { node, x: px, y: py });
+                if (kind === "up") setZoomed(node ?? 0);
+            }}
+        >
+            {tip ? (
+                <div class="tip" role="tooltip" style={{ left: `${Math.min(tip.x + 12, size.current.width - 260)}px`, top: `${tip.y + 14}px` }}>
+                    <strong>{tree.texts[tree.key[tip.node]!]}</strong>
+                    <br />
+                    {short(tree.total[tip.node]!, after.unit)}, {signed(changed[tip.node]!, after)}
+                </div>
+            ) : null}
+        </Canvas>
+    );
+}

@@ -1,0 +1,137 @@
+// What is selected: its figures to the nanosecond, why it is where it is, and where one can go from it.
+import type { ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
+import type { Boot } from "../data/boot";
+import { counted, exact, short, type Whole } from "../lib/time";
+import { whyStay, whyWait } from "../lib/why";
+import type { Store } from "../state";
+import { SpanTable } from "./places";
+
+/** Places of a row that are listed; how many there are is said. */
+const MOST_PLACES = 1_000;
+
+export function Details({ store }: { store: Store }) {
+    const { boot, state } = store;
+    const { selection } = state;
+    if (!selection) return null;
+    const inner = ((): ComponentChildren => {
+        switch (selection.kind) {
+            case "span":
+                return selection.span < boot.spans.count ? <SpanDetails store={store} span={selection.span} /> : <p>Not read yet.</p>;
+            case "stay":
+                return <StayDetails store={store} stay={selection.stay} />;
+            case "thing":
+                return <ThingDetails store={store} thing={selection.thing} name={selection.name} />;
+            case "range":
+                return <><h2>Range</h2><Figures boot={boot} of={[["length", Math.round(selection.to - selection.from)], ["from", Math.round(selection.from)], ["to", Math.round(selection.to)]]} /></>;
+        }
+    })();
+    return (
+        <aside class="details" aria-label="Selection">
+            <button type="button" class="close" aria-label="clear the selection" onClick={() => store.set({ selection: undefined })}>×</button>
+            {inner}
+        </aside>
+    );
+}
+
+function Figures({ boot, of }: { boot: Boot; of: readonly (readonly [string, Whole])[] }) {
+    return <dl class="figures">{of.map(([label, time]) => <div key={label}><dt>{label}</dt><dd data-ns={String(time)} title={exact(time, boot.unit)}>{short(time, boot.unit)} <span class="faint">{exact(time, boot.unit)}</span></dd></div>)}</dl>;
+}
+
+function SpanDetails({ store, span }: { store: Store; span: number }) {
+    const { boot } = store;
+    const track = boot.track(boot.spans.track[span]!);
+    const [start, length] = [boot.spanStart(span), boot.spanLength(span)];
+    const around: number[] = [];
+    const parents = boot.parents();
+    for (let at = parents[span]!; at > 0 && around.length < 200; at = parents[at - 1]!) around.push(at - 1);
+    const [from, to] = [boot.spans.start[span]!, boot.spans.end[span]!];
+    const waits = boot.waitsOf(track?.id ?? -1).filter(wait => wait.from >= from && wait.from < to);
+    const label = boot.spans.label[span]!;
+    const thing = boot.labels[label]?.thing ?? 0;
+    return (
+        <>
+            <h2>{boot.spanName(span)}</h2>
+            <p class="faint">{boot.spanKind(span)} on {track?.label}</p>
+            <Figures boot={boot} of={[["length", length], ["start", start]]} />
+            <p class="actions">
+                <button type="button" onClick={() => store.zoomToSelected()}>zoom to it (f)</button>
+                {store.state.view === "tracks" ? null : <button type="button" onClick={() => { store.set({ view: "tracks" }); store.zoomToSelected(); }}>in the tracks</button>}
+                <button type="button" onClick={() => store.set({ view: "console" })}>the console then</button>
+                <button type="button" onClick={() => goToStep(store, from)}>the boot path here</button>
+                <button type="button" onClick={() => store.set({ view: "merged", merged: { ...store.state.merged, way: "sandwich", of_function: boot.spanName(span) } })}>callers and callees</button>
+                {thing > 0 ? <button type="button" onClick={() => store.set({ selection: { kind: "thing", thing, name: boot.spanName(span) } })}>all of its kind</button> : null}
+            </p>
+            {around.length > 0 ? <><h3>Inside of</h3><ul class="list">{around.map(outer => <li key={outer}><button type="button" class="pick" onClick={() => store.select({ kind: "span", span: outer })}>{boot.spanName(outer)}</button> {short(boot.spanLength(outer), boot.unit)}</li>)}</ul></> : null}
+            {waits.length > 0 ? (
+                <>
+                    <h3>Waits that began in it</h3>
+                    <ul class="list">
+                        {waits.slice(0, 50).map((wait, i) => (
+                            <li key={i}>
+                                <button type="button" class="pick" onClick={() => store.select({ kind: "range", from: wait.from, to: wait.until })}>{short(wait.until - wait.from, boot.unit)}</button> {whyWait(boot, wait)}
+                            </li>
+                        ))}
+                        {waits.length > 50 ? <li>and {waits.length - 50} more</li> : null}
+                    </ul>
+                </>
+            ) : null}
+        </>
+    );
+}
+
+/** Selects the step of the boot path at an instant, in the view of the path. */
+export function goToStep(store: Store, at: number): void {
+    const stay = store.boot.stayAt(at);
+    if (!stay) return;
+    store.set({ view: store.state.view === "tracks" ? "tracks" : "path" });
+    store.select({ kind: "stay", stay: stay.index });
+}
+
+function StayDetails({ store, stay: index }: { store: Store; stay: number }) {
+    const { boot } = store;
+    const stay = boot.stays[index];
+    const inIt = useMemo(() => (stay ? boot.longestOn(stay.owner.track, stay.from, stay.to, 12) : []), [boot, boot.version, index]);
+    if (!stay) return <p>Not read yet.</p>;
+    return (
+        <>
+            <h2>Step {index + 1} of {boot.stays.length}</h2>
+            <p class="actions">
+                <button type="button" disabled={index === 0} onClick={() => store.select({ kind: "stay", stay: index - 1 })}>◂ back ([)</button>
+                <button type="button" disabled={index + 1 >= boot.stays.length} onClick={() => store.select({ kind: "stay", stay: index + 1 })}>forwards (]) ▸</button>
+                <button type="button" onClick={() => store.zoomToSelected()}>zoom to it (f)</button>
+            </p>
+            <Figures boot={boot} of={[["length", stay.exact?.length ?? stay.to - stay.from], ["start", stay.exact?.from ?? stay.from]]} />
+            <h3>Why the time is here</h3>
+            <ul class="list why" aria-live="polite">{whyStay(boot, stay).map((text, i) => <li key={i}>{text}</li>)}</ul>
+            {inIt.length > 0 ? <><h3>What {boot.track(stay.owner.track)?.label} did in it</h3><ul class="list">{inIt.map(span => <li key={span}><button type="button" class="pick" onClick={() => store.select({ kind: "span", span })}>{boot.spanName(span)}</button> {short(boot.spanLength(span), boot.unit)}</li>)}</ul></> : null}
+        </>
+    );
+}
+
+function ThingDetails({ store, thing, name }: { store: Store; thing: number; name: string }) {
+    const { boot } = store;
+    const { spans, count } = useMemo(() => boot.spansOfThing(thing, MOST_PLACES), [boot, boot.version, thing]);
+    const stays = useMemo(
+        () => (thing > 0 ? boot.stays.filter(stay => stay.chain.length > 1 && boot.track(stay.owner.track)?.thing === thing) : []),
+        [boot, boot.version, thing],
+    );
+    return (
+        <>
+            <h2>{name}</h2>
+            {count > 0 ? <><p class="faint">{counted(count, "place")}{count > spans.length ? `; the longest ${spans.length}` : ""}</p><SpanTable store={store} label={`Places of ${name}`} spans={spans} /></> : null}
+            {stays.length > 0 ? (
+                <>
+                    <h3>Steps of the boot path that waited for it</h3>
+                    <ul class="list">
+                        {stays.slice(0, 200).map(stay => (
+                            <li key={stay.index}><button type="button" class="pick" onClick={() => { store.set({ view: "path" }); store.select({ kind: "stay", stay: stay.index }); }}>{short(stay.to - stay.from, boot.unit)} at {short(stay.from, boot.unit)}</button></li>
+                        ))}
+                        {stays.length > 200 ? <li>and {stays.length - 200} more</li> : null}
+                    </ul>
+                </>
+            ) : null}
+            {count === 0 && stays.length === 0 ? <p>No span and no thread stands for it: no evidence says more of this time than its phase.</p> : null}
+        </>
+    );
+}

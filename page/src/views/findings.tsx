@@ -1,0 +1,61 @@
+// What was found: cause, price, remedy, and the spans that show it, each a place in the charts.
+import type { Evidence, Finding } from "../data/facts";
+import { counted, short, whole } from "../lib/time";
+import type { Store } from "../state";
+
+export function Findings({ store }: { store: Store }) {
+    const { boot } = store;
+    const found = boot.facts?.findings;
+    if (!found) return <p class="note">Nobody looked for findings when this page was written.</p>;
+    if (found.findings.length === 0) return <p class="note">No known cause of slowness was found.</p>;
+    store.target = { rows: () => [["id", "title", "cost_ns", "remedy"], ...found.findings.map(f => [f.id, f.title, String(f.cost_ns), f.remedy])] };
+    return (
+        <div class="scroll" tabIndex={0} role="region" aria-label="Findings">
+            <ol class="findings">{found.findings.map((finding, i) => <One key={i} store={store} finding={finding} isOpen={i === 0} />)}</ol>
+        </div>
+    );
+}
+
+function One({ store, finding, isOpen }: { store: Store; finding: Finding; isOpen: boolean }) {
+    const { unit } = store.boot;
+    const [low, high] = [whole(finding.cost_low_ns), whole(finding.cost_high_ns)];
+    return (
+        <li>
+            <h2>{finding.title}</h2>
+            <p>
+                <strong data-ns={String(finding.cost_ns)}>{short(whole(finding.cost_ns), unit)}</strong> on the boot path
+                {low !== high ? ` (${short(low, unit)} to ${short(high, unit)})` : ""}, confidence {finding.confidence}
+            </p>
+            <p>Remedy: {finding.remedy}.</p>
+            <p class="faint">rule {finding.id}: {finding.seed}</p>
+            <details open={isOpen}>
+                <summary>evidence: {counted(finding.evidence_count, "span")}</summary>
+                <ul class="list">
+                    {finding.evidence.map((evidence, i) => (
+                        <li key={i}><button type="button" class="pick" onClick={() => show(store, evidence)}>{evidence.name}</button> {short(Number(evidence.end_ns) - Number(evidence.start_ns), unit)} on {evidence.track}</li>
+                    ))}
+                    {finding.evidence_count > finding.evidence.length ? <li>and {finding.evidence_count - finding.evidence.length} more</li> : null}
+                </ul>
+            </details>
+        </li>
+    );
+}
+
+/** Highlights the span that an evidence names, or its time. */
+function show(store: Store, evidence: Evidence): void {
+    const [from, to] = [Number(evidence.start_ns), Number(evidence.end_ns)];
+    store.set({ view: "tracks" });
+    const span = findSpan(store, evidence.track, from, to);
+    store.select(span === undefined ? { kind: "range", from, to } : { kind: "span", span });
+    store.zoomToSelected();
+}
+
+function findSpan(store: Store, track: string, from: number, to: number): number | undefined {
+    const { boot } = store;
+    for (const one of boot.tracks) {
+        if (one.name !== track) continue;
+        const [first, last] = boot.spansOf(one.id);
+        for (let i = first; i < last && boot.spans.start[i]! <= from; i += 1) if (boot.spans.start[i] === from && boot.spans.end[i] === to) return i;
+    }
+    return undefined;
+}

@@ -1,0 +1,105 @@
+// Merged stacks: top-down, bottom-up, or one function between who called it and what it called.
+import { useMemo, useRef, useState } from "preact/hooks";
+import { ROW } from "../charts/draw";
+import { isDark, type Palette } from "../charts/colours";
+import { boxes, depthOf, hit, paint, type Flame } from "../charts/flame";
+import { functions, ofCalls, ofPath, ofThreads, sandwich, upsideDown, type Tree } from "../data/merged";
+import { grouped, percent, short } from "../lib/time";
+import { expression, type MergedOf, type MergedWay, type Store } from "../state";
+import { Canvas } from "./canvas";
+import { Choice } from "./choice";
+import { Table, type Column } from "./table";
+
+const OF: readonly [MergedOf, string][] = [["path", "boot path"], ["threads", "all threads"], ["calls", "every counted call"]];
+const WAYS: readonly [MergedWay, string][] = [["down", "top-down"], ["up", "bottom-up"], ["sandwich", "one function"]];
+
+export function Merged({ store, palette }: { store: Store; palette: Palette }) {
+    const { boot, state } = store;
+    const { merged } = state;
+    const window = merged.in_window ? state.window : undefined;
+    const tree = useMemo((): Tree | undefined => {
+        if (!boot.isWhole) return undefined;
+        if (merged.of === "calls") return ofCalls(boot);
+        return merged.of === "path" ? ofPath(boot, window) : ofThreads(boot, window);
+    }, [boot.isWhole, merged.of, window?.from, window?.to]);
+    const rows = useMemo(() => (tree ? functions(tree) : []), [tree]);
+    const up = useMemo(() => (tree && merged.way === "up" ? upsideDown(tree) : undefined), [tree, merged.way]);
+    const both = useMemo(() => (tree && merged.way === "sandwich" && merged.of_function ? sandwich(tree, merged.of_function) : undefined), [tree, merged.way, merged.of_function]);
+    const set = (change: Partial<typeof merged>): void => store.set({ merged: { ...merged, ...change } });
+    if (!boot.isWhole) return <p class="note">Merged stacks are there when all is read.</p>;
+
+    const text = (time: number): string => (merged.of === "calls" ? grouped(time) : short(time, boot.unit));
+    const columns: readonly Column<(typeof rows)[number]>[] = [
+        { name: "function", key: row => row.text, show: row => row.text },
+        { name: "self", key: row => row.self, show: row => <span data-ns={row.self}>{text(row.self)}</span>, isNumber: true, width: "7em" },
+        { name: "total", key: row => row.total, show: row => <span data-ns={row.total}>{text(row.total)}</span>, isNumber: true, width: "7em" },
+    ];
+    store.target = {
+        ...store.target,
+        rows: () => [["function", "self", "total", "count"], ...rows.map(row => [row.text, row.self, row.total, row.count])],
+    };
+    return (
+        <div class="merged">
+            <div class="tools">
+                <Choice label="of" all={OF.filter(([of]) => of !== "calls" || (boot.calls?.rows ?? 0) > 0)} is={merged.of} pick={of => set({ of })} />
+                <Choice label="as" all={WAYS} is={merged.way} pick={way => set({ way })} />
+                <label><input type="checkbox" checked={merged.in_window} disabled={merged.of === "calls"} onChange={event => set({ in_window: event.currentTarget.checked })} /> only the window</label>
+                <output data-total={tree?.total[0] ?? 0}>{tree ? `${tree.total[0]! > Number.MAX_SAFE_INTEGER ? "about " : ""}${text(tree.total[0]!)} in all` : "no call was counted"}</output>
+            </div>
+            <div class="split">
+                <div class="flames">
+                    {merged.way === "down" && tree ? <Graph store={store} palette={palette} tree={tree} label="Flame graph, callers above callees" key={merged.of} /> : null}
+                    {up ? <Graph store={store} palette={palette} tree={up} label="Flame graph, callees above callers" key={`${merged.of} up`} /> : null}
+                    {both ? (
+                        <>
+                            <h3>Who called {merged.of_function}</h3>
+                            <Graph store={store} palette={palette} tree={both.callers} label={`Callers of ${merged.of_function}`} key={`${merged.of_function} callers`} />
+                            <h3>What {merged.of_function} called</h3>
+                            <Graph store={store} palette={palette} tree={both.callees} label={`Callees of ${merged.of_function}`} key={`${merged.of_function} callees`} />
+                        </>
+                    ) : null}
+                    {merged.way === "sandwich" && !merged.of_function ? <p class="note">Pick a function from the table.</p> : null}
+                </div>
+                <Table label="Functions" rows={rows} columns={columns} sortedBy={1} isPicked={row => row.text === merged.of_function} onPick={row => set({ way: "sandwich", of_function: row.text })} />
+            </div>
+        </div>
+    );
+}
+
+function Graph({ store, palette, tree, label }: { store: Store; palette: Palette; tree: Tree; label: string }) {
+    const [zoomed, setZoomed] = useState(0);
+    const [tip, setTip] = useState<{ node: number; x: number; y: number } | undefined>();
+    const size = useRef({ width: 800, height: 300, scroll: 0 });
+    const at = zoomed < tree.parent.length ? zoomed : 0;
+    const flame = (width: number, height: number, scroll: number): Flame => ({
+        tree, zoomed: at, width, height, scroll, palette, isDark: isDark(store.state.theme), find: expression(store.state.find),
+    });
+    const now = (): Flame => flame(size.current.width, size.current.height, size.current.scroll);
+    const whole = tree.total[0]! || 1;
+    const height = depthOf(boxes(flame(size.current.width, 0, 0))) * ROW;
+    store.target = { ...store.target, draw: { width: size.current.width, height, on: surface => paint(flame(size.current.width, height, 0), surface) } };
+    const text = (time: number): string => (store.state.merged.of === "calls" ? grouped(time) : short(time, store.boot.unit));
+    return (
+        <Canvas
+            label={`${label}. The table of functions beside it has the same figures.`} contentHeight={height} class="flame"
+            draw={(on, width, high, scroll) => {
+                size.current = { width, height: high, scroll };
+                paint(flame(width, high, scroll), on);
+            }}
+            onPointer={(kind, _, x, y) => {
+                if (kind === "leave") return setTip(undefined);
+                const node = hit(now(), x, y);
+                if (kind === "move") setTip(node === undefined ? undefined : { node, x, y });
+                if (kind === "up") setZoomed(node ?? 0);
+            }}
+        >
+            {tip && tip.node < tree.parent.length ? (
+                <div class="tip" role="tooltip" style={{ left: `${Math.min(tip.x + 12, size.current.width - 260)}px`, top: `${tip.y + 14}px` }}>
+                    <strong>{tree.texts[tree.key[tip.node]!]}</strong>
+                    <br />
+                    total {text(tree.total[tip.node]!)} ({percent(tree.total[tip.node]! / whole)}), self {text(tree.self[tip.node]!)}
+                </div>
+            ) : null}
+        </Canvas>
+    );
+}

@@ -1,0 +1,162 @@
+// The boot at one look: its phases over the whole width, in which one brushes a window; below them who had the boot path.
+import { useRef } from "preact/hooks";
+import type { Boot } from "../data/boot";
+import { FONT, fitting, timeAt, x, type Scale } from "../charts/draw";
+import type { Palette } from "../charts/colours";
+import { percent, short, whole } from "../lib/time";
+import type { Surface } from "../lib/save";
+import type { Store } from "../state";
+import { Canvas } from "./canvas";
+
+const PHASES = 26;
+const PATH = 12;
+export const STRIP = PHASES + PATH + 2;
+
+export function paintStrip(boot: Boot, palette: Palette, window: { from: number; to: number } | undefined, on: Surface, width: number): void {
+    const { from, to } = boot.extent;
+    const scale: Scale = { from, to, left: 0, right: width };
+    on.fillStyle = palette.background;
+    on.fillRect(0, 0, width, STRIP);
+    on.font = FONT;
+    on.textBaseline = "middle";
+    boot.summary.phases.forEach((phase, i) => {
+        const [left, right] = [x(scale, Number(phase.start_ns)), x(scale, Number(phase.end_ns))];
+        on.fillStyle = phase.name === "unexplained" ? palette.unexplained : palette.phases[i % palette.phases.length]!;
+        on.fillRect(left, 0, Math.max(right - left - 0.7, 0.5), PHASES);
+        on.fillStyle = palette.onFill;
+        const text = fitting(phase.name, right - left);
+        if (text) on.fillText(text, left + 4, PHASES / 2);
+    });
+    pathStrip(boot, palette, scale, on);
+    if (window) {
+        const [left, right] = [x(scale, window.from), x(scale, window.to)];
+        on.fillStyle = palette.marked;
+        on.fillRect(0, 0, Math.max(left, 0), STRIP);
+        on.fillRect(right, 0, Math.max(width - right, 0), STRIP);
+        on.strokeStyle = palette.selected;
+        on.lineWidth = 2;
+        on.strokeRect(left, 1, Math.max(right - left, 2), STRIP - 2);
+    }
+}
+
+/** Where the boot path is with the thread that it is walked from, and where that waits for others or for nobody. */
+function pathStrip(boot: Boot, palette: Palette, scale: Scale, on: Surface): void {
+    let right = -1;
+    for (const stay of boot.stays) {
+        const [left, end] = [x(scale, stay.from), x(scale, stay.to)];
+        if (end - right < 0.3 && end - left < 0.3) continue;
+        right = end;
+        const isWaited = stay.kind !== "running";
+        on.fillStyle = isWaited ? palette.waiting : stay.chain.length > 1 ? palette.runnable : palette.running;
+        on.fillRect(left, PHASES + (isWaited ? 5 : 2), Math.max(end - left, 0.5), isWaited ? 4 : PATH - 2);
+    }
+}
+
+/** The strip that stands above every chart. */
+export function Strip({ store, palette }: { store: Store; palette: Palette }) {
+    const begun = useRef<number | undefined>(undefined);
+    const { boot } = store;
+    const scale = (width: number): Scale => ({ ...boot.extent, left: 0, right: width });
+    const width = useRef(1);
+    return (
+        <Canvas
+            label={`Phases of the boot. ${boot.summary.phases.map(phase => phase.name).join(", ")}`} contentHeight={STRIP} class="strip"
+            draw={(on, w) => {
+                width.current = w;
+                paintStrip(boot, palette, store.state.window, on, w);
+            }}
+            onPointer={(kind, event, px) => {
+                const at = timeAt(scale(width.current), px);
+                if (kind === "down") {
+                    begun.current = at;
+                    if (event instanceof PointerEvent) (event.currentTarget as Element).setPointerCapture(event.pointerId);
+                } else if (kind === "move" && begun.current !== undefined && Math.abs(at - begun.current) > boot.total / 500) {
+                    store.show(Math.min(at, begun.current), Math.max(at, begun.current));
+                } else if (kind === "up") begun.current = undefined;
+                else if (kind === "double") store.set({ window: undefined });
+            }}
+        />
+    );
+}
+
+export function Overview({ store }: { store: Store }) {
+    const { boot } = store;
+    const { summary, unit, total } = boot;
+    const { subject } = summary;
+    const known: [string, string][] = [
+        ["kernel", `${subject.os} ${subject.kernel}`.trim()],
+        ["machine", subject.machine],
+        ["accelerator", subject.accelerator],
+        ["CPUs", Number(subject.cpus) > 0 ? String(subject.cpus) : ""],
+        ["memory", Number(subject.memory_bytes) > 0 ? `${Math.round(Number(subject.memory_bytes) / 2 ** 20)} MiB` : ""],
+        ...boot.facts!.measured.map(([label, text]): [string, string] => [label, text]),
+        ["end mark", summary.end ? `${summary.end.evidence} (±${short(whole(summary.end.error_ns), unit)})` : "none: the total ends with the last evidence"],
+        ["explained", percent(summary.explained)],
+        ["time base", summary.time_base],
+        ...summary.clocks.map(({ name, residual_ns, rate_from }): [string, string] => [`clock ${name}`, `${rate_from}, within ${short(whole(residual_ns), unit)}`]),
+        ...boot.facts!.how.map(([label, text]): [string, string] => [label, text]),
+    ];
+    const top = summary.where.slice(0, 12);
+    return (
+        <div class="overview scroll" tabIndex={0} role="region" aria-label="Overview">
+            <div class="columns">
+                <section>
+                    <h2>Phases</h2>
+                    <table class="plain" id="phases">
+                        <thead><tr><th scope="col">phase</th><th scope="col" class="n">start</th><th scope="col" class="n">length</th><th scope="col" class="n">share</th></tr></thead>
+                        <tbody>
+                            {summary.phases.map((phase, i) => {
+                                const [start, end] = [whole(phase.start_ns), whole(phase.end_ns)];
+                                const length = typeof start === "number" && typeof end === "number" ? end - start : BigInt(end) - BigInt(start);
+                                return (
+                                    <tr key={i} data-ns={String(length)}>
+                                        <th scope="row">
+                                            <button type="button" class="pick" title={phase.evidence} onClick={() => {
+                                                store.show(Number(start), Number(end));
+                                                store.set({ selection: { kind: "range", from: Number(start), to: Number(end) } });
+                                            }}>{phase.name}</button>
+                                        </th>
+                                        <td class="n">{short(start, unit)}</td>
+                                        <td class="n">{short(length, unit)}</td>
+                                        <td class="n">{percent(total > 0 ? Number(length) / total : 0)}</td>
+                                    </tr>
+                                );
+                            })}
+                        </tbody>
+                    </table>
+                </section>
+                <section>
+                    <h2>Where the boot path went</h2>
+                    <table class="plain" id="top">
+                        <thead><tr><th scope="col">what</th><th scope="col" class="n">self</th><th scope="col" class="n">share</th></tr></thead>
+                        <tbody>
+                            {top.map((row, i) => (
+                                <tr key={i} data-ns={String(row.self_ns)}>
+                                    <th scope="row">
+                                        <button type="button" class="pick" onClick={() => store.set({ view: "where", table: "where", selection: { kind: "thing", thing: boot.facts!.things[i] ?? 0, name: row.name } })}>{row.name}</button>
+                                    </th>
+                                    <td class="n">{short(whole(row.self_ns), unit)}</td>
+                                    <td class="n"><span class="bar" style={{ width: `${Math.min((row.share ?? 0) * 100, 100)}px` }} aria-hidden="true" />{percent(row.share ?? 0)}</td>
+                                </tr>
+                            ))}
+                        </tbody>
+                    </table>
+                    {summary.where.length > top.length ? <p class="faint"><button type="button" class="link" onClick={() => store.set({ view: "where", table: "where" })}>all {summary.where.length} rows</button></p> : null}
+                </section>
+                <section>
+                    <h2>How it was run</h2>
+                    <dl class="facts">{known.filter(([, text]) => text !== "").map(([label, text], i) => <div key={i}><dt>{label}</dt><dd>{text}</dd></div>)}</dl>
+                </section>
+                {summary.diagnostics.length + summary.notes.length > 0 ? (
+                    <section>
+                        <h2>How sure this is</h2>
+                        <ul class="list">
+                            {summary.diagnostics.map(({ severity, text }, i) => <li key={i}>{text} <span class="faint">({severity})</span></li>)}
+                            {summary.notes.map((text, i) => <li key={`note ${i}`}>{text}</li>)}
+                        </ul>
+                    </section>
+                ) : null}
+            </div>
+        </div>
+    );
+}

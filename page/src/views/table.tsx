@@ -1,0 +1,97 @@
+// A table of any length: only the rows that are seen are elements. It sorts by any column, and is a table to a screen reader.
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+
+export interface Column<T> {
+    readonly name: string;
+    /** What it is sorted by; numbers largest first. */
+    readonly key: (row: T) => number | string;
+    readonly show: (row: T) => ComponentChildren;
+    readonly isNumber?: boolean;
+    readonly width?: string;
+}
+
+interface Props<T> {
+    readonly label: string;
+    readonly rows: readonly T[];
+    readonly columns: readonly Column<T>[];
+    readonly onPick?: (row: T) => void;
+    readonly isPicked?: (row: T) => boolean;
+    /** By which column it is sorted at first; undefined: as it comes. */
+    readonly sortedBy?: number;
+    /** A row to have in sight. */
+    readonly inSight?: number | undefined;
+}
+
+const ROW = 25;
+
+export function Table<T>({ label, rows, columns, onPick, isPicked, sortedBy, inSight }: Props<T>) {
+    const [sort, setSort] = useState<{ column: number; isDown: boolean } | undefined>(sortedBy === undefined ? undefined : { column: sortedBy, isDown: true });
+    const [scroll, setScroll] = useState(0);
+    const [height, setHeight] = useState(400);
+    const box = useRef<HTMLDivElement>(null);
+
+    const sorted = useMemo(() => {
+        const column = sort && columns[sort.column];
+        if (!column) return rows;
+        const keyed = rows.map((row, i) => ({ row, i, key: column.key(row) }));
+        const less = (a: number | string, b: number | string): number =>
+            typeof a === "number" && typeof b === "number" ? b - a : String(a).localeCompare(String(b));
+        keyed.sort((a, b) => (sort.isDown ? less(a.key, b.key) : less(b.key, a.key)) || a.i - b.i);
+        return keyed.map(one => one.row);
+    }, [rows, sort, columns]);
+
+    useEffect(() => {
+        const element = box.current!;
+        const observer = new ResizeObserver(() => setHeight(element.clientHeight));
+        observer.observe(element);
+        return () => observer.disconnect();
+    }, []);
+    useEffect(() => {
+        const element = box.current;
+        if (!element || inSight === undefined) return;
+        const top = inSight * ROW;
+        if (top < element.scrollTop || top > element.scrollTop + element.clientHeight - 2 * ROW) element.scrollTop = Math.max(top - element.clientHeight / 2, 0);
+    }, [inSight]);
+
+    // What says which row it is does not vanish where there is little room: then the table scrolls.
+    const leastWidth = `calc(${["11em", ...columns.flatMap(column => column.width ?? [])].join(" + ")})`;
+    const first = Math.max(Math.floor(scroll / ROW) - 5, 0);
+    const last = Math.min(first + Math.ceil(height / ROW) + 10, sorted.length);
+    const spacer = (count: number) => (count > 0 ? <tr aria-hidden="true" style={{ height: `${count * ROW}px` }}><td colSpan={columns.length} /></tr> : null);
+    return (
+        <div class="table" ref={box} tabIndex={0} role="region" aria-label={label} onScroll={() => setScroll(box.current!.scrollTop)}>
+            <table aria-rowcount={sorted.length + 1} style={{ minWidth: leastWidth }}>
+                <caption class="unseen">{label}</caption>
+                <thead>
+                    <tr aria-rowindex={1}>
+                        {columns.map((column, i) => {
+                            const is = sort?.column === i;
+                            const order = !is ? "none" : sort.isDown === (column.isNumber === true) ? "descending" : "ascending";
+                            return (
+                                <th scope="col" class={column.isNumber ? "n" : ""} aria-sort={order} style={column.width ? { width: column.width } : {}} key={column.name}>
+                                    <button type="button" onClick={() => setSort({ column: i, isDown: is ? !sort.isDown : true })}>
+                                        {column.name}
+                                        {is ? <span aria-hidden="true">{order === "descending" ? " ▾" : " ▴"}</span> : null}
+                                    </button>
+                                </th>
+                            );
+                        })}
+                    </tr>
+                </thead>
+                <tbody>
+                    {spacer(first)}
+                    {sorted.slice(first, last).map((row, i) => (
+                        <tr key={first + i} aria-rowindex={first + i + 2} class={isPicked?.(row) ? "picked" : ""}>
+                            {columns.map((column, c) => {
+                                const shown = c === 0 && onPick ? <button type="button" class="pick" onClick={() => onPick(row)}>{column.show(row)}</button> : column.show(row);
+                                return c === 0 ? <th scope="row" key={c}>{shown}</th> : <td class={column.isNumber ? "n" : ""} key={c}>{shown}</td>;
+                            })}
+                        </tr>
+                    ))}
+                    {spacer(sorted.length - last)}
+                </tbody>
+            </table>
+        </div>
+    );
+}

@@ -1,0 +1,131 @@
+// Tracks in order of time, with the boot path across them; the view of the path alone has only the tracks that it touches.
+import { useMemo, useRef, useState } from "preact/hooks";
+import { LabelColours, timeAt } from "../charts/draw";
+import { gutterOf, hit, layOut, paint, scaleOf, type Hit, type Picture } from "../charts/tracks";
+import type { Palette } from "../charts/colours";
+import { short } from "../lib/time";
+import { expression, type Store } from "../state";
+import { Canvas } from "./canvas";
+import { SpanTable } from "./places";
+
+export function Timeline({ store, palette, only }: { store: Store; palette: Palette; only: "path" | "all" }) {
+    const { boot, state } = store;
+    const layout = useMemo(() => layOut(boot, state.folded, only), [boot.version, state.folded, only]);
+    const colours = useMemo(() => new LabelColours(boot, palette), [boot.version, palette]);
+    const found = useMemo(() => foundLabels(store), [boot.version, state.find]);
+    const [hovered, setHovered] = useState<{ hit: Hit; x: number; y: number } | undefined>();
+    const size = useRef({ width: 800, height: 400, scroll: 0 });
+    const drag = useRef<{ x: number; from: number; to: number; isRange: boolean; moved: boolean } | undefined>(undefined);
+
+    const picture = (width: number, height: number, scroll: number): Picture => ({
+        boot, layout, width, height, scroll, ...store.window, palette, colours, found,
+        selected: store.selected(),
+        selectedSpan: state.selection?.kind === "span" ? state.selection.span : undefined,
+        step: state.selection?.kind === "stay" ? boot.stays[state.selection.stay] : undefined,
+        marked: state.marked, isPathShown: boot.stays.length > 0,
+    });
+    const now = (): Picture => picture(size.current.width, size.current.height, size.current.scroll);
+
+    const selectedTrack =
+        state.selection?.kind === "span" ? boot.spans.track[state.selection.span] : state.selection?.kind === "stay" ? boot.stays[state.selection.stay]?.owner.track : undefined;
+    const lane = selectedTrack === undefined ? undefined : layout.lanes.find(one => one.track.id === selectedTrack);
+    const at = (x: number, y: number): Hit => hit(now(), x, y);
+
+    const pointer = (kind: "down" | "move" | "up" | "leave" | "double", event: PointerEvent | MouseEvent, x: number, y: number): void => {
+        if (kind === "leave") return setHovered(undefined);
+        if (kind === "double") return store.zoomToSelected();
+        if (kind === "down" && event.button === 0 && x >= gutterOf(size.current.width)) {
+            drag.current = { x, ...store.window, isRange: event.shiftKey, moved: false };
+            if (event instanceof PointerEvent && event.pointerType !== "touch") (event.currentTarget as Element).setPointerCapture(event.pointerId);
+        }
+        const dragged = drag.current;
+        if (kind === "move" && dragged) {
+            if (Math.abs(x - dragged.x) < 4 && !dragged.moved) return;
+            dragged.moved = true;
+            const scale = { ...scaleOf(now()), from: dragged.from, to: dragged.to };
+            const [before, after] = [timeAt(scale, dragged.x), timeAt(scale, x)];
+            if (dragged.isRange) store.set({ selection: { kind: "range", from: Math.min(before, after), to: Math.max(before, after) } });
+            else store.show(dragged.from + before - after, dragged.to + before - after);
+            setHovered(undefined);
+        } else if (kind === "move") {
+            setHovered({ hit: at(x, y), x, y });
+        }
+        if (kind === "up") {
+            drag.current = undefined;
+            if (dragged?.moved) return;
+            const what = at(x, y);
+            if (what.isGutter && what.lane) {
+                const folded = new Set(state.folded);
+                if (!folded.delete(what.lane.track.id)) folded.add(what.lane.track.id);
+                store.set({ folded });
+            } else if (what.span !== undefined) store.select({ kind: "span", span: what.span });
+            else if (what.stay) store.select({ kind: "stay", stay: what.stay.index });
+            else if (!what.isGutter) store.set({ selection: undefined });
+        }
+    };
+
+    store.target = {
+        draw: { width: size.current.width, height: Math.min(layout.height, 4000), on: surface => paint(picture(size.current.width, Math.min(layout.height, 4000), 0), surface) },
+        rows: () => [
+            ["span", "thread", "start_ns", "length_ns"],
+            ...boot.longestWithin(store.window.from, store.window.to, 10_000).map(span => [boot.spanName(span), boot.track(boot.spans.track[span]!)?.label ?? "", boot.spanStart(span), boot.spanLength(span)]),
+        ],
+    };
+
+    const label = only === "path" ? "The boot path across the tracks that it touches, in order of time" : "All tracks in order of time";
+    return (
+        <>
+            <Canvas
+                label={`${label}. ${layout.lanes.length} tracks. The table below lists the longest spans that are seen.`}
+                contentHeight={layout.height}
+                draw={(on, width, height, scroll) => {
+                    size.current = { width, height, scroll };
+                    paint(picture(width, height, scroll), on);
+                }}
+                onPointer={pointer}
+                onWheel={(event, x) => {
+                    if (event.ctrlKey || event.metaKey) store.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) / 100), timeAt(scaleOf(now()), x));
+                    else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) store.pan((event.deltaX || event.deltaY) / 1000);
+                    else return false;
+                    return true;
+                }}
+                onPinch={(factor, x, moved) => {
+                    store.zoom(factor, timeAt(scaleOf(now()), x));
+                    store.pan(-moved / size.current.width / 2);
+                }}
+                scrollTo={lane && { top: lane.y, height: Math.min(lane.height, 60) }}
+            >
+                {hovered ? <Tip store={store} {...hovered} width={size.current.width} /> : null}
+            </Canvas>
+            {layout.empty > 0 ? <p class="faint note">{layout.empty} tracks with nothing but a name are not shown.</p> : null}
+            {boot.stays.length === 0 ? <p class="note">There is no boot path: no evidence says which thread reached the end mark.</p> : null}
+            {state.tables ? <SpanTable store={store} label="The longest spans that are seen" spans={boot.longestWithin(store.window.from, store.window.to, 500)} /> : null}
+        </>
+    );
+}
+
+function Tip({ store, hit, x, y, width }: { store: Store; hit: Hit; x: number; y: number; width: number }) {
+    const { boot } = store;
+    if (hit.span === undefined && !hit.stay) return null;
+    const text = hit.span !== undefined ? boot.spanName(hit.span) : `boot path: ${hit.stay!.kind}`;
+    const length = hit.span !== undefined ? boot.spanLength(hit.span) : hit.stay!.to - hit.stay!.from;
+    const side = x > width / 2 ? { right: `${width - x + 12}px` } : { left: `${x + 12}px` };
+    return (
+        <div class="tip" role="tooltip" style={{ ...side, top: `${y + 14}px` }}>
+            <strong>{text}</strong> {short(length, boot.unit)}
+            <br />
+            {hit.lane?.track.label}
+        </div>
+    );
+}
+
+/** Labels that the search finds; undefined without a search. */
+export function foundLabels(store: Store): ReadonlySet<number> | undefined {
+    const wanted = expression(store.state.find);
+    if (!wanted) return undefined;
+    const found = new Set<number>();
+    store.boot.labels.forEach((_, label) => {
+        if (wanted.test(store.boot.labelText(label))) found.add(label);
+    });
+    return found;
+}

@@ -1,0 +1,68 @@
+// Merged stacks of a small boot that is made here, against sums that are made by hand.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { load } from "./bundle.mjs";
+
+const { Boot } = await load("data/boot.ts");
+const { ofPath, ofThreads, upsideDown, sandwich, functions, pieces } = await load("data/merged.ts");
+
+const numbers = values => ({ values: Float64Array.from(values) });
+const part = (name, rows, columns, texts = {}) => ({ name, rows, numbers: Object.fromEntries(Object.entries(columns).map(([n, v]) => [n, numbers(v)])), texts });
+
+/** init: f [0, 40) with g [10, 20) and f again [20, 30) in it; then it waits for worker, which does g [40, 90). */
+function boot() {
+    const made = new Boot();
+    const facts = {
+        schema: "bootscope.page/1", kinds: ["call"], spans: 4,
+        summary: { total_ns: 100, unit: "ns", phases: [], subject: {}, where: [], warnings: [] },
+    };
+    made.add(part("boot", 1, {}, { json: [JSON.stringify(facts)] }));
+    made.add(part("tracks", 2, { kind: [2, 2], number: [1, 2], created: [0, 0], by: [0, 0], idle: [0, 0], thing: [0, 0] }, { name: ["init", "worker"] }));
+    made.add(part("stays", 3, { length: [40, 50, 10], kind: [0, 0, 4], on: [0, 0, 0], goes_on: [1, 1, 0], frames: [1, 2, 1] }));
+    made.add(part("frames", 4, { track: [0, 0, 1, 0], span: [1, 0, 4, 0] }));
+    made.add(part("names", 3, {}, { name: ["f", "", "g"] }));
+    made.add(part("labels", 2, { name: [0, 2], detail: [1, 1], kind: [0, 0], thing: [1, 2] }));
+    made.add(part("spans", 4, { track: [0, 0, 0, 1], start: [0, 10, 20, 40], length: [40, 10, 10, 50], depth: [0, 1, 1, 0], label: [0, 1, 0, 1] }));
+    made.add(part("end", 0, {}));
+    return made;
+}
+
+const stack = (tree, node) => {
+    const out = [];
+    for (let at = node; at > 0; at = tree.parent[at]) out.unshift(tree.texts[tree.key[at]]);
+    return out.join(";");
+};
+const folded = tree => Object.fromEntries(tree.self.map((self, node) => [stack(tree, node), self]).filter(([, self]) => self !== 0));
+
+test("the path has the stacks of who waited, and sums to the boot", () => {
+    const tree = ofPath(boot());
+    assert.deepEqual(folded(tree), { "init;f": 20, "init;f;g": 10, "init;f;f": 10, "init;worker;g": 50, "init;wait": 10 });
+    assert.equal(tree.total[0], 100);
+    assert.equal(ofPath(boot(), { from: 15, to: 45 }).total[0], 30);
+});
+
+test("all threads are by their spans", () => {
+    assert.deepEqual(folded(ofThreads(boot())), { "init;f": 20, "init;f;g": 10, "init;f;f": 10, "worker;g": 50 });
+    assert.deepEqual(folded(ofThreads(boot(), { from: 15, to: 45 })), { "init;f": 10, "init;f;g": 5, "init;f;f": 10, "worker;g": 5 });
+});
+
+test("upside down nothing is lost", () => {
+    const tree = upsideDown(ofPath(boot()));
+    assert.equal(tree.total[0], 100);
+    assert.deepEqual(folded(tree), { "f;init": 20, "g;f;init": 10, "f;f;init": 10, "g;worker;init": 50, "wait;init": 10 });
+});
+
+test("a function that calls itself counts once", () => {
+    const tree = ofPath(boot());
+    const row = functions(tree).find(({ text }) => text === "f");
+    assert.deepEqual([row.self, row.total], [30, 40]);
+    const { callees, callers } = sandwich(tree, "f");
+    assert.deepEqual([callees.total[0], callers.total[0]], [40, 40]);
+    assert.deepEqual(folded(callers), { init: 40 });
+});
+
+test("pieces of a track cover it without gap", () => {
+    const cut = [];
+    pieces(boot(), 0, 5, 60, (span, time) => cut.push([span, time]));
+    assert.deepEqual(cut, [[0, 5], [1, 10], [2, 10], [0, 10], [undefined, 20]]);
+});
