@@ -79,6 +79,7 @@ const READ: &[(&str, &str)] = &[
     ("report/history.rs", "metrics as the user names them"),
     ("report/known.rs", "rows, to say what they are: it decides nothing"),
     ("report/lab/amount.rs", "functions of the reference kernel"),
+    ("report/page/mod.rs", "the elements of a page, which it wrote itself"),
     ("cli/benches.rs", "the schemas of documents and the endings of files"),
     ("cli/check.rs", "a command line"),
     ("cli/documents.rs", "Markdown and shell, in tests alone"),

@@ -3,18 +3,20 @@
 use crate::files::{self, write_file};
 use crate::output::{Output, Written};
 use crate::{Done, benches, boot, findings};
-use anyhow::Context;
-use report::{Boot, ConsoleLine};
+use anyhow::{Context, bail};
+use report::{Boot, ConsoleLine, PageBoot};
 use std::path::{Path, PathBuf};
 
 /// Write one HTML page that opens from disk, without a network
 ///
-/// Of a recording it has the phases, what to do about the slow spots, a flame chart, the tables and the console; of a bench the results and their plots.
+/// Of a recording it has the boot path, all threads in order of time, merged stacks, the tables, the console, and what to do
+/// about the slow spots. Of several recordings it also compares them. Of a bench it has the results and their plots.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A recording (folder or packed file), or a bench's folder
-    recording: PathBuf,
-    /// The file to write [default: the recording's name with .html]
+    /// A recording (folder or packed file), two to eight to compare, or a bench's folder
+    #[arg(required = true, num_args = 1..=8)]
+    recordings: Vec<PathBuf>,
+    /// The file to write [default: the first recording's name with .html]
     #[arg(short, long)]
     output: Option<PathBuf>,
     /// Replace the file if it exists
@@ -24,24 +26,47 @@ pub struct Args {
 
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let path = args.output.clone().unwrap_or_else(|| files::beside(&args.recording, ".html"));
-    let bytes = if benches::is_bench(&args.recording) {
-        let document = benches::read_whole(&args.recording, output)?;
-        write_file(&path, args.force, |out| report::bench_page(&document, out))?
-    } else {
-        of_a_boot(args, &path, output)?
+    let first = &args.recordings[0];
+    let path = args.output.clone().unwrap_or_else(|| files::beside(first, ".html"));
+    let bytes = match args.recordings.iter().find(|path| benches::is_bench(path)) {
+        Some(bench) if args.recordings.len() > 1 => {
+            bail!("{} is a bench, and a page has one bench or up to eight recordings: name it alone", bench.display())
+        }
+        Some(bench) => {
+            let document = benches::read_whole(bench, output)?;
+            write_file(&path, args.force, |out| report::bench_page(&document, out))?
+        }
+        None => of_boots(args, &path, output)?,
     };
     output.note(&format!("wrote {}: open it in a browser", path.display()));
     output.written(&Written::new("bootscope.report/1", &path, bytes))?;
     Ok(Done::Well)
 }
 
-/// The page of a recording; how many bytes it has.
-fn of_a_boot(args: &Args, path: &Path, output: &Output) -> anyhow::Result<u64> {
-    let opened = boot::open(&args.recording)?;
-    let mut boot = Boot::new(&opened.timeline, &opened.facts);
-    boot.findings = Some(findings::most_valuable(&opened, output));
-    let console = evidence::console(&opened.recording).context("cannot read the console")?;
-    let lines: Vec<ConsoleLine> = console.lines().map(|(at, text)| ConsoleLine { at, text }).collect();
-    write_file(path, args.force, |out| report::page(&boot, &lines, out))
+/// The page of recordings; how many bytes it has.
+fn of_boots(args: &Args, path: &Path, output: &Output) -> anyhow::Result<u64> {
+    with_boots(&args.recordings, output, |boots| write_file(path, args.force, |out| report::page(boots, out)))
+}
+
+/// Reads recordings, and hands them out as a page takes them.
+pub fn with_boots<T>(
+    recordings: &[PathBuf],
+    output: &Output,
+    f: impl FnOnce(&[PageBoot]) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let opened = recordings.iter().map(|path| boot::open(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let boots = opened.iter().map(|opened| {
+        let mut boot = Boot::new(&opened.timeline, &opened.facts);
+        boot.findings = Some(findings::most_valuable(opened, output));
+        boot
+    });
+    let boots: Vec<Boot> = boots.collect();
+    let consoles = opened.iter().map(|opened| evidence::console(&opened.recording).context("cannot read the console"));
+    let consoles = consoles.collect::<anyhow::Result<Vec<_>>>()?;
+    let lines = consoles.iter().map(|console| console.lines().map(|(at, text)| ConsoleLine { at, text }).collect());
+    let lines: Vec<Vec<ConsoleLine>> = lines.collect();
+    let names: Vec<String> = recordings.iter().map(|path| path.display().to_string()).collect();
+    let on_page = boots.iter().zip(&lines).zip(&names);
+    let on_page: Vec<PageBoot> = on_page.map(|((boot, console), name)| PageBoot { name, boot, console }).collect();
+    f(&on_page)
 }

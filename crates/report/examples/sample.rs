@@ -4,12 +4,12 @@
 #[path = "../tests/sample/mod.rs"]
 mod sample;
 
-use report::{Boot, ConsoleLine, FORMATS, Summary};
+use report::{Boot, ConsoleLine, FORMATS, Facts, PageBoot, Summary};
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
-use timeline::{Ns, Warning};
+use timeline::{End, NameId, Ns, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind, Warning};
 
 fn main() -> std::io::Result<()> {
     let mut args = std::env::args().skip(1);
@@ -40,10 +40,67 @@ fn main() -> std::io::Result<()> {
     let begun = Instant::now();
     let path = folder.join("page.html");
     let mut out = BufWriter::new(File::create(&path)?);
-    report::page(&boot, &console(), &mut out)?;
+    let one = PageBoot { name: "sample", boot: &boot, console: &console() };
+    report::page(&[one], &mut out)?;
     out.flush()?;
     took("page", begun, path.metadata()?.len());
+    if spans.is_none() {
+        odd_pages(&folder)?;
+        // The same boot with a longer initcall, to compare.
+        let slower = sample::slower();
+        let slower = Boot::new(&slower, &facts);
+        let other = PageBoot { name: "slower", boot: &slower, console: &[] };
+        report::page(&[one, other], &mut BufWriter::new(File::create(folder.join("two.html"))?))?;
+        std::fs::write(folder.join("show-slower.json"), Summary::of(&slower).to_json())?;
+    }
     std::fs::write(folder.join("show.json"), Summary::of(&boot).to_json())
+}
+
+/// Pages of boots of odd shapes, and what `show --json` says of each.
+fn odd_pages(folder: &Path) -> std::io::Result<()> {
+    let folder = folder.join("odd");
+    std::fs::create_dir_all(&folder)?;
+    let facts = Facts::default();
+    for (name, timeline) in odd_boots() {
+        let boot = Boot::new(&timeline, &facts);
+        let page = PageBoot { name, boot: &boot, console: &[] };
+        report::page(&[page], &mut BufWriter::new(File::create(folder.join(format!("{name}.html")))?))?;
+        std::fs::write(folder.join(format!("{name}.json")), Summary::of(&boot).to_json())?;
+    }
+    Ok(())
+}
+
+/// Nothing, one span, no path, times beyond 2^53, very many threads, very deep, very long names.
+fn odd_boots() -> Vec<(&'static str, Timeline)> {
+    /// Of each span the track, the name, start and end; the end mark is on the first track.
+    fn made(tracks: usize, spans: &[(u32, String, i64, i64)], end: Option<i64>) -> Timeline {
+        let mut t = Timeline::new(TimeBase::Host);
+        for i in 0..tracks {
+            let name = t.names.intern(&format!("thread {i}"));
+            t.tracks.add(name, TrackKind::Thread, i as u64);
+        }
+        for (track, name, start, end) in spans {
+            let (name, detail, track) = (t.names.intern(name), NameId::EMPTY, TrackId(*track));
+            let row = SpanRow { name, detail, start: Ns(*start), end: Ns(*end), track, kind: SpanKind::Call };
+            t.spans.push(row, None);
+        }
+        let evidence = t.names.intern("end");
+        t.end = end.map(|at| End { at: Ns(at), error: Ns::ZERO, track: Some(TrackId(0)), evidence });
+        t.finalize(Ns::ZERO);
+        t
+    }
+    let far = (1 << 54) + 3;
+    let many = |i: u32| (i, format!("work {}", i % 50), i64::from(i) * 100, i64::from(i) * 100 + 50);
+    let deep = |i: i64| (0, format!("f{}", i % 30), i, 3_000 - i);
+    vec![
+        ("nothing", made(0, &[], None)),
+        ("one-span", made(1, &[(0, "f".to_owned(), 0, 1)], Some(1))),
+        ("no-path", made(1, &[(0, "f".to_owned(), 5, 10)], None)),
+        ("far", made(1, &[(0, "f".to_owned(), 1, far), (0, "g".to_owned(), far, far + 8)], Some(far + 9))),
+        ("threads", made(100_000, &(0..100_000).map(many).collect::<Vec<_>>(), Some(10_000_000))),
+        ("deep", made(1, &(0..1_000).map(deep).collect::<Vec<_>>(), Some(3_000))),
+        ("long-names", made(1, &[(0, "n".repeat(65_536), 0, 5), (0, "m".repeat(65_536), 1, 2)], Some(6))),
+    ]
 }
 
 /// Lines with stamps, and all that a guest can do to whoever shows its console.

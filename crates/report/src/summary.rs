@@ -7,9 +7,10 @@
 //! `show.example.json`, beside this file, is a whole document; a test parses it.
 
 use crate::sources::{end_evidence, rate_source};
+use crate::text::amount;
 use crate::{Boot, DiagnosticLine, Facts, Finding, FoundLine, Overhead, SilencesLine, Subject, WarningLine, WhereLine};
 use analysis::{Row, RowKey};
-use benchmark::Values;
+use benchmark::{METRICS, Values};
 use recording::OutcomeKind;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -473,6 +474,11 @@ impl Summary {
             Os::FreeBsd | Os::NetBsd | Os::Lab => "SYSINITs",
             Os::Unknown | Os::Linux | Os::Other(_) => "initcalls",
         }
+    }
+
+    /// What was measured beside the time, as people read it.
+    pub(crate) fn measured(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
+        METRICS.iter().filter_map(|metric| Some((metric.text, amount(metric.unit, self.metrics.get(metric)? as f64))))
     }
 
     /// What its times count.

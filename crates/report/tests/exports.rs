@@ -4,7 +4,8 @@ mod sample;
 
 use proptest::prelude::*;
 use report::{
-    Boot, ChangeLine, ConsoleLine, FORMATS, Facts, Finding, FindingEvidence, Findings, FoundLine, MissingLine, Summary,
+    Boot, ChangeLine, ConsoleLine, FORMATS, Facts, Finding, FindingEvidence, Findings, FoundLine, MissingLine,
+    PageBoot, Summary,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -16,6 +17,10 @@ fn export(boot: &Boot, name: &str) -> String {
     let mut out = Vec::new();
     report::format(name).expect("a known format").write(boot, &mut out).expect("memory can be written to");
     String::from_utf8(out).expect("text")
+}
+
+fn page_of(boot: &Boot, console: &[ConsoleLine], out: &mut Vec<u8>) {
+    report::page(&[PageBoot { name: "a", boot, console }], out).unwrap();
 }
 
 fn with_sample(check: impl FnOnce(&Boot)) {
@@ -174,7 +179,7 @@ fn a_large_boots_chart_says_what_it_leaves_out() {
     let shown = svg.matches("<title>").count();
     assert!((1_000..20_000).contains(&shown), "{shown} frames");
     let mut page = Vec::new();
-    report::page(&boot, &[], &mut page).unwrap();
+    page_of(&boot, &[], &mut page);
     assert!(page.len() < 6_000_000, "{} bytes", page.len());
 }
 
@@ -305,7 +310,7 @@ fn a_boot_of_nothing_is_exported_too() {
     }
     assert_speedscope(&export(&boot, "speedscope"));
     assert!(chrome_slices(&export(&boot, "chrome")).is_empty());
-    report::page(&boot, &[], &mut Vec::new()).unwrap();
+    page_of(&boot, &[], &mut Vec::new());
 }
 
 /// The same as in Chromium, without one: no markup of the guest's gets through, whatever bytes it is made of.
@@ -315,7 +320,7 @@ fn the_page_escapes_everything() {
         let lines: [&[u8]; 3] = [sample::HOSTILE.as_bytes(), b"\xff<b>\xfe\x1b[2J", &[b'x'; 10_000]];
         let console = lines.map(|text| ConsoleLine { at: None, text });
         let mut page = Vec::new();
-        report::page(boot, &console, &mut page).unwrap();
+        page_of(boot, &console, &mut page);
         let page = String::from_utf8(page).expect("the page is text");
         for markup in ["<img", "<b>", "<script>ran", "\u{202e}", "\u{1b}", "\u{7}"] {
             assert!(!page.contains(markup), "{markup:?} got through");
@@ -365,7 +370,7 @@ fn the_page_and_the_json_list_findings() {
     let mut boot = Boot::new(&timeline, &facts);
     let page = |boot: &Boot| {
         let mut page = Vec::new();
-        report::page(boot, &[], &mut page).unwrap();
+        page_of(boot, &[], &mut page);
         String::from_utf8(page).unwrap()
     };
     assert!(!page(&boot).contains("What to do"), "nobody looked");
@@ -405,7 +410,7 @@ fn the_page_and_the_json_list_findings() {
 fn the_page_lists_initcalls_longest_first_and_escaped() {
     with_sample(|boot| {
         let mut page = Vec::new();
-        report::page(boot, &[], &mut page).unwrap();
+        page_of(boot, &[], &mut page);
         let page = String::from_utf8(page).unwrap();
         let table = page.split("id=\"initcalls\">").nth(1).expect("a table").split("</table>").next().unwrap();
         let rows: Vec<&str> = table.split("<tr><th scope=\"row\">").skip(1).collect();
@@ -434,10 +439,12 @@ fn the_page_of_very_many_names_is_cut_and_says_so() {
         t.end = Some(End { at: Ns(names), error: Ns::ZERO, track: Some(track), evidence: EndEvidence::Asked(name) });
         t.finalize(Ns::ZERO);
         let (mut out, facts) = (Vec::new(), Facts::default());
-        report::page(&Boot::new(&t, &facts), &[], &mut out).unwrap();
+        page_of(&Boot::new(&t, &facts), &[], &mut out);
         let page = String::from_utf8(out).unwrap();
-        let summary = page.split("id=\"summary-data\">").nth(1).unwrap().split("</script>").next().unwrap();
-        let summary: Value = serde_json::from_str(summary).unwrap();
+        let parts = report::page::read(&page).unwrap();
+        let Some(report::page::Column::Texts(json)) = parts[0].column("json") else { panic!("{}", parts[0].name) };
+        let facts: Value = serde_json::from_str(&json[0]).unwrap();
+        let summary = facts["summary"].clone();
         (page.len(), page.contains("functions (10000 of 30000)"), summary)
     };
     let (_, cut, whole) = page(10_000);
@@ -457,7 +464,7 @@ fn a_long_console_is_shown_in_part() {
     with_sample(|boot| {
         let console = vec![ConsoleLine { at: Some(Ns(1)), text: b"line" }; 100_000];
         let mut page = Vec::new();
-        report::page(boot, &console, &mut page).unwrap();
+        page_of(boot, &console, &mut page);
         let page = String::from_utf8(page).unwrap();
         assert_eq!(page.matches("<time>0.000000</time>").count(), 6_000);
         assert!(page.contains("94 000 lines not shown"));
@@ -510,7 +517,7 @@ proptest! {
         prop_assert_eq!(column(&export(&boot, "csv"), "detail").len(), timeline.spans.len());
         serde_json::from_str::<Value>(&export(&boot, "json")).unwrap();
         report::format("perfetto").unwrap().write(&boot, &mut Vec::new()).unwrap();
-        report::page(&boot, &[], &mut Vec::new()).unwrap();
+        page_of(&boot, &[], &mut Vec::new());
         let obeyed = |c: char| c.is_control() && c != '\n';
         for format in ["chrome", "speedscope", "folded", "folded-all-threads", "csv", "csv-where", "json"] {
             prop_assert!(!export(&boot, format).contains(obeyed), "{}", format);

@@ -8,7 +8,7 @@ use benchmark::budgets::{self, Budgets, Observed, Status};
 use benchmark::history::{Filter, History};
 use benchmark::metrics::{Better, METRICS, Metric, Source, Unit, Values};
 use benchmark::{Boot, Document, Head, Measured, Plan, Stop, Variant};
-use report::{Check, Layout, Median, PastBenches, Summary};
+use report::{Check, Layout, Median, PageBoot, PastBenches, Summary};
 
 const ROUNDS: u32 = 12;
 
@@ -140,7 +140,7 @@ fn every_metric_is_in_every_view_of_a_recording() {
     let json = serde_json::to_value(&summary).unwrap();
     let text = report::show(&summary, Layout { width: 400, ..Layout::default() });
     let mut page = Vec::new();
-    report::page(&boot, &[], &mut page).unwrap();
+    report::page(&[PageBoot { name: "a", boot: &boot, console: &[] }], &mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
     for metric in METRICS {
         let value = values(0, 0).get(metric).unwrap();

@@ -83,13 +83,6 @@ pub(crate) fn alone(boot: &Boot, layout: &Layout, heading: &Heading, out: &mut d
     writeln!(out, "<script><![CDATA[\n{SCRIPT}\nstandAlone(document.documentElement);\n]]></script>\n</svg>")
 }
 
-/// An element of a page, without heading and script.
-pub(crate) fn inline(boot: &Boot, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
-    open(boot, layout, 0.0, out)?;
-    frames(boot, layout, None, 0.0, out)?;
-    writeln!(out, "</svg>")
-}
-
 fn open(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Result<()> {
     let height = top + AXIS + ROW * f64::from(layout.rows()) + MARGIN;
     let unit = boot.timeline.unit.name();

@@ -6,7 +6,7 @@
 
 mod draw;
 
-pub(crate) use draw::{Heading, alone, inline};
+pub(crate) use draw::{Heading, alone};
 
 use crate::Boot;
 use crate::lanes::Slice;

@@ -1,46 +1,36 @@
 //! One self-contained page of a boot: it opens from disk and asks nothing of the network.
 //!
-//! Rules: every text passes [`esc`]; the only scripts are `page.js` and the chart's, marked by a nonce that
-//! the page's content policy demands, so that text which got through unescaped would still not
-//! run; the policy forbids every load. Without scripts the page shows all it has but zoom, search and sorting.
-//! Size is bounded: the longest frames of the chart, [`MOST_ROWS`] rows of a table, [`MOST_LINES`] console
-//! lines; what is left out is counted where it would be. The embedded summary has [`MOST_EMBEDDED`] rows of each of its
-//! tables and says so where that is not all.
+//! It has the boot twice: as tables in HTML, for paper and for a browser without scripts, and as columns that its
+//! application ([`crate::page`]) shows. Rules: every text passes [`esc`]; the only scripts are the page's own, marked by a
+//! nonce that the page's content policy demands, so that text which got through unescaped would still not run; the policy
+//! forbids every load, and a worker of anything but what the application itself makes. The tables are bounded:
+//! [`MOST_ROWS`] rows, [`MOST_LINES`] console lines; what is left out is counted where it would be. Of each of its tables
+//! the summary that the application shows has ten thousand rows, and says so where that is not all.
 
-mod chart;
 mod findings;
 mod sampled;
 mod sections;
 
-use crate::{Boot, Summary, harmless};
+use crate::page::{PageBoot, embedded};
+use crate::{ConsoleLine, Summary, harmless};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
-use timeline::Ns;
 
 /// Rows of a table that the page shows.
 pub(crate) const MOST_ROWS: usize = 300;
 
-/// Rows of a table that the embedded summary has: some hundred bytes each. A boot has hundreds; a log can have a name in
-/// each line.
-const MOST_EMBEDDED: usize = 10_000;
-
 /// Console lines that the page shows: half from the start, half from the end.
 pub(crate) const MOST_LINES: usize = 6_000;
 
-/// A line of the console.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConsoleLine<'a> {
-    /// When its first byte arrived, if that is known.
-    pub at: Option<Ns>,
-    /// The line as it came, without its end.
-    pub text: &'a [u8],
-}
-
-/// Writes the page.
+/// Writes the page of a boot, or of several to compare. The tables are those of the first.
 ///
 /// # Errors
 /// What `out` says.
-pub fn page(boot: &Boot, console: &[ConsoleLine], out: &mut dyn Write) -> io::Result<()> {
+///
+/// # Panics
+/// Without any boot.
+pub fn page(boots: &[PageBoot], out: &mut dyn Write) -> io::Result<()> {
+    let PageBoot { boot, console, .. } = boots[0];
     let summary = Summary::of(boot);
     let nonce = nonce();
     let subject = format!("{} {}", summary.subject.os, summary.subject.kernel);
@@ -49,66 +39,34 @@ pub fn page(boot: &Boot, console: &[ConsoleLine], out: &mut dyn Write) -> io::Re
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-         script-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'\">\n\
+         script-src 'nonce-{nonce}'; worker-src blob:; base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{} · bootscope</title>\n<style>\n{}</style>\n</head>\n<body>\n",
+         <title>{} · bootscope</title>\n<style>\n{}</style>\n<style>\n{}</style>\n</head>\n<body>\n<div id=\"tables\">\n",
         esc(title.trim()),
-        include_str!("style.css")
+        include_str!("style.css"),
+        crate::page::style()
     )?;
     sections::warnings(&summary, out)?;
     sections::header(&summary, title.trim(), out)?;
     writeln!(out, "<main>")?;
     sections::phases(&summary, out)?;
     findings::section(boot.findings.as_ref(), summary.time_unit(), out)?;
-    let charted = chart::section(boot, out)?;
     sections::tables(&summary, out)?;
     sampled::section(&summary, out)?;
     sections::initcalls(&summary, out)?;
     sections::processes(&summary, out)?;
     sections::console(console, out)?;
     sections::run(boot, &summary, out)?;
-    let (summary, cut) = embedded(summary);
-    if let Some(cut) = cut {
+    if let (_, Some(cut)) = embedded(summary) {
         writeln!(out, "<p class=\"faint\">{}.</p>", esc(&cut))?;
     }
-    writeln!(out, "</main>")?;
-    // In a script element only `<` can end the data, and JSON can do without it.
-    let json = crate::json(&summary, false)?.replace('<', "\\u003c");
-    writeln!(out, "<script type=\"application/json\" id=\"summary-data\">{json}</script>")?;
-    if charted {
-        writeln!(out, "<script nonce=\"{nonce}\">\n{}</script>", crate::chart::SCRIPT)?;
+    if boots.len() > 1 {
+        let others = boots[1..].iter().map(|other| esc(other.name)).collect::<Vec<_>>().join(", ");
+        writeln!(out, "<p>These are the tables of one boot. The charts also have: {others}.</p>")?;
     }
-    writeln!(out, "<script nonce=\"{nonce}\">\n{}</script>\n</body>\n</html>", include_str!("page.js"))
-}
-
-/// What the page embeds of a summary, and what that leaves out.
-fn embedded(mut summary: Summary) -> (Summary, Option<String>) {
-    let mut cut = Vec::new();
-    let s = &mut summary;
-    first(&mut s.phases, "phases", &mut cut);
-    first(&mut s.wheres, "where", &mut cut);
-    first(&mut s.initcalls, "initcalls", &mut cut);
-    first(&mut s.functions, "functions", &mut cut);
-    first(&mut s.where_all_threads, "where_all_threads", &mut cut);
-    first(&mut s.processes, "processes", &mut cut);
-    for event in s.sampled.iter_mut().flat_map(|sampled| &mut sampled.events) {
-        first(&mut event.functions, "sampled functions", &mut cut);
-        first(&mut event.tracks, "sampled tracks", &mut cut);
-    }
-    let cut = (!cut.is_empty()).then(|| {
-        let cut = cut.join(", ");
-        format!("of these tables the summary in this page has the first rows, `bootscope show --json` has all: {cut}")
-    });
-    s.notes.extend(cut.clone());
-    (summary, cut)
-}
-
-/// Keeps the first rows of a table.
-fn first<T>(rows: &mut Vec<T>, table: &str, cut: &mut Vec<String>) {
-    if rows.len() > MOST_EMBEDDED {
-        cut.push(format!("{table} ({MOST_EMBEDDED} of {})", rows.len()));
-        rows.truncate(MOST_EMBEDDED);
-    }
+    writeln!(out, "</main>\n</div>")?;
+    crate::page::write(boots, &nonce, out)?;
+    writeln!(out, "</body>\n</html>")
 }
 
 /// Harmless text as HTML, also within quotes; and as XML 1.0, which cannot have what [`harmless`] shows as what it is.

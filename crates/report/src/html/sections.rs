@@ -1,9 +1,8 @@
 //! The sections of the page beside the chart: header, phases, tables, console, how it was run.
 
 use super::{ConsoleLine, MOST_LINES, MOST_ROWS, esc};
-use crate::text::{amount, bytes, counted, percent, thousands};
+use crate::text::{bytes, counted, percent, thousands};
 use crate::{Boot, FunctionLine, PhaseLine, Summary, WhereLine, harmless_bytes};
-use benchmark::{METRICS, Metric};
 use std::io::{self, Write};
 use timeline::{Ns, Unit};
 
@@ -37,9 +36,8 @@ pub fn header(s: &Summary, title: &str, out: Out) -> io::Result<()> {
         ("explained", Some(percent(s.explained))),
     ];
     write!(out, "<dl class=\"facts\">")?;
-    let metric = |metric: &Metric| Some((metric.text, amount(metric.unit, s.metrics.get(metric)? as f64)));
     let facts = facts.into_iter().filter_map(|(label, value)| Some((label, value?)));
-    for (label, value) in facts.chain(METRICS.iter().filter_map(metric)) {
+    for (label, value) in facts.chain(s.measured()) {
         write!(out, "<div><dt>{label}</dt><dd>{value}</dd></div>")?;
     }
     writeln!(out, "</dl></header>")

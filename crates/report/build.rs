@@ -1,0 +1,21 @@
+//! Embeds the page's application, which `make build` leaves in `page/dist`. Nothing is built here, and no network is asked:
+//! where the application is not there, pages have tables and no charts, and say so.
+
+use std::path::Path;
+use std::{env, fs};
+
+fn main() {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../page/dist");
+    println!("cargo::rerun-if-changed={}", built.display());
+    let (script, style) = (built.join("page.js"), built.join("page.css"));
+    let application = match script.is_file() && style.is_file() {
+        true => format!("Some((include_str!({script:?}), include_str!({style:?})))"),
+        false => "None".to_owned(),
+    };
+    let code = format!(
+        "/// The page's application, as script and style; none where it was not built.\n\
+         const APPLICATION: Option<(&str, &str)> = {application};\n"
+    );
+    let out = env::var_os("OUT_DIR").expect("Cargo sets it");
+    fs::write(Path::new(&out).join("application.rs"), code).expect("Cargo's folder can be written to");
+}

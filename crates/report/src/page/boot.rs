@@ -1,0 +1,58 @@
+//! What a page is made of: boots, each with its console; and how much of a summary it has.
+
+use crate::{Boot, Summary};
+use timeline::Ns;
+
+/// Rows of a table that the embedded summary has: some hundred bytes each. A boot has hundreds; a log can have a name in
+/// each line.
+const MOST_EMBEDDED: usize = 10_000;
+
+/// A line of the console.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConsoleLine<'a> {
+    /// When its first byte arrived, if that is known.
+    pub at: Option<Ns>,
+    /// The line as it came, without its end.
+    pub text: &'a [u8],
+}
+
+/// A boot on a page.
+#[derive(Clone, Copy)]
+pub struct PageBoot<'a> {
+    /// What it is called beside others: its recording.
+    pub name: &'a str,
+    /// The boot.
+    pub boot: &'a Boot<'a>,
+    /// Its console.
+    pub console: &'a [ConsoleLine<'a>],
+}
+
+/// What the page embeds of a summary, and what that leaves out.
+pub fn embedded(mut summary: Summary) -> (Summary, Option<String>) {
+    let mut cut = Vec::new();
+    let s = &mut summary;
+    first(&mut s.phases, "phases", &mut cut);
+    first(&mut s.wheres, "where", &mut cut);
+    first(&mut s.initcalls, "initcalls", &mut cut);
+    first(&mut s.functions, "functions", &mut cut);
+    first(&mut s.where_all_threads, "where_all_threads", &mut cut);
+    first(&mut s.processes, "processes", &mut cut);
+    for event in s.sampled.iter_mut().flat_map(|sampled| &mut sampled.events) {
+        first(&mut event.functions, "sampled functions", &mut cut);
+        first(&mut event.tracks, "sampled tracks", &mut cut);
+    }
+    let cut = (!cut.is_empty()).then(|| {
+        let cut = cut.join(", ");
+        format!("of these tables the summary in this page has the first rows, `bootscope show --json` has all: {cut}")
+    });
+    s.notes.extend(cut.clone());
+    (summary, cut)
+}
+
+/// Keeps the first rows of a table.
+fn first<T>(rows: &mut Vec<T>, table: &str, cut: &mut Vec<String>) {
+    if rows.len() > MOST_EMBEDDED {
+        cut.push(format!("{table} ({MOST_EMBEDDED} of {})", rows.len()));
+        rows.truncate(MOST_EMBEDDED);
+    }
+}

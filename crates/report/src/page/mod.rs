@@ -1,0 +1,66 @@
+//! The application in a page, and the data that it shows: elements of an HTML file.
+//!
+//! The application is written in TypeScript (`page/`) and built before this crate is (`make build`). Where it was not, as with
+//! a plain `cargo build`, a page has its tables and says what builds the charts. Each part of the data is one element after
+//! the application's: so the first picture is there before the last byte is read. The page reads a part
+//! when the next one has begun.
+
+mod boot;
+mod parts;
+mod table;
+
+pub use boot::{ConsoleLine, PageBoot, embedded};
+pub use table::{Column, MOST_BYTES, Malformed, Table};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use parts::Needed;
+use std::io::{self, Write};
+
+include!(concat!(env!("OUT_DIR"), "/application.rs"));
+
+/// What marks an element as a part of the data. No browser runs such a script.
+const TYPE: &str = "application/x-bootscope";
+
+/// How the application looks; empty if there is none.
+pub fn style() -> &'static str {
+    APPLICATION.map_or("", |(_, style)| style)
+}
+
+/// Writes the application and its data; without an application, why there are no charts. Its script carries `nonce`.
+///
+/// # Errors
+/// What `out` says.
+pub fn write(boots: &[PageBoot], nonce: &str, out: &mut dyn Write) -> io::Result<()> {
+    if APPLICATION.is_none() {
+        writeln!(
+            out,
+            "<p class=\"faint\">This bootscope was built without the page's application, so there are tables and no charts: \
+             <code>make build</code> builds both.</p>"
+        )?;
+    }
+    // What the first picture needs stands before the application, which looks for it when it starts.
+    let mut script = APPLICATION.map(|(script, _)| script);
+    let mut part = |needed: Needed, table: &Table| {
+        if let Some(script) = script.take_if(|_| needed == Needed::Later) {
+            writeln!(out, "<script nonce=\"{nonce}\">\n{script}</script>")?;
+        }
+        writeln!(out, "<script type=\"{TYPE}\">{}</script>", BASE64_STANDARD.encode(table.packed()))
+    };
+    boots.iter().try_for_each(|boot| parts::each_part(boot, boots.len(), &mut part))
+}
+
+/// The parts of a page that [`write`] wrote, in order: for tests, and for programs that read a page without a browser.
+///
+/// # Errors
+/// What is no part of a page.
+pub fn read(page: &str) -> Result<Vec<Table<'static>>, Malformed> {
+    let begin = format!("<script type=\"{TYPE}\">");
+    let parts = page.split(&begin).skip(1);
+    parts
+        .map(|part| {
+            let text = part.split_once("</script>").ok_or(Malformed::CutOff)?.0;
+            Table::read(&BASE64_STANDARD.decode(text).map_err(|_| Malformed::Zlib)?)
+        })
+        .collect()
+}

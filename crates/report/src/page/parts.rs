@@ -1,0 +1,404 @@
+//! What a page carries of a boot: which [`Table`]s, in which order.
+//!
+//! The order is that of need. What the first picture shows comes first (`boot`, `tracks`, `stays`, `frames`), then what the
+//! charts show, span by span in chunks, then lists. Names and labels come in parts too, each before what uses them. All
+//! text has passed [`harmless`] here, so that nothing in the page has to.
+//!
+//! ```text
+//! boot     json                                   one text: the facts, see [`Facts`]
+//! tracks   name kind number created by idle thing  by: 1 + the creating track; thing: see `analysis::Things`
+//! stays    length kind on goes_on frames           the boot path from zero on, without a gap; frames: how many in its chain
+//! frames   track span                              the chains, each waiter before whom it waits for; span: 1 + its number
+//! running  track cpu from length                   length: 1 + it; 0: to the end
+//! names    name                                    further names; their numbers go on from part to part
+//! labels   name detail kind thing                  further labels, likewise
+//! spans    track start length depth label          further spans, by track and start, outer ones first
+//! waits    track from woken length kind on         woken: after `from`; length: 1 + it; 0: never seen to run again
+//! marks    at name track
+//! calls    parent name kind calls self             every call by path; parent: 1 + its number
+//! console  stamped at text
+//! end      (none)                                  nothing is missing
+//! ```
+
+use super::boot::{ConsoleLine, PageBoot, embedded};
+use super::table::{Column, Table};
+use crate::text::{harmless, harmless_bytes};
+use crate::{Boot, Summary};
+use analysis::StretchKind;
+use serde::Serialize;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io;
+use timeline::{NameId, Ns, Running, SpanKind, SpanRow, TrackKind, WaitedOn};
+
+/// When a part is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needed {
+    /// For the first picture.
+    First,
+    /// After it.
+    Later,
+}
+
+/// The name and version of what a page carries.
+const SCHEMA: &str = "bootscope.page/1";
+
+/// Spans of a part: a tenth of a second of a browser's work.
+const CHUNK: usize = 1 << 16;
+
+/// Console lines that a page carries: half from the start, half from the end.
+const MOST_LINES: usize = 200_000;
+
+/// Bytes of a console line that it carries.
+const LONGEST_LINE: usize = 4_000;
+
+/// Characters of a name that it carries.
+const LONGEST_NAME: usize = 4_000;
+
+/// What is text and figures, not columns.
+#[derive(Serialize)]
+struct Facts<'a> {
+    schema: &'static str,
+    /// The recording's name.
+    name: String,
+    /// How many boots the page has; this is one of them.
+    boots: usize,
+    /// What `show --json` says, as far as the page shows it. Numbers that doubles cannot hold are texts.
+    summary: Value,
+    /// Of each row of `where`, the thing that it is about.
+    things: Vec<u32>,
+    /// The same of `where_all_threads`.
+    things_all_threads: Vec<u32>,
+    /// What was found; `null` where nobody looked.
+    findings: Option<Value>,
+    /// How the boot was made, as the page's tables have it.
+    how: Vec<(String, String)>,
+    /// What was measured beside the time: memory.
+    measured: Vec<(&'static str, String)>,
+    /// How many spans follow.
+    spans: usize,
+    /// How many console lines there are, of which the page may have less.
+    console_lines: usize,
+    kinds: &'a [&'static str],
+}
+
+/// Hands out the parts of one of so many boots, in order.
+///
+/// # Errors
+/// Those of `each`.
+pub fn each_part(
+    page_boot: &PageBoot,
+    boots: usize,
+    each: &mut impl FnMut(Needed, &Table) -> io::Result<()>,
+) -> io::Result<()> {
+    let PageBoot { boot, console, .. } = *page_boot;
+    let json = facts(page_boot, boots)?;
+    let mut first = |table: &Table| each(Needed::First, table);
+    first(&Table::new("boot", 1).with("json", Column::Texts(vec![json.into()])))?;
+    first(&tracks(boot))?;
+    let mut names = Names::default();
+    let (stays, frames) = stays(boot, &mut names);
+    first(&stays)?;
+    first(&frames)?;
+    let mut later = |table: &Table| each(Needed::Later, table);
+    later(&running(boot))?;
+    spans(boot, &mut names, &mut later)?;
+    let (waits, marks, calls) = (waits(boot, &mut names), marks(boot, &mut names), calls(boot, &mut names));
+    names.further(boot, &mut later)?;
+    for table in [waits, marks, calls, lines(console), Table::new("end", 0)] {
+        later(&table)?;
+    }
+    Ok(())
+}
+
+fn facts(&PageBoot { name, boot, console }: &PageBoot, boots: usize) -> io::Result<String> {
+    let tables = boot.tables();
+    let (summary, _) = embedded(Summary::of(boot));
+    let things = |rows: &[analysis::Row], most: usize| rows.iter().take(most).map(|row| row.thing).collect();
+    let facts = Facts {
+        schema: SCHEMA,
+        name: safe(name),
+        boots,
+        things: things(&tables.wheres, summary.wheres.len()),
+        things_all_threads: things(&tables.all_threads, summary.where_all_threads.len()),
+        measured: summary.measured().collect(),
+        summary: for_a_browser(serde_json::to_value(summary)?),
+        findings: boot.findings.as_ref().map(serde_json::to_value).transpose()?.map(for_a_browser),
+        how: boot.facts.how.iter().map(|(label, text)| (safe(label), safe(text))).collect(),
+        spans: boot.timeline.spans.len(),
+        console_lines: console.len(),
+        kinds: &KINDS,
+    };
+    Ok(serde_json::to_string(&facts)?)
+}
+
+/// All texts harmless, and whole numbers that a double does not hold as texts.
+fn for_a_browser(value: Value) -> Value {
+    const EXACT: u64 = 1 << 53;
+    match value {
+        Value::String(text) => Value::String(safe(&text)),
+        Value::Array(values) => values.into_iter().map(for_a_browser).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(name, value)| (safe(&name), for_a_browser(value))).collect(),
+        Value::Number(number) => {
+            let is_exact = number.as_i64().map(i64::unsigned_abs).or(number.as_u64()).is_none_or(|n| n < EXACT);
+            if is_exact { Value::Number(number) } else { Value::String(number.to_string()) }
+        }
+        other => other,
+    }
+}
+
+/// Harmless, and cut where it is longer than anybody reads.
+fn safe(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_NAME) {
+        None => harmless(text).into_owned(),
+        Some((end, _)) => format!("{}… ({} bytes)", harmless(&text[..end]), text.len()),
+    }
+}
+
+/// The names of the kinds of spans, by their numbers.
+const KINDS: [&str; 12] = [
+    "stage",
+    "level",
+    "initcall",
+    "module",
+    "probe",
+    "attach",
+    "mount",
+    "work",
+    "call",
+    "interrupt",
+    "process",
+    "message",
+];
+
+/// The number of a kind: its place in [`KINDS`].
+fn kind(kind: SpanKind) -> u8 {
+    kind as u8
+}
+
+fn tracks(boot: &Boot) -> Table<'static> {
+    let tracks: Vec<_> = boot.timeline.tracks.iter().collect();
+    let kind = |kind| match kind {
+        TrackKind::Vmm => 0,
+        TrackKind::Firmware => 1,
+        TrackKind::Thread => 2,
+        TrackKind::Cpu => 3,
+        TrackKind::Interrupts => 4,
+        TrackKind::Console => 5,
+    };
+    let text = |column: &dyn Fn(timeline::TrackId) -> String| -> Column<'static> {
+        Column::Texts(tracks.iter().map(|(id, _)| Cow::Owned(column(*id))).collect())
+    };
+    let things = &boot.tables().things.of_track;
+    Table::new("tracks", tracks.len())
+        .with("name", text(&|id| safe(boot.track_name(id))))
+        .with("kind", Column::Bytes(tracks.iter().map(|(_, t)| kind(t.kind)).collect()))
+        .with("number", Column::Counts(tracks.iter().map(|(_, t)| t.id).collect()))
+        .with("created", Column::Deltas(tracks.iter().map(|(_, t)| t.created.map_or(0, |(at, _)| at.0)).collect()))
+        .with(
+            "by",
+            Column::Counts(tracks.iter().map(|(_, t)| t.created.map_or(0, |(_, by)| 1 + u64::from(by.0))).collect()),
+        )
+        .with("idle", Column::Bytes(tracks.iter().map(|(_, t)| u8::from(t.idle)).collect()))
+        .with("thing", Column::Counts(things.iter().map(|&thing| u64::from(thing)).collect()))
+}
+
+/// The boot path, and the chains of it.
+fn stays(boot: &Boot, names: &mut Names) -> (Table<'static>, Table<'static>) {
+    let (mut lengths, mut kinds, mut on, mut goes_on, mut counts) = (vec![], vec![], vec![], vec![], vec![]);
+    let (mut tracks, mut spans) = (vec![], vec![]);
+    for stay in boot.stays.iter() {
+        let (kind, by) = match stay.kind {
+            StretchKind::Running => (0, None),
+            StretchKind::Runqueue => (1, None),
+            StretchKind::Interrupt(by) => (2, Some(by)),
+            StretchKind::Topic(by) => (3, Some(by)),
+            StretchKind::Wait => (4, None),
+        };
+        lengths.push(length(stay.from, stay.to));
+        kinds.push(kind);
+        on.push(by.map_or(0, |by| 1 + names.name(by)));
+        goes_on.push(u8::from(stay.goes_on));
+        counts.push(stay.chain.len() as u64);
+        for frame in &stay.chain {
+            tracks.push(i64::from(frame.track.0));
+            spans.push(frame.span.map_or(0, |span| 1 + i64::from(span.0)));
+        }
+    }
+    let stays = Table::new("stays", lengths.len())
+        .with("length", Column::Counts(lengths))
+        .with("kind", Column::Bytes(kinds))
+        .with("on", Column::Counts(on))
+        .with("goes_on", Column::Bytes(goes_on))
+        .with("frames", Column::Counts(counts));
+    let frames =
+        Table::new("frames", tracks.len()).with("track", Column::Deltas(tracks)).with("span", Column::Deltas(spans));
+    (stays, frames)
+}
+
+/// From an instant to a later one; nothing if it is no later.
+fn length(from: Ns, to: Ns) -> u64 {
+    u64::try_from(i128::from(to.0) - i128::from(from.0)).unwrap_or(0)
+}
+
+/// One more than a length; 0 where it never ended.
+fn until(from: Ns, to: Ns) -> u64 {
+    if to == Ns::MAX { 0 } else { length(from, to).saturating_add(1) }
+}
+
+fn spans(boot: &Boot, names: &mut Names, each: &mut impl FnMut(&Table) -> io::Result<()>) -> io::Result<()> {
+    let things = &boot.tables().things.of_span;
+    let all: Vec<_> = boot.timeline.spans.iter().collect();
+    for chunk in all.chunks(CHUNK) {
+        let mut labels = Vec::with_capacity(chunk.len());
+        for (id, row) in chunk {
+            labels.push(names.label(row, things[id.0 as usize]));
+        }
+        names.further(boot, each)?;
+        let rows = || chunk.iter().map(|(_, row)| row);
+        each(
+            &Table::new("spans", chunk.len())
+                .with("track", Column::Deltas(rows().map(|row| i64::from(row.track.0)).collect()))
+                .with("start", Column::Deltas(rows().map(|row| row.start.0).collect()))
+                .with("length", Column::Counts(rows().map(|row| length(row.start, row.end)).collect()))
+                .with(
+                    "depth",
+                    Column::Counts(chunk.iter().map(|(id, _)| boot.timeline.spans.depth(*id).into()).collect()),
+                )
+                .with("label", Column::Counts(labels)),
+        )?;
+    }
+    Ok(())
+}
+
+/// Who ran where: by the scheduler's trace, or where there is none, by the kernel's own log.
+fn running(boot: &Boot) -> Table<'static> {
+    let told = &boot.timeline.running;
+    let mut all: Vec<&Running> = if told.is_empty() { &boot.timeline.occupancy.turns } else { told }.iter().collect();
+    all.sort_by_key(|r| (r.track, r.from));
+    Table::new("running", all.len())
+        .with("track", Column::Deltas(all.iter().map(|r| i64::from(r.track.0)).collect()))
+        .with("cpu", Column::Counts(all.iter().map(|r| u64::from(r.cpu)).collect()))
+        .with("from", Column::Deltas(all.iter().map(|r| r.from.0).collect()))
+        .with("length", Column::Counts(all.iter().map(|r| until(r.from, r.to)).collect()))
+}
+
+fn waits(boot: &Boot, names: &mut Names) -> Table<'static> {
+    let all = &boot.timeline.waits;
+    let by: Vec<(u8, u64)> = all
+        .iter()
+        .map(|wait| match wait.by {
+            WaitedOn::Thread(track) => (0, u64::from(track.0)),
+            WaitedOn::Interrupt(name) => (1, names.name(name)),
+            WaitedOn::Holders(topic) => (2, names.name(topic)),
+            WaitedOn::Nothing => (3, 0),
+            WaitedOn::Halted => (4, 0),
+            WaitedOn::Unknown => (5, 0),
+        })
+        .collect();
+    Table::new("waits", all.len())
+        .with("track", Column::Deltas(all.iter().map(|w| i64::from(w.track.0)).collect()))
+        .with("from", Column::Deltas(all.iter().map(|w| w.from.0).collect()))
+        .with("woken", Column::Counts(all.iter().map(|w| length(w.from, w.woken)).collect()))
+        .with("length", Column::Counts(all.iter().map(|w| until(w.from, w.until)).collect()))
+        .with("kind", Column::Bytes(by.iter().map(|(kind, _)| *kind).collect()))
+        .with("on", Column::Counts(by.iter().map(|(_, on)| *on).collect()))
+}
+
+fn marks(boot: &Boot, names: &mut Names) -> Table<'static> {
+    let all = &boot.timeline.marks;
+    Table::new("marks", all.len())
+        .with("at", Column::Deltas(all.iter().map(|m| m.at.0).collect()))
+        .with("name", Column::Counts(all.iter().map(|m| names.name(m.name)).collect()))
+        .with("track", Column::Deltas(all.iter().map(|m| i64::from(m.track.0)).collect()))
+}
+
+fn calls(boot: &Boot, names: &mut Names) -> Table<'static> {
+    let all: Vec<_> = boot.timeline.profile.nodes().map(|(_, node)| node).collect();
+    let parent =
+        |parent: Option<timeline::NodeId>| parent.map_or(0, |parent| 1 + u64::from(timeline::number(parent.index())));
+    Table::new("calls", all.len())
+        .with("parent", Column::Counts(all.iter().map(|node| parent(node.parent)).collect()))
+        .with("name", Column::Counts(all.iter().map(|node| names.name(node.name)).collect()))
+        .with("kind", Column::Bytes(all.iter().map(|node| kind(node.kind)).collect()))
+        .with("calls", Column::Counts(all.iter().map(|node| node.calls).collect()))
+        .with("self", Column::Counts(all.iter().map(|node| node.own).collect()))
+}
+
+fn lines(console: &[ConsoleLine]) -> Table<'static> {
+    let tail = console.len().saturating_sub(MOST_LINES / 2).max(MOST_LINES / 2);
+    let shown: Vec<&ConsoleLine> = match console.len() <= MOST_LINES {
+        true => console.iter().collect(),
+        false => console[..MOST_LINES / 2].iter().chain(&console[tail..]).collect(),
+    };
+    let text = |line: &ConsoleLine| {
+        // A serial console ends its lines with both.
+        let whole = line.text.strip_suffix(b"\r").unwrap_or(line.text);
+        let kept = &whole[..whole.len().min(LONGEST_LINE)];
+        // A tab is no more than space here, and an escape in its place would hide what the line looks like.
+        let mut text = kept.split(|&b| b == b'\t').map(harmless_bytes).collect::<Vec<_>>().join("\t");
+        if kept.len() < whole.len() {
+            text += &format!("… ({} bytes)", whole.len());
+        }
+        Cow::Owned(text)
+    };
+    Table::new("console", shown.len())
+        .with("stamped", Column::Bytes(shown.iter().map(|line| u8::from(line.at.is_some())).collect()))
+        .with("at", Column::Deltas(shown.iter().map(|line| line.at.unwrap_or_default().0).collect()))
+        .with("text", Column::Texts(shown.iter().map(|line| text(line)).collect()))
+}
+
+/// The names and labels that parts use, in the order in which they first do: so those that are used most have the smallest
+/// numbers, and take the fewest bytes.
+#[derive(Default)]
+struct Names {
+    of_name: HashMap<NameId, u64>,
+    names: Vec<NameId>,
+    of_label: HashMap<(NameId, NameId, SpanKind, u32), u64>,
+    labels: Vec<(u64, u64, u8, u64)>,
+    /// How many of each the parts so far have.
+    written: (usize, usize),
+}
+
+impl Names {
+    fn name(&mut self, name: NameId) -> u64 {
+        let names = &mut self.names;
+        *self.of_name.entry(name).or_insert_with(|| {
+            names.push(name);
+            names.len() as u64 - 1
+        })
+    }
+
+    fn label(&mut self, row: &SpanRow, thing: u32) -> u64 {
+        let key = (row.name, row.detail, row.kind, thing);
+        if let Some(&known) = self.of_label.get(&key) {
+            return known;
+        }
+        let label = (self.name(row.name), self.name(row.detail), kind(row.kind), u64::from(thing));
+        self.labels.push(label);
+        let number = self.labels.len() as u64 - 1;
+        self.of_label.insert(key, number);
+        number
+    }
+
+    /// Hands out those that no part has yet.
+    fn further(&mut self, boot: &Boot, each: &mut impl FnMut(&Table) -> io::Result<()>) -> io::Result<()> {
+        let (names, labels) = (&self.names[self.written.0..], &self.labels[self.written.1..]);
+        if !names.is_empty() {
+            let text = |name: &NameId| Cow::Owned(safe(boot.timeline.names.get(*name)));
+            each(&Table::new("names", names.len()).with("name", Column::Texts(names.iter().map(text).collect())))?;
+        }
+        if !labels.is_empty() {
+            each(
+                &Table::new("labels", labels.len())
+                    .with("name", Column::Counts(labels.iter().map(|label| label.0).collect()))
+                    .with("detail", Column::Counts(labels.iter().map(|label| label.1).collect()))
+                    .with("kind", Column::Bytes(labels.iter().map(|label| label.2).collect()))
+                    .with("thing", Column::Counts(labels.iter().map(|label| label.3).collect())),
+            )?;
+        }
+        self.written = (self.names.len(), self.labels.len());
+        Ok(())
+    }
+}

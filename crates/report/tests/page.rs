@@ -1,0 +1,140 @@
+//! What a page carries is what the timeline has, read back from the file by the reader in Rust.
+
+use proptest::prelude::*;
+use report::page::{Column, Table, read};
+use report::{Boot, ConsoleLine, Facts, PageBoot};
+use timeline::{End, EndEvidence, NameId, Ns, SpanKind, SpanRow, TimeBase, Timeline, TrackKind, Wait, WaitedOn};
+
+fn parts(boot: &Boot, console: &[ConsoleLine]) -> Vec<Table<'static>> {
+    let mut page = Vec::new();
+    report::page(&[PageBoot { name: "a", boot, console }], &mut page).unwrap();
+    read(&String::from_utf8(page).unwrap()).unwrap()
+}
+
+/// The rows of all parts of a name, one after the other.
+fn counts(parts: &[Table], part: &str, column: &str) -> Vec<i128> {
+    let of = |table: &Table| match table.column(column) {
+        Some(Column::Bytes(values)) => values.iter().map(|&v| v.into()).collect(),
+        Some(Column::Counts(values)) => values.iter().map(|&v| v.into()).collect(),
+        Some(Column::Deltas(values)) => values.iter().map(|&v| v.into()).collect::<Vec<_>>(),
+        other => panic!("{part} {column}: {other:?}"),
+    };
+    parts.iter().filter(|table| table.name == part).flat_map(of).collect()
+}
+
+fn texts(parts: &[Table], part: &str, column: &str) -> Vec<String> {
+    let of = |table: &Table| match table.column(column) {
+        Some(Column::Texts(values)) => values.iter().map(|v| v.to_string()).collect::<Vec<_>>(),
+        other => panic!("{part} {column}: {other:?}"),
+    };
+    parts.iter().filter(|table| table.name == part).flat_map(of).collect()
+}
+
+fn place(number: i128) -> usize {
+    usize::try_from(number).unwrap()
+}
+
+/// Of each span: track, start, length, name and detail.
+fn spans(parts: &[Table]) -> Vec<(i128, i128, i128, String, String)> {
+    let of = |column| counts(parts, "spans", column);
+    let (names, name, detail) =
+        (texts(parts, "names", "name"), counts(parts, "labels", "name"), counts(parts, "labels", "detail"));
+    let rows = of("track").into_iter().zip(of("start")).zip(of("length")).zip(of("label"));
+    rows.map(|(((track, start), length), label)| {
+        let text = |labels: &[i128]| names[place(labels[place(label)])].clone();
+        (track, start, length, text(&name), text(&detail))
+    })
+    .collect()
+}
+
+fn time() -> impl Strategy<Value = i64> {
+    prop_oneof![4 => -50..200_i64, 1 => any::<i64>(), 1 => prop::sample::select(vec![i64::MIN, i64::MAX, 1 << 53, (1 << 53) + 1])]
+}
+
+prop_compose! {
+    fn boots()(
+        spans in prop::collection::vec((0u32..3, 0..4_usize, 0..3_usize, time(), time()), 0..40),
+        waits in prop::collection::vec((0u32..3, 0i64..100, 0i64..50, 0i64..50, 0u32..3), 0..10),
+        end in prop::option::of(0i64..250),
+    ) -> Timeline {
+        let mut t = Timeline::new(TimeBase::Host);
+        for (i, name) in ["init", "", "<b>\u{1b}"].into_iter().enumerate() {
+            let name = t.names.intern(name);
+            t.tracks.add(name, TrackKind::Thread, i as u64);
+        }
+        for (track, name, detail, start, end) in spans {
+            let (name, detail) = (t.names.intern(["", "f", "g", "\u{202e}"][name]), t.names.intern(["", "x", "y"][detail]));
+            let (start, end) = (Ns(start), Ns(end.max(start)));
+            t.spans.push(SpanRow { name, detail, start, end, track: timeline::TrackId(track), kind: SpanKind::Call }, None);
+        }
+        for (track, from, slept, queued, by) in waits {
+            let (from, woken, until) = (Ns(from), Ns(from + slept), Ns(from + slept + queued));
+            let by = WaitedOn::Thread(timeline::TrackId(by));
+            t.waits.push(Wait { track: timeline::TrackId(track), from, woken, until, by });
+        }
+        t.end = end.map(|at| End { at: Ns(at), error: Ns::ZERO, track: Some(timeline::TrackId(0)), evidence: EndEvidence::LastSign });
+        t.finalize(Ns::ZERO);
+        t
+    }
+}
+
+proptest! {
+    #[test]
+    fn spans_waits_and_the_path_come_back(t in boots()) {
+        let facts = Facts::default();
+        let boot = Boot::new(&t, &facts);
+        let parts = parts(&boot, &[]);
+        let text = |id: NameId| report::harmless(t.names.get(id)).into_owned();
+        let wanted: Vec<_> = t
+            .spans
+            .iter()
+            .map(|(_, s)| {
+                let length = i128::from(s.end.0) - i128::from(s.start.0);
+                (i128::from(s.track.0), i128::from(s.start.0), length, text(s.name), text(s.detail))
+            })
+            .collect();
+        prop_assert_eq!(spans(&parts), wanted);
+        let depths: Vec<i128> = t.spans.iter().map(|(id, _)| t.spans.depth(id).into()).collect();
+        prop_assert_eq!(counts(&parts, "spans", "depth"), depths);
+        let waits: Vec<i128> = t.waits.iter().map(|w| (w.until.0 - w.from.0 + 1).into()).collect();
+        prop_assert_eq!(counts(&parts, "waits", "length"), waits);
+        let path: Ns = boot.path().stretches.iter().map(|s| s.length()).sum();
+        prop_assert_eq!(counts(&parts, "stays", "length").iter().sum::<i128>(), i128::from(path.0));
+        prop_assert_eq!(counts(&parts, "stays", "frames").iter().sum::<i128>() as usize, counts(&parts, "frames", "track").len());
+        prop_assert_eq!(texts(&parts, "tracks", "name"), ["init", "", "<b>\\x1b"]);
+        prop_assert_eq!(parts.last().map(|table| table.name.to_string()), Some("end".to_owned()));
+    }
+}
+
+/// More spans than one part has, and a line of every kind.
+#[test]
+fn many_spans_are_many_parts_and_little_each() {
+    let count = 200_000;
+    let mut t = Timeline::new(TimeBase::Host);
+    let name = t.names.intern("init");
+    let track = t.tracks.add(name, TrackKind::Thread, 1);
+    for i in 0..count {
+        let (name, detail) = (t.names.intern(&format!("f{}", i % 500)), NameId::EMPTY);
+        let start = Ns(i * 1_000 + i * i % 700);
+        t.spans.push(
+            SpanRow { name, detail, start, end: start + Ns(100 + i * 7 % 200), track, kind: SpanKind::Call },
+            None,
+        );
+    }
+    t.end =
+        Some(End { at: Ns(count * 1_000), error: Ns::ZERO, track: Some(track), evidence: EndEvidence::Asked(name) });
+    t.finalize(Ns::ZERO);
+    let facts = Facts::default();
+    let boot = Boot::new(&t, &facts);
+    let mut page = Vec::new();
+    let console = [ConsoleLine { at: Some(Ns(5)), text: b"a\tb\r" }, ConsoleLine { at: None, text: b"\xff\x1b[2J" }];
+    report::page(&[PageBoot { name: "a", boot: &boot, console: &console }], &mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    let parts = read(&page).unwrap();
+    assert_eq!(counts(&parts, "spans", "start").len(), usize::try_from(count).unwrap());
+    assert!(parts.iter().filter(|table| table.name == "spans").count() > 2);
+    assert_eq!(texts(&parts, "console", "text"), ["a\tb", "\\xff\\x1b[2J"]);
+    assert_eq!(counts(&parts, "console", "stamped"), [1, 0]);
+    let of_spans: usize = page.split("<script type=\"application/x-bootscope\">").skip(6).map(str::len).sum();
+    assert!(of_spans < 12 * usize::try_from(count).unwrap(), "{of_spans} bytes for {count} spans");
+}
