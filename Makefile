@@ -22,6 +22,7 @@ TOOLS := $(CURDIR)/target/tools
 .PHONY: build demo check test test-qemu test-calls test-kernels test-tslog test-exports fuzz bench fmt install chroot-test chroot-test-calls
 
 build:
+	scripts/build-page
 	$(CARGO) build --locked --release -p bootscope -p qemu-plugin
 	RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
 	    $(CARGO) build --locked --profile guest -p guest-init --target $(GUEST_TARGET)
