@@ -1,0 +1,444 @@
+// The page in headless Chromium: every view is driven, by keyboard too, and its numbers are held to those of `show --json`.
+//
+// `BOOTSCOPE_PAGE` names a page and `BOOTSCOPE_SHOW` the `show --json` of the same boot. The boot of
+// crates/report/examples/sample.rs has in it what a guest could do to its reader.
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const [PAGE, SHOW] = [process.env.BOOTSCOPE_PAGE, process.env.BOOTSCOPE_SHOW];
+const PROGRAM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+// Two boots on one page, and the figures of the later one: BOOTSCOPE_SHOW has those of the first.
+const [TWO, SHOW_TWO] = [process.env.BOOTSCOPE_TWO, process.env.BOOTSCOPE_SHOW_TWO];
+const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings"];
+const options = { skip: PAGE && SHOW ? false : "BOOTSCOPE_PAGE and BOOTSCOPE_SHOW are not set: tests/exports/check-page sets them" };
+
+let browser, show, folder;
+before(async () => {
+    if (options.skip) return;
+    browser = await chromium.launch({ executablePath: PROGRAM, args: ["--no-sandbox"] });
+    show = JSON.parse(await readFile(SHOW, "utf8"));
+    folder = await mkdtemp(join(tmpdir(), "bootscope-page-"));
+});
+after(async () => {
+    await browser?.close();
+    if (folder) await rm(folder, { recursive: true });
+});
+
+/** Opens the page, and fails on anything that goes wrong in it. */
+async function open(fragment = "", { path = PAGE, whole = true, expected = [], ...context } = {}) {
+    const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, ...context });
+    const wrong = [];
+    page.on("pageerror", error => wrong.push(error.message));
+    page.on("console", message => message.type() === "error" && wrong.push(message.text()));
+    page.on("request", request => /^(file|blob|data|about):/.test(request.url()) || wrong.push(`asked for ${request.url()}`));
+    await page.goto(pathToFileURL(path).href + fragment);
+    if (whole) await page.waitForFunction(() => performance.getEntriesByName("bootscope-whole").length > 0);
+    page.check = () => assert.deepEqual(wrong.filter(text => !expected.some(known => text.includes(known))), []);
+    return page;
+}
+
+const numbers = (page, selector) => page.$$eval(selector, all => all.map(one => one.dataset.ns));
+const fragment = async page => new URLSearchParams((await page.evaluate(() => location.hash)).slice(1));
+/** The rows of the table that a view saves. */
+async function saved(page) {
+    const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption("#save", "csv")]);
+    const text = await readFile(await download.path(), "utf8");
+    const rows = [];
+    for (const [, quoted, plain, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^,\r\n]*))(,|\r\n)/g)) {
+        const cell = quoted !== undefined ? quoted.replaceAll('""', '"') : plain;
+        if (!rows.length || rows.at(-1).done) rows.push({ cells: [], done: false });
+        rows.at(-1).cells.push(cell);
+        rows.at(-1).done = end !== ",";
+    }
+    return rows.map(row => row.cells);
+}
+/** Until the page is drawn and its address is written, which happens every 400 ms at most. */
+const settled = async page => {
+    await page.waitForTimeout(450);
+    await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
+};
+
+test("nothing of the guest's runs, and nothing is loaded", options, async () => {
+    for (const view of VIEWS) {
+        const page = await open(`#view=${view}`, { expected: ["Content Security Policy"] });
+        assert.equal(await page.evaluate(() => typeof ran), "undefined");
+        assert.equal(await page.locator("img, iframe, object, embed, link").count(), 0);
+        assert.equal(await page.evaluate(() => [...document.querySelectorAll("*")].filter(e => [...e.attributes].some(a => /^on/i.test(a.name))).length), 0);
+        // Even if it were let in, the policy keeps it from running or loading.
+        await page.evaluate(() => document.body.insertAdjacentHTML("beforeend", '<img src="https://example.org/x" onerror="window.ran=6">'));
+        await page.waitForTimeout(100);
+        assert.equal(await page.evaluate(() => typeof ran), "undefined");
+        await page.close();
+    }
+});
+
+test("overview: total, phases and the first rows are those of show", options, async () => {
+    const page = await open("#view=overview");
+    assert.equal(await page.getAttribute("#total", "data-ns"), String(show.total_ns));
+    assert.deepEqual(await numbers(page, "#phases tbody tr"), show.phases.map(phase => String(phase.end_ns - phase.start_ns)));
+    assert.deepEqual(await numbers(page, "#top tbody tr"), show.where.slice(0, 12).map(row => String(row.self_ns)));
+    // A phase leads to its time.
+    await page.locator("#phases tbody button").nth(1).click();
+    await settled(page);
+    const [from, to] = [(await fragment(page)).get("from"), (await fragment(page)).get("to")].map(Number);
+    assert.ok(from <= show.phases[1].start_ns + 1 && to >= show.phases[1].end_ns - 1 && to > from, `${from} to ${to}`);
+    page.check();
+});
+
+test("where: each row of show, to the nanosecond, and the sum is the total", options, async () => {
+    const page = await open("#view=where");
+    for (const [table, rows, title] of [["where", show.where, "Where the boot path went"], ["functions", show.functions, "Functions on the boot path"], ["threads", show.where_all_threads, "All threads, summed"]]) {
+        await page.getByRole("button", { name: title }).click();
+        await settled(page);
+        assert.equal((await fragment(page)).get("table") ?? "where", table);
+        const shown = (await saved(page)).slice(1).map(([, self, , total, count]) => [self, total, count]);
+        assert.deepEqual(shown, rows.map(row => [String(row.self_ns), String(row.total_ns), String(row.count)]), table);
+        assert.equal(await page.getAttribute(".sum", "data-ns"), String(rows.reduce((sum, row) => sum + row.self_ns, 0)));
+    }
+    await page.getByRole("button", { name: "Where the boot path went" }).click();
+    await settled(page);
+    assert.equal(await page.getAttribute(".sum", "data-ns"), String(show.total_ns));
+    page.check();
+});
+
+test("where: filtered, sorted, and a row leads to its places", options, async () => {
+    const page = await open("#view=where");
+    await page.fill("#filter", "^initcall acpi_init$");
+    await settled(page);
+    const wanted = show.where.filter(row => /^initcall acpi_init$/.test(row.name));
+    assert.deepEqual((await saved(page)).slice(1).map(([name]) => name), wanted.map(row => row.name));
+    await page.fill("#filter", "(");
+    await settled(page);
+    assert.equal(await page.getAttribute("#filter", "aria-invalid"), "true");
+    await page.fill("#filter", "");
+    await page.getByRole("button", { name: "count" }).click();
+    await settled(page);
+    assert.equal(await page.locator(".sheet th[aria-sort='descending']").innerText(), "count ▾");
+    const counts = (await page.$$eval(".sheet tbody td:nth-child(5)", all => all.map(one => Number(one.textContent.replace(/\D/g, "")))));
+    assert.deepEqual(counts, [...counts].sort((a, b) => b - a));
+    await page.getByRole("button", { name: "initcall acpi_init", exact: true }).click();
+    await settled(page);
+    const place = page.locator(".details .table tbody button").first();
+    assert.equal(await place.innerText(), "initcall acpi_init");
+    await place.click();
+    await settled(page);
+    const initcall = show.initcalls.find(one => one.name === "acpi_init");
+    assert.deepEqual(await numbers(page, ".details .figures dd"), [String(initcall.elapsed_ns), String(initcall.start_ns)]);
+    page.check();
+});
+
+test("path: the keyboard goes along it, and its steps sum to the boot", options, async () => {
+    const page = await open("#view=path");
+    await page.keyboard.press("]");
+    await settled(page);
+    const count = Number(/of (\d+)/.exec(await page.locator(".details h2").innerText())[1]);
+    const steps = [];
+    for (let i = 0; i < Math.min(count, 60); i += 1) {
+        await settled(page);
+        assert.equal((await fragment(page)).get("step"), String(i));
+        const [length, start] = await numbers(page, ".details .figures dd");
+        const why = await page.locator(".why").innerText();
+        assert.ok(why.length > 10 && !/undefined|NaN/.test(why), why);
+        steps.push({ start: Number(start), length: Number(length) });
+        await page.keyboard.press("]");
+    }
+    steps.reduce((at, step) => (assert.equal(step.start, at), at + step.length), 0);
+    if (count <= 60) assert.equal(steps.reduce((sum, step) => sum + step.length, 0), show.total_ns);
+    await page.keyboard.press("[");
+    await settled(page);
+    assert.equal((await fragment(page)).get("step"), String(Math.min(count, 60) - 2 + (count > 60 ? 1 : 0)));
+    page.check();
+});
+
+test("tracks: keys move the window, search finds and steps", options, async () => {
+    const page = await open("#view=tracks");
+    const window = async () => {
+        await settled(page);
+        const now = await fragment(page);
+        return now.has("from") ? [Number(now.get("from")), Number(now.get("to"))] : undefined;
+    };
+    assert.equal(await window(), undefined);
+    await page.keyboard.press("w");
+    const [from, to] = await window();
+    assert.ok(from > 0 && to < show.total_ns && Math.abs((to - from) / show.total_ns - 0.7) < 0.05, `${from} to ${to}`);
+    await page.keyboard.press("d");
+    assert.ok((await window())[0] > from);
+    await page.keyboard.press("a");
+    assert.ok(Math.abs((await window())[0] - from) < 3);
+    await page.keyboard.press("0");
+    assert.equal(await window(), undefined);
+    await page.keyboard.press("/");
+    await page.keyboard.type("^initcall (?!level )");
+    await settled(page);
+    assert.equal(await page.locator("#found").innerText(), `${show.initcalls.length} spans`);
+    await page.keyboard.press("Enter");
+    await settled(page);
+    assert.ok((await fragment(page)).has("span"));
+    const first = [...show.initcalls].sort((a, b) => a.start_ns - b.start_ns)[0];
+    assert.equal((await numbers(page, ".details .figures dd"))[0], String(first.elapsed_ns));
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("f");
+    const [left, right] = await window();
+    assert.ok(left <= first.start_ns && right >= first.start_ns + first.elapsed_ns && right - left < show.total_ns);
+    await page.keyboard.press("m");
+    await page.keyboard.press("t");
+    await settled(page);
+    assert.ok(await page.getByRole("table", { name: "The longest spans that are seen" }).isVisible());
+    await page.keyboard.press("?");
+    await settled(page);
+    assert.ok(await page.getByRole("dialog").isVisible());
+    await page.keyboard.press("Escape");
+    await settled(page);
+    assert.equal(await page.getByRole("dialog").count(), 0);
+    page.check();
+});
+
+test("tracks: a click selects what lies there, the wheel zooms and moves", options, async () => {
+    const page = await open("#view=tracks");
+    const chart = page.locator(".chart .canvas");
+    const box = await chart.boundingBox();
+    // The longest span of the first lanes is somewhere under the pointer: look for it as a user would.
+    let found = false;
+    for (let y = 30; y < box.height && !found; y += 8) {
+        for (let x = 200; x < box.width && !found; x += 60) {
+            await page.mouse.move(box.x + x, box.y + y);
+            found = (await page.locator(".tip").count()) > 0;
+        }
+    }
+    assert.ok(found, "a tooltip somewhere");
+    const tip = await page.locator(".tip strong").innerText();
+    await page.mouse.down();
+    await page.mouse.up();
+    await settled(page);
+    if (!tip.startsWith("boot path")) assert.equal(await page.locator(".details h2").innerText(), tip);
+    const before = await fragment(page);
+    await page.keyboard.down("Control");
+    await page.mouse.wheel(0, -200);
+    await page.keyboard.up("Control");
+    await settled(page);
+    assert.ok((await fragment(page)).has("from") && !before.has("from"));
+    page.check();
+});
+
+test("merged: the path's stacks sum to the boot, upside down too", options, async () => {
+    const page = await open("#view=merged");
+    assert.equal(await page.getAttribute(".merged output", "data-total"), String(show.total_ns));
+    const rows = (await saved(page)).slice(1);
+    assert.equal(rows.reduce((sum, [, self]) => sum + Number(self), 0), show.total_ns);
+    for (const row of show.functions.filter(row => row.name === "initcall" && /^[a-z_0-9]+$/.test(row.detail)).slice(0, 20)) {
+        const found = rows.find(([name]) => name === `${row.name} ${row.detail}`);
+        assert.equal(Number(found[2]), row.total_ns, `${row.detail}: total`);
+    }
+    await page.getByRole("button", { name: "bottom-up" }).click();
+    await settled(page);
+    assert.ok(await page.locator(".flame canvas").isVisible());
+    await page.locator(".merged .table tbody button").first().click();
+    await settled(page);
+    assert.equal((await fragment(page)).get("way"), "sandwich");
+    assert.equal(await page.locator(".flame canvas").count(), 2);
+    page.check();
+});
+
+test("console: every line, as text, and a line leads to its time", options, async () => {
+    const page = await open("#view=console");
+    const lines = (await saved(page)).slice(1);
+    assert.ok(lines.length > 0);
+    assert.ok(lines.every(([, text]) => !/[\u0000-\u001f\u007f\u202e]/.test(text)), "control characters are escaped");
+    await page.locator(".console-view tbody button").nth(1).click();
+    await settled(page);
+    assert.equal((await fragment(page)).get("range")?.split(",")[0], lines[1][0]);
+    assert.ok((await page.locator("tr.picked").count()) >= 1);
+    page.check();
+});
+
+test("a link opens the same view", options, async () => {
+    const page = await open("#view=path");
+    for (const key of ["]", "]", "]", "f"]) await page.keyboard.press(key);
+    await settled(page);
+    const [address, text] = [await page.evaluate(() => location.hash), await page.locator(".details").innerText()];
+    const again = await open(address);
+    await settled(again);
+    assert.equal(await again.evaluate(() => location.hash), address);
+    assert.equal(await again.locator(".details").innerText(), text);
+    again.check();
+});
+
+test("the address is not written at each frame, and is that of the last", options, async () => {
+    const page = await open("#view=tracks");
+    const written = await page.evaluate(
+        () =>
+            new Promise(done => {
+                let count = 0;
+                const replace = history.replaceState.bind(history);
+                history.replaceState = (...args) => ((count += 1), replace(...args));
+                let left = 60;
+                const next = () => {
+                    document.body.dispatchEvent(new KeyboardEvent("keydown", { key: left % 2 ? "w" : "d", bubbles: true }));
+                    if ((left -= 1) > 0) requestAnimationFrame(next);
+                    else done(count);
+                };
+                next();
+            }),
+    );
+    assert.ok(written <= 10, `${written} times in 60 frames`);
+    await settled(page);
+    const address = await page.evaluate(() => location.hash);
+    await page.keyboard.press("d");
+    await settled(page);
+    assert.notEqual(await page.evaluate(() => location.hash), address);
+    page.check();
+});
+
+test("pictures are files of their own, with names as text", options, async () => {
+    const page = await open("#view=tracks");
+    const file = async format => {
+        const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption("#save", format)]);
+        return readFile(await download.path());
+    };
+    const svg = (await file("svg")).toString("utf8");
+    const read = await page.evaluate(text => {
+        const made = new DOMParser().parseFromString(text, "image/svg+xml");
+        return { wrong: made.querySelector("parsererror")?.textContent, scripts: made.querySelectorAll("script, image, foreignObject").length, boxes: made.querySelectorAll("rect").length };
+    }, svg);
+    assert.deepEqual({ ...read, boxes: read.boxes > 20 }, { wrong: undefined, scripts: 0, boxes: true });
+    const png = await file("png");
+    assert.equal(png.subarray(1, 4).toString(), "PNG");
+    page.check();
+});
+
+test("light, dark, and as the system", options, async () => {
+    const colour = page => page.evaluate(() => getComputedStyle(document.querySelector("#app")).backgroundColor);
+    const page = await open("", { colorScheme: "dark" });
+    assert.equal(await colour(page), "rgb(22, 24, 26)");
+    await page.selectOption("#theme", "light");
+    await settled(page);
+    assert.equal(await colour(page), "rgb(255, 255, 255)");
+    page.check();
+});
+
+test("a page that is cut off says so, and shows what there is", options, async () => {
+    const whole = await readFile(PAGE, "utf8");
+    const parts = [...whole.matchAll(/<script type="application\/x-bootscope">/g)].map(match => match.index);
+    const path = join(folder, "cut.html");
+    // In the middle of a part, between two, and before the first.
+    for (const [at, says] of [[parts[5] + 60, /cut off/], [parts[6], /cut off/], [parts[0], /^$/]]) {
+        await writeFile(path, whole.slice(0, at));
+        const page = await open("", { path, whole: false });
+        if (at === parts[0]) {
+            assert.ok(await page.locator("#tables").isVisible(), "the tables");
+            continue;
+        }
+        await page.waitForSelector(".warning >> text=/cut off|damaged/");
+        const said = await page.locator("#app [role=alert]").allInnerTexts();
+        assert.ok(said.some(text => says.test(text)), said.join("; "));
+        assert.equal(await page.getAttribute("#total", "data-ns"), String(show.total_ns));
+        page.check();
+    }
+    const [from, to] = [parts[4] + 80, parts[4] + 84];
+    await writeFile(path, whole.slice(0, from) + "AAAA" + whole.slice(to));
+    const page = await open("", { path, whole: false });
+    await page.waitForSelector(".warning >> text=/damaged/");
+    page.check();
+});
+
+test("without scripts, or without what unpacks, the tables are there", options, async () => {
+    const page = await open("", { javaScriptEnabled: false, whole: false });
+    const text = await page.locator("#tables").innerText();
+    assert.ok(text.includes("Phases") && text.includes("Where the boot path went"), text.slice(0, 200));
+    const old = await browser.newPage();
+    await old.addInitScript(() => delete window.DecompressionStream);
+    await old.goto(pathToFileURL(PAGE).href);
+    await old.waitForSelector("#app .warning");
+    assert.match(await old.locator("#app .warning").innerText(), /DecompressionStream/);
+    assert.ok(await old.locator("#tables table").first().isVisible());
+});
+
+const two = { skip: TWO && SHOW_TWO ? false : "BOOTSCOPE_TWO and BOOTSCOPE_SHOW_TWO are not set: tests/exports/check-page sets them" };
+
+test("compare: each row before and after, and the changes sum to the difference", two, async () => {
+    const later = JSON.parse(await readFile(SHOW_TWO, "utf8"));
+    const page = await open("#view=compare", { path: TWO });
+    assert.equal(await page.getAttribute("#change", "data-ns"), String(later.total_ns - show.total_ns));
+    assert.equal(await page.getAttribute(".phases .sum", "data-ns"), String(later.total_ns - show.total_ns));
+    const rows = (await saved(page)).slice(1);
+    const [before, after] = [show, later].map(one => new Map(one.where.filter(row => /^[ -~·]*$/.test(row.name)).map(row => [row.name.replace(" (indirect call)", ""), row.self_ns])));
+    for (const name of new Set([...before.keys(), ...after.keys()])) {
+        const [was, is] = [before.get(name), after.get(name)];
+        const what = was === undefined ? "appeared" : is === undefined ? "vanished" : was === is ? "same" : "changed";
+        assert.deepEqual(rows.find(row => row[0] === name), [name, String(was ?? ""), String(is ?? ""), String((is ?? 0) - (was ?? 0)), what]);
+    }
+    assert.equal(rows.reduce((sum, row) => sum + Number(row[3]), 0), later.total_ns - show.total_ns);
+    assert.ok(rows.some(row => row[4] === "appeared") && rows.some(row => row[4] === "vanished"));
+    await page.getByRole("button", { name: "Stacks" }).click();
+    await settled(page);
+    assert.ok(await page.locator(".sheet .flame canvas").isVisible());
+    assert.equal((await fragment(page)).get("compared"), "flame");
+    page.check();
+});
+
+test("compare: the other boot is a whole boot", two, async () => {
+    const later = JSON.parse(await readFile(SHOW_TWO, "utf8"));
+    const page = await open("#view=overview&boot=1", { path: TWO });
+    assert.equal(await page.getAttribute("#total", "data-ns"), String(later.total_ns));
+    assert.deepEqual(await numbers(page, "#phases tbody tr"), later.phases.map(phase => String(phase.end_ns - phase.start_ns)));
+    await page.selectOption("#boot", "0");
+    await settled(page);
+    assert.equal(await page.getAttribute("#total", "data-ns"), String(show.total_ns));
+    page.check();
+});
+
+// Pages of boots of odd shapes, each with its figures.
+const ODD = process.env.BOOTSCOPE_ODD;
+const odd = { skip: ODD ? false : "BOOTSCOPE_ODD is not set: tests/exports/check-page sets it" };
+
+test("boots of odd shapes are shown in every view", odd, async () => {
+    for (const file of (await readdir(ODD)).filter(name => name.endsWith(".html"))) {
+        // Not by JSON.parse: it rounds what is beyond doubles.
+        const total = /"total_ns": (\d+)/.exec(await readFile(join(ODD, file.replace(".html", ".json")), "utf8"))[1];
+        for (const view of VIEWS) {
+            const page = await open(`#view=${view}`, { path: join(ODD, file) });
+            await page.keyboard.press("t");
+            await page.keyboard.press("]");
+            await page.keyboard.press("w");
+            await settled(page);
+            assert.equal(await page.getAttribute("#total", "data-ns"), total, `${file}, ${view}`);
+            page.check();
+            await page.close();
+        }
+    }
+});
+
+test("times beyond what doubles hold are exact", odd, async () => {
+    const far = 2n ** 54n + 3n;
+    const page = await open("#view=tracks&span=0", { path: join(ODD, "far.html") });
+    assert.deepEqual(await numbers(page, ".details .figures dd"), [String(far - 1n), "1"]);
+    await page.keyboard.press(".");
+    await settled(page);
+    assert.deepEqual(await numbers(page, ".details .figures dd"), ["8", String(far)]);
+    await page.evaluate(() => (location.hash = "#view=path&step=0"));
+    await settled(page);
+    assert.deepEqual(await numbers(page, ".details .figures dd"), [String(far + 9n), "0"]);
+    page.check();
+});
+
+test("axe finds nothing serious in any view, light and dark, wide and narrow", options, async () => {
+    const axe = await readFile(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+    for (const [colorScheme, viewport] of [["light", { width: 1280, height: 800 }], ["dark", { width: 1280, height: 800 }], ["light", { width: 400, height: 800 }]]) {
+        for (const view of TWO ? [...VIEWS, "compare"] : VIEWS) {
+            const page = await open(`#view=${view}`, { colorScheme, viewport, path: view === "compare" ? TWO : PAGE });
+            await page.keyboard.press("t");
+            if (view === "path") await page.keyboard.press("]");
+            await settled(page);
+            await page.evaluate(axe);
+            const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+            const found = violations.filter(one => ["serious", "critical"].includes(one.impact)).map(one => `${one.id}: ${one.nodes.slice(0, 3).map(node => `${node.target} ${node.failureSummary}`).join("; ")}`);
+            assert.deepEqual(found, [], `${view}, ${colorScheme}, ${viewport.width}`);
+            await page.close();
+        }
+    }
+});
