@@ -31,6 +31,7 @@ mod report;
 mod show;
 mod trial;
 mod variants;
+mod view;
 mod what_if;
 
 use clap::{Parser, Subcommand};
@@ -53,6 +54,8 @@ Examples:
       boot a kernel and keep the evidence
   bootscope show boots/a
       print where the time went
+  bootscope view boots/a
+      open the boot in a browser: who did what when, and who was waited for
   bootscope findings boots/a
       list what is slow, what it costs, and what to do about it
   bootscope try boots/a
@@ -78,6 +81,7 @@ enum Command {
     Findings(findings::Args),
     Try(Box<trial::Args>),
     Report(report::Args),
+    View(view::Args),
     Export(export::Args),
     Import(import::Args),
     WhatIf(what_if::Args),
@@ -128,6 +132,7 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
         Command::Findings(args) => findings::run(&args, output),
         Command::Try(args) => trial::run(&args, output),
         Command::Report(args) => report::run(&args, output),
+        Command::View(args) => view::run(&args, output),
         Command::Export(args) => export::run(&args, output),
         Command::Import(args) => import::run(&args, output),
         Command::WhatIf(args) => what_if::run(&args, output),

@@ -1,0 +1,123 @@
+//! `bootscope view`: the page of recordings, served on the loopback interface until somebody interrupts it.
+//!
+//! The page is made once and kept in memory. Nobody but this machine can connect. Its address has a word in it that nobody
+//! can guess, and a request must name this host: so a page from elsewhere, open in the same browser, cannot read it.
+
+use crate::output::Output;
+use crate::report::with_boots;
+use crate::{Done, benches};
+use anyhow::{Context, bail};
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a connection may take for its request.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of a request, at most.
+const LONGEST_REQUEST: u64 = 16 << 10;
+
+/// Show recordings in a browser: the page that report writes, from memory
+///
+/// view serves the page on 127.0.0.1 alone, prints its address, and opens a browser. Ctrl-C ends it.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A recording (folder or packed file), or two to eight to compare
+    #[arg(required = true, num_args = 1..=8)]
+    recordings: Vec<PathBuf>,
+    /// Print the address and open no browser
+    #[arg(long)]
+    no_browser: bool,
+    /// The port; 0: any that is free
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+}
+
+/// Runs it.
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
+    if let Some(bench) = args.recordings.iter().find(|path| benches::is_bench(path)) {
+        bail!("{} is a bench: bootscope report writes its page", bench.display());
+    }
+    let page = with_boots(&args.recordings, output, |boots| {
+        let mut page = Vec::new();
+        report::page(boots, &mut page)?;
+        Ok(page)
+    })?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
+        .with_context(|| format!("cannot listen on port {} of 127.0.0.1: try another --port", args.port))?;
+    let site = Arc::new(Site { page, host: listener.local_addr()?, path: format!("/{}/", secret()) });
+    let address = format!("http://{}{}", site.host, site.path);
+    output.text(&format!("{address}\n"))?;
+    if !args.no_browser {
+        open_browser(&address, output);
+    }
+    for connection in listener.incoming() {
+        let site = Arc::clone(&site);
+        // Who connects and says nothing holds up nobody else. An answer that nobody takes is no error.
+        let answered = connection.map(|stream| std::thread::spawn(move || drop(site.answer(&stream))));
+        answered.context("cannot take connections any more")?;
+    }
+    Ok(Done::Well)
+}
+
+fn open_browser(address: &str, output: &Output) {
+    let browser = std::env::var_os("BROWSER").filter(|b| !b.is_empty()).unwrap_or_else(|| "xdg-open".into());
+    let null = Stdio::null;
+    let started = Command::new(&browser).arg(address).stdin(null()).stdout(null()).stderr(null()).spawn();
+    match started {
+        // Somebody has to take its end.
+        Ok(mut browser) => drop(std::thread::spawn(move || browser.wait())),
+        Err(e) => output.note(&format!("cannot start {}: {e}; open the address by hand", browser.to_string_lossy())),
+    }
+}
+
+/// From the randomness that seeds hash maps.
+fn secret() -> String {
+    let random = || std::hash::RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", random(), random())
+}
+
+struct Site {
+    page: Vec<u8>,
+    host: SocketAddr,
+    path: String,
+}
+
+impl Site {
+    fn answer(&self, stream: &TcpStream) -> io::Result<()> {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut lines = BufReader::new(stream.take(LONGEST_REQUEST)).lines();
+        let request = lines.next().transpose()?.unwrap_or_default();
+        let mut host = None;
+        for line in lines {
+            let line = line?;
+            if line.is_empty() {
+                break;
+            }
+            let (name, value) = line.split_once(':').unwrap_or_default();
+            if name.eq_ignore_ascii_case("host") {
+                host = Some(value.trim().to_owned());
+            }
+        }
+        let is_ours = host.is_some_and(|host| host == self.host.to_string());
+        let (status, kind, body): (&str, &str, &[u8]) = match request.split(' ').collect::<Vec<_>>()[..] {
+            _ if !is_ours => ("400 Bad Request", "plain", b"not for this host\n"),
+            ["GET", path, _] if path == self.path => ("200 OK", "html", &self.page),
+            ["GET", ..] => ("404 Not Found", "plain", b"not found\n"),
+            _ => ("405 Method Not Allowed", "plain", b"only GET\n"),
+        };
+        let mut out = stream;
+        write!(
+            out,
+            "HTTP/1.1 {status}\r\nContent-Type: text/{kind}; charset=utf-8\r\nContent-Length: {}\r\n\
+             Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n\
+             Cross-Origin-Resource-Policy: same-origin\r\nConnection: close\r\n\r\n",
+            body.len()
+        )?;
+        out.write_all(body)?;
+        out.flush()
+    }
+}
