@@ -5,7 +5,7 @@
 //! Exit status 1 if a promise is not kept.
 //!
 //! `cargo bench -p bootscope --bench figures -- [--pairs N] [PART]…`, with the parts `readers`, `synthetic`, `tslog`,
-//! `boot`, `calls`, `home`, `bench`, `simulations`, `lab` and `history`; without any, all.
+//! `boot`, `calls`, `home`, `bench`, `simulations`, `lab`, `page` and `history`; without any, all.
 
 mod bench;
 mod boot;
@@ -15,6 +15,7 @@ mod home;
 mod host;
 mod instructions;
 mod lab;
+mod page;
 mod readers;
 mod show;
 mod synthetic;
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
         Ok(read) => read,
         Err(wrong) => {
             eprintln!(
-                "figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|tslog|boot|calls|home|bench|simulations|lab|history]…"
+                "figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|tslog|boot|calls|home|bench|simulations|lab|page|history]…"
             );
             return ExitCode::from(2);
         }
@@ -70,6 +71,9 @@ fn main() -> ExitCode {
     if wanted("readers") {
         readers::measure(&mut table);
     }
+    if wanted("page") {
+        page::measure(&work, &mut table);
+    }
     if wanted("history") {
         history::measure(&work, &mut table);
     }
@@ -89,7 +93,7 @@ fn arguments() -> Result<(Vec<String>, u32), String> {
                 pairs = count.ok_or("--pairs takes a number from 2")?;
             }
             "readers" | "synthetic" | "tslog" | "boot" | "calls" | "home" | "bench" | "simulations" | "lab"
-            | "history" => parts.push(argument),
+            | "page" | "history" => parts.push(argument),
             _ => return Err(format!("`{argument}` is no part")),
         }
     }

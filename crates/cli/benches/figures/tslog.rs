@@ -117,7 +117,7 @@ fn timed(command: &mut Command) -> Result<f64, String> {
 }
 
 /// A recording of a made log.
-fn imported(folder: &Path, records: usize) -> Result<PathBuf, String> {
+pub fn imported(folder: &Path, records: usize) -> Result<PathBuf, String> {
     let (text, recording) = (folder.join("tslog.txt"), folder.join(records.to_string()));
     fs::write(&text, log(records)).map_err(|e| format!("{}: {e}", text.display()))?;
     let mut import = Command::new(BOOTSCOPE);

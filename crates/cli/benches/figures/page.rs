@@ -1,0 +1,73 @@
+//! How fast the page of a million spans is written, and then in headless Chromium, which draws by software here.
+
+use crate::BOOTSCOPE;
+use crate::table::{MB, MS, Promise, Table, Unit, last_line};
+use crate::tslog;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+/// Two records are a span.
+const RECORDS: usize = 2_000_000;
+const BYTES: Unit = Unit { name: "bytes", digits: 1 };
+/// What of a page is not its spans: the application and the tables.
+const APPLICATION: f64 = 400_000.0;
+
+/// All figures of this part.
+pub fn measure(work: &Path, table: &mut Table) {
+    let folder = work.join("page");
+    let measured = fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()));
+    if let Err(why) = measured.and_then(|()| all(&folder, table)) {
+        table.fail("page, a million spans", &why);
+    }
+    let _ = fs::remove_dir_all(&folder);
+}
+
+fn all(folder: &Path, table: &mut Table) -> Result<(), String> {
+    let recording = tslog::imported(folder, RECORDS)?;
+    let page = folder.join("million.html");
+    let begun = Instant::now();
+    let report = Command::new(BOOTSCOPE).arg("report").arg(&recording).arg("-o").arg(&page).output();
+    let report = report.map_err(|e| e.to_string())?;
+    if !report.status.success() {
+        return Err(last_line(&report.stderr));
+    }
+    let written_ms = begun.elapsed().as_secs_f64() * 1e3;
+    table.add("page, a million spans, written", written_ms, MS, Promise::AtMost(2000.0), "");
+    let bytes = fs::metadata(&page).map_err(|e| e.to_string())?.len() as f64;
+    let per_span = (bytes - APPLICATION) / (RECORDS as f64 / 2.0);
+    table.add("page, bytes a span beside the application", per_span, BYTES, Promise::AtMost(12.0), "");
+    in_chromium(&page, table);
+    Ok(())
+}
+
+/// What `page/bench/figures.mjs` says of it.
+fn in_chromium(page: &Path, table: &mut Table) {
+    const FIGURE: &str = "page, a million spans, in Chromium";
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../page");
+    if !folder.join("node_modules").is_dir() || !Path::new("/usr/bin/chromium").exists() {
+        return table.skip(FIGURE, "no page/node_modules or no chromium: scripts/setup test installs them");
+    }
+    let measured = Command::new("node").arg("bench/figures.mjs").arg(page).current_dir(folder).output();
+    let said = match measured {
+        Ok(output) if output.status.success() => output.stdout,
+        Ok(output) => return table.fail(FIGURE, &last_line(&output.stderr)),
+        Err(e) => return table.fail(FIGURE, &format!("node: {e}")),
+    };
+    let Ok(found) = serde_json::from_slice::<Value>(&said) else { return table.fail(FIGURE, &last_line(&said)) };
+    let mut add = |what: &str, field: &str, unit: Unit, scale: f64, limit: f64| {
+        let figure = format!("page, a million spans, {what}");
+        match found[field].as_f64() {
+            Some(value) => table.add(&figure, value * scale, unit, Promise::AtMost(limit), "software drawing"),
+            None => table.fail(&figure, &format!("no {field}")),
+        }
+    };
+    add("first picture", "first_picture_ms", MS, 1.0, 1500.0);
+    add("all decoded", "whole_ms", MS, 1.0, 4000.0);
+    add("zoom, frame p95", "zoom_p95_ms", MS, 1.0, 33.0);
+    add("pan, frame p95", "pan_p95_ms", MS, 1.0, 33.0);
+    add("search", "search_ms", MS, 1.0, 100.0);
+    add("memory", "memory_bytes", MB, 1e-6, 400.0);
+}
