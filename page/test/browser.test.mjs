@@ -248,11 +248,26 @@ test("console: every line, as text, and a line leads to its time", options, asyn
     const page = await open("#view=console");
     const lines = (await saved(page)).slice(1);
     assert.ok(lines.length > 0);
-    assert.ok(lines.every(([, text]) => !/[\u0000-\u001f\u007f\u202e]/.test(text)), "control characters are escaped");
+    assert.ok(lines.every(([, text]) => !/[\u0000-\u0008\u000a-\u001f\u007f\u202e]/.test(text)), "control characters are escaped");
     await page.locator(".console-view tbody button").nth(1).click();
     await settled(page);
     assert.equal((await fragment(page)).get("range")?.split(",")[0], lines[1][0]);
     assert.ok((await page.locator("tr.picked").count()) >= 1);
+    page.check();
+});
+
+test("findings: price and remedy, and evidence leads to its span", options, async () => {
+    const page = await open("#view=findings");
+    assert.deepEqual(await numbers(page, "#app .findings li > p > strong"), show.findings.map(finding => String(finding.cost_ns)));
+    if (show.findings.length === 0) return;
+    const [{ remedy, evidence: [first] }] = show.findings;
+    assert.ok((await page.locator("#app .findings li").first().innerText()).includes(remedy));
+    await page.locator("#app .findings .list button").first().click();
+    await settled(page);
+    assert.equal((await fragment(page)).get("view"), "tracks");
+    // What shows it is a span, or a stretch of a thread: of that the end is listed too.
+    const [length, start] = await numbers(page, ".details .figures dd");
+    assert.deepEqual([length, start], [String(first.end_ns - first.start_ns), String(first.start_ns)]);
     page.check();
 });
 

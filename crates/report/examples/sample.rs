@@ -4,12 +4,12 @@
 #[path = "../tests/sample/mod.rs"]
 mod sample;
 
-use report::{Boot, ConsoleLine, FORMATS, Facts, PageBoot, Summary};
+use report::{Boot, ConsoleLine, FORMATS, Facts, Finding, FindingEvidence, Findings, PageBoot, Summary};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use timeline::{End, NameId, Ns, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind, Warning};
+use timeline::{End, EndEvidence, NameId, Ns, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind, Warning};
 
 fn main() -> std::io::Result<()> {
     let mut args = std::env::args().skip(1);
@@ -22,7 +22,9 @@ fn main() -> std::io::Result<()> {
     });
     let facts = sample::facts();
     let begun = Instant::now();
-    let boot = Boot::new(&timeline, &facts);
+    let mut boot = Boot::new(&timeline, &facts);
+    boot.findings = spans.is_none().then(found);
+    let boot = boot;
     let took = |what: &str, begun: Instant, bytes: u64| {
         if spans.is_some() {
             println!("{what:<20} {:>9.1} ms {:>12} bytes", begun.elapsed().as_secs_f64() * 1e3, bytes);
@@ -56,6 +58,30 @@ fn main() -> std::io::Result<()> {
     std::fs::write(folder.join("show.json"), Summary::of(&boot).to_json())
 }
 
+/// A made-up finding, of a span that the boot has.
+fn found() -> Findings {
+    let evidence = FindingEvidence {
+        track: "swapper/0".to_owned(),
+        start_ns: 500_000_000,
+        end_ns: 520_000_000,
+        name: "msleep".to_owned(),
+        ..FindingEvidence::default()
+    };
+    let finding = Finding {
+        id: "made-up".to_owned(),
+        title: format!("acpi_init sleeps {}", sample::HOSTILE),
+        cost_ns: 20_000_000,
+        cost_low_ns: 19_000_000,
+        cost_high_ns: 21_000_000,
+        confidence: "high".to_owned(),
+        evidence: vec![evidence],
+        evidence_count: 1,
+        remedy: "let it not sleep".to_owned(),
+        ..Finding::default()
+    };
+    Findings { total_ns: 940_000_000, findings: vec![finding], ..Findings::default() }
+}
+
 /// Pages of boots of odd shapes, and what `show --json` says of each.
 fn odd_pages(folder: &Path) -> std::io::Result<()> {
     let folder = folder.join("odd");
@@ -84,8 +110,8 @@ fn odd_boots() -> Vec<(&'static str, Timeline)> {
             let row = SpanRow { name, detail, start: Ns(*start), end: Ns(*end), track, kind: SpanKind::Call };
             t.spans.push(row, None);
         }
-        let evidence = t.names.intern("end");
-        t.end = end.map(|at| End { at: Ns(at), error: Ns::ZERO, track: Some(TrackId(0)), evidence });
+        t.end =
+            end.map(|at| End { at: Ns(at), error: Ns::ZERO, track: Some(TrackId(0)), evidence: EndEvidence::LastSign });
         t.finalize(Ns::ZERO);
         t
     }
