@@ -213,7 +213,9 @@ pub fn tables(s: &Summary, out: Out) -> io::Result<()> {
 
 fn table((id, title): (&str, &str), about: &str, rows: Vec<Row>, unit: Unit, open: bool, out: Out) -> io::Result<()> {
     let time = |ns: i64| unit.show(Ns(ns));
-    let whole: i64 = rows.iter().map(|r| r.self_ns).sum();
+    // Of all threads that can be more than a number holds: a length of time then stays at the most.
+    let own = |rows: &[Row]| rows.iter().map(|r| Ns(r.self_ns)).sum::<Ns>().0;
+    let whole = own(&rows);
     let share = |ns: i64| if whole > 0 { ns as f64 / whole as f64 } else { 0.0 };
     let open = if open { " open" } else { "" };
     writeln!(
@@ -255,7 +257,7 @@ fn table((id, title): (&str, &str), about: &str, rows: Vec<Row>, unit: Unit, ope
     };
     if let Some(rest) = rows.get(MOST_ROWS..).filter(|rest| !rest.is_empty()) {
         let name = format!("everything else ({})", counted(rest.len() as u64, "row"));
-        foot(&name, rest.iter().map(|r| r.self_ns).sum())?;
+        foot(&name, own(rest))?;
     }
     foot("total", whole)?;
     writeln!(out, "</tfoot></table></div></details>")

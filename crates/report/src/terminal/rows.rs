@@ -4,6 +4,7 @@ use super::joined;
 use crate::table::{Align, Column, Line, WIDE, render};
 use crate::text::{counted, cut, percent, thousands, width};
 use crate::{FunctionLine, Layout, WhereLine, harmless};
+use timeline::Ns;
 
 /// A table of `where`: the top rows, everything else, the sum.
 pub fn rows(title: &'static str, all: &[WhereLine], layout: Layout) -> String {
@@ -46,7 +47,9 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
         Column::new("count", Align::Right, Some(9)),
         Column::new("thread", Align::Left, Some(15)),
     ];
-    let whole: i64 = all.iter().map(|r| r.self_ns).sum();
+    // Of all threads that can be more than a number holds: a length of time then stays at the most.
+    let own = |rows: &[Cells]| rows.iter().map(|r| Ns(r.self_ns)).sum::<Ns>().0;
+    let whole = own(&all);
     let share = |ns: i64| if whole > 0 { percent(ns as f64 / whole as f64) } else { String::new() };
     // The largest come first.
     let listed = all.iter().take(layout.top).take_while(|r| layout.cutoff.lists(r.self_ns, whole)).count();
@@ -69,7 +72,7 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
     let mut lines: Vec<Line> = listed.iter().map(line).collect();
     if !rest.is_empty() {
         let name = format!("everything else ({})", counted(rest.len() as u64, "row"));
-        lines.push(sum(name, rest.iter().map(|r| r.self_ns).sum()));
+        lines.push(sum(name, own(rest)));
     }
     lines.push(sum("total".to_owned(), whole));
     let mut out = String::new();
