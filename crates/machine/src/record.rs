@@ -184,6 +184,14 @@ pub fn foresee(options: &RecordOptions, observer: &mut dyn Observer) -> Result<M
     prepare(&vmm::find, options, false, observer).map(|prepared| prepared.manifest)
 }
 
+/// Refuses changes to the guest's code that do not fit its image, or each other. Starts nothing.
+///
+/// # Errors
+/// Why they do not.
+pub fn check_patches(options: &RecordOptions) -> Result<(), Error> {
+    Plan::of(&options.guest, &options.observe.symbols, arch::of(&options.guest)).map(drop)
+}
+
 /// How the VMM is found that a guest asks for.
 pub(crate) type Find<'a> = &'a dyn Fn(&GuestSpec) -> Result<Box<dyn Program>, Error>;
 
@@ -273,7 +281,7 @@ fn boot(
     observer: &mut dyn Observer,
 ) -> Result<Ending, Error> {
     loop {
-        watch.step()?;
+        watch.step(&|facts| end_mark(options, profile, facts).is_some())?;
         let now_ns = watch.vm.elapsed_ns();
         if let Some(ending) = ending(options, profile, &watch.facts, now_ns, observer.stop()) {
             return Ok(ending);

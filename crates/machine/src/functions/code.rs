@@ -45,6 +45,8 @@ struct List {
 pub(crate) struct Code {
     lists: Vec<List>,
     image: Image,
+    /// Whether the VMM loads the image.
+    is_loaded: bool,
 }
 
 /// Who has the bytes of the code.
@@ -64,7 +66,7 @@ impl Code {
     /// # Errors
     /// If one of the files cannot be read, or nothing names functions.
     pub(crate) fn of(guest: &GuestSpec, files: &[SymbolFile]) -> Result<Code, Error> {
-        let mut code = Code { lists: Vec::new(), image: Image::None };
+        let mut code = Code { lists: Vec::new(), image: Image::None, is_loaded: false };
         for file in files {
             let what = format!("--symbols {file}");
             code.lists.push(List::new(symbols::functions(file, false, &what)?, what));
@@ -86,6 +88,7 @@ impl Code {
         let what = kernel.display().to_string();
         if is_elf(kernel) {
             self.image = File::open(kernel).map_or(Image::None, Image::File);
+            self.is_loaded = true;
             self.lists.push(List::new(symbols::functions(&file, false, &what)?, what));
             return Ok(());
         }
@@ -155,6 +158,12 @@ impl Code {
             Some((start, name)) => format!("{}+{:#x}", plain(name), address - start),
             None => format!("{address:#x}"),
         }
+    }
+
+    /// Whether code at this address may be there before the guest's first instruction: loaded by the VMM from an ELF image,
+    /// and so low that it can be addressed before there are page tables.
+    pub(crate) fn may_be_in_place(&self, address: u64) -> bool {
+        self.is_loaded && u32::try_from(address).is_ok()
     }
 
     /// What the image holds from an address on, if all of it is known.
@@ -242,7 +251,7 @@ pub(crate) mod tests {
         let list = |(what, functions): &(&str, &[(u64, &str)])| {
             List::new(functions.iter().map(|f| (f.0, f.1.to_owned())).collect(), (*what).to_owned())
         };
-        Code { lists: lists.iter().map(list).collect(), image: Image::None }
+        Code { lists: lists.iter().map(list).collect(), image: Image::None, is_loaded: false }
     }
 
     #[test]

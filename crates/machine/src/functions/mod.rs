@@ -49,16 +49,12 @@ impl Plan {
             let refused = |why| Error::option(format!("--patch {patch}: {why}"));
             patches.push(Planned::of(patch, &code, arch).map_err(refused)?);
         }
+        refuse_overlap(&patches).map_err(|why| Error::option(format!("--patch {why}")))?;
         let plan = Plan { code, patches };
-        let functions = plan.functions();
-        if functions.len() > BREAKPOINTS_MAX {
-            let functions: Vec<&str> = functions.iter().map(|function| function.name.as_str()).collect();
-            return Err(Error::option(format!(
-                "--patch is about {} functions ({}): a CPU can stop at {BREAKPOINTS_MAX}",
-                functions.len(),
-                functions.join(", ")
-            )));
-        }
+        // Where the VMM loads the code to its place, a patch may need no stop: that is known once the machine is there.
+        let stops: Vec<Function> =
+            plan.functions().into_iter().filter(|function| !plan.code.may_be_in_place(function.address)).collect();
+        refuse_too_many(&stops).map_err(|why| Error::option(format!("--patch {why}")))?;
         Ok(Some(plan))
     }
 
@@ -72,6 +68,32 @@ impl Plan {
         }
         all
     }
+}
+
+/// Refuses more functions than a CPU can stop at.
+fn refuse_too_many(stops: &[Function]) -> Result<(), String> {
+    if stops.len() <= BREAKPOINTS_MAX {
+        return Ok(());
+    }
+    let names: Vec<&str> = stops.iter().map(|function| function.name.as_str()).collect();
+    Err(format!(
+        "has to stop at {} functions ({}), and a CPU can stop at {BREAKPOINTS_MAX}: give patches of at most \
+         {BREAKPOINTS_MAX} functions",
+        stops.len(),
+        names.join(", ")
+    ))
+}
+
+/// Refuses two patches of the same bytes: only the last of them would be in force.
+fn refuse_overlap(patches: &[Planned]) -> Result<(), String> {
+    for (n, planned) in patches.iter().enumerate() {
+        let range = planned.range();
+        let overlaps = |other: &&Planned| other.range().start < range.end && range.start < other.range().end;
+        if let Some(other) = patches[..n].iter().find(overlaps) {
+            return Err(format!("{}: {} changes the same bytes: give one of the two", planned.text, other.text));
+        }
+    }
+    Ok(())
 }
 
 /// Why what was asked for was not done.
@@ -92,6 +114,8 @@ pub(crate) struct FunctionStops {
     waiting: Vec<Planned>,
     /// Functions with a breakpoint.
     functions: Vec<Function>,
+    /// Functions that were entered only when the boot was over, and when.
+    late: Vec<(Function, i64)>,
     /// What was done, in sentences.
     done: Vec<String>,
 }
@@ -106,6 +130,7 @@ impl FunctionStops {
             code: plan.code,
             waiting: plan.patches,
             functions,
+            late: Vec::new(),
             done: Vec::new(),
         }
     }
@@ -124,6 +149,7 @@ impl FunctionStops {
         self.note(changes, "before the guest's first instruction");
         let is_wanted = |function: &Function| self.waiting.iter().any(|p| p.function.address == function.address);
         self.functions.retain(is_wanted);
+        refuse_too_many(&self.functions).map_err(Undone::Refused)?;
         let Some(client) = &mut self.client else { return Ok(()) };
         let set = self.functions.iter().try_for_each(|function| client.set_breakpoint(function.address));
         let begun = set.and_then(|()| client.resume());
@@ -159,17 +185,31 @@ impl FunctionStops {
         if self.is_waiting() { None } else { self.client.take() }
     }
 
-    /// What was not done, because the boot did not come to its function.
+    /// What was not done, because the boot did not come to its function before its end mark.
     pub(crate) fn missed(&self) -> Option<String> {
-        let waiting: Vec<&str> = self.waiting.iter().map(|planned| planned.text.as_str()).collect();
-        let first = &self.waiting.first()?.function;
-        Some(format!(
-            "not written: {}: the boot never came to {} at {:#x}. Name a function that this boot calls; a kernel that was \
-             not started by --kernel may also lie elsewhere than its symbols say",
-            waiting.join(", "),
-            first.name,
-            first.address
-        ))
+        let entry = |planned: &Planned| self.late.iter().find(|late| late.0.address == planned.function.address);
+        let (late, never): (Vec<&Planned>, Vec<&Planned>) =
+            self.waiting.iter().partition(|planned| entry(planned).is_some());
+        let texts = |of: &[&Planned]| of.iter().map(|planned| planned.text.as_str()).collect::<Vec<&str>>().join(", ");
+        let of_never = never.first().map(|first| {
+            let Function { name, address, .. } = &first.function;
+            format!(
+                "not written: {}: the boot never came to {name} at {address:#x}. Name a function that this boot calls; a \
+                 kernel that was not started by --kernel may also lie elsewhere than its symbols say",
+                texts(&never)
+            )
+        });
+        let of_late = late.first().and_then(|first| entry(first)).map(|(function, at_ns)| {
+            format!(
+                "not written: {}: the boot came to {} only after its end mark, {} ms after the start. Name a function \
+                 that runs earlier, or a later end mark with --until",
+                texts(&late),
+                function.name,
+                at_ns / 1_000_000
+            )
+        });
+        let both: Vec<String> = of_never.into_iter().chain(of_late).collect();
+        (!both.is_empty()).then(|| both.join("; "))
     }
 
     /// What was done, in sentences.
@@ -194,6 +234,7 @@ impl FunctionStops {
         let cleared = self.client.as_mut().map_or(Ok(()), |client| client.clear_breakpoint(function.address));
         self.failed(cleared)?;
         if is_over {
+            self.late.push((function, at_ns));
             return self.resume();
         }
         let changes = self.changes(Some(pc))?;
@@ -303,11 +344,13 @@ impl FunctionStops {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::os::unix::net::UnixStream;
+
     use super::code::tests::named;
     use super::*;
     use crate::arch::x86_64::ARCH;
-    use crate::gdb::tests::scripted;
+    use crate::gdb::tests::{scripted, scripted_socket};
 
     fn packet(data: &str) -> &'static str {
         format!("+${data}#{:02x}", data.bytes().fold(0u8, u8::wrapping_add)).leak()
@@ -321,10 +364,25 @@ mod tests {
         packet(&bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
     }
 
-    fn stops(script: &[(&'static str, &'static str)]) -> FunctionStops {
+    /// The call in f is removed.
+    pub(crate) fn plan() -> Plan {
         let code = named(&[("k", &[(0x1000, "f"), (0x1008, "g")])]);
         let patches = vec![Planned::of(&"call@f+0x1=nop".parse().unwrap(), &code, &ARCH).unwrap()];
-        FunctionStops::new(Plan { code, patches }, scripted(script), &ARCH)
+        Plan { code, patches }
+    }
+
+    fn stops(script: &[(&'static str, &'static str)]) -> FunctionStops {
+        FunctionStops::new(plan(), scripted(script), &ARCH)
+    }
+
+    /// The stub of a guest that enters f, and whether that is then patched.
+    pub(crate) fn entered(is_patched: bool) -> UnixStream {
+        let begin = [("m1000,8", packet("E14")), ("Z1,1000,1", packet("OK")), ("c", packet(TRAP))];
+        let stop = [("Hg01", packet("OK")), ("g", at(0x1000)), ("z1,1000,1", packet("OK"))];
+        let written =
+            [("m1000,8", packet(CODE)), ("M1001,5:9090909090", packet("OK")), ("m1001,5", packet("9090909090"))];
+        let written = if is_patched { &written[..] } else { &[] };
+        scripted_socket(&[&begin, &stop, written, &[("c", "+")]].concat())
     }
 
     /// push %rbp; call; nop; ret
@@ -412,5 +470,78 @@ mod tests {
         late.begin().unwrap();
         late.look(&|| 0, true).unwrap();
         assert!(late.missed().is_some() && !late.is_waiting());
+    }
+
+    #[test]
+    fn a_function_that_is_entered_after_the_end_mark_is_told_from_one_that_never_is() {
+        let clear = [
+            ("m1000,8", packet("E14")),
+            ("Z1,1000,1", packet("OK")),
+            ("c", packet(TRAP)),
+            ("Hg01", packet("OK")),
+            ("g", at(0x1000)),
+            ("z1,1000,1", packet("OK")),
+            ("c", "+"),
+        ];
+        let mut late = stops(&clear);
+        late.begin().unwrap();
+        while late.is_waiting() {
+            late.look(&|| 7_000_000, true).unwrap();
+        }
+        let missed = late.missed().unwrap();
+        assert!(missed.contains("came to f only after its end mark, 7 ms after the start"), "{missed}");
+        assert!(!missed.contains("never"), "{missed}");
+    }
+
+    /// A guest with functions of 8 bytes, f0 to f9, by a file of symbols.
+    fn plan_of(patches: &[&str]) -> Result<Option<Plan>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("symbols");
+        let lines: String = (0..10).map(|n| format!("{:016x} T f{n}\n", 0x1000 + 8 * n)).collect();
+        std::fs::write(&path, lines).unwrap();
+        let patches = patches.iter().map(|patch| patch.parse().unwrap()).collect();
+        let guest = GuestSpec { patches, ..GuestSpec::default() };
+        Plan::of(&guest, &[SymbolFile { path, base: None }], &ARCH).map_err(|why| why.to_string())
+    }
+
+    #[test]
+    fn patches_of_the_same_bytes_are_refused() {
+        let refused = |patches: &[&str]| plan_of(patches).unwrap_err();
+        let why = refused(&["bytes@f0+0x1=7401:9090", "bytes@f0+0x2=01c3:9090"]);
+        assert!(why.contains("bytes@f0+0x2=01c3:9090: bytes@f0+0x1=7401:9090 changes the same bytes"), "{why}");
+        assert!(refused(&["call@f0+0x1=nop", "call@f0+0x1=f2"]).contains("the same bytes"));
+        assert!(refused(&["call@f0+0x1=nop", "bytes@0x1000+0x1=e8:90"]).contains("the same bytes"));
+        assert!(plan_of(&["bytes@f0+0x1=7401:9090", "bytes@f0+0x3=c3:90", "call@f1+0x1=nop"]).unwrap().is_some());
+    }
+
+    #[test]
+    fn more_functions_than_breakpoints_are_patched_before_anything_runs_or_refused() {
+        let texts: Vec<String> = (0..5).map(|n| format!("call@f{n}+0x1=nop")).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let why = plan_of(&texts).unwrap_err();
+        assert!(why.contains("5 functions (f0, f1, f2, f3, f4)") && why.contains("at most 4 functions"), "{why}");
+        assert!(plan_of(&texts[..4]).unwrap().is_some());
+        // The VMM has loaded all of them to their places.
+        let all: Vec<(u64, &str)> =
+            (0..).step_by(8).map(|at| 0x1000 + at).zip(["f0", "f1", "f2", "f3", "f4", "end"]).collect();
+        let code = || named(&[("k", &all)]);
+        let bytes = [0x55, 0xe8, 0xfa, 0x0f, 0, 0, 0x90, 0xc3];
+        let planned = |text: &&str| Planned::of(&text.parse().unwrap(), &code(), &ARCH).unwrap().with_image(&bytes);
+        let plan = || Plan { code: code(), patches: texts.iter().map(planned).collect() };
+        let reads = |found: &str| -> Vec<(&'static str, &'static str)> {
+            (0..5).map(|n| (&*format!("m{:x},8", 0x1000 + 8 * n).leak(), packet(found))).collect()
+        };
+        let mut script = reads(CODE);
+        for n in 0..5 {
+            script.push((format!("M{:x},5:9090909090", 0x1001 + 8 * n).leak(), packet("OK")));
+            script.push((format!("m{:x},5", 0x1001 + 8 * n).leak(), packet("9090909090")));
+        }
+        script.push(("c", "+"));
+        let mut stops = FunctionStops::new(plan(), scripted(&script), &ARCH);
+        stops.begin().unwrap();
+        assert_eq!((stops.done().len(), stops.is_waiting(), stops.missed()), (5, false, None));
+        // They are not there yet.
+        let undone = FunctionStops::new(plan(), scripted(&reads("E14")), &ARCH).begin().unwrap_err();
+        assert!(matches!(&undone, Undone::Refused(why) if why.contains("at most 4 functions")), "{undone:?}");
     }
 }

@@ -4,6 +4,8 @@
 //! function from its start; a call has to be one; and what is there has to be what the image or the user says. This file
 //! decides and writes nothing: [`Planned::check`] gives the bytes.
 
+use std::ops::Range;
+
 use recording::{Edit, Patch};
 
 use super::code::{Code, Function};
@@ -22,6 +24,9 @@ pub(crate) struct Planned {
     pub(crate) function: Function,
     offset: u64,
     edit: PlannedEdit,
+    /// How many bytes it changes, as far as that is known: without an image, of a call only its first. What begins inside that
+    /// call is refused, because no instruction begins there.
+    bytes: u64,
     /// The function's code up to behind the place, as the kernel's image has it.
     image: Option<Vec<u8>>,
 }
@@ -64,13 +69,30 @@ impl Planned {
             Edit::Bytes { before, after } => PlannedEdit::Bytes { before: before.clone(), after: after.clone() },
         };
         let (text, offset) = (patch.to_string(), patch.offset);
-        let mut planned = Planned { text, function, offset, edit, image: None };
+        let bytes = match &edit {
+            PlannedEdit::Call { .. } => 1,
+            PlannedEdit::Bytes { before, .. } => before.len() as u64,
+        };
+        let mut planned = Planned { text, function, offset, edit, bytes, image: None };
         planned.image = code.bytes(planned.function.address, planned.wanted_bytes());
         if let Some(image) = &planned.image {
             let whole = code.bytes(planned.function.address, length);
-            planned.change(image, whole.as_deref().unwrap_or(image), code, arch, "the kernel's image")?;
+            let whole = whole.as_deref().unwrap_or(image);
+            planned.bytes = planned.change(image, whole, code, arch, "the kernel's image")?.before.len() as u64;
         }
         Ok(planned)
+    }
+
+    /// The addresses that it changes, as far as they are known.
+    pub(crate) fn range(&self) -> Range<u64> {
+        let start = self.function.address + self.offset;
+        start..start + self.bytes
+    }
+
+    /// The same with this image of the function.
+    #[cfg(test)]
+    pub(crate) fn with_image(self, image: &[u8]) -> Planned {
+        Planned { image: Some(image.to_vec()), ..self }
     }
 
     /// How much of the function has to be read, from its start on.

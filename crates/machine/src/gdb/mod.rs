@@ -337,6 +337,13 @@ pub(crate) mod tests {
 
     /// A stub that answers from a script: what it expects, and what it says then. It goes away after the last answer.
     pub(crate) fn scripted(script: &[(&'static str, &'static str)]) -> Client {
+        let mut client = Client::new(scripted_socket(script)).unwrap();
+        client.patience = Duration::from_millis(300);
+        client
+    }
+
+    /// The host's end of a connection to it.
+    pub(crate) fn scripted_socket(script: &[(&'static str, &'static str)]) -> UnixStream {
         let (ours, mut stubs) = UnixStream::pair().unwrap();
         let script = script.to_vec();
         thread::spawn(move || {
@@ -365,9 +372,7 @@ pub(crate) mod tests {
             let _ = stubs.shutdown(std::net::Shutdown::Write);
             let _ = stubs.read_to_end(&mut Vec::new());
         });
-        let mut client = Client::new(ours).unwrap();
-        client.patience = Duration::from_millis(300);
-        client
+        ours
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Whole recordings of scripted boots: how each ends, what is kept, and what is done to the VMM.
 
 use super::*;
+use crate::functions;
 use crate::vmm::channel::Wire;
 use crate::vmm::stub::{Script, Stub};
 use crate::vmm::{GuestEnd, News, Source};
@@ -221,6 +222,53 @@ fn from_process_1_on_no_stop_is_due_and_none_is_waited_for() {
     let text = watch.silences(|_| Names::default()).unwrap();
     assert!(text.lines().all(|line| line.starts_with('#')), "nobody was silent for 300 ms: {text}");
     watch.finish(None);
+}
+
+/// A guest that runs process 1 at once and powers off after 2 s, while a patch waits for its function.
+fn patched(until: Until, is_patched: bool) -> (Ending, Vec<String>) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(&dir, until);
+    options.guest.init = Init::Guest;
+    let script = Script::default()
+        .has_news(0, News::Running)
+        .says(0, Source::Guest, "i")
+        .has_news(2000, News::Off(GuestEnd::PowerOff));
+    *script.gdbstub.lock().unwrap() = Some(functions::tests::entered(is_patched));
+    let mut writer = Writer::create(&options.out, false, &Manifest::begun_now()).unwrap();
+    let vm = Stub(script).start(&launched(&options.guest)).unwrap();
+    let (profile, until) = (GuestProfile::default(), awaited_line(&options));
+    let mut watch = Watch::new(&options, &profile, until, Some(Box::new(Letters)), vm, &mut writer).unwrap();
+    watch.stop_at_functions(functions::tests::plan(), arch::of(&options.guest));
+    let ending = boot(&options, &profile, &mut watch, &mut StopsAt(i64::MAX, 0)).unwrap();
+    (ending, watch.finish(None).patched)
+}
+
+#[test]
+fn code_is_changed_until_the_end_mark_whether_process_1_runs_or_not() {
+    let (ending, done) = patched(Until::PowerOff, true);
+    assert_eq!(ending.kind, OutcomeKind::Reached, "{ending:?}");
+    assert!(matches!(&done[..], [one] if one.contains("when f was entered for the first time")), "{done:?}");
+    let (ending, done) = patched(Until::Init, false);
+    assert_eq!((ending.kind, done.len()), (OutcomeKind::Unpatched, 0), "{ending:?}");
+    assert!(ending.detail.contains("came to f only after its end mark"), "{ending:?}");
+}
+
+#[test]
+fn all_that_is_said_is_heard_while_a_patch_waits() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = options(&dir, Until::PowerOff);
+    let said = |pieces: u32| {
+        let script = (0..pieces).fold(Script::default(), |script, _| script.says(0, Source::Console, "x"));
+        *script.gdbstub.lock().unwrap() = Some(functions::tests::entered(true));
+        let mut writer = Writer::create(&options.out, true, &Manifest::begun_now()).unwrap();
+        let vm = Stub(script).start(&launched(&options.guest)).unwrap();
+        let mut watch = Watch::new(&options, &GuestProfile::default(), None, None, vm, &mut writer).unwrap();
+        watch.stop_at_functions(functions::tests::plan(), arch::of(&options.guest));
+        watch.step(&|_| false).unwrap();
+        watch.facts.console_bytes
+    };
+    assert_eq!(said(200), 200);
+    assert_eq!(said(900), 256, "a guest that never falls silent does not keep its stop from being seen");
 }
 
 #[test]

@@ -43,6 +43,8 @@ const HURRY: Duration = Duration::from_nanos(HURRY_NS as u64);
 const HURRY_NS: i64 = 40_000_000;
 /// So often vCPUs are let run that stop after their stub failed. They stop again for ever where the VMM stops them itself.
 const LET_RUN_MAX: u32 = 16;
+/// While a stop is waited for, so many pieces are heard before it is looked for again.
+const PIECES_MAX: u32 = 256;
 /// How often the machine is looked at for a hang.
 const LOOK_NS: i64 = 1_000_000_000;
 
@@ -135,6 +137,10 @@ impl<'a> Watch<'a> {
             }
             None => Err(Undone::Failed("there is no gdbstub".to_owned())),
         };
+        if matches!(begun, Err(Undone::Refused(_))) {
+            // The vCPUs have not run yet. The boot ends as one that was not patched, and that is one that ran.
+            self.vm.let_run();
+        }
         self.take_undone(begun);
     }
 
@@ -153,13 +159,13 @@ impl<'a> Watch<'a> {
     }
 
     /// Does what is to be done where the vCPUs have come to a function.
-    fn look_at_functions(&mut self) {
+    fn look_at_functions(&mut self, is_over: &dyn Fn(&Facts) -> bool) {
         let Some(functions) = &mut self.functions else { return };
         let facts = &mut self.facts;
         if facts.gone || facts.unpatched.is_some() {
             return;
         }
-        let is_over = facts.init_ns.is_some() || facts.matched.is_some();
+        let is_over = is_over(facts);
         let looked = functions.look(&|| self.vm.elapsed_ns(), is_over);
         facts.missed = functions.missed();
         let client = functions.give_away();
@@ -169,10 +175,15 @@ impl<'a> Watch<'a> {
         self.take_undone(looked);
     }
 
-    /// Hears for a moment, and acts on what was heard.
-    pub(crate) fn step(&mut self) -> Result<(), Error> {
-        self.hear(self.patience())?;
-        self.look_at_functions();
+    /// Hears for a moment, and acts on what was heard. `is_over` says whether the boot has reached its end mark: no code is
+    /// changed after it.
+    pub(crate) fn step(&mut self, is_over: &dyn Fn(&Facts) -> bool) -> Result<(), Error> {
+        if self.waits_for_function() {
+            self.hear_all()?;
+        } else {
+            self.hear(self.patience())?;
+        }
+        self.look_at_functions(is_over);
         while let Some(phys) = self.messages.as_mut().and_then(|messages| messages.rounds.pop_front()) {
             self.take_round(phys)?;
         }
@@ -183,12 +194,25 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
+    /// Whether a function is still to be entered. Then each step waits for that, and for nothing that is said.
+    fn waits_for_function(&self) -> bool {
+        let facts = &self.facts;
+        self.functions.as_ref().is_some_and(FunctionStops::is_waiting) && !facts.gone && facts.unpatched.is_none()
+    }
+
+    /// Hears what was said until now: one piece for each look would hold up a console that says much.
+    fn hear_all(&mut self) -> Result<(), Error> {
+        for _ in 0..PIECES_MAX {
+            self.hear(Duration::ZERO)?;
+            if self.heard_out || self.facts.gone {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// How long nothing may be heard before something else is due.
     fn patience(&self) -> Duration {
-        if self.functions.as_ref().is_some_and(FunctionStops::is_waiting) && !self.facts.gone {
-            // It is waited for a stop instead.
-            return Duration::ZERO;
-        }
         let due_ns = self.silence.as_ref().and_then(SilenceWatch::next_ns);
         let left_ns = due_ns.map(|due_ns| due_ns.saturating_sub(self.vm.elapsed_ns()).max(0).unsigned_abs());
         left_ns.map_or(TICK, |left_ns| Duration::from_nanos(left_ns).min(TICK))
