@@ -8,7 +8,7 @@
 //! * *refuted*: the measured interval and the claimed one have nothing in common;
 //! * *breaks the boot*: every boot with the remedy failed, and none without it; or so many more failed than without it that
 //!   chance makes that at most 5 times of 100 (Fisher's exact test, one-sided, over all remedies). A boot that the VMM or the
-//!   user ended is not the guest's failure. Where the boot as recorded never reaches its end mark there is no verdict;
+//!   user ended is not the guest's failure, nor is one whose patch was not written. Where the boot as recorded never reaches its end mark there is no verdict;
 //! * *too noisy*: none of these. How many rounds would do is worked out from how wide the interval is: it becomes narrower
 //!   with the square root of their number.
 //!
@@ -74,6 +74,8 @@ pub struct Failure {
     pub detail: String,
 }
 
+/// Ends of boots that say nothing of the guest with the remedy: the host ended it, or it ran without the patch.
+const NOT_THE_GUESTS: [OutcomeKind; 3] = [OutcomeKind::VmmFailed, OutcomeKind::Interrupted, OutcomeKind::Unpatched];
 /// A price may be off by this part of it.
 const TOLERANCE: f64 = 0.1;
 /// Nobody waits for more.
@@ -118,9 +120,8 @@ fn least_rounds(head: &Head) -> u32 {
 
 /// Whether the remedy keeps boots from their end mark. One failure of many may be chance, and says nothing of the remedy.
 fn breaks(document: &Document, variant: usize) -> bool {
-    let is_guests = |boot: &&Boot| {
-        ![OutcomeKind::VmmFailed, OutcomeKind::Interrupted].iter().any(|kind| kind.as_str() == boot.measured.outcome)
-    };
+    let is_guests =
+        |boot: &&Boot| !NOT_THE_GUESTS.iter().any(|kind: &OutcomeKind| kind.as_str() == boot.measured.outcome);
     let counts = |variant: usize| {
         let of_guest = document.boots.iter().filter(|b| b.variant == variant && b.round.is_some()).filter(is_guests);
         (of_guest.clone().count(), of_guest.filter(|b| b.measured.total_ns.is_none()).count())
@@ -318,6 +319,7 @@ mod tests {
         assert_eq!(changed(&[0, 1], "hang").proof, None, "the base never booted");
         assert_eq!(changed(&[1], "vmm-failed").proof, None);
         assert_eq!(changed(&[1], "interrupted").proof, None);
+        assert_eq!(changed(&[1], "unpatched").proof, None, "it ran without the remedy");
     }
 
     #[test]
