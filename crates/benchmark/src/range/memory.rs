@@ -9,7 +9,7 @@ use crate::journal::{JOURNAL, read};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// The file that says of which search a folder is.
@@ -167,8 +167,7 @@ impl Memory {
         let path = self.folder.join(CANNOT_SAY);
         let skipped = Failed { commit: commit.id.clone(), why };
         let line = serde_json::to_string(&skipped).expect("plain data always serializes") + "\n";
-        let file = OpenOptions::new().append(true).create(true).open(&path);
-        file.and_then(|mut file| file.write_all(line.as_bytes())).map_err(|why| failed("write", path, why))?;
+        append_line(&path, &line).map_err(|why| failed("write", path, why))?;
         self.cannot_say.insert(skipped.commit, skipped.why);
         Ok(())
     }
@@ -176,6 +175,18 @@ impl Memory {
     fn step(&self, number: u32) -> PathBuf {
         self.folder.join(format!("step-{number:04}"))
     }
+}
+
+/// Appends a line. One that a kill has torn before is ended first, or this one would be lost with it.
+fn append_line(path: &Path, line: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+    let mut last = [b'\n'];
+    if file.metadata()?.len() > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+    }
+    let ended = if last == *b"\n" { "" } else { "\n" };
+    file.write_all(format!("{ended}{line}").as_bytes())
 }
 
 fn begin(path: &Path, of: &SearchOf) -> Result<(), MemoryError> {
@@ -256,6 +267,9 @@ mod tests {
         assert_eq!((told.measured(), told.next()), (expected.measured(), expected.next()));
         assert!(matches!(told.next(), Step::Measure { commit: 3, .. }), "{:?}", told.next());
         again.skip(&line[3], "it does not boot".to_owned()).unwrap();
+        let again = Memory::open(folder.path(), &of("make")).unwrap();
+        let said: Vec<String> = again.cannot_say().into_iter().map(|failed| failed.commit).collect();
+        assert_eq!(said, ["a", "bad"], "the torn line takes none with it");
         let mut without_an_end = Search::new(3);
         again.tell(&line, &mut without_an_end);
         assert!(matches!(without_an_end.next(), Step::Done(_)));
