@@ -1,9 +1,10 @@
 //! Runs a user's command: its output goes into a log, and nothing of it outlives bootscope.
 //!
-//! The command runs in a process group of its own, which is killed when the time is up or the user stops. A guard in the group
-//! kills it too when bootscope itself is killed: it waits for the end of a pipe that only bootscope holds open.
+//! The command runs in a process group of its own, which is killed when the command has ended, the time is up or the user
+//! stops. A guard in the group kills it too when bootscope itself is killed: it waits for the end of a pipe that only
+//! bootscope holds open. What the command starts in a session of its own is in another group, and stays.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -56,8 +57,10 @@ pub(crate) fn run(
     let mut child = command.process_group(0).spawn()?;
     let began = Instant::now();
     loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(CommandEnd::Exit(status));
+        if has_ended(&child)? {
+            // It is not waited for yet, so the group is still its own.
+            signal(&child, Signal::KILL);
+            return Ok(CommandEnd::Exit(child.wait()?));
         }
         let stopped = stop();
         if stopped || began.elapsed() >= timeout {
@@ -68,20 +71,32 @@ pub(crate) fn run(
     }
 }
 
+/// Whether a command has ended, without waiting for it.
+fn has_ended(child: &Child) -> io::Result<bool> {
+    let Some(pid) = pid(child) else { return Ok(false) };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    Ok(waitid(WaitId::Pid(pid), options)?.is_some())
+}
+
+fn pid(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
+/// Signals a command's whole group.
+fn signal(child: &Child, signal: Signal) {
+    if let Some(group) = pid(child) {
+        let _ = kill_process_group(group, signal);
+    }
+}
+
 /// Ends a command and all that it started in its group: asked first, then killed.
 fn end(child: &mut Child, grace: Duration) {
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let signal = |signal| {
-        if let Some(group) = group {
-            let _ = kill_process_group(group, signal);
-        }
-    };
-    signal(Signal::TERM);
+    signal(child, Signal::TERM);
     let asked = Instant::now();
     while asked.elapsed() < grace && matches!(child.try_wait(), Ok(None)) {
         std::thread::sleep(LOOK);
     }
-    signal(Signal::KILL);
+    signal(child, Signal::KILL);
     let _ = child.wait();
 }
 
@@ -108,5 +123,22 @@ mod tests {
         }
         end(&mut child, Duration::from_secs(30));
         assert!(cleaned.exists(), "killed before it had cleaned up");
+    }
+
+    #[test]
+    fn what_a_command_leaves_in_the_background_ends_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = File::create(folder.path().join("log")).unwrap();
+        let command = command("sleep 60 & echo $! > pid; exit 3", folder.path());
+        let ended = run(command, log, Duration::MAX, &mut || false).unwrap();
+        assert!(matches!(ended, CommandEnd::Exit(status) if status.code() == Some(3)));
+        let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
+        let stat = format!("/proc/{}/stat", pid.trim());
+        let began = Instant::now();
+        // Nobody may have waited for it yet.
+        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+            assert!(began.elapsed() < Duration::from_secs(30), "it still runs");
+            std::thread::sleep(LOOK);
+        }
     }
 }
