@@ -5,7 +5,7 @@
 //! call@FUNC+0x41=OTHER          the call there goes to the function OTHER instead
 //! bytes@FUNC+0x41=7454:9090     the bytes 74 54 there become 90 90
 //! ```
-//! It says what is to be changed, not how: whoever boots checks that the guest has that there, and refuses where it has not.
+//! It says what is to be changed, not how. The recorder checks that the guest has that there, and refuses where it has not.
 
 use std::fmt;
 use std::str::FromStr;
@@ -52,7 +52,14 @@ impl Patch {
     /// # Errors
     /// If one of them is none; what is wrong with it, and how it is written.
     pub fn all(text: &str) -> Result<Vec<Patch>, String> {
-        text.split(';').map(|patch| patch.trim().parse()).collect()
+        let all: Result<Vec<Patch>, String> = text.split(';').map(|patch| patch.trim().parse()).collect();
+        all.map_err(|why| match text.contains(';') {
+            true => format!(
+                "{why}. A ';' separates patches: of a function with ';' in its name, write the address where it begins, \
+                 such as call@0xffffffff81000000+0x41=nop"
+            ),
+            false => why,
+        })
     }
 }
 
@@ -167,6 +174,9 @@ mod tests {
             assert_eq!((json.as_str(), serde_json::from_value(json.clone()).ok()), (Some(text), Some(patch(text))));
         }
         assert_eq!(Patch::all("call@f+0x1=nop; call@g+0x2=h").unwrap().len(), 2);
+        let why = Patch::all("call@<[u8; 4] as T>::f+0x1=nop").unwrap_err();
+        assert!(why.contains("call@<[u8") && why.contains("write the address where it begins"), "{why}");
+        assert!(!Patch::all("call@f").unwrap_err().contains("address"));
     }
 
     #[test]
