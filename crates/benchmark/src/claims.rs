@@ -32,6 +32,9 @@ pub struct Remedy {
     pub changes: Vec<Change>,
     /// How much shorter the boot is said to become; none where nobody said.
     pub claimed: Option<Saved>,
+    /// Options of the kernel's configuration that changed too: `-NAME` went, `+NAME` came, `NAME=m` has another value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub along: Vec<String>,
 }
 
 /// A finding, by what is the same in all boots.

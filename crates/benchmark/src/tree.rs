@@ -1,19 +1,21 @@
 //! Builds a Linux kernel from its sources, with a configuration as it is and with options of it switched on or off.
 //!
-//! Each configuration has a build folder (`make O=`), which is kept: a second build makes only what has changed. The folder of a
-//! changed configuration begins as a copy of the unchanged one's. The sources are only read. What is built says the same
-//! user, host and date each time, so that equal sources and options are the same kernel.
+//! The unchanged configuration has a build folder (`make O=`), which is kept: a second build makes only what has changed. The
+//! folder of a changed configuration begins as a copy of it, and goes once its image is kept. One process builds at a time.
+//! The sources are only read. What is built says the same user, host and date each time, so that equal sources and options
+//! are the same kernel.
 
 mod kconfig;
 
 use crate::guarded::{self, CommandEnd};
 use kconfig::{Config, Said};
+use recording::Locked;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -25,6 +27,23 @@ pub struct Sources {
     pub tree: PathBuf,
     /// The configuration: a file as `.config` is.
     pub config: PathBuf,
+    /// Of its content; empty where nobody noted it.
+    #[serde(default)]
+    pub config_sha256: String,
+    /// The folder that keeps the builds; empty where nobody noted it.
+    #[serde(default)]
+    pub cache: PathBuf,
+}
+
+impl Sources {
+    /// These, with the configuration as it is now.
+    ///
+    /// # Errors
+    /// If that cannot be read.
+    pub fn of(tree: PathBuf, config: PathBuf, cache: PathBuf) -> Result<Sources, TreeError> {
+        let given = fs::read(&config).map_err(failed("read", &config))?;
+        Ok(Sources { tree, config, config_sha256: hex(&Sha256::digest(given)), cache })
+    }
 }
 
 /// Builds them.
@@ -58,6 +77,9 @@ pub enum TreeError {
          and give the copy with --base-config"
     )]
     NotClean(PathBuf),
+    /// The configuration is not the one that the try began with.
+    #[error("{0} has another content than when the try began: put back what it had, or begin a new try")]
+    OtherConfig(PathBuf),
     /// It is no change of an option.
     #[error("`{0}` is no change of an option: write -NAME to switch CONFIG_NAME off, +NAME to switch it on")]
     Form(String),
@@ -106,6 +128,25 @@ pub enum TreeError {
 const IMAGE: &str = "arch/x86/boot/bzImage";
 /// The build folder of the unchanged configuration.
 const BASE: &str = "base";
+/// The unchanged configuration as `make olddefconfig` completed it.
+const BASE_CONFIG: &str = "base.config";
+/// The file that says who builds.
+const LOCK: &str = "lock";
+/// How often it is looked whether the other process has built.
+const LOCK_LOOK: Duration = Duration::from_millis(200);
+/// Variables of the user's environment that have `make` build something else, or elsewhere.
+const NOT_INHERITED: [&str; 10] = [
+    "MAKEFLAGS",
+    "MFLAGS",
+    "MAKELEVEL",
+    "MAKEFILES",
+    "GNUMAKEFLAGS",
+    "KBUILD_OUTPUT",
+    "KBUILD_EXTMOD",
+    "M",
+    "KCONFIG_CONFIG",
+    "KCONFIG_ALLCONFIG",
+];
 /// Hexadecimal digits of the names of folders and kernels.
 const NAME_DIGITS: usize = 16;
 /// So many lines of a log are shown.
@@ -118,7 +159,7 @@ impl Tree {
     ///
     /// # Errors
     /// If they are none, were built in, or the configuration cannot be read.
-    pub fn open(sources: Sources, cache: &Path) -> Result<Tree, TreeError> {
+    pub fn open(sources: Sources) -> Result<Tree, TreeError> {
         let tree = &sources.tree;
         if !tree.join("Makefile").is_file() || !tree.join("scripts/config").is_file() {
             return Err(TreeError::NotATree(tree.clone()));
@@ -128,9 +169,12 @@ impl Tree {
             return Err(TreeError::NotClean(tree.clone()));
         }
         let given = fs::read_to_string(&sources.config).map_err(failed("read", &sources.config))?;
+        if !sources.config_sha256.is_empty() && sources.config_sha256 != hex(&Sha256::digest(&given)) {
+            return Err(TreeError::OtherConfig(sources.config.clone()));
+        }
         let name = tree.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let key = digest(format!("{}\0{given}", tree.display()).as_bytes());
-        let builds = cache.join(format!("{name}-{key}"));
+        let builds = sources.cache.join("trees").join(format!("{name}-{key}"));
         Ok(Tree { sources, given, builds })
     }
 
@@ -140,16 +184,25 @@ impl Tree {
         &self.builds
     }
 
-    /// Which of these changes the configuration does not have yet.
+    /// Which of these changes the configuration does not have yet: as `make olddefconfig` completed it, if that was done. Before,
+    /// an option that it does not name may get any value, and is open.
     ///
     /// # Errors
     /// If one is no change of an option, or all are made already.
     pub fn open_changes(&self, changes: &[String]) -> Result<Vec<String>, TreeError> {
-        let config = Config::parse(&self.given);
+        let completed = fs::read_to_string(self.builds.join(BASE_CONFIG)).ok();
+        let config = Config::parse(completed.as_deref().unwrap_or(&self.given));
         let mut open = BTreeSet::new();
         for change in changes {
             let (option, on) = parse(change)?;
-            if config.is_on(option) != on {
+            let is_so = match config.value(option) {
+                Some("n") => !on,
+                // Only what is built in is in the image.
+                Some("y") => on,
+                Some(_) => false,
+                None => !on && completed.is_some(),
+            };
+            if !is_so {
                 open.insert(change.clone());
             }
         }
@@ -172,17 +225,40 @@ impl Tree {
         }
     }
 
-    /// The kernel with these changes, `-NAME` and `+NAME`, to the configuration; `stop` is asked now and then.
+    /// The kernel with these changes, `-NAME` and `+NAME`, to the configuration; `stop` is asked now and then. `note` says for
+    /// whom one waits.
     ///
     /// # Errors
     /// If a change is none, does not take, or the kernel does not build.
-    pub fn build(&self, changes: &[String], stop: &mut dyn FnMut() -> bool) -> Result<BuiltKernel, TreeError> {
+    pub fn build(
+        &self,
+        changes: &[String],
+        stop: &mut dyn FnMut() -> bool,
+        note: &dyn Fn(&str),
+    ) -> Result<BuiltKernel, TreeError> {
         changes.iter().try_for_each(|change| parse(change).map(drop))?;
+        fs::create_dir_all(&self.builds).map_err(failed("make the folder", &self.builds))?;
+        let _lock = self.lock(stop, note)?;
         let mut build = self.begin(changes, stop)?;
+        let folder = build.folder.clone();
+        let built = self.build_in(&mut build, changes);
+        // A copy of a build is gigabytes. What was cut off or does not compile is gone on with.
+        let is_spent = matches!(built, Ok(_) | Err(TreeError::DidNotTake { .. }));
+        if is_spent && !changes.is_empty() {
+            fs::remove_dir_all(&folder).map_err(failed("remove", &folder))?;
+        }
+        built
+    }
+
+    fn build_in(&self, build: &mut Build<'_>, changes: &[String]) -> Result<BuiltKernel, TreeError> {
         let before = if changes.is_empty() { self.given.clone() } else { build.read_base()? };
         build.configure(&self.given, changes)?;
-        let after = Config::parse(&build.read_config()?);
+        let completed = build.read_config()?;
+        let after = Config::parse(&completed);
         self.check_took(changes, &after)?;
+        if changes.is_empty() {
+            self.write_whole(&self.builds.join(BASE_CONFIG), completed.as_bytes())?;
+        }
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         build
             .step(&format!("make -C \"$BOOTSCOPE_SOURCE\" O=\"$BOOTSCOPE_BUILD\" -j{jobs} bzImage"), "make bzImage")?;
@@ -190,8 +266,33 @@ impl Tree {
         let image = self.keep(&made)?;
         let asked: BTreeSet<&str> = changes.iter().filter_map(|change| Some(parse(change).ok()?.0)).collect();
         let mut along = if changes.is_empty() { Vec::new() } else { Config::parse(&before).differences(&after) };
-        along.retain(|option| !asked.contains(&option[1..]));
+        along.retain(|change| !asked.contains(name_of(change)));
         Ok(BuiltKernel { image, along })
+    }
+
+    /// Has this process alone build here, as soon as no other does.
+    fn lock(&self, stop: &mut dyn FnMut() -> bool, note: &dyn Fn(&str)) -> Result<Locked, TreeError> {
+        let path = self.builds.join(LOCK);
+        let mut is_said = false;
+        loop {
+            let file = OpenOptions::new().read(true).append(true).create(true).open(&path);
+            if let Ok(locked) = Locked::take(file.map_err(failed("open", &path))?) {
+                let me = format!("process {}\n", std::process::id());
+                let written = locked.set_len(0).and_then(|()| (&*locked).write_all(me.as_bytes()));
+                written.map_err(failed("write", &path))?;
+                return Ok(locked);
+            }
+            if !is_said {
+                is_said = true;
+                let other = fs::read_to_string(&path).unwrap_or_default();
+                let other = if other.is_empty() { "another process" } else { other.trim_end() };
+                note(&format!("{other} builds in {}: waiting for it", self.builds.display()));
+            }
+            if stop() {
+                return Err(TreeError::Stopped(self.builds.clone()));
+            }
+            std::thread::sleep(LOCK_LOOK);
+        }
     }
 
     fn begin<'a>(&'a self, changes: &[String], stop: &'a mut dyn FnMut() -> bool) -> Result<Build<'a>, TreeError> {
@@ -199,7 +300,6 @@ impl Tree {
             [] => BASE.to_owned(),
             changes => digest(changes.join(",").as_bytes()),
         };
-        fs::create_dir_all(&self.builds).map_err(failed("make the folder", &self.builds))?;
         let log = self.builds.join(format!("{name}.log"));
         let out = File::create(&log).map_err(failed("write", &log))?;
         let folder = self.builds.join(&name);
@@ -211,9 +311,10 @@ impl Tree {
     fn check_took(&self, changes: &[String], config: &Config) -> Result<(), TreeError> {
         for change in changes {
             let (option, on) = parse(change)?;
-            if config.is_on(option) != on {
+            let is_so = if on { config.value(option) == Some("y") } else { !config.is_on(option) };
+            if !is_so {
                 let said = Said::of(&self.sources.tree, &[option]);
-                let why = if on { said.why_not_on(option) } else { said.why_on(option, config) };
+                let why = if on { said.why_not_on(option, config) } else { said.why_on(option, config) };
                 return Err(TreeError::DidNotTake { option: change.clone(), why });
             }
         }
@@ -225,11 +326,16 @@ impl Tree {
         let bytes = fs::read(made).map_err(failed("read", made))?;
         let kept = self.builds.join(format!("{}.bzImage", digest(&bytes)));
         if !kept.is_file() {
-            let partial = recording::beside(&kept).map_err(failed("keep a kernel as", &kept))?;
-            fs::write(partial.path(), &bytes).map_err(failed("keep a kernel as", &kept))?;
-            partial.persist(&kept).map_err(|why| failed("keep a kernel as", &kept)(why.error))?;
+            self.write_whole(&kept, &bytes)?;
         }
         Ok(kept)
+    }
+
+    /// Writes a file that is there whole or not at all.
+    fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), TreeError> {
+        let partial = recording::beside(path).map_err(failed("write", path))?;
+        fs::write(partial.path(), bytes).map_err(failed("write", path))?;
+        partial.persist(path).map_err(|why| failed("write", path)(why.error)).map(drop)
     }
 }
 
@@ -279,7 +385,7 @@ impl Build<'_> {
 
     /// The unchanged configuration as `make olddefconfig` completed it.
     fn read_base(&self) -> Result<String, TreeError> {
-        let config = self.tree.builds.join(BASE).join(".config");
+        let config = self.tree.builds.join(BASE_CONFIG);
         if config.is_file() {
             fs::read_to_string(&config).map_err(failed("read", &config))
         } else {
@@ -307,8 +413,7 @@ impl Build<'_> {
     fn command(&self, words: &str) -> Command {
         let mut command = guarded::command(words, &self.tree.builds);
         command.env("BOOTSCOPE_SOURCE", &self.tree.sources.tree).env("BOOTSCOPE_BUILD", &self.folder);
-        // Of a make that bootscope runs under; the folder is said once.
-        for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "KBUILD_OUTPUT"] {
+        for name in NOT_INHERITED {
             command.env_remove(name);
         }
         command
@@ -323,6 +428,12 @@ impl Build<'_> {
 fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> TreeError {
     let path = path.to_owned();
     move |why| TreeError::Io { doing, path, why }
+}
+
+/// The option of `-NAME`, `+NAME` or `NAME=VALUE`.
+fn name_of(change: &str) -> &str {
+    let name = change.trim_start_matches(['-', '+']);
+    name.split_once('=').map_or(name, |(name, _)| name)
 }
 
 /// The option of `-NAME` or `+NAME`, and whether it is switched on.
@@ -344,7 +455,11 @@ fn last_lines(log: &Path) -> String {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(NAME_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(bytes)[..NAME_DIGITS / 2])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

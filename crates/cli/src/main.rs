@@ -34,6 +34,7 @@ mod variants;
 mod view;
 mod what_if;
 
+use benchmark::tree::TreeError;
 use clap::{Parser, Subcommand};
 use output::{Output, OutputArgs};
 use std::process::ExitCode;
@@ -109,6 +110,27 @@ pub enum Done {
     Status(u8),
 }
 
+/// The user stopped what was under way before there was anything to show.
+#[derive(Debug)]
+pub struct Interrupted(pub String);
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// Whether an error is that the user stopped it.
+pub fn is_interruption(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.is::<Interrupted>()
+            || matches!(cause.downcast_ref(), Some(TreeError::Stopped(_)))
+            || matches!(cause.downcast_ref(), Some(machine::Error::Stopped))
+    })
+}
+
 fn main() -> ExitCode {
     heap::prepare();
     let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
@@ -120,7 +142,7 @@ fn main() -> ExitCode {
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             output.error(&e);
-            ExitCode::from(2)
+            ExitCode::from(if is_interruption(&e) { 1 } else { 2 })
         }
     }
 }

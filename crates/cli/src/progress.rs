@@ -48,7 +48,7 @@ impl Watcher {
         }
     }
 
-    /// Says whether the user wants to stop, for whoever works beside the boots.
+    /// Says whether the user wants to stop, for work beside the boots such as builds.
     pub fn asks_to_stop(&self) -> impl FnMut() -> bool + 'static {
         let stop = self.stop.clone();
         move || stop.load(Ordering::Relaxed)

@@ -16,15 +16,16 @@ use crate::boot;
 use crate::plan::Patches;
 use crate::progress::Watcher;
 use crate::variants::Varied;
-use crate::{Done, amount, output::Output, plan};
+use crate::{Done, Interrupted, amount, output::Output, plan};
 use anyhow::{Context, bail};
 use benchmark::tree::Sources;
 use benchmark::trial::{Remedy, Saved, Trial, Untried};
 use benchmark::{Document, Ended, Head, Plan, Setting, Stop};
+use cannot::Cannot;
 use choice::Choice;
 use kernels::Kernels;
 use machine::RecordOptions;
-use recording::{Accel, Manifest, OutcomeKind};
+use recording::{Accel, GuestSpec, Manifest, OutcomeKind};
 use report::Proofs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -237,12 +238,21 @@ impl<'a> Tryer<'a> {
         };
         let cache = std::path::absolute(&cache).with_context(|| format!("cannot use {}", cache.display()))?;
         let sources = match (&args.continued, &args.recording) {
-            (Some(folder), _) => benches::read(folder)?.0.head.trial.and_then(|trial| trial.sources),
-            (None, Some(recording)) => sources(args, recording)?,
+            (Some(folder), _) => {
+                let trial = benches::read(folder)?.0.head.trial;
+                trial
+                    .and_then(|trial| trial.sources)
+                    .map(|kept| as_begun(kept, &cache, args.cache.is_some()))
+                    .transpose()?
+            }
+            (None, Some(recording)) => sources(args, recording, &cache, output)?,
             (None, None) => None,
         };
         let note = Box::new(|text: &str| output.note(text));
-        let kernels = Kernels::new(cache, sources.clone(), Box::new(watcher.asks_to_stop()), note)?;
+        let kernels = Kernels::new(cache, sources.clone(), Box::new(watcher.asks_to_stop()), note);
+        if args.continued.is_none() {
+            kernels.open()?;
+        }
         Ok(Tryer { args, output, watcher, kernels, sources })
     }
 
@@ -271,6 +281,8 @@ impl<'a> Tryer<'a> {
         refuse_others_files(&folder, path, anew)?;
         if let Some(kernel) = self.kernels.base()? {
             options.guest.kernel = Some(kernel);
+            // Now that the configuration is completed, more is known to be made already.
+            choice::refuse_own(args, &options, &self.kernels)?;
             // A kernel that does not build is said before anything is booted.
             for remedy in choice::own(args) {
                 with(&options, &remedy, &mut self.kernels)?;
@@ -289,7 +301,7 @@ impl<'a> Tryer<'a> {
         }
         let recording = if anew { folder.join(COUNTED) } else { path.to_owned() };
         let trial = Trial {
-            // Whoever goes on with the try may be in another folder.
+            // The try may go on in another folder.
             recording: std::path::absolute(&recording).unwrap_or(recording).display().to_string(),
             remedies: choice.remedies,
             untried: choice.untried,
@@ -305,7 +317,9 @@ impl<'a> Tryer<'a> {
         let staged = self.stage(&options, trial, self.rounds())?;
         if folder.join(JOURNAL).is_file() {
             let _ = std::fs::remove_dir_all(folder.join(TOGETHER));
-            let _ = std::fs::remove_dir_all(folder.join(COUNTED));
+            if made_counted(&folder)? {
+                let _ = std::fs::remove_dir_all(folder.join(COUNTED));
+            }
         }
         bench::clear(&folder);
         if let Some(counted) = counted {
@@ -327,6 +341,11 @@ impl<'a> Tryer<'a> {
         let options = RecordOptions { out: made.path().join(COUNTED), force: false, ..options.clone() };
         let recorded = machine::record(&options, self.watcher)?;
         self.watcher.clear();
+        if recorded.outcome.kind == OutcomeKind::Interrupted {
+            return Err(
+                Interrupted("stopped while the boot was recorded once more; nothing was tried".to_owned()).into()
+            );
+        }
         if recorded.outcome.kind != OutcomeKind::Reached {
             let (outcome, detail) = (recorded.manifest.outcome_word(), &recorded.outcome.detail);
             bail!("recorded once more, the boot does not reach its end mark: {outcome} ({detail})");
@@ -343,6 +362,9 @@ impl<'a> Tryer<'a> {
             self.watcher.doing("booting once to see whether the patch fits");
             let recorded = machine::record(&options, self.watcher)?;
             self.watcher.clear();
+            if recorded.outcome.kind == OutcomeKind::Interrupted {
+                return Err(Interrupted("stopped while the patch was checked; nothing was tried".to_owned()).into());
+            }
             if recorded.outcome.kind == OutcomeKind::Unpatched {
                 bail!("nothing was tried: {}", recorded.outcome.detail);
             }
@@ -391,10 +413,11 @@ impl<'a> Tryer<'a> {
     }
 
     /// The boots of these remedies, each by itself, beside the guest as it is.
-    fn stage(&mut self, options: &RecordOptions, trial: Trial, rounds: Rounds) -> anyhow::Result<Staged> {
+    fn stage(&mut self, options: &RecordOptions, mut trial: Trial, rounds: Rounds) -> anyhow::Result<Staged> {
         let mut variants = vec![as_recorded(options)];
-        for remedy in &trial.remedies {
+        for remedy in &mut trial.remedies {
             variants.push(with(options, remedy, &mut self.kernels)?);
+            remedy.along = self.kernels.along(&remedy.changes);
         }
         let deterministic = options.guest.deterministic;
         let plan = Plan {
@@ -504,11 +527,26 @@ fn base(path: &Path) -> anyhow::Result<RecordOptions> {
     plan::like(path)
 }
 
+/// The sources of a try that goes on: its kernels are where they were kept when it began.
+fn as_begun(kept: Sources, cache: &Path, is_given: bool) -> anyhow::Result<Sources> {
+    if kept.cache.as_os_str().is_empty() {
+        return Ok(Sources { cache: cache.to_owned(), ..kept });
+    }
+    if is_given && kept.cache != cache {
+        bail!("the try keeps its kernels in {0}: give --cache {0} or none", kept.cache.display());
+    }
+    Ok(kept)
+}
+
 /// What kernels are built from, if that is asked for.
-fn sources(args: &Args, recording: &Path) -> anyhow::Result<Option<Sources>> {
+fn sources(args: &Args, recording: &Path, cache: &Path, output: &Output) -> anyhow::Result<Option<Sources>> {
     let Some(tree) = &args.tree else { return Ok(None) };
     let subject = boot::open_recording(recording)?.manifest().subject.clone();
-    let kernel = base(recording)?.guest.kernel.with_context(|| {
+    let guest = base(recording)?.guest;
+    if let Some(note) = of_modules(&guest, recording)? {
+        output.note(note);
+    }
+    let kernel = guest.kernel.with_context(|| {
         format!("{} was booted from its own disk: --tree replaces a kernel of --kernel", recording.display())
     })?;
     let config = args.base_config.clone().or_else(|| kernels::packaged_config(&kernel, &subject.kernel));
@@ -517,7 +555,31 @@ fn sources(args: &Args, recording: &Path) -> anyhow::Result<Option<Sources>> {
         format!("there is no config-{release} beside {} or in /boot: name one with --base-config", kernel.display())
     })?;
     let absolute = |path: &Path| path.canonicalize().with_context(|| format!("cannot use {}", path.display()));
-    Ok(Some(Sources { tree: absolute(tree)?, config: absolute(&config)? }))
+    Ok(Some(Sources::of(absolute(tree)?, absolute(&config)?, cache.to_owned())?))
+}
+
+/// What a kernel without its modules means for this guest, if anything.
+///
+/// # Errors
+/// If it cannot boot without them.
+fn of_modules(guest: &GuestSpec, recording: &Path) -> anyhow::Result<Option<&'static str>> {
+    if guest.root.is_some() {
+        bail!(
+            "{} was recorded with --root, which takes modules of the kernel's release, and --tree builds none: record with \
+             an --initrd, or with the root as a disk (--disk) whose drivers are built in",
+            recording.display()
+        );
+    }
+    Ok(guest.initrd.as_ref().map(|_| {
+        "--tree builds no modules, and those in the initrd are of another kernel: what the boot needs has to be built in"
+    }))
+}
+
+/// Whether the folder's try made its recording for claims itself: another one of that name is the user's.
+fn made_counted(folder: &Path) -> anyhow::Result<bool> {
+    let trial = benches::read(folder)?.0.head.trial;
+    let counted = folder.join(COUNTED).canonicalize();
+    Ok(trial.is_some_and(|trial| Path::new(&trial.recording).canonicalize().ok() == counted.ok()))
 }
 
 fn default_cache() -> Option<PathBuf> {
@@ -538,6 +600,9 @@ fn refuse_others_files(folder: &Path, recording: &Path, anew: bool) -> anyhow::R
         let (document, _) = benches::read(folder)?;
         if document.head.trial.is_none() {
             bail!("{} is a bench and no try, and is not replaced: name another folder with -o", folder.display());
+        }
+        if anew && folder.join(COUNTED).exists() && !made_counted(folder)? {
+            bail!("{} has {COUNTED}, which its try did not make: name another folder with -o", folder.display());
         }
         return Ok(());
     }
@@ -574,13 +639,13 @@ fn as_recorded(options: &RecordOptions) -> Varied {
 }
 
 /// The guest with a remedy.
-fn with(options: &RecordOptions, remedy: &Remedy, kernels: &mut Kernels) -> anyhow::Result<Varied> {
+fn with(options: &RecordOptions, remedy: &Remedy, kernels: &mut Kernels) -> Result<Varied, Cannot> {
     let mut options = options.clone();
     for change in &kernels::in_order(&remedy.changes) {
         // Of several remedies together, one may have made another's change.
         match making::make(change, &mut options, kernels) {
-            Ok(()) | Err(cannot::Cannot::IsSo) => {}
-            Err(why) => bail!("{why}"),
+            Ok(()) | Err(Cannot::IsSo) => {}
+            Err(why) => return Err(why),
         }
     }
     let settings: Vec<Setting> = remedy.changes.iter().map(making::setting).collect();
@@ -613,5 +678,59 @@ mod tests {
         let notes = differences(&manifest("tcg", "7.2"), &manifest("tcg", "8.0")).unwrap();
         assert!(matches!(&notes[..], [note] if note.contains("another QEMU: 7.2, and here 8.0")), "{notes:?}");
         assert!(differences(&manifest("", ""), &manifest("tcg", "8.0")).unwrap().is_empty(), "nobody knows");
+    }
+
+    #[test]
+    fn sources_are_refused_where_the_root_takes_modules() {
+        let guest = GuestSpec { root: Some("root.img".into()), ..GuestSpec::default() };
+        let why = of_modules(&guest, Path::new("boots/a")).unwrap_err().to_string();
+        assert!(why.contains("boots/a was recorded with --root") && why.contains("--initrd"), "{why}");
+        let guest = GuestSpec { initrd: Some("initrd".into()), ..GuestSpec::default() };
+        assert!(of_modules(&guest, Path::new("boots/a")).unwrap().unwrap().contains("builds no modules"));
+        assert_eq!(of_modules(&GuestSpec::default(), Path::new("boots/a")).unwrap(), None);
+    }
+
+    #[test]
+    fn a_try_goes_on_with_the_kernels_that_it_began_with() {
+        let kept = Sources { cache: "/kept".into(), ..Sources::default() };
+        assert_eq!(as_begun(kept.clone(), Path::new("/usual"), false).unwrap().cache, Path::new("/kept"));
+        assert!(as_begun(kept.clone(), Path::new("/kept"), true).is_ok());
+        let why = as_begun(kept, Path::new("/other"), true).unwrap_err().to_string();
+        assert!(why.contains("--cache /kept"), "{why}");
+        let old = as_begun(Sources::default(), Path::new("/usual"), false).unwrap();
+        assert_eq!(old.cache, Path::new("/usual"));
+        // Sources that are gone are no matter where nothing is built.
+        let kernels = Kernels::new("/usual".into(), Some(old), Box::new(|| false), Box::new(|_| {}));
+        assert!(kernels.open().is_err());
+    }
+
+    #[test]
+    fn a_build_that_was_stopped_is_an_interruption_and_no_verdict_on_the_remedy() {
+        let stopped = anyhow::Error::from(Cannot::Stopped("the build was stopped".to_owned()));
+        assert!(crate::is_interruption(&stopped.context("the remedies could not be booted together")));
+        let stopped = anyhow::Error::from(benchmark::tree::TreeError::Stopped("builds".into()));
+        assert!(crate::is_interruption(&stopped));
+        assert!(crate::is_interruption(&machine::Error::Stopped.into()));
+        assert!(!crate::is_interruption(&Cannot::NoKernel("no".to_owned()).into()));
+    }
+
+    #[test]
+    fn force_removes_the_recording_that_the_try_made_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(COUNTED)).unwrap();
+        let made = |recording: PathBuf| {
+            let trial = Some(Trial { recording: recording.display().to_string(), ..Trial::default() });
+            let plan = Plan { leaves_out: true, variants: 1, warm_ups: 0, stop: stop(1), seed: 1 };
+            let head = Head { trial, ..Head::of(plan, vec![benchmark::Variant::named(BASE)]) };
+            let journal = folder.path().join(JOURNAL);
+            let _ = std::fs::remove_file(&journal);
+            drop(benchmark::Journal::create(&journal, &head).unwrap());
+            made_counted(folder.path()).unwrap()
+        };
+        assert!(made(folder.path().join(COUNTED)));
+        assert!(!made("/elsewhere".into()), "that is the user's own");
+        let why = refuse_others_files(folder.path(), Path::new("/elsewhere"), true).unwrap_err().to_string();
+        assert!(why.contains("its try did not make"), "{why}");
+        assert!(refuse_others_files(folder.path(), Path::new("/elsewhere"), false).is_ok());
     }
 }

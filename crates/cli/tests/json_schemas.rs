@@ -99,7 +99,7 @@ fn the_page_says_what_is_printed() {
     schemas.hold_part(&lost["warning_lines"][0], "WarningLine");
     let unseen = schemas.unseen();
     // Of a stock kernel, of a hang, of luck, of a bench that went on, of sources, and of ranges, which have their own tests.
-    const ELSEWHERE: [&str; 17] = [
+    const ELSEWHERE: [&str; 19] = [
         "Evidence.purpose",
         "Against.likely_rows",
         "Likely.",
@@ -117,6 +117,8 @@ fn the_page_says_what_is_printed() {
         "Untried.",
         "Trial.sources",
         "Sources.",
+        "Remedy.along",
+        "ProofLine.along",
     ];
     let here = unseen.iter().filter(|field| !ELSEWHERE.iter().any(|known| field.starts_with(known)));
     let rare =

@@ -155,7 +155,7 @@ fn try_kvm(guest: &GuestSpec, program: &dyn Program, observer: &mut dyn Observer
             )));
         }
         if observer.stop() {
-            return Err(Error::option("stopped by the user before the boot was begun"));
+            return Err(Error::Stopped);
         }
     }
 }

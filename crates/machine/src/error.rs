@@ -13,6 +13,9 @@ pub enum Error {
     /// The options do not fit together, or name something that cannot be used.
     #[error("{0}")]
     Option(String),
+    /// The user stopped it before there was a boot.
+    #[error("stopped by the user before the boot was begun")]
+    Stopped,
     /// A file that was named cannot be read.
     #[error("cannot read {path}: {why}{advice}", advice = advice(why))]
     Unreadable {

@@ -65,6 +65,9 @@ pub struct ProofLine {
     pub failed: u64,
     /// The first of these.
     pub failure: Option<Failure>,
+    /// Options of the kernel's configuration that changed with those of the remedy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub along: Vec<String>,
 }
 
 /// All remedies that were confirmed, in one boot.
@@ -76,6 +79,8 @@ pub struct Together {
     pub joint: ProofLine,
 }
 
+/// So many options that changed too are named; the document has all.
+const ALONG_NAMED: usize = 8;
 /// What all confirmed remedies are called, in one boot.
 const ALL: &str = "all confirmed";
 
@@ -117,6 +122,11 @@ impl Proofs {
         // In one line each: people copy them.
         for line in &self.remedies {
             let _ = writeln!(out, "{}: {}", line.name(), line.remedy());
+        }
+        for line in &self.remedies {
+            if let Some(along) = line.along_text() {
+                paragraph(&harmless(&format!("{}: {along}", line.name())), "", layout, &mut out);
+            }
         }
         for line in self.remedies.iter().chain(self.together.iter().map(|all| &all.joint)) {
             line.remark(&self.folder, layout, &mut out);
@@ -194,7 +204,19 @@ impl ProofLine {
             boots: tried.boots as u64,
             failed: tried.failed as u64,
             failure: tried.failure.clone(),
+            along: remedy.along.clone(),
         }
+    }
+
+    /// The options that changed with those of the remedy, in a sentence; none if none did.
+    pub(crate) fn along_text(&self) -> Option<String> {
+        if self.along.is_empty() {
+            return None;
+        }
+        let named: Vec<&str> = self.along.iter().take(ALONG_NAMED).map(String::as_str).collect();
+        let more = if self.along.len() > ALONG_NAMED { ", …" } else { "" };
+        let changed = counted(self.along.len() as u64, "option");
+        Some(format!("{changed} of the configuration changed too: {}{more}", named.join(", ")))
     }
 
     /// The rules that it is for.
@@ -318,6 +340,7 @@ mod tests {
             findings: vec![Cause { rule: format!("rule-{i}"), about: "f".to_owned(), title: String::new() }],
             changes: vec![Change::AppendWords(vec![format!("word{i}")])],
             claimed: Some(Saved { low_ns: 90e6, likely_ns: 100e6, high_ns: 100e6 }),
+            along: Vec::new(),
         };
         let trial = Trial { remedies: (1..totals.len()).map(remedy).collect(), ..Trial::default() };
         let head = Head { trial: Some(trial), deterministic: true, ..Head::of(plan, names) };
@@ -386,5 +409,17 @@ mod tests {
         let mut single = document(&[Some(1000), Some(900)]);
         single.head.trial = None;
         assert_eq!(Proofs::of("a", &single, None), None);
+    }
+
+    #[test]
+    fn options_that_changed_too_are_said() {
+        let mut document = document(&[Some(1000), Some(900)]);
+        let remedies = &mut document.head.trial.as_mut().unwrap().remedies;
+        remedies[0].along = (0..10).map(|n| format!("-OPTION_{n}")).collect();
+        let proofs = Proofs::of("try", &document, None).unwrap();
+        assert_eq!(proofs.remedies[0].along.len(), 10, "the document has all");
+        let text = proofs.text(Layout { wide_tables: true, ..Layout::default() });
+        assert!(text.contains("10 options of the configuration changed too: -OPTION_0, "), "{text}");
+        assert!(text.contains("-OPTION_7, …") && !text.contains("-OPTION_8"), "{text}");
     }
 }

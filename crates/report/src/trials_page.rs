@@ -120,8 +120,11 @@ fn table(trials: &[&PastTrial], out: &mut String) {
             word(line.verdict).to_owned(),
         ];
         let _ = writeln!(out, "| {} |", cells.join(" | "));
+        let title = line.findings.first().map_or("a remedy of a user", |finding| finding.title.as_str());
+        if let Some(along) = line.along_text() {
+            remarks.push(format!("* {} on {}: {}", cell(title), cell(&past.kernel), cell(&along)));
+        }
         if !line.why.is_empty() {
-            let title = line.findings.first().map_or("a remedy of a user", |finding| finding.title.as_str());
             remarks.push(format!(
                 "* {} on {}: {}: {}",
                 cell(title),
@@ -183,7 +186,7 @@ mod tests {
             setup: Setup { machine: "pc".to_owned(), cpus: 2, memory_bytes: 512 << 20, ..Setup::default() },
             deterministic: true,
             base_ns: Some(1e9),
-            remedy: Remedy { findings: vec![finding], changes: vec![change], claimed: saved(100.0) },
+            remedy: Remedy { findings: vec![finding], changes: vec![change], claimed: saved(100.0), along: Vec::new() },
             together: false,
             whole: true,
             tried: Tried {
@@ -236,7 +239,12 @@ mod tests {
         wide.remedy.claimed = Some(Saved { low_ns: 0.0, likely_ns: 100e6, high_ns: 100e6 });
         let mut own = past("none", "6.12", 50.0, Proof::Confirmed);
         own.remedy.findings.clear();
+        own.remedy.along = vec!["-PROFILING".to_owned()];
         let page = proofs_page(&[wide, own], "page.md");
+        assert!(
+            page.contains("* a remedy of a user on 6.12: 1 option of the configuration changed too: -PROFILING\n"),
+            "{page}"
+        );
         assert!(
             page.contains("1 confirmed (100 %): 0 within 10 % of the price, 1 elsewhere within its interval"),
             "{page}"

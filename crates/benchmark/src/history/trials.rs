@@ -112,7 +112,7 @@ mod tests {
         base.booted.inputs = vec![kernel];
         let finding = Cause { rule: "calibration".to_owned(), about: "SYSINIT cpu".to_owned(), title: String::new() };
         let claimed = Some(Saved { low_ns: 80.0, likely_ns: 90.0, high_ns: 100.0 });
-        let remedy = Remedy { findings: vec![finding], changes: Vec::new(), claimed };
+        let remedy = Remedy { findings: vec![finding], claimed, ..Remedy::default() };
         let trial = Some(Trial { remedies: vec![remedy.clone()], ..Trial::default() });
         let head = Head { trial, deterministic: true, ..Head::of(plan, vec![base, Variant::named("remedy")]) };
         let boot = |variant: usize, ns| {

@@ -14,23 +14,33 @@ pub(super) struct Config(BTreeMap<String, String>);
 impl Config {
     pub(super) fn parse(text: &str) -> Config {
         let value = |line: &str| {
-            let (option, value) = line.strip_prefix("CONFIG_")?.split_once('=')?;
+            let off = line.strip_prefix("# CONFIG_").and_then(|rest| rest.strip_suffix(" is not set"));
+            let set = || line.strip_prefix("CONFIG_")?.split_once('=');
+            let (option, value) = off.map(|option| (option, "n")).or_else(set)?;
             Some((option.to_owned(), value.trim().to_owned()))
         };
-        Config(text.lines().filter_map(value).collect())
+        Config(text.lines().filter_map(|line| value(line.trim())).collect())
+    }
+
+    /// What is said of it: `y`, `m`, `n` or another value.
+    pub(super) fn value(&self, option: &str) -> Option<&str> {
+        self.0.get(option).map(String::as_str)
     }
 
     /// Whether it is built in, or a module.
     pub(super) fn is_on(&self, option: &str) -> bool {
-        self.0.get(option).is_some_and(|value| value != "n")
+        self.value(option).is_some_and(|value| value != "n")
     }
 
-    /// Options that are on in one of the two alone: `-NAME` went, `+NAME` came.
+    /// Options that differ: `-NAME` went, `+NAME` came, `NAME=m` has another value.
     pub(super) fn differences(&self, after: &Config) -> Vec<String> {
         let all: BTreeSet<&String> = self.0.keys().chain(after.0.keys()).collect();
         let changed = |option: &String| match (self.is_on(option), after.is_on(option)) {
             (true, false) => Some(format!("-{option}")),
             (false, true) => Some(format!("+{option}")),
+            (true, true) if self.value(option) != after.value(option) => {
+                Some(format!("{option}={}", after.value(option).unwrap_or_default()))
+            }
             _ => None,
         };
         all.into_iter().filter_map(changed).collect()
@@ -121,13 +131,22 @@ impl Said {
         format!("it is selected by {}, which would have to go too", on.join(", "))
     }
 
-    /// Why an option that was switched on is off.
-    pub(super) fn why_not_on(&self, option: &str) -> String {
+    /// Why an option that was switched on is not built in.
+    pub(super) fn why_not_on(&self, option: &str, config: &Config) -> String {
+        match config.value(option) {
+            Some("m") => format!("it became a module, and no modules are built: {}", self.depends(option)),
+            Some(value) if value != "n" => format!("it is no switch: its value is {value}"),
+            _ => self.depends(option),
+        }
+    }
+
+    /// On what it depends.
+    fn depends(&self, option: &str) -> String {
         let Some(said) = self.0.get(option).filter(|said| said.is_there) else {
             return "these sources have no such option".to_owned();
         };
         if said.depends_on.is_empty() {
-            return "it stands in a menu or choice that is off".to_owned();
+            return "it stands in a menu or choice that does not allow more".to_owned();
         }
         let on: Vec<&str> = said.depends_on.iter().map(String::as_str).collect();
         format!("it depends on {}", on.join("; "))

@@ -1,5 +1,6 @@
 //! Why a remedy's change cannot be made to a boot, in words for the user.
 
+use crate::Interrupted;
 use std::fmt;
 
 /// Why a change cannot be made.
@@ -19,6 +20,8 @@ pub enum Cannot {
     NoSources(String),
     /// There is no such kernel; why.
     NoKernel(String),
+    /// The user stopped what makes it, which says nothing of the change.
+    Stopped(String),
 }
 
 impl fmt::Display for Cannot {
@@ -36,7 +39,16 @@ impl fmt::Display for Cannot {
             Cannot::NoSources(options) => {
                 write!(f, "give the kernel's sources: --tree DIR builds it with --config {options}")
             }
-            Cannot::NoKernel(why) => f.write_str(why),
+            Cannot::NoKernel(why) | Cannot::Stopped(why) => f.write_str(why),
+        }
+    }
+}
+
+impl From<Cannot> for anyhow::Error {
+    fn from(why: Cannot) -> anyhow::Error {
+        match why {
+            Cannot::Stopped(why) => Interrupted(why).into(),
+            why => anyhow::anyhow!("{why}"),
         }
     }
 }

@@ -58,6 +58,7 @@ impl Choice {
             // A kernel that does not build is no reason to try nothing.
             match super::with(options, &remedy(opened, group), kernels) {
                 Ok(_) => remedies.push(remedy(opened, group)),
+                Err(why @ Cannot::Stopped(_)) => return Err(why.into()),
                 Err(why) => untried.extend(
                     group.iter().map(|finding| Untried { finding: cause(opened, finding), why: why.to_string() }),
                 ),
@@ -100,7 +101,7 @@ fn cause(opened: &Opened, finding: &Finding) -> Cause {
 fn remedy(opened: &Opened, group: &[&Finding]) -> Remedy {
     let claimed = seen(opened, |seen| joint_price(seen, group)).map(claim);
     let findings = group.iter().map(|finding| cause(opened, finding)).collect();
-    Remedy { findings, changes: group[0].remedy.changes.clone(), claimed }
+    Remedy { findings, changes: group[0].remedy.changes.clone(), claimed, along: Vec::new() }
 }
 
 /// The remedies of the user's own.
@@ -112,7 +113,7 @@ pub fn own(args: &Args) -> Vec<Remedy> {
     let patches = |patches: &Patches| Change::Patch(patches.0.iter().map(Patch::to_string).collect());
     let changes = args.append.iter().map(words).chain(args.patch.iter().map(patches));
     let changes = changes.chain(args.config.iter().map(options));
-    changes.map(|change| Remedy { findings: Vec::new(), changes: vec![change], claimed }).collect()
+    changes.map(|change| Remedy { changes: vec![change], claimed, ..Remedy::default() }).collect()
 }
 
 /// Refuses what can be refused before there are findings: a remedy of the user's own that cannot be made.
@@ -147,7 +148,8 @@ pub fn fitting(options: &RecordOptions, remedies: Vec<Remedy>, kernels: &Kernels
             Ok(()) | Err(Cannot::IsSo) => Ok(()),
             Err(why) => Err(why),
         };
-        match remedy.changes.iter().try_for_each(check) {
+        let made = remedy.changes.iter().try_for_each(check).and_then(|()| fits(&options, &with));
+        match made {
             Ok(()) => {
                 options = with;
                 fitting.push(remedy);
@@ -164,6 +166,15 @@ pub fn fitting(options: &RecordOptions, remedies: Vec<Remedy>, kernels: &Kernels
     (fitting, untried)
 }
 
+/// Whether the patches that came last fit the guest beside the others: two can change the same bytes, and a CPU stops at few
+/// functions.
+fn fits(before: &RecordOptions, with: &RecordOptions) -> Result<(), Cannot> {
+    if before.guest.patches == with.guest.patches {
+        return Ok(());
+    }
+    machine::check_patches(with).map_err(|why| Cannot::NoPatch(why.to_string()))
+}
+
 /// The remedies that were confirmed.
 pub fn confirmed(document: &Document) -> Vec<Remedy> {
     let confirmed = tried(document).into_iter().filter(|(_, tried)| tried.proof == Some(Proof::Confirmed));
@@ -176,7 +187,7 @@ pub fn joint(recording: &Path, remedies: &[Remedy]) -> Remedy {
     let changes = remedies.iter().flat_map(|remedy| remedy.changes.clone()).collect();
     let all_have = remedies.iter().all(|remedy| !remedy.findings.is_empty());
     let claimed = if all_have { joint_claim(recording, &findings) } else { None };
-    Remedy { findings, changes, claimed }
+    Remedy { findings, changes, claimed, along: Vec::new() }
 }
 
 fn joint_claim(recording: &Path, causes: &[Cause]) -> Option<Saved> {
@@ -207,5 +218,29 @@ mod tests {
         assert_eq!(fitting, [remedy("-bios a")]);
         let [one] = &untried[..] else { panic!("{untried:?}") };
         assert!(one.finding.about == "-bios b" && one.why.contains("`-device pvpanic`"), "{one:?}");
+    }
+
+    #[test]
+    fn patches_that_exclude_each_other_are_not_booted_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("symbols");
+        let lines: String = (0..10).map(|n| format!("{:016x} T f{n}\n", 0x1000 + 16 * n)).collect();
+        std::fs::write(&path, lines).unwrap();
+        let mut options = RecordOptions::default();
+        options.observe.symbols.push(machine::SymbolFile { path, base: None });
+        let patch = |text: &str| Remedy { changes: vec![Change::Patch(vec![text.to_owned()])], ..Remedy::default() };
+        let texts = ["bytes@f0+0x1=7401:9090", "bytes@f0+0x2=01c3:9090", "call@f1+0x1=nop"];
+        let (fits, untried) = fitting(&options, texts.map(patch).to_vec(), &Kernels::none());
+        assert_eq!(fits, [patch(texts[0]), patch(texts[2])]);
+        let [one] = &untried[..] else { panic!("{untried:?}") };
+        assert!(one.finding.about == texts[1] && one.why.contains("changes the same bytes"), "{one:?}");
+        // A CPU stops at 4 functions.
+        let five = (0..5).map(|n| patch(&format!("call@f{n}+0x1=nop"))).collect();
+        let (fits, untried) = fitting(&options, five, &Kernels::none());
+        assert_eq!((fits.len(), untried.len()), (4, 1));
+        assert!(
+            untried[0].finding.about.contains("f4") && untried[0].why.contains("at most 4 functions"),
+            "{untried:?}"
+        );
     }
 }

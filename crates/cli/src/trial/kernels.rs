@@ -5,13 +5,16 @@ use benchmark::tree::{BuiltKernel, Sources, Tree, TreeError};
 use findings::Change;
 use machine::RecordOptions;
 use machine::kernel_image::{NotUnpacked, unpack};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Who makes them.
 pub struct Kernels<'a> {
     cache: PathBuf,
-    tree: Option<Tree>,
+    sources: Option<Sources>,
+    /// The same, once somebody needed them: a try that goes on needs none if all its kernels are built.
+    tree: OnceCell<Tree>,
     /// By the changes to the configuration.
     built: BTreeMap<Vec<String>, BuiltKernel>,
     stop: Box<dyn FnMut() -> bool>,
@@ -23,7 +26,7 @@ pub struct Kernels<'a> {
 impl Kernels<'_> {
     /// Without sources, in a cache that is not there.
     pub fn none() -> Kernels<'static> {
-        Kernels::new("no-cache".into(), None, Box::new(|| false), Box::new(|_| {})).unwrap()
+        Kernels::new("no-cache".into(), None, Box::new(|| false), Box::new(|_| {}))
     }
 }
 
@@ -31,20 +34,29 @@ impl Kernels<'_> {
 const ALONG: usize = 8;
 
 impl<'a> Kernels<'a> {
-    /// Nothing is made yet; sources are looked at.
+    /// Nothing is made yet, and nothing is looked at.
     pub fn new(
         cache: PathBuf,
         sources: Option<Sources>,
         stop: Box<dyn FnMut() -> bool>,
         note: Box<dyn Fn(&str) + 'a>,
-    ) -> Result<Kernels<'a>, TreeError> {
-        let tree = sources.map(|sources| Tree::open(sources, &cache.join("trees"))).transpose()?;
-        Ok(Kernels { cache, tree, built: BTreeMap::new(), stop, note })
+    ) -> Kernels<'a> {
+        Kernels { cache, sources, tree: OnceCell::new(), built: BTreeMap::new(), stop, note }
+    }
+
+    /// Looks at the sources, if there are any and nobody has yet.
+    pub fn open(&self) -> Result<Option<&Tree>, TreeError> {
+        let Some(sources) = &self.sources else { return Ok(None) };
+        if let Some(tree) = self.tree.get() {
+            return Ok(Some(tree));
+        }
+        let opened = Tree::open(sources.clone())?;
+        Ok(Some(self.tree.get_or_init(|| opened)))
     }
 
     /// The kernel of the sources with their configuration unchanged; none without sources.
     pub fn base(&mut self) -> Result<Option<PathBuf>, TreeError> {
-        if self.tree.is_none() {
+        if self.sources.is_none() {
             return Ok(None);
         }
         self.build(&[]).map(Some)
@@ -65,19 +77,22 @@ impl<'a> Kernels<'a> {
 
     /// Whether the sources can be built with a change to the configuration. Builds nothing.
     pub fn check_config(&self, changes: &[String]) -> Result<(), Cannot> {
-        let Some(tree) = &self.tree else { return Err(Cannot::NoSources(changes.join(","))) };
-        tree.open_changes(changes).map(drop).map_err(cannot)
+        self.open_changes(changes).map(drop)
+    }
+
+    fn open_changes(&self, changes: &[String]) -> Result<Vec<String>, Cannot> {
+        let Some(tree) = self.open().map_err(cannot)? else { return Err(Cannot::NoSources(changes.join(","))) };
+        tree.open_changes(changes).map_err(cannot)
     }
 
     /// Refuses options of a user's that the sources do not have.
     pub fn refuse_unknown(&self, changes: &[String]) -> Result<(), TreeError> {
-        self.tree.as_ref().map_or(Ok(()), |tree| tree.refuse_unknown(changes))
+        self.open()?.map_or(Ok(()), |tree| tree.refuse_unknown(changes))
     }
 
     /// Boots the kernel of the sources with these changes to their configuration.
     pub fn configure(&mut self, changes: &[String], options: &mut RecordOptions) -> Result<(), Cannot> {
-        let Some(tree) = &self.tree else { return Err(Cannot::NoSources(changes.join(","))) };
-        let open = tree.open_changes(changes).map_err(cannot)?;
+        let open = self.open_changes(changes)?;
         options.guest.kernel = Some(self.build(&open).map_err(cannot)?);
         Ok(())
     }
@@ -86,10 +101,11 @@ impl<'a> Kernels<'a> {
         if let Some(built) = self.built.get(changes) {
             return Ok(built.image.clone());
         }
-        let Some(tree) = &self.tree else { unreachable!("only sources are built") };
+        self.open()?;
+        let Some(tree) = self.tree.get() else { unreachable!("only sources are built") };
         let what = if changes.is_empty() { "its configuration unchanged".to_owned() } else { changes.join(",") };
         (self.note)(&format!("building the kernel with {what}; logs and builds are in {}", tree.builds().display()));
-        let built = tree.build(changes, &mut self.stop)?;
+        let built = tree.build(changes, &mut self.stop, &self.note)?;
         if !built.along.is_empty() {
             let named: Vec<&str> = built.along.iter().take(ALONG).map(String::as_str).collect();
             let more = if built.along.len() > ALONG { ", …" } else { "" };
@@ -105,7 +121,20 @@ impl<'a> Kernels<'a> {
 fn cannot(why: TreeError) -> Cannot {
     match why {
         TreeError::IsSo(_) => Cannot::IsSo,
+        TreeError::Stopped(_) => Cannot::Stopped(why.to_string()),
         why => Cannot::NoKernel(why.to_string()),
+    }
+}
+
+impl Kernels<'_> {
+    /// The options that went too where these changes were built.
+    pub fn along(&self, changes: &[Change]) -> Vec<String> {
+        let config = in_order(changes).into_iter().find_map(|change| match change {
+            Change::KernelConfig(options) => Some(options),
+            _ => None,
+        });
+        let Some(open) = config.and_then(|options| self.open_changes(&options).ok()) else { return Vec::new() };
+        self.built.get(&open).map(|built| built.along.clone()).unwrap_or_default()
     }
 }
 
