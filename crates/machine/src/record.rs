@@ -74,7 +74,7 @@ fn record_with(find: Find<'_>, options: &RecordOptions, observer: &mut dyn Obser
     let mut prepared = prepare(find, options, false, observer)?;
     let plugin = plugin(options, &mut prepared)?;
     let mut writer = Writer::create(&options.out, options.force, &prepared.manifest)?;
-    let (mut watch, noted) = match begin(options, &mut prepared, plugin.as_deref(), &mut writer) {
+    let (mut watch, noted) = match begin(options, &mut prepared, plugin.as_deref(), &mut writer, observer) {
         Ok(begun) => begun,
         Err(error) => return Err(nothing_recorded(writer, error)),
     };
@@ -103,6 +103,7 @@ fn begin<'a>(
     prepared: &mut Prepared,
     plugin: Option<&Path>,
     writer: &'a mut Writer,
+    observer: &mut dyn Observer,
 ) -> Result<(Watch<'a>, Vec<Partial>), Error> {
     keep_symbols(options, prepared, writer)?;
     let origin = format!("bootscope's {} plugin", prepared.program.name());
@@ -132,7 +133,7 @@ fn begin<'a>(
     writer.update(&prepared.manifest)?;
     let mut watch = Watch::new(options, &prepared.profile, awaited_line(options), channel, vm, writer)?;
     if let Some(plan) = prepared.plan.take() {
-        watch.stop_at_functions(plan, arch::of(&options.guest));
+        watch.stop_at_functions(plan, arch::of(&options.guest), &mut || observer.stop());
     }
     Ok((watch, first_run.into_iter().chain(calls).collect()))
 }

@@ -136,11 +136,13 @@ impl FunctionStops {
     }
 
     /// Writes what can be written before the guest's first instruction, sets breakpoints for the rest, and lets the vCPUs
-    /// run.
-    pub(crate) fn begin(&mut self) -> Result<(), Undone> {
+    /// run. The wait for the VMM's first answer ends once it `is_over`.
+    pub(crate) fn begin(&mut self, is_over: &mut dyn FnMut() -> bool) -> Result<(), Undone> {
         if let Some(client) = &mut self.client {
             client.end_by(Instant::now() + START_MAX);
             client.be_patient(START_MAX);
+            let reached = client.reach(is_over);
+            self.failed(reached)?;
         }
         let changes = self.changes(None)?;
         for (text, change) in &changes {
@@ -377,12 +379,12 @@ pub(crate) mod tests {
 
     /// The stub of a guest that enters f, and whether that is then patched.
     pub(crate) fn entered(is_patched: bool) -> UnixStream {
-        let begin = [("m1000,8", packet("E14")), ("Z1,1000,1", packet("OK")), ("c", packet(TRAP))];
+        let begin = [("?", packet(TRAP)), ("m1000,8", packet("E14")), ("Z1,1000,1", packet("OK")), ("c", packet(TRAP))];
         let stop = [("Hg01", packet("OK")), ("g", at(0x1000)), ("z1,1000,1", packet("OK"))];
         let written =
             [("m1000,8", packet(CODE)), ("M1001,5:9090909090", packet("OK")), ("m1001,5", packet("9090909090"))];
         let written = if is_patched { &written[..] } else { &[] };
-        scripted_socket(&[&begin, &stop, written, &[("c", "+")]].concat())
+        scripted_socket(&[&begin[..], &stop, written, &[("c", "+")]].concat())
     }
 
     /// push %rbp; call; nop; ret
@@ -392,6 +394,7 @@ pub(crate) mod tests {
     #[test]
     fn a_patch_is_written_when_its_function_is_entered_and_read_back() {
         let mut stops = stops(&[
+            ("?", packet(TRAP)),
             ("m1000,8", packet("E14")),
             ("Z1,1000,1", packet("OK")),
             ("c", packet(TRAP)),
@@ -403,7 +406,7 @@ pub(crate) mod tests {
             ("m1001,5", packet("9090909090")),
             ("c", "+"),
         ]);
-        stops.begin().unwrap();
+        stops.begin(&mut || false).unwrap();
         assert!(stops.is_waiting() && stops.give_away().is_none());
         assert!(stops.missed().unwrap().contains("call@f+0x1=nop: the boot never came to f at 0x1000"));
         while stops.is_waiting() {
@@ -417,7 +420,7 @@ pub(crate) mod tests {
     }
 
     fn until_undone(stops: &mut FunctionStops) -> Undone {
-        if let Err(undone) = stops.begin() {
+        if let Err(undone) = stops.begin(&mut || false) {
             return undone;
         }
         loop {
@@ -430,7 +433,7 @@ pub(crate) mod tests {
 
     #[test]
     fn what_does_not_fit_or_is_not_kept_is_refused_and_a_stub_that_goes_away_is_a_failure() {
-        let begin = [("m1000,8", packet("E14")), ("Z1,1000,1", packet("OK")), ("c", packet(TRAP))];
+        let begin = [("?", packet(TRAP)), ("m1000,8", packet("E14")), ("Z1,1000,1", packet("OK")), ("c", packet(TRAP))];
         let hit = [("Hg01", packet("OK")), ("g", at(0x1000)), ("z1,1000,1", packet("OK"))];
         let after = |more: &[(&'static str, &'static str)]| [&begin[..], &hit, more].concat();
         let other = after(&[("m1000,8", packet("5590909090909090"))]);
@@ -440,7 +443,7 @@ pub(crate) mod tests {
         let lost = after(&[("m1000,8", packet(CODE)), written, ("m1001,5", packet("e8fa0f0000"))]);
         let undone = until_undone(&mut stops(&lost));
         assert!(matches!(&undone, Undone::Refused(why) if why.contains("the guest has e8")), "{undone:?}");
-        for cut in 0..5 {
+        for cut in 0..6 {
             let script: Vec<_> = after(&[]).into_iter().take(cut).collect();
             assert!(matches!(until_undone(&mut stops(&script)), Undone::Failed(_)), "{cut}");
         }
@@ -448,10 +451,10 @@ pub(crate) mod tests {
 
     #[test]
     fn other_stops_and_other_code_at_the_same_address_change_nothing() {
-        let begin = [("m1000,8", packet("E14")), ("Z1,1000,1", packet("OK"))];
+        let begin = [("?", packet(TRAP)), ("m1000,8", packet("E14")), ("Z1,1000,1", packet("OK"))];
         // The guest is at its end: nobody lets it run.
         let mut ended = stops(&[&begin[..], &[("c", packet("T03thread:01;"))]].concat());
-        ended.begin().unwrap();
+        ended.begin(&mut || false).unwrap();
         ended.look(&|| 0, false).unwrap();
         assert!(ended.missed().is_some());
         let firmware = packet(
@@ -460,14 +463,14 @@ pub(crate) mod tests {
         let over = [("z1,1000,1", packet("OK")), ("vCont;s:01", packet(TRAP)), ("Z1,1000,1", packet("OK")), ("c", "+")];
         let hit = [("c", packet(TRAP)), ("Hg01", packet("OK")), ("g", firmware)];
         let mut elsewhere = stops(&[&begin[..], &hit, &over].concat());
-        elsewhere.begin().unwrap();
+        elsewhere.begin(&mut || false).unwrap();
         elsewhere.look(&|| 0, false).unwrap();
         assert!(elsewhere.missed().is_some() && elsewhere.is_waiting());
         // After the end mark nothing is written.
         let clear =
             [("c", packet(TRAP)), ("Hg01", packet("OK")), ("g", at(0x1000)), ("z1,1000,1", packet("OK")), ("c", "+")];
         let mut late = stops(&[&begin[..], &clear].concat());
-        late.begin().unwrap();
+        late.begin(&mut || false).unwrap();
         late.look(&|| 0, true).unwrap();
         assert!(late.missed().is_some() && !late.is_waiting());
     }
@@ -475,6 +478,7 @@ pub(crate) mod tests {
     #[test]
     fn a_function_that_is_entered_after_the_end_mark_is_told_from_one_that_never_is() {
         let clear = [
+            ("?", packet(TRAP)),
             ("m1000,8", packet("E14")),
             ("Z1,1000,1", packet("OK")),
             ("c", packet(TRAP)),
@@ -484,7 +488,7 @@ pub(crate) mod tests {
             ("c", "+"),
         ];
         let mut late = stops(&clear);
-        late.begin().unwrap();
+        late.begin(&mut || false).unwrap();
         while late.is_waiting() {
             late.look(&|| 7_000_000, true).unwrap();
         }
@@ -529,7 +533,8 @@ pub(crate) mod tests {
         let planned = |text: &&str| Planned::of(&text.parse().unwrap(), &code(), &ARCH).unwrap().with_image(&bytes);
         let plan = || Plan { code: code(), patches: texts.iter().map(planned).collect() };
         let reads = |found: &str| -> Vec<(&'static str, &'static str)> {
-            (0..5).map(|n| (&*format!("m{:x},8", 0x1000 + 8 * n).leak(), packet(found))).collect()
+            let asked = std::iter::once(("?", packet(TRAP)));
+            asked.chain((0..5).map(|n| (&*format!("m{:x},8", 0x1000 + 8 * n).leak(), packet(found)))).collect()
         };
         let mut script = reads(CODE);
         for n in 0..5 {
@@ -538,10 +543,25 @@ pub(crate) mod tests {
         }
         script.push(("c", "+"));
         let mut stops = FunctionStops::new(plan(), scripted(&script), &ARCH);
-        stops.begin().unwrap();
+        stops.begin(&mut || false).unwrap();
         assert_eq!((stops.done().len(), stops.is_waiting(), stops.missed()), (5, false, None));
         // They are not there yet.
-        let undone = FunctionStops::new(plan(), scripted(&reads("E14")), &ARCH).begin().unwrap_err();
+        let undone = FunctionStops::new(plan(), scripted(&reads("E14")), &ARCH).begin(&mut || false).unwrap_err();
         assert!(matches!(&undone, Undone::Refused(why) if why.contains("at most 4 functions")), "{undone:?}");
+    }
+
+    #[test]
+    fn a_vmm_that_does_not_answer_is_waited_for_until_the_user_stops() {
+        let (ours, _silent) = UnixStream::pair().unwrap();
+        let mut stops = FunctionStops::new(plan(), Client::new(ours).unwrap(), &ARCH);
+        let mut asked = 0;
+        let mut stop = || {
+            asked += 1;
+            asked == 2
+        };
+        let began = Instant::now();
+        let undone = stops.begin(&mut stop).unwrap_err();
+        assert_eq!(undone, Undone::Failed("it was cut short".to_owned()));
+        assert!(began.elapsed() < START_MAX / 2, "{:?}", began.elapsed());
     }
 }

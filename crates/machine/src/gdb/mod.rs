@@ -18,6 +18,8 @@ use packet::{bytes_of, packet};
 
 /// How long a stub may take to answer. On a busy host QEMU's main loop has to get its turn.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How often it is asked whether to go on waiting.
+const TURN: Duration = Duration::from_millis(50);
 /// So many bytes of memory are asked for at once: QEMU's packets hold 4096 bytes, in which a byte has two digits.
 const READ_BYTES: usize = 1 << 10;
 /// More threads than a stub can have vCPUs are not listed.
@@ -107,12 +109,30 @@ impl Client {
         self.patience = patience;
     }
 
+    /// Waits until the stub answers at all, or it `is_over`: of a VMM that has just started, that can be long.
+    ///
+    /// # Errors
+    /// If it does not answer in time.
+    pub fn reach(&mut self, is_over: &mut dyn FnMut() -> bool) -> Result<(), GdbError> {
+        let deadline = self.deadline();
+        // Why the vCPUs stand: what a debugger asks first.
+        self.socket.write_all(&packet("?"))?;
+        while Instant::now() < deadline {
+            match self.next_packet(deadline.min(Instant::now() + TURN)) {
+                Ok(_) => return Ok(()),
+                Err(GdbError::Silent) if is_over() => return Err(GdbError::Cut),
+                Err(GdbError::Silent) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(GdbError::Silent)
+    }
+
     /// Stops all vCPUs, and waits until they stand or it `is_over`. After an error they may stop at any later time.
     ///
     /// # Errors
     /// If the stub does not say that they do.
     pub fn stop(&mut self, is_over: &mut dyn FnMut() -> bool) -> Result<(), GdbError> {
-        const TURN: Duration = Duration::from_millis(50);
         let deadline = self.deadline();
         self.received.clear();
         self.socket.write_all(&[0x03])?;

@@ -238,7 +238,7 @@ fn patched(until: Until, is_patched: bool) -> (Ending, Vec<String>) {
     let vm = Stub(script).start(&launched(&options.guest)).unwrap();
     let (profile, until) = (GuestProfile::default(), awaited_line(&options));
     let mut watch = Watch::new(&options, &profile, until, Some(Box::new(Letters)), vm, &mut writer).unwrap();
-    watch.stop_at_functions(functions::tests::plan(), arch::of(&options.guest));
+    watch.stop_at_functions(functions::tests::plan(), arch::of(&options.guest), &mut || false);
     let ending = boot(&options, &profile, &mut watch, &mut StopsAt(i64::MAX, 0)).unwrap();
     (ending, watch.finish(None).patched)
 }
@@ -263,7 +263,7 @@ fn all_that_is_said_is_heard_while_a_patch_waits() {
         let mut writer = Writer::create(&options.out, true, &Manifest::begun_now()).unwrap();
         let vm = Stub(script).start(&launched(&options.guest)).unwrap();
         let mut watch = Watch::new(&options, &GuestProfile::default(), None, None, vm, &mut writer).unwrap();
-        watch.stop_at_functions(functions::tests::plan(), arch::of(&options.guest));
+        watch.stop_at_functions(functions::tests::plan(), arch::of(&options.guest), &mut || false);
         watch.step(&|_| false).unwrap();
         watch.facts.console_bytes
     };

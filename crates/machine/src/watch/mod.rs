@@ -127,13 +127,14 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Lets the vCPUs run, which are held, and does what is to be done at functions.
-    pub(crate) fn stop_at_functions(&mut self, plan: Plan, arch: &'static Arch) {
+    /// Lets the vCPUs run, which are held, and does what is to be done at functions. The wait for the VMM ends once it
+    /// `is_over`.
+    pub(crate) fn stop_at_functions(&mut self, plan: Plan, arch: &'static Arch, is_over: &mut dyn FnMut() -> bool) {
         let begun = match stub(&mut *self.vm) {
             Some(client) => {
                 let functions = self.functions.insert(FunctionStops::new(plan, client, arch));
                 self.facts.missed = functions.missed();
-                functions.begin()
+                functions.begin(is_over)
             }
             None => Err(Undone::Failed("there is no gdbstub".to_owned())),
         };
