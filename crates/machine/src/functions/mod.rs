@@ -377,6 +377,20 @@ pub(crate) mod tests {
         FunctionStops::new(plan(), scripted(script), &ARCH)
     }
 
+    /// The same, where the VMM has loaded f before anything runs, and a stub that does not keep what is written.
+    pub(crate) fn not_kept() -> (Plan, UnixStream) {
+        let Plan { code, patches } = plan();
+        let bytes = [0x55, 0xe8, 0xfa, 0x0f, 0, 0, 0x90, 0xc3];
+        let patches = patches.into_iter().map(|planned| planned.with_image(&bytes)).collect();
+        let script = [
+            ("?", packet(TRAP)),
+            ("m1000,8", packet(CODE)),
+            ("M1001,5:9090909090", packet("OK")),
+            ("m1001,5", packet("e8fa0f0000")),
+        ];
+        (Plan { code, patches }, scripted_socket(&script))
+    }
+
     /// The stub of a guest that enters f, and whether that is then patched.
     pub(crate) fn entered(is_patched: bool) -> UnixStream {
         let begin = [("?", packet(TRAP)), ("m1000,8", packet("E14")), ("Z1,1000,1", packet("OK")), ("c", packet(TRAP))];

@@ -254,6 +254,27 @@ fn code_is_changed_until_the_end_mark_whether_process_1_runs_or_not() {
 }
 
 #[test]
+fn a_patch_that_is_refused_before_anything_runs_ends_the_boot() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = options(&dir, Until::PowerOff);
+    let (plan, stub) = functions::tests::not_kept();
+    let script = runs().has_news(3000, News::Off(GuestEnd::PowerOff));
+    *script.gdbstub.lock().unwrap() = Some(stub);
+    let done = script.done.clone();
+    let mut writer = Writer::create(&options.out, false, &Manifest::begun_now()).unwrap();
+    let vm = Stub(script).start(&launched(&options.guest)).unwrap();
+    let profile = GuestProfile::default();
+    let mut watch = Watch::new(&options, &profile, None, None, vm, &mut writer).unwrap();
+    watch.stop_at_functions(plan, arch::of(&options.guest), &mut || false);
+    // Held vCPUs never run, and what never ran never ends.
+    assert_eq!(*done.lock().unwrap(), ["let run"]);
+    let ending = boot(&options, &profile, &mut watch, &mut StopsAt(i64::MAX, 0)).unwrap();
+    assert_eq!(ending.kind, OutcomeKind::Unpatched, "{ending:?}");
+    assert!(ending.detail.contains("the guest has e8 fa 0f 00 00 there"), "{ending:?}");
+    watch.finish(None);
+}
+
+#[test]
 fn all_that_is_said_is_heard_while_a_patch_waits() {
     let dir = tempfile::tempdir().unwrap();
     let options = options(&dir, Until::PowerOff);
