@@ -180,4 +180,23 @@ mod tests {
         assert_eq!(in_order(&all), [config, append.clone(), Change::UnpackedKernel]);
         assert_eq!(in_order(std::slice::from_ref(&append)), [append]);
     }
+
+    #[test]
+    fn a_build_that_the_user_stops_says_nothing_of_the_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        file("linux/Makefile", "olddefconfig:\n\t@sleep 60\n");
+        file("linux/scripts/config", "");
+        let config = file("config", "CONFIG_FTRACE=y\n");
+        let cache = folder.path().join("cache");
+        let sources = Sources::of(folder.path().join("linux"), config, cache.clone()).unwrap();
+        let mut kernels = Kernels::new(cache, Some(sources), Box::new(|| true), Box::new(|_| {}));
+        let why = kernels.configure(&["-FTRACE".to_owned()], &mut RecordOptions::default()).unwrap_err();
+        assert!(matches!(why, Cannot::Stopped(_)), "{why:?}");
+    }
 }
