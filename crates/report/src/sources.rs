@@ -114,4 +114,17 @@ mod tests {
         let matched = rate_source(&RateSource::ConsoleLines { steps });
         assert_eq!(matched, "matched with the stamped console lines of SYSINIT announce, SYSINIT version");
     }
+
+    /// Programs read the codes, and look them up in docs/json.md.
+    #[test]
+    fn every_code_of_an_end_is_in_the_documents() {
+        let quoted = |line: &'static str, quote| line.split(quote).nth(1);
+        let source = include_str!("../../timeline/src/end.rs").lines();
+        let arms = source.filter(|line| line.trim_start().starts_with("EndEvidence::") && line.contains("=> \""));
+        let codes: Vec<&str> = arms.filter_map(|line| quoted(line, '"')).collect();
+        let page = include_str!("../../../docs/json.md").split("\n## ").find(|part| part.starts_with("`end.code`"));
+        let rows = page.unwrap().lines().filter(|line| line.starts_with("| `"));
+        assert_eq!(rows.filter_map(|line| quoted(line, '`')).collect::<Vec<_>>(), codes);
+        assert!(codes.len() > 20 && codes.contains(&EndEvidence::LastSign.code()));
+    }
 }

@@ -42,13 +42,16 @@ impl Schemas {
             if let Some((schema, table)) = line.strip_prefix("## `").and_then(|title| title.split_once("`: ")) {
                 name = table.to_owned();
                 documents.insert(schema.to_owned(), name.clone());
+            } else if line.starts_with("## ") {
+                // Its tables follow below names of their own; a table right below it lists values, not fields.
+                name.clear();
             } else if let Some(table) = line.strip_prefix("### ") {
                 name = table.to_owned();
             } else if let Some(row) = line.strip_prefix("| `").filter(|_| name == "Metrics") {
                 for (table, field) in metric(row) {
                     tables.entry(table.to_owned()).or_default().push(field);
                 }
-            } else if let Some(row) = line.strip_prefix("| `") {
+            } else if let Some(row) = line.strip_prefix("| `").filter(|_| !name.is_empty()) {
                 let cells: Vec<&str> = row.split(" | ").collect();
                 let (field, optional) = cells[0].split_once('`').unwrap();
                 let field =
