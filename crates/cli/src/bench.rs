@@ -246,7 +246,7 @@ pub fn go_on(folder: &Path, pin: Option<&str>, watcher: &mut Watcher, output: &O
         machine::pin::pin(cpus)?;
     }
     let Cut { head, variants, mut journal, boots, mut continued } = continued::open(folder, pin.is_some(), watcher)?;
-    let over = boots.len() as u32;
+    let over = u32::try_from(boots.len()).unwrap_or(u32::MAX);
     // What the boot left that was cut off is no recording of a whole one.
     let half = recording_of(&folder.join("boots"), over);
     if half.exists() {
@@ -411,7 +411,7 @@ fn head(args: &Args, variants: &[Varied], foreseen: &[Manifest]) -> anyhow::Resu
         bail!("deterministic boots count instructions, others time: compare either, not one with the other");
     }
     let open_end = args.until_width.is_some() || args.budget.is_some();
-    let rounds_most = BOOTS_MOST / variants.len() as u32;
+    let rounds_most = BOOTS_MOST / u32::try_from(variants.len()).unwrap_or(u32::MAX);
     let rounds = match args.runs {
         Some(runs) if runs > rounds_most => {
             let variants = variants.len();
@@ -429,7 +429,7 @@ fn head(args: &Args, variants: &[Varied], foreseen: &[Manifest]) -> anyhow::Resu
         variants: variants.len(),
         warm_ups: args.warm_ups.unwrap_or(u32::from(!deterministic)),
         stop: Stop { rounds, width: args.until_width, budget_ns },
-        seed: args.seed.unwrap_or_else(|| machine::monotonic_ns() as u64),
+        seed: args.seed.unwrap_or_else(|| machine::monotonic_ns().unsigned_abs()),
     };
     let mut head = head_of(plan, variants, foreseen, !args.no_dither);
     if args.runs.is_none() && args.sweep.is_empty() {

@@ -143,6 +143,6 @@ fn beginning(from: impl Read) -> std::io::Result<(Vec<u8>, bool)> {
     let mut bytes = Vec::new();
     from.take(recording::PIPE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     let cut = bytes.len() as u64 > recording::PIPE_BYTES_MAX;
-    bytes.truncate(recording::PIPE_BYTES_MAX as usize);
+    bytes.truncate(usize::try_from(recording::PIPE_BYTES_MAX).unwrap_or(usize::MAX));
     Ok((bytes, cut))
 }

@@ -1,5 +1,6 @@
 //! The `bootscope` program: parse, call, print. One file per subcommand; no number is computed here.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 // Only `heap` has any.
 #![deny(unsafe_code)]
 

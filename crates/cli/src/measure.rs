@@ -144,7 +144,8 @@ impl Boots for Booter<'_> {
 /// What the line of progress begins with: which boot, and when all will be over.
 fn doing(turn: &Turn, variant: &str) -> String {
     let of = turn.number.saturating_add(turn.left);
-    let left = turn.left_ns.map_or_else(String::new, |left| format!(", {} left", Ns(left.min(i64::MAX as u64) as i64)));
+    let left =
+        turn.left_ns.map_or_else(String::new, |left| format!(", {} left", Ns(i64::try_from(left).unwrap_or(i64::MAX))));
     let warm_up = if turn.round.is_none() { ", warm-up" } else { "" };
     format!("boot {} of at most {of}{left} · {variant}{warm_up}", turn.number + 1)
 }

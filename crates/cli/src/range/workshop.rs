@@ -193,7 +193,7 @@ impl<'a> Workshop<'a> {
     pub fn plan(&self, variants: usize, rounds: u32, warm_ups: u32) -> benchmark::Plan {
         let warm_ups = if self.options.guest.deterministic { 0 } else { warm_ups };
         let stop = Stop { rounds, width: None, budget_ns: None };
-        benchmark::Plan { leaves_out: false, variants, warm_ups, stop, seed: machine::monotonic_ns() as u64 }
+        benchmark::Plan { leaves_out: false, variants, warm_ups, stop, seed: machine::monotonic_ns().unsigned_abs() }
     }
 }
 
