@@ -8,9 +8,9 @@ use recording::{Measured, Overhead};
 /// None without a pair.
 pub fn overhead(ratios: &[f64], kernel: &str, cpus: u32, of: Measured) -> Option<Overhead> {
     let Interval { estimate: ratio, low, high, confidence } = median_interval(&sorted(ratios))?;
-    let few = if confidence < 0.95 { ", all that so few pairs allow" } else { "" };
+    let few = if confidence < 0.95 { ", the most that so few pairs allow" } else { "" };
     let how = format!(
-        "median of {} pairs of boots to process 1 with its {:.0} % interval{few}; {kernel}, {cpus} CPU{}",
+        "median of {} pairs of boots to process 1, by the host's clock, with its {:.0} % interval{few}; {kernel}, {cpus} CPU{}",
         ratios.len(),
         confidence * 100.0,
         if cpus == 1 { "" } else { "s" }

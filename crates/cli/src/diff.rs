@@ -37,7 +37,7 @@ Examples:
   bootscope diff boots/old boots/new
   bootscope diff boots/old boots/new --dither 5
 
-The greatest effect on the boot path comes first. `on the path` is the change of
+The greatest effect on the boot path comes first. `boot path` is the change of
 the boot path in the function itself, `self` adds the change off the path, and
 `total` adds the functions it called.";
 

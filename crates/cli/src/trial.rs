@@ -121,8 +121,8 @@ Examples:
   bootscope try --page findings.md
 
 Verdicts:
-  confirmed        the boot is faster, and the estimate of what is saved lies in
-                   the interval that was claimed, widened to 10 % of the price
+  confirmed        the boot is faster, and what was measured lies within 10 % of
+                   the claim, or in the claimed interval if that is wider
   refuted          what is saved and what was claimed have no value in common
   breaks the boot  every boot with the remedy fails and none without it, or so
                    many more that chance does not explain it
@@ -425,7 +425,7 @@ impl<'a> Tryer<'a> {
             variants: variants.len(),
             warm_ups: u32::from(!deterministic),
             stop: stop(rounds.given.unwrap_or(if deterministic { ROUNDS_DETERMINISTIC } else { ROUNDS })),
-            seed: machine::monotonic_ns() as u64,
+            seed: machine::monotonic_ns().unsigned_abs(),
         };
         let foreseen = foresee(&variants, self.watcher)?;
         let mut head = head_of(plan, &variants, &foreseen, rounds.dither);

@@ -147,7 +147,7 @@ fn the_tables_of_a_diff_add_up() {
                 }
                 change(title, "change").ns
             });
-            let functions = change("function, step or message", "on the path").ns;
+            let functions = change("function, step or message", "boot path").ns;
             assert_eq!((totals[0], totals[1]), (functions, functions), "{before}, {after}\n{output}");
         }
     }
@@ -187,7 +187,7 @@ fn the_times_of_a_ledger_can_be_subtracted() {
                 // A range of boots has no one total to go on from.
                 break;
             }
-            let (was, now, saved, total) = (of("on the path"), of("becomes"), of("saved"), of("total"));
+            let (was, now, saved, total) = (of("boot path"), of("becomes"), of("saved"), of("total"));
             assert!((before - saved - total).abs() < 1.0, "{line}\n{output}");
             let step = line.trim().split("  ").next().unwrap();
             let says_why = output.lines().any(|said| said.starts_with(&format!("{step}: ")));

@@ -70,7 +70,11 @@ impl FoundLine {
             besides.push(format!("{} not listed", counted(self.more, "further finding")));
         }
         if self.below_noise > 0 {
-            besides.push(format!("{} below {}", counted(self.below_noise, "finding"), time(self.noise_ns)));
+            besides.push(format!(
+                "{} of less than {} left out",
+                counted(self.below_noise, "finding"),
+                time(self.noise_ns)
+            ));
         }
         if !besides.is_empty() {
             remarks.push(besides.join(", "));

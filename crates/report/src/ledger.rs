@@ -210,7 +210,7 @@ impl Ledger {
         let mut out = String::new();
         let columns = [
             Column::new("saving", Align::Left, None),
-            Column::new("on the path", Align::Right, Some(12)),
+            Column::new("boot path", Align::Right, Some(12)),
             Column::new("becomes", Align::Right, Some(12)),
             Column::new("saved", Align::Right, Some(22)),
             Column::new("total", Align::Right, Some(22)),

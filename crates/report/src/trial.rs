@@ -121,7 +121,7 @@ impl Proofs {
         }
         // In one line each: people copy them.
         for line in &self.remedies {
-            let _ = writeln!(out, "{}: {}", line.name(), line.remedy());
+            let _ = writeln!(out, "{}: {}", self.name_of(line), line.remedy());
         }
         for line in &self.remedies {
             if let Some(along) = line.along_text() {
@@ -133,7 +133,7 @@ impl Proofs {
         }
         if let Some(Together { sum_ns, joint }) = &self.together {
             let joint = joint.measured.map_or_else(|| "not known".to_owned(), |saved| time(saved.likely_ns));
-            let text = format!("{ALL}: each by itself saves {}, added up; all in one boot: {joint}", time(*sum_ns));
+            let text = format!("{ALL}: one by one they save {} in all; together in one boot, {joint}", time(*sum_ns));
             paragraph(&text, "", layout, &mut out);
         }
         for (why, findings) in self.untried_by_reason() {
@@ -144,6 +144,16 @@ impl Proofs {
             out.push_str("nothing was booted: there is no remedy that bootscope can make\n");
         }
         out
+    }
+
+    /// A remedy's name in the tables: its rules, and where another has the same, also what its findings are about.
+    fn name_of(&self, line: &ProofLine) -> String {
+        let name = line.name();
+        if line.findings.is_empty() || self.remedies.iter().filter(|other| other.name() == name).count() < 2 {
+            return name;
+        }
+        let about: Vec<&str> = line.findings.iter().map(|finding| finding.about.as_str()).collect();
+        format!("{name}: {}", harmless(&about.join(", ")))
     }
 
     fn untried_by_reason(&self) -> Vec<(&str, Vec<String>)> {
@@ -176,7 +186,7 @@ impl Proofs {
         }
         let joint = self.together.iter().map(|all| &all.joint);
         let cells = |line: &ProofLine, name: String| Line { cells: line.cells(name).to_vec(), faint: false };
-        let mut lines: Vec<Line> = self.remedies.iter().map(|line| cells(line, line.name())).collect();
+        let mut lines: Vec<Line> = self.remedies.iter().map(|line| cells(line, self.name_of(line))).collect();
         lines.extend(joint.map(|line| cells(line, ALL.to_owned())));
         render(&columns, &lines, layout.table_width(), layout.style, out);
     }
@@ -370,7 +380,7 @@ mod tests {
         assert!(text.contains("panic") && text.contains("boots/try/boots/0003"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text:?}");
         assert!(
-            line("all confirmed:").contains("100 ms, added up") && line("all confirmed:").ends_with("105 ms"),
+            line("all confirmed:").contains("save 100 ms in all;") && line("all confirmed:").ends_with("105 ms"),
             "{text}"
         );
     }

@@ -69,7 +69,7 @@ fn one_variant_has_its_figures_and_marks() {
         &[
             "10 boots; all rounds are done",
             "total   540 ms ± 127 ms",
-            "1 outlier: boot 8 (900 ms); all figures include it",
+            "1 outlier: boot 8 (900 ms, 400 ms more than the median); all figures include it",
         ],
     );
     let line = |name: &str| text.lines().find(|l| l.starts_with(name)).unwrap().to_owned();

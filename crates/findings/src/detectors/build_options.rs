@@ -28,7 +28,7 @@ const OPTIONS: &[(&[&str], &str, &str)] = &[
     (
         &["ptdump_walk_pgd_level_checkwx", "ptdump_walk_pgd"],
         "DEBUG_WX",
-        "build the kernel without this check of its page tables: a warning about a fault in the kernel then fails to come",
+        "build the kernel without this check of its page tables; it then no longer warns of pages that are writable and executable",
     ),
 ];
 

@@ -9,7 +9,7 @@ use timeline::{Ns, Os, Phase, SpanKind};
 /// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "firmware",
-    title: "the firmware looks for what it will not boot from",
+    title: "the firmware searches devices that this boot does not use",
     rule: "QEMU was given the kernel, yet a whole firmware runs first: it probes disks, runs option ROMs, offers a boot menu and \
            serves a terminal. A firmware made for this (qboot) only sets up the machine and starts the kernel. Linux then \
            finds no option ROM to check, which counts too.",

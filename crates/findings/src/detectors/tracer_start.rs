@@ -56,7 +56,7 @@ fn started(seen: &Seen) -> Option<Draft> {
 
 fn built_in(seen: &Seen) -> Option<Draft> {
     let remedy =
-        Remedy::without("build the kernel without tracers; no word on the command line does this", &["FTRACE"]);
+        Remedy::without("build the kernel without tracers; no option of the command line does this", &["FTRACE"]);
     Some(Draft::of(&seen.stretches(SpanKind::Call, BUILT_IN), remedy)?.leaving(0.05).counting(COUNTED))
 }
 

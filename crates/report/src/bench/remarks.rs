@@ -59,12 +59,18 @@ fn of_runs(total: &Description, reached: &[&Boot], unit: Unit) -> Vec<String> {
     let mut said = Vec::new();
     let time = |ns: f64| unit.show(Ns::rounded(ns));
     if !total.outliers.is_empty() {
+        let total_of_median = total.median.estimate;
         let boots: Vec<String> = total
             .outliers
             .iter()
             .take(LISTED_MOST)
             .filter_map(|&place| reached.get(place))
-            .map(|b| format!("{} ({})", b.number, unit.show(Ns(b.measured.total_ns.unwrap_or_default()))))
+            .map(|b| {
+                let total = b.measured.total_ns.unwrap_or_default();
+                let more = total as f64 - total_of_median;
+                let than = if more < 0.0 { "less" } else { "more" };
+                format!("{} ({}, {} {than} than the median)", b.number, unit.show(Ns(total)), time(more.abs()))
+            })
             .collect();
         let more = if total.outliers.len() > LISTED_MOST { ", …" } else { "" };
         let count = counted(total.outliers.len() as u64, "outlier");

@@ -107,7 +107,7 @@ pub(super) fn table(title: &'static str, all: &[DiffLine], whole: &Whole, layout
     type Cell = fn(&DiffLine, Layout) -> String;
     let all_columns: [(bool, Column, Cell); 6] = [
         (true, Column::new(title, Align::Left, None), |l, _| harmless(&name_and_callers(l)).into_owned()),
-        (true, Column::new("on the path", Align::Right, Some(11)), |l, layout| signed(l.on_path_change_ns, layout)),
+        (true, Column::new("boot path", Align::Right, Some(11)), |l, layout| signed(l.on_path_change_ns, layout)),
         (has_own_self, Column::new("self", Align::Right, Some(11)), |l, layout| {
             signed(change(l, |a| a.self_ns), layout)
         }),

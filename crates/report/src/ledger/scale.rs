@@ -1,7 +1,7 @@
 //! How the times of a ledger are printed: in one unit, with as many decimals, and so that a reader can subtract them.
 //!
 //! Each printed time is the true one, rounded up or down. Which of the two is chosen so that `before − saved = total`, and
-//! `on the path − becomes = saved` where that is true.
+//! `boot path − becomes = saved` where that is true.
 
 use super::{Ledger, LedgerStep};
 use crate::text::{range, thousands};

@@ -39,7 +39,7 @@ pub(super) fn facts(summary: &Summary, layout: Layout, out: &mut String) {
 
 /// What recording costs, and whether that is more than chance.
 pub(crate) fn overhead(o: &Overhead) -> String {
-    let sure = if o.low <= 1.0 && o.high >= 1.0 { "; 1 is among them, so recording may cost nothing" } else { "" };
+    let sure = if o.low <= 1.0 && o.high >= 1.0 { "; that includes 1, so recording may cost nothing" } else { "" };
     format!(
         "a recorded boot takes {:.3} times as long as a plain one ({:.3} to {:.3}{sure}): {}",
         o.ratio, o.low, o.high, o.how
