@@ -1,4 +1,5 @@
 // The keyboard: as Perfetto has it, and the boot path step by step.
+import { viewsOf } from "./views/bench";
 import { VIEWS, type Store } from "./state";
 
 export const KEYS: readonly (readonly [string, string])[] = [
@@ -17,6 +18,12 @@ export const KEYS: readonly (readonly [string, string])[] = [
     ["?", "this list"],
 ];
 
+export const BENCH_KEYS: readonly (readonly [string, string])[] = [
+    ["1 to 3", "spread, compare, sweep"],
+    ["/", "filter by a regular expression"],
+    ["?", "this list"],
+];
+
 /** Does what a key is for; whether it was for anything. */
 export function press(store: Store, event: KeyboardEvent): boolean {
     const { target } = event;
@@ -27,6 +34,8 @@ export function press(store: Store, event: KeyboardEvent): boolean {
         return true;
     }
     const { state } = store;
+    if (store.bench) return pressOfBench(store, event.key);
+    if (!store.boot.facts) return false;
     const view = VIEWS[Number(event.key) - 1];
     if (view && /^[1-8]$/.test(event.key) && (view !== "compare" || store.boots.length > 1)) {
         store.set({ view });
@@ -44,6 +53,18 @@ export function press(store: Store, event: KeyboardEvent): boolean {
     const action = does[event.key];
     action?.();
     return action !== undefined;
+}
+
+/** A bench has no time to move in: only its views have keys. */
+function pressOfBench(store: Store, key: string): boolean {
+    const { state, bench } = store;
+    const [view] = (bench && viewsOf(bench)[Number(key) - 1]) ?? [];
+    if (view) store.set({ bench: { ...state.bench, view } });
+    else if (key === "/") document.querySelector<HTMLInputElement>("#filter")?.focus();
+    else if (key === "?") store.set({ help: !state.help });
+    else if (key === "Escape" && state.help) store.set({ help: false });
+    else return false;
+    return true;
 }
 
 /** Goes along the boot path: from the step that is selected, else from the one that the selection lies in. */

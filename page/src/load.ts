@@ -3,6 +3,7 @@
 // A part is a script element that no browser runs. One is whole when something follows it, or when the document is read to its
 // end. The worker is made of text that is built into the application: there is no other file.
 import type { Answer } from "./data/worker";
+import { readBench } from "./data/bench";
 import { Boot } from "./data/boot";
 import type { Store } from "./state";
 
@@ -48,7 +49,8 @@ export function load(store: Store): void {
         try {
             const { table } = event.data;
             const last = store.boots[store.boots.length - 1]!;
-            if (table.name === "boot" && last.facts) store.boots.push(new Boot());
+            if (table.name === "bench") store.bench = readBench(table.texts["json"]?.[0] ?? "");
+            else if (table.name === "boot" && last.facts) store.boots.push(new Boot());
             store.boots[store.boots.length - 1]!.add(table);
         } catch (error) {
             return fail(`The data is damaged in part ${read}: ${String(error)}`);

@@ -2,13 +2,14 @@
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import "./style.css";
-import { DARK, LIGHT, isDark } from "./charts/colours";
-import { KEYS, nextMatch, press } from "./keys";
+import { DARK, LIGHT, isDark, type Palette } from "./charts/colours";
+import { BENCH_KEYS, KEYS, nextMatch, press } from "./keys";
 import { Svg, csv, save } from "./lib/save";
-import { exact, grouped, short } from "./lib/time";
+import { counted, exact, grouped, short } from "./lib/time";
 import { load } from "./load";
 import { Store, VIEWS, expression, ofFragment, toFragment, useStore, type Theme, type View } from "./state";
 import { totalOf } from "./data/boot";
+import { BenchViews, viewsOf } from "./views/bench";
 import { Compare } from "./views/compare";
 import { Console } from "./views/console";
 import { Details } from "./views/details";
@@ -51,22 +52,23 @@ function App({ store }: { store: Store }) {
     useEffect(() => {
         document.documentElement.dataset.theme = dark ? "dark" : "light";
     }, [dark]);
-    const fragment = toFragment(state);
+    const fragment = toFragment(state, store.bench !== undefined);
     useEffect(() => {
-        if (boot.facts) showAddress(fragment);
-    }, [fragment, boot.facts]);
+        if (boot.facts || store.bench) showAddress(fragment);
+    }, [fragment, boot.facts, store.bench]);
     useEffect(() => {
-        if (boot.stays.length > 0) performance.mark("bootscope-first-picture");
-    }, [boot.stays.length > 0]);
+        if (boot.stays.length > 0 || store.bench) performance.mark("bootscope-first-picture");
+    }, [boot.stays.length > 0, store.bench]);
     useEffect(() => {
         if (store.isWhole) performance.mark("bootscope-whole");
     }, [store.isWhole]);
     useEffect(() => {
         // Without data the tables are all there is: then they are what is seen.
-        const isAlone = !boot.facts && store.wrong.length > 0;
+        const isAlone = !boot.facts && !store.bench && store.wrong.length > 0;
         document.body.classList.toggle("no-data", isAlone);
         document.querySelector("style")?.setAttribute("media", isAlone ? "all" : "print");
-    }, [boot.facts, store.wrong.length]);
+    }, [boot.facts, store.bench, store.wrong.length]);
+    if (store.bench) return <BenchApp store={store} palette={palette} />;
     if (!boot.facts) return store.wrong.length > 0 ? <Wrong store={store} /> : <p class="note">Reading…</p>;
     store.target = {};
     return (
@@ -84,6 +86,33 @@ function App({ store }: { store: Store }) {
                 {state.view === "findings" ? <Findings store={store} /> : null}
                 {state.view === "compare" ? store.boots.length > 1 ? <Compare store={store} palette={palette} /> : <p class="note">This page has one boot. <code>bootscope report boots/a boots/b -o ab.html</code> compares two to eight.</p> : null}
             </main>
+            {state.help ? <Help store={store} /> : null}
+        </>
+    );
+}
+
+/** A page of a bench: its own views, in the same frame. */
+function BenchApp({ store, palette }: { store: Store; palette: Palette }) {
+    const { state } = store;
+    const bench = store.bench!;
+    const views = viewsOf(bench);
+    const view = views.find(([id]) => id === state.bench.view)?.[0] ?? "spread";
+    const kernel = bench.variants[0]?.booted.kernel;
+    const name = kernel ? `Bench of ${kernel}` : "Bench";
+    const counting = bench.boots.filter(one => one.round !== null).length;
+    store.target = {};
+    return (
+        <>
+            <header>
+                <h1 title={name}>{name}</h1>
+                <strong id="boots" data-boots={counting}>{counted(counting, "boot")}</strong>
+                <nav aria-label="views">
+                    {views.map(([id, text], i) => <button type="button" key={id} aria-current={id === view ? "page" : undefined} title={`key ${i + 1}`} onClick={() => store.set({ bench: { ...store.state.bench, view: id } })}>{text}</button>)}
+                </nav>
+                <Tools store={store} name={name} view={view} canDraw={view !== "against"} canList />
+            </header>
+            <Wrong store={store} />
+            <main class={`view ${view}`}><BenchViews store={store} bench={bench} palette={palette} /></main>
             {state.help ? <Help store={store} /> : null}
         </>
     );
@@ -111,6 +140,9 @@ function Header({ store }: { store: Store }) {
     const matches = state.find && !isBroken ? store.matches() : [];
     const total = totalOf(boot);
     const read = boot.spans.count;
+    const isFlame = state.view === "compare" && state.compare.table === "flame";
+    const canDraw = ["path", "tracks", "merged"].includes(state.view) || isFlame;
+    const canList = state.view !== "overview" && !isFlame;
     return (
         <header>
             <h1 title={name}>{name}</h1>
@@ -140,21 +172,39 @@ function Header({ store }: { store: Store }) {
                 />
                 <output id="found" aria-live="polite">{state.find === "" ? "" : isBroken ? "not a regular expression" : matches.length === 0 ? "no span" : `${grouped(matches.length)} spans`}</output>
             </span>
-            <span class="tools">
+            <Tools store={store} name={name} view={state.view} canDraw={canDraw} canList={canList}>
                 {store.isWhole ? null : <span class="faint" id="reading">{boot.facts && boot.facts.spans > 0 ? `reading, ${Math.floor((read / boot.facts.spans) * 100)} %` : "reading"}</span>}
-                <Save store={store} name={name} />
-                <label class="unseen" for="theme">colours</label>
-                <select id="theme" value={state.theme} onChange={event => store.set({ theme: event.currentTarget.value as Theme })}>
-                    <option value="system">system</option><option value="light">light</option><option value="dark">dark</option>
-                </select>
-                <button type="button" aria-label="keys and help" onClick={() => store.set({ help: true })}>?</button>
-            </span>
+            </Tools>
         </header>
     );
 }
 
-function Save({ store, name }: { store: Store; name: string }) {
-    const file = (ending: string): string => `${name.replace(/[^A-Za-z0-9._-]+/g, "-").slice(0, 60)}-${store.state.view}.${ending}`;
+interface Saved {
+    readonly store: Store;
+    readonly name: string;
+    readonly view: string;
+    /** Whether the view has a picture, and a table. */
+    readonly canDraw: boolean;
+    readonly canList: boolean;
+}
+
+function Tools({ children, ...saved }: Saved & { children?: preact.ComponentChildren }) {
+    const { store } = saved;
+    return (
+        <span class="tools">
+            {children}
+            <Save {...saved} />
+            <label class="unseen" for="theme">colours</label>
+            <select id="theme" value={store.state.theme} onChange={event => store.set({ theme: event.currentTarget.value as Theme })}>
+                <option value="system">system</option><option value="light">light</option><option value="dark">dark</option>
+            </select>
+            <button type="button" aria-label="keys and help" onClick={() => store.set({ help: true })}>?</button>
+        </span>
+    );
+}
+
+function Save({ store, name, view, canDraw, canList }: Saved) {
+    const file = (ending: string): string => `${name.replace(/[^A-Za-z0-9._-]+/g, "-").slice(0, 60)}-${view}.${ending}`;
     const does: Record<string, () => void> = {
         svg: () => {
             const { draw } = store.target;
@@ -178,12 +228,9 @@ function Save({ store, name }: { store: Store; name: string }) {
             const rows = store.target.rows?.();
             if (rows) save(file("csv"), new Blob([csv(rows)], { type: "text/csv" }));
         },
-        link: () => void navigator.clipboard?.writeText(`${location.href.replace(/#.*/, "")}#${toFragment(store.state)}`),
+        link: () => void navigator.clipboard?.writeText(`${location.href.replace(/#.*/, "")}#${toFragment(store.state, store.bench !== undefined)}`),
         print: () => window.print(),
     };
-    const { view, compare } = store.state;
-    const canDraw = ["path", "tracks", "merged"].includes(view) || (view === "compare" && compare.table === "flame");
-    const canList = view !== "overview" && !(view === "compare" && compare.table === "flame");
     return (
         <>
             <label class="unseen" for="save">save</label>
@@ -206,9 +253,9 @@ function Help({ store }: { store: Store }) {
     return (
         <div class="help" role="dialog" aria-modal="true" aria-label="Keys">
             <h2>Keys</h2>
-            <dl>{KEYS.map(([keys, does]) => <div key={keys}><dt><kbd>{keys}</kbd></dt><dd>{does}</dd></div>)}</dl>
-            <p>Ctrl and the wheel zoom, shift and the wheel move. Dragging moves the chart; with shift it selects a range. In the strip of phases, dragging chooses the window and a double click shows all.</p>
-            <p>In a track's strip: a full bar is running, half a bar is runnable without a CPU, a line is waiting. The boot path is the line across all tracks; each arrow goes from who waited to whom it waited for.</p>
+            <dl>{(store.bench ? BENCH_KEYS : KEYS).map(([keys, does]) => <div key={keys}><dt><kbd>{keys}</kbd></dt><dd>{does}</dd></div>)}</dl>
+            {store.bench ? null : <><p>Ctrl and the wheel zoom, shift and the wheel move. Dragging moves the chart; with shift it selects a range. In the strip of phases, dragging chooses the window and a double click shows all.</p>
+            <p>In a track's strip: a full bar is running, half a bar is runnable without a CPU, a line is waiting. The boot path is the line across all tracks; each arrow goes from who waited to whom it waited for.</p></>}
             <button type="button" onClick={() => store.set({ help: false })} ref={button => button?.focus()}>close</button>
         </div>
     );
@@ -223,7 +270,7 @@ function start(): void {
     const store = new Store();
     store.state = { ...store.state, ...ofFragment(location.hash) };
     addEventListener("hashchange", () => {
-        if (location.hash.slice(1) !== toFragment(store.state)) store.set(ofFragment(location.hash));
+        if (location.hash.slice(1) !== toFragment(store.state, store.bench !== undefined)) store.set(ofFragment(location.hash));
     });
     addEventListener("keydown", event => {
         if (press(store, event)) event.preventDefault();

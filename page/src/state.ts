@@ -1,10 +1,16 @@
 // What is shown: view, window of time, selection, search. It stands in the address's fragment, so that a link opens the same.
 import { useLayoutEffect, useReducer } from "preact/hooks";
+import type { Bench } from "./data/bench";
 import { Boot } from "./data/boot";
 import type { ExportTarget } from "./lib/save";
 
 export const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings", "compare"] as const;
 export type View = (typeof VIEWS)[number];
+
+/** What is shown of a bench. */
+export const BENCH_VIEWS = ["spread", "against", "sweep"] as const;
+export type BenchView = (typeof BENCH_VIEWS)[number];
+export const BENCH_TABLES = ["phases", "rows", "boots"] as const;
 
 export type Selection =
     | { readonly kind: "span"; readonly span: number }
@@ -39,17 +45,21 @@ export interface State {
     /** Which of the page's boots is shown. */
     shown: number;
     compare: { before: number; after: number; align: string; table: string };
+    bench: { view: BenchView; variant: number; table: (typeof BENCH_TABLES)[number]; slice: number; row: string };
 }
 
 const FIRST: State = {
     view: "overview", window: undefined, selection: undefined, find: "", match: 0, marked: [], theme: "system",
     merged: { of: "path", way: "down", of_function: "", in_window: false }, table: "where", filter: "", folded: new Set(), help: false, tables: false,
     shown: 0, compare: { before: 0, after: 1, align: "", table: "where" },
+    bench: { view: "spread", variant: 0, table: "phases", slice: 0, row: "" },
 };
 
 export class Store {
     /** The boots of the page, as far as they are read. */
     readonly boots: Boot[] = [new Boot()];
+    /** The bench, where the page has one in place of boots. */
+    bench: Bench | undefined;
     state: State = FIRST;
     /** What went wrong, in words; the page shows it. */
     wrong: string[] = [];
@@ -173,9 +183,18 @@ export class Store {
 }
 
 /** The state as the fragment of an address. */
-export function toFragment(state: State): string {
+export function toFragment(state: State, isBench = false): string {
     const out = new URLSearchParams();
-    out.set("view", state.view);
+    out.set("view", isBench ? state.bench.view : state.view);
+    if (isBench) {
+        const { variant, table, slice, row } = state.bench;
+        if (variant > 0) out.set("variant", String(variant));
+        if (table !== FIRST.bench.table) out.set("table", table);
+        if (slice > 0) out.set("slice", String(slice));
+        if (row) out.set("row", row);
+        if (state.filter) out.set("filter", state.filter);
+        return out.toString();
+    }
     if (state.window) {
         out.set("from", String(Math.round(state.window.from)));
         out.set("to", String(Math.round(state.window.to)));
@@ -234,6 +253,10 @@ export function ofFragment(fragment: string): Partial<State> {
         compare: {
             before: count("before") ?? FIRST.compare.before, after: count("after") ?? FIRST.compare.after,
             align: from.get("align") ?? "", table: one("compared", ["where", "functions", "threads", "flame"], "where"),
+        },
+        bench: {
+            view: one("view", BENCH_VIEWS, "spread"), variant: count("variant") ?? 0, table: one("table", BENCH_TABLES, "phases"),
+            slice: count("slice") ?? 0, row: from.get("row") ?? "",
         },
         merged: {
             of: one("of", ["path", "threads", "calls"], "path"),

@@ -4,6 +4,7 @@
 #[path = "../tests/sample/mod.rs"]
 mod sample;
 
+use benchmark::{Axis, Document, Ended, Head, Measured, PhaseTime, Plan, Setting, Stop, Variant};
 use report::{Boot, ConsoleLine, FORMATS, Facts, Finding, FindingEvidence, Findings, PageBoot, Summary};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -54,6 +55,9 @@ fn main() -> std::io::Result<()> {
         let other = PageBoot { name: "slower", boot: &slower, console: &[] };
         report::page(&[one, other], &mut BufWriter::new(File::create(folder.join("two.html"))?))?;
         std::fs::write(folder.join("show-slower.json"), Summary::of(&slower).to_json())?;
+        let bench = bench();
+        report::bench_page(&bench, &mut BufWriter::new(File::create(folder.join("bench.html"))?))?;
+        std::fs::write(folder.join("bench.json"), serde_json::to_string(&bench)?)?;
     }
     std::fs::write(folder.join("show.json"), Summary::of(&boot).to_json())
 }
@@ -80,6 +84,51 @@ fn found() -> Findings {
         ..Finding::default()
     };
     Findings { total_ns: 940_000_000, findings: vec![finding], ..Findings::default() }
+}
+
+/// A made-up sweep: 40 ms for each further CPU, 10 ms for each GiB, 300 ms for the rest, with some scatter; one boot hung.
+fn bench() -> Document {
+    let (cpus, memory, rounds) = ([1, 2, 4, 8], [("512M", 0.5), ("1G", 1.0)], 8);
+    let grid: Vec<(i64, &str, f64)> =
+        cpus.iter().flat_map(|&c| memory.iter().map(move |&(text, gib)| (c, text, gib))).collect();
+    let variant = |&(cpus, memory, _): &(i64, &str, f64)| {
+        let setting = |key: &str, value: String| Setting { key: key.to_owned(), value };
+        let settings = vec![setting("cpus", cpus.to_string()), setting("memory", memory.to_owned())];
+        Variant { settings, ..Variant::named(&format!("cpus={cpus} memory={memory}")) }
+    };
+    let axis = |key: &str, values: Vec<String>| Axis { key: key.to_owned(), values };
+    let stop = Stop { rounds, width: None, budget_ns: None };
+    let plan = Plan { leaves_out: false, variants: grid.len(), warm_ups: 0, stop, seed: 1 };
+    let mut head = Head::of(plan, grid.iter().map(variant).collect());
+    head.sweep = vec![
+        axis("cpus", cpus.map(|c| c.to_string()).to_vec()),
+        axis("memory", memory.map(|m| m.0.to_owned()).to_vec()),
+    ];
+    head.at = vec![16.0];
+    let mut boots = Vec::new();
+    for round in 0..rounds {
+        for (variant, &(cpus, _, gib)) in grid.iter().enumerate() {
+            let number = timeline::number(boots.len());
+            let row = |name: &str, ms: f64, salt: u32| {
+                // Scatter of up to 4 ms, the same each time.
+                let scatter = (number.wrapping_add(salt).wrapping_mul(2_654_435_761) >> 8) % 4_000_000;
+                PhaseTime { name: name.to_owned(), ns: (ms * 1e6) as i64 + i64::from(scatter) }
+            };
+            let aps = (cpus - 1) as f64;
+            let rows =
+                vec![row("rest", 300.0, 1), row("start_aps", 40.0 * aps, 2), row(sample::HOSTILE, 10.0 * gib, 3)];
+            let phases = vec![
+                PhaseTime { name: "kernel".to_owned(), ns: rows[0].ns + rows[2].ns },
+                PhaseTime { name: "start other CPUs".to_owned(), ns: rows[1].ns },
+            ];
+            let total_ns = Some(rows.iter().map(|r| r.ns).sum());
+            let reached = Measured { outcome: "reached".to_owned(), total_ns, phases, rows, ..Measured::default() };
+            let hung = Measured { outcome: "hang".to_owned(), ..Measured::default() };
+            let measured = if number == 13 { hung } else { reached };
+            boots.push(benchmark::Boot { number, round: Some(round), variant, began_ns: 0, measured });
+        }
+    }
+    Document::new(head, boots, Some(Ended::Rounds))
 }
 
 /// Pages of boots of odd shapes, and what `show --json` says of each.

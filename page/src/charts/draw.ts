@@ -143,7 +143,7 @@ export function axis(scale: Scale, height: number, unit: Unit, palette: Palette,
 
 /** A time with as many digits as neighbours need to differ. */
 export function atStep(time: number, step: number, unit: Unit): string {
-    if (unit === "ticks" || time === 0) return time === 0 ? "0" : short(time, unit);
+    if (unit !== "ns" || time === 0) return time === 0 ? "0" : short(time, unit);
     const [size, name] = Math.abs(time) >= 1e9 ? [1e9, "s"] : Math.abs(time) >= 1e6 ? [1e6, "ms"] : Math.abs(time) >= 1e3 ? [1e3, "µs"] : [1, "ns"];
     const digits = Math.max(0, Math.min(9, Math.ceil(Math.log10(size / step) - 1e-9)));
     return `${(time / size).toFixed(digits)} ${name}`;

@@ -4,11 +4,12 @@
 export type Whole = number | bigint;
 
 /** What times count. */
-export type Unit = "ns" | "ticks";
+export type Unit = "ns" | "ticks" | "instructions";
 
 const UNITS: Record<Unit, readonly [string, string, string, string]> = {
     ns: ["ns", "µs", "ms", "s"],
     ticks: ["ticks", "kticks", "Mticks", "Gticks"],
+    instructions: ["", "k", "M", "G"],
 };
 
 /** As JSON has it: beyond what doubles hold, text. */
@@ -24,7 +25,7 @@ export function short(length: Whole, unit: Unit): string {
     const units = UNITS[unit];
     const [size, name] =
         count < 1_000n ? [1n, units[0]] : count < 999_500n ? [1_000n, units[1]] : count < 999_500_000n ? [1_000_000n, units[2]] : [1_000_000_000n, units[3]];
-    if (size === 1n) return `${sign}${count} ${name}`;
+    if (size === 1n) return `${sign}${count} ${name}`.trimEnd();
     const digits = count < (size / 1_000n) * 9_995n ? 2 : count < (size / 100n) * 9_995n ? 1 : 0;
     const decimal = 10n ** BigInt(digits);
     const rounded = (count * decimal + size / 2n) / size;

@@ -22,7 +22,7 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
     const { boots, state } = store;
     const ready = boots.filter(boot => boot.facts);
     const [before, after] = [ready[state.compare.before] ?? ready[0]!, ready[state.compare.after] ?? ready[ready.length - 1]!];
-    const set = (change: Partial<typeof state.compare>): void => store.set({ compare: { ...state.compare, ...change } });
+    const set = (change: Partial<typeof state.compare>): void => store.set({ compare: { ...store.state.compare, ...change } });
     const of = TABLES.find(([id]) => id === state.compare.table)?.[0] ?? "where";
     const filter = expression(state.find);
     const all = useMemo(() => rows(tableOf(before, of), tableOf(after, of), "self_ns"), [before, after, of]);

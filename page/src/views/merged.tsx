@@ -25,7 +25,7 @@ export function Merged({ store, palette }: { store: Store; palette: Palette }) {
     const rows = useMemo(() => (tree ? functions(tree) : []), [tree]);
     const up = useMemo(() => (tree && merged.way === "up" ? upsideDown(tree) : undefined), [tree, merged.way]);
     const both = useMemo(() => (tree && merged.way === "sandwich" && merged.of_function ? sandwich(tree, merged.of_function) : undefined), [tree, merged.way, merged.of_function]);
-    const set = (change: Partial<typeof merged>): void => store.set({ merged: { ...merged, ...change } });
+    const set = (change: Partial<typeof merged>): void => store.set({ merged: { ...store.state.merged, ...change } });
     if (!boot.isWhole) return <p class="note">Merged stacks are there when all is read.</p>;
 
     const text = (time: number): string => (merged.of === "calls" ? grouped(time) : short(time, boot.unit));

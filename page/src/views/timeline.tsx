@@ -3,7 +3,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import { LabelColours, timeAt } from "../charts/draw";
 import { gutterOf, hit, layOut, paint, scaleOf, type Hit, type Picture } from "../charts/tracks";
 import type { Palette } from "../charts/colours";
-import { short } from "../lib/time";
+import { counted, short } from "../lib/time";
 import { expression, type Store } from "../state";
 import { Canvas } from "./canvas";
 import { SpanTable } from "./places";
@@ -97,7 +97,7 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
             >
                 {hovered ? <Tip store={store} {...hovered} width={size.current.width} /> : null}
             </Canvas>
-            {layout.empty > 0 ? <p class="faint note">{layout.empty} tracks with nothing but a name are not shown.</p> : null}
+            {layout.empty > 0 ? <p class="faint note">{counted(layout.empty, "track")} with nothing but a name {layout.empty === 1 ? "is" : "are"} not shown.</p> : null}
             {boot.stays.length === 0 ? <p class="note">There is no boot path: no evidence says which thread reached the end mark.</p> : null}
             {state.tables ? <SpanTable store={store} label="The longest spans that are seen" spans={boot.longestWithin(store.window.from, store.window.to, 500)} /> : null}
         </>

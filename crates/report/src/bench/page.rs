@@ -1,11 +1,12 @@
-//! A bench as one page that opens from disk: its text, every boot as a dot, and the plots of a sweep.
+//! A bench as one page that opens from disk: its text, every boot as a dot, the plots of a sweep, and the application that shows
+//! them.
 //!
-//! No script and nothing from the network, which the page's content policy also says; all text passes [`esc`].
+//! All text passes [`esc`], and the page's content policy is that of a boot's page: no script but the application.
 
 use super::tables::{time, unit};
 use super::{plot, scaling};
 use crate::Layout;
-use crate::html::esc;
+use crate::html::{begin, esc, nonce};
 use benchmark::{Document, RowScaling};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -19,17 +20,11 @@ const DRAWN_MOST: usize = 12;
 /// # Errors
 /// What `out` says.
 pub fn bench_page(document: &Document, out: &mut dyn Write) -> io::Result<()> {
-    let title = document.head.variants.first().map_or("", |v| v.booted.kernel.as_str());
-    writeln!(
-        out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-         base-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>Bench of {} · bootscope</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>",
-        esc(title),
-        include_str!("../html/style.css")
-    )?;
-    writeln!(out, "<h1>Bench of {}</h1>", esc(title))?;
+    let kernel = document.head.variants.first().map_or("", |v| v.booted.kernel.as_str());
+    let title = if kernel.is_empty() { "Bench".to_owned() } else { format!("Bench of {kernel}") };
+    let nonce = nonce();
+    begin(&title, &nonce, out)?;
+    writeln!(out, "<main>\n<h1>{}</h1>", esc(&title))?;
     let mut plots = String::new();
     dots(document, &mut plots);
     for slice in &document.results.scaling {
@@ -45,7 +40,9 @@ pub fn bench_page(document: &Document, out: &mut dyn Write) -> io::Result<()> {
         esc(&document.head.created),
         esc(&document.head.tool_version)
     )?;
-    writeln!(out, "</main>\n</body>\n</html>")
+    writeln!(out, "</main>\n</div>")?;
+    crate::page::write_bench(document, &nonce, out)?;
+    writeln!(out, "</body>\n</html>")
 }
 
 fn grown(row: &RowScaling, unit: &str, counts: Unit, out: &mut String) {

@@ -35,17 +35,7 @@ pub fn page(boots: &[PageBoot], out: &mut dyn Write) -> io::Result<()> {
     let nonce = nonce();
     let subject = format!("{} {}", summary.subject.os, summary.subject.kernel);
     let title = if subject.trim().is_empty() { "A boot".to_owned() } else { subject };
-    write!(
-        out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-         script-src 'nonce-{nonce}'; worker-src blob:; base-uri 'none'; form-action 'none'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{} · bootscope</title>\n<style>\n{}</style>\n<style>\n{}</style>\n</head>\n<body>\n<div id=\"tables\">\n",
-        esc(title.trim()),
-        include_str!("style.css"),
-        crate::page::style()
-    )?;
+    begin(title.trim(), &nonce, out)?;
     sections::warnings(&summary, out)?;
     sections::header(&summary, title.trim(), out)?;
     writeln!(out, "<main>")?;
@@ -69,6 +59,21 @@ pub fn page(boots: &[PageBoot], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</body>\n</html>")
 }
 
+/// Begins a page, up to its tables. Nothing runs in it but scripts with this nonce.
+pub(crate) fn begin(title: &str, nonce: &str, out: &mut dyn Write) -> io::Result<()> {
+    write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         script-src 'nonce-{nonce}'; worker-src blob:; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{} · bootscope</title>\n<style>\n{}</style>\n<style>\n{}</style>\n</head>\n<body>\n<div id=\"tables\">\n",
+        esc(title),
+        include_str!("style.css"),
+        crate::page::style()
+    )
+}
+
 /// Harmless text as HTML, also within quotes; and as XML 1.0, which cannot have what [`harmless`] shows as what it is.
 pub(crate) fn esc(text: &str) -> String {
     let text = harmless(text);
@@ -90,7 +95,7 @@ pub(crate) fn esc(text: &str) -> String {
 }
 
 /// A word that nothing which is in the page can have known: from the randomness that seeds hash maps.
-fn nonce() -> String {
+pub(crate) fn nonce() -> String {
     let random = || std::hash::RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", random(), random())
 }

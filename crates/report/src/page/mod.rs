@@ -5,6 +5,7 @@
 //! the application's: so the first picture is there before the last byte is read. The page reads a part
 //! when the next one has begun.
 
+mod bench;
 mod boot;
 mod parts;
 mod table;
@@ -14,6 +15,7 @@ pub use table::{Column, MOST_BYTES, Malformed, Table};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use benchmark::Document;
 use parts::Needed;
 use std::io::{self, Write};
 
@@ -32,6 +34,21 @@ pub fn style() -> &'static str {
 /// # Errors
 /// What `out` says.
 pub fn write(boots: &[PageBoot], nonce: &str, out: &mut dyn Write) -> io::Result<()> {
+    written(nonce, out, |mut part| boots.iter().try_for_each(|boot| parts::each_part(boot, boots.len(), &mut part)))
+}
+
+/// The same with a bench as its data.
+///
+/// # Errors
+/// What `out` says.
+pub fn write_bench(document: &Document, nonce: &str, out: &mut dyn Write) -> io::Result<()> {
+    written(nonce, out, |part| bench::each_part(document, part))
+}
+
+/// Takes a part when it is needed.
+type Take<'a> = &'a mut dyn FnMut(Needed, &Table) -> io::Result<()>;
+
+fn written(nonce: &str, out: &mut dyn Write, parts: impl FnOnce(Take) -> io::Result<()>) -> io::Result<()> {
     if APPLICATION.is_none() {
         writeln!(
             out,
@@ -47,7 +64,7 @@ pub fn write(boots: &[PageBoot], nonce: &str, out: &mut dyn Write) -> io::Result
         }
         writeln!(out, "<script type=\"{TYPE}\">{}</script>", BASE64_STANDARD.encode(table.packed()))
     };
-    boots.iter().try_for_each(|boot| parts::each_part(boot, boots.len(), &mut part))
+    parts(&mut part)
 }
 
 /// The parts of a page that [`write`] wrote, in order: for tests, and for programs that read a page without a browser.

@@ -134,7 +134,7 @@ fn facts(&PageBoot { name, boot, console }: &PageBoot, boots: usize) -> io::Resu
 }
 
 /// All texts harmless, and whole numbers that a double does not hold as texts.
-fn for_a_browser(value: Value) -> Value {
+pub fn for_a_browser(value: Value) -> Value {
     const EXACT: u64 = 1 << 53;
     match value {
         Value::String(text) => Value::String(safe(&text)),
