@@ -1,10 +1,12 @@
 //! Initcalls that few virtual machines need: each is short, all of them are not.
 
 use crate::blacklist;
-use crate::detector::{Detector, Draft};
+use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::Stretch;
+use crate::statistics::quantile;
 use crate::{Need, Remedy, Seen};
-use timeline::{Ns, Os, SpanKind};
+use hashbrown::HashSet;
+use timeline::{NameId, Ns, Os, SpanKind, Track, TrackId, TrackKind};
 
 /// The detector.
 pub const DETECTOR: Detector = Detector {
@@ -16,7 +18,8 @@ pub const DETECTOR: Detector = Detector {
     source: "libguestfs (Jones 2016): removing what takes over 1 ms and was probably not used took the initcalls from 697 to \
              567 ms, a minimal kernel to 288 ms; the total moved less",
     threshold: "any initcall of the table that takes 20 us or more; the sum has to be above the boot's noise",
-    price: "the initcalls go, and what others ran meanwhile stays; at the worst a twentieth of them comes back elsewhere. A \
+    price: "the initcalls go, with the threads that they started and waited for; what others ran meanwhile stays. Where an \
+            initcall has later calls of a function do more, these get as short as earlier ones. At the worst a twentieth of them comes back elsewhere. A \
             kernel searches the list of initcalls to leave out for each initcall, which is taken off",
     needs: &[Need::BootPath, Need::System, Need::Initcalls],
     look,
@@ -60,26 +63,68 @@ fn look(seen: &Seen) -> Vec<Draft> {
     let rows = seen.stretches(SpanKind::Initcall, &names).into_iter().filter_map(of);
     let rows = rows.filter(|(_, stretch)| stretch.length() >= SHORTEST);
     let (drop, build): (Vec<_>, Vec<_>) = rows.partition(|(known, _)| known.can_drop);
-    left_out(&drop).into_iter().chain(built_without(&build)).collect()
+    left_out(seen, &drop).into_iter().chain(built_without(seen, &build)).collect()
 }
 
-fn left_out(rows: &[(Known, Stretch)]) -> Option<Draft> {
+fn left_out(seen: &Seen, rows: &[(Known, Stretch)]) -> Option<Draft> {
     let names: Vec<&str> = rows.iter().map(|(known, _)| known.initcall).collect();
     let remedy = blacklist::remedy("leave these initcalls out by name, if nothing of this machine uses them", &names);
-    Some(draft(rows, remedy)?.leaving(blacklist::COMES_BACK))
+    Some(draft(seen, rows, remedy)?.leaving(blacklist::COMES_BACK)).map(|draft| with_consequences(seen, rows, draft))
 }
 
-fn built_without(rows: &[(Known, Stretch)]) -> Option<Draft> {
+fn built_without(seen: &Seen, rows: &[(Known, Stretch)]) -> Option<Draft> {
     let mut options: Vec<&str> = rows.iter().map(|(known, _)| known.option).collect();
     options.sort_unstable();
     options.dedup();
     let remedy = Remedy::without("build the kernel without the options that this machine has no use for", &options);
-    Some(draft(rows, remedy)?.leaving(0.05).less_sure())
+    Some(draft(seen, rows, remedy)?.leaving(0.05).less_sure()).map(|draft| with_consequences(seen, rows, draft))
 }
 
-fn draft(rows: &[(Known, Stretch)], remedy: Remedy) -> Option<Draft> {
+fn draft(seen: &Seen, rows: &[(Known, Stretch)], remedy: Remedy) -> Option<Draft> {
     let stretches: Vec<Stretch> = rows.iter().map(|&(_, stretch)| stretch).collect();
-    Some(Draft::of(&stretches, remedy)?.counting("initcalls"))
+    let mut draft = Draft::of(&stretches, remedy)?.counting("initcalls");
+    let started = started_within(seen, &stretches).into_iter();
+    draft.parts.extend(started.map(|stretch| Part { stretch, left: Left::NOTHING }));
+    Some(draft)
+}
+
+/// What threads did that an initcall started, while it ran: it waited for them. A worker that does work items may do those of
+/// others.
+fn started_within(seen: &Seen, initcalls: &[Stretch]) -> Vec<Stretch> {
+    let spans = &seen.timeline.spans;
+    let workers: HashSet<TrackId> =
+        spans.iter().filter(|(_, row)| row.kind == SpanKind::Work).map(|(_, row)| row.track).collect();
+    let tracks = seen.timeline.tracks.iter();
+    let born = tracks.filter(|(id, track)| track.kind == TrackKind::Thread && !workers.contains(id));
+    let within = |(id, track): (TrackId, &Track)| {
+        let (from, _) = track.created?;
+        let by = initcalls.iter().find(|by| by.from <= from && from < by.to && by.track != id)?;
+        Some(Stretch { track: id, from, to: by.to, name: track.name, detail: NameId::EMPTY, purpose: "" })
+    };
+    born.filter_map(within).collect()
+}
+
+/// Functions that take longer once an initcall was made, with those of the same name in other versions.
+const SLOWER_AFTER: (&str, &[&str]) = (
+    "slab_sysfs_init",
+    // Each new cache then gets its files, too (mm/slub.c: sysfs_slab_add).
+    &["kmem_cache_create", "kmem_cache_create_usercopy", "kmem_cache_create_args", "__kmem_cache_create_args"],
+);
+/// So many calls say how long one takes before.
+const BEFORE_MIN: usize = 5;
+
+/// With what else becomes shorter without these initcalls: calls are as short after one as they were before it.
+fn with_consequences(seen: &Seen, rows: &[(Known, Stretch)], mut draft: Draft) -> Draft {
+    let Some((_, made)) = rows.iter().find(|(known, _)| known.initcall == SLOWER_AFTER.0) else { return draft };
+    let calls = seen.stretches(SpanKind::Call, SLOWER_AFTER.1);
+    let before: Vec<i64> = calls.iter().filter(|call| call.to <= made.from).map(|call| call.length().0).collect();
+    let Some(usual) = quantile(before.iter().copied(), 0.5).filter(|_| before.len() >= BEFORE_MIN).map(Ns) else {
+        return draft;
+    };
+    let slower = calls.into_iter().filter(|call| call.from >= made.to && call.length() > usual);
+    let left = |call: &Stretch| Left::time(call.length(), usual, usual, call.length());
+    draft.parts.extend(slower.map(|stretch| Part { stretch, left: left(&stretch) }));
+    draft
 }
 
 #[cfg(test)]
@@ -118,6 +163,39 @@ mod tests {
         let options = ["-IMA", "-USB"].map(str::to_owned).to_vec();
         assert_eq!((&build.remedy.changes[0], build.price.likely), (&Change::KernelConfig(options), ms(2)));
         assert!(boot(&["param_sysfs_init", "serial8250_init"]).findings.is_empty(), "are needed");
+    }
+
+    #[test]
+    fn threads_that_an_initcall_waits_for_go_with_it() {
+        let boot = |name: &str| {
+            let mut log = Log::linux();
+            log.machine.command_line = Some(vec!["initcall_blacklist=x".to_owned()]);
+            log.initcall(name, |log| {
+                log.call("works", ms(1));
+                log.awaited("cryptomgr_probe", ms(4));
+            });
+            log.initcall("acpi_init", |log| log.awaited("acpi", ms(400)));
+            log.found_by(&[DETECTOR]).findings.into_iter().map(|f| f.price.likely).collect::<Vec<Ns>>()
+        };
+        assert_eq!(boot("init_encrypted"), [ms(5)]);
+        assert!(boot("param_sysfs_init").is_empty());
+    }
+
+    #[test]
+    fn later_calls_get_as_short_as_earlier_ones() {
+        let boot = |before: usize, after: i64| {
+            let mut log = Log::linux();
+            log.machine.command_line = Some(vec!["initcall_blacklist=x".to_owned()]);
+            (0..before).for_each(|_| log.call("kmem_cache_create", Ns(26_000)));
+            log.initcall("slab_sysfs_init", |log| log.call("sysfs_slab_add", ms(6)));
+            (0..20).for_each(|_| log.within("kmem_cache_create", |log| log.call("sysfs_slab_add", Ns(after))));
+            log.call("works", ms(400));
+            let found = log.found_by(&[DETECTOR]);
+            (found.findings[0].price.low, found.findings[0].price.likely)
+        };
+        assert_eq!(boot(40, 82_000), (Ns(5_700_000), ms(6) + Ns(20 * 56_000)));
+        assert_eq!(boot(40, 26_000).1, ms(6), "they are as short");
+        assert_eq!(boot(4, 82_000).1, ms(6), "of few earlier ones nobody knows");
     }
 
     #[test]
