@@ -36,13 +36,27 @@ fn look(seen: &Seen) -> Vec<Draft> {
         "a virtual machine's timer is wired as its tables say: do not wait for its ticks, with no_timer_check",
         &["no_timer_check"],
     );
-    let loops = Remedy::code("give lpj= the number that the kernel prints as lpj, or a CPU whose TSC is trusted");
+    let loops = match measured_lpj(seen) {
+        Some(lpj) => Remedy::append(
+            "tell the kernel what it measured in this boot (lpj=), while CPU and clock stay the same",
+            &[&format!("lpj={lpj}")],
+        ),
+        None => Remedy::code("give lpj= the number that the kernel prints as lpj, or a CPU whose TSC is trusted"),
+    };
     let found = [
         draft(seen, &["setup_boot_APIC_clock", "calibrate_APIC_clock"], local_apic),
         draft(seen, &["timer_irq_works"], io_apic),
         draft(seen, &["calibrate_delay"], loops),
     ];
     found.into_iter().flatten().collect()
+}
+
+/// How many loops a tick has, as the kernel measured it and said so: `… 4980.73 BogoMIPS (lpj=2490368)`. One that it did not
+/// measure says `skipped`.
+fn measured_lpj(seen: &Seen) -> Option<u64> {
+    let texts = seen.lines().map(|line| seen.timeline.names.get(line.name));
+    let measured = texts.filter(|text| text.contains("BogoMIPS (lpj=") && !text.contains("skipped"));
+    measured.filter_map(|text| text.split_once("(lpj=")?.1.strip_suffix(')')?.parse().ok()).next()
 }
 
 /// Whether something else can tick: a machine with a PIT and an HPET that nobody took away.
@@ -65,6 +79,24 @@ mod tests {
     use super::*;
     use crate::remedy::Change;
     use crate::seen::testing::{Log, ms};
+
+    #[test]
+    fn what_the_kernel_measured_is_what_it_is_told() {
+        let boot = |line: &str| {
+            let mut log = Log::linux();
+            log.call("calibrate_delay", ms(30));
+            log.line(line);
+            log.call("works", ms(400));
+            let found = log.found_by(&[DETECTOR]);
+            let [only] = &found.findings[..] else { panic!("{found:?}") };
+            only.remedy.changes.clone()
+        };
+        let told = |word: &str| vec![Change::AppendWords(vec![word.to_owned()])];
+        assert_eq!(boot("Calibrating delay loop... 4980.73 BogoMIPS (lpj=2490368)"), told("lpj=2490368"));
+        assert_eq!(boot("4980.73 BogoMIPS (lpj=2490368)"), told("lpj=2490368"), "a line that was printed in two");
+        assert_eq!(boot("Calibrating delay loop (skipped) preset value.. 10.00 BogoMIPS (lpj=5000)"), []);
+        assert_eq!(boot("Calibrating delay loop... 4980.73 BogoMIPS (lpj="), [], "cut");
+    }
 
     #[test]
     fn a_long_calibration_is_found_and_a_short_one_is_not() {
