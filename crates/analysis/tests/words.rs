@@ -58,6 +58,7 @@ const READ: &[(&str, &str)] = &[
     ("findings/detectors/cpu_bring_up.rs", "the kernel's log"),
     ("findings/detectors/firmware.rs", "QEMU's arguments"),
     ("findings/detectors/long_tail.rs", "the columns of its own table"),
+    ("findings/detectors/root_wait.rs", "the kernel's log"),
     ("findings/detectors/timer_setup.rs", "QEMU's names of machines, and its arguments"),
     ("machine/ending.rs", "the kernel's messages"),
     ("machine/functions/code.rs", "mangled names and addresses"),

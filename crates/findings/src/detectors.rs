@@ -17,14 +17,17 @@ mod example;
 mod firmware;
 mod fixed_delays;
 mod holder_without_cpu;
+mod initrd;
 mod long_tail;
 mod one_at_a_time;
 mod probe_work;
+mod root_wait;
 mod self_tests;
 mod tick_waits;
 mod timer_setup;
 mod tracer_start;
 mod tsc_check;
+mod user_programs;
 
 use crate::Detector;
 
@@ -37,6 +40,9 @@ pub static DETECTORS: &[Detector] = &[
     self_tests::DETECTOR,
     decompression::DETECTOR,
     firmware::DETECTOR,
+    initrd::DETECTOR,
+    root_wait::DETECTOR,
+    user_programs::DETECTOR,
     timer_setup::DETECTOR,
     tracer_start::DETECTOR,
     code_patching::DETECTOR,

@@ -1,0 +1,119 @@
+//! An initrd that takes long to unpack.
+
+use crate::detector::{Detector, Draft, Left, Part};
+use crate::facts::{Confidence, Figure, Stretch, Value};
+use crate::{Need, Remedy, Seen};
+use analysis::{StretchKind, boot_path};
+use timeline::{Mark, NameId, Ns, Os, SpanKind};
+
+/// The detector.
+pub const DETECTOR: Detector = Detector {
+    id: "initrd",
+    title: "the initrd takes long to unpack",
+    rule: "Linux unpacks its initrd into files before it can run a program of it. How long that takes grows with its size, and \
+           with how it is compressed. A function or a work item shows it, else two lines of the log: the one that says that it \
+           is being unpacked, and the one that says how much memory it gives back. An initrd of 2 MiB or less is none: \
+           bootscope brings one of its own.",
+    source: "libguestfs (Jones 2016): fewer modules and a smaller C library make the initramfs smaller (2.6 MB become 1.8 MB, \
+             and 126 KB), uncompressed modules in it boot faster",
+    threshold: "more than 2 MiB, and 5 ms or more on the boot path",
+    price: "half of it goes, as with another compressor or with half of the files; at the best all of it, without an initrd; at \
+            the worst nothing",
+    needs: &[Need::BootPath, Need::System, Need::Printing],
+    look,
+};
+
+const SHORTEST: Ns = Ns(5_000_000);
+/// bootscope's own is 1 MiB.
+const SMALLEST_KIB: u64 = 2_048;
+const LEFT: Left = Left { least: 0.0, likely: 0.5, most: 1.0 };
+/// What older and newer kernels say when they begin.
+const BEGINS: [&str; 2] = ["Trying to unpack rootfs image as initramfs...", "Unpacking initramfs..."];
+const FREED: (&str, &str) = ("Freeing initrd memory: ", "K");
+
+fn look(seen: &Seen) -> Vec<Draft> {
+    if seen.machine.os != Os::Linux {
+        return Vec::new();
+    }
+    unpacked(seen).into_iter().collect()
+}
+
+fn unpacked(seen: &Seen) -> Option<Draft> {
+    let lines: Vec<Mark> = seen.lines().collect();
+    let text = |line: &Mark| seen.timeline.names.get(line.name);
+    let freed = lines.iter().rposition(|line| text(line).starts_with(FREED.0))?;
+    // `Freeing initrd memory: 1048K`; older kernels: `1048K (ffff880037a4f000 - …)`.
+    let kib: u64 = text(&lines[freed]).strip_prefix(FREED.0)?.split(FREED.1).next()?.parse().ok()?;
+    let begins = lines[..freed].iter().rposition(|line| BEGINS.contains(&text(line)))?;
+    let stretches = match seen.stretches(SpanKind::Call, &["unpack_to_rootfs"]) {
+        none if none.is_empty() => match seen.stretches(SpanKind::Work, &["do_populate_rootfs"]) {
+            none if none.is_empty() => on_the_path(seen, lines[begins].at, lines[freed].at, lines[begins].name),
+            work => work,
+        },
+        calls => calls,
+    };
+    let whole: Ns = stretches.iter().map(Stretch::length).sum();
+    let longest = stretches.iter().max_by_key(|stretch| stretch.length())?;
+    (kib > SMALLEST_KIB && whole >= SHORTEST).then(|| Draft {
+        about: (longest.name, longest.detail),
+        figures: vec![
+            Figure { of: "KiB", value: Value::Count(kib) },
+            Figure { of: "takes", value: Value::Time(whole) },
+        ],
+        parts: stretches.iter().map(|&stretch| Part { stretch, left: LEFT }).collect(),
+        confidence: Confidence::Medium,
+        remedy: Remedy::code(
+            "make the initrd smaller: without modules that this machine does not load, compressed by LZ4 or ZSTD or not at all; \
+             or boot without one, where the drivers of the root are built in",
+        ),
+    })
+}
+
+/// Who ran on the boot path between two lines.
+fn on_the_path(seen: &Seen, from: Ns, to: Ns, name: NameId) -> Vec<Stretch> {
+    let path = boot_path(seen.timeline);
+    let during = path.stretches.iter().filter(|stretch| stretch.kind == StretchKind::Running);
+    let cut = during.map(|stretch| Stretch {
+        track: stretch.owner().track,
+        from: stretch.from.max(from),
+        to: stretch.to.min(to),
+        name,
+        detail: NameId::EMPTY,
+        purpose: "",
+    });
+    cut.filter(|stretch| stretch.from < stretch.to).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seen::testing::{Log, ms};
+
+    fn boot(freed: &str, unpack: impl FnOnce(&mut Log)) -> Vec<(String, Ns, Ns, Ns)> {
+        let mut log = Log::linux();
+        log.call("works", ms(500));
+        log.line(BEGINS[0]);
+        unpack(&mut log);
+        log.line(freed);
+        log.call("works", ms(500));
+        let found = log.found_by(&[DETECTOR]);
+        found.findings.into_iter().map(|f| (f.about, f.price.low, f.price.likely, f.price.high)).collect()
+    }
+
+    #[test]
+    fn a_large_initrd_is_found_and_bootscope_s_own_is_not() {
+        let takes = |length: i64| move |log: &mut Log| log.call("works", ms(length));
+        let by_lines = [(BEGINS[0].to_owned(), ms(0), ms(30), ms(60))];
+        assert_eq!(boot("Freeing initrd memory: 20480K", takes(60)), by_lines);
+        assert_eq!(boot("Freeing initrd memory: 20480K (ffff880037a4f000 - ffff880037ff0000)", takes(60)), by_lines);
+        let by_function = boot("Freeing initrd memory: 20480K", |log| {
+            log.call("works", ms(10));
+            log.within("do_populate_rootfs", |log| log.call("unpack_to_rootfs", ms(50)));
+        });
+        assert_eq!(by_function, [("unpack_to_rootfs".to_owned(), ms(0), ms(25), ms(50))]);
+        assert!(boot("Freeing initrd memory: 1048K", takes(60)).is_empty(), "bootscope's own");
+        assert!(boot("Freeing initrd memory: 20480K", takes(4)).is_empty(), "short");
+        assert!(boot("Freeing unused kernel memory: 20480K", takes(60)).is_empty(), "the kernel's own beginning");
+        assert!(boot("Freeing initrd memory: K", takes(60)).is_empty(), "of what size, nobody knows");
+    }
+}
