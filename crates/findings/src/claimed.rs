@@ -1,11 +1,11 @@
 //! Time that a finding has claimed: a later detector does not find the same again.
 
-use crate::detector::Draft;
+use crate::detector::{Draft, Part};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use timeline::{Ns, TrackId};
 
-/// A draft is another's word for the same if more of its time than this is claimed.
+/// A draft is another's word for the same if more than this part of the time that it saves is claimed.
 const SHARE_MAX: f64 = 0.5;
 
 /// Stretches by track and start; none is empty, and none overlaps another.
@@ -13,24 +13,27 @@ const SHARE_MAX: f64 = 0.5;
 pub struct Claimed(HashMap<TrackId, BTreeMap<Ns, Ns>>);
 
 impl Claimed {
-    /// Claims a draft's time, unless most of that is claimed already. Whether it did.
+    /// Claims a draft's time, unless most of what it saves is claimed already. Whether it did. A part that saves nothing is
+    /// evidence: only in a draft without any other does it count.
     pub fn claim(&mut self, draft: &Draft) -> bool {
-        // A draft may name the same time twice: a call, and another within it.
-        let mut own = Claimed::default();
-        for stretch in draft.parts.iter().map(|part| part.stretch) {
-            own.add(stretch.track, stretch.from, stretch.to);
-        }
-        let (mut whole, mut free) = (Ns::ZERO, Claimed::default());
-        for (track, from, to) in own.stretches() {
-            whole += to - from;
-            self.free(track, from, to).into_iter().for_each(|(from, to)| free.insert(track, from, to));
-        }
-        let claimed = whole - free.stretches().map(|(_, from, to)| to - from).sum::<Ns>();
-        if claimed.0 as f64 > whole.0 as f64 * SHARE_MAX {
+        let is_evidence_alone = !draft.saves();
+        let counts = |part: &&Part| part.saves() || is_evidence_alone;
+        let whole = Claimed::by(draft.parts.iter().filter(counts));
+        let length: Ns = whole.stretches().map(|(_, from, to)| to - from).sum();
+        let of = |(track, from, to)| self.free(track, from, to).into_iter().map(|(from, to)| to - from).sum::<Ns>();
+        let free: Ns = whole.stretches().map(of).sum();
+        if (length - free).0 as f64 > length.0 as f64 * SHARE_MAX {
             return false;
         }
-        free.stretches().for_each(|(track, from, to)| self.insert(track, from, to));
+        Claimed::by(&draft.parts).stretches().for_each(|(track, from, to)| self.add(track, from, to));
         true
+    }
+
+    /// What these parts name. They may name the same time twice: a call, and another within it.
+    fn by<'p>(parts: impl IntoIterator<Item = &'p Part>) -> Claimed {
+        let mut own = Claimed::default();
+        parts.into_iter().for_each(|Part { stretch, .. }| own.add(stretch.track, stretch.from, stretch.to));
+        own
     }
 
     /// Claims what of a stretch is free.
@@ -72,15 +75,23 @@ mod tests {
     use timeline::NameId;
 
     fn draft(stretches: &[(u32, i64, i64)]) -> Draft {
-        let part = |&(track, from, to): &(u32, i64, i64)| {
+        let named: Vec<Named> = stretches.iter().map(|&(track, from, to)| (track, from, to, true)).collect();
+        with_evidence(&named)
+    }
+
+    /// A track, from when, until when, and whether that is saved.
+    type Named = (u32, i64, i64, bool);
+
+    fn with_evidence(named: &[Named]) -> Draft {
+        let part = |&(track, from, to, is_saved): &Named| {
             let (name, detail) = (NameId::EMPTY, NameId::EMPTY);
             let stretch = Stretch { track: TrackId(track), from: Ns(from), to: Ns(to), name, detail, purpose: "" };
-            Part { stretch, left: Left::NOTHING }
+            Part { stretch, left: if is_saved { Left::NOTHING } else { Left::ALL } }
         };
         Draft {
             about: (NameId::EMPTY, NameId::EMPTY),
             figures: Vec::new(),
-            parts: stretches.iter().map(part).collect(),
+            parts: named.iter().map(part).collect(),
             confidence: Confidence::High,
             remedy: Remedy::code("nothing"),
         }
@@ -107,10 +118,18 @@ mod tests {
         assert!(claimed.claim(&draft(&[(1, 0, 20)])), "another track's");
     }
 
-    type Drafts = Vec<Vec<(u32, i64, i64)>>;
+    #[test]
+    fn evidence_that_saves_nothing_makes_nothing_new() {
+        let mut claimed = Claimed::default();
+        assert!(claimed.claim(&draft(&[(0, 0, 10)])));
+        assert!(!claimed.claim(&with_evidence(&[(0, 0, 10, true), (1, 0, 10, false)])), "the same, sold twice");
+        assert!(claimed.claim(&with_evidence(&[(0, 0, 10, false), (1, 0, 10, true)])), "what it saves is new");
+        assert!(!claimed.claim(&with_evidence(&[(0, 0, 10, false)])), "nothing else says what it is about");
+    }
 
-    fn drafts() -> impl proptest::strategy::Strategy<Value = Drafts> {
-        proptest::collection::vec(proptest::collection::vec((0u32..2, 0i64..40, 0i64..40), 0..6), 0..8)
+    fn drafts() -> impl proptest::strategy::Strategy<Value = Vec<Vec<Named>>> {
+        let named = (0u32..2, 0i64..40, 0i64..40, proptest::bool::ANY);
+        proptest::collection::vec(proptest::collection::vec(named, 0..6), 0..8)
     }
 
     proptest::proptest! {
@@ -118,16 +137,18 @@ mod tests {
         fn each_instant_is_claimed_once_and_by_who_was_free(drafts in drafts()) {
             let mut claimed = Claimed::default();
             let mut model = [[false; 40]; 2];
-            for stretches in drafts {
-                let mut own = [[false; 40]; 2];
-                for &(track, from, to) in &stretches {
+            for named in drafts {
+                let (mut own, mut counts) = ([[false; 40]; 2], [[false; 40]; 2]);
+                let saves = named.iter().any(|&(.., is_saved)| is_saved);
+                for &(track, from, to, is_saved) in &named {
                     (from..to).for_each(|at| own[track as usize][at as usize] = true);
+                    (from..to).for_each(|at| counts[track as usize][at as usize] |= is_saved || !saves);
                 }
                 let instants = || (0..2).flat_map(|track| (0..40).map(move |at| (track, at)));
-                let whole = instants().filter(|&(track, at)| own[track][at]).count();
-                let taken = instants().filter(|&(track, at)| own[track][at] && model[track][at]).count();
+                let whole = instants().filter(|&(track, at)| counts[track][at]).count();
+                let taken = instants().filter(|&(track, at)| counts[track][at] && model[track][at]).count();
                 let is_new = taken as f64 <= whole as f64 * SHARE_MAX;
-                proptest::prop_assert_eq!(claimed.claim(&draft(&stretches)), is_new, "{:?}", stretches);
+                proptest::prop_assert_eq!(claimed.claim(&with_evidence(&named)), is_new, "{:?}", named);
                 if is_new {
                     instants().for_each(|(track, at)| model[track][at] |= own[track][at]);
                 }

@@ -74,7 +74,19 @@ impl Left {
     }
 }
 
+impl Part {
+    /// Whether any of it may go.
+    pub fn saves(&self) -> bool {
+        self.left.least < 1.0
+    }
+}
+
 impl Draft {
+    /// Whether any of its parts may go.
+    pub fn saves(&self) -> bool {
+        self.parts.iter().any(Part::saves)
+    }
+
     /// One about stretches of one cause, all of which the remedy makes shorter alike: it is about the longest. Nothing of them
     /// is left. None if there is no stretch.
     pub fn of(stretches: &[Stretch], remedy: Remedy) -> Option<Draft> {
