@@ -16,7 +16,7 @@ pub const DETECTOR: Detector = Detector {
     source: "Percival 2018, Profiling the FreeBSD kernel boot: SYSINIT vm_mem 15 ms per GB, three passes; 3.5 ms with one",
     threshold: "7 ms or more for each GB, beyond 2 ms that the step may take with any memory: in a small machine these hide \
                 what grows",
-    price: "3.5 ms per GB are left, at the best nothing, at the worst 5 ms per GB",
+    price: "3.5 ms per GB are left, at the best nothing, at the worst 5 ms per GB; the 2 ms are left in any case",
     needs: &[Need::BootPath, Need::Functions, Need::Memory],
     look,
 };
@@ -42,12 +42,12 @@ fn look(seen: &Seen) -> Vec<Draft> {
     let Some((_, step)) = seen.spans().find(|(_, row)| is_step(row)) else { return Vec::new() };
     let work = seen.work(&step);
     let total: Ns = work.iter().map(Stretch::length).sum();
-    let each = Ns::rounded(total.0 as f64 / gb);
-    if ((total - FIXED).0 as f64) < EACH_MIN.0 as f64 * gb {
+    let each = Ns::rounded((total - FIXED).0 as f64 / gb);
+    if each < EACH_MIN {
         return Vec::new();
     }
-    let [least, likely, most] = LEFT.map(|left| left.0 as f64 / each.0 as f64);
-    let left = Left { least, likely, most };
+    let [least, likely, most] = LEFT.map(|left| FIXED + Ns::rounded(left.0 as f64 * gb));
+    let left = Left::time(total, least, likely, most);
     vec![Draft {
         about: (step.name, step.detail),
         figures: vec![
@@ -65,24 +65,40 @@ fn look(seen: &Seen) -> Vec<Draft> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::find::Found;
     use crate::seen::testing::{Log, ms};
 
     fn boot(os: Os, gb: u64, took: Ns, delay: Ns) -> Vec<(&'static str, Ns)> {
+        found(os, gb << 10, took, delay).findings.into_iter().map(|f| (f.rule.id, f.price.likely)).collect()
+    }
+
+    fn found(os: Os, mib: u64, took: Ns, delay: Ns) -> Found {
         let mut log = Log::new();
-        (log.machine.os, log.machine.memory_bytes) = (os, gb << 30);
+        (log.machine.os, log.machine.memory_bytes) = (os, mib << 20);
         log.initcall("vm_mem", |log| {
             log.call("vm_page_startup", took);
             log.call("DELAY", delay);
         });
         log.initcall("works", |log| log.call("works", ms(100)));
-        log.found().findings.into_iter().map(|finding| (finding.rule.id, finding.price.likely)).collect()
+        log.found()
+    }
+
+    #[test]
+    fn what_a_small_machine_takes_with_any_memory_is_not_saved() {
+        let found = |took: Ns| found(Os::FreeBsd, 128, took, ms(0)).findings;
+        assert!(found(Ns::from_us(2_860)).is_empty(), "6.9 ms for each GB, beyond 2 ms");
+        let findings = found(ms(3));
+        let [only] = &findings[..] else { panic!("{findings:?}") };
+        assert_eq!(only.figures[0].value, Value::Time(ms(8)), "1 ms for an eighth of a GB");
+        let [low, likely, high] = [only.price.low, only.price.likely, only.price.high].map(|price| price.0 / 100);
+        assert_eq!((low, likely, high), (3_750, 5_625, 10_000), "in tenths of a microsecond");
     }
 
     #[test]
     fn more_than_one_pass_over_all_pages_is_found() {
         let found = boot(Os::FreeBsd, 30, ms(460), ms(0));
         let [("cost-per-gb", price)] = &found[..] else { panic!("{found:?}") };
-        assert!((*price - ms(460 - 105)).abs() < Ns(100), "{price:?}");
+        assert!((*price - ms(460 - 2 - 105)).abs() < Ns(100), "{price:?}");
         assert!(boot(Os::FreeBsd, 30, ms(110), ms(0)).is_empty(), "one pass");
         assert_eq!((boot(Os::FreeBsd, 1, ms(8), ms(0)).len(), boot(Os::FreeBsd, 1, ms(10), ms(0)).len()), (0, 1));
         assert!(boot(Os::FreeBsd, 30, ms(110), ms(400)).is_empty(), "a delay is no pass");
