@@ -7,7 +7,7 @@ use crate::detectors::DETECTORS;
 use crate::facts::{Price, Stretch};
 use crate::finding::Finding;
 use crate::lab_switch;
-use crate::{Need, Seen};
+use crate::{Need, Remedy, Seen};
 use analysis::{Cannot, Cut, Prices};
 use std::cmp::Reverse;
 use timeline::{Ns, Timeline};
@@ -124,8 +124,9 @@ fn drafts(table: &'static [Detector], seen: &Seen, missing: &mut Vec<Missing>) -
             }
             continue;
         }
-        // One that saves nothing only says that its stretches are no other rule's.
-        let new = (rule.look)(seen).into_iter().filter(|draft| claimed.claim(draft));
+        // One that saves nothing is no finding, and takes nothing from later rules: unless its rule knows that all is needed.
+        let is_one = |draft: &Draft| draft.saves() || draft.remedy == Remedy::NEEDED;
+        let new = (rule.look)(seen).into_iter().filter(|draft| is_one(draft) && claimed.claim(draft));
         drafts.extend(new.map(|draft| (draft.bound(seen), rule, draft)).filter(|&(bound, ..)| bound > Ns::ZERO));
     }
     drafts
@@ -187,6 +188,7 @@ fn finding(seen: &Seen, prices: &Prices, priced: Priced) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Confidence;
     use crate::seen::testing::{Log, ms};
     use timeline::Unit;
 
@@ -224,6 +226,37 @@ mod tests {
         let found = log.found_at_most(1);
         let [only] = &found.findings[..] else { panic!("{found:?}") };
         assert_eq!((only.about.as_str(), only.price.likely), ("SYSINIT nvme", ms(300)));
+    }
+
+    /// Finds the whole boot, and saves nothing of it.
+    const SAVES_NOTHING: Detector = Detector {
+        look: |seen| {
+            let whole = |(_, row)| Part { stretch: seen.stretch(&row), left: Left::ALL };
+            let parts: Vec<Part> = seen.spans().map(whole).collect();
+            let about = (parts[0].stretch.name, parts[0].stretch.detail);
+            vec![Draft { about, figures: Vec::new(), parts, confidence: Confidence::High, remedy: Remedy::code("-") }]
+        },
+        ..crate::detectors::DETECTORS[0]
+    };
+    const NEEDS_ALL: Detector = Detector {
+        look: |seen| {
+            let draft = |draft| Draft { remedy: Remedy::NEEDED, ..draft };
+            (SAVES_NOTHING.look)(seen).into_iter().map(draft).collect()
+        },
+        ..SAVES_NOTHING
+    };
+
+    #[test]
+    fn what_saves_nothing_takes_nothing_from_later_rules_unless_it_is_needed() {
+        let boot = |table: &'static [Detector]| {
+            let mut log = Log::new();
+            log.initcall("psm", |log| (0..3).for_each(|_| log.call("DELAY", ms(50))));
+            log.found_by(table).findings.len()
+        };
+        let fixed_delays = |rule: &&Detector| rule.id == "fixed-delays";
+        let delays = *DETECTORS.iter().find(fixed_delays).unwrap();
+        let with = |first: Detector| boot(Vec::leak(vec![first, delays]));
+        assert_eq!((with(SAVES_NOTHING), with(NEEDS_ALL)), (1, 0));
     }
 
     #[test]

@@ -44,6 +44,9 @@ pub enum Change {
 }
 
 impl Remedy {
+    /// None: the time is needed. A draft with it is no finding, and its stretches are no other rule's either.
+    pub const NEEDED: Remedy = Remedy { what: "", changes: Vec::new() };
+
     /// One that takes a change of the kernel's code.
     pub fn code(what: &'static str) -> Remedy {
         Remedy { what, changes: Vec::new() }

@@ -62,7 +62,11 @@ fn of_caller(seen: &Seen, calls: Vec<(SpanRow, SpanRow)>) -> Option<Draft> {
         ],
         parts: long.iter().map(part).chain(polled).collect(),
         confidence: Confidence::High,
-        remedy: Remedy::code("change the code: send INIT to all CPUs, wait once, then STARTUP to all"),
+        remedy: if long.len() > 1 {
+            Remedy::code("change the code: send INIT to all CPUs, wait once, then STARTUP to all")
+        } else {
+            Remedy::NEEDED
+        },
     })
 }
 
