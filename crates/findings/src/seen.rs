@@ -380,6 +380,20 @@ pub mod testing {
             self.timeline.waits.push(Wait { track, from, woken: until, until, by: WaitedOn::Thread(by) });
         }
 
+        /// A thread sleeps until a timer wakes it.
+        pub fn asleep(&mut self, track: TrackId, from: Ns, until: Ns) {
+            let by = WaitedOn::Interrupt(self.timeline.names.intern("timer"));
+            self.timeline.waits.push(Wait { track, from, woken: until, until, by });
+        }
+
+        /// From now on a thread runs a function that calls DELAY so often, and nothing else.
+        pub fn delays_of(&mut self, track: TrackId, function: &str, count: i64, each: Ns) {
+            let (boot, now) = (self.track, self.now);
+            self.track = track;
+            self.within(function, |log| (0..count).for_each(|_| log.call("DELAY", each)));
+            (self.track, self.now) = (boot, now);
+        }
+
         /// The boot waits for these until now and so much longer.
         pub fn waits(&mut self, length: Ns, by: WaitedOn) {
             let (track, from, until) = (self.track, self.now, self.now + length);

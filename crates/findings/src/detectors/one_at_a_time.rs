@@ -6,6 +6,7 @@ use crate::remedy::Change;
 use crate::{Need, Remedy, Seen};
 use hashbrown::{HashMap, HashSet};
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::successors;
 use timeline::{Hold, NameId, Ns, Os, TimeBase, TrackId, Wait, WaitedOn};
 
 /// The detector.
@@ -20,7 +21,8 @@ pub const DETECTOR: Detector = Detector {
              locks",
     threshold: "two threads or more, of which those that wait do so for 1 ms or more in all, and for half a per cent of the boot",
     price: "at the best only the longest holder is waited for: of the others all goes that can overlap. On one CPU, or where \
-            instructions are counted, that is what they sleep. At the worst nothing is saved: they may need the lock",
+            instructions are counted, that is what they sleep. With several CPUs they cannot be done sooner than their work \
+            takes when it is spread over all CPUs. At the worst nothing is saved: they may need the lock",
     needs: &[Need::BootPath, Need::Sleeps],
     look,
 };
@@ -33,6 +35,8 @@ const TAKEN_WITHIN: Ns = Ns(100_000);
 const AT_ONCE_MAX: Ns = Ns(20_000);
 /// A release, and the end of the wait that it ends, are no farther apart.
 const ENDED_WITHIN: Ns = Ns(1_000_000);
+/// Of functions that take a lock no more call each other: what climbs out of them ends, however deep a broken trace is.
+const DEPTH_MAX: usize = 16;
 /// Functions that take a lock and sleep until it is there, and what they call.
 const LOCKS: &[&str] = &[
     "mutex_lock",
@@ -108,12 +112,15 @@ fn by_function(seen: &Seen) -> BTreeMap<NameId, Vec<Turn>> {
     }
     let spans = &seen.timeline.spans;
     let lock = |wait: &Wait| {
-        let (mut open, mut takes) = (spans.open_at(wait.track, wait.from).0, false);
-        while let Some(id) = open.filter(|&id| locks.contains(&spans.get(id).name)) {
-            takes |= !sleeps.contains(&spans.get(id).name);
-            open = spans.parent(id);
+        let mut takes = false;
+        let open = successors(spans.open_at(wait.track, wait.from).0, |&id| spans.parent(id));
+        for name in open.take(DEPTH_MAX).map(|id| spans.get(id).name) {
+            if !locks.contains(&name) {
+                return takes.then_some(name);
+            }
+            takes |= !sleeps.contains(&name);
         }
-        open.map(|id| spans.get(id).name).filter(|_| takes)
+        None
     };
     let mut waits: BTreeMap<NameId, Vec<(&Wait, TrackId)>> = BTreeMap::new();
     for wait in seen.timeline.waits.iter().filter(|wait| wait.until <= seen.end) {
@@ -175,14 +182,17 @@ fn of_convoy(seen: &Seen, lock: NameId, turns: &[Turn]) -> Option<Draft> {
     if threads.len() < 2 || waited < SHORTEST || (waited.0 as f64) < seen.end.0 as f64 * SHARE_MIN {
         return None;
     }
-    // What can be done at once, and of whom most: that stays.
+    // What can be done at once, and of whom most: that stays, and is another rule's.
     let overlapping: Vec<Vec<(Ns, Ns)>> = turns.iter().map(|turn| overlapping(seen, turn)).collect();
-    let length = |pieces: &[(Ns, Ns)]| pieces.iter().map(|(from, to)| *to - *from).sum::<Ns>();
     let longest = (0..turns.len()).max_by_key(|&i| length(&overlapping[i]))?;
-    let left = Left { most: 1.0, ..Left::NOTHING };
+    let others: Ns = (0..turns.len()).filter(|&i| i != longest).map(|i| length(&overlapping[i])).sum();
+    let besides = (on_all_cpus(seen, turns) - length(&overlapping[longest])).clamp(Ns::ZERO, others);
+    if besides == others {
+        return None;
+    }
+    let left = Left::time(others, besides, besides, others);
     let mut parts = Vec::new();
-    for (i, (turn, pieces)) in turns.iter().zip(&overlapping).enumerate() {
-        let left = if i == longest { Left::ALL } else { left };
+    for (turn, pieces) in turns.iter().zip(&overlapping).enumerate().filter(|&(i, _)| i != longest).map(|(_, of)| of) {
         let stretch = |&(from, to): &(Ns, Ns)| Stretch {
             track: turn.track,
             from,
@@ -205,11 +215,31 @@ fn of_convoy(seen: &Seen, lock: NameId, turns: &[Turn]) -> Option<Draft> {
     })
 }
 
+fn length(pieces: &[(Ns, Ns)]) -> Ns {
+    pieces.iter().map(|&(from, to)| to - from).sum()
+}
+
+/// Whether threads run at the same time.
+fn runs_at_once(seen: &Seen) -> bool {
+    seen.machine.cpus > 1 && seen.timeline.time_base != TimeBase::GuestVirtual
+}
+
 /// What of a turn can pass while others have theirs: with several CPUs all of it, else what its thread sleeps.
 fn overlapping(seen: &Seen, turn: &Turn) -> Vec<(Ns, Ns)> {
-    if seen.machine.cpus > 1 && seen.timeline.time_base != TimeBase::GuestVirtual {
-        return vec![(turn.from, turn.to)];
+    if runs_at_once(seen) { vec![(turn.from, turn.to)] } else { asleep(seen, turn) }
+}
+
+/// How long all CPUs together take for what the turns' threads do while they do not sleep; nothing where only sleep overlaps.
+fn on_all_cpus(seen: &Seen, turns: &[Turn]) -> Ns {
+    if !runs_at_once(seen) {
+        return Ns::ZERO;
     }
+    let work: Ns = turns.iter().map(|turn| turn.to - turn.from - length(&asleep(seen, turn))).sum();
+    Ns::rounded(work.0 as f64 / f64::from(seen.machine.cpus))
+}
+
+/// What a turn's thread sleeps by itself.
+fn asleep(seen: &Seen, turn: &Turn) -> Vec<(Ns, Ns)> {
     // Both are in order of track and time. What begins earlier is the wait for the lock itself.
     let Turn { track, from, to, .. } = *turn;
     let (off, waits) = (&seen.timeline.occupancy.off, &seen.timeline.waits);
@@ -284,6 +314,70 @@ mod tests {
         assert_eq!(values, [Value::Count(3), Value::Time(ms(20 + 50))]);
         assert!(boot(1, &[20, 30, 20], takes).findings.is_empty(), "they keep the one CPU there is");
         assert!(boot(4, &[20], takes).findings.is_empty(), "one alone");
+    }
+
+    #[test]
+    fn few_cpus_cannot_do_the_work_of_many_at_once() {
+        let saved = |cpus: u32, lengths: &[i64], sleeps: bool| {
+            let found = boot(cpus, lengths, |log, track, lock, begun, from, to| {
+                takes(log, track, lock, begun, from, to);
+                if sleeps {
+                    log.asleep(track, from + ms(1), to - ms(1));
+                }
+            });
+            found.findings.iter().map(|only| (only.price.low, only.price.likely, only.price.high)).collect::<Vec<_>>()
+        };
+        assert_eq!(saved(4, &[20; 4], false), [(ms(0), ms(60), ms(60))]);
+        assert_eq!(saved(2, &[20; 4], false), [(ms(0), ms(40), ms(40))], "80 ms of work take 40 ms on two CPUs");
+        assert_eq!(saved(3, &[15, 30, 45], false), [(ms(0), ms(45), ms(45))], "the longest takes more than that");
+        assert_eq!(saved(2, &[20; 4], true), [(ms(0), ms(60), ms(60))], "who sleeps needs no CPU");
+    }
+
+    #[test]
+    fn the_longest_turn_is_another_rules() {
+        let boot = |threads: i64| {
+            let mut log = Log::linux();
+            log.timed_by_the_host();
+            log.machine.cpus = 4;
+            log.call("works", ms(100));
+            let (begun, first) = (log.now(), log.thread("kworker/u8:0"));
+            log.delays_of(first, "psm_probe", 3, ms(20));
+            let mut by = first;
+            // How long the last of them has the lock is not seen.
+            for i in 1..=threads {
+                let track = log.thread(&format!("kworker/u8:{i}"));
+                log.waited_in(track, &["pci_bus_add_device", "mutex_lock"], (begun, begun + ms(50 + 10 * i)), by);
+                by = track;
+            }
+            log.waits(ms(50 + 10 * threads), WaitedOn::Thread(by));
+            log.call("works", ms(100));
+            let mut found: Vec<&str> = log.found().findings.iter().map(|finding| finding.rule.id).collect();
+            found.sort_unstable();
+            found
+        };
+        assert_eq!(boot(1), ["fixed-delays"], "nothing is known that can overlap");
+        assert_eq!(boot(2), ["fixed-delays", "one-at-a-time"]);
+    }
+
+    #[test]
+    fn a_trace_that_is_nested_without_end_is_no_lock() {
+        let waits = |depth: usize| {
+            let mut log = Log::linux();
+            log.timed_by_the_host();
+            log.machine.cpus = 4;
+            log.call("works", ms(100));
+            let (begun, mut by) = (log.now(), log.thread("kworker/u8:0"));
+            let functions: Vec<&str> = ["pci_bus_add_device"].into_iter().chain(vec!["mutex_lock"; depth]).collect();
+            for i in 1..=2 {
+                let track = log.thread(&format!("kworker/u8:{i}"));
+                log.waited_in(track, &functions, (begun, begun + ms(20 * i)), by);
+                by = track;
+            }
+            log.waits(ms(40), WaitedOn::Thread(by));
+            log.call("works", ms(100));
+            log.found_by(&[DETECTOR]).findings.len()
+        };
+        assert_eq!((waits(DEPTH_MAX - 1), waits(DEPTH_MAX)), (1, 0));
     }
 
     #[test]
