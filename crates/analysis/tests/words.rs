@@ -55,7 +55,7 @@ const READ: &[(&str, &str)] = &[
     ("findings/blacklist.rs", "a kernel's command line"),
     ("findings/detectors/allocator_share.rs", "parts of functions' names"),
     ("findings/detectors/console_characters.rs", "the kernel's log and command line"),
-    ("findings/detectors/cpu_bring_up.rs", "the kernel's log"),
+    ("findings/detectors/cpu_bring_up.rs", "the kernel's log and command line"),
     ("findings/detectors/firmware.rs", "QEMU's arguments"),
     ("findings/detectors/long_tail.rs", "the columns of its own table"),
     ("findings/detectors/root_wait.rs", "the kernel's log"),

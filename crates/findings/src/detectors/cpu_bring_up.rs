@@ -2,7 +2,7 @@
 
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Stretch, Value};
-use crate::statistics::{line_fit, quantile};
+use crate::statistics::line_fit;
 use crate::{Need, Remedy, Seen};
 use timeline::{Mark, NameId, Ns, Os, SpanKind, SpanRow};
 
@@ -12,10 +12,14 @@ pub const DETECTOR: Detector = Detector {
     title: "the boot waits while other CPUs are started",
     rule: "Linux starts each CPU and waits until it is there before it starts the next one. The functions that do it show how \
            long that takes; without them the kernel's own lines do, `Bringing up secondary CPUs` and `Brought up 1 node, 4 \
-           CPUs`. Where each CPU's time is known, a line through these times says what a CPU costs.",
+           CPUs`. Each CPU's time is the whole, divided by the CPUs that were started: so many as the last line says, else \
+           as many as the machine has and the command line allows. Where one call starts each CPU, a line through their \
+           times says what one CPU more costs.",
     source: "libguestfs (Jones 2016): four CPUs cost 200 ms; Linux 6.5, cpuhp.parallel: CPUs are started at once",
     threshold: "5 ms or more, and 1 % of the boot",
-    price: "all of it goes, for CPUs that are started later; at the worst half of it stays, as the rest of the boot has one CPU",
+    price: "all of it goes, for CPUs that are started later; at the worst half of it stays, as the rest of the boot has one \
+            CPU. Where the CPUs are started at once instead, one CPU's part of it stays; at the worst all, as in a kernel \
+            before Linux 6.5",
     needs: &[Need::BootPath, Need::System, Need::Printing],
     look,
 };
@@ -30,10 +34,11 @@ const EACH: &[&str] = &["_cpu_up", "cpu_up", "do_cpu_up"];
 const FITTED_MIN: usize = 3;
 const BEFORE: &str = "smp: Bringing up secondary CPUs ...";
 const AFTER: &str = "smp: Brought up ";
+/// Of CPUs that are started later.
 const LEFT: Left = Left { most: 0.5, ..Left::NOTHING };
 
 fn look(seen: &Seen) -> Vec<Draft> {
-    if seen.machine.os != Os::Linux || seen.was_given("maxcpus=1") || seen.was_given("nosmp") {
+    if seen.machine.os != Os::Linux || seen.was_given("nosmp") {
         return Vec::new();
     }
     by_functions(seen).or_else(|| by_lines(seen)).into_iter().collect()
@@ -52,7 +57,7 @@ fn by_lines(seen: &Seen) -> Option<Draft> {
     let text = |line: &Mark| seen.timeline.names.get(line.name);
     let lines: Vec<Mark> = seen.lines().collect();
     let before = lines.iter().position(|line| text(line) == BEFORE)?;
-    let after = lines[before..].iter().find(|line| text(line).starts_with(AFTER))?;
+    let after = lines[before..].iter().find(|line| brought_up(text(line)).is_some())?;
     let track = seen.timeline.end?.track?;
     let (from, to) = (lines[before].at, after.at);
     let created = seen.timeline.tracks.get(track).created;
@@ -61,18 +66,40 @@ fn by_lines(seen: &Seen) -> Option<Draft> {
     draft(seen, Stretch { track, from, to, name: lines[before].name, detail: NameId::EMPTY, purpose: "" }, &[])
 }
 
+/// How many CPUs there are, by the line that says so: `1 node, 4 CPUs`.
+fn brought_up(line: &str) -> Option<u32> {
+    let (count, _) = line.strip_prefix(AFTER)?.rsplit(", ").next()?.split_once(" CPU")?;
+    count.parse().ok()
+}
+
+/// How many CPUs were started beside the first.
+fn others(seen: &Seen) -> u32 {
+    let by_line = seen.lines().find_map(|line| brought_up(seen.timeline.names.get(line.name)));
+    by_line.unwrap_or_else(|| most_allowed(seen)).saturating_sub(1)
+}
+
+/// As many as the machine has, unless the command line says less; of equal words the last counts.
+fn most_allowed(seen: &Seen) -> u32 {
+    let words = || seen.machine.command_line.iter().flatten();
+    let given = |key: &str| words().rev().find_map(|word| word.strip_prefix(key)?.parse::<u32>().ok());
+    // Linux ignores that there be none at all, and takes none at boot for one.
+    let possible = given("nr_cpus=").filter(|&cpus| cpus > 0);
+    [possible, given("maxcpus=")].into_iter().flatten().fold(seen.machine.cpus, u32::min)
+}
+
 fn draft(seen: &Seen, all: Stretch, each: &[Ns]) -> Option<Draft> {
-    let others = seen.machine.cpus.saturating_sub(1);
+    let others = others(seen);
     let is_long = all.length() >= SHORTEST && all.length().0 as f64 >= seen.end.0 as f64 * SHARE_MIN;
     if others == 0 || !is_long {
         return None;
     }
-    let one = quantile(each.iter().copied(), 0.5).unwrap_or(Ns(all.length().0 / i64::from(others)));
+    let one = Ns(all.length().0 / i64::from(others));
     let mut figures = vec![
         Figure { of: "CPUs", value: Value::Count(u64::from(others)) },
         Figure { of: "each", value: Value::Time(one) },
     ];
-    if each.len() >= FITTED_MIN {
+    // Since Linux 6.5 two calls may start one CPU, the first calls all of them at once.
+    if each.len() >= FITTED_MIN && u32::try_from(each.len()).is_ok_and(|calls| calls <= others) {
         let numbers: Vec<f64> = (0..each.len()).map(|number| number as f64).collect();
         let sums = each.iter().scan(Ns::ZERO, |sum, &length| {
             *sum += length;
@@ -82,24 +109,30 @@ fn draft(seen: &Seen, all: Stretch, each: &[Ns]) -> Option<Draft> {
         figures.push(Figure { of: "each CPU more", value: Value::Time(Ns::rounded(slope)) });
         figures.push(Figure { of: "a line explains", value: Value::Share(fit) });
     }
+    let (remedy, left) = remedy(seen, others);
     Some(Draft {
         about: (all.name, all.detail),
         figures,
-        parts: vec![Part { stretch: all, left: LEFT }],
+        parts: vec![Part { stretch: all, left }],
         confidence: Confidence::High,
-        remedy: remedy(seen),
+        remedy,
     })
 }
 
-fn remedy(seen: &Seen) -> Remedy {
-    if seen.was_given("cpuhp.parallel=0") || seen.was_given("cpuhp.parallel=off") {
-        return Remedy::append("let the kernel start its CPUs at once", &["cpuhp.parallel=1"]);
+/// What helps, and what it leaves.
+fn remedy(seen: &Seen, others: u32) -> (Remedy, Left) {
+    let is_serial = seen.was_given("cpuhp.parallel=0") || seen.was_given("cpuhp.parallel=off");
+    if is_serial && others > 1 {
+        let one = 1.0 / f64::from(others);
+        let remedy = Remedy::append("let the kernel start its CPUs at once", &["cpuhp.parallel=1"]);
+        return (remedy, Left { least: one, likely: one, most: 1.0 });
     }
-    Remedy::append(
+    let remedy = Remedy::append(
         "boot with one CPU and let user space start the others (write 1 into /sys/devices/system/cpu/cpu*/online), or give \
          the machine fewer",
         &["maxcpus=1"],
-    )
+    );
+    (remedy, LEFT)
 }
 
 #[cfg(test)]
@@ -128,17 +161,56 @@ mod tests {
         let values: Vec<Value> = only.figures.iter().map(|figure| figure.value).collect();
         assert_eq!(values[..3], [Value::Count(3), Value::Time(ms(25)), Value::Time(ms(25))]);
         assert_eq!(only.remedy.changes, [Change::AppendWords(vec!["maxcpus=1".to_owned()])]);
-        let serial = boot(4, ms(25), &["cpuhp.parallel=0"]);
-        assert_eq!(serial.findings[0].remedy.changes, [Change::AppendWords(vec!["cpuhp.parallel=1".to_owned()])]);
         assert!(boot(2, ms(4), &[]).findings.is_empty(), "4 ms");
         assert!(boot(4, ms(25), &["maxcpus=1"]).findings.is_empty());
     }
 
     #[test]
-    fn a_log_shows_it_by_its_lines() {
-        let boot = |last: &str| {
+    fn cpus_that_are_started_at_once_still_take_the_time_of_one() {
+        let boot = |cpus: u32| {
+            let found = boot(cpus, ms(25), &["cpuhp.parallel=0"]);
+            let [only] = &found.findings[..] else { panic!("{found:?}") };
+            let [Change::AppendWords(words)] = &only.remedy.changes[..] else { panic!("{only:?}") };
+            (words.join(" "), only.price.low, only.price.likely, only.price.high)
+        };
+        assert_eq!(boot(4), ("cpuhp.parallel=1".to_owned(), ms(0), ms(50), ms(50)));
+        assert_eq!(boot(2), ("maxcpus=1".to_owned(), Ns(12_500_000), ms(25), ms(25)), "there is one");
+    }
+
+    #[test]
+    fn each_cpus_time_is_the_whole_by_those_that_are_started() {
+        let values = |found: &Found| -> Vec<Value> {
+            let [only] = &found.findings[..] else { panic!("{found:?}") };
+            only.figures.iter().map(|figure| figure.value).collect()
+        };
+        // Linux 6.5: one pass starts each, a second one completes each.
+        let mut log = Log::linux();
+        log.machine.cpus = 4;
+        log.call("works", ms(300));
+        log.within("bringup_nonboot_cpus", |log| {
+            [1, 1, 1, 24, 24, 24].into_iter().for_each(|each| log.call("cpu_up", ms(each)));
+        });
+        let two_passes = log.found_by(&[DETECTOR]);
+        assert_eq!(values(&two_passes), [Value::Count(3), Value::Time(ms(25))], "and no line through six calls");
+        let limited = |words: &[&str]| {
             let mut log = Log::linux();
-            log.machine.cpus = 4;
+            log.machine.cpus = 8;
+            log.machine.command_line = Some(words.iter().map(|&word| word.to_owned()).collect());
+            log.call("works", ms(300));
+            log.call("smp_init", ms(60));
+            log.found_by(&[DETECTOR]).findings.first().map(|only| only.figures[0].value)
+        };
+        assert_eq!(limited(&["maxcpus=1", "maxcpus=4"]), Some(Value::Count(3)));
+        assert_eq!(limited(&["nr_cpus=3", "maxcpus=x"]), Some(Value::Count(2)));
+        assert_eq!(limited(&["nr_cpus=0"]), Some(Value::Count(7)));
+        assert_eq!((limited(&["maxcpus=0"]), limited(&["nr_cpus=1"])), (None, None));
+    }
+
+    #[test]
+    fn a_log_shows_it_by_its_lines() {
+        let boot = |cpus: u32, last: &str| {
+            let mut log = Log::linux();
+            log.machine.cpus = cpus;
             log.call("works", ms(300));
             log.line(BEFORE);
             log.call("works", ms(60));
@@ -146,9 +218,16 @@ mod tests {
             log.call("works", ms(100));
             log.found_by(&[DETECTOR])
         };
-        let found = boot("smp: Brought up 1 node, 4 CPUs");
-        let [only] = &found.findings[..] else { panic!("{found:?}") };
-        assert_eq!((only.price.likely, only.figures[1].value), (ms(60), Value::Time(ms(20))));
-        assert!(boot("devtmpfs: initialized").findings.is_empty(), "the end is not seen");
+        // An imported log says of no machine.
+        for cpus in [4, 0] {
+            let found = boot(cpus, "smp: Brought up 1 node, 4 CPUs");
+            let [only] = &found.findings[..] else { panic!("{found:?}") };
+            assert_eq!((only.price.likely, only.figures[1].value), (ms(60), Value::Time(ms(20))));
+        }
+        let none = |cpus: u32, last: &str| assert!(boot(cpus, last).findings.is_empty(), "{cpus} {last}");
+        none(4, "devtmpfs: initialized");
+        none(4, "smp: Brought up 1 node, 1 CPU");
+        none(0, "smp: Brought up 1 node, many CPUs");
+        assert_eq!(brought_up("smp: Brought up 4 CPUs"), Some(4));
     }
 }
