@@ -5,6 +5,7 @@
 use crate::facts::Price;
 use crate::remedy::Change;
 use crate::{Remedy, Seen};
+use hashbrown::HashSet;
 use timeline::{Ns, SpanKind};
 
 /// The kernel's parameter.
@@ -15,9 +16,11 @@ const LOOKUP: Ns = Ns(2_300);
 /// At the worst, this part of what initcalls do comes back elsewhere when they are left out.
 pub const COMES_BACK: f64 = 0.05;
 
-/// The change that leaves these initcalls out.
+/// The change that leaves these initcalls out, each named once: a name leaves out all that have it.
 pub fn remedy(what: &'static str, initcalls: &[&str]) -> Remedy {
-    let word = format!("{PARAMETER}{}", initcalls.join(","));
+    let mut named = HashSet::new();
+    let names: Vec<&str> = initcalls.iter().copied().filter(|name| named.insert(*name)).collect();
+    let word = format!("{PARAMETER}{}", names.join(","));
     Remedy { what, changes: vec![Change::AppendWords(vec![word])] }
 }
 

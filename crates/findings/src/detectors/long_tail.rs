@@ -94,11 +94,17 @@ fn started_within(seen: &Seen, initcalls: &[Stretch]) -> Vec<Stretch> {
     let spans = &seen.timeline.spans;
     let workers: HashSet<TrackId> =
         spans.iter().filter(|(_, row)| row.kind == SpanKind::Work).map(|(_, row)| row.track).collect();
+    // With each initcall, in order of time, the one that ends last of all that have begun by then.
+    let mut last: Vec<Stretch> = initcalls.to_vec();
+    last.sort_by_key(|by| by.from);
+    let begun: Vec<Ns> = last.iter().map(|by| by.from).collect();
+    (1..last.len()).for_each(|i| last[i] = if last[i].to > last[i - 1].to { last[i] } else { last[i - 1] });
     let tracks = seen.timeline.tracks.iter();
     let born = tracks.filter(|(id, track)| track.kind == TrackKind::Thread && !workers.contains(id));
     let within = |(id, track): (TrackId, &Track)| {
         let (from, _) = track.created?;
-        let by = initcalls.iter().find(|by| by.from <= from && from < by.to && by.track != id)?;
+        let by = last[..begun.partition_point(|&at| at <= from)].last();
+        let by = by.filter(|by| from < by.to && by.track != id)?;
         Some(Stretch { track: id, from, to: by.to, name: track.name, detail: NameId::EMPTY, purpose: "" })
     };
     born.filter_map(within).collect()
@@ -163,6 +169,19 @@ mod tests {
         let options = ["-IMA", "-USB"].map(str::to_owned).to_vec();
         assert_eq!((&build.remedy.changes[0], build.price.likely), (&Change::KernelConfig(options), ms(2)));
         assert!(boot(&["param_sysfs_init", "serial8250_init"]).findings.is_empty(), "are needed");
+    }
+
+    #[test]
+    fn a_log_that_repeats_an_initcall_makes_no_long_word() {
+        const TIMES: i64 = 50_000;
+        let mut log = Log::linux();
+        log.machine.command_line = Some(vec!["initcall_blacklist=x".to_owned()]);
+        (0..TIMES).for_each(|_| log.initcall("i8042_init", |log| log.awaited("kworker", Ns::from_us(20))));
+        log.initcall("acpi_init", |log| log.call("works", ms(400)));
+        let found = log.found_by(&[DETECTOR]);
+        let [only] = &found.findings[..] else { panic!("{} findings", found.findings.len()) };
+        assert_eq!(only.remedy.changes, [Change::AppendWords(vec!["initcall_blacklist=i8042_init".to_owned()])]);
+        assert_eq!((only.evidence_count, only.price.likely), (2 * TIMES as usize, Ns::from_us(20 * TIMES)));
     }
 
     #[test]
