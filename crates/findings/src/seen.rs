@@ -394,6 +394,16 @@ pub mod testing {
             (self.track, self.now) = (boot, now);
         }
 
+        /// From now on a thread does one work item after the other; one without name is its own time.
+        pub fn works_on(&mut self, track: TrackId, items: &[(&str, Ns)]) {
+            let (boot, now) = (self.track, self.now);
+            self.track = track;
+            for &(item, length) in items {
+                if item.is_empty() { self.now += length } else { self.work(item, length) }
+            }
+            (self.track, self.now) = (boot, now);
+        }
+
         /// The boot waits for these until now and so much longer.
         pub fn waits(&mut self, length: Ns, by: WaitedOn) {
             let (track, from, until) = (self.track, self.now, self.now + length);
@@ -402,10 +412,13 @@ pub mod testing {
         }
 
         /// On the one CPU there is: the boot waits for a new thread, which works for so long once it has the CPU. Before that
-        /// another new one has it.
+        /// another one has it, new or known.
         pub fn waits_while_another_runs(&mut self, topic: &str, works: Ns, (other, had): (&str, Ns)) {
             let (begun, from, until) = (self.turn_begun(), self.now, self.now + had + works);
-            let [other, holder] = [other, "holder"].map(|name| self.thread(name));
+            let name = self.timeline.names.find(other);
+            let known = self.timeline.tracks.iter().find(|(_, track)| Some(track.name) == name).map(|(id, _)| id);
+            let other = known.unwrap_or_else(|| self.thread(other));
+            let holder = self.thread("holder");
             self.holds(holder, topic, from, until);
             let boot = self.track;
             let turns = [(boot, begun, from), (other, from, from + had), (holder, from + had, until)];

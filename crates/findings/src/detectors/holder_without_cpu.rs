@@ -5,22 +5,24 @@ use crate::facts::{Confidence, Figure, Stretch, Value};
 use crate::remedy::Change;
 use crate::{Need, Remedy, Seen};
 use analysis::{Stay, Stays, StretchKind};
+use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use timeline::{NameId, Ns, Os, TimeBase, TrackId, WaitedOn};
+use timeline::{NameId, Ns, Os, SpanKind, TimeBase, TrackId, WaitedOn};
 
 /// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "holder-without-cpu",
     title: "it has a CPU while the thread that the boot waits for has none",
     rule: "The boot waits for a thread that holds a lock, or has something to release. That thread could run, and has no CPU: \
-           another thread has it. Its evidence are both, the one that had the CPU and the one that was on the run queue. A \
-           boot on one CPU whose log says neither how long sleeps last nor which thread runs allows several boots: then the \
+           another thread has it. Its evidence are both, the one that had the CPU and the one that was on the run queue. \
+           Threads of a pool do unrelated work: each work item, or other step of the boot, counts by itself. A boot on one CPU whose log says neither how long sleeps last nor which thread runs allows several boots: then the \
            price is a range.",
     source: "FreeBSD b16b4c22d2d1 (2024): the thread that initialises the rest of the pages has the lowest priority, so that \
              nobody waits for it",
     threshold: "one thread has the CPU so for 1 ms or more in all, and for half a per cent of the boot",
     price: "what the other thread did meanwhile is done later, or on another CPU. At the worst a tenth stays. Where others wait \
-            for that thread too, or where one more CPU has to be started for it, nothing may be saved",
+            for that thread too before the end, most likely nothing is saved. Where one more CPU has to be started for it, \
+            nothing may be saved",
     needs: &[Need::BootPath, Need::Sleeps],
     look,
 };
@@ -30,46 +32,81 @@ const SHARE_MIN: f64 = 0.005;
 /// The reference kernel's thread that nobody waits for, as its log names it, and the words that say whether it gives way.
 const GIVES_WAY: (&str, &str, &str) = ("vm_rest", "vm_page=eager-thread", "vm_page=lazy");
 
+/// Spans that are somebody's order to a thread, and not only how it is carried out.
+const STEPS: [SpanKind; 6] =
+    [SpanKind::Initcall, SpanKind::Module, SpanKind::Probe, SpanKind::Attach, SpanKind::Mount, SpanKind::Work];
+
 fn look(seen: &Seen) -> Vec<Draft> {
-    let mut by_owner: BTreeMap<TrackId, Vec<(Stretch, Stretch)>> = BTreeMap::new();
+    let (steps, needed) = (steps(seen), needed_until(seen));
+    // What a thread does, by itself.
+    let mut by_work: BTreeMap<(TrackId, NameId, NameId), Vec<(Stretch, Stretch)>> = BTreeMap::new();
     for stay in Stays::new(seen.timeline).iter() {
-        if let Some((had, queued)) = queued(seen, stay) {
-            by_owner.entry(had.track).or_default().push((had, queued));
+        for (had, queued) in queued(seen, &steps, stay) {
+            by_work.entry((had.track, had.name, had.detail)).or_default().push((had, queued));
         }
     }
-    by_owner.into_values().filter_map(|stretches| of_owner(seen, &stretches)).collect()
+    let until = |track: TrackId| needed.get(&track).copied();
+    by_work.iter().filter_map(|((track, ..), stretches)| of_work(seen, stretches, until(*track))).collect()
 }
 
-/// Who had the CPU, and who was ready for it while somebody waited for that one.
-fn queued(seen: &Seen, stay: &Stay) -> Option<(Stretch, Stretch)> {
+/// The outermost steps of each track, in order of track and time.
+fn steps(seen: &Seen) -> Vec<Stretch> {
+    let mut steps: Vec<Stretch> = Vec::new();
+    let rows = seen.timeline.spans.iter().map(|(_, row)| row);
+    for row in rows.filter(|row| STEPS.contains(&row.kind) && row.start < row.end) {
+        if steps.last().is_none_or(|last| last.track != row.track || last.to <= row.start) {
+            steps.push(seen.stretch(&row));
+        }
+    }
+    steps
+}
+
+/// Who had the CPU and for what, and who was ready for it while somebody waited for that one.
+fn queued(seen: &Seen, steps: &[Stretch], stay: &Stay) -> Vec<(Stretch, Stretch)> {
     // Where the owner does not go on, it is the one without a CPU: that was idle, and had to be woken up.
     if stay.kind != StretchKind::Runqueue || !stay.goes_on {
-        return None;
+        return Vec::new();
     }
     let (waiters, owner) = stay.waiters_and_owner();
-    let [.., _, ready] = waiters else { return None };
-    let of = |track: TrackId| {
+    let [.., _, ready] = waiters else { return Vec::new() };
+    let of = |track: TrackId, from: Ns, to: Ns| {
         let name = seen.timeline.tracks.get(track).name;
-        Stretch { track, from: stay.from, to: stay.to, name, detail: NameId::EMPTY, purpose: "" }
+        Stretch { track, from, to, name, detail: NameId::EMPTY, purpose: "" }
     };
-    Some((of(owner.track), of(ready.track)))
+    let (mut at, mut had) = (stay.from, Vec::new());
+    let first = steps.partition_point(|step| (step.track, step.to) <= (owner.track, stay.from));
+    let within = steps[first..].iter().take_while(|step| step.track == owner.track && step.from < stay.to);
+    for step in within {
+        had.push(of(owner.track, at, step.from));
+        at = step.to.min(stay.to);
+        had.push(Stretch { from: step.from.max(stay.from), to: at, ..*step });
+    }
+    had.push(of(owner.track, at, stay.to));
+    had.retain(|had| had.from < had.to);
+    had.into_iter().map(|had| (had, of(ready.track, had.from, had.to))).collect()
 }
 
-fn of_owner(seen: &Seen, stretches: &[(Stretch, Stretch)]) -> Option<Draft> {
+/// About one thing that a thread does. `needed` is the last instant at which others wait for that thread.
+fn of_work(seen: &Seen, stretches: &[(Stretch, Stretch)], needed: Option<Ns>) -> Option<Draft> {
     let total: Ns = stretches.iter().map(|(had, _)| had.length()).sum();
     if total < SHORTEST || (total.0 as f64) < seen.end.0 as f64 * SHARE_MIN {
         return None;
     }
     let (first, _) = stretches.first()?;
-    let (remedy, mut left) = remedy(seen, first.name);
-    if is_needed(seen, first) {
-        left.most = 1.0;
+    // What it does before that, it has to do all the same.
+    let is_needed = |had: &Stretch| needed.is_some_and(|until| until >= had.from);
+    let in_vain: Ns = stretches.iter().map(|(had, _)| had).filter(|had| is_needed(had)).map(Stretch::length).sum();
+    if in_vain == total {
+        return None;
     }
-    let part =
-        |&(had, queued): &(Stretch, Stretch)| [Part { stretch: had, left }, Part { stretch: queued, left: Left::ALL }];
+    let (remedy, left) = remedy(seen, first.track, in_vain.0 * 2 >= total.0);
+    let left = |had: &Stretch| if is_needed(had) { Left { least: left.least, ..Left::ALL } } else { left };
+    let part = |&(had, queued): &(Stretch, Stretch)| {
+        [Part { stretch: had, left: left(&had) }, Part { stretch: queued, left: Left::ALL }]
+    };
     let kept_waiting: BTreeSet<TrackId> = stretches.iter().map(|(_, queued)| queued.track).collect();
     Some(Draft {
-        about: (first.name, NameId::EMPTY),
+        about: (first.name, first.detail),
         figures: vec![
             Figure { of: "threads on the run queue", value: Value::Count(kept_waiting.len() as u64) },
             Figure { of: "in all", value: Value::Time(total) },
@@ -80,22 +117,34 @@ fn of_owner(seen: &Seen, stretches: &[(Stretch, Stretch)]) -> Option<Draft> {
     })
 }
 
-/// Whether others wait for what a thread does from a stretch on, or may: it then has to be done before the end.
-fn is_needed(seen: &Seen, had: &Stretch) -> bool {
-    let is_later = |at: Ns| at >= had.from && at <= seen.end;
-    let releases = seen.timeline.holds.iter().any(|hold| hold.track == had.track && is_later(hold.to));
-    releases || seen.timeline.waits.iter().any(|wait| wait.by == WaitedOn::Thread(had.track) && is_later(wait.woken))
+/// Of each thread, the last instant before the end at which others wait for what it does, or may.
+fn needed_until(seen: &Seen) -> HashMap<TrackId, Ns> {
+    let releases = seen.timeline.holds.iter().map(|hold| (hold.track, hold.to));
+    let wakes = seen.timeline.waits.iter().filter_map(|wait| match wait.by {
+        WaitedOn::Thread(by) => Some((by, wait.woken)),
+        _ => None,
+    });
+    let mut needed: HashMap<TrackId, Ns> = HashMap::new();
+    for (track, at) in releases.chain(wakes).filter(|&(_, at)| at <= seen.end) {
+        let until = needed.entry(track).or_insert(at);
+        *until = at.max(*until);
+    }
+    needed
 }
 
-/// What helps, and what it leaves.
-fn remedy(seen: &Seen, owner: NameId) -> (Remedy, Left) {
-    const WHAT: &str =
+/// What helps, and what it leaves where nobody waits for the thread.
+fn remedy(seen: &Seen, owner: TrackId, is_needed: bool) -> (Remedy, Left) {
+    const LATER: &str =
         "give the thread that nobody waits for a lower priority, or start it later; or boot with more CPUs";
+    const LESS: &str = "let the thread do less, as others wait for it too: most of this it has to do before the end; or boot \
+                        with more CPUs";
+    let what = if is_needed { LESS } else { LATER };
     let left = Left { most: 0.1, ..Left::NOTHING };
     let (thread, takes, gives) = GIVES_WAY;
-    if seen.machine.os == Os::Lab && seen.timeline.names.get(owner) == thread && seen.was_given(takes) {
+    let name = seen.timeline.names.get(seen.timeline.tracks.get(owner).name);
+    if seen.machine.os == Os::Lab && name == thread && seen.was_given(takes) {
         let [from, to] = [takes, gives].map(|word| vec![word.to_owned()]);
-        return (Remedy { what: WHAT, changes: vec![Change::LabSwitch { from, to }] }, left);
+        return (Remedy { what, changes: vec![Change::LabSwitch { from, to }] }, left);
     }
     // Where instructions are counted CPUs take turns: one more brings nothing.
     let takes_one_more = seen.machine.vmm.is_some()
@@ -104,7 +153,7 @@ fn remedy(seen: &Seen, owner: NameId) -> (Remedy, Left) {
         && !seen.was_given("nosmp")
         && !seen.was_given("maxcpus=1");
     let changes = if takes_one_more { vec![Change::Cpus(2)] } else { Vec::new() };
-    (Remedy { what: WHAT, changes }, if takes_one_more { Left { most: 1.0, ..left } } else { left })
+    (Remedy { what, changes }, if takes_one_more { Left { most: 1.0, ..left } } else { left })
 }
 
 #[cfg(test)]
@@ -161,15 +210,55 @@ mod tests {
     }
 
     #[test]
-    fn who_is_waited_for_as_well_may_have_to_work_all_the_same() {
-        let mut log = Log::new();
+    fn who_is_waited_for_as_well_has_to_work_all_the_same() {
+        let boot = |later: &[i64]| {
+            let mut log = Log::new();
+            log.call("works", ms(100));
+            log.waits_while_another_runs("config hooks", ms(5), ("g_event", ms(30)));
+            let (events, from) = (log.named("g_event"), log.now());
+            log.holds(events, "events", Ns::ZERO, from);
+            for &had in later {
+                log.call("works", ms(100));
+                log.waits_while_another_runs("interrupts", ms(5), ("g_event", ms(had)));
+            }
+            log.call("works", ms(100));
+            log.found_by(&[DETECTOR])
+        };
+        let found = boot(&[]);
+        assert_eq!((found.findings.len(), found.below_noise), (0, 0), "nor does it hide others' findings");
+        // Nobody waits for what it does after that.
+        let (longer, shorter) = (boot(&[40]), boot(&[10]));
+        assert_eq!((only(&longer).price.low, only(&longer).price.likely), (ms(36), ms(40)));
+        assert_eq!((only(&shorter).price.low, only(&shorter).price.likely), (ms(9), ms(10)));
+        let [longer, shorter] = [&longer, &shorter].map(|found| only(found).remedy.what);
+        assert!(longer.starts_with("give the thread that nobody waits for"), "{longer}");
+        assert!(shorter.starts_with("let the thread do less"), "{shorter}");
+    }
+
+    #[test]
+    fn what_a_pools_thread_does_counts_by_itself() {
+        let mut log = Log::linux();
         log.call("works", ms(100));
-        log.waits_while_another_runs("config hooks", ms(5), ("g_event", ms(30)));
-        let (events, from) = (log.named("g_event"), log.now());
-        log.holds(events, "events", Ns::ZERO, from);
+        let pool = log.thread("kworker/u2:0");
+        // The third is too short, and the pool's own part between them is, too.
+        log.works_on(pool, &[("flush_disk", ms(20)), ("", Ns(500_000)), ("probe_disk", ms(9)), ("free", Ns(500_000))]);
+        log.waits_while_another_runs("config hooks", ms(5), ("kworker/u2:0", ms(30)));
         log.call("works", ms(100));
         let found = log.found_by(&[DETECTOR]);
-        assert_eq!((only(&found).price.low, only(&found).price.likely), (Ns::ZERO, ms(30)));
+        let about: Vec<(&str, Ns)> = found.findings.iter().map(|one| (one.about.as_str(), one.price.likely)).collect();
+        assert_eq!(about, [("work flush_disk", ms(20)), ("work probe_disk", ms(9))]);
+    }
+
+    #[test]
+    fn what_a_rule_before_it_found_is_not_sold_again() {
+        let mut log = Log::linux();
+        log.initcall("works", |log| log.call("works", ms(100)));
+        let pool = log.thread("kworker/u2:0");
+        log.works_on(pool, &[("ftrace_check_work_func", ms(30))]);
+        log.waits_while_another_runs("config hooks", ms(5), ("kworker/u2:0", ms(30)));
+        log.call("works", ms(100));
+        let rules: Vec<&str> = log.found().findings.iter().map(|finding| finding.rule.id).collect();
+        assert_eq!(rules, ["tracer-start"]);
     }
 
     #[test]
