@@ -24,6 +24,14 @@ pub fn remedy(what: &'static str, initcalls: &[&str]) -> Remedy {
     Remedy { what, changes: vec![Change::AppendWords(vec![word])] }
 }
 
+/// A word with a list of initcalls as one word for each; another word as it is.
+pub fn each(word: &str) -> Vec<String> {
+    match word.strip_prefix(PARAMETER) {
+        Some(names) => names.split(',').map(|name| format!("{PARAMETER}{name}")).collect(),
+        None => vec![word.to_owned()],
+    }
+}
+
 /// What it costs that the kernel searches a list, if these changes give it one: as much for many lists as for one, and nothing
 /// if the boot had one already. `low` is at the best.
 pub fn searching<'c>(seen: &Seen, mut changes: impl Iterator<Item = &'c Change>) -> Price {

@@ -12,7 +12,7 @@ pub struct Remedy {
 }
 
 /// A change to a boot that can be made without a person.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
     /// Add words to the kernel's command line.

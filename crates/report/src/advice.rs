@@ -182,7 +182,13 @@ impl PastProof {
             }
             None => String::new(),
         };
-        format!("{verdict} on this kernel and machine type ({day}, bench {} of the history){found}", self.bench)
+        let booted: Vec<String> = self.booted.iter().map(ChangeLine::text).collect();
+        let nearly = if booted.is_empty() {
+            String::new()
+        } else {
+            format!(", with nearly this remedy ({})", booted.join(", "))
+        };
+        format!("{verdict} on this kernel and machine type{nearly} ({day}, bench {} of the history){found}", self.bench)
     }
 }
 
@@ -212,4 +218,34 @@ pub fn explain(rule: &Detector, layout: Layout) -> String {
         paragraph(text, &format!("  {label:<7} "), layout, &mut out);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_on_nearly_the_same_remedy_says_which() {
+        let change =
+            |word: &str| ChangeLine { kind: "append-words".to_owned(), from: vec![], to: vec![word.to_owned()] };
+        let tried = |booted: Vec<ChangeLine>| {
+            let created = "2026-01-01T00:00:00Z".to_owned();
+            PastProof {
+                bench: 3,
+                created,
+                booted,
+                verdict: Some(benchmark::trial::Proof::Refuted),
+                ..PastProof::default()
+            }
+        };
+        assert_eq!(
+            tried(vec![]).text(),
+            "refuted on this kernel and machine type (2026-01-01, bench 3 of the history)"
+        );
+        assert_eq!(
+            tried(vec![change("initcall_blacklist=a,b")]).text(),
+            "refuted on this kernel and machine type, with nearly this remedy (append-words: initcall_blacklist=a,b) \
+             (2026-01-01, bench 3 of the history)"
+        );
+    }
 }

@@ -4,6 +4,7 @@
 //! The document of `bootscope findings --json` is `bootscope.findings/1`; `show --json` has the same list, and what stands
 //! beside it.
 
+use crate::past_tries::{Likeness, says};
 use benchmark::history::PastTrial;
 use benchmark::trial::{Proof, Saved};
 use findings::{Change, Detector, Figure, Need, Stretch, Value};
@@ -57,7 +58,8 @@ pub struct Finding {
     pub changes: Vec<ChangeLine>,
     /// Where it was first described.
     pub seed: String,
-    /// What came out when its remedy was booted last, on this kernel and machine type; left out if the history does not say.
+    /// What came out when its remedy was booted last, or nearly its remedy, on this kernel and machine type; left out if the
+    /// history does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tried: Option<PastProof>,
 }
@@ -69,6 +71,9 @@ pub struct PastProof {
     pub bench: i64,
     /// When it began, RFC 3339, UTC.
     pub created: String,
+    /// The changes that were booted, where these are nearly the finding's and not the very same; else left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub booted: Vec<ChangeLine>,
     /// The verdict.
     pub verdict: Option<Proof>,
     /// What was claimed then.
@@ -147,10 +152,14 @@ impl Findings {
     #[must_use]
     pub fn with_tried(mut self, found: &findings::Found, past: &[PastTrial]) -> Findings {
         for (line, finding) in self.findings.iter_mut().zip(&found.findings) {
-            let is_of = |past: &&PastTrial| is_try_of(past, finding.rule.id, &finding.about, &finding.remedy.changes);
-            line.tried = last(past.iter().filter(is_of)).map(|past| PastProof {
+            let (rule, changes) = (finding.rule.id, &finding.remedy.changes);
+            line.tried = says(past, rule, &finding.about, changes).map(|(past, likeness)| PastProof {
                 bench: past.bench,
                 created: past.created.clone(),
+                booted: match likeness {
+                    Likeness::Same => Vec::new(),
+                    Likeness::Nearly => past.remedy.changes.iter().map(ChangeLine::of).collect(),
+                },
                 verdict: past.tried.proof,
                 claimed: past.remedy.claimed,
                 measured: past.tried.measured,
@@ -158,21 +167,6 @@ impl Findings {
         }
         self
     }
-}
-
-/// Whether a try says something of a finding: it booted that finding's remedy, by these very changes and with no other.
-/// What came out of another remedy for the same cause says nothing of this one.
-pub(crate) fn is_try_of(past: &PastTrial, rule: &str, about: &str, changes: &[Change]) -> bool {
-    let same = |cause: &benchmark::trial::Cause| cause.rule == rule && cause.about == about;
-    past.tried.proof.is_some()
-        && !past.together
-        && past.remedy.changes == changes
-        && past.remedy.findings.iter().any(same)
-}
-
-/// Of tries, the oldest first, the one that counts: one that was cut off only where none was finished.
-pub(crate) fn last<'a>(past: impl DoubleEndedIterator<Item = &'a PastTrial> + Clone) -> Option<&'a PastTrial> {
-    past.clone().rev().find(|past| past.whole).or(past.last())
 }
 
 impl FoundLine {

@@ -28,6 +28,7 @@ mod ledger;
 mod overview;
 pub mod page;
 mod paragraph;
+mod past_tries;
 mod plot;
 mod processes;
 mod range;

@@ -170,12 +170,15 @@ that was booted beside the same guest without it. What stands below *Notes* is a
 ";
 
 #[cfg(test)]
-mod tests {
+pub mod testing {
+    //! Tries for tests.
+
     use super::*;
     use benchmark::history::Setup;
     use benchmark::trial::{Remedy, Saved, Tried};
 
-    fn past(rule: &str, kernel: &str, ms: f64, proof: Proof) -> PastTrial {
+    /// Of a remedy that was said to save 100 ms.
+    pub fn past(rule: &str, kernel: &str, ms: f64, proof: Proof) -> PastTrial {
         let finding = Cause { rule: rule.to_owned(), about: "f".to_owned(), title: "f: it|is slow".to_owned() };
         let saved = |ms: f64| Some(Saved { low_ns: ms * 1e6, likely_ns: ms * 1e6, high_ns: ms * 1e6 });
         let change = findings::Change::AppendWords(vec!["a=1".to_owned()]);
@@ -201,6 +204,13 @@ mod tests {
             },
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::past;
+    use super::*;
+    use benchmark::trial::Saved;
 
     #[test]
     fn what_was_cut_off_replaces_nothing() {
@@ -210,27 +220,7 @@ mod tests {
             let page = proofs_page(&trials, "page.md");
             assert!(page.contains("1 claims were tried. 1 confirmed (100 %)"), "{page}");
         }
-        // Beside a finding, too.
-        assert_eq!(crate::findings::last([&whole, &cut].into_iter()), Some(&whole));
-        assert_eq!(crate::findings::last([&cut].into_iter()), Some(&cut));
         assert!(proofs_page(&[cut], "page.md").contains("1 too noisy"), "better than nothing");
-    }
-
-    #[test]
-    fn a_verdict_is_of_the_remedy_that_was_booted() {
-        let tried = past("calibration", "6.1", 99.0, Proof::Confirmed);
-        let words =
-            |words: &[&str]| [findings::Change::AppendWords(words.iter().map(|&word| word.to_owned()).collect())];
-        let is_of = |tried: &PastTrial, rule: &str, about: &str, changes: &[findings::Change]| {
-            crate::findings::is_try_of(tried, rule, about, changes)
-        };
-        assert!(is_of(&tried, "calibration", "f", &words(&["a=1"])));
-        assert!(!is_of(&tried, "calibration", "f", &words(&["a=1", "b"])), "another remedy for the same cause");
-        assert!(!is_of(&tried, "calibration", "f", &[]), "a remedy that nobody can make");
-        assert!(!is_of(&tried, "calibration", "g", &words(&["a=1"])));
-        assert!(!is_of(&tried, "tsc-check", "f", &words(&["a=1"])));
-        let together = PastTrial { together: true, ..tried };
-        assert!(!is_of(&together, "calibration", "f", &words(&["a=1"])), "other remedies were booted with it");
     }
 
     #[test]
