@@ -21,7 +21,7 @@ use crate::segments::Segments;
 use before::{Turns, boot_waits, extent, first_seen, handovers, not_begun, turns};
 use hashbrown::HashMap;
 use line::{Line, Mark, Step, runs};
-use timeline::{NameId, Ns, Occupancy, Running, Timeline, TrackId, Wait, WaitedOn};
+use timeline::{NameId, Ns, Occupancy, Running, SpanId, Timeline, TrackId, Wait, WaitedOn};
 
 /// By what factor time passes differently.
 pub trait Shrink {
@@ -187,13 +187,21 @@ impl<'a> Replay<'a> {
             let factors = if wait.from < begun { (1.0, 1.0) } else { shrink.waiting(wait) };
             let waits = rest[..count].to_vec();
             let own_until = self.lineage.iter().find(|own| own.0 == track).map_or(Ns::MIN, |own| own.1);
-            let idle = from >= own_until && segments.waiting(wait).is_none();
+            let works = segments.waiting(wait).is_some_and(|span| self.works(span));
+            let idle = from >= own_until && !works;
             self.blocks.push(Block { track, from, to, waits, factors, idle, state: State::Ahead });
             rest = &rest[count..];
             at = to;
         }
         runs(track, at, last, shrink, &mut steps);
         self.lines.push(Line { born, steps, done: 0, marks: Vec::new() });
+    }
+
+    /// Whether somebody says of a thread in this span that it works. That a call was followed says nothing: a worker that has
+    /// nothing to do sleeps in its main loop.
+    fn works(&self, span: SpanId) -> bool {
+        let spans = &self.timeline.spans;
+        std::iter::successors(Some(span), |&span| spans.parent(span)).any(|span| spans.node(span).is_none())
     }
 
     fn run(&mut self) {

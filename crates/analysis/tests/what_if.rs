@@ -544,7 +544,7 @@ fn a_turn_on_a_cpu_comes_when_who_had_it_leaves_it() {
 /// A worker that an interrupt wakes: idle, it waited for the boot to give it work; at work, for a timer.
 #[test]
 fn who_waits_outside_of_any_work_waits_for_the_boot() {
-    let boot = |at_work: bool| {
+    let boot = |at_work: bool, followed: bool| {
         let mut t = Timeline::new(TimeBase::Host);
         let mut thread = |name: &str, id| {
             let name = t.names.intern(name);
@@ -557,6 +557,14 @@ fn who_waits_outside_of_any_work_waits_for_the_boot() {
         };
         span(init, SpanKind::Initcall, "before", 0, 50);
         span(worker, SpanKind::Work, "probe", if at_work { 0 } else { 60 }, 80);
+        if followed {
+            let name = t.names.intern("worker_thread");
+            let (kind, detail) = (SpanKind::Call, NameId::EMPTY);
+            let main_loop = SpanRow { name, detail, start: Ns(0), end: Ns(90), track: worker, kind };
+            let main_loop = t.spans.push(main_loop, None);
+            let node = t.profile.node(None, name);
+            t.spans.set_node(main_loop, Some(node));
+        }
         let timer = t.names.intern("timer");
         for (track, from, until, by) in
             [(init, 50, 80, WaitedOn::Thread(worker)), (worker, 10, 60, WaitedOn::Interrupt(timer))]
@@ -575,8 +583,11 @@ fn who_waits_outside_of_any_work_waits_for_the_boot() {
         boot.save(&saving("initcall before=20")).unwrap().after
     };
     // 10 of the idle wait were waited for, then 20 of work and 10 more.
-    assert_eq!(boot(false), Ns(60));
-    assert_eq!(boot(true), Ns(90));
+    assert_eq!(boot(false, false), Ns(60));
+    assert_eq!(boot(true, false), Ns(90));
+    // That all calls were followed gives it no work: it sleeps in its main loop.
+    assert_eq!(boot(false, true), Ns(60));
+    assert_eq!(boot(true, true), Ns(90));
 }
 
 #[test]
