@@ -16,7 +16,7 @@ pub const DETECTOR: Detector = Detector {
            lie one or two ticks apart. The rule finds the tick from these moments, and knows no configuration. It asks how \
            likely so many of them would lie within a fortieth of a tick by chance, for the best of all places, for 100, 250, \
            300 and 1000 ticks a second, and for each function. Sleeps of one length that follow each other at once are a loop \
-           that polls, and no evidence; nor is a clock that itself counts ticks.",
+           that polls, and no evidence; nor is a clock that itself counts ticks, or a worker that has nothing to do.",
     source: "Behme and Raza, linux-embedded: Boot time: Optimize CPU bring up? Four initcalls sleep one or two ticks each \
              to bind a thread; 55 ms with HZ=100, 4 ms with HZ=1000",
     threshold: "at least four sleeps, at least half of all that one function makes, and a chance below 0.001",
@@ -60,6 +60,8 @@ const SCHEDULER: &[&str] = &[
     "wait_for_completion_timeout",
     "do_wait_intr",
 ];
+/// Main loops in which a thread sleeps until it is given work: it asked for no time.
+const IDLE: &[&str] = &["worker_thread", "rescuer_thread", "kthread_worker_fn", "smpboot_thread_fn"];
 /// Functions that ask for one tick, to look again then.
 const KNOWN: &[&str] = &["kthread_bind", "wait_task_inactive"];
 
@@ -97,7 +99,7 @@ fn sleeps(seen: &Seen) -> Vec<Sleep> {
     });
     let timers = seen.timeline.waits.iter().filter(|wait| wait.until <= seen.end && wait.from < wait.until);
     let timers = timers.filter(|wait| matches!(wait.by, WaitedOn::Interrupt(_) | WaitedOn::Unknown));
-    let scheduler = seen.names(SCHEDULER);
+    let [scheduler, idle] = [SCHEDULER, IDLE].map(|functions| seen.names(functions));
     let waits = timers.filter_map(|wait| {
         let in_a_sleep = |row: SpanRow| names.contains(&row.name);
         let spans = &seen.timeline.spans;
@@ -106,7 +108,7 @@ fn sleeps(seen: &Seen) -> Vec<Sleep> {
             open = spans.parent(scheduler);
         }
         let sleeper = spans.get(open?);
-        if in_a_sleep(sleeper) {
+        if in_a_sleep(sleeper) || idle.contains(&sleeper.name) {
             return None;
         }
         let SpanRow { name, detail, .. } = sleeper;
@@ -332,6 +334,24 @@ mod tests {
         assert!((price.likely - (asleep - ms(ticks))).abs() <= ms(4), "{price:?} of {asleep:?}");
         assert_eq!(price.high, asleep);
         assert!(price.low > asleep - ms(3 * ticks) && price.low < price.likely, "{price:?}");
+    }
+
+    #[test]
+    fn a_worker_that_has_nothing_to_do_waits_for_no_tick() {
+        let boot = |sleeper: &str| {
+            let mut log = Log::linux();
+            for work in [WORKS, WORKS].concat() {
+                log.call("works", us(work));
+                log.within(sleeper, |log| {
+                    let from = log.now();
+                    let end = Ns((from.0 / ms(4).0 + 2) * ms(4).0);
+                    log.sleep("schedule", end - from + us(30), WaitedOn::Unknown);
+                });
+            }
+            log.call("works", ms(3));
+            log.found_by(&[DETECTOR]).findings.len()
+        };
+        assert_eq!((boot("looks_again"), boot("worker_thread")), (1, 0));
     }
 
     #[test]
