@@ -4,6 +4,7 @@ use crate::facts::Stretch;
 use analysis::Groups;
 use hashbrown::HashMap;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use timeline::{Mark, NameId, Ns, Os, Phase, SpanId, SpanKind, SpanRow, Timeline, TrackId, TrackKind, WaitedOn};
 
 /// What no timeline holds.
@@ -209,23 +210,37 @@ impl<'a> Seen<'a> {
         named.filter_map(|(track, _)| of(track)).collect()
     }
 
-    /// A phase of the boot before the kernel, as a stretch of the track of what ran there.
-    pub fn phase(&self, what: Phase) -> Option<Stretch> {
-        let (track, _) = self.timeline.tracks.iter().find(|(_, track)| track.kind == TrackKind::Firmware)?;
-        let phase = analysis::phases(self.timeline).into_iter().find(|phase| phase.what == what)?;
-        let at = Stretch {
-            track,
-            from: phase.start,
-            to: phase.end,
-            name: self.timeline.tracks.get(track).name,
-            detail: NameId::EMPTY,
-            purpose: "",
+    /// A phase of the boot before the kernel, as stretches of the tracks of what ran there, the longest first. Where all calls
+    /// were followed, each stack of the firmware's has a track.
+    pub fn phase(&self, what: Phase) -> Vec<Stretch> {
+        let Some(phase) = analysis::phases(self.timeline).into_iter().find(|phase| phase.what == what) else {
+            return Vec::new();
         };
-        // What ran there has a name that says more, unless it is only a part of the phase.
-        let spans = self.timeline.spans.iter().map(|(_, row)| row).filter(|row| row.track == track);
-        let within = |row: &SpanRow| (row.end.min(at.to) - row.start.max(at.from)).max(Ns::ZERO);
-        let most = spans.max_by_key(within).filter(|row| within(row).0 * 2 > at.length().0);
-        Some(most.map_or(at, |row| Stretch { name: row.name, detail: row.detail, ..at }))
+        let (from, to) = (phase.start, phase.end);
+        let mut ran: BTreeMap<TrackId, (Ns, Ns)> = BTreeMap::new();
+        for piece in self.timeline.running.iter().filter(|piece| piece.from < to && from < piece.to) {
+            if self.timeline.tracks.get(piece.track).kind == TrackKind::Firmware {
+                let known = ran.entry(piece.track).or_insert((piece.from, piece.to));
+                *known = (known.0.min(piece.from), known.1.max(piece.to));
+            }
+        }
+        if ran.is_empty() {
+            let first = self.timeline.tracks.iter().find(|(_, track)| track.kind == TrackKind::Firmware);
+            ran.extend(first.map(|(track, _)| (track, (from, to))));
+        }
+        let of = |(track, (ran_from, ran_to)): (TrackId, (Ns, Ns))| {
+            let (name, detail) = (self.timeline.tracks.get(track).name, NameId::EMPTY);
+            let at = Stretch { track, from: from.max(ran_from), to: to.min(ran_to), name, detail, purpose: "" };
+            // What ran there has a name that says more, unless it is only a part of the phase, or one of many calls.
+            let spans = self.timeline.spans.iter().filter(|&(id, _)| self.timeline.spans.node(id).is_none());
+            let spans = spans.map(|(_, row)| row).filter(|row| row.track == track);
+            let within = |row: &SpanRow| (row.end.min(at.to) - row.start.max(at.from)).max(Ns::ZERO);
+            let most = spans.max_by_key(within).filter(|row| within(row).0 * 2 > at.length().0);
+            most.map_or(at, |row| Stretch { name: row.name, detail: row.detail, ..at })
+        };
+        let mut found: Vec<Stretch> = ran.into_iter().map(of).collect();
+        found.sort_by_key(|stretch| (Reverse(stretch.length()), stretch.track));
+        found
     }
 
     /// Whether the kernel's command line has this word.
@@ -322,6 +337,29 @@ pub mod testing {
             self.timeline.boundary(Phase::EarlyKernel, self.now, Ns::ZERO, "test");
             self.track = boot;
             self.timeline.tracks.get_mut(boot).created = Some((self.now, track));
+        }
+
+        /// Before the kernel, on two stacks of a firmware whose calls were followed: one half of the phase on each.
+        pub fn followed_before_the_kernel(&mut self, phase: Phase, length: Ns) {
+            let boot = self.track;
+            self.timeline.boundary(phase, self.now, Ns::ZERO, "test");
+            let mut by = None;
+            for _ in 0..2 {
+                let name = self.timeline.names.intern("firmware");
+                let track = self.timeline.tracks.add(name, TrackKind::Firmware, 0);
+                self.timeline.tracks.get_mut(track).created = by.map(|by| (self.now, by));
+                (self.track, by) = (track, Some(track));
+                let (from, call) = (self.now, self.timeline.names.intern("firmware 0xedf07"));
+                self.now += Ns(length.0 / 2);
+                let (kind, detail) = (SpanKind::Call, NameId::EMPTY);
+                let row = SpanRow { name: call, detail, start: from, end: self.now, track, kind };
+                let (pushed, node) = (self.timeline.spans.push(row, None), self.timeline.profile.node(None, call));
+                self.timeline.spans.set_node(pushed, Some(node));
+                self.timeline.running.push(Running { track, cpu: 0, from, to: self.now });
+            }
+            self.timeline.boundary(Phase::EarlyKernel, self.now, Ns::ZERO, "test");
+            self.track = boot;
+            self.timeline.tracks.get_mut(boot).created = by.map(|by| (self.now, by));
         }
 
         /// A thread that runs while this one waits for it.

@@ -20,23 +20,23 @@ pub const DETECTOR: Detector = Detector {
 };
 
 fn look(seen: &Seen) -> Vec<Draft> {
-    let unpacks = seen.phase(Phase::Decompressor).filter(|_| seen.machine.os == Os::Linux);
-    let draft = |stretch: crate::Stretch| {
-        let is_loaded_by_qemu = seen.machine.vmm.as_ref().is_some_and(|vmm| vmm.has_kernel);
-        let change = is_loaded_by_qemu.then_some(Change::UnpackedKernel);
-        Draft {
-            about: (stretch.name, stretch.detail),
-            figures: Vec::new(),
-            parts: vec![Part { stretch, left: Left { most: 0.1, ..Left::NOTHING } }],
-            confidence: Confidence::High,
-            remedy: Remedy {
-                what: "boot the unpacked image (vmlinux) by PVH, which leaves the kernel at its address as linked (no KASLR); where a \
-                       loader needs a bzImage, compress it by LZ4 or ZSTD",
-                changes: change.into_iter().collect(),
-            },
-        }
+    let unpacks = if seen.machine.os == Os::Linux { seen.phase(Phase::Decompressor) } else { Vec::new() };
+    let is_loaded_by_qemu = seen.machine.vmm.as_ref().is_some_and(|vmm| vmm.has_kernel);
+    let change = is_loaded_by_qemu.then_some(Change::UnpackedKernel);
+    let remedy = Remedy {
+        what: "boot the unpacked image (vmlinux) by PVH, which leaves the kernel at its address as linked (no KASLR); where a \
+               loader needs a bzImage, compress it by LZ4 or ZSTD",
+        changes: change.into_iter().collect(),
     };
-    unpacks.map(draft).into_iter().collect()
+    let Some(longest) = unpacks.first().copied() else { return Vec::new() };
+    let left = Left { most: 0.1, ..Left::NOTHING };
+    vec![Draft {
+        about: (longest.name, longest.detail),
+        figures: Vec::new(),
+        parts: unpacks.into_iter().map(|stretch| Part { stretch, left }).collect(),
+        confidence: Confidence::High,
+        remedy,
+    }]
 }
 
 #[cfg(test)]
@@ -59,5 +59,10 @@ mod tests {
         assert_eq!((only.rule.id, only.price.low, only.price.likely), (DETECTOR.id, ms(90), ms(100)));
         assert_eq!(only.remedy.changes, [Change::UnpackedKernel]);
         assert!(boot(Phase::Loader).findings.is_empty());
+        let mut log = Log::linux();
+        log.followed_before_the_kernel(Phase::Decompressor, ms(100));
+        log.initcall("works", |log| log.call("works", ms(400)));
+        let found = log.found_by(&[DETECTOR]);
+        assert_eq!(found.findings[0].price.likely, ms(100), "on two stacks: {found:?}");
     }
 }

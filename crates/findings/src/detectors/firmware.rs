@@ -28,19 +28,19 @@ const MACHINES: [&str; 3] = ["pc", "q35", "i440fx"];
 
 fn look(seen: &Seen) -> Vec<Draft> {
     let can_change = seen.machine.os == Os::Linux && seen.machine.vmm.as_ref().is_some_and(can_change);
-    let Some(stretch) = seen.phase(Phase::Firmware).filter(|_| can_change) else { return Vec::new() };
-    let left = |stretch: &Stretch| {
-        let Left { least, likely, .. } = Left::time(stretch.length(), Ns::ZERO, QBOOT_TAKES, QBOOT_TAKES);
-        Left { least, likely, most: likely.max(0.1) }
-    };
-    let part = Part { stretch, left: left(&stretch) };
+    let stretches = if can_change { seen.phase(Phase::Firmware) } else { Vec::new() };
+    let Some(longest) = stretches.first().copied() else { return Vec::new() };
+    let whole: Ns = stretches.iter().map(Stretch::length).sum();
+    let Left { least, likely, .. } = Left::time(whole, Ns::ZERO, QBOOT_TAKES, QBOOT_TAKES);
+    let left = Left { least, likely, most: likely.max(0.1) };
+    let parts = stretches.into_iter().map(|stretch| Part { stretch, left });
     let roms = seen.outermost(SpanKind::Call, &["probe_roms"]);
     let searched =
         roms.iter().map(|row| Part { stretch: seen.stretch(row), left: Left { most: 1.0, ..Left::NOTHING } });
     vec![Draft {
-        about: (stretch.name, stretch.detail),
+        about: (longest.name, longest.detail),
         figures: Vec::new(),
-        parts: [part].into_iter().chain(searched).collect(),
+        parts: parts.chain(searched).collect(),
         confidence: Confidence::High,
         remedy: Remedy {
             what: "start the kernel by a firmware made for it: -bios qboot.rom, or the machine type microvm",
@@ -80,6 +80,13 @@ mod tests {
         let to = QBOOT.map(str::to_owned).to_vec();
         assert_eq!(only.remedy.changes, [Change::QemuArguments { from: Vec::new(), to }]);
         assert_eq!(boot("pc", &[], true).findings.len(), 1);
+        let mut log = Log::linux();
+        log.machine.vmm = Some(Vmm { machine_type: "pc".to_owned(), has_kernel: true, ..Vmm::default() });
+        log.followed_before_the_kernel(Phase::Firmware, ms(60));
+        log.initcall("works", |log| log.call("works", ms(400)));
+        let found = log.found_by(&[DETECTOR]);
+        let [only] = &found.findings[..] else { panic!("{found:?}") };
+        assert_eq!((only.about.as_str(), only.price.likely), ("firmware", ms(60) - QBOOT_TAKES), "on two stacks");
         assert!(boot("pc", &[], false).findings.is_empty(), "it boots from a disk");
         assert!(boot("pc", &["-bios", "OVMF.fd"], true).findings.is_empty(), "somebody chose it");
         assert_eq!(boot("pc-i440fx-7.2", &[], true).findings.len(), 1);
