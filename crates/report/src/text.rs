@@ -220,17 +220,26 @@ impl Style {
 
 /// From the one to the other, the unit at the end; one of them where both look the same.
 pub(crate) fn range(from: &str, to: &str) -> String {
-    let unit = to.rsplit(' ').next().unwrap_or_default();
-    match from.strip_suffix(unit) {
+    let unit = to.rsplit_once(' ').map(|(_, unit)| unit);
+    match from.rsplit_once(' ') {
         _ if from == to => to.to_owned(),
-        Some(from) => format!("{} to {to}", from.trim_end()),
-        None => format!("{from} to {to}"),
+        Some((number, of)) if unit == Some(of) => format!("{number} to {to}"),
+        _ => format!("{from} to {to}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_has_its_unit_once_unless_there_are_two() {
+        assert_eq!(range("18.0 ms", "20.0 ms"), "18.0 to 20.0 ms");
+        assert_eq!(range("20.0 ms", "20.0 ms"), "20.0 ms");
+        assert_eq!(range("0 ns", "2.60 s"), "0 ns to 2.60 s");
+        assert_eq!(range("900 ms", "2.60 s"), "900 ms to 2.60 s");
+        assert_eq!(range("3", "5"), "3 to 5");
+    }
 
     #[test]
     fn what_a_terminal_would_obey_is_shown() {
