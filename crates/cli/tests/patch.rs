@@ -151,3 +151,15 @@ fn without_a_gdbstub_the_boot_is_not_the_one_that_was_asked_for() {
     let manifest = manifest(&into);
     assert!(!list(&manifest["notes"]).iter().any(|note| text(note).contains("became")), "{manifest}");
 }
+
+#[test]
+fn what_recording_costs_is_not_measured_with_a_patch() {
+    if !built() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let place = call(&mut record_lab(&scratch.path("none")), "lab::em::attach", "lab::em::reset");
+    let mut command = bootscope("record");
+    command.args(["--lab", "--accel", "tcg", "--overhead", "2", "--patch", &format!("{place}=nop")]);
+    run(&mut command).refuses(&["a plain boot has no gdbstub", "leave out --patch"]);
+}

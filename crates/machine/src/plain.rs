@@ -18,8 +18,14 @@ use crate::{Error, Observer, Progress, Stage, vmm};
 /// Boots a machine without recording it; the time from VMM start to process 1, in ns.
 ///
 /// # Errors
-/// If the boot cannot be begun, process 1 is the guest's own, or it is not reached.
+/// If the boot cannot be begun, the guest's code is to be changed, process 1 is the guest's own, or it is not reached.
 pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Result<i64, Error> {
+    if !options.guest.patches.is_empty() {
+        // It would be another guest than the recorded one, and the comparison would charge recording for that.
+        return Err(Error::option(
+            "a plain boot has no gdbstub, so --patch would change the recorded boots alone: leave out --patch",
+        ));
+    }
     let Some(mut channel) = channel(&options.guest) else {
         return Err(Error::option("a plain boot is timed to bootscope's process 1: leave out --init keep"));
     };
