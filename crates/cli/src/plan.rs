@@ -3,7 +3,7 @@
 use crate::amount;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use machine::{Accel, Init, Patch, RecordOptions, SymbolFile, Then, Until};
+use machine::{Accel, Init, Patch, RecordOptions, SymbolFile, Then, Until, Watched};
 use recording::Recording;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -85,6 +85,11 @@ pub struct BootArgs {
     /// cost. The names of functions come from --symbols and from the kernel's image
     #[arg(long, value_name = "TIME", value_parser = amount::duration, help_heading = "What to record")]
     silence: Option<Duration>,
+    /// Where FUNC is entered (4 functions at most), stop the vCPUs for a moment and read VAR, a symbol of the kernel;
+    /// VAR+0x10:8 is 8 bytes at a place in it. `show` says what it was at the first and the last stops, watch.txt at each.
+    /// After 2000 stops it is not read again. A Linux kernel gets nokaslr. Not with --silence
+    #[arg(long, value_name = "VAR@FUNC[,FUNC]", conflicts_with = "silence", help_heading = "What to record")]
+    watch: Option<Watched>,
     /// guest: bootscope's process 1; keep: the guest's own. With keep, evidence comes from console and memory, so
     /// bootscope adds initcall_debug to the command line unless --trace leaves out events [default: guest with --kernel]
     #[arg(long, value_name = "WHOSE", help_heading = "What to record")]
@@ -235,6 +240,9 @@ impl BootArgs {
         }
         if let Some(silence) = self.silence {
             o.observe.silence_ms = Some(ms(silence));
+        }
+        if let Some(watch) = &self.watch {
+            o.observe.watch = Some(watch.clone());
         }
         if !self.symbols.is_empty() {
             let absolute = |file: &SymbolFile| SymbolFile { path: absolute(&file.path), ..file.clone() };

@@ -264,6 +264,7 @@ impl<'a> Tryer<'a> {
         let mut options = base(path)?;
         // Stopped vCPUs would be charged to the remedy.
         options.observe.silence_ms = None;
+        options.observe.watch = None;
         let counts = args.deterministic && !options.guest.deterministic;
         if counts {
             options.guest.deterministic = true;

@@ -33,6 +33,9 @@ impl RecordOptions {
                 "--silence is {ms} ms: give at least {SILENCE_MS_MIN}ms, because each stop takes the guest some of them"
             )));
         }
+        if self.observe.watch.is_some() && self.observe.silence_ms.is_some() {
+            return Err(Error::option("--watch and --silence cannot be recorded in one boot: record two"));
+        }
         if let Until::Regex(pattern) = &self.guest.until {
             regex::bytes::Regex::new(pattern).map_err(|e| Error::option(no_pattern(pattern, &e)))?;
         }

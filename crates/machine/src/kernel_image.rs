@@ -84,6 +84,11 @@ pub fn functions(image: &[u8]) -> Result<Vec<(u64, String)>, NoFunctions> {
     kallsyms::functions(&unpacked_image(image)?).ok_or(NoFunctions::NoTable)
 }
 
+/// The variables of an ELF kernel that has a table of its symbols, by address; none where it lists functions alone.
+pub(crate) fn variables(elf: &[u8]) -> Vec<(u64, String)> {
+    kallsyms::variables(elf).unwrap_or_default()
+}
+
 /// Why an image cannot be booted unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum NotUnpacked {

@@ -54,5 +54,5 @@ pub use observe::{Observer, Progress, Silent, Stage, stop_on_signals};
 pub use options::RecordOptions;
 pub use plain::time_plain;
 pub use record::{Recorded, check_patches, foresee, record};
-pub use recording::{Accel, GuestSpec, Init, ObserveSpec, Patch, SymbolFile, Then, Until};
+pub use recording::{Accel, GuestSpec, Init, ObserveSpec, Patch, SymbolFile, Then, Until, Watched};
 pub use vmm::qemu::{MtreeError, ram_extents};

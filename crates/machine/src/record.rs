@@ -190,7 +190,7 @@ pub fn foresee(options: &RecordOptions, observer: &mut dyn Observer) -> Result<M
 /// # Errors
 /// Why they do not.
 pub fn check_patches(options: &RecordOptions) -> Result<(), Error> {
-    Plan::of(&options.guest, &options.observe.symbols, arch::of(&options.guest)).map(drop)
+    Plan::of(&options.guest, &options.observe, arch::of(&options.guest)).map(drop)
 }
 
 /// How the VMM is found that a guest asks for.
@@ -206,9 +206,12 @@ pub(crate) fn prepare(
     let profile = options.check()?;
     let program = find(&options.guest)?;
     program.check(&options.guest, profile.spared_devices, profile.yields)?;
-    let line = kernel_line(&options.guest, arch::of(&options.guest), &profile, plain)?;
+    // Addresses are those of the image.
+    let fixed_address = options.guest.fixed_address || options.observe.watch.is_some();
+    let fixed = GuestSpec { fixed_address, ..options.guest.clone() };
+    let line = kernel_line(&fixed, arch::of(&options.guest), &profile, plain)?;
     let symbols = options.observe.symbols.iter().map(symbols::list).collect::<Result<Vec<Vec<u8>>, Error>>()?;
-    let plan = if plain { None } else { Plan::of(&options.guest, &options.observe.symbols, arch::of(&options.guest))? };
+    let plan = if plain { None } else { Plan::of(&options.guest, &options.observe, arch::of(&options.guest))? };
     let modules = modules(options)?;
     let initrd = initrd(options, &line, &modules)?;
     let host = host::host();
@@ -258,6 +261,7 @@ fn watched(
             }
             let failed = named
                 .and_then(|()| silences(options, watch, stopped))
+                .and_then(|()| variable(watch))
                 .and_then(|()| last_evidence(options, profile, watch, &mut ending))
                 .err();
             if stopped && followed && options.guest.kernel.is_some() && !watch.transfer.has("kallsyms") {
@@ -336,6 +340,14 @@ fn silences(options: &RecordOptions, watch: &mut Watch<'_>, hurried: bool) -> Re
     let Some(text) = watch.silences(names) else { return Ok(()) };
     let origin = format!("the vCPUs, stopped by {}'s gdbstub", watch.vm.name());
     watch.writer.put(stops::FILE, text.as_bytes(), &origin)?;
+    Ok(())
+}
+
+/// Keeps what a variable was where functions were entered.
+fn variable(watch: &mut Watch<'_>) -> Result<(), Error> {
+    let Some(text) = watch.watched() else { return Ok(()) };
+    let origin = format!("read through {}'s gdbstub where functions were entered", watch.vm.name());
+    watch.writer.put(recording::WATCH, text.as_bytes(), &origin)?;
     Ok(())
 }
 

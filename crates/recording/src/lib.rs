@@ -28,6 +28,7 @@ mod packed;
 mod patch;
 mod spec;
 mod stream;
+mod watched;
 mod write;
 
 pub use beside::beside;
@@ -38,12 +39,13 @@ pub use manifest::{
     End, EndMark, Evidence, Host, Input, InputRole, Manifest, Measured, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION,
     State, Subject, TimeBase, Vmm,
 };
-pub use names::{REGISTERS, VMM_STREAM, is_for_people, whole_name};
+pub use names::{REGISTERS, VMM_STREAM, WATCH, is_for_people, whole_name};
 pub use open::{Condition, Lost, NotKnown, Recording, read_file};
 pub use pack::pack;
 pub use patch::{Edit, Patch};
 pub use spec::{Accel, Difference, GuestSpec, Init, ObserveSpec, SymbolFile, Then, Until};
 pub use stream::{Stream, StreamEnd};
+pub use watched::Watched;
 pub use write::{Partial, Writer};
 
 /// The file that makes a folder a recording.

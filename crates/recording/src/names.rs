@@ -6,6 +6,8 @@ use std::borrow::Cow;
 
 /// Where the CPUs of a machine stood when it was given up.
 pub const REGISTERS: &str = "registers.txt";
+/// What a variable was where functions were entered.
+pub const WATCH: &str = "watch.txt";
 /// The stream of what the virtual machine monitor prints.
 pub const VMM_STREAM: &str = "vmm";
 
@@ -47,6 +49,6 @@ mod tests {
     #[test]
     fn what_the_vmm_printed_is_for_people_and_the_console_is_not() {
         assert!(["registers.txt", "vmm.log", "vmm.idx"].into_iter().all(is_for_people));
-        assert!(!["vmm.json", "console.log", "vmm", "trace.txt"].into_iter().any(is_for_people));
+        assert!(!["vmm.json", "watch.txt", "console.log", "vmm", "trace.txt"].into_iter().any(is_for_people));
     }
 }

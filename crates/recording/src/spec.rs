@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::patch::Patch;
+use crate::watched::Watched;
 
 /// What is booted, on what, and until when.
 ///
@@ -91,6 +92,9 @@ pub struct ObserveSpec {
     /// Stop the vCPUs and read their stacks once the console has said nothing for so long, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silence_ms: Option<u64>,
+    /// A variable to read where functions are entered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watch: Option<Watched>,
     /// The most that each stream (console, firmware, guest, VMM) keeps of its start on disk, index included. Of one that
     /// is longer, the last 64 KiB come on top, with their index.
     pub stream_bytes_max: u64,
@@ -204,6 +208,7 @@ impl Default for ObserveSpec {
             min_call_ns: None,
             symbols: Vec::new(),
             silence_ms: None,
+            watch: None,
             stream_bytes_max: 256 << 20,
         }
     }

@@ -5,12 +5,13 @@
 //! a kernel that lies where its image says.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use object::read::{Object, ObjectSegment, ReadCache, ReadRef};
+use object::SymbolKind;
+use object::read::{Object, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
 
 use recording::{GuestSpec, SymbolFile};
 
@@ -115,7 +116,7 @@ impl Code {
             let one = match *places.iter().take(2).collect::<Vec<&u64>>() {
                 [] => continue,
                 [one] => *one,
-                _ => return Err(several(name, &places)),
+                _ => return Err(several("functions", name, &places)),
             };
             match found {
                 Some((other, of)) if other != one => {
@@ -148,6 +149,31 @@ impl Code {
             format!("there are {}", near.join(", "))
         };
         format!("no function is called {name} in {}; {hint}", lists.join(" or "))
+    }
+
+    /// Where a variable of this name is, or one written `0x…`, and its size where the image says it.
+    ///
+    /// # Errors
+    /// If there is none, or not just one: why, and what to write instead.
+    pub(crate) fn variable(&self, name: &str) -> Result<(u64, Option<u64>), String> {
+        if let Some(address) = name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
+            return Ok((address, None));
+        }
+        let all = match &self.image {
+            Image::Memory(elf) => {
+                let places = kernel_image::variables(elf).into_iter();
+                places.map(|(address, name)| (address, None, name)).collect()
+            }
+            Image::File(file) => data(&ReadCache::new(file)),
+            Image::None => return Err(format!("no kernel image says where {name} is: write its address, 0x…")),
+        };
+        let is_it = |known: &str| known == name || plain(known) == name;
+        let found: BTreeMap<u64, Option<u64>> = all.iter().filter(|v| is_it(&v.2)).map(|v| (v.0, v.1)).collect();
+        match found.iter().take(2).collect::<Vec<_>>()[..] {
+            [] => Err(unknown_variable(name, &all)),
+            [(address, size)] => Ok((*address, *size)),
+            _ => Err(several("variables", name, &found.into_keys().collect())),
+        }
     }
 
     /// The function that begins at this address, or how far an address is into one; the address where nothing names it.
@@ -186,14 +212,31 @@ fn in_image<'d>(image: impl ReadRef<'d>, address: u64, length: u64) -> Option<Ve
     elf.segments().find_map(|segment| segment.data_range(address, length).ok()?.map(<[u8]>::to_vec))
 }
 
-fn several(name: &str, places: &BTreeSet<u64>) -> String {
+/// The symbols of an ELF image that are no code: where, how large, and what they are called.
+fn data<'d>(image: impl ReadRef<'d>) -> Vec<(u64, Option<u64>, String)> {
+    let Ok(elf) = object::File::parse(image) else { return Vec::new() };
+    let data = elf.symbols().filter(|symbol| symbol.kind() == SymbolKind::Data);
+    let size = |size: u64| Some(size).filter(|size| *size > 0);
+    data.filter_map(|symbol| Some((symbol.address(), size(symbol.size()), symbol.name().ok()?.to_owned()))).collect()
+}
+
+fn unknown_variable(name: &str, all: &[(u64, Option<u64>, String)]) -> String {
+    let plain = all.iter().map(|v| plain(&v.2));
+    let near: BTreeSet<(usize, Cow<'_, str>)> =
+        plain.filter_map(|known| Some((likeness(name, &known)?, known))).collect();
+    let near: Vec<&str> = near.iter().take(LISTED_MAX).map(|found| found.1.as_ref()).collect();
+    let hint = if near.is_empty() {
+        "fields of structures are not known by name: write VAR+0xOFF:BYTES".to_owned()
+    } else {
+        format!("there are {}", near.join(", "))
+    };
+    format!("no variable is called {name} in the kernel's image; {hint}")
+}
+
+fn several(what: &str, name: &str, places: &BTreeSet<u64>) -> String {
     let listed: Vec<String> = places.iter().take(LISTED_MAX).map(|address| format!("{address:#x}")).collect();
     let more = if places.len() > LISTED_MAX { " and elsewhere" } else { "" };
-    format!(
-        "{} functions are called {name}, at {}{more}: write the address in its place",
-        places.len(),
-        listed.join(", ")
-    )
+    format!("{} {what} are called {name}, at {}{more}: write the address in its place", places.len(), listed.join(", "))
 }
 
 /// How little a name that is known differs from one that is not; none if they have nothing in common.
@@ -276,6 +319,22 @@ pub(crate) mod tests {
         assert_eq!(code.name(0x1040), "lab::vmem::init");
         assert_eq!(code.name(0x1044), "lab::vmem::init+0x4");
         assert_eq!(code.name(0xfff), "0xfff");
+    }
+
+    #[test]
+    fn a_variable_that_no_image_names_is_written_as_its_address() {
+        let code = named(&[("lab", &[(0x1000, "kmain")])]);
+        assert_eq!(code.variable("0xffffffff82000010"), Ok((0xffff_ffff_8200_0010, None)));
+        let why = code.variable("jiffies").unwrap_err();
+        assert!(why.contains("no kernel image says where jiffies is"), "{why}");
+        let all = [(1, None, "jiffies_64".to_owned()), (2, Some(8), "system_state".to_owned())];
+        assert!(
+            unknown_variable("system_stat", &all)
+                .contains("called system_stat in the kernel's image; there are system_state")
+        );
+        assert!(unknown_variable("task.pid", &all).contains("fields of structures are not known by name"));
+        let twins = several("variables", "count", &BTreeSet::from([0x10, 0x20]));
+        assert!(twins.contains("2 variables are called count, at 0x10, 0x20: write the address"), "{twins}");
     }
 
     #[test]

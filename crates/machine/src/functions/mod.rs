@@ -1,22 +1,26 @@
-//! Stops the vCPUs where the guest enters a function, by hardware breakpoints of the gdbstub, to change its code.
+//! Stops the vCPUs where the guest enters a function, by hardware breakpoints of the gdbstub, to change its code or to read
+//! a variable.
 //!
 //! A [`Plan`] is made before the machine is started: everything that can be refused is refused then. [`FunctionStops`] writes
 //! a [patch](patch) before the guest's first instruction where the VMM has loaded the code to its place already. Else it
 //! writes it when the function is entered for the first time: the code is mapped then, and no vCPU is in it yet. It reads
-//! back what it wrote, and clears the breakpoint. Once nothing is left to do, it gives the stub away.
+//! back what it wrote, and clears the breakpoint. A [variable] is read each time, up to a bound. Once nothing is left to do,
+//! it gives the stub away.
 
 mod code;
 mod patch;
+mod variable;
 
 use std::time::{Duration, Instant};
 
-use recording::{GuestSpec, SymbolFile};
+use recording::{GuestSpec, ObserveSpec};
 
 use crate::Error;
 use crate::arch::{Arch, Mode, Registers};
 use crate::gdb::{Client, GdbError, Stopped, Thread};
 use code::{Code, Function};
 use patch::{Change, Planned, spaced};
+use variable::Variable;
 
 /// A CPU has so many.
 const BREAKPOINTS_MAX: usize = 4;
@@ -32,6 +36,7 @@ const TURN: Duration = Duration::from_millis(1);
 pub(crate) struct Plan {
     code: Code,
     patches: Vec<Planned>,
+    variable: Option<Variable>,
 }
 
 impl Plan {
@@ -39,31 +44,46 @@ impl Plan {
     ///
     /// # Errors
     /// If something does not fit the guest.
-    pub(crate) fn of(guest: &GuestSpec, files: &[SymbolFile], arch: &Arch) -> Result<Option<Plan>, Error> {
-        if guest.patches.is_empty() {
+    pub(crate) fn of(guest: &GuestSpec, observe: &ObserveSpec, arch: &Arch) -> Result<Option<Plan>, Error> {
+        if guest.patches.is_empty() && observe.watch.is_none() {
             return Ok(None);
         }
-        let code = Code::of(guest, files)?;
+        let code = Code::of(guest, &observe.symbols)?;
+        let variable = observe.watch.as_ref().map(|watched| {
+            Variable::of(watched, &code).map_err(|why| Error::option(format!("--watch {watched}: {why}")))
+        });
+        let variable = variable.transpose()?;
         let mut patches: Vec<Planned> = Vec::new();
         for patch in &guest.patches {
             let refused = |why| Error::option(format!("--patch {patch}: {why}"));
             patches.push(Planned::of(patch, &code, arch).map_err(refused)?);
         }
         refuse_overlap(&patches).map_err(|why| Error::option(format!("--patch {why}")))?;
-        let plan = Plan { code, patches };
-        // Where the VMM loads the code to its place, a patch may need no stop: that is known once the machine is there.
-        let stops: Vec<Function> =
-            plan.functions().into_iter().filter(|function| !plan.code.may_be_in_place(function.address)).collect();
-        refuse_too_many(&stops).map_err(|why| Error::option(format!("--patch {why}")))?;
+        let plan = Plan { code, patches, variable };
+        let stops: Vec<Function> = plan.functions().into_iter().filter(|function| plan.stops_at(function)).collect();
+        refuse_too_many(&stops).map_err(Error::option)?;
         Ok(Some(plan))
+    }
+
+    /// What is not done yet of what the boot would not be itself without.
+    pub(crate) fn missed(&self) -> Option<String> {
+        missed(&self.patches, &[])
+    }
+
+    /// Whether the vCPUs certainly have to stop there. Where the VMM loads the code to its place, a patch may need no stop: that
+    /// is known once the machine is there.
+    fn stops_at(&self, function: &Function) -> bool {
+        let watched = self.variable.as_ref().is_some_and(|variable| variable.is_read_at(function.address));
+        watched || !self.code.may_be_in_place(function.address)
     }
 
     /// The functions, each once.
     fn functions(&self) -> Vec<Function> {
         let mut all: Vec<Function> = Vec::new();
-        for planned in &self.patches {
-            if !all.iter().any(|known| known.address == planned.function.address) {
-                all.push(planned.function.clone());
+        let watched = self.variable.iter().flat_map(|variable| &variable.functions);
+        for function in self.patches.iter().map(|planned| &planned.function).chain(watched) {
+            if !all.iter().any(|known| known.address == function.address) {
+                all.push(function.clone());
             }
         }
         all
@@ -77,8 +97,8 @@ fn refuse_too_many(stops: &[Function]) -> Result<(), String> {
     }
     let names: Vec<&str> = stops.iter().map(|function| function.name.as_str()).collect();
     Err(format!(
-        "has to stop at {} functions ({}), and a CPU can stop at {BREAKPOINTS_MAX}: give patches of at most \
-         {BREAKPOINTS_MAX} functions",
+        "the boot has to stop at {} functions ({}), and a CPU can stop at {BREAKPOINTS_MAX}: give --patch and --watch at \
+         most {BREAKPOINTS_MAX} functions",
         stops.len(),
         names.join(", ")
     ))
@@ -94,6 +114,34 @@ fn refuse_overlap(patches: &[Planned]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// What was not written, because the boot did not come to its function before its end mark; `late` are those that it came to
+/// after that.
+fn missed(waiting: &[Planned], late: &[(Function, i64)]) -> Option<String> {
+    let entry = |planned: &Planned| late.iter().find(|late| late.0.address == planned.function.address);
+    let (too_late, never): (Vec<&Planned>, Vec<&Planned>) =
+        waiting.iter().partition(|planned| entry(planned).is_some());
+    let texts = |of: &[&Planned]| of.iter().map(|planned| planned.text.as_str()).collect::<Vec<&str>>().join(", ");
+    let of_never = never.first().map(|first| {
+        let Function { name, address, .. } = &first.function;
+        format!(
+            "not written: {}: the boot never came to {name} at {address:#x}. Name a function that this boot calls; a \
+             kernel that was not started by --kernel may also lie elsewhere than its symbols say",
+            texts(&never)
+        )
+    });
+    let of_late = too_late.first().and_then(|first| entry(first)).map(|(function, at_ns)| {
+        format!(
+            "not written: {}: the boot came to {} only after its end mark, {} ms after the start. Name a function \
+             that runs earlier, or a later end mark with --until",
+            texts(&too_late),
+            function.name,
+            at_ns / 1_000_000
+        )
+    });
+    let both: Vec<String> = of_never.into_iter().chain(of_late).collect();
+    (!both.is_empty()).then(|| both.join("; "))
 }
 
 /// Why what was asked for was not done.
@@ -112,6 +160,7 @@ pub(crate) struct FunctionStops {
     arch: &'static Arch,
     code: Code,
     waiting: Vec<Planned>,
+    variable: Option<Variable>,
     /// Functions with a breakpoint.
     functions: Vec<Function>,
     /// Functions that were entered only when the boot was over, and when.
@@ -124,15 +173,9 @@ impl FunctionStops {
     /// Stops the vCPUs by this client. They have not run yet.
     pub(crate) fn new(plan: Plan, client: Client, arch: &'static Arch) -> FunctionStops {
         let functions = plan.functions();
-        FunctionStops {
-            client: Some(client),
-            arch,
-            code: plan.code,
-            waiting: plan.patches,
-            functions,
-            late: Vec::new(),
-            done: Vec::new(),
-        }
+        let Plan { code, patches: waiting, variable } = plan;
+        let (client, late, done) = (Some(client), Vec::new(), Vec::new());
+        FunctionStops { client, arch, code, waiting, variable, functions, late, done }
     }
 
     /// Writes what can be written before the guest's first instruction, sets breakpoints for the rest, and lets the vCPUs
@@ -149,8 +192,8 @@ impl FunctionStops {
             self.write(text, change)?;
         }
         self.note(changes, "before the guest's first instruction");
-        let is_wanted = |function: &Function| self.waiting.iter().any(|p| p.function.address == function.address);
-        self.functions.retain(is_wanted);
+        let functions = std::mem::take(&mut self.functions);
+        self.functions = functions.into_iter().filter(|function| self.is_wanted(function.address)).collect();
         refuse_too_many(&self.functions).map_err(Undone::Refused)?;
         let Some(client) = &mut self.client else { return Ok(()) };
         let set = self.functions.iter().try_for_each(|function| client.set_breakpoint(function.address));
@@ -189,34 +232,17 @@ impl FunctionStops {
 
     /// What was not done, because the boot did not come to its function before its end mark.
     pub(crate) fn missed(&self) -> Option<String> {
-        let entry = |planned: &Planned| self.late.iter().find(|late| late.0.address == planned.function.address);
-        let (late, never): (Vec<&Planned>, Vec<&Planned>) =
-            self.waiting.iter().partition(|planned| entry(planned).is_some());
-        let texts = |of: &[&Planned]| of.iter().map(|planned| planned.text.as_str()).collect::<Vec<&str>>().join(", ");
-        let of_never = never.first().map(|first| {
-            let Function { name, address, .. } = &first.function;
-            format!(
-                "not written: {}: the boot never came to {name} at {address:#x}. Name a function that this boot calls; a \
-                 kernel that was not started by --kernel may also lie elsewhere than its symbols say",
-                texts(&never)
-            )
-        });
-        let of_late = late.first().and_then(|first| entry(first)).map(|(function, at_ns)| {
-            format!(
-                "not written: {}: the boot came to {} only after its end mark, {} ms after the start. Name a function \
-                 that runs earlier, or a later end mark with --until",
-                texts(&late),
-                function.name,
-                at_ns / 1_000_000
-            )
-        });
-        let both: Vec<String> = of_never.into_iter().chain(of_late).collect();
-        (!both.is_empty()).then(|| both.join("; "))
+        missed(&self.waiting, &self.late)
     }
 
     /// What was done, in sentences.
     pub(crate) fn done(&self) -> &[String] {
         &self.done
+    }
+
+    /// What the variable was, as a file; none if nobody asked.
+    pub(crate) fn watched(&self) -> Option<String> {
+        self.variable.as_ref().map(Variable::text)
     }
 
     fn take(&mut self, stopped: &Stopped, at_ns: i64, now_ns: &dyn Fn() -> i64, is_over: bool) -> Result<(), Undone> {
@@ -239,13 +265,21 @@ impl FunctionStops {
             self.late.push((function, at_ns));
             return self.resume();
         }
+        let is_read = self.read_variable(&function, at_ns)?;
         let changes = self.changes(Some(pc))?;
         for (text, change) in &changes {
             self.write(text, change)?;
         }
         self.clear_spent()?;
+        if self.is_wanted(pc) {
+            let stepped = self.step_again(&stopped.thread, pc);
+            self.failed(stepped)?;
+            self.functions.push(function.clone());
+        }
         self.resume()?;
-        let stood_us = (now_ns() - at_ns) / 1000;
+        let stood_ns = now_ns() - at_ns;
+        self.variable.iter_mut().filter(|_| is_read).for_each(|variable| variable.stood(stood_ns));
+        let stood_us = stood_ns / 1000;
         let (name, at_ms) = (&function.name, at_ns / 1_000_000);
         let when = format!(
             "when {name} was entered for the first time, {at_ms} ms after the start; the CPUs stood still for {}.{:03} ms",
@@ -287,14 +321,31 @@ impl FunctionStops {
 
     /// Breakpoints go where nothing is left to do: under a translator they slow down all code of their pages.
     fn clear_spent(&mut self) -> Result<(), Undone> {
-        let is_wanted = |function: &Function| self.waiting.iter().any(|p| p.function.address == function.address);
-        let (wanted, spent): (Vec<Function>, Vec<Function>) = self.functions.drain(..).partition(is_wanted);
+        let functions = std::mem::take(&mut self.functions).into_iter();
+        let (wanted, spent): (Vec<Function>, Vec<Function>) = functions.partition(|f| self.is_wanted(f.address));
         self.functions = wanted;
         for function in spent {
             let cleared = self.client.as_mut().map_or(Ok(()), |client| client.clear_breakpoint(function.address));
             self.failed(cleared)?;
         }
         Ok(())
+    }
+
+    /// Whether something is still to be done where this function is entered.
+    fn is_wanted(&self, address: u64) -> bool {
+        self.waiting.iter().any(|planned| planned.function.address == address)
+            || self.variable.as_ref().is_some_and(|variable| variable.is_read_at(address))
+    }
+
+    /// Reads the variable, if it is to be read here; whether it is.
+    fn read_variable(&mut self, function: &Function, at_ns: i64) -> Result<bool, Undone> {
+        let here = self.variable.as_mut().filter(|variable| variable.is_read_at(function.address));
+        let (Some(variable), Some(client)) = (here, &mut self.client) else { return Ok(false) };
+        match client.read(variable.address, variable.bytes) {
+            Ok(memory) => variable.take(&function.name, at_ns, &memory),
+            Err(error) => return self.failed(Err(error)).map(|()| false),
+        }
+        Ok(true)
     }
 
     /// Writes, and refuses what cannot be read back.
@@ -310,6 +361,7 @@ impl FunctionStops {
             _ => Ok(()),
         }
     }
+
     fn registers(&mut self, thread: &Thread) -> Result<Registers, GdbError> {
         let Some(client) = &mut self.client else { return Err(GdbError::Gone) };
         let registers = client.registers(thread)?;
@@ -321,6 +373,12 @@ impl FunctionStops {
     fn step_over(&mut self, thread: &Thread, address: u64) -> Result<(), GdbError> {
         let Some(client) = &mut self.client else { return Err(GdbError::Gone) };
         client.clear_breakpoint(address)?;
+        self.step_again(thread, address)
+    }
+
+    /// Executes an instruction, and sets a breakpoint there again.
+    fn step_again(&mut self, thread: &Thread, address: u64) -> Result<(), GdbError> {
+        let Some(client) = &mut self.client else { return Err(GdbError::Gone) };
         client.step(thread)?;
         client.set_breakpoint(address)
     }
@@ -349,6 +407,8 @@ impl FunctionStops {
 pub(crate) mod tests {
     use std::os::unix::net::UnixStream;
 
+    use recording::SymbolFile;
+
     use super::code::tests::named;
     use super::*;
     use crate::arch::x86_64::ARCH;
@@ -370,7 +430,7 @@ pub(crate) mod tests {
     pub(crate) fn plan() -> Plan {
         let code = named(&[("k", &[(0x1000, "f"), (0x1008, "g")])]);
         let patches = vec![Planned::of(&"call@f+0x1=nop".parse().unwrap(), &code, &ARCH).unwrap()];
-        Plan { code, patches }
+        Plan { code, patches, variable: None }
     }
 
     fn stops(script: &[(&'static str, &'static str)]) -> FunctionStops {
@@ -379,7 +439,7 @@ pub(crate) mod tests {
 
     /// The same, where the VMM has loaded f before anything runs, and a stub that does not keep what is written.
     pub(crate) fn not_kept() -> (Plan, UnixStream) {
-        let Plan { code, patches } = plan();
+        let Plan { code, patches, variable } = plan();
         let bytes = [0x55, 0xe8, 0xfa, 0x0f, 0, 0, 0x90, 0xc3];
         let patches = patches.into_iter().map(|planned| planned.with_image(&bytes)).collect();
         let script = [
@@ -388,7 +448,7 @@ pub(crate) mod tests {
             ("M1001,5:9090909090", packet("OK")),
             ("m1001,5", packet("e8fa0f0000")),
         ];
-        (Plan { code, patches }, scripted_socket(&script))
+        (Plan { code, patches, variable }, scripted_socket(&script))
     }
 
     /// The stub of a guest that enters f, and whether that is then patched.
@@ -431,6 +491,40 @@ pub(crate) mod tests {
                     time, 7 ms after the start; the CPUs stood still for 0.000 ms";
         assert_eq!(stops.done(), [done]);
         assert!(stops.give_away().is_some());
+    }
+
+    #[test]
+    fn a_variable_is_read_each_time_until_the_boot_is_over() {
+        let hit = |memory| {
+            [
+                ("c", packet(TRAP)),
+                ("Hg01", packet("OK")),
+                ("g", at(0x1000)),
+                ("z1,1000,1", packet("OK")),
+                ("m9000,2", packet(memory)),
+                ("vCont;s:01", packet(TRAP)),
+                ("Z1,1000,1", packet("OK")),
+            ]
+        };
+        let begin = [("?", packet(TRAP)), ("Z1,1000,1", packet("OK")), ("Z1,1008,1", packet("OK"))];
+        let over =
+            [("c", packet(TRAP)), ("Hg01", packet("OK")), ("g", at(0x1008)), ("z1,1008,1", packet("OK")), ("c", "+")];
+        let script = [&begin[..], &hit("0701"), &hit("E14"), &over].concat();
+        let code = named(&[("k", &[(0x1000, "f"), (0x1008, "g")])]);
+        let functions = vec![code.find("f").unwrap(), code.find("g").unwrap()];
+        let variable = Some(variable::tests::of_two_bytes(0x9000, functions));
+        let mut stops = FunctionStops::new(Plan { code, patches: Vec::new(), variable }, scripted(&script), &ARCH);
+        stops.begin(&mut || false).unwrap();
+        let lines = |stops: &FunctionStops| stops.watched().unwrap().lines().skip(5).collect::<Vec<_>>().join("\n");
+        for read in 1..=2 {
+            while lines(&stops).lines().count() < read {
+                stops.look(&|| 7_000_000, false).unwrap();
+            }
+        }
+        assert_eq!(lines(&stops), "7000000 0 263 f\n7000000 0 - f");
+        stops.look(&|| 8_000_000, true).unwrap();
+        assert_eq!(lines(&stops).lines().count(), 2, "what comes after the end mark is not the boot's");
+        assert_eq!(stops.missed(), None);
     }
 
     fn until_undone(stops: &mut FunctionStops) -> Undone {
@@ -519,7 +613,8 @@ pub(crate) mod tests {
         std::fs::write(&path, lines).unwrap();
         let patches = patches.iter().map(|patch| patch.parse().unwrap()).collect();
         let guest = GuestSpec { patches, ..GuestSpec::default() };
-        Plan::of(&guest, &[SymbolFile { path, base: None }], &ARCH).map_err(|why| why.to_string())
+        let observe = ObserveSpec { symbols: vec![SymbolFile { path, base: None }], ..ObserveSpec::default() };
+        Plan::of(&guest, &observe, &ARCH).map_err(|why| why.to_string())
     }
 
     #[test]
@@ -545,7 +640,7 @@ pub(crate) mod tests {
         let code = || named(&[("k", &all)]);
         let bytes = [0x55, 0xe8, 0xfa, 0x0f, 0, 0, 0x90, 0xc3];
         let planned = |text: &&str| Planned::of(&text.parse().unwrap(), &code(), &ARCH).unwrap().with_image(&bytes);
-        let plan = || Plan { code: code(), patches: texts.iter().map(planned).collect() };
+        let plan = || Plan { code: code(), patches: texts.iter().map(planned).collect(), variable: None };
         let reads = |found: &str| -> Vec<(&'static str, &'static str)> {
             let asked = std::iter::once(("?", packet(TRAP)));
             asked.chain((0..5).map(|n| (&*format!("m{:x},8", 0x1000 + 8 * n).leak(), packet(found)))).collect()

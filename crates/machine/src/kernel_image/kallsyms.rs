@@ -35,11 +35,24 @@ const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
 /// The functions in the table, by address; none where no table is found. Linear in the image, but for places that look
 /// like a part of the table, of which a bounded number is tried.
 pub(super) fn functions(image: &[u8]) -> Option<Vec<(u64, String)>> {
+    symbols(image, is_function)
+}
+
+/// The variables in it, if it has all symbols (`CONFIG_KALLSYMS_ALL`).
+pub(super) fn variables(image: &[u8]) -> Option<Vec<(u64, String)>> {
+    symbols(image, |kind| matches!(kind, b'd' | b'D' | b'b' | b'B' | b'r' | b'R'))
+}
+
+fn is_function(kind: u8) -> bool {
+    matches!(kind, b't' | b'T' | b'w' | b'W')
+}
+
+fn symbols(image: &[u8], is_wanted: fn(u8) -> bool) -> Option<Vec<(u64, String)>> {
     let image = Image(image);
     token_indexes(image).take(TRIES).find_map(|index| {
         let tokens = Tokens::before(image, index)?;
         let names = names(image, &tokens)?;
-        functions_of(image, &tokens, &names)
+        symbols_of(image, &tokens, &names, is_wanted)
     })
 }
 
@@ -207,7 +220,12 @@ fn walk(image: Image<'_>, number: usize, from: usize, n: usize, end: usize, mark
 }
 
 /// The names with their addresses, wherever these stand.
-fn functions_of(image: Image<'_>, tokens: &Tokens<'_>, names: &Names) -> Option<Vec<(u64, String)>> {
+fn symbols_of(
+    image: Image<'_>,
+    tokens: &Tokens<'_>,
+    names: &Names,
+    is_wanted: fn(u8) -> bool,
+) -> Option<Vec<(u64, String)>> {
     let spelled: Option<Vec<(u8, String)>> =
         names.symbols.iter().map(|at| tokens.spell(image.0.get(at.clone())?)).collect();
     let spelled = spelled?;
@@ -218,14 +236,13 @@ fn functions_of(image: Image<'_>, tokens: &Tokens<'_>, names: &Names) -> Option<
     let places = before.into_iter().chain([(behind, behind + offsets_bytes)]);
     let relative = places.filter_map(|(offsets, base)| relative(image, offsets, base, n));
     let absolute = names.number.checked_sub(8 * n).and_then(|at| (0..n).map(|i| image.u64(at + 8 * i)).collect());
-    let is_function = |kind: u8| matches!(kind, b't' | b'T' | b'w' | b'W');
     let in_order = |addresses: &Vec<u64>| {
         let functions = addresses.iter().zip(&spelled).filter(|(_, (kind, _))| is_function(*kind));
         let functions: Vec<u64> = functions.map(|(address, _)| *address).collect();
         functions.is_sorted() && functions.first().is_some_and(|first| *first >= UPPER_HALF)
     };
     let addresses: Vec<u64> = relative.chain(absolute).find(in_order)?;
-    let named = addresses.into_iter().zip(spelled).filter(|(_, (kind, _))| is_function(*kind));
+    let named = addresses.into_iter().zip(spelled).filter(|(_, (kind, _))| is_wanted(*kind));
     Some(named.map(|(address, (_, name))| (address, name)).collect())
 }
 

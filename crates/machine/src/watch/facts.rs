@@ -62,6 +62,8 @@ pub(crate) struct Facts {
     pub(crate) unpatched: Option<Seen>,
     /// Which changes to the guest's code are still to be made.
     pub(crate) missed: Option<String>,
+    /// Why a variable is not read any more.
+    pub(crate) unwatched: Option<String>,
     /// When anything was heard last.
     pub(crate) heard_ns: i64,
     pub(crate) console_bytes: u64,

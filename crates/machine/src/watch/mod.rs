@@ -130,11 +130,15 @@ impl<'a> Watch<'a> {
     /// Lets the vCPUs run, which are held, and does what is to be done at functions. The wait for the VMM ends once it
     /// `is_over`.
     pub(crate) fn stop_at_functions(&mut self, plan: Plan, arch: &'static Arch, is_over: &mut dyn FnMut() -> bool) {
+        self.facts.missed = plan.missed();
         let begun = match stub(&mut *self.vm) {
             Some(client) => {
                 let functions = self.functions.insert(FunctionStops::new(plan, client, arch));
-                self.facts.missed = functions.missed();
-                functions.begin(is_over)
+                let begun = functions.begin(is_over);
+                if begun.is_ok() {
+                    self.facts.missed = functions.missed();
+                }
+                begun
             }
             None => Err(Undone::Failed("there is no gdbstub".to_owned())),
         };
@@ -145,6 +149,11 @@ impl<'a> Watch<'a> {
         self.take_undone(begun);
     }
 
+    /// What the variable was that was to be read, as a file; none if nobody asked.
+    pub(crate) fn watched(&self) -> Option<String> {
+        self.functions.as_ref().and_then(FunctionStops::watched)
+    }
+
     fn take_undone(&mut self, result: Result<(), Undone>) {
         let what = match result {
             Ok(()) => return,
@@ -152,6 +161,11 @@ impl<'a> Watch<'a> {
             Err(Undone::Failed(why)) => {
                 self.let_run = Some(0);
                 self.vm.let_run();
+                if self.facts.missed.is_none() {
+                    // Nothing is missing but evidence.
+                    self.facts.unwatched.get_or_insert(format!("--watch ended early: {why}"));
+                    return;
+                }
                 format!("--patch was not written: {why}")
             }
         };
@@ -340,6 +354,7 @@ impl<'a> Watch<'a> {
         let failed = failed.or_else(|| self.let_end().err());
         self.vm.kill();
         notes.extend(self.transfer.notes());
+        notes.extend(self.facts.unwatched.take());
         if let Some(malformed) =
             self.messages.as_ref().map(|messages| messages.malformed).filter(|&malformed| malformed > 0)
         {

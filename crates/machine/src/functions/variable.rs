@@ -1,0 +1,143 @@
+//! A variable that is read where functions are entered, and what it was, as a file.
+
+use std::fmt::Write;
+
+use recording::Watched;
+
+use super::code::{Code, Function};
+
+/// So often the vCPUs are stopped for it. Each stop takes the guest about a millisecond.
+const STOPS_MAX: usize = 2000;
+
+/// What is read where, and what it was.
+#[derive(Clone, Debug)]
+pub(crate) struct Variable {
+    name: String,
+    pub(crate) address: u64,
+    pub(crate) bytes: usize,
+    pub(crate) functions: Vec<Function>,
+    stops: Vec<Stop>,
+}
+
+/// The variable, at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stop {
+    at_ns: i64,
+    stood_ns: i64,
+    function: String,
+    /// None where nothing is mapped there.
+    value: Option<u64>,
+}
+
+impl Variable {
+    /// Finds it.
+    ///
+    /// # Errors
+    /// If it, its size or a function is not known; what to write.
+    pub(crate) fn of(watched: &Watched, code: &Code) -> Result<Variable, String> {
+        let name = &watched.variable;
+        let (start, size) = code.variable(name)?;
+        let whole = size.filter(|_| watched.offset == 0).and_then(|size| u8::try_from(size).ok());
+        let bytes = watched.bytes.or(whole.filter(|bytes| [1, 2, 4, 8].contains(bytes)));
+        let bytes = bytes.ok_or_else(|| match size {
+            Some(size) => format!("{name} has {size} bytes: say which to read, {name}+0x0:8 for its first eight"),
+            None => format!("nothing says how many bytes {name} has: write {name}:8, or as many as it has"),
+        })?;
+        if size.is_some_and(|size| watched.offset.saturating_add(bytes.into()) > size) {
+            return Err(format!("{name} has {} bytes: +{:#x} is not in it", size.unwrap_or(0), watched.offset));
+        }
+        let functions =
+            watched.functions.iter().map(|name| code.find(name)).collect::<Result<Vec<Function>, String>>()?;
+        let name = watched.to_string().split('@').next().unwrap_or_default().to_owned();
+        let address = start.wrapping_add(watched.offset);
+        Ok(Variable { name, address, bytes: bytes.into(), functions, stops: Vec::new() })
+    }
+
+    /// Whether it is to be read where this function is entered.
+    pub(crate) fn is_read_at(&self, address: u64) -> bool {
+        self.stops.len() < STOPS_MAX && self.functions.iter().any(|function| function.address == address)
+    }
+
+    /// Takes what was read where a function was entered.
+    pub(crate) fn take(&mut self, function: &str, at_ns: i64, memory: &[u8]) {
+        let mut value = [0; 8];
+        let is_whole = memory.len() == self.bytes && memory.len() <= value.len();
+        if is_whole {
+            value[..memory.len()].copy_from_slice(memory);
+        }
+        let value = is_whole.then(|| u64::from_le_bytes(value));
+        self.stops.push(Stop { at_ns, stood_ns: 0, function: function.to_owned(), value });
+    }
+
+    /// How long the vCPUs stood still at the last stop.
+    pub(crate) fn stood(&mut self, stood_ns: i64) {
+        self.stops.iter_mut().last().into_iter().for_each(|stop| stop.stood_ns = stood_ns);
+    }
+
+    /// What was asked for, and each stop, a line each. The evidence's reader of `watch.txt` says more of the format.
+    pub(crate) fn text(&self) -> String {
+        let mut out = format!("# bootscope watch 1\n# variable {}\n", one_line(&self.name));
+        for function in &self.functions {
+            writeln!(out, "# function {}", one_line(&function.name)).expect("a String takes all");
+        }
+        if self.stops.len() == STOPS_MAX {
+            writeln!(out, "# note it was not read again after {STOPS_MAX} stops").expect("a String takes all");
+        }
+        out.push_str("# at-ns stood-ns value function\n");
+        for Stop { at_ns, stood_ns, function, value } in &self.stops {
+            let value = value.map_or("-".to_owned(), |value| value.to_string());
+            writeln!(out, "{at_ns} {stood_ns} {value} {}", one_line(function)).expect("a String takes all");
+        }
+        out
+    }
+}
+
+/// Names are as a user wrote them.
+fn one_line(name: &str) -> String {
+    name.replace(char::is_control, "?")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// One of two bytes, read where these functions are entered.
+    pub(crate) fn of_two_bytes(address: u64, functions: Vec<Function>) -> Variable {
+        Variable { name: "n:2".to_owned(), address, bytes: 2, functions, stops: Vec::new() }
+    }
+
+    #[test]
+    fn each_stop_is_a_line() {
+        let function = |name: &str, address| Function { name: name.to_owned(), address, end: address + 8 };
+        let functions = vec![function("f", 0x1000), function("g\n1 2 3 g", 0x2000)];
+        let mut watched = Variable { name: "n:4".to_owned(), address: 0x9000, bytes: 4, functions, stops: Vec::new() };
+        watched.take("f", 5_000_000, &[3, 0, 0, 0]);
+        watched.stood(1_500_000);
+        watched.take("f", 9_000_000, &[0, 1, 0, 0]);
+        watched.take("f", 9_500_000, &[]);
+        let text = "\
+# bootscope watch 1
+# variable n:4
+# function f
+# function g?1 2 3 g
+# at-ns stood-ns value function
+5000000 1500000 3 f
+9000000 0 256 f
+9500000 0 - f
+";
+        assert_eq!(watched.text(), text);
+        assert!(watched.is_read_at(0x2000) && !watched.is_read_at(0x2001));
+        (0..STOPS_MAX).for_each(|_| watched.take("f", 0, &[0; 4]));
+        assert!(!watched.is_read_at(0x2000));
+    }
+
+    #[test]
+    fn the_last_stop_of_all_is_said() {
+        let mut watched =
+            Variable { name: "n".to_owned(), address: 0x9000, bytes: 1, functions: Vec::new(), stops: Vec::new() };
+        (1..STOPS_MAX).for_each(|_| watched.take("f", 0, &[0]));
+        assert!(!watched.text().contains("# note"));
+        watched.take("f", 0, &[0]);
+        assert!(watched.text().contains("\n# note it was not read again after 2000 stops\n"));
+    }
+}
