@@ -52,6 +52,7 @@ const READ: &[(&str, &str)] = &[
     ("evidence/tslog/occupancy.rs", "a record's detail"),
     ("evidence/tslog/rate.rs", "units of a rate"),
     ("evidence/vmm.rs", "vmm.json"),
+    ("evidence/watched.rs", "watch.txt"),
     ("findings/blacklist.rs", "a kernel's command line"),
     ("findings/detectors/allocator_share.rs", "parts of functions' names"),
     ("findings/detectors/console_characters.rs", "the kernel's log and command line"),

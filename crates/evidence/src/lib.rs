@@ -42,6 +42,7 @@ pub mod systemd_analyze;
 mod text;
 pub mod tslog;
 mod vmm;
+pub mod watched;
 
 pub use booted::booted;
 pub use files::{Console, Recognised, UNPACKED_BYTES_MAX, console, recognise, tslog_log};

@@ -8,7 +8,7 @@
 use crate::reader::Reader;
 use crate::{
     calls, firmware, first_run, ftrace, guest_messages, guestfs, kernel_log, perf_script, silence, systemd_analyze,
-    tslog, vmm,
+    tslog, vmm, watched,
 };
 use timeline::DiagnosticKind;
 
@@ -42,6 +42,8 @@ readers! {
     Samples: perf_script::Files,
     /// Where vCPUs were while the console was silent: [`crate::silence`].
     Silence: silence::Files,
+    /// What a variable was where functions were entered: [`crate::watched`].
+    Watched: watched::Files,
     /// Text of `/sys/kernel/tracing/trace`: [`crate::ftrace`].
     Trace: ftrace::Files,
     /// When each block of code ran first: [`crate::first_run`].

@@ -29,6 +29,7 @@ mod span_kind;
 mod time;
 mod track;
 mod warning;
+mod watched;
 
 pub use builder::SpanBuilder;
 pub use clock::{Clock, Delay, SyncPoint};
@@ -49,6 +50,7 @@ pub use span_kind::SpanKind;
 pub use time::{Ns, Ticks, point_and_two_digits, rounded, rounded_count, truncated};
 pub use track::{Hold, Occupancy, OffCpu, Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
 pub use warning::{FileLoss, LastSign, LogEnd, ManifestFault, ProcessNamed, Warning};
+pub use watched::{Reading, Watched};
 
 /// Where the zero of a timeline is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -203,6 +205,8 @@ pub struct Timeline {
     pub sampled: Option<Sampled>,
     /// Where its CPUs were while its console was silent; none where nobody looked.
     pub silences: Option<Silences>,
+    /// What a variable of the guest was where functions were entered; none where nobody asked.
+    pub watched: Option<Watched>,
     /// Where phases begin.
     pub boundaries: Vec<Boundary>,
     /// When the boot was done.
