@@ -14,6 +14,7 @@ trace.ParseFromString((folder / "perfetto.pftrace").read_bytes())
 CLEARED, NEEDS = 1, 2
 names, processes, threads, slices, instants = {}, {}, {}, [], []
 warnings_track, warnings = None, []
+counters, values = {}, []
 open_slices, last = {}, {}
 
 
@@ -36,6 +37,9 @@ for i, packet in enumerate(trace.packet):
         track = packet.track_descriptor
         if track.HasField("process"):
             processes[track.process.pid] = track.process.process_name
+        elif track.HasField("counter"):
+            assert track.uuid not in counters, f"packet {i}: a counter twice"
+            counters[track.uuid] = track.name
         elif not track.HasField("thread"):
             assert warnings_track is None and track.name == "warnings", f"packet {i}: a track of nobody's"
             warnings_track = track.uuid
@@ -49,6 +53,10 @@ for i, packet in enumerate(trace.packet):
     if event.track_uuid == warnings_track:
         assert event.type == TrackEvent.TYPE_INSTANT and packet.HasField("timestamp")
         warnings.append(event.name)
+        continue
+    if event.track_uuid in counters:
+        assert event.type == TrackEvent.TYPE_COUNTER and packet.HasField("timestamp")
+        values.append((at, getattr(event, event.WhichOneof("counter_value_field"))))
         continue
     assert event.track_uuid in threads, f"packet {i}: an event before its track"
     stack = open_slices.setdefault(event.track_uuid, [])
@@ -88,6 +96,9 @@ assert len(instants) == 2, instants
 damaged = "state unknown: recording.json cannot be read (\\x1b[31m is no manifest), so"
 assert len(warnings) == 1 and warnings[0].startswith(damaged), warnings
 assert warnings_track not in threads
+# What the sample's variable was, without the moment at which it was not mapped.
+assert values == [(-zero + 410_000_000, 7), (-zero + 700_000_000, 2.0**64)], values
+assert len(counters) == 1 and not any("\x1b" in n or "\u202e" in n for n in counters.values()), counters
 
 by_name = {t.thread_name: uuid for uuid, t in threads.items()}
 path = [s for s in slices if s[0] == by_name["boot path"] and s[3] == 0]
@@ -98,5 +109,5 @@ for lane in (sorted(path), phases):
     assert all(a[2] == b[1] for a, b in zip(lane, lane[1:])), "gap or overlap"
 assert any(t.thread_name == "CPU 1" for t in threads.values())
 assert not any("\x1b" in n or "\u202e" in n for n in names.values())
-print(f"perfetto: {len(trace.packet)} packets, {len(slices)} slices on {len(threads)} tracks, {len(names)} names: "
+print(f"perfetto: {len(trace.packet)} packets, {len(slices)} slices on {len(threads)} tracks, {len(names)} names, {len(values)} values: "
       f"all as in the CSV export")

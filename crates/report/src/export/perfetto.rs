@@ -3,16 +3,16 @@
 //! The messages below are the few fields needed of Perfetto's public `trace_packet.proto`,
 //! `track_event.proto`, `track_descriptor.proto` and `interned_data.proto`, with their numbers; a
 //! test decodes the output with Perfetto's own schema. Layout: groups of lanes stand as processes, lanes as their
-//! threads; slices are begin and end events; marks and warnings are instants. Names are interned on one
-//! sequence, each in the packet that first uses it.
+//! threads; slices are begin and end events; marks and warnings are instants. A watched variable is a counter where its
+//! times, the host's, are the timeline's. Names are interned on one sequence, each in the packet that first uses it.
 
 use super::Export;
-use crate::Boot;
 use crate::lanes::{Edge, Group, Label, Lane, edges};
+use crate::{Boot, harmless};
 use prost::Message;
 use std::collections::HashMap;
 use std::io::{self, Write};
-use timeline::Ns;
+use timeline::{Ns, TimeBase};
 
 /// The `perfetto` format.
 pub struct Perfetto;
@@ -44,6 +44,7 @@ impl Export for Perfetto {
             packets.lane(lane)?;
         }
         packets.marks(&lanes)?;
+        packets.watched()?;
         packets.warnings()
     }
 }
@@ -51,11 +52,13 @@ impl Export for Perfetto {
 const SLICE_BEGIN: i32 = 1;
 const SLICE_END: i32 = 2;
 const INSTANT: i32 = 3;
+const COUNTER: i32 = 4;
 const STATE_CLEARED: u32 = 1;
 const NEEDS_STATE: u32 = 2;
 const SEQUENCE: u32 = 1;
 /// Lanes and groups have smaller numbers.
 const WARNINGS: u64 = 1 << 32;
+const WATCHED: u64 = WARNINGS + 1;
 
 #[derive(Clone, PartialEq, Message)]
 struct TracePacket {
@@ -85,6 +88,10 @@ struct TrackEvent {
     track_uuid: u64,
     #[prost(string, optional, tag = "23")]
     name: Option<String>,
+    #[prost(int64, optional, tag = "30")]
+    counter_value: Option<i64>,
+    #[prost(double, optional, tag = "44")]
+    double_counter_value: Option<f64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -113,7 +120,13 @@ struct TrackDescriptor {
     thread: Option<ThreadDescriptor>,
     #[prost(uint64, optional, tag = "5")]
     parent_uuid: Option<u64>,
+    #[prost(message, optional, tag = "8")]
+    counter: Option<CounterDescriptor>,
 }
+
+/// What makes a track a counter's; we say nothing of its unit.
+#[derive(Clone, PartialEq, Message)]
+struct CounterDescriptor {}
 
 #[derive(Clone, PartialEq, Message)]
 struct ProcessDescriptor {
@@ -211,6 +224,35 @@ impl Packets<'_> {
         Ok(())
     }
 
+    /// What a variable was, as a counter. On a guest's own clock nothing says where the host's times lie.
+    fn watched(&mut self) -> io::Result<()> {
+        let timeline = self.boot.timeline;
+        let Some(watched) = timeline.watched.as_ref().filter(|_| timeline.time_base == TimeBase::Host) else {
+            return Ok(());
+        };
+        let track = TrackDescriptor {
+            uuid: WATCHED,
+            name: Some(harmless(&watched.variable).into_owned()),
+            counter: Some(CounterDescriptor {}),
+            ..TrackDescriptor::default()
+        };
+        self.put(TracePacket { track_descriptor: Some(track), ..TracePacket::default() })?;
+        for reading in &watched.readings {
+            let Some(value) = reading.value else { continue };
+            let whole = i64::try_from(value).ok();
+            let event = TrackEvent {
+                r#type: COUNTER,
+                track_uuid: WATCHED,
+                counter_value: whole,
+                double_counter_value: if whole.is_none() { Some(value as f64) } else { None },
+                ..TrackEvent::default()
+            };
+            let timestamp = Some((reading.at - self.zero).0.unsigned_abs());
+            self.put(TracePacket { timestamp, track_event: Some(event), ..TracePacket::default() })?;
+        }
+        Ok(())
+    }
+
     fn event(&mut self, at: Ns, r#type: i32, lane: u32, label: Option<Label>) -> io::Result<()> {
         let mut interned_data = None;
         let name_iid = label.map(|label| {
@@ -223,7 +265,7 @@ impl Packets<'_> {
         });
         self.put(TracePacket {
             timestamp: Some((at - self.zero).0.unsigned_abs()),
-            track_event: Some(TrackEvent { r#type, name_iid, track_uuid: lane.into(), name: None }),
+            track_event: Some(TrackEvent { r#type, name_iid, track_uuid: lane.into(), ..TrackEvent::default() }),
             interned_data,
             ..TracePacket::default()
         })
@@ -233,4 +275,49 @@ impl Packets<'_> {
 /// Lanes and groups have numbers below 2^31.
 fn as_id(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Facts;
+    use timeline::{Reading, Timeline, Watched};
+
+    #[derive(Clone, PartialEq, Message)]
+    struct Trace {
+        #[prost(message, repeated, tag = "1")]
+        packet: Vec<TracePacket>,
+    }
+
+    fn exported(time_base: TimeBase) -> Vec<TracePacket> {
+        let reading = |at, value| Reading { at: Ns(at), value, function: "f".to_owned(), ..Reading::default() };
+        let readings = vec![reading(5, Some(7)), reading(6, None), reading(9, Some(u64::MAX))];
+        let watched = Watched { variable: "n\u{1b}".to_owned(), readings, ..Watched::default() };
+        let timeline = Timeline { time_base, watched: Some(watched), ..Timeline::default() };
+        let facts = Facts::default();
+        let mut out = Vec::new();
+        Perfetto.write(&Boot::new(&timeline, &facts), &mut out).unwrap();
+        Trace::decode(&*out).unwrap().packet
+    }
+
+    #[test]
+    fn a_watched_variable_is_a_counter_on_a_track_of_its_own() {
+        let packets = exported(TimeBase::Host);
+        let counters = packets.iter().filter_map(|packet| packet.track_descriptor.as_ref());
+        let counters: Vec<_> = counters.filter(|track| track.counter.is_some()).collect();
+        assert_eq!(counters.len(), 1);
+        assert_eq!((counters[0].uuid, counters[0].name.as_deref()), (WATCHED, Some("n\\x1b")));
+        let events = packets.iter().filter_map(|packet| Some((packet.timestamp?, packet.track_event.as_ref()?)));
+        let values: Vec<_> = events
+            .filter(|(_, event)| event.r#type == COUNTER && event.track_uuid == WATCHED)
+            .map(|(at, event)| (at, event.counter_value, event.double_counter_value))
+            .collect();
+        assert_eq!(values, [(5, Some(7), None), (9, None, Some(u64::MAX as f64))]);
+    }
+
+    #[test]
+    fn the_hosts_times_are_on_no_guests_clock() {
+        let packets = exported(TimeBase::GuestVirtual);
+        assert!(packets.iter().all(|packet| packet.track_descriptor.as_ref().is_none_or(|t| t.counter.is_none())));
+    }
 }

@@ -3,8 +3,8 @@
 
 use report::{Facts, Overhead, Subject};
 use timeline::{
-    Clock, DiagnosticKind, End, Mark, NameId, Ns, Running, SpanId, SpanKind, SpanRow, Ticks, TimeBase, Timeline,
-    TrackId, TrackKind, Wait, WaitedOn,
+    Clock, DiagnosticKind, End, Mark, NameId, Ns, Reading, Running, SpanId, SpanKind, SpanRow, Ticks, TimeBase,
+    Timeline, TrackId, TrackKind, Wait, WaitedOn, Watched,
 };
 
 /// Markup, script, an escape sequence, a bell, a direction override, quoting characters of every format.
@@ -101,6 +101,22 @@ fn made(more_us: i64) -> Timeline {
     m.ran(worker, 0, (710_000, 885_000));
     m.ran(evil, 1, (300_000, 310_000));
 
+    let reading = |at_us, value, function: &str| Reading {
+        at: Ns::from_us(at_us),
+        stood: Ns::from_us(700),
+        value,
+        function: function.to_owned(),
+    };
+    m.t.watched = Some(Watched {
+        variable: HOSTILE.to_owned(),
+        functions: ["acpi_init", HOSTILE, "panic"].map(str::to_owned).to_vec(),
+        readings: vec![
+            reading(410_000, Some(7), "acpi_init"),
+            reading(640_000, None, HOSTILE),
+            reading(700_000, Some(u64::MAX), HOSTILE),
+        ],
+        notes: vec![HOSTILE.to_owned()],
+    });
     for (track, at, text) in [(init, 450_000, "ACPI: Core revision"), (evil, 305_000, HOSTILE)] {
         let name = m.t.names.intern(text);
         m.t.marks.push(Mark { at: Ns::from_us(at), name, track });
