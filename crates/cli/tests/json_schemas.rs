@@ -83,6 +83,12 @@ fn the_page_says_what_is_printed() {
     recorded(&mut command, &slow, "reached");
     let silent = run(bootscope("show").arg("--json").arg(&slow)).exits(0).json();
     schemas.hold_part(&silent["silences"], "Silences");
+    let watched = scratch.path("watched");
+    let variable = "lab::clock::TICKS@lab::device::device_attach,lab::em::stop";
+    recorded(record_lab(&watched).args(["--deterministic", "--watch", variable]), &watched, "reached");
+    let shown = run(bootscope("show").arg("--json").arg(&watched)).exits(0).json();
+    assert_eq!(shown["watched"]["never_entered"], json!(["lab::em::stop"]));
+    schemas.hold_part(&shown["watched"], "Watched");
     schemas.hold(&findings(&slow));
     schemas.hold(&run(bootscope("findings").args(["--json", "--explain", "calibration"])).exits(0).json());
     let tried = scratch.path("try");

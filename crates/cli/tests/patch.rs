@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use support::boots::{QUIET, Scratch, evidence, kernel, kernels, manifest, record, recorded};
@@ -153,6 +154,57 @@ fn without_a_gdbstub_the_boot_is_not_the_one_that_was_asked_for() {
 }
 
 #[test]
+fn a_variable_of_linux_is_read_where_functions_are_entered() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new();
+    let into = scratch.path("boot");
+    let mut command = record(&kernel, &into);
+    // SYSTEM_SCHEDULING, then SYSTEM_FREEING_INITMEM: include/linux/kernel.h.
+    let watch = "system_state:4@kernel_init_freeable,free_initmem";
+    recorded(command.args(["--append", QUIET, "--watch", watch]), &into, "reached");
+    let file = evidence(&into, "watch.txt");
+    let stops: Vec<Vec<&str>> =
+        file.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(' ').skip(2).collect()).collect();
+    assert_eq!(stops, [["1", "kernel_init_freeable"], ["2", "free_initmem"]], "{file}");
+    let watched = &shown(&into)["watched"];
+    assert_eq!(watched["variable"], "system_state:4");
+    let said: Vec<(i64, &str)> =
+        list(&watched["readings"]).iter().map(|one| (ns(&one["value"]), text(&one["function"]))).collect();
+    assert_eq!(said, [(1, "kernel_init_freeable"), (2, "free_initmem")], "{watched}");
+    let times: Vec<i64> = list(&watched["readings"]).iter().map(|one| ns(&one["at_ns"])).collect();
+    assert!(times[0] < times[1] && times[1] < ns(&shown(&into)["total_ns"]), "{watched}");
+    assert!(ns(&watched["stood_ns"]) > 0 && watched["stood_in_total"] == true, "{watched}");
+    let printed = run(bootscope("show").arg(&into)).exits(0);
+    let said = printed.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("where functions were entered system_state:4"), "{said}");
+    assert!(said.contains(" 1 kernel_init_freeable") && said.contains(" 2 free_initmem"), "{said}");
+    let export = scratch.path("boot.pftrace");
+    run(bootscope("export").args(["--to", "perfetto", "-o"]).arg(&export).arg(&into)).exits(0);
+    let has_counter = fs::read(&export).unwrap().windows(14).any(|bytes| bytes == b"system_state:4");
+    assert!(has_counter, "the variable is a track");
+}
+
+#[test]
+fn a_counter_of_the_reference_kernel_is_seen_to_run_away() {
+    if !built() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let into = scratch.path("boot");
+    let watch = "lab::vmem::ARENA+0x410:8@lab::em::stop,lab::em::reset";
+    recorded(&mut slow(&into, &["--deterministic", "--watch", watch]), &into, "reached");
+    let watched = &shown(&into)["watched"];
+    let values: Vec<i64> = list(&watched["readings"]).iter().map(|one| ns(&one["value"])).collect();
+    assert!(values.len() >= 2 && values.is_sorted(), "{watched}");
+    // The driver prints the same of each card.
+    let steps = i64::try_from(chain_steps(&into)).unwrap();
+    assert!(steps > 10_000_000 && values[values.len() - 1] >= steps, "{steps}: {watched}");
+    assert_eq!(watched["stood_in_total"], false, "the guest's clock stands with it");
+    let printed = run(bootscope("show").arg(&into)).exits(0);
+    assert!(printed.text().contains("by the host's clock"), "{}", printed.text());
+}
+
+#[test]
 fn what_recording_costs_is_not_measured_with_a_patch() {
     if !built() {
         return;
@@ -162,4 +214,20 @@ fn what_recording_costs_is_not_measured_with_a_patch() {
     let mut command = bootscope("record");
     command.args(["--lab", "--accel", "tcg", "--overhead", "2", "--patch", &format!("{place}=nop")]);
     run(&mut command).refuses(&["a plain boot has no gdbstub", "leave out --patch"]);
+}
+
+#[test]
+fn what_cannot_be_watched_is_refused() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new();
+    let into = scratch.path("none");
+    for (watch, words) in [
+        ("system_stat:4@start_kernel", &["no variable is called", "system_state"][..]),
+        ("system_state@start_kernel", &["how many bytes", "system_state:8"]),
+        ("system_state:4@start_kernal", &["no function is called", "start_kernel"]),
+        ("system_state:3@start_kernel", &["1, 2, 4 or 8"]),
+        ("system_state:4@schedule,panic,start_kernel,kernel_init_freeable,free_initmem", &["5 functions", "stop at 4"]),
+    ] {
+        run(record(&kernel, &into).args(["--watch", watch])).refuses(words);
+    }
 }

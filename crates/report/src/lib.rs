@@ -44,6 +44,8 @@ mod text;
 mod trial;
 mod trials_page;
 mod warnings;
+mod watch_lines;
+mod watched;
 mod where_line;
 
 pub use advice::explain;
@@ -76,4 +78,5 @@ pub use text::{Style, harmless, harmless_bytes, json};
 pub use trial::{ProofLine, Proofs, Together};
 pub use trials_page::{PROOFS_NOTES, proofs_page};
 pub use warnings::WarningLine;
+pub use watch_lines::{ReadingLine, WatchedLine};
 pub use where_line::WhereLine;

@@ -41,7 +41,9 @@ pub(crate) fn silences(found: &SilencesLine, accelerator: &str, layout: Layout) 
         paragraph(&text, "  ", layout, &mut out);
     }
     if found.stood_ns > 0 {
-        paragraph(&cost(found, accelerator, layout), "cost: ", layout, &mut out);
+        let stops = found.silences.iter().map(|silence| silence.stops).sum();
+        let cost = stood_still(found.stood_ns, stops, found.stood_in_total, accelerator, layout);
+        paragraph(&cost, "cost: ", layout, &mut out);
     }
     for names in &found.names {
         paragraph(&harmless(names), "names: ", layout, &mut out);
@@ -52,23 +54,20 @@ pub(crate) fn silences(found: &SilencesLine, accelerator: &str, layout: Layout) 
     out
 }
 
-fn cost(found: &SilencesLine, accelerator: &str, layout: Layout) -> String {
-    let stops: u64 = found.silences.iter().map(|silence| silence.stops).sum();
-    let stood = layout.time(found.stood_ns);
-    if found.stood_in_total && accelerator == Accel::Tcg.as_str() {
+/// What stopping the CPUs cost, in a sentence.
+pub(crate) fn stood_still(stood_ns: i64, stops: u64, in_total: bool, accelerator: &str, layout: Layout) -> String {
+    let (stood, stops) = (layout.time(stood_ns), counted(stops, "stop"));
+    if in_total && accelerator == Accel::Tcg.as_str() {
         // The counter is fitted to the host's clock at process 1, or at the machine's start where that fits.
         format!(
-            "the CPUs stood still for {stood} in {}; that is part of the total. The guest's counter stood too: where phases \
-             rest on it, they have that time before the guest's first stamp or after its last one, not where the stops were",
-            counted(stops, "stop")
+            "the CPUs stood still for {stood} in {stops}; that is part of the total. The guest's counter stood too: where \
+             phases rest on it, they have that time before the guest's first stamp or after its last one, not where the \
+             stops were"
         )
-    } else if found.stood_in_total {
-        format!("the CPUs stood still for {stood} in {}; that is part of the times above", counted(stops, "stop"))
+    } else if in_total {
+        format!("the CPUs stood still for {stood} in {stops}; that is part of the times above")
     } else {
-        format!(
-            "the CPUs stood still for {stood} of the host's time in {}; the guest's clock stood too",
-            counted(stops, "stop")
-        )
+        format!("the CPUs stood still for {stood} of the host's time in {stops}; the guest's clock stood too")
     }
 }
 

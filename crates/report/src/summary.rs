@@ -8,7 +8,10 @@
 
 use crate::sources::{end_evidence, rate_source};
 use crate::text::amount;
-use crate::{Boot, DiagnosticLine, Facts, Finding, FoundLine, Overhead, SilencesLine, Subject, WarningLine, WhereLine};
+use crate::{
+    Boot, DiagnosticLine, Facts, Finding, FoundLine, Overhead, SilencesLine, Subject, WarningLine, WatchedLine,
+    WhereLine,
+};
 use analysis::{Row, RowKey};
 use benchmark::{METRICS, Values};
 use recording::OutcomeKind;
@@ -85,6 +88,9 @@ pub struct Summary {
     /// Where the CPUs were while the console was silent; `null` where nobody looked.
     #[serde(default)]
     pub silences: Option<SilencesLine>,
+    /// What a variable of the guest was where functions were entered; `null` where nobody asked.
+    #[serde(default)]
+    pub watched: Option<WatchedLine>,
     /// Figures of a recording with calls; `null` without.
     pub calls: Option<Calls>,
     /// What recording costs on this machine; `null` where it was never measured.
@@ -428,6 +434,7 @@ impl Summary {
             processes: timeline.processes.iter().map(|p| process_line(&timeline.names, p)).collect(),
             sampled: timeline.sampled.as_ref().map(|sampled| SampledLines::of(sampled, &timeline.names)),
             silences: timeline.silences.as_ref().map(|found| SilencesLine::of(found, timeline.time_base)),
+            watched: timeline.watched.as_ref().map(|found| WatchedLine::of(found, timeline.time_base)),
             calls: None,
             overhead: facts.overhead.clone(),
             findings: boot.findings.as_ref().map_or_else(Vec::new, |found| found.findings.clone()),

@@ -61,6 +61,10 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
         out.push('\n');
         out.push_str(&crate::silences::silences(silences, &summary.subject.accelerator, layout));
     }
+    if let Some(watched) = &summary.watched {
+        out.push('\n');
+        out.push_str(&crate::watched::watched(watched, &summary.subject.accelerator, layout));
+    }
     facts(summary, layout, &mut out);
     diagnostics(summary, layout, &mut out);
     for note in &summary.notes {
