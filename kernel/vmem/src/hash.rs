@@ -73,13 +73,21 @@ impl<'a> Hash<'a> {
         self.segments += 1;
     }
 
-    /// Finds the segment that begins there. Counts each segment that is passed. Also who is before it in its chain.
-    pub(crate) fn find(&self, tags: &Tags, address: u64, passed: &mut u64) -> Option<(TagRef, TagRef)> {
+    /// Takes out the segment that begins there, if it has this size, or says which size it has. Counts each segment that is
+    /// passed. It is a function of its own in the kernel, because it is what a debugger's stack has to show of a slow free.
+    #[inline(never)]
+    pub(crate) fn delete(
+        &mut self,
+        tags: &mut Tags,
+        address: u64,
+        size: u64,
+        passed: &mut u64,
+    ) -> Option<Result<TagRef, u64>> {
         let (mut before, mut at) = (NONE, self.head(self.bucket_of(address)));
         while at != NONE {
             let tag = &tags[at];
             if tag.start == address {
-                return Some((before, at));
+                return Some(if tag.size == size { Ok(self.remove(tags, before, at)) } else { Err(tag.size) });
             }
             *passed += 1;
             (before, at) = (at, tag.kin_after);
@@ -87,8 +95,8 @@ impl<'a> Hash<'a> {
         None
     }
 
-    /// Takes out what [`find`](Hash::find) found.
-    pub(crate) fn remove(&mut self, tags: &mut Tags, (before, tag): (TagRef, TagRef)) {
+    /// Takes a segment out of its chain, in which another one is before it, or none.
+    fn remove(&mut self, tags: &mut Tags, before: TagRef, tag: TagRef) -> TagRef {
         let after = tags[tag].kin_after;
         match before.some() {
             Some(before) => tags[before].kin_after = after,
@@ -98,6 +106,7 @@ impl<'a> Hash<'a> {
             }
         }
         self.segments -= 1;
+        tag
     }
 
     /// How many buckets suit what is allocated, if those there are do not by more than a factor of two.

@@ -196,14 +196,12 @@ impl<'a, S> Arena<'a, S> {
     where
         S: Source,
     {
-        let found = self.hash.find(&self.tags, address, &mut self.counters.lookup);
-        let Some((before, tag)) = found else {
-            return Err(if self.has(address) { Error::NotAllocated(address) } else { Error::NotManaged(address) });
+        let tag = match self.hash.delete(&mut self.tags, address, size, &mut self.counters.lookup) {
+            Some(Ok(tag)) => tag,
+            Some(Err(is)) => return Err(Error::OtherSize { address, is }),
+            None if self.has(address) => return Err(Error::NotAllocated(address)),
+            None => return Err(Error::NotManaged(address)),
         };
-        if self.tags[tag].size != size {
-            return Err(Error::OtherSize { address, is: self.tags[tag].size });
-        }
-        self.hash.remove(&mut self.tags, (before, tag));
         self.counters.free += 1;
         self.counters.mem_inuse -= size;
         let free = self.merge(tag);
