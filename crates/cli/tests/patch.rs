@@ -205,6 +205,28 @@ fn a_counter_of_the_reference_kernel_is_seen_to_run_away() {
 }
 
 #[test]
+fn without_a_gdbstub_a_variable_is_not_read_and_the_boot_goes_on() {
+    if !built() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let into = scratch.path("boot");
+    let mut command = record_lab(&into);
+    command.args([
+        "--memory",
+        "128M",
+        "--no-first-run",
+        "--watch",
+        "lab::vmem::CHAIN_STEPS@lab::device::device_attach",
+    ]);
+    recorded(command.args(["--", "-gdb", "none"]), &into, "reached");
+    let notes = manifest(&into)["notes"].to_string();
+    assert!(notes.contains("--watch ended early: ") && notes.contains("record once more"), "{notes}");
+    let printed = run(bootscope("show").arg(&into)).exits(0);
+    assert!(printed.text().contains("--watch ended early: "), "{}", printed.text());
+}
+
+#[test]
 fn what_recording_costs_is_not_measured_with_a_patch() {
     if !built() {
         return;
@@ -226,8 +248,15 @@ fn what_cannot_be_watched_is_refused() {
         ("system_state@start_kernel", &["how many bytes", "system_state:8"]),
         ("system_state:4@start_kernal", &["no function is called", "start_kernel"]),
         ("system_state:3@start_kernel", &["1, 2, 4 or 8"]),
+        ("no_such_counter:8@start_kernel", &["no variable is called no_such_counter", "kernel's image"]),
+        ("0xffffffff82000000@start_kernel", &["how many bytes"]),
         ("system_state:4@schedule,panic,start_kernel,kernel_init_freeable,free_initmem", &["5 functions", "stop at 4"]),
     ] {
         run(record(&kernel, &into).args(["--watch", watch])).refuses(words);
+        assert!(!into.exists());
     }
+    let Some(other) = kernels().into_iter().find(|other| *other != kernel) else { return };
+    let mut command = record(&kernel, &into);
+    command.args(["--watch", "system_state:4@start_kernel", "--symbols"]).arg(&other);
+    run(&mut command).refuses(&["start_kernel is at", "another kernel"]);
 }

@@ -461,6 +461,22 @@ pub(crate) mod tests {
         scripted_socket(&[&begin[..], &stop, written, &[("c", "+")]].concat())
     }
 
+    /// A variable that is to be read in f, and a stub that goes away once it was.
+    pub(crate) fn watched_once() -> (Plan, UnixStream) {
+        let code = named(&[("k", &[(0x1000, "f"), (0x1008, "g")])]);
+        let variable = Some(variable::tests::of_two_bytes(0x9000, vec![code.find("f").unwrap()]));
+        let script = [
+            ("?", packet(TRAP)),
+            ("Z1,1000,1", packet("OK")),
+            ("c", packet(TRAP)),
+            ("Hg01", packet("OK")),
+            ("g", at(0x1000)),
+            ("z1,1000,1", packet("OK")),
+            ("m9000,2", packet("0701")),
+        ];
+        (Plan { code, patches: Vec::new(), variable }, scripted_socket(&script))
+    }
+
     /// push %rbp; call; nop; ret
     const CODE: &str = "55e8fa0f000090c3";
     const TRAP: &str = "T05thread:01;";

@@ -275,6 +275,27 @@ fn a_patch_that_is_refused_before_anything_runs_ends_the_boot() {
 }
 
 #[test]
+fn a_stub_that_goes_away_ends_the_readings_and_not_the_boot() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = options(&dir, Until::PowerOff);
+    let (plan, stub) = functions::tests::watched_once();
+    let script = runs().has_news(3000, News::Off(GuestEnd::PowerOff));
+    *script.gdbstub.lock().unwrap() = Some(stub);
+    let done = script.done.clone();
+    let mut writer = Writer::create(&options.out, false, &Manifest::begun_now()).unwrap();
+    let vm = Stub(script).start(&launched(&options.guest)).unwrap();
+    let profile = GuestProfile::default();
+    let mut watch = Watch::new(&options, &profile, None, None, vm, &mut writer).unwrap();
+    watch.stop_at_functions(plan, arch::of(&options.guest), &mut || false);
+    let ending = boot(&options, &profile, &mut watch, &mut StopsAt(i64::MAX, 0)).unwrap();
+    assert_eq!(ending.kind, OutcomeKind::Reached, "{ending:?}");
+    assert!(watch.watched().unwrap().ends_with(" 263 f\n"), "what was read is kept: {:?}", watch.watched());
+    assert_eq!(*done.lock().unwrap(), ["let run"], "the vCPUs may have stood still");
+    let notes = watch.finish(None).notes.join("\n");
+    assert!(notes.contains("--watch ended early: the gdbstub ") && notes.contains("record once more"), "{notes}");
+}
+
+#[test]
 fn all_that_is_said_is_heard_while_a_patch_waits() {
     let dir = tempfile::tempdir().unwrap();
     let options = options(&dir, Until::PowerOff);

@@ -163,7 +163,9 @@ impl<'a> Watch<'a> {
                 self.vm.let_run();
                 if self.facts.missed.is_none() {
                     // Nothing is missing but evidence.
-                    self.facts.unwatched.get_or_insert(format!("--watch ended early: {why}"));
+                    self.facts.unwatched.get_or_insert(format!(
+                        "--watch ended early: {why}. The boot went on, and what was read before is kept: record once more for the rest"
+                    ));
                     return;
                 }
                 format!("--patch was not written: {why}")
