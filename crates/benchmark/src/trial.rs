@@ -8,7 +8,8 @@
 //! * *refuted*: the measured interval and the claimed one have nothing in common;
 //! * *breaks the boot*: every boot with the remedy failed, and none without it; or so many more failed than without it that
 //!   chance makes that at most 5 times of 100 (Fisher's exact test, one-sided, over all remedies). A boot that the VMM or the
-//!   user ended is not the guest's failure, nor is one whose patch was not written. Where the boot as recorded never reaches its end mark there is no verdict;
+//!   user ended is not the guest's failure, nor is one whose patch was not written. Where the boot as recorded never reaches its
+//!   end mark there is no verdict;
 //! * *too noisy*: none of these. How many rounds would do is worked out from how wide the interval is: it becomes narrower
 //!   with the square root of their number.
 //!
