@@ -26,6 +26,7 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use recording::GuestSpec;
 
 use crate::arch;
+use crate::arch::orc::Orc;
 use crate::hash::hash;
 
 /// No kernel is longer, unpacked: Debian's are 70 MB.
@@ -87,6 +88,12 @@ pub fn functions(image: &[u8]) -> Result<Vec<(u64, String)>, NoFunctions> {
 /// The variables of an ELF kernel that has a table of its symbols, by address; none where it lists functions alone.
 pub(crate) fn variables(elf: &[u8]) -> Vec<(u64, String)> {
     kallsyms::variables(elf).unwrap_or_default()
+}
+
+/// The tables by which a kernel finds callers on its stacks; none if it cannot be read or has none.
+pub(crate) fn tables(kernel: &Path) -> Option<Orc> {
+    let image = fs::read(kernel).ok()?;
+    Orc::of(&unpacked_image(&image).ok()?)
 }
 
 /// Why an image cannot be booted unpacked.

@@ -1,6 +1,5 @@
 //! Recording one boot: the story, from the options to the finished folder.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,11 +19,14 @@ use crate::host::memory_file;
 use crate::kernel_line::{KernelLine, kernel_line};
 use crate::options::RecordOptions;
 use crate::profile::{GuestProfile, Log};
-use crate::stops::Names;
+use crate::stops::{Names, OnStacks};
 use crate::vmm::channel::GuestChannel;
 use crate::vmm::{Exit, Instruments, Launch, Program};
 use crate::watch::{Facts, Finished, Watch};
-use crate::{Error, Observer, Progress, Stage, accel, arch, host, image, library, modules, root, stops, symbols, vmm};
+use crate::{
+    Error, Observer, Progress, Stage, accel, arch, host, image, kernel_image, library, modules, root, stops, symbols,
+    vmm,
+};
 
 /// What the kernel says when it starts a guest's own process 1.
 const OWN_INIT: &str = r"Run /\S+ as init process";
@@ -324,15 +326,23 @@ fn kernels_names(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut En
 
 /// Keeps where the vCPUs were in each silence, by the names of the user's files and the kernel's image.
 fn silences(options: &RecordOptions, watch: &mut Watch<'_>, hurried: bool) -> Result<(), Error> {
-    let names = |called: &BTreeSet<u64>| {
+    let names = |seen: &OnStacks| {
         let mut names = Names::default();
         let step = arch::of(&options.guest).image_step_bytes;
         let image = options.guest.kernel.iter().map(|path| SymbolFile { path: path.clone(), base: None });
         let users = options.observe.symbols.iter().cloned().map(|file| (format!("--symbols {file}"), file));
-        for (what, file) in users.chain(image.map(|file| (file.to_string(), file))) {
-            match symbols::functions(&file, hurried, &what) {
-                Ok(functions) => names.add(&file.to_string(), functions, called, step),
-                Err(why) => names.remarks.push(why.to_string()),
+        let image = image.map(|file| (file.to_string(), file));
+        for (is_image, (what, file)) in users.map(|file| (false, file)).chain(image.map(|file| (true, file))) {
+            let moved_by = match symbols::functions(&file, hurried, &what) {
+                Ok(functions) => names.add(&file.to_string(), functions, &seen.called, step),
+                Err(why) => {
+                    names.remarks.push(why.to_string());
+                    None
+                }
+            };
+            // A table of another build would be wrong everywhere: it is taken with the names that fit.
+            if let Some(moved_by) = moved_by.filter(|_| is_image && seen.needs_tables) {
+                kernel_image::tables(&file.path).into_iter().for_each(|tables| names.add_tables(tables, moved_by));
             }
         }
         names

@@ -9,8 +9,8 @@ use recording::GuestSpec;
 
 use crate::vmm::channel::GuestChannel;
 
-/// How a Linux kernel's addresses lie in memory. Only that of x86-64 can be read yet.
-pub(crate) use x86_64::paging;
+/// How a Linux kernel's addresses lie in memory, and its tables of stack frames. Only those of x86-64 can be read yet.
+pub(crate) use x86_64::{orc, paging};
 
 /// What a recorder has to know of an architecture.
 #[derive(Debug)]

@@ -51,6 +51,15 @@ struct Silence {
     stops: Vec<Stop>,
 }
 
+/// What was seen on the stacks, by which names for them are found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OnStacks {
+    /// Where calls lead to.
+    pub(crate) called: BTreeSet<u64>,
+    /// Whether there are stacks without frame pointers.
+    pub(crate) needs_tables: bool,
+}
+
 /// Watches the console of one boot.
 #[derive(Debug)]
 pub(crate) struct SilenceWatch {
@@ -170,8 +179,8 @@ impl SilenceWatch {
         true
     }
 
-    /// All that was seen, as the file that the recording keeps. `names` is made from the calls that were seen.
-    pub(crate) fn finish(mut self, names: impl FnOnce(&BTreeSet<u64>) -> Names) -> String {
+    /// All that was seen, as the file that the recording keeps. `names` is made from what was seen.
+    pub(crate) fn finish(mut self, names: impl FnOnce(&OnStacks) -> Names) -> String {
         if self.cut > 0 {
             let (cut, limit) = (self.cut, self.stop_max.as_secs());
             let why = format!("after {limit} s, or because the recording was ended");
@@ -184,7 +193,10 @@ impl SilenceWatch {
         let stacks = || self.silences.iter().flat_map(|silence| &silence.stops).flat_map(|stop| &stop.cpus);
         let returns = stacks().flat_map(|stack| &stack.returns);
         let called: BTreeSet<u64> = returns.filter_map(|found| found.called).collect();
-        let names = if stacks().next().is_none() { Names::default() } else { names(&called) };
+        let seen = OnStacks { called, needs_tables: stacks().any(|stack| stack.top.is_some()) };
+        let mut names = if stacks().next().is_none() { Names::default() } else { names(&seen) };
+        let stops = self.silences.iter_mut().flat_map(|silence| &mut silence.stops);
+        names.unwind(stops.flat_map(|stop| &mut stop.cpus));
         text::write(self.after_ns, &self.silences, &names, &self.remarks)
     }
 
@@ -234,7 +246,7 @@ fn read(from: &mut Bounded<'_>, walker: &mut Walker, found: &mut Vec<Stack>) -> 
         let is_cut = walked == Err(GdbError::Cut);
         // Where it was is known all the same.
         found.push(if is_cut {
-            Stack { pc: at.pc, mode: at.mode, how: How::Not, returns: Vec::new() }
+            Stack { pc: at.pc, mode: at.mode, how: How::Not, returns: Vec::new(), top: None }
         } else {
             walked?
         });

@@ -7,7 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-use super::stack::{How, Return, Stack};
+use super::stack::{CALLERS_MIN, How, Return, Stack};
+use crate::arch::orc::Orc;
 
 /// A function is no longer: an address further behind the last one's start is in none.
 const FUNCTION_BYTES_MAX: u64 = 1 << 20;
@@ -26,6 +27,8 @@ struct List {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     lists: Vec<List>,
+    /// The unwind tables of the kernel that ran, and how far it had moved itself.
+    tables: Option<(Orc, u64)>,
     /// Where they are from, and how they fit; or why they are not used.
     pub(crate) remarks: Vec<String>,
 }
@@ -55,19 +58,26 @@ pub(crate) struct Place<'a> {
 }
 
 impl Names {
-    /// Takes a list, if it fits the calls that were seen; a kernel's own may have been moved by a multiple of `step`.
-    pub(crate) fn add(&mut self, what: &str, mut functions: Vec<(u64, String)>, called: &BTreeSet<u64>, step: u64) {
+    /// Takes a list, if it fits the calls that were seen; a kernel's own may have been moved by a multiple of `step`. By how much,
+    /// if the list fits.
+    pub(crate) fn add(
+        &mut self,
+        what: &str,
+        mut functions: Vec<(u64, String)>,
+        called: &BTreeSet<u64>,
+        step: u64,
+    ) -> Option<u64> {
         functions.sort_by_key(|function| function.0);
         functions.dedup_by_key(|function| function.0);
         let mut list = List { functions };
         let mut fit = list.fit(called);
-        let mut moved = String::new();
+        let (mut moved, mut moved_by) = (String::new(), 0);
         if !fit.is_good() {
             if let Some(slide) = list.slide(called, step) {
                 list.functions.iter_mut().for_each(|function| function.0 = function.0.wrapping_add(slide));
                 list.functions.sort_by_key(|function| function.0);
                 fit = list.fit(called);
-                moved = format!(", moved by {slide:#x}");
+                (moved, moved_by) = (format!(", moved by {slide:#x}"), slide);
             }
         }
         let Fit { inside, at_start } = fit;
@@ -84,8 +94,48 @@ impl Names {
             () if at_start * 2 > inside => format!("{what} is not used: {calls}, too few to say that it fits"),
             () => format!("{what} is not used: only {calls}, so it is of another build"),
         });
-        if fit.is_good() {
-            self.lists.push(list);
+        if !fit.is_good() {
+            return None;
+        }
+        self.lists.push(list);
+        Some(moved_by)
+    }
+
+    /// Takes the unwind tables of a kernel that has moved itself so far.
+    pub(crate) fn add_tables(&mut self, orc: Orc, moved_by: u64) {
+        self.tables = Some((orc, moved_by));
+    }
+
+    /// Finds the callers of stacks without frame pointers by the unwind tables, where there are any.
+    pub(crate) fn unwind<'s>(&mut self, stacks: impl Iterator<Item = &'s mut Stack>) {
+        let (mut unwound, mut all) = (0, 0);
+        for stack in stacks {
+            // The bytes are not needed any more.
+            let Some(top) = stack.top.take() else { continue };
+            let Some((orc, moved_by)) = &self.tables else { continue };
+            all += 1;
+            let (callers, mut is_whole) = orc.callers(stack.pc, &top, *moved_by);
+            // A caller lies behind a call, as the guest's memory had it.
+            let seen = |address: u64| stack.returns.iter().find(|found| found.address == address).copied();
+            let interrupted = |address: u64| self.place(address).map(|_| Return { address, called: None });
+            let mut returns = Vec::new();
+            for caller in callers {
+                let known = if caller.was_interrupted { interrupted(caller.address) } else { seen(caller.address) };
+                let Some(known) = known else {
+                    is_whole = false;
+                    break;
+                };
+                returns.push(known);
+            }
+            if is_whole || returns.len() >= CALLERS_MIN {
+                (stack.how, stack.returns) = (How::Tables, returns);
+                unwound += 1;
+            }
+        }
+        if all > 0 {
+            self.remarks.push(format!(
+                "the kernel's own unwind tables (ORC) say who called whom on {unwound} of {all} stacks without frame pointers"
+            ));
         }
     }
 
@@ -164,6 +214,7 @@ impl List {
 mod tests {
     use super::*;
     use crate::arch::Mode;
+    use crate::arch::orc::tests::{orc, top};
 
     const STEP: u64 = 2 << 20;
     const BASE: u64 = 0xffff_ffff_8100_0000;
@@ -215,13 +266,40 @@ mod tests {
     }
 
     #[test]
+    fn unwind_tables_say_which_words_are_callers() {
+        let functions = [0x1000, 0x1100, 0x1200, 0x1300].map(|at| (at, format!("at_{at:x}")));
+        let called = functions.iter().map(|function| function.0).collect();
+        let mut names = Names::default();
+        assert_eq!(names.add("vmlinux", functions.to_vec(), &called, STEP), Some(0));
+        names.add_tables(orc(), 0);
+        let words = [(0x8010, 0x1200), (0x8018, 0x1350), (0x8030, 0x4444), (0x8038, 0x1250)];
+        let found = |address: u64| Return { address, called: None };
+        let stack = |returns: &[u64]| Stack {
+            pc: 0x1010,
+            mode: Mode::Kernel,
+            how: How::Words,
+            returns: returns.iter().copied().map(found).collect(),
+            top: Some(top(0x8000, 0x8030, &words)),
+        };
+        let mut stacks = [stack(&[0x1200, 0x1350, 0x1250]), stack(&[0x1350]), Stack { top: None, ..stack(&[0x1350]) }];
+        names.unwind(stacks.iter_mut());
+        assert_eq!((stacks[0].how, &stacks[0].returns[..]), (How::Tables, &[found(0x1200), found(0x1250)][..]));
+        assert_eq!(stacks[1].how, How::Words, "what the tables lead to lies behind no call");
+        assert!(stacks.iter().all(|stack| stack.top.is_none()), "the bytes are spent");
+        assert!(names.remarks[1].contains("on 1 of 2 stacks"), "{:?}", names.remarks);
+        let mut none = Names::default();
+        none.unwind([stack(&[0x1200, 0x1250])].iter_mut());
+        assert!(none.remarks.is_empty());
+    }
+
+    #[test]
     fn a_function_that_jumped_here_is_passed_over() {
         let names = named(&called(0));
         let f = |n: u64| BASE + n * n * 48;
         let call = |within: u64, callee: u64| Return { address: f(within) + 20, called: Some(f(callee)) };
         // f30 called f29, which jumped to f10; f31 called f30. Nothing calls f70.
         let returns = vec![call(70, 71), call(30, 29), call(31, 30)];
-        let stack = Stack { pc: f(10) + 4, mode: Mode::Kernel, how: How::Words, returns };
+        let stack = Stack { pc: f(10) + 4, mode: Mode::Kernel, how: How::Words, returns, top: None };
         let callers: Vec<&str> = names.callers(&stack).iter().map(|r| names.place(r.address).unwrap().name).collect();
         assert_eq!(callers, ["f30", "f31"]);
     }
@@ -242,6 +320,7 @@ mod tests {
                 call(12, None),
                 call(13, Some(f(12))),
             ],
+            top: None,
         };
         let callers: Vec<&str> = names.callers(&stack).iter().map(|r| names.place(r.address).unwrap().name).collect();
         assert_eq!(callers, ["f11", "f12", "f13"]);

@@ -2,12 +2,14 @@
 //!
 //! A chain of frame pointers is believed where a call instruction lies before each return address. Where there is no such
 //! chain (a kernel that was built without frame pointers), all words of the stack that lie behind a call are collected:
-//! what was called once and has returned is among them, so [`super::names`] keeps those of which each calls the next.
+//! what was called once and has returned is among them. The stack's bytes are kept too: if the kernel's image has unwind tables,
+//! they say which of the words are the callers. Else [`super::names`] keeps those of which each calls the next.
 //!
 //! The guest is not trusted: every length and every number of steps is bounded.
 
 use std::collections::HashMap;
 
+use crate::arch::orc::Top;
 use crate::arch::{Arch, Call, Mode, Registers};
 use crate::gdb::GdbError;
 
@@ -15,12 +17,14 @@ use crate::gdb::GdbError;
 const FRAMES_MAX: usize = 64;
 /// So much of a stack is looked at for return addresses.
 const SCANNED_BYTES: usize = 8 << 10;
+/// So many bytes of stacks are kept at a time, for unwind tables: those of the first 4096 stops of a CPU.
+const KEPT_BYTES_MAX: usize = 32 << 20;
 /// So many words that lie behind a call are kept of a stack without frame pointers.
 const WORDS_MAX: usize = 128;
 /// A caller's frame is not further from its callee's than this, unless it is on another stack.
 const FRAME_BYTES_MAX: u64 = 64 << 10;
 /// Chains of fewer callers are also found by chance.
-const CALLERS_MIN: usize = 2;
+pub(crate) const CALLERS_MIN: usize = 2;
 /// The longest call instruction.
 const CALL_BYTES: usize = 7;
 /// So many places of code are remembered.
@@ -31,6 +35,8 @@ const PLACES_MAX: usize = 1 << 16;
 pub(crate) enum How {
     /// By frame pointers.
     FramePointers,
+    /// By the unwind tables of the kernel's image.
+    Tables,
     /// By what looks like return addresses.
     Words,
     /// They were not: no kernel runs, or its stack cannot be read.
@@ -53,6 +59,8 @@ pub(crate) struct Stack {
     pub(crate) how: How,
     /// The innermost caller first.
     pub(crate) returns: Vec<Return>,
+    /// What unwind tables are about, where there are no frame pointers.
+    pub(crate) top: Option<Top>,
 }
 
 /// The guest's memory as a stopped vCPU sees it: as much as is mapped there, and so much at most.
@@ -65,11 +73,13 @@ pub(crate) trait Memory {
 pub(crate) struct Walker {
     arch: &'static Arch,
     calls: HashMap<u64, Option<Return>>,
+    /// Of the stacks' bytes.
+    kept_bytes: usize,
 }
 
 impl Walker {
     pub(crate) fn new(arch: &'static Arch) -> Walker {
-        Walker { arch, calls: HashMap::new() }
+        Walker { arch, calls: HashMap::new(), kept_bytes: 0 }
     }
 
     /// Whose stacks they are.
@@ -79,7 +89,7 @@ impl Walker {
 
     /// The stack of the vCPU with these registers.
     pub(crate) fn walk(&mut self, at: Registers, memory: &mut dyn Memory) -> Result<Stack, GdbError> {
-        let mut stack = Stack { pc: at.pc, mode: at.mode, how: How::Not, returns: Vec::new() };
+        let mut stack = Stack { pc: at.pc, mode: at.mode, how: How::Not, returns: Vec::new(), top: None };
         if at.mode != Mode::Kernel {
             return Ok(stack);
         }
@@ -102,6 +112,10 @@ impl Walker {
         }
         if !stack.returns.is_empty() {
             stack.how = How::Words;
+            if self.kept_bytes + bytes.len() <= KEPT_BYTES_MAX {
+                self.kept_bytes += bytes.len();
+                stack.top = Some(Top { sp: at.sp, fp: at.fp, bytes });
+            }
         }
         Ok(stack)
     }
@@ -231,6 +245,7 @@ mod tests {
         for fp in [0, 7, 0x13018, 0x12000, u64::MAX] {
             let stack = walk(kernel(0x10210, 0x13000, fp), &mut memory);
             assert_eq!((stack.how, stack.returns.len()), (How::Words, 1), "fp {fp:#x}");
+            assert_eq!(stack.top.map(|top| (top.sp, top.fp, top.bytes.len())), Some((0x13000, fp, 0x1000)));
         }
         assert_eq!(walk(kernel(0x10210, 0xffff_0000, 0), &mut memory).how, How::Not, "its stack is not mapped");
         let user = Registers { mode: Mode::User, ..kernel(0x10210, 0x13000, 0x13000) };

@@ -41,6 +41,7 @@ fn cpu(out: &mut String, number: usize, stack: &Stack, names: &Names) {
     let (how, returns) = if in_kernel { (stack.how, &stack.returns[..]) } else { (How::Not, &[][..]) };
     let how = match how {
         How::FramePointers => "frame-pointers",
+        How::Tables => "unwind-tables",
         How::Words => "words",
         How::Not => "none",
     };
@@ -79,7 +80,7 @@ mod tests {
         let written = |pc: u64, mode| {
             let returns = vec![Return { address: pc + 0x100, called: None }];
             let mut out = String::new();
-            cpu(&mut out, 0, &Stack { pc, mode, how: How::FramePointers, returns }, &names);
+            cpu(&mut out, 0, &Stack { pc, mode, how: How::FramePointers, returns, top: None }, &names);
             out
         };
         let upper = written(0xffff_ffff_8100_0000, Mode::Kernel);

@@ -8,7 +8,6 @@ mod log;
 mod messages;
 mod streams;
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use guest_init::messages::{Lacked, Message};
@@ -28,7 +27,7 @@ use crate::lines::{Lines, shown};
 use crate::memory::{EventLog, GuestRam, Hurried, KernelLog};
 use crate::options::RecordOptions;
 use crate::profile::GuestProfile;
-use crate::stops::{Names, SilenceWatch};
+use crate::stops::{Names, OnStacks, SilenceWatch};
 use crate::transfer::EvidenceTransfer;
 use crate::vmm::channel::GuestChannel;
 use crate::vmm::{Answer, Cpus, Heard, News, Question, Source, Ticket, Vmm};
@@ -271,8 +270,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Where the vCPUs were in each silence, as a file; none if nobody asked. `names` is made from the calls that were seen.
-    pub(crate) fn silences(&mut self, names: impl FnOnce(&BTreeSet<u64>) -> Names) -> Option<String> {
+    /// Where the vCPUs were in each silence, as a file; none if nobody asked. `names` is made from what was seen.
+    pub(crate) fn silences(&mut self, names: impl FnOnce(&OnStacks) -> Names) -> Option<String> {
         self.end_silence(true);
         self.silence.take().map(|silence| silence.finish(names))
     }

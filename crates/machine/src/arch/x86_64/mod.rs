@@ -5,6 +5,7 @@
 mod channel;
 mod code;
 mod kernel;
+pub(crate) mod orc;
 pub(crate) mod paging;
 mod stack;
 
