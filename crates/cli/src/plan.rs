@@ -238,11 +238,12 @@ impl BootArgs {
         if let Some(shortest) = self.min_call {
             o.observe.min_call_ns = Some(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX));
         }
+        // One boot has one of the two: of a recording that it is like, the other one goes.
         if let Some(silence) = self.silence {
-            o.observe.silence_ms = Some(ms(silence));
+            (o.observe.silence_ms, o.observe.watch) = (Some(ms(silence)), None);
         }
         if let Some(watch) = &self.watch {
-            o.observe.watch = Some(watch.clone());
+            (o.observe.silence_ms, o.observe.watch) = (None, Some(watch.clone()));
         }
         if !self.symbols.is_empty() {
             let absolute = |file: &SymbolFile| SymbolFile { path: absolute(&file.path), ..file.clone() };
