@@ -13,7 +13,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
     ["n / N", "next and previous match"],
     ["m", "mark what is selected, or take the mark away"],
     ["t", "the table of what a chart shows"],
-    ["1 to 8", "overview, path, tracks, merged, where, console, findings, compare"],
+    ["1 to 9", "overview, path, tracks, merged, where, console, findings, compare, what-if"],
     ["Escape", "clear the selection"],
     ["?", "this list"],
 ];
@@ -37,7 +37,7 @@ export function press(store: Store, event: KeyboardEvent): boolean {
     if (store.bench) return pressOfBench(store, event.key);
     if (!store.boot.facts) return false;
     const view = VIEWS[Number(event.key) - 1];
-    if (view && /^[1-8]$/.test(event.key) && (view !== "compare" || store.boots.length > 1)) {
+    if (view && /^[1-9]$/.test(event.key) && (view !== "compare" || store.boots.length > 1)) {
         store.set({ view });
         return true;
     }

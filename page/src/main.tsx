@@ -17,10 +17,11 @@ import { Findings } from "./views/findings";
 import { Merged } from "./views/merged";
 import { Overview, Strip } from "./views/overview";
 import { Timeline } from "./views/timeline";
+import { WhatIf } from "./views/whatif";
 import { Where } from "./views/where";
 
 const NAMES: Record<View, string> = {
-    overview: "Overview", path: "Boot path", tracks: "Tracks", merged: "Merged", where: "Where", console: "Console", findings: "Findings", compare: "Compare",
+    overview: "Overview", path: "Boot path", tracks: "Tracks", merged: "Merged", where: "Where", console: "Console", findings: "Findings", compare: "Compare", whatif: "What-if",
 };
 
 /** Browsers refuse an address that changes too often: Safari one that did a hundred times in half a minute. */
@@ -84,6 +85,7 @@ function App({ store }: { store: Store }) {
                 {state.view === "where" ? <Where store={store} /> : null}
                 {state.view === "console" ? <Console store={store} /> : null}
                 {state.view === "findings" ? <Findings store={store} /> : null}
+                {state.view === "whatif" ? <WhatIf store={store} /> : null}
                 {state.view === "compare" ? store.boots.length > 1 ? <Compare store={store} palette={palette} /> : <p class="note">This page has one boot. <code>bootscope report boots/a boots/b -o ab.html</code> compares two to eight.</p> : null}
             </main>
             {state.help ? <Help store={store} /> : null}
@@ -149,7 +151,7 @@ function Header({ store }: { store: Store }) {
             {store.boots.length > 1 ? (
                 <>
                     <label class="unseen" for="boot">which boot</label>
-                    <select id="boot" value={state.shown} onChange={event => store.set({ shown: Number(event.currentTarget.value), selection: undefined, window: undefined, folded: new Set() })}>
+                    <select id="boot" value={state.shown} onChange={event => store.set({ shown: Number(event.currentTarget.value), selection: undefined, window: undefined, folded: new Set(), savings: new Map() })}>
                         {store.boots.map((one, i) => <option key={i} value={i}>{one.facts ? one.name : "…"}</option>)}
                     </select>
                 </>
@@ -157,8 +159,8 @@ function Header({ store }: { store: Store }) {
             <strong id="total" data-ns={String(total)} title={exact(total, unit)}>{short(total, unit)}</strong>
             <span class={`outcome ${summary.outcome === "reached" ? "good" : "bad"}`}>{summary.outcome || "outcome unknown"}</span>
             <nav aria-label="views">
-                {VIEWS.filter(view => view !== "compare" || (boot.facts?.boots ?? 1) > 1).map((view, i) => (
-                    <button type="button" key={view} aria-current={state.view === view ? "page" : undefined} title={`key ${i + 1}`} onClick={() => store.set({ view })}>{NAMES[view]}</button>
+                {VIEWS.filter(view => view !== "compare" || (boot.facts?.boots ?? 1) > 1).map(view => (
+                    <button type="button" key={view} aria-current={state.view === view ? "page" : undefined} title={`key ${VIEWS.indexOf(view) + 1}`} onClick={() => store.set({ view })}>{NAMES[view]}</button>
                 ))}
             </nav>
             <span class="search">

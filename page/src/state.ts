@@ -4,7 +4,7 @@ import type { Bench } from "./data/bench";
 import { Boot } from "./data/boot";
 import type { ExportTarget } from "./lib/save";
 
-export const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings", "compare"] as const;
+export const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings", "compare", "whatif"] as const;
 export type View = (typeof VIEWS)[number];
 
 /** What is shown of a bench. */
@@ -45,6 +45,8 @@ export interface State {
     /** Which of the page's boots is shown. */
     shown: number;
     compare: { before: number; after: number; align: string; table: string };
+    /** By row: how much less it takes, in per cent. */
+    savings: ReadonlyMap<string, number>;
     bench: { view: BenchView; variant: number; table: (typeof BENCH_TABLES)[number]; slice: number; row: string };
 }
 
@@ -52,6 +54,7 @@ const FIRST: State = {
     view: "overview", window: undefined, selection: undefined, find: "", match: 0, marked: [], theme: "system",
     merged: { of: "path", way: "down", of_function: "", in_window: false }, table: "where", filter: "", folded: new Set(), help: false, tables: false,
     shown: 0, compare: { before: 0, after: 1, align: "", table: "where" },
+    savings: new Map(),
     bench: { view: "spread", variant: 0, table: "phases", slice: 0, row: "" },
 };
 
@@ -216,6 +219,7 @@ export function toFragment(state: State, isBench = false): string {
     if (compare.after !== FIRST.compare.after) out.set("after", String(compare.after));
     if (compare.align) out.set("align", compare.align);
     if (compare.table !== FIRST.compare.table) out.set("compared", compare.table);
+    for (const [name, less] of state.savings) out.append("save", `${less},${name}`);
     const { merged } = state;
     if (merged.of !== FIRST.merged.of) out.set("of", merged.of);
     if (merged.way !== FIRST.merged.way) out.set("way", merged.way);
@@ -254,6 +258,10 @@ export function ofFragment(fragment: string): Partial<State> {
             before: count("before") ?? FIRST.compare.before, after: count("after") ?? FIRST.compare.after,
             align: from.get("align") ?? "", table: one("compared", ["where", "functions", "threads", "flame"], "where"),
         },
+        savings: new Map(from.getAll("save").flatMap((text): [string, number][] => {
+            const [, less, name] = /^(\d{1,3}),([^]*)$/.exec(text) ?? [];
+            return name && Number(less) > 0 && Number(less) <= 100 ? [[name, Number(less)]] : [];
+        })),
         bench: {
             view: one("view", BENCH_VIEWS, "spread"), variant: count("variant") ?? 0, table: one("table", BENCH_TABLES, "phases"),
             slice: count("slice") ?? 0, row: from.get("row") ?? "",

@@ -3,6 +3,9 @@
 // `BOOTSCOPE_PAGE` names a page and `BOOTSCOPE_SHOW` the `show --json` of the same boot. The boot of
 // crates/report/examples/sample.rs has in it what a guest could do to its reader.
 import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
 import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +17,7 @@ const [PAGE, SHOW] = [process.env.BOOTSCOPE_PAGE, process.env.BOOTSCOPE_SHOW];
 const PROGRAM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 // Two boots on one page, and the figures of the later one: BOOTSCOPE_SHOW has those of the first.
 const [TWO, SHOW_TWO] = [process.env.BOOTSCOPE_TWO, process.env.BOOTSCOPE_SHOW_TWO];
-const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings"];
+const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings", "whatif"];
 const options = { skip: PAGE && SHOW ? false : "BOOTSCOPE_PAGE and BOOTSCOPE_SHOW are not set: tests/exports/check-page sets them" };
 
 let browser, show, folder;
@@ -439,6 +442,55 @@ test("times beyond what doubles hold are exact", odd, async () => {
     await settled(page);
     assert.deepEqual(await numbers(page, ".details .figures dd"), [String(far + 9n), "0"]);
     page.check();
+});
+
+test("what-if: a file says the command", options, async () => {
+    const page = await open("#view=whatif");
+    const slider = page.locator(".whatif .slider input").first();
+    await slider.focus();
+    await page.keyboard.press("End");
+    await settled(page);
+    const [first] = show.where;
+    assert.match(await page.locator("#command").innerText(), /^bootscope what-if sample --save /);
+    assert.deepEqual((await page.evaluate(() => new URLSearchParams(location.hash.slice(1)).getAll("save"))), [`100,${first.name}`]);
+    assert.equal(await page.getAttribute("#then", "data-ns"), "");
+    page.check();
+});
+
+// The program itself, and a recording: what it serves is asked what savings bring.
+const [PROGRAM_ITSELF, RECORDING] = [process.env.BOOTSCOPE, process.env.BOOTSCOPE_RECORDING];
+const served = { skip: PROGRAM_ITSELF && RECORDING ? false : "BOOTSCOPE and BOOTSCOPE_RECORDING are not set: tests/exports/check-page sets them" };
+
+test("what-if: sliders of a served page bring what the command says, to the nanosecond", served, async () => {
+    const server = spawn(PROGRAM_ITSELF, ["view", RECORDING, "--no-browser"], { stdio: ["ignore", "pipe", "inherit"] });
+    const own = await chromium.launch({ executablePath: PROGRAM, args: ["--no-sandbox"] });
+    try {
+        const [address] = await once(createInterface({ input: server.stdout }), "line");
+        const page = await own.newPage({ viewport: { width: 1280, height: 800 } });
+        const wrong = [];
+        page.on("pageerror", error => wrong.push(error.message));
+        page.on("console", message => message.type() === "error" && wrong.push(message.text()));
+        await page.goto(`${address}#view=whatif`);
+        await page.waitForFunction(() => performance.getEntriesByName("bootscope-whole").length > 0);
+        const { where } = JSON.parse(execFileSync(PROGRAM_ITSELF, ["show", RECORDING, "--json"], { maxBuffer: 1 << 30 }));
+        // All of the first row, part of the second, by keyboard: a step is five per cent.
+        await page.getByRole("slider", { name: `less by per cent: ${where[0].name}`, exact: true }).focus();
+        await page.keyboard.press("End");
+        await page.waitForSelector("#steps li");
+        await page.getByRole("slider", { name: `less by per cent: ${where[1].name}`, exact: true }).focus();
+        for (let i = 0; i < 7; i += 1) await page.keyboard.press("ArrowRight");
+        await page.waitForFunction(() => document.querySelectorAll("#steps li").length === 2 && !document.querySelector("#then").textContent.includes("…"));
+        await settled(page);
+        await page.waitForTimeout(600);
+        const savings = ["--save", where[0].name, "--save", `${where[1].name}=-35%`];
+        const said = JSON.parse(execFileSync(PROGRAM_ITSELF, ["what-if", RECORDING, "--json", ...savings], { maxBuffer: 1 << 30 }));
+        assert.equal(await page.getAttribute("#then", "data-ns"), String(said.steps[1].total_ns));
+        assert.deepEqual(await numbers(page, "#steps strong"), said.steps.map(step => String(step.saved_ns)));
+        assert.deepEqual(wrong, []);
+    } finally {
+        server.kill();
+        await own.close();
+    }
 });
 
 const [BENCH, BENCH_JSON] = [process.env.BOOTSCOPE_BENCH, process.env.BOOTSCOPE_BENCH_JSON];

@@ -92,6 +92,7 @@ const READ: &[(&str, &str)] = &[
     ("cli/trial/making.rs", "a kernel's command line"),
     ("cli/trial/page.rs", "the heading that its own page has above what users write"),
     ("cli/variants.rs", "a command line, and what its parser says"),
+    ("cli/view.rs", "the path of a request"),
 ];
 
 /// These read what their program says, all of it.

@@ -1,10 +1,11 @@
 //! `bootscope report`: one page that opens from disk.
 
+use crate::boot::Opened;
 use crate::files::{self, write_file};
 use crate::output::{Output, Written};
 use crate::{Done, benches, boot, findings};
 use anyhow::{Context, bail};
-use report::{Boot, ConsoleLine, PageBoot};
+use report::{Asks, Boot, ConsoleLine, PageBoot};
 use std::path::{Path, PathBuf};
 
 /// Write one HTML page that opens from disk, without a network
@@ -45,16 +46,24 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 
 /// The page of recordings; how many bytes it has.
 fn of_boots(args: &Args, path: &Path, output: &Output) -> anyhow::Result<u64> {
-    with_boots(&args.recordings, output, |boots| write_file(path, args.force, |out| report::page(boots, out)))
+    let opened = open_all(&args.recordings)?;
+    with_boots(&args.recordings, &opened, output, |boots| {
+        write_file(path, args.force, |out| report::page(boots, Asks::Nobody, out))
+    })
 }
 
-/// Reads recordings, and hands them out as a page takes them.
+/// Reads recordings.
+pub fn open_all(recordings: &[PathBuf]) -> anyhow::Result<Vec<Opened>> {
+    recordings.iter().map(|path| boot::open(path)).collect()
+}
+
+/// Hands out recordings as a page takes them.
 pub fn with_boots<T>(
     recordings: &[PathBuf],
+    opened: &[Opened],
     output: &Output,
     f: impl FnOnce(&[PageBoot]) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let opened = recordings.iter().map(|path| boot::open(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let boots = opened.iter().map(|opened| {
         let mut boot = Boot::new(&opened.timeline, &opened.facts);
         boot.findings = Some(findings::most_valuable(opened, output));

@@ -1,28 +1,34 @@
 //! `bootscope view`: the page of recordings, served on the loopback interface until somebody interrupts it.
 //!
-//! The page is made once and kept in memory. Nobody but this machine can connect. Its address has a word in it that nobody
+//! The page is made once and kept in memory. It may ask what savings bring, and gets the document of `what-if --json`. Nobody but this machine can connect. Its address has a word in it that nobody
 //! can guess, and a request must name this host: so a page from elsewhere, open in the same browser, cannot read it.
 
+use crate::boot::Opened;
 use crate::output::Output;
-use crate::report::with_boots;
-use crate::{Done, benches};
+use crate::report::{open_all, with_boots};
+use crate::{Done, benches, what_if};
 use anyhow::{Context, bail};
+use report::Asks;
+use serde::Deserialize;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long a connection may take for its request.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of a request, at most.
-const LONGEST_REQUEST: u64 = 16 << 10;
+const LONGEST_REQUEST: u64 = 256 << 10;
+/// What the page appends to its own path to ask what savings bring.
+const WHAT_IF: &str = "what-if";
 
 /// Show recordings in a browser: the page that report writes, from memory
 ///
-/// view serves the page on 127.0.0.1 alone, prints its address, and opens a browser. Ctrl-C ends it.
+/// view serves the page on 127.0.0.1 alone, prints its address, and opens a browser. Ctrl-C ends it. Only here does the page
+/// also have What-if: it asks this program, which works as bootscope what-if does.
 #[derive(clap::Args)]
 pub struct Args {
     /// A recording (folder or packed file), or two to eight to compare
@@ -41,14 +47,17 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if let Some(bench) = args.recordings.iter().find(|path| benches::is_bench(path)) {
         bail!("{} is a bench: bootscope report writes its page", bench.display());
     }
-    let page = with_boots(&args.recordings, output, |boots| {
+    let boots = open_all(&args.recordings)?;
+    let page = with_boots(&args.recordings, &boots, output, |boots| {
         let mut page = Vec::new();
-        report::page(boots, &mut page)?;
+        report::page(boots, Asks::Server, &mut page)?;
         Ok(page)
     })?;
+    let names = args.recordings.iter().map(|path| path.display().to_string()).collect();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
         .with_context(|| format!("cannot listen on port {} of 127.0.0.1: try another --port", args.port))?;
-    let site = Arc::new(Site { page, host: listener.local_addr()?, path: format!("/{}/", secret()) });
+    let (host, path) = (listener.local_addr()?, format!("/{}/", secret()));
+    let site = Arc::new(Site { page, host, path, boots, names, one_at_a_time: Mutex::new(()) });
     let address = format!("http://{}{}", site.host, site.path);
     output.text(&format!("{address}\n"))?;
     if !args.no_browser {
@@ -80,18 +89,41 @@ fn secret() -> String {
     format!("{:016x}{:016x}", random(), random())
 }
 
+/// What a page asks: which of its boots, and what to save as `what-if --save` has it.
+#[derive(Deserialize)]
+struct Question {
+    boot: usize,
+    save: Vec<String>,
+}
+
 struct Site {
     page: Vec<u8>,
     host: SocketAddr,
     path: String,
+    boots: Vec<Opened>,
+    names: Vec<String>,
+    /// Who moves a slider asks often, and each answer is a boot run again.
+    one_at_a_time: Mutex<()>,
 }
 
 impl Site {
+    /// The document of `what-if --json`; else why there is none.
+    fn what_if(&self, question: &[u8]) -> Result<String, String> {
+        let Question { boot, save } = serde_json::from_slice(question).map_err(|e| e.to_string())?;
+        let (Some(opened), Some(name)) = (self.boots.get(boot), self.names.get(boot)) else {
+            return Err(format!("there is no boot {boot} on this page"));
+        };
+        let _one_at_a_time = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        let ledger = what_if::ledger(opened, name, &save).map_err(|e| format!("{e:#}"))?;
+        report::json(&ledger, true).map_err(|e| e.to_string())
+    }
+
     fn answer(&self, stream: &TcpStream) -> io::Result<()> {
         stream.set_read_timeout(Some(PATIENCE))?;
-        let mut lines = BufReader::new(stream.take(LONGEST_REQUEST)).lines();
+        let mut input = BufReader::new(stream.take(LONGEST_REQUEST));
+        let mut lines = input.by_ref().lines();
         let request = lines.next().transpose()?.unwrap_or_default();
-        let mut host = None;
+        let (mut host, mut length) = (None, 0);
         for line in lines {
             let line = line?;
             if line.is_empty() {
@@ -100,19 +132,31 @@ impl Site {
             let (name, value) = line.split_once(':').unwrap_or_default();
             if name.eq_ignore_ascii_case("host") {
                 host = Some(value.trim().to_owned());
+            } else if name.eq_ignore_ascii_case("content-length") {
+                length = value.trim().parse().unwrap_or(0);
             }
         }
         let is_ours = host.is_some_and(|host| host == self.host.to_string());
+        let answered;
         let (status, kind, body): (&str, &str, &[u8]) = match request.split(' ').collect::<Vec<_>>()[..] {
-            _ if !is_ours => ("400 Bad Request", "plain", b"not for this host\n"),
-            ["GET", path, _] if path == self.path => ("200 OK", "html", &self.page),
-            ["GET", ..] => ("404 Not Found", "plain", b"not found\n"),
-            _ => ("405 Method Not Allowed", "plain", b"only GET\n"),
+            _ if !is_ours => ("400 Bad Request", "text/plain", b"not for this host\n"),
+            ["GET", path, _] if path == self.path => ("200 OK", "text/html", &self.page),
+            ["POST", path, _] if path.strip_prefix(&self.path) == Some(WHAT_IF) => {
+                let mut question = Vec::new();
+                input.take(length).read_to_end(&mut question)?;
+                answered = self.what_if(&question);
+                match &answered {
+                    Ok(json) => ("200 OK", "application/json", json.as_bytes()),
+                    Err(why) => ("422 Unprocessable Content", "text/plain", why.as_bytes()),
+                }
+            }
+            ["GET", ..] => ("404 Not Found", "text/plain", b"not found\n"),
+            _ => ("405 Method Not Allowed", "text/plain", b"only GET\n"),
         };
         let mut out = stream;
         write!(
             out,
-            "HTTP/1.1 {status}\r\nContent-Type: text/{kind}; charset=utf-8\r\nContent-Length: {}\r\n\
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {}\r\n\
              Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n\
              Cross-Origin-Resource-Policy: same-origin\r\nConnection: close\r\n\r\n",
             body.len()

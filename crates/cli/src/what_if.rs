@@ -6,6 +6,7 @@ use analysis::{Becomes, Groups, Saving, WhatIf};
 use anyhow::{Context, bail};
 use clap::{Arg, ArgAction, ArgMatches};
 use report::{Boot, Ledger, State};
+use std::borrow::Borrow;
 use std::path::{Path, PathBuf};
 use timeline::Unit;
 
@@ -91,7 +92,7 @@ impl clap::FromArgMatches for Steps {
 }
 
 /// `NAME`, `NAME=TIME` or `NAME=-PERCENT`, and maybe a state.
-fn save(text: &str) -> Result<Step, String> {
+fn saving(text: &str) -> Result<(String, Saving, State), String> {
     let (typed, state) = state(text)?;
     let (name, becomes) = match typed.rsplit_once('=') {
         Some((name, value)) if value.starts_with('-') => (name, Becomes::Less(amount::percent(&value[1..])?)),
@@ -112,8 +113,12 @@ fn save(text: &str) -> Result<Step, String> {
     if saving.name.is_empty() {
         Err("it names nothing to save".to_owned())
     } else {
-        Ok(Step::Save(typed.to_owned(), saving, state))
+        Ok((typed.to_owned(), saving, state))
     }
+}
+
+fn save(text: &str) -> Result<Step, String> {
+    saving(text).map(|(typed, saving, state)| Step::Save(typed, saving, state))
 }
 
 /// `NAME=RECORDING`, and maybe a state. Both may have equals signs: the last after which there is something, or the last.
@@ -147,28 +152,28 @@ fn state(text: &str) -> Result<(&str, State), String> {
 }
 
 /// A boot that savings can be tried on, and what its rows are made by.
-struct Base {
-    opened: Opened,
+struct Base<O> {
+    opened: O,
     groups: Groups,
     /// Once there is a saving.
     what_if: Option<WhatIf>,
 }
 
-impl Base {
-    fn open(path: &Path, group: Option<&Path>, output: &Output) -> anyhow::Result<Base> {
-        let opened = boot::open_warned(path, output)?;
-        let groups = opened.groups(group)?;
+impl<O: Borrow<Opened>> Base<O> {
+    fn of(opened: O, group: Option<&Path>) -> anyhow::Result<Base<O>> {
+        let groups = opened.borrow().groups(group)?;
         Ok(Base { opened, groups, what_if: None })
     }
 
     fn save(&mut self, saving: &Saving) -> anyhow::Result<analysis::Rung> {
-        if self.opened.timeline.unit == Unit::Ticks && matches!(saving.becomes, Becomes::Takes(_)) {
+        let opened = self.opened.borrow();
+        if opened.timeline.unit == Unit::Ticks && matches!(saving.becomes, Becomes::Takes(_)) {
             bail!(
                 "the times of this boot are in ticks, and nobody knows how long one is: save per cent, or import it with --tsc-frequency"
             );
         }
         if self.what_if.is_none() {
-            self.what_if = Some(WhatIf::new(self.opened.timeline.clone(), self.groups.clone())?);
+            self.what_if = Some(WhatIf::new(opened.timeline.clone(), self.groups.clone())?);
         }
         let what_if = self.what_if.as_mut().expect("made above");
         what_if.save(saving).with_context(|| format!("cannot save {:?}", saving.name))
@@ -176,9 +181,23 @@ impl Base {
 
     /// What is left.
     fn boot(&self) -> Boot<'_> {
-        let timeline = self.what_if.as_ref().map_or(&self.opened.timeline, WhatIf::timeline);
-        Boot::with_groups(timeline, &self.opened.facts, self.groups.clone())
+        let opened = self.opened.borrow();
+        let timeline = self.what_if.as_ref().map_or(&opened.timeline, WhatIf::timeline);
+        Boot::with_groups(timeline, &opened.facts, self.groups.clone())
     }
+}
+
+/// The ledger of savings, as typed, in a recording that is open.
+pub fn ledger(opened: &Opened, name: &str, savings: &[String]) -> anyhow::Result<Ledger> {
+    let mut base = Base::of(opened, None)?;
+    let before = base.boot().wheres();
+    let mut ledger = Ledger::new(name, base.boot().total, opened.timeline.unit);
+    for text in savings {
+        let (typed, saving, state) = saving(text).map_err(anyhow::Error::msg)?;
+        ledger.estimate(&typed, state, base.save(&saving)?);
+    }
+    ledger.left(base.boot().wheres(), &before);
+    Ok(ledger)
 }
 
 /// Runs it.
@@ -190,7 +209,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         );
     }
     let group = args.group.as_deref();
-    let mut base = Base::open(&args.recording, group, output)?;
+    let mut base = Base::of(boot::open_warned(&args.recording, output)?, group)?;
     let name = args.recording.display().to_string();
     let before = base.boot().wheres();
     let mut ledger = Ledger::new(&name, base.boot().total, base.opened.timeline.unit);
@@ -198,7 +217,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         match step {
             Step::Save(typed, saving, state) => ledger.estimate(typed, state.clone(), base.save(saving)?),
             Step::Rung(name, path, state) => {
-                let next = Base::open(path, group, output)?;
+                let next = Base::of(boot::open_warned(path, output)?, group)?;
                 if next.opened.timeline.unit != base.opened.timeline.unit {
                     bail!(
                         "{} and {} measure in different units (instructions or time)",

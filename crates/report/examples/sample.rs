@@ -44,7 +44,7 @@ fn main() -> std::io::Result<()> {
     let path = folder.join("page.html");
     let mut out = BufWriter::new(File::create(&path)?);
     let one = PageBoot { name: "sample", boot: &boot, console: &console() };
-    report::page(&[one], &mut out)?;
+    report::page(&[one], report::Asks::Nobody, &mut out)?;
     out.flush()?;
     took("page", begun, path.metadata()?.len());
     if spans.is_none() {
@@ -53,7 +53,7 @@ fn main() -> std::io::Result<()> {
         let slower = sample::slower();
         let slower = Boot::new(&slower, &facts);
         let other = PageBoot { name: "slower", boot: &slower, console: &[] };
-        report::page(&[one, other], &mut BufWriter::new(File::create(folder.join("two.html"))?))?;
+        report::page(&[one, other], report::Asks::Nobody, &mut BufWriter::new(File::create(folder.join("two.html"))?))?;
         std::fs::write(folder.join("show-slower.json"), Summary::of(&slower).to_json())?;
         let bench = bench();
         report::bench_page(&bench, &mut BufWriter::new(File::create(folder.join("bench.html"))?))?;
@@ -139,7 +139,11 @@ fn odd_pages(folder: &Path) -> std::io::Result<()> {
     for (name, timeline) in odd_boots() {
         let boot = Boot::new(&timeline, &facts);
         let page = PageBoot { name, boot: &boot, console: &[] };
-        report::page(&[page], &mut BufWriter::new(File::create(folder.join(format!("{name}.html")))?))?;
+        report::page(
+            &[page],
+            report::Asks::Nobody,
+            &mut BufWriter::new(File::create(folder.join(format!("{name}.html")))?),
+        )?;
         std::fs::write(folder.join(format!("{name}.json")), Summary::of(&boot).to_json())?;
     }
     Ok(())

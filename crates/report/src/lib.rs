@@ -61,7 +61,7 @@ pub use findings::{
 };
 pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use history::{LevelChange, Median, PastBenches, SCHEMA as HISTORY_SCHEMA};
-pub use html::page;
+pub use html::{Asks, page};
 pub use lab::{Lab, LabAdded, LabAmount, LabBlame, LabBoot, LabCheck, LabFigure, LabTrial};
 pub use layout::{Cutoff, Layout};
 pub use ledger::{Ledger, LedgerPart, LedgerStep, StandsFor, State, StepKind};

@@ -20,7 +20,7 @@ fn export(boot: &Boot, name: &str) -> String {
 }
 
 fn page_of(boot: &Boot, console: &[ConsoleLine], out: &mut Vec<u8>) {
-    report::page(&[PageBoot { name: "a", boot, console }], out).unwrap();
+    report::page(&[PageBoot { name: "a", boot, console }], report::Asks::Nobody, out).unwrap();
 }
 
 fn with_sample(check: impl FnOnce(&Boot)) {

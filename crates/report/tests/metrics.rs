@@ -140,7 +140,7 @@ fn every_metric_is_in_every_view_of_a_recording() {
     let json = serde_json::to_value(&summary).unwrap();
     let text = report::show(&summary, Layout { width: 400, ..Layout::default() });
     let mut page = Vec::new();
-    report::page(&[PageBoot { name: "a", boot: &boot, console: &[] }], &mut page).unwrap();
+    report::page(&[PageBoot { name: "a", boot: &boot, console: &[] }], report::Asks::Nobody, &mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
     for metric in METRICS {
         let value = values(0, 0).get(metric).unwrap();

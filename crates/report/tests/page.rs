@@ -7,7 +7,7 @@ use timeline::{End, EndEvidence, NameId, Ns, SpanKind, SpanRow, TimeBase, Timeli
 
 fn parts(boot: &Boot, console: &[ConsoleLine]) -> Vec<Table<'static>> {
     let mut page = Vec::new();
-    report::page(&[PageBoot { name: "a", boot, console }], &mut page).unwrap();
+    report::page(&[PageBoot { name: "a", boot, console }], report::Asks::Nobody, &mut page).unwrap();
     read(&String::from_utf8(page).unwrap()).unwrap()
 }
 
@@ -128,7 +128,7 @@ fn many_spans_are_many_parts_and_little_each() {
     let boot = Boot::new(&t, &facts);
     let mut page = Vec::new();
     let console = [ConsoleLine { at: Some(Ns(5)), text: b"a\tb\r" }, ConsoleLine { at: None, text: b"\xff\x1b[2J" }];
-    report::page(&[PageBoot { name: "a", boot: &boot, console: &console }], &mut page).unwrap();
+    report::page(&[PageBoot { name: "a", boot: &boot, console: &console }], report::Asks::Nobody, &mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
     let parts = read(&page).unwrap();
     assert_eq!(counts(&parts, "spans", "start").len(), usize::try_from(count).unwrap());

@@ -6,7 +6,7 @@
 use super::tables::{time, unit};
 use super::{plot, scaling};
 use crate::Layout;
-use crate::html::{begin, esc, nonce};
+use crate::html::{Asks, begin, esc, nonce};
 use benchmark::{Document, RowScaling};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -23,7 +23,7 @@ pub fn bench_page(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     let kernel = document.head.variants.first().map_or("", |v| v.booted.kernel.as_str());
     let title = if kernel.is_empty() { "Bench".to_owned() } else { format!("Bench of {kernel}") };
     let nonce = nonce();
-    begin(&title, &nonce, out)?;
+    begin(&title, &nonce, Asks::Nobody, out)?;
     writeln!(out, "<main>\n<h1>{}</h1>", esc(&title))?;
     let mut plots = String::new();
     dots(document, &mut plots);

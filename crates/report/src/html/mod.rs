@@ -22,6 +22,15 @@ pub(crate) const MOST_ROWS: usize = 300;
 /// Console lines that the page shows: half from the start, half from the end.
 pub(crate) const MOST_LINES: usize = 6_000;
 
+/// Whom a page may ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// Nobody: a file, which has all that it shows.
+    Nobody,
+    /// The program that serves it, which works out what savings bring.
+    Server,
+}
+
 /// Writes the page of a boot, or of several to compare. The tables are those of the first.
 ///
 /// # Errors
@@ -29,13 +38,13 @@ pub(crate) const MOST_LINES: usize = 6_000;
 ///
 /// # Panics
 /// Without any boot.
-pub fn page(boots: &[PageBoot], out: &mut dyn Write) -> io::Result<()> {
+pub fn page(boots: &[PageBoot], asks: Asks, out: &mut dyn Write) -> io::Result<()> {
     let PageBoot { boot, console, .. } = boots[0];
     let summary = Summary::of(boot);
     let nonce = nonce();
     let subject = format!("{} {}", summary.subject.os, summary.subject.kernel);
     let title = if subject.trim().is_empty() { "A boot".to_owned() } else { subject };
-    begin(title.trim(), &nonce, out)?;
+    begin(title.trim(), &nonce, asks, out)?;
     sections::warnings(&summary, out)?;
     sections::header(&summary, title.trim(), out)?;
     writeln!(out, "<main>")?;
@@ -60,12 +69,14 @@ pub fn page(boots: &[PageBoot], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Begins a page, up to its tables. Nothing runs in it but scripts with this nonce.
-pub(crate) fn begin(title: &str, nonce: &str, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn begin(title: &str, nonce: &str, asks: Asks, out: &mut dyn Write) -> io::Result<()> {
+    // The application reads here whether there is somebody to ask.
+    let connect = if asks == Asks::Server { " connect-src 'self';" } else { "" };
     write!(
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-         script-src 'nonce-{nonce}'; worker-src blob:; base-uri 'none'; form-action 'none'\">\n\
+         script-src 'nonce-{nonce}'; worker-src blob:;{connect} base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{} · bootscope</title>\n<style>\n{}</style>\n<style>\n{}</style>\n</head>\n<body>\n<div id=\"tables\">\n",
         esc(title),

@@ -1,0 +1,143 @@
+// What-if: sliders on rows, and what the boot then takes. The program that serves the page works it out, as its command
+// `what-if` does; a file has nobody to ask, and shows the command.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Int, Row } from "../data/facts";
+import { counted, percent, short, whole, type Whole } from "../lib/time";
+import { expression, type Store } from "../state";
+import { Table, type Column } from "./table";
+
+/** A slider that moves asks only when it rests. */
+const RESTS_MS = 150;
+
+/** The document of `what-if --json`, as far as it is shown. */
+interface Ledger {
+    readonly total_ns: Int;
+    readonly steps: readonly {
+        readonly name: string;
+        readonly before_ns: Int;
+        readonly saved_ns: Int;
+        readonly saved_at_worst_ns: Int | null;
+        readonly saved_at_best_ns: Int | null;
+        readonly total_ns: Int;
+    }[];
+    readonly where: readonly Row[];
+    readonly new_rows: readonly string[];
+}
+
+type Answer = { readonly ledger: Ledger } | { readonly wrong: string };
+
+/** Whether there is a program to ask: the page's own policy says so. */
+export function canAsk(): boolean {
+    return document.querySelector('meta[http-equiv="Content-Security-Policy"]')?.getAttribute("content")?.includes("connect-src 'self'") === true;
+}
+
+/** As `--save` has it. */
+export function asTyped(savings: ReadonlyMap<string, number>): string[] {
+    return [...savings].map(([name, less]) => (less >= 100 ? name : `${name}=-${less}%`));
+}
+
+/** The command in words of a shell. */
+export function command(recording: string, savings: readonly string[]): string {
+    const quoted = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+    return ["bootscope what-if", quoted(recording), ...savings.map(one => `--save ${quoted(one)}`)].join(" ");
+}
+
+export function WhatIf({ store }: { store: Store }) {
+    const { boot, state } = store;
+    const { unit, summary } = boot;
+    const { savings } = state;
+    const typed = useMemo(() => asTyped(savings), [savings]);
+    const answer = useAnswer(state.shown, typed);
+    const filter = expression(state.filter);
+    const rows = useMemo(() => summary.where.filter(row => !filter || filter.test(row.name)), [boot.facts, filter?.source]);
+    const set = (name: string, less: number): void => {
+        const changed = new Map(store.state.savings);
+        if (less > 0) changed.set(name, less);
+        else changed.delete(name);
+        store.set({ savings: changed });
+    };
+    const left = useMemo(() => new Map("ledger" in answer ? answer.ledger.where.map(row => [row.name, row.self_ns]) : []), [answer]);
+    const columns = useMemo((): readonly Column<Row>[] => [
+        { name: "what", key: row => row.name, show: row => row.name },
+        { name: "self", key: row => Number(row.self_ns), show: row => short(whole(row.self_ns), unit), isNumber: true, width: "7em" },
+        // Sorted by what no slider moves: a row must not jump while one moves its slider.
+        { name: "then", key: row => Number(row.self_ns), show: row => (savings.size === 0 || !("ledger" in answer) ? "" : <span data-ns={String(left.get(row.name) ?? 0)}>{short(whole(left.get(row.name) ?? 0), unit)}</span>), isNumber: true, width: "7em" },
+        {
+            name: "less by", key: () => 0, width: "15em",
+            show: row => (
+                <span class="slider">
+                    <input type="range" min="0" max="100" step="5" value={savings.get(row.name) ?? 0} aria-label={`less by per cent: ${row.name}`} onInput={event => set(row.name, Number(event.currentTarget.value))} />
+                    <output>{savings.get(row.name) ?? 0} %</output>
+                </span>
+            ),
+        },
+    ], [unit, savings, left, answer]);
+    const total = whole(summary.total_ns);
+    const steps = "ledger" in answer ? answer.ledger.steps : [];
+    const then = steps[steps.length - 1];
+    store.target = { rows: () => [["saving", "before_ns", "saved_ns", "total_ns"], ...steps.map(step => [step.name, String(step.before_ns), String(step.saved_ns), String(step.total_ns)])] };
+    const words = command(boot.name, typed);
+    return (
+        <div class="whatif">
+            <div class="tools">
+                <label>filter <input id="filter" type="search" size={24} value={state.filter} placeholder="regular expression" onInput={event => store.set({ filter: event.currentTarget.value })} /></label>
+                <button type="button" disabled={savings.size === 0} onClick={() => store.set({ savings: new Map() })}>none</button>
+                <output id="then" data-ns={then ? String(then.total_ns) : ""} aria-live="polite">
+                    {then ? `${short(total, unit)} before, ${short(whole(then.total_ns), unit)} then: ${percent(1 - Number(then.total_ns) / Number(total))} less` : savings.size > 0 && canAsk() ? "…" : ""}
+                </output>
+            </div>
+            {canAsk() ? null : <p class="note">A file cannot run the boot again: <code>bootscope view</code> shows this page with an answer, and the command below prints it.</p>}
+            {"wrong" in answer && answer.wrong ? <p class="warning" role="alert">{answer.wrong}</p> : null}
+            <div class="split">
+                <div class="sheet">
+                    <Table label="What takes less" rows={rows} columns={columns} isPicked={row => savings.has(row.name)} />
+                    <output class="sum">{counted(rows.length, "row")}; each takes so much less on every thread, one saving after the other</output>
+                </div>
+                <aside class="details" aria-label="What the savings bring">
+                    <h2>One after the other</h2>
+                    {savings.size === 0 ? <p>Move a slider. Nothing is subtracted: the boot is run again with that work made shorter, and it counts only until the boot waits for something else.</p> : null}
+                    <ol class="list" id="steps">{steps.map((step, i) => <Step key={i} name={step.name} saved={whole(step.saved_ns)} after={whole(step.total_ns)} range={step.saved_at_worst_ns === null || step.saved_at_best_ns === null ? undefined : [whole(step.saved_at_worst_ns), whole(step.saved_at_best_ns)]} unit={unit} />)}</ol>
+                    {savings.size > 0 ? <><h3>The command that says the same</h3><p><code id="command">{words}</code></p></> : null}
+                </aside>
+            </div>
+        </div>
+    );
+}
+
+function Step({ name, saved, after, range, unit }: { name: string; saved: Whole; after: Whole; range: readonly [Whole, Whole] | undefined; unit: Parameters<typeof short>[1] }) {
+    return (
+        <li>
+            {name}: saves <strong data-ns={String(saved)}>{short(saved, unit)}</strong>
+            {range ? ` (${short(range[0], unit)} to ${short(range[1], unit)}, by what the log leaves open)` : ""}, then {short(after, unit)}
+        </li>
+    );
+}
+
+const NOTHING: Answer = { wrong: "" };
+
+/** What the program says of savings; of those that were asked last. */
+function useAnswer(boot: number, savings: readonly string[]): Answer {
+    const [answer, setAnswer] = useState<Answer>(NOTHING);
+    const asked = useRef(0);
+    const question = JSON.stringify({ boot, save: savings });
+    useEffect(() => {
+        const number = (asked.current += 1);
+        if (savings.length === 0 || !canAsk()) return setAnswer(NOTHING);
+        const timer = setTimeout(async () => {
+            const said = await ask(question);
+            if (asked.current === number) setAnswer(said);
+        }, RESTS_MS);
+        return () => clearTimeout(timer);
+    }, [question]);
+    return answer;
+}
+
+async function ask(question: string): Promise<Answer> {
+    try {
+        const response = await fetch(`${location.pathname}what-if`, { method: "POST", body: question });
+        if (!response.ok) return { wrong: `It cannot be worked out: ${(await response.text()).trim()}.` };
+        return { ledger: (await response.json()) as Ledger };
+    } catch {
+        return { wrong: "The program that served this page does not answer any more." };
+    }
+}
