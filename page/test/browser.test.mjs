@@ -206,14 +206,19 @@ test("tracks: a click selects what lies there, the wheel zooms and moves", optio
     const chart = page.locator(".chart .canvas");
     const box = await chart.boundingBox();
     // The longest span of the first lanes is somewhere under the pointer: look for it as a user would.
-    let found = false;
+    let [found, at] = [false, { x: 0, y: 0 }];
     for (let y = 30; y < box.height && !found; y += 8) {
         for (let x = 200; x < box.width && !found; x += 60) {
             await page.mouse.move(box.x + x, box.y + y);
             found = (await page.locator(".tip").count()) > 0;
+            at = { x: box.x + x, y: box.y + y };
         }
     }
     assert.ok(found, "a tooltip somewhere");
+    // The pointer moved once more since the tip was drawn, at most.
+    const place = await page.locator(".tip").boundingBox();
+    const [across, down] = [Math.max(place.x - at.x, at.x - place.x - place.width), Math.max(place.y - at.y, at.y - place.y - place.height)];
+    assert.ok(across < 90 && down < 40, `the tip is ${across} and ${down} pixels from the pointer`);
     const tip = await page.locator(".tip strong").innerText();
     await page.mouse.down();
     await page.mouse.up();

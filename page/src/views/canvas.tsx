@@ -19,6 +19,17 @@ interface Props {
     readonly children?: ComponentChildren;
 }
 
+/** Where a tip stands that is about what lies under the pointer: beside it, and within the window. */
+export function besidePointer({ x, y }: { readonly x: number; readonly y: number }): Record<string, string> {
+    const across = x > innerWidth / 2 ? { right: `${innerWidth - x + 12}px` } : { left: `${x + 12}px` };
+    return y > innerHeight * 0.75 ? { ...across, bottom: `${innerHeight - y + 10}px` } : { ...across, top: `${y + 14}px` };
+}
+
+/** Of the window: a tip is not in what scrolls. */
+export function placeOf(event: MouseEvent): { x: number; y: number } {
+    return { x: event.clientX, y: event.clientY };
+}
+
 export function Canvas(props: Props) {
     const frame = useRef<HTMLDivElement>(null);
     const canvas = useRef<HTMLCanvasElement>(null);

@@ -9,7 +9,7 @@ import { isDark, type Palette } from "../charts/colours";
 import type { Surface } from "../lib/save";
 import { counted, short, type Whole } from "../lib/time";
 import { expression, type Store } from "../state";
-import { Canvas } from "./canvas";
+import { Canvas, besidePointer, placeOf } from "./canvas";
 import { Choice } from "./choice";
 import { Table, type Column } from "./table";
 
@@ -148,15 +148,15 @@ function Stacks({ store, palette, before, after }: { store: Store; palette: Pale
                 size.current = { width, height: high, scroll };
                 paint(flame(width, high, scroll), on);
             }}
-            onPointer={(kind, _, px, py) => {
+            onPointer={(kind, event, px, py) => {
                 if (kind === "leave") return setTip(undefined);
                 const node = hit(flame(size.current.width, size.current.height, size.current.scroll), px, py);
-                if (kind === "move") setTip(node === undefined ? undefined : { node, x: px, y: py });
+                if (kind === "move") setTip(node === undefined ? undefined : { node, ...placeOf(event) });
                 if (kind === "up") setZoomed(node ?? 0);
             }}
         >
             {tip ? (
-                <div class="tip" role="tooltip" style={{ left: `${Math.min(tip.x + 12, size.current.width - 260)}px`, top: `${tip.y + 14}px` }}>
+                <div class="tip" role="tooltip" style={besidePointer(tip)}>
                     <strong>{tree.texts[tree.key[tip.node]!]}</strong>
                     <br />
                     {short(tree.total[tip.node]!, after.unit)}, {signed(changed[tip.node]!, after)}

@@ -6,7 +6,7 @@ import { boxes, depthOf, hit, paint, type Flame } from "../charts/flame";
 import { functions, ofCalls, ofPath, ofThreads, sandwich, upsideDown, type Tree } from "../data/merged";
 import { grouped, percent, short } from "../lib/time";
 import { expression, type MergedOf, type MergedWay, type Store } from "../state";
-import { Canvas } from "./canvas";
+import { Canvas, besidePointer, placeOf } from "./canvas";
 import { Choice } from "./choice";
 import { Table, type Column } from "./table";
 
@@ -86,15 +86,15 @@ function Graph({ store, palette, tree, label }: { store: Store; palette: Palette
                 size.current = { width, height: high, scroll };
                 paint(flame(width, high, scroll), on);
             }}
-            onPointer={(kind, _, x, y) => {
+            onPointer={(kind, event, x, y) => {
                 if (kind === "leave") return setTip(undefined);
                 const node = hit(now(), x, y);
-                if (kind === "move") setTip(node === undefined ? undefined : { node, x, y });
+                if (kind === "move") setTip(node === undefined ? undefined : { node, ...placeOf(event) });
                 if (kind === "up") setZoomed(node ?? 0);
             }}
         >
             {tip && tip.node < tree.parent.length ? (
-                <div class="tip" role="tooltip" style={{ left: `${Math.min(tip.x + 12, size.current.width - 260)}px`, top: `${tip.y + 14}px` }}>
+                <div class="tip" role="tooltip" style={besidePointer(tip)}>
                     <strong>{tree.texts[tree.key[tip.node]!]}</strong>
                     <br />
                     total {text(tree.total[tip.node]!)} ({percent(tree.total[tip.node]! / whole)}), self {text(tree.self[tip.node]!)}

@@ -5,7 +5,7 @@ import { gutterOf, hit, layOut, paint, scaleOf, type Hit, type Picture } from ".
 import type { Palette } from "../charts/colours";
 import { counted, short } from "../lib/time";
 import { expression, type Store } from "../state";
-import { Canvas } from "./canvas";
+import { Canvas, besidePointer, placeOf } from "./canvas";
 import { SpanTable } from "./places";
 
 export function Timeline({ store, palette, only }: { store: Store; palette: Palette; only: "path" | "all" }) {
@@ -48,7 +48,7 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
             else store.show(dragged.from + before - after, dragged.to + before - after);
             setHovered(undefined);
         } else if (kind === "move") {
-            setHovered({ hit: at(x, y), x, y });
+            setHovered({ hit: at(x, y), ...placeOf(event) });
         }
         if (kind === "up") {
             drag.current = undefined;
@@ -95,7 +95,7 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
                 }}
                 scrollTo={lane && { top: lane.y, height: Math.min(lane.height, 60) }}
             >
-                {hovered ? <Tip store={store} {...hovered} width={size.current.width} /> : null}
+                {hovered ? <Tip store={store} {...hovered} /> : null}
             </Canvas>
             {layout.empty > 0 ? <p class="faint note">{counted(layout.empty, "track")} with nothing but a name {layout.empty === 1 ? "is" : "are"} not shown.</p> : null}
             {boot.stays.length === 0 ? <p class="note">There is no boot path: no evidence says which thread reached the end mark.</p> : null}
@@ -104,14 +104,13 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
     );
 }
 
-function Tip({ store, hit, x, y, width }: { store: Store; hit: Hit; x: number; y: number; width: number }) {
+function Tip({ store, hit, x, y }: { store: Store; hit: Hit; x: number; y: number }) {
     const { boot } = store;
     if (hit.span === undefined && !hit.stay) return null;
     const text = hit.span !== undefined ? boot.spanName(hit.span) : `boot path: ${hit.stay!.kind}`;
     const length = hit.span !== undefined ? boot.spanLength(hit.span) : hit.stay!.to - hit.stay!.from;
-    const side = x > width / 2 ? { right: `${width - x + 12}px` } : { left: `${x + 12}px` };
     return (
-        <div class="tip" role="tooltip" style={{ ...side, top: `${y + 14}px` }}>
+        <div class="tip" role="tooltip" style={besidePointer({ x, y })}>
             <strong>{text}</strong> {short(length, boot.unit)}
             <br />
             {hit.lane?.track.label}
