@@ -135,6 +135,19 @@ test("where: filtered, sorted, and a row leads to its places", options, async ()
     page.check();
 });
 
+test("where: a row of which only its phase is known leads to that phase", options, async () => {
+    const row = show.where.find(({ name }) => /^\([\w ]+\)$/.test(name));
+    const phase = show.phases.find(({ name }) => `(${name})` === row.name);
+    const page = await open(`#view=where&filter=${encodeURIComponent(`^\\(${phase.name}\\)$`)}`);
+    await page.locator(".where .table tbody button").first().click();
+    await settled(page);
+    await page.locator(".details").getByRole("button", { name: phase.name, exact: true }).click();
+    await settled(page);
+    const at = await fragment(page);
+    assert.deepEqual([at.get("view"), at.get("range")], ["tracks", `${phase.start_ns},${phase.end_ns}`]);
+    page.check();
+});
+
 test("path: the keyboard goes along it, and its steps sum to the boot", options, async () => {
     const page = await open("#view=path");
     await page.keyboard.press("]");
@@ -584,6 +597,22 @@ test("bench: axe finds nothing serious, light and dark, wide and narrow", ofBenc
             await page.close();
         }
     }
+});
+
+test("on a narrow screen what is selected is seen, and rows are as high as the table counts on", options, async () => {
+    const viewport = { width: 400, height: 800 };
+    const page = await open("#view=where", { viewport });
+    await page.locator(".where .table tbody button").first().click();
+    await settled(page);
+    const box = await page.locator(".details").boundingBox();
+    assert.ok(box && box.height > 60 && box.y + box.height <= viewport.height + 1, JSON.stringify(box));
+    for (const view of ["where", "console", "whatif"]) {
+        await page.evaluate(view => (location.hash = `#view=${view}`), view);
+        await settled(page);
+        const heights = await page.$$eval(".table tbody tr:not([aria-hidden])", rows => [...new Set(rows.map(row => Math.round(row.getBoundingClientRect().height)))]);
+        assert.deepEqual(heights, [25], view);
+    }
+    page.check();
 });
 
 test("axe finds nothing serious in any view, light and dark, wide and narrow", options, async () => {

@@ -1,5 +1,5 @@
 // Boots side by side: rows by their name, phases in order, merged stacks by their path. The same sums as `bootscope diff`.
-import { whole, type Whole } from "../lib/time";
+import { difference, whole, type Whole } from "../lib/time";
 import type { Row, Summary } from "./facts";
 import type { Tree } from "./merged";
 
@@ -11,10 +11,6 @@ export interface Compared {
     /** By how much it became longer. */
     readonly change: Whole;
     readonly what: "same" | "changed" | "appeared" | "vanished";
-}
-
-function difference(after: Whole, before: Whole): Whole {
-    return typeof after === "number" && typeof before === "number" ? after - before : BigInt(after) - BigInt(before);
 }
 
 function sum(a: Whole, b: Whole): Whole {

@@ -17,6 +17,11 @@ export function whole(value: number | string): Whole {
     return typeof value === "string" ? BigInt(value) : value;
 }
 
+/** From one to the other, to the nanosecond. */
+export function difference(to: Whole, from: Whole): Whole {
+    return typeof to === "number" && typeof from === "number" ? to - from : BigInt(to) - BigInt(from);
+}
+
 /** `9.77 ms`: as crates/timeline/src/time.rs, to the digit. */
 export function short(length: Whole, unit: Unit): string {
     const negative = length < 0;

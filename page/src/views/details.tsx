@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Boot } from "../data/boot";
-import { counted, exact, short, type Whole } from "../lib/time";
+import { counted, difference, exact, short, whole, type Whole } from "../lib/time";
 import { whyStay, whyWait } from "../lib/why";
 import type { Store } from "../state";
 import { SpanTable } from "./places";
@@ -109,6 +109,22 @@ function StayDetails({ store, stay: index }: { store: Store; stay: number }) {
     );
 }
 
+/** A row of which no evidence says more than its phase: that is its place in time. */
+function OnlyPhase({ store, name }: { store: Store; name: string }) {
+    const { boot } = store;
+    const phases = boot.summary.phases.filter(phase => `(${phase.name})` === name);
+    const show = (from: number, to: number): void => {
+        store.set({ view: "tracks", selection: { kind: "range", from, to } });
+        store.zoomToSelected();
+    };
+    return (
+        <>
+            <p>No span and no thread stands for it: no evidence says more of this time than its phase.</p>
+            <ul class="list">{phases.map((phase, i) => <li key={i}><button type="button" class="pick" onClick={() => show(Number(phase.start_ns), Number(phase.end_ns))}>{phase.name}</button> {short(difference(whole(phase.end_ns), whole(phase.start_ns)), boot.unit)}</li>)}</ul>
+        </>
+    );
+}
+
 function ThingDetails({ store, thing, name }: { store: Store; thing: number; name: string }) {
     const { boot } = store;
     const { spans, count } = useMemo(() => boot.spansOfThing(thing, MOST_PLACES), [boot, boot.version, thing]);
@@ -131,7 +147,7 @@ function ThingDetails({ store, thing, name }: { store: Store; thing: number; nam
                     </ul>
                 </>
             ) : null}
-            {count === 0 && stays.length === 0 ? <p>No span and no thread stands for it: no evidence says more of this time than its phase.</p> : null}
+            {count === 0 && stays.length === 0 ? <OnlyPhase store={store} name={name} /> : null}
         </>
     );
 }

@@ -3,7 +3,7 @@ import { useRef } from "preact/hooks";
 import type { Boot } from "../data/boot";
 import { FONT, fitting, timeAt, x, type Scale } from "../charts/draw";
 import type { Palette } from "../charts/colours";
-import { percent, short, whole } from "../lib/time";
+import { difference, percent, short, whole } from "../lib/time";
 import type { Surface } from "../lib/save";
 import type { Store } from "../state";
 import { Canvas } from "./canvas";
@@ -107,7 +107,7 @@ export function Overview({ store }: { store: Store }) {
                         <tbody>
                             {summary.phases.map((phase, i) => {
                                 const [start, end] = [whole(phase.start_ns), whole(phase.end_ns)];
-                                const length = typeof start === "number" && typeof end === "number" ? end - start : BigInt(end) - BigInt(start);
+                                const length = difference(end, start);
                                 return (
                                     <tr key={i} data-ns={String(length)}>
                                         <th scope="row">
