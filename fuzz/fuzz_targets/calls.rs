@@ -2,7 +2,7 @@
 #![no_main]
 
 use evidence::calls::{self, Followed, contexts::Contexts, profile};
-use evidence::first_run::symbols::Symbols;
+use evidence::first_executions::symbols::Symbols;
 use libfuzzer_sys::fuzz_target;
 use timeline::{Diagnostics, Names};
 

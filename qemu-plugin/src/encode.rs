@@ -1,9 +1,9 @@
-//! Gathers the records of `first-run.bin` in a fixed buffer. The format is `plugin_formats::first_run`. Nothing is
+//! Gathers the records of `first-run.bin` in a fixed buffer. The format is `plugin_formats::first_executions`. Nothing is
 //! allocated and no time is taken here.
 
 use plugin_formats::Sink;
 use plugin_formats::Start;
-use plugin_formats::first_run::{RECORD_BYTES_MOST, Record, Stream, header_bytes};
+use plugin_formats::first_executions::{RECORD_BYTES_MOST, Record, Stream, header_bytes};
 
 /// What is gathered before it is written out.
 const BUFFER: usize = 1 << 16;
@@ -64,7 +64,7 @@ impl Encoder {
 mod tests {
     use super::*;
     use plugin_formats::Clock;
-    use plugin_formats::first_run::{Block, Ending, HEADER_BYTES};
+    use plugin_formats::first_executions::{Block, Ending, HEADER_BYTES};
 
     #[test]
     fn the_longest_record_fits() {

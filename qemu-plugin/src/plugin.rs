@@ -33,7 +33,7 @@ use crate::ending::Ending;
 use crate::follower;
 use crate::recorder::{Now, Recorder, host_ns};
 use plugin_formats::Start;
-use plugin_formats::first_run::Block;
+use plugin_formats::first_executions::Block;
 
 struct State {
     /// None if only calls are wanted.
@@ -195,7 +195,7 @@ extern "C" fn vcpu_init(_: PluginId, vcpu: c_uint) {
 }
 
 extern "C" fn translated(_: PluginId, tb: *mut Tb) {
-    let one_thread = note_first_run(tb);
+    let one_thread = note_first_execution(tb);
     let vcpu = VCPU.get();
     // SAFETY: the block of this callback.
     unsafe { follower::translated(tb, vcpu, one_thread) };
@@ -206,7 +206,7 @@ extern "C" fn translated(_: PluginId, tb: *mut Tb) {
 }
 
 /// Returns whether one thread runs all vCPUs.
-fn note_first_run(tb: *mut Tb) -> bool {
+fn note_first_execution(tb: *mut Tb) -> bool {
     let first = |insn: *mut api::Insn| {
         // SAFETY: an instruction of the block of this callback.
         unsafe { api::qemu_plugin_insn_haddr(insn) as u64 }

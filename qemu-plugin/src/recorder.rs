@@ -11,7 +11,7 @@ use std::io::Write;
 
 use crate::encode::Encoder;
 use crate::seen::{Answer, Seen};
-use plugin_formats::first_run::{Block, Counts, Record};
+use plugin_formats::first_executions::{Block, Counts, Record};
 use plugin_formats::{Clock, Start};
 
 const WRITE_EVERY_NS: u64 = 10_000_000;
@@ -134,7 +134,7 @@ pub fn host_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugin_formats::first_run::{Ending, HEADER_BYTES};
+    use plugin_formats::first_executions::{Ending, HEADER_BYTES};
 
     fn start() -> Start {
         Start { clock: Clock::Host, api: 1, vcpus: 1, zero_host_ns: 0, install_host_ns: 0, target: *b"x86_64\0\0" }

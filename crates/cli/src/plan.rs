@@ -257,7 +257,7 @@ impl BootArgs {
         o.guest.dax |= self.dax;
         o.guest.deterministic |= self.deterministic;
         o.observe.firmware_log &= !self.no_firmware_log;
-        o.observe.first_run &= !self.no_first_executions;
+        o.observe.first_executions &= !self.no_first_executions;
         Ok(())
     }
 }

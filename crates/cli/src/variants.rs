@@ -123,7 +123,7 @@ mod tests {
         let two = vary(&["--cpus 2 --accel tcg -- -cpu 'max'", "no-first-run"]).unwrap();
         assert_eq!((two[0].options.guest.cpus, two[0].options.guest.accel), (2, Accel::Tcg));
         assert_eq!(two[0].options.guest.extra, ["-cpu", "max"]);
-        assert!(!two[1].options.observe.first_run && two[1].options.guest.append == "quiet");
+        assert!(!two[1].options.observe.first_executions && two[1].options.guest.append == "quiet");
         assert_eq!(
             names(&vary(&["cpus=1", "memory=512M", "cpus=1"]).unwrap())[1..],
             ["memory=512M (again)", "cpus=1 (again 2)"]

@@ -5,10 +5,10 @@
 
 use crate::Subject;
 use crate::clocks::Clocks;
-use crate::first_run::FirstRun;
-use crate::first_run::lists::Lists;
-use crate::first_run::printed::Printed;
-use crate::first_run::regions::Region;
+use crate::first_executions::FirstExecutions;
+use crate::first_executions::lists::Lists;
+use crate::first_executions::printed::Printed;
+use crate::first_executions::regions::Region;
 use crate::kernel_log::KernelLog;
 use recording::Manifest;
 use std::rc::Rc;
@@ -43,7 +43,7 @@ pub(crate) struct Boot<'f> {
     /// Names of functions.
     pub lists: Lists<'f>,
     /// When each block of code ran first.
-    pub first_run: Option<Rc<FirstRun>>,
+    pub first_executions: Option<Rc<FirstExecutions>>,
     /// The stages of the machine before the kernel, told by the code that ran.
     pub stages: Vec<Region>,
     /// Somebody heard the machine's lines, and knows when the kernel's first one came.
@@ -92,7 +92,7 @@ impl<'f> Boot<'f> {
             timeline,
             subject: Subject::default(),
             lists: Lists::default(),
-            first_run: None,
+            first_executions: None,
             stages: Vec::new(),
             is_heard: false,
             heard_messages: None,

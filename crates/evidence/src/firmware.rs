@@ -6,7 +6,7 @@
 //! that firmware is over is for whoever knows the machine to say: here all lines are alike.
 
 use crate::boot::Boot;
-use crate::first_run::regions::Stage;
+use crate::first_executions::regions::Stage;
 use crate::index::Index;
 use crate::input::Input;
 use crate::reader::{Evidence, Own, Reader};

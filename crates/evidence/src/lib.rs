@@ -19,7 +19,7 @@ mod condition;
 pub mod detect;
 mod files;
 pub mod firmware;
-pub mod first_run;
+pub mod first_executions;
 pub mod ftrace;
 pub mod guest_messages;
 pub mod guestfs;

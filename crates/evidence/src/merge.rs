@@ -11,7 +11,7 @@ use crate::boot::{Boot, Machine, Moment};
 use crate::calls::Followed;
 use crate::clocks::{self, log_ticks};
 use crate::detect::Readers;
-use crate::first_run::regions::Stage;
+use crate::first_executions::regions::Stage;
 use crate::linux::{self, excerpt};
 use crate::offers::Offers;
 use crate::reader::EndRank;

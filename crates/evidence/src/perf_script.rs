@@ -17,7 +17,7 @@
 
 use crate::NotThisFormat;
 use crate::boot::Boot;
-use crate::first_run::symbols::Symbols;
+use crate::first_executions::symbols::Symbols;
 use crate::input::Input;
 use crate::reader::{Evidence, Own, Reader};
 use crate::text::{Line, Lines, number};

@@ -7,8 +7,8 @@
 
 use crate::reader::Reader;
 use crate::{
-    calls, firmware, first_run, ftrace, guest_messages, guestfs, kernel_log, perf_script, silence, systemd_analyze,
-    tslog, vmm, watched,
+    calls, firmware, first_executions, ftrace, guest_messages, guestfs, kernel_log, perf_script, silence,
+    systemd_analyze, tslog, vmm, watched,
 };
 use timeline::DiagnosticKind;
 
@@ -36,8 +36,8 @@ readers! {
     GuestMessages: guest_messages::Files,
     /// A launch as libguestfs' boot-analysis prints it: [`crate::guestfs`].
     Guestfs: guestfs::Files,
-    /// Lists of functions, such as `/proc/kallsyms`: [`crate::first_run::symbols`].
-    Symbols: first_run::list_files::Files,
+    /// Lists of functions, such as `/proc/kallsyms`: [`crate::first_executions::symbols`].
+    Symbols: first_executions::list_files::Files,
     /// Samples as `perf script` prints them: [`crate::perf_script`].
     Samples: perf_script::Files,
     /// Where vCPUs were while the console was silent: [`crate::silence`].
@@ -46,8 +46,8 @@ readers! {
     Watched: watched::Files,
     /// Text of `/sys/kernel/tracing/trace`: [`crate::ftrace`].
     Trace: ftrace::Files,
-    /// When each block of code ran first: [`crate::first_run`].
-    FirstRun: first_run::Files,
+    /// When each block of code ran first: [`crate::first_executions`].
+    FirstExecutions: first_executions::Files,
     /// Every call: [`crate::calls`].
     Calls: calls::Files,
     /// Kernel messages in any dress: [`crate::kernel_log`].
@@ -73,7 +73,7 @@ pub(crate) struct Precedence {
 /// A kernel's own log of its boot says all there is to say of its threads, and nothing joins another log to it.
 pub(crate) const WHOLE_BOOTS: [Precedence; 1] = [Precedence {
     used: Format::Tslog,
-    unread: &[Format::Trace, Format::KernelLog, Format::Guestfs, Format::FirstRun, Format::SystemdAnalyze],
+    unread: &[Format::Trace, Format::KernelLog, Format::Guestfs, Format::FirstExecutions, Format::SystemdAnalyze],
     note: DiagnosticKind::LinuxEvidenceBesideTslog,
 }];
 

@@ -5,7 +5,7 @@
 //! to be of its callers. Lines with `#` say how it was made. Times are ns of the host since time zero.
 
 use crate::boot::Boot;
-use crate::first_run::plain_name;
+use crate::first_executions::plain_name;
 use crate::input::Input;
 use crate::reader::{Evidence, Own, Reader};
 use crate::text::Lines;

@@ -110,7 +110,7 @@ fn begin<'a>(
     keep_symbols(options, prepared, writer)?;
     let origin = format!("bootscope's {} plugin", prepared.program.name());
     let mut noted = |name, wanted| (plugin.is_some() && wanted).then(|| writer.partial(name, &origin)).transpose();
-    let first_run = noted("first-run.bin", options.observe.first_run)?;
+    let first_executions = noted("first-run.bin", options.observe.first_executions)?;
     let calls = noted("calls.bin", options.observe.calls)?;
     let channel = channel(&options.guest);
     let vm = prepared.program.start(&Launch {
@@ -123,7 +123,7 @@ fn begin<'a>(
             ram: true,
             firmware: options.firmware_port(),
             plugin,
-            first_run: first_run.as_ref().map(Partial::file),
+            first_executions: first_executions.as_ref().map(Partial::file),
             calls: calls.as_ref().map(Partial::file),
             min_call_ns: options.observe.min_call_ns,
             linker: true,
@@ -137,7 +137,7 @@ fn begin<'a>(
     if let Some(plan) = prepared.plan.take() {
         watch.stop_at_functions(plan, arch::of(&options.guest), &mut || observer.stop());
     }
-    Ok((watch, first_run.into_iter().chain(calls).collect()))
+    Ok((watch, first_executions.into_iter().chain(calls).collect()))
 }
 
 /// The way of the guest's messages, where process 1 is one that sends any, or the lab its samples.
@@ -163,7 +163,7 @@ fn nothing_recorded(writer: Writer, error: Error) -> Error {
 
 /// The plugin, if it is wanted and can be had. Without it a boot can be recorded, but not its calls.
 fn plugin(options: &RecordOptions, prepared: &mut Prepared) -> Result<Option<PathBuf>, Error> {
-    if prepared.kvm || !(options.observe.first_run || options.observe.calls) {
+    if prepared.kvm || !(options.observe.first_executions || options.observe.calls) {
         return Ok(None);
     }
     match prepared.program.plugin() {

@@ -82,7 +82,8 @@ pub struct ObserveSpec {
     /// Whether the firmware's debug port is recorded.
     pub firmware_log: bool,
     /// Whether the VMM's plugin notes what ran for the first time when (TCG only).
-    pub first_run: bool,
+    #[serde(rename = "first_run")]
+    pub first_executions: bool,
     /// Whether the VMM's plugin follows every call (TCG only).
     pub calls: bool,
     /// Shortest call that is kept with its times, ns (of a deterministic boot: instructions); none: the plugin's choice.
@@ -203,7 +204,7 @@ impl Default for ObserveSpec {
             timeout_ms: Some(600_000),
             hang_after_ms: 10_000,
             firmware_log: true,
-            first_run: true,
+            first_executions: true,
             calls: false,
             min_call_ns: None,
             symbols: Vec::new(),

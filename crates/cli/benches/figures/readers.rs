@@ -2,11 +2,11 @@
 
 use crate::synthetic;
 use crate::table::{MB_PER_S, Promise, Table};
-use evidence::first_run::symbols::Symbols;
+use evidence::first_executions::symbols::Symbols;
 use evidence::ftrace::Trace;
 use evidence::index::Index;
 use evidence::kernel_log::KernelLog;
-use evidence::{firmware, first_run, initcalls};
+use evidence::{firmware, first_executions, initcalls};
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -63,8 +63,8 @@ pub fn measure(table: &mut Table) {
     reader("firmware log", text.as_bytes(), table, |bytes| {
         black_box(firmware::read(bytes, &index).len());
     });
-    reader("first-run.bin", &first_runs(), table, |bytes| {
-        black_box(first_run::read("first-run.bin", bytes, &mut nothing()).blocks.len());
+    reader("first-run.bin", &first_executions(), table, |bytes| {
+        black_box(first_executions::read("first-run.bin", bytes, &mut nothing()).blocks.len());
     });
 }
 
@@ -110,7 +110,7 @@ fn log(dressed: fn(&mut String, u64, &str) -> std::fmt::Result) -> String {
 }
 
 /// What the plugin writes: a thread, then blocks that call each other.
-fn first_runs() -> Vec<u8> {
+fn first_executions() -> Vec<u8> {
     let mut bytes = b"BSFIRST\n".to_vec();
     bytes.extend_from_slice(&1u16.to_le_bytes());
     bytes.extend_from_slice(&[0, 2]);

@@ -5,8 +5,8 @@
 
 mod x86_64;
 
-use crate::first_run::FirstRun;
-use crate::first_run::stage::Region;
+use crate::first_executions::FirstExecutions;
+use crate::first_executions::stage::Region;
 use timeline::RateSource;
 
 /// An architecture, as its evidence looks.
@@ -14,7 +14,7 @@ pub(crate) struct Arch {
     /// What QEMU calls the guests that it is of.
     pub targets: &'static [&'static str],
     /// The stages of a boot after the firmware's first block, in no order, told from the code that ran.
-    pub stages: fn(&FirstRun) -> Vec<Region>,
+    pub stages: fn(&FirstExecutions) -> Vec<Region>,
     /// How names of code begin that is only passed through, on the way to a function or back from it.
     pub thunks: &'static [&'static [&'static str]],
     /// How the name of each CPU's first code in Linux begins.
@@ -73,9 +73,9 @@ pub(crate) fn counter_messages() -> impl Iterator<Item = (&'static str, &'static
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::first_run::Ending;
-    use crate::first_run::stage::Stage;
-    use crate::first_run::tests::blocks;
+    use crate::first_executions::Ending;
+    use crate::first_executions::stage::Stage;
+    use crate::first_executions::tests::blocks;
 
     /// An architecture that is none: its kernel is whatever runs second.
     static STUB: Arch = Arch {

@@ -12,8 +12,8 @@ use super::pieces::{Overlap, Piece, awake, pieces};
 use super::placed::Placed;
 use super::profile::{self, Named, Rate};
 use super::{Calls, Followed, Kind, PluginClock, Stretch};
-use crate::first_run::calls::Runners;
-use crate::first_run::regions;
+use crate::first_executions::calls::Runners;
+use crate::first_executions::regions;
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 use timeline::{

@@ -7,9 +7,9 @@
 
 use super::{Calls, Followed, Kind};
 use crate::arch;
-use crate::first_run::aliases::is_thunk;
-use crate::first_run::regions::{Region, Stage};
-use crate::first_run::symbols::Symbols;
+use crate::first_executions::aliases::is_thunk;
+use crate::first_executions::regions::{Region, Stage};
+use crate::first_executions::symbols::Symbols;
 use timeline::{INTERRUPTS, Ns, TrackKind};
 
 /// The line that stands for user space.

@@ -2,8 +2,8 @@
 //! them is not said here.
 
 use super::Calls;
-use crate::first_run::regions::{RanIn, Region};
-use crate::first_run::symbols::Symbols;
+use crate::first_executions::regions::{RanIn, Region};
+use crate::first_executions::symbols::Symbols;
 
 /// Calls, and what is needed to name them.
 #[derive(Clone, Debug, Default)]

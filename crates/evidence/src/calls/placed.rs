@@ -8,8 +8,8 @@
 use super::Calls;
 use super::contexts::{Contexts, NO_THREAD};
 use super::pieces::Piece;
-use crate::first_run::calls::Runners;
-use crate::first_run::symbols::Symbols;
+use crate::first_executions::calls::Runners;
+use crate::first_executions::symbols::Symbols;
 use timeline::{Timeline, TrackId};
 
 /// Linux calls these first in a new thread.

@@ -9,7 +9,7 @@
 
 use super::contexts::{Contexts, USER_SPACE};
 use super::{Calls, Followed, Kind, Node, PluginClock, Totals};
-use crate::first_run::regions::{self, Stage};
+use crate::first_executions::regions::{self, Stage};
 use hashbrown::{HashMap, HashSet};
 use timeline::{NameId, Names, NodeId, Profile, SpanKind, Weight};
 
@@ -253,7 +253,7 @@ pub fn clock_words(calls: &Calls) -> &'static str {
 mod tests {
     use super::*;
     use crate::calls::{read, tests::sample};
-    use crate::first_run::symbols::Symbols;
+    use crate::first_executions::symbols::Symbols;
     use timeline::Diagnostics;
 
     #[test]

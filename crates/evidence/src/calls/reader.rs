@@ -2,7 +2,7 @@
 
 use super::{Built, Followed, PluginClock, build, read, recognise};
 use crate::boot::Boot;
-use crate::first_run::regions::{self, RanIn};
+use crate::first_executions::regions::{self, RanIn};
 use crate::input::{File, Input};
 use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence, Own, Reader};
@@ -38,7 +38,7 @@ impl Reader for Files {
         let calls = read(&file.name, &file.bytes, diagnostics);
         let regions = boot.stages.clone();
         let symbols = boot.lists.names(calls.called(), &calls.target, regions::entered_at(&regions), diagnostics);
-        let ran_in = boot.first_run.as_ref().map(|run| RanIn::new(run, &regions)).unwrap_or_default();
+        let ran_in = boot.first_executions.as_ref().map(|run| RanIn::new(run, &regions)).unwrap_or_default();
         let compression = boot.compression();
         let followed = Followed { calls, symbols, regions, ran_in, compression };
         Some(Box::new(Calls { followed, placed: None }))

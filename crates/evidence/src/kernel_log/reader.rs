@@ -5,7 +5,7 @@ use super::{KernelLog, Line, Prefix, kmsg_record};
 use crate::boot::Boot;
 use crate::clocks::{self, log_ticks};
 use crate::files::is_imported;
-use crate::first_run::regions::Stage;
+use crate::first_executions::regions::Stage;
 use crate::index::Index;
 use crate::initcalls;
 use crate::input::{File, Input};

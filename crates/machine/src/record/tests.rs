@@ -31,7 +31,7 @@ fn options(dir: &TempDir, until: Until) -> RecordOptions {
     std::fs::write(&disk, [0; 512]).unwrap();
     let guest = GuestSpec { disks: vec![disk], init: Init::Keep, accel: Accel::Tcg, until, ..GuestSpec::default() };
     let mut options = RecordOptions::of(guest);
-    options.observe.first_run = false;
+    options.observe.first_executions = false;
     options.out = dir.path().join("boot");
     options
 }

@@ -86,8 +86,8 @@ pub(crate) struct Instruments<'a> {
     pub(crate) firmware: Option<u16>,
     /// The plugin's object.
     pub(crate) plugin: Option<&'a Path>,
-    /// Where it notes first runs.
-    pub(crate) first_run: Option<&'a File>,
+    /// Where it notes first executions.
+    pub(crate) first_executions: Option<&'a File>,
     /// Where it notes calls.
     pub(crate) calls: Option<&'a File>,
     /// The shortest call that it notes with its times.

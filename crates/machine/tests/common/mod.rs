@@ -63,7 +63,7 @@ impl Scratch {
                 memory_bytes: 32 << 20,
                 ..GuestSpec::default()
             },
-            observe: ObserveSpec { timeout_ms: Some(120_000), first_run: false, ..ObserveSpec::default() },
+            observe: ObserveSpec { timeout_ms: Some(120_000), first_executions: false, ..ObserveSpec::default() },
             ..RecordOptions::default()
         }
     }

@@ -22,8 +22,8 @@
 //! Not known: the parts of UEFI firmware, 32-bit kernels, PVH kernels whose entry is 2 MiB or more into the image (their identity-mapped
 //! code gets wrong names), other architectures. What is not recognised is left out, never guessed.
 
-use crate::first_run::stage::{Region, Stage};
-use crate::first_run::{Block, Ending, FirstRun};
+use crate::first_executions::stage::{Region, Stage};
+use crate::first_executions::{Block, Ending, FirstExecutions};
 
 pub(super) const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
 const MIB: u64 = 1 << 20;
@@ -44,7 +44,7 @@ const DECOMPRESSOR: [u64; 2] = [MIB, MIB + 0x200];
 const SETUP_CODE: [u64; 2] = [0x1_0200, 0x9_0200];
 
 /// The stages that were seen after the firmware's first block, in no order.
-pub fn stages(run: &FirstRun) -> Vec<Region> {
+pub fn stages(run: &FirstExecutions) -> Vec<Region> {
     let blocks: Vec<Block> = run.blocks.iter().collect();
     let mut found = Vec::new();
     let mut add = |stage, i: usize, why: &str| found.push(Region::of(stage, &blocks[i], why));
@@ -166,8 +166,8 @@ fn moved_decompressor(before: &[Block]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::first_run::regions::regions;
-    use crate::first_run::tests::blocks;
+    use crate::first_executions::regions::regions;
+    use crate::first_executions::tests::blocks;
     use Ending::*;
 
     fn check(addresses: &[(u64, Ending)], expected: &[(Stage, u64)]) {

@@ -42,7 +42,7 @@ pub(crate) struct Inherited {
 #[derive(Clone, Debug)]
 pub(crate) struct Plugin<'a> {
     pub(crate) object: &'a Path,
-    /// Where first runs go.
+    /// Where first executions go.
     pub(crate) fd: Option<RawFd>,
     /// Where calls go.
     pub(crate) calls_fd: Option<RawFd>,

@@ -60,8 +60,8 @@ pub(super) struct Machine {
     /// What each question that is not answered yet was.
     asked: BTreeMap<Ticket, Question>,
     ram: Option<File>,
-    /// Where the plugin notes first runs.
-    first_run: Option<File>,
+    /// Where the plugin notes first executions.
+    first_executions: Option<File>,
     command: Vec<String>,
     linker: Option<Linker>,
     arch: &'static Arch,
@@ -105,10 +105,10 @@ pub(super) fn start(qemu: &Path, cpu: Cpu, launch: &Launch<'_>) -> Result<Machin
     inherited.extend(to_firmware.as_ref().map(AsFd::as_fd));
     inherited.extend(ram.as_ref().map(AsFd::as_fd));
     inherited.extend(launch.initrd.map(AsFd::as_fd));
-    inherited.extend(instruments.first_run.iter().chain(&instruments.calls).map(|file| file.as_fd()));
+    inherited.extend(instruments.first_executions.iter().chain(&instruments.calls).map(|file| file.as_fd()));
 
-    let first_run = instruments.first_run.map(File::try_clone).transpose();
-    let first_run = first_run.map_err(Error::host("copy a file"))?;
+    let first_executions = instruments.first_executions.map(File::try_clone).transpose();
+    let first_executions = first_executions.map_err(Error::host("copy a file"))?;
     let linker = instruments.linker.then(Linker::ask).flatten();
     let mut command = command(qemu, &to_vmm, linker.as_ref())?;
     inherit(&mut command, &inherited);
@@ -129,7 +129,7 @@ pub(super) fn start(qemu: &Path, cpu: Cpu, launch: &Launch<'_>) -> Result<Machin
         said: Said::default(),
         asked: BTreeMap::new(),
         ram,
-        first_run,
+        first_executions,
         command: words(&command),
         linker,
         arch: arch::of(launch.guest),
@@ -139,7 +139,7 @@ pub(super) fn start(qemu: &Path, cpu: Cpu, launch: &Launch<'_>) -> Result<Machin
 fn plugin<'a>(instruments: &Instruments<'a>, zero: Zero) -> Option<Plugin<'a>> {
     instruments.plugin.map(|object| Plugin {
         object,
-        fd: instruments.first_run.map(AsRawFd::as_raw_fd),
+        fd: instruments.first_executions.map(AsRawFd::as_raw_fd),
         calls_fd: instruments.calls.map(AsRawFd::as_raw_fd),
         min_call_ns: instruments.min_call_ns,
         zero_ns: zero.ns,
@@ -265,7 +265,7 @@ impl Vmm for Machine {
     }
 
     fn noted_bytes(&self) -> u64 {
-        self.first_run.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |meta| meta.len())
+        self.first_executions.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |meta| meta.len())
     }
 
     fn cpu_times(&self) -> CpuTimes {

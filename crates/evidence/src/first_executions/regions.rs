@@ -4,7 +4,7 @@
 
 pub use super::stage::{Region, Stage};
 
-use super::FirstRun;
+use super::FirstExecutions;
 use crate::arch;
 use hashbrown::HashMap;
 use timeline::{DECOMPRESS, Ns, Phase, TimeBase, Timeline};
@@ -15,7 +15,7 @@ pub struct RanIn(HashMap<u64, Vec<Stage>>);
 
 impl RanIn {
     /// Linear in the blocks before the kernel.
-    pub fn new(run: &FirstRun, regions: &[Region]) -> RanIn {
+    pub fn new(run: &FirstExecutions, regions: &[Region]) -> RanIn {
         let mut ran_in: HashMap<u64, Vec<Stage>> = HashMap::new();
         let mut lasting = regions.iter().filter(|region| region.lasts()).peekable();
         let mut stage = None;
@@ -48,7 +48,7 @@ impl RanIn {
 pub const ERROR: Ns = Ns(20_000);
 
 /// The stages that were seen, in order of time. Of an architecture that is not known here, only that something ran first.
-pub fn regions(run: &FirstRun) -> Vec<Region> {
+pub fn regions(run: &FirstExecutions) -> Vec<Region> {
     let Some(first) = run.blocks.iter().next() else { return Vec::new() };
     let firmware = Region::of(Stage::Firmware, &first, "first block of the machine");
     let mut found = vec![firmware];
@@ -101,8 +101,8 @@ pub fn add(regions: &[Region], track: timeline::TrackId, timeline: &mut Timeline
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::first_run::Ending::{Call, Jump, JumpIndirect};
-    use crate::first_run::tests::blocks;
+    use crate::first_executions::Ending::{Call, Jump, JumpIndirect};
+    use crate::first_executions::tests::blocks;
 
     const HIGH: u64 = 0xffff_ffff_9f20_00d3;
 

@@ -11,7 +11,7 @@
 
 use super::aliases::is_thunk;
 use super::symbols::Symbols;
-use super::{Block, Ending, FirstRun};
+use super::{Block, Ending, FirstExecutions};
 use crate::arch;
 use hashbrown::HashMap;
 use timeline::{DiagnosticKind, Diagnostics, INDIRECT, Ns, Running, SpanKind, SpanRow, Timeline, TrackId};
@@ -49,7 +49,7 @@ pub struct FirstCalls {
 }
 
 /// Finds the first calls that took at least `min`.
-pub fn calls(run: &FirstRun, symbols: &Symbols, min: Ns, diagnostics: &mut Diagnostics) -> FirstCalls {
+pub fn calls(run: &FirstExecutions, symbols: &Symbols, min: Ns, diagnostics: &mut Diagnostics) -> FirstCalls {
     let switch = symbols.address("__switch_to_asm");
     let mut found = FirstCalls::default();
     let mut open: HashMap<u64, (usize, Block)> = HashMap::new();
@@ -90,7 +90,7 @@ pub fn calls(run: &FirstRun, symbols: &Symbols, min: Ns, diagnostics: &mut Diagn
     found
 }
 
-fn first_call(run: &FirstRun, symbols: &Symbols, site: usize, end: Ns, returned: bool) -> FirstCall {
+fn first_call(run: &FirstExecutions, symbols: &Symbols, site: usize, end: Ns, returned: bool) -> FirstCall {
     let call = run.blocks.get(site);
     let (callee, inferred) = callee(run, symbols, site, &call);
     let vcpu = run.vcpu(call.thread);
@@ -121,7 +121,7 @@ impl BootStack {
     ///
     /// A caller that ran again later has been returned to, if by a way that it had gone before. A thunk's call, which
     /// only serves to put an address on the stack, does not go to a function's start.
-    fn still_open(&mut self, run: &FirstRun, symbols: &Symbols, last: usize) -> Vec<FirstCall> {
+    fn still_open(&mut self, run: &FirstExecutions, symbols: &Symbols, last: usize) -> Vec<FirstCall> {
         let mut ran: HashMap<u64, (usize, usize)> = HashMap::new();
         for i in 0..=last {
             let b = run.blocks.get(i);
@@ -151,7 +151,7 @@ impl BootStack {
 
 /// Whom the call at the end of `blocks[site]` called. A call through a register goes to whatever function began to run
 /// next, past the thunks that kernels make such calls through; entries of interrupts are none of its doing.
-fn callee(run: &FirstRun, symbols: &Symbols, site: usize, call: &Block) -> (Option<u64>, bool) {
+fn callee(run: &FirstExecutions, symbols: &Symbols, site: usize, call: &Block) -> (Option<u64>, bool) {
     if let Some(target) = call.target {
         if symbols.find(target).is_none_or(|p| !is_thunk(p.name)) {
             return (Some(target), false);
@@ -246,7 +246,7 @@ impl Runners {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::first_run::tests::blocks;
+    use crate::first_executions::tests::blocks;
     use Ending::*;
     use timeline::{TimeBase, TrackKind};
 
@@ -270,7 +270,11 @@ mod tests {
         check_run(&blocks(rows), running, expected)
     }
 
-    fn check_run(run: &FirstRun, running: &[(u32, u32, i64, i64)], expected: &[(&str, u32, i64, i64)]) -> Timeline {
+    fn check_run(
+        run: &FirstExecutions,
+        running: &[(u32, u32, i64, i64)],
+        expected: &[(&str, u32, i64, i64)],
+    ) -> Timeline {
         let mut t = Timeline::new(TimeBase::Host);
         let name = t.names.intern("thread");
         for id in 0..3 {

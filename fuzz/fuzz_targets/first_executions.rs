@@ -1,8 +1,8 @@
 //! The reader of first-execution traces (`first-run.bin`) with a list of symbols. The input is the symbols, a NUL, the trace.
 #![no_main]
 
-use evidence::first_run::symbols::Symbols;
-use evidence::first_run::{self, calls, regions};
+use evidence::first_executions::symbols::Symbols;
+use evidence::first_executions::{self, calls, regions};
 use libfuzzer_sys::fuzz_target;
 use timeline::{Diagnostics, Ns};
 
@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (text, run) = (&bytes[..split], &bytes[(split + 1).min(bytes.len())..]);
     let mut diagnostics = Diagnostics::default();
     let symbols = Symbols::read("kallsyms", text, &mut diagnostics);
-    let run = first_run::read("first-run.bin", run, &mut diagnostics);
+    let run = first_executions::read("first-run.bin", run, &mut diagnostics);
     let regions = regions::regions(&run);
     assert!(regions.iter().is_sorted_by_key(|region| region.at));
     let found = calls::calls(&run, &symbols, Ns(0), &mut diagnostics);

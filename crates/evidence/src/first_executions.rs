@@ -1,6 +1,6 @@
 //! `first-run.bin`: when each block of guest code ran for the first time, from the QEMU plugin.
 //!
-//! The format is [`plugin_formats::first_run`], which the plugin writes with.
+//! The format is [`plugin_formats::first_executions`], which the plugin writes with.
 //!
 //! Reading is one pass over columns that grow with the input only; a record that makes no sense ends it, because
 //! everything after is relative to it. What the blocks mean is in the submodules: [`regions`] (firmware, loader,
@@ -21,7 +21,7 @@ pub mod symbols;
 pub(crate) use reader::Files;
 
 use crate::plugin_header::{self, since};
-use plugin_formats::first_run::{HEADER_BYTES, MAGIC, Record, Stream, read_header};
+use plugin_formats::first_executions::{HEADER_BYTES, MAGIC, Record, Stream, read_header};
 use plugin_formats::{Broken, Bytes};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
@@ -29,7 +29,7 @@ use timeline::{DiagnosticKind, Diagnostics, Ns};
 const BLOCK_BYTES: usize = 8;
 
 pub use plugin_formats::Clock as PluginClock;
-pub use plugin_formats::first_run::{Counts, Ending};
+pub use plugin_formats::first_executions::{Counts, Ending};
 
 /// A block that ran for the first time, by value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,7 +55,7 @@ impl Block {
     }
 }
 
-/// All first runs, in order of time, one column per property.
+/// All first executions, in order of time, one column per property.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Blocks {
     at: Vec<Ns>,
@@ -106,7 +106,7 @@ impl Blocks {
 
 /// What the file says.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct FirstRun {
+pub struct FirstExecutions {
     /// What the blocks' times are.
     pub clock: PluginClock,
     /// Version of QEMU's plugin interface.
@@ -121,7 +121,7 @@ pub struct FirstRun {
     pub vcpu_init: Vec<(u32, Ns)>,
     /// Which vCPU each thread runs; none for a thread that runs several.
     pub vcpu_of_thread: Vec<(u16, u32)>,
-    /// The first runs.
+    /// The first executions.
     pub blocks: Blocks,
     /// Totals, if QEMU ended in order.
     pub counts: Option<Counts>,
@@ -129,7 +129,7 @@ pub struct FirstRun {
     pub exit: Option<Ns>,
 }
 
-impl FirstRun {
+impl FirstExecutions {
     /// The vCPU that a thread of QEMU's runs, if that is known: of a machine with one, it is that one.
     pub fn vcpu(&self, thread: u16) -> Option<u32> {
         let noted = self.vcpu_of_thread.iter().find(|(t, _)| *t == thread).map(|(_, vcpu)| *vcpu);
@@ -150,8 +150,8 @@ pub fn recognise(bytes: &[u8]) -> bool {
 
 /// Reads the file. What is cut off or makes no sense is counted in `diagnostics`, and what comes before it is
 /// returned; `place` names the file. A header that is not one gives an empty result.
-pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> FirstRun {
-    let mut run = FirstRun::default();
+pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> FirstExecutions {
+    let mut run = FirstExecutions::default();
     let Some((zero, mut stream)) = header(bytes, place, &mut run, diagnostics) else { return run };
     run.blocks.reserve(bytes.len() / BLOCK_BYTES);
     let mut records = Bytes::new(&bytes[HEADER_BYTES..]);
@@ -175,7 +175,12 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> FirstRu
 }
 
 /// The header's fields into `run`. Returns time zero on the clock of the records, and how these are read.
-fn header(bytes: &[u8], place: &str, run: &mut FirstRun, diagnostics: &mut Diagnostics) -> Option<(u64, Stream)> {
+fn header(
+    bytes: &[u8],
+    place: &str,
+    run: &mut FirstExecutions,
+    diagnostics: &mut Diagnostics,
+) -> Option<(u64, Stream)> {
     let kinds = [DiagnosticKind::FirstExecutionWithoutHeader, DiagnosticKind::FirstExecutionVersionUnknown];
     let start = plugin_header::known(read_header(bytes), (place, bytes), kinds, diagnostics)?;
     (run.clock, run.api, run.vcpus) = (start.clock, start.api, start.vcpus);
@@ -187,7 +192,7 @@ fn header(bytes: &[u8], place: &str, run: &mut FirstRun, diagnostics: &mut Diagn
 }
 
 /// Adds a record to what the file says; `thread` is the one of the blocks that follow.
-fn add(record: Record, zero: u64, thread: &mut u16, run: &mut FirstRun) -> Result<(), Broken> {
+fn add(record: Record, zero: u64, thread: &mut u16, run: &mut FirstExecutions) -> Result<(), Broken> {
     fn small<N: TryFrom<u64>>(n: u64) -> Result<N, Broken> {
         N::try_from(n).map_err(|_| Broken::Malformed)
     }
@@ -235,8 +240,8 @@ pub(crate) mod tests {
     }
 
     /// Blocks made by hand: time in µs, address, bytes, ending, target (0: none), thread.
-    pub(crate) fn blocks(rows: &[(i64, u64, u32, Ending, u64, u16)]) -> FirstRun {
-        let mut run = FirstRun { vcpus: 1, target: "x86_64".into(), ..FirstRun::default() };
+    pub(crate) fn blocks(rows: &[(i64, u64, u32, Ending, u64, u16)]) -> FirstExecutions {
+        let mut run = FirstExecutions { vcpus: 1, target: "x86_64".into(), ..FirstExecutions::default() };
         for &(us, address, size, ending, target, thread) in rows {
             let b = &mut run.blocks;
             b.at.push(Ns::from_us(us));

@@ -6,7 +6,7 @@
 //! that message got its stamp. This finds these pairs and puts the clock through them; it places nothing itself.
 
 use super::symbols::Symbols;
-use super::{Ending, FirstRun};
+use super::{Ending, FirstExecutions};
 use crate::clocks::log_ticks;
 use crate::kernel_log::KernelLog;
 use timeline::{Clock, Ns, RateSource, SyncPoint};
@@ -49,7 +49,7 @@ pub struct Printed(Vec<(usize, Ns)>);
 
 impl Printed {
     /// Looks for them in what ran for the first time.
-    pub fn find(run: &FirstRun, symbols: &Symbols) -> Printed {
+    pub fn find(run: &FirstExecutions, symbols: &Symbols) -> Printed {
         let printk = PRINTK.iter().find_map(|name| symbols.address(name));
         let mut found: Vec<(usize, Ns)> = Vec::new();
         for block in run.blocks.iter().filter(|b| b.ending == Ending::Call && b.target.is_some() && b.target == printk)
@@ -113,7 +113,7 @@ fn agreeing(mut points: Vec<SyncPoint>) -> Vec<SyncPoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::first_run::tests::blocks;
+    use crate::first_executions::tests::blocks;
     use timeline::{Diagnostics, Ticks};
 
     const BASE: u64 = 0xffff_ffff_8100_0000;

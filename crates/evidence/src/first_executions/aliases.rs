@@ -1,6 +1,6 @@
 //! What the names of a kernel's code are worth: which of several at one address is kept, which are the padding before a
 //! function, and which are thunks that a call only passes through. The lists below are all there is of it, but for the
-//! names of thunks, which the [architectures](crate::arch) have; readers of symbols, first runs and calls ask here.
+//! names of thunks, which the [architectures](crate::arch) have; readers of symbols, first executions and calls ask here.
 //!
 //! # The rule
 //! Of several names of one address the first by this order is kept:

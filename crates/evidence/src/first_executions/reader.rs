@@ -4,7 +4,7 @@ use super::lists::Lists;
 use super::printed::Printed;
 use super::regions::{self, Region, Stage};
 use super::symbols::Symbols;
-use super::{FirstRun, PluginClock, calls, read, recognise};
+use super::{FirstExecutions, PluginClock, calls, read, recognise};
 use crate::boot::Boot;
 use crate::input::{File, Input};
 use crate::offers::{Offers, StampedText, Stamps};
@@ -44,8 +44,8 @@ impl Reader for Files {
         let file = self.file.as_ref()?;
         let run = Rc::new(read(&file.name, &file.bytes, &mut boot.timeline.diagnostics));
         boot.stages = regions::regions(&run);
-        boot.first_run = Some(run.clone());
-        Some(Box::new(FirstRuns {
+        boot.first_executions = Some(run.clone());
+        Some(Box::new(FirstExecutionTrace {
             run,
             lists: boot.lists,
             entered: regions::entered_at(&boot.stages),
@@ -54,8 +54,8 @@ impl Reader for Files {
     }
 }
 
-struct FirstRuns<'f> {
-    run: Rc<FirstRun>,
+struct FirstExecutionTrace<'f> {
+    run: Rc<FirstExecutions>,
     lists: Lists<'f>,
     /// Where the kernel's image was entered.
     entered: Option<u64>,
@@ -63,7 +63,7 @@ struct FirstRuns<'f> {
     names: OnceCell<(Symbols, Diagnostics)>,
 }
 
-impl FirstRuns<'_> {
+impl FirstExecutionTrace<'_> {
     fn names(&self) -> &(Symbols, Diagnostics) {
         self.names.get_or_init(|| {
             let mut diagnostics = Diagnostics::default();
@@ -72,7 +72,7 @@ impl FirstRuns<'_> {
     }
 }
 
-impl Evidence for FirstRuns<'_> {
+impl Evidence for FirstExecutionTrace<'_> {
     /// The host saw the machine's first instruction, and initcalls that a trace has on the guest's clock.
     fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
         let run = &self.run;
@@ -119,7 +119,7 @@ impl Evidence for FirstRuns<'_> {
 
 /// When initcalls ran for the first time, which is just after the trace says that each is called, if that is stamped with the
 /// guest's counter. A name that several functions have is none of one.
-fn seen<'s>(run: &FirstRun, trace: &dyn StampedText, names: impl FnOnce() -> &'s Symbols) -> Vec<SyncPoint> {
+fn seen<'s>(run: &FirstExecutions, trace: &dyn StampedText, names: impl FnOnce() -> &'s Symbols) -> Vec<SyncPoint> {
     if run.clock != PluginClock::Host || trace.stamps() != Stamps::Counter {
         return Vec::new();
     }
