@@ -191,7 +191,9 @@ mod tests {
             path
         };
         file("linux/Makefile", "olddefconfig:\n\t@sleep 60\n");
-        file("linux/scripts/config", "");
+        // The user stops while it runs, not after it has failed.
+        let script = file("linux/scripts/config", "#!/bin/sh\nsleep 60\n");
+        std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let config = file("config", "CONFIG_FTRACE=y\n");
         let cache = folder.path().join("cache");
         let sources = Sources::of(folder.path().join("linux"), config, cache.clone()).unwrap();
