@@ -12,7 +12,8 @@ pub const DETECTOR: Detector = Detector {
     title: "the initrd takes long to unpack",
     rule: "Linux unpacks its initrd into files before it can run a program of it. How long that takes grows with its size, and \
            with how it is compressed. A function or a work item shows it, else two lines of the log: the one that says that it \
-           is being unpacked, and the one that says how much memory it gives back. An initrd of 2 MiB or less is none: \
+           is being unpacked, and the one that says how much memory it gives back. Newer kernels unpack it beside other work: \
+           lines or initcalls between those two belong to that, and then the lines tell nothing. An initrd of 2 MiB or less is none: \
            bootscope brings one of its own.",
     source: "libguestfs (Jones 2016): fewer modules and a smaller C library make the initramfs smaller (2.6 MB become 1.8 MB, \
              and 126 KB), uncompressed modules in it boot faster",
@@ -47,7 +48,7 @@ fn unpacked(seen: &Seen) -> Option<Draft> {
     let begins = lines[..freed].iter().rposition(|line| BEGINS.contains(&text(line)))?;
     let stretches = match seen.stretches(SpanKind::Call, &["unpack_to_rootfs"]) {
         none if none.is_empty() => match seen.stretches(SpanKind::Work, &["do_populate_rootfs"]) {
-            none if none.is_empty() => on_the_path(seen, lines[begins].at, lines[freed].at, lines[begins].name),
+            none if none.is_empty() && freed == begins + 1 => on_the_path(seen, lines[begins], lines[freed].at),
             work => work,
         },
         calls => calls,
@@ -69,8 +70,12 @@ fn unpacked(seen: &Seen) -> Option<Draft> {
     })
 }
 
-/// Who ran on the boot path between two lines.
-fn on_the_path(seen: &Seen, from: Ns, to: Ns, name: NameId) -> Vec<Stretch> {
+/// Who ran on the boot path between two lines; nobody if an initcall began there, for then it is not known who unpacked.
+fn on_the_path(seen: &Seen, begins: Mark, to: Ns) -> Vec<Stretch> {
+    let Mark { at: from, name, .. } = begins;
+    if seen.spans().any(|(_, row)| row.kind == SpanKind::Initcall && from <= row.start && row.start < to) {
+        return Vec::new();
+    }
     let path = boot_path(seen.timeline);
     let during = path.stretches.iter().filter(|stretch| stretch.kind == StretchKind::Running);
     let cut = during.map(|stretch| Stretch {
@@ -111,6 +116,14 @@ mod tests {
             log.within("do_populate_rootfs", |log| log.call("unpack_to_rootfs", ms(50)));
         });
         assert_eq!(by_function, [("unpack_to_rootfs".to_owned(), ms(0), ms(25), ms(50))]);
+        let beside = boot("Freeing initrd memory: 20480K", |log| {
+            log.call("works", ms(30));
+            log.line("pci 0000:00:00.0: [8086:1237] type 00 class 0x060000");
+            log.call("works", ms(30));
+        });
+        assert!(beside.is_empty(), "process 1 does other work while a worker unpacks: {beside:?}");
+        let initcall = |log: &mut Log| log.step(SpanKind::Initcall, "acpi_init", "", |log| log.call("works", ms(60)));
+        assert!(boot("Freeing initrd memory: 20480K", initcall).is_empty(), "an initcall ran");
         assert!(boot("Freeing initrd memory: 1048K", takes(60)).is_empty(), "bootscope's own");
         assert!(boot("Freeing initrd memory: 20480K", takes(4)).is_empty(), "short");
         assert!(boot("Freeing unused kernel memory: 20480K", takes(60)).is_empty(), "the kernel's own beginning");
