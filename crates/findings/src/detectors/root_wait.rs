@@ -10,8 +10,8 @@ pub const DETECTOR: Detector = Detector {
     id: "root-wait",
     title: "the boot waits for its root file system",
     rule: "With rootdelay= Linux sleeps so many seconds before it mounts the root, whether or not the device is there. With \
-           rootwait it looks for the device again and again, from a line that says so until the root is mounted. Before it \
-           mounts, it also waits for all drivers that are still probing their devices. The log shows the first two, a \
+           rootwait it looks for the device again and again, from a line that says so until one that names the device, or until \
+           the root is mounted. Before it mounts, it also waits for all drivers that are still probing their devices. The log shows the first two, a \
            function the third.",
     source: "Linux, Documentation/admin-guide/kernel-parameters.txt: rootdelay, rootwait; init/do_mounts.c: prepare_namespace",
     threshold: "5 ms or more",
@@ -37,7 +37,11 @@ fn look(seen: &Seen) -> Vec<Draft> {
     });
     let waits = lines.iter().enumerate().filter(|(_, line)| text(line).starts_with(WAITS)).filter_map(|(at, line)| {
         let mounted = lines[at..].iter().find(|later| text(later).starts_with(MOUNTED))?;
-        of_process_1(seen, line, mounted.at)
+        // To mount it takes time too, and that is no waiting.
+        let device = text(line)[WAITS.len()..].trim_end_matches('.').rsplit('/').next()?;
+        let words = |line: &Mark| text(line).split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == device);
+        let ready = lines[at + 1..].iter().find(|later| words(later));
+        of_process_1(seen, line, ready.map_or(mounted.at, |ready| ready.at.min(mounted.at)))
     });
     let probes = seen.stretches(SpanKind::Call, &["wait_for_device_probe"]);
     [
@@ -71,9 +75,11 @@ fn draft(stretches: &[Stretch], remedy: Remedy) -> Option<Draft> {
     Some(Draft::of(stretches, remedy).filter(|_| whole >= SHORTEST)?.leaving(1.0).less_sure())
 }
 
-/// The time of process 1, which mounts the root, from a line on.
+/// The time of process 1, which mounts the root, from a line on. A log alone does not tell threads apart: then who reached
+/// the end.
 fn of_process_1(seen: &Seen, line: &Mark, to: Ns) -> Option<Stretch> {
-    let (track, _) = seen.timeline.tracks.iter().find(|(_, t)| t.kind == TrackKind::Thread && t.id == 1)?;
+    let process_1 = seen.timeline.tracks.iter().find(|(_, t)| t.kind == TrackKind::Thread && t.id == 1);
+    let track = process_1.map(|(track, _)| track).or(seen.timeline.end.and_then(|end| end.track))?;
     let to = to.min(seen.end);
     (line.at < to).then_some(Stretch { track, from: line.at, to, name: line.name, detail: NameId::EMPTY, purpose: "" })
 }
@@ -102,7 +108,8 @@ mod tests {
     fn a_fixed_time_and_a_wait_for_a_device_are_found() {
         const SLEEP: &str = "Waiting 2 sec before mounting root device...";
         assert_eq!(boot(&[(SLEEP, 2_000), (ROOT, 100)]), [(SLEEP.to_owned(), ms(0), ms(2_000), 1)]);
-        assert_eq!(boot(&[(WAIT, 40), ("vda: vda1", 10), (ROOT, 100)]), [(WAIT.to_owned(), ms(0), ms(50), 0)]);
+        assert_eq!(boot(&[(WAIT, 40), ("vda: vda1", 10), (ROOT, 100)]), [(WAIT.to_owned(), ms(0), ms(40), 0)]);
+        assert_eq!(boot(&[(WAIT, 40), ("vdb: vdb1", 10), (ROOT, 100)]), [(WAIT.to_owned(), ms(0), ms(50), 0)]);
         assert!(boot(&[(WAIT, 2), (ROOT, 100)]).is_empty(), "short");
         assert!(boot(&[(WAIT, 50)]).is_empty(), "until when, nobody says");
         assert!(boot(&[("Waiting 99999999999999999999 sec before mounting root device...", 50)]).is_empty());
