@@ -10,8 +10,8 @@ pub const DETECTOR: Detector = Detector {
     id: "user-programs",
     title: "a program of the boot takes long, and most boots do not need it so",
     rule: "hwclock reads or sets a clock that the kernel has read already. ldconfig makes a cache anew that does not change. \
-           `udevadm settle` waits for all devices, also for those that nobody needs. A trace shows programs by their file, a \
-           log of a shell that prints its commands (`set -x`) by the line, until the next line.",
+           `udevadm settle` waits for all devices, also for those that nobody needs. A trace shows the first two by their \
+           file, a log of a shell that prints its commands (`set -x`) all three by the line, until the next line.",
     source: "libguestfs (Jones 2016): hwclock added 300 ms, ldconfig takes 100 ms, udev about 130 ms, most of it in udevadm settle",
     threshold: "10 ms or more in all runs of one of these programs",
     price: "the program's time goes; at the worst a tenth of it stays, and of udevadm settle all, because the devices may be needed",
@@ -21,10 +21,10 @@ pub const DETECTOR: Detector = Detector {
 
 const SHORTEST: Ns = Ns(10_000_000);
 
-/// A program: its file, what a shell prints of its command, what may stay of it at the worst, and what to do.
+/// A program: its file and the words behind it that matter, what may stay of it at the worst, and what to do.
 struct Program {
     file: &'static str,
-    command: &'static str,
+    words: &'static str,
     stays: f64,
     what: &'static str,
 }
@@ -32,19 +32,19 @@ struct Program {
 const PROGRAMS: [Program; 3] = [
     Program {
         file: "hwclock",
-        command: "+ hwclock",
+        words: "",
         stays: 0.1,
         what: "leave hwclock out: the kernel reads the clock of the machine itself (CONFIG_RTC_HCTOSYS, or kvm-clock)",
     },
     Program {
         file: "ldconfig",
-        command: "+ ldconfig",
+        words: "",
         stays: 0.1,
         what: "run ldconfig when the image is made, and keep ld.so.cache in it",
     },
     Program {
         file: "udevadm",
-        command: "+ udevadm settle",
+        words: "settle",
         stays: 1.0,
         what: "wait for the devices that are needed and no others: udevadm settle --exit-if-exists=FILE",
     },
@@ -61,8 +61,9 @@ fn draft(seen: &Seen, program: &Program) -> Option<Draft> {
     let is_run = |row: &SpanRow| {
         let (name, detail) = seen.texts((row.name, row.detail));
         match row.kind {
-            SpanKind::Process => detail.rsplit('/').next() == Some(program.file),
-            SpanKind::Message => is_command(name, program.command),
+            // A trace has no arguments.
+            SpanKind::Process => program.words.is_empty() && detail.rsplit('/').next() == Some(program.file),
+            SpanKind::Message => is_command(name, program),
             _ => false,
         }
     };
@@ -72,9 +73,11 @@ fn draft(seen: &Seen, program: &Program) -> Option<Draft> {
     Some(draft.leaving(program.stays).counting("runs").less_sure())
 }
 
-/// Whether a line is a command with these words first: `+ hwclock -s`, and not `+ hwclock.sh`.
-fn is_command(line: &str, command: &str) -> bool {
-    line.strip_prefix(command).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+/// Whether a line is a shell's of this program: `+ hwclock -s` or `+ /sbin/hwclock`, and not `+ hwclock.sh`.
+fn is_command(line: &str, program: &Program) -> bool {
+    let mut words = line.strip_prefix("+ ").unwrap_or_default().split(' ');
+    words.next().is_some_and(|path| path.rsplit('/').next() == Some(program.file))
+        && (program.words.is_empty() || words.next() == Some(program.words))
 }
 
 #[cfg(test)]
@@ -106,11 +109,14 @@ mod tests {
         let settles = [("+ udevadm settle --timeout=30".to_owned(), ms(0), ms(130))];
         assert_eq!(boot(Os::Linux, line("+ udevadm settle --timeout=30", ms(130))), settles);
         assert_eq!(boot(Os::Linux, line("+ ldconfig", ms(100))), [("+ ldconfig".to_owned(), ms(90), ms(100))]);
+        let by_path = [("+ /sbin/ldconfig -X".to_owned(), ms(90), ms(100))];
+        assert_eq!(boot(Os::Linux, line("+ /sbin/ldconfig -X", ms(100))), by_path);
         for (other, why) in [
             (boot(Os::Linux, line("+ udevadm trigger", ms(130))), "starts, and does not wait"),
             (boot(Os::Linux, line("udevadm says hello", ms(130))), "no command"),
             (boot(Os::Linux, line("+ hwclock.sh", ms(130))), "another program"),
             (boot(Os::Linux, process("/sbin/init", ms(300))), "is needed"),
+            (boot(Os::Linux, process("/usr/bin/udevadm", ms(300))), "to do what, a trace does not say"),
             (boot(Os::Linux, process("/sbin/ldconfig", ms(9))), "short"),
             (boot(Os::FreeBsd, process("/sbin/ldconfig", ms(100))), "another system's"),
         ] {
