@@ -182,17 +182,22 @@ fn of_convoy(seen: &Seen, lock: NameId, turns: &[Turn]) -> Option<Draft> {
     if threads.len() < 2 || waited < SHORTEST || (waited.0 as f64) < seen.end.0 as f64 * SHARE_MIN {
         return None;
     }
-    // What can be done at once, and of whom most: that stays, and is another rule's.
+    // What can be done at once, and of which thread most: that stays, and is another rule's. A thread's turns never overlap.
     let overlapping: Vec<Vec<(Ns, Ns)>> = turns.iter().map(|turn| overlapping(seen, turn)).collect();
-    let longest = (0..turns.len()).max_by_key(|&i| length(&overlapping[i]))?;
-    let others: Ns = (0..turns.len()).filter(|&i| i != longest).map(|i| length(&overlapping[i])).sum();
-    let besides = (on_all_cpus(seen, turns) - length(&overlapping[longest])).clamp(Ns::ZERO, others);
+    let mut by_track: BTreeMap<TrackId, Ns> = BTreeMap::new();
+    turns
+        .iter()
+        .zip(&overlapping)
+        .for_each(|(turn, pieces)| *by_track.entry(turn.track).or_default() += length(pieces));
+    let (&longest, &stays) = by_track.iter().max_by_key(|&(_, whole)| whole)?;
+    let others: Ns = by_track.iter().filter(|&(&track, _)| track != longest).map(|(_, &whole)| whole).sum();
+    let besides = (on_all_cpus(seen, turns) - stays).clamp(Ns::ZERO, others);
     if besides == others {
         return None;
     }
     let left = Left::time(others, besides, besides, others);
     let mut parts = Vec::new();
-    for (turn, pieces) in turns.iter().zip(&overlapping).enumerate().filter(|&(i, _)| i != longest).map(|(_, of)| of) {
+    for (turn, pieces) in turns.iter().zip(&overlapping).filter(|(turn, _)| turn.track != longest) {
         let stretch = |&(from, to): &(Ns, Ns)| Stretch {
             track: turn.track,
             from,
@@ -314,6 +319,29 @@ mod tests {
         assert_eq!(values, [Value::Count(3), Value::Time(ms(20 + 50))]);
         assert!(boot(1, &[20, 30, 20], takes).findings.is_empty(), "they keep the one CPU there is");
         assert!(boot(4, &[20], takes).findings.is_empty(), "one alone");
+    }
+
+    #[test]
+    fn the_turns_of_one_thread_never_overlap() {
+        let mut log = Log::new();
+        log.timed_by_the_host();
+        log.machine.cpus = 4;
+        log.call("works", ms(100));
+        let begun = log.now();
+        let threads = ["pci_probe0", "pci_probe1"].map(|name| log.thread(name));
+        for (thread, over) in threads.into_iter().zip([30, 40]) {
+            log.holds(thread, "pci probe", begun, begun + ms(over));
+        }
+        for turn in 0..4 {
+            let (from, thread) = (begun + ms(10 * turn), threads[usize::from(turn % 2 == 1)]);
+            takes(&mut log, thread, "Giant", (from - ms(10)).max(begun), from, from + ms(10));
+        }
+        let by = log.topic("pci probe");
+        log.waits(ms(40), by);
+        log.call("works", ms(100));
+        let found = log.found_by(&[DETECTOR]);
+        let prices: Vec<(Ns, Ns)> = found.findings.iter().map(|only| (only.price.likely, only.price.high)).collect();
+        assert_eq!(prices, [(ms(20), ms(20))], "each alone takes 20 of the 40 ms");
     }
 
     #[test]
