@@ -26,6 +26,9 @@ const PRINTK: &str = "printk";
 /// seconds.
 const OTHER_SECOND: f64 = 0.1;
 
+/// Over so long a time, stamps that are some ms late give a rate as good as a kernel's own calibration (500 ppm).
+const HEARD_FOR_LONG: Ns = Ns::from_ms(10_000);
+
 /// A busy host's stamps are late by this at most.
 const LATE_MAX: Ns = Ns::from_ms(100);
 /// Of what the host saw, so many in a row have to agree to [`EDGE`], and one in so many of all.
@@ -113,8 +116,8 @@ fn counter(evidence: &Offers<'_>) -> Option<Clock> {
         }
         _ => {
             let fitted = Clock::fit(NAME, points, Delay::Late);
-            // Process 1's words are heard within some tens of ms, and a busy host stamps each of them ms late. Where the manifest
-            // is lost, the kernel's own rate is the better one.
+            // Process 1's words are often heard within some tens of ms, and a busy host stamps each of them ms late. Where the
+            // manifest is lost, the kernel's own rate is the better one then.
             let measured = evidence
                 .printk
                 .and_then(StampedText::counter_hz)
@@ -123,6 +126,10 @@ fn counter(evidence: &Offers<'_>) -> Option<Clock> {
             // A deterministic boot: what its kernel calls a second is another one than the host's.
             if (heard.hz / hz - 1.0).abs() > OTHER_SECOND {
                 return Some(Clock::linear(NAME, hz, Ticks(0), Ns::ZERO, from));
+            }
+            let (first, last) = (points.iter().map(|p| p.at).min()?, points.iter().map(|p| p.at).max()?);
+            if last - first >= HEARD_FOR_LONG {
+                return fitted;
             }
             Clock::fit_offset(NAME, hz, points, Delay::Late, from)
         }
@@ -325,6 +332,11 @@ mod tests {
         let ms = |ms: i64| Ns::from_ms(ms);
         assert_eq!(rate(None), (1_041_666_667.0, ms(10_050)));
         assert_eq!(rate(Some(&Said(1e9))), (1e9, ms(10_050)));
+        let heard_for = |ms: i64| {
+            let counter_heard = vec![heard(0, 2), heard(ms, 0)];
+            counter(&Offers { counter_heard, printk: Some(&Said(1.005e9)), ..Offers::new(&manifest) }).unwrap().hz
+        };
+        assert!((heard_for(9_000) - 1.005e9).abs() < 1.0 && (heard_for(30_000) / 1e9 - 1.0).abs() < 100e-6);
         // Rates of different seconds: the boot was deterministic, and its counter is its time.
         assert_eq!(rate(Some(&Said(2e9))), (2e9, ms(4_525)));
     }
