@@ -1,7 +1,9 @@
 //! `bootscope view`: the page of recordings, served on the loopback interface until somebody interrupts it.
 //!
-//! The page is made once and kept in memory. It may ask what savings bring, and gets the document of `what-if --json`. Nobody but this machine can connect. Its address has a word in it that nobody
-//! can guess, and a request must name this host: so a page from elsewhere, open in the same browser, cannot read it.
+//! The page is made once and kept in memory. It may ask what savings bring, and gets the document of `what-if --json`. Only
+//! users of this machine can connect. The address has a word in it that nobody can guess, and a request must name this host: so
+//! a page from elsewhere, open in the same browser, cannot read it. Other users cannot guess it either, but where they may see
+//! the arguments of processes, they see it there while a browser starts: `--no-browser` starts none.
 
 use crate::boot::Opened;
 use crate::output::Output;
@@ -13,13 +15,16 @@ use serde::Deserialize;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long a connection may take for its request.
+/// How long a connection may take for its request, and again as long for each piece of the answer that it takes.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Connections at once, at most.
+const MOST_CONNECTIONS: usize = 64;
 /// Bytes of a request, at most.
 const LONGEST_REQUEST: u64 = 256 << 10;
 /// What the page appends to its own path to ask what savings bring.
@@ -64,18 +69,43 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         open_browser(&address, output);
     }
     for connection in listener.incoming() {
+        // Where this process has no more files or too many connections, this one is closed. Each has a reference to the site.
+        let Some(stream) = connection.ok().filter(|_| Arc::strong_count(&site) <= MOST_CONNECTIONS) else {
+            std::thread::sleep(Duration::from_millis(10));
+            continue;
+        };
         let site = Arc::clone(&site);
-        // Who connects and says nothing holds up nobody else. An answer that nobody takes is no error.
-        let answered = connection.map(|stream| std::thread::spawn(move || drop(site.answer(&stream))));
-        answered.context("cannot take connections any more")?;
+        // Who connects and says nothing holds up nobody else. An answer that nobody takes is no error, and a connection for which
+        // there is no thread is closed.
+        drop(std::thread::Builder::new().spawn(move || drop(site.answer(&stream))));
     }
     Ok(Done::Well)
+}
+
+/// What a connection sends, until its time is over.
+struct Sent<'s> {
+    stream: &'s TcpStream,
+    until: Instant,
+}
+
+impl Read for Sent<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(into)
+    }
 }
 
 fn open_browser(address: &str, output: &Output) {
     let browser = std::env::var_os("BROWSER").filter(|b| !b.is_empty()).unwrap_or_else(|| "xdg-open".into());
     let null = Stdio::null;
-    let started = Command::new(&browser).arg(address).stdin(null()).stdout(null()).stderr(null()).spawn();
+    let mut command = Command::new(&browser);
+    command.arg(address).stdin(null()).stdout(null()).stderr(null());
+    // The Ctrl-C that ends this program is not for the browser.
+    let started = command.process_group(0).spawn();
     match started {
         // Somebody has to take its end.
         Ok(mut browser) => drop(std::thread::spawn(move || browser.wait())),
@@ -119,8 +149,8 @@ impl Site {
     }
 
     fn answer(&self, stream: &TcpStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let mut input = BufReader::new(stream.take(LONGEST_REQUEST));
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut input = BufReader::new(Sent { stream, until: Instant::now() + PATIENCE }.take(LONGEST_REQUEST));
         let mut lines = input.by_ref().lines();
         let request = lines.next().transpose()?.unwrap_or_default();
         let (mut host, mut length) = (None, 0);
@@ -136,10 +166,15 @@ impl Site {
                 length = value.trim().parse().unwrap_or(0);
             }
         }
-        let is_ours = host.is_some_and(|host| host == self.host.to_string());
+        // Browsers leave out the port that every address has.
+        let is_ours = |host: String| {
+            host == self.host.to_string() || (self.host.port() == 80 && host == self.host.ip().to_string())
+        };
+        let is_ours = host.is_some_and(is_ours);
+        let other_host = format!("this address is http://{}/: a request for another host is not answered\n", self.host);
         let answered;
         let (status, kind, body): (&str, &str, &[u8]) = match request.split(' ').collect::<Vec<_>>()[..] {
-            _ if !is_ours => ("400 Bad Request", "text/plain", b"not for this host\n"),
+            _ if !is_ours => ("400 Bad Request", "text/plain", other_host.as_bytes()),
             ["GET", path, _] if path == self.path => ("200 OK", "text/html", &self.page),
             ["POST", path, _] if path.strip_prefix(&self.path) == Some(WHAT_IF) => {
                 let mut question = Vec::new();
@@ -151,7 +186,7 @@ impl Site {
                 }
             }
             ["GET", ..] => ("404 Not Found", "text/plain", b"not found\n"),
-            _ => ("405 Method Not Allowed", "text/plain", b"only GET\n"),
+            _ => ("405 Method Not Allowed", "text/plain", b"only GET, and POST to what-if\n"),
         };
         let mut out = stream;
         write!(
