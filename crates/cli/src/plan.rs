@@ -81,7 +81,8 @@ pub struct BootArgs {
     #[arg(long, value_name = "FILE[@0xBASE]", help_heading = "What to record")]
     symbols: Vec<SymbolFile>,
     /// Once the console has been silent for this time (by the host's clock), stop the vCPUs for a moment and read their
-    /// stacks; again each time that the silence has grown by half. `show` prints where the guest was, and what the stops
+    /// stacks; again each time that the silence has grown by half, and ten times the length of the last stop later at the
+    /// earliest. `show` prints where the guest was, and what the stops
     /// cost. The names of functions come from --symbols and from the kernel's image
     #[arg(long, value_name = "TIME", value_parser = amount::duration, help_heading = "What to record")]
     silence: Option<Duration>,

@@ -9,7 +9,7 @@ use timeline::{Reading, TimeBase, Watched};
 pub struct WatchedLine {
     /// The variable, as the user wrote it; empty where nothing says.
     pub variable: String,
-    /// How long the CPUs stood still for it in all, at most.
+    /// How long the CPUs stood still for it in all, at least: until the host heard of a stop, it stood too.
     pub stood_ns: i64,
     /// Whether that is part of the boot's times: the clock of a deterministic guest stands with it.
     pub stood_in_total: bool,
@@ -26,7 +26,7 @@ pub struct WatchedLine {
 pub struct ReadingLine {
     /// When.
     pub at_ns: i64,
-    /// How long the CPUs stood still for it, at most.
+    /// How long the CPUs stood still for it, at least.
     pub stood_ns: i64,
     /// What it was, as a number without a sign; `null` where the guest had nothing mapped there.
     pub value: Option<u64>,

@@ -22,7 +22,7 @@ pub struct Watched {
 pub struct Reading {
     /// When.
     pub at: Ns,
-    /// How long the CPUs stood still for it, at most.
+    /// How long the CPUs stood still for it, at least.
     pub stood: Ns,
     /// What it was, as a number without a sign; none where the guest had nothing mapped there.
     pub value: Option<u64>,
@@ -31,7 +31,7 @@ pub struct Reading {
 }
 
 impl Watched {
-    /// How long the CPUs stood still in all, at most.
+    /// How long the CPUs stood still in all, at least: until the host heard of a stop, they stood too.
     pub fn stood(&self) -> Ns {
         self.readings.iter().fold(Ns(0), |sum, reading| Ns(sum.0.saturating_add(reading.stood.0)))
     }
