@@ -12,10 +12,10 @@ pub const DETECTOR: Detector = Detector {
     title: "the firmware searches devices that this boot does not use",
     rule: "QEMU was given the kernel, yet a whole firmware runs first: it probes disks, runs option ROMs, offers a boot menu and \
            serves a terminal. A firmware made for this (qboot) only sets up the machine and starts the kernel. Linux then \
-           finds no option ROM to check, which counts too.",
+           finds no option ROM to check, and the table of CPUs (MP) at once, which counts too.",
     source: "libguestfs (Jones 2016): SeaBIOS with features disabled takes 19 instead of 63 ms; serial-terminal BIOS 260 ms",
     threshold: "any time of a firmware that no argument of QEMU's chose, on pc or q35, where QEMU was given the kernel",
-    price: "the firmware's time goes, with the kernel's search for option ROMs; qboot takes 0.3 ms, at the worst a tenth stays",
+    price: "the firmware's time goes, with the kernel's search for option ROMs and tables; qboot takes 0.3 ms, at the worst a tenth stays",
     needs: &[Need::BootPath, Need::System, Need::BeforeTheKernel],
     look,
 };
@@ -23,6 +23,8 @@ pub const DETECTOR: Detector = Detector {
 const FLAG: &str = "-bios";
 const QBOOT: [&str; 2] = [FLAG, "qboot.rom"];
 const QBOOT_TAKES: Ns = Ns(300_000);
+/// What Linux searches in the firmware's memory, before 6.9 and since: option ROMs, and a table that qboot has at its start.
+const SEARCHES: [&str; 3] = ["probe_roms", "default_find_smp_config", "mpparse_find_mptable"];
 /// Types of machine that qboot knows; those with a version begin alike (`pc-q35-7.2`).
 const MACHINES: [&str; 3] = ["pc", "q35", "i440fx"];
 
@@ -34,7 +36,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
     let Left { least, likely, .. } = Left::time(whole, Ns::ZERO, QBOOT_TAKES, QBOOT_TAKES);
     let left = Left { least, likely, most: likely.max(0.1) };
     let parts = stretches.into_iter().map(|stretch| Part { stretch, left });
-    let roms = seen.outermost(SpanKind::Call, &["probe_roms"]);
+    let roms = seen.outermost(SpanKind::Call, &SEARCHES);
     let searched =
         roms.iter().map(|row| Part { stretch: seen.stretch(row), left: Left { most: 1.0, ..Left::NOTHING } });
     vec![Draft {
@@ -69,7 +71,8 @@ mod tests {
             let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
             log.machine.vmm = Some(Vmm { machine_type: machine_type.to_owned(), arguments, has_kernel });
             log.before_the_kernel(&[(Phase::Firmware, ms(60))]);
-            log.within("probe_roms", |log| log.call("romchecksum", ms(3)));
+            log.within("probe_roms", |log| log.call("romchecksum", ms(2)));
+            log.within("default_find_smp_config", |log| log.call("smp_scan_config", ms(1)));
             log.initcall("works", |log| log.call("works", ms(400)));
             log.found()
         };
