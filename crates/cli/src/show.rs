@@ -49,6 +49,9 @@ pub struct Args {
     /// Also sum over all threads until the end mark; this is not the boot path
     #[arg(long)]
     all_threads: bool,
+    /// Do not look for what to do about it, which takes a part of the time for a large recording
+    #[arg(long)]
+    no_findings: bool,
 }
 
 /// How many rows of a table are listed if nobody says.
@@ -95,7 +98,10 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     let opened = boot::open(recording)?;
     let mut boot = opened.boot(args.group.as_deref())?;
-    boot.findings = Some(findings::most_valuable(&opened, output));
+    let shows_findings = output.json || !output.quiet;
+    if shows_findings && !args.no_findings {
+        boot.findings = Some(findings::most_valuable(&opened, output));
+    }
     let mut summary = Summary::of(&boot);
     if let Some(found) = opened.calls.as_ref().map(Followed::tree) {
         summary.calls = Some(calls(&found));

@@ -45,6 +45,20 @@ fn initcalls_that_sleep_for_ticks() {
     }
 }
 
+/// `--no-findings` leaves them out, and nothing else.
+#[test]
+fn tables_without_findings() {
+    let scratch = Scratch::new();
+    let boot = scratch.path("boot");
+    let log = published("log").join("linux-3.5.7-imx6-only-returns.log");
+    run(bootscope("import").arg(log).arg("-o").arg(&boot)).exits(0);
+    let with = run(bootscope("show").arg(&boot)).exits(0);
+    let without = run(bootscope("show").arg("--no-findings").arg(&boot)).exits(0);
+    let (tables, advice) = with.text().split_once("\nwhat to do, most valuable first\n").expect("findings");
+    assert!(advice.contains("HZ=1000"), "{advice}");
+    assert_eq!(without.text().trim_end(), tables.trim_end());
+}
+
 /// Percival: the boot waits for `_vprintf`. This is the head of a boot of FreeBSD 15, nearly all of which is that.
 #[test]
 fn a_kernel_that_waits_for_its_console() {
