@@ -74,8 +74,31 @@ pub fn with_boots<T>(
     let consoles = consoles.collect::<anyhow::Result<Vec<_>>>()?;
     let lines = consoles.iter().map(|console| console.lines().map(|(at, text)| ConsoleLine { at, text }).collect());
     let lines: Vec<Vec<ConsoleLine>> = lines.collect();
-    let names: Vec<String> = recordings.iter().map(|path| path.display().to_string()).collect();
+    let names = names(recordings);
     let on_page = boots.iter().zip(&lines).zip(&names);
     let on_page: Vec<PageBoot> = on_page.map(|((boot, console), name)| PageBoot { name, boot, console }).collect();
     f(&on_page)
+}
+
+/// What a page calls recordings: their paths without the folders that all of them are in.
+fn names(recordings: &[PathBuf]) -> Vec<String> {
+    let parts: Vec<Vec<_>> = recordings.iter().map(|path| path.components().collect()).collect();
+    let last = parts.iter().map(|path| path.len().saturating_sub(1)).min().unwrap_or(0);
+    let shared = (0..last).take_while(|&i| parts.iter().all(|path| path[i] == parts[0][i])).count();
+    parts.iter().map(|path| path[shared..].iter().collect::<PathBuf>().display().to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_calls_recordings_by_what_differs() {
+        let of = |paths: &[&str]| names(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(of(&["boots/a"]), ["a"]);
+        assert_eq!(of(&["/tmp/boots/a", "/tmp/boots/b"]), ["a", "b"]);
+        assert_eq!(of(&["monday/boot", "tuesday/boot"]), ["monday/boot", "tuesday/boot"]);
+        assert_eq!(of(&["x/boots/a", "x/boots"]), ["boots/a", "boots"]);
+        assert_eq!(of(&["x/a", "x/a"]), ["a", "a"]);
+    }
 }
