@@ -500,10 +500,25 @@ test("what-if: sliders of a served page bring what the command says, to the nano
         await page.waitForFunction(() => document.querySelectorAll("#steps li").length === 2 && !document.querySelector("#then").textContent.includes("…"));
         await settled(page);
         await page.waitForTimeout(600);
-        const savings = ["--save", where[0].name, "--save", `${where[1].name}=-35%`];
+        const savings = ["--save", `${where[0].name}=-100%`, "--save", `${where[1].name}=-35%`];
         const said = JSON.parse(execFileSync(PROGRAM_ITSELF, ["what-if", RECORDING, "--json", ...savings], { maxBuffer: 1 << 30 }));
         assert.equal(await page.getAttribute("#then", "data-ns"), String(said.steps[1].total_ns));
         assert.deepEqual(await numbers(page, "#steps strong"), said.steps.map(step => String(step.saved_ns)));
+        // While a question is under way there is no answer: not the one before it either.
+        let release;
+        await page.route("**/what-if", async route => {
+            await new Promise(resolve => (release = resolve));
+            await route.continue().catch(() => {});
+        });
+        await page.keyboard.press("ArrowRight");
+        await page.waitForFunction(() => document.querySelector("#then").textContent.trim() === "…");
+        assert.equal(await page.getAttribute("#then", "data-ns"), "");
+        assert.equal(await page.locator("#steps li").count(), 0);
+        while (!release) await page.waitForTimeout(20);
+        release();
+        await page.waitForFunction(() => document.querySelectorAll("#steps li").length === 2);
+        const more = JSON.parse(execFileSync(PROGRAM_ITSELF, ["what-if", RECORDING, "--json", "--save", `${where[0].name}=-100%`, "--save", `${where[1].name}=-40%`], { maxBuffer: 1 << 30 }));
+        assert.equal(await page.getAttribute("#then", "data-ns"), String(more.steps[1].total_ns));
         assert.deepEqual(wrong, []);
     } finally {
         server.kill();

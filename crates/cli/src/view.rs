@@ -99,6 +99,15 @@ impl Read for Sent<'_> {
     }
 }
 
+/// Whether the other end closed its connection.
+fn is_gone(stream: &TcpStream) -> bool {
+    let closed = stream.set_nonblocking(true).map(|()| match stream.peek(&mut [0]) {
+        Ok(waiting) => waiting == 0,
+        Err(e) => e.kind() != io::ErrorKind::WouldBlock,
+    });
+    stream.set_nonblocking(false).is_err() || closed.unwrap_or(true)
+}
+
 fn open_browser(address: &str, output: &Output) {
     let browser = std::env::var_os("BROWSER").filter(|b| !b.is_empty()).unwrap_or_else(|| "xdg-open".into());
     let null = Stdio::null;
@@ -137,13 +146,17 @@ struct Site {
 }
 
 impl Site {
-    /// The document of `what-if --json`; else why there is none.
-    fn what_if(&self, question: &[u8]) -> Result<String, String> {
+    /// The document of `what-if --json`; else why there is none. Nothing for who `is_gone` when it is their turn.
+    fn what_if(&self, question: &[u8], is_gone: impl Fn() -> bool) -> Option<Result<String, String>> {
+        let _one_at_a_time = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_gone() { None } else { Some(self.worked_out(question)) }
+    }
+
+    fn worked_out(&self, question: &[u8]) -> Result<String, String> {
         let Question { boot, save } = serde_json::from_slice(question).map_err(|e| e.to_string())?;
         let (Some(opened), Some(name)) = (self.boots.get(boot), self.names.get(boot)) else {
             return Err(format!("there is no boot {boot} on this page"));
         };
-        let _one_at_a_time = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         let ledger = what_if::ledger(opened, name, &save).map_err(|e| format!("{e:#}"))?;
         report::json(&ledger, true).map_err(|e| e.to_string())
     }
@@ -179,7 +192,9 @@ impl Site {
             ["POST", path, _] if path.strip_prefix(&self.path) == Some(WHAT_IF) => {
                 let mut question = Vec::new();
                 input.take(length).read_to_end(&mut question)?;
-                answered = self.what_if(&question);
+                // The page asks anew when a slider moves, and drops what it asked before.
+                let Some(worked_out) = self.what_if(&question, || is_gone(stream)) else { return Ok(()) };
+                answered = worked_out;
                 match &answered {
                     Ok(json) => ("200 OK", "application/json", json.as_bytes()),
                     Err(why) => ("422 Unprocessable Content", "text/plain", why.as_bytes()),

@@ -41,6 +41,16 @@ impl Served {
         answer
     }
 
+    /// The status and the body of what a page would get.
+    fn what_if(&self, question: &serde_json::Value) -> (String, String) {
+        let body = question.to_string();
+        let (path, host, length) = (format!("{}what-if", self.path), &self.host, body.len());
+        let answer =
+            self.ask(&format!("POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{body}"));
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().to_owned(), body.to_owned())
+    }
+
     fn get(&self, path: &str, host: &str) -> String {
         self.ask(&format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"))
     }
@@ -88,15 +98,9 @@ fn what_savings_bring_is_what_the_command_says() {
     let rows = shown["where"].as_array().unwrap();
     let name = |row: usize| rows[row]["name"].as_str().unwrap().to_owned();
     let served = Served::of(&recording);
-    let ask = |question: &serde_json::Value| {
-        let body = question.to_string();
-        let (path, host, length) = (format!("{}what-if", served.path), &served.host, body.len());
-        let answer =
-            served.ask(&format!("POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{body}"));
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().to_owned(), body.to_owned())
-    };
-    for save in [vec![], vec![name(0)], vec![format!("{}=-37%", name(0)), format!("{}=-5%", name(1)), name(2)]] {
+    let ask = |question: &serde_json::Value| served.what_if(question);
+    let all = |row| format!("{}=-100%", name(row));
+    for save in [vec![], vec![all(0)], vec![format!("{}=-37%", name(0)), format!("{}=-5%", name(1)), all(2)]] {
         let (status, answer) = ask(&serde_json::json!({"boot": 0, "save": save}));
         assert_eq!(status, "200", "{answer}");
         let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
@@ -122,6 +126,52 @@ fn what_savings_bring_is_what_the_command_says() {
     refused(serde_json::json!({"boot": 1, "save": []}), "no boot 1");
     refused(serde_json::json!({"boot": 0, "save": ["no such row"]}), "no such row");
     refused(serde_json::json!([1]), "invalid");
+}
+
+/// The page writes all of a row as a share: a row may be called as if a state or a time followed its name.
+#[test]
+fn all_of_a_row_is_saved_whatever_its_name_ends_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("odd.log");
+    let names = ["plain", "ends[done]", "ends=20ms", "[wanted]", "a=b[in progress x]"];
+    let lines = names.iter().enumerate().flat_map(|(i, name)| {
+        let (from, to) = (1_000 + i * 2_000, 2_500 + i * 2_000);
+        [format!("0x0 {from} ENTER {name}\n"), format!("0x0 {to} EXIT {name}\n")]
+    });
+    std::fs::write(&log, lines.collect::<String>()).unwrap();
+    let recording = imported(&log, &folder.path().join("boot"));
+    let shown = run(bootscope("show").arg(&recording).arg("--json")).json();
+    let rows: Vec<String> =
+        shown["where"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect();
+    let served = Served::of(&recording);
+    for name in names {
+        let row = rows.iter().find(|row| row.contains(name)).unwrap_or_else(|| panic!("{name}: {rows:?}"));
+        let (status, answer) = served.what_if(&serde_json::json!({"boot": 0, "save": [format!("{row}=-100%")]}));
+        assert_eq!(status, "200", "{answer}");
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(answer["steps"][0]["saved_ns"], 1_500, "{row}: {answer}");
+    }
+}
+
+#[test]
+fn who_is_gone_is_not_answered_and_who_waits_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = imported(&fixture("log/linux-3.5.7-imx6-only-returns.log"), &folder.path().join("boot"));
+    let served = Served::of(&recording);
+    let body = serde_json::json!({"boot": 0, "save": []}).to_string();
+    let request = format!(
+        "POST {}what-if HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n\r\n{body}",
+        served.path,
+        served.host,
+        body.len()
+    );
+    let mut gone = TcpStream::connect(&served.host).unwrap();
+    gone.write_all(request.as_bytes()).unwrap();
+    gone.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    gone.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "");
+    assert!(served.ask(&request).starts_with("HTTP/1.1 200 OK"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // What-if: sliders on rows, and what the boot then takes. The program that serves the page works it out, as its command
 // `what-if` does; a file has nobody to ask, and shows the command.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Int, Row } from "../data/facts";
 import { counted, percent, short, whole, type Whole } from "../lib/time";
 import { expression, type Store } from "../state";
@@ -31,9 +31,9 @@ export function canAsk(): boolean {
     return document.querySelector('meta[http-equiv="Content-Security-Policy"]')?.getAttribute("content")?.includes("connect-src 'self'") === true;
 }
 
-/** As `--save` has it. */
+/** As `--save` has it. All of a row is written as a share too: so a name's own `=20ms` or `[done]` stays part of the name. */
 export function asTyped(savings: ReadonlyMap<string, number>): string[] {
-    return [...savings].map(([name, less]) => (less >= 100 ? name : `${name}=-${less}%`));
+    return [...savings].map(([name, less]) => `${name}=-${less}%`);
 }
 
 /** The command in words of a shell. */
@@ -83,7 +83,7 @@ export function WhatIf({ store }: { store: Store }) {
                 <label>filter <input id="filter" type="search" size={24} value={state.filter} placeholder="regular expression" onInput={event => store.set({ filter: event.currentTarget.value })} /></label>
                 <button type="button" disabled={savings.size === 0} onClick={() => store.set({ savings: new Map() })}>none</button>
                 <output id="then" data-ns={then ? String(then.total_ns) : ""} aria-live="polite">
-                    {then ? `${short(total, unit)} before, ${short(whole(then.total_ns), unit)} then: ${percent(1 - Number(then.total_ns) / Number(total))} less` : savings.size > 0 && canAsk() ? "…" : ""}
+                    {then ? `${short(total, unit)} before, ${short(whole(then.total_ns), unit)} then: ${percent(1 - Number(then.total_ns) / Number(total))} less` : savings.size > 0 && canAsk() && !("wrong" in answer && answer.wrong) ? "…" : ""}
                 </output>
             </div>
             {canAsk() ? null : <p class="note">A file cannot run the boot again: <code>bootscope view</code> shows this page with an answer, and the command below prints it.</p>}
@@ -115,26 +115,28 @@ function Step({ name, saved, after, range, unit }: { name: string; saved: Whole;
 
 const NOTHING: Answer = { wrong: "" };
 
-/** What the program says of savings; of those that were asked last. */
+/** What the program says of these savings; nothing while it works that out. An answer to an earlier question is never shown. */
 function useAnswer(boot: number, savings: readonly string[]): Answer {
-    const [answer, setAnswer] = useState<Answer>(NOTHING);
-    const asked = useRef(0);
     const question = JSON.stringify({ boot, save: savings });
+    const [said, setSaid] = useState({ question: "", answer: NOTHING });
     useEffect(() => {
-        const number = (asked.current += 1);
-        if (savings.length === 0 || !canAsk()) return setAnswer(NOTHING);
+        if (savings.length === 0 || !canAsk()) return;
+        const older = new AbortController();
         const timer = setTimeout(async () => {
-            const said = await ask(question);
-            if (asked.current === number) setAnswer(said);
+            const answer = await ask(question, older.signal);
+            if (!older.signal.aborted) setSaid({ question, answer });
         }, RESTS_MS);
-        return () => clearTimeout(timer);
+        return () => {
+            clearTimeout(timer);
+            older.abort();
+        };
     }, [question]);
-    return answer;
+    return said.question === question && savings.length > 0 ? said.answer : NOTHING;
 }
 
-async function ask(question: string): Promise<Answer> {
+async function ask(question: string, signal: AbortSignal): Promise<Answer> {
     try {
-        const response = await fetch(`${location.pathname}what-if`, { method: "POST", body: question });
+        const response = await fetch(`${location.pathname}what-if`, { method: "POST", body: question, signal });
         if (!response.ok) return { wrong: `It cannot be worked out: ${(await response.text()).trim()}.` };
         return { ledger: (await response.json()) as Ledger };
     } catch {
