@@ -8,7 +8,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
     ["f", "zoom to what is selected"],
     ["0", "the whole boot"],
     ["] / [", "forwards and back along the boot path"],
-    [". / ,", "next and previous span on the same track"],
+    [". / ,", "next and previous span, or instant, on the same track"],
     ["/", "search by a regular expression"],
     ["n / N", "next and previous match"],
     ["m", "mark what is selected, or take the mark away"],
@@ -83,6 +83,12 @@ export function step(store: Store, by: 1 | -1): void {
 
 function beside(store: Store, by: 1 | -1): void {
     const { boot, state } = store;
+    if (state.selection?.kind === "instant") {
+        const { all, lanes } = boot.instants;
+        const next = all[state.selection.instant + by];
+        if (next && lanes[next.lane] === lanes[all[state.selection.instant]?.lane ?? -1]) store.select({ kind: "instant", instant: next.index });
+        return;
+    }
     if (state.selection?.kind !== "span") return;
     const { span } = state.selection;
     const row = boot.rows(boot.spans.track[span]!).rows[boot.spans.depth[span]!];

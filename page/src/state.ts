@@ -16,6 +16,7 @@ export type Selection =
     | { readonly kind: "span"; readonly span: number }
     | { readonly kind: "stay"; readonly stay: number }
     | { readonly kind: "thing"; readonly thing: number; readonly name: string }
+    | { readonly kind: "instant"; readonly instant: number }
     | { readonly kind: "range"; readonly from: number; readonly to: number }
     | undefined;
 
@@ -156,6 +157,8 @@ export class Store {
                 const stay = boot.stays[selection.stay];
                 return stay && { from: stay.from, to: stay.to };
             }
+            case "instant":
+                return boot.instants.all[selection.instant];
             case "range":
                 return { from: selection.from, to: selection.to };
             default:
@@ -167,7 +170,9 @@ export class Store {
     zoomToSelected(): void {
         const selected = this.selected();
         if (!selected) return;
-        const room = Math.max((selected.to - selected.from) * 0.1, 5);
+        // An instant has no length: around it a tenth of the window is shown.
+        const { from, to } = this.window;
+        const room = selected.to > selected.from ? Math.max((selected.to - selected.from) * 0.1, 5) : (to - from) / 20;
         this.show(selected.from - room, selected.to + room);
     }
 
@@ -205,6 +210,7 @@ export function toFragment(state: State, isBench = false): string {
     const { selection } = state;
     if (selection?.kind === "span") out.set("span", String(selection.span));
     if (selection?.kind === "stay") out.set("step", String(selection.stay));
+    if (selection?.kind === "instant") out.set("instant", String(selection.instant));
     if (selection?.kind === "thing") {
         out.set("thing", String(selection.thing));
         out.set("name", selection.name);
@@ -237,11 +243,12 @@ export function ofFragment(fragment: string): Partial<State> {
         return Number.isFinite(value) ? value : undefined;
     };
     const one = <T extends string>(name: string, of: readonly T[], otherwise: T): T => of.find(known => known === from.get(name)) ?? otherwise;
-    const [start, end, span, step, thing] = ["from", "to", "span", "step", "thing"].map(count);
+    const [start, end, span, step, thing, instant] = ["from", "to", "span", "step", "thing", "instant"].map(count);
     const range = (from.get("range") ?? "").split(",").map(Number);
     const selection = ((): Selection => {
         if (span !== undefined) return { kind: "span", span };
         if (step !== undefined) return { kind: "stay", stay: step };
+        if (instant !== undefined) return { kind: "instant", instant };
         if (thing !== undefined) return { kind: "thing", thing, name: from.get("name") ?? "" };
         if (range.length === 2 && range.every(Number.isFinite)) return { kind: "range", from: range[0]!, to: range[1]! };
         return undefined;

@@ -429,6 +429,53 @@ test("compare: the other boot is a whole boot", two, async () => {
 });
 
 // Pages of boots of odd shapes, each with its figures.
+test("tracks: silences and watched values are instants, to be picked, stepped along and saved", options, async () => {
+    const page = await open("#view=tracks");
+    const { silences: [silence] } = show.silences;
+    const moments = silence.where.map(({ moments }) => moments);
+    const wanted = [
+        ["silence", "silences of the console", silence.start_ns, silence.end_ns - silence.start_ns],
+        ...silence.where.flatMap(({ cpus: [cpu] }, i) => moments[i].map(({ at_ns, stack }) => [stack[0], `CPU ${cpu} when stopped`, at_ns, 0])),
+        ...show.watched.readings.map(({ at_ns, value }) => [value === null ? "unmapped" : String(value), `value of ${show.watched.variable}`, at_ns, 0]),
+    ];
+    const shown = (await saved(page)).filter(([, lane]) => /^(silences|CPU \d+ when|value of)/.test(lane));
+    // The page has all text harmless, and JSON rounds what doubles do not hold.
+    const plain = rows => rows.map(([text, lane, ...times]) => [/^\d{17,}$/.test(text) ? "large" : text.replace(/[^ -~].*|\\.*/s, ""), lane.replace(/[^ -~].*|\\.*/s, ""), ...times.map(String)]);
+    assert.deepEqual(plain(shown), plain(wanted));
+    await page.keyboard.press("t");
+    const table = page.getByRole("region", { name: "Silences, watched values and samples that are seen" });
+    await table.getByRole("button", { name: "7", exact: true }).click();
+    await settled(page);
+    const first = show.watched.readings[0];
+    assert.deepEqual(await numbers(page, ".details .figures dd"), [String(first.at_ns)]);
+    assert.match(await page.locator(".details").innerText(), new RegExp(first.function));
+    await page.keyboard.press(".");
+    await settled(page);
+    assert.equal(await page.locator(".details h2").innerText(), "unmapped");
+    await page.keyboard.press("f");
+    await settled(page);
+    const at = await fragment(page);
+    const { at_ns } = show.watched.readings[1];
+    assert.ok(Number(at.get("from")) < at_ns && at_ns < Number(at.get("to")) && at.get("to") - at.get("from") < show.total_ns / 5);
+    await page.keyboard.press(",");
+    await page.keyboard.press(",");
+    await settled(page);
+    assert.deepEqual(await numbers(page, ".details .figures dd"), [String(first.at_ns)], "the first of its lane");
+    // By pointer: the silence lies in the first lane.
+    await page.evaluate(() => (location.hash = "#view=tracks"));
+    await settled(page);
+    const box = await page.locator(".chart .canvas canvas").boundingBox();
+    const gutter = Math.min(190, Math.round(box.width * 0.26));
+    const first_ns = Math.min(0, show.phases[0].start_ns);
+    const place = box.x + gutter + ((silence.start_ns + silence.end_ns) / 2 - first_ns) / (show.total_ns - first_ns) * (box.width - gutter);
+    await page.mouse.move(place, box.y + 28);
+    assert.match(await page.locator(".tip").innerText(), /^silence 80.0 ms/);
+    await page.mouse.click(place, box.y + 28);
+    await settled(page);
+    assert.deepEqual(await numbers(page, ".details .figures dd"), ["80000000", String(silence.start_ns)]);
+    page.check();
+});
+
 const ODD = process.env.BOOTSCOPE_ODD;
 const odd = { skip: ODD ? false : "BOOTSCOPE_ODD is not set: tests/exports/check-page sets it" };
 
@@ -447,6 +494,18 @@ test("boots of odd shapes are shown in every view", odd, async () => {
             await page.close();
         }
     }
+});
+
+test("tracks: where samples are all there is, each is an instant of its CPU", odd, async () => {
+    const page = await open("#view=tracks", { path: join(ODD, "samples.html") });
+    const rows = (await saved(page)).slice(1);
+    assert.equal(rows.length, 200);
+    for (const cpu of [0, 1]) {
+        const times = rows.filter(([, lane]) => lane === `samples of CPU ${cpu}`).map(([, , at]) => Number(at));
+        assert.deepEqual(times, Array.from({ length: 100 }, (_, i) => (2 * i + cpu) * 1_000_000));
+    }
+    assert.equal(rows.filter(([function_]) => function_ === "memcpy").length, 133);
+    page.check();
 });
 
 test("times beyond what doubles hold are exact", odd, async () => {

@@ -10,7 +10,10 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use timeline::{End, EndEvidence, NameId, Ns, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind, Warning};
+use timeline::{
+    End, EndEvidence, NameId, Ns, Sample, Sampled, SampledFrame, SampledThread, Silence, Silences, SpanKind, SpanRow,
+    StoppedCpu, TimeBase, Timeline, TrackId, TrackKind, Warning,
+};
 
 fn main() -> std::io::Result<()> {
     let mut args = std::env::args().skip(1);
@@ -21,6 +24,7 @@ fn main() -> std::io::Result<()> {
     timeline.warnings.push(Warning::RecordingUnknown {
         why: timeline::ManifestFault::Damaged { found: "\x1b[31m is no manifest".to_owned() },
     });
+    timeline.silences = spans.is_none().then(silent);
     let facts = sample::facts();
     let begun = Instant::now();
     let mut boot = Boot::new(&timeline, &facts);
@@ -60,6 +64,46 @@ fn main() -> std::io::Result<()> {
         std::fs::write(folder.join("bench.json"), serde_json::to_string(&bench)?)?;
     }
     std::fs::write(folder.join("show.json"), Summary::of(&boot).to_json())
+}
+
+/// A made-up silence in which two CPUs were looked at three times.
+fn silent() -> Silences {
+    let cpu = |stack: &[&str]| StoppedCpu {
+        stack: stack.iter().map(|&name| name.to_owned()).collect(),
+        ..StoppedCpu::default()
+    };
+    let stop = |i: i64, innermost: &str| timeline::Stop {
+        at: Ns::from_ms(560 + i * 20),
+        stood: Ns::from_us(300),
+        cpus: vec![cpu(&[innermost, "acpi_init"]), cpu(&["idle"])],
+    };
+    let stops = vec![stop(0, "msleep"), stop(1, sample::HOSTILE), stop(2, "msleep")];
+    let silence = Silence { from: Ns::from_ms(550), until: Ns::from_ms(630), stops };
+    Silences { after: Ns::from_ms(50), silences: vec![silence], ..Silences::default() }
+}
+
+/// Samples and nothing else, on a clock of their own.
+fn sampled() -> Timeline {
+    let mut t = Timeline::new(TimeBase::Evidence);
+    let [thread, event] = ["init", "cycles"].map(|name| t.names.intern(name));
+    let mut sampled = Sampled::default();
+    for i in 0..200_i64 {
+        let name = t.names.intern(if i % 3 == 0 { sample::HOSTILE } else { "memcpy" });
+        sampled.add(Sample {
+            at: Some(Ns(7_000_000_000 + i * 1_000_000)),
+            cpu: Some(i.unsigned_abs() % 2),
+            thread: SampledThread { name: thread, tid: 1 },
+            event,
+            is_user: Some(false),
+            period: None,
+            stack: [SampledFrame { address: 1, name, is_named: true }].into(),
+        });
+    }
+    t.sampled = Some(sampled);
+    t.end = Some(End { at: Ns(199_000_000), error: Ns::ZERO, track: None, evidence: EndEvidence::LastSample });
+    t.boundary(timeline::Phase::Sampled, Ns::ZERO, Ns::ZERO, "the first sample");
+    t.finalize(Ns::ZERO);
+    t
 }
 
 /// A made-up finding, of a span that the boot has.
@@ -172,6 +216,7 @@ fn odd_boots() -> Vec<(&'static str, Timeline)> {
     let many = |i: u32| (i, format!("work {}", i % 50), i64::from(i) * 100, i64::from(i) * 100 + 50);
     let deep = |i: i64| (0, format!("f{}", i % 30), i, 3_000 - i);
     vec![
+        ("samples", sampled()),
         ("nothing", made(0, &[], None)),
         ("one-span", made(1, &[(0, "f".to_owned(), 0, 1)], Some(1))),
         ("no-path", made(1, &[(0, "f".to_owned(), 5, 10)], None)),

@@ -3,7 +3,10 @@
 use proptest::prelude::*;
 use report::page::{Column, Table, read};
 use report::{Boot, ConsoleLine, Facts, PageBoot};
-use timeline::{End, EndEvidence, NameId, Ns, SpanKind, SpanRow, TimeBase, Timeline, TrackKind, Wait, WaitedOn};
+use timeline::{
+    End, EndEvidence, NameId, Ns, Sample, Sampled, SampledFrame, SampledThread, SpanKind, SpanRow, TimeBase, Timeline,
+    TrackKind, Wait, WaitedOn,
+};
 
 fn parts(boot: &Boot, console: &[ConsoleLine]) -> Vec<Table<'static>> {
     let mut page = Vec::new();
@@ -137,4 +140,37 @@ fn many_spans_are_many_parts_and_little_each() {
     assert_eq!(counts(&parts, "console", "stamped"), [1, 0]);
     let of_spans: usize = page.split("<script type=\"application/x-bootscope\">").skip(6).map(str::len).sum();
     assert!(of_spans < 12 * usize::try_from(count).unwrap(), "{of_spans} bytes for {count} spans");
+}
+
+/// Samples have a clock of their own: they are placed where the boot's times come from them, and nowhere else.
+#[test]
+fn samples_are_placed_where_they_are_all_there_is() {
+    let mut t = Timeline::new(TimeBase::Evidence);
+    let [thread, event, outer, inner] = ["init", "cycles", "main", "memcpy"].map(|name| t.names.intern(name));
+    let mut sampled = Sampled::default();
+    for (at, cpu) in [(30, Some(u64::MAX)), (10, Some(0)), (25, None)] {
+        let frame = |name| SampledFrame { address: 1, name, is_named: true };
+        sampled.add(Sample {
+            at: Some(Ns(7_000 + at)),
+            cpu,
+            thread: SampledThread { name: thread, tid: 1 },
+            event,
+            is_user: None,
+            period: None,
+            stack: [frame(outer), frame(inner)].into(),
+        });
+    }
+    t.sampled = Some(sampled);
+    let facts = Facts::default();
+    for (evidence, placed) in [(EndEvidence::LastSample, true), (EndEvidence::LastSign, false)] {
+        t.end = Some(End { at: Ns(20), error: Ns::ZERO, track: None, evidence });
+        let boot = Boot::new(&t, &facts);
+        let parts = parts(&boot, &[]);
+        let of = |column| counts(&parts, "samples", column);
+        let wanted: (&[i128], &[i128]) = if placed { (&[0, 15, 20], &[1, 0, u64::MAX.into()]) } else { (&[], &[]) };
+        assert_eq!((&of("at")[..], &of("cpu")[..]), wanted);
+        let names = texts(&parts, "names", "name");
+        assert!(of("function").into_iter().all(|name| names[place(name)] == "memcpy"));
+        assert!(of("thread").into_iter().all(|name| names[place(name)] == "init"));
+    }
 }

@@ -1,5 +1,6 @@
 // Tracks in order of time: a lane for each, with its state, its spans by depth, and the boot path across all of them.
 import type { Boot, Stay, Track } from "../data/boot";
+import type { Instant } from "../data/instants";
 import type { Surface } from "../lib/save";
 import { Boxes, FONT, LabelColours, ROW, Texts, axis, fitting, seenOf, spanRow, timeAt, x, type Found, type Scale } from "./draw";
 import type { Palette } from "./colours";
@@ -16,6 +17,13 @@ const GAP = 5;
 const FOLDED_ROWS = { path: 4, onPath: 8, other: 2 } as const;
 /** Pixels between arrows: where there are more, some are left out until one zooms in. */
 const NEAREST_ARROWS = 5;
+/** Nanoseconds that an instant counts as, so that it is found. */
+const THIN = 1;
+/** Pixels of text behind an instant, at least and at most. */
+const LEAST_ROOM = 34;
+const MOST_ROOM = 160;
+/** Pixels beside an instant that are its too. */
+const NEAR = 4;
 /** A track that has less of the boot path than this share comes after all that have more. */
 const MUCH = 0.01;
 
@@ -28,8 +36,16 @@ export interface Lane {
     readonly isFolded: boolean;
 }
 
+/** A lane of instants; they stand below the tracks' axis and above the tracks. */
+export interface InstantLane {
+    readonly name: string;
+    readonly all: readonly Instant[];
+    readonly y: number;
+}
+
 export interface Layout {
     readonly lanes: readonly Lane[];
+    readonly instants: readonly InstantLane[];
     readonly height: number;
     /** Tracks that are not shown because nothing is known of them but a name. */
     readonly empty: number;
@@ -65,6 +81,11 @@ export function layOut(boot: Boot, folded: ReadonlySet<number>, only: "path" | "
     wanted.sort((a, b) => key(a) - key(b));
     const lanes: Lane[] = [];
     let y = AXIS;
+    const instants = (only === "all" ? boot.instants.lanes : []).map(({ name, all }) => {
+        const lane = { name, all, y };
+        y += ROW + GAP;
+        return lane;
+    });
     for (const track of wanted) {
         const depth = boot.rows(track.id).rows.length;
         const few = only === "path" ? FOLDED_ROWS.path : first.has(track.id) ? FOLDED_ROWS.onPath : FOLDED_ROWS.other;
@@ -74,7 +95,7 @@ export function layOut(boot: Boot, folded: ReadonlySet<number>, only: "path" | "
         lanes.push({ track, y, height, rows, depth, isFolded });
         y += height;
     }
-    return { lanes, height: y, empty: only === "all" ? boot.tracks.length - wanted.length : 0 };
+    return { lanes, instants, height: y, empty: only === "all" ? boot.tracks.length - wanted.length : 0 };
 }
 
 /** What is asked of a picture. */
@@ -91,6 +112,7 @@ export interface Picture {
     readonly found: Found;
     readonly selected: { from: number; to: number } | undefined;
     readonly selectedSpan: number | undefined;
+    readonly selectedInstant: number | undefined;
     readonly step: Stay | undefined;
     readonly marked: readonly { from: number; to: number }[];
     readonly isPathShown: boolean;
@@ -134,9 +156,12 @@ export function paint(picture: Picture, on: Surface): void {
             if (row && top > -ROW && top < height) spanRow(boot, row, scale, top, picture.colours, palette, picture.found, boxes, texts);
         }
     }
+    const beside = new Texts();
+    instantLanes(picture, scale, boxes, texts, beside);
     boxes.paint(on);
     texts.paint(on, palette.onFill);
-    instants(picture, scale, on);
+    beside.paint(on, palette.text);
+    marks(picture, scale, on);
     if (picture.isPathShown) path(picture, scale, on);
     selection(picture, scale, on);
     gutter(picture, on);
@@ -168,8 +193,26 @@ function states(picture: Picture, scale: Scale, lane: Lane, y: number, boxes: Bo
     }
 }
 
+/** What has a length is a box; what has none is a line, with its text where the next one leaves room. */
+function instantLanes(picture: Picture, scale: Scale, boxes: Boxes, within: Texts, beside: Texts): void {
+    const { palette, height, scroll, selectedInstant } = picture;
+    for (const { all, y } of picture.layout.instants) {
+        const top = y - scroll;
+        if (top < -ROW || top > height) continue;
+        const seen = [...seenOf(all, scale, one => one.from, one => one.to + THIN)];
+        seen.forEach(({ one, left, right }, i) => {
+            const isThin = one.to === one.from;
+            const room = Math.min((seen[i + 1]?.left ?? scale.right) - left, isThin ? MOST_ROOM : right - left);
+            if (!isThin) boxes.add(palette.other[0]!, left, top, Math.max(right - left, 1), ROW - 1);
+            if (isThin) boxes.add(one.index === selectedInstant ? palette.selected : palette.arrow, left, top, one.index === selectedInstant ? 4 : 2, ROW - 1);
+            else if (one.index === selectedInstant) boxes.add(palette.selected, left, top + ROW - 4, Math.max(right - left, 2), 3);
+            if (room > LEAST_ROOM) (isThin ? beside : within).add(fitting(one.text, room - 6), left + 5, top + ROW / 2);
+        });
+    }
+}
+
 /** Marks are small triangles in the strip of their track. */
-function instants(picture: Picture, scale: Scale, on: Surface): void {
+function marks(picture: Picture, scale: Scale, on: Surface): void {
     const tops = new Map<number, number>();
     for (const { lane, y } of seen(picture)) tops.set(lane.track.id, y);
     on.fillStyle = picture.palette.text;
@@ -265,6 +308,12 @@ function gutter(picture: Picture, on: Surface): void {
     on.fillRect(0, 0, gutterOf(picture.width) - 1, height);
     on.strokeStyle = palette.line;
     on.lineWidth = 1;
+    for (const { name, y } of picture.layout.instants) {
+        on.font = FONT;
+        on.textBaseline = "middle";
+        on.fillStyle = palette.faint;
+        on.fillText(fitting(name, gutterOf(picture.width) - 10), 6, y - picture.scroll + ROW / 2);
+    }
     for (const { lane, y } of seen(picture)) {
         on.beginPath();
         on.moveTo(0, Math.round(y) - GAP / 2 + 0.5);
@@ -283,6 +332,7 @@ export interface Hit {
     readonly lane: Lane | undefined;
     readonly span: number | undefined;
     readonly stay: Stay | undefined;
+    readonly instant: Instant | undefined;
     readonly at: number;
     readonly isGutter: boolean;
 }
@@ -293,17 +343,34 @@ export function hit(picture: Picture, px: number, py: number): Hit {
     const at = timeAt(scale, px);
     const lane = py < AXIS ? undefined : picture.layout.lanes.find(l => py + picture.scroll >= l.y && py + picture.scroll < l.y + l.height);
     const isGutter = px < gutterOf(picture.width);
-    if (!lane || isGutter) return { lane, span: undefined, stay: undefined, at, isGutter };
+    const beside = (NEAR * (scale.to - scale.from)) / (scale.right - scale.left);
+    const among = isGutter || py < AXIS ? undefined : picture.layout.instants.find(one => py + picture.scroll >= one.y && py + picture.scroll < one.y + ROW);
+    const instant = among && nearest(among.all, at, beside);
+    if (among) return { lane: undefined, span: undefined, stay: undefined, instant, at, isGutter };
+    if (!lane || isGutter) return { lane, span: undefined, stay: undefined, instant: undefined, at, isGutter };
     const inLane = py + picture.scroll - lane.y;
     if (inLane < STATE) {
         const stay = picture.isPathShown ? boot.stayAt(at) : undefined;
-        return { lane, span: undefined, stay: stay && stay.from <= at && stay.to > at && stay.owner.track === lane.track.id ? stay : undefined, at, isGutter };
+        return { lane, span: undefined, stay: stay && stay.from <= at && stay.to > at && stay.owner.track === lane.track.id ? stay : undefined, instant: undefined, at, isGutter };
     }
     const row = boot.rows(lane.track.id).rows[Math.floor((inLane - STATE) / ROW)];
-    if (!row || inLane >= STATE + lane.rows * ROW) return { lane, span: undefined, stay: undefined, at, isGutter };
+    if (!row || inLane >= STATE + lane.rows * ROW) return { lane, span: undefined, stay: undefined, instant: undefined, at, isGutter };
     // What is narrow is drawn a pixel wide: so is what is hit.
     const slack = (scale.to - scale.from) / (scale.right - scale.left) / 2;
     const span = row[boot.firstEndingAfter(row, at - slack)];
     const isHit = span !== undefined && boot.spans.start[span]! <= at + slack;
-    return { lane, span: isHit ? span : undefined, stay: undefined, at, isGutter };
+    return { lane, span: isHit ? span : undefined, stay: undefined, instant: undefined, at, isGutter };
+}
+
+/** The instant at a time, or the nearest that is not further off than `beside`. */
+function nearest(all: readonly Instant[], at: number, beside: number): Instant | undefined {
+    const distance = ({ from, to }: Instant): number => Math.max(from - at, at - to, 0);
+    let [low, high] = [0, all.length];
+    while (low < high) {
+        const middle = (low + high) >> 1;
+        if (all[middle]!.from > at) high = middle;
+        else low = middle + 1;
+    }
+    const near = [all[low - 1], all[low]].filter(one => one !== undefined && distance(one) <= beside) as Instant[];
+    return near.sort((a, b) => distance(a) - distance(b))[0];
 }

@@ -2,6 +2,7 @@
 //
 // Times are doubles, which draw; where one of them is beyond what doubles hold, `exact` columns have it to the nanosecond.
 import type { Numbers, Table } from "./table";
+import { instantsOf, type Instants, type Sample } from "./instants";
 import { SCHEMA, type Facts, type Summary } from "./facts";
 import { whole, type Unit, type Whole } from "../lib/time";
 
@@ -168,6 +169,8 @@ export class Boot {
     running: Running[] = [];
     waits: Wait[] = [];
     marks: Mark[] = [];
+    samples: readonly Sample[] = [];
+    private instantsAsOf: { version: number; instants: Instants } | undefined;
     console: ConsoleLine[] = [];
     calls: Table | undefined;
     /** Whether the last part was read. */
@@ -234,6 +237,12 @@ export class Boot {
             case "marks":
                 this.marks = rows.map(i => ({ at: at("at", i), name: this.names[at("name", i)] ?? "", track: at("track", i) }));
                 break;
+            case "samples":
+                this.samples = rows.map(i => ({
+                    at: at("at", i), cpu: at("cpu", i) ? at("cpu", i) - 1 : undefined,
+                    thread: this.names[at("thread", i)] ?? "", event: this.names[at("event", i)] ?? "", function: this.names[at("function", i)] ?? "",
+                }));
+                break;
             case "calls":
                 this.calls = table;
                 break;
@@ -256,6 +265,12 @@ export class Boot {
     get name(): string {
         const { name } = this.facts ?? {};
         return name || `${this.summary.subject.os} ${this.summary.subject.kernel}`.trim() || "a boot";
+    }
+
+    /** Silences, watched values and samples. */
+    get instants(): Instants {
+        if (this.instantsAsOf?.version !== this.version) this.instantsAsOf = { version: this.version, instants: instantsOf(this) };
+        return this.instantsAsOf.instants;
     }
 
     get unit(): Unit {

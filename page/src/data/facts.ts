@@ -1,6 +1,8 @@
 // The part `boot`: what is text and figures. The fields are those of `show --json` (docs/json.md) as far as the page shows
 // them; whole numbers that a double does not hold are texts.
 
+import type { Silences, Watched } from "./instants";
+
 export type Int = number | string;
 
 export interface Phase {
@@ -50,6 +52,9 @@ export interface Summary {
         readonly memory_bytes: Int;
     };
     readonly warnings: readonly string[];
+    readonly silences: Silences | null;
+    readonly watched: Watched | null;
+    readonly sampled: object | null;
     readonly total_ns: Int;
     readonly end: { readonly evidence: string; readonly error_ns: Int; readonly track: string | null } | null;
     readonly explained: number;

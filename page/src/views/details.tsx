@@ -22,6 +22,8 @@ export function Details({ store }: { store: Store }) {
                 return <StayDetails store={store} stay={selection.stay} />;
             case "thing":
                 return <ThingDetails store={store} thing={selection.thing} name={selection.name} />;
+            case "instant":
+                return <InstantDetails store={store} instant={selection.instant} />;
             case "range":
                 return <><h2>Range</h2><Figures boot={boot} of={[["length", Math.round(selection.to - selection.from)], ["from", Math.round(selection.from)], ["to", Math.round(selection.to)]]} /></>;
         }
@@ -76,6 +78,26 @@ function SpanDetails({ store, span }: { store: Store; span: number }) {
                     </ul>
                 </>
             ) : null}
+        </>
+    );
+}
+
+function InstantDetails({ store, instant: index }: { store: Store; instant: number }) {
+    const { boot } = store;
+    const one = boot.instants.all[index];
+    if (!one) return <p>Not read yet.</p>;
+    const length: [string, Whole][] = one.to > one.from ? [["length", one.to - one.from]] : [];
+    return (
+        <>
+            <h2>{one.text}</h2>
+            <p class="faint">{boot.instants.lanes[one.lane]?.name}</p>
+            <Figures boot={boot} of={[...length, ["start", one.from]]} />
+            <p class="actions">
+                <button type="button" onClick={() => store.zoomToSelected()}>zoom to it (f)</button>
+                <button type="button" onClick={() => store.set({ view: "console" })}>the console then</button>
+                <button type="button" onClick={() => goToStep(store, one.from)}>the boot path here</button>
+            </p>
+            {one.more.length > 0 ? <ul class="list">{one.more.map((text, i) => <li key={i}>{text}</li>)}</ul> : null}
         </>
     );
 }

@@ -1,5 +1,6 @@
 // Places in time as tables: the spans of a row, those that are seen in a chart.
 import type { Store } from "../state";
+import type { Instant } from "../data/instants";
 import { short } from "../lib/time";
 import { Table, type Column } from "./table";
 
@@ -15,6 +16,23 @@ export function SpanTable({ store, label, spans }: { store: Store; label: string
         <Table
             label={label} rows={spans} columns={columns} onPick={span => store.select({ kind: "span", span })}
             isPicked={span => state.selection?.kind === "span" && state.selection.span === span}
+        />
+    );
+}
+
+export function InstantTable({ store, label, instants }: { store: Store; label: string; instants: readonly Instant[] }) {
+    const { boot, state } = store;
+    const lane = (one: Instant): string => boot.instants.lanes[one.lane]?.name ?? "";
+    const columns: readonly Column<Instant>[] = [
+        { name: "instant", key: one => one.text, show: one => one.text },
+        { name: "at", key: one => -one.from, show: one => short(one.from, boot.unit), isNumber: true, width: "7em" },
+        { name: "length", key: one => one.to - one.from, show: one => (one.to > one.from ? short(one.to - one.from, boot.unit) : ""), isNumber: true, width: "7em" },
+        { name: "what", key: lane, show: lane, width: "14em" },
+    ];
+    return (
+        <Table
+            label={label} rows={instants} columns={columns} onPick={one => store.select({ kind: "instant", instant: one.index })}
+            isPicked={one => state.selection?.kind === "instant" && state.selection.instant === one.index}
         />
     );
 }

@@ -6,7 +6,7 @@ import type { Palette } from "../charts/colours";
 import { counted, short } from "../lib/time";
 import { expression, type Store } from "../state";
 import { Canvas, besidePointer, placeOf } from "./canvas";
-import { SpanTable } from "./places";
+import { InstantTable, SpanTable } from "./places";
 
 export function Timeline({ store, palette, only }: { store: Store; palette: Palette; only: "path" | "all" }) {
     const { boot, state } = store;
@@ -21,6 +21,7 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
         boot, layout, width, height, scroll, ...store.window, palette, colours, found,
         selected: store.selected(),
         selectedSpan: state.selection?.kind === "span" ? state.selection.span : undefined,
+        selectedInstant: state.selection?.kind === "instant" ? state.selection.instant : undefined,
         step: state.selection?.kind === "stay" ? boot.stays[state.selection.stay] : undefined,
         marked: state.marked, isPathShown: boot.stays.length > 0,
     });
@@ -29,6 +30,7 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
     const selectedTrack =
         state.selection?.kind === "span" ? boot.spans.track[state.selection.span] : state.selection?.kind === "stay" ? boot.stays[state.selection.stay]?.owner.track : undefined;
     const lane = selectedTrack === undefined ? undefined : layout.lanes.find(one => one.track.id === selectedTrack);
+    const instantLane = state.selection?.kind === "instant" ? layout.instants[boot.instants.all[state.selection.instant]?.lane ?? -1] : undefined;
     const at = (x: number, y: number): Hit => hit(now(), x, y);
 
     const pointer = (kind: "down" | "move" | "up" | "leave" | "double", event: PointerEvent | MouseEvent, x: number, y: number): void => {
@@ -58,17 +60,20 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
                 const folded = new Set(state.folded);
                 if (!folded.delete(what.lane.track.id)) folded.add(what.lane.track.id);
                 store.set({ folded });
-            } else if (what.span !== undefined) store.select({ kind: "span", span: what.span });
+            } else if (what.instant) store.select({ kind: "instant", instant: what.instant.index });
+            else if (what.span !== undefined) store.select({ kind: "span", span: what.span });
             else if (what.stay) store.select({ kind: "stay", stay: what.stay.index });
             else if (!what.isGutter) store.set({ selection: undefined });
         }
     };
 
+    const instants = only === "all" ? boot.instants.all.filter(one => one.from <= store.window.to && one.to >= store.window.from) : [];
     store.target = {
         draw: { width: size.current.width, height: Math.min(layout.height, 4000), on: surface => paint(picture(size.current.width, Math.min(layout.height, 4000), 0), surface) },
         rows: () => [
             ["span", "thread", "start_ns", "length_ns"],
             ...boot.longestWithin(store.window.from, store.window.to, 10_000).map(span => [boot.spanName(span), boot.track(boot.spans.track[span]!)?.label ?? "", boot.spanStart(span), boot.spanLength(span)]),
+            ...instants.slice(0, 10_000).map(one => [one.text, boot.instants.lanes[one.lane]?.name ?? "", one.from, one.to - one.from]),
         ],
     };
 
@@ -93,19 +98,31 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
                     store.zoom(factor, timeAt(scaleOf(now()), x));
                     store.pan(-moved / size.current.width / 2);
                 }}
-                scrollTo={lane && { top: lane.y, height: Math.min(lane.height, 60) }}
+                scrollTo={lane ? { top: lane.y, height: Math.min(lane.height, 60) } : instantLane && { top: instantLane.y, height: 20 }}
             >
                 {hovered ? <Tip store={store} {...hovered} /> : null}
             </Canvas>
             {layout.empty > 0 ? <p class="faint note">{counted(layout.empty, "track")} with nothing but a name {layout.empty === 1 ? "is" : "are"} not shown.</p> : null}
             {boot.stays.length === 0 ? <p class="note">There is no boot path: no evidence says which thread reached the end mark.</p> : null}
+            {only === "all" ? boot.instants.notes.map((text, i) => <p class="faint note" key={i}>{text}</p>) : null}
             {state.tables ? <SpanTable store={store} label="The longest spans that are seen" spans={boot.longestWithin(store.window.from, store.window.to, 500)} /> : null}
+            {state.tables && instants.length > 0 ? <InstantTable store={store} label="Silences, watched values and samples that are seen" instants={instants} /> : null}
         </>
     );
 }
 
 function Tip({ store, hit, x, y }: { store: Store; hit: Hit; x: number; y: number }) {
     const { boot } = store;
+    const { instant } = hit;
+    if (instant) {
+        return (
+            <div class="tip" role="tooltip" style={besidePointer({ x, y })}>
+                <strong>{instant.text}</strong> {instant.to > instant.from ? short(instant.to - instant.from, boot.unit) : `at ${short(instant.from, boot.unit)}`}
+                <br />
+                {boot.instants.lanes[instant.lane]?.name}{instant.more.slice(0, 4).map((text, i) => <div key={i}>{text}</div>)}
+            </div>
+        );
+    }
     if (hit.span === undefined && !hit.stay) return null;
     const text = hit.span !== undefined ? boot.spanName(hit.span) : `boot path: ${hit.stay!.kind}`;
     const length = hit.span !== undefined ? boot.spanLength(hit.span) : hit.stay!.to - hit.stay!.from;

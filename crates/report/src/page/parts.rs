@@ -15,6 +15,7 @@
 //! spans    track start length depth label          further spans, by track and start, outer ones first
 //! waits    track from woken length kind on         woken: after `from`; length: 1 + it; 0: never seen to run again
 //! marks    at name track
+//! samples  at cpu thread event function           where they have a place in the boot's time; cpu: 1 + it; function: the innermost
 //! calls    parent name kind calls self             every call by path; parent: 1 + its number
 //! console  stamped at text
 //! end      (none)                                  nothing is missing
@@ -30,7 +31,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
-use timeline::{NameId, Ns, Running, SpanKind, SpanRow, TrackKind, WaitedOn};
+use timeline::{EndEvidence, NameId, Ns, Running, Sample, SpanKind, SpanRow, TrackKind, WaitedOn};
 
 /// When a part is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,8 +106,9 @@ pub fn each_part(
     later(&running(boot))?;
     spans(boot, &mut names, &mut later)?;
     let (waits, marks, calls) = (waits(boot, &mut names), marks(boot, &mut names), calls(boot, &mut names));
+    let samples = samples(boot, &mut names);
     names.further(boot, &mut later)?;
-    for table in [waits, marks, calls, lines(console), Table::new("end", 0)] {
+    for table in [waits, marks, samples, calls, lines(console), Table::new("end", 0)] {
         later(&table)?;
     }
     Ok(())
@@ -312,6 +314,26 @@ fn marks(boot: &Boot, names: &mut Names) -> Table<'static> {
         .with("at", Column::Deltas(all.iter().map(|m| m.at.0).collect()))
         .with("name", Column::Counts(all.iter().map(|m| names.name(m.name)).collect()))
         .with("track", Column::Deltas(all.iter().map(|m| i64::from(m.track.0)).collect()))
+}
+
+/// Samples have a clock of their own. Only where they are all there is do the boot's times come from it.
+fn samples(boot: &Boot, names: &mut Names) -> Table<'static> {
+    let end = boot.timeline.end.filter(|end| end.evidence == EndEvidence::LastSample);
+    let alone = boot.timeline.sampled.as_ref().and_then(|sampled| Some((sampled, sampled.within()?.1, end?)));
+    let placed = alone.iter().flat_map(|(sampled, last, end)| {
+        let placed = |sample| -> Option<(&Sample, i64)> { Some((sample, (sample.at? - *last + end.at).0)) };
+        sampled.samples().iter().filter_map(placed)
+    });
+    let mut all: Vec<(&Sample, i64)> = placed.collect();
+    all.sort_by_key(|(_, at)| *at);
+    let rows = || all.iter().map(|(sample, _)| *sample);
+    let innermost = |sample: &Sample| sample.stack.last().map_or(NameId::EMPTY, |frame| frame.name);
+    Table::new("samples", all.len())
+        .with("at", Column::Deltas(all.iter().map(|(_, at)| *at).collect()))
+        .with("cpu", Column::Counts(rows().map(|s| s.cpu.map_or(0, |cpu| cpu.saturating_add(1))).collect()))
+        .with("thread", Column::Counts(rows().map(|s| names.name(s.thread.name)).collect()))
+        .with("event", Column::Counts(rows().map(|s| names.name(s.event)).collect()))
+        .with("function", Column::Counts(rows().map(|s| names.name(innermost(s))).collect()))
 }
 
 fn calls(boot: &Boot, names: &mut Names) -> Table<'static> {

@@ -1,0 +1,94 @@
+// What the recording has of single moments, beside spans: silences of the console, values of a watched variable, samples.
+// Each kind is a list by itself, in order of time, which the chart draws as a lane.
+import type { Boot } from "./boot";
+import type { Int } from "./facts";
+
+export interface Instant {
+    /** Its place among all instants of the boot. */
+    readonly index: number;
+    /** The list that it is in. */
+    readonly lane: number;
+    readonly from: number;
+    /** As `from` where it has no length. */
+    readonly to: number;
+    readonly text: string;
+    /** What else is known, a line each: functions, innermost first. */
+    readonly more: readonly string[];
+}
+
+export interface Instants {
+    readonly lanes: readonly { readonly name: string; readonly all: readonly Instant[] }[];
+    readonly all: readonly Instant[];
+    /** What the lanes do not have, and why. */
+    readonly notes: readonly string[];
+}
+
+/** The fields of `show --json` that are shown here. */
+export interface Silences {
+    readonly silences: readonly {
+        readonly start_ns: Int;
+        readonly end_ns: Int;
+        readonly where: readonly { readonly cpus: readonly Int[]; readonly moments: readonly { readonly at_ns: Int; readonly stack: readonly string[] }[] }[];
+    }[];
+}
+
+export interface Watched {
+    readonly variable: string;
+    readonly readings: readonly { readonly at_ns: Int; readonly value: Int | null; readonly function: string }[];
+}
+
+/** One sample, as the part `samples` has it. */
+export interface Sample {
+    readonly at: number;
+    readonly cpu: number | undefined;
+    readonly thread: string;
+    readonly event: string;
+    readonly function: string;
+}
+
+type Drawn = Omit<Instant, "index" | "lane">;
+
+export function instantsOf(boot: Boot): Instants {
+    const lists = new Map<string, Drawn[]>();
+    const notes: string[] = [];
+    const add = (name: string, one: Drawn): void => {
+        const known = lists.get(name);
+        if (known) known.push(one);
+        else lists.set(name, [one]);
+    };
+    const { silences, watched, sampled, time_base } = boot.summary;
+    // Who looked at a silence or a variable had the host's clock: on another one they have no place.
+    const isHosts = time_base === "host";
+    const elsewhere = (what: string): void => void notes.push(`${what} by the host's clock, and this boot's times are another clock's: they have no place here.`);
+    if (silences && silences.silences.length > 0 && !isHosts) elsewhere("Silences were looked at");
+    else {
+        for (const silence of silences?.silences ?? []) {
+            add("silences of the console", { from: Number(silence.start_ns), to: Number(silence.end_ns), text: "silence", more: [] });
+            for (const { cpus, moments } of silence.where) {
+                for (const { at_ns, stack } of moments) add(`CPU ${cpus[0]} when stopped`, { ...at(at_ns), text: stack[0] ?? "no kernel's function", more: stack.slice(1) });
+            }
+        }
+    }
+    if (watched && watched.readings.length > 0 && !isHosts) elsewhere(`${watched.variable || "The variable"} was read`);
+    else {
+        for (const { at_ns, value, function: where } of watched?.readings ?? []) {
+            add(`value of ${watched!.variable || "the variable"}`, { ...at(at_ns), text: value === null ? "unmapped" : String(value), more: [where] });
+        }
+    }
+    for (const one of boot.samples) {
+        add(one.cpu === undefined ? "samples" : `samples of CPU ${one.cpu}`, { from: one.at, to: one.at, text: one.function, more: [`thread ${one.thread}`, `event ${one.event}`] });
+    }
+    if (sampled && boot.isWhole && boot.samples.length === 0) notes.push("Samples have a clock of their own, which nothing joins to the boot's: they have no place here.");
+    const all: Instant[] = [];
+    const lanes = [...lists].map(([name, drawn], lane) => {
+        drawn.sort((a, b) => a.from - b.from);
+        const list = drawn.map((one, i): Instant => ({ ...one, index: all.length + i, lane }));
+        for (const one of list) all.push(one);
+        return { name, all: list };
+    });
+    return { lanes, all, notes };
+}
+
+function at(time: Int): { from: number; to: number } {
+    return { from: Number(time), to: Number(time) };
+}
