@@ -14,6 +14,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
     ["m", "mark what is selected, or take the mark away"],
     ["t", "the table of what a chart shows"],
     ["1 to 9", "overview, path, tracks, merged, where, console, findings, compare, what-if"],
+    ["M", "memory"],
     ["Escape", "clear the selection"],
     ["?", "this list"],
 ];
@@ -47,7 +48,7 @@ export function press(store: Store, event: KeyboardEvent): boolean {
         "]": () => step(store, 1), "[": () => step(store, -1), ".": () => beside(store, 1), ",": () => beside(store, -1),
         "/": () => document.querySelector<HTMLInputElement>("#find")?.focus(),
         n: () => nextMatch(store, 1), N: () => nextMatch(store, -1),
-        m: () => mark(store), t: () => store.set({ tables: !state.tables }), "?": () => store.set({ help: !state.help }),
+        m: () => mark(store), M: () => store.set({ view: "memory" }), t: () => store.set({ tables: !state.tables }), "?": () => store.set({ help: !state.help }),
         Escape: () => store.set(state.help ? { help: false } : { selection: undefined }),
     };
     const action = does[event.key];

@@ -14,6 +14,7 @@ import { Compare } from "./views/compare";
 import { Console } from "./views/console";
 import { Details } from "./views/details";
 import { Findings } from "./views/findings";
+import { Memory } from "./views/memory";
 import { Merged } from "./views/merged";
 import { Overview, Strip } from "./views/overview";
 import { Timeline } from "./views/timeline";
@@ -21,7 +22,7 @@ import { WhatIf } from "./views/whatif";
 import { Where } from "./views/where";
 
 const NAMES: Record<View, string> = {
-    overview: "Overview", path: "Boot path", tracks: "Tracks", merged: "Merged", where: "Where", console: "Console", findings: "Findings", compare: "Compare", whatif: "What-if",
+    overview: "Overview", path: "Boot path", tracks: "Tracks", merged: "Merged", where: "Where", console: "Console", findings: "Findings", compare: "Compare", whatif: "What-if", memory: "Memory",
 };
 
 /** Browsers refuse an address that changes too often: Safari one that did a hundred times in half a minute. */
@@ -86,6 +87,7 @@ function App({ store }: { store: Store }) {
                 {state.view === "console" ? <Console store={store} /> : null}
                 {state.view === "findings" ? <Findings store={store} /> : null}
                 {state.view === "whatif" ? <WhatIf store={store} /> : null}
+                {state.view === "memory" ? <Memory store={store} /> : null}
                 {state.view === "compare" ? store.boots.length > 1 ? <Compare store={store} palette={palette} /> : <p class="note">This page has one boot. <code>bootscope report boots/a boots/b -o ab.html</code> compares two to eight.</p> : null}
             </main>
             {state.help ? <Help store={store} /> : null}
@@ -160,7 +162,7 @@ function Header({ store }: { store: Store }) {
             <span class={`outcome ${summary.outcome === "reached" ? "good" : "bad"}`}>{summary.outcome || "outcome unknown"}</span>
             <nav aria-label="views">
                 {VIEWS.filter(view => view !== "compare" || (boot.facts?.boots ?? 1) > 1).map(view => (
-                    <button type="button" key={view} aria-current={state.view === view ? "page" : undefined} title={`key ${VIEWS.indexOf(view) + 1}`} onClick={() => store.set({ view })}>{NAMES[view]}</button>
+                    <button type="button" key={view} aria-current={state.view === view ? "page" : undefined} title={`key ${view === "memory" ? "M" : VIEWS.indexOf(view) + 1}`} onClick={() => store.set({ view })}>{NAMES[view]}</button>
                 ))}
             </nav>
             <span class="search">

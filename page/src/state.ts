@@ -4,7 +4,7 @@ import type { Bench } from "./data/bench";
 import { Boot } from "./data/boot";
 import type { ExportTarget } from "./lib/save";
 
-export const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings", "compare", "whatif"] as const;
+export const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings", "compare", "whatif", "memory"] as const;
 export type View = (typeof VIEWS)[number];
 
 /** What is shown of a bench. */

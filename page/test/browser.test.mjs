@@ -17,7 +17,7 @@ const [PAGE, SHOW] = [process.env.BOOTSCOPE_PAGE, process.env.BOOTSCOPE_SHOW];
 const PROGRAM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 // Two boots on one page, and the figures of the later one: BOOTSCOPE_SHOW has those of the first.
 const [TWO, SHOW_TWO] = [process.env.BOOTSCOPE_TWO, process.env.BOOTSCOPE_SHOW_TWO];
-const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings", "whatif"];
+const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings", "whatif", "memory"];
 const options = { skip: PAGE && SHOW ? false : "BOOTSCOPE_PAGE and BOOTSCOPE_SHOW are not set: tests/exports/check-page sets them" };
 
 let browser, show, folder;
@@ -476,6 +476,20 @@ test("tracks: silences and watched values are instants, to be picked, stepped al
     page.check();
 });
 
+test("memory: what was measured, to the byte, and its share of the machine's", options, async () => {
+    const page = await open();
+    await page.keyboard.press("M");
+    await settled(page);
+    assert.equal((await fragment(page)).get("view"), "memory");
+    const { subject, metrics } = show;
+    const wanted = [subject.memory_bytes, metrics.vmm_max_rss_bytes, metrics.guest_total_bytes, metrics.guest_available_bytes, metrics.guest_total_bytes - metrics.guest_available_bytes];
+    assert.deepEqual(await page.$$eval("#memory tbody tr", rows => rows.map(row => Number(row.dataset.bytes))), wanted);
+    assert.deepEqual((await saved(page)).slice(1).map(([, , bytes]) => Number(bytes)), wanted);
+    const used = page.locator("#memory tbody tr").last();
+    assert.match(await used.innerText(), /^used in the guest\s+at the end mark\s+63.9 MiB\s+67\u202f000\u202f000\s+12.48 %/);
+    page.check();
+});
+
 const ODD = process.env.BOOTSCOPE_ODD;
 const odd = { skip: ODD ? false : "BOOTSCOPE_ODD is not set: tests/exports/check-page sets it" };
 
@@ -505,6 +519,13 @@ test("tracks: where samples are all there is, each is an instant of its CPU", od
         assert.deepEqual(times, Array.from({ length: 100 }, (_, i) => (2 * i + cpu) * 1_000_000));
     }
     assert.equal(rows.filter(([function_]) => function_ === "memcpy").length, 133);
+    page.check();
+});
+
+test("memory: a recording that says nothing of it says so", odd, async () => {
+    const page = await open("#view=memory", { path: join(ODD, "one-span.html") });
+    assert.match(await page.locator(".memory-view").innerText(), /says nothing of memory/);
+    assert.equal(await page.locator("#memory").count(), 0);
     page.check();
 });
 

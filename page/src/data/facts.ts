@@ -100,6 +100,8 @@ export interface Facts {
     readonly things_all_threads: readonly number[];
     readonly findings: { readonly findings: readonly Finding[] } | null;
     readonly measured: readonly (readonly [string, string])[];
+    /** What was measured of memory: its name, when, and bytes. */
+    readonly memory?: readonly (readonly [string, string, Int])[];
     readonly how: readonly (readonly [string, string])[];
     readonly spans: number;
     readonly console_lines: number;

@@ -26,6 +26,8 @@ use super::table::{Column, Table};
 use crate::text::{harmless, harmless_bytes};
 use crate::{Boot, Summary};
 use analysis::StretchKind;
+use benchmark::METRICS;
+use benchmark::metrics::{Source, Unit};
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -77,6 +79,8 @@ struct Facts<'a> {
     how: Vec<(String, String)>,
     /// What was measured beside the time: memory.
     measured: Vec<(&'static str, String)>,
+    /// What was measured of memory: its name, when, and bytes.
+    memory: Value,
     /// How many spans follow.
     spans: usize,
     /// How many console lines there are, of which the page may have less.
@@ -125,6 +129,7 @@ fn facts(&PageBoot { name, boot, console }: &PageBoot, boots: usize) -> io::Resu
         things: things(&tables.wheres, summary.wheres.len()),
         things_all_threads: things(&tables.all_threads, summary.where_all_threads.len()),
         measured: summary.measured().collect(),
+        memory: for_a_browser(serde_json::to_value(memory(&summary).collect::<Vec<_>>())?),
         summary: for_a_browser(serde_json::to_value(summary)?),
         findings: boot.findings.as_ref().map(serde_json::to_value).transpose()?.map(for_a_browser),
         how: boot.facts.how.iter().map(|(label, text)| (safe(label), safe(text))).collect(),
@@ -133,6 +138,19 @@ fn facts(&PageBoot { name, boot, console }: &PageBoot, boots: usize) -> io::Resu
         kinds: &KINDS,
     };
     Ok(serde_json::to_string(&facts)?)
+}
+
+/// Of each metric in bytes its name, when it was measured, and its value.
+fn memory(summary: &Summary) -> impl Iterator<Item = (&'static str, &'static str, u64)> + '_ {
+    METRICS.iter().filter(|metric| metric.unit == Unit::Bytes).filter_map(|metric| {
+        let when = match metric.from {
+            Source::Meminfo(_) | Source::Less(..) => "at the end mark",
+            Source::MeminfoAfterWorkload(_) => "after the workload",
+            Source::VmmMaxRss => "until the VMM ended",
+            Source::Length | Source::VmmCpuTime => "",
+        };
+        Some((metric.text, when, summary.metrics.get(metric)?))
+    })
 }
 
 /// All texts harmless, and whole numbers that a double does not hold as texts.

@@ -1,0 +1,81 @@
+// How much memory the machine had, and what the boot took of it, by what was measured. Of several boots, side by side.
+import type { Boot } from "../data/boot";
+import { grouped, percent, whole, type Whole } from "../lib/time";
+import type { Store } from "../state";
+
+const MIB = 2 ** 20;
+
+interface Amount {
+    readonly name: string;
+    /** When it was measured. */
+    readonly when: string;
+    readonly bytes: Whole;
+}
+
+/** What is known of a boot: first what the machine had. */
+function amounts(boot: Boot): Amount[] {
+    const has = whole(boot.summary.subject.memory_bytes);
+    const machine: Amount[] = has > 0 ? [{ name: "the machine's memory", when: "", bytes: has }] : [];
+    return [...machine, ...(boot.facts?.memory ?? []).map(([name, when, bytes]) => ({ name, when, bytes: whole(bytes) }))];
+}
+
+const mebibytes = (bytes: Whole): string => `${(Number(bytes) / MIB).toFixed(1)} MiB`;
+
+export function Memory({ store }: { store: Store }) {
+    const { boot } = store;
+    const boots = store.boots.filter(one => one.facts);
+    const others = boots.filter(one => one !== boot);
+    const known = amounts(boot);
+    const ofOthers = others.map(amounts);
+    const names = [...new Map([known, ...ofOthers].flat().map(one => [one.name, one])).values()];
+    const largest = Math.max(...[known, ...ofOthers].flat().map(one => Number(one.bytes)), 1);
+    const has = Number(boot.summary.subject.memory_bytes);
+    const of = (all: readonly Amount[], name: string): Amount | undefined => all.find(one => one.name === name);
+    store.target = { rows: () => [
+        ["what", "measured", ...[boot, ...others].map(one => `${one.name} bytes`)],
+        ...names.map(({ name, when }) => [name, when, ...[known, ...ofOthers].map(all => of(all, name)?.bytes ?? "")]),
+    ] };
+    const { watched } = boot.summary;
+    return (
+        <div class="memory-view scroll" tabIndex={0} role="region" aria-label="Memory">
+            <h2>Memory</h2>
+            {names.length === 0 ? <p>This recording says nothing of memory: neither how much the machine had nor what the boot took.</p> : (
+                <table class="plain" id="memory">
+                    <thead>
+                        <tr>
+                            <th scope="col">what</th><th scope="col">measured</th><th scope="col" class="n">amount</th><th scope="col" class="n">bytes</th>
+                            {has > 0 ? <th scope="col" class="n">of the machine's</th> : null}
+                            <th scope="col"><span class="unseen">as a bar</span></th>
+                            {others.map((one, i) => <th scope="col" class="n" key={i}>{one.name}</th>)}
+                        </tr>
+                    </thead>
+                    <tbody>
+                        {names.map(({ name, when }) => {
+                            const bytes = of(known, name)?.bytes;
+                            return (
+                                <tr key={name} data-bytes={bytes === undefined ? "" : String(bytes)}>
+                                    <th scope="row">{name}</th>
+                                    <td>{when}</td>
+                                    <td class="n">{bytes === undefined ? "" : mebibytes(bytes)}</td>
+                                    <td class="n">{bytes === undefined ? "" : grouped(bytes)}</td>
+                                    {has > 0 ? <td class="n">{bytes === undefined ? "" : percent(Number(bytes) / has)}</td> : null}
+                                    <td>{bytes === undefined ? null : <span class="bar" style={{ width: `${(Number(bytes) / largest) * 200}px` }} aria-hidden="true" />}</td>
+                                    {ofOthers.map((all, i) => {
+                                        const other = of(all, name);
+                                        return <td class="n" key={i}>{other ? mebibytes(other.bytes) : ""}</td>;
+                                    })}
+                                </tr>
+                            );
+                        })}
+                    </tbody>
+                </table>
+            )}
+            {known.length === 1 && has > 0 ? <p>Nothing was measured of what the boot took of it.</p> : null}
+            <p>
+                {watched && watched.readings.length > 0
+                    ? <>How memory changed over time is not recorded. The values of {watched.variable || "the watched variable"} stand in <button type="button" class="link" onClick={() => store.set({ view: "tracks" })}>Tracks</button>.</>
+                    : <>How memory changed over time is not recorded. <code>bootscope record --watch</code> reads a variable of the kernel during a boot.</>}
+            </p>
+        </div>
+    );
+}
