@@ -1,18 +1,19 @@
-// Builds the page's application: dist/page.js and dist/page.css, which the program embeds. The worker is bundled first and
-// goes into the script as text: the page starts it from memory, because it has no other file.
+// Builds the page's application: dist/page.js and dist/page.css, which the program embeds. The workers are bundled first and
+// go into the script as text: the page starts them from memory, because it has no other file.
 import { build } from "esbuild";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 
 const common = { bundle: true, format: "iife", target: "es2022", minify: true, write: false, charset: "utf8", legalComments: "none" };
 
 const worker = await build({ ...common, entryPoints: ["src/data/worker.ts"] });
+const whatIf = await build({ ...common, entryPoints: ["src/data/whatif-worker.ts"] });
 const page = await build({
     ...common,
     entryPoints: ["src/main.tsx"],
     outdir: "dist",
     jsx: "automatic",
     jsxImportSource: "preact",
-    define: { WORKER: JSON.stringify(worker.outputFiles[0].text) },
+    define: { WORKER: JSON.stringify(worker.outputFiles[0].text), WHAT_IF_WORKER: JSON.stringify(whatIf.outputFiles[0].text) },
     // The licence of what is built in asks for this.
     banner: { js: `/* This has Preact in it (https://preactjs.com):\n\n${await readFile("node_modules/preact/LICENSE", "utf8")}*/` },
 });

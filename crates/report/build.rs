@@ -12,9 +12,13 @@ fn main() {
         true => format!("Some((include_str!({script:?}), include_str!({style:?})))"),
         false => "None".to_owned(),
     };
+    let program = built.join("what-if.wasm.zlib");
+    let what_if = if program.is_file() { format!("Some(include_bytes!({program:?}))") } else { "None".to_owned() };
     let code = format!(
         "/// The page's application, as script and style; none where it was not built.\n\
-         const APPLICATION: Option<(&str, &str)> = {application};\n"
+         const APPLICATION: Option<(&str, &str)> = {application};\n\
+         /// What runs a boot again in a page, as compressed WebAssembly; none where it was not built.\n\
+         const WHAT_IF: Option<&[u8]> = {what_if};\n"
     );
     let out = env::var_os("OUT_DIR").expect("Cargo sets it");
     fs::write(Path::new(&out).join("application.rs"), code).expect("Cargo's folder can be written to");

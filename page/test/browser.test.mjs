@@ -542,7 +542,7 @@ test("times beyond what doubles hold are exact", odd, async () => {
     page.check();
 });
 
-test("what-if: a file says the command", options, async () => {
+test("what-if: a file answers, and says the command", options, async () => {
     const page = await open("#view=whatif");
     const slider = page.locator(".whatif .slider input").first();
     await slider.focus();
@@ -551,8 +551,30 @@ test("what-if: a file says the command", options, async () => {
     const [first] = show.where;
     assert.match(await page.locator("#command").innerText(), /^bootscope what-if sample --save /);
     assert.deepEqual((await page.evaluate(() => new URLSearchParams(location.hash.slice(1)).getAll("save"))), [`100,${first.name}`]);
-    assert.equal(await page.getAttribute("#then", "data-ns"), "");
+    await page.waitForSelector("#steps li");
+    const saved = Number(await page.getAttribute("#steps strong", "data-ns"));
+    assert.ok(saved > 0 && saved <= first.self_ns, `${saved} of ${first.self_ns}`);
+    assert.equal(await page.getAttribute("#then", "data-ns"), String(show.total_ns - saved));
     page.check();
+});
+
+test("what-if: a file that was built without what runs a boot again, or is cut off, says so", options, async () => {
+    const text = await readFile(PAGE, "utf8");
+    const path = join(folder, "no-what-if.html");
+    await writeFile(path, text.replace(" 'wasm-unsafe-eval'", ""));
+    const [{ name }] = show.where;
+    const saved = `#view=whatif&save=${encodeURIComponent(`100,${name}`)}`;
+    const without = await open(saved, { path });
+    await settled(without);
+    assert.match(await without.locator(".whatif .note").innerText(), /needs bootscope view/);
+    assert.equal(await without.getAttribute("#then", "data-ns"), "");
+    assert.match(await without.locator("#command").innerText(), /^bootscope what-if sample --save /);
+    without.check();
+    await writeFile(path, text.slice(0, text.indexOf('<script type="application/x-bootscope-what-if">')));
+    const cut = await open(saved, { path });
+    await cut.waitForSelector(".whatif .warning");
+    assert.match(await cut.locator(".whatif .warning").innerText(), /this page is cut off/);
+    cut.check();
 });
 
 // The program itself, and a recording: what it serves is asked what savings bring.
@@ -603,6 +625,48 @@ test("what-if: sliders of a served page bring what the command says, to the nano
     } finally {
         server.kill();
         await own.close();
+    }
+});
+
+const KEPT = process.env.BOOTSCOPE_KEPT;
+const kept = { skip: PROGRAM_ITSELF && KEPT ? false : "BOOTSCOPE and BOOTSCOPE_KEPT are not set: tests/exports/check-page sets them" };
+
+test("what-if: in a file each kept recording brings what the command says, to the nanosecond", kept, async () => {
+    const own = await chromium.launch({ executablePath: PROGRAM, args: ["--no-sandbox"] });
+    const pages = await mkdtemp(join(tmpdir(), "bootscope-what-if-"));
+    const json = (...args) => JSON.parse(execFileSync(PROGRAM_ITSELF, [...args, "--json"], { maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"] }));
+    let [answers, refused] = [0, 0];
+    try {
+        for (const recording of (await readdir(KEPT)).filter(name => name.endsWith(".zst")).map(name => join(KEPT, name))) {
+            const path = join(pages, "page.html");
+            execFileSync(PROGRAM_ITSELF, ["report", recording, "--force", "-o", path], { stdio: "ignore" });
+            // Names with what is not shown as it is are other names in the page.
+            const rows = json("show", recording).where.filter(({ name }) => /^[ -~·“”…]*$/.test(name)).slice(0, 3);
+            const savings = rows.map(({ name }, i) => [name, [100, 35, 70][i]]);
+            const page = await own.newPage();
+            const wrong = [];
+            page.on("pageerror", error => wrong.push(error.message));
+            page.on("console", message => message.type() === "error" && wrong.push(message.text()));
+            await page.goto(`${pathToFileURL(path).href}#view=whatif&${savings.map(([name, less]) => `save=${encodeURIComponent(`${less},${name}`)}`).join("&")}`);
+            await page.waitForSelector("#steps li, .whatif .warning", { timeout: 60_000 });
+            let said;
+            try {
+                said = json("what-if", recording, ...savings.flatMap(([name, less]) => ["--save", `${name}=-${less}%`]));
+            } catch {
+                refused += 1;
+            }
+            if (said) {
+                assert.equal(await page.getAttribute("#then", "data-ns"), String(said.steps.at(-1).total_ns), recording);
+                assert.deepEqual(await page.$$eval("#steps strong", all => all.map(one => one.dataset.ns)), said.steps.map(step => String(step.saved_ns)), recording);
+                answers += 1;
+            } else assert.match(await page.locator(".whatif .warning").innerText(), /It cannot be worked out/);
+            assert.deepEqual(wrong, [], recording);
+            await page.close();
+        }
+        assert.ok(answers >= 10, `${answers} answers, ${refused} refused`);
+    } finally {
+        await own.close();
+        await rm(pages, { recursive: true });
     }
 });
 

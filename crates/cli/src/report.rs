@@ -48,7 +48,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 fn of_boots(args: &Args, path: &Path, output: &Output) -> anyhow::Result<u64> {
     let opened = open_all(&args.recordings)?;
     with_boots(&args.recordings, &opened, output, |boots| {
-        write_file(path, args.force, |out| report::page(boots, Asks::Nobody, out))
+        write_file(path, args.force, |out| report::page(boots, Asks::Itself, out))
     })
 }
 

@@ -32,8 +32,8 @@ const WHAT_IF: &str = "what-if";
 
 /// Show recordings in a browser: the page that report writes, from memory
 ///
-/// view serves the page on 127.0.0.1 alone, prints its address, and opens a browser. Ctrl-C ends it. Only here does the page
-/// also have What-if: it asks this program, which works as bootscope what-if does.
+/// view serves the page on 127.0.0.1 alone, prints its address, and opens a browser. Ctrl-C ends it. What-if asks this program,
+/// which works as bootscope what-if does.
 #[derive(clap::Args)]
 pub struct Args {
     /// A recording (folder or packed file), or two to eight to compare

@@ -48,7 +48,7 @@ fn main() -> std::io::Result<()> {
     let path = folder.join("page.html");
     let mut out = BufWriter::new(File::create(&path)?);
     let one = PageBoot { name: "sample", boot: &boot, console: &console() };
-    report::page(&[one], report::Asks::Nobody, &mut out)?;
+    report::page(&[one], report::Asks::Itself, &mut out)?;
     out.flush()?;
     took("page", begun, path.metadata()?.len());
     if spans.is_none() {
@@ -57,7 +57,7 @@ fn main() -> std::io::Result<()> {
         let slower = sample::slower();
         let slower = Boot::new(&slower, &facts);
         let other = PageBoot { name: "slower", boot: &slower, console: &[] };
-        report::page(&[one, other], report::Asks::Nobody, &mut BufWriter::new(File::create(folder.join("two.html"))?))?;
+        report::page(&[one, other], report::Asks::Itself, &mut BufWriter::new(File::create(folder.join("two.html"))?))?;
         std::fs::write(folder.join("show-slower.json"), Summary::of(&slower).to_json())?;
         let bench = bench();
         report::bench_page(&bench, &mut BufWriter::new(File::create(folder.join("bench.html"))?))?;
@@ -185,7 +185,7 @@ fn odd_pages(folder: &Path) -> std::io::Result<()> {
         let page = PageBoot { name, boot: &boot, console: &[] };
         report::page(
             &[page],
-            report::Asks::Nobody,
+            report::Asks::Itself,
             &mut BufWriter::new(File::create(folder.join(format!("{name}.html")))?),
         )?;
         std::fs::write(folder.join(format!("{name}.json")), Summary::of(&boot).to_json())?;

@@ -1,5 +1,6 @@
 //! What a page carries is what the timeline has, read back from the file by the reader in Rust.
 
+use page_data::{Parts, can_run_again};
 use proptest::prelude::*;
 use report::page::{Column, Table, read};
 use report::{Boot, ConsoleLine, Facts, PageBoot};
@@ -10,7 +11,7 @@ use timeline::{
 
 fn parts(boot: &Boot, console: &[ConsoleLine]) -> Vec<Table<'static>> {
     let mut page = Vec::new();
-    report::page(&[PageBoot { name: "a", boot, console }], report::Asks::Nobody, &mut page).unwrap();
+    report::page(&[PageBoot { name: "a", boot, console }], report::Asks::Itself, &mut page).unwrap();
     read(&String::from_utf8(page).unwrap()).unwrap()
 }
 
@@ -82,6 +83,30 @@ prop_compose! {
 }
 
 proptest! {
+    /// What a page runs again is the boot that it was made of.
+    #[test]
+    fn the_boot_that_a_page_runs_again_is_the_recorded_one(t in boots()) {
+        let facts = Facts::default();
+        let boot = Boot::new(&t, &facts);
+        let mut read = Parts::default();
+        parts(&boot, &[]).into_iter().for_each(|table| read.add(table));
+        let again = read.timeline().unwrap();
+        if !can_run_again(&t) {
+            prop_assert!(!can_run_again(&again));
+            return Ok(());
+        }
+        let text = |t: &Timeline, id: NameId| report::harmless(t.names.get(id)).into_owned();
+        let spans = |t: &Timeline| -> Vec<_> {
+            let all = t.spans.iter();
+            all.map(|(id, s)| (t.spans.parent(id), s.start, s.end, s.track, s.kind, text(t, s.name), text(t, s.detail))).collect()
+        };
+        // To escape what is escaped already changes nothing.
+        prop_assert_eq!(spans(&again), spans(&t));
+        prop_assert_eq!(&again.waits, &t.waits);
+        prop_assert_eq!(again.end.map(|end| (end.at, end.track)), t.end.map(|end| (end.at, end.track)));
+        prop_assert_eq!(again.tracks.len(), t.tracks.len());
+    }
+
     #[test]
     fn spans_waits_and_the_path_come_back(t in boots()) {
         let facts = Facts::default();
@@ -131,7 +156,7 @@ fn many_spans_are_many_parts_and_little_each() {
     let boot = Boot::new(&t, &facts);
     let mut page = Vec::new();
     let console = [ConsoleLine { at: Some(Ns(5)), text: b"a\tb\r" }, ConsoleLine { at: None, text: b"\xff\x1b[2J" }];
-    report::page(&[PageBoot { name: "a", boot: &boot, console: &console }], report::Asks::Nobody, &mut page).unwrap();
+    report::page(&[PageBoot { name: "a", boot: &boot, console: &console }], report::Asks::Itself, &mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
     let parts = read(&page).unwrap();
     assert_eq!(counts(&parts, "spans", "start").len(), usize::try_from(count).unwrap());

@@ -1,14 +1,9 @@
 // Unpacks and reads the parts of a page, in order, away from the thread that draws.
+import { unpacked } from "./unpack";
 import { readTable, type Table } from "./table";
 
 /** What a worker answers: a part, or why it is none. */
 export type Answer = { readonly table: Table } | { readonly wrong: string };
-
-async function unpacked(part: string): Promise<Uint8Array> {
-    const packed = Uint8Array.from(atob(part), c => c.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
-}
 
 /** The memory of a table's numbers, which goes over whole instead of being copied. */
 function memory(table: Table): Transferable[] {

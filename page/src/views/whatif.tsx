@@ -1,40 +1,14 @@
-// What-if: sliders on rows, and what the boot then takes. The program that serves the page works it out, as its command
-// `what-if` does; a file has nobody to ask, and shows the command.
+// What-if: sliders on rows, and what the boot then takes, as the command `what-if` works it out. Where nothing can work it out,
+// there is the command.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Int, Row } from "../data/facts";
+import type { Row } from "../data/facts";
+import { ask, asTyped, canAsk, type Answer, type Savings } from "../lib/again";
 import { counted, percent, short, whole, type Whole } from "../lib/time";
 import { expression, type Store } from "../state";
 import { Table, type Column } from "./table";
 
 /** A slider that moves asks only when it rests. */
 const RESTS_MS = 150;
-
-/** The document of `what-if --json`, as far as it is shown. */
-interface Ledger {
-    readonly total_ns: Int;
-    readonly steps: readonly {
-        readonly name: string;
-        readonly before_ns: Int;
-        readonly saved_ns: Int;
-        readonly saved_at_worst_ns: Int | null;
-        readonly saved_at_best_ns: Int | null;
-        readonly total_ns: Int;
-    }[];
-    readonly where: readonly Row[];
-    readonly new_rows: readonly string[];
-}
-
-type Answer = { readonly ledger: Ledger } | { readonly wrong: string };
-
-/** Whether there is a program to ask: the page's own policy says so. */
-export function canAsk(): boolean {
-    return document.querySelector('meta[http-equiv="Content-Security-Policy"]')?.getAttribute("content")?.includes("connect-src 'self'") === true;
-}
-
-/** As `--save` has it. All of a row is written as a share too: so a name's own `=20ms` or `[done]` stays part of the name. */
-export function asTyped(savings: ReadonlyMap<string, number>): string[] {
-    return [...savings].map(([name, less]) => `${name}=-${less}%`);
-}
 
 /** The command in words of a shell. */
 export function command(recording: string, savings: readonly string[]): string {
@@ -47,7 +21,7 @@ export function WhatIf({ store }: { store: Store }) {
     const { unit, summary } = boot;
     const { savings } = state;
     const typed = useMemo(() => asTyped(savings), [savings]);
-    const answer = useAnswer(state.shown, typed);
+    const answer = useAnswer(state.shown, savings);
     const filter = expression(state.filter);
     const rows = useMemo(() => summary.where.filter(row => !filter || filter.test(row.name)), [boot.facts, filter?.source]);
     const set = (name: string, less: number): void => {
@@ -86,7 +60,7 @@ export function WhatIf({ store }: { store: Store }) {
                     {then ? `${short(total, unit)} before, ${short(whole(then.total_ns), unit)} then: ${percent(1 - Number(then.total_ns) / Number(total))} less` : savings.size > 0 && canAsk() && !("wrong" in answer && answer.wrong) ? "…" : ""}
                 </output>
             </div>
-            {canAsk() ? null : <p class="note">A file cannot run the boot again: <code>bootscope view</code> shows this page with an answer, and the command below prints it.</p>}
+            {canAsk() ? null : <p class="note">The bootscope that wrote this file was built without what runs a boot again. What-if needs <code>bootscope view</code>; the command below prints the answer too.</p>}
             {"wrong" in answer && answer.wrong ? <p class="warning" role="alert">{answer.wrong}</p> : null}
             <div class="split">
                 <div class="sheet">
@@ -115,15 +89,15 @@ function Step({ name, saved, after, range, unit }: { name: string; saved: Whole;
 
 const NOTHING: Answer = { wrong: "" };
 
-/** What the program says of these savings; nothing while it works that out. An answer to an earlier question is never shown. */
-function useAnswer(boot: number, savings: readonly string[]): Answer {
-    const question = JSON.stringify({ boot, save: savings });
+/** What these savings bring; nothing while that is worked out. An answer to an earlier question is never shown. */
+function useAnswer(boot: number, savings: Savings): Answer {
+    const question = JSON.stringify([boot, ...savings]);
     const [said, setSaid] = useState({ question: "", answer: NOTHING });
     useEffect(() => {
-        if (savings.length === 0 || !canAsk()) return;
+        if (savings.size === 0 || !canAsk()) return;
         const older = new AbortController();
         const timer = setTimeout(async () => {
-            const answer = await ask(question, older.signal);
+            const answer = await ask(boot, savings, older.signal);
             if (!older.signal.aborted) setSaid({ question, answer });
         }, RESTS_MS);
         return () => {
@@ -131,15 +105,5 @@ function useAnswer(boot: number, savings: readonly string[]): Answer {
             older.abort();
         };
     }, [question]);
-    return said.question === question && savings.length > 0 ? said.answer : NOTHING;
-}
-
-async function ask(question: string, signal: AbortSignal): Promise<Answer> {
-    try {
-        const response = await fetch(`${location.pathname}what-if`, { method: "POST", body: question, signal });
-        if (!response.ok) return { wrong: `It cannot be worked out: ${(await response.text()).trim()}.` };
-        return { ledger: (await response.json()) as Ledger };
-    } catch {
-        return { wrong: "The program that served this page does not answer any more." };
-    }
+    return said.question === question && savings.size > 0 ? said.answer : NOTHING;
 }

@@ -25,8 +25,10 @@ pub(crate) const MOST_LINES: usize = 6_000;
 /// Whom a page may ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks {
-    /// Nobody: a file, which has all that it shows.
+    /// Nobody: it has all that it shows, and no boot.
     Nobody,
+    /// Itself: a file that runs its boots again, to work out what savings bring.
+    Itself,
     /// The program that serves it, which works out what savings bring.
     Server,
 }
@@ -64,7 +66,7 @@ pub fn page(boots: &[PageBoot], asks: Asks, out: &mut dyn Write) -> io::Result<(
         writeln!(out, "<p>These are the tables of one boot. The charts also have: {others}.</p>")?;
     }
     writeln!(out, "</main>\n</div>")?;
-    crate::page::write(boots, &nonce, out)?;
+    crate::page::write(boots, &nonce, asks == Asks::Itself, out)?;
     writeln!(out, "</body>\n</html>")
 }
 
@@ -72,11 +74,13 @@ pub fn page(boots: &[PageBoot], asks: Asks, out: &mut dyn Write) -> io::Result<(
 pub(crate) fn begin(title: &str, nonce: &str, asks: Asks, out: &mut dyn Write) -> io::Result<()> {
     // The application reads here whether there is somebody to ask.
     let connect = if asks == Asks::Server { " connect-src 'self';" } else { "" };
+    // It reads there too whether it can run a boot again by itself. WebAssembly runs only where this says so; text never does.
+    let eval = if asks == Asks::Itself && crate::page::can_run_again() { " 'wasm-unsafe-eval'" } else { "" };
     write!(
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-         script-src 'nonce-{nonce}'; worker-src blob:;{connect} base-uri 'none'; form-action 'none'\">\n\
+         script-src 'nonce-{nonce}'{eval}; worker-src blob:;{connect} base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{} · bootscope</title>\n<style>\n{}</style>\n<style>\n{}</style>\n</head>\n<body>\n<div id=\"tables\">\n",
         esc(title),

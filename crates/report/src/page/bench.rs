@@ -5,8 +5,8 @@
 //! is drawn. All text has passed [`crate::harmless`].
 
 use super::parts::{Needed, for_a_browser};
-use super::table::{Column, Table};
 use benchmark::Document;
+use page_data::{Column, Table};
 use std::collections::HashSet;
 use std::io;
 

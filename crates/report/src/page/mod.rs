@@ -8,10 +8,9 @@
 mod bench;
 mod boot;
 mod parts;
-mod table;
 
 pub use boot::{ConsoleLine, PageBoot, embedded};
-pub use table::{Column, MOST_BYTES, Malformed, Table};
+pub use page_data::{Column, MOST_BYTES, Malformed, Table};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -29,12 +28,27 @@ pub fn style() -> &'static str {
     APPLICATION.map_or("", |(_, style)| style)
 }
 
-/// Writes the application and its data; without an application, why there are no charts. Its script carries `nonce`.
+/// What marks the element that has the program which runs a boot again, compressed.
+const WHAT_IF_TYPE: &str = "application/x-bootscope-what-if";
+
+/// Whether a page can run its boots again by itself.
+pub fn can_run_again() -> bool {
+    WHAT_IF.is_some()
+}
+
+/// Writes the application and its data; without an application, why there are no charts. Its script carries `nonce`. Where the
+/// page runs its boots again by itself, what does that comes last.
 ///
 /// # Errors
 /// What `out` says.
-pub fn write(boots: &[PageBoot], nonce: &str, out: &mut dyn Write) -> io::Result<()> {
-    written(nonce, out, |mut part| boots.iter().try_for_each(|boot| parts::each_part(boot, boots.len(), &mut part)))
+pub fn write(boots: &[PageBoot], nonce: &str, runs_again: bool, out: &mut dyn Write) -> io::Result<()> {
+    let parts =
+        |mut part: Take| boots.iter().try_for_each(|boot| parts::each_part(boot, boots.len(), runs_again, &mut part));
+    written(nonce, out, parts)?;
+    if let Some(program) = WHAT_IF.filter(|_| runs_again) {
+        writeln!(out, "<script type=\"{WHAT_IF_TYPE}\">{}</script>", BASE64_STANDARD.encode(program))?;
+    }
+    Ok(())
 }
 
 /// The same with a bench as its data.

@@ -18,16 +18,28 @@
 //! samples  at cpu thread event function           where they have a place in the boot's time; cpu: 1 + it; function: the innermost
 //! calls    parent name kind calls self             every call by path; parent: 1 + its number
 //! console  stamped at text
+//!
+//! What follows is there where the page runs the boot again by itself (`page_data::Parts` reads it):
+//! model        os end end_track cpus is_followed followed decompressor is_logged has_timeouts is_traced      one row; without a path, the only table
+//! order        name                               all names, by their order in the recording
+//! track_names  name is_unnamed                    of each track
+//! nodes        node                               of each span: 1 + its call
+//! in_spans     spent                              of each call
+//! holds        topic track from to
+//! turns        track cpu from to
+//! off          track from is_known ready until by
+//! boundaries   phase name at error evidence       phase: `page_data::phase_number`
+//!
 //! end      (none)                                  nothing is missing
 //! ```
 
 use super::boot::{ConsoleLine, PageBoot, embedded};
-use super::table::{Column, Table};
 use crate::text::{harmless, harmless_bytes};
 use crate::{Boot, Summary};
 use analysis::StretchKind;
 use benchmark::METRICS;
 use benchmark::metrics::{Source, Unit};
+use page_data::{Column, Table};
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -88,13 +100,14 @@ struct Facts<'a> {
     kinds: &'a [&'static str],
 }
 
-/// Hands out the parts of one of so many boots, in order.
+/// Hands out the parts of one of so many boots, in order; those that running it again needs too, where that is wanted.
 ///
 /// # Errors
 /// Those of `each`.
 pub fn each_part(
     page_boot: &PageBoot,
     boots: usize,
+    runs_again: bool,
     each: &mut impl FnMut(Needed, &Table) -> io::Result<()>,
 ) -> io::Result<()> {
     let PageBoot { boot, console, .. } = *page_boot;
@@ -111,10 +124,12 @@ pub fn each_part(
     spans(boot, &mut names, &mut later)?;
     let (waits, marks, calls) = (waits(boot, &mut names), marks(boot, &mut names), calls(boot, &mut names));
     let samples = samples(boot, &mut names);
+    let model = if runs_again { model(boot, &mut names) } else { Vec::new() };
     names.further(boot, &mut later)?;
-    for table in [waits, marks, samples, calls, lines(console), Table::new("end", 0)] {
+    for table in [waits, marks, samples, calls, lines(console)].into_iter().chain(model) {
         later(&table)?;
     }
+    later(&Table::new("end", 0))?;
     Ok(())
 }
 
@@ -364,6 +379,88 @@ fn calls(boot: &Boot, names: &mut Names) -> Table<'static> {
         .with("kind", Column::Bytes(all.iter().map(|node| kind(node.kind)).collect()))
         .with("calls", Column::Counts(all.iter().map(|node| node.calls).collect()))
         .with("self", Column::Counts(all.iter().map(|node| node.own).collect()))
+}
+
+/// What running the boot again needs beside what is shown. Of one that cannot be run again only its model, which says why.
+fn model(boot: &Boot, names: &mut Names) -> Vec<Table<'static>> {
+    let t = boot.timeline;
+    let one = |count: u64| Column::Counts(vec![count]);
+    let flag = |is: bool| Column::Bytes(vec![u8::from(is)]);
+    let os = if t.os.is_known() { t.os.name() } else { &boot.facts.subject.os };
+    let model = Table::new("model", 1)
+        .with("os", Column::Texts(vec![os.to_owned().into()]))
+        .with("end", Column::Deltas(vec![t.end.map_or(0, |end| end.at.0)]))
+        .with("end_track", one(t.end.and_then(|end| end.track).map_or(0, |track| 1 + u64::from(track.0))))
+        .with("cpus", one(t.cpu_count.into()))
+        .with("is_followed", flag(t.cpus_followed_until.is_some()))
+        .with("followed", Column::Deltas(vec![t.cpus_followed_until.unwrap_or_default().0]))
+        .with("decompressor", one(t.decompressor.map_or(0, |name| 1 + names.name(name))))
+        .with("is_logged", flag(t.occupancy.is_logged))
+        .with("has_timeouts", flag(t.occupancy.has_timeouts))
+        .with("is_traced", flag(!t.running.is_empty()));
+    if !page_data::can_run_again(t) {
+        return vec![model];
+    }
+    let tracks: Vec<_> = t.tracks.iter().map(|(_, track)| track).collect();
+    let track_names = Table::new("track_names", tracks.len())
+        .with("name", Column::Counts(tracks.iter().map(|track| names.name(track.name)).collect()))
+        .with("is_unnamed", Column::Bytes(tracks.iter().map(|track| u8::from(track.is_unnamed)).collect()));
+    let mut all = vec![model, track_names];
+    if !t.profile.is_empty() {
+        let node =
+            |node: Option<timeline::NodeId>| node.map_or(0, |node| 1 + u64::from(timeline::number(node.index())));
+        let nodes = t.spans.iter().map(|(id, _)| node(t.spans.node(id))).collect();
+        let spent = t.profile.nodes().map(|(id, _)| t.profile.in_spans(id)).collect();
+        all.push(Table::new("nodes", t.spans.len()).with("node", Column::Counts(nodes)));
+        all.push(Table::new("in_spans", t.profile.len()).with("spent", Column::Counts(spent)));
+    }
+    all.extend([holds(boot, names), turns(boot), off(boot), boundaries(boot, names)]);
+    // Last, when all names are known.
+    let mut order: Vec<(NameId, u64)> = names.names.iter().copied().zip(0..).collect();
+    order.sort_unstable();
+    let order = order.into_iter().map(|(_, number)| i64::try_from(number).expect("names have 32 bits")).collect();
+    all.push(Table::new("order", names.names.len()).with("name", Column::Deltas(order)));
+    all
+}
+
+fn holds(boot: &Boot, names: &mut Names) -> Table<'static> {
+    let all = &boot.timeline.holds;
+    Table::new("holds", all.len())
+        .with("topic", Column::Counts(all.iter().map(|h| names.name(h.topic)).collect()))
+        .with("track", Column::Deltas(all.iter().map(|h| i64::from(h.track.0)).collect()))
+        .with("from", Column::Deltas(all.iter().map(|h| h.from.0).collect()))
+        .with("to", Column::Deltas(all.iter().map(|h| h.to.0).collect()))
+}
+
+fn turns(boot: &Boot) -> Table<'static> {
+    let all = &boot.timeline.occupancy.turns;
+    Table::new("turns", all.len())
+        .with("track", Column::Deltas(all.iter().map(|r| i64::from(r.track.0)).collect()))
+        .with("cpu", Column::Counts(all.iter().map(|r| u64::from(r.cpu)).collect()))
+        .with("from", Column::Deltas(all.iter().map(|r| r.from.0).collect()))
+        .with("to", Column::Deltas(all.iter().map(|r| r.to.0).collect()))
+}
+
+fn off(boot: &Boot) -> Table<'static> {
+    let all = &boot.timeline.occupancy.off;
+    Table::new("off", all.len())
+        .with("track", Column::Deltas(all.iter().map(|o| i64::from(o.track.0)).collect()))
+        .with("from", Column::Deltas(all.iter().map(|o| o.from.0).collect()))
+        .with("is_known", Column::Bytes(all.iter().map(|o| u8::from(o.ready.is_some())).collect()))
+        .with("ready", Column::Deltas(all.iter().map(|o| o.ready.unwrap_or(o.from).0).collect()))
+        .with("until", Column::Deltas(all.iter().map(|o| o.until.0).collect()))
+        .with("by", Column::Counts(all.iter().map(|o| o.by.map_or(0, |by| 1 + u64::from(by.0))).collect()))
+}
+
+fn boundaries(boot: &Boot, names: &mut Names) -> Table<'static> {
+    let all = &boot.timeline.boundaries;
+    let phases: Vec<(u64, NameId)> = all.iter().map(|b| page_data::phase_number(b.phase)).collect();
+    Table::new("boundaries", all.len())
+        .with("phase", Column::Counts(phases.iter().map(|(number, _)| *number).collect()))
+        .with("name", Column::Counts(phases.iter().map(|(_, name)| names.name(*name)).collect()))
+        .with("at", Column::Deltas(all.iter().map(|b| b.at.0).collect()))
+        .with("error", Column::Deltas(all.iter().map(|b| b.error.0).collect()))
+        .with("evidence", Column::Counts(all.iter().map(|b| names.name(b.evidence)).collect()))
 }
 
 fn lines(console: &[ConsoleLine]) -> Table<'static> {

@@ -1,7 +1,7 @@
 //! The columns in which a page carries a boot: what `bootscope report` writes and `page/src/data/table.ts` reads.
 //!
 //! A page has parts. Each is one [`Table`], compressed as a zlib stream (RFC 1950), which a browser unpacks by itself
-//! (`DecompressionStream("deflate")`) and whose checksum it verifies. What is in which table, [`parts`](super::parts) says.
+//! (`DecompressionStream("deflate")`) and whose checksum it verifies. What is in which table, `crates/report/src/page/parts.rs` says.
 //!
 //! ```text
 //! table    = text(name) varint(rows) varint(columns) column*
@@ -23,11 +23,12 @@
 //! knows no limit but [`MOST_BYTES`].
 
 use std::borrow::Cow;
-use std::io::{Read, Write};
+use std::fmt;
 
-use flate2::Compression;
-use flate2::read::ZlibDecoder;
-use flate2::write::ZlibEncoder;
+#[cfg(feature = "zlib")]
+use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
+#[cfg(feature = "zlib")]
+use std::io::{Read, Write};
 
 /// Bytes that an unpacked table has at most. A part has some hundred thousand; only a damaged one has more.
 pub const MOST_BYTES: u64 = 1 << 28;
@@ -73,30 +74,39 @@ impl Column<'_> {
 }
 
 /// Why bytes are no table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// The zlib stream is damaged or ends too early.
-    #[error("not a whole zlib stream")]
     Zlib,
     /// It unpacks to more than [`MOST_BYTES`].
-    #[error("unpacks to more than {MOST_BYTES} bytes")]
     TooLarge,
     /// The table ends in the middle.
-    #[error("the table is cut off")]
     CutOff,
     /// Something follows a column's last row, or the last column.
-    #[error("bytes are left over")]
     LeftOver,
     /// A varint has more than 64 bits.
-    #[error("a number is too large")]
     Number,
     /// No column is encoded so.
-    #[error("unknown encoding {0}")]
     Encoding(u8),
     /// A text is not UTF-8.
-    #[error("a text is not UTF-8")]
     Text,
 }
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Malformed::Zlib => out.write_str("not a whole zlib stream"),
+            Malformed::TooLarge => write!(out, "unpacks to more than {MOST_BYTES} bytes"),
+            Malformed::CutOff => out.write_str("the table is cut off"),
+            Malformed::LeftOver => out.write_str("bytes are left over"),
+            Malformed::Number => out.write_str("a number is too large"),
+            Malformed::Encoding(encoding) => write!(out, "unknown encoding {encoding}"),
+            Malformed::Text => out.write_str("a text is not UTF-8"),
+        }
+    }
+}
+
+impl std::error::Error for Malformed {}
 
 impl<'a> Table<'a> {
     /// A table without columns.
@@ -116,12 +126,14 @@ impl<'a> Table<'a> {
     }
 
     /// The table as compressed bytes.
+    #[cfg(feature = "zlib")]
     pub fn packed(&self) -> Vec<u8> {
         let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
         zlib.write_all(&self.plain()).and_then(|()| zlib.finish()).expect("memory takes all that is written")
     }
 
-    fn plain(&self) -> Vec<u8> {
+    /// The same before it is compressed.
+    pub fn plain(&self) -> Vec<u8> {
         let mut out = Vec::new();
         text(&mut out, &self.name);
         varint(&mut out, self.rows as u64);
@@ -140,6 +152,7 @@ impl<'a> Table<'a> {
     ///
     /// # Errors
     /// What breaks the format.
+    #[cfg(feature = "zlib")]
     pub fn read(packed: &[u8]) -> Result<Table<'static>, Malformed> {
         let mut plain = Vec::new();
         let mut zlib = ZlibDecoder::new(packed).take(MOST_BYTES + 1);
@@ -147,7 +160,15 @@ impl<'a> Table<'a> {
         if plain.len() as u64 > MOST_BYTES {
             return Err(Malformed::TooLarge);
         }
-        let mut input = Input(&plain);
+        Table::of_plain(&plain)
+    }
+
+    /// Reads what [`Table::plain`] wrote.
+    ///
+    /// # Errors
+    /// What breaks the format.
+    pub fn of_plain(plain: &[u8]) -> Result<Table<'static>, Malformed> {
+        let mut input = Input(plain);
         let name = Cow::Owned(input.text()?);
         let rows = usize::try_from(input.varint()?).map_err(|_| Malformed::CutOff)?;
         let count = input.varint()?;
@@ -306,7 +327,7 @@ impl<'a> Input<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "zlib"))]
 mod tests {
     use super::*;
     use proptest::prelude::*;
