@@ -199,3 +199,30 @@ fn samples_are_placed_where_they_are_all_there_is() {
         assert!(of("thread").into_iter().all(|name| names[place(name)] == "init"));
     }
 }
+
+/// However much text there is, a part has a few MiB of it.
+#[test]
+fn a_large_console_and_long_names_are_many_parts() {
+    let line = [b'x'; 4_000];
+    let console: Vec<ConsoleLine> = (0..4_000).map(|i| ConsoleLine { at: Some(Ns(i)), text: &line }).collect();
+    let mut t = Timeline::new(TimeBase::Host);
+    let init = t.names.intern("init");
+    let track = t.tracks.add(init, TrackKind::Thread, 1);
+    for i in 0..2_500 {
+        let (name, detail) = (t.names.intern(&format!("{i}{}", "n".repeat(3_900))), NameId::EMPTY);
+        t.spans.push(SpanRow { name, detail, start: Ns(i), end: Ns(i + 1), track, kind: SpanKind::Call }, None);
+    }
+    t.end = Some(End { at: Ns(2_500), error: Ns::ZERO, track: Some(track), evidence: EndEvidence::LastSign });
+    t.finalize(Ns::ZERO);
+    let facts = Facts::default();
+    let boot = Boot::new(&t, &facts);
+    let parts = parts(&boot, &console);
+    assert_eq!(texts(&parts, "console", "text").len(), 4_000);
+    assert_eq!(counts(&parts, "console", "at"), (0..4_000).collect::<Vec<i128>>());
+    for (of, least) in [("console", 4), ("names", 2)] {
+        let sizes: Vec<usize> =
+            parts.iter().filter(|table| table.name == of).map(|table| table.plain().len()).collect();
+        assert!(sizes.len() >= least && sizes.iter().all(|&size| size < 6 << 20), "{of}: {sizes:?}");
+    }
+    assert_eq!(spans(&parts).len(), 2_500);
+}

@@ -247,7 +247,7 @@ export class Boot {
                 this.calls = table;
                 break;
             case "console":
-                this.console = rows.map(i => ({ at: at("stamped", i) ? at("at", i) : undefined, text: texts(table, "text")[i] ?? "" }));
+                this.console = this.console.concat(rows.map(i => ({ at: at("stamped", i) ? at("at", i) : undefined, text: texts(table, "text")[i] ?? "" })));
                 break;
             case "end":
                 this.isWhole = true;

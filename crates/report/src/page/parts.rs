@@ -62,6 +62,9 @@ const SCHEMA: &str = "bootscope.page/1";
 /// Spans of a part: a tenth of a second of a browser's work.
 const CHUNK: usize = 1 << 16;
 
+/// Bytes of text after which a part ends: a console or the names of a boot can have gigabytes.
+const CHUNK_BYTES: usize = 4 << 20;
+
 /// Console lines that a page carries: half from the start, half from the end.
 const MOST_LINES: usize = 200_000;
 
@@ -126,9 +129,10 @@ pub fn each_part(
     let samples = samples(boot, &mut names);
     let model = if runs_again { model(boot, &mut names) } else { Vec::new() };
     names.further(boot, &mut later)?;
-    for table in [waits, marks, samples, calls, lines(console)].into_iter().chain(model) {
+    for table in [waits, marks, samples, calls].into_iter().chain(model) {
         later(&table)?;
     }
+    lines(console, &mut later)?;
     later(&Table::new("end", 0))?;
     Ok(())
 }
@@ -463,7 +467,7 @@ fn boundaries(boot: &Boot, names: &mut Names) -> Table<'static> {
         .with("evidence", Column::Counts(all.iter().map(|b| names.name(b.evidence)).collect()))
 }
 
-fn lines(console: &[ConsoleLine]) -> Table<'static> {
+fn lines(console: &[ConsoleLine], each: &mut impl FnMut(&Table) -> io::Result<()>) -> io::Result<()> {
     let tail = console.len().saturating_sub(MOST_LINES / 2).max(MOST_LINES / 2);
     let shown: Vec<&ConsoleLine> = match console.len() <= MOST_LINES {
         true => console.iter().collect(),
@@ -478,12 +482,39 @@ fn lines(console: &[ConsoleLine]) -> Table<'static> {
         if kept.len() < whole.len() {
             text += &format!("… ({} bytes)", whole.len());
         }
-        Cow::Owned(text)
+        text
     };
-    Table::new("console", shown.len())
-        .with("stamped", Column::Bytes(shown.iter().map(|line| u8::from(line.at.is_some())).collect()))
-        .with("at", Column::Deltas(shown.iter().map(|line| line.at.unwrap_or_default().0).collect()))
-        .with("text", Column::Texts(shown.iter().map(|line| text(line)).collect()))
+    in_chunks(
+        shown.iter().map(|line| (line.at, text(line))),
+        |(_, text)| text.len(),
+        |chunk| {
+            each(
+                &Table::new("console", chunk.len())
+                    .with("stamped", Column::Bytes(chunk.iter().map(|(at, _)| u8::from(at.is_some())).collect()))
+                    .with("at", Column::Deltas(chunk.iter().map(|(at, _)| at.unwrap_or_default().0).collect()))
+                    .with("text", Column::Texts(chunk.iter().map(|(_, text)| Cow::Borrowed(text.as_str())).collect())),
+            )
+        },
+    )
+}
+
+/// Hands out what follows one another in chunks of [`CHUNK_BYTES`] or a little more.
+fn in_chunks<T>(
+    all: impl Iterator<Item = T>,
+    bytes: impl Fn(&T) -> usize,
+    mut each: impl FnMut(&[T]) -> io::Result<()>,
+) -> io::Result<()> {
+    let (mut chunk, mut size) = (Vec::new(), 0);
+    for one in all {
+        size += bytes(&one);
+        chunk.push(one);
+        if size >= CHUNK_BYTES || chunk.len() >= CHUNK {
+            each(&chunk)?;
+            chunk.clear();
+            size = 0;
+        }
+    }
+    if chunk.is_empty() { Ok(()) } else { each(&chunk) }
 }
 
 /// The names and labels that parts use, in the order in which they first do: so those that are used most have the smallest
@@ -522,10 +553,11 @@ impl Names {
     /// Hands out those that no part has yet.
     fn further(&mut self, boot: &Boot, each: &mut impl FnMut(&Table) -> io::Result<()>) -> io::Result<()> {
         let (names, labels) = (&self.names[self.written.0..], &self.labels[self.written.1..]);
-        if !names.is_empty() {
-            let text = |name: &NameId| Cow::Owned(safe(boot.timeline.names.get(*name)));
-            each(&Table::new("names", names.len()).with("name", Column::Texts(names.iter().map(text).collect())))?;
-        }
+        let texts = names.iter().map(|name| safe(boot.timeline.names.get(*name)));
+        in_chunks(texts, String::len, |chunk| {
+            let texts = chunk.iter().map(|text| Cow::Borrowed(text.as_str())).collect();
+            each(&Table::new("names", chunk.len()).with("name", Column::Texts(texts)))
+        })?;
         if !labels.is_empty() {
             each(
                 &Table::new("labels", labels.len())
