@@ -14,17 +14,18 @@
 //!   with the square root of their number.
 //!
 //! Boots that only repeat have one layout of the code each. Their measured interval reaches as far as another layout changes
-//! the boot ([`crate::stats::floor::VIRTUAL_TIME`]), so a claim below that is too noisy, and not refuted.
+//! the boot of most kernels ([`floor::VIRTUAL_TIME`]), and that is too narrow for some. So a claim that such boots miss by at
+//! most [`floor::LAYOUT_MOST`] of the boot is too noisy, and not refuted. Rounds of several layouts decide it.
 //!
-//! A remedy without a claim is confirmed if the boot is faster. It is refuted if the boot is slower, or if the whole interval
-//! of the ratio lies within the margin that matters.
+//! A remedy without a claim is confirmed if the boot is faster, by more than that where boots only repeat. It is refuted if
+//! the boot is slower, or if the whole interval of the ratio lies within the margin that matters.
 
 pub use crate::claims::{Cause, Remedy, Saved, Trial, Untried};
 
 use crate::Document;
 use crate::results::{Test, rounds_least};
-use crate::stats::CONFIDENCE;
 use crate::stats::verdict::{Basis, Change, Comparison};
+use crate::stats::{CONFIDENCE, floor};
 use crate::{Boot, Head};
 use recording::OutcomeKind;
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,8 @@ pub struct Failure {
 
 /// Ends of boots that say nothing of the guest with the remedy: the host ended it, or it ran without the patch.
 const NOT_THE_GUESTS: [OutcomeKind; 3] = [OutcomeKind::VmmFailed, OutcomeKind::Interrupted, OutcomeKind::Unpatched];
+/// So many rounds at least are proposed where one of each layout would do.
+const ROUNDS_DITHERED: u32 = 5;
 /// A price may be off by this part of it.
 const TOLERANCE: f64 = 0.1;
 /// Nobody waits for more.
@@ -97,7 +100,9 @@ fn of_variant(document: &Document, variant: usize, claimed: Option<Saved>) -> Tr
         detail: boot.measured.detail.clone(),
     });
     let comparison = document.results.comparisons.iter().find(|c| c.variant == variant).and_then(|c| c.total.as_ref());
-    let judged = comparison.map(|c| judge(c, claimed, least_rounds(&document.head)));
+    let base = document.results.variants.first().and_then(|variant| variant.total.as_ref());
+    let base_ns = base.map_or(0.0, |total| total.median.estimate);
+    let judged = comparison.map(|c| judge(c, claimed, base_ns, &Least::of(&document.head)));
     let (proof, rounds_needed) = match judged {
         _ if breaks(document, variant) => (Some(Proof::BreaksTheBoot), None),
         Some((proof, rounds)) => (Some(proof), rounds),
@@ -115,8 +120,19 @@ fn of_variant(document: &Document, variant: usize, claimed: Option<Saved>) -> Tr
     }
 }
 
-fn least_rounds(head: &Head) -> u32 {
-    rounds_least(head.variants.len().saturating_sub(1), Test::of(head))
+/// Fewer rounds could show nothing.
+struct Least {
+    /// Of such boots as these.
+    as_these: u32,
+    /// Of dithered ones.
+    dithered: u32,
+}
+
+impl Least {
+    fn of(head: &Head) -> Least {
+        let rounds = |test| rounds_least(head.variants.len().saturating_sub(1), test);
+        Least { as_these: rounds(Test::of(head)), dithered: rounds(Test::Dithered).max(ROUNDS_DITHERED) }
+    }
 }
 
 /// Whether the remedy keeps boots from their end mark. One failure of many may be chance, and says nothing of the remedy.
@@ -155,26 +171,29 @@ fn measured(c: &Comparison) -> Saved {
     Saved { low_ns: -c.difference.high, likely_ns: -c.difference.estimate, high_ns: -c.difference.low }
 }
 
-/// The verdict, and how many rounds would do if it is *too noisy*.
-fn judge(c: &Comparison, claimed: Option<Saved>, least_rounds: u32) -> (Proof, Option<u32>) {
+/// The verdict, and how many rounds would do if it is *too noisy*. The boot takes `base_ns` without the remedy.
+fn judge(c: &Comparison, claimed: Option<Saved>, base_ns: f64, least: &Least) -> (Proof, Option<u32>) {
     let found = measured(c);
-    let too_noisy = |distance: f64| (Proof::TooNoisy, rounds_needed(c, &found, distance, least_rounds));
+    let too_noisy = |distance: f64| (Proof::TooNoisy, rounds_needed(c, &found, distance, least));
     if c.change == Change::TooFew {
-        return (Proof::TooNoisy, Some(least_rounds));
+        return (Proof::TooNoisy, Some(least.as_these));
     }
+    let by_layout = if matches!(c.basis, Basis::Repeated(_)) { floor::LAYOUT_MOST * base_ns } else { 0.0 };
     let is_faster = c.change == Change::Less;
     let Some(claimed) = claimed else {
         return match c.change {
+            Change::Less if found.likely_ns <= by_layout => too_noisy(found.likely_ns),
             Change::Less => (Proof::Confirmed, None),
             Change::TooNoisy | Change::TooFew => too_noisy(found.likely_ns.abs()),
             Change::More | Change::NoDifference => (Proof::Refuted, None),
         };
     };
     let bounds = widened(&claimed);
-    if found.high_ns < bounds.low_ns || found.low_ns > bounds.high_ns {
+    let beside = (bounds.low_ns - found.likely_ns).max(found.likely_ns - bounds.high_ns);
+    let is_apart = found.high_ns < bounds.low_ns || found.low_ns > bounds.high_ns;
+    if is_apart && beside > by_layout {
         return (Proof::Refuted, None);
     }
-    let beside = (bounds.low_ns - found.likely_ns).max(found.likely_ns - bounds.high_ns);
     match (beside <= 0.0, is_faster) {
         (true, true) => (Proof::Confirmed, None),
         (true, false) => too_noisy(found.likely_ns),
@@ -183,17 +202,17 @@ fn judge(c: &Comparison, claimed: Option<Saved>, least_rounds: u32) -> (Proof, O
 }
 
 /// How many rounds make the interval so narrow that it reaches only so far from its estimate.
-fn rounds_needed(c: &Comparison, found: &Saved, distance: f64, least: u32) -> Option<u32> {
+fn rounds_needed(c: &Comparison, found: &Saved, distance: f64, least: &Least) -> Option<u32> {
     let rounds = match c.basis {
         Basis::Pairs(pairs) => pairs,
         Basis::Dithered(first, second) => first.min(second),
-        // They repeat: more of the same tell nothing more.
-        Basis::Repeated(_) => return None,
+        // More of the same tell nothing more. Those say themselves whether they are enough.
+        Basis::Repeated(_) => return Some(least.dithered),
     };
     let half = (found.high_ns - found.low_ns) / 2.0;
     let needed = (rounds as f64 * (half / distance).powi(2)).ceil().max(rounds as f64 + 1.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole, and at most ROUNDS_MOST")]
-    (distance > 0.0 && needed <= ROUNDS_MOST).then(|| (needed as u32).max(least))
+    (distance > 0.0 && needed <= ROUNDS_MOST).then(|| (needed as u32).max(least.as_these))
 }
 
 /// What a saving has to be in to be what was claimed.
@@ -267,21 +286,44 @@ mod tests {
         assert_eq!(repeated(1000.0, claimed), Some(Proof::Refuted), "saves nothing");
         assert_eq!(repeated(1100.0, claimed), Some(Proof::Refuted), "slower");
         assert_eq!(repeated(800.0, claimed), Some(Proof::Refuted), "saves twice as much");
-        // The floor of 0.75 ms reaches into what was claimed.
-        assert_eq!(repeated(910.5, claimed), Some(Proof::TooNoisy));
+        assert_eq!(
+            repeated(910.5, claimed),
+            Some(Proof::TooNoisy),
+            "the floor of 0.75 ms reaches into what was claimed"
+        );
+    }
+
+    #[test]
+    fn one_round_refutes_no_claim_that_it_misses_by_what_layout_may_make() {
+        // 2 % of 1 s beside what was claimed at the least, 90 ms, and at the most, 110 ms.
+        let claimed = saved(95.0, 100.0, 101.0);
+        for (with, proof) in
+            [(929.0, Proof::TooNoisy), (931.0, Proof::Refuted), (871.0, Proof::TooNoisy), (869.0, Proof::Refuted)]
+        {
+            let found = of(&document(true, &[1000.0], &[Some(with)]), claimed);
+            assert_eq!(found.proof, Some(proof), "{with}");
+            assert_eq!(found.rounds_needed, (proof == Proof::TooNoisy).then_some(5), "{with}");
+        }
+        // So many rounds of several layouts do decide it.
+        let layouts = |ms: f64| (0..5).map(move |n| ms + 0.2 * f64::from(n));
+        let with: Vec<Option<f64>> = layouts(929.0).map(Some).collect();
+        let found = of(&document(true, &layouts(1000.0).collect::<Vec<f64>>(), &with), claimed);
+        assert_eq!(found.proof, Some(Proof::Refuted), "{found:?}");
     }
 
     #[test]
     fn a_claim_that_begins_at_nothing_claims_something() {
         let may_poll = saved(0.0, 100.0, 100.0);
-        assert_eq!(repeated(1001.0, may_poll), Some(Proof::Refuted));
+        assert_eq!(repeated(1021.0, may_poll), Some(Proof::Refuted));
+        assert_eq!(repeated(1001.0, may_poll), Some(Proof::TooNoisy), "slower by less than layout may make");
         assert_eq!(repeated(997.0, may_poll), Some(Proof::Confirmed));
         assert_eq!(repeated(1000.0, may_poll), Some(Proof::TooNoisy), "within the floor");
     }
 
     #[test]
     fn without_a_claim_it_has_to_save_something() {
-        assert_eq!(repeated(990.0, None), Some(Proof::Confirmed));
+        assert_eq!(repeated(979.0, None), Some(Proof::Confirmed));
+        assert_eq!(repeated(990.0, None), Some(Proof::TooNoisy), "layout alone may make that");
         assert_eq!(repeated(1000.2, None), Some(Proof::Refuted));
         assert_eq!(repeated(1010.0, None), Some(Proof::Refuted));
     }
@@ -343,7 +385,8 @@ mod tests {
         }
         let repeats = |with: f64| of(&document(true, &[20_000.0], &[Some(with)]), saved(12.0, 12.0, 12.0));
         assert_eq!(repeats(19_988.0).proof, Some(Proof::TooNoisy), "below what repeated boots can tell");
-        assert_eq!(repeats(19_900.0).proof, Some(Proof::Refuted), "it saves far more");
+        assert_eq!(repeats(19_900.0).proof, Some(Proof::TooNoisy), "88 ms more are 0.44 % of the boot");
+        assert_eq!(repeats(19_500.0).proof, Some(Proof::Refuted), "it saves far more");
     }
 
     #[test]

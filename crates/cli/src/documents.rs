@@ -195,6 +195,17 @@ fn sentences_are_short() {
 }
 
 #[test]
+fn what_another_layout_changes_is_one_figure_everywhere() {
+    use benchmark::stats::floor::{LAYOUT_MOST, VIRTUAL_TIME};
+    let figures = [format!("{:.3} %", 100.0 * VIRTUAL_TIME), format!("{:.0} %", 100.0 * LAYOUT_MOST)];
+    for name in ["docs/how-it-works.md", "docs/bench.md"] {
+        let text = read(name);
+        assert!(figures.iter().all(|figure| text.contains(figure)) && !text.contains("about 0.1 %"), "{name}");
+    }
+    assert!(read("docs/findings.md").contains(&format!("less than {} of the boot", figures[1])));
+}
+
+#[test]
 fn what_reads_the_documents_finds_what_is_wrong() {
     let (spans, lines) =
         code("a `bootscope show x` b\n```\n$ bootscope record --kernel K \\\n    -o a | less\n```\n`--top\n3`");

@@ -10,7 +10,7 @@ mod tables;
 pub use dither::Dither;
 
 use crate::paragraph::paragraph;
-use crate::text::{counted, places, two_digits};
+use crate::text::{by_layout, counted, places, two_digits};
 use crate::{Boot, Layout, harmless};
 use analysis::{Amount, Change, RowChange, Side};
 use benchmark::stats::floor;
@@ -324,10 +324,10 @@ impl Diff {
         } else if let Some(floor) = self.floor {
             let below = if share.abs() < floor { ": this one" } else { "" };
             let text = format!(
-                "the inputs differ: that alone moves the total by up to {:.3} %, because code and data then lie elsewhere. \
-                 It moves it by more where the boot waits for a clock to tick. A smaller change of the total says \
-                 nothing{below}; the change of a single function does. `diff --dither 5` averages it out.",
-                floor * 100.0
+                "the inputs differ: that alone moves the total by up to {}, because code and data then lie elsewhere. A \
+                 smaller change of the total says nothing{below}; the change of a single function does. `diff --dither 5` \
+                 averages it out.",
+                by_layout()
             );
             paragraph(&text, "", layout, out);
         }

@@ -6,7 +6,7 @@ use crate::Layout;
 use crate::known;
 use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
-use crate::text::{cut, percent, places, width};
+use crate::text::{by_layout, cut, percent, places, width};
 use crate::{PhaseLine, Style, Summary, harmless};
 use timeline::TimeBase;
 
@@ -28,7 +28,7 @@ pub fn overview(summary: &Summary, layout: Layout, out: &mut String) {
         return;
     }
     if let Some(noise) = noise(summary) {
-        paragraph(noise, "", layout, out);
+        paragraph(&noise, "", layout, out);
     }
     if summary.phases.len() > 1 {
         out.push('\n');
@@ -41,12 +41,13 @@ pub fn overview(summary: &Summary, layout: Layout, out: &mut String) {
 }
 
 /// How far the total may lie from that of the next boot.
-fn noise(summary: &Summary) -> Option<&'static str> {
+fn noise(summary: &Summary) -> Option<String> {
     match summary.zero()? {
-        TimeBase::Host => Some("noise: unknown from one boot; `bootscope bench` measures it"),
-        TimeBase::GuestVirtual => Some(
-            "noise: none (one instruction = 1 ns), but any change of the command line moves the total by about 0.1 %",
-        ),
+        TimeBase::Host => Some("noise: unknown from one boot; `bootscope bench` measures it".to_owned()),
+        TimeBase::GuestVirtual => Some(format!(
+            "noise: none (one instruction = 1 ns), but any change of the command line moves the total by up to {}",
+            by_layout()
+        )),
         TimeBase::Evidence => None,
     }
 }

@@ -1,6 +1,7 @@
 //! Text on its way to a person: made harmless, cut to a width, coloured. No other file may print text of a machine's.
 
 use benchmark::metrics::Unit;
+use benchmark::stats::floor;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -138,6 +139,12 @@ pub(crate) fn bytes(n: u64) -> String {
 /// A share (0 to 1) for people.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
+}
+
+/// How much another memory layout alone changes the length of a boot whose instructions are counted.
+pub(crate) fn by_layout() -> String {
+    let (most_kernels, some) = (100.0 * floor::VIRTUAL_TIME, 100.0 * floor::LAYOUT_MOST);
+    format!("{most_kernels:.3} %, and on some kernels by {some:.0} %")
 }
 
 /// A share that is not negative, in per cent with two digits that say something.

@@ -165,6 +165,7 @@ that was booted beside the same guest without it. What stands below *Notes* is a
 * *measured*: how much shorter the boots with the remedy were, with the interval of the comparison.
 * *confirmed*: the boot is faster, and the estimate lies in the claimed interval, widened to ±10 % of the price. *refuted*:
   the two intervals have no value in common. *too noisy*: neither. *breaks the boot*: it does not reach its end mark.
+  One round has one memory layout: it refutes no claim that it misses by less than 2 % of the boot.
 * *instructions*: deterministic boots, in which one instruction is one nanosecond; the figures are the same on every host.
 
 ";

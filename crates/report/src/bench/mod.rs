@@ -77,8 +77,10 @@ fn header(document: &Document, layout: Layout, out: &mut String) {
                     .to_owned()
             }
             false => {
-                let floor = 100.0 * benchmark::stats::floor::VIRTUAL_TIME;
-                format!("the boots repeat exactly: another layout alone changes the total by up to {floor:.3} %")
+                format!(
+                    "the boots repeat exactly: another layout alone changes the total by up to {}",
+                    text::by_layout()
+                )
             }
         };
         paragraph(
