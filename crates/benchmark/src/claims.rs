@@ -17,6 +17,9 @@ pub struct Trial {
     /// Whether it is the boot with all remedies that another try confirmed.
     #[serde(default)]
     pub together: bool,
+    /// Whether every call was followed in the recording whose claims these are; none in a try of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followed: Option<bool>,
     /// What all of its kernels are built from; none if the guest's own kernel is booted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources: Option<Sources>,

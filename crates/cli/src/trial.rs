@@ -299,6 +299,7 @@ impl<'a> Tryer<'a> {
             None => boot::open_warned(path, self.output)?,
         };
         let choice = Choice::of(&opened, &options, args, &mut self.kernels)?;
+        let followed = Some(options.observe.calls);
         if options.guest.deterministic {
             // What is executed is the same, and is faster if nobody follows it.
             options.observe.calls = false;
@@ -311,6 +312,7 @@ impl<'a> Tryer<'a> {
             remedies: choice.remedies,
             untried: choice.untried,
             together: false,
+            followed,
             sources: self.sources.clone(),
         };
         if trial.remedies.is_empty() {
@@ -498,6 +500,7 @@ impl<'a> Tryer<'a> {
             remedies: vec![choice::joint(Path::new(&trial.recording), &fitting)],
             untried,
             together: true,
+            followed: trial.followed,
             sources: trial.sources.clone(),
         };
         // As the remedies by themselves were booted, whatever this call says.

@@ -94,8 +94,8 @@ fn counts(trials: &[&PastTrial]) -> String {
 
 fn table(trials: &[&PastTrial], out: &mut String) {
     out.push_str(
-        "| kernel | machine | boot | about | remedy | claimed | measured | of the claim | verdict |\n\
-         | --- | --- | ---: | --- | --- | ---: | ---: | ---: | --- |\n",
+        "| kernel | machine | recording | boot | about | remedy | claimed | measured | of the claim | verdict |\n\
+         | --- | --- | --- | ---: | --- | --- | ---: | ---: | ---: | --- |\n",
     );
     let mut remarks = Vec::new();
     for past in trials {
@@ -111,6 +111,7 @@ fn table(trials: &[&PastTrial], out: &mut String) {
         let cells = [
             cell(&past.kernel),
             cell(&format!("{}, {cpus}, {} MiB, {unit}", setup.machine, setup.memory_bytes >> 20)),
+            recorded(past),
             past.base_ns.map_or("-".to_owned(), time),
             code(&about.join(", ")),
             code(&changes.join(" ")),
@@ -139,6 +140,18 @@ fn table(trials: &[&PastTrial], out: &mut String) {
     }
 }
 
+/// How the recording was made whose claims these are.
+fn recorded(past: &PastTrial) -> String {
+    let quiet = past.setup.append.split_whitespace().any(|word| word == "quiet").then_some("quiet");
+    let followed = match past.followed {
+        Some(true) => Some("followed"),
+        Some(false) => None,
+        None => Some("?"),
+    };
+    let parts: Vec<&str> = quiet.into_iter().chain(followed).collect();
+    if parts.is_empty() { "plain".to_owned() } else { parts.join(", ") }
+}
+
 /// Text of others, in a cell of a table.
 fn cell(text: &str) -> String {
     let mut safe = String::new();
@@ -160,6 +173,8 @@ const HEAD: &str = "\
 Each line is a finding's remedy
 that was booted beside the same guest without it. What stands below *Notes* is a person's.
 
+* *recording*: how the recording was made whose claims these are. *quiet*: with that word on the command line. *followed*: with
+  `--trace calls`. *plain*: neither. *?*: the history does not have whether it was followed.
 * *boot*: what the boot takes without the remedy.
 * *claimed*: what the finding said before, with its interval: the boot replayed with less time there.
 * *measured*: how much shorter the boots with the remedy were, with the interval of the comparison.
@@ -189,6 +204,7 @@ pub mod testing {
             kernel: kernel.to_owned(),
             setup: Setup { machine: "pc".to_owned(), cpus: 2, memory_bytes: 512 << 20, ..Setup::default() },
             deterministic: true,
+            followed: Some(false),
             base_ns: Some(1e9),
             remedy: Remedy { findings: vec![finding], changes: vec![change], claimed: saved(100.0), along: Vec::new() },
             together: false,
@@ -244,6 +260,20 @@ mod tests {
     }
 
     #[test]
+    fn each_line_says_how_its_recording_was_made() {
+        let recorded = |append: &str, followed| {
+            let mut past = PastTrial { followed, ..past("calibration", "6.1", 99.0, Proof::Confirmed) };
+            past.setup.append = append.to_owned();
+            super::recorded(&past)
+        };
+        assert_eq!(recorded("a quiet", Some(true)), "quiet, followed");
+        assert_eq!(recorded("quiet=no", Some(true)), "followed");
+        assert_eq!(recorded("", Some(false)), "plain");
+        assert_eq!(recorded("quiet", None), "quiet, ?");
+        assert_eq!(recorded("", None), "?");
+    }
+
+    #[test]
     fn the_newest_of_each_counts_and_none_is_left_out() {
         let trials = [
             past("calibration", "6.1", 0.0, Proof::Refuted),
@@ -253,7 +283,7 @@ mod tests {
         ];
         let page = proofs_page(&trials, "page.md");
         assert!(page.contains("3 claims were tried. 2 confirmed (67 %): 2 within 10 % of the price, 0 "), "{page}");
-        let line = "| 6.1 | pc, 2 CPUs, 512 MiB, instructions | 1.00 s | `f` | `a=1` | 100 ms (100 ms) | 99.0 ms \
+        let line = "| 6.1 | pc, 2 CPUs, 512 MiB, instructions | plain | 1.00 s | `f` | `a=1` | 100 ms (100 ms) | 99.0 ms \
                     (99.0 ms) | 99 % | confirmed |";
         assert!(page.contains(line), "{page}");
         assert!(page.contains("\n`bootscope try --page page.md` wrote this page"), "{page}");

@@ -19,6 +19,8 @@ pub struct PastTrial {
     pub setup: Setup,
     /// Whether times are instructions.
     pub deterministic: bool,
+    /// Whether every call was followed in the recording whose claims these are; none where the history does not have it.
+    pub followed: Option<bool>,
     /// How long the boot took without it: the median, in ns; none if it never reached its end mark.
     pub base_ns: Option<f64>,
     /// What was tried, with what was claimed.
@@ -84,6 +86,7 @@ impl PastTrial {
             kernel: base.kernel_name(),
             setup: Setup::of(document, 0),
             deterministic: head.deterministic,
+            followed: trial.followed.or_else(|| followed_too(head.deterministic, &base.how)),
             base_ns: total.map(|total| total.median.estimate),
             remedy: remedy.clone(),
             together: trial.together,
@@ -92,6 +95,11 @@ impl PastTrial {
         };
         tried(document).into_iter().map(one).collect()
     }
+}
+
+/// An older version's boots by the clock were followed if their recording was; boots whose instructions are counted never are.
+fn followed_too(deterministic: bool, how: &serde_json::Value) -> Option<bool> {
+    if deterministic { None } else { how["calls"].as_bool() }
 }
 
 #[cfg(test)]
@@ -127,6 +135,7 @@ mod tests {
         history.add(&Document::new(head.clone(), vec![boot(0, 1000), boot(1, 1000)], None)).unwrap();
         let [found] = &history.trials(Some(("abc", "q35"))).unwrap()[..] else { panic!() };
         assert_eq!((&found.remedy, found.tried.proof, found.base_ns), (&remedy, Some(Proof::Refuted), Some(1000.0)));
+        assert_eq!(found.followed, None, "a document of an older version");
         assert_eq!(history.trials(None).unwrap().len(), 1);
         assert_eq!(history.trials(Some(("abc", "pc"))).unwrap(), []);
         assert_eq!(history.trials(Some(("abd", "q35"))).unwrap(), []);
@@ -137,5 +146,14 @@ mod tests {
         let all = history.trials(None).unwrap();
         let marks: Vec<(bool, bool)> = all.iter().map(|past| (past.together, past.whole)).collect();
         assert_eq!(marks, [(false, false), (false, true), (true, true)]);
+        // How the recording was made is kept with what it claimed.
+        for followed in [true, false] {
+            let trial = Trial { followed: Some(followed), remedies: vec![remedy.clone()], ..Trial::default() };
+            let head = Head { trial: Some(trial), ..head.clone() };
+            history.add(&Document::new(head, vec![boot(0, 1000), boot(1, 900)], None)).unwrap();
+            assert_eq!(history.trials(None).unwrap().last().unwrap().followed, Some(followed));
+        }
+        let by_clock = serde_json::json!({"calls": true});
+        assert_eq!((followed_too(false, &by_clock), followed_too(true, &by_clock)), (Some(true), None));
     }
 }
