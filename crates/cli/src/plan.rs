@@ -77,7 +77,7 @@ pub struct BootArgs {
     #[arg(long, value_name = "TIME", value_parser = amount::duration, help_heading = "What to record")]
     min_call: Option<Duration>,
     /// Names of the guest's functions: an ELF or PE image, a System.map, or what nm prints. 0xBASE is the load address, if
-    /// it is not the linked one. May be repeated. A Linux guest needs none
+    /// it is not the linked one. Debug information in an ELF image names fields for --watch. May be repeated. A Linux guest needs none
     #[arg(long, value_name = "FILE[@0xBASE]", help_heading = "What to record")]
     symbols: Vec<SymbolFile>,
     /// Once the console has been silent for this time (by the host's clock), stop the vCPUs for a moment and read their
@@ -87,7 +87,8 @@ pub struct BootArgs {
     #[arg(long, value_name = "TIME", value_parser = amount::duration, help_heading = "What to record")]
     silence: Option<Duration>,
     /// Where FUNC is entered (4 functions at most), stop the vCPUs for a moment and read VAR, a symbol of the kernel;
-    /// VAR+0x10:8 is 8 bytes at a place in it. `show` says what it was at the first and the last stops, watch.txt at each.
+    /// VAR+0x10:8 is 8 bytes at a place in it. With debug information (--symbols vmlinux) VAR.field, VAR[3].field and
+    /// VAR->field are fields by name. `show` says what it was at the first and the last stops, watch.txt at each.
     /// After 2000 stops it is not read again. A Linux kernel gets nokaslr. Not with --silence
     #[arg(long, value_name = "VAR@FUNC[,FUNC]", conflicts_with = "silence", help_heading = "What to record")]
     watch: Option<Watched>,

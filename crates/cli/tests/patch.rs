@@ -256,6 +256,8 @@ fn what_cannot_be_watched_is_refused() {
         ("system_state:3@start_kernel", &["1, 2, 4 or 8"]),
         ("no_such_counter:8@start_kernel", &["no variable is called no_such_counter", "kernel's image"]),
         ("0xffffffff82000000@start_kernel", &["how many bytes"]),
+        ("runqueues:8@start_kernel", &["each CPU has its own runqueues", "'__per_cpu_offset:8@FUNC'"]),
+        ("init_task.pid@start_kernel", &["no file has debug information", "--symbols vmlinux"]),
         ("system_state:4@schedule,panic,start_kernel,kernel_init_freeable,free_initmem", &["5 functions", "stop at 4"]),
     ] {
         run(record(&kernel, &into).args(["--watch", watch])).refuses(words);

@@ -3,6 +3,7 @@
 //! A line a stop: `AT STOOD VALUE FUNCTION`. AT is when, and STOOD how long the vCPUs stood still for it, in ns of the host
 //! since time zero. VALUE is a number without a sign, or `-` where nothing is mapped. A FUNCTION's name may have spaces. Lines
 //! with `#` come first: `# variable NAME`, `# function NAME` for each function that was asked for, `# note SENTENCE`.
+//! With `# signed` the number has a sign, and VALUE is its two's complement in 64 bits.
 
 use crate::boot::Boot;
 use crate::input::Input;
@@ -53,6 +54,7 @@ fn take_remark(remark: &str, found: &mut Watched) -> Option<()> {
     let rest = rest.to_owned();
     match word {
         "variable" if found.variable.is_empty() => found.variable = rest,
+        "signed" => found.is_signed = true,
         "function" if found.functions.len() < FUNCTIONS_MAX => found.functions.push(rest),
         "note" if found.notes.len() < NOTES_MAX => found.notes.push(rest),
         "variable" | "function" | "note" => return None,

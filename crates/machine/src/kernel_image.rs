@@ -90,6 +90,11 @@ pub(crate) fn variables(elf: &[u8]) -> Vec<(u64, String)> {
     kallsyms::variables(elf).unwrap_or_default()
 }
 
+/// Its variables of which each CPU has its own, by where their first values are; none where nothing says which they are.
+pub(crate) fn per_cpu(elf: &[u8]) -> Vec<(u64, String)> {
+    kallsyms::per_cpu(elf).unwrap_or_default()
+}
+
 /// The tables by which a kernel finds callers on its stacks; none if it cannot be read or has none.
 pub(crate) fn tables(kernel: &Path) -> Option<Orc> {
     let image = fs::read(kernel).ok()?;

@@ -17,6 +17,7 @@ mod check;
 mod child;
 mod clock;
 mod cpu_time;
+pub mod debug_info;
 mod ending;
 mod error;
 mod functions;

@@ -13,6 +13,9 @@ pub struct WatchedLine {
     pub stood_ns: i64,
     /// Whether that is part of the boot's times: the clock of a deterministic guest stands with it.
     pub stood_in_total: bool,
+    /// Whether it has a sign: values are then its two's complement in 64 bits.
+    #[serde(default)]
+    pub signed: bool,
     /// The functions at whose entries it was to be read and that were never entered.
     pub never_entered: Vec<String>,
     /// Each stop, in order of time.
@@ -41,6 +44,7 @@ impl WatchedLine {
             variable: found.variable.clone(),
             stood_ns: found.stood().0,
             stood_in_total: time_base == TimeBase::Host,
+            signed: found.is_signed,
             never_entered: found.unentered().map(str::to_owned).collect(),
             readings: found.readings.iter().map(ReadingLine::of).collect(),
             notes: found.notes.clone(),

@@ -24,10 +24,10 @@ pub(crate) fn watched(found: &WatchedLine, accelerator: &str, layout: Layout) ->
     }
     let first = found.readings.len().min(SHOWN);
     let last = found.readings.len().saturating_sub(SHOWN).max(first);
-    let value_width = found.readings.iter().map(|reading| value(reading).len()).max().unwrap_or(0);
+    let value_width = found.readings.iter().map(|reading| value(reading, found.signed).len()).max().unwrap_or(0);
     let print = |readings: &[ReadingLine], out: &mut String| {
         for reading in readings {
-            let (at, value) = (layout.time(reading.at_ns), value(reading));
+            let (at, value) = (layout.time(reading.at_ns), value(reading, found.signed));
             paragraph(&harmless(&reading.function), &format!("  {at:>9}  {value:>value_width$}  "), layout, out);
         }
     };
@@ -50,8 +50,12 @@ pub(crate) fn watched(found: &WatchedLine, accelerator: &str, layout: Layout) ->
     out
 }
 
-fn value(reading: &ReadingLine) -> String {
-    reading.value.map_or("unmapped".to_owned(), |value| value.to_string())
+fn value(reading: &ReadingLine, is_signed: bool) -> String {
+    match reading.value {
+        Some(value) if is_signed => i64::from_le_bytes(value.to_le_bytes()).to_string(),
+        Some(value) => value.to_string(),
+        None => "unmapped".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -69,6 +73,7 @@ mod tests {
             variable: "ARENA+0x410\u{202e}".to_owned(),
             stood_ns: stops as i64 * 2_000_000,
             stood_in_total: true,
+            signed: false,
             never_entered: vec!["g".to_owned(), "h\u{7}".to_owned()],
             readings: (1..=stops).map(reading).collect(),
             notes: vec!["it was not read again\u{1b}".to_owned()],
@@ -90,6 +95,10 @@ cost: the CPUs stood still for 6.00 ms in 3 stops; that is part of the times
 note: it was not read again\\x1b
 ";
         assert_eq!(text, expected, "{text}");
+        let mut negative = WatchedLine { signed: true, ..found(1) };
+        negative.readings[0].value = Some(u64::MAX - 4);
+        let text = watched(&negative, "kvm", Layout::default());
+        assert!(text.contains("    1.00 ms  -5  lab"), "{text}");
         let guests = WatchedLine { stood_in_total: false, ..found(1) };
         let text = watched(&guests, "tcg", Layout::default());
         assert!(text.contains("u{202e}, by the host's clock\n") && text.contains("clock stood too\n"), "{text}");

@@ -11,6 +11,8 @@ pub struct Watched {
     pub variable: String,
     /// The functions at whose entries it was to be read.
     pub functions: Vec<String>,
+    /// Whether it has a sign: values are then its two's complement.
+    pub is_signed: bool,
     /// In order of time.
     pub readings: Vec<Reading>,
     /// What else is to be known, in sentences.

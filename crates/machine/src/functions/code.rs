@@ -5,16 +5,18 @@
 //! a kernel that lies where its image says.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use object::SymbolKind;
-use object::read::{Object, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
+use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
 
 use recording::{GuestSpec, SymbolFile};
 
+use crate::debug_info::{self, DebugInfo, Place};
 use crate::{Error, kernel_image, symbols};
 
 /// No kernel is longer, packed or not.
@@ -48,6 +50,32 @@ pub(crate) struct Code {
     image: Image,
     /// Whether the VMM loads the image.
     is_loaded: bool,
+    /// ELF images that may say of which fields a variable is made: what messages call each, and the image.
+    detailed: Vec<(String, File)>,
+    /// All variables, once somebody asked.
+    variables: OnceCell<Vec<Known>>,
+}
+
+/// A variable that the image or a symbol file names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    address: u64,
+    /// None where nothing says.
+    size: Option<u64>,
+    name: String,
+    /// Whether each CPU has its own: here are only the first values.
+    is_per_cpu: bool,
+}
+
+/// Where a number is in a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Where the variable is.
+    pub(crate) address: u64,
+    /// How large it is; none where no symbol says.
+    pub(crate) size: Option<u64>,
+    /// Where in it the number is, and what kind of one; none where no debug information says it.
+    pub(crate) place: Option<Place>,
 }
 
 /// Who has the bytes of the code.
@@ -67,10 +95,19 @@ impl Code {
     /// # Errors
     /// If one of the files cannot be read, or nothing names functions.
     pub(crate) fn of(guest: &GuestSpec, files: &[SymbolFile]) -> Result<Code, Error> {
-        let mut code = Code { lists: Vec::new(), image: Image::None, is_loaded: false };
+        let mut code = Code {
+            lists: Vec::new(),
+            image: Image::None,
+            is_loaded: false,
+            detailed: Vec::new(),
+            variables: OnceCell::new(),
+        };
         for file in files {
             let what = format!("--symbols {file}");
-            code.lists.push(List::new(symbols::functions(file, false, &what)?, what));
+            code.lists.push(List::new(symbols::functions(file, false, &what)?, what.clone()));
+            if file.base.is_none() && is_elf(&file.path) {
+                code.detailed.extend(File::open(&file.path).ok().map(|image| (what, image)));
+            }
         }
         let Some(kernel) = &guest.kernel else {
             let unmoved = files.iter().find(|file| file.base.is_none() && is_elf(&file.path));
@@ -90,6 +127,7 @@ impl Code {
         if is_elf(kernel) {
             self.image = File::open(kernel).map_or(Image::None, Image::File);
             self.is_loaded = true;
+            self.detailed.extend(File::open(kernel).ok().map(|image| (what.clone(), image)));
             self.lists.push(List::new(symbols::functions(&file, false, &what)?, what));
             return Ok(());
         }
@@ -151,29 +189,91 @@ impl Code {
         format!("no function is called {name} in {}; {hint}", lists.join(" or "))
     }
 
-    /// Where a variable of this name is, or one written `0x…`, and its size where the image says it.
+    /// Where a variable is that a user wrote, or a field of it: by its name or its address `0x…`, with a path behind it.
+    /// The kind of a variable without a path is asked for where `wants_kind`.
     ///
     /// # Errors
     /// If there is none, or not just one: why, and what to write instead.
-    pub(crate) fn variable(&self, name: &str) -> Result<(u64, Option<u64>), String> {
+    pub(crate) fn variable(&self, text: &str, wants_kind: bool) -> Result<Found, String> {
+        let whole = self.symbol(text);
+        if let Ok((address, size)) = whole {
+            let is_named = !text.starts_with("0x");
+            // What no debug information says of it, its symbol may.
+            let place = if wants_kind && is_named { self.place(text, address, "").unwrap_or_default() } else { None };
+            return Ok(Found { address, size, place });
+        }
+        for (name, path) in debug_info::splits(text) {
+            match self.symbol(name) {
+                Ok((address, size)) => {
+                    let place = self.place(name, address, path)?;
+                    let place = place.ok_or_else(|| {
+                        format!(
+                            "no file has debug information, which names the fields of {name}: give --symbols vmlinux of this \
+                             kernel, built with CONFIG_DEBUG_INFO, or write {name}+0xOFF:BYTES"
+                        )
+                    })?;
+                    return Ok(Found { address, size, place: Some(place) });
+                }
+                // It is known, and no help.
+                Err(why) if !matches!(why, Unknown::Nothing(_)) => return Err(why.into_text()),
+                Err(_) => {}
+            }
+        }
+        whole.map(|(address, size)| Found { address, size, place: None }).map_err(Unknown::into_text)
+    }
+
+    /// Where a path leads to from a variable; none where no file has debug information.
+    fn place(&self, name: &str, address: u64, path: &str) -> Result<Option<Place>, String> {
+        for (what, file) in &self.detailed {
+            let found = DebugInfo::of(&ReadCache::new(file)).map_err(|why| format!("{what}: {why}"))?;
+            if let Some(info) = found {
+                return info.place(name, address, path).map(Some).map_err(|why| format!("{why} (by {what})"));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where a symbol is that is a variable, or an address written `0x…`, and its size where the image says it.
+    fn symbol(&self, name: &str) -> Result<(u64, Option<u64>), Unknown> {
         if let Some(address) = name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
             return Ok((address, None));
         }
-        let all = match &self.image {
+        if matches!(self.image, Image::None) && self.detailed.is_empty() {
+            return Err(Unknown::Nothing(format!("no kernel image says where {name} is: write its address, 0x…")));
+        }
+        let all = self.variables.get_or_init(|| self.variables());
+        let is_it = |known: &&Known| known.name == name || plain(&known.name) == name;
+        if let Some(own) = all.iter().find(|known| is_it(known) && known.is_per_cpu) {
+            return Err(Unknown::Useless(of_each_cpu(name, own.address)));
+        }
+        let found: BTreeMap<u64, Option<u64>> =
+            all.iter().filter(is_it).map(|known| (known.address, known.size)).collect();
+        match found.iter().take(2).collect::<Vec<_>>()[..] {
+            [] => Err(Unknown::Nothing(unknown_variable(name, all))),
+            [(address, size)] => Ok((*address, *size)),
+            _ => Err(Unknown::Useless(several("variables", name, &found.into_keys().collect()))),
+        }
+    }
+
+    /// What the image names, and what the user's images name that it does not.
+    fn variables(&self) -> Vec<Known> {
+        let mut all = match &self.image {
             Image::Memory(elf) => {
-                let places = kernel_image::variables(elf).into_iter();
-                places.map(|(address, name)| (address, None, name)).collect()
+                let of = |is_per_cpu| move |(address, name)| Known { address, size: None, name, is_per_cpu };
+                let per_cpu = kernel_image::per_cpu(elf);
+                let own: BTreeSet<u64> = per_cpu.iter().map(|place| place.0).collect();
+                let is_shared = |place: &(u64, String)| !own.contains(&place.0);
+                let shared: Vec<(u64, String)> = kernel_image::variables(elf).into_iter().filter(is_shared).collect();
+                shared.into_iter().map(of(false)).chain(per_cpu.into_iter().map(of(true))).collect()
             }
             Image::File(file) => data(&ReadCache::new(file)),
-            Image::None => return Err(format!("no kernel image says where {name} is: write its address, 0x…")),
+            Image::None => Vec::new(),
         };
-        let is_it = |known: &str| known == name || plain(known) == name;
-        let found: BTreeMap<u64, Option<u64>> = all.iter().filter(|v| is_it(&v.2)).map(|v| (v.0, v.1)).collect();
-        match found.iter().take(2).collect::<Vec<_>>()[..] {
-            [] => Err(unknown_variable(name, &all)),
-            [(address, size)] => Ok((*address, *size)),
-            _ => Err(several("variables", name, &found.into_keys().collect())),
-        }
+        // A kernel's own list may have functions alone.
+        let named: BTreeSet<String> = all.iter().map(|known| known.name.clone()).collect();
+        let more = self.detailed.iter().flat_map(|(_, file)| data(&ReadCache::new(file)));
+        all.extend(more.filter(|known| !named.contains(&known.name)));
+        all
     }
 
     /// The function that begins at this address, or how far an address is into one; the address where nothing names it.
@@ -212,21 +312,54 @@ fn in_image<'d>(image: impl ReadRef<'d>, address: u64, length: u64) -> Option<Ve
     elf.segments().find_map(|segment| segment.data_range(address, length).ok()?.map(<[u8]>::to_vec))
 }
 
-/// The symbols of an ELF image that are no code: where, how large, and what they are called.
-fn data<'d>(image: impl ReadRef<'d>) -> Vec<(u64, Option<u64>, String)> {
-    let Ok(elf) = object::File::parse(image) else { return Vec::new() };
-    let data = elf.symbols().filter(|symbol| symbol.kind() == SymbolKind::Data);
-    let size = |size: u64| Some(size).filter(|size| *size > 0);
-    data.filter_map(|symbol| Some((symbol.address(), size(symbol.size()), symbol.name().ok()?.to_owned()))).collect()
+/// Why a name leads to no variable.
+enum Unknown {
+    /// Nothing is called so.
+    Nothing(String),
+    /// What is called so cannot be read by its name.
+    Useless(String),
 }
 
-fn unknown_variable(name: &str, all: &[(u64, Option<u64>, String)]) -> String {
-    let plain = all.iter().map(|v| plain(&v.2));
+impl Unknown {
+    fn into_text(self) -> String {
+        match self {
+            Unknown::Nothing(why) | Unknown::Useless(why) => why,
+        }
+    }
+}
+
+/// The symbols of an ELF image that are no code.
+fn data<'d>(image: impl ReadRef<'d>) -> Vec<Known> {
+    let Ok(elf) = object::File::parse(image) else { return Vec::new() };
+    let per_cpu = elf.section_by_name(PER_CPU_SECTION).map(|section| section.index());
+    let known = |symbol: object::Symbol<'d, '_, _>| {
+        let is_per_cpu = per_cpu.is_some() && symbol.section_index() == per_cpu;
+        let size = Some(symbol.size()).filter(|size| *size > 0);
+        Some(Known { address: symbol.address(), size, name: symbol.name().ok()?.to_owned(), is_per_cpu })
+    };
+    elf.symbols().filter(|symbol| symbol.kind() == SymbolKind::Data).filter_map(known).collect()
+}
+
+/// Where Linux links what each CPU gets a copy of.
+const PER_CPU_SECTION: &str = ".data..percpu";
+
+/// Why a variable of each CPU is not read, and what to do.
+fn of_each_cpu(name: &str, address: u64) -> String {
+    format!(
+        "each CPU has its own {name}, so its name is no place in memory. Read the one of a CPU by its address: record once with \
+         --watch '__per_cpu_offset:8@FUNC', which is CPU 0's (+0x8 is CPU 1's), add {address:#x} to the value that show prints, \
+         and watch that, 0xSUM:BYTES@FUNC"
+    )
+}
+
+fn unknown_variable(name: &str, all: &[Known]) -> String {
+    let plain = all.iter().map(|known| plain(&known.name));
     let near: BTreeSet<(usize, Cow<'_, str>)> =
         plain.filter_map(|known| Some((likeness(name, &known)?, known))).collect();
     let near: Vec<&str> = near.iter().take(LISTED_MAX).map(|found| found.1.as_ref()).collect();
     let hint = if near.is_empty() {
-        "fields of structures are not known by name: write VAR+0xOFF:BYTES".to_owned()
+        "give --symbols vmlinux if the kernel does not list its variables, or write the address, 0xADDRESS:BYTES"
+            .to_owned()
     } else {
         format!("there are {}", near.join(", "))
     };
@@ -294,7 +427,13 @@ pub(crate) mod tests {
         let list = |(what, functions): &(&str, &[(u64, &str)])| {
             List::new(functions.iter().map(|f| (f.0, f.1.to_owned())).collect(), (*what).to_owned())
         };
-        Code { lists: lists.iter().map(list).collect(), image: Image::None, is_loaded: false }
+        Code {
+            lists: lists.iter().map(list).collect(),
+            image: Image::None,
+            is_loaded: false,
+            detailed: Vec::new(),
+            variables: OnceCell::new(),
+        }
     }
 
     #[test]
@@ -324,17 +463,70 @@ pub(crate) mod tests {
     #[test]
     fn a_variable_that_no_image_names_is_written_as_its_address() {
         let code = named(&[("lab", &[(0x1000, "kmain")])]);
-        assert_eq!(code.variable("0xffffffff82000010"), Ok((0xffff_ffff_8200_0010, None)));
-        let why = code.variable("jiffies").unwrap_err();
+        let found = Found { address: 0xffff_ffff_8200_0010, size: None, place: None };
+        assert_eq!(code.variable("0xffffffff82000010", true), Ok(found));
+        let why = code.variable("jiffies", true).unwrap_err();
         assert!(why.contains("no kernel image says where jiffies is"), "{why}");
-        let all = [(1, None, "jiffies_64".to_owned()), (2, Some(8), "system_state".to_owned())];
+        let known = |name: &str| Known { address: 1, size: None, name: name.to_owned(), is_per_cpu: false };
+        let all = [known("jiffies_64"), known("system_state")];
         assert!(
             unknown_variable("system_stat", &all)
                 .contains("called system_stat in the kernel's image; there are system_state")
         );
-        assert!(unknown_variable("task.pid", &all).contains("fields of structures are not known by name"));
+        assert!(unknown_variable("task", &all).contains("--symbols vmlinux"));
         let twins = several("variables", "count", &BTreeSet::from([0x10, 0x20]));
         assert!(twins.contains("2 variables are called count, at 0x10, 0x20: write the address"), "{twins}");
+    }
+
+    /// Variables in an ELF image as a kernel's vmlinux has them: one that all CPUs share, one of each CPU, a structure.
+    fn image(debug: &str) -> (tempfile::TempDir, Code) {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, image) = (folder.path().join("a.c"), folder.path().join("vmlinux"));
+        let text = "struct inner { char pad[8]; int lookup; }; struct { struct inner stat; struct inner *last; } vmem;\n\
+                    long shared = 7; __attribute__((section(\".data..percpu\"))) int own = 1; int main(void) { return own; }\n";
+        std::fs::write(&source, text).unwrap();
+        let mut command = std::process::Command::new("cc");
+        assert!(
+            command
+                .args([debug, "-no-pie", "-Wl,--unique=.data..percpu", "-o"])
+                .arg(&image)
+                .arg(&source)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let guest = GuestSpec { kernel: Some(image), ..GuestSpec::default() };
+        (folder, Code::of(&guest, &[]).unwrap())
+    }
+
+    #[test]
+    fn a_field_is_found_by_debug_information_and_without_it_the_error_says_what_to_give() {
+        let (_folder, code) = image("-g");
+        let (address, size) = code.symbol("vmem").ok().unwrap();
+        let found = code.variable("vmem.stat.lookup", true).unwrap();
+        let place = Place { offset: 8, behind: Vec::new(), bytes: 4, is_signed: true };
+        assert_eq!(found, Found { address, size, place: Some(place) });
+        let behind = code.variable("vmem.last->lookup", true).unwrap().place.unwrap();
+        assert_eq!((behind.offset, behind.behind, behind.bytes), (16, vec![8], 4));
+        assert_eq!(code.variable("shared", true).unwrap().place.map(|place| place.is_signed), Some(true));
+        assert_eq!(code.variable("shared", false).unwrap().place, None);
+        let why = code.variable("vmem.stat.lookups", true).unwrap_err();
+        assert!(why.contains("vmem.stat has no field lookups") && why.contains("vmlinux"), "{why}");
+        assert!(code.variable("vmen.stat", true).unwrap_err().contains("no variable is called vmen.stat"));
+        let (_folder, code) = image("-g0");
+        assert_eq!(code.variable("shared", true).unwrap().size, Some(8), "as its symbol says");
+        let why = code.variable("vmem.stat.lookup", true).unwrap_err();
+        assert!(why.contains("--symbols vmlinux") && why.contains("vmem+0xOFF:BYTES"), "{why}");
+    }
+
+    #[test]
+    fn a_variable_of_each_cpu_is_refused() {
+        let (_folder, code) = image("-g");
+        for text in ["own", "own.x"] {
+            let why = code.variable(text, true).unwrap_err();
+            assert!(why.contains("each CPU has its own own") && why.contains("'__per_cpu_offset:8@FUNC'"), "{why}");
+        }
+        assert!(code.variable("shared", false).is_ok());
     }
 
     #[test]

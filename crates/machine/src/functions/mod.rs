@@ -90,6 +90,20 @@ impl Plan {
     }
 }
 
+/// What is in memory where the variable is; nothing where that, or a pointer on the way, is not mapped.
+fn read_at(client: &mut Client, variable: &Variable) -> Result<Vec<u8>, GdbError> {
+    let mut address = variable.address;
+    for offset in &variable.behind {
+        let Ok(pointer) = <[u8; 8]>::try_from(client.read(address, 8)?) else { return Ok(Vec::new()) };
+        // Low memory may be mapped where a pointer leads nowhere.
+        if pointer == [0; 8] {
+            return Ok(Vec::new());
+        }
+        address = u64::from_le_bytes(pointer).wrapping_add(*offset);
+    }
+    client.read(address, variable.bytes)
+}
+
 /// Refuses more functions than a CPU can stop at.
 fn refuse_too_many(stops: &[Function]) -> Result<(), String> {
     if stops.len() <= BREAKPOINTS_MAX {
@@ -341,7 +355,7 @@ impl FunctionStops {
     fn read_variable(&mut self, function: &Function, at_ns: i64) -> Result<bool, Undone> {
         let here = self.variable.as_mut().filter(|variable| variable.is_read_at(function.address));
         let (Some(variable), Some(client)) = (here, &mut self.client) else { return Ok(false) };
-        match client.read(variable.address, variable.bytes) {
+        match read_at(client, variable) {
             Ok(memory) => variable.take(&function.name, at_ns, &memory),
             Err(error) => return self.failed(Err(error)).map(|()| false),
         }
@@ -541,6 +555,22 @@ pub(crate) mod tests {
         stops.look(&|| 8_000_000, true).unwrap();
         assert_eq!(lines(&stops).lines().count(), 2, "what comes after the end mark is not the boot's");
         assert_eq!(stops.missed(), None);
+    }
+
+    #[test]
+    fn a_pointer_on_the_way_is_followed_at_each_stop() {
+        let read = |script: &[(&'static str, &'static str)]| {
+            let mut client = scripted(script);
+            let mut variable = variable::tests::of_two_bytes(0x9000, Vec::new());
+            variable.behind = vec![0x10, 8];
+            read_at(&mut client, &variable).unwrap()
+        };
+        let first = ("m9000,8", packet("00a0000000000000"));
+        let second = ("ma010,8", packet("00b0000000000000"));
+        assert_eq!(read(&[first, second, ("mb008,2", packet("0701"))]), [7, 1]);
+        assert_eq!(read(&[first, second, ("mb008,2", packet("E14"))]), [] as [u8; 0], "not mapped");
+        assert_eq!(read(&[first, ("ma010,8", packet("E14"))]), [] as [u8; 0]);
+        assert_eq!(read(&[first, ("ma010,8", packet("0000000000000000"))]), [] as [u8; 0], "null");
     }
 
     fn until_undone(stops: &mut FunctionStops) -> Undone {

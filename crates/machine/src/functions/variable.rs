@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use recording::Watched;
 
-use super::code::{Code, Function};
+use super::code::{Code, Found, Function};
+use crate::debug_info::Place;
 
 /// So often the vCPUs are stopped for it. Each stop takes the guest about a millisecond.
 const STOPS_MAX: usize = 2000;
@@ -14,7 +15,10 @@ const STOPS_MAX: usize = 2000;
 pub(crate) struct Variable {
     name: String,
     pub(crate) address: u64,
+    /// Pointers on the way: at each the address is read that is the next start, and this is how far to go from it.
+    pub(crate) behind: Vec<u64>,
     pub(crate) bytes: usize,
+    is_signed: bool,
     pub(crate) functions: Vec<Function>,
     stops: Vec<Stop>,
 }
@@ -36,7 +40,11 @@ impl Variable {
     /// If it, its size or a function is not known; what to write.
     pub(crate) fn of(watched: &Watched, code: &Code) -> Result<Variable, String> {
         let name = &watched.variable;
-        let (start, size) = code.variable(name)?;
+        let is_whole = watched.offset == 0 && watched.bytes.is_none();
+        let Found { address: start, size, place } = code.variable(name, is_whole)?;
+        if let Some(place) = place {
+            return Variable::placed(watched, code, start, place);
+        }
         let whole = size.filter(|_| watched.offset == 0).and_then(|size| u8::try_from(size).ok());
         let bytes = watched.bytes.or(whole.filter(|bytes| [1, 2, 4, 8].contains(bytes)));
         let bytes = bytes.ok_or_else(|| match size {
@@ -46,11 +54,29 @@ impl Variable {
         if size.is_some_and(|size| watched.offset.saturating_add(bytes.into()) > size) {
             return Err(format!("{name} has {} bytes: +{:#x} is not in it", size.unwrap_or(0), watched.offset));
         }
-        let functions =
-            watched.functions.iter().map(|name| code.find(name)).collect::<Result<Vec<Function>, String>>()?;
-        let name = watched.to_string().split('@').next().unwrap_or_default().to_owned();
         let address = start.wrapping_add(watched.offset);
-        Ok(Variable { name, address, bytes: bytes.into(), functions, stops: Vec::new() })
+        Ok(Variable::new(watched, address, bytes, entered(watched, code)?))
+    }
+
+    /// One of which debug information says where it is and how large.
+    fn placed(watched: &Watched, code: &Code, start: u64, place: Place) -> Result<Variable, String> {
+        let name = &watched.variable;
+        if watched.offset > 0 {
+            return Err(format!("{name} is a field: leave out +{:#x}, or write VAR+0xOFF:BYTES", watched.offset));
+        }
+        if let Some(bytes) = watched.bytes.filter(|bytes| *bytes > place.bytes) {
+            return Err(format!("{name} has {} bytes, and not {bytes}: leave out :{bytes}", place.bytes));
+        }
+        let bytes = watched.bytes.unwrap_or(place.bytes);
+        let is_signed = place.is_signed && bytes == place.bytes;
+        let variable = Variable::new(watched, start.wrapping_add(place.offset), bytes, entered(watched, code)?);
+        Ok(Variable { behind: place.behind, is_signed, ..variable })
+    }
+
+    fn new(watched: &Watched, address: u64, bytes: u8, functions: Vec<Function>) -> Variable {
+        let name = watched.to_string().rsplit_once('@').map(|(name, _)| name.to_owned()).unwrap_or_default();
+        let (behind, stops) = (Vec::new(), Vec::new());
+        Variable { name, address, behind, bytes: bytes.into(), is_signed: false, functions, stops }
     }
 
     /// Whether it is to be read where this function is entered.
@@ -65,7 +91,14 @@ impl Variable {
         if is_whole {
             value[..memory.len()].copy_from_slice(memory);
         }
-        let value = is_whole.then(|| u64::from_le_bytes(value));
+        let unused_bits = 64 - 8 * self.bytes.clamp(1, 8);
+        let value = is_whole.then(|| match u64::from_le_bytes(value) {
+            value if self.is_signed => {
+                let extended = i64::from_le_bytes((value << unused_bits).to_le_bytes()) >> unused_bits;
+                u64::from_le_bytes(extended.to_le_bytes())
+            }
+            value => value,
+        });
         self.stops.push(Stop { at_ns, stood_ns: 0, function: function.to_owned(), value });
     }
 
@@ -77,6 +110,9 @@ impl Variable {
     /// What was asked for, and each stop, a line each. The evidence's reader of `watch.txt` says more of the format.
     pub(crate) fn text(&self) -> String {
         let mut out = format!("# bootscope watch 1\n# variable {}\n", one_line(&self.name));
+        if self.is_signed {
+            out.push_str("# signed it has a sign: VALUE is its two's complement in 64 bits\n");
+        }
         for function in &self.functions {
             writeln!(out, "# function {}", one_line(&function.name)).expect("a String takes all");
         }
@@ -92,6 +128,11 @@ impl Variable {
     }
 }
 
+/// The functions at whose entries it is read.
+fn entered(watched: &Watched, code: &Code) -> Result<Vec<Function>, String> {
+    watched.functions.iter().map(|name| code.find(name)).collect()
+}
+
 /// Names are as a user wrote them.
 fn one_line(name: &str) -> String {
     name.replace(char::is_control, "?")
@@ -103,14 +144,15 @@ pub(crate) mod tests {
 
     /// One of two bytes, read where these functions are entered.
     pub(crate) fn of_two_bytes(address: u64, functions: Vec<Function>) -> Variable {
-        Variable { name: "n:2".to_owned(), address, bytes: 2, functions, stops: Vec::new() }
+        let watched: Watched = "n:2@f".parse().unwrap();
+        Variable::new(&watched, address, 2, functions)
     }
 
     #[test]
     fn each_stop_is_a_line() {
         let function = |name: &str, address| Function { name: name.to_owned(), address, end: address + 8 };
         let functions = vec![function("f", 0x1000), function("g\n1 2 3 g", 0x2000)];
-        let mut watched = Variable { name: "n:4".to_owned(), address: 0x9000, bytes: 4, functions, stops: Vec::new() };
+        let mut watched = Variable::new(&"n:4@f".parse().unwrap(), 0x9000, 4, functions);
         watched.take("f", 5_000_000, &[3, 0, 0, 0]);
         watched.stood(1_500_000);
         watched.take("f", 9_000_000, &[0, 1, 0, 0]);
@@ -132,9 +174,21 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_number_with_a_sign_keeps_it() {
+        let mut watched = Variable::new(&"n@f".parse().unwrap(), 0x9000, 4, Vec::new());
+        watched.is_signed = true;
+        watched.take("f", 5, &[0xfb, 0xff, 0xff, 0xff]);
+        watched.take("f", 6, &[5, 0, 0, 0]);
+        let text = watched.text();
+        assert!(
+            text.contains("\n# signed ") && text.contains(&format!("\n5 0 {} f\n6 0 5 f\n", u64::MAX - 4)),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn the_last_stop_of_all_is_said() {
-        let mut watched =
-            Variable { name: "n".to_owned(), address: 0x9000, bytes: 1, functions: Vec::new(), stops: Vec::new() };
+        let mut watched = Variable::new(&"n@f".parse().unwrap(), 0x9000, 1, Vec::new());
         (1..STOPS_MAX).for_each(|_| watched.take("f", 0, &[0]));
         assert!(!watched.text().contains("# note"));
         watched.take("f", 0, &[0]);

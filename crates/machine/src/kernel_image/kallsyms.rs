@@ -43,6 +43,16 @@ pub(super) fn variables(image: &[u8]) -> Option<Vec<(u64, String)>> {
     symbols(image, |kind| matches!(kind, b'd' | b'D' | b'b' | b'B' | b'r' | b'R'))
 }
 
+/// The variables of which each CPU has its own: what lies from `__per_cpu_start` to `__per_cpu_end`. Where these begin at 0, their
+/// type is that of a number.
+pub(super) fn per_cpu(image: &[u8]) -> Option<Vec<(u64, String)>> {
+    let mut all = symbols(image, |kind| matches!(kind, b'd' | b'D' | b'b' | b'B' | b'a' | b'A' | b'r' | b'R'))?;
+    let bound = |name: &str| all.iter().find(|symbol| symbol.1 == name).map(|symbol| symbol.0);
+    let range = bound("__per_cpu_start")?..bound("__per_cpu_end")?;
+    all.retain(|symbol| range.contains(&symbol.0) && symbol.1 != "__per_cpu_start");
+    Some(all)
+}
+
 fn is_function(kind: u8) -> bool {
     matches!(kind, b't' | b'T' | b'w' | b'W')
 }

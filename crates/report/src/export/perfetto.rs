@@ -239,7 +239,11 @@ impl Packets<'_> {
         self.put(TracePacket { track_descriptor: Some(track), ..TracePacket::default() })?;
         for reading in &watched.readings {
             let Some(value) = reading.value else { continue };
-            let whole = i64::try_from(value).ok();
+            let whole = if watched.is_signed {
+                Some(i64::from_le_bytes(value.to_le_bytes()))
+            } else {
+                i64::try_from(value).ok()
+            };
             let event = TrackEvent {
                 r#type: COUNTER,
                 track_uuid: WATCHED,

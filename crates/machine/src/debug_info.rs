@@ -1,0 +1,536 @@
+//! Where a field of a variable is, by the debug information (DWARF) of an ELF image: `.field`, `->field` and `[n]` behind a
+//! variable's name.
+//!
+//! The variable is found by its address, so that the names of C and Rust need no rules here. Then one type leads to the next.
+//! The image is not trusted: what is read of it, how many entries are looked at, and how far types lead, is bounded.
+
+use std::fmt;
+
+use gimli::{
+    Abbreviation, AttributeValue, DebuggingInformationEntry, DwAt, Dwarf, DwarfSections, EndianSlice, LittleEndian,
+    Operation, SectionId, Unit, UnitOffset, UnitSectionOffset, constants,
+};
+use object::read::{Object, ObjectSection, ReadRef};
+
+/// All sections together: those of Debian's kernels have 400 MB.
+const BYTES_MAX: u64 = 1 << 30;
+/// A kernel has about twenty million.
+const ENTRIES_MAX: u64 = 1 << 26;
+/// So many types lead from one to the next: a longer way is a circle.
+const TYPES_MAX: usize = 64;
+/// Steps of a path.
+const STEPS_MAX: usize = 32;
+/// Fields of a structure, those of unnamed ones in it included.
+const FIELDS_MAX: usize = 1 << 16;
+/// So many names are listed in a message.
+const LISTED_MAX: usize = 8;
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+type Entry<'d, 'a> = DebuggingInformationEntry<'d, 'd, Slice<'a>>;
+
+/// A step from a value to a part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Field(String),
+    Behind(String),
+    Element(u64),
+}
+
+/// Where a number is, and what kind of number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// How far behind the variable's start, or behind where the first pointer points.
+    pub offset: u64,
+    /// The pointers on the way: at each the address is read that is the next one's start, and this is how far to go from it.
+    pub behind: Vec<u64>,
+    /// 1, 2, 4 or 8.
+    pub bytes: u8,
+    /// Whether it has a sign.
+    pub is_signed: bool,
+}
+
+/// The sections of an image that say what its variables are.
+#[derive(Debug)]
+pub struct DebugInfo {
+    sections: DwarfSections<Vec<u8>>,
+}
+
+impl DebugInfo {
+    /// Those of an image; none if it has none.
+    ///
+    /// # Errors
+    /// If they cannot be read: why, and what to do.
+    pub fn of<'d>(image: impl ReadRef<'d>) -> Result<Option<DebugInfo>, String> {
+        let elf = object::File::parse(image).map_err(|e| format!("it is no ELF image: {e}"))?;
+        if elf.section_by_name(".debug_info").is_none() || !elf.is_little_endian() {
+            return Ok(None);
+        }
+        let mut left = BYTES_MAX;
+        let sections = DwarfSections::load(|id| -> Result<Vec<u8>, String> {
+            let wanted = [
+                SectionId::DebugInfo,
+                SectionId::DebugAbbrev,
+                SectionId::DebugStr,
+                SectionId::DebugLineStr,
+                SectionId::DebugStrOffsets,
+                SectionId::DebugAddr,
+                // Only what a unit names it for is read.
+                SectionId::DebugLine,
+            ];
+            let Some(section) = elf.section_by_name(id.name()).filter(|_| wanted.contains(&id)) else {
+                return Ok(Vec::new());
+            };
+            let data = section.compressed_data().map_err(|e| format!("its {} is damaged: {e}", id.name()))?;
+            if data.format != object::CompressionFormat::None {
+                return Err(format!(
+                    "its {} is compressed, which is not read: objcopy --decompress-debug-sections makes it plain",
+                    id.name()
+                ));
+            }
+            left = left.checked_sub(data.data.len() as u64).ok_or("its debug information has more than 1 GiB")?;
+            Ok(data.data.to_vec())
+        })?;
+        Ok(Some(DebugInfo { sections }))
+    }
+
+    /// Where a path leads to from the variable at this address; `name` is what messages call it.
+    ///
+    /// # Errors
+    /// If the variable or a step is not known, or it leads to no number: why, and what to write.
+    pub fn place(&self, name: &str, address: u64, path: &str) -> Result<Place, String> {
+        let steps = steps(path)?;
+        let dwarf = self.sections.borrow(|section| EndianSlice::new(section, LittleEndian));
+        let types = Types::of(&dwarf)?;
+        let kind = types.variable(address)?.ok_or_else(|| {
+            format!("the debug information has no variable at {address:#x}, where {name} is: is it of another kernel?")
+        })?;
+        let mut walk =
+            Walk { types: &types, at: kind, text: name.to_owned(), dimensions: None, place: Place::default() };
+        for step in &steps {
+            walk.step(step)?;
+        }
+        walk.number()
+    }
+}
+
+/// Splits a variable's name where a path may begin, the longest name first: names of symbols may have dots, too.
+pub(crate) fn splits(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut ends: Vec<usize> = text.match_indices(['.', '[']).map(|found| found.0).collect();
+    ends.extend(text.match_indices("->").map(|found| found.0));
+    ends.sort_unstable();
+    ends.into_iter().rev().filter(|end| *end > 0).take(STEPS_MAX).map(|end| text.split_at(end))
+}
+
+fn steps(path: &str) -> Result<Vec<Step>, String> {
+    let wrong = || format!("{path:?} is no path to a field: write .FIELD, ->FIELD or [NUMBER], one behind the other");
+    let mut rest = path;
+    let mut steps = Vec::new();
+    while !rest.is_empty() {
+        if steps.len() == STEPS_MAX {
+            return Err(format!("{path:?} has more than {STEPS_MAX} steps"));
+        }
+        if let Some(inside) = rest.strip_prefix('[') {
+            let (digits, behind) = inside.split_once(']').ok_or_else(wrong)?;
+            steps.push(Step::Element(digits.parse().map_err(|_| wrong())?));
+            rest = behind;
+            continue;
+        }
+        let (name, is_behind) = match (rest.strip_prefix("->"), rest.strip_prefix('.')) {
+            (Some(name), _) => (name, true),
+            (None, Some(name)) => (name, false),
+            (None, None) => return Err(wrong()),
+        };
+        let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+        if end == 0 {
+            return Err(wrong());
+        }
+        let field = name[..end].to_owned();
+        steps.push(if is_behind { Step::Behind(field) } else { Step::Field(field) });
+        rest = &name[end..];
+    }
+    Ok(steps)
+}
+
+/// Where a type stands.
+#[derive(Clone, Copy, Debug)]
+struct Type {
+    unit: usize,
+    at: UnitOffset,
+}
+
+/// All units, each with what it needs to be read.
+struct Types<'d, 'a> {
+    dwarf: &'d Dwarf<Slice<'a>>,
+    units: Vec<Unit<Slice<'a>>>,
+}
+
+fn damaged(e: impl fmt::Display) -> String {
+    format!("the debug information is damaged: {e}")
+}
+
+impl<'d, 'a> Types<'d, 'a> {
+    fn of(dwarf: &'d Dwarf<Slice<'a>>) -> Result<Types<'d, 'a>, String> {
+        let mut headers = dwarf.units();
+        let mut units = Vec::new();
+        while let Some(header) = headers.next().map_err(damaged)? {
+            units.push(dwarf.unit(header).map_err(damaged)?);
+        }
+        Ok(Types { dwarf, units })
+    }
+
+    /// The type of the variable that begins at an address.
+    fn variable(&self, address: u64) -> Result<Option<Type>, String> {
+        let mut left = ENTRIES_MAX;
+        for (number, unit) in self.units.iter().enumerate() {
+            let mut entries = unit.entries_raw(None).map_err(damaged)?;
+            while !entries.is_empty() {
+                left = left.checked_sub(1).ok_or("the debug information has more entries than any kernel's")?;
+                let at = entries.next_offset();
+                match entries.read_abbreviation().map_err(damaged)? {
+                    None => {}
+                    Some(kind) if may_be_placed(kind) => {
+                        let mut is_it = false;
+                        for spec in kind.attributes() {
+                            let attribute = entries.read_attribute(*spec).map_err(damaged)?;
+                            is_it |= attribute.name() == constants::DW_AT_location
+                                && self.address(unit, attribute.value()) == Some(address);
+                        }
+                        if is_it {
+                            let entry = unit.entry(at).map_err(damaged)?;
+                            if let Some(kind) = self.type_of(number, &entry)? {
+                                return Ok(Some(kind));
+                            }
+                        }
+                    }
+                    Some(kind) => entries.skip_attributes(kind.attributes()).map_err(damaged)?,
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// What an expression says that is an address and no more.
+    fn address(&self, unit: &Unit<Slice<'a>>, value: AttributeValue<Slice<'a>>) -> Option<u64> {
+        let AttributeValue::Exprloc(expression) = value else { return None };
+        let mut operations = expression.operations(unit.encoding());
+        let address = match operations.next().ok()?? {
+            Operation::Address { address } => address,
+            Operation::AddressIndex { index } => self.dwarf.address(unit, index).ok()?,
+            _ => return None,
+        };
+        operations.next().ok()?.is_none().then_some(address)
+    }
+
+    /// The type that an entry names, itself or where it was declared.
+    fn type_of(&self, unit: usize, entry: &Entry<'_, 'a>) -> Result<Option<Type>, String> {
+        if let Some(kind) = self.reference(unit, entry, constants::DW_AT_type)? {
+            return Ok(Some(kind));
+        }
+        match self.reference(unit, entry, constants::DW_AT_specification)? {
+            Some(declared) => {
+                let entry = self.entry(declared)?;
+                self.reference(declared.unit, &entry, constants::DW_AT_type)
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn entry(&self, of: Type) -> Result<Entry<'_, 'a>, String> {
+        self.units[of.unit].entry(of.at).map_err(damaged)
+    }
+
+    fn reference(&self, unit: usize, entry: &Entry<'_, 'a>, name: DwAt) -> Result<Option<Type>, String> {
+        match entry.attr_value(name).map_err(damaged)? {
+            None => Ok(None),
+            Some(AttributeValue::UnitRef(at)) => Ok(Some(Type { unit, at })),
+            Some(AttributeValue::DebugInfoRef(at)) => {
+                let section_at = UnitSectionOffset::DebugInfoOffset(at);
+                let found = self.units.iter().enumerate().find_map(|(unit, of)| {
+                    let at = section_at.to_unit_offset(of)?;
+                    Some(Type { unit, at })
+                });
+                found.map(Some).ok_or_else(|| damaged("a type lies outside of all units"))
+            }
+            Some(_) => Err("a type stands in a unit of its own, which is not read: build without \
+                            -fdebug-types-section"
+                .to_owned()),
+        }
+    }
+
+    fn number_of(entry: &Entry<'_, 'a>, name: DwAt) -> Result<Option<u64>, String> {
+        Ok(entry.attr_value(name).map_err(damaged)?.and_then(|value| value.udata_value()))
+    }
+
+    fn name_of(&self, unit: usize, entry: &Entry<'_, 'a>) -> Result<Option<String>, String> {
+        let Some(value) = entry.attr_value(constants::DW_AT_name).map_err(damaged)? else { return Ok(None) };
+        let name = self.dwarf.attr_string(&self.units[unit], value).map_err(damaged)?;
+        Ok(Some(name.to_string_lossy().into_owned()))
+    }
+
+    /// The type without what only gives it another name.
+    fn plain(&self, mut of: Type) -> Result<Type, String> {
+        use constants::{
+            DW_TAG_atomic_type, DW_TAG_const_type, DW_TAG_restrict_type, DW_TAG_typedef, DW_TAG_volatile_type,
+        };
+        for _ in 0..TYPES_MAX {
+            let entry = self.entry(of)?;
+            let only_names =
+                [DW_TAG_typedef, DW_TAG_const_type, DW_TAG_volatile_type, DW_TAG_restrict_type, DW_TAG_atomic_type];
+            if !only_names.contains(&entry.tag()) {
+                return Ok(of);
+            }
+            of = self.reference(of.unit, &entry, constants::DW_AT_type)?.ok_or("it has no type: it is void")?;
+        }
+        Err(damaged("types lead in a circle"))
+    }
+
+    /// How many bytes it has; none where nothing says.
+    fn bytes(&self, of: Type) -> Result<Option<u64>, String> {
+        let mut of = self.plain(of)?;
+        let mut times = 1_u64;
+        for _ in 0..TYPES_MAX {
+            let entry = self.entry(of)?;
+            if let Some(bytes) = Self::number_of(&entry, constants::DW_AT_byte_size)? {
+                return Ok(bytes.checked_mul(times));
+            }
+            match entry.tag() {
+                constants::DW_TAG_pointer_type => {
+                    return Ok(u64::from(self.units[of.unit].encoding().address_size).checked_mul(times));
+                }
+                constants::DW_TAG_array_type => {
+                    for length in self.dimensions(of)? {
+                        let Some(all) = length.and_then(|length| times.checked_mul(length)) else { return Ok(None) };
+                        times = all;
+                    }
+                }
+                _ => return Ok(None),
+            }
+            let Some(element) = self.reference(of.unit, &entry, constants::DW_AT_type)? else { return Ok(None) };
+            of = self.plain(element)?;
+        }
+        Err(damaged("types lead in a circle"))
+    }
+
+    /// The entries right below one.
+    fn children(&self, of: Type) -> Result<Vec<Type>, String> {
+        let mut tree = self.units[of.unit].entries_tree(Some(of.at)).map_err(damaged)?;
+        let mut children = tree.root().map_err(damaged)?.children();
+        let mut found = Vec::new();
+        while let Some(child) = children.next().map_err(damaged)? {
+            found.push(Type { unit: of.unit, at: child.entry().offset() });
+            if found.len() > FIELDS_MAX {
+                return Err(damaged(format!("a type has more than {FIELDS_MAX} parts")));
+            }
+        }
+        Ok(found)
+    }
+
+    /// How many elements an array has, a number for each pair of brackets; none where it does not say.
+    fn dimensions(&self, of: Type) -> Result<Vec<Option<u64>>, String> {
+        let mut found = Vec::new();
+        for child in self.children(of)? {
+            let entry = self.entry(child)?;
+            if entry.tag() == constants::DW_TAG_subrange_type {
+                let count = Self::number_of(&entry, constants::DW_AT_count)?;
+                let last = Self::number_of(&entry, constants::DW_AT_upper_bound)?;
+                found.push(count.or(last.and_then(|last| last.checked_add(1))));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The fields of a structure or union with their offsets, those of unnamed ones in it among them.
+    fn fields(&self, of: Type) -> Result<Vec<Field>, String> {
+        let (mut found, mut waiting) = (Vec::new(), vec![(of, 0_u64)]);
+        let mut looked_at = 0;
+        while let Some((of, start)) = waiting.pop() {
+            for child in self.children(of)? {
+                looked_at += 1;
+                if looked_at > FIELDS_MAX {
+                    return Err(damaged(format!("a type has more than {FIELDS_MAX} fields")));
+                }
+                let entry = self.entry(child)?;
+                if entry.tag() != constants::DW_TAG_member {
+                    continue;
+                }
+                let value = entry.attr_value(constants::DW_AT_data_member_location).map_err(damaged)?;
+                let offset = match value.map(|value| value.udata_value()) {
+                    // In a union, and of a bit field, there is none.
+                    None => 0,
+                    Some(Some(offset)) => offset,
+                    Some(None) => continue,
+                };
+                let is_bits = entry.attr_value(constants::DW_AT_bit_size).map_err(damaged)?.is_some();
+                let Some(kind) = self.reference(of.unit, &entry, constants::DW_AT_type)? else { continue };
+                let offset = start.wrapping_add(offset);
+                match self.name_of(of.unit, &entry)? {
+                    Some(name) => found.push(Field { name, kind, offset, is_bits }),
+                    None => {
+                        let kind = self.plain(kind)?;
+                        if is_structure(self.entry(kind)?.tag()) {
+                            waiting.push((kind, offset));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether an entry is a variable that may have an address.
+fn may_be_placed(kind: &Abbreviation) -> bool {
+    kind.tag() == constants::DW_TAG_variable
+        && kind.attributes().iter().any(|spec| spec.name() == constants::DW_AT_location)
+}
+
+fn is_structure(tag: gimli::DwTag) -> bool {
+    [constants::DW_TAG_structure_type, constants::DW_TAG_union_type, constants::DW_TAG_class_type].contains(&tag)
+}
+
+struct Field {
+    name: String,
+    kind: Type,
+    offset: u64,
+    is_bits: bool,
+}
+
+/// On the way from a variable to a number in it.
+struct Walk<'t, 'd, 'a> {
+    types: &'t Types<'d, 'a>,
+    at: Type,
+    /// What was walked so far, as the user wrote it.
+    text: String,
+    /// Of an array whose first brackets are behind us, the lengths of the others.
+    dimensions: Option<Vec<Option<u64>>>,
+    place: Place,
+}
+
+impl Walk<'_, '_, '_> {
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::Field(name) => self.field(name, "."),
+            Step::Behind(name) => {
+                self.follow()?;
+                self.field(name, "->")
+            }
+            Step::Element(number) => self.element(*number),
+        }
+    }
+
+    fn forward(&mut self, by: u64) {
+        let offset = self.place.behind.last_mut().unwrap_or(&mut self.place.offset);
+        *offset = offset.wrapping_add(by);
+    }
+
+    /// To where a pointer points.
+    fn follow(&mut self) -> Result<(), String> {
+        let at = self.types.plain(self.at)?;
+        let entry = self.types.entry(at)?;
+        if entry.tag() != constants::DW_TAG_pointer_type || self.dimensions.is_some() {
+            return Err(format!("{} is no pointer: write . and not ->", self.text));
+        }
+        let to = self.types.reference(at.unit, &entry, constants::DW_AT_type)?;
+        self.at = to.ok_or_else(|| format!("{} points to void: nothing says what is there", self.text))?;
+        self.place.behind.push(0);
+        Ok(())
+    }
+
+    fn field(&mut self, name: &str, by: &str) -> Result<(), String> {
+        let at = self.types.plain(self.at)?;
+        let entry = self.types.entry(at)?;
+        let text = self.text.clone();
+        if entry.tag() == constants::DW_TAG_pointer_type && self.dimensions.is_none() {
+            return Err(format!("{text} is a pointer: write {text}->{name}"));
+        }
+        if !is_structure(entry.tag()) || self.dimensions.is_some() {
+            return Err(format!("{text} is no structure: it has no field {name}"));
+        }
+        if entry.attr_value(constants::DW_AT_declaration).map_err(damaged)?.is_some() {
+            return Err(format!("what {text} is, is only declared where it is defined: its fields are not known"));
+        }
+        let fields = self.types.fields(at)?;
+        let found = fields.iter().find(|field| field.name == name);
+        let found = found.ok_or_else(|| format!("{text} has no field {name}; {}", listed(&fields)))?;
+        if found.is_bits {
+            return Err(format!("{text}{by}{name} is a field of bits, which is not read: read the bytes around it"));
+        }
+        self.forward(found.offset);
+        self.at = found.kind;
+        self.text = format!("{text}{by}{name}");
+        Ok(())
+    }
+
+    fn element(&mut self, number: u64) -> Result<(), String> {
+        let at = self.types.plain(self.at)?;
+        let entry = self.types.entry(at)?;
+        let text = self.text.clone();
+        let far = || format!("{text}[{number}] is further away than memory reaches");
+        self.text = format!("{text}[{number}]");
+        if entry.tag() == constants::DW_TAG_pointer_type && self.dimensions.is_none() {
+            self.text = text.clone();
+            self.follow()?;
+            self.text = format!("{text}[{number}]");
+            let bytes = self.types.bytes(self.at)?.ok_or_else(|| format!("nothing says how large {text}[0] is"))?;
+            self.forward(number.checked_mul(bytes).ok_or_else(far)?);
+            return Ok(());
+        }
+        if entry.tag() != constants::DW_TAG_array_type {
+            return Err(format!("{text} is no array: it has no [{number}]"));
+        }
+        let element = self.types.reference(at.unit, &entry, constants::DW_AT_type)?;
+        let element = element.ok_or_else(|| damaged("an array has no type"))?;
+        let mut lengths = match self.dimensions.take() {
+            Some(lengths) => lengths,
+            None => self.types.dimensions(at)?,
+        };
+        let length = if lengths.is_empty() { None } else { lengths.remove(0) };
+        if let Some(length) = length.filter(|length| number >= *length) {
+            return Err(format!("{text} has {length} elements, from [0] on: there is no [{number}]"));
+        }
+        let bytes = self.types.bytes(element)?.ok_or_else(|| format!("nothing says how large {text}[0] is"))?;
+        let row = lengths.iter().try_fold(bytes, |bytes, length| bytes.checked_mul((*length)?));
+        self.forward(row.and_then(|row| row.checked_mul(number)).ok_or_else(far)?);
+        if lengths.is_empty() {
+            self.at = element;
+        } else {
+            self.dimensions = Some(lengths);
+        }
+        Ok(())
+    }
+
+    /// The number where the way ends.
+    fn number(self) -> Result<Place, String> {
+        let Walk { types, text, place, .. } = self;
+        let at = types.plain(self.at)?;
+        let entry = types.entry(at)?;
+        let tag = entry.tag();
+        if is_structure(tag) {
+            return Err(format!("{text} is a structure: name a field of it; {}", listed(&types.fields(at)?)));
+        }
+        if tag == constants::DW_TAG_array_type {
+            return Err(format!("{text} is an array: name an element of it, {text}[0]"));
+        }
+        let encoding = match entry.attr_value(constants::DW_AT_encoding).map_err(damaged)? {
+            Some(AttributeValue::Encoding(encoding)) => Some(encoding),
+            _ => None,
+        };
+        if encoding == Some(constants::DW_ATE_float) {
+            return Err(format!("{text} is a floating-point number, which is not read"));
+        }
+        let bytes = types.bytes(at)?.and_then(|bytes| u8::try_from(bytes).ok());
+        let bytes = bytes.filter(|bytes| [1, 2, 4, 8].contains(bytes));
+        let bytes = bytes.ok_or_else(|| format!("{text} is no number of 1, 2, 4 or 8 bytes"))?;
+        let is_signed = [Some(constants::DW_ATE_signed), Some(constants::DW_ATE_signed_char)].contains(&encoding);
+        Ok(Place { bytes, is_signed, ..place })
+    }
+}
+
+fn listed(fields: &[Field]) -> String {
+    let names: Vec<&str> = fields.iter().take(LISTED_MAX).map(|field| field.name.as_str()).collect();
+    let more = if fields.len() > LISTED_MAX { ", …" } else { "" };
+    if names.is_empty() { "it has no fields".to_owned() } else { format!("it has {}{more}", names.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests;
