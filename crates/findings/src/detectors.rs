@@ -2,6 +2,7 @@
 //!
 //! The first that finds a stretch has it: who knows the cause better stands before who only sees that time passed.
 
+mod acpi_slots;
 mod allocator_share;
 mod build_options;
 mod calibration;
@@ -57,6 +58,7 @@ pub static DETECTORS: &[Detector] = &[
     long_tail::DETECTOR,
     fixed_delays::DETECTOR,
     cost_per_call::DETECTOR,
+    acpi_slots::DETECTOR,
 ];
 
 /// The detector of that name.
