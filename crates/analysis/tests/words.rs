@@ -58,6 +58,7 @@ const READ: &[(&str, &str)] = &[
     ("findings/detectors/allocator_share.rs", "parts of functions' names"),
     ("findings/detectors/console_characters.rs", "the kernel's log and command line"),
     ("findings/detectors/cpu_bring_up.rs", "the kernel's log and command line"),
+    ("findings/detectors/deferred_probes.rs", "the kernel's log"),
     ("findings/detectors/firmware.rs", "QEMU's arguments"),
     ("findings/detectors/long_tail.rs", "the columns of its own table"),
     ("findings/detectors/root_wait.rs", "the kernel's log"),

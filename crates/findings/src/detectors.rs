@@ -13,6 +13,7 @@ mod cost_per_gb;
 mod cpu_bring_up;
 mod cpu_start;
 mod decompression;
+mod deferred_probes;
 #[cfg(test)]
 mod example;
 mod firmware;
@@ -42,6 +43,7 @@ pub static DETECTORS: &[Detector] = &[
     decompression::DETECTOR,
     firmware::DETECTOR,
     initrd::DETECTOR,
+    deferred_probes::DETECTOR,
     root_wait::DETECTOR,
     user_programs::DETECTOR,
     timer_setup::DETECTOR,

@@ -195,6 +195,12 @@ impl<'a> Seen<'a> {
         self.outermost(kind, known).iter().map(|row| self.stretch(row)).collect()
     }
 
+    /// The track of process 1. A log alone does not tell threads apart: then that of who reached the end.
+    pub fn process_1(&self) -> Option<TrackId> {
+        let process_1 = self.timeline.tracks.find(TrackKind::Thread, 1);
+        process_1.or(self.timeline.end.and_then(|end| end.track))
+    }
+
     /// All threads of a name: each from when it first ran until it last did, before the end mark.
     pub fn threads(&self, name: &str) -> Vec<Stretch> {
         let Some(name) = self.timeline.names.find(name) else { return Vec::new() };

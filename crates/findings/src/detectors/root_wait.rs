@@ -3,7 +3,7 @@
 use crate::detector::{Detector, Draft};
 use crate::facts::Stretch;
 use crate::{Need, Remedy, Seen};
-use timeline::{Mark, NameId, Ns, Os, SpanKind, TrackKind};
+use timeline::{Mark, NameId, Ns, Os, SpanKind};
 
 /// The detector.
 pub const DETECTOR: Detector = Detector {
@@ -75,11 +75,9 @@ fn draft(stretches: &[Stretch], remedy: Remedy) -> Option<Draft> {
     Some(Draft::of(stretches, remedy).filter(|_| whole >= SHORTEST)?.leaving(1.0).less_sure())
 }
 
-/// The time of process 1, which mounts the root, from a line on. A log alone does not tell threads apart: then who reached
-/// the end.
+/// The time of process 1, which mounts the root, from a line on.
 fn of_process_1(seen: &Seen, line: &Mark, to: Ns) -> Option<Stretch> {
-    let process_1 = seen.timeline.tracks.iter().find(|(_, t)| t.kind == TrackKind::Thread && t.id == 1);
-    let track = process_1.map(|(track, _)| track).or(seen.timeline.end.and_then(|end| end.track))?;
+    let track = seen.process_1()?;
     let to = to.min(seen.end);
     (line.at < to).then_some(Stretch { track, from: line.at, to, name: line.name, detail: NameId::EMPTY, purpose: "" })
 }
