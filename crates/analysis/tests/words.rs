@@ -63,6 +63,7 @@ const READ: &[(&str, &str)] = &[
     ("findings/detectors/long_tail.rs", "the columns of its own table"),
     ("findings/detectors/root_wait.rs", "the kernel's log"),
     ("findings/detectors/timer_setup.rs", "QEMU's names of machines, and its arguments"),
+    ("findings/detectors/unused_memory.rs", "a kernel's command line"),
     ("findings/detectors/user_programs.rs", "what a shell prints of its commands"),
     ("machine/ending.rs", "the kernel's messages"),
     ("machine/functions/code.rs", "mangled names and addresses"),

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use benchmark::History;
 use benchmark::history::PastTrial;
 use findings::{DETECTORS, Found, Machine, Seen, Vmm, find, named};
-use recording::{GuestSpec, InputRole};
+use recording::{GuestSpec, InputRole, Recording};
 use report::Boot;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -117,6 +117,13 @@ fn past_trials(opened: &Opened, db: Option<&Path>, output: &Output) -> Vec<PastT
     })
 }
 
+/// How much of its memory a guest had left: after its workload, if that took more. What is lost with a file that cannot be read,
+/// the recording says.
+fn memory_available(recording: &Recording) -> Option<u64> {
+    let said = [evidence::meminfo(recording), evidence::meminfo_after_workload(recording)];
+    said.iter().filter_map(|said| said.as_ref().ok()?.bytes("MemAvailable")).min()
+}
+
 /// A boot as detectors see it.
 pub fn seen<T>(opened: &Opened, look: impl FnOnce(&Seen) -> T) -> T {
     let subject = &opened.facts.subject;
@@ -129,6 +136,7 @@ pub fn seen<T>(opened: &Opened, look: impl FnOnce(&Seen) -> T) -> T {
         os,
         cpus: subject.cpus,
         memory_bytes: subject.memory_bytes,
+        memory_available: memory_available(&opened.recording),
         command_line: guest.as_ref().map(|guest| &guest.append).or(opened.command_line.as_ref()).map(words),
         vmm: guest.map(|guest| Vmm {
             machine_type: guest.machine,

@@ -29,6 +29,7 @@ mod tick_waits;
 mod timer_setup;
 mod tracer_start;
 mod tsc_check;
+mod unused_memory;
 mod user_programs;
 
 use crate::Detector;
@@ -54,6 +55,7 @@ pub static DETECTORS: &[Detector] = &[
     console_characters::DETECTOR,
     probe_work::DETECTOR,
     cost_per_gb::DETECTOR,
+    unused_memory::DETECTOR,
     allocator_share::DETECTOR,
     holder_without_cpu::DETECTOR,
     one_at_a_time::DETECTOR,

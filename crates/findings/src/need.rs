@@ -24,6 +24,8 @@ pub enum Need {
     BeforeTheKernel,
     /// How much memory the machine has.
     Memory,
+    /// How much of it was available when the boot was done. Only a rule about Linux asks for it, and another system lacks nothing.
+    MemoryLeft,
 }
 
 impl Need {
@@ -40,6 +42,7 @@ impl Need {
                 !seen.timeline.waits.is_empty() || seen.has_kind(SpanKind::Call) || seen.has_kind(SpanKind::Initcall)
             }
             Need::Memory => seen.machine.memory_bytes > 0,
+            Need::MemoryLeft => !is_linux || seen.machine.memory_available.is_some(),
             Need::Printing => seen.has_kind(SpanKind::Call) || seen.lines().next().is_some(),
             Need::Initcalls => !is_linux || seen.has_kind(SpanKind::Initcall),
             Need::BeforeTheKernel => !is_linux || has(Phase::Firmware) || has(Phase::Decompressor),

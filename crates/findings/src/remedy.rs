@@ -34,6 +34,8 @@ pub enum Change {
     },
     /// Give the machine so many CPUs.
     Cpus(u32),
+    /// Give the machine so many bytes of memory, which is less than it has.
+    Memory(u64),
     /// Change the running guest's code: patches as `record --patch` takes them.
     Patch(Vec<String>),
     /// Boot the ELF image that is packed in the kernel's bzImage: its payload, unpacked into a file, is the kernel.

@@ -16,6 +16,8 @@ pub struct Machine {
     pub cpus: u32,
     /// Memory; 0 if unknown.
     pub memory_bytes: u64,
+    /// How much of it was available when the boot was done, and after a workload if there was one; none if unknown.
+    pub memory_available: Option<u64>,
     /// The words of the kernel's command line, as the user gave them; none if unknown.
     pub command_line: Option<Vec<String>>,
     /// The machine monitor; none if unknown.

@@ -101,7 +101,7 @@ pub struct FindingEvidence {
 /// A change to a boot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangeLine {
-    /// `append-words`, `lab-switch`, `qemu-arguments`, `cpus`, `patch`, `unpacked-kernel` or `kernel-config`.
+    /// `append-words`, `lab-switch`, `qemu-arguments`, `cpus`, `memory`, `patch`, `unpacked-kernel` or `kernel-config`.
     pub kind: String,
     /// What goes.
     pub from: Vec<String>,
@@ -238,6 +238,7 @@ impl ChangeLine {
             Change::LabSwitch { from, to } => ("lab-switch", from.clone(), to.clone()),
             Change::QemuArguments { from, to } => ("qemu-arguments", from.clone(), to.clone()),
             Change::Cpus(cpus) => ("cpus", Vec::new(), vec![cpus.to_string()]),
+            Change::Memory(bytes) => ("memory", Vec::new(), vec![format!("{}M", bytes >> 20)]),
             Change::Patch(patches) => ("patch", Vec::new(), patches.clone()),
             Change::UnpackedKernel => ("unpacked-kernel", Vec::new(), Vec::new()),
             Change::KernelConfig(options) => ("kernel-config", Vec::new(), options.clone()),
@@ -272,6 +273,9 @@ fn record(need: Need) -> &'static str {
             "nothing says when a thread slept, or when an initcall returned: record with --trace events, or boot with initcall_debug"
         }
         Need::Memory => "nobody knows how much memory the machine has: boot it with bootscope record",
+        Need::MemoryLeft => {
+            "nothing says how much memory the boot left unused: record it with bootscope's own process 1 (without --init)"
+        }
         Need::Printing => {
             "nothing says when the kernel printed a line: import its log, or record with --trace events,calls"
         }
@@ -294,6 +298,7 @@ pub(crate) fn what(need: Need) -> &'static str {
         Need::Initcalls => "initcalls, with their times",
         Need::BeforeTheKernel => "when firmware and decompressor ran",
         Need::Memory => "how much memory the machine has",
+        Need::MemoryLeft => "how much memory was left unused",
     }
 }
 

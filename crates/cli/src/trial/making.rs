@@ -20,6 +20,11 @@ pub fn check(change: &Change, options: &mut RecordOptions, kernels: &Kernels) ->
             options.guest.cpus = *cpus;
             Ok(())
         }
+        Change::Memory(bytes) if options.guest.memory_bytes <= *bytes => Err(Cannot::IsSo),
+        Change::Memory(bytes) => {
+            options.guest.memory_bytes = *bytes;
+            Ok(())
+        }
         Change::Patch(patches) => patch(options, patches),
         Change::UnpackedKernel => kernels.unpack(options),
         Change::KernelConfig(changes) => kernels.check_config(changes),
@@ -41,6 +46,7 @@ pub fn setting(change: &Change) -> Setting {
         Change::LabSwitch { to, .. } => ("lab-switch", to.join(" ")),
         Change::QemuArguments { to, .. } => ("qemu-arguments", to.join(" ")),
         Change::Cpus(cpus) => ("cpus", cpus.to_string()),
+        Change::Memory(bytes) => ("memory", format!("{}M", bytes >> 20)),
         Change::Patch(patches) => ("patch", patches.join("; ")),
         Change::UnpackedKernel => ("unpacked-kernel", "unpacked-kernel".to_owned()),
         Change::KernelConfig(options) => ("kernel-config", options.join(" ")),
@@ -192,6 +198,17 @@ mod tests {
         options.guest.cpus = 1;
         check(&Change::Cpus(2), &mut options).unwrap();
         assert_eq!((options.guest.cpus, check(&Change::Cpus(2), &mut options)), (2, Err(Cannot::IsSo)));
+    }
+
+    #[test]
+    fn a_machine_is_given_less_memory_and_never_more() {
+        let mut options = options("quiet");
+        options.guest.memory_bytes = 2 << 30;
+        let change = Change::Memory(512 << 20);
+        check(&change, &mut options).unwrap();
+        assert_eq!((options.guest.memory_bytes, check(&change, &mut options)), (512 << 20, Err(Cannot::IsSo)));
+        assert_eq!(check(&Change::Memory(1 << 30), &mut options), Err(Cannot::IsSo));
+        assert_eq!(setting(&change).value, "512M");
     }
 
     #[test]
