@@ -6,6 +6,7 @@ use crate::detector::{Detector, Draft, Left, Part};
 use crate::detectors::DETECTORS;
 use crate::facts::{Price, Stretch};
 use crate::finding::Finding;
+use crate::grace_periods::GracePeriods;
 use crate::lab_switch;
 use crate::{Need, Remedy, Seen};
 use analysis::{Cannot, Cut, Prices};
@@ -100,7 +101,8 @@ pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize) -> F
         [only] => only.saved,
         _ => prices.saved(&all) - blacklist::searching(seen, changes).likely,
     };
-    found.findings = priced.into_iter().map(|priced| finding(seen, &prices, priced)).collect();
+    let grace = GracePeriods::of(seen);
+    found.findings = priced.into_iter().map(|priced| finding(seen, &prices, &grace, priced)).collect();
     found
 }
 
@@ -150,12 +152,15 @@ fn cuts(parts: &[Part], of: fn(Left) -> f64) -> Vec<Cut> {
 
 /// The price with its interval, in all boots that the log allows. `saved` is what the boot gets shorter most likely, and
 /// `costs` what the remedies add to it.
-fn price(prices: &Prices, parts: &[Part], likely: &[Cut], saved: Ns, costs: Price) -> Price {
+fn price(prices: &Prices, grace: &GracePeriods, parts: &[Part], likely: &[Cut], saved: Ns, costs: Price) -> Price {
     let (least, most) = (cuts(parts, |left| left.least), cuts(parts, |left| left.most));
     let (low, high) = prices.saved_in_any(likely);
     let low = if most == likely { low } else { prices.saved_in_any(&most).0 };
     let high = if least == likely { high } else { prices.saved_in_any(&least).1 };
-    Price { low: (low - costs.high).min(saved), likely: saved, high: (high - costs.low).max(saved) }
+    // What a wait for the timer's tick takes is none of the remedy's, and cannot make a saving a loss.
+    let (more, less) = grace.around(likely);
+    let low = (low - less).max(low.min(Ns::ZERO));
+    Price { low: (low - costs.high).min(saved), likely: saved, high: (high + more - costs.low).max(saved) }
 }
 
 /// What several findings of a boot save together: what they share counts once. None where no prices can be worked out.
@@ -168,13 +173,13 @@ pub fn joint_price(seen: &Seen, findings: &[&Finding]) -> Option<Price> {
     let likely = cuts(&parts, |left| left.likely);
     let costs = blacklist::searching(seen, findings.iter().flat_map(|finding| &finding.remedy.changes));
     let saved = prices.saved(&likely) - costs.likely;
-    Some(price(&prices, &parts, &likely, saved, costs))
+    Some(price(&prices, &GracePeriods::of(seen), &parts, &likely, saved, costs))
 }
 
-fn finding(seen: &Seen, prices: &Prices, priced: Priced) -> Finding {
+fn finding(seen: &Seen, prices: &Prices, grace: &GracePeriods, priced: Priced) -> Finding {
     let Priced { rule, draft, cuts, saved } = priced;
     let costs = blacklist::searching(seen, draft.remedy.changes.iter());
-    let price = price(prices, &draft.parts, &cuts, saved, costs);
+    let price = price(prices, grace, &draft.parts, &cuts, saved, costs);
     let mut evidence: Vec<Stretch> = draft.parts.iter().map(|part| part.stretch).collect();
     evidence.sort_by_key(|stretch| (Reverse(stretch.length()), stretch.from));
     let evidence_count = evidence.len();

@@ -17,6 +17,7 @@ mod detectors;
 mod facts;
 mod find;
 mod finding;
+mod grace_periods;
 mod lab_switch;
 mod need;
 mod pieces;
