@@ -4,7 +4,8 @@ use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Stretch, Value};
 use crate::statistics::line_fit;
 use crate::{Need, Remedy, Seen};
-use timeline::{Mark, NameId, Ns, Os, SpanKind, SpanRow};
+use hashbrown::HashMap;
+use timeline::{Mark, NameId, Ns, Os, SpanKind, SpanRow, Track, TrackId, TrackKind};
 
 /// The detector.
 pub const DETECTOR: Detector = Detector {
@@ -17,7 +18,7 @@ pub const DETECTOR: Detector = Detector {
            times says what one CPU more costs.",
     source: "libguestfs (Jones 2016): four CPUs cost 200 ms; Linux 6.5, cpuhp.parallel: CPUs are started at once",
     threshold: "5 ms or more, and 1 % of the boot",
-    price: "all of it goes, for CPUs that are started later; at the worst half of it stays, as the rest of the boot has one \
+    price: "all of it goes, with what the new CPUs' own threads do meanwhile, for CPUs that are started later; at the worst half of it stays, as the rest of the boot has one \
             CPU. Where the CPUs are started at once instead, one CPU's part of it stays; at the worst all, as in a kernel \
             before Linux 6.5",
     needs: &[Need::BootPath, Need::System, Need::Printing],
@@ -110,13 +111,30 @@ fn draft(seen: &Seen, all: Stretch, each: &[Ns]) -> Option<Draft> {
         figures.push(Figure { of: "a line explains", value: Value::Share(fit) });
     }
     let (remedy, left) = remedy(seen, others);
+    // The boot waits for each CPU's own threads, which go with it.
+    let with_it = started_within(seen, all).into_iter();
     Some(Draft {
         about: (all.name, all.detail),
         figures,
-        parts: vec![Part { stretch: all, left }],
+        parts: [all].into_iter().chain(with_it).map(|stretch| Part { stretch, left }).collect(),
         confidence: Confidence::High,
         remedy,
     })
+}
+
+/// What the threads do meanwhile that are there since then, and idle loops: a CPU runs its own from its first instruction on.
+fn started_within(seen: &Seen, all: Stretch) -> Vec<Stretch> {
+    let mut first: HashMap<TrackId, Ns> = HashMap::new();
+    for ran in &seen.timeline.running {
+        first.entry(ran.track).and_modify(|first| *first = ran.from.min(*first)).or_insert(ran.from);
+    }
+    let tracks = seen.timeline.tracks.iter().filter(|(id, track)| track.kind == TrackKind::Thread && *id != all.track);
+    let of = |(id, track): (TrackId, &Track)| {
+        let from = if track.idle { all.from } else { track.created.map(|(at, _)| at).or(first.get(&id).copied())? };
+        let stretch = Stretch { track: id, from, name: track.name, detail: NameId::EMPTY, purpose: "", ..all };
+        (all.from <= from && from < all.to).then_some(stretch)
+    };
+    tracks.filter_map(of).collect()
 }
 
 /// What helps, and what it leaves.
@@ -204,6 +222,22 @@ mod tests {
         assert_eq!(limited(&["nr_cpus=3", "maxcpus=x"]), Some(Value::Count(2)));
         assert_eq!(limited(&["nr_cpus=0"]), Some(Value::Count(7)));
         assert_eq!((limited(&["maxcpus=0"]), limited(&["nr_cpus=1"])), (None, None));
+    }
+
+    #[test]
+    fn what_the_new_cpus_threads_do_meanwhile_goes_too() {
+        let mut log = Log::linux();
+        log.machine.cpus = 2;
+        log.awaited("early", ms(50));
+        log.within("smp_init", |log| {
+            log.call("_cpu_up", ms(25));
+            log.awaited("cpuhp/1", ms(40));
+        });
+        log.awaited("pgdatinit0", ms(30));
+        log.call("works", ms(300));
+        let found = log.found_by(&[DETECTOR]);
+        let [only] = &found.findings[..] else { panic!("{found:?}") };
+        assert_eq!((only.about.as_str(), only.price.low, only.price.likely), ("smp_init", Ns(32_500_000), ms(65)));
     }
 
     #[test]
