@@ -21,7 +21,7 @@ use crate::segments::Segments;
 use before::{Turns, boot_waits, extent, first_seen, handovers, not_begun, turns};
 use hashbrown::HashMap;
 use line::{Line, Mark, Step, runs};
-use timeline::{NameId, Ns, Occupancy, Running, SpanId, Timeline, TrackId, Wait, WaitedOn};
+use timeline::{NameId, Ns, Occupancy, Os, Running, SpanId, SpanKind, Timeline, TrackId, Wait, WaitedOn};
 
 /// By what factor time passes differently.
 pub trait Shrink {
@@ -198,10 +198,12 @@ impl<'a> Replay<'a> {
     }
 
     /// Whether somebody says of a thread in this span that it works. That a call was followed says nothing: a worker that has
-    /// nothing to do sleeps in its main loop.
+    /// nothing to do sleeps in its main loop. Neither does a call of Linux's that QEMU saw run for the first time, such as
+    /// `schedule`; other kernels log their calls themselves.
     fn works(&self, span: SpanId) -> bool {
-        let spans = &self.timeline.spans;
-        std::iter::successors(Some(span), |&span| spans.parent(span)).any(|span| spans.node(span).is_none())
+        let (spans, is_linux) = (&self.timeline.spans, self.timeline.os == Os::Linux);
+        let says = |span: SpanId| spans.node(span).is_none() && !(is_linux && spans.get(span).kind == SpanKind::Call);
+        std::iter::successors(Some(span), |&span| spans.parent(span)).any(says)
     }
 
     fn run(&mut self) {

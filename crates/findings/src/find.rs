@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use crate::facts::Confidence;
     use crate::seen::testing::{Log, ms};
-    use timeline::Unit;
+    use timeline::{Unit, WaitedOn};
 
     #[test]
     fn only_so_many_are_priced_and_the_others_are_counted() {
@@ -276,6 +276,24 @@ mod tests {
         let search = Ns(3 * 2_300);
         assert_eq!([a.price.likely, b.price.likely], [ms(5) - search; 2]);
         assert_eq!(found.together, ms(10) - search);
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_in_a_call_of_linux_waits_for_work_of_the_boot() {
+        let saved = |function: &str| {
+            let mut log = Log::linux();
+            let worker = log.thread("rcu_gp");
+            log.call("timer_irq_works", ms(100));
+            log.call("works", ms(50));
+            match function {
+                "" => log.asleep(worker, ms(0), ms(150)),
+                function => log.asleep_in(worker, function, ms(0), ms(150)),
+            }
+            log.waits(ms(10), WaitedOn::Thread(worker));
+            log.call("works", ms(300));
+            log.found().findings[0].price.likely
+        };
+        assert_eq!((saved(""), saved("schedule")), (ms(100), ms(100)), "that QEMU saw the call says nothing");
     }
 
     #[test]

@@ -327,7 +327,7 @@ pub mod testing {
         /// One that says it is of Linux, in a virtual machine.
         pub fn linux() -> Log {
             let mut log = Log::new();
-            log.machine.os = Os::Linux;
+            (log.machine.os, log.timeline.os) = (Os::Linux, Os::Linux);
             log.machine.cpus = 1;
             log.machine.vmm = Some(Vmm::default());
             log
@@ -430,6 +430,14 @@ pub mod testing {
         pub fn asleep(&mut self, track: TrackId, from: Ns, until: Ns) {
             let by = WaitedOn::Interrupt(self.timeline.names.intern("timer"));
             self.timeline.waits.push(Wait { track, from, woken: until, until, by });
+        }
+
+        /// The same in a function, which it called for the first time.
+        pub fn asleep_in(&mut self, track: TrackId, function: &str, from: Ns, until: Ns) {
+            let name = self.timeline.names.intern(function);
+            let row = SpanRow { name, detail: NameId::EMPTY, start: from, end: until, track, kind: SpanKind::Call };
+            self.timeline.spans.push(row, None);
+            self.asleep(track, from, until);
         }
 
         /// From now on a thread runs a function that calls DELAY so often, and nothing else.

@@ -11,7 +11,7 @@ use super::sched::{Sched, ThreadNo};
 use crate::text::{Symbol, lossy};
 use hashbrown::HashMap;
 use timeline::{
-    Clock, DiagnosticKind, Mark, NameId, Ns, SpanBuilder, SpanId, SpanKind, SpanRow, Timeline, TrackId, WaitedOn,
+    Clock, DiagnosticKind, Mark, NameId, Ns, Os, SpanBuilder, SpanId, SpanKind, SpanRow, Timeline, TrackId, WaitedOn,
 };
 
 /// The threads of Linux that handle softirqs which took too long for an interrupt: `ksoftirqd/0`.
@@ -116,6 +116,9 @@ struct Words {
 }
 
 pub(super) fn build(trace: &Trace<'_>, clock: &Clock, timeline: &mut Timeline) -> Built {
+    if !timeline.os.is_known() {
+        timeline.os = Os::Linux; // whose format it is
+    }
     let first = clock.to_ns(trace.first);
     let mut word = |name: &str| timeline.names.intern(name);
     let words = Words {
