@@ -168,7 +168,7 @@ function Header({ store }: { store: Store }) {
             <span class="search">
                 <label class="unseen" for="find">search spans and console</label>
                 <input
-                    id="find" type="search" placeholder="search ( / )" value={state.find} aria-invalid={isBroken}
+                    id="find" type="search" placeholder="search /" value={state.find} aria-invalid={isBroken}
                     onInput={event => store.set({ find: event.currentTarget.value })}
                     onKeyDown={event => {
                         if (event.key === "Enter") nextMatch(store, event.shiftKey ? -1 : 1);

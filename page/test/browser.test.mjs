@@ -670,6 +670,29 @@ test("what-if: in a file each kept recording brings what the command says, to th
     }
 });
 
+test("what-if: of several boots in a file each answers for itself", kept, async () => {
+    const own = await chromium.launch({ executablePath: PROGRAM, args: ["--no-sandbox"] });
+    const pages = await mkdtemp(join(tmpdir(), "bootscope-what-if-"));
+    const recordings = ["lab-two-cpus.tar.zst", "lab-deterministic.tar.zst"].map(name => join(KEPT, name));
+    const json = (...args) => JSON.parse(execFileSync(PROGRAM_ITSELF, [...args, "--json"], { maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"] }));
+    try {
+        const path = join(pages, "two.html");
+        execFileSync(PROGRAM_ITSELF, ["report", ...recordings, "-o", path], { stdio: "ignore" });
+        for (const [boot, recording] of recordings.entries()) {
+            const [{ name }] = json("show", recording).where;
+            const page = await own.newPage();
+            await page.goto(`${pathToFileURL(path).href}#view=whatif&boot=${boot}&save=${encodeURIComponent(`45,${name}`)}`);
+            await page.waitForSelector("#steps li");
+            const said = json("what-if", recording, "--save", `${name}=-45%`);
+            assert.equal(await page.getAttribute("#then", "data-ns"), String(said.steps[0].total_ns), recording);
+            await page.close();
+        }
+    } finally {
+        await own.close();
+        await rm(pages, { recursive: true });
+    }
+});
+
 const [BENCH, BENCH_JSON] = [process.env.BOOTSCOPE_BENCH, process.env.BOOTSCOPE_BENCH_JSON];
 const ofBench = { skip: BENCH && BENCH_JSON ? false : "BOOTSCOPE_BENCH and BOOTSCOPE_BENCH_JSON are not set: tests/exports/check-page sets them" };
 const benchDocument = async () => JSON.parse(await readFile(BENCH_JSON, "utf8"));
