@@ -1,4 +1,4 @@
-// The reader of columns against bytes that the writer in Rust is held to as well (crates/report/src/page/table.rs).
+// The reader of columns against bytes that the writer in Rust is held to as well (crates/page-data/src/table.rs).
 import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./bundle.mjs";

@@ -1,4 +1,4 @@
-// Reads a table of columns. The format is described where it is written: crates/report/src/page/table.rs.
+// Reads a table of columns. The format is described where it is written: crates/page-data/src/table.rs.
 
 /** Numbers of a column. `exact` is there where a double does not hold one of them, or a difference of two. */
 export interface Numbers {
