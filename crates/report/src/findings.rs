@@ -238,7 +238,7 @@ impl ChangeLine {
             Change::LabSwitch { from, to } => ("lab-switch", from.clone(), to.clone()),
             Change::QemuArguments { from, to } => ("qemu-arguments", from.clone(), to.clone()),
             Change::Cpus(cpus) => ("cpus", Vec::new(), vec![cpus.to_string()]),
-            Change::Memory(bytes) => ("memory", Vec::new(), vec![format!("{}M", bytes >> 20)]),
+            Change::Memory(bytes) => ("memory", Vec::new(), vec!["--memory".to_owned(), format!("{}M", bytes >> 20)]),
             Change::Patch(patches) => ("patch", Vec::new(), patches.clone()),
             Change::UnpackedKernel => ("unpacked-kernel", Vec::new(), Vec::new()),
             Change::KernelConfig(options) => ("kernel-config", Vec::new(), options.clone()),

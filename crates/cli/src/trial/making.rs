@@ -46,7 +46,7 @@ pub fn setting(change: &Change) -> Setting {
         Change::LabSwitch { to, .. } => ("lab-switch", to.join(" ")),
         Change::QemuArguments { to, .. } => ("qemu-arguments", to.join(" ")),
         Change::Cpus(cpus) => ("cpus", cpus.to_string()),
-        Change::Memory(bytes) => ("memory", format!("{}M", bytes >> 20)),
+        Change::Memory(bytes) => ("memory", format!("--memory {}M", bytes >> 20)),
         Change::Patch(patches) => ("patch", patches.join("; ")),
         Change::UnpackedKernel => ("unpacked-kernel", "unpacked-kernel".to_owned()),
         Change::KernelConfig(options) => ("kernel-config", options.join(" ")),
@@ -208,7 +208,7 @@ mod tests {
         check(&change, &mut options).unwrap();
         assert_eq!((options.guest.memory_bytes, check(&change, &mut options)), (512 << 20, Err(Cannot::IsSo)));
         assert_eq!(check(&Change::Memory(1 << 30), &mut options), Err(Cannot::IsSo));
-        assert_eq!(setting(&change).value, "512M");
+        assert_eq!(setting(&change).value, "--memory 512M");
     }
 
     #[test]
