@@ -109,6 +109,7 @@ fn made(more_us: i64) -> Timeline {
     };
     m.t.watched = Some(Watched {
         variable: HOSTILE.to_owned(),
+        is_signed: false,
         functions: ["acpi_init", HOSTILE, "panic"].map(str::to_owned).to_vec(),
         readings: vec![
             reading(410_000, Some(7), "acpi_init"),
