@@ -37,6 +37,9 @@ pub(crate) struct Arch {
     pub(crate) registers: fn(&[u8]) -> Option<Registers>,
     /// The call that these bytes end with, if they may be one.
     pub(crate) call_before: fn(&[u8]) -> Option<Call>,
+    /// How far above the stack pointer the return address lies where a function has no frame of its own (yet, or any more), by
+    /// the byte before the instruction pointer and those from there on.
+    pub(crate) return_without_frame: fn(u8, &[u8]) -> Option<u64>,
     /// A kernel that randomises its own address moves by a multiple of this.
     pub(crate) image_step_bytes: u64,
     /// The instruction that bytes at an address begin with, if they begin one.
@@ -147,6 +150,7 @@ mod tests {
         linux_release: |_| None,
         registers: |_| None,
         call_before: |_| None,
+        return_without_frame: |_, _| None,
         image_step_bytes: 1,
         instruction: |_, _| None,
         call_or_nothing: |_, _, _| None,

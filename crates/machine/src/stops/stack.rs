@@ -27,6 +27,8 @@ const FRAME_BYTES_MAX: u64 = 64 << 10;
 pub(crate) const CALLERS_MIN: usize = 2;
 /// The longest call instruction.
 const CALL_BYTES: usize = 7;
+/// So much of a function's beginning says whether it has its frame.
+const ENTRY_BYTES: usize = 16;
 /// So many places of code are remembered.
 const PLACES_MAX: usize = 1 << 16;
 
@@ -96,7 +98,8 @@ impl Walker {
         let bytes = memory.read(at.sp, SCANNED_BYTES)?;
         let (returns, is_whole) = self.by_frame_pointers(at, &bytes, memory)?;
         if returns.len() >= CALLERS_MIN || is_whole {
-            (stack.how, stack.returns) = (How::FramePointers, returns);
+            let direct = self.without_frame(at, &bytes, memory)?;
+            (stack.how, stack.returns) = (How::FramePointers, direct.into_iter().chain(returns).collect());
             return Ok(stack);
         }
         for word in bytes.chunks_exact(8) {
@@ -151,6 +154,21 @@ impl Walker {
             (below, fp) = (fp + 16, next);
         }
         Ok((returns, true))
+    }
+
+    /// The caller of a function that has no frame of its own: the frame pointer is still its caller's, so the chain leaves that
+    /// caller out. QEMU stops vCPUs between blocks of code, and many blocks begin or end with a function.
+    fn without_frame(
+        &mut self,
+        at: Registers,
+        stack: &[u8],
+        memory: &mut dyn Memory,
+    ) -> Result<Option<Return>, GdbError> {
+        let code = memory.read(at.pc.wrapping_sub(1), 1 + ENTRY_BYTES)?;
+        let Some((&before, code)) = code.split_first() else { return Ok(None) };
+        let above = (self.arch.return_without_frame)(before, code).and_then(|above| usize::try_from(above).ok());
+        let word = above.and_then(|above| stack.get(above..)?.first_chunk::<8>());
+        word.map_or(Ok(None), |word| self.behind_call(u64::from_le_bytes(*word), memory))
     }
 
     /// This address, if it lies behind a call.
@@ -233,6 +251,30 @@ mod tests {
         let found: Vec<(u64, Option<u64>)> = stack.returns.iter().map(|r| (r.address, r.called)).collect();
         assert_eq!(stack.how, How::FramePointers);
         assert_eq!(found, [(0x10105, Some(0x10200)), (0x10305, Some(0x10100)), (0x10405, Some(0x10300))]);
+    }
+
+    #[test]
+    fn a_function_that_has_no_frame_yet_has_a_caller() {
+        let mut memory = Piece::new();
+        for (fp, next, address, callee) in [(0x13000, 0x13020, 0x10305, 0x10100), (0x13020, 0, 0x10405, 0x10300)] {
+            memory.put(fp, next);
+            memory.put(fp + 8, address);
+            memory.call(address, callee);
+        }
+        // 0x10100 has called 0x10200, which begins with push %rbp, mov %rsp,%rbp.
+        memory.call(0x10105, 0x10200);
+        memory.put(0x10200, 0xe589_4855);
+        memory.put(0x12ff0, 0x10105);
+        memory.put(0x12fe8, 0x13000);
+        let callers = |pc, sp, memory: &mut Piece| {
+            let stack = walk(kernel(pc, sp, 0x13000), memory);
+            assert_eq!(stack.how, How::FramePointers);
+            stack.returns.iter().map(|r| r.address).collect::<Vec<u64>>()
+        };
+        assert_eq!(callers(0x10200, 0x12ff0, &mut memory), [0x10105, 0x10305, 0x10405], "before the push");
+        assert_eq!(callers(0x10201, 0x12fe8, &mut memory), [0x10105, 0x10305, 0x10405], "after it");
+        memory.put(0x12ff0, 0x10333);
+        assert_eq!(callers(0x10200, 0x12ff0, &mut memory), [0x10305, 0x10405], "no call lies before that word");
     }
 
     #[test]

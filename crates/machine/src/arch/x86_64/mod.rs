@@ -25,6 +25,7 @@ pub(crate) static ARCH: Arch = Arch {
     linux_release: kernel::release,
     registers: stack::registers,
     call_before: stack::call_before,
+    return_without_frame: stack::return_without_frame,
     image_step_bytes: 2 << 20,
     instruction: code::instruction,
     call_or_nothing: code::call_or_nothing,

@@ -25,6 +25,21 @@ pub(super) fn registers(bytes: &[u8]) -> Option<Registers> {
     Some(Registers { pc: u64_at(RIP)?, sp: u64_at(RSP)?, fp: u64_at(RBP)?, mode })
 }
 
+/// How far above the stack pointer the return address lies where a function that keeps a frame pointer has no frame: at its
+/// first instructions, and at its return. `before` is the byte before the instruction pointer, `code` are those from there on.
+pub(super) fn return_without_frame(before: u8, code: &[u8]) -> Option<u64> {
+    const PUSH_FP: u8 = 0x55;
+    const SP_TO_FP: [&[u8]; 2] = [&[0x48, 0x89, 0xe5], &[0x48, 0x8b, 0xec]];
+    const RETURNS: [u8; 2] = [0xc3, 0xc2];
+    // endbr64, and the room that a tracer's call has.
+    const LEADS: [&[u8]; 2] = [&[0xf3, 0x0f, 0x1e, 0xfa], &[0x0f, 0x1f, 0x44, 0x00, 0x00]];
+    if before == PUSH_FP && SP_TO_FP.iter().any(|moves| code.starts_with(moves)) {
+        return Some(8);
+    }
+    let first = LEADS.iter().fold(code, |code, lead| code.strip_prefix(*lead).unwrap_or(code)).first()?;
+    (*first == PUSH_FP || RETURNS.contains(first)).then_some(0)
+}
+
 /// The call that these bytes end with, if they may be one: what the return address of a call lies behind.
 pub(super) fn call_before(bytes: &[u8]) -> Option<Call> {
     if let [.., 0xe8, a, b, c, d] = *bytes {
@@ -51,6 +66,19 @@ pub(super) fn call_before(bytes: &[u8]) -> Option<Call> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_function_has_no_frame_at_its_ends() {
+        assert_eq!(return_without_frame(0x90, &[0x55, 0x48, 0x89, 0xe5]), Some(0), "push %rbp");
+        assert_eq!(return_without_frame(0x55, &[0x48, 0x89, 0xe5, 0x53]), Some(8), "mov %rsp,%rbp");
+        assert_eq!(return_without_frame(0x55, &[0x48, 0x8b, 0xec]), Some(8), "the same, as others write it");
+        assert_eq!(return_without_frame(0x5d, &[0xc3]), Some(0), "ret");
+        let traced = [0xf3, 0x0f, 0x1e, 0xfa, 0x0f, 0x1f, 0x44, 0x00, 0x00, 0x55];
+        assert_eq!(return_without_frame(0x90, &traced), Some(0), "endbr64, five bytes for a tracer, push %rbp");
+        for code in [&[][..], &[0x90], &[0x53, 0x55], &[0x48, 0x89, 0xe5], &[0xf3, 0x0f, 0x1e, 0xfa]] {
+            assert_eq!(return_without_frame(0x90, code), None, "{code:x?}");
+        }
+    }
 
     #[test]
     fn registers_are_where_qemu_puts_them() {
