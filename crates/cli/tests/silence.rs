@@ -112,10 +112,16 @@ fn a_stock_kernel_is_named_and_unwound_by_its_image_wherever_it_moved_itself() {
     // Tables of 6.1 and of 6.12 have different forms. A larger kernel unpacks itself for so long that few stops find it running.
     for kernel in kernels().into_iter().filter(|kernel| kernel.to_string_lossy().contains("cloud")) {
         let scratch = Scratch::new();
-        let into = scratch.path("boot");
-        recorded(record(&kernel, &into).args(["--silence", "100ms", "--append", QUIET]), &into, "reached");
-        let names = names(&into);
-        assert!(names.contains("moved by 0x") && names.contains("calls seen on the stacks"), "{names}");
+        let boot = |turn: u32| {
+            let into = scratch.path(&format!("boot-{turn}"));
+            recorded(record(&kernel, &into).args(["--silence", "100ms", "--append", QUIET]), &into, "reached");
+            let names = names(&into);
+            (into, names)
+        };
+        // One of its some 480 places is the one that it is linked for.
+        let is_moved = |names: &str| names.contains("moved by 0x");
+        let (into, names) = (1..=2).map(boot).find(|(_, names)| is_moved(names)).unwrap_or_else(|| boot(3));
+        assert!(is_moved(&names) && names.contains("calls seen on the stacks"), "{names}");
         assert!(names.contains("unwind tables (ORC)"), "{names}");
         let kept = evidence(&into, "silence.txt");
         let stacks = kept.split("\ncpu ").filter(|stack| stack.starts_with("0 in-kernel unwind-tables"));
