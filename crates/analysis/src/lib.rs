@@ -9,7 +9,8 @@
 //! * [`WhatIf`]: the boot again with some of its work made shorter; [`Prices`]: the same by stretches of time, not names;
 //! * [`growth`]: how each row grows with the machine, over boots of several sizes;
 //! * [`initcalls`]: each from its call to its return;
-//! * [`impossible`]: figures that contradict each other.
+//! * [`impossible`]: figures that contradict each other;
+//! * [`floor`]: how much the code's layout alone changes a boot's length.
 //!
 //! Every function takes a finalized timeline ([`timeline::Timeline::finalize`]).
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ mod charge;
 mod cpus;
 mod diff;
 mod fit;
+pub mod floor;
 mod groups;
 mod holds;
 mod impossible;

@@ -17,7 +17,8 @@ use crate::stats::quantile::{median, median_interval};
 use crate::stats::rank_sum::RankSum;
 use crate::stats::signed_rank::SignedRank;
 use crate::stats::verdict::{Change, Comparison, judge, judge_corrected};
-use crate::stats::{CONFIDENCE, Interval, dithered, floor, max_t, pairs, sorted};
+use crate::stats::{CONFIDENCE, Interval, dithered, max_t, pairs, sorted};
+use analysis::floor;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

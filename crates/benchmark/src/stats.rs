@@ -11,7 +11,6 @@
 pub mod changes;
 pub mod describe;
 pub mod dithered;
-pub mod floor;
 pub mod holm;
 pub mod max_t;
 pub mod modes;

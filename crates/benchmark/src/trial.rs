@@ -24,9 +24,10 @@ pub use crate::claims::{Cause, Remedy, Saved, Trial, Untried};
 
 use crate::Document;
 use crate::results::{Test, rounds_least};
+use crate::stats::CONFIDENCE;
 use crate::stats::verdict::{Basis, Change, Comparison};
-use crate::stats::{CONFIDENCE, floor};
 use crate::{Boot, Head};
+use analysis::floor;
 use recording::OutcomeKind;
 use serde::{Deserialize, Serialize};
 

@@ -196,7 +196,7 @@ fn sentences_are_short() {
 
 #[test]
 fn what_another_layout_changes_is_one_figure_everywhere() {
-    use benchmark::stats::floor::{LAYOUT_MOST, VIRTUAL_TIME};
+    use analysis::floor::{LAYOUT_MOST, VIRTUAL_TIME};
     let figures = [format!("{:.3} %", 100.0 * VIRTUAL_TIME), format!("{:.0} %", 100.0 * LAYOUT_MOST)];
     for name in ["docs/how-it-works.md", "docs/bench.md"] {
         let text = read(name);

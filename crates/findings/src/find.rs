@@ -9,7 +9,7 @@ use crate::finding::Finding;
 use crate::grace_periods::GracePeriods;
 use crate::lab_switch;
 use crate::{Need, Remedy, Seen};
-use analysis::{Cannot, Cut, Prices};
+use analysis::{Cannot, Cut, Prices, floor};
 use std::cmp::Reverse;
 use timeline::{Ns, Timeline};
 
@@ -17,8 +17,6 @@ use timeline::{Ns, Timeline};
 const EVIDENCE_MAX: usize = 20;
 /// At most so many drafts are given a price, those first that can save most: each price is a replay of the boot.
 const PRICED_MAX: usize = 64;
-/// No two boots of different command lines are nearer than this part of their length, even in deterministic time.
-const LAYOUT_NOISE: i64 = 1_000;
 
 /// All that was found in a boot.
 #[derive(Clone, Debug, Default)]
@@ -134,12 +132,12 @@ fn drafts(table: &'static [Detector], seen: &Seen, missing: &mut Vec<Missing>) -
     drafts
 }
 
-/// Below this, a price says nothing: a thousandth of the boot, which another layout of the same code changes, or how far off
-/// the end mark or a clock may be, if that is more.
+/// Below this, a price says nothing: what another layout of the same code changes on most kernels, or how far off the end
+/// mark or a clock may be, if that is more.
 fn noise(timeline: &Timeline) -> Ns {
     let end = timeline.end.map_or(Ns::ZERO, |end| end.error);
     let clocks = timeline.clocks.iter().map(|clock| clock.residual).max().unwrap_or_default();
-    end.max(clocks).max(Ns(analysis::total(timeline).0 / LAYOUT_NOISE))
+    end.max(clocks).max(Ns::rounded(floor::VIRTUAL_TIME * analysis::total(timeline).0 as f64))
 }
 
 fn cuts(parts: &[Part], of: fn(Left) -> f64) -> Vec<Cut> {

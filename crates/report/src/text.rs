@@ -1,7 +1,7 @@
 //! Text on its way to a person: made harmless, cut to a width, coloured. No other file may print text of a machine's.
 
+use analysis::floor;
 use benchmark::metrics::Unit;
-use benchmark::stats::floor;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write;

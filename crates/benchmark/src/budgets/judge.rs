@@ -13,7 +13,8 @@
 use super::{Budget, Budgets, Kind, Limit, Noise, Observed, What};
 use crate::stats::quantile::{half_to_the, median, median_interval};
 use crate::stats::verdict::Comparison;
-use crate::stats::{CONFIDENCE, Interval, dithered, floor, holm, pairs, sorted};
+use crate::stats::{CONFIDENCE, Interval, dithered, holm, pairs, sorted};
+use analysis::floor;
 use serde::{Deserialize, Serialize};
 
 /// Whether a budget is kept.

@@ -12,7 +12,8 @@
 //! one slow commit; if there are several, it finds the one that costs most, and the levels show what is left.
 
 use crate::stats::quantile::median;
-use crate::stats::{Interval, floor, pairs, sorted};
+use crate::stats::{Interval, pairs, sorted};
+use analysis::floor;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,7 +5,7 @@
 //! and 0.17 % in instructions (another layout, other hash chains). So each variant is booted several times with dummy
 //! arguments of different lengths (*dithered*): these boots are as good as drawn at random, nothing drifts, and the
 //! rank-sum test compares two independent samples ([`super::rank_sum`]). Boots that only repeat are one sample each;
-//! only a difference above the floor counts ([`super::floor`]).
+//! only a difference above the floor counts ([`analysis::floor`]).
 
 use super::quantile::median;
 use super::rank_sum::RankSum;
@@ -88,8 +88,8 @@ fn interval(sorted: &[f64], null: &RankSum) -> Interval {
 
 #[cfg(test)]
 mod tests {
-    use super::super::floor;
     use super::*;
+    use analysis::floor;
 
     /// Boots of 1.88 G instructions, moved by their layout within the floor.
     fn boots(random: &mut fastrand::Rng, n: usize, factor: f64) -> Vec<f64> {

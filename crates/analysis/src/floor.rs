@@ -2,8 +2,8 @@
 //!
 //! One dummy character more on the command line puts code and data elsewhere, and hash chains with them. Seen on stock Debian
 //! kernels under QEMU 7.2: the most that one character made. Where a boot waits for a clock to tick, it can be more: that is
-//! why boots that are compared are dithered ([`super::dithered`]), and a floor decides only where none were. No floor is a
-//! bound for every kernel: [`LAYOUT_MOST`] is what one kernel did.
+//! why boots that are compared are dithered (`bench` adds a dummy argument), and a floor decides only where none were. No
+//! floor is a bound for every kernel: [`LAYOUT_MOST`] is what one kernel did.
 
 /// Of the total in instructions, in which waiting costs nothing. Budgets that are held against boots that only repeat.
 pub const INSTRUCTIONS: f64 = 0.0017;
