@@ -8,8 +8,8 @@
 //!
 //! What it cannot know it takes for granted: that a thread whose creator the evidence does not name is the boot
 //! thread's; that a thread which waits outside of any work, until an interrupt or nobody knows what, waits for work from
-//! the boot thread, and only what the boot thread waited for it keeps its length; and that a thread which takes work
-//! from others without saying so does not wait for them, unless a [hold](before::handovers) shows it.
+//! whoever ran on the boot path last, and only what the boot then waited for it keeps its length; and that a thread which
+//! takes work from others without saying so does not wait for them, unless a [hold](before::handovers) shows it.
 
 mod before;
 mod line;
@@ -18,9 +18,10 @@ mod outcome;
 
 use crate::holds::{Ender, Holds, taken_over};
 use crate::segments::Segments;
-use before::{Turns, boot_waits, extent, first_seen, handovers, not_begun, turns};
+use before::{OnPath, Turns, extent, first_seen, handovers, not_begun, turns};
 use hashbrown::HashMap;
 use line::{Line, Mark, Step, runs};
+use std::cell::OnceCell;
 use timeline::{NameId, Ns, Occupancy, Os, Running, SpanId, SpanKind, Timeline, TrackId, Wait, WaitedOn};
 
 /// By what factor time passes differently.
@@ -46,8 +47,8 @@ pub struct Replay<'a> {
     extent: (Ns, Ns),
     /// The boot's own tracks, each until which instant.
     lineage: Vec<(TrackId, Ns)>,
-    /// When they waited, in order of time.
-    boot_waits: Vec<(Ns, Ns)>,
+    /// Made when first asked for: only threads that wait for work ask.
+    on_path: OnceCell<OnPath>,
     /// Who then has the one CPU when.
     occupancy: Occupancy,
 }
@@ -114,7 +115,7 @@ impl<'a> Replay<'a> {
             holds: Holds::new(timeline),
             turns: Turns::new(timeline),
             extent,
-            boot_waits: boot_waits(timeline, &lineage),
+            on_path: OnceCell::new(),
             lineage,
             occupancy: timeline.occupancy.clone(),
         };
@@ -364,10 +365,11 @@ impl<'a> Replay<'a> {
                     self.ask(waker, was_woken, depth + 1).max(at)
                 }
                 WaitedOn::Interrupt(_) | WaitedOn::Unknown if idle => {
-                    // The boot gave it work, and then may have waited for it.
-                    let given = self.boot_ran_until(was_woken).max(since);
-                    let starts = if given > since { self.ask(self.lineage[0].0, given, depth + 1).max(at) } else { at };
-                    starts + alone * (was_woken - given).0 as f64
+                    // Who ran on the boot path gave it work, and then may have waited for it.
+                    let ran = self.on_path.get_or_init(|| OnPath::new(self.timeline)).last_ran(was_woken);
+                    let ran = ran.filter(|&(given, by)| given > since && by != track);
+                    let starts = ran.map_or(at, |(given, by)| self.ask(by, given, depth + 1).max(at));
+                    starts + alone * (was_woken - ran.map_or(since, |ran| ran.0)).0 as f64
                 }
                 _ => at + alone * blocked.0 as f64,
             };
@@ -417,13 +419,6 @@ impl<'a> Replay<'a> {
     fn less(&mut self, ran: Running, depth: usize) -> f64 {
         let [from, to] = [ran.from, ran.to].map(|at| self.ask(ran.track, at, depth + 1));
         (ran.to - ran.from).0 as f64 - (to - from).max(0.0)
-    }
-
-    /// The last instant, not after `at`, at which the boot's own line did not wait.
-    fn boot_ran_until(&self, at: Ns) -> Ns {
-        let after = self.boot_waits.partition_point(|wait| wait.0 < at);
-        let last = after.checked_sub(1).map(|i| self.boot_waits[i]);
-        last.filter(|wait| wait.1 > at).map_or(at, |wait| wait.0)
     }
 
     /// When a wait for topics that lasted `from..to` then ends, if it starts at `start`, and if who still held at its end

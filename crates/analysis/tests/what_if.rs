@@ -590,6 +590,39 @@ fn who_waits_outside_of_any_work_waits_for_the_boot() {
     assert_eq!(boot(true, true), Ns(90));
 }
 
+/// While the boot waits for one worker, a timer wakes another that has nothing to do: the first gave it that work.
+#[test]
+fn who_waits_outside_of_any_work_waits_for_whom_the_boot_waits_for() {
+    let mut t = Timeline::new(TimeBase::Host);
+    let mut thread = |name: &str, id| {
+        let name = t.names.intern(name);
+        t.tracks.add(name, TrackKind::Thread, id)
+    };
+    let (init, unpacker, worker) = (thread("init", 1), thread("unpacker", 2), thread("worker", 3));
+    let mut span = |track, kind, name: &str, from, to| {
+        let (name, detail) = (t.names.intern("initcall"), t.names.intern(name));
+        t.spans.push(SpanRow { name, detail, start: Ns(from), end: Ns(to), track, kind }, None);
+    };
+    span(init, SpanKind::Initcall, "before", 0, 10);
+    span(unpacker, SpanKind::Work, "unpack", 0, 60);
+    span(worker, SpanKind::Work, "close", 50, 51);
+    span(worker, SpanKind::Work, "probe", 70, 80);
+    let timer = t.names.intern("timer");
+    for (track, from, until, by) in [
+        (init, 10, 60, WaitedOn::Thread(unpacker)),
+        (worker, 0, 50, WaitedOn::Interrupt(timer)),
+        (worker, 51, 70, WaitedOn::Thread(init)),
+        (init, 70, 80, WaitedOn::Thread(worker)),
+    ] {
+        let (from, until) = (Ns(from), Ns(until));
+        t.waits.push(Wait { track, from, woken: until, until, by });
+    }
+    let (error, evidence) = (Ns::ZERO, timeline::EndEvidence::LastSign);
+    t.end = Some(timeline::End { at: Ns(90), error, track: Some(init), evidence });
+    t.finalize(Ns::ZERO);
+    check_with(t, Groups::linux(), &[("initcall unpack", 40)]);
+}
+
 #[test]
 fn what_is_unknown_is_refused_with_what_is_nearly_called_so() {
     let mut boot = WhatIf::new(log(ALONE), Groups::freebsd()).unwrap();

@@ -60,6 +60,7 @@ const READ: &[(&str, &str)] = &[
     ("findings/detectors/cpu_bring_up.rs", "the kernel's log and command line"),
     ("findings/detectors/deferred_probes.rs", "the kernel's log"),
     ("findings/detectors/firmware.rs", "QEMU's arguments"),
+    ("findings/detectors/initrd.rs", "what the manifest says an initrd is compressed with"),
     ("findings/detectors/long_tail.rs", "the columns of its own table"),
     ("findings/detectors/root_wait.rs", "the kernel's log"),
     ("findings/detectors/timer_setup.rs", "QEMU's names of machines, and its arguments"),

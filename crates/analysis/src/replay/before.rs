@@ -2,6 +2,8 @@
 
 use crate::holds::TakenOver;
 use crate::segments::Segments;
+use crate::stays::{Stay, Stays};
+use crate::stretch::StretchKind;
 use hashbrown::HashMap;
 use timeline::{NameId, Ns, Running, Timeline, TrackId, Wait, WaitedOn};
 
@@ -17,17 +19,23 @@ pub fn extent(timeline: &Timeline) -> (Ns, Ns) {
     known.fold((Ns::ZERO, Ns::ZERO), |(first, last), at| (first.min(at), last.max(at)))
 }
 
-/// When the boot's own line waited, overlapping waits as one.
-pub fn boot_waits(timeline: &Timeline, lineage: &[(TrackId, Ns)]) -> Vec<(Ns, Ns)> {
-    let own = |w: &&Wait| lineage.iter().any(|&(track, until)| track == w.track && w.from < until);
-    let mut waits: Vec<(Ns, Ns)> = timeline.waits.iter().filter(own).map(|w| (w.from, w.until)).collect();
-    waits.sort_unstable();
-    waits.dedup_by(|next, wait| {
-        let overlap = next.0 < wait.1;
-        wait.1 = if overlap { wait.1.max(next.1) } else { wait.1 };
-        overlap
-    });
-    waits
+/// Who ran on the boot path when: it is they who give work to threads that wait for some.
+pub struct OnPath(Vec<(Ns, Ns, TrackId)>);
+
+impl OnPath {
+    /// As expensive as walking the path.
+    pub fn new(timeline: &Timeline) -> OnPath {
+        let stays = Stays::new(timeline);
+        let runs = |stay: &&Stay| matches!(stay.kind, StretchKind::Running | StretchKind::Runqueue);
+        OnPath(stays.iter().filter(runs).map(|stay| (stay.from, stay.to, stay.waiters_and_owner().1.track)).collect())
+    }
+
+    /// The last instant, not after `at`, at which anybody ran there, and who.
+    pub fn last_ran(&self, at: Ns) -> Option<(Ns, TrackId)> {
+        let before = self.0.partition_point(|ran| ran.0 < at).checked_sub(1)?;
+        let (_, to, track) = self.0[before];
+        Some((to.min(at), track))
+    }
 }
 
 /// Of each track, when it first did something that is known of. Who releases what it never took held it since it was
