@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use benchmark::History;
 use benchmark::history::PastTrial;
 use findings::{DETECTORS, Found, Machine, Seen, Vmm, find, named};
-use recording::{GuestSpec, InputRole, Recording};
+use recording::{GuestSpec, InputRole, Manifest, Recording};
 use report::Boot;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use timeline::Os;
 ///
 /// Each finding has its evidence, its price with an interval, and its remedy. The price is worked out as `what-if` does:
 /// bootscope runs the boot again without that time. What the boot did not wait for costs nothing. A finding that
-/// costs less than the boot's clocks can tell, or than 0.1 % of the boot, is counted and not listed.
+/// costs less than the boot's clocks can tell, or than 0.075 % of the boot, is counted and not listed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -124,6 +124,12 @@ fn memory_available(recording: &Recording) -> Option<u64> {
     said.iter().filter_map(|said| said.as_ref().ok()?.bytes("MemAvailable")).min()
 }
 
+/// What the user's initrd is compressed with, where the recording says it.
+fn initrd_compression(manifest: &Manifest) -> Option<String> {
+    let initrd = manifest.inputs.iter().find(|input| InputRole::Initrd.is(&input.role))?;
+    Some(initrd.compression.clone()).filter(|compression| !compression.is_empty())
+}
+
 /// A boot as detectors see it.
 pub fn seen<T>(opened: &Opened, look: impl FnOnce(&Seen) -> T) -> T {
     let subject = &opened.facts.subject;
@@ -142,6 +148,7 @@ pub fn seen<T>(opened: &Opened, look: impl FnOnce(&Seen) -> T) -> T {
             machine_type: guest.machine,
             arguments: guest.extra,
             has_kernel: guest.kernel.is_some(),
+            initrd_compression: initrd_compression(opened.recording.manifest()),
         }),
     };
     let groups = Boot::groups_of(&opened.timeline, &opened.facts);

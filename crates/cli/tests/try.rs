@@ -5,6 +5,7 @@ mod support;
 
 use serde_json::{Value, json};
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -395,6 +396,47 @@ fn another_kernel_is_unpacked_or_built() {
     assert!(failed.stderr.contains("broken.c:7: error: no") && failed.stderr.contains(".log"), "{}", failed.stderr);
     let kept = run(&mut build("no", "-ALWAYS")).exits(2);
     assert!(kept.stderr.contains("-ALWAYS did not take: it is selected by SELECTS"), "{}", kept.stderr);
+}
+
+/// What a compressed initrd costs is mostly what unpacks it, which a try leaves out.
+#[test]
+fn an_initrd_is_booted_unpacked() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new();
+    let (slow, initrd) = (scratch.path("slow"), scratch.path("initrd.gz"));
+    let program = fs::read(env!("CARGO_BIN_EXE_bootscope")).unwrap();
+    let mut packer = Command::new("gzip")
+        .arg("-c")
+        .stdin(Stdio::piped())
+        .stdout(fs::File::create(&initrd).unwrap())
+        .spawn()
+        .unwrap();
+    packer.stdin.take().unwrap().write_all(&archive("program", &program[..8 << 20])).unwrap();
+    assert!(packer.wait().unwrap().success());
+    let mut command = bootscope("record");
+    command.args(["--accel", "tcg", "--deterministic", "--append", QUIET, "--kernel"]).arg(&kernel);
+    recorded(command.arg("--initrd").arg(&initrd).arg("-o").arg(&slow), &slow, "reached");
+    let mut command = bootscope("try");
+    command.arg(&slow).args(["initrd", "--json", "--runs", "1", "--no-history", "-o"]).arg(scratch.path("try"));
+    let document = run(command.arg("--cache").arg(scratch.path("cache"))).exits(0).json();
+    let line = of_rule(&document, "initrd");
+    assert_eq!((&line["verdict"], &line["changes"][0]["kind"]), (&json!("confirmed"), &json!("unpacked-initrd")));
+    assert!(ms(&line["measured"]) > 50.0, "{line:#}");
+}
+
+/// A cpio archive of the format `newc`, of one file.
+fn archive(name: &str, content: &[u8]) -> Vec<u8> {
+    let mut archive = Vec::new();
+    for (name, mode, content) in [(name, 0o100_644, content), ("TRAILER!!!", 0, &b""[..])] {
+        let (zeros, bytes, name_bytes) = (0, content.len(), name.len() + 1);
+        let header =
+            format!("070701{zeros:08x}{mode:08x}{zeros:032x}{bytes:08x}{zeros:032x}{name_bytes:08x}{zeros:08x}");
+        for part in [format!("{header}{name}\0").as_bytes(), content] {
+            archive.extend_from_slice(part);
+            archive.resize(archive.len().next_multiple_of(4), 0);
+        }
+    }
+    archive
 }
 
 /// What each remedy does is printed, and then why they were not booted together.

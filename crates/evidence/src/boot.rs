@@ -10,7 +10,7 @@ use crate::first_executions::lists::Lists;
 use crate::first_executions::printed::Printed;
 use crate::first_executions::regions::Region;
 use crate::kernel_log::KernelLog;
-use recording::Manifest;
+use recording::{Input, InputRole, Manifest};
 use std::rc::Rc;
 use timeline::{Ns, Phase, Timeline, TrackId, TrackKind};
 
@@ -132,7 +132,8 @@ impl<'f> Boot<'f> {
 
     /// What the kernel that unpacked itself was compressed with; empty where that is not known.
     pub fn compression(&self) -> String {
-        self.manifest.inputs.iter().map(|input| input.compression.as_str()).collect()
+        let kernel = |input: &&Input| InputRole::Kernel.is(&input.role);
+        self.manifest.inputs.iter().filter(kernel).map(|input| input.compression.as_str()).collect()
     }
 
     /// The thread that the kernel starts in: process id 0, before it becomes the idle loop.

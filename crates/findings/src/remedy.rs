@@ -40,6 +40,8 @@ pub enum Change {
     Patch(Vec<String>),
     /// Boot the ELF image that is packed in the kernel's bzImage: its payload, unpacked into a file, is the kernel.
     UnpackedKernel,
+    /// Give the guest its own initrd without compression.
+    UnpackedInitrd,
     /// Build the kernel from its sources with other options: `-NAME` switches one off, `+NAME` on. Each stands without
     /// `CONFIG_`, as `scripts/config --disable NAME` takes it.
     KernelConfig(Vec<String>),

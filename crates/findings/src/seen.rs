@@ -33,6 +33,8 @@ pub struct Vmm {
     pub arguments: Vec<String>,
     /// Whether QEMU was given the kernel: else the firmware looks for one on a disk.
     pub has_kernel: bool,
+    /// What the user's initrd is compressed with, as the recording says it; none if there is none or that is not known.
+    pub initrd_compression: Option<String>,
 }
 
 /// A boot, as detectors see it.

@@ -4,6 +4,14 @@ use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
 
+/// So many digits tell files of one folder apart.
+const DIGITS_IN_NAME: usize = 16;
+
+/// What of a hash stands in a file's name.
+pub(crate) fn in_name(hash: &str) -> &str {
+    &hash[..DIGITS_IN_NAME]
+}
+
 /// SHA-256, in hexadecimal digits.
 pub(crate) fn hash(mut bytes: impl Read) -> io::Result<String> {
     let (mut hash, mut piece) = (Sha256::new(), vec![0; 64 << 10]);

@@ -8,7 +8,7 @@ use recording::{Input, InputRole};
 
 use crate::arch::Arch;
 use crate::hash::hash;
-use crate::{Error, kernel_image};
+use crate::{Error, initrd, kernel_image};
 
 /// Fails unless the file can be opened and is no folder.
 pub(crate) fn check_readable(path: &Path) -> Result<(), Error> {
@@ -50,11 +50,12 @@ pub(crate) fn input(role: InputRole, path: &Path, hashed: bool) -> Result<Input,
     if hashed {
         sha256 = hash(&mut file).map_err(Error::unreadable(path))?;
     }
-    let mut compression = None;
-    if role == InputRole::Kernel {
-        compression = kernel_image::compressed_with(file).map_err(Error::unreadable(path))?;
-    }
-    let compression = compression.unwrap_or_default().to_owned();
+    let compression = match role {
+        InputRole::Kernel => kernel_image::compressed_with(file),
+        InputRole::Initrd => initrd::compressed_with(file),
+        _ => Ok(None),
+    };
+    let compression = compression.map_err(Error::unreadable(path))?.unwrap_or_default().to_owned();
     Ok(Input { role: role.as_str().to_owned(), path: path.display().to_string(), bytes, sha256, compression })
 }
 

@@ -17,8 +17,6 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use flate2::read::GzDecoder;
-use lzma_rust2::{LzmaReader, XzReader};
 use object::Endianness;
 use object::elf::{FileHeader64, NoteType};
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -27,29 +25,18 @@ use recording::GuestSpec;
 
 use crate::arch;
 use crate::arch::orc::Orc;
-use crate::hash::hash;
+use crate::hash::{self, hash};
+use crate::packed::{self, Compression, NoContent};
 
 /// No kernel is longer, unpacked: Debian's are 70 MB.
 const IMAGE_BYTES_MAX: u64 = 256 << 20;
-/// The most that unpacking may take beside that: kernels ask for a window of 32 MiB.
-const UNPACKER_KIB_MAX: u32 = 192 << 10;
-/// A block of lz4's old format unpacks to at most so much (lz4's `doc/lz4_Frame_format.md`, legacy frame).
-const LZ4_BLOCK_BYTES: usize = 8 << 20;
-
-/// The four bytes that the format begins with.
-const LZ4_MAGIC_BYTES: usize = 4;
-
 /// Why an image gives no functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoFunctions {
     /// It is neither a bzImage with a payload nor an ELF image.
     NoKernel,
-    /// Its payload is compressed with this, which bootscope does not read.
-    Compression(&'static str),
-    /// The payload cannot be unpacked.
-    Damaged(String),
-    /// Unpacked it is larger than any kernel.
-    TooLarge,
+    /// What it unpacks cannot be had.
+    Payload(NoContent),
     /// There is no table of symbols in it (built without `CONFIG_KALLSYMS`), or none of a form that is known.
     NoTable,
 }
@@ -58,9 +45,7 @@ impl fmt::Display for NoFunctions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NoFunctions::NoKernel => write!(f, "it is neither a bzImage nor an ELF image"),
-            NoFunctions::Compression(how) => write!(f, "it is compressed with {how}, which is not read"),
-            NoFunctions::Damaged(why) => write!(f, "its payload cannot be unpacked: {why}"),
-            NoFunctions::TooLarge => write!(f, "it unpacks to more than {} MiB", IMAGE_BYTES_MAX >> 20),
+            NoFunctions::Payload(why) => write!(f, "its payload {why}"),
             NoFunctions::NoTable => write!(f, "there is no table of symbols in it: it has no CONFIG_KALLSYMS"),
         }
     }
@@ -141,7 +126,7 @@ pub fn unpack(guest: &GuestSpec, folder: &Path) -> Result<PathBuf, NotUnpacked> 
     let packed = payload(&bytes).ok_or(NotUnpacked::NoKernel(NoFunctions::NoKernel))?;
     let hash = hash(&*bytes).map_err(failed(kernel))?;
     let release = (arch::of(guest).linux_release)(&bytes).unwrap_or_default();
-    let into = folder.join(format!("vmlinux-{release}-{}", &hash[..HASH_DIGITS]));
+    let into = folder.join(format!("vmlinux-{release}-{}", hash::in_name(&hash)));
     if into.is_file() {
         return Ok(into);
     }
@@ -156,8 +141,6 @@ pub fn unpack(guest: &GuestSpec, folder: &Path) -> Result<PathBuf, NotUnpacked> 
     Ok(into)
 }
 
-/// So many digits of a hash tell kernels apart.
-const HASH_DIGITS: usize = 16;
 /// `XEN_ELFNOTE_PHYS32_ENTRY`: where a machine monitor enters a kernel by PVH.
 const PVH_ENTRY: NoteType = NoteType(18);
 
@@ -198,53 +181,6 @@ fn payload_at(head: &[u8]) -> Option<Range<usize>> {
     Some(begins..begins.checked_add(u32_at(0x24c)?)?)
 }
 
-/// How a kernel's payload is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Compression {
-    /// Not at all: an ELF image.
-    No,
-    Gzip,
-    Xz,
-    Lzma,
-    Zstd,
-    Lz4,
-    Bzip2,
-    Lzo,
-    Unknown,
-}
-
-impl Compression {
-    /// By a payload's first bytes, as the kernel's lib/decompress.c tells them apart.
-    fn of(payload: &[u8]) -> Compression {
-        match payload {
-            [0x7f, b'E', b'L', b'F', ..] => Compression::No,
-            [0x1f, 0x8b, ..] => Compression::Gzip,
-            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
-            [0x5d, 0, 0, ..] => Compression::Lzma,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
-            [0x02, 0x21, 0x4c, 0x18, ..] => Compression::Lz4,
-            [b'B', b'Z', b'h', ..] => Compression::Bzip2,
-            [0x89, b'L', b'Z', b'O', ..] => Compression::Lzo,
-            _ => Compression::Unknown,
-        }
-    }
-
-    /// What people call it.
-    fn name(self) -> &'static str {
-        match self {
-            Compression::No => "not compressed",
-            Compression::Gzip => "gzip",
-            Compression::Xz => "XZ",
-            Compression::Lzma => "LZMA",
-            Compression::Zstd => "zstd",
-            Compression::Lz4 => "LZ4",
-            Compression::Bzip2 => "bzip2",
-            Compression::Lzo => "LZO",
-            Compression::Unknown => "something unknown",
-        }
-    }
-}
-
 /// What a bzImage is compressed with; none of another kernel, and where its first bytes do not tell.
 ///
 /// # Errors
@@ -263,57 +199,13 @@ pub(crate) fn compressed_with(mut file: impl Read + Seek) -> io::Result<Option<&
 
 /// The payload's content. Most formats are followed by the content's length, which is ignored.
 fn unpacked(payload: &[u8]) -> Result<Vec<u8>, NoFunctions> {
-    let damaged = |e: std::io::Error| NoFunctions::Damaged(e.to_string());
-    match Compression::of(payload) {
-        Compression::No => Ok(payload.to_vec()),
-        Compression::Gzip => all_of(GzDecoder::new(payload)),
-        Compression::Xz => all_of(XzReader::new_mem_limit(payload, false, UNPACKER_KIB_MAX)),
-        Compression::Lzma => all_of(LzmaReader::new_mem_limit(payload, UNPACKER_KIB_MAX, None).map_err(damaged)?),
-        Compression::Zstd => {
-            let mut reader = zstd::Decoder::with_buffer(payload).map_err(damaged)?.single_frame();
-            reader.window_log_max(27).map_err(damaged)?; // 128 MiB, which is what the kernel's build asks for
-            all_of(reader)
-        }
-        Compression::Lz4 => lz4(&payload[LZ4_MAGIC_BYTES..]),
-        other => Err(NoFunctions::Compression(other.name())),
-    }
-}
-
-fn all_of(reader: impl Read) -> Result<Vec<u8>, NoFunctions> {
-    let mut bytes = Vec::new();
-    reader.take(IMAGE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|e| NoFunctions::Damaged(e.to_string()))?;
-    if bytes.len() as u64 > IMAGE_BYTES_MAX { Err(NoFunctions::TooLarge) } else { Ok(bytes) }
-}
-
-/// lz4's old format: blocks, each with its packed length before it. A kernel's payload ends with the unpacked length of all.
-fn lz4(mut packed: &[u8]) -> Result<Vec<u8>, NoFunctions> {
-    let mut bytes = Vec::new();
-    let mut block = vec![0; LZ4_BLOCK_BYTES];
-    while let Some((length, rest)) = packed.split_first_chunk::<4>() {
-        let length = u32::from_le_bytes(*length) as usize;
-        let Some((of_block, rest)) = rest.split_at_checked(length).filter(|_| length > 0) else {
-            if rest.is_empty() {
-                break;
-            }
-            let left = rest.len();
-            return Err(NoFunctions::Damaged(format!("lz4: a block of {length} bytes where {left} are left")));
-        };
-        let n = lz4_flex::block::decompress_into(of_block, &mut block)
-            .map_err(|e| NoFunctions::Damaged(format!("lz4: {e}")))?;
-        bytes.extend_from_slice(&block[..n]);
-        if bytes.len() as u64 > IMAGE_BYTES_MAX {
-            return Err(NoFunctions::TooLarge);
-        }
-        packed = rest;
-    }
-    Ok(bytes)
+    packed::content(payload, IMAGE_BYTES_MAX).map(|(content, _)| content).map_err(NoFunctions::Payload)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
-    use std::process::{Command, Stdio};
+    use crate::packed::testing::packed;
 
     /// A bzImage of this payload.
     fn bzimage(payload: &[u8]) -> Vec<u8> {
@@ -324,49 +216,6 @@ mod tests {
         image[0x24c..0x250].copy_from_slice(&(payload.len() as u32).to_le_bytes());
         image.extend(payload);
         image
-    }
-
-    fn packed(bytes: &[u8], program: &str, arguments: &[&str]) -> Vec<u8> {
-        let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap_or_else(|e| panic!("{program}: {e}"));
-        let mut stdin = child.stdin.take().unwrap();
-        let bytes = bytes.to_vec();
-        let writer = std::thread::spawn(move || stdin.write_all(&bytes));
-        let out = child.wait_with_output().unwrap();
-        writer.join().unwrap().unwrap();
-        assert!(out.status.success());
-        out.stdout
-    }
-
-    #[test]
-    fn payloads_are_unpacked_as_kernels_pack_them() {
-        let kernel: Vec<u8> = b"\x7fELF".iter().copied().chain((0..3_000_000u32).map(|i| (i / 7) as u8)).collect();
-        let check = |payload: Vec<u8>| {
-            let with_length = [payload, (kernel.len() as u32).to_le_bytes().to_vec()].concat();
-            let image = bzimage(&with_length);
-            assert!(unpacked(super::payload(&image).unwrap()).unwrap() == kernel);
-        };
-        check(packed(&kernel, "gzip", &["-c"]));
-        // scripts/xz_wrap.sh
-        check(packed(&kernel, "xz", &["--check=crc32", "--x86", "--lzma2=,dict=32MiB", "-c"]));
-        check(packed(&kernel, "xz", &["--format=lzma", "-c"]));
-        check(zstd::bulk::compress(&kernel, 19).unwrap());
-        let blocks = kernel.chunks(LZ4_BLOCK_BYTES).flat_map(|block| {
-            let block = lz4_block(block);
-            (block.len() as u32).to_le_bytes().into_iter().chain(block)
-        });
-        check(b"\x02\x21\x4c\x18".iter().copied().chain(blocks).collect());
-        assert!(unpacked(&kernel).unwrap() == kernel);
-    }
-
-    /// Literals only: a token of 15, the rest of their number in bytes, then they themselves.
-    fn lz4_block(literals: &[u8]) -> Vec<u8> {
-        let mut block = vec![0xf0];
-        let rest = literals.len() - 15;
-        block.extend(std::iter::repeat_n(255, rest / 255).chain([(rest % 255) as u8]));
-        block.extend(literals);
-        block
     }
 
     #[test]

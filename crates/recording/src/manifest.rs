@@ -154,7 +154,8 @@ pub struct Input {
     pub bytes: u64,
     /// Hash of its content, hexadecimal; empty where it was not hashed.
     pub sha256: String,
-    /// Of a kernel that unpacks itself, what it is compressed with (`XZ`, `zstd`); empty where that is not known.
+    /// Of a kernel that unpacks itself, and of an initrd, what it is compressed with (`XZ`, `zstd`, `not compressed`); empty
+    /// where that is not known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub compression: String,
 }

@@ -101,7 +101,7 @@ pub struct FindingEvidence {
 /// A change to a boot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangeLine {
-    /// `append-words`, `lab-switch`, `qemu-arguments`, `cpus`, `memory`, `patch`, `unpacked-kernel` or `kernel-config`.
+    /// `append-words`, `lab-switch`, `qemu-arguments`, `cpus`, `memory`, `patch`, `unpacked-kernel`, `unpacked-initrd` or `kernel-config`.
     pub kind: String,
     /// What goes.
     pub from: Vec<String>,
@@ -114,7 +114,7 @@ pub struct ChangeLine {
 pub struct FoundLine {
     /// What those in the list save together: what they share counts once.
     pub together_ns: i64,
-    /// Cheaper ones are counted and not listed. It is a thousandth of the boot, or the error of the end mark or of a clock if that is
+    /// Cheaper ones are counted and not listed. It is 0.075 % of the boot, or the error of the end mark or of a clock if that is
     /// more.
     pub noise_ns: i64,
     /// How many those are.
@@ -241,6 +241,7 @@ impl ChangeLine {
             Change::Memory(bytes) => ("memory", Vec::new(), vec!["--memory".to_owned(), format!("{}M", bytes >> 20)]),
             Change::Patch(patches) => ("patch", Vec::new(), patches.clone()),
             Change::UnpackedKernel => ("unpacked-kernel", Vec::new(), Vec::new()),
+            Change::UnpackedInitrd => ("unpacked-initrd", Vec::new(), Vec::new()),
             Change::KernelConfig(options) => ("kernel-config", Vec::new(), options.clone()),
         };
         ChangeLine { kind: kind.to_owned(), from, to }

@@ -20,6 +20,8 @@ pub enum Cannot {
     NoSources(String),
     /// There is no such kernel; why.
     NoKernel(String),
+    /// There is no such initrd; why.
+    NoInitrd(String),
     /// The user stopped what makes it, which says nothing of the change.
     Stopped(String),
 }
@@ -39,7 +41,7 @@ impl fmt::Display for Cannot {
             Cannot::NoSources(options) => {
                 write!(f, "give the kernel's sources: --tree DIR builds it with --config {options}")
             }
-            Cannot::NoKernel(why) | Cannot::Stopped(why) => f.write_str(why),
+            Cannot::NoKernel(why) | Cannot::NoInitrd(why) | Cannot::Stopped(why) => f.write_str(why),
         }
     }
 }

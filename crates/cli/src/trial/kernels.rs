@@ -1,10 +1,11 @@
-//! Kernels that remedies boot: unpacked, or built from sources. Each is a file of the cache that nothing changes later.
+//! Kernels that remedies boot: unpacked, or built from sources; and initrds, unpacked. Each is a file of the cache that nothing
+//! changes later.
 
 use super::cannot::Cannot;
 use benchmark::tree::{BuiltKernel, Sources, Tree, TreeError};
 use findings::Change;
-use machine::RecordOptions;
 use machine::kernel_image::{NotUnpacked, unpack};
+use machine::{RecordOptions, initrd};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,8 @@ impl Kernels<'_> {
     }
 }
 
+/// The folder of what was unpacked, in the cache.
+const UNPACKED: &str = "unpacked";
 /// So many options are named that went along with others.
 const ALONG: usize = 8;
 
@@ -67,10 +70,20 @@ impl<'a> Kernels<'a> {
         if options.guest.root.is_some() {
             return Err(Cannot::NoModules);
         }
-        match unpack(&options.guest, &self.cache.join("unpacked")) {
+        match unpack(&options.guest, &self.cache.join(UNPACKED)) {
             Ok(kernel) => options.guest.kernel = Some(kernel),
             Err(NotUnpacked::IsSo) => return Err(Cannot::IsSo),
             Err(why) => return Err(Cannot::NoKernel(why.to_string())),
+        }
+        Ok(())
+    }
+
+    /// Boots with the guest's own initrd, not compressed.
+    pub fn unpack_initrd(&self, options: &mut RecordOptions) -> Result<(), Cannot> {
+        match initrd::unpack(&options.guest, &self.cache.join(UNPACKED)) {
+            Ok(initrd) => options.guest.initrd = Some(initrd),
+            Err(initrd::NotUnpacked::IsSo) => return Err(Cannot::IsSo),
+            Err(why) => return Err(Cannot::NoInitrd(why.to_string())),
         }
         Ok(())
     }

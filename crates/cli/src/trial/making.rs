@@ -27,6 +27,7 @@ pub fn check(change: &Change, options: &mut RecordOptions, kernels: &Kernels) ->
         }
         Change::Patch(patches) => patch(options, patches),
         Change::UnpackedKernel => kernels.unpack(options),
+        Change::UnpackedInitrd => kernels.unpack_initrd(options),
         Change::KernelConfig(changes) => kernels.check_config(changes),
     }
 }
@@ -49,6 +50,7 @@ pub fn setting(change: &Change) -> Setting {
         Change::Memory(bytes) => ("memory", format!("--memory {}M", bytes >> 20)),
         Change::Patch(patches) => ("patch", patches.join("; ")),
         Change::UnpackedKernel => ("unpacked-kernel", "unpacked-kernel".to_owned()),
+        Change::UnpackedInitrd => ("unpacked-initrd", "unpacked-initrd".to_owned()),
         Change::KernelConfig(options) => ("kernel-config", options.join(" ")),
     };
     Setting { key: key.to_owned(), value }

@@ -85,6 +85,7 @@ mod tests {
             machine_type: machine_type.to_owned(),
             arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
             has_kernel: true,
+            ..crate::Vmm::default()
         });
         lines.iter().for_each(|line| log.line(line));
         log.initcall("acpi_init", |log| {

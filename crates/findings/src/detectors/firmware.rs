@@ -69,7 +69,8 @@ mod tests {
         let boot = |machine_type: &str, arguments: &[&str], has_kernel: bool| {
             let mut log = Log::linux();
             let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
-            log.machine.vmm = Some(Vmm { machine_type: machine_type.to_owned(), arguments, has_kernel });
+            log.machine.vmm =
+                Some(Vmm { machine_type: machine_type.to_owned(), arguments, has_kernel, ..Vmm::default() });
             log.before_the_kernel(&[(Phase::Firmware, ms(60))]);
             log.within("probe_roms", |log| log.call("romchecksum", ms(2)));
             log.within("default_find_smp_config", |log| log.call("smp_scan_config", ms(1)));

@@ -1,0 +1,226 @@
+//! What an initrd is made of, and the same without compression.
+//!
+//! An initrd is a sequence of cpio archives, each as it is or compressed, with zeros between them (the kernel's
+//! Documentation/driver-api/early-userspace/buffer-format.rst). Distributions put microcode in front of a compressed archive.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
+use std::path::{Path, PathBuf};
+
+use recording::GuestSpec;
+
+use crate::hash::{self, hash};
+use crate::packed::{self, Compression, NoContent};
+
+/// No initrd is larger, packed or not: QEMU puts it into the guest's memory.
+const BYTES_MAX: u64 = 1 << 30;
+/// The kernel begins to read an archive at a multiple of this.
+const ALIGN_BYTES: usize = 4;
+const MAGIC: &[u8] = b"0707";
+/// A header of the `newc` format: a magic number and 13 fields of eight hexadecimal digits.
+const HEADER_BYTES: usize = 110;
+/// The name that ends an archive, with the zero after it.
+const TRAILER: &[u8] = b"TRAILER!!!\0";
+
+/// Why an initrd cannot be unpacked.
+#[derive(Debug, thiserror::Error)]
+pub enum NotUnpacked {
+    /// Nothing in it is compressed.
+    #[error("nothing in the initrd is compressed")]
+    IsSo,
+    /// The guest has none but bootscope's.
+    #[error("the guest has no initrd of its own")]
+    None,
+    /// Something in it is no archive.
+    #[error("the initrd {0}")]
+    NoContent(NoContent),
+    /// A file cannot be read or written.
+    #[error("cannot unpack the initrd {path}: {why}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        why: io::Error,
+    },
+}
+
+/// What the greatest part of an initrd is compressed with; none where that cannot be told.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn compressed_with(mut file: File) -> io::Result<Option<&'static str>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    let plain = plain_bytes(&bytes).unwrap_or_default();
+    if plain == bytes.len() && plain > 0 {
+        return Ok(Some(Compression::No.name()));
+    }
+    let compression = Compression::of(&bytes[plain..]);
+    Ok((!matches!(compression, Compression::No | Compression::Unknown)).then(|| compression.name()))
+}
+
+/// A guest's initrd without compression, as a file in this folder with its hash in its name. One that is there is not made again.
+///
+/// # Errors
+/// If nothing in it is compressed, or it cannot be unpacked.
+pub fn unpack(guest: &GuestSpec, folder: &Path) -> Result<PathBuf, NotUnpacked> {
+    let initrd = guest.initrd.as_deref().ok_or(NotUnpacked::None)?;
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |why| NotUnpacked::Io { path, why }
+    };
+    let mut bytes = Vec::new();
+    let file = File::open(initrd).map_err(failed(initrd))?;
+    file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed(initrd))?;
+    let hash = hash(&*bytes).map_err(failed(initrd))?;
+    let into = folder.join(format!("initrd-{}", hash::in_name(&hash)));
+    if into.is_file() {
+        return Ok(into);
+    }
+    let unpacked = unpacked(&bytes, BYTES_MAX).map_err(NotUnpacked::NoContent)?.ok_or(NotUnpacked::IsSo)?;
+    fs::create_dir_all(folder).map_err(failed(folder))?;
+    let partial = recording::beside(&into).map_err(failed(&into))?;
+    fs::write(partial.path(), &unpacked).map_err(failed(&into))?;
+    partial.persist(&into).map_err(|why| failed(&into)(why.error))?;
+    Ok(into)
+}
+
+/// All archives as they are; none if they all are so already.
+fn unpacked(mut initrd: &[u8], bytes_max: u64) -> Result<Option<Vec<u8>>, NoContent> {
+    let mut all = Vec::new();
+    let mut is_packed = false;
+    loop {
+        let plain = plain_bytes(initrd).ok_or_else(|| NoContent::Damaged("an archive in it is cut".to_owned()))?;
+        all.extend_from_slice(&initrd[..plain]);
+        all.resize(all.len().next_multiple_of(ALIGN_BYTES), 0);
+        initrd = &initrd[plain..];
+        if all.len() as u64 > bytes_max {
+            return Err(NoContent::TooLarge(bytes_max));
+        }
+        if initrd.is_empty() {
+            return Ok(is_packed.then_some(all));
+        }
+        if matches!(Compression::of(initrd), Compression::No) {
+            return Err(NoContent::Damaged("something in it is no archive".to_owned()));
+        }
+        let (content, rest) = packed::content(initrd, bytes_max - all.len() as u64)?;
+        all.extend(content);
+        (initrd, is_packed) = (rest, true);
+    }
+}
+
+/// How long the archives are that an initrd begins with uncompressed, with the zeros around them; none if one is cut.
+fn plain_bytes(initrd: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += initrd[at..].iter().take_while(|&&byte| byte == 0).count();
+        if !initrd[at..].starts_with(MAGIC) {
+            return Some(at);
+        }
+        at += archive_bytes(&initrd[at..])?;
+    }
+}
+
+/// How long an archive is; none if it is cut.
+fn archive_bytes(archive: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let header = archive.get(at..at + HEADER_BYTES).filter(|header| header.starts_with(MAGIC))?;
+        let field =
+            |n: usize| usize::from_str_radix(std::str::from_utf8(&header[6 + 8 * n..14 + 8 * n]).ok()?, 16).ok();
+        let (file_bytes, name_bytes) = (field(6)?, field(11)?);
+        let name = at + HEADER_BYTES;
+        let is_last = archive.get(name..name + name_bytes)? == TRAILER;
+        at = (name + name_bytes).next_multiple_of(ALIGN_BYTES) + file_bytes.next_multiple_of(ALIGN_BYTES);
+        if is_last {
+            return Some(at.min(archive.len()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packed::testing::packed;
+
+    /// An archive of one file.
+    fn archive(name: &str, content: &[u8]) -> Vec<u8> {
+        let mut archive = Vec::new();
+        for (name, content) in [(name, content), ("TRAILER!!!", b"")] {
+            let header = format!("070701{:048}{:08x}{:032}{:08x}{:08}", 0, content.len(), 0, name.len() + 1, 0);
+            assert_eq!(header.len(), HEADER_BYTES);
+            for part in [format!("{header}{name}\0").as_bytes(), content] {
+                archive.extend_from_slice(part);
+                archive.resize(archive.len().next_multiple_of(ALIGN_BYTES), 0);
+            }
+        }
+        archive
+    }
+
+    fn with(initrd: &[u8]) -> Option<&'static str> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), initrd).unwrap();
+        compressed_with(file.reopen().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn archives_come_out_as_they_went_in_whatever_packed_them() {
+        let (microcode, root) = (archive("microcode", b"12345"), archive("init", &[7; 9000]));
+        let both = [microcode.clone(), vec![0; 300], root.clone()].concat();
+        let xz: &[&str] = &["--check=crc32", "-c"];
+        for (program, flags, name) in [("gzip", &["-c"][..], "gzip"), ("xz", xz, "XZ")] {
+            let packed_root = packed(&root, program, flags);
+            assert_eq!(unpacked(&packed_root, BYTES_MAX).unwrap().unwrap(), root);
+            assert_eq!(with(&packed_root), Some(name));
+            let debians = [microcode.clone(), vec![0; 300], packed_root.clone(), vec![0; 2]].concat();
+            let out = unpacked(&debians, BYTES_MAX).unwrap().unwrap();
+            assert!(out.starts_with(&both) && out[both.len()..].iter().all(|&byte| byte == 0));
+            assert_eq!(with(&debians), Some(name), "the microcode in front is small");
+            let twice = [packed(&microcode, program, flags), packed_root].concat();
+            assert_eq!(unpacked(&twice, BYTES_MAX).unwrap().unwrap(), [microcode.clone(), root.clone()].concat());
+        }
+        assert_eq!(unpacked(&both, BYTES_MAX), Ok(None));
+        assert_eq!((with(&both), with(b"no archive"), with(b"")), (Some("not compressed"), None, None));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let root = archive("init", &[7; 9000]);
+        let says = |initrd: &[u8], why: &str| {
+            let said = unpacked(initrd, 8192).unwrap_err().to_string();
+            assert!(said.contains(why), "{said}");
+        };
+        says(&root[..500], "an archive in it is cut");
+        says(&packed(&root, "gzip", &["-c"]), "more than 0 MiB");
+        says(b"#!/bin/sh", "something unknown");
+        says(b"\x7fELF", "no archive");
+        says(b"\x1f\x8b\x08", "cannot be unpacked");
+        let broken = [&b"0707010000"[..], &[b'x'; 200]].concat();
+        says(&broken, "cut");
+    }
+
+    #[test]
+    fn an_initrd_is_unpacked_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (initrd, into) = (folder.path().join("initrd"), folder.path().join("unpacked"));
+        let of = |guest: Option<&Path>| {
+            unpack(&GuestSpec { initrd: guest.map(Path::to_owned), ..GuestSpec::default() }, &into)
+        };
+        let root = archive("init", b"#!/bin/sh");
+        fs::write(&initrd, packed(&root, "gzip", &["-c"])).unwrap();
+        let made = of(Some(&initrd)).unwrap();
+        assert_eq!(fs::read(&made).unwrap(), root);
+        fs::write(&made, "as it was").unwrap();
+        assert_eq!(
+            (of(Some(&initrd)).unwrap(), fs::read(&made).unwrap()),
+            (made, b"as it was".to_vec()),
+            "it is not made again"
+        );
+        fs::write(&initrd, &root).unwrap();
+        assert!(matches!(of(Some(&initrd)), Err(NotUnpacked::IsSo)));
+        assert!(matches!(of(None), Err(NotUnpacked::None)));
+        assert!(matches!(of(Some(&into.join("none"))), Err(NotUnpacked::Io { .. })));
+        assert_eq!(fs::read_dir(&into).unwrap().count(), 1, "nothing half made is left");
+    }
+}
