@@ -29,7 +29,9 @@ export const BENCH_KEYS: readonly (readonly [string, string])[] = [
 export function press(store: Store, event: KeyboardEvent): boolean {
     const { target } = event;
     if (event.ctrlKey || event.metaKey || event.altKey) return false;
-    if (target instanceof HTMLElement && target.matches("input, textarea, select")) {
+    // A box that is ticked and a slider leave letters and digits to the page.
+    const types = target instanceof HTMLElement && target.matches("input:not([type=checkbox], [type=range]), textarea, select");
+    if (types) {
         if (event.key !== "Escape") return false;
         target.blur();
         return true;

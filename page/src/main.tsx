@@ -174,7 +174,7 @@ function Header({ store }: { store: Store }) {
                         if (event.key === "Enter") nextMatch(store, event.shiftKey ? -1 : 1);
                     }}
                 />
-                <output id="found" aria-live="polite">{state.find === "" ? "" : isBroken ? "not a regular expression" : matches.length === 0 ? "no span" : `${grouped(matches.length)} spans`}</output>
+                <output id="found" aria-live="polite">{state.find === "" ? "" : isBroken ? "not a regular expression" : matches.length === 0 ? "no span" : `${grouped(matches.length)} ${matches.length === 1 ? "span" : "spans"}`}</output>
             </span>
             <Tools store={store} name={name} view={state.view} canDraw={canDraw} canList={canList}>
                 {store.isWhole ? null : <span class="faint" id="reading">{boot.facts && boot.facts.spans > 0 ? `reading, ${Math.floor((read / boot.facts.spans) * 100)} %` : "reading"}</span>}
@@ -258,8 +258,9 @@ function Help({ store }: { store: Store }) {
         <div class="help" role="dialog" aria-modal="true" aria-label="Keys">
             <h2>Keys</h2>
             <dl>{(store.bench ? BENCH_KEYS : KEYS).map(([keys, does]) => <div key={keys}><dt><kbd>{keys}</kbd></dt><dd>{does}</dd></div>)}</dl>
-            {store.bench ? null : <><p>Ctrl and the wheel zoom, shift and the wheel move. Dragging moves the chart; with shift it selects a range. In the strip of phases, dragging chooses the window and a double click shows all.</p>
-            <p>In a track's strip: a full bar is running, half a bar is runnable without a CPU, a line is waiting. The boot path is the line across all tracks; each arrow goes from who waited to whom it waited for.</p></>}
+            {store.bench ? null : <><p>Ctrl and the wheel zoom, shift and the wheel move. Dragging moves the chart; along its axis of time, or with shift, it selects a range. In the strip of phases, dragging chooses the window and a double click shows all.</p>
+            <p>In a track's strip: a full bar is running, half a bar is runnable without a CPU, a line is waiting. The boot path is the line across all tracks. An arrow shows where it goes on in another thread: to the one that is waited for, and back to the one that waited.</p>
+            <p>Green ran, amber could have run and had no CPU, grey waited. The strip below the phases has the same colours for the boot path. Spans have a colour by their kind, and several tones so that neighbours differ: work blue, initcalls amber, functions tan, modules pink.</p></>}
             <button type="button" onClick={() => store.set({ help: false })} ref={button => button?.focus()}>close</button>
         </div>
     );

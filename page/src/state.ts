@@ -69,6 +69,8 @@ export class Store {
     wrong: string[] = [];
     /** What the view that is shown saves as a picture or a table. */
     target: ExportTarget = {};
+    /** The time that was selected before one of its causes was. */
+    cameFrom: Selection;
     private found: { find: string; count: number; spans: readonly number[] } | undefined;
     private readonly listeners = new Set<() => void>();
     private isPending = false;

@@ -214,6 +214,34 @@ test("tracks: keys move the window, search finds and steps", options, async () =
     page.check();
 });
 
+test("tracks: whom the boot waited for in a time sums to that time, and leads to the step", options, async () => {
+    const [from, to] = [0, Number(show.total_ns)];
+    const page = await open(`#view=tracks&range=${from},${to}`);
+    const times = (await numbers(page, ".causes [data-ns]")).map(Number);
+    assert.ok(times.length > 1);
+    assert.equal(times.reduce((sum, time) => sum + time, 0), to - from);
+    const causes = times.slice(0, 6);
+    assert.deepEqual(causes, [...causes].sort((a, b) => b - a));
+    await page.locator(".causes button").first().click();
+    await settled(page);
+    assert.ok((await fragment(page)).has("step"));
+    await page.getByRole("button", { name: "back to the time selected before" }).click();
+    await settled(page);
+    assert.equal((await fragment(page)).get("range"), `${from},${to}`);
+    // The axis of time is for choosing a part of it.
+    const box = await page.locator(".chart .canvas").boundingBox();
+    await page.mouse.move(box.x + 300, box.y + 8);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 500, box.y + 8, { steps: 4 });
+    await page.mouse.up();
+    await settled(page);
+    const [left, right] = (await fragment(page)).get("range").split(",").map(Number);
+    assert.ok(from < left && left < right && right < to, `${left} to ${right}`);
+    const shorter = (await numbers(page, ".causes [data-ns]")).map(Number);
+    assert.ok(Math.abs(shorter.reduce((sum, time) => sum + time, 0) - (right - left)) < 2);
+    page.check();
+});
+
 test("tracks: a click selects what lies there, the wheel zooms and moves", options, async () => {
     const page = await open("#view=tracks");
     const chart = page.locator(".chart .canvas");
@@ -236,7 +264,7 @@ test("tracks: a click selects what lies there, the wheel zooms and moves", optio
     await page.mouse.down();
     await page.mouse.up();
     await settled(page);
-    if (!tip.startsWith("boot path")) assert.equal(await page.locator(".details h2").innerText(), tip);
+    if (!/^(boot path|waited)/.test(tip)) assert.equal(await page.locator(".details h2").innerText(), tip);
     const before = await fragment(page);
     await page.keyboard.down("Control");
     await page.mouse.wheel(0, -200);
@@ -670,6 +698,45 @@ test("what-if: in a file each kept recording brings what the command says, to th
     }
 });
 
+test("console: a guest that printed little is shown with its kernel's log, which leads to its time", kept, async () => {
+    const pages = await mkdtemp(join(tmpdir(), "bootscope-log-"));
+    try {
+        const lines = async recording => {
+            const path = join(pages, "page.html");
+            execFileSync(PROGRAM_ITSELF, ["report", join(KEPT, `${recording}.tar.zst`), "--force", "-o", path], { stdio: "ignore" });
+            const page = await open("#view=console", { path });
+            return { page, lines: (await saved(page)).slice(1) };
+        };
+        const imported = await lines("trace-and-log");
+        assert.ok(imported.lines.length > 10 && imported.lines.every(([at]) => /^-?\d+$/.test(at)));
+        assert.match(await imported.page.locator(".console-view .note").innerText(), /kernel's log, by its own stamps/);
+        await imported.page.locator(".console-view tbody button").nth(1).click();
+        await settled(imported.page);
+        assert.equal((await fragment(imported.page)).get("range")?.split(",")[0], imported.lines[1][0]);
+        imported.page.check();
+        const quiet = await lines("linux-calls-cut");
+        assert.ok(quiet.lines.length > 100);
+        await quiet.page.getByRole("button", { name: "console", exact: true }).click();
+        assert.ok((await saved(quiet.page)).length < 10, "what it printed");
+        quiet.page.check();
+    } finally {
+        await rm(pages, { recursive: true });
+    }
+});
+
+test("merged: where the page cannot tell short calls from their callers it says so", kept, async () => {
+    const pages = await mkdtemp(join(tmpdir(), "bootscope-merged-"));
+    try {
+        const path = join(pages, "page.html");
+        execFileSync(PROGRAM_ITSELF, ["report", join(KEPT, "linux-calls-cut.tar.zst"), "-o", path], { stdio: "ignore" });
+        const page = await open("#view=merged", { path });
+        await page.waitForSelector(".merged .note >> text=/too short to be drawn/");
+        page.check();
+    } finally {
+        await rm(pages, { recursive: true });
+    }
+});
+
 test("what-if: of several boots in a file each answers for itself", kept, async () => {
     const own = await chromium.launch({ executablePath: PROGRAM, args: ["--no-sandbox"] });
     const pages = await mkdtemp(join(tmpdir(), "bootscope-what-if-"));
@@ -788,6 +855,13 @@ test("on a narrow screen what is selected is seen, and rows are as high as the t
     await settled(page);
     const box = await page.locator(".details").boundingBox();
     assert.ok(box && box.height > 60 && box.y + box.height <= viewport.height + 1, JSON.stringify(box));
+    for (const view of ["tracks", "path"]) {
+        const chart = await open(`#view=${view}&span=0`, { viewport });
+        const panel = await chart.locator(".details").boundingBox();
+        assert.ok(panel && panel.height > 60 && panel.y + panel.height <= viewport.height + 1, `${view}: ${JSON.stringify(panel)}`);
+        chart.check();
+        await chart.close();
+    }
     for (const view of ["where", "console", "whatif"]) {
         await page.evaluate(view => (location.hash = `#view=${view}`), view);
         await settled(page);

@@ -41,6 +41,27 @@ test("the path has the stacks of who waited, and sums to the boot", () => {
     assert.equal(ofPath(boot(), { from: 15, to: 45 }).total[0], 30);
 });
 
+test("calls too short to be spans have their share, and who had the CPU stands below runqueue", () => {
+    const made = new Boot();
+    const facts = { schema: "bootscope.page/1", kinds: ["call"], spans: 2, summary: { total_ns: 100, unit: "ns", phases: [], subject: {}, where: [], warnings: [] } };
+    made.add(part("boot", 1, {}, { json: [JSON.stringify(facts)] }));
+    made.add(part("tracks", 2, { kind: [2, 2], number: [1, 2], created: [0, 0], by: [0, 0], idle: [0, 0], thing: [0, 0] }, { name: ["init", "worker"] }));
+    // init runs f for 40 and g for 20, and is ready for 30 while worker has the CPU; worker's time after that is its bottom's.
+    made.add(part("stays", 3, { length: [60, 30, 10], kind: [0, 1, 0], on: [0, 0, 0], goes_on: [1, 1, 1], frames: [1, 2, 1] }));
+    made.add(part("frames", 4, { track: [0, 0, 1, 1], span: [1, 2, 0, 0] }));
+    made.add(part("names", 5, {}, { name: ["f", "", "g", "init", "h"] }));
+    made.add(part("labels", 2, { name: [0, 2], detail: [1, 1], kind: [0, 0], thing: [1, 2] }));
+    made.add(part("spans", 2, { track: [0, 0], start: [0, 40], length: [40, 20], depth: [0, 0], label: [0, 1] }));
+    // Of f's 80 in spans, 10 are interrupts; of the 70 counted, h has 14. The interrupts are h's, called from the bottom.
+    made.add(part("calls", 5, { parent: [0, 1, 2, 1, 1], name: [3, 0, 4, 2, 4], kind: [0, 0, 0, 0, 0], calls: [1, 2, 7, 1, 3], self: [0, 56, 14, 20, 10] }));
+    made.add(part("nodes", 2, { node: [2, 4] }));
+    made.add(part("in_spans", 5, { spent: [0, 80, 0, 20, 0] }));
+    made.add(part("end", 0, {}));
+    const tree = ofPath(made);
+    assert.deepEqual(folded(tree), { "init;f": 28, "init;f;h": 7, "init;h": 5, "init;g": 20, "init;g;runqueue;worker": 30, worker: 10 });
+    assert.equal(tree.total[0], 100);
+});
+
 test("all threads are by their spans", () => {
     assert.deepEqual(folded(ofThreads(boot())), { "init;f": 20, "init;f;g": 10, "init;f;f": 10, "worker;g": 50 });
     assert.deepEqual(folded(ofThreads(boot(), { from: 15, to: 45 })), { "init;f": 10, "init;f;g": 5, "init;f;f": 10, "worker;g": 5 });

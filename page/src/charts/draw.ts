@@ -7,6 +7,8 @@ import { toneOf, type Palette } from "./colours";
 export const ROW = 17;
 export const FONT = "11px system-ui, sans-serif";
 const WIDE_ENOUGH_FOR_TEXT = 24;
+/** Fewer are nothing to read. */
+const LEAST_CHARACTERS = 2;
 
 /** Time to places on a surface. */
 export interface Scale {
@@ -24,23 +26,32 @@ export function timeAt(scale: Scale, x: number): number {
     return scale.from + ((x - scale.left) / (scale.right - scale.left)) * (scale.to - scale.from);
 }
 
-/** As wide as a character of FONT is on average: measuring each text would take most of a frame. */
-let characterWidth: number | undefined;
+/** How wide each character of FONT is, measured once: measuring each text would take most of a frame. */
+const widths = new Map<string, number>();
+let measures: CanvasRenderingContext2D | null | undefined;
 
-function measured(): number {
-    const context = document.createElement("canvas").getContext("2d");
-    if (!context) return 7;
-    context.font = FONT;
-    const usual = "kernel_init acpi_walk_namespace initcall 0123";
-    return context.measureText(usual).width / usual.length;
+function widthOf(character: string): number {
+    const known = widths.get(character);
+    if (known !== undefined) return known;
+    measures ??= document.createElement("canvas").getContext("2d");
+    if (measures) measures.font = FONT;
+    const width = measures?.measureText(character).width ?? 7;
+    widths.set(character, width);
+    return width;
 }
 
 /** As much of a text as fits; nothing where that is nothing to read. */
 export function fitting(text: string, width: number): string {
     if (width < WIDE_ENOUGH_FOR_TEXT) return "";
-    const room = Math.floor((width - 6) / (characterWidth ??= measured()));
-    if (text.length <= room) return text;
-    return room < 3 ? "" : `${text.slice(0, room - 1)}…`;
+    const room = width - 6;
+    let [used, at, cut] = [0, 0, 0];
+    for (const character of text) {
+        used += widthOf(character);
+        if (used > room) return cut < LEAST_CHARACTERS ? "" : `${text.slice(0, cut)}…`;
+        at += character.length;
+        if (used + widthOf("…") <= room) cut = at;
+    }
+    return text;
 }
 
 /** Rectangles by colour, so that a colour is set once. */

@@ -1,5 +1,5 @@
 // Tracks in order of time: a lane for each, with its state, its spans by depth, and the boot path across all of them.
-import type { Boot, Stay, Track } from "../data/boot";
+import type { Boot, Stay, Track, Wait } from "../data/boot";
 import type { Instant } from "../data/instants";
 import type { Surface } from "../lib/save";
 import { Boxes, FONT, LabelColours, ROW, Texts, axis, fitting, seenOf, spanRow, timeAt, x, type Found, type Scale } from "./draw";
@@ -332,6 +332,8 @@ export interface Hit {
     readonly lane: Lane | undefined;
     readonly span: number | undefined;
     readonly stay: Stay | undefined;
+    /** In the strip, where the boot path is elsewhere: what the thread waited for. */
+    readonly wait?: Wait | undefined;
     readonly instant: Instant | undefined;
     readonly at: number;
     readonly isGutter: boolean;
@@ -350,8 +352,10 @@ export function hit(picture: Picture, px: number, py: number): Hit {
     if (!lane || isGutter) return { lane, span: undefined, stay: undefined, instant: undefined, at, isGutter };
     const inLane = py + picture.scroll - lane.y;
     if (inLane < STATE) {
-        const stay = picture.isPathShown ? boot.stayAt(at) : undefined;
-        return { lane, span: undefined, stay: stay && stay.from <= at && stay.to > at && stay.owner.track === lane.track.id ? stay : undefined, instant: undefined, at, isGutter };
+        const onPath = picture.isPathShown ? boot.stayAt(at) : undefined;
+        const stay = onPath && onPath.from <= at && onPath.to > at && onPath.owner.track === lane.track.id ? onPath : undefined;
+        const wait = stay ? undefined : boot.waitsOf(lane.track.id).find(one => one.from <= at && at < one.until);
+        return { lane, span: undefined, stay, wait, instant: undefined, at, isGutter };
     }
     const row = boot.rows(lane.track.id).rows[Math.floor((inLane - STATE) / ROW)];
     if (!row || inLane >= STATE + lane.rows * ROW) return { lane, span: undefined, stay: undefined, instant: undefined, at, isGutter };

@@ -172,7 +172,11 @@ export class Boot {
     samples: readonly Sample[] = [];
     private instantsAsOf: { version: number; instants: Instants } | undefined;
     console: ConsoleLine[] = [];
+    private log: readonly ConsoleLine[] | undefined;
     calls: Table | undefined;
+    /** Of each span its call, and of each call what was spent in its spans; where the page has them. */
+    nodes: Table | undefined;
+    inSpans: Table | undefined;
     /** Whether the last part was read. */
     isWhole = false;
     /** Grows with each part: what is kept of an older one is out of date. */
@@ -189,7 +193,7 @@ export class Boot {
     /** Takes in a part. Parts come in their order. */
     add(table: Table): void {
         this.version += 1;
-        const rows = Array.from({ length: ["spans", "frames", "calls"].includes(table.name) ? 0 : table.rows }, (_, i) => i);
+        const rows = Array.from({ length: ["spans", "frames", "calls", "nodes", "in_spans", "order"].includes(table.name) ? 0 : table.rows }, (_, i) => i);
         const at = (name: string, row: number): number => number(table, name, row);
         switch (table.name) {
             case "boot": {
@@ -245,6 +249,12 @@ export class Boot {
                 break;
             case "calls":
                 this.calls = table;
+                break;
+            case "nodes":
+                this.nodes = table;
+                break;
+            case "in_spans":
+                this.inSpans = table;
                 break;
             case "console":
                 this.console = this.console.concat(rows.map(i => ({ at: at("stamped", i) ? at("at", i) : undefined, text: texts(table, "text")[i] ?? "" })));
@@ -319,6 +329,12 @@ export class Boot {
 
     spanStart(span: number): Whole {
         return this.spans.exact ? this.spans.exact.start[span] ?? 0n : this.spans.start[span]!;
+    }
+
+    /** The kernel's log by its own stamps: what a quiet guest did not print. */
+    kernelLog(): readonly ConsoleLine[] {
+        if (!this.isWhole) return [];
+        return (this.log ??= this.marks.filter(mark => this.tracks[mark.track]?.kind === "console").map(mark => ({ at: mark.at, text: mark.name })).sort((a, b) => a.at - b.at));
     }
 
     /** The spans of a track: from the first up to, but without, the last. */

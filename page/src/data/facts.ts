@@ -98,7 +98,7 @@ export interface Facts {
     readonly summary: Summary;
     readonly things: readonly number[];
     readonly things_all_threads: readonly number[];
-    readonly findings: { readonly findings: readonly Finding[] } | null;
+    readonly findings: { readonly findings: readonly Finding[]; readonly found: { readonly noise_ns: Int; readonly more: Int } } | null;
     readonly measured: readonly (readonly [string, string])[];
     /** What was measured of memory: its name, when, and bytes. */
     readonly memory?: readonly (readonly [string, string, Int])[];

@@ -1,5 +1,6 @@
 // Stacks merged: where time went by who called whom. Of the boot path, of all threads, or of every call that was counted.
 import type { Boot } from "./boot";
+import { Spread } from "./spread";
 
 /** What a node is called: a label, a track, a name, or how time passed. Nodes of one key under one node are one. */
 export interface Tree {
@@ -67,9 +68,10 @@ export class Grower {
     }
 }
 
-const WAITED: Readonly<Record<string, string>> = { runqueue: "runqueue", wait: "wait" };
+const RUNQUEUE = "runqueue";
 
-/** The boot path: who waited for whom, down to what the owner of the time did. The total is that of the boot, or of the part of it in `window`. */
+/** The boot path: who waited for whom, down to what the owner of the time did, in calls too short to be spans too. Who waited for a
+ * CPU stands above `runqueue`, and below it who had that CPU. The total is that of the boot, or of the part of it in `window`. */
 export function ofPath(boot: Boot, window?: { from: number; to: number }): Tree {
     const grower = new Grower("boot path");
     const labels: number[] = [];
@@ -94,25 +96,64 @@ export function ofPath(boot: Boot, window?: { from: number; to: number }): Tree 
         }
         return node;
     };
+    const spread = Spread.of(boot);
+    // Of each node and path, the time to share out; and of each node of a thread, its interrupts.
+    const toShare = new Map<number, { node: number; thread: number; path: number; time: number }>();
+    const share = (node: number, thread: number, path: number, time: number): void => {
+        // As in `Grower.node`.
+        const key = node * 0x400_0000 + path;
+        const known = toShare.get(key);
+        if (known) known.time += time;
+        else toShare.set(key, { node, thread, path, time });
+    };
     for (const stay of boot.stays) {
         const [from, to] = window ? [Math.max(stay.from, window.from), Math.min(stay.to, window.to)] : [stay.from, stay.to];
         if (from >= to) continue;
-        let node = 0;
+        let [node, thread] = [0, 0];
         stay.chain.forEach((frame, i) => {
             const isOwner = i === stay.chain.length - 1;
-            node = grower.node(node, grower.keyOf(boot.track(frame.track)?.name ?? ""));
+            if (isOwner && stay.kind === "runqueue") node = grower.node(node, grower.keyOf(RUNQUEUE));
+            node = thread = grower.node(node, grower.keyOf(boot.track(frame.track)?.name ?? ""));
             if (!isOwner || !stay.goesOn) node = through(node, frame.span);
         });
-        const wait = stay.kind === "running" ? undefined : WAITED[stay.kind] ?? `wait for ${stay.on}`;
-        const spend = (at: number, time: number): void => {
+        const ran = stay.kind === "running" || stay.kind === "runqueue";
+        const wait = ran ? undefined : stay.kind === "wait" ? "wait" : `wait for ${stay.on}`;
+        const spend = (at: number, span: number | undefined, time: number): void => {
+            const path = ran ? spread?.path(boot, stay.owner.track, span) : undefined;
+            if (path !== undefined) {
+                grower.count[at]! += 1;
+                return share(at, thread, path, time);
+            }
             const leaf = wait === undefined ? at : grower.node(at, grower.keyOf(wait));
             grower.self[leaf]! += time;
             grower.count[leaf]! += 1;
         };
-        if (!stay.goesOn) spend(node, to - from);
-        else pieces(boot, stay.owner.track, from, to, (span, time) => spend(through(node, span), time));
+        if (!stay.goesOn) spend(node, stay.owner.span, to - from);
+        else pieces(boot, stay.owner.track, from, to, (span, time) => spend(through(node, span), span, time));
+    }
+    if (spread) {
+        const called = (from: number, name: number): number => grower.node(from, grower.keyOf(boot.names[name] ?? ""));
+        const own = (at: number, time: number): void => {
+            grower.self[at]! += time;
+        };
+        for (const { node, thread, path, time } of toShare.values()) {
+            const elsewhere = spread.interrupts(path, time);
+            spread.share(path, node, time - elsewhere, called, own);
+            if (elsewhere > 0) spread.share(spread.bottomOf(path), thread, elsewhere, called, own);
+        }
+        inWholes(grower.self);
     }
     return grower.tree();
+}
+
+/** Rounds numbers so that their sum is that of before, rounded. */
+function inWholes(numbers: number[]): void {
+    let [sum, given] = [0, 0];
+    numbers.forEach((one, i) => {
+        sum += one;
+        numbers[i] = Math.round(sum) - given;
+        given += numbers[i]!;
+    });
 }
 
 /** Cuts a stretch of a track where it enters or leaves a span; `each` gets the innermost one and how long. */

@@ -40,10 +40,38 @@ export function whyWait(boot: Boot, wait: Wait): string {
         case "holders":
             return `until ${boot.names[wait.on] ?? "a topic"} was released`;
         case "nothing":
-            return "preempted";
+            return "could have run, and had no CPU";
         case "halted":
             return "the CPU slept until an interrupt";
         case "unknown":
             return "the evidence does not say for whom";
     }
+}
+
+/** What the boot path's time in a stretch went to: steps with the same owner, waiters and reason as one. */
+export interface Cause {
+    readonly time: number;
+    readonly steps: number;
+    /** The longest of them in the stretch. */
+    readonly longest: Stay;
+}
+
+/** All causes in a stretch, the longest first. Linear in its steps. */
+export function causesOf(boot: Boot, from: number, to: number): Cause[] {
+    const found = new Map<string, { time: number; steps: number; longest: Stay; most: number }>();
+    const first = boot.stayAt(from)?.index ?? boot.stays.length;
+    for (let i = first; i < boot.stays.length && boot.stays[i]!.from < to; i += 1) {
+        const stay = boot.stays[i]!;
+        const time = Math.min(stay.to, to) - Math.max(stay.from, from);
+        if (time <= 0) continue;
+        const key = [stay.kind, stay.on, ...stay.chain.map(frame => frame.track)].join(" ");
+        const known = found.get(key);
+        if (!known) found.set(key, { time, steps: 1, longest: stay, most: time });
+        else {
+            known.time += time;
+            known.steps += 1;
+            if (time > known.most) [known.longest, known.most] = [stay, time];
+        }
+    }
+    return [...found.values()].sort((a, b) => b.time - a.time);
 }

@@ -15,6 +15,9 @@ import { Table, type Column } from "./table";
 
 const TABLES = [["where", "Where"], ["functions", "Functions"], ["threads", "All threads"]] as const;
 type Of = (typeof TABLES)[number][0];
+const COMMAND_LINE = "command line";
+/** So many differences are shown without being asked for. */
+const FEW = 6;
 const BAR = 28;
 const GUTTER = 150;
 
@@ -28,7 +31,8 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
     const all = useMemo(() => rows(tableOf(before, of), tableOf(after, of), "self_ns"), [before, after, of]);
     const shown = useMemo(() => (filter ? all.filter(row => filter.test(row.name)) : all), [all, filter?.source]);
     const byPhase = useMemo(() => phases(before.summary, after.summary), [before, after]);
-    const columns = useMemo(() => columnsOf(after), [after]);
+    const noise = noiseOf(before, after);
+    const columns = useMemo(() => columnsOf(after, noise), [after, noise]);
     if (before.unit !== after.unit) return <p class="note">The times of one boot are in ticks, and nobody knows how long one is: they cannot be compared.</p>;
     store.target = {
         rows: () => [["what", "before_ns", "after_ns", "change_ns", "kind"], ...shown.map(row => [row.name, row.before ?? "", row.after ?? "", row.change, row.what])],
@@ -48,18 +52,23 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
                 </select></label>
             </div>
             <Bars boots={ready} palette={palette} align={state.compare.align} />
+            <HowRun before={before} after={after} />
             <div class="split">
                 <div class="sheet phases">
                     <Table label="Phases, before and after" rows={byPhase} columns={columns} />
-                    <output class="sum" data-ns={total}>{counted(byPhase.length, "phase")}, {signed(total, after)}</output>
+                    <output class="sum" data-ns={total}>
+                        {counted(byPhase.length, "phase")}, {signed(total, after)}
+                        {noise > 0 ? `; what changes by less than ${short(noise, after.unit)} may be noise of clocks or memory layout` : ""}
+                    </output>
                 </div>
                 <div class="sheet">
                     <div class="tools"><Choice label="table" all={[...TABLES, ["flame", "Stacks"]] as const} is={state.compare.table as Of | "flame"} pick={table => set({ table })} /></div>
                     {state.compare.table === "flame" ? <Stacks store={store} palette={palette} before={before} after={after} /> : (
                         <>
-                            <Table label="Rows, before and after" rows={shown} columns={columns} key={of} />
+                            <Table label="Rows, before and after" rows={shown} columns={columns} key={of} onPick={row => store.set({ view: "where", table: of, shown: boots.indexOf(row.after === undefined ? before : after), filter: literally(row.name), selection: undefined })} />
                             <output class="sum" data-ns={shown.reduce((sum, row) => sum + Number(row.change), 0)}>
                                 {counted(shown.length, "row")}: {["changed", "appeared", "vanished", "same"].map(what => `${shown.filter(row => row.what === what).length} ${what}`).join(", ")}
+                                {noise > 0 ? `; ${shown.filter(row => row.what !== "same" && isNoise(row, noise)).length} by no more than noise` : ""}
                             </output>
                         </>
                     )}
@@ -74,19 +83,72 @@ function tableOf(boot: Boot, of: Of): typeof boot.summary.where {
     return of === "where" ? where : of === "functions" ? functions : where_all_threads;
 }
 
+/** A regular expression for a text and nothing else. */
+const literally = (text: string): string => `^${text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}`;
+
+/** What differs in how the boots were made and in what was measured of them: often the cause of all else. */
+function HowRun({ before, after }: { before: Boot; after: Boot }) {
+    const inputs = differing(before.facts!.how, after.facts!.how);
+    const measured = differing(before.facts!.measured, after.facts!.measured);
+    if (inputs.length + measured.length === 0) return <p class="note">Both boots were run alike, as far as their recordings say.</p>;
+    const row = ({ label, was, is }: Differing) => <tr key={label}><th scope="row">{label}</th><td>{was}</td><td>{is}</td></tr>;
+    return (
+        <details class="run" open={inputs.length > 0 && inputs.length <= FEW}>
+            <summary>{inputs.length > 0 ? `how they were run: ${counted(inputs.length, "difference")}` : "they were run alike"}{measured.length > 0 ? `; ${counted(measured.length, "figure")} measured otherwise` : ""}</summary>
+            <table>
+                <thead><tr><th scope="col">what</th><th scope="col">before</th><th scope="col">after</th></tr></thead>
+                <tbody>{inputs.map(row)}{measured.map(row)}</tbody>
+            </table>
+        </details>
+    );
+}
+
+interface Differing {
+    readonly label: string;
+    readonly was: string;
+    readonly is: string;
+}
+
+/** What is not the same in two lists of facts. Of a command line only the words that the other lacks, and it comes last: most of it
+ * is the same, and what follows from the rest stands in it once more. */
+function differing(before: readonly (readonly [string, string])[], after: readonly (readonly [string, string])[]): Differing[] {
+    const [was, is] = [new Map(before), new Map(after)];
+    const words = (text: string | undefined): string[] => (text ?? "").split(" ").map(word => word.replace(/^\/proc\/self\/fd\/\d+$/, "(a file)"));
+    const only = (text: string | undefined, other: string | undefined): string => {
+        const known = new Set(words(other));
+        return words(text).filter(word => !known.has(word)).join(" ");
+    };
+    const found: Differing[] = [];
+    for (const label of new Set([...was.keys(), ...is.keys()])) {
+        if (label === "recorded" || was.get(label) === is.get(label)) continue;
+        if (label !== COMMAND_LINE) found.push({ label, was: was.get(label) ?? "none", is: is.get(label) ?? "none" });
+    }
+    const [mine, theirs] = [only(was.get(COMMAND_LINE), is.get(COMMAND_LINE)), only(is.get(COMMAND_LINE), was.get(COMMAND_LINE))];
+    if (mine || theirs) found.push({ label: `${COMMAND_LINE}, what differs`, was: mine, is: theirs });
+    return found;
+}
+
+/** By how much two boots may differ though nothing was changed, as far as either says; 0: neither says. */
+function noiseOf(before: Boot, after: Boot): number {
+    return Math.max(...[before, after].map(boot => Number(boot.facts?.findings?.found.noise_ns ?? 0)));
+}
+
+const isNoise = (row: Compared, noise: number): boolean => Math.abs(Number(row.change)) < noise;
+
 /** With its sign, and an arrow: never colour alone. */
 function signed(change: Whole, boot: Boot): string {
     return Number(change) > 0 ? `▲ +${short(change, boot.unit)}` : Number(change) < 0 ? `▼ ${short(change, boot.unit)}` : "no change";
 }
 
-function columnsOf(boot: Boot): readonly Column<Compared>[] {
+function columnsOf(boot: Boot, noise: number): readonly Column<Compared>[] {
+    const tone = (row: Compared): string => (isNoise(row, noise) ? "faint" : Number(row.change) > 0 ? "more" : Number(row.change) < 0 ? "less" : "");
     const time = (value: Whole | undefined): string => (value === undefined ? "" : short(value, boot.unit));
     return [
         { name: "what", key: row => row.name, show: row => row.name },
         { name: "before", key: row => Number(row.before ?? -1), show: row => time(row.before), isNumber: true, width: "6em" },
         { name: "after", key: row => Number(row.after ?? -1), show: row => time(row.after), isNumber: true, width: "6em" },
-        { name: "change", key: row => Math.abs(Number(row.change)), show: row => <span class={Number(row.change) > 0 ? "more" : Number(row.change) < 0 ? "less" : ""} data-ns={String(row.change)}>{row.what === "same" ? "" : signed(row.change, boot)}</span>, isNumber: true, width: "8em" },
-        { name: "kind", key: row => row.what, show: row => (row.what === "same" ? "" : row.what), width: "6em" },
+        { name: "change", key: row => Math.abs(Number(row.change)), show: row => <span class={tone(row)} data-ns={String(row.change)}>{row.what === "same" ? "" : signed(row.change, boot)}</span>, isNumber: true, width: "8em" },
+        { name: "kind", key: row => row.what, show: row => (row.what === "same" ? "" : isNoise(row, noise) ? "noise?" : row.what), width: "6em" },
     ];
 }
 

@@ -1,12 +1,16 @@
 // What is selected: its figures to the nanosecond, why it is where it is, and where one can go from it.
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import type { Boot } from "../data/boot";
+import type { Boot, Stay } from "../data/boot";
 import { counted, difference, exact, short, whole, type Whole } from "../lib/time";
-import { whyStay, whyWait } from "../lib/why";
+import { causesOf, whyStay, whyWait } from "../lib/why";
 import type { Store } from "../state";
 import { SpanTable } from "./places";
 
+/** Causes of a stretch of the boot path that are listed; how many more there are is said. */
+const MOST_CAUSES = 6;
+/** Functions that are named of one of them. */
+const MOST_NAMES = 5;
 /** Places of a row that are listed; how many there are is said. */
 const MOST_PLACES = 1_000;
 
@@ -25,7 +29,7 @@ export function Details({ store }: { store: Store }) {
             case "instant":
                 return <InstantDetails store={store} instant={selection.instant} />;
             case "range":
-                return <><h2>Range</h2><Figures boot={boot} of={[["length", Math.round(selection.to - selection.from)], ["from", Math.round(selection.from)], ["to", Math.round(selection.to)]]} /></>;
+                return <><h2>Range</h2><Figures boot={boot} of={[["length", Math.round(selection.to - selection.from)], ["from", Math.round(selection.from)], ["to", Math.round(selection.to)]]} /><Causes store={store} from={selection.from} to={selection.to} /></>;
         }
     })();
     return (
@@ -48,7 +52,7 @@ function SpanDetails({ store, span }: { store: Store; span: number }) {
     const parents = boot.parents();
     for (let at = parents[span]!; at > 0 && around.length < 200; at = parents[at - 1]!) around.push(at - 1);
     const [from, to] = [boot.spans.start[span]!, boot.spans.end[span]!];
-    const waits = boot.waitsOf(track?.id ?? -1).filter(wait => wait.from >= from && wait.from < to);
+    const waits = boot.waitsOf(track?.id ?? -1).filter(wait => wait.from >= from && wait.from < to).sort((a, b) => b.until - b.from - (a.until - a.from));
     const label = boot.spans.label[span]!;
     const thing = boot.labels[label]?.thing ?? 0;
     return (
@@ -60,14 +64,15 @@ function SpanDetails({ store, span }: { store: Store; span: number }) {
                 <button type="button" onClick={() => store.zoomToSelected()}>zoom to it (f)</button>
                 {store.state.view === "tracks" ? null : <button type="button" onClick={() => { store.set({ view: "tracks" }); store.zoomToSelected(); }}>in the tracks</button>}
                 <button type="button" onClick={() => store.set({ view: "console" })}>the console then</button>
-                <button type="button" onClick={() => goToStep(store, from)}>the boot path here</button>
+                <button type="button" onClick={() => goToStep(store, from, to)}>the boot path here</button>
                 <button type="button" onClick={() => store.set({ view: "merged", merged: { ...store.state.merged, way: "sandwich", of_function: boot.spanName(span) } })}>callers and callees</button>
                 {thing > 0 ? <button type="button" onClick={() => store.set({ selection: { kind: "thing", thing, name: boot.spanName(span) } })}>all of its kind</button> : null}
             </p>
+            <Causes store={store} from={from} to={to} />
             {around.length > 0 ? <><h3>Inside of</h3><ul class="list">{around.map(outer => <li key={outer}><button type="button" class="pick" onClick={() => store.select({ kind: "span", span: outer })}>{boot.spanName(outer)}</button> {short(boot.spanLength(outer), boot.unit)}</li>)}</ul></> : null}
             {waits.length > 0 ? (
                 <>
-                    <h3>Waits that began in it</h3>
+                    <h3>Waits that began in it, the longest first</h3>
                     <ul class="list">
                         {waits.slice(0, 50).map((wait, i) => (
                             <li key={i}>
@@ -102,10 +107,42 @@ function InstantDetails({ store, instant: index }: { store: Store; instant: numb
     );
 }
 
-/** Selects the step of the boot path at an instant, in the view of the path. */
-export function goToStep(store: Store, at: number): void {
-    const stay = store.boot.stayAt(at);
+/** Whom the boot waited for in a stretch, and for how long: that is what one asks between two initcalls. */
+function Causes({ store, from, to }: { store: Store; from: number; to: number }) {
+    const { boot } = store;
+    const causes = useMemo(() => causesOf(boot, from, to), [boot, boot.version, from, to]);
+    if (causes.length === 0) return null;
+    const rest = causes.slice(MOST_CAUSES);
+    const restTime = rest.reduce((sum, cause) => sum + cause.time, 0);
+    return (
+        <>
+            <h3>Whom the boot waited for meanwhile</h3>
+            <ul class="list causes">
+                {causes.slice(0, MOST_CAUSES).map(({ time, steps, longest }) => (
+                    <li key={longest.index}>
+                        <button type="button" class="pick" data-ns={time} onClick={() => goToStep(store, longest.from)}>{short(time, boot.unit)}</button>
+                        {steps > 1 ? ` in ${counted(steps, "step")}` : ""}: {whyStay(boot, longest).join(" ")} {did(boot, longest)}
+                    </li>
+                ))}
+                {rest.length > 0 ? <li>and {counted(rest.length, "cause")} more, in all <span data-ns={restTime}>{short(restTime, boot.unit)}</span></li> : null}
+            </ul>
+        </>
+    );
+}
+
+/** What the owner of a step did in it, from the outside inwards as far as that is long. */
+function did(boot: Boot, stay: Stay): string {
+    if (stay.kind !== "running") return "";
+    const names = boot.longestOn(stay.owner.track, stay.from, stay.to, MOST_NAMES).map(span => boot.spanName(span));
+    return names.length > 0 ? `It did ${[...new Set(names)].join(", ")}.` : "";
+}
+
+/** Selects a step of the boot path, in the view of the path: the one at an instant, or the longest until another. */
+export function goToStep(store: Store, at: number, until = at): void {
+    const stay = causesOf(store.boot, at, until)[0]?.longest ?? store.boot.stayAt(at);
     if (!stay) return;
+    const { selection } = store.state;
+    store.cameFrom = selection?.kind === "span" || selection?.kind === "range" ? selection : undefined;
     store.set({ view: store.state.view === "tracks" ? "tracks" : "path" });
     store.select({ kind: "stay", stay: stay.index });
 }
@@ -122,6 +159,7 @@ function StayDetails({ store, stay: index }: { store: Store; stay: number }) {
                 <button type="button" disabled={index === 0} onClick={() => store.select({ kind: "stay", stay: index - 1 })}>◂ back ([)</button>
                 <button type="button" disabled={index + 1 >= boot.stays.length} onClick={() => store.select({ kind: "stay", stay: index + 1 })}>forwards (]) ▸</button>
                 <button type="button" onClick={() => store.zoomToSelected()}>zoom to it (f)</button>
+                {store.cameFrom ? <button type="button" onClick={() => store.select(store.cameFrom)}>back to the time selected before</button> : null}
             </p>
             <Figures boot={boot} of={[["length", stay.exact?.length ?? stay.to - stay.from], ["start", stay.exact?.from ?? stay.from]]} />
             <h3>Why the time is here</h3>
@@ -151,7 +189,7 @@ function ThingDetails({ store, thing, name }: { store: Store; thing: number; nam
     const { boot } = store;
     const { spans, count } = useMemo(() => boot.spansOfThing(thing, MOST_PLACES), [boot, boot.version, thing]);
     const stays = useMemo(
-        () => (thing > 0 ? boot.stays.filter(stay => stay.chain.length > 1 && boot.track(stay.owner.track)?.thing === thing) : []),
+        () => (thing > 0 ? boot.stays.filter(stay => stay.chain.length > 1 && boot.track(stay.owner.track)?.thing === thing).sort((a, b) => b.to - b.from - (a.to - a.from)) : []),
         [boot, boot.version, thing],
     );
     return (
@@ -160,7 +198,7 @@ function ThingDetails({ store, thing, name }: { store: Store; thing: number; nam
             {count > 0 ? <><p class="faint">{counted(count, "place")}{count > spans.length ? `; the longest ${spans.length}` : ""}</p><SpanTable store={store} label={`Places of ${name}`} spans={spans} /></> : null}
             {stays.length > 0 ? (
                 <>
-                    <h3>Steps of the boot path that waited for it</h3>
+                    <h3>Steps of the boot path that waited for it, the longest first</h3>
                     <ul class="list">
                         {stays.slice(0, 200).map(stay => (
                             <li key={stay.index}><button type="button" class="pick" onClick={() => { store.set({ view: "path" }); store.select({ kind: "stay", stay: stay.index }); }}>{short(stay.to - stay.from, boot.unit)} at {short(stay.from, boot.unit)}</button></li>

@@ -3,6 +3,9 @@ import type { Evidence, Finding } from "../data/facts";
 import { counted, short, whole } from "../lib/time";
 import type { Store } from "../state";
 
+/** As much evidence as is shown without being asked for. */
+const FEW = 5;
+
 export function Findings({ store }: { store: Store }) {
     const { boot } = store;
     const found = boot.facts?.findings;
@@ -11,7 +14,8 @@ export function Findings({ store }: { store: Store }) {
     store.target = { rows: () => [["id", "title", "cost_ns", "remedy"], ...found.findings.map(f => [f.id, f.title, String(f.cost_ns), f.remedy])] };
     return (
         <div class="scroll" tabIndex={0} role="region" aria-label="Findings">
-            <ol class="findings">{found.findings.map((finding, i) => <One key={i} store={store} finding={finding} isOpen={i === 0} />)}</ol>
+            <ol class="findings">{found.findings.map((finding, i) => <One key={i} store={store} finding={finding} isOpen={i === 0 && finding.evidence.length <= FEW} />)}</ol>
+            {Number(found.found.more) > 0 ? <p class="note">{counted(Number(found.found.more), "finding")} more: <code>bootscope findings</code> lists all.</p> : null}
         </div>
     );
 }
@@ -32,7 +36,7 @@ function One({ store, finding, isOpen }: { store: Store; finding: Finding; isOpe
                 <summary>evidence: {counted(finding.evidence_count, "span")}</summary>
                 <ul class="list">
                     {finding.evidence.map((evidence, i) => (
-                        <li key={i}><button type="button" class="pick" onClick={() => show(store, evidence)}>{evidence.name}</button> {short(Number(evidence.end_ns) - Number(evidence.start_ns), unit)} on {evidence.track}</li>
+                        <li key={i}><button type="button" class="pick" onClick={() => show(store, evidence)}>{evidence.name}</button> {short(Number(evidence.end_ns) - Number(evidence.start_ns), unit)} on {evidence.track}, at {short(Number(evidence.start_ns), unit)}</li>
                     ))}
                     {finding.evidence_count > finding.evidence.length ? <li>and {finding.evidence_count - finding.evidence.length} more</li> : null}
                 </ul>

@@ -10,7 +10,7 @@ import { Canvas, besidePointer, placeOf } from "./canvas";
 import { Choice } from "./choice";
 import { Table, type Column } from "./table";
 
-const OF: readonly [MergedOf, string][] = [["path", "boot path"], ["threads", "all threads"], ["calls", "every counted call"]];
+const OF: readonly [MergedOf, string][] = [["path", "boot path"], ["threads", "all threads, with their waits"], ["calls", "every counted call"]];
 const WAYS: readonly [MergedWay, string][] = [["down", "top-down"], ["up", "bottom-up"], ["sandwich", "one function"]];
 
 export function Merged({ store, palette }: { store: Store; palette: Palette }) {
@@ -29,10 +29,11 @@ export function Merged({ store, palette }: { store: Store; palette: Palette }) {
     if (!boot.isWhole) return <p class="note">Merged stacks are there when all is read.</p>;
 
     const text = (time: number): string => (merged.of === "calls" ? grouped(time) : short(time, boot.unit));
+    const width = merged.of === "calls" ? "10em" : "7em";
     const columns: readonly Column<(typeof rows)[number]>[] = [
         { name: "function", key: row => row.text, show: row => row.text },
-        { name: "self", key: row => row.self, show: row => <span data-ns={row.self}>{text(row.self)}</span>, isNumber: true, width: "7em" },
-        { name: "total", key: row => row.total, show: row => <span data-ns={row.total}>{text(row.total)}</span>, isNumber: true, width: "7em" },
+        { name: "self", key: row => row.self, show: row => <span data-ns={row.self}>{text(row.self)}</span>, isNumber: true, width },
+        { name: "total", key: row => row.total, show: row => <span data-ns={row.total}>{text(row.total)}</span>, isNumber: true, width },
     ];
     store.target = {
         ...store.target,
@@ -46,6 +47,9 @@ export function Merged({ store, palette }: { store: Store; palette: Palette }) {
                 <label><input type="checkbox" checked={merged.in_window} disabled={merged.of === "calls"} onChange={event => set({ in_window: event.currentTarget.checked })} /> only the window</label>
                 <output data-total={tree?.total[0] ?? 0}>{tree ? `${tree.total[0]! > Number.MAX_SAFE_INTEGER ? "about " : ""}${text(tree.total[0]!)} in all` : "no call was counted"}</output>
             </div>
+            {merged.of !== "calls" && (boot.calls?.rows ?? 0) > 0 && (merged.of === "threads" || !boot.nodes) ? (
+                <p class="faint note">Calls too short to be drawn are in the time of who called them here; <em>Where</em> and <em>every counted call</em> tell them apart.</p>
+            ) : null}
             <div class="split">
                 <div class="flames">
                     {merged.way === "down" && tree ? <Graph store={store} palette={palette} tree={tree} label="Flame graph, callers above callees" key={merged.of} /> : null}

@@ -97,6 +97,7 @@ export function Overview({ store }: { store: Store }) {
         ...boot.facts!.how.map(([label, text]): [string, string] => [label, text]),
     ];
     const top = summary.where.slice(0, 12);
+    const first = boot.facts!.findings?.findings[0];
     return (
         <div class="overview scroll" tabIndex={0} role="region" aria-label="Overview">
             <div class="columns">
@@ -127,6 +128,7 @@ export function Overview({ store }: { store: Store }) {
                 </section>
                 <section>
                     <h2>Where the boot path went</h2>
+                    {first ? <p>What to do first: <button type="button" class="link" onClick={() => store.set({ view: "findings" })}>{first.title}</button> ({short(whole(first.cost_ns), unit)})</p> : null}
                     <table class="plain" id="top">
                         <thead><tr><th scope="col">what</th><th scope="col" class="n">self</th><th scope="col" class="n">share</th></tr></thead>
                         <tbody>

@@ -1,7 +1,8 @@
 // Tracks in order of time, with the boot path across them; the view of the path alone has only the tracks that it touches.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { LabelColours, timeAt } from "../charts/draw";
-import { gutterOf, hit, layOut, paint, scaleOf, type Hit, type Picture } from "../charts/tracks";
+import { whyWait } from "../lib/why";
+import { AXIS, gutterOf, hit, layOut, paint, scaleOf, type Hit, type Picture } from "../charts/tracks";
 import type { Palette } from "../charts/colours";
 import { counted, short } from "../lib/time";
 import { expression, type Store } from "../state";
@@ -37,7 +38,8 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
         if (kind === "leave") return setHovered(undefined);
         if (kind === "double") return store.zoomToSelected();
         if (kind === "down" && event.button === 0 && x >= gutterOf(size.current.width)) {
-            drag.current = { x, ...store.window, isRange: event.shiftKey, moved: false };
+            // The axis is for choosing a time, the tracks below it are moved.
+            drag.current = { x, ...store.window, isRange: event.shiftKey || y < AXIS, moved: false };
             if (event instanceof PointerEvent && event.pointerType !== "touch") (event.currentTarget as Element).setPointerCapture(event.pointerId);
         }
         const dragged = drag.current;
@@ -63,6 +65,7 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
             } else if (what.instant) store.select({ kind: "instant", instant: what.instant.index });
             else if (what.span !== undefined) store.select({ kind: "span", span: what.span });
             else if (what.stay) store.select({ kind: "stay", stay: what.stay.index });
+            else if (what.wait) store.select({ kind: "range", from: what.wait.from, to: what.wait.until });
             else if (!what.isGutter) store.set({ selection: undefined });
         }
     };
@@ -120,6 +123,15 @@ function Tip({ store, hit, x, y }: { store: Store; hit: Hit; x: number; y: numbe
                 <strong>{instant.text}</strong> {instant.to > instant.from ? short(instant.to - instant.from, boot.unit) : `at ${short(instant.from, boot.unit)}`}
                 <br />
                 {boot.instants.lanes[instant.lane]?.name}{instant.more.slice(0, 4).map((text, i) => <div key={i}>{text}</div>)}
+            </div>
+        );
+    }
+    if (hit.wait) {
+        return (
+            <div class="tip" role="tooltip" style={besidePointer({ x, y })}>
+                <strong>waited</strong> {short(hit.wait.until - hit.wait.from, boot.unit)}: {whyWait(boot, hit.wait)}
+                <br />
+                {hit.lane?.track.label}
             </div>
         );
     }
