@@ -5,32 +5,9 @@
 import { stat } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
+import { frames, memory, quantile, rounded } from "./measure.mjs";
 
-const FRAMES = 120;
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--enable-precise-memory-info"] });
-
-/** Presses keys for so many frames; how long each frame was. */
-async function frames(page, keys) {
-    return page.evaluate(
-        ({ keys, count }) =>
-            new Promise(done => {
-                const times = [];
-                let [last, i] = [0, 0];
-                const next = now => {
-                    if (last > 0) times.push(now - last);
-                    last = now;
-                    if (times.length >= count) return done(times);
-                    document.body.dispatchEvent(new KeyboardEvent("keydown", { key: keys[i++ % keys.length], bubbles: true }));
-                    requestAnimationFrame(next);
-                };
-                requestAnimationFrame(next);
-            }),
-        { keys, count: FRAMES },
-    );
-}
-
-const quantile = (values, share) => [...values].sort((a, b) => a - b)[Math.min(Math.floor(values.length * share), values.length - 1)];
-const rounded = value => Math.round(value * 10) / 10;
 
 for (const path of process.argv.slice(2)) {
     const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
@@ -54,9 +31,6 @@ for (const path of process.argv.slice(2)) {
                 requestAnimationFrame(() => requestAnimationFrame(() => done({ ms: performance.now() - begun, found: document.querySelector("#found").textContent })));
             }),
     );
-    const session = await page.context().newCDPSession(page);
-    await session.send("HeapProfiler.collectGarbage");
-    const { usedSize, embedderHeapUsedSize = 0, backingStorageSize = 0 } = await session.send("Runtime.getHeapUsage");
     console.log(
         JSON.stringify({
             page: path, bytes: (await stat(path)).size,
@@ -64,7 +38,7 @@ for (const path of process.argv.slice(2)) {
             zoom_p95_ms: rounded(quantile(zoomed, 0.95)), zoom_median_ms: rounded(quantile(zoomed, 0.5)),
             pan_p95_ms: rounded(quantile(panned, 0.95)), pan_median_ms: rounded(quantile(panned, 0.5)),
             search_ms: rounded(search.ms), found: search.found,
-            memory_bytes: usedSize + embedderHeapUsedSize + backingStorageSize,
+            memory_bytes: await memory(page),
         }),
     );
     await page.close();

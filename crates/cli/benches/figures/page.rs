@@ -40,23 +40,14 @@ fn all(folder: &Path, table: &mut Table) -> Result<(), String> {
     let per_span = (bytes - APPLICATION) / (RECORDS as f64 / 2.0);
     table.add("page, bytes a span beside the application", per_span, BYTES, Promise::AtMost(12.0), "");
     in_chromium(&page, table);
+    in_speedscope(&recording, folder, table);
     Ok(())
 }
 
 /// What `page/bench/figures.mjs` says of it.
 fn in_chromium(page: &Path, table: &mut Table) {
     const FIGURE: &str = "page, a million spans, in Chromium";
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../page");
-    if !folder.join("node_modules").is_dir() || !Path::new("/usr/bin/chromium").exists() {
-        return table.skip(FIGURE, "no page/node_modules or no chromium: scripts/setup test installs them");
-    }
-    let measured = Command::new("node").arg("bench/figures.mjs").arg(page).current_dir(folder).output();
-    let said = match measured {
-        Ok(output) if output.status.success() => output.stdout,
-        Ok(output) => return table.fail(FIGURE, &last_line(&output.stderr)),
-        Err(e) => return table.fail(FIGURE, &format!("node: {e}")),
-    };
-    let Ok(found) = serde_json::from_slice::<Value>(&said) else { return table.fail(FIGURE, &last_line(&said)) };
+    let Some(found) = measured(&["bench/figures.mjs".as_ref(), page], FIGURE, table) else { return };
     let mut add = |what: &str, field: &str, unit: Unit, scale: f64, limit: f64| {
         let figure = format!("page, a million spans, {what}");
         match found[field].as_f64() {
@@ -70,4 +61,57 @@ fn in_chromium(page: &Path, table: &mut Table) {
     add("pan, frame p95", "pan_p95_ms", MS, 1.0, 33.0);
     add("search", "search_ms", MS, 1.0, 100.0);
     add("memory", "memory_bytes", MB, 1e-6, 400.0);
+}
+
+/// The same boot in speedscope, which is where people look at one else.
+fn in_speedscope(recording: &Path, folder: &Path, table: &mut Table) {
+    const FIGURE: &str = "speedscope, the same boot";
+    let release = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/node_modules/speedscope/dist/release");
+    if !release.is_dir() {
+        return table.skip(FIGURE, "no speedscope in target/tools: scripts/setup test installs it");
+    }
+    let file = folder.join("million.speedscope.json");
+    let export =
+        Command::new(BOOTSCOPE).args(["export", "--to", "speedscope", "-o"]).arg(&file).arg(recording).output();
+    match export {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => return table.fail(FIGURE, &last_line(&output.stderr)),
+        Err(e) => return table.fail(FIGURE, &e.to_string()),
+    }
+    let Some(found) = measured(&["bench/speedscope.mjs".as_ref(), &release, &file], FIGURE, table) else { return };
+    let mut add = |what: &str, field: &str, unit: Unit, scale: f64| match found[field].as_f64() {
+        Some(value) => {
+            table.add(&format!("{FIGURE}, {what}"), value * scale, unit, Promise::None, "software drawing");
+        }
+        None => table.fail(&format!("{FIGURE}, {what}"), &format!("no {field}")),
+    };
+    add("first picture", "opened_ms", MS, 1.0);
+    add("zoom, frame p95", "zoom_p95_ms", MS, 1.0);
+    add("memory", "memory_bytes", MB, 1e-6);
+    add("its file", "bytes", MB, 1e-6);
+}
+
+/// The document that a script of `page/` prints.
+fn measured(script: &[&Path], figure: &str, table: &mut Table) -> Option<Value> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../page");
+    if !folder.join("node_modules").is_dir() || !Path::new("/usr/bin/chromium").exists() {
+        table.skip(figure, "no page/node_modules or no chromium: scripts/setup test installs them");
+        return None;
+    }
+    let said = match Command::new("node").args(script).current_dir(folder).output() {
+        Ok(output) if output.status.success() => output.stdout,
+        Ok(output) => {
+            table.fail(figure, &last_line(&output.stderr));
+            return None;
+        }
+        Err(e) => {
+            table.fail(figure, &format!("node: {e}"));
+            return None;
+        }
+    };
+    let found = serde_json::from_slice(&said).ok();
+    if found.is_none() {
+        table.fail(figure, &last_line(&said));
+    }
+    found
 }
