@@ -19,7 +19,7 @@ NOT_IN_LATER_CLIPPY := -A clippy::precedence -A clippy::format_collect -A clippy
 TOOLS := $(CURDIR)/target/tools
 
 .DEFAULT_GOAL := build
-.PHONY: build demo check test test-qemu test-calls test-kernels test-tslog test-exports fuzz bench fmt install chroot-test chroot-test-calls
+.PHONY: build demo check test test-qemu test-calls test-kernels test-tslog test-exports fuzz bench findings fmt install chroot-test chroot-test-calls
 
 build:
 	scripts/build-page
@@ -133,6 +133,10 @@ fuzz:
 	        { tail -n 30 target/fuzz-$$target.log; echo "fuzz: $$target: a finding, see above and target/fuzz-$$target.log"; exit 1; }; \
 	    echo "fuzz: $$target: $$(tail -n 1 target/fuzz-$$target.log)"; \
 	done
+
+# Tries the findings of all guests that scripts/make-findings lists, and writes docs/findings.md. By hand: it takes an hour.
+findings: build
+	scripts/make-findings
 
 # A promise that is not kept ends it with an error, but not before all figures are there.
 bench: build
