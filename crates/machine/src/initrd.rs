@@ -86,8 +86,11 @@ pub fn unpack(guest: &GuestSpec, folder: &Path) -> Result<PathBuf, NotUnpacked> 
     Ok(into)
 }
 
-/// All archives as they are; none if they all are so already.
-fn unpacked(mut initrd: &[u8], bytes_max: u64) -> Result<Option<Vec<u8>>, NoContent> {
+/// All archives as they are, in at most so many bytes; none if they all are so already.
+///
+/// # Errors
+/// If one is cut, cannot be unpacked or is too large, or something is none.
+pub fn unpacked(mut initrd: &[u8], bytes_max: u64) -> Result<Option<Vec<u8>>, NoContent> {
     let mut all = Vec::new();
     let mut is_packed = false;
     loop {
