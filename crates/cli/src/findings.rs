@@ -81,6 +81,11 @@ pub fn most_valuable(opened: &Opened, output: &Output) -> report::Findings {
     found(opened, MOST, None, output)
 }
 
+/// All findings of a boot that have a price, for a page: there only the first are in sight.
+pub fn all(opened: &Opened, output: &Output) -> report::Findings {
+    found(opened, usize::MAX, None, output)
+}
+
 /// The most valuable findings of a boot. What is a delay the rules of its system say, whatever rows the user makes.
 pub fn look(opened: &Opened, most: usize) -> Found {
     seen(opened, |seen| find(seen, most))

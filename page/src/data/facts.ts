@@ -86,6 +86,9 @@ export interface Finding {
     readonly evidence: readonly Evidence[];
     readonly evidence_count: number;
     readonly remedy: string;
+    /** Changes that `try` can make, and what came of them, in words. */
+    readonly to_try: readonly string[];
+    readonly outcome: string | null;
     readonly seed: string;
 }
 

@@ -31,6 +31,8 @@ function One({ store, finding, isOpen }: { store: Store; finding: Finding; isOpe
                 {low !== high ? ` (${short(low, unit)} to ${short(high, unit)})` : ""}, confidence {finding.confidence}
             </p>
             <p>Remedy: {finding.remedy}.</p>
+            {finding.to_try.map((change, i) => <p key={i}>To try: <code>{change}</code></p>)}
+            {finding.outcome ? <p>Tried: {finding.outcome}.</p> : null}
             <p class="faint">rule {finding.id}: {finding.seed}</p>
             <details open={isOpen}>
                 <summary>evidence: {counted(finding.evidence_count, "span")}</summary>

@@ -35,7 +35,7 @@
 
 use super::boot::{ConsoleLine, PageBoot, embedded};
 use crate::text::{harmless, harmless_bytes};
-use crate::{Boot, Summary};
+use crate::{Boot, ChangeLine, Findings, PastProof, Summary};
 use analysis::StretchKind;
 use benchmark::METRICS;
 use benchmark::metrics::{Source, Unit};
@@ -139,7 +139,8 @@ pub fn each_part(
 
 fn facts(&PageBoot { name, boot, console }: &PageBoot, boots: usize) -> io::Result<String> {
     let tables = boot.tables();
-    let (summary, _) = embedded(Summary::of(boot));
+    let (mut summary, _) = embedded(Summary::of(boot));
+    summary.findings.clear(); // they are in `findings`, all of them
     let things = |rows: &[analysis::Row], most: usize| rows.iter().take(most).map(|row| row.thing).collect();
     let facts = Facts {
         schema: SCHEMA,
@@ -150,13 +151,24 @@ fn facts(&PageBoot { name, boot, console }: &PageBoot, boots: usize) -> io::Resu
         measured: summary.measured().collect(),
         memory: for_a_browser(serde_json::to_value(memory(&summary).collect::<Vec<_>>())?),
         summary: for_a_browser(serde_json::to_value(summary)?),
-        findings: boot.findings.as_ref().map(serde_json::to_value).transpose()?.map(for_a_browser),
+        findings: boot.findings.as_ref().map(findings).transpose()?.map(for_a_browser),
         how: boot.facts.how.iter().map(|(label, text)| (safe(label), safe(text))).collect(),
         spans: boot.timeline.spans.len(),
         console_lines: console.len(),
         kinds: &KINDS,
     };
     Ok(serde_json::to_string(&facts)?)
+}
+
+/// What was found, each with what to try and what came of it in words, as `findings` prints them.
+fn findings(found: &Findings) -> io::Result<Value> {
+    let mut document = serde_json::to_value(found)?;
+    let rows = document["findings"].as_array_mut().into_iter().flatten();
+    for (row, finding) in rows.zip(&found.findings) {
+        row["to_try"] = finding.changes.iter().map(ChangeLine::text).collect();
+        row["outcome"] = finding.tried.as_ref().map(PastProof::text).into();
+    }
+    Ok(document)
 }
 
 /// Of each metric in bytes its name, when it was measured, and its value.
