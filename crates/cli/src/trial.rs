@@ -35,9 +35,9 @@ use timeline::Ns;
 ///
 /// bootscope boots the recording's own guest, and the same guest with each remedy, in turn and in random order as `bench`
 /// does. It prints what each finding claimed beside what was measured, and a verdict. Then it boots all confirmed remedies
-/// together. A remedy is another command line, another machine, a change in the memory of the recording's own guest, or another
-/// kernel: the recorded one unpacked, or one that is built from --tree with other options. Your kernel, your disks and the
-/// sources are not changed.
+/// together. A remedy is another command line, another machine, a change in the memory of the recording's own guest, the
+/// kernel or the initrd unpacked, or a kernel that is built from --tree with other options. Your kernel, your initrd, your
+/// disks and the sources are not changed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
