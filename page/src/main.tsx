@@ -258,9 +258,10 @@ function Help({ store }: { store: Store }) {
         <div class="help" role="dialog" aria-modal="true" aria-label="Keys">
             <h2>Keys</h2>
             <dl>{(store.bench ? BENCH_KEYS : KEYS).map(([keys, does]) => <div key={keys}><dt><kbd>{keys}</kbd></dt><dd>{does}</dd></div>)}</dl>
-            {store.bench ? null : <><p>Ctrl and the wheel zoom, shift and the wheel move. Dragging moves the chart; along its axis of time, or with shift, it selects a range. In the strip of phases, dragging chooses the window and a double click shows all.</p>
+            {store.bench ? null : <><p>Ctrl and the wheel zoom, shift and the wheel move. Dragging moves the chart; along its axis of time, or with shift, it selects a range. A click on a span and one with shift on another select the time between the two. In the strip of phases, dragging chooses the window and a double click shows all.</p>
             <p>In a track's strip: a full bar is running, half a bar is runnable without a CPU, a line is waiting. The boot path is the line across all tracks. An arrow shows where it goes on in another thread: to the one that is waited for, and back to the one that waited.</p>
-            <p>Green ran, amber could have run and had no CPU, grey waited. The strip below the phases has the same colours for the boot path. Spans have a colour by their kind, and several tones so that neighbours differ: work blue, initcalls amber, functions tan, modules pink.</p></>}
+            <p>Green ran, amber could have run and had no CPU, grey waited. The strip below the phases has the same colours for the boot path. Spans have a colour by their kind, and several tones so that neighbours differ: work blue, initcalls amber, functions tan, modules pink.</p>
+            <p>“(indirect call)”: the caller called the function through a pointer. “f (a call of it)”: a function that f called, whose name is not known. “· runqueue”: it had the CPU while who the boot waited for could have run.</p></>}
             <button type="button" onClick={() => store.set({ help: false })} ref={button => button?.focus()}>close</button>
         </div>
     );

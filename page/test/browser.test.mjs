@@ -242,6 +242,35 @@ test("tracks: whom the boot waited for in a time sums to that time, and leads to
     page.check();
 });
 
+test("tracks: a span says what came before and after it, and whom the boot waited for between the two", options, async () => {
+    const page = await open("#view=tracks&find=initcall");
+    const seen = new Map();
+    // Every initcall by its place: what comes before and after it is another of its thread.
+    for (let i = 0; i < 40; i += 1) {
+        await page.keyboard.press("n");
+        await settled(page);
+        const span = (await fragment(page)).get("span");
+        if (span === null || seen.has(span)) break;
+        const [length, start] = (await numbers(page, ".details .figures dd")).map(Number);
+        const sides = await page.$$eval("#neighbours li", all => all.map(one => ({ side: one.textContent.split(":")[0], between: one.querySelector("[data-ns]")?.dataset.ns })));
+        seen.set(span, { start, end: start + length, sides });
+    }
+    const gaps = [...seen.values()].flatMap(one => one.sides.filter(side => side.side === "after" && side.between !== undefined).map(side => ({ end: one.end, between: Number(side.between) })));
+    assert.ok(gaps.length > 0, `${seen.size} initcalls, no gap between two`);
+    const starts = [...seen.values()].map(one => one.start);
+    for (const { end, between } of gaps) assert.ok(starts.includes(end + between), `nothing begins ${between} after ${end}`);
+    // The time between leads to its causes, which sum to it.
+    const from = gaps[0].end;
+    for (const [span, one] of seen) if (one.end === from) await page.evaluate(span => (location.hash = `#view=tracks&span=${span}`), span);
+    await settled(page);
+    await page.locator("#neighbours li", { hasText: "after:" }).locator("[data-ns]").click();
+    await settled(page);
+    assert.equal((await fragment(page)).get("range"), `${from},${from + gaps[0].between}`);
+    const times = (await numbers(page, ".causes [data-ns]")).map(Number);
+    assert.equal(times.reduce((sum, time) => sum + time, 0), gaps[0].between);
+    page.check();
+});
+
 test("tracks: a click selects what lies there, the wheel zooms and moves", options, async () => {
     const page = await open("#view=tracks");
     const chart = page.locator(".chart .canvas");
@@ -442,6 +471,15 @@ test("compare: each row before and after, and the changes sum to the difference"
     await settled(page);
     assert.ok(await page.locator(".sheet .flame canvas").isVisible());
     assert.equal((await fragment(page)).get("compared"), "flame");
+    // The earlier boot's stacks are another picture: they have what vanished.
+    const picture = async () => {
+        const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption("#save", "svg")]);
+        return await readFile(await download.path(), "utf8");
+    };
+    const later_picture = await picture();
+    await page.getByRole("button", { name: "the earlier boot" }).click();
+    await settled(page);
+    assert.notEqual(await picture(), later_picture);
     page.check();
 });
 
@@ -861,6 +899,16 @@ test("on a narrow screen what is selected is seen, and rows are as high as the t
         assert.ok(panel && panel.height > 60 && panel.y + panel.height <= viewport.height + 1, `${view}: ${JSON.stringify(panel)}`);
         chart.check();
         await chart.close();
+    }
+    // Every column that is there is seen whole; what is left out stands in the saved table.
+    for (const [path, fragment, name] of [[PAGE, "view=where", "self"], [TWO, "view=compare", "change"], [PAGE, "view=memory", "amount"]]) {
+        if (!path) continue;
+        const one = await open(`#${fragment}`, { path, viewport: { width: 390, height: 844 } });
+        const columns = await one.$$eval("#app main thead th", all => all.map(th => ({ text: th.textContent.trim(), right: th.getBoundingClientRect().right })));
+        assert.ok(columns.some(column => column.text.startsWith(name)), `${fragment}: ${JSON.stringify(columns)}`);
+        if (fragment !== "view=memory") for (const column of columns) assert.ok(column.right <= 391, `${fragment}: ${JSON.stringify(column)}`);
+        one.check();
+        await one.close();
     }
     for (const view of ["where", "console", "whatif"]) {
         await page.evaluate(view => (location.hash = `#view=${view}`), view);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./bundle.mjs";
 
-const { changes, phases, rows } = await load("data/compare.ts");
+const { changes, changesOfEarlier, phases, rows } = await load("data/compare.ts");
 const { Grower } = await load("data/merged.ts");
 
 const row = (name, self_ns, detail = "") => ({ name, detail, self_ns, total_ns: self_ns, count: 1, tracks: [] });
@@ -37,7 +37,8 @@ test("stacks by their paths", () => {
         }
         return grower.tree();
     };
-    const [before, after] = [tree([["init;f", 10], ["init;g", 5]]), tree([["init;g", 8], ["init;f", 10], ["init;h", 1]])];
-    const found = Object.fromEntries([...changes(before, after)].map((change, node) => [after.texts[after.key[node]], change]));
-    assert.deepEqual(found, { "boot path": 4, init: 4, f: 0, g: 3, h: 1 });
+    const [before, after] = [tree([["init;f", 10], ["init;g", 5], ["init;gone", 2]]), tree([["init;g", 8], ["init;f", 10], ["init;h", 1]])];
+    const byName = (tree, changes) => Object.fromEntries([...changes].map((change, node) => [tree.texts[tree.key[node]], change]));
+    assert.deepEqual(byName(after, changes(before, after)), { "boot path": 2, init: 2, f: 0, g: 3, h: 1 });
+    assert.deepEqual(byName(before, changesOfEarlier(before, after)), { "boot path": 2, init: 2, f: 0, g: 3, gone: -2 });
 });

@@ -9,6 +9,8 @@ export const FONT = "11px system-ui, sans-serif";
 const WIDE_ENOUGH_FOR_TEXT = 24;
 /** Fewer are nothing to read. */
 const LEAST_CHARACTERS = 2;
+/** So much of a track's name is kept at its end. */
+const END_CHARACTERS = 5;
 
 /** Time to places on a surface. */
 export interface Scale {
@@ -52,6 +54,15 @@ export function fitting(text: string, width: number): string {
         if (used + widthOf("…") <= room) cut = at;
     }
     return text;
+}
+
+/** The same of a track's name, whose end tells it from its like: `kwor…2:1 [24]`. */
+export function fittingName(name: string, width: number): string {
+    if (fitting(name, width) === name) return name;
+    const end = name.slice(-END_CHARACTERS);
+    const endWidth = [...end].reduce((sum, character) => sum + widthOf(character), 0);
+    const begin = fitting(name.slice(0, -END_CHARACTERS), width - endWidth);
+    return begin.endsWith("…") ? begin + end : fitting(name, width);
 }
 
 /** Rectangles by colour, so that a colour is set once. */

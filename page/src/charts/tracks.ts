@@ -2,7 +2,7 @@
 import type { Boot, Stay, Track, Wait } from "../data/boot";
 import type { Instant } from "../data/instants";
 import type { Surface } from "../lib/save";
-import { Boxes, FONT, LabelColours, ROW, Texts, axis, fitting, seenOf, spanRow, timeAt, x, type Found, type Scale } from "./draw";
+import { Boxes, FONT, LabelColours, ROW, Texts, axis, fitting, fittingName, seenOf, spanRow, timeAt, x, type Found, type Scale } from "./draw";
 import type { Palette } from "./colours";
 
 /** Room for the names of tracks. */
@@ -17,6 +17,8 @@ const GAP = 5;
 const FOLDED_ROWS = { path: 4, onPath: 8, other: 2 } as const;
 /** Pixels between arrows: where there are more, some are left out until one zooms in. */
 const NEAREST_ARROWS = 5;
+/** A turn of fewer pixels has no arrow: where threads hand over every microsecond, arrows would cover their tracks. */
+const LEAST_TURN = 2;
 /** Nanoseconds that an instant counts as, so that it is found. */
 const THIN = 1;
 /** Pixels of text behind an instant, at least and at most. */
@@ -237,7 +239,7 @@ function path(picture: Picture, scale: Scale, on: Surface): void {
     for (const lane of layout.lanes) middle.set(lane.track.id, lane.y + STATE / 2 - scroll);
     const [boxes, bold] = [new Boxes(), new Boxes()];
     const arrows: [number, number, number][] = [];
-    let lastArrow = -10;
+    let [lastArrow, lastTurn] = [-10, boot.stayAt(scale.from - 1)];
     for (const { one: stay, left, right } of seenOf(boot.stays, scale, stay => stay.from, stay => stay.to)) {
         const y = middle.get(stay.owner.track);
         if (y === undefined) continue;
@@ -245,12 +247,13 @@ function path(picture: Picture, scale: Scale, on: Surface): void {
         // Time in which nobody ran is a thinner line.
         const height = stay.kind === "running" ? 4 : 2;
         (isStep ? bold : boxes).add(isStep ? palette.selected : palette.path, left, y - height / 2, Math.max(right - left, 1), height);
-        const before = boot.stays[stay.index - 1];
-        const from = before && middle.get(before.owner.track);
+        if (right - left < LEAST_TURN && !isStep) continue;
+        const from = lastTurn && middle.get(lastTurn.owner.track);
         if (from !== undefined && from !== y && left - lastArrow > NEAREST_ARROWS && stay.from >= scale.from) {
             lastArrow = left;
             arrows.push([left, from, y]);
         }
+        lastTurn = stay;
     }
     boxes.paint(on);
     bold.paint(on);
@@ -323,7 +326,7 @@ function gutter(picture: Picture, on: Surface): void {
         on.textBaseline = "middle";
         on.fillStyle = palette.text;
         const fold = lane.isFolded ? "▸ " : lane.rows > FOLDED_ROWS.other ? "▾ " : "   ";
-        on.fillText(fold + fitting(lane.track.label, gutterOf(picture.width) - 22), 6, y + STATE / 2 + 4);
+        on.fillText(fold + fittingName(lane.track.label, gutterOf(picture.width) - 22), 6, y + STATE / 2 + 4);
     }
 }
 

@@ -460,6 +460,20 @@ export class Boot {
         return found.all();
     }
 
+    /** The spans of the same kind and depth that come before and after one on its track. */
+    neighbours(span: number): { before: number | undefined; after: number | undefined } {
+        const { depth, track, label } = this.spans;
+        const row = this.rows(track[span]!).rows[depth[span]!] ?? new Uint32Array();
+        const kindOf = (one: number): number | undefined => this.labels[label[one]!]?.kind;
+        const at = row.indexOf(span);
+        const towards = (step: 1 | -1): number | undefined => {
+            let i = at + step;
+            while (i >= 0 && i < row.length && kindOf(row[i]!) !== kindOf(span)) i += step;
+            return row[i];
+        };
+        return { before: towards(-1), after: towards(1) };
+    }
+
     private ended(from: number, length: number): number {
         return length === 0 ? Math.max(this.total, from) : from + length - 1;
     }

@@ -74,3 +74,8 @@ export function changes(before: Tree, after: Tree): Float64Array {
     }
     return out;
 }
+
+/** The same of each node of the earlier boot's tree: what vanished is shorter by all of it. */
+export function changesOfEarlier(before: Tree, after: Tree): Float64Array {
+    return changes(after, before).map(by => -by || 0);
+}

@@ -174,7 +174,7 @@ function Compared({ store, bench }: { store: Store; bench: Bench }) {
         { name: "what", key: row => row.name, show: row => row.name },
         { name: "kind", key: row => row.kind, show: row => row.kind, width: "5em" },
         { name: "difference", key: row => Math.abs(row.by.difference.estimate), show: row => figure(row.by.difference.estimate, unit), isNumber: true, width: "8em" },
-        { name: "interval", key: row => row.by.difference.high - row.by.difference.low, show: row => range(row.by.difference, unit), isNumber: true, width: "14em" },
+        { name: "interval", key: row => row.by.difference.high - row.by.difference.low, show: row => range(row.by.difference, unit), isNumber: true, width: "14em", isSpare: true },
         { name: "ratio", key: row => row.by.ratio?.estimate ?? 0, show: row => row.by.ratio?.estimate.toFixed(4) ?? "", isNumber: true, width: "6em" },
         { name: "p, corrected", key: row => -(row.by.p_corrected ?? 2), show: row => (row.by.p_corrected === null ? "" : row.by.p_corrected.toPrecision(2)), isNumber: true, width: "8em" },
         { name: "verdict", key: row => row.by.change, show: row => CHANGES[row.by.change] ?? row.by.change, width: "10em" },

@@ -1,7 +1,7 @@
 // Two to eight boots side by side: phases on one axis, each row before and after, and stacks coloured by what changed.
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Boot } from "../data/boot";
-import { changes, phases, rows, type Compared } from "../data/compare";
+import { changes, changesOfEarlier, phases, rows, type Compared } from "../data/compare";
 import { ofPath } from "../data/merged";
 import { boxes, depthOf, hit, paint, type Flame } from "../charts/flame";
 import { FONT, ROW, axis, fitting, x, type Scale } from "../charts/draw";
@@ -145,10 +145,10 @@ function columnsOf(boot: Boot, noise: number): readonly Column<Compared>[] {
     const time = (value: Whole | undefined): string => (value === undefined ? "" : short(value, boot.unit));
     return [
         { name: "what", key: row => row.name, show: row => row.name },
-        { name: "before", key: row => Number(row.before ?? -1), show: row => time(row.before), isNumber: true, width: "6em" },
+        { name: "before", key: row => Number(row.before ?? -1), show: row => time(row.before), isNumber: true, width: "6em", isSpare: true },
         { name: "after", key: row => Number(row.after ?? -1), show: row => time(row.after), isNumber: true, width: "6em" },
         { name: "change", key: row => Math.abs(Number(row.change)), show: row => <span class={tone(row)} data-ns={String(row.change)}>{row.what === "same" ? "" : signed(row.change, boot)}</span>, isNumber: true, width: "8em" },
-        { name: "kind", key: row => row.what, show: row => (row.what === "same" ? "" : isNoise(row, noise) ? "noise?" : row.what), width: "6em" },
+        { name: "kind", key: row => row.what, show: row => (row.what === "same" ? "" : isNoise(row, noise) ? "noise?" : row.what), width: "6em", isSpare: true },
     ];
 }
 
@@ -189,14 +189,16 @@ function Bars({ boots, palette, align }: { boots: readonly Boot[]; palette: Pale
     return <div class="bars" style={{ height: `${height}px` }}><Canvas label={`Phases of ${boots.length} boots on one axis; the table below has their lengths`} contentHeight={height} draw={(on, width) => draw(on, width)} /></div>;
 }
 
-/** The stacks of the later boot, coloured by what changed. */
+/** The stacks of one boot, coloured by what changed: of the later one, or of the earlier one, which has what vanished. */
 function Stacks({ store, palette, before, after }: { store: Store; palette: Palette; before: Boot; after: Boot }) {
+    const [of, setOf] = useState<"later" | "earlier">("later");
     const [zoomed, setZoomed] = useState(0);
     const [tip, setTip] = useState<{ node: number; x: number; y: number } | undefined>();
     const size = useRef({ width: 600, height: 300, scroll: 0 });
     const isReady = before.isWhole && after.isWhole;
-    const tree = useMemo(() => (isReady ? ofPath(after) : undefined), [after, isReady]);
-    const changed = useMemo(() => (tree ? changes(ofPath(before), tree) : undefined), [before, tree]);
+    const shown = of === "later" ? after : before;
+    const tree = useMemo(() => (isReady ? ofPath(shown) : undefined), [shown, isReady]);
+    const changed = useMemo(() => tree && (of === "later" ? changes(ofPath(before), tree) : changesOfEarlier(tree, ofPath(after))), [before, after, tree]);
     if (!tree || !changed) return <p class="note">Stacks are there when all is read.</p>;
     const flame = (width: number, height: number, scroll: number): Flame => ({
         tree, zoomed, width, height, scroll, palette, isDark: isDark(store.state.theme), find: expression(store.state.find), changes: changed,
@@ -204,8 +206,12 @@ function Stacks({ store, palette, before, after }: { store: Store; palette: Pale
     const height = depthOf(boxes(flame(size.current.width, 0, 0))) * ROW;
     store.target = { draw: { width: size.current.width, height, on: surface => paint(flame(size.current.width, height, 0), surface) } };
     return (
+        <>
+        <div class="tools">
+            <Choice label="stacks of" all={[["later", "the later boot"], ["earlier", "the earlier boot: has what vanished"]] as const} is={of} pick={pick => { setOf(pick); setZoomed(0); }} />
+        </div>
         <Canvas
-            label="Stacks of the later boot, marked by what became longer and shorter; the tables have the same figures" contentHeight={height} class="flame"
+            label={`Stacks of the ${of} boot, marked by what became longer and shorter; the tables have the same figures`} contentHeight={height} class="flame"
             draw={(on, width, high, scroll) => {
                 size.current = { width, height: high, scroll };
                 paint(flame(width, high, scroll), on);
@@ -221,9 +227,10 @@ function Stacks({ store, palette, before, after }: { store: Store; palette: Pale
                 <div class="tip" role="tooltip" style={besidePointer(tip)}>
                     <strong>{tree.texts[tree.key[tip.node]!]}</strong>
                     <br />
-                    {short(tree.total[tip.node]!, after.unit)}, {signed(changed[tip.node]!, after)}
+                    {short(tree.total[tip.node]!, shown.unit)}, {signed(changed[tip.node]!, shown)}
                 </div>
             ) : null}
         </Canvas>
+        </>
     );
 }

@@ -69,6 +69,7 @@ function SpanDetails({ store, span }: { store: Store; span: number }) {
                 {thing > 0 ? <button type="button" onClick={() => store.set({ selection: { kind: "thing", thing, name: boot.spanName(span) } })}>all of its kind</button> : null}
             </p>
             <Causes store={store} from={from} to={to} />
+            <Neighbours store={store} span={span} />
             {around.length > 0 ? <><h3>Inside of</h3><ul class="list">{around.map(outer => <li key={outer}><button type="button" class="pick" onClick={() => store.select({ kind: "span", span: outer })}>{boot.spanName(outer)}</button> {short(boot.spanLength(outer), boot.unit)}</li>)}</ul></> : null}
             {waits.length > 0 ? (
                 <>
@@ -83,6 +84,32 @@ function SpanDetails({ store, span }: { store: Store; span: number }) {
                     </ul>
                 </>
             ) : null}
+        </>
+    );
+}
+
+/** What came before and after a span on its thread, and the time between: of an initcall, other initcalls. */
+function Neighbours({ store, span }: { store: Store; span: number }) {
+    const { boot } = store;
+    const { start, end } = boot.spans;
+    const found = useMemo(() => boot.neighbours(span), [boot, boot.version, span]);
+    const sides = [
+        { other: found.before, side: "before", from: (other: number) => end[other]!, to: () => start[span]! },
+        { other: found.after, side: "after", from: () => end[span]!, to: (other: number) => start[other]! },
+    ];
+    const known = sides.flatMap(({ other, side, from, to }) => (other === undefined ? [] : [{ other, side, from: from(other), to: to(other) }]));
+    if (known.length === 0) return null;
+    return (
+        <>
+            <h3>Before and after it on this thread</h3>
+            <ul class="list" id="neighbours">
+                {known.map(({ other, side, from, to }) => (
+                    <li key={side}>
+                        {side}: <button type="button" class="pick" onClick={() => store.select({ kind: "span", span: other })}>{boot.spanName(other)}</button>
+                        {to > from ? <>, and between the two <button type="button" class="pick" data-ns={to - from} onClick={() => store.select({ kind: "range", from, to })}>{short(to - from, boot.unit)}</button></> : null}
+                    </li>
+                ))}
+            </ul>
         </>
     );
 }

@@ -43,9 +43,9 @@ export function Memory({ store }: { store: Store }) {
                 <table class="plain" id="memory">
                     <thead>
                         <tr>
-                            <th scope="col">what</th><th scope="col">measured</th><th scope="col" class="n">amount</th><th scope="col" class="n">bytes</th>
+                            <th scope="col">what</th><th scope="col" class="spare">measured</th><th scope="col" class="n">amount</th><th scope="col" class="n spare">bytes</th>
                             {has > 0 ? <th scope="col" class="n">of the machine's</th> : null}
-                            <th scope="col"><span class="unseen">as a bar</span></th>
+                            <th scope="col" class="spare"><span class="unseen">as a bar</span></th>
                             {others.map((one, i) => <th scope="col" class="n" key={i}>{one.name}</th>)}
                         </tr>
                     </thead>
@@ -55,11 +55,11 @@ export function Memory({ store }: { store: Store }) {
                             return (
                                 <tr key={name} data-bytes={bytes === undefined ? "" : String(bytes)}>
                                     <th scope="row">{name}</th>
-                                    <td>{when}</td>
+                                    <td class="spare">{when}</td>
                                     <td class="n">{bytes === undefined ? "" : mebibytes(bytes)}</td>
-                                    <td class="n">{bytes === undefined ? "" : grouped(bytes)}</td>
+                                    <td class="n spare">{bytes === undefined ? "" : grouped(bytes)}</td>
                                     {has > 0 ? <td class="n">{bytes === undefined ? "" : percent(Number(bytes) / has)}</td> : null}
-                                    <td>{bytes === undefined ? null : <span class="bar" style={{ width: `${(Number(bytes) / largest) * 200}px` }} aria-hidden="true" />}</td>
+                                    <td class="spare">{bytes === undefined ? null : <span class="bar" style={{ width: `${(Number(bytes) / largest) * 200}px` }} aria-hidden="true" />}</td>
                                     {ofOthers.map((all, i) => {
                                         const other = of(all, name);
                                         return <td class="n" key={i}>{other ? mebibytes(other.bytes) : ""}</td>;

@@ -10,7 +10,7 @@ export function SpanTable({ store, label, spans }: { store: Store; label: string
         { name: "span", key: span => boot.spanName(span), show: span => boot.spanName(span) },
         { name: "length", key: span => Number(boot.spanLength(span)), show: span => short(boot.spanLength(span), boot.unit), isNumber: true, width: "7em" },
         { name: "start", key: span => -Number(boot.spanStart(span)), show: span => short(boot.spanStart(span), boot.unit), isNumber: true, width: "7em" },
-        { name: "thread", key: span => boot.track(boot.spans.track[span]!)?.label ?? "", show: span => boot.track(boot.spans.track[span]!)?.label ?? "", width: "14em" },
+        { name: "thread", key: span => boot.track(boot.spans.track[span]!)?.label ?? "", show: span => boot.track(boot.spans.track[span]!)?.label ?? "", width: "14em", isSpare: true },
     ];
     return (
         <Table

@@ -9,6 +9,8 @@ export interface Column<T> {
     readonly show: (row: T) => ComponentChildren;
     readonly isNumber?: boolean;
     readonly width?: string;
+    /** A table too narrow for all columns leaves these out, the last first. What is saved as a file has them. */
+    readonly isSpare?: boolean;
 }
 
 interface Props<T> {
@@ -24,26 +26,38 @@ interface Props<T> {
 }
 
 const ROW = 25;
+/** Room for what says which row it is, in em. */
+const NAME_EM = 11;
 
-export function Table<T>({ label, rows, columns, onPick, isPicked, sortedBy, inSight }: Props<T>) {
+/** The columns for which there is room: a table from which more than its spare ones would have to go scrolls. */
+function fitting<T>(columns: readonly Column<T>[], widthEm: number): readonly Column<T>[] {
+    const needs = (of: readonly Column<T>[]): number => of.reduce((sum, column) => sum + parseFloat(column.width ?? "0"), NAME_EM);
+    let left = columns;
+    for (let i = columns.length - 1; i >= 0 && needs(left) > widthEm; i -= 1) if (columns[i]!.isSpare) left = left.filter(column => column !== columns[i]);
+    return left;
+}
+
+export function Table<T>({ label, rows, columns: all, onPick, isPicked, sortedBy, inSight }: Props<T>) {
     const [sort, setSort] = useState<{ column: number; isDown: boolean } | undefined>(sortedBy === undefined ? undefined : { column: sortedBy, isDown: true });
     const [scroll, setScroll] = useState(0);
-    const [height, setHeight] = useState(400);
+    const [{ height, widthEm }, setSize] = useState({ height: 400, widthEm: Infinity });
     const box = useRef<HTMLDivElement>(null);
+    const columns = useMemo(() => fitting(all, widthEm), [all, widthEm]);
 
     const sorted = useMemo(() => {
-        const column = sort && columns[sort.column];
+        const column = sort && all[sort.column];
         if (!column) return rows;
         const keyed = rows.map((row, i) => ({ row, i, key: column.key(row) }));
         const less = (a: number | string, b: number | string): number =>
             typeof a === "number" && typeof b === "number" ? b - a : String(a).localeCompare(String(b));
         keyed.sort((a, b) => (sort.isDown ? less(a.key, b.key) : less(b.key, a.key)) || a.i - b.i);
         return keyed.map(one => one.row);
-    }, [rows, sort, columns]);
+    }, [rows, sort, all]);
 
     useEffect(() => {
         const element = box.current!;
-        const observer = new ResizeObserver(() => setHeight(element.clientHeight));
+        const em = parseFloat(getComputedStyle(element).fontSize);
+        const observer = new ResizeObserver(() => setSize({ height: element.clientHeight, widthEm: element.clientWidth / em }));
         observer.observe(element);
         return () => observer.disconnect();
     }, []);
@@ -55,7 +69,7 @@ export function Table<T>({ label, rows, columns, onPick, isPicked, sortedBy, inS
     }, [inSight]);
 
     // What says which row it is does not vanish where there is little room: then the table scrolls.
-    const leastWidth = `calc(${["11em", ...columns.flatMap(column => column.width ?? [])].join(" + ")})`;
+    const leastWidth = `calc(${[`${NAME_EM}em`, ...columns.flatMap(column => column.width ?? [])].join(" + ")})`;
     const first = Math.max(Math.floor(scroll / ROW) - 5, 0);
     const last = Math.min(first + Math.ceil(height / ROW) + 10, sorted.length);
     const spacer = (count: number) => (count > 0 ? <tr aria-hidden="true" style={{ height: `${count * ROW}px` }}><td colSpan={columns.length} /></tr> : null);
@@ -65,7 +79,8 @@ export function Table<T>({ label, rows, columns, onPick, isPicked, sortedBy, inS
                 <caption class="unseen">{label}</caption>
                 <thead>
                     <tr aria-rowindex={1}>
-                        {columns.map((column, i) => {
+                        {columns.map(column => {
+                            const i = all.indexOf(column);
                             const is = sort?.column === i;
                             const order = !is ? "none" : sort.isDown === (column.isNumber === true) ? "descending" : "ascending";
                             return (

@@ -60,10 +60,10 @@ function Rows({ store, id, title, filter }: { store: Store; id: string; title: s
     const columns = useMemo((): readonly Column<Charged>[] => [
         { name: "what", key: row => row.text, show: row => row.text },
         { name: "self", key: row => Number(row.self_ns), show: row => <span data-ns={String(row.self_ns)}>{short(whole(row.self_ns), unit)}</span>, isNumber: true, width: "7em" },
-        { name: "share", key: row => row.part, show: row => <><span class="bar" style={{ width: `${Math.min(row.part * 60, 60)}px` }} aria-hidden="true" />{percent(row.part)}</>, isNumber: true, width: "10em" },
+        { name: "share", key: row => row.part, show: row => <><span class="bar" style={{ width: `${Math.min(row.part * 60, 60)}px` }} aria-hidden="true" />{percent(row.part)}</>, isNumber: true, width: "10em", isSpare: true },
         { name: "total", key: row => Number(row.total_ns), show: row => <span data-ns={String(row.total_ns)}>{short(whole(row.total_ns), unit)}</span>, isNumber: true, width: "7em" },
-        { name: "count", key: row => Number(row.count), show: row => grouped(whole(row.count)), isNumber: true, width: "6em" },
-        { name: "threads", key: row => row.tracks[0] ?? "", show: row => row.tracks.slice(0, 3).join(", ") + (row.tracks.length > 3 ? ` and ${row.tracks.length - 3} more` : ""), width: "16em" },
+        { name: "count", key: row => Number(row.count), show: row => grouped(whole(row.count)), isNumber: true, width: "6em", isSpare: true },
+        { name: "threads", key: row => row.tracks[0] ?? "", show: row => row.tracks.slice(0, 3).join(", ") + (row.tracks.length > 3 ? ` and ${row.tracks.length - 3} more` : ""), width: "16em", isSpare: true },
     ], [unit]);
     const pick = (row: Charged): void => {
         // A function is a label as it stands; a row of `where` says which thing it is about.
@@ -89,7 +89,7 @@ function Initcalls({ store, title, filter }: { store: Store; title: string; filt
         { name: "function", key: row => row.name, show: row => row.name },
         { name: "elapsed", key: row => Number(row.elapsed_ns), show: row => <span data-ns={String(row.elapsed_ns)}>{short(whole(row.elapsed_ns), unit)}</span>, isNumber: true, width: "7em" },
         { name: "start", key: row => -Number(row.start_ns), show: row => short(whole(row.start_ns), unit), isNumber: true, width: "7em" },
-        { name: "thread", key: row => row.track, show: row => row.track, width: "14em" },
+        { name: "thread", key: row => row.track, show: row => row.track, width: "14em", isSpare: true },
     ];
     store.target = { rows: () => [["function", "elapsed_ns", "start_ns", "thread"], ...rows.map(row => [row.name, String(row.elapsed_ns), String(row.start_ns), row.track])] };
     const pick = (row: Initcall): void => {
@@ -108,7 +108,7 @@ function Processes({ store, title, filter }: { store: Store; title: string; filt
     const length = (row: Process): number => (row.end_ns === null ? boot.total : Number(row.end_ns)) - Number(row.start_ns);
     const columns: readonly Column<Process>[] = [
         { name: "process", key: row => row.name, show: row => <span style={{ paddingLeft: `${Math.min(row.depth, 20)}em` }}>{row.name}</span> },
-        { name: "pid", key: row => Number(row.pid), show: row => String(row.pid), isNumber: true, width: "6em" },
+        { name: "pid", key: row => Number(row.pid), show: row => String(row.pid), isNumber: true, width: "6em", isSpare: true },
         { name: "start", key: row => -Number(row.start_ns), show: row => short(whole(row.start_ns), unit), isNumber: true, width: "7em" },
         { name: "length", key: length, show: row => (row.end_ns === null ? "alive" : short(length(row), unit)), isNumber: true, width: "7em" },
     ];
