@@ -25,7 +25,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
     let change = is_loaded_by_qemu.then_some(Change::UnpackedKernel);
     let remedy = Remedy {
         what: "boot the unpacked image (vmlinux) by PVH, which leaves the kernel at its address as linked (no KASLR); where a \
-               loader needs a bzImage, compress it by LZ4 or ZSTD",
+               loader needs a bzImage, LZ4 unpacks fastest, then ZSTD",
         changes: change.into_iter().collect(),
     };
     let Some(longest) = unpacks.first().copied() else { return Vec::new() };
