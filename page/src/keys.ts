@@ -13,7 +13,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
     ["n / N", "next and previous match"],
     ["m", "mark what is selected, or take the mark away"],
     ["t", "the table of what a chart shows"],
-    ["1 to 9", "overview, path, tracks, merged, where, console, findings, compare, what-if"],
+    ["1 to 9", "overview, path, tracks, merged, where, console, findings, compare (of several boots), what-if"],
     ["M", "memory"],
     ["Escape", "clear the selection"],
     ["?", "this list"],
@@ -108,12 +108,20 @@ function mark(store: Store): void {
 }
 
 /** Selects the next span, in order of time, that the search finds. */
+/** Whether a span's name is what is searched, with or without its kind before it. */
+function isCalled({ boot, state: { find } }: Store, span: number): boolean {
+    const [name, wanted] = [boot.spanName(span).toLowerCase(), find.toLowerCase()];
+    return name === wanted || name.endsWith(` ${wanted}`);
+}
+
 export function nextMatch(store: Store, by: 1 | -1): void {
     const all = store.matches();
     if (all.length === 0) return;
     const selection = store.state.selection;
     const at = selection?.kind === "span" ? all.indexOf(selection.span) : -1;
-    const next = at < 0 ? (by > 0 ? 0 : all.length - 1) : (at + by + all.length) % all.length;
+    // Who types a whole name means that span: it comes before what only has the name in it.
+    const exact = all.findIndex(span => isCalled(store, span));
+    const next = at < 0 && exact >= 0 ? exact : at < 0 ? (by > 0 ? 0 : all.length - 1) : (at + by + all.length) % all.length;
     if (store.state.view !== "path" && store.state.view !== "tracks") store.set({ view: "tracks" });
     store.select({ kind: "span", span: all[next]! });
     store.set({ match: next });

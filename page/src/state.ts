@@ -17,7 +17,7 @@ export type Selection =
     | { readonly kind: "stay"; readonly stay: number }
     | { readonly kind: "thing"; readonly thing: number; readonly name: string }
     | { readonly kind: "instant"; readonly instant: number }
-    | { readonly kind: "range"; readonly from: number; readonly to: number }
+    | { readonly kind: "range"; readonly from: number; readonly to: number; readonly track?: number }
     | undefined;
 
 export type Theme = "system" | "light" | "dark";
@@ -217,7 +217,7 @@ export function toFragment(state: State, isBench = false): string {
         out.set("thing", String(selection.thing));
         out.set("name", selection.name);
     }
-    if (selection?.kind === "range") out.set("range", `${Math.round(selection.from)},${Math.round(selection.to)}`);
+    if (selection?.kind === "range") out.set("range", [Math.round(selection.from), Math.round(selection.to), ...(selection.track === undefined ? [] : [selection.track])].join(","));
     if (state.find) out.set("find", state.find);
     if (state.filter) out.set("filter", state.filter);
     if (state.table !== FIRST.table) out.set("table", state.table);
@@ -252,7 +252,7 @@ export function ofFragment(fragment: string): Partial<State> {
         if (step !== undefined) return { kind: "stay", stay: step };
         if (instant !== undefined) return { kind: "instant", instant };
         if (thing !== undefined) return { kind: "thing", thing, name: from.get("name") ?? "" };
-        if (range.length === 2 && range.every(Number.isFinite)) return { kind: "range", from: range[0]!, to: range[1]! };
+        if (range.length >= 2 && range.every(Number.isFinite)) return { kind: "range", from: range[0]!, to: range[1]!, ...(range[2] === undefined ? {} : { track: range[2] }) };
         return undefined;
     })();
     return {

@@ -228,17 +228,37 @@ test("tracks: whom the boot waited for in a time sums to that time, and leads to
     await page.getByRole("button", { name: "back to the time selected before" }).click();
     await settled(page);
     assert.equal((await fragment(page)).get("range"), `${from},${to}`);
-    // The axis of time is for choosing a part of it.
+    // The axis of time is for choosing a part of it: that on which the drag began and ended, though details open for it.
+    await page.keyboard.press("Escape");
+    const [begin, end] = [to * 0.1, to * 0.9].map(Math.round);
+    await page.evaluate(([begin, end]) => (location.hash = `#view=tracks&from=${begin}&to=${end}`), [begin, end]);
+    await settled(page);
     const box = await page.locator(".chart .canvas").boundingBox();
+    assert.ok(box.width > 1200, `the chart is ${box.width} wide: are there details?`);
+    const gutter = Math.min(190, Math.round(box.width * 0.26));
+    const timeAt = x => begin + ((x - gutter) / (box.width - gutter)) * (end - begin);
     await page.mouse.move(box.x + 300, box.y + 8);
     await page.mouse.down();
     await page.mouse.move(box.x + 500, box.y + 8, { steps: 4 });
     await page.mouse.up();
     await settled(page);
     const [left, right] = (await fragment(page)).get("range").split(",").map(Number);
-    assert.ok(from < left && left < right && right < to, `${left} to ${right}`);
+    const pixel = (end - begin) / (box.width - gutter);
+    assert.ok(Math.abs(left - timeAt(300)) < 2 * pixel && Math.abs(right - timeAt(500)) < 2 * pixel, `${left} to ${right}, dragged ${timeAt(300)} to ${timeAt(500)}`);
     const shorter = (await numbers(page, ".causes [data-ns]")).map(Number);
     assert.ok(Math.abs(shorter.reduce((sum, time) => sum + time, 0) - (right - left)) < 2);
+    page.check();
+});
+
+test("tracks: who types a whole name finds that span first", options, async () => {
+    const page = await open("#view=tracks");
+    const names = show.initcalls.map(row => row.name);
+    const within = names.find(name => /^\w+$/.test(name) && names.some(other => other !== name && other.includes(name)));
+    assert.ok(within, `no initcall's name is in another's: ${names}`);
+    await page.fill("#find", within);
+    await page.keyboard.press("Enter");
+    await settled(page);
+    assert.equal((await page.locator(".details h2").innerText()).split(" ").at(-1), within);
     page.check();
 });
 

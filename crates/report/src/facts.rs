@@ -107,10 +107,10 @@ fn how(manifest: &Manifest) -> Vec<(String, String)> {
     }
     let host = &manifest.host;
     add("host CPU", host.cpu.clone());
-    add(
-        "host cores",
-        if host.cores > 0 { format!("{}, load {:.2} at the start", host.cores, host.load1) } else { String::new() },
-    );
+    if host.cores > 0 {
+        add("host cores", host.cores.to_string());
+        add("host load", format!("{:.2} at the start", host.load1));
+    }
     add("host kernel", host.kernel.clone());
     add("recorded", manifest.created.clone());
     add("bootscope", manifest.tool_version.clone());

@@ -28,7 +28,7 @@ pub fn overview(summary: &Summary, layout: Layout, out: &mut String) {
         return;
     }
     if let Some(noise) = noise(summary) {
-        paragraph(&noise, "", layout, out);
+        paragraph(&format!("noise: {noise}"), "", layout, out);
     }
     if summary.phases.len() > 1 {
         out.push('\n');
@@ -41,11 +41,11 @@ pub fn overview(summary: &Summary, layout: Layout, out: &mut String) {
 }
 
 /// How far the total may lie from that of the next boot.
-fn noise(summary: &Summary) -> Option<String> {
+pub(crate) fn noise(summary: &Summary) -> Option<String> {
     match summary.zero()? {
-        TimeBase::Host => Some("noise: unknown from one boot; `bootscope bench` measures it".to_owned()),
+        TimeBase::Host => Some("unknown from one boot; `bootscope bench` measures it".to_owned()),
         TimeBase::GuestVirtual => Some(format!(
-            "noise: none (one instruction = 1 ns), but any change of the command line moves the total by up to {}",
+            "none (one instruction = 1 ns), but any change of the command line moves the total by up to {}",
             by_layout()
         )),
         TimeBase::Evidence => None,

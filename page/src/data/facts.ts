@@ -102,6 +102,8 @@ export interface Facts {
     readonly things: readonly number[];
     readonly things_all_threads: readonly number[];
     readonly findings: { readonly findings: readonly Finding[]; readonly found: { readonly noise_ns: Int; readonly more: Int } } | null;
+    /** How far the total may lie from that of the next boot. */
+    readonly noise: string | null;
     readonly measured: readonly (readonly [string, string])[];
     /** What was measured of memory: its name, when, and bytes. */
     readonly memory?: readonly (readonly [string, string, Int])[];

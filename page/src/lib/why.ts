@@ -52,8 +52,9 @@ export function whyWait(boot: Boot, wait: Wait): string {
 export interface Cause {
     readonly time: number;
     readonly steps: number;
-    /** The longest of them in the stretch. */
+    /** The longest of them in the stretch, and how long it is there. */
     readonly longest: Stay;
+    readonly most: number;
 }
 
 /** All causes in a stretch, the longest first. Linear in its steps. */

@@ -16,6 +16,8 @@ import { Table, type Column } from "./table";
 const TABLES = [["where", "Where"], ["functions", "Functions"], ["threads", "All threads"]] as const;
 type Of = (typeof TABLES)[number][0];
 const COMMAND_LINE = "command line";
+/** What differs between any two boots. */
+const OF_EACH_RUN = ["recorded", "host load"];
 /** So many differences are shown without being asked for. */
 const FEW = 6;
 const BAR = 28;
@@ -68,7 +70,7 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
                             <Table label="Rows, before and after" rows={shown} columns={columns} key={of} onPick={row => store.set({ view: "where", table: of, shown: boots.indexOf(row.after === undefined ? before : after), filter: literally(row.name), selection: undefined })} />
                             <output class="sum" data-ns={shown.reduce((sum, row) => sum + Number(row.change), 0)}>
                                 {counted(shown.length, "row")}: {["changed", "appeared", "vanished", "same"].map(what => `${shown.filter(row => row.what === what).length} ${what}`).join(", ")}
-                                {noise > 0 ? `; ${shown.filter(row => row.what !== "same" && isNoise(row, noise)).length} by no more than noise` : ""}
+                                {noise > 0 ? `; of those that are not the same, ${shown.filter(row => row.what !== "same" && isNoise(row, noise)).length} differ by no more than noise` : ""}
                             </output>
                         </>
                     )}
@@ -113,14 +115,14 @@ interface Differing {
  * is the same, and what follows from the rest stands in it once more. */
 function differing(before: readonly (readonly [string, string])[], after: readonly (readonly [string, string])[]): Differing[] {
     const [was, is] = [new Map(before), new Map(after)];
-    const words = (text: string | undefined): string[] => (text ?? "").split(" ").map(word => word.replace(/^\/proc\/self\/fd\/\d+$/, "(a file)"));
+    const words = (text: string | undefined): string[] => (text ?? "").split(" ").map(word => word.replace(/^\/proc\/self\/fd\/\d+$/, "(a file)").replace(/(?<=^\S*\.so,.*)zero=\d+,?/, ""));
     const only = (text: string | undefined, other: string | undefined): string => {
         const known = new Set(words(other));
         return words(text).filter(word => !known.has(word)).join(" ");
     };
     const found: Differing[] = [];
     for (const label of new Set([...was.keys(), ...is.keys()])) {
-        if (label === "recorded" || was.get(label) === is.get(label)) continue;
+        if (OF_EACH_RUN.includes(label) || was.get(label) === is.get(label)) continue;
         if (label !== COMMAND_LINE) found.push({ label, was: was.get(label) ?? "none", is: is.get(label) ?? "none" });
     }
     const [mine, theirs] = [only(was.get(COMMAND_LINE), is.get(COMMAND_LINE)), only(is.get(COMMAND_LINE), was.get(COMMAND_LINE))];

@@ -102,6 +102,7 @@ function Neighbours({ store, span }: { store: Store; span: number }) {
     return (
         <>
             <h3>Before and after it on this thread</h3>
+            <p class="faint">Shift and a click on another span select the time between the two.</p>
             <ul class="list" id="neighbours">
                 {known.map(({ other, side, from, to }) => (
                     <li key={side}>
@@ -145,10 +146,10 @@ function Causes({ store, from, to }: { store: Store; from: number; to: number })
         <>
             <h3>Whom the boot waited for meanwhile</h3>
             <ul class="list causes">
-                {causes.slice(0, MOST_CAUSES).map(({ time, steps, longest }) => (
+                {causes.slice(0, MOST_CAUSES).map(({ time, steps, longest, most }) => (
                     <li key={longest.index}>
                         <button type="button" class="pick" data-ns={time} onClick={() => goToStep(store, longest.from)}>{short(time, boot.unit)}</button>
-                        {steps > 1 ? ` in ${counted(steps, "step")}` : ""}: {whyStay(boot, longest).join(" ")} {did(boot, longest)}
+                        {steps > 1 ? ` in ${counted(steps, "step")}. In the longest, ${short(most, boot.unit)}` : ""}: {whyStay(boot, longest).join(" ")} {did(boot, longest, from, to)}
                     </li>
                 ))}
                 {rest.length > 0 ? <li>and {counted(rest.length, "cause")} more, in all <span data-ns={restTime}>{short(restTime, boot.unit)}</span></li> : null}
@@ -157,10 +158,10 @@ function Causes({ store, from, to }: { store: Store; from: number; to: number })
     );
 }
 
-/** What the owner of a step did in it, from the outside inwards as far as that is long. */
-function did(boot: Boot, stay: Stay): string {
+/** What the owner of a step did in it and in a stretch, from the outside inwards as far as that is long. */
+function did(boot: Boot, stay: Stay, from: number, to: number): string {
     if (stay.kind !== "running") return "";
-    const names = boot.longestOn(stay.owner.track, stay.from, stay.to, MOST_NAMES).map(span => boot.spanName(span));
+    const names = boot.longestOn(stay.owner.track, Math.max(stay.from, from), Math.min(stay.to, to), MOST_NAMES).map(span => boot.spanName(span));
     return names.length > 0 ? `It did ${[...new Set(names)].join(", ")}.` : "";
 }
 

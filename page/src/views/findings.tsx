@@ -52,7 +52,8 @@ function show(store: Store, evidence: Evidence): void {
     const [from, to] = [Number(evidence.start_ns), Number(evidence.end_ns)];
     store.set({ view: "tracks" });
     const span = findSpan(store, evidence.track, from, to);
-    store.select(span === undefined ? { kind: "range", from, to } : { kind: "span", span });
+    const track = store.boot.tracks.find(one => one.name === evidence.track && store.boot.runningOf(one.id).some(run => run.from < to && run.to > from));
+    store.select(span === undefined ? { kind: "range", from, to, ...(track ? { track: track.id } : {}) } : { kind: "span", span });
     store.zoomToSelected();
 }
 

@@ -39,16 +39,16 @@ export function paintStrip(boot: Boot, palette: Palette, window: { from: number;
     }
 }
 
-/** Where the boot path is with the thread that it is walked from, and where that waits for others or for nobody. */
+/** Whether somebody ran on the boot path, could have run and had no CPU, or nobody did: as in the strips of the tracks. */
 function pathStrip(boot: Boot, palette: Palette, scale: Scale, on: Surface): void {
     let right = -1;
     for (const stay of boot.stays) {
         const [left, end] = [x(scale, stay.from), x(scale, stay.to)];
         if (end - right < 0.3 && end - left < 0.3) continue;
         right = end;
-        const isWaited = stay.kind !== "running";
-        on.fillStyle = isWaited ? palette.waiting : stay.chain.length > 1 ? palette.runnable : palette.running;
-        on.fillRect(left, PHASES + (isWaited ? 5 : 2), Math.max(end - left, 0.5), isWaited ? 4 : PATH - 2);
+        const [colour, height] = stay.kind === "running" ? [palette.running, PATH - 2] : stay.kind === "runqueue" ? [palette.runnable, PATH / 2] : [palette.waiting, 3];
+        on.fillStyle = colour;
+        on.fillRect(left, PHASES + 1 + (PATH - height) / 2, Math.max(end - left, 0.5), height);
     }
 }
 
@@ -91,7 +91,8 @@ export function Overview({ store }: { store: Store }) {
         ["memory", Number(subject.memory_bytes) > 0 ? `${Math.round(Number(subject.memory_bytes) / 2 ** 20)} MiB` : ""],
         ...boot.facts!.measured.map(([label, text]): [string, string] => [label, text]),
         ["end mark", summary.end ? `${summary.end.evidence} (±${short(whole(summary.end.error_ns), unit)})` : "none: the total ends with the last evidence"],
-        ["explained", percent(summary.explained)],
+        ["noise", boot.facts!.noise ?? ""],
+        ["explained", `${percent(summary.explained)} of the total is charged to what one can name`],
         ["time base", summary.time_base],
         ...summary.clocks.map(({ name, residual_ns, rate_from }): [string, string] => [`clock ${name}`, `${rate_from}, within ${short(whole(residual_ns), unit)}`]),
         ...boot.facts!.how.map(([label, text]): [string, string] => [label, text]),

@@ -9,6 +9,11 @@ import { expression, type Selection, type Store } from "../state";
 import { Canvas, besidePointer, placeOf } from "./canvas";
 import { InstantTable, SpanTable } from "./places";
 
+interface Time {
+    readonly from: number;
+    readonly to: number;
+}
+
 export function Timeline({ store, palette, only }: { store: Store; palette: Palette; only: "path" | "all" }) {
     const { boot, state } = store;
     const layout = useMemo(() => layOut(boot, state.folded, only), [boot.version, state.folded, only]);
@@ -16,11 +21,13 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
     const found = useMemo(() => foundLabels(store), [boot.version, state.find]);
     const [hovered, setHovered] = useState<{ hit: Hit; x: number; y: number } | undefined>();
     const size = useRef({ width: 800, height: 400, scroll: 0 });
-    const drag = useRef<{ x: number; from: number; to: number; isRange: boolean; moved: boolean } | undefined>(undefined);
+    // What is being selected by a drag. It is selected when it is let go: details that open meanwhile would move the chart.
+    const [chosen, setChosen] = useState<Time | undefined>();
+    const drag = useRef<{ x: number; from: number; to: number; isRange: boolean; moved: boolean; chosen?: Time } | undefined>(undefined);
 
     const picture = (width: number, height: number, scroll: number): Picture => ({
         boot, layout, width, height, scroll, ...store.window, palette, colours, found,
-        selected: store.selected(),
+        selected: chosen ?? store.selected(),
         selectedSpan: state.selection?.kind === "span" ? state.selection.span : undefined,
         selectedInstant: state.selection?.kind === "instant" ? state.selection.instant : undefined,
         step: state.selection?.kind === "stay" ? boot.stays[state.selection.stay] : undefined,
@@ -29,7 +36,7 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
     const now = (): Picture => picture(size.current.width, size.current.height, size.current.scroll);
 
     const selectedTrack =
-        state.selection?.kind === "span" ? boot.spans.track[state.selection.span] : state.selection?.kind === "stay" ? boot.stays[state.selection.stay]?.owner.track : undefined;
+        state.selection?.kind === "span" ? boot.spans.track[state.selection.span] : state.selection?.kind === "stay" ? boot.stays[state.selection.stay]?.owner.track : state.selection?.kind === "range" ? state.selection.track : undefined;
     const lane = selectedTrack === undefined ? undefined : layout.lanes.find(one => one.track.id === selectedTrack);
     const instantLane = state.selection?.kind === "instant" ? layout.instants[boot.instants.all[state.selection.instant]?.lane ?? -1] : undefined;
     const at = (x: number, y: number): Hit => hit(now(), x, y);
@@ -48,7 +55,7 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
             dragged.moved = true;
             const scale = { ...scaleOf(now()), from: dragged.from, to: dragged.to };
             const [before, after] = [timeAt(scale, dragged.x), timeAt(scale, x)];
-            if (dragged.isRange) store.set({ selection: { kind: "range", from: Math.min(before, after), to: Math.max(before, after) } });
+            if (dragged.isRange) setChosen((dragged.chosen = { from: Math.min(before, after), to: Math.max(before, after) }));
             else store.show(dragged.from + before - after, dragged.to + before - after);
             setHovered(undefined);
         } else if (kind === "move") {
@@ -56,6 +63,8 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
         }
         if (kind === "up") {
             drag.current = undefined;
+            setChosen(undefined);
+            if (dragged?.chosen) store.set({ selection: { kind: "range", ...dragged.chosen } });
             if (dragged?.moved) return;
             const what = at(x, y);
             if (what.isGutter && what.lane) {

@@ -33,11 +33,11 @@ export function WhatIf({ store }: { store: Store }) {
     const left = useMemo(() => new Map("ledger" in answer ? answer.ledger.where.map(row => [row.name, row.self_ns]) : []), [answer]);
     const columns = useMemo((): readonly Column<Row>[] => [
         { name: "what", key: row => row.name, show: row => row.name },
-        { name: "self", key: row => Number(row.self_ns), show: row => short(whole(row.self_ns), unit), isNumber: true, width: "7em" },
+        { name: "self", key: row => Number(row.self_ns), show: row => short(whole(row.self_ns), unit), isNumber: true, width: "7em", isSpare: true },
         // Sorted by what no slider moves: a row must not jump while one moves its slider.
         { name: "then", key: row => Number(row.self_ns), show: row => (savings.size === 0 || !("ledger" in answer) ? "" : <span data-ns={String(left.get(row.name) ?? 0)}>{short(whole(left.get(row.name) ?? 0), unit)}</span>), isNumber: true, width: "7em" },
         {
-            name: "less by", key: () => 0, width: "15em",
+            name: "less by", key: () => 0, width: "11em",
             show: row => (
                 <span class="slider">
                     <input type="range" min="0" max="100" step="5" value={savings.get(row.name) ?? 0} aria-label={`less by per cent: ${row.name}`} onInput={event => set(row.name, Number(event.currentTarget.value))} />
@@ -55,7 +55,7 @@ export function WhatIf({ store }: { store: Store }) {
         <div class="whatif">
             <div class="tools">
                 <label>filter <input id="filter" type="search" size={24} value={state.filter} placeholder="regular expression" onInput={event => store.set({ filter: event.currentTarget.value })} /></label>
-                <button type="button" disabled={savings.size === 0} onClick={() => store.set({ savings: new Map() })}>none</button>
+                <button type="button" disabled={savings.size === 0} onClick={() => store.set({ savings: new Map() })}>reset</button>
                 <output id="then" data-ns={then ? String(then.total_ns) : ""} aria-live="polite">
                     {then ? `${short(total, unit)} before, ${short(whole(then.total_ns), unit)} then: ${percent(1 - Number(then.total_ns) / Number(total))} less` : savings.size > 0 && canAsk() && !("wrong" in answer && answer.wrong) ? "…" : ""}
                 </output>
@@ -65,7 +65,7 @@ export function WhatIf({ store }: { store: Store }) {
             <div class="split">
                 <div class="sheet">
                     <Table label="What takes less" rows={rows} columns={columns} isPicked={row => savings.has(row.name)} />
-                    <output class="sum">{counted(rows.length, "row")}; each takes so much less on every thread, one saving after the other</output>
+                    <output class="sum">{counted(rows.length, "row")}; a slider makes its row shorter on every thread</output>
                 </div>
                 <aside class="details" aria-label="What the savings bring">
                     <h2>One after the other</h2>

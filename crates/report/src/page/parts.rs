@@ -34,6 +34,7 @@
 //! ```
 
 use super::boot::{ConsoleLine, PageBoot, embedded};
+use crate::overview::noise;
 use crate::text::{harmless, harmless_bytes};
 use crate::{Boot, ChangeLine, Findings, PastProof, Summary};
 use analysis::StretchKind;
@@ -92,6 +93,8 @@ struct Facts<'a> {
     findings: Option<Value>,
     /// How the boot was made, as the page's tables have it.
     how: Vec<(String, String)>,
+    /// How far the total may lie from that of the next boot, as `show` says it.
+    noise: Option<String>,
     /// What was measured beside the time: memory.
     measured: Vec<(&'static str, String)>,
     /// What was measured of memory: its name, when, and bytes.
@@ -148,6 +151,7 @@ fn facts(&PageBoot { name, boot, console }: &PageBoot, boots: usize) -> io::Resu
         boots,
         things: things(&tables.wheres, summary.wheres.len()),
         things_all_threads: things(&tables.all_threads, summary.where_all_threads.len()),
+        noise: noise(&summary),
         measured: summary.measured().collect(),
         memory: for_a_browser(serde_json::to_value(memory(&summary).collect::<Vec<_>>())?),
         summary: for_a_browser(serde_json::to_value(summary)?),
