@@ -18,6 +18,7 @@ export function load(store: Store): void {
     }
     const worker = new Worker(URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" })));
     let [sent, read, isOver, isStopped] = [0, 0, false, false];
+    const isViewAsked = new URLSearchParams(location.hash.slice(1)).has("view");
 
     const fail = (why: string): void => {
         if (isStopped) return;
@@ -52,6 +53,8 @@ export function load(store: Store): void {
             if (table.name === "bench") store.bench = readBench(table.texts["json"]?.[0] ?? "");
             else if (table.name === "boot" && last.facts) store.boots.push(new Boot());
             store.boots[store.boots.length - 1]!.add(table);
+            // Who opens a page of several boots asks what differs.
+            if (table.name === "boot" && store.boots.length === 2 && !isViewAsked && store.state.view === "overview") store.state = { ...store.state, view: "compare" };
         } catch (error) {
             return fail(`The data is damaged in part ${read}: ${String(error)}`);
         }

@@ -503,6 +503,15 @@ test("compare: each row before and after, and the changes sum to the difference"
     page.check();
 });
 
+test("compare: what a page of two boots opens with, unless another view is asked for", two, async () => {
+    for (const [asked, shown] of [["", "compare"], ["#view=overview", "overview"]]) {
+        const page = await open(asked, { path: TWO });
+        await settled(page);
+        assert.equal((await fragment(page)).get("view") ?? "overview", shown);
+        page.check();
+    }
+});
+
 test("compare: the other boot is a whole boot", two, async () => {
     const later = JSON.parse(await readFile(SHOW_TWO, "utf8"));
     const page = await open("#view=overview&boot=1", { path: TWO });

@@ -115,7 +115,7 @@ interface Differing {
  * is the same, and what follows from the rest stands in it once more. */
 function differing(before: readonly (readonly [string, string])[], after: readonly (readonly [string, string])[]): Differing[] {
     const [was, is] = [new Map(before), new Map(after)];
-    const words = (text: string | undefined): string[] => (text ?? "").split(" ").map(word => word.replace(/^\/proc\/self\/fd\/\d+$/, "(a file)").replace(/(?<=^\S*\.so,.*)zero=\d+,?/, ""));
+    const words = (text: string | undefined): string[] => (text ?? "").split(" ").map(word => (word.includes(".so,") ? word.replace(/,zero=\d+/, "") : word).replace(/^\/proc\/self\/fd\/\d+$/, "(a file)"));
     const only = (text: string | undefined, other: string | undefined): string => {
         const known = new Set(words(other));
         return words(text).filter(word => !known.has(word)).join(" ");

@@ -52,9 +52,19 @@ function show(store: Store, evidence: Evidence): void {
     const [from, to] = [Number(evidence.start_ns), Number(evidence.end_ns)];
     store.set({ view: "tracks" });
     const span = findSpan(store, evidence.track, from, to);
-    const track = store.boot.tracks.find(one => one.name === evidence.track && store.boot.runningOf(one.id).some(run => run.from < to && run.to > from));
-    store.select(span === undefined ? { kind: "range", from, to, ...(track ? { track: track.id } : {}) } : { kind: "span", span });
+    store.select(span === undefined ? { kind: "range", from, to, ...ranMost(store, evidence.track, from, to) } : { kind: "span", span });
     store.zoomToSelected();
+}
+
+/** Of the tracks of a name, the one that ran most in a time. */
+function ranMost({ boot }: Store, name: string, from: number, to: number): { track?: number } {
+    let [track, most] = [-1, 0];
+    for (const one of boot.tracks) {
+        if (one.name !== name) continue;
+        const ran = boot.runningOf(one.id).reduce((sum, run) => sum + Math.max(Math.min(run.to, to) - Math.max(run.from, from), 0), 0);
+        if (ran > most) [track, most] = [one.id, ran];
+    }
+    return track < 0 ? {} : { track };
 }
 
 function findSpan(store: Store, track: string, from: number, to: number): number | undefined {
