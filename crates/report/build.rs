@@ -5,7 +5,9 @@ use std::path::Path;
 use std::{env, fs};
 
 fn main() {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../page/dist");
+    // Asked for when it runs: a build folder that was moved or copied has a build script that was compiled elsewhere.
+    let package = env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it");
+    let built = Path::new(&package).join("../../page/dist");
     println!("cargo::rerun-if-changed={}", built.display());
     let (script, style) = (built.join("page.js"), built.join("page.css"));
     let application = match script.is_file() && style.is_file() {
