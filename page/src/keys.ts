@@ -51,7 +51,7 @@ export function press(store: Store, event: KeyboardEvent): boolean {
         "/": () => document.querySelector<HTMLInputElement>("#find")?.focus(),
         n: () => nextMatch(store, 1), N: () => nextMatch(store, -1),
         m: () => mark(store), M: () => store.set({ view: "memory" }), t: () => store.set({ tables: !state.tables }), "?": () => store.set({ help: !state.help }),
-        Escape: () => store.set(state.help ? { help: false } : { selection: undefined }),
+        Escape: () => store.set(state.help ? { help: false } : { selection: undefined, anchor: undefined }),
     };
     const action = does[event.key];
     action?.();
@@ -117,8 +117,9 @@ function isCalled({ boot, state: { find } }: Store, span: number): boolean {
 export function nextMatch(store: Store, by: 1 | -1): void {
     const all = store.matches();
     if (all.length === 0) return;
-    const selection = store.state.selection;
-    const at = selection?.kind === "span" ? all.indexOf(selection.span) : -1;
+    const { selection, anchor } = store.state;
+    // Who searches the other end of a time means another span than the one it begins at, wherever that stands in the list.
+    const at = selection?.kind === "span" && selection.span !== anchor ? all.indexOf(selection.span) : -1;
     // Who types a whole name means that span: it comes before what only has the name in it.
     const exact = all.findIndex(span => isCalled(store, span));
     const next = at < 0 && exact >= 0 ? exact : at < 0 ? (by > 0 ? 0 : all.length - 1) : (at + by + all.length) % all.length;

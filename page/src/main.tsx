@@ -126,7 +126,7 @@ function Beside({ store, children }: { store: Store; children: preact.ComponentC
     return (
         <div class="beside">
             <div class="chart">{children}</div>
-            <Details store={store} />
+            <Details store={store} isHinting />
         </div>
     );
 }

@@ -17,7 +17,7 @@ export type Selection =
     | { readonly kind: "stay"; readonly stay: number }
     | { readonly kind: "thing"; readonly thing: number; readonly name: string }
     | { readonly kind: "instant"; readonly instant: number }
-    | { readonly kind: "range"; readonly from: number; readonly to: number; readonly track?: number }
+    | { readonly kind: "range"; readonly from: number; readonly to: number; readonly track?: number; readonly title?: string }
     | undefined;
 
 export type Theme = "system" | "light" | "dark";
@@ -29,6 +29,8 @@ export interface State {
     /** The window of time; undefined: the whole boot. */
     window: { from: number; to: number } | undefined;
     selection: Selection;
+    /** A span: the next one that is selected selects the time between the two. */
+    anchor: number | undefined;
     /** A regular expression. */
     find: string;
     /** Which of what it finds is shown. */
@@ -52,7 +54,7 @@ export interface State {
 }
 
 const FIRST: State = {
-    view: "overview", window: undefined, selection: undefined, find: "", match: 0, marked: [], theme: "system",
+    view: "overview", window: undefined, selection: undefined, anchor: undefined, find: "", match: 0, marked: [], theme: "system",
     merged: { of: "path", way: "down", of_function: "", in_window: false }, table: "where", filter: "", folded: new Set(), help: false, tables: false,
     shown: 0, compare: { before: 0, after: 1, align: "", table: "where" },
     savings: new Map(),
@@ -178,9 +180,20 @@ export class Store {
         this.show(selected.from - room, selected.to + room);
     }
 
+    /** The time between two spans, if neither is in the other. */
+    between(one: number, other: number): Selection {
+        const { start, end } = this.boot.spans;
+        const [first, second] = start[one]! <= start[other]! ? [one, other] : [other, one];
+        return end[first]! <= start[second]!
+            ? { kind: "range", from: end[first]!, to: start[second]!, title: `From the end of ${this.boot.spanName(first)} to the start of ${this.boot.spanName(second)}` }
+            : undefined;
+    }
+
     /** Selects, and moves the window as little as needed to have it seen. */
     select(selection: Selection): void {
-        this.state = { ...this.state, selection };
+        const { anchor } = this.state;
+        const between = anchor !== undefined && selection?.kind === "span" ? this.between(anchor, selection.span) : undefined;
+        this.state = { ...this.state, selection: between ?? selection, anchor: undefined };
         const selected = this.selected();
         const { from, to } = this.window;
         if (selected && (selected.to < from || selected.from > to)) {
@@ -218,6 +231,7 @@ export function toFragment(state: State, isBench = false): string {
         out.set("name", selection.name);
     }
     if (selection?.kind === "range") out.set("range", [Math.round(selection.from), Math.round(selection.to), ...(selection.track === undefined ? [] : [selection.track])].join(","));
+    if (selection?.kind === "range" && selection.title) out.set("title", selection.title);
     if (state.find) out.set("find", state.find);
     if (state.filter) out.set("filter", state.filter);
     if (state.table !== FIRST.table) out.set("table", state.table);
@@ -246,13 +260,14 @@ export function ofFragment(fragment: string): Partial<State> {
     };
     const one = <T extends string>(name: string, of: readonly T[], otherwise: T): T => of.find(known => known === from.get(name)) ?? otherwise;
     const [start, end, span, step, thing, instant] = ["from", "to", "span", "step", "thing", "instant"].map(count);
+    const title = from.get("title");
     const range = (from.get("range") ?? "").split(",").map(Number);
     const selection = ((): Selection => {
         if (span !== undefined) return { kind: "span", span };
         if (step !== undefined) return { kind: "stay", stay: step };
         if (instant !== undefined) return { kind: "instant", instant };
         if (thing !== undefined) return { kind: "thing", thing, name: from.get("name") ?? "" };
-        if (range.length >= 2 && range.every(Number.isFinite)) return { kind: "range", from: range[0]!, to: range[1]!, ...(range[2] === undefined ? {} : { track: range[2] }) };
+        if (range.length >= 2 && range.every(Number.isFinite)) return { kind: "range", from: range[0]!, to: range[1]!, ...(range[2] === undefined ? {} : { track: range[2] }), ...(title ? { title } : {}) };
         return undefined;
     })();
     return {

@@ -392,6 +392,13 @@ export class Boot {
         return found;
     }
 
+    /** The outermost span of a track at an instant. */
+    outermost(track: number, at: number): number | undefined {
+        const [row] = this.rows(track).rows;
+        const span = row?.[this.firstEndingAfter(row, at)];
+        return span !== undefined && this.spans.start[span]! <= at ? span : undefined;
+    }
+
     /** Of spans side by side in order of time: the place of the first that ends after an instant, from `from` on. */
     firstEndingAfter(row: Uint32Array, at: number, from = 0): number {
         const { end } = this.spans;

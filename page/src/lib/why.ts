@@ -30,6 +30,16 @@ export function whyStay(boot: Boot, stay: Stay): string[] {
     }
 }
 
+/** The same in half a sentence about the owner, "it". */
+export function whyIt(boot: Boot, stay: Stay): string {
+    const waiters = stay.chain.slice(0, -1);
+    const [first] = waiters;
+    if (!first || (stay.kind !== "running" && stay.kind !== "runqueue")) return whyStay(boot, stay).join(" ");
+    const between = waiters.slice(1).map(({ track }) => `${nameOf(boot, track)}, which `).join("waited for ");
+    const waited = between === "" ? "" : `waited for ${between}`;
+    return `${doing(boot, first)} ${waited}${stay.kind === "running" ? "waited for it" : "could have run, but it had the CPU"}`;
+}
+
 /** Whom a thread waited for, by the evidence. */
 export function whyWait(boot: Boot, wait: Wait): string {
     switch (wait.kind) {
@@ -48,8 +58,8 @@ export function whyWait(boot: Boot, wait: Wait): string {
     }
 }
 
-/** What the boot path's time in a stretch went to: steps with the same owner, waiters and reason as one. */
-export interface Cause {
+/** How a thread came to have the boot path: steps with the same waiters and reason as one. */
+export interface Way {
     readonly time: number;
     readonly steps: number;
     /** The longest of them in the stretch, and how long it is there. */
@@ -57,22 +67,43 @@ export interface Cause {
     readonly most: number;
 }
 
+/** Who had the boot path in a stretch, and for how long. */
+export interface Cause {
+    /** Who ran; where nobody did, who waited. */
+    readonly track: number;
+    /** It ran, and waited for nobody: it is the boot's own thread. */
+    readonly isOwn: boolean;
+    readonly time: number;
+    /** The longest first. */
+    readonly ways: readonly Way[];
+}
+
 /** All causes in a stretch, the longest first. Linear in its steps. */
 export function causesOf(boot: Boot, from: number, to: number): Cause[] {
-    const found = new Map<string, { time: number; steps: number; longest: Stay; most: number }>();
+    const found = new Map<string, { track: number; isOwn: boolean; time: number; ways: Map<string, { -readonly [part in keyof Way]: Way[part] }> }>();
     const first = boot.stayAt(from)?.index ?? boot.stays.length;
     for (let i = first; i < boot.stays.length && boot.stays[i]!.from < to; i += 1) {
         const stay = boot.stays[i]!;
         const time = Math.min(stay.to, to) - Math.max(stay.from, from);
         if (time <= 0) continue;
-        const key = [stay.kind, stay.on, ...stay.chain.map(frame => frame.track)].join(" ");
-        const known = found.get(key);
-        if (!known) found.set(key, { time, steps: 1, longest: stay, most: time });
-        else {
-            known.time += time;
-            known.steps += 1;
-            if (time > known.most) [known.longest, known.most] = [stay, time];
-        }
+        const { track } = stay.owner;
+        const isOwn = stay.kind === "running" && stay.chain.length === 1;
+        const hasRun = stay.kind === "running" || stay.kind === "runqueue";
+        const cause = entry(found, isOwn ? `own ${track}` : hasRun ? `by ${track}` : `${stay.kind} ${stay.on} ${track}`, () => ({ track, isOwn, time: 0, ways: new Map() }));
+        const way = entry(cause.ways, [stay.kind, stay.on, ...stay.chain.map(frame => frame.track)].join(" "), () => ({ time: 0, steps: 0, longest: stay, most: 0 }));
+        cause.time += time;
+        way.time += time;
+        way.steps += 1;
+        if (time > way.most) [way.longest, way.most] = [stay, time];
     }
-    return [...found.values()].sort((a, b) => b.time - a.time);
+    const byTime = (a: { time: number }, b: { time: number }): number => b.time - a.time;
+    return [...found.values()].map(cause => ({ ...cause, ways: [...cause.ways.values()].sort(byTime) })).sort(byTime);
+}
+
+function entry<T>(map: Map<string, T>, key: string, make: () => T): T {
+    const known = map.get(key);
+    if (known !== undefined) return known;
+    const made = make();
+    map.set(key, made);
+    return made;
 }

@@ -57,7 +57,7 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
             <HowRun before={before} after={after} />
             <div class="split">
                 <div class="sheet phases">
-                    <Table label="Phases, before and after" rows={byPhase} columns={columns} />
+                    <Table label="Phases, before and after" rows={byPhase} columns={columns} onPick={row => showPhase(store, row.after === undefined ? before : after, row.name)} />
                     <output class="sum" data-ns={total}>
                         {counted(byPhase.length, "phase")}, {signed(total, after)}
                         {noise > 0 ? `; what changes by less than ${short(noise, after.unit)} may be noise of clocks or memory layout` : ""}
@@ -69,8 +69,8 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
                         <>
                             <Table label="Rows, before and after" rows={shown} columns={columns} key={of} onPick={row => store.set({ view: "where", table: of, shown: boots.indexOf(row.after === undefined ? before : after), filter: literally(row.name), selection: undefined })} />
                             <output class="sum" data-ns={shown.reduce((sum, row) => sum + Number(row.change), 0)}>
-                                {counted(shown.length, "row")}: {["changed", "appeared", "vanished", "same"].map(what => `${shown.filter(row => row.what === what).length} ${what}`).join(", ")}
-                                {noise > 0 ? `; of those that are not the same, ${shown.filter(row => row.what !== "same" && isNoise(row, noise)).length} differ by no more than noise` : ""}
+                                {counted(shown.length, "row")}: {noise > 0 ? `${shown.filter(row => !isNoise(row, noise)).length} by more than noise; ` : ""}
+                                {["changed", "appeared", "vanished", "same"].map(what => `${shown.filter(row => row.what === what).length} ${what}`).join(", ")}
                             </output>
                         </>
                     )}
@@ -78,6 +78,15 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
             </div>
         </div>
     );
+}
+
+/** A boot's phase in its tracks. */
+function showPhase(store: Store, boot: Boot, name: string): void {
+    const phase = boot.summary.phases.find(phase => phase.name === name);
+    if (!phase) return;
+    const [from, to] = [Number(phase.start_ns), Number(phase.end_ns)];
+    store.set({ view: "tracks", shown: store.boots.indexOf(boot), folded: new Set(), selection: { kind: "range", from, to } });
+    store.zoomToSelected();
 }
 
 function tableOf(boot: Boot, of: Of): typeof boot.summary.where {

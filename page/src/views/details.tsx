@@ -1,23 +1,27 @@
 // What is selected: its figures to the nanosecond, why it is where it is, and where one can go from it.
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import type { Boot, Stay } from "../data/boot";
+import type { Boot } from "../data/boot";
 import { counted, difference, exact, short, whole, type Whole } from "../lib/time";
-import { causesOf, whyStay, whyWait } from "../lib/why";
+import { causesOf, whyIt, whyStay, whyWait, type Cause } from "../lib/why";
 import type { Store } from "../state";
 import { SpanTable } from "./places";
 
 /** Causes of a stretch of the boot path that are listed; how many more there are is said. */
 const MOST_CAUSES = 6;
+/** Ways in which one of them came to have the path, and which part of its time one has at least. */
+const MOST_WAYS = 3;
+const LEAST_PART = 0.01;
 /** Functions that are named of one of them. */
-const MOST_NAMES = 5;
+const MOST_NAMES = 3;
 /** Places of a row that are listed; how many there are is said. */
 const MOST_PLACES = 1_000;
 
-export function Details({ store }: { store: Store }) {
+/** What is selected; where nothing is, what one can ask of a chart, so that it keeps its width. */
+export function Details({ store, isHinting = false }: { store: Store; isHinting?: boolean }) {
     const { boot, state } = store;
     const { selection } = state;
-    if (!selection) return null;
+    if (!selection) return isHinting ? <Hints /> : null;
     const inner = ((): ComponentChildren => {
         switch (selection.kind) {
             case "span":
@@ -29,13 +33,28 @@ export function Details({ store }: { store: Store }) {
             case "instant":
                 return <InstantDetails store={store} instant={selection.instant} />;
             case "range":
-                return <><h2>Range</h2><Figures boot={boot} of={[["length", Math.round(selection.to - selection.from)], ["from", Math.round(selection.from)], ["to", Math.round(selection.to)]]} /><Causes store={store} from={selection.from} to={selection.to} /></>;
+                return <><h2>{selection.title ?? "Range"}</h2><Figures boot={boot} of={[["length", Math.round(selection.to - selection.from)], ["from", Math.round(selection.from)], ["to", Math.round(selection.to)]]} /><Causes store={store} from={selection.from} to={selection.to} /></>;
         }
     })();
     return (
         <aside class="details" aria-label="Selection">
             <button type="button" class="close" aria-label="clear the selection" onClick={() => store.set({ selection: undefined })}>×</button>
             {inner}
+        </aside>
+    );
+}
+
+function Hints() {
+    return (
+        <aside class="details hints" aria-label="Selection">
+            <h2>Nothing is selected</h2>
+            <ul class="list">
+                <li>Click on a span, or search its name: what it is, and whom the boot waited for in it.</li>
+                <li>Whom did the boot wait for <strong>between two spans</strong>? Click on one, and with shift on the other.</li>
+                <li>Or drag along the axis of time.</li>
+                <li><kbd>]</kbd> goes along the boot path, step by step.</li>
+                <li><kbd>?</kbd> lists all keys.</li>
+            </ul>
         </aside>
     );
 }
@@ -67,6 +86,11 @@ function SpanDetails({ store, span }: { store: Store; span: number }) {
                 <button type="button" onClick={() => goToStep(store, from, to)}>the boot path here</button>
                 <button type="button" onClick={() => store.set({ view: "merged", merged: { ...store.state.merged, way: "sandwich", of_function: boot.spanName(span) } })}>callers and callees</button>
                 {thing > 0 ? <button type="button" onClick={() => store.set({ selection: { kind: "thing", thing, name: boot.spanName(span) } })}>all of its kind</button> : null}
+            </p>
+            <p>
+                {store.state.anchor === span
+                    ? <>Now search the other span, or click on it: the time between the two is selected. <button type="button" onClick={() => store.set({ anchor: undefined })}>no</button></>
+                    : <button type="button" onClick={() => { store.set({ anchor: span }); document.querySelector<HTMLInputElement>("#find")?.select(); }}>the time between this and another span…</button>}
             </p>
             <Causes store={store} from={from} to={to} />
             <Neighbours store={store} span={span} />
@@ -102,12 +126,11 @@ function Neighbours({ store, span }: { store: Store; span: number }) {
     return (
         <>
             <h3>Before and after it on this thread</h3>
-            <p class="faint">Shift and a click on another span select the time between the two.</p>
             <ul class="list" id="neighbours">
                 {known.map(({ other, side, from, to }) => (
                     <li key={side}>
                         {side}: <button type="button" class="pick" onClick={() => store.select({ kind: "span", span: other })}>{boot.spanName(other)}</button>
-                        {to > from ? <>, and between the two <button type="button" class="pick" data-ns={to - from} onClick={() => store.select({ kind: "range", from, to })}>{short(to - from, boot.unit)}</button></> : null}
+                        {to > from ? <>, and between the two <button type="button" class="pick" data-ns={to - from} onClick={() => store.select(store.between(span, other))}>{short(to - from, boot.unit)}</button></> : null}
                     </li>
                 ))}
             </ul>
@@ -140,34 +163,40 @@ function Causes({ store, from, to }: { store: Store; from: number; to: number })
     const { boot } = store;
     const causes = useMemo(() => causesOf(boot, from, to), [boot, boot.version, from, to]);
     if (causes.length === 0) return null;
-    const rest = causes.slice(MOST_CAUSES);
+    const [others, own] = [causes.filter(cause => !cause.isOwn), causes.filter(cause => cause.isOwn)];
+    const rest = others.slice(MOST_CAUSES);
     const restTime = rest.reduce((sum, cause) => sum + cause.time, 0);
+    const ways = ({ ways, time }: Cause): ComponentChildren => {
+        const texts = ways.slice(0, MOST_WAYS).filter(way => way.time >= time * LEAST_PART).map(way => `${whyIt(boot, way.longest)}${way.steps > 1 ? ` (${counted(way.steps, "step")}, the longest ${short(way.most, boot.unit)})` : ""}`);
+        return texts.length === 1 ? texts[0] : <ul>{texts.map((text, i) => <li key={i}>{short(ways[i]!.time, boot.unit)} {text}</li>)}{ways.length > texts.length ? <li>and {ways.length - texts.length} more</li> : null}</ul>;
+    };
+    const time = (cause: Cause): ComponentChildren => <button type="button" class="pick" data-ns={cause.time} onClick={() => goToStep(store, cause.ways[0]!.longest.from)}>{short(cause.time, boot.unit)}</button>;
     return (
         <>
             <h3>Whom the boot waited for meanwhile</h3>
             <ul class="list causes">
-                {causes.slice(0, MOST_CAUSES).map(({ time, steps, longest, most }) => (
-                    <li key={longest.index}>
-                        <button type="button" class="pick" data-ns={time} onClick={() => goToStep(store, longest.from)}>{short(time, boot.unit)}</button>
-                        {steps > 1 ? ` in ${counted(steps, "step")}. In the longest, ${short(most, boot.unit)}` : ""}: {whyStay(boot, longest).join(" ")} {did(boot, longest, from, to)}
-                    </li>
-                ))}
+                {others.slice(0, MOST_CAUSES).map((cause, i) => <li key={i}>{time(cause)} <strong>{boot.track(cause.track)?.label}</strong>{workOf(boot, cause, from, to)}: {ways(cause)}</li>)}
                 {rest.length > 0 ? <li>and {counted(rest.length, "cause")} more, in all <span data-ns={restTime}>{short(restTime, boot.unit)}</span></li> : null}
+                {own.map((cause, i) => <li key={`own ${i}`} class="own">{others.length > 0 ? "" : "nobody: "}{time(cause)} {boot.track(cause.track)?.label} ran itself.</li>)}
             </ul>
         </>
     );
 }
 
-/** What the owner of a step did in it and in a stretch, from the outside inwards as far as that is long. */
-function did(boot: Boot, stay: Stay, from: number, to: number): string {
-    if (stay.kind !== "running") return "";
-    const names = boot.longestOn(stay.owner.track, Math.max(stay.from, from), Math.min(stay.to, to), MOST_NAMES).map(span => boot.spanName(span));
-    return names.length > 0 ? `It did ${[...new Set(names)].join(", ")}.` : "";
+/** What a thread did when it had the boot path longest: the work that it was in, else what it did from the outside inwards. */
+function workOf(boot: Boot, { ways: [way] }: Cause, from: number, to: number): string {
+    if (!way || (way.longest.kind !== "running" && way.longest.kind !== "runqueue")) return "";
+    const { longest } = way;
+    const { track } = longest.owner;
+    const [begin, end] = [Math.max(longest.from, from), Math.min(longest.to, to)];
+    const around = boot.outermost(track, (begin + end) / 2);
+    const names = around === undefined ? boot.longestOn(track, begin, end, MOST_NAMES) : [around];
+    return names.length > 0 ? `, in ${[...new Set(names.map(span => boot.spanName(span)))].join(", ")}` : "";
 }
 
 /** Selects a step of the boot path, in the view of the path: the one at an instant, or the longest until another. */
 export function goToStep(store: Store, at: number, until = at): void {
-    const stay = causesOf(store.boot, at, until)[0]?.longest ?? store.boot.stayAt(at);
+    const stay = causesOf(store.boot, at, until)[0]?.ways[0]?.longest ?? store.boot.stayAt(at);
     if (!stay) return;
     const { selection } = store.state;
     store.cameFrom = selection?.kind === "span" || selection?.kind === "range" ? selection : undefined;

@@ -5,7 +5,7 @@ import { whyWait } from "../lib/why";
 import { AXIS, gutterOf, hit, layOut, paint, scaleOf, type Hit, type Picture } from "../charts/tracks";
 import type { Palette } from "../charts/colours";
 import { counted, short } from "../lib/time";
-import { expression, type Selection, type Store } from "../state";
+import { expression, type Store } from "../state";
 import { Canvas, besidePointer, placeOf } from "./canvas";
 import { InstantTable, SpanTable } from "./places";
 
@@ -72,7 +72,7 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
                 if (!folded.delete(what.lane.track.id)) folded.add(what.lane.track.id);
                 store.set({ folded });
             } else if (what.instant) store.select({ kind: "instant", instant: what.instant.index });
-            else if (what.span !== undefined) store.select((event.shiftKey ? between(store, what.span) : undefined) ?? { kind: "span", span: what.span });
+            else if (what.span !== undefined) store.select((event.shiftKey && state.selection?.kind === "span" ? store.between(state.selection.span, what.span) : undefined) ?? { kind: "span", span: what.span });
             else if (what.stay) store.select({ kind: "stay", stay: what.stay.index });
             else if (what.wait) store.select({ kind: "range", from: what.wait.from, to: what.wait.until });
             else if (!what.isGutter) store.set({ selection: undefined });
@@ -121,14 +121,6 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
             {state.tables && instants.length > 0 ? <InstantTable store={store} label="Silences, watched values and samples that are seen" instants={instants} /> : null}
         </>
     );
-}
-
-/** The time between the selected span and another, if neither is in the other. */
-function between({ boot, state: { selection } }: Store, other: number): Selection {
-    if (selection?.kind !== "span") return undefined;
-    const { start, end } = boot.spans;
-    const [first, second] = start[selection.span]! <= start[other]! ? [selection.span, other] : [other, selection.span];
-    return end[first]! <= start[second]! ? { kind: "range", from: end[first]!, to: start[second]! } : undefined;
 }
 
 function Tip({ store, hit, x, y }: { store: Store; hit: Hit; x: number; y: number }) {
