@@ -18,12 +18,16 @@ const PROGRAM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 // Two boots on one page, and the figures of the later one: BOOTSCOPE_SHOW has those of the first.
 const [TWO, SHOW_TWO] = [process.env.BOOTSCOPE_TWO, process.env.BOOTSCOPE_SHOW_TWO];
 const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings", "whatif", "memory"];
-const options = { skip: PAGE && SHOW ? false : "BOOTSCOPE_PAGE and BOOTSCOPE_SHOW are not set: tests/exports/check-page sets them" };
+/** For one answer of the browser's: a busy host needs many times what a quiet one does. And for a test, so that none hangs. */
+const [PATIENCE_MS, LIMIT_MS] = [120_000, 600_000];
+const options = { skip: PAGE && SHOW ? false : "BOOTSCOPE_PAGE and BOOTSCOPE_SHOW are not set: tests/exports/check-page sets them", timeout: LIMIT_MS };
+
+const launch = () => chromium.launch({ executablePath: PROGRAM, args: ["--no-sandbox"], timeout: PATIENCE_MS });
 
 let browser, show, folder;
 before(async () => {
     if (options.skip) return;
-    browser = await chromium.launch({ executablePath: PROGRAM, args: ["--no-sandbox"] });
+    browser = await launch();
     show = JSON.parse(await readFile(SHOW, "utf8"));
     folder = await mkdtemp(join(tmpdir(), "bootscope-page-"));
 });
@@ -35,6 +39,7 @@ after(async () => {
 /** Opens the page, and fails on anything that goes wrong in it. */
 async function open(fragment = "", { path = PAGE, whole = true, expected = [], ...context } = {}) {
     const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, ...context });
+    page.setDefaultTimeout(PATIENCE_MS);
     const wrong = [];
     page.on("pageerror", error => wrong.push(error.message));
     page.on("console", message => message.type() === "error" && wrong.push(message.text()));
@@ -485,7 +490,7 @@ test("without scripts, or without what unpacks, the tables are there", options, 
     assert.ok(await old.locator("#tables table").first().isVisible());
 });
 
-const two = { skip: TWO && SHOW_TWO ? false : "BOOTSCOPE_TWO and BOOTSCOPE_SHOW_TWO are not set: tests/exports/check-page sets them" };
+const two = { skip: TWO && SHOW_TWO ? false : "BOOTSCOPE_TWO and BOOTSCOPE_SHOW_TWO are not set: tests/exports/check-page sets them", timeout: LIMIT_MS };
 
 test("compare: each row before and after, and the changes sum to the difference", two, async () => {
     const later = JSON.parse(await readFile(SHOW_TWO, "utf8"));
@@ -600,7 +605,7 @@ test("memory: what was measured, to the byte, and its share of the machine's", o
 });
 
 const ODD = process.env.BOOTSCOPE_ODD;
-const odd = { skip: ODD ? false : "BOOTSCOPE_ODD is not set: tests/exports/check-page sets it" };
+const odd = { skip: ODD ? false : "BOOTSCOPE_ODD is not set: tests/exports/check-page sets it", timeout: LIMIT_MS };
 
 test("boots of odd shapes are shown in every view", odd, async () => {
     for (const file of (await readdir(ODD)).filter(name => name.endsWith(".html"))) {
@@ -688,13 +693,13 @@ test("what-if: a file that was built without what runs a boot again, or is cut o
 
 // The program itself, and a recording: what it serves is asked what savings bring.
 const [PROGRAM_ITSELF, RECORDING] = [process.env.BOOTSCOPE, process.env.BOOTSCOPE_RECORDING];
-const served = { skip: PROGRAM_ITSELF && RECORDING ? false : "BOOTSCOPE and BOOTSCOPE_RECORDING are not set: tests/exports/check-page sets them" };
+const served = { skip: PROGRAM_ITSELF && RECORDING ? false : "BOOTSCOPE and BOOTSCOPE_RECORDING are not set: tests/exports/check-page sets them", timeout: LIMIT_MS };
 
 test("what-if: sliders of a served page bring what the command says, to the nanosecond", served, async () => {
+    const own = await launch();
     const server = spawn(PROGRAM_ITSELF, ["view", RECORDING, "--no-browser"], { stdio: ["ignore", "pipe", "inherit"] });
-    const own = await chromium.launch({ executablePath: PROGRAM, args: ["--no-sandbox"] });
     try {
-        const [address] = await once(createInterface({ input: server.stdout }), "line");
+        const [address] = await once(createInterface({ input: server.stdout }), "line", { signal: AbortSignal.timeout(PATIENCE_MS) });
         const page = await own.newPage({ viewport: { width: 1280, height: 800 } });
         const wrong = [];
         page.on("pageerror", error => wrong.push(error.message));
@@ -725,7 +730,7 @@ test("what-if: sliders of a served page bring what the command says, to the nano
         await page.waitForFunction(() => document.querySelector("#then").textContent.trim() === "…");
         assert.equal(await page.getAttribute("#then", "data-ns"), "");
         assert.equal(await page.locator("#steps li").count(), 0);
-        while (!release) await page.waitForTimeout(20);
+        for (let waited = 0; !release && waited < PATIENCE_MS; waited += 20) await page.waitForTimeout(20);
         release();
         await page.waitForFunction(() => document.querySelectorAll("#steps li").length === 2);
         const more = JSON.parse(execFileSync(PROGRAM_ITSELF, ["what-if", RECORDING, "--json", "--save", `${where[0].name}=-100%`, "--save", `${where[1].name}=-40%`], { maxBuffer: 1 << 30 }));
@@ -738,10 +743,10 @@ test("what-if: sliders of a served page bring what the command says, to the nano
 });
 
 const KEPT = process.env.BOOTSCOPE_KEPT;
-const kept = { skip: PROGRAM_ITSELF && KEPT ? false : "BOOTSCOPE and BOOTSCOPE_KEPT are not set: tests/exports/check-page sets them" };
+const kept = { skip: PROGRAM_ITSELF && KEPT ? false : "BOOTSCOPE and BOOTSCOPE_KEPT are not set: tests/exports/check-page sets them", timeout: LIMIT_MS };
 
 test("what-if: in a file each kept recording brings what the command says, to the nanosecond", kept, async () => {
-    const own = await chromium.launch({ executablePath: PROGRAM, args: ["--no-sandbox"] });
+    const own = await launch();
     const pages = await mkdtemp(join(tmpdir(), "bootscope-what-if-"));
     const json = (...args) => JSON.parse(execFileSync(PROGRAM_ITSELF, [...args, "--json"], { maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"] }));
     let [answers, refused] = [0, 0];
@@ -757,7 +762,7 @@ test("what-if: in a file each kept recording brings what the command says, to th
             page.on("pageerror", error => wrong.push(error.message));
             page.on("console", message => message.type() === "error" && wrong.push(message.text()));
             await page.goto(`${pathToFileURL(path).href}#view=whatif&${savings.map(([name, less]) => `save=${encodeURIComponent(`${less},${name}`)}`).join("&")}`);
-            await page.waitForSelector("#steps li, .whatif .warning", { timeout: 60_000 });
+            await page.waitForSelector("#steps li, .whatif .warning", { timeout: PATIENCE_MS });
             let said;
             try {
                 said = json("what-if", recording, ...savings.flatMap(([name, less]) => ["--save", `${name}=-${less}%`]));
@@ -819,7 +824,7 @@ test("merged: where the page cannot tell short calls from their callers it says 
 });
 
 test("what-if: of several boots in a file each answers for itself", kept, async () => {
-    const own = await chromium.launch({ executablePath: PROGRAM, args: ["--no-sandbox"] });
+    const own = await launch();
     const pages = await mkdtemp(join(tmpdir(), "bootscope-what-if-"));
     const recordings = ["lab-two-cpus.tar.zst", "lab-deterministic.tar.zst"].map(name => join(KEPT, name));
     const json = (...args) => JSON.parse(execFileSync(PROGRAM_ITSELF, [...args, "--json"], { maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"] }));
@@ -842,7 +847,7 @@ test("what-if: of several boots in a file each answers for itself", kept, async 
 });
 
 const [BENCH, BENCH_JSON] = [process.env.BOOTSCOPE_BENCH, process.env.BOOTSCOPE_BENCH_JSON];
-const ofBench = { skip: BENCH && BENCH_JSON ? false : "BOOTSCOPE_BENCH and BOOTSCOPE_BENCH_JSON are not set: tests/exports/check-page sets them" };
+const ofBench = { skip: BENCH && BENCH_JSON ? false : "BOOTSCOPE_BENCH and BOOTSCOPE_BENCH_JSON are not set: tests/exports/check-page sets them", timeout: LIMIT_MS };
 const benchDocument = async () => JSON.parse(await readFile(BENCH_JSON, "utf8"));
 
 test("bench: the spread of each phase and row is that of the document", ofBench, async () => {
