@@ -55,22 +55,11 @@ check:
 	$(CARGO) test --locked -p analysis --test words
 	BOOTSCOPE_LIB=$(CURDIR)/$(LIB) $(CARGO) test --locked -p bootscope --test kept
 
-# Everything; a step that fails does not keep the next from running, and is named at the end, with the reason.
+# Everything. Steps that need no machine run beside those that boot one, with what these leave of the CPUs (scripts/test-steps).
 test:
-	@scripts/setup test
-	@$(MAKE) --no-print-directory build
-	@failed=(); summary=(); \
-	for step in check test-tslog test-qemu test-exports fuzz; do \
-	    echo "== $$step"; from=$$SECONDS; outcome=passed; \
-	    $(MAKE) --no-print-directory $$step 2>&1 | tee target/step-$$step.log || { outcome=FAILED; failed+=("$$step"); }; \
-	    summary+=("$$(printf '%-14s %s in %d s' $$step $$outcome $$((SECONDS - from)))"); \
-	done; \
-	printf '\n'; printf '%s\n' "$${summary[@]}"; \
-	grep -ahiE '^ *skip' target/test-*.log | sort | uniq -c || true; \
-	for step in "$${failed[@]}"; do \
-	    printf '\n== %s failed:\n' $$step; scripts/why-failed target/step-$$step.log; \
-	done; \
-	[ $${#failed[@]} = 0 ] || { echo "make test: failed: $${failed[*]}"; exit 1; }; \
+	@scripts/setup test; \
+	$(MAKE) --no-print-directory build; \
+	MAKE="$(MAKE)" scripts/test-steps check,test-qemu test-tslog,test-exports,fuzz; \
 	echo "make test: passed in $$SECONDS s"
 
 # The black-box tests, one at a time because they boot machines and measure time. What they skip is in the log, with
