@@ -54,6 +54,7 @@ const READ: &[(&str, &str)] = &[
     ("evidence/vmm.rs", "vmm.json"),
     ("evidence/watched.rs", "watch.txt"),
     ("findings/blacklist.rs", "a kernel's command line"),
+    ("findings/seen.rs", "the kernel's log"),
     ("findings/detectors/acpi_slots.rs", "the kernel's log, QEMU's arguments and names of machines"),
     ("findings/detectors/allocator_share.rs", "parts of functions' names"),
     ("findings/detectors/console_characters.rs", "the kernel's log and command line"),

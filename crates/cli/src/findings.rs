@@ -144,6 +144,7 @@ pub fn seen<T>(opened: &Opened, look: impl FnOnce(&Seen) -> T) -> T {
     let guest = GuestSpec::of(how);
     let words = |line: &String| line.split_whitespace().map(str::to_owned).collect();
     let machine = Machine {
+        kernel_version: findings::kernel_version(&subject.kernel),
         os,
         cpus: subject.cpus,
         memory_bytes: subject.memory_bytes,

@@ -33,4 +33,4 @@ pub use finding::Finding;
 pub use need::Need;
 pub use pieces::Piece;
 pub use remedy::{Change, Remedy};
-pub use seen::{Machine, Seen, Vmm};
+pub use seen::{Machine, Seen, Vmm, kernel_version};

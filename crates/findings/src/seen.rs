@@ -12,6 +12,8 @@ use timeline::{Mark, NameId, Ns, Os, Phase, SpanId, SpanKind, SpanRow, Timeline,
 pub struct Machine {
     /// The operating system.
     pub os: Os,
+    /// Its kernel's version, as far as rules ask for it: see [`kernel_version`]. None if unknown.
+    pub kernel_version: Option<(u32, u32)>,
     /// Virtual CPUs; 0 if unknown.
     pub cpus: u32,
     /// Memory; 0 if unknown.
@@ -35,6 +37,12 @@ pub struct Vmm {
     pub has_kernel: bool,
     /// What the user's initrd is compressed with, as the recording says it; none if there is none or that is not known.
     pub initrd_compression: Option<String>,
+}
+
+/// The first two numbers of a kernel's release: `6.1.0-50-cloud-amd64` is (6, 1).
+pub fn kernel_version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 /// A boot, as detectors see it.
@@ -220,6 +228,19 @@ impl<'a> Seen<'a> {
         named.filter_map(|(track, _)| of(track)).collect()
     }
 
+    /// The parts of a stretch in which its track had a CPU; the whole where nothing says when it had.
+    pub fn ran(&self, stretch: &Stretch) -> Vec<Stretch> {
+        let running = &self.timeline.running;
+        let of_track = &running[running.partition_point(|ran| ran.track < stretch.track)..];
+        let of_track = &of_track[..of_track.partition_point(|ran| ran.track == stretch.track)];
+        if of_track.is_empty() {
+            return vec![*stretch];
+        }
+        let first = of_track.partition_point(|ran| ran.to <= stretch.from);
+        let within = of_track[first..].iter().take_while(|ran| ran.from < stretch.to);
+        within.map(|ran| Stretch { from: ran.from.max(stretch.from), to: ran.to.min(stretch.to), ..*stretch }).collect()
+    }
+
     /// A phase of the boot before the kernel, as stretches of the tracks of what ran there, the longest first. Where all calls
     /// were followed, each stack of the firmware's has a track.
     pub fn phase(&self, what: Phase) -> Vec<Stretch> {
@@ -256,6 +277,17 @@ impl<'a> Seen<'a> {
     /// Whether the kernel's command line has this word.
     pub fn was_given(&self, word: &str) -> bool {
         self.machine.command_line.as_ref().is_some_and(|words| words.iter().any(|given| given == word))
+    }
+
+    /// Whether the machine is known to be virtual: bootscope started it, or the kernel found a hypervisor and said so.
+    pub fn is_virtual(&self) -> bool {
+        let says = |line: Mark| self.timeline.names.get(line.name).starts_with("Hypervisor detected: ");
+        self.machine.vmm.is_some() || self.lines().any(says)
+    }
+
+    /// Whether the kernel has this version or a later one; `otherwise` where nobody knows which it has.
+    pub fn is_since(&self, version: (u32, u32), otherwise: bool) -> bool {
+        self.machine.kernel_version.map_or(otherwise, |known| known >= version)
     }
 
     /// The numbers of names that the boot has, of those that a rule knows.
@@ -332,6 +364,7 @@ pub mod testing {
             (log.machine.os, log.timeline.os) = (Os::Linux, Os::Linux);
             log.machine.cpus = 1;
             log.machine.vmm = Some(Vmm::default());
+            log.machine.kernel_version = Some((6, 1));
             log
         }
 
@@ -620,5 +653,17 @@ pub mod testing {
             assert!(self.timeline.diagnostics.is_empty(), "{:?}", self.timeline.diagnostics);
             find_by(table, &Seen::new(&self.timeline, &Groups::freebsd(), &self.machine), most)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_has_its_version_in_front() {
+        assert_eq!(kernel_version("6.1.0-50-cloud-amd64"), Some((6, 1)));
+        assert_eq!(kernel_version("5.10"), Some((5, 10)));
+        assert_eq!([kernel_version("vmlinuz"), kernel_version(""), kernel_version("6")], [None; 3]);
     }
 }

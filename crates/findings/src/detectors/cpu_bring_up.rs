@@ -20,7 +20,7 @@ pub const DETECTOR: Detector = Detector {
     threshold: "5 ms or more, and 1 % of the boot",
     price: "all of it goes, with what the new CPUs' own threads do meanwhile, for CPUs that are started later; at the worst half of it stays, as the rest of the boot has one \
             CPU. Where the CPUs are started at once instead, one CPU's part of it stays; at the worst all, as in a kernel \
-            before Linux 6.5",
+            before Linux 6.5. All may stay, too, on a machine that is not known to be virtual",
     needs: &[Need::BootPath, Need::System, Need::Printing],
     look,
 };
@@ -144,6 +144,12 @@ fn remedy(seen: &Seen, others: u32) -> (Remedy, Left) {
         let one = 1.0 / f64::from(others);
         let remedy = Remedy::append("let the kernel start its CPUs at once", &["cpuhp.parallel=1"]);
         return (remedy, Left { least: one, likely: one, most: 1.0 });
+    }
+    if !seen.is_virtual() {
+        // The rest of a real machine's boot needs its CPUs, and an x86 one has to start each once: one that was never started
+        // shuts the machine down at a machine check (Linux, kernel/cpu.c: cpu_bootable).
+        const WHAT: &str = "start fewer CPUs, or use a kernel that starts them at once (Linux 6.5); what the others would do meanwhile is not counted";
+        return (Remedy::code(WHAT), Left { most: 1.0, ..LEFT });
     }
     let remedy = Remedy::append(
         "boot with one CPU and let user space start the others (write 1 into /sys/devices/system/cpu/cpu*/online), or give \

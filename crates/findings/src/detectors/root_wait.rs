@@ -24,6 +24,8 @@ const SHORTEST: Ns = Ns(5_000_000);
 const SLEEPS: (&str, &str) = ("Waiting ", " sec before mounting root device...");
 const WAITS: &str = "Waiting for root device ";
 const MOUNTED: &str = "VFS: Mounted root ";
+/// A boot says so once; a log that says it ever again is read in linear time.
+const WAITS_MOST: usize = 8;
 
 fn look(seen: &Seen) -> Vec<Draft> {
     if seen.machine.os != Os::Linux {
@@ -35,7 +37,8 @@ fn look(seen: &Seen) -> Vec<Draft> {
         let seconds: i64 = text(line).strip_prefix(SLEEPS.0)?.strip_suffix(SLEEPS.1)?.parse().ok()?;
         of_process_1(seen, line, line.at + Ns(seconds.checked_mul(1_000_000_000)?))
     });
-    let waits = lines.iter().enumerate().filter(|(_, line)| text(line).starts_with(WAITS)).filter_map(|(at, line)| {
+    let waits = lines.iter().enumerate().filter(|(_, line)| text(line).starts_with(WAITS)).take(WAITS_MOST);
+    let waits = waits.filter_map(|(at, line)| {
         let mounted = lines[at..].iter().find(|later| text(later).starts_with(MOUNTED))?;
         // To mount it takes time too, and that is no waiting.
         let device = text(line)[WAITS.len()..].trim_end_matches('.').rsplit('/').next()?;
@@ -48,7 +51,8 @@ fn look(seen: &Seen) -> Vec<Draft> {
         draft(
             &sleeps.collect::<Vec<Stretch>>(),
             Remedy::append(
-                "wait for the root's device and not for a time: rootwait in place of rootdelay=",
+                "wait for the root's device and not for a time: rootwait in place of rootdelay=; rootwait alone waits for ever, so \
+                 that panic= reboots no machine whose root is gone (Linux 6.5 has rootwait=SECONDS)",
                 &["rootdelay=0", "rootwait"],
             ),
         ),

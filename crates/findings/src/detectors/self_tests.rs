@@ -24,9 +24,11 @@ pub const DETECTOR: Detector = Detector {
 /// The thread that tests one cipher.
 const CIPHERS: &str = "cryptomgr_test";
 
-/// Initcalls that do nothing but test, of `lib/crypto` and `crypto/kdf_sp800108.c` up to Linux 6.12. What they test works
-/// without them. Other files have initcalls of these names that register ciphers: then there are two of one name.
-const ONLY_TEST: &[&str] = &["blake2s_mod_init", "chacha20poly1305_init", "curve25519_init", "crypto_kdf108_init"];
+/// Initcalls that do nothing but test, of `lib/crypto` and `crypto/kdf_sp800108.c` up to Linux 6.12, and since which version no
+/// other file has an initcall of that name that registers a cipher (crypto/blake2s_generic.c had one up to 5.18). What they
+/// test works without them.
+const ONLY_TEST: &[(&str, (u32, u32))] =
+    &[("blake2s_mod_init", (5, 19)), ("chacha20poly1305_init", (5, 5)), ("crypto_kdf108_init", (5, 16))];
 
 /// Initcalls and functions that an option of the kernel's build switches off: its name, and the option.
 const BUILT_IN: &[(SpanKind, &str, &str)] = &[
@@ -42,17 +44,20 @@ fn look(seen: &Seen) -> Vec<Draft> {
     if seen.machine.os != Os::Linux {
         return Vec::new();
     }
-    let of_ciphers = draft(
-        &seen.threads(CIPHERS),
-        Remedy::append(
+    let trust = match seen.was_given("fips=1") {
+        // Then the kernel does not look at the word (crypto/algapi.c: alg_test).
+        true => Remedy::code("fips=1 wants these tests; without it, cryptomgr.notests=1 leaves them out"),
+        false => Remedy::append(
             "trust the ciphers that were tested before, with cryptomgr.notests=1, unless a rule such as FIPS 140 wants the tests",
             &["cryptomgr.notests=1"],
         ),
-    );
-    let of_kunit = draft(
-        &seen.stretches(SpanKind::Call, &["kunit_run_all_tests"]),
-        Remedy::append("run KUnit's tests where they are looked at: kunit.enable=0", &["kunit.enable=0"]),
-    );
+    };
+    let of_ciphers = draft(&seen.threads(CIPHERS), trust);
+    let without_kunit = match seen.is_since((6, 1), false) {
+        true => Remedy::append("run KUnit's tests where they are looked at: kunit.enable=0", &["kunit.enable=0"]),
+        false => Remedy::without("build the kernel without KUnit; since Linux 6.1 kunit.enable=0 does", &["KUNIT"]),
+    };
+    let of_kunit = draft(&seen.stretches(SpanKind::Call, &["kunit_run_all_tests"]), without_kunit);
     let of_options = BUILT_IN.iter().filter_map(|&(kind, name, option)| {
         const WHAT: &str = "build the kernel without the test, if its version has that option; no word on the command line switches it off";
         draft(&seen.stretches(kind, &[name]), Remedy::without(WHAT, &[option]))
@@ -65,7 +70,8 @@ fn draft(tests: &[Stretch], remedy: Remedy) -> Option<Draft> {
 }
 
 fn only_test(seen: &Seen) -> Option<Draft> {
-    let all = seen.stretches(SpanKind::Initcall, ONLY_TEST);
+    let known = ONLY_TEST.iter().filter(|&&(_, since)| seen.is_since(since, false));
+    let all = seen.stretches(SpanKind::Initcall, &known.map(|&(name, _)| name).collect::<Vec<&str>>());
     let mut counts: HashMap<NameId, usize> = HashMap::new();
     all.iter().for_each(|test| *counts.entry(test.detail).or_default() += 1);
     let is_alone = |test: &&Stretch| counts[&test.detail] == 1;
@@ -101,6 +107,24 @@ mod tests {
     }
 
     #[test]
+    fn words_that_the_kernel_does_not_know_or_heed_are_no_change() {
+        let changes = |words: &[&str], version: (u32, u32), run: fn(&mut Log)| {
+            let mut log = Log::linux();
+            log.machine.command_line = Some(words.iter().map(|&word| word.to_owned()).collect());
+            log.machine.kernel_version = Some(version);
+            run(&mut log);
+            log.initcall("works", |log| log.call("works", ms(400)));
+            log.found_by(&[DETECTOR]).findings[0].remedy.changes.clone()
+        };
+        let ciphers = |log: &mut Log| log.initcall("crypto_algapi_init", |log| log.awaited(CIPHERS, ms(200)));
+        assert_eq!(changes(&["quiet"], (6, 1), ciphers).len(), 1);
+        assert_eq!(changes(&["fips=1"], (6, 1), ciphers), [], "FIPS wants the tests");
+        let kunit = |log: &mut Log| log.call("kunit_run_all_tests", ms(20));
+        assert_eq!(changes(&[], (6, 1), kunit), [Change::AppendWords(vec!["kunit.enable=0".to_owned()])]);
+        assert_eq!(changes(&[], (5, 15), kunit), [Change::KernelConfig(vec!["-KUNIT".to_owned()])]);
+    }
+
+    #[test]
     fn tests_that_nobody_waits_for_cost_nothing() {
         let mut log = Log::linux();
         log.thread_beside(CIPHERS, ms(300));
@@ -122,6 +146,11 @@ mod tests {
         assert_eq!(*word, Change::AppendWords(vec!["initcall_blacklist=blake2s_mod_init".to_owned()]));
         // Three initcalls are looked up.
         assert_eq!(found.findings[1].price.likely, ms(5) - timeline::Ns(3 * 2_300));
+        let mut log = Log::linux();
+        log.machine.kernel_version = Some((5, 18));
+        log.initcall("blake2s_mod_init", |log| log.call("works", ms(5)));
+        log.initcall("works", |log| log.call("works", ms(400)));
+        assert!(log.found().findings.is_empty(), "up to 5.18 it may register a cipher");
         let mut log = Log::linux();
         (0..2).for_each(|_| log.initcall("blake2s_mod_init", |log| log.call("works", ms(5))));
         log.initcall("works", |log| log.call("works", ms(400)));

@@ -27,7 +27,8 @@ fn look(seen: &Seen) -> Vec<Draft> {
     }
     let local_apic = match seen.machine.cpus {
         1 if has_other_timers(seen) => Remedy::append(
-            "one CPU needs no timer of its own: let the HPET or PIT tick, with nolapic_timer; or give it a TSC deadline timer",
+            "give the CPU a TSC deadline timer (KVM: -cpu host), which needs no calibration; or let the HPET or PIT tick, with \
+             nolapic_timer, which under KVM makes each later tick dearer",
             &["nolapic_timer"],
         ),
         _ => Remedy::code("give the CPUs a TSC deadline timer (KVM: -cpu host), which needs no calibration"),
@@ -36,6 +37,8 @@ fn look(seen: &Seen) -> Vec<Draft> {
         "a virtual machine's timer is wired as its tables say: do not wait for its ticks, with no_timer_check",
         &["no_timer_check"],
     );
+    // On a real machine this check is how Linux finds a timer that is wired otherwise.
+    let is_tried_in_vain = seen.is_virtual();
     let loops = match measured_lpj(seen) {
         Some(lpj) => Remedy::append(
             "tell the kernel what it measured in this boot (lpj=), while CPU and clock stay the same",
@@ -45,7 +48,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
     };
     let found = [
         draft(seen, &["setup_boot_APIC_clock", "calibrate_APIC_clock"], local_apic),
-        draft(seen, &["timer_irq_works"], io_apic),
+        draft(seen, &["timer_irq_works"], io_apic).filter(|_| is_tried_in_vain),
         draft(seen, &["calibrate_delay"], loops),
     ];
     found.into_iter().flatten().collect()
@@ -79,6 +82,18 @@ mod tests {
     use super::*;
     use crate::remedy::Change;
     use crate::seen::testing::{Log, ms};
+
+    #[test]
+    fn a_real_machine_s_timer_is_tried_out() {
+        let boot = |is_virtual: bool| {
+            let mut log = Log::linux();
+            log.machine.vmm = log.machine.vmm.filter(|_| is_virtual);
+            log.call("timer_irq_works", ms(12));
+            log.call("works", ms(400));
+            log.found_by(&[DETECTOR]).findings.len()
+        };
+        assert_eq!([boot(true), boot(false)], [1, 0]);
+    }
 
     #[test]
     fn what_the_kernel_measured_is_what_it_is_told() {

@@ -55,8 +55,10 @@ fn started(seen: &Seen) -> Option<Draft> {
 }
 
 fn built_in(seen: &Seen) -> Option<Draft> {
-    let remedy =
-        Remedy::without("build the kernel without tracers; no option of the command line does this", &["FTRACE"]);
+    let remedy = Remedy::without(
+        "build the kernel without tracers, if nobody needs live patches, probes or BPF tracing; no option of the command line does this",
+        &["FTRACE"],
+    );
     Some(Draft::of(&seen.stretches(SpanKind::Call, BUILT_IN), remedy)?.leaving(0.05).counting(COUNTED))
 }
 

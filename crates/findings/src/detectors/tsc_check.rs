@@ -42,18 +42,20 @@ fn look(seen: &Seen) -> Vec<Draft> {
         ],
         parts: all.iter().map(|row| Part { stretch: seen.stretch(row), left }).collect(),
         confidence: Confidence::High,
-        remedy: remedy(&seen.machine.os),
+        remedy: remedy(seen),
     }]
 }
 
-fn remedy(os: &Os) -> Remedy {
-    const WHAT: &str = "where the CPUs are known to share one clock, as in a virtual machine, say so: tsc=reliable";
-    match os {
+fn remedy(seen: &Seen) -> Remedy {
+    const WHAT: &str = "where the CPUs are known to share one clock, as in a virtual machine, say so: tsc=reliable; the kernel then \
+                        does not watch the TSC later either";
+    match seen.machine.os {
         Os::Lab => {
             let [from, to] = ["tsc_sync=check", "tsc_sync=trust"].map(|word| vec![word.to_owned()]);
             Remedy { what: WHAT, changes: vec![Change::LabSwitch { from, to }] }
         }
-        _ => Remedy::append(WHAT, &["tsc=reliable"]),
+        Os::Linux if seen.is_virtual() => Remedy::append(WHAT, &["tsc=reliable"]),
+        _ => Remedy::code(WHAT),
     }
 }
 
@@ -79,5 +81,19 @@ mod tests {
         let mut log = Log::new();
         log.within("wake_aps", |log| log.call("works", ms(20)));
         assert!(log.found().findings.is_empty());
+    }
+
+    #[test]
+    fn a_real_machine_s_tsc_is_not_trusted_unseen() {
+        let changes = |line: &str| {
+            let mut log = Log::linux();
+            log.machine.vmm = None;
+            log.line(line);
+            log.call("check_tsc_sync_source", ms(20));
+            log.call("works", ms(400));
+            log.found_by(&[DETECTOR]).findings[0].remedy.changes.clone()
+        };
+        assert_eq!(changes("Hypervisor detected: KVM"), [Change::AppendWords(vec!["tsc=reliable".to_owned()])]);
+        assert_eq!(changes("DMI: Dell Inc. PowerEdge R740"), []);
     }
 }
