@@ -41,8 +41,16 @@ impl Claimed {
         self.free(track, from, to).into_iter().for_each(|(from, to)| self.insert(track, from, to));
     }
 
-    fn insert(&mut self, track: TrackId, from: Ns, to: Ns) {
-        self.0.entry(track).or_default().insert(from, to);
+    /// Claims a free stretch, as one with those that it touches: so many small ones that lie side by side are found at once.
+    fn insert(&mut self, track: TrackId, from: Ns, mut to: Ns) {
+        let all = self.0.entry(track).or_default();
+        if let Some(end) = all.remove(&to) {
+            to = end;
+        }
+        match all.range_mut(..from).next_back() {
+            Some((_, end)) if *end == from => *end = to,
+            _ => drop(all.insert(from, to)),
+        }
     }
 
     fn stretches(&self) -> impl Iterator<Item = (TrackId, Ns, Ns)> + '_ {

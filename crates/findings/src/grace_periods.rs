@@ -31,7 +31,7 @@ struct Wait {
 }
 
 impl GracePeriods {
-    /// All of a boot. `O(n)`, and nothing where no function is known.
+    /// All of a boot. `O(n)` where no call lies in another thread's, and nothing where no function is known.
     pub fn of(seen: &Seen) -> GracePeriods {
         let calls = seen.outermost(SpanKind::Call, WAITS);
         if calls.is_empty() {
@@ -42,11 +42,12 @@ impl GracePeriods {
         let idle = path.stretches.iter().filter(|stretch| is_idle(stretch.kind));
         let idle: Vec<(TrackId, Ns, Ns)> = idle.map(|s| (s.owner().track, s.from, s.to)).collect();
         let waits = calls.iter().map(|call| {
-            let within = |&(track, from, to): &(TrackId, Ns, Ns)| {
-                let is_of = track == call.track;
-                if is_of { (to.min(call.end) - from.max(call.start)).max(Ns::ZERO) } else { Ns::ZERO }
-            };
-            Wait { track: call.track, from: call.start, to: call.end, idle: idle.iter().map(within).sum() }
+            // The path's stretches follow one another.
+            let first = idle.partition_point(|&(_, _, to)| to <= call.start);
+            let within = idle[first..].iter().take_while(|&&(_, from, _)| from < call.end);
+            let of_it = within.filter(|&&(track, _, _)| track == call.track);
+            let idle = of_it.map(|&(_, from, to)| to.min(call.end) - from.max(call.start)).sum();
+            Wait { track: call.track, from: call.start, to: call.end, idle }
         });
         GracePeriods(waits.filter(|wait| wait.idle > Ns::ZERO).collect())
     }

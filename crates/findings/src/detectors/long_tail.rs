@@ -29,6 +29,8 @@ pub const DETECTOR: Detector = Detector {
 const TABLE: &str = include_str!("initcalls.tsv");
 /// The column of initcalls that can be left out by name.
 const DROP: &str = "drop";
+/// The oldest Linux whose initcalls were left out.
+const DROP_SINCE: (u32, u32) = (5, 10);
 /// Shorter ones make the list long and nothing else.
 const SHORTEST: Ns = Ns(20_000);
 
@@ -62,7 +64,8 @@ fn look(seen: &Seen) -> Vec<Draft> {
     };
     let rows = seen.stretches(SpanKind::Initcall, &names).into_iter().filter_map(of);
     let rows = rows.filter(|(_, stretch)| stretch.length() >= SHORTEST);
-    let (drop, build): (Vec<_>, Vec<_>) = rows.partition(|(known, _)| known.can_drop);
+    let can_drop = seen.is_since(DROP_SINCE, true);
+    let (drop, build): (Vec<_>, Vec<_>) = rows.partition(|(known, _)| known.can_drop && can_drop);
     left_out(seen, &drop).into_iter().chain(built_without(seen, &build)).collect()
 }
 
@@ -84,7 +87,8 @@ fn draft(seen: &Seen, rows: &[(Known, Stretch)], remedy: Remedy) -> Option<Draft
     let stretches: Vec<Stretch> = rows.iter().map(|&(_, stretch)| stretch).collect();
     let mut draft = Draft::of(&stretches, remedy)?.counting("initcalls");
     let started = started_within(seen, &stretches).into_iter();
-    draft.parts.extend(started.map(|stretch| Part { stretch, left: Left::NOTHING }));
+    let ran = started.flat_map(|stretch| seen.ran(&stretch));
+    draft.parts.extend(ran.map(|stretch| Part { stretch, left: Left::NOTHING }));
     Some(draft)
 }
 
@@ -160,15 +164,35 @@ mod tests {
             log.initcall("acpi_init", |log| log.call("works", ms(400)));
             log.found()
         };
-        let found = boot(&["slab_sysfs_init", "i8042_init", "dmi_sysfs_init", "usb_init", "init_ima"]);
+        let found = boot(&["slab_sysfs_init", "i8042_init", "dmi_sysfs_init", "usb_init", "ksm_init", "init_ima"]);
         let [drop, build] = &found.findings[..] else { panic!("{found:?}") };
         let word = "initcall_blacklist=slab_sysfs_init,i8042_init,dmi_sysfs_init".to_owned();
         assert_eq!(drop.remedy.changes, [Change::AppendWords(vec![word])]);
-        assert_eq!((drop.rule.id, drop.price.likely), (DETECTOR.id, ms(3) - Ns(6 * 2_300)));
+        assert_eq!((drop.rule.id, drop.price.likely), (DETECTOR.id, ms(3) - Ns(7 * 2_300)));
         assert_eq!(drop.evidence[0].purpose, "makes /sys/kernel/slab, and nothing in the kernel looks there");
-        let options = ["-IMA", "-USB"].map(str::to_owned).to_vec();
+        let options = ["-KSM", "-USB"].map(str::to_owned).to_vec();
         assert_eq!((&build.remedy.changes[0], build.price.likely), (&Change::KernelConfig(options), ms(2)));
         assert!(boot(&["param_sysfs_init", "serial8250_init"]).findings.is_empty(), "are needed");
+        assert!(boot(&["init_ima", "fsverity_init"]).findings.is_empty(), "protect the machine");
+        // Before 5.10 another kernel may need what this one does not.
+        let mut log = Log::linux();
+        log.machine.kernel_version = Some((5, 4));
+        log.initcall("crc_t10dif_mod_init", |log| log.call("works", ms(5)));
+        log.call("works", ms(400));
+        let options = vec!["-CRC_T10DIF".to_owned()];
+        assert_eq!(log.found_by(&[DETECTOR]).findings[0].remedy.changes, [Change::KernelConfig(options)]);
+    }
+
+    #[test]
+    fn of_a_thread_that_an_initcall_started_only_its_work_goes() {
+        let mut log = Log::linux();
+        log.initcall("ksm_init", |log| {
+            log.awaited("ksmd", ms(2));
+            log.call("works", ms(30));
+        });
+        log.call("works", ms(400));
+        let lengths: Vec<Ns> = log.found_by(&[DETECTOR]).findings[0].evidence.iter().map(Stretch::length).collect();
+        assert_eq!(lengths, [ms(32), ms(2)], "the thread sleeps from then on");
     }
 
     #[test]

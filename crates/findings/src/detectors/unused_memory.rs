@@ -48,8 +48,8 @@ fn look(seen: &Seen) -> Vec<Draft> {
         return Vec::new();
     }
     let taken = memory - available;
-    let proposed = (2 * taken).next_power_of_two().max(PROPOSED_MIN);
-    if memory < 2 * proposed {
+    let proposed = taken.saturating_mul(2).checked_next_power_of_two().unwrap_or(u64::MAX).max(PROPOSED_MIN);
+    if memory / 2 < proposed {
         return Vec::new();
     }
     let parts = parts(seen, memory, proposed);
