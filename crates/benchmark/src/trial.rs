@@ -5,7 +5,8 @@
 //!
 //! * *confirmed*: the bench says that the boot is faster, over all remedies that were tried together, and the measured
 //!   estimate lies in the claimed interval;
-//! * *refuted*: the measured interval and the claimed one have nothing in common;
+//! * *refuted*: the measured interval and the claimed one have nothing in common; or the boot is not faster, and all that
+//!   may have been saved unseen is less than the price. So is a claim that begins at nothing;
 //! * *breaks the boot*: every boot with the remedy failed, and none without it; or so many more failed than without it that
 //!   chance makes that at most 5 times of 100 (Fisher's exact test, one-sided, over all remedies). A boot that the VMM or the
 //!   user ended is not the guest's failure, nor is one whose patch was not written. Where the boot as recorded never reaches its
@@ -15,7 +16,8 @@
 //!
 //! Boots that only repeat have one layout of the code each. Their measured interval reaches as far as another layout changes
 //! the boot of most kernels ([`floor::VIRTUAL_TIME`]), and that is too narrow for some. So a claim that such boots miss by at
-//! most [`floor::LAYOUT_MOST`] of the boot is too noisy, and not refuted. Rounds of several layouts decide it.
+//! most [`floor::LAYOUT_MOST`] of the boot is too noisy, and not refuted. Nor do they confirm that so little was saved. Rounds
+//! of several layouts decide it.
 //!
 //! A remedy without a claim is confirmed if the boot is faster, by more than that where boots only repeat. It is refuted if
 //! the boot is slower, or if the whole interval of the ratio lies within the margin that matters.
@@ -192,10 +194,13 @@ fn judge(c: &Comparison, claimed: Option<Saved>, base_ns: f64, least: &Least) ->
     let bounds = widened(&claimed);
     let beside = (bounds.low_ns - found.likely_ns).max(found.likely_ns - bounds.high_ns);
     let is_apart = found.high_ns < bounds.low_ns || found.low_ns > bounds.high_ns;
-    if is_apart && beside > by_layout {
+    let is_not_faster = matches!(c.change, Change::NoDifference | Change::More);
+    let saves_less = found.high_ns + by_layout < claimed.likely_ns * (1.0 - TOLERANCE);
+    if (is_apart && beside > by_layout) || (is_not_faster && saves_less) {
         return (Proof::Refuted, None);
     }
     match (beside <= 0.0, is_faster) {
+        (true, true) if found.likely_ns <= by_layout => too_noisy(found.likely_ns),
         (true, true) => (Proof::Confirmed, None),
         (true, false) => too_noisy(found.likely_ns),
         (false, _) => too_noisy(beside),
@@ -316,9 +321,19 @@ mod tests {
     fn a_claim_that_begins_at_nothing_claims_something() {
         let may_poll = saved(0.0, 100.0, 100.0);
         assert_eq!(repeated(1021.0, may_poll), Some(Proof::Refuted));
-        assert_eq!(repeated(1001.0, may_poll), Some(Proof::TooNoisy), "slower by less than layout may make");
-        assert_eq!(repeated(997.0, may_poll), Some(Proof::Confirmed));
-        assert_eq!(repeated(1000.0, may_poll), Some(Proof::TooNoisy), "within the floor");
+        assert_eq!(repeated(1001.0, may_poll), Some(Proof::Refuted), "is not faster, and 100 ms cannot hide");
+        assert_eq!(repeated(1000.0, may_poll), Some(Proof::Refuted), "saves nothing");
+        assert_eq!(repeated(1000.0, saved(0.0, 20.0, 20.0)), Some(Proof::TooNoisy), "so much can hide in one layout");
+        assert_eq!(repeated(970.0, may_poll), Some(Proof::Confirmed), "some of it");
+    }
+
+    #[test]
+    fn one_round_confirms_no_saving_that_layout_may_make() {
+        for (with, claimed) in [(997.0, saved(0.0, 100.0, 100.0)), (990.0, saved(10.0, 10.0, 10.0))] {
+            let found = of(&document(true, &[1000.0], &[Some(with)]), claimed);
+            assert_eq!((found.proof, found.rounds_needed), (Some(Proof::TooNoisy), Some(5)), "{with}");
+        }
+        assert_eq!(repeated(978.0, saved(22.0, 22.0, 22.0)), Some(Proof::Confirmed), "2 % of 1 s are 20 ms");
     }
 
     #[test]

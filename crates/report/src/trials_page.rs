@@ -13,11 +13,14 @@ pub const PROOFS_NOTES: &str = "\n## Notes\n";
 /// The page, which is written into this file.
 pub fn proofs_page(trials: &[PastTrial], file: &str) -> String {
     let newest = newest(trials);
-    let of_findings: Vec<&PastTrial> =
-        newest.iter().copied().filter(|past| !past.together && !past.remedy.findings.is_empty()).collect();
+    let is_claim = |past: &&PastTrial| !past.together && !past.remedy.findings.is_empty();
+    let of_findings: Vec<&PastTrial> = newest.iter().copied().filter(is_claim).collect();
     let command = code(&format!("bootscope try --page {file}"));
     let mut out = format!("# Findings: claimed and measured\n\n{command} wrote this page out of its history. {HEAD}");
     out.push_str(&counts(&of_findings));
+    let refuted = |tries: &[&PastTrial]| tries.iter().filter(|past| past.tried.proof == Some(Proof::Refuted)).count();
+    let gone = refuted(&trials.iter().filter(is_claim).collect::<Vec<_>>()) - refuted(&of_findings);
+    let _ = writeln!(out, "Of earlier tries of these claims, which later ones replace, {gone} were refuted.");
     let mut others: Vec<&str> = rules(&of_findings);
     others.retain(|rule| findings::named(rule).is_none());
     let known = DETECTORS.iter().map(|rule| (rule.id, rule.title));
@@ -179,8 +182,9 @@ that was booted beside the same guest without it. What stands below *Notes* is a
 * *claimed*: what the finding said before, with its interval: the boot replayed with less time there.
 * *measured*: how much shorter the boots with the remedy were, with the interval of the comparison.
 * *confirmed*: the boot is faster, and the estimate lies in the claimed interval, widened to ±10 % of the price. *refuted*:
-  the two intervals have no value in common. *too noisy*: neither. *breaks the boot*: it does not reach its end mark.
-  One round has one memory layout: it refutes no claim that it misses by less than 2 % of the boot.
+  the two intervals have no value in common, or the boot is not faster and so much cannot hide in the noise. *too noisy*:
+  neither. *breaks the boot*: it does not reach its end mark. One round has one memory layout: it confirms no saving of less
+  than 2 % of the boot, and refutes no claim that it misses by less.
 * *instructions*: deterministic boots, in which one instruction is one nanosecond; the figures are the same on every host.
 
 ";
@@ -283,6 +287,10 @@ mod tests {
         ];
         let page = proofs_page(&trials, "page.md");
         assert!(page.contains("3 claims were tried. 2 confirmed (67 %): 2 within 10 % of the price, 0 "), "{page}");
+        assert!(
+            page.contains("\nOf earlier tries of these claims, which later ones replace, 1 were refuted.\n"),
+            "{page}"
+        );
         let line = "| 6.1 | pc, 2 CPUs, 512 MiB, instructions | plain | 1.00 s | `f` | `a=1` | 100 ms (100 ms) | 99.0 ms \
                     (99.0 ms) | 99 % | confirmed |";
         assert!(page.contains(line), "{page}");
