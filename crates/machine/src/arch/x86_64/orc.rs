@@ -3,6 +3,9 @@
 //!
 //! They are read from the unpacked kernel image, sections `.orc_unwind_ip` and `.orc_unwind`: for each stretch of code, how far
 //! the caller's frame is from a register. The image and the stack are not trusted: nothing is indexed without a check.
+//!
+//! One stack is followed. Linux gives an interrupt a stack of its own: its callers end where the CPU changed to it, and what
+//! was interrupted is not among them.
 
 use object::read::{Object, ObjectSection};
 
