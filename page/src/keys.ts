@@ -1,6 +1,7 @@
 // The keyboard: as Perfetto has it, and the boot path step by step.
 import { viewsOf } from "./views/bench";
-import { VIEWS, type Store } from "./state";
+import { ofLine } from "./views/console";
+import { VIEWS, expression, type Store } from "./state";
 
 export const KEYS: readonly (readonly [string, string])[] = [
     ["w / s", "zoom in, zoom out"],
@@ -10,7 +11,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
     ["] / [", "forwards and back along the boot path"],
     [". / ,", "next and previous span, or instant, on the same track"],
     ["/", "search by a regular expression"],
-    ["n / N", "next and previous match"],
+    ["n / N", "next and previous match: a span, or in Console a line"],
     ["m", "mark what is selected, or take the mark away"],
     ["t", "the table of what a chart shows"],
     ["1 to 9", "overview, path, tracks, merged, where, console, findings, compare (of several boots), what-if"],
@@ -115,8 +116,10 @@ function isCalled({ boot, state: { find } }: Store, span: number): boolean {
 }
 
 export function nextMatch(store: Store, by: 1 | -1): void {
+    if (store.state.view === "console") return nextLine(store, by);
     const all = store.matches();
-    if (all.length === 0) return;
+    // What has no span may have a row: threads, for instance.
+    if (all.length === 0) return store.rowsFound() > 0 ? store.set({ view: "where", table: "where", filter: store.state.find, selection: undefined }) : undefined;
     const { selection, anchor } = store.state;
     // Who searches the other end of a time means another span than the one it begins at, wherever that stands in the list.
     const at = selection?.kind === "span" && selection.span !== anchor ? all.indexOf(selection.span) : -1;
@@ -126,4 +129,18 @@ export function nextMatch(store: Store, by: 1 | -1): void {
     if (store.state.view !== "path" && store.state.view !== "tracks") store.set({ view: "tracks" });
     store.select({ kind: "span", span: all[next]! });
     store.set({ match: next });
+}
+
+/** Selects the next line that is found, after the one that is selected. */
+function nextLine(store: Store, by: 1 | -1): void {
+    const find = expression(store.state.find);
+    const { all } = store.lines();
+    const found = all.flatMap((line, no) => (find?.test(line.text) && line.at !== undefined ? [no] : []));
+    if (found.length === 0) return;
+    const selected = store.selected();
+    const is = selected ? found.findIndex(no => all[no]!.at! >= selected.from) : -1;
+    const isHere = is >= 0 && all[found[is]!]!.at === selected!.from;
+    const next = is < 0 ? (by > 0 ? 0 : found.length - 1) : by > 0 ? (isHere ? is + 1 : is) : is - 1;
+    store.select(ofLine(all, found[(next + found.length) % found.length]!));
+    store.set({ match: (next + found.length) % found.length });
 }

@@ -142,6 +142,7 @@ function Header({ store }: { store: Store }) {
     const name = `${summary.subject.os} ${summary.subject.kernel}`.trim() || "A boot";
     const isBroken = state.find !== "" && !expression(state.find);
     const matches = state.find && !isBroken ? store.matches() : [];
+    const rows = matches.length === 0 && !isBroken ? store.rowsFound() : 0;
     const total = totalOf(boot);
     const read = boot.spans.count;
     const isFlame = state.view === "compare" && state.compare.table === "flame";
@@ -174,7 +175,7 @@ function Header({ store }: { store: Store }) {
                         if (event.key === "Enter") nextMatch(store, event.shiftKey ? -1 : 1);
                     }}
                 />
-                <output id="found" aria-live="polite">{state.find === "" ? "" : isBroken ? "not a regular expression" : matches.length === 0 ? "no span" : `${grouped(matches.length)} ${matches.length === 1 ? "span" : "spans"}`}</output>
+                <output id="found" aria-live="polite">{state.find === "" ? "" : isBroken ? "not a regular expression" : matches.length === 0 ? (rows > 0 ? `no span, ${counted(rows, "row")}` : "no span") : `${grouped(matches.length)} ${matches.length === 1 ? "span" : "spans"}`}</output>
             </span>
             <Tools store={store} name={name} view={state.view} canDraw={canDraw} canList={canList}>
                 {store.isWhole ? null : <span class="faint" id="reading">{boot.facts && boot.facts.spans > 0 ? `reading, ${Math.floor((read / boot.facts.spans) * 100)} %` : "reading"}</span>}

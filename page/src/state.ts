@@ -1,7 +1,7 @@
 // What is shown: view, window of time, selection, search. It stands in the address's fragment, so that a link opens the same.
 import { useLayoutEffect, useReducer } from "preact/hooks";
 import type { Bench } from "./data/bench";
-import { Boot } from "./data/boot";
+import { Boot, type ConsoleLine } from "./data/boot";
 import type { ExportTarget } from "./lib/save";
 
 export const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings", "compare", "whatif", "memory"] as const;
@@ -33,6 +33,8 @@ export interface State {
     anchor: number | undefined;
     /** A regular expression. */
     find: string;
+    /** Which lines the view of the console has; undefined: those there are more of. */
+    lines: "console" | "log" | undefined;
     /** Which of what it finds is shown. */
     match: number;
     /** Ranges that the user marked. */
@@ -54,7 +56,7 @@ export interface State {
 }
 
 const FIRST: State = {
-    view: "overview", window: undefined, selection: undefined, anchor: undefined, find: "", match: 0, marked: [], theme: "system",
+    view: "overview", window: undefined, selection: undefined, anchor: undefined, find: "", lines: undefined, match: 0, marked: [], theme: "system",
     merged: { of: "path", way: "down", of_function: "", in_window: false }, table: "where", filter: "", folded: new Set(), help: false, tables: false,
     shown: 0, compare: { before: 0, after: 1, align: "", table: "where" },
     savings: new Map(),
@@ -122,6 +124,20 @@ export class Store {
         }
         this.found = { find, count: this.boot.spans.count, spans };
         return spans;
+    }
+
+    /** How many rows of the boot path are found. */
+    rowsFound(): number {
+        const wanted = expression(this.state.find);
+        return wanted ? this.boot.summary.where.filter(row => wanted.test(row.name)).length : 0;
+    }
+
+    /** The lines of the console's view: the serial console's, or the kernel's log where a quiet guest printed little. */
+    lines(): { readonly source: "console" | "log"; readonly all: readonly ConsoleLine[] } {
+        const { boot, state } = this;
+        const log = boot.kernelLog();
+        const source = state.lines ?? (log.length > 2 * boot.console.length ? "log" : "console");
+        return { source, all: source === "log" ? log : boot.console };
     }
 
     get window(): { from: number; to: number } {

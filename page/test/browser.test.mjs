@@ -361,6 +361,36 @@ test("merged: the path's stacks sum to the boot, upside down too", options, asyn
     page.check();
 });
 
+test("a search leads from line to line of the console, and to rows that have no span", options, async () => {
+    const page = await open("#view=console");
+    const stamps = (await saved(page)).slice(1).filter(([, text]) => text.includes("Linux version")).map(([at]) => at);
+    await page.fill("#find", "Linux version");
+    await settled(page);
+    assert.match(await page.locator(".console-view .note").innerText(), new RegExp(`${stamps.length} lines found`));
+    for (const [key, wanted] of [["Enter", 0], ["Enter", 1], ["Enter", 2], ["Shift+Enter", 1], ["Shift+Enter", 0], ["Shift+Enter", stamps.length - 1], ["Enter", 0]]) {
+        await page.keyboard.press(key);
+        await settled(page);
+        const at = await fragment(page);
+        assert.deepEqual([at.get("view"), at.get("range")?.split(",")[0]], ["console", stamps[wanted]], `${key} to ${wanted}`);
+    }
+    // A row of the path whose name no span has.
+    await page.evaluate(() => (location.hash = "#view=overview"));
+    await settled(page);
+    let row;
+    for (const { name } of show.where.filter(({ name }) => /^[ -~]+$/.test(name))) {
+        await page.fill("#find", name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+        await settled(page);
+        if (/^no span, /.test(await page.locator("#found").innerText())) row = name;
+        if (row) break;
+    }
+    assert.ok(row, "a row without a span");
+    await page.keyboard.press("Enter");
+    await settled(page);
+    assert.equal((await fragment(page)).get("view"), "where");
+    assert.ok((await page.locator("main.view").innerText()).includes(row));
+    page.check();
+});
+
 test("console: every line, as text, and a line leads to its time", options, async () => {
     const page = await open("#view=console");
     const lines = (await saved(page)).slice(1);

@@ -19,7 +19,7 @@ export function whyStay(boot: Boot, stay: Stay): string[] {
         case "runqueue": {
             // The last link is no wait for somebody: that thread wants the owner's CPU.
             const ready = waiters[waiters.length - 1];
-            return [...links.slice(0, -1), `${ready ? doing(boot, ready) : "A thread"} could have run, but ${owner} had the CPU. This time is charged to ${owner}'s turn.`];
+            return [...links.slice(0, -1), `${ready ? doing(boot, ready) : "A thread"} was ready, but ${owner} had the CPU. This time is charged to ${owner}'s turn.`];
         }
         case "interrupt":
             return [...links, `${doing(boot, stay.owner)} waited for ${stay.on || "an interrupt"}: a timer or a device, and no thread ran for it.`];
@@ -30,14 +30,14 @@ export function whyStay(boot: Boot, stay: Stay): string[] {
     }
 }
 
-/** The same in half a sentence about the owner, "it". */
+/** The same in half a sentence about the owner, "this thread". */
 export function whyIt(boot: Boot, stay: Stay): string {
     const waiters = stay.chain.slice(0, -1);
     const [first] = waiters;
     if (!first || (stay.kind !== "running" && stay.kind !== "runqueue")) return whyStay(boot, stay).join(" ");
     const between = waiters.slice(1).map(({ track }) => `${nameOf(boot, track)}, which `).join("waited for ");
     const waited = between === "" ? "" : `waited for ${between}`;
-    return `${doing(boot, first)} ${waited}${stay.kind === "running" ? "waited for it" : "could have run, but it had the CPU"}`;
+    return `${doing(boot, first)} ${waited}${stay.kind === "running" ? "waited for it" : "was ready, but this thread had the CPU"}`;
 }
 
 /** Whom a thread waited for, by the evidence. */
@@ -58,7 +58,7 @@ export function whyWait(boot: Boot, wait: Wait): string {
     }
 }
 
-/** How a thread came to have the boot path: steps with the same waiters and reason as one. */
+/** How a thread came to have the boot path: steps with the same waiters, in the same function, and reason as one. */
 export interface Way {
     readonly time: number;
     readonly steps: number;
@@ -90,7 +90,7 @@ export function causesOf(boot: Boot, from: number, to: number): Cause[] {
         const isOwn = stay.kind === "running" && stay.chain.length === 1;
         const hasRun = stay.kind === "running" || stay.kind === "runqueue";
         const cause = entry(found, isOwn ? `own ${track}` : hasRun ? `by ${track}` : `${stay.kind} ${stay.on} ${track}`, () => ({ track, isOwn, time: 0, ways: new Map() }));
-        const way = entry(cause.ways, [stay.kind, stay.on, ...stay.chain.map(frame => frame.track)].join(" "), () => ({ time: 0, steps: 0, longest: stay, most: 0 }));
+        const way = entry(cause.ways, [stay.kind, stay.on, doing(boot, stay.chain[0]!), ...stay.chain.map(frame => frame.track)].join(" "), () => ({ time: 0, steps: 0, longest: stay, most: 0 }));
         cause.time += time;
         way.time += time;
         way.steps += 1;

@@ -57,20 +57,19 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
             <HowRun before={before} after={after} />
             <div class="split">
                 <div class="sheet phases">
-                    <Table label="Phases, before and after" rows={byPhase} columns={columns} onPick={row => showPhase(store, row.after === undefined ? before : after, row.name)} />
+                    <Table label="Phases, before and after" rows={byPhase} columns={columns} onPick={row => showPhase(store, longerIn(row, before, after), row.name)} />
                     <output class="sum" data-ns={total}>
                         {counted(byPhase.length, "phase")}, {signed(total, after)}
-                        {noise > 0 ? `; what changes by less than ${short(noise, after.unit)} may be noise of clocks or memory layout` : ""}
+                        {noise > 0 ? `; the total may change by ${short(noise, after.unit)} by noise of clocks or memory layout, and rows that do are faint` : ""}
                     </output>
                 </div>
                 <div class="sheet">
                     <div class="tools"><Choice label="table" all={[...TABLES, ["flame", "Stacks"]] as const} is={state.compare.table as Of | "flame"} pick={table => set({ table })} /></div>
                     {state.compare.table === "flame" ? <Stacks store={store} palette={palette} before={before} after={after} /> : (
                         <>
-                            <Table label="Rows, before and after" rows={shown} columns={columns} key={of} onPick={row => store.set({ view: "where", table: of, shown: boots.indexOf(row.after === undefined ? before : after), filter: literally(row.name), selection: undefined })} />
+                            <Table label="Rows, before and after" rows={shown} columns={columns} key={of} onPick={row => store.set({ view: "where", table: of, shown: boots.indexOf(longerIn(row, before, after)), filter: literally(row.name), selection: undefined })} />
                             <output class="sum" data-ns={shown.reduce((sum, row) => sum + Number(row.change), 0)}>
-                                {counted(shown.length, "row")}: {noise > 0 ? `${shown.filter(row => !isNoise(row, noise)).length} by more than noise; ` : ""}
-                                {["changed", "appeared", "vanished", "same"].map(what => `${shown.filter(row => row.what === what).length} ${what}`).join(", ")}
+                                {counted(shown.length, "row")}: {["changed", "appeared", "vanished", "same"].map(what => `${shown.filter(row => row.what === what).length} ${what}${what === "changed" && noise > 0 ? ` (${shown.filter(row => row.what === what && !isNoise(row, noise)).length} by more than noise)` : ""}`).join(", ")}
                             </output>
                         </>
                     )}
@@ -105,7 +104,7 @@ function HowRun({ before, after }: { before: Boot; after: Boot }) {
     const row = ({ label, was, is }: Differing) => <tr key={label}><th scope="row">{label}</th><td>{was}</td><td>{is}</td></tr>;
     return (
         <details class="run" open={inputs.length > 0 && inputs.length <= FEW}>
-            <summary>{inputs.length > 0 ? `how they were run: ${counted(inputs.length, "difference")}` : "they were run alike"}{measured.length > 0 ? `; ${counted(measured.length, "figure")} measured otherwise` : ""}</summary>
+            <summary>{inputs.length > 0 ? `how they were run: ${counted(inputs.length, "difference")}` : "they were run alike"}{measured.length > 0 ? `; ${counted(measured.length, "measured figure")} ${measured.length === 1 ? "differs" : "differ"}` : ""}</summary>
             <table>
                 <thead><tr><th scope="col">what</th><th scope="col">before</th><th scope="col">after</th></tr></thead>
                 <tbody>{inputs.map(row)}{measured.map(row)}</tbody>
@@ -144,11 +143,15 @@ function noiseOf(before: Boot, after: Boot): number {
     return Math.max(...[before, after].map(boot => Number(boot.facts?.findings?.found.noise_ns ?? 0)));
 }
 
-const isNoise = (row: Compared, noise: number): boolean => Math.abs(Number(row.change)) < noise;
+/** What only one boot has is no noise, however short. */
+const isNoise = (row: Compared, noise: number): boolean => (row.what === "changed" || row.what === "same") && Math.abs(Number(row.change)) < noise;
+
+/** The boot in which a row took longer: there is more to see. */
+const longerIn = (row: Compared, before: Boot, after: Boot): Boot => (Number(row.before ?? -1) > Number(row.after ?? -1) ? before : after);
 
 /** With its sign, and an arrow: never colour alone. */
 function signed(change: Whole, boot: Boot): string {
-    return Number(change) > 0 ? `▲ +${short(change, boot.unit)}` : Number(change) < 0 ? `▼ ${short(change, boot.unit)}` : "no change";
+    return Number(change) > 0 ? `▲ +${short(change, boot.unit)}` : Number(change) < 0 ? `▼ ${short(change, boot.unit).replace("-", "−")}` : "no change";
 }
 
 function columnsOf(boot: Boot, noise: number): readonly Column<Compared>[] {
@@ -159,7 +162,7 @@ function columnsOf(boot: Boot, noise: number): readonly Column<Compared>[] {
         { name: "before", key: row => Number(row.before ?? -1), show: row => time(row.before), isNumber: true, width: "6em", isSpare: true },
         { name: "after", key: row => Number(row.after ?? -1), show: row => time(row.after), isNumber: true, width: "6em" },
         { name: "change", key: row => Math.abs(Number(row.change)), show: row => <span class={tone(row)} data-ns={String(row.change)}>{row.what === "same" ? "" : signed(row.change, boot)}</span>, isNumber: true, width: "8em" },
-        { name: "kind", key: row => row.what, show: row => (row.what === "same" ? "" : isNoise(row, noise) ? "noise?" : row.what), width: "6em", isSpare: true },
+        { name: "kind", key: row => row.what, show: row => (row.what === "same" ? "" : isNoise(row, noise) ? "changed?" : row.what), width: "7em", isSpare: true },
     ];
 }
 

@@ -1,13 +1,11 @@
 // The console beside time: a line leads to its moment in the charts, and what is selected to the lines of its time.
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { ConsoleLine } from "../data/boot";
 import { atStep } from "../charts/draw";
 import { counted } from "../lib/time";
-import { expression, type Store } from "../state";
+import { expression, type Selection, type Store } from "../state";
 import { Choice } from "./choice";
 import { Table, type Column } from "./table";
-
-type Source = "console" | "log";
 
 interface Line extends ConsoleLine {
     readonly no: number;
@@ -16,11 +14,9 @@ interface Line extends ConsoleLine {
 export function Console({ store }: { store: Store }) {
     const { boot, state } = store;
     const find = expression(state.find);
-    const [picked, setPicked] = useState<Source | undefined>();
     const log = boot.kernelLog();
-    // A quiet guest prints a line or two, and its kernel keeps hundreds.
-    const isLog = (picked ?? (log.length > 2 * boot.console.length ? "log" : "console")) === "log";
-    const lines = isLog ? log : boot.console;
+    const { source, all: lines } = store.lines();
+    const isLog = source === "log";
     const all = useMemo((): Line[] => lines.map((line, no) => ({ ...line, no })), [lines]);
     const selected = store.selected();
     const isPicked = (line: Line): boolean => selected !== undefined && line.at !== undefined && line.at >= selected.from && line.at <= selected.to;
@@ -37,22 +33,29 @@ export function Console({ store }: { store: Store }) {
     const matches = find ? lines.filter(line => find.test(line.text)).length : 0;
     const pick = (line: Line): void => {
         if (line.at === undefined) return;
-        const next = lines.find((other, i) => i > line.no && other.at !== undefined && other.at > line.at!);
-        store.set({ selection: { kind: "range", from: line.at, to: next?.at ?? line.at + 1 } });
+        store.set({ selection: ofLine(lines, line.no) });
     };
     if (lines.length === 0) return <p class="note">{boot.isWhole ? "No console was recorded, and no log of the kernel." : "The console is read last."}</p>;
     return (
         <div class="console-view">
             {log.length > 0 && boot.console.length > 0 ? (
-                <div class="tools"><Choice label="lines of" all={[["console", "console"], ["log", "kernel's log"]] as const} is={isLog ? "log" : "console"} pick={setPicked} /></div>
+                <div class="tools"><Choice label="lines of" all={[["console", "console"], ["log", "kernel's log"]] as const} is={source} pick={lines => store.set({ lines })} /></div>
             ) : null}
             <p class="faint note">
-                {isLog ? `${boot.console.length === 0 ? "No console was recorded, or nothing was printed on it. " : ""}${counted(lines.length, "line")} of the kernel's log, by its own stamps` : `${counted(lines.length, "line")}, each stamped when its first byte arrived`}{more > 0 ? `; ${counted(more, "line")} in the middle are only in the recording` : ""}.
-                {find ? ` ${matches} match.` : ""} {selected ? <><button type="button" class="link" onClick={() => store.set({ view: "tracks" })}>the selection in the tracks</button></> : null}
+                {isLog ? `${boot.console.length === 0 ? "The serial console is empty. " : ""}${counted(lines.length, "line")} of the kernel's log, by its own stamps; lines without a stamp are in the recording alone` : `${counted(lines.length, "line")}, each stamped when its first byte arrived`}{more > 0 ? `; ${counted(more, "line")} in the middle are only in the recording` : ""}.
+                {find ? ` ${matches === 0 ? "No line matches." : `${counted(matches, "line")} found; Enter goes from one to the next.`}` : ""} {selected ? <><button type="button" class="link" onClick={() => store.set({ view: "tracks" })}>the selection in the tracks</button></> : null}
             </p>
             <Table label="Console" rows={all} columns={columns} onPick={pick} isPicked={isPicked} inSight={near} />
         </div>
     );
+}
+
+/** The time from a line until the next one of a later stamp; undefined: it has no stamp. */
+export function ofLine(lines: readonly ConsoleLine[], no: number): Selection {
+    const from = lines[no]?.at;
+    if (from === undefined) return undefined;
+    const next = lines.find((other, i) => i > no && other.at !== undefined && other.at > from);
+    return { kind: "range", from, to: next?.at ?? from + 1 };
 }
 
 /** The last line that had arrived at an instant. */

@@ -89,7 +89,7 @@ function SpanDetails({ store, span }: { store: Store; span: number }) {
             </p>
             <p>
                 {store.state.anchor === span
-                    ? <>Now search the other span, or click on it: the time between the two is selected. <button type="button" onClick={() => store.set({ anchor: undefined })}>no</button></>
+                    ? <>Now search the other span, or click on it: the time between the two is selected. <button type="button" onClick={() => store.set({ anchor: undefined })}>cancel</button></>
                     : <button type="button" onClick={() => { store.set({ anchor: span }); document.querySelector<HTMLInputElement>("#find")?.select(); }}>the time between this and another span…</button>}
             </p>
             <Causes store={store} from={from} to={to} />
@@ -163,8 +163,9 @@ function Causes({ store, from, to }: { store: Store; from: number; to: number })
     const { boot } = store;
     const causes = useMemo(() => causesOf(boot, from, to), [boot, boot.version, from, to]);
     if (causes.length === 0) return null;
-    const [others, own] = [causes.filter(cause => !cause.isOwn), causes.filter(cause => cause.isOwn)];
+    const others = causes.filter(cause => !cause.isOwn);
     const rest = others.slice(MOST_CAUSES);
+    const shown = causes.filter(cause => cause.isOwn || !rest.includes(cause));
     const restTime = rest.reduce((sum, cause) => sum + cause.time, 0);
     const ways = ({ ways, time }: Cause): ComponentChildren => {
         const texts = ways.slice(0, MOST_WAYS).filter(way => way.time >= time * LEAST_PART).map(way => `${whyIt(boot, way.longest)}${way.steps > 1 ? ` (${counted(way.steps, "step")}, the longest ${short(way.most, boot.unit)})` : ""}`);
@@ -175,9 +176,10 @@ function Causes({ store, from, to }: { store: Store; from: number; to: number })
         <>
             <h3>Whom the boot waited for meanwhile</h3>
             <ul class="list causes">
-                {others.slice(0, MOST_CAUSES).map((cause, i) => <li key={i}>{time(cause)} <strong>{boot.track(cause.track)?.label}</strong>{workOf(boot, cause, from, to)}: {ways(cause)}</li>)}
+                {shown.map((cause, i) => cause.isOwn
+                    ? <li key={i} class="own">{others.length > 0 ? "" : "nobody: "}{time(cause)} {boot.track(cause.track)?.label} ran itself.</li>
+                    : <li key={i}>{time(cause)} <strong>{boot.track(cause.track)?.label}</strong>{workOf(boot, cause, from, to)}: {ways(cause)}</li>)}
                 {rest.length > 0 ? <li>and {counted(rest.length, "cause")} more, in all <span data-ns={restTime}>{short(restTime, boot.unit)}</span></li> : null}
-                {own.map((cause, i) => <li key={`own ${i}`} class="own">{others.length > 0 ? "" : "nobody: "}{time(cause)} {boot.track(cause.track)?.label} ran itself.</li>)}
             </ul>
         </>
     );
@@ -191,7 +193,7 @@ function workOf(boot: Boot, { ways: [way] }: Cause, from: number, to: number): s
     const [begin, end] = [Math.max(longest.from, from), Math.min(longest.to, to)];
     const around = boot.outermost(track, (begin + end) / 2);
     const names = around === undefined ? boot.longestOn(track, begin, end, MOST_NAMES) : [around];
-    return names.length > 0 ? `, in ${[...new Set(names.map(span => boot.spanName(span)))].join(", ")}` : "";
+    return names.length > 0 ? `, longest in ${[...new Set(names.map(span => boot.spanName(span)))].join(", ")}` : "";
 }
 
 /** Selects a step of the boot path, in the view of the path: the one at an instant, or the longest until another. */
