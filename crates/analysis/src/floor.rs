@@ -11,8 +11,9 @@ pub const INSTRUCTIONS: f64 = 0.0017;
 /// boots that only repeat, and of two recordings.
 pub const VIRTUAL_TIME: f64 = 0.000_75;
 /// Of the total in virtual time, the most that was seen on any kernel: Debian's 6.12 cloud kernel with its crypto tests, whose
-/// threads the kernel schedules otherwise. One round of boots refutes no claim that it misses by less.
-pub const LAYOUT_MOST: f64 = 0.02;
+/// threads the kernel schedules otherwise. Six layouts of one boot took 2121.3 to 2182.2 ms. What one round of boots measures is
+/// known to so much, and no better.
+pub const LAYOUT_MOST: f64 = 0.03;
 /// Of a pair of boots of two commits, each with its own layout: a scatter that is smaller is not believed by a search. It is
 /// below the most in virtual time because it stands for a standard deviation.
 pub const PAIR: f64 = 0.0005;

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use benchmark::History;
 use benchmark::history::PastTrial;
 use findings::{DETECTORS, Found, Machine, Seen, Vmm, find, named};
-use recording::{GuestSpec, InputRole, Manifest, Recording};
+use recording::{GuestSpec, InputRole, Manifest, Recording, TimeBase};
 use report::Boot;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -116,10 +116,14 @@ fn past_trials(opened: &Opened, db: Option<&Path>, output: &Output) -> Vec<PastT
         history.wait_at_most(PATIENCE)?;
         history.trials(Some((&kernel.sha256, &guest.machine)))
     };
-    trials().unwrap_or_else(|why| {
+    let mut trials = trials().unwrap_or_else(|why| {
         output.note(&format!("what was tried before is not known: {why}"));
         Vec::new()
-    })
+    });
+    // Instructions say nothing of a boot that was measured by the clock, nor the other way round.
+    let is_counted = manifest.time_base == TimeBase::GuestVirtual;
+    trials.retain(|past| past.deterministic == is_counted);
+    trials
 }
 
 /// How much of its memory a guest had left: after its workload, if that took more. What is lost with a file that cannot be read,

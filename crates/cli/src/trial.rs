@@ -77,7 +77,7 @@ pub struct Args {
     cache: Option<PathBuf>,
 
     /// Rounds: each boots the guest once as recorded and once with each remedy [default: 10, of deterministic boots 5; more
-    /// where so few could show nothing]. With deterministic boots 1 is enough for savings of more than 2 % of the boot
+    /// where so few could show nothing]. With deterministic boots 1 is a first look, good to 3 % of the boot
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "How often")]
     runs: Option<u32>,
     /// Count instructions instead of time, whatever the host does meanwhile. Where the recording has times, it is recorded
@@ -124,13 +124,13 @@ Verdicts:
   confirmed        the boot is faster, and what was measured lies within 10 % of
                    the claim, or in the claimed interval if that is wider
   refuted          what is saved and what was claimed have no value in common,
-                   or the boot is not faster and so much cannot hide in the noise
+                   or the boot is not faster, and noise hides less than that
   breaks the boot  every boot with the remedy fails and none without it, or so
                    many more that chance does not explain it
   too noisy        none of these; it says about how many rounds would tell.
-                   One round of deterministic boots confirms no saving of less
-                   than 2 % of the boot, and refutes no claim that it misses by
-                   less: another memory layout alone can change a boot by that
+                   One round of deterministic boots has one memory layout.
+                   Another can change a boot by 3 %, so the round says nothing
+                   of savings that are smaller
 A remedy without a claim is confirmed if the boot is faster. It is refuted if
 the boot is slower, or if the whole interval lies within 5 % of no change.
 

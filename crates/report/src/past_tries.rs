@@ -64,9 +64,10 @@ fn pieces(changes: &[Change]) -> Vec<Piece> {
     pieces
 }
 
-/// Of tries, the oldest first, the one that counts: one that was cut off only where none was finished.
-fn last<'a>(past: impl DoubleEndedIterator<Item = &'a PastTrial> + Clone) -> Option<&'a PastTrial> {
-    past.clone().rev().find(|past| past.whole).or(past.last())
+/// Of tries, the oldest first, the one that counts: one that was cut off only where none was finished, then the one with most
+/// boots, then the newest.
+fn last<'a>(past: impl Iterator<Item = &'a PastTrial>) -> Option<&'a PastTrial> {
+    past.max_by_key(|past| (past.whole, past.tried.boots))
 }
 
 #[cfg(test)]

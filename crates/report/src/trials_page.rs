@@ -20,7 +20,7 @@ pub fn proofs_page(trials: &[PastTrial], file: &str) -> String {
     out.push_str(&counts(&of_findings));
     let refuted = |tries: &[&PastTrial]| tries.iter().filter(|past| past.tried.proof == Some(Proof::Refuted)).count();
     let gone = refuted(&trials.iter().filter(is_claim).collect::<Vec<_>>()) - refuted(&of_findings);
-    let _ = writeln!(out, "Of earlier tries of these claims, which later ones replace, {gone} were refuted.");
+    let _ = writeln!(out, "Of other tries of these claims, which newer or longer ones replace, {gone} were refuted.");
     let mut others: Vec<&str> = rules(&of_findings);
     others.retain(|rule| findings::named(rule).is_none());
     let known = DETECTORS.iter().map(|rule| (rule.id, rule.title));
@@ -48,16 +48,16 @@ pub fn proofs_page(trials: &[PastTrial], file: &str) -> String {
     out
 }
 
-/// A later try of the same remedy in the same boot replaces an earlier one; one that was cut off replaces none.
+/// Of tries of the same remedy in the same boot one counts: a whole one before one that was cut off, then the one with most
+/// boots, then the newest.
 fn newest(trials: &[PastTrial]) -> Vec<&PastTrial> {
     let measured: Vec<&PastTrial> = trials.iter().filter(|past| past.tried.proof.is_some()).collect();
-    let replaces = |later: &PastTrial, past: &PastTrial| (later.whole || !past.whole) && is_same(past, later);
-    let is_newest = |(at, past): &(usize, &&PastTrial)| {
-        // One that was cut off gives way to a whole one, whichever is newer.
-        let older_whole = !past.whole && measured[..*at].iter().any(|older| older.whole && is_same(past, older));
-        !older_whole && !measured[at + 1..].iter().any(|later| replaces(later, past))
+    let rank = |at: usize| (measured[at].whole, measured[at].tried.boots, at);
+    let counts = |&at: &usize| {
+        let others = (0..measured.len()).filter(|&other| is_same(measured[at], measured[other]));
+        others.max_by_key(|&other| rank(other)) == Some(at)
     };
-    measured.iter().enumerate().filter(is_newest).map(|(_, past)| *past).collect()
+    (0..measured.len()).filter(counts).map(|at| measured[at]).collect()
 }
 
 fn is_same(one: &PastTrial, other: &PastTrial) -> bool {
@@ -183,8 +183,8 @@ that was booted beside the same guest without it. What stands below *Notes* is a
 * *measured*: how much shorter the boots with the remedy were, with the interval of the comparison.
 * *confirmed*: the boot is faster, and the estimate lies in the claimed interval, widened to ±10 % of the price. *refuted*:
   the two intervals have no value in common, or the boot is not faster and so much cannot hide in the noise. *too noisy*:
-  neither. *breaks the boot*: it does not reach its end mark. One round has one memory layout: it confirms no saving of less
-  than 2 % of the boot, and refutes no claim that it misses by less.
+  neither. *breaks the boot*: it does not reach its end mark. One round has one memory layout. So it says nothing of savings of
+  less than 3 % of the boot.
 * *instructions*: deterministic boots, in which one instruction is one nanosecond; the figures are the same on every host.
 
 ";
@@ -232,6 +232,18 @@ mod tests {
     use super::testing::past;
     use super::*;
     use benchmark::trial::Saved;
+
+    #[test]
+    fn a_try_of_fewer_boots_replaces_none_of_more() {
+        let mut long = past("calibration", "6.1", 99.0, Proof::Confirmed);
+        long.tried.boots = 6;
+        let short = past("calibration", "6.1", 50.0, Proof::Refuted);
+        let page = proofs_page(&[long, short], "page.md");
+        assert!(
+            page.contains("1 claims were tried. 1 confirmed (100 %)") && page.contains("1 were refuted."),
+            "{page}"
+        );
+    }
 
     #[test]
     fn what_was_cut_off_replaces_nothing() {
@@ -288,7 +300,7 @@ mod tests {
         let page = proofs_page(&trials, "page.md");
         assert!(page.contains("3 claims were tried. 2 confirmed (67 %): 2 within 10 % of the price, 0 "), "{page}");
         assert!(
-            page.contains("\nOf earlier tries of these claims, which later ones replace, 1 were refuted.\n"),
+            page.contains("\nOf other tries of these claims, which newer or longer ones replace, 1 were refuted.\n"),
             "{page}"
         );
         let line = "| 6.1 | pc, 2 CPUs, 512 MiB, instructions | plain | 1.00 s | `f` | `a=1` | 100 ms (100 ms) | 99.0 ms \
