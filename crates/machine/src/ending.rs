@@ -111,8 +111,11 @@ pub(crate) fn ending(
         }
     }
     if let Some(shutdown) = &facts.shutdown {
-        // The line by which a reset is no failure can still be on its way.
-        if profile.says_before_reset.is_some() && now_ns - shutdown.at_ns < LAST_WORDS_NS && !late {
+        // The line by which a reset is no failure can still be on its way, as can guest-init's word why it gave up.
+        let is_off = matches!(shutdown.why, GuestEnd::PowerOff);
+        let may_say_why = is_off && options.guest.has_guest_init() && facts.no_root.is_none() && facts.panic.is_none();
+        let waits = profile.says_before_reset.is_some() || may_say_why;
+        if waits && now_ns - shutdown.at_ns < LAST_WORDS_NS && !late {
             return None;
         }
         return Some(after_shutdown(facts, shutdown));
@@ -282,8 +285,15 @@ mod tests {
             (GuestEnd::Other("host-error".to_owned()), "vmm-failed"),
         ] {
             let facts = Facts { shutdown: off(SECOND, reason), ..facts() };
-            assert_eq!(kind(&options, &facts, SECOND), Some(expected));
+            assert_eq!(kind(&options, &facts, 2 * SECOND), Some(expected));
         }
+        // Why guest-init gave up can be heard after QEMU says that the machine is off.
+        let mut facts = Facts { shutdown: off(SECOND, GuestEnd::PowerOff), ..facts() };
+        assert_eq!(kind(&options, &facts, SECOND), None);
+        facts.no_root = Some("vda cannot be mounted".to_owned());
+        let off = ending(&options, &GuestProfile::default(), &facts, SECOND, false).unwrap();
+        assert!(off.kind == OutcomeKind::PowerOff && off.detail.contains("vda"), "{}", off.detail);
+        let facts = Facts::default;
         let interrupted = ending(&options, &GuestProfile::default(), &facts(), SECOND, true).unwrap();
         assert_eq!(interrupted.kind, OutcomeKind::Interrupted);
     }
