@@ -130,14 +130,21 @@ impl<'a> Replay<'a> {
             waits[wait.track.0 as usize].push(wait);
         }
         let seen = first_seen(timeline, segments, &taken_over);
+        let boots_waits: Vec<Wait> = waits[boot.0 as usize].clone();
         for ((track, t), mut waits) in timeline.tracks.iter().zip(waits) {
             let its_own = replay.lineage.iter().any(|&(known, _)| known == track);
             let first = seen[track.0 as usize];
-            let born = match t.created.filter(|&(_, by)| by != track) {
-                None if its_own => None,
-                // It was created by then, if nobody says when.
-                None => Some((t.created.map_or(first.unwrap_or_default(), |(at, _)| at), boot)),
-                born => born,
+            // It was created by then, if nobody says when.
+            let by_then = t.created.map_or(first.unwrap_or_default(), |(at, _)| at);
+            // Who waits creates nobody: a CPU that is waited for was started before, and is first seen when it is there.
+            let waited_for = |w: &&Wait| w.by == WaitedOn::Thread(track) && w.from < by_then && by_then <= w.woken;
+            let (born, first) = match t.created.filter(|&(_, by)| by != track) {
+                None if its_own => (None, first),
+                None => match boots_waits.iter().find(waited_for).filter(|_| t.created.is_none()) {
+                    Some(wait) => (Some((wait.from, boot)), Some(wait.from)),
+                    None => (Some((by_then, boot)), first),
+                },
+                born => (born, first),
             };
             if takes_turns[track.0 as usize] {
                 replay.lines.push(Line { born, steps: Vec::new(), done: 0, marks: Vec::new() });

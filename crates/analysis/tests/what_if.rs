@@ -501,6 +501,25 @@ fn wakers_and_timers() {
     assert_eq!(boot.save(&saving("initcall waits · wait for timer")).unwrap().after, Ns(25));
 }
 
+/// A CPU that is started is seen first when it says that it is there. Who boots waits for it until then, and had started it.
+#[test]
+fn who_is_first_seen_while_the_boot_waits_was_started_before_the_wait() {
+    let mut t = Timeline::new(TimeBase::Host);
+    let mut thread = |name: &str, id| {
+        let name = t.names.intern(name);
+        t.tracks.add(name, TrackKind::Thread, id)
+    };
+    let (init, idle) = (thread("init", 1), thread("swapper/1", 2));
+    t.waits.push(Wait { track: init, from: Ns(10), woken: Ns(90), until: Ns(92), by: WaitedOn::Thread(idle) });
+    for (track, cpu, from, to) in [(init, 0, 0, 10), (idle, 1, 89, 100), (init, 0, 92, 100)] {
+        t.running.push(Running { track, cpu, from: Ns(from), to: Ns(to) });
+    }
+    let evidence = timeline::EndEvidence::LastSign;
+    t.end = Some(timeline::End { at: Ns(100), error: Ns::ZERO, track: Some(init), evidence });
+    t.finalize(Ns::ZERO);
+    check_with(t, Groups::linux(), &[("thread swapper/1=20", 40), ("thread swapper/1", 18)]);
+}
+
 /// One CPU: what is saved before a worker gets its turn is gone, and so it is where a thread on a timer comes in between.
 #[test]
 fn a_turn_on_a_cpu_comes_when_who_had_it_leaves_it() {
