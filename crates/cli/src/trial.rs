@@ -173,7 +173,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     show(&folder, &document, joint.as_ref().ok().and_then(Option::as_ref), output)?;
     let joint = joint.context("the remedies could not be booted together")?;
     let all = [Some(&document), joint.as_ref()];
-    Ok(if all.into_iter().flatten().all(is_done) { Done::Well } else { Done::Badly })
+    Ok(if all.into_iter().flatten().all(says_something) { Done::Well } else { Done::Badly })
 }
 
 /// How many rounds, and whether each boot gets another layout.
@@ -203,6 +203,11 @@ struct Stage {
 /// Whether all of its rounds are over.
 fn is_done(document: &Document) -> bool {
     document.ended == Some(Ended::Rounds)
+}
+
+/// Whether its rounds are over, and the boot as recorded reached its end mark in any of them.
+fn says_something(document: &Document) -> bool {
+    is_done(document) && document.results.variants.first().is_some_and(|base| base.total.is_some())
 }
 
 /// Prints a try.
@@ -393,6 +398,13 @@ impl<'a> Tryer<'a> {
         let foreseen = foreseen.with_context(next)?;
         let recorded = boot::open_recording(path)?;
         let recorded = recorded.manifest();
+        if recorded.outcome.as_ref().is_some_and(|outcome| outcome.kind != OutcomeKind::Reached) {
+            bail!(
+                "{} did not reach its end mark ({}), so there is no length to compare with: record a boot that does",
+                path.display(),
+                recorded.outcome_word()
+            );
+        }
         for input in &recorded.inputs {
             let same = foreseen.inputs.iter().find(|now| now.role == input.role && now.path == input.path);
             if same.is_some_and(|now| now.sha256 != input.sha256) {

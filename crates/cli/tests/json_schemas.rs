@@ -104,9 +104,9 @@ fn the_page_says_what_is_printed() {
     let lost = run(bootscope("show").arg("--json").arg(&of_samples)).exits(0).json();
     schemas.hold_part(&lost["warning_lines"][0], "WarningLine");
     let unseen = schemas.unseen();
-    // Of a stock kernel, of a hang, of luck, of a remedy nearly the same, of a bench that went on, of sources, and of ranges,
+    // Of a stock kernel, of a hang, of luck, of a remedy nearly the same, of a bench that went on, of several rounds, of sources, and of ranges,
     // which have their own tests.
-    const ELSEWHERE: [&str; 20] = [
+    const ELSEWHERE: [&str; 21] = [
         "Evidence.purpose",
         "PastProof.booted",
         "Against.likely_rows",
@@ -123,6 +123,7 @@ fn the_page_says_what_is_printed() {
         "Commit.",
         "ProofLine.rounds_needed",
         "Untried.",
+        "Try.layouts",
         "Trial.sources",
         "Sources.",
         "Remedy.along",

@@ -293,6 +293,10 @@ fn what_cannot_be_booted_again_says_what_next() {
     let mut command = bootscope("record");
     command.args(["--accel", "tcg", "--init", "keep", "--until", "^init: done", "--memory", "128M", "--deterministic"]);
     recorded(command.arg("--kernel").arg(&kernel).arg("-o").arg(&slow), &slow, "reached");
+    let panics = scratch.path("panics");
+    recorded(record_lab(&panics).args(["--memory", "128M", "--append", "panic=vm_mem"]), &panics, "panic");
+    run(bootscope("try").arg(&panics).args(["--append", "quiet", "-o"]).arg(scratch.path("none")))
+        .refuses(&["did not reach its end mark (panic", "record a boot that does"]);
     let was = fs::read(&kernel).unwrap();
     fs::write(&kernel, [&was[..], b"x"].concat()).unwrap();
     let tried = scratch.path("try");

@@ -16,7 +16,7 @@ const WAITS: &[&str] = &[
     "synchronize_srcu",
 ];
 /// So long it may take, in two ticks at 250 Hz. Of Debian's 5.10 cloud kernel, whose one such wait took between 1.5 and 7.8 ms,
-/// depending on what was saved before it.
+/// depending on what was saved before it. A kernel with 100 Hz may take 20 ms: its intervals are too narrow by that.
 const LONGEST: Ns = Ns(8_000_000);
 
 /// Those on the boot path.

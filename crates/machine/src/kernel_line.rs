@@ -6,7 +6,7 @@
 //! its kernel's log is the evidence: so it gets a console where none was asked for, `initcall_debug` and a log to fit. The
 //! log is read out of its memory at the end. With `--trace none` or `calls` alone it gets the console only.
 
-use recording::GuestSpec;
+use recording::{GuestSpec, Then};
 
 use crate::Error;
 use crate::arch::Arch;
@@ -27,6 +27,8 @@ pub(crate) struct KernelLine {
     pub(crate) text: String,
     /// The user's own `rdinit=`, which is handed over to instead.
     pub(crate) rdinit: Option<String>,
+    /// That an init which the user names is not run.
+    pub(crate) note: Option<String>,
 }
 
 /// Makes the command line for these options; `plain` leaves out what is only there to record.
@@ -41,6 +43,7 @@ pub(crate) fn kernel_line(
     let mut line = if profile.takes_linux_words { added(options, arch, plain, &parameters) } else { Vec::new() };
     // The init of a root is `init=`, also in the kernel's own words.
     let own = if options.root.is_some() { "init=" } else { "rdinit=" };
+    let note = not_run(options, own, &parameters);
     for parameter in parameters {
         match parameter.strip_prefix(own) {
             Some(path) if options.has_guest_init() => rdinit = Some(path.to_owned()),
@@ -65,7 +68,25 @@ pub(crate) fn kernel_line(
             options.append.len()
         )));
     }
-    Ok(KernelLine { text, rdinit })
+    Ok(KernelLine { text, rdinit, note })
+}
+
+/// Of an init that is named on the command line, that bootscope's process 1 does not hand over to it; and what would.
+fn not_run(options: &GuestSpec, own: &str, parameters: &[String]) -> Option<String> {
+    let is_named = |parameter: &&String| parameter.starts_with("init=") || parameter.starts_with("rdinit=");
+    let hands_over = |parameter: &str| options.then == Then::Exec && parameter.starts_with(own);
+    let unused: Vec<&str> = parameters.iter().filter(is_named).map(String::as_str).filter(|p| !hands_over(p)).collect();
+    if unused.is_empty() || !options.has_guest_init() {
+        return None;
+    }
+    let instead = match options.then {
+        Then::Exec => format!("it hands over to what {own} names"),
+        Then::PowerOff => "it powers the guest off at the end; --then exec hands over".to_owned(),
+    };
+    let unused = unused.join(" and ");
+    Some(format!(
+        "{unused} is not run: process 1 is bootscope's, and {instead}. With --init keep the guest has its own"
+    ))
 }
 
 fn added(options: &GuestSpec, arch: &Arch, plain: bool, user: &[String]) -> Vec<String> {
@@ -178,6 +199,21 @@ mod tests {
         let line = line("root=/dev/sda init=/bin/sh", |options| options.root = Some("root.img".into()));
         assert_eq!(line.text, "console=ttyS0 root=/dev/sda rdinit=/bootscope/root");
         assert_eq!(line.rdinit.as_deref(), Some("/bin/sh"));
+    }
+
+    #[test]
+    fn an_init_that_is_not_run_is_said() {
+        let note = |append: &str, then: Then, root: bool| {
+            let root = root.then(|| "root.img".into());
+            line(append, |options| (options.then, options.root) = (then, root)).note.unwrap_or_default()
+        };
+        let off = note("init=/bin/sh rdinit=/linuxrc", Then::PowerOff, false);
+        assert!(off.starts_with("init=/bin/sh and rdinit=/linuxrc is not run") && off.contains("--then exec"), "{off}");
+        assert!(note("init=/bin/sh", Then::Exec, false).contains("what rdinit= names"));
+        assert!(note("init=/bin/sh", Then::PowerOff, true).contains("--then exec"));
+        assert_eq!(note("rdinit=/linuxrc", Then::Exec, false), "");
+        assert_eq!(note("init=/bin/sh", Then::Exec, true), "");
+        assert_eq!(line("init=/bin/sh", |options| options.init = Init::Keep).note, None);
     }
 
     #[test]

@@ -232,7 +232,13 @@ pub(crate) fn prepare(
         host,
         inputs,
         how: serde_json::to_value(options).expect("options are plain data"),
-        notes: choice.note.into_iter().chain(oddity).chain(profile.notes.iter().cloned()).collect(),
+        notes: choice
+            .note
+            .into_iter()
+            .chain(oddity)
+            .chain(line.note.clone())
+            .chain(profile.notes.iter().cloned())
+            .collect(),
         ..Manifest::begun_now()
     };
     let measured = manifest.measured();

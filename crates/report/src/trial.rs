@@ -34,6 +34,9 @@ pub struct Proofs {
     pub ended: Option<Ended>,
     /// How long the boot takes as it was recorded, booted anew: the median.
     pub base_ns: Option<f64>,
+    /// In so many memory layouts; `null` if no boot was given another than the recording has.
+    #[serde(default)]
+    pub layouts: Option<u64>,
     /// Each remedy by itself, in the order of what was claimed.
     pub remedies: Vec<ProofLine>,
     /// All that were confirmed, in one boot.
@@ -102,6 +105,7 @@ impl Proofs {
             deterministic: single.head.deterministic,
             ended: single.ended,
             base_ns: base_ns(single),
+            layouts: single.head.dithered.then(|| tried(single).first().map_or(0, |(_, tried)| tried.base.0 as u64)),
             remedies,
             together: joint.map(|joint| Together { sum_ns, joint }),
             untried,
@@ -113,7 +117,12 @@ impl Proofs {
         let mut out = String::new();
         if let Some(base) = self.base_ns {
             let unit = if self.deterministic { " (deterministic: 1 ns is 1 instruction)" } else { "" };
-            let _ = writeln!(out, "{} as recorded: {}{unit}\n", harmless(&self.kernel), time(base));
+            let _ = writeln!(out, "{} as recorded: {}{unit}", harmless(&self.kernel), time(base));
+            if let Some(layouts) = self.layouts {
+                let layouts = counted(layouts, "memory layout");
+                let _ = writeln!(out, "the median of {layouts}; the recording has another length");
+            }
+            out.push('\n');
         }
         if !self.remedies.is_empty() {
             self.table(layout, &mut out);
@@ -125,11 +134,12 @@ impl Proofs {
         }
         for line in &self.remedies {
             if let Some(along) = line.along_text() {
-                paragraph(&harmless(&format!("{}: {along}", line.name())), "", layout, &mut out);
+                paragraph(&harmless(&format!("{}: {along}", self.name_of(line))), "", layout, &mut out);
             }
         }
         for line in self.remedies.iter().chain(self.together.iter().map(|all| &all.joint)) {
-            line.remark(&self.folder, layout, &mut out);
+            let name = if line.findings.is_empty() { line.name() } else { self.name_of(line) };
+            line.remark(&name, &self.folder, layout, &mut out);
         }
         if let Some(Together { sum_ns, joint }) = &self.together {
             let joint = joint.measured.map_or_else(|| "not known".to_owned(), |saved| time(saved.likely_ns));
@@ -246,7 +256,7 @@ impl ProofLine {
         [name, range(self.claimed), range(self.measured), word(self.verdict).to_owned()]
     }
 
-    fn remark(&self, folder: &str, layout: Layout, out: &mut String) {
+    fn remark(&self, name: &str, folder: &str, layout: Layout, out: &mut String) {
         if self.why.is_empty() {
             return;
         }
@@ -254,7 +264,7 @@ impl ProofLine {
             Some(failure) => format!("; its recording is {folder}/boots/{:04}", failure.boot),
             None => String::new(),
         };
-        let text = format!("{}: {}: {}{kept}", self.name(), word(self.verdict), self.why);
+        let text = format!("{name}: {}: {}{kept}", word(self.verdict), self.why);
         paragraph(&harmless(&text), "", layout, out);
     }
 }
@@ -288,7 +298,7 @@ fn why(remedy: &Remedy, tried: &Tried) -> String {
 fn noisy(tried: &Tried) -> String {
     match (tried.rounds_needed, tried.basis) {
         (Some(rounds), Some(Basis::Repeated(_))) => format!(
-            "one round has one memory layout, and another layout alone moves the total by up to {}: --runs {rounds} tells",
+            "one round has one memory layout, and another layout alone moves the total by up to {}: --runs {rounds} may tell",
             by_layout()
         ),
         (Some(rounds), _) => format!("about {} would tell: --runs {rounds}", counted(rounds.into(), "round")),
@@ -318,11 +328,11 @@ fn refuted(claimed: Option<Saved>, measured: Option<Saved>) -> &'static str {
     if measured.high_ns < 0.0 {
         "it makes the boot slower"
     } else if measured.low_ns > most {
-        "it saves more than claimed"
+        "the claim is too low: it saves more"
     } else if measured.low_ns <= 0.0 || claimed.is_none() {
         "it saves nothing that these boots could tell"
     } else {
-        "it saves less than claimed"
+        "the claim is too high: it saves less"
     }
 }
 
@@ -367,7 +377,8 @@ mod tests {
 
     #[test]
     fn the_table_has_claimed_beside_measured_and_the_verdict() {
-        let single = document(&[Some(1000), Some(900), Some(1000), None]);
+        let mut single = document(&[Some(1000), Some(900), Some(1000), None]);
+        single.head.dithered = true;
         let joint = document(&[Some(1000), Some(895)]);
         let proofs = Proofs::of("boots/try", &single, Some(&joint)).unwrap();
         let text = proofs.text(Layout { wide_tables: true, ..Layout::default() });
@@ -376,6 +387,7 @@ mod tests {
         assert!(line("rule-1 ").ends_with("confirmed") && line("rule-1: ") == "rule-1: word1", "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(line("rule-1 ").contains("100 ms (90.0 to 100 ms)"), "{text}");
+        assert!(line("the median of 1 memory layout;").contains("the recording"), "{text}");
         assert!(line("rule-2 ").ends_with("refuted") && line("rule-3 ").ends_with("breaks the boot"), "{text}");
         assert!(line("rule-2: refuted").contains("saves nothing"), "{text}");
         assert!(text.contains("panic") && text.contains("boots/try/boots/0003"), "{text}");
@@ -392,10 +404,10 @@ mod tests {
             Some(Saved { low_ns: low * 1e6, likely_ns: likely * 1e6, high_ns: high * 1e6 })
         };
         let claimed = saved(95.0, 100.0, 101.0);
-        assert!(refuted(claimed, saved(190.0, 200.0, 210.0)).contains("more than claimed"));
+        assert!(refuted(claimed, saved(190.0, 200.0, 210.0)).contains("it saves more"));
         // Less, although the estimate lies within what was claimed at the least.
         assert!(refuted(saved(0.0, 100.0, 100.0), saved(-3.0, -1.0, -0.5)).contains("slower"));
-        assert!(refuted(claimed, saved(10.0, 20.0, 30.0)).contains("less than claimed"));
+        assert!(refuted(claimed, saved(10.0, 20.0, 30.0)).contains("it saves less"));
         assert!(refuted(claimed, saved(-1.0, 2.0, 5.0)).contains("saves nothing"));
         assert!(refuted(None, saved(-1.0, 0.0, 1.0)).contains("saves nothing"));
         let tried = |basis| Tried {
@@ -410,7 +422,7 @@ mod tests {
         };
         let said = |basis| why(&Remedy::default(), &tried(basis));
         let repeats = said(Basis::Repeated(0.000_75));
-        assert!(repeats.contains("by up to 0.075 %, and on some kernels by 3 %: --runs 6 tells"), "{repeats}");
+        assert!(repeats.contains("by up to 0.075 %, and on some kernels by 3 %: --runs 6 may tell"), "{repeats}");
         assert!(said(Basis::Pairs(10)).contains("--deterministic") && !said(Basis::Pairs(10)).contains("repeat"));
         assert!(!said(Basis::Dithered(5, 5)).contains("--deterministic"), "they are");
         assert!(said(Basis::Pairs(10)).contains("1 of 5 boots ended with hang"), "{}", said(Basis::Pairs(10)));

@@ -21,7 +21,10 @@ fn look(seen: &Seen) -> Vec<Draft> {
     if seen.machine.os != Os::Linux || seen.machine.cpus != 1 {
         return Vec::new();
     }
-    let remedy = Remedy::append("leave the locks as they are, with noreplace-smp", &["noreplace-smp"]);
+    let remedy = Remedy::append(
+        "leave the locks as they are, with noreplace-smp; with one CPU each lock then stays dearer than it has to be",
+        &["noreplace-smp"],
+    );
     let draft = Draft::of(&seen.stretches(SpanKind::Call, &["alternatives_smp_module_add"]), remedy);
     draft.map(|draft| draft.leaving(1.0).less_sure()).into_iter().collect()
 }

@@ -45,7 +45,8 @@ fn look(seen: &Seen) -> Vec<Draft> {
         parts: parts.chain(searched).collect(),
         confidence: Confidence::High,
         remedy: Remedy {
-            what: "start the kernel by a firmware made for it: -bios qboot.rom, or the machine type microvm",
+            what: "start the kernel by a firmware made for it: -bios qboot.rom, or the machine type microvm; neither boots \
+                   from a disk or the network",
             changes: vec![Change::QemuArguments { from: Vec::new(), to: QBOOT.map(str::to_owned).to_vec() }],
         },
     }]

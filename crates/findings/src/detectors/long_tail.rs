@@ -2,7 +2,7 @@
 
 use crate::blacklist;
 use crate::detector::{Detector, Draft, Left, Part};
-use crate::facts::Stretch;
+use crate::facts::{Figure, Stretch, Value};
 use crate::statistics::quantile;
 use crate::{Need, Remedy, Seen};
 use hashbrown::HashSet;
@@ -133,7 +133,12 @@ fn with_consequences(seen: &Seen, rows: &[(Known, Stretch)], mut draft: Draft) -
     };
     let slower = calls.into_iter().filter(|call| call.from >= made.to && call.length() > usual);
     let left = |call: &Stretch| Left::time(call.length(), usual, usual, call.length());
+    let before = draft.parts.len();
     draft.parts.extend(slower.map(|stretch| Part { stretch, left: left(&stretch) }));
+    let shorter = (draft.parts.len() - before) as u64;
+    draft
+        .figures
+        .extend((shorter > 0).then_some(Figure { of: "later calls that get shorter", value: Value::Count(shorter) }));
     draft
 }
 

@@ -52,7 +52,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
             &sleeps.collect::<Vec<Stretch>>(),
             Remedy::append(
                 "wait for the root's device and not for a time: rootwait in place of rootdelay=; rootwait alone waits for ever, so \
-                 that panic= reboots no machine whose root is gone (Linux 6.5 has rootwait=SECONDS)",
+                 that panic= reboots no machine whose root is gone (newer kernels have rootwait=SECONDS)",
                 &["rootdelay=0", "rootwait"],
             ),
         ),

@@ -34,7 +34,8 @@ fn look(seen: &Seen) -> Vec<Draft> {
         _ => Remedy::code("give the CPUs a TSC deadline timer (KVM: -cpu host), which needs no calibration"),
     };
     let io_apic = Remedy::append(
-        "a virtual machine's timer is wired as its tables say: do not wait for its ticks, with no_timer_check",
+        "a virtual machine's timer is wired as its tables say: do not wait for its ticks, with no_timer_check; a VMM that wires \
+         it otherwise is then not found out",
         &["no_timer_check"],
     );
     // On a real machine this check is how Linux finds a timer that is wired otherwise.
