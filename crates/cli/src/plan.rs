@@ -106,7 +106,8 @@ pub struct BootArgs {
     #[arg(long, alias = "no-first-run", help_heading = "What to record")]
     no_first_executions: bool,
 
-    /// The end mark: init, power-off, or a regular expression for a line of the console or kernel log [default: init]
+    /// The end mark: init, power-off, unit:NAME for a unit of the guest's own systemd, or a regular expression for a line of the
+    /// console or kernel log [default: init]
     #[arg(long, value_name = "MARK", help_heading = "How long")]
     until: Option<String>,
     /// Give up after this time, such as 90s [default: 10m]
@@ -277,7 +278,10 @@ fn until(text: &str) -> Until {
     match text {
         "init" => Until::Init,
         "power-off" | "poweroff" => Until::PowerOff,
-        pattern => Until::Regex(pattern.to_owned()),
+        text => match text.strip_prefix("unit:") {
+            Some(unit) => Until::Unit(unit.to_owned()),
+            None => Until::Regex(text.to_owned()),
+        },
     }
 }
 

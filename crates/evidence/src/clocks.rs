@@ -106,9 +106,10 @@ fn counter(evidence: &Offers<'_>) -> Option<Clock> {
         // The guest's counter runs at the host's rate, which was measured over the whole boot.
         Some(hz) if hz > 0.0 => {
             let fit = |points: &[SyncPoint]| Clock::fit_offset(NAME, hz, points, Delay::Late, RateSource::Host);
-            let by_messages = fit(points)?;
-            let late = |point: &SyncPoint| point.at - by_messages.to_ns(point.ticks);
             let start = evidence.started.map(|at| SyncPoint { ticks: Ticks(0), at });
+            // A guest with its own process 1 sends no words.
+            let by_messages = fit(points).or_else(|| fit(&[start?]))?;
+            let late = |point: &SyncPoint| point.at - by_messages.to_ns(point.ticks);
             // Further off than a host stamps late, the guest has set its counter.
             let start = start.filter(|start| late(start).abs() < LATE_MAX);
             let seen = edge(&evidence.counter_seen, late);
@@ -152,7 +153,7 @@ fn trace_clock(
 ) -> Option<Clock> {
     let hosted = evidence.manifest.time_base != TimeBase::Evidence || counter.is_some();
     match trace.stamps() {
-        Stamps::Counter if hosted => counter.map(|c| c.renamed(TRACE)),
+        Stamps::Counter if counter.is_some() && hosted => counter.map(|c| c.renamed(TRACE)),
         Stamps::Counter => match evidence.printk {
             Some(log) => {
                 let common = common_messages(log, trace).into_iter();

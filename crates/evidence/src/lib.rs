@@ -39,6 +39,7 @@ mod readers;
 pub mod silence;
 mod subject;
 pub mod systemd_analyze;
+mod systemd_words;
 mod text;
 pub mod tslog;
 mod vmm;

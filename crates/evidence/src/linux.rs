@@ -109,6 +109,13 @@ pub fn name_the_kernel(timeline: &mut Timeline) {
     early.for_each(|b| b.phase = Phase::KernelWithInitcalls);
 }
 
+/// Where process 1 becomes the root's init later, what it was before is the initrd's: its phase then says so.
+pub fn name_the_initrd(timeline: &mut Timeline) {
+    let root = timeline.boundaries.iter().filter(|b| b.phase == Phase::UserSpace).map(|b| b.at).max();
+    let before = timeline.boundaries.iter_mut().filter(|b| b.phase == Phase::Process1 && Some(b.at) < root);
+    before.for_each(|b| b.phase = Phase::Initrd);
+}
+
 /// The kernel's messages that say that it panicked.
 pub fn panics(timeline: &Timeline) -> impl Iterator<Item = &Mark> {
     timeline.marks.iter().filter(|mark| timeline.names.get(mark.name).starts_with("Kernel panic"))

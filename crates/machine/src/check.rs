@@ -39,6 +39,14 @@ impl RecordOptions {
         if let Until::Regex(pattern) = &self.guest.until {
             regex::bytes::Regex::new(pattern).map_err(|e| Error::option(no_pattern(pattern, &e)))?;
         }
+        if let Until::Unit(unit) = &self.guest.until {
+            if self.guest.has_guest_init() || self.guest.kernel.is_none() {
+                return Err(Error::option(format!(
+                    "--until unit:{unit} waits for the guest's own systemd, and for its words in the kernel's log: give \
+                     --init keep, and the kernel with --kernel"
+                )));
+            }
+        }
         if self.guest.append.matches('"').count() % 2 == 1 {
             return Err(Error::option(format!(
                 "--append has a double quote that is never closed: {:?}; the kernel would take all that follows, what \

@@ -70,6 +70,11 @@ pub fn functions(image: &[u8]) -> Result<Vec<(u64, String)>, NoFunctions> {
     kallsyms::functions(&unpacked_image(image)?).ok_or(NoFunctions::NoTable)
 }
 
+/// The functions of an ELF kernel, by address; none where it has no table of them.
+pub(crate) fn functions_of(elf: &[u8]) -> Vec<(u64, String)> {
+    kallsyms::functions(elf).unwrap_or_default()
+}
+
 /// The variables of an ELF kernel that has a table of its symbols, by address; none where it lists functions alone.
 pub(crate) fn variables(elf: &[u8]) -> Vec<(u64, String)> {
     kallsyms::variables(elf).unwrap_or_default()

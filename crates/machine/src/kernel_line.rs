@@ -2,11 +2,12 @@
 //!
 //! What is added goes in front, because of two values of one parameter the kernel takes the last: where the user says
 //! something else, the user wins. The exception is `rdinit=`, without which no evidence would be transferred; the user's
-//! own `rdinit` is what guest-init then executes. A guest that is recorded with its own init has no process of bootscope's in it, and
-//! its kernel's log is the evidence: so it gets a console where none was asked for, `initcall_debug` and a log to fit. The
-//! log is read out of its memory at the end. With `--trace none` or `calls` alone it gets the console only.
+//! own `rdinit` is what guest-init then executes. A guest that is recorded with its own init has no process of bootscope's in it: it
+//! gets a console where none was asked for, and its kernel's log and trace are read out of its memory at the end. Where the
+//! kernel's image does not say how to read the trace there, the log is all the evidence: then it gets `initcall_debug` and a log to
+//! fit instead of events. With `--trace none` or `calls` alone it gets the console only.
 
-use recording::{GuestSpec, Then};
+use recording::{GuestSpec, Then, Until};
 
 use crate::Error;
 use crate::arch::Arch;
@@ -17,8 +18,11 @@ use crate::profile::GuestProfile;
 /// Initcalls and modules are what a boot consists of; the scheduler's tell who waited for whom, interrupts by whom one
 /// was woken, work items what a kworker did; messages, which the log has too, join printk's clock to the trace's.
 const EVENTS: &str = "initcall:*,module:*,sched:sched_switch,sched:sched_waking,sched:sched_wakeup_new,\
-    sched:sched_process_fork,sched:sched_process_exec,workqueue:workqueue_execute_start,\
+    sched:sched_process_fork,sched:sched_process_exec,sched:sched_process_exit,workqueue:workqueue_execute_start,\
     workqueue:workqueue_execute_end,irq:irq_handler_entry,irq:irq_handler_exit,printk:console";
+
+/// With these systemd says in the kernel's log when each unit is started and active, by name. It does so in its own log otherwise.
+const SYSTEMD: [&str; 3] = ["systemd.log_target=kmsg", "systemd.log_level=info", "systemd.status_unit_format=combined"];
 
 /// A command line, and what was taken out of it.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,16 +35,25 @@ pub(crate) struct KernelLine {
     pub(crate) note: Option<String>,
 }
 
-/// Makes the command line for these options; `plain` leaves out what is only there to record.
+/// What is added to a user's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Added {
+    /// Only what makes the boot the one that was asked for.
+    Plain,
+    /// What it takes to record it; whether the trace can be read in the guest's memory.
+    Recorded { trace_in_memory: bool },
+}
+
+/// Makes the command line for these options.
 pub(crate) fn kernel_line(
     options: &GuestSpec,
     arch: &Arch,
     profile: &GuestProfile,
-    plain: bool,
+    adds: Added,
 ) -> Result<KernelLine, Error> {
     let (parameters, for_init) = split(&options.append);
     let mut rdinit = None;
-    let mut line = if profile.takes_linux_words { added(options, arch, plain, &parameters) } else { Vec::new() };
+    let mut line = if profile.takes_linux_words { added(options, arch, adds, &parameters) } else { Vec::new() };
     // The init of a root is `init=`, also in the kernel's own words.
     let own = if options.root.is_some() { "init=" } else { "rdinit=" };
     let note = not_run(options, own, &parameters);
@@ -89,7 +102,7 @@ fn not_run(options: &GuestSpec, own: &str, parameters: &[String]) -> Option<Stri
     ))
 }
 
-fn added(options: &GuestSpec, arch: &Arch, plain: bool, user: &[String]) -> Vec<String> {
+fn added(options: &GuestSpec, arch: &Arch, adds: Added, user: &[String]) -> Vec<String> {
     let given = |prefix: &str| user.iter().any(|parameter| parameter.starts_with(prefix));
     let mut line = Vec::new();
     if !given("console=") {
@@ -99,10 +112,9 @@ fn added(options: &GuestSpec, arch: &Arch, plain: bool, user: &[String]) -> Vec<
     if options.deterministic && !given("kaslr") || is_fixed && !given("nokaslr") {
         line.push("nokaslr".to_owned());
     }
-    if plain {
-        return line;
-    }
-    let logged = !options.has_guest_init() && options.trace_events;
+    let Added::Recorded { trace_in_memory } = adds else { return line };
+    let traced = options.trace_events && (options.has_guest_init() || trace_in_memory);
+    let logged = options.trace_events && !traced;
     // The bare word and `initcall_debug=0` are the user's own.
     if logged && !given("initcall_debug") {
         line.push("initcall_debug".to_owned());
@@ -110,14 +122,16 @@ fn added(options: &GuestSpec, arch: &Arch, plain: bool, user: &[String]) -> Vec<
     if (options.has_guest_init() && verbose(user)) || (logged && !given("log_buf_len=")) {
         line.push("log_buf_len=1048576".to_owned());
     }
-    if !options.has_guest_init() {
-        return line;
-    }
-    if options.trace_events {
+    if traced {
         // The clock is given because a kernel that chooses it itself may do so late, and empties the buffer then.
         line.push(format!("trace_event={EVENTS}"));
         line.push(format!("trace_clock={}", arch.trace_clock));
         line.push(format!("trace_buf_size={}", trace_buffer_bytes(options)));
+    }
+    // The kernel's log is what can be read of a guest's own systemd. Other inits do not look at these words.
+    let is_asked_for = traced || matches!(options.until, Until::Unit(_));
+    if is_asked_for && !options.has_guest_init() && !given("systemd.log_target=") {
+        line.extend(SYSTEMD.map(str::to_owned));
     }
     line
 }
@@ -134,6 +148,8 @@ fn verbose(parameters: &[String]) -> bool {
 fn trace_buffer_bytes(options: &GuestSpec) -> u64 {
     let share = options.memory_bytes / 16 / u64::from(options.cpus);
     let wanted = if options.cpus == 1 { 2 << 20 } else { 1 << 20 };
+    // A boot into user space writes twice as much and more.
+    let wanted = if options.has_guest_init() { wanted } else { 4 * wanted };
     share.clamp(128 << 10, wanted)
 }
 
@@ -169,6 +185,8 @@ mod tests {
     use crate::Init;
     use crate::arch::x86_64::ARCH;
 
+    const RECORDED: Added = Added::Recorded { trace_in_memory: false };
+
     fn linux() -> GuestProfile {
         GuestProfile { takes_linux_words: true, ..GuestProfile::default() }
     }
@@ -176,7 +194,7 @@ mod tests {
     fn line(append: &str, change: impl FnOnce(&mut GuestSpec)) -> KernelLine {
         let mut options = GuestSpec { append: append.to_owned(), trace_events: false, ..Default::default() };
         change(&mut options);
-        kernel_line(&options, &ARCH, &linux(), false).unwrap()
+        kernel_line(&options, &ARCH, &linux(), RECORDED).unwrap()
     }
 
     #[test]
@@ -229,7 +247,7 @@ mod tests {
         assert_eq!(keep("initcall_debug=0 log_buf_len=4M", true), "console=ttyS0 initcall_debug=0 log_buf_len=4M");
         let plain = GuestSpec { init: Init::Keep, append: "quiet".to_owned(), ..Default::default() };
         assert_eq!(
-            kernel_line(&plain, &ARCH, &linux(), true).unwrap().text,
+            kernel_line(&plain, &ARCH, &linux(), Added::Plain).unwrap().text,
             "console=ttyS0 quiet",
             "a plain boot is left alone"
         );
@@ -255,7 +273,7 @@ mod tests {
     #[test]
     fn a_line_that_the_kernel_would_cut_is_refused() {
         let options = GuestSpec { append: "x".repeat(1800), ..Default::default() };
-        let error = kernel_line(&options, &ARCH, &linux(), false).unwrap_err().to_string();
+        let error = kernel_line(&options, &ARCH, &linux(), RECORDED).unwrap_err().to_string();
         assert!(error.contains("2047") && error.contains("1800"), "{error}");
     }
 }

@@ -16,7 +16,8 @@ use crate::clock::Moment;
 use crate::ending::{Ending, cut_short, end_mark, ending};
 use crate::functions::Plan;
 use crate::host::memory_file;
-use crate::kernel_line::{KernelLine, kernel_line};
+use crate::kernel_line::{Added, KernelLine, kernel_line};
+use crate::memory::TraceImage;
 use crate::options::RecordOptions;
 use crate::profile::{GuestProfile, Log};
 use crate::stops::{Names, OnStacks};
@@ -57,6 +58,8 @@ pub(crate) struct Prepared {
     symbols: Vec<Vec<u8>>,
     /// What is to be done at functions, if anything.
     plan: Option<Plan>,
+    /// How the trace of a guest's own boot is read in its memory, if it has one.
+    trace: Option<TraceImage>,
     manifest: Manifest,
 }
 
@@ -80,7 +83,7 @@ fn record_with(find: Find<'_>, options: &RecordOptions, observer: &mut dyn Obser
         Ok(begun) => begun,
         Err(error) => return Err(nothing_recorded(writer, error)),
     };
-    let (ending, failed) = watched(options, &prepared.profile, plugin.is_some(), &mut watch, observer);
+    let (ending, failed) = watched(options, &prepared, plugin.is_some(), &mut watch, observer);
     let mut finished = watch.finish(failed);
     if ending.kind == OutcomeKind::VmmFailed && finished.facts.running_ns.is_none() {
         let exit = finished.vm.wait()?;
@@ -211,7 +214,13 @@ pub(crate) fn prepare(
     // Addresses are those of the image.
     let fixed_address = options.guest.fixed_address || options.observe.watch.is_some();
     let fixed = GuestSpec { fixed_address, ..options.guest.clone() };
-    let line = kernel_line(&fixed, arch::of(&options.guest), &profile, plain)?;
+    let trace = if plain { None } else { trace_image(&options.guest, &profile)? };
+    let adds = if plain { Added::Plain } else { Added::Recorded { trace_in_memory: matches!(trace, Some(Ok(_))) } };
+    let line = kernel_line(&fixed, arch::of(&options.guest), &profile, adds)?;
+    let (trace, untraced) = match trace.transpose() {
+        Ok(trace) => (trace, None),
+        Err(why) => (None, Some(format!("the kernel's trace is not recorded, and its log has to do: {why}"))),
+    };
     let symbols = options.observe.symbols.iter().map(symbols::list).collect::<Result<Vec<Vec<u8>>, Error>>()?;
     let plan = if plain { None } else { Plan::of(&options.guest, &options.observe, arch::of(&options.guest))? };
     let modules = modules(options)?;
@@ -237,23 +246,25 @@ pub(crate) fn prepare(
             .into_iter()
             .chain(oddity)
             .chain(line.note.clone())
+            .chain(untraced)
             .chain(profile.notes.iter().cloned())
             .collect(),
         ..Manifest::begun_now()
     };
     let measured = manifest.measured();
     manifest.overhead = options.overheads.iter().find(|overhead| overhead.of == measured).cloned();
-    Ok(Prepared { program, profile, kvm: choice.kvm, line, initrd, symbols, plan, manifest })
+    Ok(Prepared { program, profile, kvm: choice.kvm, line, initrd, symbols, plan, trace, manifest })
 }
 
 /// Watches until the boot is over, and takes the last evidence; or until either cannot be written any more, and why.
 fn watched(
     options: &RecordOptions,
-    profile: &GuestProfile,
+    prepared: &Prepared,
     followed: bool,
     watch: &mut Watch<'_>,
     observer: &mut dyn Observer,
 ) -> (Ending, Option<Error>) {
+    let profile = &prepared.profile;
     let booted = boot(options, profile, watch, observer);
     watch.end_silence(true);
     match booted {
@@ -270,6 +281,7 @@ fn watched(
             let failed = named
                 .and_then(|()| silences(options, watch, stopped))
                 .and_then(|()| variable(watch))
+                .and_then(|()| trace(prepared.trace.as_ref(), watch, &mut ending))
                 .and_then(|()| last_evidence(options, profile, watch, &mut ending))
                 .err();
             if stopped && followed && options.guest.kernel.is_some() && !watch.transfer.has("kallsyms") {
@@ -364,6 +376,40 @@ fn variable(watch: &mut Watch<'_>) -> Result<(), Error> {
     let Some(text) = watch.watched() else { return Ok(()) };
     let origin = format!("read through {}'s gdbstub where functions were entered", watch.vm.name());
     watch.writer.put(recording::WATCH, text.as_bytes(), &origin)?;
+    Ok(())
+}
+
+/// How the trace of a guest with its own init is read in its memory, by its kernel's image; or why it cannot be. None where
+/// there is no such trace.
+///
+/// # Errors
+/// If the image cannot be read.
+fn trace_image(guest: &GuestSpec, profile: &GuestProfile) -> Result<Option<Result<TraceImage, String>>, Error> {
+    let Some(kernel) = guest.kernel.as_ref().filter(|_| !guest.has_guest_init() && guest.trace_events) else {
+        return Ok(None);
+    };
+    if !profile.takes_linux_words {
+        return Ok(None);
+    }
+    let image = std::fs::read(kernel).map_err(Error::unreadable(kernel))?;
+    Ok(Some(TraceImage::of(&image).map_err(|why| why.to_string())))
+}
+
+/// Keeps the trace of a guest with its own init, which stands still from then on.
+fn trace(image: Option<&TraceImage>, watch: &mut Watch<'_>, ending: &mut Ending) -> Result<(), Error> {
+    let Some(image) = image else { return Ok(()) };
+    match watch.kernel_trace(image)? {
+        Ok(trace) => {
+            const ORIGIN: &str = "the kernel's ring buffers, read out of guest memory by the host";
+            watch.writer.put("trace.txt", &trace.text, ORIGIN)?;
+            if !trace.clock.is_empty() {
+                watch.writer.put("trace-clock.txt", trace.clock.as_bytes(), ORIGIN)?;
+            }
+        }
+        Err(why) => {
+            ending.note.get_or_insert(format!("the kernel's trace was not read: {why}"));
+        }
+    }
     Ok(())
 }
 
@@ -474,11 +520,19 @@ fn vmm_failure(ending: &Ending, facts: &Facts, exit: Exit) -> String {
 /// The pattern of the end mark where that is a line.
 fn awaited_line(options: &RecordOptions) -> Option<Regex> {
     let pattern = match &options.guest.until {
-        Until::Regex(pattern) => pattern,
-        Until::Init if !options.guest.has_guest_init() => OWN_INIT,
+        Until::Regex(pattern) => pattern.clone(),
+        Until::Unit(unit) => unit_line(unit),
+        Until::Init if !options.guest.has_guest_init() => OWN_INIT.to_owned(),
         _ => return None,
     };
-    Some(Regex::new(pattern).expect("options are checked before anything is started"))
+    Some(Regex::new(&pattern).expect("options are checked before anything is started"))
+}
+
+/// What systemd logs when a unit of this name is active (src/core/job.c: job_done_messages_table).
+fn unit_line(unit: &str) -> String {
+    const ACTIVE: &str =
+        "Started|Finished|Reached target|Mounted|Listening on|Activated swap|Found device|Set up automount";
+    format!(r"systemd\[1\]: (?:{ACTIVE}) {}(?: - |\.$)", regex::escape(unit))
 }
 
 /// The modules of the kernel that the root takes.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use machine::memory::{GuestRam, KernelLog, LogError, LogProbe, Method, Record, kernel_log};
+use machine::memory::{GuestRam, KernelLog, LogError, LogProbe, Method, Record, TraceImage, kernel_log};
 use machine::ram_extents;
 
 const QEMU: &str = "qemu-system-x86_64";
@@ -214,5 +214,67 @@ fn a_log_moved_to_the_direct_map_with_five_level_tables_and_two_cpus() {
     for kernel in kernels() {
         let machine = ["-machine", "q35,memory-backend=ram", "-m", "4G", "-cpu", "max", "-smp", "2"];
         check_verbose(&kernel, "log_buf_len=4M", &machine);
+    }
+}
+
+/// What the kernel logs of its initcalls and what its trace has of them are the same, in the same order; and so are its messages.
+#[test]
+fn a_trace_in_memory_has_what_the_log_has() {
+    for kernel in kernels() {
+        let image = TraceImage::of(&std::fs::read(&kernel).unwrap()).unwrap_or_else(|why| panic!("{kernel:?}: {why}"));
+        for (size, is_whole) in [("8M", true), ("64k", false)] {
+            let machine = ["-machine", "pc,memory-backend=ram", "-m", "512M", "-smp", "2"];
+            let events = "trace_event=initcall:*,sched:*,printk:console trace_clock=x86-tsc";
+            let mut guest =
+                Guest::new(&kernel, &format!("quiet initcall_debug {events} trace_buf_size={size}"), &machine);
+            let log = guest.last_log();
+            guest.say("stop");
+            let trace = image.read(&guest.ram).unwrap_or_else(|why| panic!("{kernel:?}: {why}"));
+            let text = String::from_utf8(trace.text).unwrap();
+            assert!(trace.clock.ends_with("[x86-tsc]\n"), "{:?}", trace.clock);
+            assert_eq!(trace.overwritten == 0, is_whole, "{kernel:?} {size}: {}", trace.overwritten);
+            assert_eq!(text.contains("[LOST "), !is_whole);
+            let lines: Vec<&str> =
+                text.lines().filter(|line| !line.starts_with('#') && !line.contains("[LOST ")).collect();
+            let stamp = |line: &str| -> u64 {
+                let before = line.split(": ").next().and_then(|before| before.split_whitespace().last());
+                before.and_then(|stamp| stamp.trim_end_matches(':').parse().ok()).unwrap_or_else(|| panic!("{line}"))
+            };
+            assert!(lines.windows(2).all(|pair| stamp(pair[0]) <= stamp(pair[1])), "{kernel:?}: not in order of time");
+            assert!(!text.contains("records of kinds") && !text.contains("contradict"), "{kernel:?}: {text}");
+            let after =
+                |key: &str| lines.iter().filter_map(|line| Some(line.split_once(key)?.1)).collect::<Vec<&str>>();
+            let of_log = |key: &str| -> Vec<String> {
+                let texts = log.records.iter().map(|record| String::from_utf8_lossy(&record.text).into_owned());
+                texts.filter_map(|text| Some(text.strip_prefix(key)?.split(['+', ' ']).next()?.to_owned())).collect()
+            };
+            let called = of_log("calling  ");
+            let traced: Vec<&str> =
+                after(": initcall_start: func=").iter().filter_map(|text| text.split('+').next()).collect();
+            assert!(called.len() > 300, "{kernel:?}: {} initcalls", called.len());
+            // The log has those that ran before it, too; the trace has those of the console, which the log has not.
+            let common: Vec<&str> =
+                traced.iter().copied().filter(|name| called.iter().any(|known| known == name)).collect();
+            if is_whole {
+                assert_eq!(common, called, "{kernel:?}");
+            } else {
+                // One CPU's buffer may reach back further than the other's, so there can be a gap.
+                let mut ahead = called.iter();
+                assert!(common.iter().all(|name| ahead.any(|known| known == name)), "{kernel:?}: {common:?}");
+                assert_eq!(common.last().copied(), called.last().map(String::as_str), "{kernel:?}");
+            }
+            let switches = after(": sched_switch: ");
+            assert!(
+                switches.iter().any(|text| text.contains("prev_comm=swapper/0 prev_pid=1 prev_prio=120 prev_state=")),
+                "{kernel:?}"
+            );
+            assert!(switches.iter().all(|text| text.contains(" ==> next_comm=")), "{kernel:?}");
+            let said = after(": console: ");
+            let logged: Vec<String> =
+                log.records.iter().map(|r| String::from_utf8_lossy(&r.text).into_owned()).collect();
+            // Kernels before 5.11 put printk's stamp in front.
+            let known = said.iter().filter(|text| logged.iter().any(|line| text.ends_with(line.as_str()))).count();
+            assert!(known * 100 >= said.len() * 95 && known > 10, "{kernel:?}: {known} of {}", said.len());
+        }
     }
 }

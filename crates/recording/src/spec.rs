@@ -159,6 +159,8 @@ pub enum Until {
     PowerOff,
     /// A line on the console or in the kernel log matches.
     Regex(String),
+    /// systemd says of this unit that it is active.
+    Unit(String),
 }
 
 /// A file with names, and where its code is.

@@ -121,8 +121,14 @@ phases! {
     Initrd = "initrd",
     /// User space starts again, the kernel does not.
     SoftReboot = "soft reboot",
-    /// User space, by systemd's account.
+    /// User space: by systemd's account, or from the program that process 1 becomes when it leaves the initrd.
     UserSpace = "user space",
+    /// Its file systems are mounted and its devices are there.
+    AfterSysinit = "user space: after sysinit.target",
+    /// Its sockets, timers and paths are there.
+    AfterBasic = "user space: after basic.target",
+    /// Its services are there.
+    AfterMultiUser = "user space: after multi-user.target",
     /// A boot that never reached its end was watched on.
     NoFurtherSign = "no further sign",
 }
@@ -146,6 +152,7 @@ impl Phase {
             | P::LibguestfsXml => Some("libguestfs"),
             P::LibvirtConnect | P::LibvirtCapabilities | P::LibvirtStart => Some("libvirt"),
             P::Initcalls(_) => Some("initcalls"),
+            P::AfterSysinit | P::AfterBasic | P::AfterMultiUser => Some("user space"),
             _ => None,
         }
     }

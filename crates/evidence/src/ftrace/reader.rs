@@ -104,9 +104,14 @@ impl Evidence for Trace<'_> {
         let mut execs: Vec<SpanRow> = programs.filter(|s| s.track == init).collect();
         execs.sort_by_key(|exec| exec.start);
         let mounts = execs.first().is_some_and(|exec| timeline.names.get(exec.detail).ends_with(ROOT_PATH));
-        let root_first = [Phase::ModulesAndRoot, Phase::Process1];
-        let phases = if mounts { &root_first[..] } else { &root_first[1..] };
-        for (exec, &phase) in execs.iter().zip(phases) {
+        const ROOT_FIRST: [Phase; 2] = [Phase::ModulesAndRoot, Phase::Process1];
+        let ahead: Vec<(&SpanRow, Phase)> = match execs.as_slice() {
+            all if mounts => all.iter().zip(ROOT_FIRST).collect(),
+            // Of an initrd's programs the last becomes the root's init.
+            [initrd, .., root] => vec![(initrd, Phase::Process1), (root, Phase::UserSpace)],
+            all => all.iter().map(|exec| (exec, Phase::Process1)).collect(),
+        };
+        for (exec, phase) in ahead {
             let evidence = format!("trace: exec {}", timeline.names.get(exec.detail));
             timeline.boundary(phase, exec.start, boot.trace_error, &evidence);
         }

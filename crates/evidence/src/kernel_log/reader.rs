@@ -14,7 +14,7 @@ use crate::offers::{Offers, Stamped, StampedText};
 use crate::reader::{Evidence, Own, Reader};
 use crate::readers::MESSAGES;
 use crate::subject::Subject;
-use crate::{arch, text, tslog};
+use crate::{arch, systemd_words as systemd, text, tslog};
 use guest_init::cpio::ROOT_PATH;
 use hashbrown::HashMap;
 use std::rc::Rc;
@@ -270,8 +270,9 @@ fn boundaries(log: &KernelLog, clock: &Clock, boot: &mut Boot<'_>) {
         clock.residual.max(Ns::from_us(500)) + lost
     };
     let (handed_over, is_heard) = (linux::knows_levels(&boot.timeline), boot.is_heard);
-    let mut boundary = |phase: Phase, find: &dyn Fn(&str) -> bool| {
-        if let Some(line) = log.lines.iter().find(|l| l.stamp.is_some() && find(log.text(l))) {
+    let mut boundary = |phase: Phase, from: u32, find: &dyn Fn(&str) -> bool| {
+        let mut lines = log.lines.iter().filter(|line| line.number >= from && line.stamp.is_some());
+        if let Some(line) = lines.find(|line| find(log.text(line))) {
             let stamp = line.stamp.unwrap_or_default();
             let at = clock.to_ns(log_ticks(stamp));
             let text: String = log.text(line).chars().take(60).collect();
@@ -281,13 +282,19 @@ fn boundaries(log: &KernelLog, clock: &Clock, boot: &mut Boot<'_>) {
     // A kernel says so when it has freed its own beginning, which takes long: the end of the last level says it better,
     // however exactly the message is placed.
     if !handed_over {
-        boundary(Phase::HandOver, &|text| text.starts_with("Freeing unused kernel"));
+        boundary(Phase::HandOver, 0, &|text| text.starts_with("Freeing unused kernel"));
     }
     let run = |text: &str| text.strip_prefix("Run ")?.strip_suffix(" as init process").map(|path| path == ROOT_PATH);
-    boundary(Phase::ModulesAndRoot, &|text| run(text) == Some(true));
-    boundary(Phase::Process1, &|text| run(text) == Some(false));
+    boundary(Phase::ModulesAndRoot, 0, &|text| run(text) == Some(true));
+    boundary(Phase::Process1, 0, &|text| run(text) == Some(false));
+    // An initrd's systemd has its own targets of these names before it hands over.
+    let in_root = log.lines.iter().rposition(|line| log.text(line).starts_with(systemd::BEGINS)).unwrap_or(0);
+    let number = log.lines.get(in_root).map_or(0, |line| line.number);
+    for (target, phase) in systemd::MILESTONES {
+        boundary(phase, number, &|text| systemd::reached(text) == Some(target));
+    }
     if !is_heard {
-        boundary(Phase::EarlyKernel, &|_| true);
+        boundary(Phase::EarlyKernel, 0, &|_| true);
     }
 }
 

@@ -116,7 +116,7 @@ pub(crate) fn host_ticks() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel_line::kernel_line;
+    use crate::kernel_line::{Added, kernel_line};
     use crate::profile::GuestProfile;
     use crate::vmm::channel::Wire;
     use guest_init::port::PortEvent;
@@ -160,9 +160,9 @@ mod tests {
     fn another_architecture_fits_behind_it() {
         let guest = GuestSpec { append: "quiet".to_owned(), ..GuestSpec::default() };
         let profile = GuestProfile { takes_linux_words: true, ..GuestProfile::default() };
-        let line = |guest: &GuestSpec, plain| kernel_line(guest, &STUB, &profile, plain);
-        assert_eq!(line(&guest, true).unwrap().text, "console=ttySTUB0 quiet rdinit=/bootscope/init");
-        let traced = line(&guest, false).unwrap_err().to_string();
+        let line = |guest: &GuestSpec, adds| kernel_line(guest, &STUB, &profile, adds);
+        assert_eq!(line(&guest, Added::Plain).unwrap().text, "console=ttySTUB0 quiet rdinit=/bootscope/init");
+        let traced = line(&guest, Added::Recorded { trace_in_memory: false }).unwrap_err().to_string();
         assert!(traced.contains("the kernel takes 100"), "{traced}");
         assert_eq!(((STUB.channel)().wire(), (STUB.check_kernel)(b"").is_err()), (Wire::IoPort(0), true));
     }

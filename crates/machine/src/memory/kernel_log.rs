@@ -160,6 +160,22 @@ pub fn kernel_log(memory: &dyn PhysicalMemory) -> Result<KernelLog, LogError> {
     LogProbe::find(memory)?.read(memory)
 }
 
+/// A kernel in memory, by its own note.
+pub(super) struct Located {
+    /// How its addresses are translated.
+    pub(super) space: Space,
+    /// How far it runs from where it was linked to.
+    pub(super) moved_by: u64,
+}
+
+/// The kernel that runs; none before it has written its note, or where it writes none.
+pub(super) fn located(memory: &dyn PhysicalMemory) -> Option<Located> {
+    let (notes, _) = vmcoreinfo::find_notes(memory);
+    let holds = |note: &Note| LogProbe::of_note(memory, note).and_then(|probe| probe.holds(memory));
+    let best = notes.iter().filter_map(|note| Some((holds(note).ok()?, note))).max_by_key(|&(holds, _)| holds)?.1;
+    Some(Located { space: best.space(memory).ok()?, moved_by: best.kernel_offset().unwrap_or(0) })
+}
+
 impl LogProbe {
     /// Looks for the log in all of the guest's touched memory.
     ///

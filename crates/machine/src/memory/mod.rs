@@ -6,13 +6,14 @@
 //!
 //! [`Extent`]s say which guest-physical addresses lie where in that file; the VMM is asked for them.
 //! [`kernel_log`] reads a Linux kernel's log, from a kernel that says nothing on its console; [`event_log`] the log of any
-//! kernel that keeps one with `kernel/tslog`.
+//! kernel that keeps one with `kernel/tslog`; [`TraceImage`] a Linux kernel's trace.
 //!
 //! Nothing here may trust the guest: what is read are sizes, offsets and pointers a guest can set at will.
 
 mod event_log;
 mod hurried;
 mod kernel_log;
+mod kernel_trace;
 mod sweep;
 
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub(crate) use event_log::EventLogPlace;
 pub use event_log::{EventLog, event_log};
 pub(crate) use hurried::Hurried;
 pub use kernel_log::{Caller, KernelLog, LastWords, LeftOut, LogError, LogProbe, Method, Record, kernel_log};
+pub use kernel_trace::{KernelTrace, NoTrace, TraceImage};
 
 /// A stretch of guest-physical memory and where it lies in the file behind guest RAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

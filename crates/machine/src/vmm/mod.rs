@@ -228,6 +228,8 @@ pub(crate) enum Question {
     Cpus,
     /// How much the disks were asked for.
     Disks,
+    /// That it stops the CPUs, and that they stand.
+    Stop,
 }
 
 /// What it says.
@@ -239,6 +241,8 @@ pub(crate) enum Answer {
     Cpus(Cpus),
     /// Requests to all disks so far.
     Disks(u64),
+    /// The CPUs stand.
+    Stopped,
 }
 
 /// The CPUs, as the VMM sees them.

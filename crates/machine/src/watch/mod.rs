@@ -24,7 +24,7 @@ use crate::functions::{FunctionStops, Plan, Undone};
 use crate::gdb::Client;
 use crate::hang::{HangDetector, Movement, Now};
 use crate::lines::{Lines, shown};
-use crate::memory::{EventLog, GuestRam, Hurried, KernelLog};
+use crate::memory::{EventLog, GuestRam, Hurried, KernelLog, KernelTrace, TraceImage};
 use crate::options::RecordOptions;
 use crate::profile::GuestProfile;
 use crate::stops::{Names, OnStacks, SilenceWatch};
@@ -309,6 +309,20 @@ impl<'a> Watch<'a> {
             None => crate::memory::kernel_log(ram),
         };
         Ok(log.map_err(|error| error.to_string()))
+    }
+
+    /// Reads the kernel's trace out of memory; or why it cannot be. The guest stands still from then on.
+    pub(crate) fn kernel_trace(&mut self, image: &TraceImage) -> Result<Result<KernelTrace, String>, Error> {
+        self.ask(Question::Stop)?;
+        let (vmm, hurried_until) = (self.vm.name(), self.hurried_until());
+        let Some(ram) = self.ram()? else {
+            return Ok(Err(format!("{vmm} could not say where guest memory lies")));
+        };
+        let trace = match hurried_until {
+            Some(until) => image.read(&Hurried { memory: ram, until }),
+            None => image.read(ram),
+        };
+        Ok(trace.map_err(|error| error.to_string()))
     }
 
     /// Reads the event log out of memory, if the guest keeps one.

@@ -231,6 +231,7 @@ impl Vmm for Machine {
             Question::Ram => "info mtree -f",
             Question::Cpus => REGISTERS,
             Question::Disks => "info blockstats",
+            Question::Stop => "stop",
         };
         let ticket = Ticket(self.monitor.ask(words).ok()?);
         self.asked.insert(ticket, question);
@@ -248,6 +249,7 @@ impl Vmm for Machine {
                 origin: REGISTERS_ORIGIN,
             })),
             Question::Disks => Some(Answer::Disks(disk_requests(&text))),
+            Question::Stop => Some(Answer::Stopped),
         }))
     }
 

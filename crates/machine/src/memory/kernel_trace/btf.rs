@@ -1,0 +1,277 @@
+//! Where the fields of a kernel's structures are, by the types (BTF) in its image.
+//!
+//! The format is Linux's, Documentation/bpf/btf.rst: a header, types of varying length one after the other (the first is number 1),
+//! and their names. Only structures are looked up, and only what is asked for. The bytes are the user's file: nothing is
+//! believed that lies outside of them, and types that refer to each other in a circle end the search.
+
+const MAGIC: u16 = 0xeb9f;
+/// More types than any kernel has.
+const TYPES_MAX: usize = 1 << 21;
+/// So many types lead from one to the next: a longer way is a circle.
+const DEPTH_MAX: usize = 32;
+
+/// The kinds of types that are told apart here, as Linux numbers them.
+mod kind {
+    pub const INT: u32 = 1;
+    pub const PTR: u32 = 2;
+    pub const ARRAY: u32 = 3;
+    pub const STRUCT: u32 = 4;
+    pub const UNION: u32 = 5;
+    pub const ENUM: u32 = 6;
+    pub const TYPEDEF: u32 = 8;
+    pub const VOLATILE: u32 = 9;
+    pub const CONST: u32 = 10;
+    pub const RESTRICT: u32 = 11;
+    pub const FUNC_PROTO: u32 = 13;
+    pub const VAR: u32 = 14;
+    pub const DATASEC: u32 = 15;
+    pub const DECL_TAG: u32 = 17;
+    pub const TYPE_TAG: u32 = 18;
+    pub const ENUM64: u32 = 19;
+}
+
+/// A part of a structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    /// From the structure's start.
+    pub(super) offset: usize,
+    pub(super) bytes: usize,
+}
+
+/// The types.
+pub(super) struct Btf<'a> {
+    types: &'a [u8],
+    strings: &'a [u8],
+    /// Where each type begins; that of number 0, which is `void`, is never looked at.
+    starts: Vec<usize>,
+}
+
+/// A type's first three words.
+#[derive(Clone, Copy)]
+struct Type {
+    name: u32,
+    info: u32,
+    /// Its size, or the type it refers to.
+    word: u32,
+    /// Where what follows them begins.
+    rest: usize,
+}
+
+impl Type {
+    fn kind(self) -> u32 {
+        self.info >> 24 & 0x1f
+    }
+
+    fn count(self) -> usize {
+        (self.info & 0xffff) as usize
+    }
+
+    fn is_structure(self) -> bool {
+        matches!(self.kind(), kind::STRUCT | kind::UNION)
+    }
+
+    /// How long what follows the three words is.
+    fn rest_bytes(self) -> usize {
+        match self.kind() {
+            kind::INT | kind::VAR | kind::DECL_TAG => 4,
+            kind::ARRAY => 12,
+            kind::STRUCT | kind::UNION | kind::DATASEC | kind::ENUM64 => 12 * self.count(),
+            kind::ENUM | kind::FUNC_PROTO => 8 * self.count(),
+            _ => 0,
+        }
+    }
+}
+
+impl<'a> Btf<'a> {
+    /// Takes the parts apart; none if these are no types. Linear in their number.
+    pub(super) fn parse(bytes: &'a [u8]) -> Option<Btf<'a>> {
+        if u16_at(bytes, 0)? != MAGIC {
+            return None;
+        }
+        let word = |at: usize| u32_at(bytes, at).map(|word| word as usize);
+        let body = bytes.get(word(4)?..)?;
+        let part = |from: usize, length: usize| body.get(from..from.checked_add(length)?);
+        let types = part(word(8)?, word(12)?)?;
+        let strings = part(word(16)?, word(20)?)?;
+        let mut btf = Btf { types, strings, starts: vec![usize::MAX] };
+        let mut at = 0;
+        while let Some(next) = btf.type_at(at).filter(|_| btf.starts.len() < TYPES_MAX) {
+            btf.starts.push(at);
+            at = next.rest + next.rest_bytes();
+        }
+        Some(btf)
+    }
+
+    /// A field of a structure by their names; one of a structure without a name in it counts as its own.
+    pub(super) fn field(&self, structure: &str, name: &str) -> Option<Field> {
+        let found = (1..self.starts.len()).filter_map(|number| self.type_of(number));
+        let named = found.filter(|t| t.is_structure() && self.text(t.name) == structure.as_bytes());
+        named.into_iter().find_map(|t| self.field_of(t, name, 0))
+    }
+
+    fn field_of(&self, structure: Type, name: &str, depth: usize) -> Option<Field> {
+        let members = (0..structure.count()).map_while(|i| {
+            let at = structure.rest + 12 * i;
+            Some((u32_at(self.types, at)?, u32_at(self.types, at + 4)?, u32_at(self.types, at + 8)?))
+        });
+        // With the topmost bit the offset has the size of a field of bits beside it.
+        let mask = if structure.info >> 31 == 1 { 0x00ff_ffff } else { u32::MAX };
+        for (member, of, bits) in members {
+            let offset = ((bits & mask) / 8) as usize;
+            let text = self.text(member);
+            if text == name.as_bytes() {
+                return Some(Field { offset, bytes: self.bytes_of(of as usize, 0)? });
+            }
+            let inner = self.type_of(of as usize).filter(|t| t.is_structure() && text.is_empty() && depth < DEPTH_MAX);
+            if let Some(field) = inner.and_then(|inner| self.field_of(inner, name, depth + 1)) {
+                return Some(Field { offset: offset.checked_add(field.offset)?, ..field });
+            }
+        }
+        None
+    }
+
+    fn bytes_of(&self, number: usize, depth: usize) -> Option<usize> {
+        let t = self.type_of(number).filter(|_| depth < DEPTH_MAX)?;
+        match t.kind() {
+            kind::PTR => Some(8),
+            kind::INT | kind::STRUCT | kind::UNION | kind::ENUM | kind::ENUM64 => Some(t.word as usize),
+            kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT | kind::TYPE_TAG => {
+                self.bytes_of(t.word as usize, depth + 1)
+            }
+            kind::ARRAY => {
+                let element = self.bytes_of(u32_at(self.types, t.rest)? as usize, depth + 1)?;
+                element.checked_mul(u32_at(self.types, t.rest + 8)? as usize)
+            }
+            _ => None,
+        }
+    }
+
+    fn type_of(&self, number: usize) -> Option<Type> {
+        self.type_at(*self.starts.get(number)?)
+    }
+
+    fn type_at(&self, at: usize) -> Option<Type> {
+        let rest = at.checked_add(12).filter(|&rest| rest <= self.types.len())?;
+        let word = |i: usize| u32_at(self.types, at + 4 * i);
+        Some(Type { name: word(0)?, info: word(1)?, word: word(2)?, rest })
+    }
+
+    fn text(&self, at: u32) -> &'a [u8] {
+        let text = self.strings.get(at as usize..).unwrap_or_default();
+        &text[..memchr::memchr(0, text).unwrap_or(text.len())]
+    }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().copied().map(u16::from_le_bytes)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
+}
+
+/// A kernel's types, made by hand.
+#[cfg(test)]
+pub(super) mod testing {
+    use super::{MAGIC, kind};
+
+    /// Types under construction.
+    pub(in super::super) struct Types {
+        types: Vec<u32>,
+        strings: Vec<u8>,
+        count: u32,
+    }
+
+    impl Types {
+        pub(in super::super) fn new() -> Types {
+            Types { types: Vec::new(), strings: vec![0], count: 0 }
+        }
+
+        fn name(&mut self, name: &str) -> u32 {
+            if name.is_empty() {
+                return 0;
+            }
+            let at = self.strings.len() as u32;
+            self.strings.extend_from_slice(name.as_bytes());
+            self.strings.push(0);
+            at
+        }
+
+        fn add(&mut self, words: &[u32]) -> u32 {
+            self.types.extend_from_slice(words);
+            self.count += 1;
+            self.count
+        }
+
+        /// A number of so many bytes.
+        pub(in super::super) fn int(&mut self, bytes: u32) -> u32 {
+            self.add(&[0, kind::INT << 24, bytes, 0])
+        }
+
+        /// So many of these.
+        pub(in super::super) fn array(&mut self, of: u32, count: u32) -> u32 {
+            self.add(&[0, kind::ARRAY << 24, 0, of, of, count])
+        }
+
+        /// Another name for a type.
+        pub(in super::super) fn typedef(&mut self, of: u32) -> u32 {
+            self.add(&[0, kind::TYPEDEF << 24, of])
+        }
+
+        /// A structure of fields: name, type, offset in bytes.
+        pub(in super::super) fn structure(&mut self, name: &str, fields: &[(&str, u32, u32)]) -> u32 {
+            let name = self.name(name);
+            let mut words = vec![name, kind::STRUCT << 24 | fields.len() as u32, 64];
+            for &(field, of, offset) in fields {
+                words.extend([self.name(field), of, offset * 8]);
+            }
+            self.add(&words)
+        }
+
+        /// As in an image.
+        pub(in super::super) fn bytes(&self) -> Vec<u8> {
+            let types: Vec<u8> = self.types.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let mut out = [MAGIC.to_le_bytes(), [1, 0]].concat();
+            let (types_bytes, strings_bytes) = (types.len() as u32, self.strings.len() as u32);
+            for word in [24, 0, types_bytes, types_bytes, strings_bytes] {
+                out.extend(word.to_le_bytes());
+            }
+            [out, types, self.strings.clone()].concat()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::Types;
+    use super::*;
+
+    #[test]
+    fn fields_are_found_with_their_sizes_and_within_structures_without_a_name() {
+        let mut types = Types::new();
+        let word = types.int(4);
+        let byte = types.int(1);
+        let comm = types.array(byte, 16);
+        let other = types.typedef(word);
+        let inner = types.structure("", &[("within", other, 4)]);
+        types.structure("raw", &[("pid", word, 8), ("comm", comm, 12), ("", inner, 32)]);
+        let bytes = types.bytes();
+        let btf = Btf::parse(&bytes).unwrap();
+        assert_eq!(btf.field("raw", "comm"), Some(Field { offset: 12, bytes: 16 }));
+        assert_eq!(btf.field("raw", "within"), Some(Field { offset: 36, bytes: 4 }));
+        assert_eq!((btf.field("raw", "none"), btf.field("none", "pid")), (None, None));
+    }
+
+    #[test]
+    fn bytes_that_are_cut_or_refer_in_a_circle_end() {
+        let mut types = Types::new();
+        let itself = types.typedef(1);
+        types.structure("raw", &[("x", itself, 0)]);
+        let bytes = types.bytes();
+        assert_eq!(Btf::parse(&bytes).unwrap().field("raw", "x"), None);
+        for cut in 0..bytes.len() {
+            let _ = Btf::parse(&bytes[..cut]).map(|btf| btf.field("raw", "x"));
+        }
+        assert!(Btf::parse(b"\x7fELF").is_none());
+    }
+}

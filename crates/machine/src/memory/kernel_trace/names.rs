@@ -1,0 +1,42 @@
+//! What a kernel's functions are called, at the addresses at which they run.
+
+/// Functions by address.
+pub(super) struct Names(Vec<(u64, String)>);
+
+impl Names {
+    /// Of a kernel that runs so far from where it was linked to.
+    pub(super) fn new(mut functions: Vec<(u64, String)>, moved_by: u64) -> Names {
+        functions.iter_mut().for_each(|function| function.0 = function.0.wrapping_add(moved_by));
+        functions.sort_unstable();
+        Names(functions)
+    }
+
+    /// As the kernel prints it, without its length; the bare address where none is known, as in a module.
+    pub(super) fn function(&self, address: u64, with_offset: bool) -> String {
+        /// No function is longer: what lies further behind one belongs to nobody.
+        const BYTES_MAX: u64 = 1 << 20;
+        let before = self.0.partition_point(|function| function.0 <= address).checked_sub(1).map(|at| &self.0[at]);
+        match before.filter(|function| address - function.0 < BYTES_MAX) {
+            Some((_, name)) if !with_offset => name.clone(),
+            Some((from, name)) => format!("{name}+{:#x}", address - from),
+            None => format!("{address:#x}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_named_by_what_begins_before_it() {
+        let names = Names::new(vec![(0x2000, "b".to_owned()), (0x1000, "a".to_owned())], 0x10);
+        assert_eq!(names.function(0x1010, true), "a+0x0");
+        assert_eq!(names.function(0x2018, true), "b+0x8");
+        assert_eq!(names.function(0x2018, false), "b");
+        assert_eq!(
+            (names.function(0x100, true), names.function(1 << 40, true)),
+            ("0x100".into(), "0x10000000000".into())
+        );
+    }
+}

@@ -1,0 +1,293 @@
+//! A record of a trace as the line that the kernel prints of it in `/sys/kernel/tracing/trace`.
+//!
+//! What a line says of an event is a template here, and where its fields are is asked of the kernel's types: the number of an event
+//! and the places of its fields differ from one kernel to the next, what is printed of them hardly does.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+
+use super::btf::{Btf, Field};
+use super::names::Names;
+
+/// An event: its name, the structure of its record without `trace_event_raw_`, and its template. `{x}` is a number, `{x:s}` text,
+/// `{x:S}` a function with its offset, `{x:f}` its name alone, `{x:3}` a number of three digits, `{x:t}` the state of a thread.
+const EVENTS: &[(&str, &str, &str)] = &[
+    ("initcall_level", "initcall_level", "level={level:s}"),
+    ("initcall_start", "initcall_start", "func={func:S}"),
+    ("initcall_finish", "initcall_finish", "func={func:S} ret={ret}"),
+    ("module_load", "module_load", "{name:s}"),
+    (
+        "sched_switch",
+        "sched_switch",
+        "prev_comm={prev_comm:s} prev_pid={prev_pid} prev_prio={prev_prio} prev_state={prev_state:t} ==> \
+         next_comm={next_comm:s} next_pid={next_pid} next_prio={next_prio}",
+    ),
+    ("sched_waking", "sched_wakeup_template", WAKEUP),
+    ("sched_wakeup", "sched_wakeup_template", WAKEUP),
+    ("sched_wakeup_new", "sched_wakeup_template", WAKEUP),
+    (
+        "sched_process_fork",
+        "sched_process_fork",
+        "comm={parent_comm:s} pid={parent_pid} child_comm={child_comm:s} child_pid={child_pid}",
+    ),
+    ("sched_process_exec", "sched_process_exec", "filename={filename:s} pid={pid} old_pid={old_pid}"),
+    ("sched_process_exit", "sched_process_template", "comm={comm:s} pid={pid} prio={prio}"),
+    ("workqueue_execute_start", "workqueue_execute_start", "work struct (____ptrval____): function {function:f}"),
+    ("workqueue_execute_end", "workqueue_execute_end", "work struct (____ptrval____)"),
+    ("irq_handler_entry", "irq_handler_entry", "irq={irq} name={name:s}"),
+    ("irq_handler_exit", "irq_handler_exit", "irq={irq} ret={ret}"),
+    ("console", "console", "{msg:s}"),
+];
+const WAKEUP: &str = "comm={comm:s} pid={pid} prio={prio} target_cpu={target_cpu:3}";
+
+/// What a thread is called of which nobody says a name.
+const NAMELESS: &[u8] = b"<...>";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Number,
+    Digits3,
+    Text,
+    Function { offset: bool },
+    State,
+}
+
+#[derive(Clone, Debug)]
+enum Piece {
+    Literal(&'static str),
+    Value(Place, Kind),
+}
+
+/// Where a value is.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Here(Field),
+    /// There it is said where it is.
+    Elsewhere(Field),
+}
+
+/// How an event is printed.
+struct Form {
+    name: &'static str,
+    pieces: Vec<Piece>,
+    /// The fields that name a thread: its id, and its name.
+    threads: Vec<(Place, Place)>,
+}
+
+/// How the events of a kernel are printed, by its types.
+pub(super) struct Forms {
+    flags: Field,
+    preempt: Field,
+    pid: Field,
+    events: Vec<Form>,
+}
+
+impl Forms {
+    /// None if the types do not say what every record begins with.
+    pub(super) fn of(btf: &Btf) -> Option<Forms> {
+        let common = |name: &str| btf.field("trace_entry", name);
+        let events = EVENTS.iter().filter_map(|&(name, structure, template)| Form::of(btf, name, structure, template));
+        let events = events.collect();
+        Some(Forms { flags: common("flags")?, preempt: common("preempt_count")?, pid: common("pid")?, events })
+    }
+}
+
+/// Prints the records of a trace.
+pub(super) struct Printer<'a> {
+    all: &'a Forms,
+    /// By their number in the kernel.
+    forms: HashMap<u16, &'a Form>,
+    /// Events by number, also those that have no template.
+    events: HashMap<u16, &'a str>,
+    names: &'a Names,
+    /// The name under which each thread was last known, and under which it was first.
+    now: HashMap<u32, Vec<u8>>,
+    first: HashMap<u32, Vec<u8>>,
+}
+
+impl<'a> Printer<'a> {
+    /// For the events of these numbers.
+    pub(super) fn new(all: &'a Forms, numbers: &'a HashMap<String, u16>, names: &'a Names) -> Printer<'a> {
+        let numbered = |form: &'a Form| Some((*numbers.get(form.name)?, form));
+        Printer {
+            all,
+            forms: all.events.iter().filter_map(numbered).collect(),
+            events: numbers.iter().map(|(name, &number)| (number, name.as_str())).collect(),
+            names,
+            now: HashMap::new(),
+            first: HashMap::new(),
+        }
+    }
+
+    /// Learns the names of threads from a record: in order of time, before the first line is printed.
+    pub(super) fn learn(&mut self, record: &[u8]) {
+        for (pid, comm) in self.threads(record) {
+            self.first.entry(pid).or_insert(comm);
+        }
+    }
+
+    fn threads(&self, record: &[u8]) -> Vec<(u32, Vec<u8>)> {
+        let Some(form) = number(record).and_then(|number| self.forms.get(&number)) else { return Vec::new() };
+        let named = form.threads.iter().filter_map(|&(pid, comm)| {
+            let pid = u32::try_from(value(record, pid)?).ok()?;
+            Some((pid, text(record, comm)?.to_vec()))
+        });
+        // Each CPU has an idle thread of its own, and all have this number.
+        named.filter(|&(pid, _)| pid != 0).collect()
+    }
+
+    /// Prints a record; whether there was anything to print. In order of time.
+    pub(super) fn line(&mut self, record: &[u8], cpu: u32, stamp: u64, out: &mut Vec<u8>) -> bool {
+        let Some(event) = number(record) else { return false };
+        let Some(pid) = value(record, Place::Here(self.all.pid)).and_then(|pid| u32::try_from(pid).ok()) else {
+            return false;
+        };
+        let Some(&name) = self.events.get(&event) else { return false };
+        let comm = match pid {
+            0 => b"<idle>",
+            pid => self.now.get(&pid).or_else(|| self.first.get(&pid)).map_or(NAMELESS, Vec::as_slice),
+        };
+        let comm = String::from_utf8_lossy(comm);
+        let flags = self.flags(record);
+        let _ = write!(out, "{comm:>16}-{pid:<7} [{cpu:03}] {flags} {stamp:>12}: {name}: ");
+        if let Some(form) = self.forms.get(&event) {
+            form.pieces.iter().for_each(|piece| self.piece(piece, record, out));
+        }
+        out.push(b'\n');
+        for (pid, comm) in self.threads(record) {
+            self.now.insert(pid, comm);
+        }
+        true
+    }
+
+    /// As the kernel's `trace_print_lat_fmt` does: interrupts off, wish to switch, context, depths.
+    fn flags(&self, record: &[u8]) -> String {
+        let flags = value(record, Place::Here(self.all.flags)).unwrap_or(0);
+        let depths = value(record, Place::Here(self.all.preempt)).unwrap_or(0);
+        let is = |bit: i64| flags & bit != 0;
+        let off = match (is(0x01), is(0x80)) {
+            (true, true) => 'D',
+            (true, false) => 'd',
+            (false, true) => 'b',
+            (false, false) => '.',
+        };
+        let switch = match (is(0x04), is(0x20)) {
+            (true, true) => 'N',
+            (true, false) => 'n',
+            (false, true) => 'p',
+            (false, false) => '.',
+        };
+        let context = match (is(0x40), is(0x08), is(0x10)) {
+            (true, true, _) => 'Z',
+            (true, false, _) => 'z',
+            (false, true, true) => 'H',
+            (false, true, false) => 'h',
+            (false, false, true) => 's',
+            (false, false, false) => '.',
+        };
+        let depth = |depth: i64| match depth & 0xf {
+            0 => '.',
+            depth => char::from_digit(u32::try_from(depth).unwrap_or(0), 16).unwrap_or('.'),
+        };
+        [off, switch, context, depth(depths), depth(depths >> 4)].into_iter().collect()
+    }
+
+    fn piece(&self, piece: &Piece, record: &[u8], out: &mut Vec<u8>) {
+        let (place, kind) = match *piece {
+            Piece::Literal(text) => return out.extend_from_slice(text.as_bytes()),
+            Piece::Value(place, kind) => (place, kind),
+        };
+        if kind == Kind::Text {
+            // A line is a line, whatever the guest has in its texts.
+            let text = text(record, place).unwrap_or_default().iter();
+            return out.extend(text.map(|&byte| if byte == b'\n' { b' ' } else { byte }));
+        }
+        let value = value(record, place).unwrap_or(0);
+        let _ = match kind {
+            Kind::Digits3 => write!(out, "{value:03}"),
+            Kind::State => write!(out, "{}", state(value)),
+            Kind::Function { offset } => write!(out, "{}", self.names.function(address(value), offset)),
+            Kind::Number | Kind::Text => write!(out, "{value}"),
+        };
+    }
+}
+
+impl Form {
+    fn of(btf: &Btf, name: &'static str, structure: &str, template: &'static str) -> Option<Form> {
+        let structure = format!("trace_event_raw_{structure}");
+        let place = |field: &str, is_text: bool| {
+            let elsewhere = || btf.field(&structure, &format!("__data_loc_{field}")).map(Place::Elsewhere);
+            let here = btf.field(&structure, field).map(Place::Here);
+            if is_text { elsewhere().or(here) } else { here }
+        };
+        let mut pieces = Vec::new();
+        let mut rest = template;
+        while let Some((before, behind)) = rest.split_once('{') {
+            let (value, after) = behind.split_once('}')?;
+            let (field, kind) = match value.split_once(':') {
+                None => (value, Kind::Number),
+                Some((field, "s")) => (field, Kind::Text),
+                Some((field, "S")) => (field, Kind::Function { offset: true }),
+                Some((field, "f")) => (field, Kind::Function { offset: false }),
+                Some((field, "t")) => (field, Kind::State),
+                Some((field, _)) => (field, Kind::Digits3),
+            };
+            pieces.push(Piece::Literal(before));
+            pieces.push(Piece::Value(place(field, kind == Kind::Text)?, kind));
+            rest = after;
+        }
+        pieces.push(Piece::Literal(rest));
+        let threads =
+            [("pid", "comm"), ("prev_pid", "prev_comm"), ("next_pid", "next_comm"), ("child_pid", "child_comm")];
+        let threads = threads.iter().filter_map(|&(pid, comm)| Some((place(pid, false)?, place(comm, true)?)));
+        Some(Form { name, pieces, threads: threads.collect() })
+    }
+}
+
+/// An address, as its number has a sign.
+#[expect(clippy::cast_sign_loss, reason = "the bits are meant")]
+fn address(value: i64) -> u64 {
+    value as u64
+}
+
+/// The number of a record's event.
+fn number(record: &[u8]) -> Option<u16> {
+    record.first_chunk().copied().map(u16::from_le_bytes)
+}
+
+fn bytes(record: &[u8], field: Field) -> Option<&[u8]> {
+    record.get(field.offset..field.offset.checked_add(field.bytes)?)
+}
+
+/// A number with its sign, little-endian.
+fn value(record: &[u8], place: Place) -> Option<i64> {
+    let (Place::Here(field) | Place::Elsewhere(field)) = place;
+    let bytes = bytes(record, field)?;
+    Some(match *bytes {
+        [a] => i64::from(a),
+        [a, b] => i64::from(i16::from_le_bytes([a, b])),
+        [a, b, c, d] => i64::from(i32::from_le_bytes([a, b, c, d])),
+        _ => i64::from_le_bytes(*bytes.first_chunk()?),
+    })
+}
+
+fn text(record: &[u8], place: Place) -> Option<&[u8]> {
+    let text = match place {
+        Place::Here(field) => bytes(record, field)?,
+        Place::Elsewhere(field) => {
+            let word = bytes(record, field)?.first_chunk().copied().map(u32::from_le_bytes)?;
+            let (at, length) = ((word & 0xffff) as usize, (word >> 16) as usize);
+            record.get(at..at.checked_add(length)?)?
+        }
+    };
+    Some(&text[..memchr::memchr(0, text).unwrap_or(text.len())])
+}
+
+/// As `sched_switch` prints it: why a thread stopped running, and a plus where it was made to.
+fn state(value: i64) -> String {
+    const STATES: [(i64, &str); 8] =
+        [(1, "S"), (2, "D"), (4, "T"), (8, "t"), (0x10, "X"), (0x20, "Z"), (0x40, "P"), (0x80, "I")];
+    let set: Vec<&str> = STATES.iter().filter(|&&(bit, _)| value & bit != 0).map(|&(_, letter)| letter).collect();
+    let word = if set.is_empty() { "R".to_owned() } else { set.join("|") };
+    if value & 0x100 == 0 { word } else { word + "+" }
+}

@@ -1,0 +1,251 @@
+//! The records in ftrace's ring buffers: one of each CPU, a circle of pages in which the oldest are overwritten.
+//!
+//! By Linux, kernel/trace/ring_buffer.c (5.6 to 6.12). A CPU's pages hang in a list; the lowest bits of a link say that the
+//! page behind it is the oldest (1 or 2). One more page, the reader's, is outside of the circle and older than all of them. Each
+//! page begins with the stamp of its first record and how many bytes of it are used; a record has four bytes that hold its length
+//! and how much later it is than the one before.
+
+use std::collections::HashSet;
+use std::io;
+
+use super::Layout;
+use crate::arch::paging::View;
+
+/// No more is read of all CPUs together.
+const BYTES_MAX: usize = 256 << 20;
+/// Of more CPUs nothing is read.
+const CPUS_MAX: u32 = 8192;
+/// A page of records, unless the kernel says otherwise (since 6.8).
+const PAGE_BYTES: usize = 4096;
+const PAGE_ORDER_MAX: u32 = 8;
+/// The lowest bits of a link, which are no part of an address.
+const FLAGS: u64 = 3;
+/// How many bytes of a page are used; what is above it are flags.
+const USED: u64 = 0x000f_ffff;
+
+/// A record of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Raw {
+    pub(super) stamp: u64,
+    pub(super) cpu: u32,
+    /// Where in [`Records::bytes`].
+    pub(super) from: usize,
+    pub(super) to: usize,
+}
+
+/// All records of all CPUs.
+#[derive(Default)]
+pub(super) struct Records {
+    pub(super) bytes: Vec<u8>,
+    /// In order of time; of one CPU in the order in which they were written.
+    pub(super) raw: Vec<Raw>,
+    /// By CPU, how many were overwritten before this was read.
+    pub(super) overwritten: Vec<u64>,
+    /// Pages that contradict themselves.
+    pub(super) damaged_pages: u64,
+}
+
+/// Reads the buffers of a `struct trace_buffer`, of so many CPUs.
+///
+/// # Errors
+/// If it does not lie where it is said to, or is none.
+pub(super) fn records(view: &View, layout: &Layout, buffer: u64, cpus: u32) -> io::Result<Records> {
+    let buffers = view.read_u64(buffer + layout.buffer_buffers)?;
+    if cpus == 0 || cpus > CPUS_MAX {
+        return Err(invalid(format!("a trace of {cpus} CPUs")));
+    }
+    let order = layout.buffer_page_order.map_or(Ok(0), |at| view.read_u32(buffer + at))?;
+    if order > PAGE_ORDER_MAX {
+        return Err(invalid(format!("pages of records of order {order}")));
+    }
+    let page_bytes = PAGE_BYTES << order;
+    let mut records = Records::default();
+    for cpu in 0..cpus {
+        // One that was never there has no buffer.
+        let of_cpu = view.read_u64(buffers + 8 * u64::from(cpu))?;
+        records.overwritten.push(if of_cpu == 0 { 0 } else { view.read_u64(of_cpu + layout.cpu_overrun)? });
+        if of_cpu != 0 {
+            records.add_cpu(view, layout, (of_cpu, cpu), page_bytes)?;
+        }
+    }
+    records.raw.sort_by_key(|raw| raw.stamp);
+    Ok(records)
+}
+
+impl Records {
+    fn add_cpu(
+        &mut self,
+        view: &View,
+        layout: &Layout,
+        (of_cpu, cpu): (u64, u32),
+        page_bytes: usize,
+    ) -> io::Result<()> {
+        let reader = view.read_u64(of_cpu + layout.cpu_reader_page)?;
+        let commit = view.read_u64(of_cpu + layout.cpu_commit_page)?;
+        if reader != 0 {
+            let read = u64::from(view.read_u32(reader + layout.page_read)?);
+            self.add_page(view, layout, (reader, cpu), page_bytes, read)?;
+        }
+        if reader == commit {
+            return Ok(());
+        }
+        for page in circle(view, layout, of_cpu)? {
+            self.add_page(view, layout, (page, cpu), page_bytes, 0)?;
+            if page == commit {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// `read` bytes of it are no longer part of the trace.
+    fn add_page(
+        &mut self,
+        view: &View,
+        layout: &Layout,
+        (page, cpu): (u64, u32),
+        page_bytes: usize,
+        read: u64,
+    ) -> io::Result<()> {
+        let data = view.read_u64(page + layout.page_data)?;
+        let used = view.read_u64(data + layout.data_used)? & USED;
+        let used = usize::try_from(used).unwrap_or(usize::MAX);
+        let head = usize::try_from(layout.data_records).unwrap_or(usize::MAX);
+        if used > page_bytes.saturating_sub(head) {
+            self.damaged_pages += 1;
+            return Ok(());
+        }
+        if self.bytes.len() + used > BYTES_MAX {
+            return Err(invalid(format!("more than {} MB of trace", BYTES_MAX >> 20)));
+        }
+        let from = self.bytes.len();
+        self.bytes.resize(from + used, 0);
+        view.read(data + layout.data_records, &mut self.bytes[from..])?;
+        let stamp = view.read_u64(data + layout.data_stamp)?;
+        let (raw, whole) = split(&self.bytes[from..], stamp);
+        self.damaged_pages += u64::from(!whole);
+        let unread = raw.into_iter().filter(|&(at, _, _)| at as u64 >= read);
+        self.raw.extend(unread.map(|(at, stamp, length)| Raw { stamp, cpu, from: from + at, to: from + at + length }));
+        Ok(())
+    }
+}
+
+/// A CPU's pages, the oldest first.
+fn circle(view: &View, layout: &Layout, of_cpu: u64) -> io::Result<Vec<u64>> {
+    let first = view.read_u64(of_cpu + layout.cpu_pages)? & !FLAGS;
+    let mut pages = Vec::new();
+    let mut seen = HashSet::new();
+    let (mut link, mut oldest) = (first, None);
+    // The reader's page is never in the circle, so this comes back to where it began.
+    while seen.insert(link) {
+        pages.push(link.wrapping_sub(layout.page_list));
+        if pages.len() > BYTES_MAX / PAGE_BYTES {
+            return Err(invalid("a circle of pages without an end".to_owned()));
+        }
+        let next = view.read_u64(link)?;
+        if next & FLAGS != 0 {
+            oldest = Some(next & !FLAGS);
+        }
+        link = next & !FLAGS;
+    }
+    let oldest = oldest.map(|link| link.wrapping_sub(layout.page_list));
+    let at = pages.iter().position(|&page| Some(page) == oldest).unwrap_or(0);
+    pages.rotate_left(at);
+    Ok(pages)
+}
+
+/// The records of a page: where each begins, its stamp, its length; and whether they fit the page.
+fn split(page: &[u8], mut stamp: u64) -> (Vec<(usize, u64, usize)>, bool) {
+    const PADDING: u32 = 29;
+    const EXTENDED: u32 = 30;
+    const ABSOLUTE: u32 = 31;
+    /// An absolute stamp does not hold its topmost bits: these stay.
+    const TOP: u64 = 0xf8 << 56;
+    let word = |at: usize| page.get(at..)?.first_chunk().copied().map(u32::from_le_bytes);
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < page.len() {
+        let (Some(head), next) = (word(at), word(at + 4)) else { return (found, false) };
+        let (kind, delta) = (head & 31, u64::from(head >> 5));
+        let wide = u64::from(next.unwrap_or(0)) << 27 | delta;
+        let length = match kind {
+            // The page ends here, or a record was taken back.
+            PADDING if delta == 0 => return (found, true),
+            PADDING => 4 + next.unwrap_or(0) as usize,
+            EXTENDED => {
+                stamp = stamp.wrapping_add(wide);
+                8
+            }
+            ABSOLUTE => {
+                stamp = wide & !TOP | stamp & TOP;
+                8
+            }
+            words => {
+                stamp = stamp.wrapping_add(delta);
+                let (from, length) = match words {
+                    // The length stands in front, and counts itself.
+                    0 => (at + 8, (next.unwrap_or(0) as usize).saturating_sub(4)),
+                    words => (at + 4, 4 * words as usize),
+                };
+                if from + length > page.len() {
+                    return (found, false);
+                }
+                found.push((from, stamp, length));
+                from + length - at
+            }
+        };
+        at += length.max(4);
+    }
+    (found, at == page.len())
+}
+
+fn invalid(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(kind: u32, delta: u32) -> [u8; 4] {
+        (delta << 5 | kind).to_le_bytes()
+    }
+
+    #[test]
+    fn lengths_and_stamps_of_every_kind_of_record() {
+        let page = [
+            &head(1, 5)[..],
+            b"abcd",
+            // A stamp further away than 27 bits tell.
+            &head(30, 1),
+            &1u32.to_le_bytes(),
+            &head(2, 2),
+            b"efghijkl",
+            // A long one: its length counts itself.
+            &head(0, 3),
+            &12u32.to_le_bytes(),
+            b"mnopqrst",
+            // Taken back.
+            &head(29, 1),
+            &8u32.to_le_bytes(),
+            b"XXXX",
+            // An absolute stamp.
+            &head(31, 7),
+            &2u32.to_le_bytes(),
+            &head(1, 0),
+            b"uvwx",
+            &head(29, 0),
+            b"rest",
+        ]
+        .concat();
+        let (found, whole) = split(&page, 1000);
+        let texts: Vec<(u64, &[u8])> = found.iter().map(|&(at, stamp, n)| (stamp, &page[at..at + n])).collect();
+        let far = 1005 + (1 << 27) + 1;
+        let expected: [(u64, &[u8]); 4] =
+            [(1005, b"abcd"), (far + 2, b"efghijkl"), (far + 5, b"mnopqrst"), ((2 << 27) + 7, b"uvwx")];
+        assert_eq!((&texts[..], whole), (&expected[..], true));
+        for cut in 0..page.len() {
+            assert!(split(&page[..cut], 0).0.len() <= found.len());
+        }
+    }
+}
