@@ -46,6 +46,9 @@ pub struct Args {
     /// List all user processes, not only the long ones
     #[arg(long)]
     processes: bool,
+    /// List all units of systemd's in order of time, not only the longest
+    #[arg(long)]
+    units: bool,
     /// Also sum over all threads until the end mark; this is not the boot path
     #[arg(long)]
     all_threads: bool,
@@ -111,8 +114,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         return Ok(Done::Well);
     }
     let top = args.top.unwrap_or(if args.cutoff.is_some() { usize::MAX } else { TOP });
-    let (all_processes, cutoff) = (args.processes, args.cutoff.unwrap_or_default());
-    let layout = Layout { all_processes, cutoff, ..output.layout(top) }.of(&summary);
+    let (all_processes, all_units) = (args.processes, args.units);
+    let cutoff = args.cutoff.unwrap_or_default();
+    let layout = Layout { all_processes, all_units, cutoff, ..output.layout(top) }.of(&summary);
     let mut text = if output.quiet { report::headline(&summary, layout) } else { report::show(&summary, layout) };
     if let Some(calls) = &summary.calls {
         text.push('\n');

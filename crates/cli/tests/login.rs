@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::boots::{CALM, Scratch, evidence, kernel, manifest, messages, record, recorded};
@@ -53,4 +54,85 @@ fn a_debian_is_recorded_to_its_login_prompt() {
     }
     println!("{:.1} s to the prompt, phases {phases:?}", total as f64 / 1e9);
     run(bootscope("report").arg(&into).arg("-o").arg(scratch.path("a.html"))).exits(0);
+}
+
+/// Services of known lengths, one after the other when all else is there, and a target that waits for both.
+const KNOWN_UNITS: [(&str, &str); 3] = [
+    ("known-a.service", "[Unit]\nAfter=multi-user.target\n[Service]\nType=oneshot\nExecStart=/bin/sleep 0.7\n"),
+    ("known-b.service", "[Unit]\nAfter=known-a.service\n[Service]\nType=oneshot\nExecStart=/bin/sleep 0.4\n"),
+    ("known.target", "[Unit]\nRequires=known-a.service known-b.service\nAfter=known-a.service known-b.service\n"),
+];
+
+/// The root file system with more units in it, as one initrd.
+fn with_units(rootfs: &Path, scratch: &Scratch) -> PathBuf {
+    let (files, initrd) = (scratch.path("files"), scratch.path("initrd.cpio"));
+    let folder = files.join("etc/systemd/system");
+    fs::create_dir_all(&folder).unwrap();
+    KNOWN_UNITS.iter().for_each(|(name, text)| fs::write(folder.join(name), text).unwrap());
+    let archive = "find . -mindepth 1 | cpio --quiet --create --format=newc --owner=0:0";
+    let more = Command::new("sh").args(["-c", archive]).current_dir(&files).output().unwrap();
+    assert!(more.status.success(), "{}", String::from_utf8_lossy(&more.stderr));
+    fs::write(&initrd, [fs::read(rootfs).unwrap(), more.stdout].concat()).unwrap();
+    initrd
+}
+
+/// The trace of an unmodified guest's own init is read in its memory: its processes, its units, and who waited for whom.
+#[test]
+fn user_space_is_traced_to_a_unit() {
+    let Some(kernel) = kernel() else { return };
+    let Some(rootfs) = rootfs() else { return };
+    let scratch = Scratch::new();
+    let initrd = with_units(&rootfs, &scratch);
+    let into = scratch.path("boot");
+    let mut command = record(&kernel, &into);
+    command.args(["--init", "keep", "--until", "unit:known.target", "--memory", "2G", "--timeout", "20m", "--initrd"]);
+    command.arg(&initrd).args(["--hang-after", "60s", "--append"]);
+    command.arg(format!("rdinit=/sbin/init quiet systemd.wants=known.target {CALM}"));
+    recorded(&mut command, &into, "reached");
+    assert!(!manifest(&into)["vmm"]["command"].to_string().contains("bootscope/init"), "nothing of ours in the guest");
+
+    let document = shown(&into);
+    let unit = |name: &str| {
+        let units = list(&document["units"]);
+        let found = units.iter().find(|unit| unit["name"] == name).unwrap_or_else(|| panic!("no {name} in {units:#?}"));
+        (found["start_ns"].as_i64(), ns(&found["settled_ns"]))
+    };
+    let ((Some(a), a_active), (Some(b), b_active), (_, reached)) =
+        (unit("known-a.service"), unit("known-b.service"), unit("known.target"))
+    else {
+        panic!("services start")
+    };
+    const MS: i64 = 1_000_000;
+    // A busy host makes them longer, and nothing makes them shorter.
+    for (from, to, least) in [(a, a_active, 700 * MS), (b, b_active, 400 * MS)] {
+        assert!((least..least + 1500 * MS).contains(&(to - from)), "{} ms", (to - from) / MS);
+    }
+    assert!(a_active <= b && b_active <= reached, "in their order");
+    let total = ns(&document["total_ns"]);
+    assert!((total - reached).abs() <= 2 * MS, "the end mark {total} is the target's {reached}");
+
+    let processes = list(&document["processes"]);
+    let sleeps: Vec<i64> = processes
+        .iter()
+        .filter(|process| text(&process["name"]).ends_with("/sleep"))
+        .map(|process| ns(&process["end_ns"]) - ns(&process["start_ns"]))
+        .collect();
+    assert!(sleeps.len() == 2 && sleeps[0] >= 700 * MS && sleeps[1] >= 400 * MS, "{sleeps:?}");
+    let programs: Vec<&str> = processes.iter().map(|process| text(&process["name"])).collect();
+    assert!(programs.iter().any(|name| name.contains("systemd-journald")), "{programs:?}");
+    let phases: Vec<&str> = list(&document["phases"]).iter().map(|phase| text(&phase["name"])).collect();
+    assert!(phases.contains(&"initcalls: late") && phases.contains(&"process 1"), "{phases:?}");
+
+    // The boot waited for both sleeps: nobody else is to blame for that time.
+    let slept: i64 = list(&document["where"])
+        .iter()
+        .filter(|row| row.to_string().contains("sleep"))
+        .map(|row| ns(&row["self_ns"]))
+        .sum();
+    assert!((1050 * MS..(reached - a)).contains(&slept), "{} of {} ms", slept / MS, (reached - a) / MS);
+    let unexplained = list(&document["phases"]).iter().filter(|phase| phase["name"] == "unexplained");
+    let unexplained: i64 = unexplained.map(|phase| ns(&phase["end_ns"]) - ns(&phase["start_ns"])).sum();
+    assert!(unexplained * 50 <= total, "{unexplained} of {total} ns");
+    let text = run(bootscope("show").arg("--units").arg(&into)).exits(0);
+    assert!(text.text().contains("known-a.service"), "{}", text.text());
 }

@@ -107,13 +107,21 @@ fn counter(evidence: &Offers<'_>) -> Option<Clock> {
         Some(hz) if hz > 0.0 => {
             let fit = |points: &[SyncPoint]| Clock::fit_offset(NAME, hz, points, Delay::Late, RateSource::Host);
             let start = evidence.started.map(|at| SyncPoint { ticks: Ticks(0), at });
-            // A guest with its own process 1 sends no words.
-            let by_messages = fit(points).or_else(|| fit(&[start?]))?;
+            // A guest with its own process 1 sends no words, and its trace is stamped with this counter.
+            let is_traced = evidence.trace.is_some_and(|(_, trace)| trace.stamps() == Stamps::Counter);
+            let by_start = || fit(&[start.filter(|_| is_traced)?]);
+            let by_messages = fit(points).or_else(by_start)?;
             let late = |point: &SyncPoint| point.at - by_messages.to_ns(point.ticks);
             // Further off than a host stamps late, the guest has set its counter.
             let start = start.filter(|start| late(start).abs() < LATE_MAX);
             let seen = edge(&evidence.counter_seen, late);
-            fit(&points.iter().copied().chain(start).chain(seen).collect::<Vec<_>>())
+            let is_seen = seen.is_some();
+            let mut clock = fit(&points.iter().copied().chain(start).chain(seen).collect::<Vec<_>>())?;
+            if points.is_empty() && !is_seen {
+                // The monitor says when the machine starts, and nothing confirms it.
+                clock.residual = clock.residual.max(EDGE);
+            }
+            Some(clock)
         }
         _ => {
             let fitted = Clock::fit(NAME, points, Delay::Late);

@@ -20,6 +20,7 @@
 mod build;
 mod event;
 mod line;
+mod processes;
 mod reader;
 mod sched;
 

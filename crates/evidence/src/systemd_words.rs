@@ -1,9 +1,16 @@
-//! What systemd says in the kernel's log, where it logs there (`systemd.log_target=kmsg`): that it began, and what it reached.
+//! What systemd says in the kernel's log, where it logs there (`systemd.log_target=kmsg`): that it began, what it started, and
+//! what it reached.
 //!
 //! By systemd's src/core/main.c and src/core/job.c. It names a unit, describes it, or does both, as its option
-//! `status_unit_format` says.
+//! `status_unit_format` says. An initrd's systemd speaks in the same words, and of units of the same names.
 
-use timeline::Phase;
+use hashbrown::HashMap;
+use timeline::{Ns, Phase, ServiceUnit, Timeline};
+
+/// How its messages begin.
+const SAYS: &str = "systemd[1]: ";
+/// Of more units nothing is kept: no machine has so many.
+const UNITS_MAX: usize = 100_000;
 
 /// How the message begins in which it says its version.
 pub const BEGINS: &str = "systemd[1]: systemd ";
@@ -22,11 +29,68 @@ const DESCRIBED: [(&str, &str); 3] = [
     ("Multi-User System", "multi-user.target"),
 ];
 
+/// A unit, and what becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Becomes {
+    Starting,
+    Active,
+    Failed,
+}
+
+/// How a message of each kind begins; what follows is the unit.
+const WORDS: [(&str, Becomes); 16] = [
+    ("Starting ", Becomes::Starting),
+    ("Mounting ", Becomes::Starting),
+    ("Activating swap ", Becomes::Starting),
+    ("Expecting device ", Becomes::Starting),
+    ("Started ", Becomes::Active),
+    ("Finished ", Becomes::Active),
+    ("Mounted ", Becomes::Active),
+    ("Activated swap ", Becomes::Active),
+    ("Found device ", Becomes::Active),
+    ("Reached target ", Becomes::Active),
+    ("Listening on ", Becomes::Active),
+    ("Set up automount ", Becomes::Active),
+    ("Created slice ", Becomes::Active),
+    ("Failed to start ", Becomes::Failed),
+    ("Failed to mount ", Becomes::Failed),
+    ("Timed out waiting for device ", Becomes::Failed),
+];
+
+/// The unit of a message, and what becomes of it. Where systemd only describes a unit, that is its name.
+fn unit(text: &str) -> Option<(&str, Becomes)> {
+    let text = text.strip_prefix(SAYS)?;
+    let (unit, becomes) = WORDS.iter().find_map(|&(word, becomes)| Some((text.strip_prefix(word)?, becomes)))?;
+    let unit = unit.split_once(" - ").map_or_else(|| unit.trim_end_matches('.'), |(name, _)| name);
+    (!unit.is_empty()).then_some((unit, becomes))
+}
+
 /// The target that is reached, by its name.
 pub fn reached(text: &str) -> Option<&str> {
-    let unit = text.strip_prefix("systemd[1]: Reached target ")?;
-    let unit = unit.split_once(" - ").map_or_else(|| unit.trim_end_matches('.'), |(name, _)| name);
-    Some(DESCRIBED.iter().find(|(described, _)| *described == unit).map_or(unit, |&(_, name)| name))
+    let (unit, becomes) = unit(text)?;
+    let is_target = text[SAYS.len()..].starts_with("Reached target ") && becomes == Becomes::Active;
+    is_target.then(|| DESCRIBED.iter().find(|(described, _)| *described == unit).map_or(unit, |&(_, name)| name))
+}
+
+/// Puts the units of a log's messages onto a timeline; the messages in order of time. One that starts again, as in the root after the
+/// initrd, is one more.
+pub fn units<'m>(messages: impl Iterator<Item = (Ns, &'m str)>, timeline: &mut Timeline) {
+    let mut last: HashMap<&str, usize> = HashMap::new();
+    for (at, text) in messages {
+        let Some((name, becomes)) = unit(text).filter(|_| timeline.units.len() < UNITS_MAX) else { continue };
+        let known = last.get(name).copied().filter(|&known| timeline.units[known].settled.is_none());
+        let place = known.unwrap_or_else(|| {
+            let start = (becomes == Becomes::Starting).then_some(at);
+            let name = timeline.names.intern(name);
+            timeline.units.push(ServiceUnit { name, start, settled: None, failed: false });
+            timeline.units.len() - 1
+        });
+        last.insert(name, place);
+        if becomes != Becomes::Starting {
+            let unit = &mut timeline.units[place];
+            (unit.settled, unit.failed) = (Some(at), becomes == Becomes::Failed);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -41,5 +105,34 @@ mod tests {
         assert_eq!(reached("systemd[1]: Reached target swap.target - Swaps."), Some("swap.target"));
         assert_eq!(reached("systemd[1]: Started cron.service - cron."), None);
         assert_eq!(reached("Reached target Basic System."), None);
+    }
+
+    #[test]
+    fn units_start_settle_and_start_again() {
+        let log = [
+            (1, "systemd[1]: Starting a.service - A, and more..."),
+            (2, "systemd[1]: Mounting tmp.mount - /tmp..."),
+            (3, "systemd[1]: a.service: Deactivated successfully."),
+            (4, "systemd[1]: Finished a.service - A, and more."),
+            (5, "systemd[1]: Reached target x.target - X."),
+            (6, "cron[77]: Started nothing."),
+            (7, "systemd[1]: Failed to mount tmp.mount - /tmp."),
+            (8, "systemd[1]: Starting a.service - A, and more..."),
+        ];
+        let mut timeline = Timeline::default();
+        units(log.iter().map(|&(at, text)| (Ns(at), text)), &mut timeline);
+        let found: Vec<_> = timeline
+            .units
+            .iter()
+            .map(|unit| (timeline.names.get(unit.name), unit.start, unit.settled, unit.failed))
+            .collect();
+        let at = |at| Some(Ns(at));
+        let expected = [
+            ("a.service", at(1), at(4), false),
+            ("tmp.mount", at(2), at(7), true),
+            ("x.target", None, at(5), false),
+            ("a.service", at(8), None, false),
+        ];
+        assert_eq!(found, expected);
     }
 }

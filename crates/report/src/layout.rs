@@ -21,6 +21,8 @@ pub struct Layout {
     pub unit: Unit,
     /// Whether to list all user processes, not only those that last.
     pub all_processes: bool,
+    /// Whether to list all units, not only the longest.
+    pub all_units: bool,
     /// Whether to list what in the evidence did not add up and changes no figure.
     pub harmless_too: bool,
 }
@@ -84,6 +86,7 @@ impl Default for Layout {
             style: Style::Plain,
             unit: Unit::default(),
             all_processes: false,
+            all_units: false,
             harmless_too: false,
         }
     }

@@ -43,6 +43,7 @@ mod terminal;
 mod text;
 mod trial;
 mod trials_page;
+mod units;
 mod warnings;
 mod watch_lines;
 mod watched;
@@ -71,7 +72,7 @@ pub use schemas::schemas;
 pub use silence_lines::{SilenceLine, SilencesLine, SilentEntry, SilentIn, SilentMoment, SilentWhere};
 pub use summary::{
     CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, SampledEventLines,
-    SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, summarize,
+    SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, UnitLine, summarize,
 };
 pub use terminal::{calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};

@@ -82,6 +82,9 @@ pub struct Summary {
     /// User processes, each after its parent, siblings by number.
     #[serde(default)]
     pub processes: Vec<ProcessLine>,
+    /// Units of a manager of services (systemd's), in the order in which they were first heard of.
+    #[serde(default)]
+    pub units: Vec<UnitLine>,
     /// What samples say; `null` where none were taken.
     #[serde(default)]
     pub sampled: Option<SampledLines>,
@@ -355,6 +358,26 @@ pub struct ProcessLine {
     pub end_ns: Option<i64>,
 }
 
+/// A service, a mount, a socket, a target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct UnitLine {
+    /// Its name.
+    pub name: String,
+    /// When its start began; `null` for what is there at once.
+    pub start_ns: Option<i64>,
+    /// When it was active, or had failed; `null` if it was still starting when the evidence was taken.
+    pub settled_ns: Option<i64>,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
+impl UnitLine {
+    /// How long its start took.
+    pub(crate) fn took_ns(&self) -> Option<i64> {
+        Some(self.settled_ns? - self.start_ns?)
+    }
+}
+
 /// Figures of a recording with calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Calls {
@@ -432,6 +455,7 @@ impl Summary {
             functions: boot.tables().functions.iter().map(|row| function_line(&timeline.names, row)).collect(),
             where_all_threads: boot.tables().all_threads.iter().map(WhereLine::of).collect(),
             processes: timeline.processes.iter().map(|p| process_line(&timeline.names, p)).collect(),
+            units: timeline.units.iter().map(|unit| unit_line(&timeline.names, unit)).collect(),
             sampled: timeline.sampled.as_ref().map(|sampled| SampledLines::of(sampled, &timeline.names)),
             silences: timeline.silences.as_ref().map(|found| SilencesLine::of(found, timeline.time_base)),
             watched: timeline.watched.as_ref().map(|found| WatchedLine::of(found, timeline.time_base)),
@@ -574,6 +598,15 @@ fn process_line(names: &Names, p: &timeline::Process) -> ProcessLine {
         name: names.get(p.name).to_owned(),
         start_ns: p.start.0,
         end_ns: p.end.map(|end| end.0),
+    }
+}
+
+fn unit_line(names: &Names, unit: &timeline::ServiceUnit) -> UnitLine {
+    UnitLine {
+        name: names.get(unit.name).to_owned(),
+        start_ns: unit.start.map(|at| at.0),
+        settled_ns: unit.settled.map(|at| at.0),
+        failed: unit.failed,
     }
 }
 

@@ -18,6 +18,7 @@ use crate::overview::overview;
 use crate::paragraph::paragraph;
 use crate::processes::processes;
 use crate::text::{bytes, counted, cut, percent};
+use crate::units::units;
 use crate::{DiagnosticLine, EndLine, Layout, Summary, harmless};
 use facts::facts;
 pub(crate) use facts::overhead;
@@ -52,6 +53,10 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
     if !summary.processes.is_empty() {
         out.push('\n');
         out.push_str(&processes(&summary.processes, layout));
+    }
+    if !summary.units.is_empty() {
+        out.push('\n');
+        out.push_str(&units(&summary.units, layout.all_units, layout));
     }
     if let Some(sampled) = &summary.sampled {
         out.push('\n');

@@ -167,6 +167,19 @@ pub struct Process {
     pub end: Option<Ns>,
 }
 
+/// What a manager of services starts: a service, a mount, a socket, a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceUnit {
+    /// Its name.
+    pub name: NameId,
+    /// When its start began; none for what is there at once, as a target is.
+    pub start: Option<Ns>,
+    /// When it was active, or had failed; none if it was still starting when the evidence was taken.
+    pub settled: Option<Ns>,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
 /// One boot, or as much of it as the evidence shows.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
@@ -213,6 +226,8 @@ pub struct Timeline {
     pub end: Option<End>,
     /// User processes: each after its parent, siblings by number.
     pub processes: Vec<Process>,
+    /// Units of its manager of services, in the order in which they were first heard of.
+    pub units: Vec<ServiceUnit>,
     /// What its times count.
     pub unit: Unit,
     /// The operating system by what the evidence says.

@@ -7,8 +7,10 @@
 use super::Trace;
 use super::event::{Event, Task};
 use super::line::{Context, Entry, Record};
+use super::processes::Processes;
 use super::sched::{Sched, ThreadNo};
 use crate::text::{Symbol, lossy};
+use guest_init::cpio::{INIT_PATH, ROOT_PATH};
 use hashbrown::HashMap;
 use timeline::{
     Clock, DiagnosticKind, Mark, NameId, Ns, Os, SpanBuilder, SpanId, SpanKind, SpanRow, Timeline, TrackId, WaitedOn,
@@ -96,6 +98,7 @@ struct Layer<'a, 't> {
     interrupts: HashMap<u32, Interrupts>,
     doing: HashMap<TrackId, Doing>,
     words: Words,
+    processes: Processes,
     /// The trace says when softirqs begin.
     has_softirqs: bool,
     now: Ns,
@@ -141,6 +144,7 @@ pub(super) fn build(trace: &Trace<'_>, clock: &Clock, timeline: &mut Timeline) -
         interrupts: HashMap::new(),
         doing: HashMap::new(),
         words,
+        processes: Processes::default(),
         has_softirqs: false,
         now: first,
         line: 0,
@@ -194,13 +198,21 @@ impl<'a> Layer<'a, '_> {
                 self.sched.runnable(thread, WaitedOn::Thread(track), self.now);
             }
             Event::Fork { child } => {
-                self.sched.born(child, track, cpu, self.now, self.timeline);
+                let born = self.sched.born(child, track, cpu, self.now, self.timeline);
+                self.processes.forked((child.pid, self.sched.track(born)), record.pid, self.now);
             }
             Event::Exec(file) => {
                 self.sched.execs(current, file);
+                let begun = self.timeline.tracks.get(track).created.map_or(self.now, |(at, _)| at);
+                // bootscope's own process is no part of the guest's user space.
+                if ![INIT_PATH.as_bytes(), ROOT_PATH.as_bytes()].contains(&file) {
+                    let program = self.intern(file);
+                    self.processes.execs((record.pid, track), program, begun);
+                }
                 self.exec(track, file);
             }
             Event::Exit(task) => {
+                self.processes.exits(task.pid, self.now);
                 let thread = self.sched.thread(task, cpu, self.timeline);
                 self.sched.ends(thread);
                 let track = self.sched.track(thread);
@@ -477,6 +489,7 @@ impl<'a> Layer<'a, '_> {
         let timeline = self.timeline;
         self.spans.finish(&mut timeline.spans, last, &mut timeline.diagnostics);
         let threads = self.sched.finish(last, timeline);
+        self.processes.build(timeline);
         Built { first, last, threads }
     }
 }

@@ -242,6 +242,7 @@ fn messages(file: &str, log: &KernelLog, arrivals: &Arrivals<'_>, clock: Option<
         let name = timeline.names.intern(log.text(line));
         timeline.marks.push(Mark { at, name, track });
     }
+    systemd::units(log.lines.iter().filter_map(|line| Some((place(line)?, log.text(line)))), timeline);
     let mut found = initcalls::read(file, log, place, &mut timeline.diagnostics);
     if traced {
         found.calls.retain(|call| call.kind != initcalls::Kind::Initcall);

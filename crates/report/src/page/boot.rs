@@ -37,6 +37,7 @@ pub fn embedded(mut summary: Summary) -> (Summary, Option<String>) {
     first(&mut s.functions, "functions", &mut cut);
     first(&mut s.where_all_threads, "where_all_threads", &mut cut);
     first(&mut s.processes, "processes", &mut cut);
+    first(&mut s.units, "units", &mut cut);
     for event in s.sampled.iter_mut().flat_map(|sampled| &mut sampled.events) {
         first(&mut event.functions, "sampled functions", &mut cut);
         first(&mut event.tracks, "sampled tracks", &mut cut);
