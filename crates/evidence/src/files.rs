@@ -1,8 +1,9 @@
 //! A recording's files, each read once and given to the reader that it belongs to.
 //!
-//! A recording of our own names its files. In one that was imported, what a file is is told by its content. Nothing here
-//! knows a format: who takes which file is asked of the readers.
+//! A recording of our own names its files. In one that was imported, what a file is is told by its content; the files of an
+//! archive are imported one by one. Nothing here knows a format: who takes which file is asked of the readers.
 
+use crate::archive;
 use crate::detect::{self, Readers};
 use crate::index::Index;
 use crate::input::{File, Input};
@@ -34,17 +35,24 @@ pub(crate) fn read(recording: &Recording, diagnostics: &mut Diagnostics) -> Resu
         if is_gzip(&file.bytes) {
             file.bytes = gunzip(&file.name, &file.bytes, diagnostics);
         }
-        note_holes(&file, diagnostics);
-        let looked = look(&file.name, &file.bytes, &mut readers, diagnostics);
-        if looked.recognised.kinds.is_empty() {
-            diagnostics.note(DiagnosticKind::FormatUnknown, || name);
-        }
-        let file = Rc::new(file);
-        for (_, reader) in readers.iter_mut().filter(|(format, _)| looked.takers.contains(format)) {
-            reader.add(None, Input { file: file.clone(), index: Index::default() }, diagnostics);
+        for member in archive::members(file, diagnostics) {
+            give(member, &mut readers, diagnostics);
         }
     }
     Ok(readers)
+}
+
+/// Gives an imported file to the readers that know it.
+fn give(file: File, readers: &mut Readers, diagnostics: &mut Diagnostics) {
+    note_holes(&file, diagnostics);
+    let looked = look(&file.name, &file.bytes, readers, diagnostics);
+    if looked.recognised.kinds.is_empty() {
+        diagnostics.note(DiagnosticKind::FormatUnknown, || file.name.clone());
+    }
+    let file = Rc::new(file);
+    for (_, reader) in readers.iter_mut().filter(|(format, _)| looked.takers.contains(format)) {
+        reader.add(None, Input { file: file.clone(), index: Index::default() }, diagnostics);
+    }
 }
 
 /// What a file is, and whose.
@@ -194,8 +202,19 @@ pub fn recognise(bytes: &[u8]) -> Recognised {
     let mut diagnostics = Diagnostics::default();
     let unpacked = is_gzip(bytes).then(|| gunzip("", bytes, &mut diagnostics));
     let cut = diagnostics.count(DiagnosticKind::GzipTooLarge) > 0;
-    let looked = look("", unpacked.as_deref().unwrap_or(bytes), &mut detect::readers(), &mut diagnostics);
-    Recognised { cut, ..looked.recognised }
+    let bytes = unpacked.as_deref().unwrap_or(bytes);
+    if !archive::is_archive(bytes) {
+        let looked = look("", bytes, &mut detect::readers(), &mut diagnostics);
+        return Recognised { cut, ..looked.recognised };
+    }
+    let archive = File { name: String::new(), bytes: bytes.to_vec() };
+    let mut all = Recognised { cut, ..Recognised::default() };
+    for member in archive::members(archive, &mut diagnostics) {
+        let found = look(&member.name, &member.bytes, &mut detect::readers(), &mut diagnostics).recognised;
+        all.of_a_boot |= found.of_a_boot;
+        all.kinds.extend(found.kinds.into_iter().map(|kind| format!("{}: {kind}", member.name)));
+    }
+    all
 }
 
 /// The kernel's event log of a recording, as it was written; empty where there is none.

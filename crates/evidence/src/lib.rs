@@ -11,6 +11,7 @@
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod arch;
+mod archive;
 mod boot;
 mod booted;
 pub mod calls;
