@@ -28,6 +28,7 @@ const READ: &[(&str, &str)] = &[
     ("benchmark/range/build.rs", "names of files"),
     ("benchmark/tree.rs", "changes as the user writes them"),
     ("benchmark/tree/kconfig.rs", "Kconfig's language, and a configuration's values"),
+    ("evidence/bootstage.rs", "numbers of a device tree"),
     ("evidence/calls/build.rs", "functions of Linux"),
     ("evidence/calls/contexts.rs", "functions of Linux"),
     ("evidence/calls/profile.rs", "functions of Linux"),

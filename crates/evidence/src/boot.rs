@@ -12,7 +12,7 @@ use crate::first_executions::regions::Region;
 use crate::kernel_log::KernelLog;
 use recording::{Input, InputRole, Manifest};
 use std::rc::Rc;
-use timeline::{Ns, Phase, Timeline, TrackId, TrackKind};
+use timeline::{Ns, Phase, Ticks, Timeline, TrackId, TrackKind};
 
 /// A moment, how far off it may be, and what shows it.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +59,8 @@ pub(crate) struct Boot<'f> {
 
     // Said while evidence is placed.
     pub clocks: Clocks,
+    /// How long after power-on the kernel's clock was 0, if evidence taken elsewhere says so.
+    pub kernel_clock_after: Ns,
     /// How far off the time of an event of the scheduler's evidence may be.
     pub trace_error: Ns,
     /// The thread that the kernel starts in; see [`Boot::first_thread`].
@@ -100,6 +102,7 @@ impl<'f> Boot<'f> {
             process_1_spoke: false,
             firmware_spoke: false,
             clocks: Clocks::default(),
+            kernel_clock_after: Ns::ZERO,
             trace_error: Ns::ZERO,
             first_thread: None,
             init: None,
@@ -123,6 +126,11 @@ impl<'f> Boot<'f> {
     /// Whether the evidence was taken elsewhere.
     pub fn is_imported(&self) -> bool {
         self.manifest.time_base == recording::TimeBase::Evidence
+    }
+
+    /// When the kernel's clock was 0; time zero where nothing is stamped with it.
+    pub fn kernel_clock_zero(&self) -> Ns {
+        self.clocks.printk.as_ref().map_or(Ns::ZERO, |clock| clock.to_ns(Ticks(0)))
     }
 
     /// Whether it is a deterministic boot's, of which the host's clock says nothing.

@@ -12,15 +12,19 @@
 
 mod arch;
 mod archive;
+mod before_kernel;
 mod boot;
 mod booted;
+pub mod bootstage;
 pub mod calls;
+pub mod cbmem;
 mod clocks;
 mod condition;
 pub mod detect;
 mod files;
 pub mod firmware;
 pub mod first_executions;
+pub mod fpdt;
 pub mod ftrace;
 pub mod guest_messages;
 pub mod guestfs;

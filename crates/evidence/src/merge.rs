@@ -142,6 +142,7 @@ pub(crate) fn place(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
     let mut offers = Offers::new(boot.manifest);
     evidence.iter().for_each(|evidence| evidence.offer(&mut offers));
     boot.clocks = clocks::join(&offers, &mut boot.timeline.diagnostics);
+    boot.kernel_clock_after = offers.kernel_clock_from.unwrap_or_default();
     if let Some(whole) = evidence.iter_mut().find_map(|evidence| evidence.whole_boot(boot)) {
         // What came before the kernel is as with any other.
         let Some(first) = whole.first else { return };

@@ -107,6 +107,12 @@ impl<'a> Offers<'a> {
         }
     }
 
+    /// Says that a text is stamped with the kernel's clock, or that something took this long before that clock was 0. What
+    /// took longest began at power-on.
+    pub fn kernel_after(&mut self, before: Ns) {
+        self.kernel_clock_from = self.kernel_clock_from.max(Some(before));
+    }
+
     /// Whether times are on the host's clock.
     pub fn is_hosted(&self) -> bool {
         self.manifest.time_base == TimeBase::Host

@@ -7,8 +7,8 @@
 
 use crate::reader::Reader;
 use crate::{
-    calls, firmware, first_executions, ftrace, guest_messages, guestfs, kernel_log, perf_script, silence,
-    systemd_analyze, tslog, vmm, watched,
+    bootstage, calls, cbmem, firmware, first_executions, fpdt, ftrace, guest_messages, guestfs, kernel_log,
+    perf_script, silence, systemd_analyze, tslog, vmm, watched,
 };
 use timeline::DiagnosticKind;
 
@@ -52,6 +52,12 @@ readers! {
     Calls: calls::Files,
     /// Kernel messages in any dress: [`crate::kernel_log`].
     KernelLog: kernel_log::Files,
+    /// coreboot's timestamps: [`crate::cbmem`].
+    Cbmem: cbmem::Files,
+    /// U-Boot's stages: [`crate::bootstage`].
+    Bootstage: bootstage::Files,
+    /// UEFI's times of a boot: [`crate::fpdt`].
+    Fpdt: fpdt::Files,
     /// What systemd-analyze prints: [`crate::systemd_analyze`].
     SystemdAnalyze: systemd_analyze::Files,
     /// What the host saw of the virtual machine monitor: [`crate::vmm`].
@@ -73,7 +79,13 @@ pub(crate) struct Precedence {
 /// A kernel's own log of its boot says all there is to say of its threads, and nothing joins another log to it.
 pub(crate) const WHOLE_BOOTS: [Precedence; 1] = [Precedence {
     used: Format::Tslog,
-    unread: &[Format::Trace, Format::KernelLog, Format::Guestfs, Format::FirstExecutions, Format::SystemdAnalyze],
+    unread: &[
+        Format::Trace,
+        Format::KernelLog,
+        Format::Guestfs,
+        Format::FirstExecutions,
+        Format::SystemdAnalyze,
+    ],
     note: DiagnosticKind::LinuxEvidenceBesideTslog,
 }];
 

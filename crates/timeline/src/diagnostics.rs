@@ -109,6 +109,10 @@ kinds! {
     SecondStatement = "second-statement", Affects(Figures::OfThisFile);
     TermsAreNotTheSum = "terms-are-not-the-sum", Affects(Figures::Phases);
     LengthsWithoutTimes = "lengths-without-times", Affects(Figures::Processes);
+    SumWithoutPlace = "sum-without-place", Harmless;
+    HandOverUnknown = "hand-over-unknown", Affects(Figures::Total);
+    FpdtChecksumWrong = "fpdt-checksum-wrong", Affects(Figures::OfThisFile);
+    FpdtWithoutTimes = "fpdt-without-times", Unusable;
     SecondTrace = "second-trace", Unusable;
     SecondKernelLog = "second-kernel-log", Unusable;
     SecondLibguestfs = "second-libguestfs", Unusable;

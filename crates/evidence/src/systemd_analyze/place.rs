@@ -85,7 +85,7 @@ impl Evidence for Startup {
     /// Its stamps are the kernel's clock, which is 0 when firmware and loader are done.
     fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
         if self.is_on_the_kernels_clock() {
-            offers.kernel_clock_from = Some(self.before_the_kernel());
+            offers.kernel_after(self.before_the_kernel());
         }
     }
 
