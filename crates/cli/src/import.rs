@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 
 /// Make a recording of logs taken elsewhere
 ///
-/// It reads serial captures, dmesg, traces, TSLOG dumps and libguestfs launches, and recognises them by content. Give all
-/// files of one boot together. Where a kernel log holds several boots, the last one is shown. A file may have 1 GiB. Of a pipe, and of what a compressed file unpacks to, bootscope reads
+/// It reads serial captures, dmesg, traces, TSLOG dumps, libguestfs launches, systemd-analyze and bootchart, and recognises them by
+/// content. Of what runs before the kernel it reads the times of coreboot, U-Boot and UEFI. Give all
+/// files of one boot together: they come onto one clock. Where a kernel log holds several boots, the last one is shown. A file may have 1 GiB. Of a pipe, and of what a compressed file unpacks to, bootscope reads
 /// the first 256 MiB, and says so.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The logs, plain or gzipped; `-` is standard input
+    /// The logs, plain, gzipped or in a tar archive; `-` is standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The folder to make
@@ -41,6 +42,8 @@ const EXAMPLES: &str = "\
 Examples:
   bootscope import serial.log dmesg.txt -o boots/a
   bootscope import calls.bin kallsyms.gz -o boots/e
+  bootscope import bootchart.tgz dmesg.txt -o boots/f
+  bootscope import coreboot.txt dmesg.txt -o boots/g
   bootscope import tslog.txt user.txt --tsc-frequency 2445431964 -o boots/b
   ssh router sysctl -b debug.tslog | bootscope import - -o boots/c
 
@@ -99,7 +102,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             "nothing to import: give kernel messages (dmesg, /dev/kmsg, a capture of a serial line, with or without a \
              logger's time stamps), the text of /sys/kernel/tracing/trace, a TSLOG dump (sysctl -b debug.tslog), a \
              libguestfs launch (boot-analysis --verbose), what systemd-analyze prints (time, blame, critical-chain, plot \
-             --json=short), or several of one boot"
+             --json=short), a boot chart (bootchart.tgz), the times of coreboot (cbmem -t), U-Boot (bootstage report) or UEFI \
+             (grep . /sys/firmware/acpi/fpdt/boot/*), or several of one boot"
         );
     }
     if !of_a_boot {

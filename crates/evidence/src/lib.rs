@@ -14,6 +14,7 @@ mod arch;
 mod archive;
 mod before_kernel;
 mod boot;
+pub mod bootchart;
 mod booted;
 pub mod bootstage;
 pub mod calls;

@@ -7,7 +7,7 @@
 
 use crate::reader::Reader;
 use crate::{
-    bootstage, calls, cbmem, firmware, first_executions, fpdt, ftrace, guest_messages, guestfs, kernel_log,
+    bootchart, bootstage, calls, cbmem, firmware, first_executions, fpdt, ftrace, guest_messages, guestfs, kernel_log,
     perf_script, silence, systemd_analyze, tslog, vmm, watched,
 };
 use timeline::DiagnosticKind;
@@ -52,6 +52,8 @@ readers! {
     Calls: calls::Files,
     /// Kernel messages in any dress: [`crate::kernel_log`].
     KernelLog: kernel_log::Files,
+    /// Processes as bootchart's collectors sample them: [`crate::bootchart`].
+    Bootchart: bootchart::Files,
     /// coreboot's timestamps: [`crate::cbmem`].
     Cbmem: cbmem::Files,
     /// U-Boot's stages: [`crate::bootstage`].
@@ -85,6 +87,7 @@ pub(crate) const WHOLE_BOOTS: [Precedence; 1] = [Precedence {
         Format::Guestfs,
         Format::FirstExecutions,
         Format::SystemdAnalyze,
+        Format::Bootchart,
     ],
     note: DiagnosticKind::LinuxEvidenceBesideTslog,
 }];

@@ -113,6 +113,9 @@ kinds! {
     HandOverUnknown = "hand-over-unknown", Affects(Figures::Total);
     FpdtChecksumWrong = "fpdt-checksum-wrong", Affects(Figures::OfThisFile);
     FpdtWithoutTimes = "fpdt-without-times", Unusable;
+    BootchartSampled = "bootchart-sampled", Affects(Figures::Processes);
+    BootchartOtherClock = "bootchart-other-clock", Affects(Figures::Times);
+    BootchartPartUnused = "bootchart-part-unused", Harmless;
     SecondTrace = "second-trace", Unusable;
     SecondKernelLog = "second-kernel-log", Unusable;
     SecondLibguestfs = "second-libguestfs", Unusable;

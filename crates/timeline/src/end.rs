@@ -40,6 +40,8 @@ pub enum EndEvidence {
     SystemdReached(NameId),
     /// This unit of systemd's was active.
     SystemdActive(NameId),
+    /// bootchart's collector stopped: its user, or what it waited for, said that the boot is done.
+    BootchartStopped,
     /// A kernel's event log has the return of `start_init`.
     StartInitReturned,
     /// Process 1 forked: by then it was in user space.
@@ -88,6 +90,7 @@ impl EndEvidence {
             EndEvidence::SystemdFinished => "systemd-finished",
             EndEvidence::SystemdReached(_) => "systemd-reached",
             EndEvidence::SystemdActive(_) => "systemd-active",
+            EndEvidence::BootchartStopped => "bootchart-stopped",
             EndEvidence::StartInitReturned => "start-init-returned",
             EndEvidence::Forked(_) => "process-forked",
             EndEvidence::Exited(_) => "process-exited",

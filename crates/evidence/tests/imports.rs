@@ -1,0 +1,340 @@
+//! Boot evidence of other tools with known answers: bootchart's samples, and the stamps of coreboot, U-Boot and UEFI firmware.
+
+use analysis::{Groups, boot_path, phases, tables, total};
+use evidence::bootchart::{Samples, Use};
+use evidence::{bootstage, cbmem, fpdt};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use timeline::{DiagnosticKind as K, Diagnostics, EndEvidence, Ns, Phase, Timeline, TrackKind};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+/// As `import` and `show` read these files.
+fn imported(files: &[&str]) -> Timeline {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let into = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("imports-{}-{number}", std::process::id()));
+    let files: Vec<PathBuf> = files.iter().map(|name| fixture(name)).collect();
+    for file in &files {
+        let found = evidence::recognise(&std::fs::read(file).unwrap());
+        assert!(!found.kinds.is_empty() && found.of_a_boot, "{}", file.display());
+    }
+    recording::import(&files, &into, false).unwrap();
+    let timeline = evidence::load(&recording::Recording::open(&into).unwrap()).unwrap();
+    check_sums(&timeline);
+    timeline
+}
+
+/// Phases and boot path add up to the total.
+fn check_sums(timeline: &Timeline) {
+    assert_eq!(phases(timeline).iter().map(|phase| phase.length()).sum::<Ns>(), total(timeline));
+    let path = boot_path(timeline);
+    let tables = tables(timeline, &path, &phases(timeline), &Groups::linux());
+    assert_eq!(tables.wheres.iter().map(|row| row.self_time).sum::<Ns>(), total(timeline));
+}
+
+/// A row: its phase, from when to when in µs.
+fn phase_rows(timeline: &Timeline) -> Vec<(String, i64, i64)> {
+    phases(timeline).into_iter().map(|phase| (phase.name, phase.start.0 / 1000, phase.end.0 / 1000)).collect()
+}
+
+#[track_caller]
+fn check_phases(timeline: &Timeline, expected: &[(&str, i64, i64)]) {
+    let expected: Vec<_> = expected.iter().map(|&(name, from, to)| (name.to_owned(), from, to)).collect();
+    assert_eq!(phase_rows(timeline), expected);
+}
+
+fn count(timeline: &Timeline, kind: K) -> u64 {
+    timeline.diagnostics.count(kind)
+}
+
+/// Where a name's first span lies, in µs.
+fn span(timeline: &Timeline, name: &str) -> Option<(i64, i64)> {
+    let name = timeline.names.find(name)?;
+    timeline.spans.iter().map(|(_, s)| s).find(|s| s.name == name).map(|s| (s.start.0 / 1000, s.end.0 / 1000))
+}
+
+#[test]
+fn a_chart_of_proc_stat_has_each_process_with_its_parent() {
+    let timeline = imported(&["bootchart/proc-ps.tgz"]);
+    let end = timeline.end.unwrap();
+    assert_eq!((end.at, end.error, end.evidence), (Ns::from_ms(8_860), Ns::from_ms(60), EndEvidence::BootchartStopped));
+    assert_eq!((timeline.cpu_count, count(&timeline, K::BootchartSampled)), (2, 152));
+    assert_eq!((count(&timeline, K::BootchartPartUnused), count(&timeline, K::FormatUnknown)), (2, 0));
+    // `809` and `99` in its line of /proc/PID/stat.
+    let gzip = timeline.tracks.find(TrackKind::Thread, 104).unwrap();
+    let (at, by) = timeline.tracks.get(gzip).created.unwrap();
+    assert_eq!((at, timeline.tracks.get(by).id), (Ns::from_ms(8_090), 99));
+    let table: Vec<_> = timeline.processes.iter().map(|p| (p.pid, p.depth, timeline.names.get(p.name))).collect();
+    let shell = table.iter().position(|row| row.0 == 99).unwrap();
+    assert_eq!(table[shell], (99, 1, "sh"));
+    assert!(table[shell + 1..shell + 6].iter().all(|row| (row.1, row.2) == (2, "gzip")), "{table:?}");
+}
+
+#[test]
+fn the_boot_path_goes_through_the_children_that_ended_last() {
+    let timeline = imported(&["bootchart/proc-ps.tgz"]);
+    let path = boot_path(&timeline);
+    let tables = tables(&timeline, &path, &phases(&timeline), &Groups::linux());
+    let on_path = |pid: u64| {
+        let track = timeline.tracks.find(TrackKind::Thread, pid).unwrap();
+        let of_it = path.stretches.iter().filter(|stretch| stretch.owner().track == track);
+        of_it.map(|stretch| stretch.length()).sum::<Ns>()
+    };
+    // Process 1 waited for the shell, the shell for each gzip in turn.
+    for gzip in 100..105 {
+        assert!(on_path(gzip) > Ns::from_ms(300), "{gzip}: {:?} {:#?}", on_path(gzip), tables.wheres);
+    }
+    // The loop in the background ended while dd ran.
+    assert_eq!(on_path(95), Ns::ZERO);
+}
+
+/// The samples' own sum of CPU time, in ticks, and what the stretches say.
+#[test]
+fn stretches_on_a_cpu_are_as_long_as_the_process_had_one() {
+    let mut diagnostics = Diagnostics::default();
+    let members = unpacked("bootchart/proc-ps.tgz");
+    let (name, bytes) = members.iter().find(|(name, _)| name == "proc_ps.log").unwrap();
+    let samples = Samples::read(name, bytes, &mut diagnostics).unwrap();
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    let c = samples.counts;
+    assert_eq!(c.lines, c.samples + c.rows + c.blank + c.unreadable + c.beyond);
+    let busy =
+        samples.processes.iter().filter(|process| (95..=104).contains(&process.pid) && process.cpu > Ns::from_ms(300));
+    let mut seen = 0;
+    for process in busy {
+        let on_cpu = process.stretches.iter().filter(|stretch| stretch.used == Use::Cpu);
+        let on_cpu = on_cpu.map(|stretch| stretch.to - stretch.from).sum::<Ns>();
+        let off = (on_cpu - process.cpu).abs();
+        assert!(off.0 * 3 < process.cpu.0, "{} had {} and shows {on_cpu}", process.pid, process.cpu);
+        seen += 1;
+    }
+    assert!(seen >= 6, "{seen}");
+}
+
+/// What is in a fixture's archive.
+fn unpacked(name: &str) -> Vec<(String, Vec<u8>)> {
+    use std::io::Read;
+    let mut tar = Vec::new();
+    let packed = std::fs::File::open(fixture(name)).unwrap();
+    flate2::read::GzDecoder::new(packed).read_to_end(&mut tar).unwrap();
+    let mut archive = tar::Archive::new(&tar[..]);
+    let each = archive.entries().unwrap().map(|entry| {
+        let mut entry = entry.unwrap();
+        let name = entry.path().unwrap().to_string_lossy().trim_start_matches("./").to_owned();
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).unwrap();
+        (name, bytes)
+    });
+    each.collect()
+}
+
+#[test]
+fn a_chart_of_taskstats_brings_its_kernel_log_along() {
+    let timeline = imported(&["bootchart/taskstats.tgz"]);
+    let named: Vec<_> = phase_rows(&timeline).into_iter().map(|row| row.0).collect();
+    let expected = ["unexplained", "kernel, initcalls not told apart", "hand-over", "process 1"];
+    assert_eq!(named, expected);
+    assert_eq!(timeline.end.unwrap().evidence, EndEvidence::BootchartStopped);
+    // taskstats names no process that did nothing, and process 1 only waited.
+    let init = timeline.tracks.find(TrackKind::Thread, 1).unwrap();
+    assert_eq!(timeline.end.unwrap().track, Some(init));
+    let gzip = timeline.tracks.find(TrackKind::Thread, 104).unwrap();
+    assert_eq!(timeline.tracks.get(timeline.tracks.get(gzip).created.unwrap().1).id, 99);
+}
+
+#[test]
+fn a_number_that_is_used_again_is_another_process() {
+    let text = "100\n1 (init) S 0 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0\n7 (a) S 1 0 0 0 -1 0 0 0 0 0 9 0 0 0 20 0 1 0 90 0\n\n\
+                110\n1 (init) S 0 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0\n\n\
+                120\n1 (init) S 0 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0\n7 (b) R 1 0 0 0 -1 0 0 0 0 0 5 0 0 0 20 0 1 0 115 0\n\n\
+                115\nwhat is this\n";
+    let mut diagnostics = Diagnostics::default();
+    let samples = Samples::read("p", text.as_bytes(), &mut diagnostics).unwrap();
+    let seen: Vec<_> = samples.processes.iter().map(|p| (p.pid, &*p.names[0].1, p.from().0 / 10_000_000)).collect();
+    assert_eq!(seen, [(1, "init", 1), (7, "a", 90), (7, "b", 115)]);
+    assert_eq!((samples.processes[1].is_over, samples.processes[2].stretches[0].used), (true, Use::Cpu));
+    assert_eq!((diagnostics.count(K::ClockBack), diagnostics.count(K::LinesUnreadable)), (1, 1));
+}
+
+/// More are counted, not kept.
+#[test]
+fn a_boot_may_have_a_hundred_thousand_processes() {
+    use std::fmt::Write;
+    let mut text = String::new();
+    for sample in 0..3 {
+        writeln!(text, "{}", 100 + sample * 5).unwrap();
+        (1..150_000u32).for_each(|pid| writeln!(text, "{pid} {} p{pid} {} 0 0", pid / 2, sample * 50_000_000).unwrap());
+        text.push('\n');
+    }
+    let mut diagnostics = Diagnostics::default();
+    let samples = Samples::read("p", text.as_bytes(), &mut diagnostics).unwrap();
+    let beyond = diagnostics.count(K::EntriesBeyondBound);
+    assert_eq!((samples.processes.len(), beyond), (1 << 17, samples.counts.beyond));
+    check_sums(&samples.on_a_timeline());
+}
+
+#[test]
+fn coreboot_is_before_the_kernel() {
+    let timeline = imported(&["cbmem/kgpe-d16-old-form.txt"]);
+    check_phases(&timeline, &[("firmware", 0, 18_937_670)]);
+    assert_eq!(span(&timeline, "before ram initialization"), Some((1_136_999, 15_498_973)));
+    assert_eq!((timeline.end.unwrap().evidence, timeline.diagnostics.is_empty()), (EndEvidence::LastSign, true));
+
+    let timeline = imported(&["cbmem/kernel-beside-it.txt", "cbmem/programs-depthcharge.txt"]);
+    let expected = [
+        ("firmware", 0, 400_000),
+        ("loader", 400_000, 900_000),
+        ("kernel, initcalls not told apart", 900_000, 2_150_000),
+    ];
+    check_phases(&timeline, &expected);
+    assert_eq!(count(&timeline, K::HandOverUnknown), 0);
+
+    // Nothing says how the payload came to the kernel.
+    let timeline = imported(&["cbmem/kgpe-d16-old-form.txt", "cbmem/kernel-beside-it.txt"]);
+    assert_eq!((total(&timeline).0 / 1000, count(&timeline, K::HandOverUnknown)), (20_187_670, 1));
+}
+
+#[test]
+fn u_boot_is_before_the_kernel() {
+    let timeline = imported(&["bootstage/qemu-x86_64.txt"]);
+    check_phases(&timeline, &[("firmware", 0, 142_234), ("loader", 142_234, 2_105_360)]);
+    assert_eq!(span(&timeline, "eth_common_init"), Some((425_856, 661_835)));
+    let sums = timeline.diagnostics.iter().find(|d| d.kind == K::SumWithoutPlace).unwrap();
+    assert_eq!((sums.count, sums.cost), (3, Some(Ns::from_us(39_956))));
+
+    let timeline = imported(&["bootstage/several-u-boots.txt"]);
+    let kernel = "kernel, initcalls not told apart";
+    check_phases(
+        &timeline,
+        &[("firmware", 0, 1_641_000), ("loader", 1_641_000, 5_380_000), (kernel, 5_380_000, 6_630_000)],
+    );
+    assert_eq!(count(&timeline, K::HandOverUnknown), 0);
+
+    let timeline = imported(&["bootstage/device-tree.dts"]);
+    check_phases(&timeline, &[("firmware", 0, 1_639_590), ("loader", 1_639_590, 5_381_719)]);
+}
+
+#[test]
+fn uefi_is_before_the_kernel_in_every_dress() {
+    for file in ["fpdt/sysfs.txt", "fpdt/fbpt.bin", "fpdt/sys-directory.tar.gz"] {
+        let timeline = imported(&[file, "cbmem/kernel-beside-it.txt"]);
+        let kernel = "kernel, initcalls not told apart";
+        check_phases(
+            &timeline,
+            &[("firmware", 0, 5_855_973), ("loader", 5_855_973, 14_325_507), (kernel, 14_325_507, 15_575_507)],
+        );
+        // The kernel's clock shows 0 in its first lines.
+        let found: Vec<K> = timeline.diagnostics.iter().map(|d| d.kind).collect();
+        assert_eq!(found, [K::MessagesWithoutStamp], "{file}");
+    }
+}
+
+#[test]
+fn an_fpdt_without_times_says_so_and_its_checksum_is_checked() {
+    for (file, wrong) in [("fpdt/fpdt.bin", 0), ("fpdt/fpdt-wrong-checksum.bin", 1)] {
+        let timeline = imported(&[file, "cbmem/kernel-beside-it.txt"]);
+        assert_eq!((count(&timeline, K::FpdtWithoutTimes), count(&timeline, K::FpdtChecksumWrong)), (1, wrong));
+    }
+    let whole = std::fs::read(fixture("fpdt/fbpt.bin")).unwrap();
+    for cut in 0..whole.len() {
+        let mut diagnostics = Diagnostics::default();
+        fpdt::read("f", &whole[..cut], &mut diagnostics);
+        assert!(cut < 8 || diagnostics.count(K::FileCut) == 1, "{cut}");
+    }
+}
+
+/// Who began earlier began at power-on: systemd's word on the firmware and the firmware's own are on one clock.
+#[test]
+fn firmware_kernel_and_user_space_are_on_one_clock() {
+    let timeline = imported(&["fpdt/sysfs.txt", "bootchart/proc-ps.tgz", "cbmem/programs-depthcharge.txt"]);
+    let end = timeline.end.unwrap();
+    assert_eq!(end.at, Ns(14_325_507_185) + Ns::from_ms(8_860));
+    let of = |phase| timeline.boundaries.iter().filter(move |b| b.phase == phase).map(|b| b.at.0).min();
+    assert_eq!((of(Phase::Firmware), of(Phase::KernelWithInitcalls)), (Some(0), Some(14_325_507_185)));
+}
+
+#[test]
+fn stamps_that_step_back_or_are_too_large_are_counted() {
+    let mut diagnostics = Diagnostics::default();
+    let text = "   0:1st timestamp    5 (0)\n   1:x     3 (1)\n   2:y   99999999999999999 (7)\n   0:1st timestamp   5 (0)\n   3:z   9 (9)\n";
+    let steps = cbmem::read("c", text.as_bytes(), &mut diagnostics);
+    assert_eq!(steps.steps.iter().map(|step| step.at.0).collect::<Vec<_>>(), [0, 5_000, 5_000]);
+    let found = [K::ClockBack, K::LinesUnreadable, K::SecondStatement].map(|kind| diagnostics.count(kind));
+    assert_eq!(found, [1, 1, 1]);
+}
+
+#[test]
+fn other_texts_are_not_these() {
+    for text in
+        ["12:30 hello 45 (3)", "1\t2\tx\ty", "Mark Elapsed Stage", "x/exitbootservice_end_ns: abc", "10:11:12 a (b)"]
+    {
+        let found = evidence::recognise(text.as_bytes());
+        assert!(found.kinds.is_empty(), "{text}: {found:?}");
+    }
+}
+
+const PIECES: [&str; 24] = [
+    "\n",
+    " ",
+    "0",
+    "18446744073709551615",
+    "1 (a) S 1 0 0 0 -1 0 0 0 0 0 9 0 0 0 20 0 1 0 90 0\n",
+    "95 1 sh 56000000 0 0\n",
+    "100\n",
+    "207\n",
+    "9223372036854775\n",
+    ") ",
+    "(",
+    "\t",
+    "   0:1st timestamp   5 (0)\n",
+    "  99:selfboot jump   1,234 (5)\n",
+    "1101\t9\t9\tjumping\n",
+    "Timer summary in microseconds\n",
+    "  1,234  5,678  board_init_f\n",
+    "Accumulated time:\n",
+    "bootstage {\n",
+    "0 {\n",
+    "mark = <0xffffffffffffffff>;\n",
+    "};\n",
+    "/exitbootservice_end_ns:14325507185\n",
+    "FBPT",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Whatever the bytes are: no panic, each line of samples is counted once, and stretches are in order.
+    #[test]
+    fn any_bytes(pieces in proptest::collection::vec(
+        prop_oneof![
+            8 => proptest::sample::select(&PIECES[..]).prop_map(|piece| piece.as_bytes().to_vec()),
+            1 => proptest::collection::vec(any::<u8>(), 0..8),
+        ],
+        0..80,
+    )) {
+        let bytes = pieces.concat();
+        let mut diagnostics = Diagnostics::default();
+        let all = [
+            cbmem::read("c", &bytes, &mut diagnostics),
+            bootstage::read("b", &bytes, &mut diagnostics),
+            fpdt::steps(fpdt::read("f", &bytes, &mut diagnostics), "f", &mut diagnostics),
+        ];
+        for steps in all {
+            prop_assert!(steps.steps.windows(2).all(|pair| Ns::ZERO <= pair[0].at && pair[0].at <= pair[1].at));
+        }
+        let chart = [b"100\n1 (init) S 0 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0\n".as_slice(), &bytes].concat();
+        let samples = Samples::read("p", &chart, &mut diagnostics).unwrap();
+        let c = samples.counts;
+        prop_assert_eq!(c.lines, chart.split_inclusive(|&b| b == b'\n').count() as u64);
+        prop_assert_eq!(c.lines, c.samples + c.rows + c.blank + c.unreadable + c.beyond);
+        check_sums(&samples.on_a_timeline());
+        for process in &samples.processes {
+            prop_assert!(process.stretches.iter().all(|stretch| stretch.from < stretch.to));
+            prop_assert!(process.stretches.windows(2).all(|pair| pair[0].to <= pair[1].from));
+        }
+    }
+}
