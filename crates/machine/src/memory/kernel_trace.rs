@@ -153,12 +153,12 @@ impl TraceImage {
         let Located { space, moved_by } = located(memory).ok_or(NoTrace::NotLocated)?;
         let view = View::new(memory, &space);
         let trace = self.variables.get(TRACE).map_or(0, |trace| trace.wrapping_add(moved_by));
-        let buffer = view.read_u64(trace + self.layout.array_buffer)?;
+        let buffer = view.read_u64(trace.wrapping_add(self.layout.array_buffer))?;
         if buffer == 0 {
             return Err(NoTrace::NoBuffer);
         }
         let cpus = match (self.layout.buffer_cpus, self.variables.get(CPUS)) {
-            (Some(at), _) => view.read_u32(buffer + at)?,
+            (Some(at), _) => view.read_u32(buffer.wrapping_add(at))?,
             (None, Some(variable)) => view.read_u32(variable.wrapping_add(moved_by))?,
             (None, None) => 1,
         };
@@ -176,7 +176,7 @@ impl TraceImage {
     fn numbers(&self, view: &View, moved_by: u64) -> HashMap<String, u16> {
         let events = self.variables.iter().filter_map(|(name, &address)| {
             let event = name.strip_prefix("event_").filter(|event| !event.starts_with("class_"))?;
-            let number = view.read_u32(address.wrapping_add(moved_by) + self.layout.event_number).ok()?;
+            let number = view.read_u32(address.wrapping_add(moved_by).wrapping_add(self.layout.event_number)).ok()?;
             Some((event.to_owned(), u16::try_from(number).ok().filter(|&number| number > 0)?))
         });
         events.collect()
@@ -186,10 +186,10 @@ impl TraceImage {
     fn clock(&self, view: &View, trace: u64, moved_by: u64) -> Option<String> {
         const ENTRY_BYTES: u64 = 24;
         let table = self.variables.get("trace_clocks")?.wrapping_add(moved_by);
-        let id = u64::from(view.read_u32(trace + self.layout.clock_id?).ok()?);
+        let id = u64::from(view.read_u32(trace.wrapping_add(self.layout.clock_id?)).ok()?);
         let mut names = Vec::new();
         for number in 0..=id.min(CLOCKS_MAX) {
-            let name = text_at(view, view.read_u64(table + ENTRY_BYTES * number + 8).ok()?)?;
+            let name = text_at(view, view.read_u64(table.wrapping_add(ENTRY_BYTES * number + 8)).ok()?)?;
             names.push(if number == id { format!("[{name}]") } else { name });
         }
         Some(names.join(" ") + "\n")

@@ -130,7 +130,7 @@ impl<'a> Printer<'a> {
         let Some(form) = number(record).and_then(|number| self.forms.get(&number)) else { return Vec::new() };
         let named = form.threads.iter().filter_map(|&(pid, comm)| {
             let pid = u32::try_from(value(record, pid)?).ok()?;
-            Some((pid, text(record, comm)?.to_vec()))
+            Some((pid, one_line(text(record, comm)?).collect()))
         });
         // Each CPU has an idle thread of its own, and all have this number.
         named.filter(|&(pid, _)| pid != 0).collect()
@@ -198,9 +198,7 @@ impl<'a> Printer<'a> {
             Piece::Value(place, kind) => (place, kind),
         };
         if kind == Kind::Text {
-            // A line is a line, whatever the guest has in its texts.
-            let text = text(record, place).unwrap_or_default().iter();
-            return out.extend(text.map(|&byte| if byte == b'\n' { b' ' } else { byte }));
+            return out.extend(one_line(text(record, place).unwrap_or_default()));
         }
         let value = value(record, place).unwrap_or(0);
         let _ = match kind {
@@ -283,6 +281,11 @@ fn text(record: &[u8], place: Place) -> Option<&[u8]> {
     Some(&text[..memchr::memchr(0, text).unwrap_or(text.len())])
 }
 
+/// A line is a line, whatever a guest has in its texts: it could put whole lines of a trace into one.
+fn one_line(text: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    text.iter().map(|&byte| if byte == b'\n' { b' ' } else { byte })
+}
+
 /// As `sched_switch` prints it: why a thread stopped running, and a plus where it was made to.
 fn state(value: i64) -> String {
     const STATES: [(i64, &str); 8] =
@@ -290,4 +293,76 @@ fn state(value: i64) -> String {
     let set: Vec<&str> = STATES.iter().filter(|&&(bit, _)| value & bit != 0).map(|&(_, letter)| letter).collect();
     let word = if set.is_empty() { "R".to_owned() } else { set.join("|") };
     if value & 0x100 == 0 { word } else { word + "+" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::btf::testing::Types;
+    use super::*;
+
+    /// A kernel that knows of one event.
+    fn types() -> Vec<u8> {
+        let mut types = Types::new();
+        let (short, byte, word) = (types.int(2), types.int(1), types.int(4));
+        let comm = types.array(byte, 16);
+        types.structure(
+            "trace_entry",
+            &[("type", short, 0), ("flags", byte, 2), ("preempt_count", byte, 3), ("pid", word, 4)],
+        );
+        let fork = [
+            ("parent_comm", comm, 8),
+            ("parent_pid", word, 24),
+            ("__data_loc_child_comm", word, 28),
+            ("child_pid", word, 32),
+        ];
+        types.structure("trace_event_raw_sched_process_fork", &fork);
+        types.bytes()
+    }
+
+    fn fork(number: u16, parent: &[u8], child: &[u8]) -> Vec<u8> {
+        let mut record = vec![0; 36];
+        record[..2].copy_from_slice(&number.to_le_bytes());
+        record[2..4].copy_from_slice(&[0x25, 0x12]);
+        record[4..8].copy_from_slice(&7i32.to_le_bytes());
+        record[8..8 + parent.len()].copy_from_slice(parent);
+        record[24..28].copy_from_slice(&7i32.to_le_bytes());
+        let place = (child.len() as u32) << 16 | 36;
+        record[28..32].copy_from_slice(&place.to_le_bytes());
+        record[32..36].copy_from_slice(&8i32.to_le_bytes());
+        [record, child.to_vec()].concat()
+    }
+
+    fn printed(record: &[u8]) -> String {
+        let bytes = types();
+        let forms = Forms::of(&Btf::parse(&bytes).unwrap()).unwrap();
+        let numbers = HashMap::from([("sched_process_fork".to_owned(), 300), ("other".to_owned(), 301)]);
+        let names = Names::new(Vec::new(), 0);
+        let mut printer = Printer::new(&forms, &numbers, &names);
+        printer.learn(record);
+        let mut out = Vec::new();
+        printer.line(record, 2, 345, &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    #[test]
+    fn a_record_is_the_line_that_the_kernel_prints() {
+        let line = "           <...>-7       [002] dN.21          345: sched_process_fork: comm=sh pid=7 child_comm=ls child_pid=8\n";
+        assert_eq!(printed(&fork(300, b"sh\0", b"ls\0")), line);
+        assert!(printed(&fork(301, b"sh\0", b"ls\0")).ends_with(": other: \n"));
+        assert_eq!(printed(&fork(302, b"sh\0", b"ls\0")), "", "nobody knows this event");
+    }
+
+    #[test]
+    fn no_text_makes_a_line_of_its_own() {
+        let text = printed(&fork(300, b"a\n", b"b\n <idle>-0 [000] d... 1: x: y\0"));
+        assert_eq!(text.lines().count(), 1, "{text}");
+        let whole = fork(300, b"sh\0", b"ls\0");
+        for cut in 0..whole.len() {
+            assert!(printed(&whole[..cut]).lines().count() <= 1);
+        }
+        // A text that claims to lie elsewhere is empty.
+        let mut far = whole;
+        far[28..32].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(printed(&far).contains("child_comm= child_pid=8"), "{}", printed(&far));
+    }
 }

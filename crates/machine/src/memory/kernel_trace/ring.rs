@@ -13,6 +13,8 @@ use crate::arch::paging::View;
 
 /// No more is read of all CPUs together.
 const BYTES_MAX: usize = 256 << 20;
+/// Nor more pages, be they empty.
+const PAGES_MAX: usize = BYTES_MAX / PAGE_BYTES;
 /// Of more CPUs nothing is read.
 const CPUS_MAX: u32 = 8192;
 /// A page of records, unless the kernel says otherwise (since 6.8).
@@ -22,6 +24,16 @@ const PAGE_ORDER_MAX: u32 = 8;
 const FLAGS: u64 = 3;
 /// How many bytes of a page are used; what is above it are flags.
 const USED: u64 = 0x000f_ffff;
+
+/// Eight bytes of a structure, wherever a guest says that it is.
+fn word(view: &View, structure: u64, field: u64) -> io::Result<u64> {
+    view.read_u64(structure.wrapping_add(field))
+}
+
+/// Four bytes of it.
+fn half(view: &View, structure: u64, field: u64) -> io::Result<u32> {
+    view.read_u32(structure.wrapping_add(field))
+}
 
 /// A record of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +55,8 @@ pub(super) struct Records {
     pub(super) overwritten: Vec<u64>,
     /// Pages that contradict themselves.
     pub(super) damaged_pages: u64,
+    /// All that were read.
+    pages: usize,
 }
 
 /// Reads the buffers of a `struct trace_buffer`, of so many CPUs.
@@ -50,11 +64,11 @@ pub(super) struct Records {
 /// # Errors
 /// If it does not lie where it is said to, or is none.
 pub(super) fn records(view: &View, layout: &Layout, buffer: u64, cpus: u32) -> io::Result<Records> {
-    let buffers = view.read_u64(buffer + layout.buffer_buffers)?;
+    let buffers = word(view, buffer, layout.buffer_buffers)?;
     if cpus == 0 || cpus > CPUS_MAX {
         return Err(invalid(format!("a trace of {cpus} CPUs")));
     }
-    let order = layout.buffer_page_order.map_or(Ok(0), |at| view.read_u32(buffer + at))?;
+    let order = layout.buffer_page_order.map_or(Ok(0), |at| half(view, buffer, at))?;
     if order > PAGE_ORDER_MAX {
         return Err(invalid(format!("pages of records of order {order}")));
     }
@@ -62,8 +76,8 @@ pub(super) fn records(view: &View, layout: &Layout, buffer: u64, cpus: u32) -> i
     let mut records = Records::default();
     for cpu in 0..cpus {
         // One that was never there has no buffer.
-        let of_cpu = view.read_u64(buffers + 8 * u64::from(cpu))?;
-        records.overwritten.push(if of_cpu == 0 { 0 } else { view.read_u64(of_cpu + layout.cpu_overrun)? });
+        let of_cpu = word(view, buffers, 8 * u64::from(cpu))?;
+        records.overwritten.push(if of_cpu == 0 { 0 } else { word(view, of_cpu, layout.cpu_overrun)? });
         if of_cpu != 0 {
             records.add_cpu(view, layout, (of_cpu, cpu), page_bytes)?;
         }
@@ -80,10 +94,10 @@ impl Records {
         (of_cpu, cpu): (u64, u32),
         page_bytes: usize,
     ) -> io::Result<()> {
-        let reader = view.read_u64(of_cpu + layout.cpu_reader_page)?;
-        let commit = view.read_u64(of_cpu + layout.cpu_commit_page)?;
+        let reader = word(view, of_cpu, layout.cpu_reader_page)?;
+        let commit = word(view, of_cpu, layout.cpu_commit_page)?;
         if reader != 0 {
-            let read = u64::from(view.read_u32(reader + layout.page_read)?);
+            let read = u64::from(half(view, reader, layout.page_read)?);
             self.add_page(view, layout, (reader, cpu), page_bytes, read)?;
         }
         if reader == commit {
@@ -107,21 +121,22 @@ impl Records {
         page_bytes: usize,
         read: u64,
     ) -> io::Result<()> {
-        let data = view.read_u64(page + layout.page_data)?;
-        let used = view.read_u64(data + layout.data_used)? & USED;
+        let data = word(view, page, layout.page_data)?;
+        let used = word(view, data, layout.data_used)? & USED;
         let used = usize::try_from(used).unwrap_or(usize::MAX);
         let head = usize::try_from(layout.data_records).unwrap_or(usize::MAX);
         if used > page_bytes.saturating_sub(head) {
             self.damaged_pages += 1;
             return Ok(());
         }
-        if self.bytes.len() + used > BYTES_MAX {
+        self.pages += 1;
+        if self.pages > PAGES_MAX || self.bytes.len() + used > BYTES_MAX {
             return Err(invalid(format!("more than {} MB of trace", BYTES_MAX >> 20)));
         }
         let from = self.bytes.len();
         self.bytes.resize(from + used, 0);
-        view.read(data + layout.data_records, &mut self.bytes[from..])?;
-        let stamp = view.read_u64(data + layout.data_stamp)?;
+        view.read(data.wrapping_add(layout.data_records), &mut self.bytes[from..])?;
+        let stamp = word(view, data, layout.data_stamp)?;
         let (raw, whole) = split(&self.bytes[from..], stamp);
         self.damaged_pages += u64::from(!whole);
         let unread = raw.into_iter().filter(|&(at, _, _)| at as u64 >= read);
@@ -132,14 +147,14 @@ impl Records {
 
 /// A CPU's pages, the oldest first.
 fn circle(view: &View, layout: &Layout, of_cpu: u64) -> io::Result<Vec<u64>> {
-    let first = view.read_u64(of_cpu + layout.cpu_pages)? & !FLAGS;
+    let first = word(view, of_cpu, layout.cpu_pages)? & !FLAGS;
     let mut pages = Vec::new();
     let mut seen = HashSet::new();
     let (mut link, mut oldest) = (first, None);
     // The reader's page is never in the circle, so this comes back to where it began.
     while seen.insert(link) {
         pages.push(link.wrapping_sub(layout.page_list));
-        if pages.len() > BYTES_MAX / PAGE_BYTES {
+        if pages.len() > PAGES_MAX {
             return Err(invalid("a circle of pages without an end".to_owned()));
         }
         let next = view.read_u64(link)?;
@@ -206,6 +221,83 @@ fn invalid(what: String) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch::paging::Space;
+    use crate::memory::image::Image;
+
+    const LAYOUT: Layout = Layout {
+        array_buffer: 0,
+        buffer_cpus: None,
+        buffer_buffers: 8,
+        buffer_page_order: None,
+        cpu_pages: 0,
+        cpu_reader_page: 8,
+        cpu_commit_page: 16,
+        cpu_overrun: 24,
+        page_list: 0,
+        page_read: 16,
+        page_data: 24,
+        data_stamp: 0,
+        data_used: 8,
+        data_records: 16,
+        clock_id: None,
+        event_number: 0,
+    };
+    const SPACE: Space = Space::Shifted { image: None, other: Some(0) };
+
+    /// Two CPUs. The first has three pages, of which the second is the oldest, and a page of its reader's, of which a record was
+    /// read already; the other CPU was never there.
+    fn memory() -> Image {
+        let mut image = Image::new(0, 0x10000);
+        let (buffer, buffers, cpu) = (0x100, 0x200, 0x300);
+        image.put_u64(buffer + 8, buffers);
+        image.put_u64(buffers, cpu);
+        let pages: [u64; 4] = [0x400, 0x500, 0x600, 0x700];
+        let [first, second, third, reader] = pages;
+        for (field, value) in [(0, first), (8, reader), (16, third), (24, 42)] {
+            image.put_u64(cpu + field, value);
+        }
+        for (page, next) in [(first, second | 1), (second, third), (third, first)] {
+            image.put_u64(page, next);
+        }
+        for (i, (page, texts)) in pages.into_iter().zip(["cccc", "aaaabbbb", "dddd", "0000____"]).enumerate() {
+            let data = 0x1000 * (i as u64 + 1);
+            image.put_u64(page + 24, data);
+            let records: Vec<u8> =
+                texts.as_bytes().chunks(4).flat_map(|text| [&head(1, 1)[..], text].concat()).collect();
+            let order = [30, 20, 40, 10][i];
+            image.put_u64(data, order);
+            image.put_u64(data + 8, records.len() as u64);
+            image.put(data + 16, &records);
+        }
+        // The reader took the first of its records.
+        image.put(reader + 16, &8u32.to_le_bytes());
+        image
+    }
+
+    fn read(image: &Image) -> io::Result<Records> {
+        records(&View::new(image, &SPACE), &LAYOUT, 0x100, 2)
+    }
+
+    #[test]
+    fn pages_are_read_from_the_oldest_to_the_one_in_use() {
+        let found = read(&memory()).unwrap();
+        let texts: Vec<&[u8]> = found.raw.iter().map(|raw| &found.bytes[raw.from..raw.to]).collect();
+        let expected: [&[u8]; 4] = [b"____", b"aaaa", b"bbbb", b"dddd"];
+        assert_eq!(texts, expected, "the page behind the one in use has nothing yet");
+        assert_eq!((found.overwritten, found.damaged_pages), (vec![42, 0], 0));
+    }
+
+    proptest::proptest! {
+        /// Whatever a guest has there, it is read or refused.
+        #[test]
+        fn damaged_memory_is_read_or_refused(changes in proptest::collection::vec((0u64..0x6000, proptest::prelude::any::<u64>()), 1..12)) {
+            let mut image = memory();
+            changes.into_iter().for_each(|(at, value)| image.put_u64(at, value));
+            if let Ok(found) = read(&image) {
+                proptest::prop_assert!(found.raw.iter().all(|raw| raw.from <= raw.to && raw.to <= found.bytes.len()));
+            }
+        }
+    }
 
     fn head(kind: u32, delta: u32) -> [u8; 4] {
         (delta << 5 | kind).to_le_bytes()
