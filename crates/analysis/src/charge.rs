@@ -57,6 +57,8 @@ pub enum Suffix {
     WaitFor(NameId),
     Wait,
     Runqueue,
+    /// No thread is known to run: the CPUs slept, or there is no evidence yet.
+    Nobody,
     /// It is the recording's own doing.
     Recording,
 }
@@ -198,7 +200,7 @@ impl<'a> Charger<'a> {
 
     /// The charge of a stretch that `chain` owns, and what earned it.
     pub fn charge(&self, kind: StretchKind, chain: &[Frame]) -> (Charge, Option<Doer>) {
-        let Some(owner) = chain.last() else { return (Charge { base: BaseId::NOTHING, suffix: Suffix::None }, None) };
+        let Some(owner) = chain.last() else { return (Charge { base: BaseId::NOTHING, suffix: Suffix::Nobody }, None) };
         self.charge_at(self.around(owner.span), Owner { track: owner.track, blamed: chain.len() > 1, kind })
     }
 
@@ -298,6 +300,7 @@ impl<'a> Charger<'a> {
             Suffix::WaitFor(by) => format!("{base} · wait for {}", name(by)),
             Suffix::Wait => format!("{base} · wait"),
             Suffix::Runqueue => format!("{base} · runqueue"),
+            Suffix::Nobody => format!("{base} · no thread known to run"),
             Suffix::Recording => format!("{base} · recording"),
         }
     }

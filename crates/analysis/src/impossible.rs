@@ -37,6 +37,11 @@ pub fn impossible(timeline: &Timeline, path: &BootPath, phases: &[Phase], tables
     for row in tables.all_threads.iter().filter(|row| row.self_time > all) {
         found.note(DiagnosticKind::ImpossibleRowLongerThanBoot, || row.name.clone());
     }
+    // Threads work side by side, and what none of them did has a row: their sum is the boot's length at least.
+    let total = crate::total(timeline);
+    if all < total {
+        found.note(DiagnosticKind::ImpossibleSum, || format!("all threads: {all} of {total}"));
+    }
     found
 }
 

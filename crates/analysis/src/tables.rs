@@ -90,7 +90,7 @@ pub fn tables(timeline: &Timeline, path: &BootPath, phases: &[Phase], groups: &G
         wheres.held(held);
     }
     let mut all_threads = Charged::new(timeline, &charger, phases, spread);
-    everything(timeline, |from, to, frame| all_threads.add(from, to, StretchKind::Running, &[frame]));
+    everything(timeline, |from, to, frame| all_threads.add(from, to, StretchKind::Running, frame.as_slice()));
     let (wheres, explained) = wheres.rows();
     let functions = functions::functions(timeline, &charger, &path.stretches, spread);
     let all_threads = all_threads.rows().0;
@@ -432,10 +432,12 @@ pub(crate) fn by_phase(from: Ns, to: Ns, phases: &[Phase], mut each: impl FnMut(
 /// The row of the functions' table for time in which no function is known.
 const OUTSIDE: &str = "(no function known)";
 
-/// What every thread did, piece by piece: idle loops left out, cut at the end mark.
-fn everything(timeline: &Timeline, mut each: impl FnMut(Ns, Ns, Frame)) {
+/// What every thread did, piece by piece: idle loops left out, cut at the end mark. Then the time in which no thread is
+/// known to run, so that each instant of the boot is in one piece at least.
+fn everything(timeline: &Timeline, mut each: impl FnMut(Ns, Ns, Option<Frame>)) {
     let end = crate::total(timeline);
     let segments = Segments::new(timeline);
+    let mut known: Vec<(Ns, Ns)> = Vec::new();
     let mut add = |track: TrackId, from: Ns, to: Ns, spans_only: bool| {
         let (from, to) = (from.max(Ns::ZERO), to.min(end));
         if from >= to {
@@ -443,21 +445,31 @@ fn everything(timeline: &Timeline, mut each: impl FnMut(Ns, Ns, Frame)) {
         }
         segments.within(track, from, to, |piece| {
             if piece.span.is_some() || !spans_only {
-                each(piece.from, piece.to, Frame { track, span: piece.span });
+                known.push((piece.from, piece.to));
+                each(piece.from, piece.to, Some(Frame { track, span: piece.span }));
             }
         });
     };
-    let mut scheduled = vec![false; timeline.tracks.len()];
+    let mut is_scheduled = vec![false; timeline.tracks.len()];
     for r in &timeline.running {
-        scheduled[r.track.0 as usize] = true;
+        is_scheduled[r.track.0 as usize] = true;
         if !timeline.tracks.get(r.track).idle {
             add(r.track, r.from, r.to, false);
         }
     }
+    // The scheduler's trace begins late in a boot: what its threads did before, their spans show.
+    let traced_from = timeline.running.iter().map(|r| r.from).min().unwrap_or(end);
     for (track, t) in timeline.tracks.iter() {
-        if !scheduled[track.0 as usize] && t.kind != TrackKind::Console {
-            add(track, Ns::ZERO, end, true);
+        if t.kind != TrackKind::Console && !t.idle {
+            add(track, Ns::ZERO, if is_scheduled[track.0 as usize] { traced_from } else { end }, true);
         }
+    }
+    let mut until = Ns::ZERO;
+    for (from, to) in timeline::merged(known).into_iter().chain([(end, end)]) {
+        if from > until {
+            each(until, from, None);
+        }
+        until = to;
     }
 }
 

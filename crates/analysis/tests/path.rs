@@ -175,6 +175,27 @@ fn what_sleeps_in_parallel_is_not_on_the_path() {
     assert_eq!(slow.self_time, Ns(100), "the other view has it, cut at the end mark");
 }
 
+/// The scheduler's trace begins at 55, a thread sleeps from 70 to 90, and nothing is known before 5.
+#[test]
+fn the_table_of_all_threads_has_each_instant_of_the_boot() {
+    let mut b = Boot::new();
+    let (boot, init, idle) = (b.thread("swapper/0", 0), b.thread("init", 1), b.thread("swapper/0", 2));
+    b.0.tracks.get_mut(init).created = Some((Ns(60), boot));
+    b.0.tracks.get_mut(idle).idle = true;
+    b.span(boot, SpanKind::Call, ("setup_arch", ""), 5, 50);
+    b.span(boot, SpanKind::Call, ("rest_init", ""), 50, 58);
+    b.ran(boot, 0, 55, 60);
+    b.ran(init, 0, 60, 70);
+    b.ran(idle, 0, 70, 90);
+    b.ran(init, 0, 90, 100);
+    let t = b.end(init, 100);
+    let all = tables(&t, &boot_path(&t), &phases(&t), &Groups::linux()).all_threads;
+    let rows: Vec<(&str, i64)> = all.iter().map(|row| (row.name.as_str(), row.self_time.0)).collect();
+    let nobody = ("(unexplained) · no thread known to run", 5 + 20);
+    assert_eq!(rows, [("setup_arch", 45), nobody, ("(unexplained)", 22), ("rest_init", 8)]);
+    assert!(all.iter().all(|row| row.name != nobody.0 || row.tracks.is_empty()));
+}
+
 #[test]
 fn printing_is_one_row_and_delays_are_suffixes() {
     let mut b = Boot::new();

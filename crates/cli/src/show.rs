@@ -132,7 +132,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     if args.all_threads {
         text.push('\n');
-        text.push_str(&report::rows("All threads (not the boot path)", &summary.where_all_threads, layout));
+        text.push_str(&report::all_threads(&summary.where_all_threads, layout));
     }
     if output.verbose {
         text.push('\n');

@@ -74,7 +74,7 @@ pub use summary::{
     CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, SampledEventLines,
     SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, UnitLine, summarize,
 };
-pub use terminal::{calls, details, functions, headline, initcalls, rows, show};
+pub use terminal::{all_threads, calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};
 pub use trial::{ProofLine, Proofs, Together};
 pub use trials_page::{PROOFS_NOTES, proofs_page};

@@ -11,7 +11,7 @@ mod rows;
 
 pub use calls::calls;
 pub use initcalls::initcalls;
-pub use rows::{functions, rows};
+pub use rows::{all_threads, functions, rows};
 
 use crate::advice::advice;
 use crate::overview::overview;

@@ -36,9 +36,7 @@ fn wide_and_in_colour() {
 fn other_tables() {
     let s = summary();
     let layout = Layout { top: 6, ..Layout::default() };
-    let text = report::functions(&s.functions, layout)
-        + "\n"
-        + &report::rows("all threads, summed", &s.where_all_threads, layout);
+    let text = report::functions(&s.functions, layout) + "\n" + &report::all_threads(&s.where_all_threads, layout);
     check("tables-80.txt", &text);
 }
 

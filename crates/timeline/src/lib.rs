@@ -72,6 +72,19 @@ pub const fn number(place: usize) -> u32 {
     place as u32
 }
 
+/// The time in which at least one of these stretches lasts, as stretches apart from each other, in order. `O(n log n)`.
+pub fn merged(mut stretches: Vec<(Ns, Ns)>) -> Vec<(Ns, Ns)> {
+    stretches.sort_unstable();
+    let mut merged: Vec<(Ns, Ns)> = Vec::new();
+    for (from, to) in stretches {
+        match merged.last_mut() {
+            Some((_, until)) if from <= *until => *until = to.max(*until),
+            _ => merged.push((from, to)),
+        }
+    }
+    merged
+}
+
 /// An instant with a name, such as a line on the console.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mark {

@@ -9,7 +9,7 @@ import { Table, type Column } from "./table";
 const TABLES = [
     ["where", "Where the boot path went", "The boot path, each stretch charged once, by what one can fix. The rows sum to the total."],
     ["functions", "Functions on the boot path", "Self is time in which it was innermost, total also what it called."],
-    ["threads", "All threads, summed", "What every thread did. Threads work side by side, so this is no account of the boot's length."],
+    ["threads", "All threads, summed", "What every thread did until the end mark. Threads work and wait side by side, so the rows may sum to more than the boot. Time in which no thread is known to run has rows too."],
     ["initcalls", "Initcalls", "Each from its call to its return, waits included. They overlap where threads run side by side."],
     ["processes", "User processes", "Each after its parent."],
 ] as const;

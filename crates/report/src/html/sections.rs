@@ -205,8 +205,8 @@ pub fn tables(s: &Summary, out: Out) -> io::Result<()> {
     let about = "The boot path by function: self is time in which it was innermost, total also what it called.";
     let rows = s.functions.iter().map(Row::from).collect();
     table(("functions", "Functions on the boot path"), about, rows, unit, false, out)?;
-    let about = "Not the path: what every thread did until the end mark. Threads work and wait side by side, so this \
-                 is no account of the boot's length.";
+    let about = "Not the path: what every thread did until the end mark. Threads work and wait side by side, so the rows \
+                 may sum to more than the boot. Time in which no thread is known to run has rows too.";
     let rows = s.where_all_threads.iter().map(Row::from).collect();
     table(("threads", "All threads, summed"), about, rows, unit, false, out)
 }

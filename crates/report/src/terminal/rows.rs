@@ -1,6 +1,7 @@
 //! Tables of rows of the boot path, by what one can fix and by function: the top rows, everything else, the sum.
 
 use super::joined;
+use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, WIDE, render};
 use crate::text::{counted, cut, percent, thousands, width};
 use crate::{FunctionLine, Layout, WhereLine, harmless};
@@ -16,6 +17,15 @@ pub fn rows(title: &'static str, all: &[WhereLine], layout: Layout) -> String {
         tracks: tracks(&r.tracks, layout),
     };
     table(title, all.iter().map(cells).collect(), layout)
+}
+
+/// What every thread did, and what its rows sum to.
+pub fn all_threads(all: &[WhereLine], layout: Layout) -> String {
+    let mut out = rows("All threads (not the boot path)", all, layout);
+    let about = "threads work and wait side by side, so the rows may sum to more than the boot; time in which no thread is \
+                 known to run has rows too";
+    paragraph(about, "", layout, &mut out);
+    out
 }
 
 /// The table of functions on the path.
