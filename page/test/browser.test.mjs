@@ -363,6 +363,13 @@ test("merged: the path's stacks sum to the boot, upside down too", options, asyn
     page.check();
 });
 
+test("merged: all threads sum to their table, and to their waits", options, async () => {
+    const page = await open("#view=merged&of=threads");
+    const [total, waits] = await Promise.all(["data-total", "data-waits"].map(name => page.getAttribute(".merged output", name)));
+    assert.equal(Number(total) - Number(waits), show.where_all_threads.reduce((sum, row) => sum + row.self_ns, 0));
+    page.check();
+});
+
 test("a search leads from line to line of the console, and to rows that have no span", options, async () => {
     const page = await open("#view=console");
     const stamps = (await saved(page)).slice(1).filter(([, text]) => text.includes("Linux version")).map(([at]) => at);

@@ -62,9 +62,22 @@ test("calls too short to be spans have their share, and who had the CPU stands b
     assert.equal(tree.total[0], 100);
 });
 
-test("all threads are by their spans", () => {
-    assert.deepEqual(folded(ofThreads(boot())), { "init;f": 20, "init;f;g": 10, "init;f;f": 10, "worker;g": 50 });
+test("all threads are by their spans, and what none of them did has a frame", () => {
+    const nobody = "(no thread known to run)";
+    assert.deepEqual(folded(ofThreads(boot())), { "init;f": 20, "init;f;g": 10, "init;f;f": 10, "worker;g": 50, [nobody]: 10 });
     assert.deepEqual(folded(ofThreads(boot(), { from: 15, to: 45 })), { "init;f": 10, "init;f;g": 5, "init;f;f": 10, "worker;g": 5 });
+});
+
+test("all threads by a scheduler's trace: outside of spans too, and waits apart", () => {
+    const made = boot();
+    made.facts.is_traced = true;
+    // init is traced from 15 on and sleeps from 18 to 25; worker runs before and after its span.
+    made.running = [[0, 15, 18], [0, 25, 40], [1, 40, 95]].map(([track, from, to]) => ({ track, cpu: 0, from, to }));
+    const tree = ofThreads(made);
+    assert.deepEqual(folded(tree), {
+        "init;f": 20, "init;f;g": 8, "init;f;g;wait": 2, "init;f;f": 5, "init;f;f;wait": 5,
+        "worker;g": 50, "worker;(no function known)": 5, "(no thread known to run)": 5 + 7,
+    });
 });
 
 test("upside down nothing is lost", () => {

@@ -108,6 +108,8 @@ export interface Facts {
     /** What was measured of memory: its name, when, and bytes. */
     readonly memory?: readonly (readonly [string, string, Int])[];
     readonly how: readonly (readonly [string, string])[];
+    /** Whether a scheduler's trace says when each thread ran. */
+    readonly is_traced: boolean;
     readonly spans: number;
     readonly console_lines: number;
     readonly kinds: readonly string[];

@@ -69,6 +69,9 @@ export class Grower {
 }
 
 const RUNQUEUE = "runqueue";
+/** Frames for time that no span has, in the words of the tables. */
+const NO_FUNCTION = "(no function known)";
+const NOBODY = "(no thread known to run)";
 
 /** The boot path: who waited for whom, down to what the owner of the time did, in calls too short to be spans too. Who waited for a
  * CPU stands above `runqueue`, and below it who had that CPU. The total is that of the boot, or of the part of it in `window`. */
@@ -194,25 +197,77 @@ function firstStartingAfter(boot: Boot, track: number, at: number): number {
     return low;
 }
 
-/** What every thread did by its spans, in the whole evidence or in a window: not the length of the boot, since threads work side by side. */
+type Time = readonly [from: number, to: number];
+
+/** What every thread did until the end mark, or in a window of it, by the rule of `show --all-threads`: the sum is that of its
+ * table, and the time below "wait", which that table leaves out. Threads work side by side: it is not the length of the boot. */
 export function ofThreads(boot: Boot, window?: { from: number; to: number }): Tree {
     const grower = new Grower("all threads");
-    const { count, depth, label, start, end, track } = boot.spans;
+    const { start, end, depth, label } = boot.spans;
     const labels: number[] = [];
-    const open: number[] = [];
-    const [from, to] = window ? [window.from, window.to] : [-Infinity, Infinity];
-    for (let i = 0; i < count; i += 1) {
-        const d = i > 0 && track[i] === track[i - 1] ? depth[i]! : 0;
-        const above = d > 0 ? open[d - 1]! : grower.node(0, grower.keyOf(boot.track(track[i]!)?.name ?? ""));
-        const node = grower.node(above, (labels[label[i]!] ??= grower.keyOf(boot.labelText(label[i]!))));
-        open[d] = node;
-        const time = Math.max(Math.min(end[i]!, to) - Math.max(start[i]!, from), 0);
-        if (time === 0 && window) continue;
-        grower.self[node]! += time;
-        grower.count[node]! += 1;
-        if (d > 0) grower.self[above]! -= time;
+    const [from, to] = [Math.max(window?.from ?? 0, 0), Math.min(window?.to ?? boot.total, boot.total)];
+    const known: Time[] = [];
+    const traced = boot.facts?.is_traced ? boot.running : [];
+    const tracedFrom = traced.reduce((first, run) => Math.min(first, run.from), Infinity);
+    for (const track of boot.tracks) {
+        if (track.kind === "console" || track.idle) continue;
+        const thread = (): number => grower.node(0, grower.keyOf(track.name));
+        const [first, last] = boot.spansOf(track.id);
+        const nodes = new Int32Array(last - first);
+        const open: number[] = [];
+        for (let i = first; i < last; i += 1) {
+            if (start[i]! >= to || end[i]! < from) continue;
+            const d = depth[i]!;
+            const node = grower.node(d > 0 ? open[d - 1]! : thread(), (labels[label[i]!] ??= grower.keyOf(boot.labelText(label[i]!))));
+            grower.count[node]! += 1;
+            nodes[i - first] = open[d] = node;
+        }
+        const spend = ([begin, until]: Time, nodeOf: (span: number | undefined) => number): void => {
+            pieces(boot, track.id, begin, until, (span, time) => {
+                grower.self[nodeOf(span)]! += time;
+            });
+        };
+        const ran = (span: number | undefined): number => (span === undefined ? grower.node(thread(), grower.keyOf(NO_FUNCTION)) : nodes[span - first]!);
+        const waited = (span: number | undefined): number => grower.node(ran(span), grower.keyOf("wait"));
+        const isScheduled = traced.length > 0 && boot.runningOf(track.id).length > 0;
+        const runs = isScheduled ? boot.runningOf(track.id).flatMap(run => cut(run.from, run.to, from, to)) : [];
+        // What a thread did before the scheduler's trace, its spans show; after that they have its waits too.
+        let at = isScheduled ? Math.min(Math.max(tracedFrom, from), to) : to;
+        for (const time of inSpans(boot, track.id, from, at)) {
+            known.push(time);
+            spend(time, ran);
+        }
+        for (const run of runs) {
+            for (const time of inSpans(boot, track.id, at, run[0])) spend(time, waited);
+            known.push(run);
+            spend(run, ran);
+            at = run[1];
+        }
+        for (const time of inSpans(boot, track.id, at, to)) spend(time, waited);
+    }
+    known.sort((a, b) => a[0] - b[0]);
+    let at = from;
+    for (const [begin, until] of [...known, [to, to]] as const) {
+        if (begin > at) grower.self[grower.node(0, grower.keyOf(NOBODY))]! += begin - at;
+        at = Math.max(at, until);
     }
     return grower.tree();
+}
+
+/** A stretch of time as far as it lies in another. */
+function cut(from: number, to: number, first: number, last: number): Time[] {
+    const time: Time = [Math.max(from, first), Math.min(to, last)];
+    return time[0] < time[1] ? [time] : [];
+}
+
+/** The parts of a stretch of time in which a track has any span. */
+function inSpans(boot: Boot, track: number, from: number, to: number): Time[] {
+    const { start, end } = boot.spans;
+    const [row] = boot.rows(track).rows;
+    const parts: Time[] = [];
+    if (!row) return parts;
+    for (let i = boot.firstEndingAfter(row, from); i < row.length && start[row[i]!]! < to; i += 1) parts.push(...cut(start[row[i]!]!, end[row[i]!]!, from, to));
+    return parts;
 }
 
 /** Every call that was counted, also those too short to be spans. */

@@ -28,6 +28,8 @@ export function Merged({ store, palette }: { store: Store; palette: Palette }) {
     const set = (change: Partial<typeof merged>): void => store.set({ merged: { ...store.state.merged, ...change } });
     if (!boot.isWhole) return <p class="note">Merged stacks are there when all is read.</p>;
 
+    // The table of all threads has no waits: whoever compares the two has to know how much of this they are.
+    const waits = merged.of === "threads" ? rows.find(row => row.text === "wait")?.self ?? 0 : 0;
     const text = (time: number): string => (merged.of === "calls" ? grouped(time) : short(time, boot.unit));
     const width = merged.of === "calls" ? "10em" : "7em";
     const columns: readonly Column<(typeof rows)[number]>[] = [
@@ -45,7 +47,7 @@ export function Merged({ store, palette }: { store: Store; palette: Palette }) {
                 <Choice label="of" all={OF.filter(([of]) => of !== "calls" || (boot.calls?.rows ?? 0) > 0)} is={merged.of} pick={of => set({ of })} />
                 <Choice label="as" all={WAYS} is={merged.way} pick={way => set({ way })} />
                 <label><input type="checkbox" checked={merged.in_window} disabled={merged.of === "calls"} onChange={event => set({ in_window: event.currentTarget.checked })} /> only the window</label>
-                <output data-total={tree?.total[0] ?? 0}>{tree ? `${tree.total[0]! > Number.MAX_SAFE_INTEGER ? "about " : ""}${text(tree.total[0]!)} in all` : "no call was counted"}</output>
+                <output data-total={tree?.total[0] ?? 0} data-waits={waits}>{tree ? `${tree.total[0]! > Number.MAX_SAFE_INTEGER ? "about " : ""}${text(tree.total[0]!)} in all${waits > 0 ? `, ${text(waits)} of it waits` : ""}` : "no call was counted"}</output>
             </div>
             {merged.of !== "calls" && (boot.calls?.rows ?? 0) > 0 && (merged.of === "threads" || !boot.nodes) ? (
                 <p class="faint note">Calls too short to be drawn are in the time of who called them here; <em>Where</em> and <em>every counted call</em> tell them apart.</p>

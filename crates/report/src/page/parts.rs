@@ -99,6 +99,8 @@ struct Facts<'a> {
     measured: Vec<(&'static str, String)>,
     /// What was measured of memory: its name, when, and bytes.
     memory: Value,
+    /// Whether a scheduler's trace says when each thread ran.
+    is_traced: bool,
     /// How many spans follow.
     spans: usize,
     /// How many console lines there are, of which the page may have less.
@@ -157,6 +159,7 @@ fn facts(&PageBoot { name, boot, console }: &PageBoot, boots: usize) -> io::Resu
         summary: for_a_browser(serde_json::to_value(summary)?),
         findings: boot.findings.as_ref().map(findings).transpose()?.map(for_a_browser),
         how: boot.facts.how.iter().map(|(label, text)| (safe(label), safe(text))).collect(),
+        is_traced: !boot.timeline.running.is_empty(),
         spans: boot.timeline.spans.len(),
         console_lines: console.len(),
         kinds: &KINDS,
