@@ -125,7 +125,7 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::EntryWithoutExit => ("the evidence does not say when {n} call[s] returned", "[it is|they are] shown until [its caller|their callers] returned"),
         K::ExitWithoutEntry => ("{n} exit[s] [has|have] no entry", "[this call is|these calls are] left out"),
         K::ClockBack => ("{n} time stamp[s] [is|are] earlier than the one before", "the clock counts as standing still until it catches up"),
-        K::CallsCross => ("{n} call[s] [crosses|cross] another call", "[it is|they are] not drawn, and the time stays with the caller"),
+        K::CallsCross => ("{n} call[s] [crosses|cross] another call", "[it is|they are] not drawn, and the time stays with the caller[|; time that several share counts once]"),
         K::SpanEndsAfterItsParent => ("{n} span[s] [ends|end] later than the span that contains [it|them]", "[it is|they are] cut at the end of that span"),
         // The recording itself.
         K::RecordingUnfinished => ("the recording is unfinished", "the boot is shown as far as it goes"),
@@ -228,8 +228,8 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::FirstExecutionMalformed => ("{n} record[s] of the first-execution trace [is|are] malformed", "the rest of the file is not read"),
         K::FirstExecutionTableFull => ("{n} block[s] first ran after the plugin's table was full", "functions that ran first in [it|them] are missing"),
         K::FirstCallReturnedElsewhere => ("{n} first call[s] returned on another vCPU", "[it is|they are] not drawn"),
-        K::FirstCallsCross => ("{n} first call[s] [crosses|cross] another before there are threads", "[it is|they are] not drawn, and the time stays with the caller"),
-        K::FirstCallOfUnknownThread => ("{n} call[s] of the first-execution trace [has|have] no known thread", "[it is|they are] not drawn"),
+        K::FirstCallsCross => ("{n} first call[s] [crosses|cross] another before there are threads", "[it is|they are] not drawn, and the time stays with the caller[|; time that several share counts once]"),
+        K::FirstCallOfUnknownThread => ("{n} call[s] of the first-execution trace [has|have] no known thread", "[it is|they are] not drawn[|; time that several share counts once]"),
         K::KernelNotReached => ("no function of {n} kernel image[s] was called", "the boot did not reach this kernel"),
         K::SymbolsUnused => ("no function of {n} symbol list[s] was called", "[it is|they are] not used; give the kernel's own list, and its base if it was moved"),
         K::SymbolsOfAnotherBuild => ("{n} symbol list[s] [is|are] of another build, or at a wrong base", "[it is|they are] not used; give the list of the kernel that was booted"),
@@ -332,7 +332,8 @@ mod tests {
         let found = line(K::CallsCross, "", 6, cost, "");
         assert_eq!(
             found.line(),
-            "6 calls cross another call (400 µs); they are not drawn, and the time stays with the caller (affects functions)"
+            "6 calls cross another call (400 µs); they are not drawn, and the time stays with the caller; time that several \
+             share counts once (affects functions)"
         );
     }
 

@@ -285,6 +285,14 @@ impl Diagnostics {
         self.add(kind, "", 1, Some(cost), place);
     }
 
+    /// Counts a problem for each of these stretches of time. They may nest or overlap: what several share is once in the cost,
+    /// which is so never more than the boot.
+    pub fn note_stretches(&mut self, kind: DiagnosticKind, stretches: Vec<(Ns, Ns)>, place: impl FnOnce() -> String) {
+        let count = stretches.len() as u64;
+        let cost = crate::merged(stretches).into_iter().map(|(from, to)| to - from).sum();
+        self.add(kind, "", count, Some(cost), place);
+    }
+
     /// Counts one more of a problem with what the evidence names.
     pub fn note_about(&mut self, kind: DiagnosticKind, about: &str, place: impl FnOnce() -> String) {
         self.add(kind, about, 1, None, place);
@@ -354,6 +362,10 @@ mod tests {
         let open = all.iter().next().unwrap();
         assert_eq!((open.kind, open.first.as_str(), all.count(EntryWithoutExit)), (EntryWithoutExit, "a:1", 2));
         assert_eq!(all.count(CallsCross), 0);
+        let nested_and_apart = [(0, 50), (10, 20), (40, 70), (90, 100)];
+        all.note_stretches(CallsCross, nested_and_apart.map(|(from, to)| (Ns(from), Ns(to))).to_vec(), String::new);
+        let crossing = all.iter().find(|d| d.kind == CallsCross).unwrap();
+        assert_eq!((crossing.count, crossing.cost), (4, Some(Ns(80))));
     }
 
     #[test]

@@ -34,15 +34,17 @@ impl Spans {
         let reported = nested(&reported, tolerance, diagnostics);
         let first = first_of_tracks(&reported);
         let mut all = reported.clone();
+        let mut crossing = Vec::new();
         for (id, row) in self.iter().filter(|(_, row)| row.kind == SpanKind::Call) {
             match fitted(row, &reported, &first, tolerance) {
                 Some(row) => {
                     let fitted_id = all.push(row, None);
                     all.set_node(fitted_id, self.node(id));
                 }
-                None => diagnostics.note_time(DiagnosticKind::CallsCross, row.length(), String::new),
+                None => crossing.push((row.start, row.end)),
             }
         }
+        diagnostics.note_stretches(DiagnosticKind::CallsCross, crossing, String::new);
         *self = nested(&all, tolerance, diagnostics);
     }
 

@@ -174,6 +174,7 @@ pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut 
     let runners = Runners::new(&timeline.running);
     let alone_until = found.first_switch.unwrap_or(Ns::MAX);
     let mut stack: Vec<Ns> = Vec::new();
+    let (mut crossing, mut unknown): (NotDrawn, NotDrawn) = Default::default();
     for call in &found.calls {
         let Some((name, detail)) = label(call, symbols) else { continue };
         let track = if call.end <= alone_until {
@@ -181,9 +182,7 @@ pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut 
                 stack.pop();
             }
             if stack.last().is_some_and(|end| *end < call.end) {
-                timeline.diagnostics.note_time(DiagnosticKind::FirstCallsCross, call.end - call.start, || {
-                    format!("{name} at {}", call.start)
-                });
+                crossing.add(call, &name);
                 continue;
             }
             stack.push(call.end);
@@ -193,14 +192,34 @@ pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut 
             runner(call.vcpu, call.start).filter(|track| runner(call.end_vcpu, call.end) == Some(*track))
         };
         let Some(track) = track else {
-            timeline.diagnostics.note_time(DiagnosticKind::FirstCallOfUnknownThread, call.end - call.start, || {
-                format!("{name} at {}", call.start)
-            });
+            unknown.add(call, &name);
             continue;
         };
         let (name, detail) = (timeline.names.intern(&name), timeline.names.intern(&detail));
         let (start, end, kind) = (call.start, call.end, SpanKind::Call);
         timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
+    }
+    crossing.note(DiagnosticKind::FirstCallsCross, timeline);
+    unknown.note(DiagnosticKind::FirstCallOfUnknownThread, timeline);
+}
+
+/// Calls of one trouble, and which was the first.
+#[derive(Default)]
+struct NotDrawn {
+    calls: Vec<(Ns, Ns)>,
+    first: String,
+}
+
+impl NotDrawn {
+    fn add(&mut self, call: &FirstCall, name: &str) {
+        if self.calls.is_empty() {
+            self.first = format!("{name} at {}", call.start);
+        }
+        self.calls.push((call.start, call.end));
+    }
+
+    fn note(self, kind: DiagnosticKind, timeline: &mut Timeline) {
+        timeline.diagnostics.note_stretches(kind, self.calls, || self.first);
     }
 }
 
