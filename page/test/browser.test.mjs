@@ -833,12 +833,22 @@ test("console: a guest that printed little is shown with its kernel's log, which
             return { page, lines: (await saved(page)).slice(1) };
         };
         const imported = await lines("trace-and-log");
-        assert.ok(imported.lines.length > 10 && imported.lines.every(([at]) => /^-?\d+$/.test(at)));
+        // A message without a stamp is where it was logged, and the diagnostic has counted it.
+        const { diagnostics } = JSON.parse(await readFile(join(KEPT, "trace-and-log.json"), "utf8"));
+        const { count } = diagnostics.find(({ code }) => code === "messages-without-stamp");
+        assert.equal(imported.lines.filter(([at]) => at === "").length, count);
+        assert.ok(imported.lines.length > 10 && imported.lines.every(([at]) => /^(-?\d+)?$/.test(at)));
+        assert.match(await imported.page.locator(".console-view .note").innerText(), new RegExp(`${count} lines? without a stamp`));
         assert.match(await imported.page.locator(".console-view .note").innerText(), /kernel's log, by its own stamps/);
-        await imported.page.locator(".console-view tbody button").nth(1).click();
+        const stamped = imported.lines.findIndex(([at]) => at !== "");
+        await imported.page.locator(".console-view tbody button").nth(stamped).click();
         await settled(imported.page);
-        assert.equal((await fragment(imported.page)).get("range")?.split(",")[0], imported.lines[1][0]);
+        assert.equal((await fragment(imported.page)).get("range")?.split(",")[0], imported.lines[stamped][0]);
         imported.page.check();
+        // A line without a stamp selects no time, but can be read whole.
+        await imported.page.locator(".console-view tbody button").first().click();
+        await settled(imported.page);
+        assert.equal(await imported.page.locator(".console-view .whole").innerText(), imported.lines[0][1]);
         const quiet = await lines("linux-calls-cut");
         assert.ok(quiet.lines.length > 100);
         await quiet.page.getByRole("button", { name: "console", exact: true }).click();

@@ -96,6 +96,15 @@ pub struct Mark {
     pub track: TrackId,
 }
 
+/// A message of which nothing says when it was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unplaced {
+    /// What it says.
+    pub name: NameId,
+    /// When the next message of its log was that has a time; none at the log's end.
+    pub before: Option<Ns>,
+}
+
 /// What a track of [`TrackKind::Interrupts`] is called.
 pub const INTERRUPTS: &str = "interrupts";
 
@@ -208,6 +217,8 @@ pub struct Timeline {
     pub spans: Spans,
     /// Instants.
     pub marks: Vec<Mark>,
+    /// Messages of which nothing says when they were, in the order of their log.
+    pub unplaced: Vec<Unplaced>,
     /// Stretches in which a track did not run.
     pub waits: Vec<Wait>,
     /// Who held what others waited for.

@@ -169,6 +169,8 @@ export class Boot {
     running: Running[] = [];
     waits: Wait[] = [];
     marks: Mark[] = [];
+    /** Messages of the kernel's log without a time, in its order, each with the time of the next that has one. */
+    unplaced: { readonly before: number; readonly text: string }[] = [];
     samples: readonly Sample[] = [];
     private instantsAsOf: { version: number; instants: Instants } | undefined;
     console: ConsoleLine[] = [];
@@ -240,6 +242,9 @@ export class Boot {
                 break;
             case "marks":
                 this.marks = rows.map(i => ({ at: at("at", i), name: this.names[at("name", i)] ?? "", track: at("track", i) }));
+                break;
+            case "unplaced":
+                this.unplaced = rows.map(i => ({ before: at("has_later", i) ? at("later", i) : Infinity, text: this.names[at("name", i)] ?? "" }));
                 break;
             case "samples":
                 this.samples = rows.map(i => ({
@@ -331,10 +336,15 @@ export class Boot {
         return this.spans.exact ? this.spans.exact.start[span] ?? 0n : this.spans.start[span]!;
     }
 
-    /** The kernel's log by its own stamps: what a quiet guest did not print. */
+    /** The kernel's log by its own stamps: what a quiet guest did not print. A message without one is where it was logged. */
     kernelLog(): readonly ConsoleLine[] {
         if (!this.isWhole) return [];
-        return (this.log ??= this.marks.filter(mark => this.tracks[mark.track]?.kind === "console").map(mark => ({ at: mark.at, text: mark.name })).sort((a, b) => a.at - b.at));
+        if (this.log) return this.log;
+        const placed = this.marks.filter(mark => this.tracks[mark.track]?.kind === "console").map(({ at, name }) => ({ at, text: name, place: at }));
+        const others = this.unplaced.map(({ before, text }) => ({ at: undefined, text, place: before }));
+        // The sort is stable: what has no stamp stays in its order, before the message that follows it.
+        this.log = [...others, ...placed].sort((a, b) => (a.place === b.place ? 0 : a.place - b.place)).map(({ at, text }) => ({ at, text }));
+        return this.log;
     }
 
     /** The spans of a track: from the first up to, but without, the last. */

@@ -1,5 +1,5 @@
 // The console beside time: a line leads to its moment in the charts, and what is selected to the lines of its time.
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { ConsoleLine } from "../data/boot";
 import { atStep } from "../charts/draw";
 import { counted } from "../lib/time";
@@ -14,6 +14,8 @@ interface Line extends ConsoleLine {
 export function Console({ store }: { store: Store }) {
     const { boot, state } = store;
     const find = expression(state.find);
+    // A line is often longer than the view is wide: the one that was picked last is shown whole.
+    const [read, setRead] = useState("");
     const log = boot.kernelLog();
     const { source, all: lines } = store.lines();
     const isLog = source === "log";
@@ -30,8 +32,10 @@ export function Console({ store }: { store: Store }) {
     ], [find?.source, boot.unit, isLog]);
     store.target = { rows: () => [["at_ns", "line"], ...lines.map(line => [line.at ?? "", line.text])] };
     const more = isLog ? 0 : (boot.facts?.console_lines ?? 0) - lines.length;
+    const unstamped = lines.filter(line => line.at === undefined).length;
     const matches = find ? lines.filter(line => find.test(line.text)).length : 0;
     const pick = (line: Line): void => {
+        setRead(line.text);
         if (line.at === undefined) return;
         store.set({ selection: ofLine(lines, line.no) });
     };
@@ -42,9 +46,10 @@ export function Console({ store }: { store: Store }) {
                 <div class="tools"><Choice label="lines of" all={[["console", "console"], ["log", "kernel's log"]] as const} is={source} pick={lines => store.set({ lines })} /></div>
             ) : null}
             <p class="faint note">
-                {isLog ? `${boot.console.length === 0 ? "The serial console is empty. " : ""}${counted(lines.length, "line")} of the kernel's log, by its own stamps; lines without a stamp are in the recording alone` : `${counted(lines.length, "line")}, each stamped when its first byte arrived`}{more > 0 ? `; ${counted(more, "line")} in the middle are only in the recording` : ""}.
+                {isLog ? `${boot.console.length === 0 ? "The serial console is empty. " : ""}${counted(lines.length, "line")} of the kernel's log, by its own stamps${unstamped > 0 ? `; ${counted(unstamped, "line")} without a stamp ${unstamped === 1 ? "is" : "are"} where the kernel logged ${unstamped === 1 ? "it" : "them"}` : ""}` : `${counted(lines.length, "line")}, each stamped when its first byte arrived`}{more > 0 ? `; ${counted(more, "line")} in the middle are only in the recording` : ""}.
                 {find ? ` ${matches === 0 ? "No line matches." : `${counted(matches, "line")} found; Enter goes from one to the next.`}` : ""} {selected ? <><button type="button" class="link" onClick={() => store.set({ view: "tracks" })}>the selection in the tracks</button></> : null}
             </p>
+            {read === "" ? null : <p class="line whole">{read}</p>}
             <Table label="Console" rows={all} columns={columns} onPick={pick} isPicked={isPicked} inSight={near} />
         </div>
     );

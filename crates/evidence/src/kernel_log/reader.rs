@@ -19,7 +19,7 @@ use guest_init::cpio::ROOT_PATH;
 use hashbrown::HashMap;
 use std::rc::Rc;
 use timeline::{
-    Clock, DiagnosticKind, Diagnostics, FileLoss, Mark, Ns, Os, Phase, RateSource, SpanKind, Ticks, TrackKind,
+    Clock, DiagnosticKind, Diagnostics, FileLoss, Mark, Ns, Os, Phase, RateSource, SpanKind, Ticks, TrackKind, Unplaced,
 };
 
 /// The console is used where there is no other log, and says when messages arrived. Of other logs the first one counts:
@@ -234,8 +234,12 @@ fn messages(file: &str, log: &KernelLog, arrivals: &Arrivals<'_>, clock: Option<
         let place_in_file = || format!("{file}:{}", line.number);
         let Some(at) = place(line) else {
             timeline.diagnostics.note(DiagnosticKind::MessagesWithoutStamp, place_in_file);
+            let name = timeline.names.intern(log.text(line));
+            timeline.unplaced.push(Unplaced { name, before: None });
             continue;
         };
+        let before = timeline.unplaced.iter_mut().rev().take_while(|message| message.before.is_none());
+        before.for_each(|message| message.before = Some(at));
         if line.stamp.is_none() {
             timeline.diagnostics.note(DiagnosticKind::MessagesPlacedByArrival, place_in_file);
         }

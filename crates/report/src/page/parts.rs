@@ -15,6 +15,7 @@
 //! spans    track start length depth label          further spans, by track and start, outer ones first
 //! waits    track from woken length kind on         woken: after `from`; length: 1 + it; 0: never seen to run again
 //! marks    at name track
+//! unplaced has_later later name                    messages without a time; later: when the next one was that has one
 //! samples  at cpu thread event function           where they have a place in the boot's time; cpu: 1 + it; function: the innermost
 //! calls    parent name kind calls self             every call by path; parent: 1 + its number
 //! console  stamped at text
@@ -131,10 +132,10 @@ pub fn each_part(
     later(&running(boot))?;
     spans(boot, &mut names, &mut later)?;
     let (waits, marks, calls) = (waits(boot, &mut names), marks(boot, &mut names), calls(boot, &mut names));
-    let samples = samples(boot, &mut names);
+    let (unplaced, samples) = (unplaced(boot, &mut names), samples(boot, &mut names));
     let model = if runs_again { model(boot, &mut names) } else { Vec::new() };
     names.further(boot, &mut later)?;
-    for table in [waits, marks, samples, calls].into_iter().chain(model) {
+    for table in [waits, marks, unplaced, samples, calls].into_iter().chain(model) {
         later(&table)?;
     }
     lines(console, &mut later)?;
@@ -370,6 +371,14 @@ fn marks(boot: &Boot, names: &mut Names) -> Table<'static> {
         .with("at", Column::Deltas(all.iter().map(|m| m.at.0).collect()))
         .with("name", Column::Counts(all.iter().map(|m| names.name(m.name)).collect()))
         .with("track", Column::Deltas(all.iter().map(|m| i64::from(m.track.0)).collect()))
+}
+
+fn unplaced(boot: &Boot, names: &mut Names) -> Table<'static> {
+    let all = &boot.timeline.unplaced;
+    Table::new("unplaced", all.len())
+        .with("has_later", Column::Bytes(all.iter().map(|m| u8::from(m.before.is_some())).collect()))
+        .with("later", Column::Deltas(all.iter().map(|m| m.before.unwrap_or_default().0).collect()))
+        .with("name", Column::Counts(all.iter().map(|m| names.name(m.name)).collect()))
 }
 
 /// Samples have a clock of their own. Only where they are all there is do the boot's times come from it.
