@@ -455,7 +455,7 @@ export class Boot {
     longest(isWanted: (label: number) => boolean, most: number): { spans: number[]; count: number } {
         const { count, label } = this.spans;
         const wanted = Uint8Array.from(this.labels, (_, i) => (isWanted(i) ? 1 : 0));
-        const found = new Longest(this.spans, most);
+        const found = new Longest(span => this.partOf(span, -Infinity, Infinity), most);
         for (let i = 0; i < count; i += 1) if (wanted[label[i]!]) found.add(i);
         return { spans: found.all(), count: found.count };
     }
@@ -463,18 +463,24 @@ export class Boot {
     /** The longest spans that overlap a window. */
     longestWithin(from: number, to: number, most: number): number[] {
         const { count, start, end } = this.spans;
-        const found = new Longest(this.spans, most);
+        const found = new Longest(span => this.partOf(span, -Infinity, Infinity), most);
         for (let i = 0; i < count; i += 1) if (start[i]! < to && end[i]! > from) found.add(i);
         return found.all();
     }
 
-    /** The longest spans of a track that lie in a stretch of time. */
-    longestOn(track: number, from: number, to: number, most: number): number[] {
-        const [first, last] = this.spansOf(track);
-        const { start, end } = this.spans;
-        const found = new Longest(this.spans, most);
-        for (let i = firstAtOrAfter(start, first, last, from); i < last && start[i]! < to; i += 1) if (end[i]! <= to) found.add(i);
+    /** Spans of a track of which a part lies in a stretch of time, those with the longest part first; outer ones before inner. */
+    longestPartsOn(track: number, from: number, to: number, most: number): number[] {
+        const { start } = this.spans;
+        const found = new Longest(span => this.partOf(span, from, to), most);
+        for (const row of this.rows(track).rows) {
+            for (let i = this.firstEndingAfter(row, from); i < row.length && start[row[i]!]! < to; i += 1) found.add(row[i]!);
+        }
         return found.all();
+    }
+
+    /** How much of a span lies in a stretch of time. */
+    partOf(span: number, from: number, to: number): number {
+        return Math.max(Math.min(this.spans.end[span]!, to) - Math.max(this.spans.start[span]!, from), 0);
     }
 
     /** The spans of the same kind and depth that come before and after one on its track. */
@@ -568,17 +574,6 @@ export class Boot {
     }
 }
 
-/** Of sorted times, the place of the first that is not before an instant. */
-function firstAtOrAfter(times: Float64Array, first: number, last: number, at: number): number {
-    let [low, high] = [first, last];
-    while (low < high) {
-        const middle = (low + high) >> 1;
-        if (times[middle]! >= at) high = middle;
-        else low = middle + 1;
-    }
-    return low;
-}
-
 /** Keeps the longest of many spans, without sorting all. */
 class Longest {
     count = 0;
@@ -586,11 +581,7 @@ class Longest {
     /** Nothing shorter is among the longest any more. */
     private least = -1;
 
-    constructor(private readonly spans: Spans, private readonly most: number) {}
-
-    private length(span: number): number {
-        return this.spans.end[span]! - this.spans.start[span]!;
-    }
+    constructor(private readonly length: (span: number) => number, private readonly most: number) {}
 
     add(span: number): void {
         this.count += 1;

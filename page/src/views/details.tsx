@@ -192,7 +192,7 @@ function workOf(boot: Boot, { ways: [way] }: Cause, from: number, to: number): s
     const { track } = longest.owner;
     const [begin, end] = [Math.max(longest.from, from), Math.min(longest.to, to)];
     const around = boot.outermost(track, (begin + end) / 2);
-    const names = around === undefined ? boot.longestOn(track, begin, end, MOST_NAMES) : [around];
+    const names = around === undefined ? boot.longestPartsOn(track, begin, end, MOST_NAMES) : [around];
     return names.length > 0 ? `, longest in ${[...new Set(names.map(span => boot.spanName(span)))].join(", ")}` : "";
 }
 
@@ -209,7 +209,7 @@ export function goToStep(store: Store, at: number, until = at): void {
 function StayDetails({ store, stay: index }: { store: Store; stay: number }) {
     const { boot } = store;
     const stay = boot.stays[index];
-    const inIt = useMemo(() => (stay ? boot.longestOn(stay.owner.track, stay.from, stay.to, 12) : []), [boot, boot.version, index]);
+    const inIt = useMemo(() => (stay ? boot.longestPartsOn(stay.owner.track, stay.from, stay.to, 12) : []), [boot, boot.version, index]);
     if (!stay) return <p>Not read yet.</p>;
     return (
         <>
@@ -223,8 +223,20 @@ function StayDetails({ store, stay: index }: { store: Store; stay: number }) {
             <Figures boot={boot} of={[["length", stay.exact?.length ?? stay.to - stay.from], ["start", stay.exact?.from ?? stay.from]]} />
             <h3>Why the time is here</h3>
             <ul class="list why" aria-live="polite">{whyStay(boot, stay).map((text, i) => <li key={i}>{text}</li>)}</ul>
-            {inIt.length > 0 ? <><h3>What {boot.track(stay.owner.track)?.label} did in it</h3><ul class="list">{inIt.map(span => <li key={span}><button type="button" class="pick" onClick={() => store.select({ kind: "span", span })}>{boot.spanName(span)}</button> {short(boot.spanLength(span), boot.unit)}</li>)}</ul></> : null}
+            {inIt.length > 0 ? <><h3>What {boot.track(stay.owner.track)?.label} did in it</h3><ul class="list" id="did">{inIt.map(span => <Part key={span} store={store} span={span} part={boot.partOf(span, stay.from, stay.to)} />)}</ul></> : null}
         </>
+    );
+}
+
+/** A span with its part in a step; where it goes on outside of that, how long it is in all. */
+function Part({ store, span, part }: { store: Store; span: number; part: number }) {
+    const { boot } = store;
+    const whole = boot.spanLength(span);
+    return (
+        <li data-ns={part}>
+            <button type="button" class="pick" onClick={() => store.select({ kind: "span", span })}>{boot.spanName(span)}</button> {short(part, boot.unit)}
+            {Number(whole) > part ? <span class="faint"> of {short(whole, boot.unit)}</span> : null}
+        </li>
     );
 }
 
