@@ -79,10 +79,11 @@ export function step(store: Store, by: 1 | -1): void {
     const stay = Math.min(Math.max(here, 0), boot.stays.length - 1);
     if (state.view !== "tracks") store.set({ view: "path" });
     store.select({ kind: "stay", stay });
-    // A step that would be a hair is zoomed to.
+    // A step that would be a hair is zoomed to, and so is one of which a part is out of sight.
     const one = boot.stays[stay]!;
     const { from, to } = store.window;
     if (one.to - one.from < (to - from) / 400) store.show((one.from + one.to) / 2 - (one.to - one.from) * 20, (one.from + one.to) / 2 + (one.to - one.from) * 20);
+    else if (one.from < from || one.to > to) store.zoomToSelected();
 }
 
 function beside(store: Store, by: 1 | -1): void {

@@ -212,7 +212,9 @@ export class Store {
         this.state = { ...this.state, selection: between ?? selection, anchor: undefined };
         const selected = this.selected();
         const { from, to } = this.window;
-        if (selected && (selected.to < from || selected.from > to)) {
+        // What only touches the window is not in sight, unless it is an instant.
+        const isOutside = selected && (selected.to > selected.from ? selected.to <= from || selected.from >= to : selected.to < from || selected.from > to);
+        if (selected && isOutside) {
             const width = Math.max(to - from, (selected.to - selected.from) * 1.2);
             const middle = (selected.from + selected.to) / 2;
             this.show(middle - width / 2, middle + width / 2);

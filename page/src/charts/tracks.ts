@@ -64,7 +64,9 @@ const ORDER: Readonly<Record<string, number>> = { vmm: 0, firmware: 1, thread: 2
 
 /** Lanes from top to bottom: those of the boot path by when it first comes to them, those with much of it before those with
  * little, then the others by kind and number. */
-export function layOut(boot: Boot, folded: ReadonlySet<number>, only: "path" | "all"): Layout {
+export function layOut(boot: Boot, folded: ReadonlySet<number>, only: "path" | "all", selectedSpan?: number): Layout {
+    // A span that is selected is seen, however deep it is, and also where its track is not on the path.
+    const selectedTrack = selectedSpan === undefined ? undefined : boot.spans.track[selectedSpan];
     const first = new Map<number, number>();
     for (const stay of boot.stays) if (!first.has(stay.owner.track)) first.set(stay.owner.track, stay.index);
     const times = timeOnPath(boot);
@@ -75,7 +77,7 @@ export function layOut(boot: Boot, folded: ReadonlySet<number>, only: "path" | "
         const [from, to] = boot.spansOf(track.id);
         return to > from || waiters.has(track.id) || boot.runningOf(track.id).length > 0;
     };
-    const wanted = boot.tracks.filter(track => (only === "path" ? waiters.has(track.id) : hasSomething(track)));
+    const wanted = boot.tracks.filter(track => (only === "path" ? waiters.has(track.id) || track.id === selectedTrack : hasSomething(track)));
     const key = (track: Track): number => {
         const on = first.get(track.id);
         return on !== undefined ? on + (hasMuch(track.id) ? 0 : 1e9) : 2e9 + (ORDER[track.kind] ?? 9) * 1e7 + track.id + (track.idle ? 1e6 : 0);
@@ -92,12 +94,18 @@ export function layOut(boot: Boot, folded: ReadonlySet<number>, only: "path" | "
         const depth = boot.rows(track.id).rows.length;
         const few = only === "path" ? FOLDED_ROWS.path : first.has(track.id) ? FOLDED_ROWS.onPath : FOLDED_ROWS.other;
         const isFolded = depth > few && !folded.has(track.id);
-        const rows = isFolded ? few : Math.max(depth, 1);
+        const least = track.id === selectedTrack ? boot.spans.depth[selectedSpan!]! + 1 : 1;
+        const rows = Math.max(isFolded ? few : depth, least);
         const height = STATE + rows * ROW + GAP;
         lanes.push({ track, y, height, rows, depth, isFolded });
         y += height;
     }
     return { lanes, instants, height: y, empty: only === "all" ? boot.tracks.length - wanted.length : 0 };
+}
+
+/** Where a span stands in a layout. */
+export function topOf(lane: Lane, depth: number): number {
+    return lane.y + STATE + depth * ROW;
 }
 
 /** What is asked of a picture. */

@@ -1,8 +1,8 @@
 // Tracks in order of time, with the boot path across them; the view of the path alone has only the tracks that it touches.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { LabelColours, timeAt } from "../charts/draw";
+import { LabelColours, ROW, timeAt } from "../charts/draw";
 import { whyWait } from "../lib/why";
-import { AXIS, gutterOf, hit, layOut, paint, scaleOf, type Hit, type Picture } from "../charts/tracks";
+import { AXIS, gutterOf, hit, layOut, paint, scaleOf, topOf, type Hit, type Picture } from "../charts/tracks";
 import type { Palette } from "../charts/colours";
 import { counted, short } from "../lib/time";
 import { expression, type Store } from "../state";
@@ -16,7 +16,8 @@ interface Time {
 
 export function Timeline({ store, palette, only }: { store: Store; palette: Palette; only: "path" | "all" }) {
     const { boot, state } = store;
-    const layout = useMemo(() => layOut(boot, state.folded, only), [boot.version, state.folded, only]);
+    const selectedSpan = state.selection?.kind === "span" && state.selection.span < boot.spans.count ? state.selection.span : undefined;
+    const layout = useMemo(() => layOut(boot, state.folded, only, selectedSpan), [boot.version, state.folded, only, selectedSpan]);
     const colours = useMemo(() => new LabelColours(boot, palette), [boot.version, palette]);
     const found = useMemo(() => foundLabels(store), [boot.version, state.find]);
     const [hovered, setHovered] = useState<{ hit: Hit; x: number; y: number } | undefined>();
@@ -28,7 +29,7 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
     const picture = (width: number, height: number, scroll: number): Picture => ({
         boot, layout, width, height, scroll, ...store.window, palette, colours, found,
         selected: chosen ?? store.selected(),
-        selectedSpan: state.selection?.kind === "span" ? state.selection.span : undefined,
+        selectedSpan,
         selectedInstant: state.selection?.kind === "instant" ? state.selection.instant : undefined,
         step: state.selection?.kind === "stay" ? boot.stays[state.selection.stay] : undefined,
         marked: state.marked, isPathShown: boot.stays.length > 0,
@@ -110,7 +111,7 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
                     store.zoom(factor, timeAt(scaleOf(now()), x));
                     store.pan(-moved / size.current.width / 2);
                 }}
-                scrollTo={lane ? { top: lane.y, height: Math.min(lane.height, 60) } : instantLane && { top: instantLane.y, height: 20 }}
+                scrollTo={lane && selectedSpan !== undefined ? { top: topOf(lane, boot.spans.depth[selectedSpan]!), height: ROW } : lane ? { top: lane.y, height: Math.min(lane.height, 60) } : instantLane && { top: instantLane.y, height: 20 }}
             >
                 {hovered ? <Tip store={store} {...hovered} /> : null}
             </Canvas>
