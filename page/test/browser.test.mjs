@@ -416,8 +416,20 @@ test("findings: price and remedy, and evidence leads to its span", options, asyn
     const page = await open("#view=findings");
     assert.deepEqual(await numbers(page, "#app .findings li > p > strong"), show.findings.map(finding => String(finding.cost_ns)));
     if (show.findings.length === 0) return;
-    const [{ remedy, evidence: [first] }] = show.findings;
+    const [{ remedy, evidence: [first], evidence_count }] = show.findings;
     assert.ok((await page.locator("#app .findings li").first().innerText()).includes(remedy));
+    // What all save together is what the command prints.
+    assert.equal(await page.getAttribute(".remarks", "data-ns"), String(show.found.together_ns));
+    assert.match(await page.locator(".remarks").innerText(), /^together: .* \(what they share counts once\)/);
+    const evidence = page.locator("#app .findings details").first();
+    await evidence.locator("summary").click();
+    assert.match(await evidence.locator("li").first().innerText(), new RegExp(`: ${first.purpose}$`));
+    // All of it is there, and what is not is counted.
+    assert.equal(await evidence.locator("button.pick").count(), 20);
+    await evidence.locator("button.link").click();
+    assert.ok(await evidence.locator("button.pick").count() > 20);
+    assert.equal(await evidence.locator("button.pick").count(), evidence_count - 5);
+    assert.match(await evidence.innerText(), /5 shorter spans that the page does not have/);
     await page.locator("#app .findings .list button").first().click();
     await settled(page);
     assert.equal((await fragment(page)).get("view"), "tracks");

@@ -47,7 +47,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     let path = args.recording.as_ref().context("give a recording, or --explain RULE")?;
     let opened = boot::open_warned(path, output)?;
-    let document = found(&opened, args.top.unwrap_or(usize::MAX), args.db.as_deref(), output);
+    let found = look(&opened, args.top.unwrap_or(usize::MAX));
+    let past = past_trials(&opened, args.db.as_deref(), output);
+    let document = report::Findings::new(&opened.timeline, &found).with_tried(&found, &past);
     if output.json {
         output.document(&document)?
     } else {
@@ -78,24 +80,19 @@ const MOST: usize = 5;
 
 /// The most valuable findings of a boot, for a view that has more to say of it.
 pub fn most_valuable(opened: &Opened, output: &Output) -> report::Findings {
-    found(opened, MOST, None, output)
+    let found = look(opened, MOST);
+    report::Findings::new(&opened.timeline, &found).with_tried(&found, &past_trials(opened, None, output))
 }
 
 /// All findings of a boot that have a price, for a page: there only the first are in sight.
-pub fn all(opened: &Opened, output: &Output) -> report::Findings {
-    found(opened, usize::MAX, None, output)
+pub fn of_page(opened: &Opened, output: &Output) -> report::Findings {
+    let found = look(opened, usize::MAX);
+    report::Findings::of_page(&opened.timeline, &found).with_tried(&found, &past_trials(opened, None, output))
 }
 
 /// The most valuable findings of a boot. What is a delay the rules of its system say, whatever rows the user makes.
 pub fn look(opened: &Opened, most: usize) -> Found {
     seen(opened, |seen| find(seen, most))
-}
-
-/// The same as documents have them, with what came out when they were tried.
-fn found(opened: &Opened, most: usize, db: Option<&Path>, output: &Output) -> report::Findings {
-    let found = look(opened, most);
-    let past = past_trials(opened, db, output);
-    report::Findings::new(&opened.timeline, &found).with_tried(&found, &past)
 }
 
 /// How long to wait for who writes the history: what it says stands beside the findings, and is not what was asked for.

@@ -66,7 +66,7 @@ pub fn with_boots<T>(
 ) -> anyhow::Result<T> {
     let boots = opened.iter().map(|opened| {
         let mut boot = Boot::new(&opened.timeline, &opened.facts);
-        boot.findings = Some(findings::all(opened, output));
+        boot.findings = Some(findings::of_page(opened, output));
         boot
     });
     let boots: Vec<Boot> = boots.collect();

@@ -13,8 +13,8 @@ use analysis::{Cannot, Cut, Prices, floor};
 use std::cmp::Reverse;
 use timeline::{Ns, Timeline};
 
-/// A finding shows at most so many stretches.
-const EVIDENCE_MAX: usize = 20;
+/// A finding keeps at most so many stretches, for who wants to see more than documents list.
+const EVIDENCE_MAX: usize = 1000;
 /// At most so many drafts are given a price, those first that can save most: each price is a replay of the boot.
 const PRICED_MAX: usize = 64;
 

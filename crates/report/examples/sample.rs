@@ -5,7 +5,7 @@
 mod sample;
 
 use benchmark::{Axis, Document, Ended, Head, Measured, PhaseTime, Plan, Setting, Stop, Variant};
-use report::{Boot, ConsoleLine, FORMATS, Facts, Finding, FindingEvidence, Findings, PageBoot, Summary};
+use report::{Boot, ConsoleLine, FORMATS, Facts, Finding, FindingEvidence, Findings, FoundLine, PageBoot, Summary};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -113,8 +113,9 @@ fn found() -> Findings {
         start_ns: 500_000_000,
         end_ns: 520_000_000,
         name: "msleep".to_owned(),
-        ..FindingEvidence::default()
+        purpose: "waits for a device".to_owned(),
     };
+    let second = Finding { id: "made-up-too".to_owned(), cost_ns: 10_000_000, ..Finding::default() };
     let finding = Finding {
         id: "made-up".to_owned(),
         title: format!("acpi_init sleeps {}", sample::HOSTILE),
@@ -122,12 +123,14 @@ fn found() -> Findings {
         cost_low_ns: 19_000_000,
         cost_high_ns: 21_000_000,
         confidence: "high".to_owned(),
-        evidence: vec![evidence],
-        evidence_count: 1,
+        // More than a reader sees at first, and more than a page has.
+        evidence: vec![evidence; 25],
+        evidence_count: 30,
         remedy: "let it not sleep".to_owned(),
         ..Finding::default()
     };
-    Findings { total_ns: 940_000_000, findings: vec![finding], ..Findings::default() }
+    let found = FoundLine { together_ns: 25_000_000, ..FoundLine::default() };
+    Findings { total_ns: 940_000_000, findings: vec![finding, second], found, ..Findings::default() }
 }
 
 /// A made-up sweep: 40 ms for each further CPU, 10 ms for each GiB, 300 ms for the rest, with some scatter; one boot hung.

@@ -46,7 +46,7 @@ pub struct Finding {
     pub cost_high_ns: i64,
     /// `high` or `medium`.
     pub confidence: String,
-    /// Spans that show it, the longest first; not more than twenty.
+    /// Spans that show it, the longest first; not more than twenty, on a page not more than a thousand.
     pub evidence: Vec<FindingEvidence>,
     /// How many there are in all.
     #[serde(default)]
@@ -134,10 +134,22 @@ pub struct MissingLine {
     pub record: String,
 }
 
+/// Spans of evidence that a document lists of a finding.
+const EVIDENCE_LISTED: usize = 20;
+
 impl Findings {
     /// Of a boot.
     pub fn new(timeline: &Timeline, found: &findings::Found) -> Findings {
-        let list = found.findings.iter().map(|finding| Finding::of(timeline, finding));
+        Findings::with_evidence(timeline, found, EVIDENCE_LISTED)
+    }
+
+    /// The same for a page, whose reader can open the rest of a list.
+    pub fn of_page(timeline: &Timeline, found: &findings::Found) -> Findings {
+        Findings::with_evidence(timeline, found, usize::MAX)
+    }
+
+    fn with_evidence(timeline: &Timeline, found: &findings::Found, most: usize) -> Findings {
+        let list = found.findings.iter().map(|finding| Finding::of(timeline, finding, most));
         Findings {
             schema: SCHEMA.to_owned(),
             unit: timeline.unit.name().to_owned(),
@@ -189,7 +201,8 @@ impl FoundLine {
 }
 
 impl Finding {
-    fn of(timeline: &Timeline, finding: &findings::Finding) -> Finding {
+    fn of(timeline: &Timeline, finding: &findings::Finding, most_evidence: usize) -> Finding {
+        let evidence = finding.evidence.iter().take(most_evidence);
         Finding {
             id: finding.rule.id.to_owned(),
             title: finding_title(timeline, finding),
@@ -197,7 +210,7 @@ impl Finding {
             cost_low_ns: finding.price.low.0,
             cost_high_ns: finding.price.high.0,
             confidence: finding.confidence.as_str().to_owned(),
-            evidence: finding.evidence.iter().map(|stretch| FindingEvidence::of(timeline, stretch)).collect(),
+            evidence: evidence.map(|stretch| FindingEvidence::of(timeline, stretch)).collect(),
             evidence_count: finding.evidence_count as u64,
             remedy: finding.remedy.what.to_owned(),
             changes: finding.remedy.changes.iter().map(ChangeLine::of).collect(),

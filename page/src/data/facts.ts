@@ -74,6 +74,8 @@ export interface Evidence {
     readonly start_ns: Int;
     readonly end_ns: Int;
     readonly name: string;
+    /** What it is for, where a rule knows. */
+    readonly purpose?: string;
 }
 
 export interface Finding {
@@ -101,7 +103,10 @@ export interface Facts {
     readonly summary: Summary;
     readonly things: readonly number[];
     readonly things_all_threads: readonly number[];
-    readonly findings: { readonly findings: readonly Finding[]; readonly found: { readonly noise_ns: Int; readonly more: Int } } | null;
+    readonly findings: { readonly findings: readonly Finding[]; readonly found: { readonly noise_ns: Int; readonly together_ns: Int };
+        /** What is said once of all, as the command prints it: what they save together, and how many there are besides. */
+        readonly remarks: readonly string[];
+    } | null;
     /** How far the total may lie from that of the next boot. */
     readonly noise: string | null;
     readonly measured: readonly (readonly [string, string])[];

@@ -1,27 +1,33 @@
 // What was found: cause, price, remedy, and the spans that show it, each a place in the charts.
+import { useState } from "preact/hooks";
 import type { Evidence, Finding } from "../data/facts";
 import { counted, short, whole } from "../lib/time";
 import type { Store } from "../state";
 
 /** As much evidence as is shown without being asked for. */
 const FEW = 5;
+/** As much as is shown before one asks for all of it. */
+const MOST = 20;
 
 export function Findings({ store }: { store: Store }) {
     const { boot } = store;
     const found = boot.facts?.findings;
     if (!found) return <p class="note">Nobody looked for findings when this page was written.</p>;
-    if (found.findings.length === 0) return <p class="note">No known cause of slowness was found.</p>;
+    if (found.findings.length === 0) return <>{found.remarks.map((text, i) => <p class="note" key={i}>{text}</p>)}</>;
     store.target = { rows: () => [["id", "title", "cost_ns", "remedy"], ...found.findings.map(f => [f.id, f.title, String(f.cost_ns), f.remedy])] };
     return (
         <div class="scroll" tabIndex={0} role="region" aria-label="Findings">
             <ol class="findings">{found.findings.map((finding, i) => <One key={i} store={store} finding={finding} isOpen={i === 0 && finding.evidence.length <= FEW} />)}</ol>
-            {Number(found.found.more) > 0 ? <p class="note">{counted(Number(found.found.more), "finding")} more: <code>bootscope findings</code> lists all.</p> : null}
+            <div class="remarks" data-ns={String(found.found.together_ns)}>{found.remarks.map((text, i) => <p key={i}>{text}</p>)}</div>
         </div>
     );
 }
 
 function One({ store, finding, isOpen }: { store: Store; finding: Finding; isOpen: boolean }) {
     const { unit } = store.boot;
+    const [isAll, setAll] = useState(false);
+    const shown = isAll ? finding.evidence : finding.evidence.slice(0, MOST);
+    const [rest, elsewhere] = [finding.evidence.length - shown.length, finding.evidence_count - finding.evidence.length];
     const [low, high] = [whole(finding.cost_low_ns), whole(finding.cost_high_ns)];
     return (
         <li>
@@ -37,10 +43,11 @@ function One({ store, finding, isOpen }: { store: Store; finding: Finding; isOpe
             <details open={isOpen}>
                 <summary>evidence: {counted(finding.evidence_count, "span")}</summary>
                 <ul class="list">
-                    {finding.evidence.map((evidence, i) => (
-                        <li key={i}><button type="button" class="pick" onClick={() => show(store, evidence)}>{evidence.name}</button> {short(Number(evidence.end_ns) - Number(evidence.start_ns), unit)} on {evidence.track}, at {short(Number(evidence.start_ns), unit)}</li>
+                    {shown.map((evidence, i) => (
+                        <li key={i}><button type="button" class="pick" onClick={() => show(store, evidence)}>{evidence.name}</button> {short(Number(evidence.end_ns) - Number(evidence.start_ns), unit)} on {evidence.track}, at {short(Number(evidence.start_ns), unit)}{evidence.purpose ? `: ${evidence.purpose}` : ""}</li>
                     ))}
-                    {finding.evidence_count > finding.evidence.length ? <li>and {finding.evidence_count - finding.evidence.length} more</li> : null}
+                    {rest > 0 ? <li><button type="button" class="link" onClick={() => setAll(true)}>and {rest} more</button></li> : null}
+                    {elsewhere > 0 && rest === 0 ? <li>and {counted(elsewhere, "shorter span")} that the page does not have</li> : null}
                 </ul>
             </details>
         </li>

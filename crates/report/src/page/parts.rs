@@ -35,6 +35,7 @@
 //! ```
 
 use super::boot::{ConsoleLine, PageBoot, embedded};
+use crate::advice::NOT_LOOKED_FOR;
 use crate::overview::noise;
 use crate::text::{harmless, harmless_bytes};
 use crate::{Boot, ChangeLine, Findings, PastProof, Summary};
@@ -158,7 +159,12 @@ fn facts(&PageBoot { name, boot, console }: &PageBoot, boots: usize) -> io::Resu
         measured: summary.measured().collect(),
         memory: for_a_browser(serde_json::to_value(memory(&summary).collect::<Vec<_>>())?),
         summary: for_a_browser(serde_json::to_value(summary)?),
-        findings: boot.findings.as_ref().map(findings).transpose()?.map(for_a_browser),
+        findings: boot
+            .findings
+            .as_ref()
+            .map(|found| findings(found, boot.timeline.unit))
+            .transpose()?
+            .map(for_a_browser),
         how: boot.facts.how.iter().map(|(label, text)| (safe(label), safe(text))).collect(),
         is_traced: !boot.timeline.running.is_empty(),
         spans: boot.timeline.spans.len(),
@@ -168,9 +174,12 @@ fn facts(&PageBoot { name, boot, console }: &PageBoot, boots: usize) -> io::Resu
     Ok(serde_json::to_string(&facts)?)
 }
 
-/// What was found, each with what to try and what came of it in words, as `findings` prints them.
-fn findings(found: &Findings) -> io::Result<Value> {
+/// What was found, each with what to try and what came of it in words, and what is said of all, as `findings` prints them.
+fn findings(found: &Findings, unit: timeline::Unit) -> io::Result<Value> {
     let mut document = serde_json::to_value(found)?;
+    let remarks = found.found.remarks(&found.findings, unit).into_iter();
+    let missing = found.found.not_looked_for().map(|lack| format!("{NOT_LOOKED_FOR}{lack}"));
+    document["remarks"] = remarks.chain(missing).collect();
     let rows = document["findings"].as_array_mut().into_iter().flatten();
     for (row, finding) in rows.zip(&found.findings) {
         row["to_try"] = finding.changes.iter().map(ChangeLine::text).collect();
