@@ -7,7 +7,7 @@ import { BENCH_KEYS, KEYS, nextMatch, press } from "./keys";
 import { Svg, csv, save } from "./lib/save";
 import { counted, exact, grouped, short } from "./lib/time";
 import { load } from "./load";
-import { Store, VIEWS, expression, ofFragment, toFragment, useStore, type Theme, type View } from "./state";
+import { Store, VIEWS, expression, ofFragment, placeOf, toFragment, useStore, type Theme, type View } from "./state";
 import { totalOf } from "./data/boot";
 import { BenchViews, viewsOf } from "./views/bench";
 import { Compare } from "./views/compare";
@@ -28,15 +28,21 @@ const NAMES: Record<View, string> = {
 /** Browsers refuse an address that changes too often: Safari one that did a hundred times in half a minute. */
 const ADDRESS_EVERY_MS = 400;
 
-/** Writes fragments into the address: the first at once, of those that follow soon the last. */
-function addressWriter(): (fragment: string) => void {
+/** Writes fragments into the address: the first at once, of those that follow soon the last. Where one goes to another place,
+ * that is an entry of its own in the history, so that Back leads to the place before. */
+function addressWriter(): (fragment: string, place: string | undefined) => void {
     let [latest, written, timer] = ["", -Infinity, 0];
+    let [at, isElsewhere] = [undefined as string | undefined, false];
     const write = (): void => {
         [written, timer] = [performance.now(), 0];
-        if (location.hash.slice(1) !== latest) history.replaceState(null, "", `#${latest}`);
+        if (location.hash.slice(1) !== latest) history[isElsewhere ? "pushState" : "replaceState"](null, "", `#${latest}`);
+        isElsewhere = false;
     };
-    return fragment => {
-        latest = fragment;
+    return (fragment, place) => {
+        // Back and forwards, and a link, have brought their own entry.
+        const isThere = location.hash.slice(1) === fragment;
+        isElsewhere = !isThere && (isElsewhere || (at !== undefined && place !== undefined && place !== at));
+        [latest, at] = [fragment, place];
         if (timer !== 0) return;
         const wait = written + ADDRESS_EVERY_MS - performance.now();
         if (wait <= 0) write();
@@ -54,10 +60,13 @@ function App({ store }: { store: Store }) {
     useEffect(() => {
         document.documentElement.dataset.theme = dark ? "dark" : "light";
     }, [dark]);
-    const fragment = toFragment(state, store.bench !== undefined);
+    const isBench = store.bench !== undefined;
+    const fragment = toFragment(state, isBench);
+    // While a page is read, what it opens with may still change.
+    const place = store.isWhole || store.wrong.length > 0 ? placeOf(state, isBench) : undefined;
     useEffect(() => {
-        if (boot.facts || store.bench) showAddress(fragment);
-    }, [fragment, boot.facts, store.bench]);
+        if (boot.facts || store.bench) showAddress(fragment, place);
+    }, [fragment, place, boot.facts, store.bench]);
     useEffect(() => {
         if (boot.stays.length > 0 || store.bench) performance.mark("bootscope-first-picture");
     }, [boot.stays.length > 0, store.bench]);

@@ -268,6 +268,13 @@ export function toFragment(state: State, isBench = false): string {
     return out.toString();
 }
 
+/** Where one is: Back leads from one place to the one before. Moving and zooming, typing and sliders stay in a place, and so do
+ * steps along the boot path. */
+export function placeOf({ view, selection, table, shown, compare, merged, bench }: State, isBench: boolean): string {
+    if (isBench) return JSON.stringify(bench);
+    return JSON.stringify([view, selection?.kind === "stay" ? "step" : selection, table, shown, compare, merged]);
+}
+
 /** What a fragment says; what it says wrongly is left out. */
 export function ofFragment(fragment: string): Partial<State> {
     const from = new URLSearchParams(fragment.replace(/^#/, ""));

@@ -439,6 +439,61 @@ test("findings: price and remedy, and evidence leads to its span", options, asyn
     page.check();
 });
 
+test("Back leads to the view and the selection before, and not past the page", options, async () => {
+    const page = await open("#view=overview");
+    const at = async () => {
+        await settled(page);
+        const now = await fragment(page);
+        return [now.get("view"), now.get("span")];
+    };
+    await page.locator("nav button", { hasText: "Tracks" }).click();
+    await settled(page);
+    await page.evaluate(() => (location.hash = `${location.hash}&span=0`));
+    await settled(page);
+    // Moving and steps along the path are no places of their own.
+    for (const key of ["w", "d", "s"]) await page.keyboard.press(key);
+    await settled(page);
+    await page.locator("nav button", { hasText: "Where" }).click();
+    assert.deepEqual(await at(), ["where", "0"]);
+    await page.goBack();
+    assert.deepEqual(await at(), ["tracks", "0"]);
+    await page.goBack();
+    assert.deepEqual(await at(), ["tracks", null]);
+    await page.goBack();
+    assert.deepEqual(await at(), ["overview", null]);
+    assert.equal(await page.locator("nav [aria-current]").innerText(), "Overview");
+    await page.goForward();
+    assert.deepEqual(await at(), ["tracks", null]);
+    page.check();
+});
+
+test("path: the next step is in sight, whatever the window was", options, async () => {
+    const page = await open("#view=path&from=0&to=1000");
+    for (let i = 0; i < 12; i += 1) {
+        await page.keyboard.press("]");
+        await settled(page);
+        const [[length, start], now] = [(await numbers(page, ".details .figures dd")).map(Number), await fragment(page)];
+        const [from, to] = now.has("from") ? [Number(now.get("from")), Number(now.get("to"))] : [-Infinity, Infinity];
+        assert.ok(from <= start + 1 && start + length <= to + 1, `step ${i}: ${start} and ${length} in ${from} to ${to}`);
+    }
+    page.check();
+});
+
+test("path: a step lists what its thread did in it, with the part inside", options, async () => {
+    const page = await open("#view=path");
+    let partly = 0;
+    for (let i = 0; i < 15; i += 1) {
+        await page.keyboard.press("]");
+        await settled(page);
+        const [length] = (await numbers(page, ".details .figures dd")).map(Number);
+        const parts = await page.$$eval("#did li", all => all.map(one => [Number(one.dataset.ns), one.textContent]));
+        for (const [part] of parts) assert.ok(part > 0 && part <= length, `${part} of ${length}`);
+        partly += parts.filter(([, text]) => / of /.test(text)).length;
+    }
+    assert.ok(partly > 0, "no span goes on outside of its step");
+    page.check();
+});
+
 test("a link opens the same view", options, async () => {
     const page = await open("#view=path");
     for (const key of ["]", "]", "]", "f"]) await page.keyboard.press(key);
