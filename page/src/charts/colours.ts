@@ -54,14 +54,14 @@ export const LIGHT: Palette = {
     background: "#ffffff", gutter: "#f6f5f2", line: "#d9d6cf", text: "#1c1b19", faint: "#5d5a54", onFill: "#1c1b19",
     kinds: kinds(70, 4, 1), other: tones(40, 10, 78, 3), phases: PHASES.map(([h, s]) => hsl(h, s, 74)), unexplained: "#d5d2cc",
     path: "#b3261e", arrow: "#b3261e", running: "#2f7d4f", runnable: "#e0a100", waiting: "#b9b5ad",
-    selected: "#0b57d0", found: "#c2185b", marked: "rgba(11,87,208,0.12)", dense: "#a8957a",
+    selected: "#0b57d0", found: "#f06ba8", marked: "rgba(11,87,208,0.12)", dense: "#a8957a",
 };
 
 export const DARK: Palette = {
     background: "#16181a", gutter: "#1e2124", line: "#3a3f44", text: "#eceae6", faint: "#a8a49c", onFill: "#f7f5f1",
     kinds: kinds(21, 3, 0.75), other: tones(40, 8, 26, 3), phases: PHASES.map(([h, s]) => hsl(h, s * 0.7, 29)), unexplained: "#44474a",
     path: "#ff8a80", arrow: "#ff8a80", running: "#5fbf86", runnable: "#f0c04a", waiting: "#5b5f63",
-    selected: "#8ab4f8", found: "#ff7ab2", marked: "rgba(138,180,248,0.18)", dense: "#6d604c",
+    selected: "#8ab4f8", found: "#b3215f", marked: "rgba(138,180,248,0.18)", dense: "#6d604c",
 };
 
 /** A number that stays the same for a text, to choose one of several tones by. */
