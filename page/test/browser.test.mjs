@@ -637,6 +637,28 @@ test("compare: what a page of two boots opens with, unless another view is asked
     }
 });
 
+test("memory: of two boots each has a column under its name, to the byte", two, async () => {
+    const page = await open("#view=memory", { path: TWO });
+    const heads = await page.$$eval("#memory thead th.n", all => all.map(th => th.textContent));
+    assert.deepEqual(heads, await page.$$eval("#boot option", all => all.map(option => option.textContent)));
+    const later = JSON.parse(await readFile(SHOW_TWO, "utf8"));
+    const first = await page.$$eval("#memory tbody tr:first-child td.n span[data-bytes]", all => all.map(one => one.dataset.bytes));
+    assert.deepEqual(first, [show, later].map(one => String(one.subject.memory_bytes)));
+    page.check();
+});
+
+test("the header keeps its height while one types", options, async () => {
+    const page = await open("#view=tracks");
+    const height = async () => (await page.locator("#app header").boundingBox()).height;
+    const before = await height();
+    for (const text of ["a", "(", "nothing is called so"]) {
+        await page.locator("#find").fill(text);
+        await settled(page);
+        assert.equal(await height(), before, text);
+    }
+    page.check();
+});
+
 test("compare: the other boot is a whole boot", two, async () => {
     const later = JSON.parse(await readFile(SHOW_TWO, "utf8"));
     const page = await open("#view=overview&boot=1", { path: TWO });
