@@ -90,11 +90,17 @@ test("overview: total, phases and the first rows are those of show", options, as
     assert.equal(await page.getAttribute("#total", "data-ns"), String(show.total_ns));
     assert.deepEqual(await numbers(page, "#phases tbody tr"), show.phases.map(phase => String(phase.end_ns - phase.start_ns)));
     assert.deepEqual(await numbers(page, "#top tbody tr"), show.where.slice(0, 12).map(row => String(row.self_ns)));
+    // What is not listed has a row, and both tables say what they sum to.
+    const rest = show.where.slice(12).reduce((sum, row) => sum + row.self_ns, 0);
+    assert.deepEqual(await numbers(page, "#top tfoot tr"), [rest, show.total_ns].map(String));
+    assert.deepEqual(await numbers(page, "#phases tfoot tr"), [String(show.phases.at(-1).end_ns - show.phases[0].start_ns)]);
     // A phase leads to its time.
     await page.locator("#phases tbody button").nth(1).click();
     await settled(page);
     const [from, to] = [(await fragment(page)).get("from"), (await fragment(page)).get("to")].map(Number);
     assert.ok(from <= show.phases[1].start_ns + 1 && to >= show.phases[1].end_ns - 1 && to > from, `${from} to ${to}`);
+    assert.equal((await fragment(page)).get("view"), "path");
+    assert.equal(await page.locator(".details h2").innerText(), show.phases[1].name);
     page.check();
 });
 

@@ -3,7 +3,7 @@ import { useRef } from "preact/hooks";
 import type { Boot } from "../data/boot";
 import { FONT, fitting, timeAt, x, type Scale } from "../charts/draw";
 import type { Palette } from "../charts/colours";
-import { difference, percent, short, whole } from "../lib/time";
+import { difference, percent, short, whole, type Whole } from "../lib/time";
 import type { Surface } from "../lib/save";
 import type { Store } from "../state";
 import { Canvas } from "./canvas";
@@ -79,6 +79,23 @@ export function Strip({ store, palette }: { store: Store; palette: Palette }) {
     );
 }
 
+function sumOf(times: readonly Whole[]): Whole {
+    const sum = times.reduce<bigint>((sum, time) => sum + BigInt(time), 0n);
+    return sum <= Number.MAX_SAFE_INTEGER ? Number(sum) : sum;
+}
+
+/** A last row, so that one sees what the rows above sum to. */
+function Sum({ store: { boot }, label, time, start = false }: { store: Store; label: string; time: Whole; start?: boolean }) {
+    return (
+        <tr data-ns={String(time)}>
+            <th scope="row">{label}</th>
+            {start ? <td class="n" /> : null}
+            <td class="n">{short(time, boot.unit)}</td>
+            <td class="n">{percent(boot.total > 0 ? Number(time) / boot.total : 0)}</td>
+        </tr>
+    );
+}
+
 export function Overview({ store }: { store: Store }) {
     const { boot } = store;
     const { summary, unit, total } = boot;
@@ -115,7 +132,7 @@ export function Overview({ store }: { store: Store }) {
                                         <th scope="row">
                                             <button type="button" class="pick" title={phase.evidence} onClick={() => {
                                                 store.show(Number(start), Number(end));
-                                                store.set({ selection: { kind: "range", from: Number(start), to: Number(end) } });
+                                                store.set({ view: "path", selection: { kind: "range", from: Number(start), to: Number(end), title: phase.name } });
                                             }}>{phase.name}</button>
                                         </th>
                                         <td class="n">{short(start, unit)}</td>
@@ -125,6 +142,7 @@ export function Overview({ store }: { store: Store }) {
                                 );
                             })}
                         </tbody>
+                        <tfoot><Sum store={store} label="total" start time={sumOf(summary.phases.map(phase => difference(whole(phase.end_ns), whole(phase.start_ns))))} /></tfoot>
                     </table>
                 </section>
                 <section>
@@ -143,6 +161,10 @@ export function Overview({ store }: { store: Store }) {
                                 </tr>
                             ))}
                         </tbody>
+                        <tfoot>
+                            {summary.where.length > top.length ? <Sum store={store} label="everything else" time={difference(whole(summary.total_ns), sumOf(top.map(row => whole(row.self_ns))))} /> : null}
+                            {top.length > 0 ? <Sum store={store} label="total" time={whole(summary.total_ns)} /> : null}
+                        </tfoot>
                     </table>
                     {summary.where.length > top.length ? <p class="faint"><button type="button" class="link" onClick={() => store.set({ view: "where", table: "where" })}>all {summary.where.length} rows</button></p> : null}
                 </section>
