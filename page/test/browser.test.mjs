@@ -803,6 +803,9 @@ test("what-if: a file answers, and says the command", options, async () => {
     const saved = Number(await page.getAttribute("#steps strong", "data-ns"));
     assert.ok(saved > 0 && saved <= first.self_ns, `${saved} of ${first.self_ns}`);
     assert.equal(await page.getAttribute("#then", "data-ns"), String(show.total_ns - saved));
+    await page.locator("#filter").fill("(");
+    await settled(page);
+    assert.match(await page.locator(".whatif .bad").innerText(), /not a regular expression/);
     page.check();
 });
 

@@ -7,6 +7,7 @@ import { counted, type Unit } from "../lib/time";
 import { expression, type BenchView, type Store } from "../state";
 import { Canvas } from "./canvas";
 import { Choice } from "./choice";
+import { Filter } from "./filter";
 import { Table, type Column } from "./table";
 
 /** What the program writes of a table at most (crates/report/src/page/bench.rs). */
@@ -32,16 +33,7 @@ export function BenchViews({ store, bench, palette }: { store: Store; bench: Ben
 }
 
 function useFilter(store: Store): { filter: RegExp | undefined; input: preact.ComponentChild } {
-    const { filter } = store.state;
-    const wanted = expression(filter);
-    const isBroken = filter !== "" && !wanted;
-    const input = (
-        <>
-            <label>filter <input id="filter" type="search" size={24} value={filter} placeholder="regular expression" aria-invalid={isBroken} onInput={event => store.set({ filter: event.currentTarget.value })} /></label>
-            {isBroken ? <span class="bad">not a regular expression</span> : null}
-        </>
-    );
-    return { filter: wanted, input };
+    return { filter: expression(store.state.filter), input: <Filter store={store} /> };
 }
 
 /** `1.20 s to 1.31 s`; why there is none; nothing where boots only repeat. */

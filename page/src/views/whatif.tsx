@@ -5,6 +5,7 @@ import type { Row } from "../data/facts";
 import { ask, asTyped, canAsk, type Answer, type Savings } from "../lib/again";
 import { counted, percent, short, whole, type Whole } from "../lib/time";
 import { expression, type Store } from "../state";
+import { Filter } from "./filter";
 import { Table, type Column } from "./table";
 
 /** A slider that moves asks only when it rests. */
@@ -54,7 +55,7 @@ export function WhatIf({ store }: { store: Store }) {
     return (
         <div class="whatif">
             <div class="tools">
-                <label>filter <input id="filter" type="search" size={24} value={state.filter} placeholder="regular expression" onInput={event => store.set({ filter: event.currentTarget.value })} /></label>
+                <Filter store={store} />
                 <button type="button" disabled={savings.size === 0} onClick={() => store.set({ savings: new Map() })}>reset</button>
                 <output id="then" data-ns={then ? String(then.total_ns) : ""} aria-live="polite">
                     {then ? `${short(total, unit)} before, ${short(whole(then.total_ns), unit)} then: ${percent(1 - Number(then.total_ns) / Number(total))} less` : savings.size > 0 && canAsk() && !("wrong" in answer && answer.wrong) ? "…" : ""}

@@ -4,6 +4,7 @@ import type { Initcall, Process, Row } from "../data/facts";
 import { counted, grouped, percent, short, whole } from "../lib/time";
 import { expression, type Store } from "../state";
 import { Details } from "./details";
+import { Filter } from "./filter";
 import { Table, type Column } from "./table";
 
 const TABLES = [
@@ -26,15 +27,13 @@ export function Where({ store }: { store: Store }) {
     const there = TABLES.filter(([id]) => (id === "initcalls" ? summary.initcalls.length > 0 : id === "processes" ? summary.processes.length > 0 : true));
     const [id, title, about] = there.find(([known]) => known === state.table) ?? TABLES[0];
     const filter = expression(state.filter);
-    const isBroken = state.filter !== "" && !filter;
     return (
         <div class="where">
             <div class="tools">
                 <span class="choice" role="group" aria-label="table">
                     {there.map(([one, text]) => <button type="button" key={one} aria-pressed={one === id} onClick={() => store.set({ table: one })}>{text}</button>)}
                 </span>
-                <label>filter <input id="filter" type="search" size={24} value={state.filter} placeholder="regular expression" aria-invalid={isBroken} onInput={event => store.set({ filter: event.currentTarget.value })} /></label>
-                {isBroken ? <span class="bad">not a regular expression</span> : null}
+                <Filter store={store} />
             </div>
             <p class="faint note">{about}</p>
             <div class="split">
