@@ -21,19 +21,25 @@ function amounts(boot: Boot): Amount[] {
 
 const mebibytes = (bytes: Whole): string => `${(Number(bytes) / MIB).toFixed(1)} MiB`;
 
+/** An amount of one of several boots, with its share of what that boot's machine had. */
+function OfBoot({ boot, bytes }: { boot: Boot; bytes: Whole | undefined }) {
+    if (bytes === undefined) return null;
+    const has = Number(boot.summary.subject.memory_bytes);
+    return <span data-bytes={String(bytes)} title={`${grouped(bytes)} bytes`}>{mebibytes(bytes)}{has > 0 ? <span class="faint"> {percent(Number(bytes) / has)}</span> : null}</span>;
+}
+
 export function Memory({ store }: { store: Store }) {
     const { boot } = store;
     const boots = store.boots.filter(one => one.facts);
-    const others = boots.filter(one => one !== boot);
+    const all = boots.map(amounts);
     const known = amounts(boot);
-    const ofOthers = others.map(amounts);
-    const names = [...new Map([known, ...ofOthers].flat().map(one => [one.name, one])).values()];
-    const largest = Math.max(...[known, ...ofOthers].flat().map(one => Number(one.bytes)), 1);
+    const names = [...new Map(all.flat().map(one => [one.name, one])).values()];
+    const largest = Math.max(...known.map(one => Number(one.bytes)), 1);
     const has = Number(boot.summary.subject.memory_bytes);
-    const of = (all: readonly Amount[], name: string): Amount | undefined => all.find(one => one.name === name);
+    const bytesOf = (amounts: readonly Amount[], name: string): Whole | undefined => amounts.find(one => one.name === name)?.bytes;
     store.target = { rows: () => [
-        ["what", "measured", ...[boot, ...others].map(one => `${one.name} bytes`)],
-        ...names.map(({ name, when }) => [name, when, ...[known, ...ofOthers].map(all => of(all, name)?.bytes ?? "")]),
+        ["what", "measured", ...boots.map(one => `${one.name} bytes`)],
+        ...names.map(({ name, when }) => [name, when, ...all.map(amounts => bytesOf(amounts, name) ?? "")]),
     ] };
     const { watched } = boot.summary;
     return (
@@ -43,27 +49,31 @@ export function Memory({ store }: { store: Store }) {
                 <table class="plain" id="memory">
                     <thead>
                         <tr>
-                            <th scope="col">what</th><th scope="col" class="spare">measured</th><th scope="col" class="n">amount</th><th scope="col" class="n spare">bytes</th>
-                            {has > 0 ? <th scope="col" class="n">of the machine's</th> : null}
-                            <th scope="col" class="spare"><span class="unseen">as a bar</span></th>
-                            {others.map((one, i) => <th scope="col" class="n" key={i}>{one.name}</th>)}
+                            <th scope="col">what</th><th scope="col" class="spare">measured</th>
+                            {boots.length > 1 ? boots.map((one, i) => <th scope="col" class="n" key={i}>{one.name}</th>) : (
+                                <>
+                                    <th scope="col" class="n">amount</th><th scope="col" class="n spare">bytes</th>
+                                    {has > 0 ? <th scope="col" class="n">of the machine's</th> : null}
+                                    <th scope="col" class="spare"><span class="unseen">as a bar</span></th>
+                                </>
+                            )}
                         </tr>
                     </thead>
                     <tbody>
                         {names.map(({ name, when }) => {
-                            const bytes = of(known, name)?.bytes;
+                            const bytes = bytesOf(known, name);
                             return (
                                 <tr key={name} data-bytes={bytes === undefined ? "" : String(bytes)}>
                                     <th scope="row">{name}</th>
                                     <td class="spare">{when}</td>
-                                    <td class="n">{bytes === undefined ? "" : mebibytes(bytes)}</td>
-                                    <td class="n spare">{bytes === undefined ? "" : grouped(bytes)}</td>
-                                    {has > 0 ? <td class="n">{bytes === undefined ? "" : percent(Number(bytes) / has)}</td> : null}
-                                    <td class="spare">{bytes === undefined ? null : <span class="bar" style={{ width: `${(Number(bytes) / largest) * 200}px` }} aria-hidden="true" />}</td>
-                                    {ofOthers.map((all, i) => {
-                                        const other = of(all, name);
-                                        return <td class="n" key={i}>{other ? mebibytes(other.bytes) : ""}</td>;
-                                    })}
+                                    {boots.length > 1 ? boots.map((one, i) => <td class="n" key={i}><OfBoot boot={one} bytes={bytesOf(all[i]!, name)} /></td>) : (
+                                        <>
+                                            <td class="n">{bytes === undefined ? "" : mebibytes(bytes)}</td>
+                                            <td class="n spare">{bytes === undefined ? "" : grouped(bytes)}</td>
+                                            {has > 0 ? <td class="n">{bytes === undefined ? "" : percent(Number(bytes) / has)}</td> : null}
+                                            <td class="spare">{bytes === undefined ? null : <span class="bar" style={{ width: `${(Number(bytes) / largest) * 200}px` }} aria-hidden="true" />}</td>
+                                        </>
+                                    )}
                                 </tr>
                             );
                         })}
