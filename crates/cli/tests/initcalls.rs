@@ -70,7 +70,9 @@ fn a_deterministic_boot_without_any_trace_is_placed_by_the_logs_stamps() {
     let boot = |name: &str, flags: &[&str]| {
         let into = scratch.path(name);
         let mut command = record(&kernel, &into);
-        command.args(["--init", "keep", "--deterministic", "--memory", "256M", "--append", QUIET]).args(flags);
+        let words = format!("{QUIET} initcall_debug log_buf_len=1M");
+        command.args(["--init", "keep", "--trace", "none", "--deterministic", "--memory", "256M", "--append", &words]);
+        command.args(flags);
         recorded(&mut command, &into, "panic");
         let unknown =
             list(&shown(&into)["diagnostics"]).iter().filter(|d| d["code"] == "log-start-unknown").cloned().collect();

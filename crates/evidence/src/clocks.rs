@@ -118,8 +118,8 @@ fn counter(evidence: &Offers<'_>) -> Option<Clock> {
             let is_seen = seen.is_some();
             let mut clock = fit(&points.iter().copied().chain(start).chain(seen).collect::<Vec<_>>())?;
             if points.is_empty() && !is_seen {
-                // The monitor says when the machine starts, and nothing confirms it.
-                clock.residual = clock.residual.max(EDGE);
+                // The monitor says when the machine starts, and nothing confirms that its counter began then.
+                clock.residual = clock.residual.max(LATE_MAX);
             }
             Some(clock)
         }

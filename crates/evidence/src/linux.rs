@@ -5,6 +5,7 @@
 pub mod excerpt;
 
 use crate::boot::Boot;
+use recording::InputRole;
 use timeline::{DiagnosticKind, Initcalls, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Timeline};
 
 /// How messages begin that only Linux prints: who it is, how it was started, what memory it got, what it calls.
@@ -110,7 +111,11 @@ pub fn name_the_kernel(timeline: &mut Timeline) {
 }
 
 /// Where process 1 becomes the root's init later, what it was before is the initrd's: its phase then says so.
-pub fn name_the_initrd(timeline: &mut Timeline) {
+pub fn name_the_initrd(boot: &mut Boot<'_>) {
+    if !boot.manifest.inputs.iter().any(|input| InputRole::Initrd.is(&input.role)) {
+        return;
+    }
+    let timeline = &mut boot.timeline;
     let root = timeline.boundaries.iter().filter(|b| b.phase == Phase::UserSpace).map(|b| b.at).max();
     let before = timeline.boundaries.iter_mut().filter(|b| b.phase == Phase::Process1 && Some(b.at) < root);
     before.for_each(|b| b.phase = Phase::Initrd);

@@ -176,7 +176,7 @@ pub(crate) fn place(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
     end(evidence, boot);
     after_messages(boot);
     linux::name_the_kernel(&mut boot.timeline);
-    linux::name_the_initrd(&mut boot.timeline);
+    linux::name_the_initrd(boot);
     evidence.iter_mut().for_each(|evidence| evidence.finish(boot));
     // A clock that shows ticks as ticks is none.
     let clocks = std::mem::take(&mut boot.clocks);

@@ -38,7 +38,7 @@ enum Becomes {
 }
 
 /// How a message of each kind begins; what follows is the unit.
-const WORDS: [(&str, Becomes); 16] = [
+const WORDS: [(&str, Becomes); 24] = [
     ("Starting ", Becomes::Starting),
     ("Mounting ", Becomes::Starting),
     ("Activating swap ", Becomes::Starting),
@@ -54,20 +54,37 @@ const WORDS: [(&str, Becomes); 16] = [
     ("Created slice ", Becomes::Active),
     ("Failed to start ", Becomes::Failed),
     ("Failed to mount ", Becomes::Failed),
+    ("Failed to activate swap ", Becomes::Failed),
+    ("Failed to listen on ", Becomes::Failed),
+    ("Failed to set up automount ", Becomes::Failed),
+    ("Dependency failed for ", Becomes::Failed),
+    ("Assertion failed for ", Becomes::Failed),
     ("Timed out waiting for device ", Becomes::Failed),
+    ("Timed out starting ", Becomes::Failed),
+    ("Timed out mounting ", Becomes::Failed),
+    ("Timed out activating swap ", Becomes::Failed),
 ];
 
-/// The unit of a message, and what becomes of it. Where systemd only describes a unit, that is its name.
-fn unit(text: &str) -> Option<(&str, Becomes)> {
+/// What a unit can be (systemd.unit(5)).
+const KINDS: [&str; 11] =
+    ["service", "socket", "device", "mount", "automount", "swap", "target", "path", "timer", "slice", "scope"];
+
+/// What a message is about: a unit's name, or where systemd only describes units its description; and what becomes of it.
+fn about(text: &str) -> Option<(&str, Becomes)> {
     let text = text.strip_prefix(SAYS)?;
     let (unit, becomes) = WORDS.iter().find_map(|&(word, becomes)| Some((text.strip_prefix(word)?, becomes)))?;
-    let unit = unit.split_once(" - ").map_or_else(|| unit.trim_end_matches('.'), |(name, _)| name);
-    (!unit.is_empty()).then_some((unit, becomes))
+    Some((unit.split_once(" - ").map_or_else(|| unit.trim_end_matches('.'), |(name, _)| name), becomes))
+}
+
+/// The unit that a message names, and what becomes of it.
+fn unit(text: &str) -> Option<(&str, Becomes)> {
+    let is_kind = |unit: &str| unit.rsplit_once('.').is_some_and(|(_, kind)| KINDS.contains(&kind));
+    about(text).filter(|(unit, _)| !unit.contains(' ') && is_kind(unit))
 }
 
 /// The target that is reached, by its name.
 pub fn reached(text: &str) -> Option<&str> {
-    let (unit, becomes) = unit(text)?;
+    let (unit, becomes) = about(text)?;
     let is_target = text[SAYS.len()..].starts_with("Reached target ") && becomes == Becomes::Active;
     is_target.then(|| DESCRIBED.iter().find(|(described, _)| *described == unit).map_or(unit, |&(_, name)| name))
 }
@@ -77,8 +94,12 @@ pub fn reached(text: &str) -> Option<&str> {
 pub fn units<'m>(messages: impl Iterator<Item = (Ns, &'m str)>, timeline: &mut Timeline) {
     let mut last: HashMap<&str, usize> = HashMap::new();
     for (at, text) in messages {
+        if text.starts_with(BEGINS) {
+            last.clear();
+        }
         let Some((name, becomes)) = unit(text).filter(|_| timeline.units.len() < UNITS_MAX) else { continue };
-        let known = last.get(name).copied().filter(|&known| timeline.units[known].settled.is_none());
+        let known = last.get(name).copied().filter(|_| becomes != Becomes::Starting);
+        let known = known.filter(|&known| timeline.units[known].settled.is_none());
         let place = known.unwrap_or_else(|| {
             let start = (becomes == Becomes::Starting).then_some(at);
             let name = timeline.names.intern(name);
@@ -118,6 +139,10 @@ mod tests {
             (6, "cron[77]: Started nothing."),
             (7, "systemd[1]: Failed to mount tmp.mount - /tmp."),
             (8, "systemd[1]: Starting a.service - A, and more..."),
+            (9, "systemd[1]: systemd 252 running in system mode (+PAM)"),
+            (10, "systemd[1]: Starting a.service - A, and more..."),
+            (11, "systemd[1]: Dependency failed for a.service - A, and more."),
+            (12, "systemd[1]: Starting of Arbitrary Executable unsupported."),
         ];
         let mut timeline = Timeline::default();
         units(log.iter().map(|&(at, text)| (Ns(at), text)), &mut timeline);
@@ -132,6 +157,7 @@ mod tests {
             ("tmp.mount", at(2), at(7), true),
             ("x.target", None, at(5), false),
             ("a.service", at(8), None, false),
+            ("a.service", at(10), at(11), true),
         ];
         assert_eq!(found, expected);
     }

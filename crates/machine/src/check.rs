@@ -10,6 +10,10 @@ use crate::{Error, RecordOptions, arch, host, image, root};
 /// Stops within a shorter silence would take a good part of it.
 const SILENCE_MS_MIN: u64 = 10;
 
+/// What a unit of systemd's can be (systemd.unit(5)).
+const UNIT_KINDS: [&str; 11] =
+    ["service", "socket", "device", "mount", "automount", "swap", "target", "path", "timer", "slice", "scope"];
+
 impl RecordOptions {
     /// Says what is wrong with the options, before anything is started or written; else what kind of guest it is.
     pub(crate) fn check(&self) -> Result<GuestProfile, Error> {
@@ -40,6 +44,14 @@ impl RecordOptions {
             regex::bytes::Regex::new(pattern).map_err(|e| Error::option(no_pattern(pattern, &e)))?;
         }
         if let Until::Unit(unit) = &self.guest.until {
+            let is_whole =
+                unit.rsplit_once('.').is_some_and(|(name, kind)| !name.is_empty() && UNIT_KINDS.contains(&kind));
+            if !is_whole {
+                return Err(Error::option(format!(
+                    "--until unit:{unit} names no unit: give its name as systemd logs it, with what it is, such as \
+                     ssh.service or multi-user.target"
+                )));
+            }
             if self.guest.has_guest_init() || self.guest.kernel.is_none() {
                 return Err(Error::option(format!(
                     "--until unit:{unit} waits for the guest's own systemd, and for its words in the kernel's log: give \

@@ -130,8 +130,9 @@ fn added(options: &GuestSpec, arch: &Arch, adds: Added, user: &[String]) -> Vec<
     }
     // The kernel's log is what can be read of a guest's own systemd. Other inits do not look at these words.
     let is_asked_for = traced || matches!(options.until, Until::Unit(_));
-    if is_asked_for && !options.has_guest_init() && !given("systemd.log_target=") {
-        line.extend(SYSTEMD.map(str::to_owned));
+    if is_asked_for && !options.has_guest_init() {
+        let is_given = |word: &str| word.split_once('=').is_some_and(|(key, _)| given(&format!("{key}=")));
+        line.extend(SYSTEMD.iter().filter(|word| !is_given(word)).map(|&word| word.to_owned()));
     }
     line
 }

@@ -273,7 +273,13 @@ fn watched(
             if stopped {
                 watch.hurry();
             }
-            let named = if followed && !stopped { kernels_names(options, watch, &mut ending) } else { Ok(()) };
+            // First, because the guest writes on into its trace until then.
+            let traced = trace(prepared.trace.as_ref(), watch, &mut ending);
+            let names = |ending: &mut Ending, watch: &mut Watch<'_>| match followed && !stopped {
+                true => kernels_names(options, watch, ending),
+                false => Ok(()),
+            };
+            let named = traced.and_then(|()| names(&mut ending, watch));
             if let Some(missed) = watch.facts.missed.as_ref().filter(|_| ending.kind != OutcomeKind::Unpatched) {
                 let before = ending.note.take().map_or(String::new(), |note| note + "; ");
                 ending.note = Some(format!("{before}{missed}"));
@@ -281,7 +287,6 @@ fn watched(
             let failed = named
                 .and_then(|()| silences(options, watch, stopped))
                 .and_then(|()| variable(watch))
-                .and_then(|()| trace(prepared.trace.as_ref(), watch, &mut ending))
                 .and_then(|()| last_evidence(options, profile, watch, &mut ending))
                 .err();
             if stopped && followed && options.guest.kernel.is_some() && !watch.transfer.has("kallsyms") {
@@ -407,7 +412,8 @@ fn trace(image: Option<&TraceImage>, watch: &mut Watch<'_>, ending: &mut Ending)
             }
         }
         Err(why) => {
-            ending.note.get_or_insert(format!("the kernel's trace was not read: {why}"));
+            let before = ending.note.take().map_or(String::new(), |note| note + "; ");
+            ending.note = Some(format!("{before}the kernel's trace was not read: {why}"));
         }
     }
     Ok(())
@@ -530,8 +536,8 @@ fn awaited_line(options: &RecordOptions) -> Option<Regex> {
 
 /// What systemd logs when a unit of this name is active (src/core/job.c: job_done_messages_table).
 fn unit_line(unit: &str) -> String {
-    const ACTIVE: &str =
-        "Started|Finished|Reached target|Mounted|Listening on|Activated swap|Found device|Set up automount";
+    const ACTIVE: &str = "Started|Finished|Reached target|Mounted|Listening on|Activated swap|Found device|Set up automount|\
+        Created slice";
     format!(r"systemd\[1\]: (?:{ACTIVE}) {}(?: - |\.$)", regex::escape(unit))
 }
 

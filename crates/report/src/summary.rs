@@ -455,7 +455,7 @@ impl Summary {
             functions: boot.tables().functions.iter().map(|row| function_line(&timeline.names, row)).collect(),
             where_all_threads: boot.tables().all_threads.iter().map(WhereLine::of).collect(),
             processes: timeline.processes.iter().map(|p| process_line(&timeline.names, p)).collect(),
-            units: timeline.units.iter().map(|unit| unit_line(&timeline.names, unit)).collect(),
+            units: until_the_end(timeline).map(|unit| unit_line(&timeline.names, &unit)).collect(),
             sampled: timeline.sampled.as_ref().map(|sampled| SampledLines::of(sampled, &timeline.names)),
             silences: timeline.silences.as_ref().map(|found| SilencesLine::of(found, timeline.time_base)),
             watched: timeline.watched.as_ref().map(|found| WatchedLine::of(found, timeline.time_base)),
@@ -599,6 +599,16 @@ fn process_line(names: &Names, p: &timeline::Process) -> ProcessLine {
         start_ns: p.start.0,
         end_ns: p.end.map(|end| end.0),
     }
+}
+
+/// Units as they were when the boot was done: what came later is no part of it.
+fn until_the_end(timeline: &Timeline) -> impl Iterator<Item = timeline::ServiceUnit> + '_ {
+    let end = timeline.end.map_or(Ns::MAX, |end| end.at + end.error);
+    let known = timeline.units.iter().filter(move |unit| unit.start.or(unit.settled).is_some_and(|at| at <= end));
+    known.map(move |unit| match unit.settled {
+        Some(at) if at > end => timeline::ServiceUnit { settled: None, failed: false, ..*unit },
+        _ => *unit,
+    })
 }
 
 fn unit_line(names: &Names, unit: &timeline::ServiceUnit) -> UnitLine {

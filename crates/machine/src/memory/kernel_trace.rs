@@ -1,5 +1,5 @@
-//! A Linux kernel's trace (ftrace's ring buffers), read out of the guest's memory from outside, as the text that
-//! `/sys/kernel/tracing/trace` would be.
+//! A Linux kernel's trace (ftrace's ring buffers), read out of the guest's memory from outside, as text in the form of
+//! `/sys/kernel/tracing/trace`. Events that nothing is made of stand there by name alone.
 //!
 //! It needs nothing in the guest but a command line that switches events on (`trace_event=`): no process, no mount, no file
 //! system. So a guest's own init can be recorded to the service that people wait for. What it needs of the kernel is in its
@@ -57,10 +57,13 @@ pub enum NoTrace {
     #[error("the kernel's image has no {0}, by which its trace is found in memory")]
     Image(&'static str),
     /// The image says where it is, and the guest does not.
-    #[error("the kernel has no VMCOREINFO note in memory, which says where it runs")]
+    #[error(
+        "the kernel has not written its VMCOREINFO note, which says where it runs: it does so among its initcalls, with \
+         CONFIG_VMCORE_INFO; record with --trace none --append initcall_debug to have its log instead"
+    )]
     NotLocated,
     /// The kernel keeps none.
-    #[error("the kernel has no trace buffer: it was built without CONFIG_TRACING, or had not come to make one")]
+    #[error("the kernel has no trace buffer: it ended before it made one")]
     NoBuffer,
     /// What is there is none.
     #[error("the kernel's trace cannot be read in memory: {0}")]
@@ -137,8 +140,10 @@ impl TraceImage {
             return Err(NoTrace::Image("table of its variables (CONFIG_KALLSYMS_ALL), or no trace (CONFIG_TRACING)"));
         }
         Ok(TraceImage {
-            layout: Layout::of(&btf).ok_or(NoTrace::Image("ring buffers as they are known"))?,
-            forms: Forms::of(&btf).ok_or(NoTrace::Image("records as they are known"))?,
+            layout: Layout::of(&btf)
+                .ok_or(NoTrace::Image("ring buffers of a form that bootscope knows (Linux 5.6 to 6.12)"))?,
+            forms: Forms::of(&btf)
+                .ok_or(NoTrace::Image("records of a form that bootscope knows (Linux 5.6 to 6.12)"))?,
             functions: kernel_image::functions_of(elf),
             variables,
         })
@@ -165,11 +170,12 @@ impl TraceImage {
         let records = ring::records(&view, &self.layout, buffer, cpus)?;
         let numbers = self.numbers(&view, moved_by);
         let names = Names::new(self.functions.clone(), moved_by);
+        let (clock, in_ns) = self.clock(&view, trace, moved_by).unwrap_or_default();
         Ok(KernelTrace {
-            text: text(&records, Printer::new(&self.forms, &numbers, &names)),
-            clock: self.clock(&view, trace, moved_by).unwrap_or_default(),
+            text: text(&records, Printer::new(&self.forms, &numbers, &names, in_ns)),
+            clock,
             records: records.raw.len() as u64,
-            overwritten: records.overwritten.iter().sum(),
+            overwritten: lost(&records),
         })
     }
     /// The number of each event in this kernel's records: they are given while it boots. The variable `event_x` describes the event x.
@@ -182,17 +188,20 @@ impl TraceImage {
         events.collect()
     }
 
-    /// As the file `trace_clock` says it: a table of a function, a name and whether it counts nanoseconds.
-    fn clock(&self, view: &View, trace: u64, moved_by: u64) -> Option<String> {
+    /// As the file `trace_clock` says it, up to the clock in use, and whether that counts nanoseconds: a table of a function, a name
+    /// and that.
+    fn clock(&self, view: &View, trace: u64, moved_by: u64) -> Option<(String, bool)> {
         const ENTRY_BYTES: u64 = 24;
         let table = self.variables.get("trace_clocks")?.wrapping_add(moved_by);
-        let id = u64::from(view.read_u32(trace.wrapping_add(self.layout.clock_id?)).ok()?);
+        let id = u64::from(view.read_u32(trace.wrapping_add(self.layout.clock_id?)).ok()?).min(CLOCKS_MAX);
         let mut names = Vec::new();
-        for number in 0..=id.min(CLOCKS_MAX) {
-            let name = text_at(view, view.read_u64(table.wrapping_add(ENTRY_BYTES * number + 8)).ok()?)?;
+        for number in 0..=id {
+            let entry = table.wrapping_add(ENTRY_BYTES * number);
+            let name = text_at(view, view.read_u64(entry.wrapping_add(8)).ok()?)?;
             names.push(if number == id { format!("[{name}]") } else { name });
         }
-        Some(names.join(" ") + "\n")
+        let in_ns = view.read_u32(table.wrapping_add(ENTRY_BYTES * id + 16)).ok()? != 0;
+        Some((names.join(" ") + "\n", in_ns))
     }
 }
 
@@ -211,13 +220,18 @@ fn text_at(view: &View, address: u64) -> Option<String> {
     text.chars().all(|c| c.is_ascii_graphic()).then(|| text.to_owned())
 }
 
+/// How many records were overwritten, of all CPUs.
+fn lost(records: &ring::Records) -> u64 {
+    records.overwritten.iter().fold(0, |sum, &of_cpu| sum.saturating_add(of_cpu))
+}
+
 /// The lines, below the heading that the kernel writes.
 fn text(records: &ring::Records, mut printer: Printer) -> Vec<u8> {
     let record = |raw: &ring::Raw| &records.bytes[raw.from..raw.to];
     records.raw.iter().for_each(|raw| printer.learn(record(raw)));
-    let overwritten: u64 = records.overwritten.iter().sum();
+    let overwritten = lost(records);
     let (kept, cpus) = (records.raw.len(), records.overwritten.len());
-    let written = overwritten + kept as u64;
+    let written = overwritten.saturating_add(kept as u64);
     let mut out = format!("# tracer: nop\n#\n# entries-in-buffer/entries-written: {kept}/{written}   #P:{cpus}\n#\n")
         .into_bytes();
     let mut unprinted = 0u64;

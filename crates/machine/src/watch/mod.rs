@@ -313,7 +313,9 @@ impl<'a> Watch<'a> {
 
     /// Reads the kernel's trace out of memory; or why it cannot be. The guest stands still from then on.
     pub(crate) fn kernel_trace(&mut self, image: &TraceImage) -> Result<Result<KernelTrace, String>, Error> {
-        self.ask(Question::Stop)?;
+        if self.ask(Question::Stop)? != Some(Answer::Stopped) {
+            return Ok(Err("the machine did not stop, and writes on into its trace: end it with --timeout".to_owned()));
+        }
         let (vmm, hurried_until) = (self.vm.name(), self.hurried_until());
         let Some(ram) = self.ram()? else {
             return Ok(Err(format!("{vmm} could not say where guest memory lies")));

@@ -7,6 +7,8 @@
 const MAGIC: u16 = 0xeb9f;
 /// More types than any kernel has.
 const TYPES_MAX: usize = 1 << 21;
+/// So many fields are looked at for one: of broken types, each may lead to many others.
+const FIELDS_MAX: usize = 1 << 16;
 /// So many types lead from one to the next: a longer way is a circle.
 const DEPTH_MAX: usize = 32;
 
@@ -106,10 +108,11 @@ impl<'a> Btf<'a> {
     pub(super) fn field(&self, structure: &str, name: &str) -> Option<Field> {
         let found = (1..self.starts.len()).filter_map(|number| self.type_of(number));
         let named = found.filter(|t| t.is_structure() && self.text(t.name) == structure.as_bytes());
-        named.into_iter().find_map(|t| self.field_of(t, name, 0))
+        let mut looked_at = 0;
+        named.into_iter().find_map(|t| self.field_of(t, name, 0, &mut looked_at))
     }
 
-    fn field_of(&self, structure: Type, name: &str, depth: usize) -> Option<Field> {
+    fn field_of(&self, structure: Type, name: &str, depth: usize, looked_at: &mut usize) -> Option<Field> {
         let members = (0..structure.count()).map_while(|i| {
             let at = structure.rest + 12 * i;
             Some((u32_at(self.types, at)?, u32_at(self.types, at + 4)?, u32_at(self.types, at + 8)?))
@@ -117,13 +120,17 @@ impl<'a> Btf<'a> {
         // With the topmost bit the offset has the size of a field of bits beside it.
         let mask = if structure.info >> 31 == 1 { 0x00ff_ffff } else { u32::MAX };
         for (member, of, bits) in members {
+            *looked_at += 1;
+            if *looked_at > FIELDS_MAX {
+                return None;
+            }
             let offset = ((bits & mask) / 8) as usize;
             let text = self.text(member);
             if text == name.as_bytes() {
                 return Some(Field { offset, bytes: self.bytes_of(of as usize, 0)? });
             }
             let inner = self.type_of(of as usize).filter(|t| t.is_structure() && text.is_empty() && depth < DEPTH_MAX);
-            if let Some(field) = inner.and_then(|inner| self.field_of(inner, name, depth + 1)) {
+            if let Some(field) = inner.and_then(|inner| self.field_of(inner, name, depth + 1, looked_at)) {
                 return Some(Field { offset: offset.checked_add(field.offset)?, ..field });
             }
         }

@@ -100,6 +100,8 @@ pub(super) struct Printer<'a> {
     /// Events by number, also those that have no template.
     events: HashMap<u16, &'a str>,
     names: &'a Names,
+    /// Whether stamps are nanoseconds: the kernel prints these as seconds.
+    in_ns: bool,
     /// The name under which each thread was last known, and under which it was first.
     now: HashMap<u32, Vec<u8>>,
     first: HashMap<u32, Vec<u8>>,
@@ -107,13 +109,14 @@ pub(super) struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     /// For the events of these numbers.
-    pub(super) fn new(all: &'a Forms, numbers: &'a HashMap<String, u16>, names: &'a Names) -> Printer<'a> {
+    pub(super) fn new(all: &'a Forms, numbers: &'a HashMap<String, u16>, names: &'a Names, in_ns: bool) -> Printer<'a> {
         let numbered = |form: &'a Form| Some((*numbers.get(form.name)?, form));
         Printer {
             all,
             forms: all.events.iter().filter_map(numbered).collect(),
             events: numbers.iter().map(|(name, &number)| (number, name.as_str())).collect(),
             names,
+            in_ns,
             now: HashMap::new(),
             first: HashMap::new(),
         }
@@ -149,7 +152,13 @@ impl<'a> Printer<'a> {
         };
         let comm = String::from_utf8_lossy(comm);
         let flags = self.flags(record);
-        let _ = write!(out, "{comm:>16}-{pid:<7} [{cpu:03}] {flags} {stamp:>12}: {name}: ");
+        let stamp = if self.in_ns {
+            let us = stamp / 1000;
+            format!("{:>5}.{:06}", us / 1_000_000, us % 1_000_000)
+        } else {
+            format!("{stamp:>12}")
+        };
+        let _ = write!(out, "{comm:>16}-{pid:<7} [{cpu:03}] {flags} {stamp}: {name}: ");
         if let Some(form) = self.forms.get(&event) {
             form.pieces.iter().for_each(|piece| self.piece(piece, record, out));
         }
@@ -337,7 +346,7 @@ mod tests {
         let forms = Forms::of(&Btf::parse(&bytes).unwrap()).unwrap();
         let numbers = HashMap::from([("sched_process_fork".to_owned(), 300), ("other".to_owned(), 301)]);
         let names = Names::new(Vec::new(), 0);
-        let mut printer = Printer::new(&forms, &numbers, &names);
+        let mut printer = Printer::new(&forms, &numbers, &names, false);
         printer.learn(record);
         let mut out = Vec::new();
         printer.line(record, 2, 345, &mut out);

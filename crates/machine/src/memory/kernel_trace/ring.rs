@@ -12,7 +12,7 @@ use super::Layout;
 use crate::arch::paging::View;
 
 /// No more is read of all CPUs together.
-const BYTES_MAX: usize = 256 << 20;
+const BYTES_MAX: usize = 64 << 20;
 /// Nor more pages, be they empty.
 const PAGES_MAX: usize = BYTES_MAX / PAGE_BYTES;
 /// Of more CPUs nothing is read.
@@ -112,7 +112,7 @@ impl Records {
         Ok(())
     }
 
-    /// `read` bytes of it are no longer part of the trace.
+    /// `read` bytes of it are no longer part of the trace. A page that cannot be read is counted, and the others are read on.
     fn add_page(
         &mut self,
         view: &View,
@@ -121,27 +121,35 @@ impl Records {
         page_bytes: usize,
         read: u64,
     ) -> io::Result<()> {
-        let data = word(view, page, layout.page_data)?;
-        let used = word(view, data, layout.data_used)? & USED;
-        let used = usize::try_from(used).unwrap_or(usize::MAX);
-        let head = usize::try_from(layout.data_records).unwrap_or(usize::MAX);
-        if used > page_bytes.saturating_sub(head) {
-            self.damaged_pages += 1;
-            return Ok(());
-        }
         self.pages += 1;
-        if self.pages > PAGES_MAX || self.bytes.len() + used > BYTES_MAX {
-            return Err(invalid(format!("more than {} MB of trace", BYTES_MAX >> 20)));
+        if self.pages > PAGES_MAX || self.bytes.len() + page_bytes > BYTES_MAX {
+            return Err(invalid(format!("more than {} MB of trace: make trace_buf_size= smaller", BYTES_MAX >> 20)));
         }
         let from = self.bytes.len();
-        self.bytes.resize(from + used, 0);
-        view.read(data.wrapping_add(layout.data_records), &mut self.bytes[from..])?;
-        let stamp = word(view, data, layout.data_stamp)?;
+        let Some(stamp) = self.take(view, layout, page, page_bytes) else {
+            self.bytes.truncate(from);
+            self.damaged_pages += 1;
+            return Ok(());
+        };
         let (raw, whole) = split(&self.bytes[from..], stamp);
         self.damaged_pages += u64::from(!whole);
         let unread = raw.into_iter().filter(|&(at, _, _)| at as u64 >= read);
         self.raw.extend(unread.map(|(at, stamp, length)| Raw { stamp, cpu, from: from + at, to: from + at + length }));
         Ok(())
+    }
+
+    /// Takes what is used of a page behind the others; the stamp that its first record counts from.
+    fn take(&mut self, view: &View, layout: &Layout, page: u64, page_bytes: usize) -> Option<u64> {
+        let data = word(view, page, layout.page_data).ok()?;
+        let used = usize::try_from(word(view, data, layout.data_used).ok()? & USED).ok()?;
+        let head = usize::try_from(layout.data_records).ok()?;
+        if used > page_bytes.saturating_sub(head) {
+            return None;
+        }
+        let from = self.bytes.len();
+        self.bytes.resize(from + used, 0);
+        view.read(data.wrapping_add(layout.data_records), &mut self.bytes[from..]).ok()?;
+        word(view, data, layout.data_stamp).ok()
     }
 }
 
