@@ -24,9 +24,17 @@ pub(crate) use place::Files;
 pub use samples::{Process, Samples, Stretch, Use};
 
 use parse::Part;
+use timeline::Timeline;
 
 /// What diagnostics call it.
 const NAME: &str = "bootchart";
+
+impl Samples {
+    /// Alone on a timeline, for who wants to see what it gives without a recording.
+    pub fn on_a_timeline(&self) -> Timeline {
+        place::on_a_timeline(self)
+    }
+}
 
 /// What a file of a boot chart is, in words; none if it is none.
 fn part_in_words(bytes: &[u8]) -> Option<&'static str> {

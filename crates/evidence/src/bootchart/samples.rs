@@ -7,7 +7,7 @@ use super::parse::{Part, Row, from_stat, from_taskstats, part, time};
 use crate::firmware::shorten;
 use crate::text::{Line, Lines, lossy};
 use hashbrown::HashMap;
-use timeline::{DiagnosticKind, Diagnostics, Ns, Timeline};
+use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// Ten times what a boot starts.
 const PROCESSES_MAX: usize = 1 << 17;
@@ -237,11 +237,6 @@ impl Samples {
         let mut process_1 = Process { pid: 1, parent: 0, names, until, ..Process::default() };
         process_1.extend(Use::Other, from, until);
         self.processes.insert(0, process_1);
-    }
-
-    /// Alone on a timeline, for who wants to see what it gives without a recording.
-    pub fn on_a_timeline(&self) -> Timeline {
-        super::place::on_a_timeline(self)
     }
 
     /// The mean time between two samples.
