@@ -65,10 +65,6 @@ const WORDS: [(&str, Becomes); 24] = [
     ("Timed out activating swap ", Becomes::Failed),
 ];
 
-/// What a unit can be (systemd.unit(5)).
-const KINDS: [&str; 11] =
-    ["service", "socket", "device", "mount", "automount", "swap", "target", "path", "timer", "slice", "scope"];
-
 /// What a message is about: a unit's name, or where systemd only describes units its description; and what becomes of it.
 fn about(text: &str) -> Option<(&str, Becomes)> {
     let text = text.strip_prefix(SAYS)?;
@@ -78,8 +74,7 @@ fn about(text: &str) -> Option<(&str, Becomes)> {
 
 /// The unit that a message names, and what becomes of it.
 fn unit(text: &str) -> Option<(&str, Becomes)> {
-    let is_kind = |unit: &str| unit.rsplit_once('.').is_some_and(|(_, kind)| KINDS.contains(&kind));
-    about(text).filter(|(unit, _)| !unit.contains(' ') && is_kind(unit))
+    about(text).filter(|(unit, _)| recording::is_unit_name(unit))
 }
 
 /// The target that is reached, by its name.

@@ -10,10 +10,6 @@ use crate::{Error, RecordOptions, arch, host, image, root};
 /// Stops within a shorter silence would take a good part of it.
 const SILENCE_MS_MIN: u64 = 10;
 
-/// What a unit of systemd's can be (systemd.unit(5)).
-const UNIT_KINDS: [&str; 11] =
-    ["service", "socket", "device", "mount", "automount", "swap", "target", "path", "timer", "slice", "scope"];
-
 impl RecordOptions {
     /// Says what is wrong with the options, before anything is started or written; else what kind of guest it is.
     pub(crate) fn check(&self) -> Result<GuestProfile, Error> {
@@ -44,9 +40,7 @@ impl RecordOptions {
             regex::bytes::Regex::new(pattern).map_err(|e| Error::option(no_pattern(pattern, &e)))?;
         }
         if let Until::Unit(unit) = &self.guest.until {
-            let is_whole =
-                unit.rsplit_once('.').is_some_and(|(name, kind)| !name.is_empty() && UNIT_KINDS.contains(&kind));
-            if !is_whole {
+            if !recording::is_unit_name(unit) {
                 return Err(Error::option(format!(
                     "--until unit:{unit} names no unit: give its name as systemd logs it, with what it is, such as \
                      ssh.service or multi-user.target"
@@ -196,6 +190,8 @@ mod tests {
         check(GuestSpec { memory_bytes: 100, ..base() }, "--memory");
         check(GuestSpec { cpus: 0, ..base() }, "--cpus");
         check(GuestSpec { until: Until::Regex("(".to_owned()), ..base() }, "--until");
+        check(GuestSpec { until: Until::Unit("ssh".to_owned()), ..base() }, "names no unit");
+        check(GuestSpec { until: Until::Unit("ssh.service".to_owned()), ..base() }, "--init keep");
         check(GuestSpec { append: "quiet dyndbg=\"file x +p".to_owned(), ..base() }, "--append");
         check(base(), "--kernel");
         check(GuestSpec { init: Init::Keep, ..base() }, "nothing to boot");

@@ -163,6 +163,13 @@ pub enum Until {
     Unit(String),
 }
 
+/// Whether this is the name of a unit of systemd's: it says of what kind it is (systemd.unit(5)).
+pub fn is_unit_name(name: &str) -> bool {
+    const KINDS: [&str; 11] =
+        ["service", "socket", "device", "mount", "automount", "swap", "target", "path", "timer", "slice", "scope"];
+    name.rsplit_once('.').is_some_and(|(own, kind)| !own.is_empty() && !name.contains(' ') && KINDS.contains(&kind))
+}
+
 /// A file with names, and where its code is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SymbolFile {

@@ -64,7 +64,6 @@ impl Processes {
 
     /// As a table, each process after its parent, in order of time. What ran no program is called like its thread.
     pub(super) fn build(self, timeline: &mut Timeline) {
-        // Whoever was forked stands after who forked it, so one pass forwards and one backwards do.
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); self.all.len()];
         let mut roots = Vec::new();
         for (i, one) in self.all.iter().enumerate().filter(|(_, one)| one.is_user) {

@@ -3,8 +3,8 @@
 //!
 //! It needs nothing in the guest but a command line that switches events on (`trace_event=`): no process, no mount, no file
 //! system. So a guest's own init can be recorded to the service that people wait for. What it needs of the kernel is in its
-//! image: the table of its symbols, with variables (`CONFIG_KALLSYMS_ALL`), and its types ([`btf`], `CONFIG_DEBUG_INFO_BTF`). Debian's,
-//! Fedora's and Ubuntu's kernels have both. Where the kernel runs is said by its VMCOREINFO note.
+//! image: the table of its symbols, with variables (`CONFIG_KALLSYMS_ALL`), and its types ([`btf`], `CONFIG_DEBUG_INFO_BTF`). Debian's
+//! kernels have both. Its VMCOREINFO note says where the kernel runs.
 //!
 //! [`ring`] reads the records, [`print`] makes lines of them. Nothing in the guest's memory is trusted.
 
@@ -41,8 +41,6 @@ pub struct KernelTrace {
     pub text: Vec<u8>,
     /// The file `trace_clock`, with the clock in use in brackets; empty if it is not known.
     pub clock: String,
-    /// How many records there are.
-    pub records: u64,
     /// How many were overwritten before this was read.
     pub overwritten: u64,
 }
@@ -174,7 +172,6 @@ impl TraceImage {
         Ok(KernelTrace {
             text: text(&records, Printer::new(&self.forms, &numbers, &names, in_ns)),
             clock,
-            records: records.raw.len() as u64,
             overwritten: lost(&records),
         })
     }
