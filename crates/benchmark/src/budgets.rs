@@ -7,6 +7,8 @@
 //! initcalls = "300ms"
 //! [function]                        # rows and functions, as `show` names them
 //! "initcall acpi_init" = "+2ms"
+//! [milestone]                       # when it is passed, as `show --milestones` names it
+//! "unit:ssh.service" = "8s"
 //! [memory]
 //! vmm_max_rss = "180M"              # also guest_used, and any metric in bytes of which less is better
 //! [metric]                          # any metric of which less is better
@@ -41,6 +43,8 @@ pub enum Kind {
     Phase,
     /// A row or a function of the boot path, in ns.
     Function,
+    /// When a milestone is passed, in ns since time zero.
+    Milestone,
     /// A metric in bytes.
     Memory,
     /// A metric in ns.
@@ -81,6 +85,7 @@ impl fmt::Display for What {
             Kind::Total => f.write_str("total"),
             Kind::Phase => write!(f, "phase {}", self.name),
             Kind::Function => f.write_str(&self.name),
+            Kind::Milestone => write!(f, "milestone {}", self.name),
             Kind::Memory => write!(f, "memory {}", self.name),
             Kind::Metric => write!(f, "metric {}", self.name),
             Kind::Instructions if self.name == TOTAL => f.write_str("instructions"),
@@ -153,6 +158,8 @@ struct File {
     #[serde(default)]
     function: Named,
     #[serde(default)]
+    milestone: Named,
+    #[serde(default)]
     memory: Named,
     #[serde(default)]
     metric: Named,
@@ -175,6 +182,7 @@ impl Budgets {
             (Kind::Total, total.into_iter().collect()),
             (Kind::Phase, file.phase),
             (Kind::Function, file.function),
+            (Kind::Milestone, file.milestone),
             (Kind::Memory, file.memory),
             (Kind::Metric, file.metric),
             (Kind::Instructions, file.instructions),

@@ -17,10 +17,12 @@
 //! Raw samples first, so that anybody can test them again: `results` are computed from the rest, by [`crate::results`].
 //! Fields are added, never renamed. Times are integers in ns; estimates and intervals are numbers in ns, ratios are bare.
 
+use crate::alike::alike;
 use crate::head::Head;
 use crate::results::{Results, results};
-use crate::runs::{Boot, Ended};
+use crate::runs::{Boot, Ended, Measured};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -39,10 +41,114 @@ pub struct Document {
     pub results: Results,
 }
 
+/// No boot of a bench passed a milestone of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no boot of it passed {name:?}{}", known(.near))]
+pub struct NotPassed {
+    /// What was asked for.
+    pub name: String,
+    /// Milestones that are called most like it; without any, none were kept.
+    pub near: Vec<String>,
+}
+
+fn known(near: &[String]) -> String {
+    match near {
+        [] => ": it has no milestones but its end mark".to_owned(),
+        near => format!("; nearest: {}", near.join(", ")),
+    }
+}
+
 impl Document {
+    /// The same boots, each measured to a milestone in place of its end mark: phases are cut there, and rows, which are of
+    /// the path to the end mark, are left out. A boot that did not pass it has no length.
+    ///
+    /// # Errors
+    /// If no boot passed it.
+    pub fn up_to(mut self, name: &str) -> Result<Document, NotPassed> {
+        if self.head.up_to.as_deref() == Some(name) {
+            return Ok(self);
+        }
+        let all = || self.boots.iter().flat_map(|boot| &boot.measured.milestones);
+        if !all().any(|passed| passed.name == name) {
+            let known = all().map(|passed| passed.name.as_str()).collect::<BTreeSet<&str>>();
+            return Err(NotPassed { name: name.to_owned(), near: alike(name, known) });
+        }
+        for boot in &mut self.boots {
+            boot.measured.cut_at(name);
+        }
+        self.head.up_to = Some(name.to_owned());
+        self.results = results(&self.head, &self.boots);
+        Ok(self)
+    }
+
     /// Computes the results.
     pub fn new(head: Head, boots: Vec<Boot>, ended: Option<Ended>) -> Document {
         let results = results(&head, &boots);
         Document { head, boots, ended, continued: Vec::new(), results }
+    }
+}
+
+impl Measured {
+    /// Ends it at one of its milestones.
+    fn cut_at(&mut self, name: &str) {
+        self.rows = Vec::new();
+        let passed = self.milestones.iter().find(|passed| passed.name == name).map(|passed| passed.ns);
+        let Some(at) = passed.filter(|_| self.total_ns.is_some()) else {
+            if self.total_ns.take().is_some() {
+                self.detail = format!("it did not pass {name}");
+            }
+            return self.phases.clear();
+        };
+        let mut left = at;
+        for phase in &mut self.phases {
+            phase.ns = phase.ns.min(left);
+            left -= phase.ns;
+        }
+        self.phases.retain(|phase| phase.ns > 0);
+        self.milestones.retain(|passed| passed.ns <= at);
+        self.total_ns = Some(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::head::Variant;
+    use crate::runs::{PhaseTime, Plan, Stop};
+
+    fn bench(boots: &[&[(&str, i64)]]) -> Document {
+        let stop = Stop { rounds: 3, width: None, budget_ns: None };
+        let plan = Plan { variants: 1, warm_ups: 0, stop, seed: 1, leaves_out: false };
+        let time = |&(name, ns): &(&str, i64)| PhaseTime { name: name.to_owned(), ns };
+        let boots = (0..).zip(boots).map(|(number, milestones)| {
+            let measured = Measured {
+                outcome: "reached".to_owned(),
+                total_ns: Some(1000),
+                phases: [("kernel", 300), ("user space", 700)].iter().map(time).collect(),
+                rows: [("a", 1000)].iter().map(time).collect(),
+                milestones: milestones.iter().map(time).collect(),
+                ..Measured::default()
+            };
+            Boot { number, round: Some(number), variant: 0, began_ns: 0, measured }
+        });
+        Document::new(Head::of(plan, vec![Variant::named("as given")]), boots.collect(), Some(Ended::Rounds))
+    }
+
+    #[test]
+    fn a_bench_is_measured_to_a_milestone() {
+        let both = [("process-1", 290), ("unit:ssh.service", 650)];
+        let bench = bench(&[&both, &both[..1], &[("process-1", 310), ("unit:ssh.service", 640)]]);
+        let ssh = bench.clone().up_to("unit:ssh.service").unwrap();
+        let totals: Vec<_> = ssh.boots.iter().map(|boot| boot.measured.total_ns).collect();
+        assert_eq!(totals, [Some(650), None, Some(640)], "a boot that did not pass it has no length");
+        assert_eq!(ssh.boots[1].measured.detail, "it did not pass unit:ssh.service");
+        for boot in ssh.boots.iter().filter(|boot| boot.measured.total_ns.is_some()) {
+            let phases: i64 = boot.measured.phases.iter().map(|phase| phase.ns).sum();
+            assert_eq!(Some(phases), boot.measured.total_ns, "phases sum to the total");
+            assert!(boot.measured.rows.is_empty(), "rows are of the path to the end mark");
+        }
+        assert_eq!(ssh.results.variants[0].total.as_ref().unwrap().median.estimate, 645.0);
+        let wrong = bench.up_to("unit:sshd.service").unwrap_err();
+        assert_eq!(wrong.near[0], "unit:ssh.service", "{wrong}");
     }
 }

@@ -5,10 +5,12 @@ use crate::metrics::{Source, Values};
 use crate::runs::{Measured, PhaseTime};
 use analysis::{Phase, Tables};
 use recording::Recording;
-use timeline::Ns;
+use timeline::{MilestoneKind, Ns, Timeline};
 
 /// Rows of a boot that are kept one by one; the rest is one row. Usual are some hundred, a guest can have any number.
 const ROWS_MOST: usize = 1000;
+/// Milestones of a boot that are kept, the first ones. A machine with every service there is has some hundred.
+const MILESTONES_MOST: usize = 1000;
 /// Of a row's name so many characters are kept.
 const NAME_CHARACTERS_MOST: usize = 200;
 /// What the rest is called.
@@ -31,6 +33,16 @@ impl Measured {
     }
 }
 
+impl Measured {
+    /// Takes in which milestones the boot passed, and when.
+    pub fn take_milestones(&mut self, timeline: &Timeline) {
+        let passed = timeline.milestones();
+        let named = passed.iter().filter(|milestone| milestone.kind != MilestoneKind::End).take(MILESTONES_MOST);
+        let named = named.map(|passed| PhaseTime { name: cut(&passed.kind.name(&timeline.names)), ns: passed.at.0 });
+        self.milestones = named.collect();
+    }
+}
+
 impl Values {
     /// The metrics of a recording, out of its manifest and of what the guest said of its memory.
     ///
@@ -49,9 +61,12 @@ impl Values {
     }
 }
 
+fn cut(name: &str) -> String {
+    name.chars().take(NAME_CHARACTERS_MOST).collect()
+}
+
 /// The rows, the largest first; what is beyond the most is one.
 fn rows<'a>(all: impl Iterator<Item = (&'a str, Ns)>) -> Vec<PhaseTime> {
-    let cut = |name: &str| name.chars().take(NAME_CHARACTERS_MOST).collect();
     let mut rows: Vec<PhaseTime> = all.map(|(name, time)| PhaseTime { name: cut(name), ns: time.0 }).collect();
     let rest: i64 = rows.iter().skip(ROWS_MOST).map(|row| row.ns).sum();
     rows.truncate(ROWS_MOST);

@@ -41,6 +41,9 @@ pub struct Head {
     /// The CPUs that the boots could run on, as Linux lists them; empty if unknown.
     #[serde(default)]
     pub host_cpus_allowed: String,
+    /// The milestone that boots are measured to; none: to the end mark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_to: Option<String>,
     /// What is asked of comparisons.
     pub ask: Ask,
     /// Of a try: what was claimed for each variant.
@@ -151,6 +154,7 @@ impl Head {
             dithered: false,
             host: Host::default(),
             host_cpus_allowed: String::new(),
+            up_to: None,
             ask: Ask::default(),
             trial: None,
         }

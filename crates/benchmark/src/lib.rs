@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
+mod alike;
 pub mod budgets;
 mod claims;
 mod dither;
@@ -29,7 +30,7 @@ pub mod trial;
 pub mod variants;
 
 pub use dither::dithered;
-pub use document::Document;
+pub use document::{Document, NotPassed};
 pub use head::{Axis, Booted, Head, Host, InputFile, SCHEMA, Setting, Variant};
 pub use history::{History, HistoryError};
 pub use journal::{JOURNAL, Journal, JournalError, Journaled, read};

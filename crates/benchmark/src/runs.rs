@@ -74,6 +74,9 @@ pub struct Measured {
     /// there is a path.
     #[serde(default)]
     pub rows: Vec<PhaseTime>,
+    /// Milestones that it passed, by the names that `--up-to` takes; `ns` is when, since time zero.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub milestones: Vec<PhaseTime>,
     /// What is measured beside the time.
     #[serde(flatten)]
     pub metrics: Values,
@@ -85,13 +88,13 @@ pub struct Measured {
     pub host_load: f64,
 }
 
-/// A phase or a row of one boot.
+/// A phase, a row or a milestone of one boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseTime {
     /// Its name, as this version calls it.
     #[serde(deserialize_with = "name_of_today")]
     pub name: String,
-    /// How long it took.
+    /// How long it took; of a milestone, when it was passed.
     pub ns: i64,
 }
 

@@ -7,6 +7,7 @@ use crate::files::write_file;
 use crate::measure::{Booter, recording_of};
 use crate::plan::BootArgs;
 use crate::progress::Watcher;
+use crate::up_to::UpTo;
 use crate::variants::{Varied, swept, varied};
 use crate::{Done, amount, output::Output};
 use anyhow::{Context, bail};
@@ -40,6 +41,9 @@ pub struct Args {
     /// The smallest difference that matters
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = amount::percent, help_heading = "What to compare")]
     margin: f64,
+
+    #[command(flatten)]
+    up_to: UpTo,
 
     /// Rounds; with --until-width or --budget at most so many [default: 10, of deterministic boots 5, more where so few could
     /// show nothing; 1000 with those]. Fewer than can show anything are refused
@@ -98,7 +102,7 @@ pub struct Args {
 }
 
 /// The options that decide what a bench is: those of one that goes on are in its journal.
-const AS_BEGUN: [&str; 37] = [
+const AS_BEGUN: [&str; 39] = [
     "kernel",
     "lab",
     "initrd",
@@ -123,9 +127,11 @@ const AS_BEGUN: [&str; 37] = [
     "no_firmware_log",
     "no_first_executions",
     "until",
+    "mask",
     "timeout",
     "hang_after",
     "vary",
+    "up_to",
     "sweep",
     "at",
     "margin",
@@ -193,6 +199,7 @@ impl Begun {
         let mut booter = Booter::new(&self.variants, &recordings, &mut self.journal, watcher);
         booter.keep_recordings = keep_recordings;
         booter.dithered = self.head.dithered;
+        booter.up_to = UpTo::named(self.head.up_to.as_deref());
         booter.before = continued::elapsed(&self.boots);
         let finished = benchmark::resume(&self.head.plan, self.boots, &mut booter);
         watcher.clear();
@@ -360,12 +367,12 @@ fn show(document: &Document, top: usize, output: &Output) -> anyhow::Result<()> 
 }
 
 /// Prints a bench that was run before, whole or not.
-pub fn show_again(journal: &Path, top: usize, output: &Output) -> anyhow::Result<Done> {
+pub fn show_again(journal: &Path, up_to: &UpTo, top: usize, output: &Output) -> anyhow::Result<Done> {
     let found = benchmark::read(journal)?;
     for line in &found.damaged {
         output.note(&format!("{}:{line} is no boot, and is left out", journal.display()));
     }
-    show(&found.document, top, output)?;
+    show(&up_to.of_bench(found.document)?, top, output)?;
     Ok(Done::Well)
 }
 
@@ -437,6 +444,7 @@ fn head(args: &Args, variants: &[Varied], foreseen: &[Manifest]) -> anyhow::Resu
         head.plan.stop.rounds = head.plan.stop.rounds.max(least).min(rounds_most);
     }
     head.ask.margin = args.margin;
+    head.up_to = args.up_to.name().map(str::to_owned);
     Ok(head)
 }
 

@@ -3,6 +3,7 @@
 mod observed;
 
 use crate::files::write_file;
+use crate::up_to::UpTo;
 use crate::{Done, benches, output::Output};
 use anyhow::{Context, bail};
 use benchmark::budgets::judge::Baseline;
@@ -29,6 +30,8 @@ pub struct Args {
     /// setup), or history:NUMBER [default: as the file says, else the bench's first variant]
     #[arg(long, value_name = "WHAT")]
     baseline: Option<String>,
+    #[command(flatten)]
+    up_to: UpTo,
     /// The variant to check [default: the second, against the first]
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
@@ -57,6 +60,8 @@ Budgets:
   initcalls = \"300ms\"
   [function]                 # rows of the boot path, as show names them
   \"initcall acpi_init\" = \"+2ms\"
+  [milestone]                # when it is passed: show --milestones lists them
+  \"unit:ssh.service\" = \"8s\"
   [memory]
   vmm_max_rss = \"180M\"       # also guest_used, and other metrics in bytes
   [metric]                   # any other metric of which less is better
@@ -127,10 +132,12 @@ fn groups(args: &Args, budgets: &Budgets, output: &Output) -> anyhow::Result<Vec
         if damaged > 0 {
             output.note(&format!("{}: {damaged} damaged lines were left out", path.display()));
         }
+        let whole = document.clone();
+        let document = args.up_to.of_bench(document).with_context(|| path.display().to_string())?;
         let variant = variant(&document, args.variant.as_deref(), path)?;
         let observed = Observed::of_variant(&document, variant, &name(path, &document, variant));
         let baseline = match named {
-            Some(named) => Some(baseline(named, args, Some((&document, variant)), output)?),
+            Some(named) => Some(baseline(named, args, Some((&whole, variant)), output)?),
             None if variant > 0 => {
                 Some(Baseline::Rounds(Observed::of_variant(&document, 0, &name(path, &document, 0))))
             }
@@ -139,7 +146,7 @@ fn groups(args: &Args, budgets: &Budgets, output: &Output) -> anyhow::Result<Vec
         all.push((observed, baseline));
     }
     if !recordings.is_empty() {
-        let observed = observed::recordings(&recordings, output)?;
+        let observed = observed::recordings(&recordings, &args.up_to, output)?;
         all.push((observed, named.map(|named| baseline(named, args, None, output)).transpose()?));
     }
     Ok(all)
@@ -180,9 +187,9 @@ fn baseline(
     let Some(number) = number else {
         let path = Path::new(named);
         if !benches::is_bench(path) {
-            return Ok(Baseline::Apart(vec![observed::recordings(&[&path.to_owned()], output)?]));
+            return Ok(Baseline::Apart(vec![observed::recordings(&[&path.to_owned()], &args.up_to, output)?]));
         }
-        let (document, _) = benches::read(path)?;
+        let document = args.up_to.of_bench(benches::read(path)?.0)?;
         return Ok(Baseline::Apart(vec![Observed::of_variant(&document, 0, &name(path, &document, 0))]));
     };
     let path = match &args.db {
@@ -193,16 +200,17 @@ fn baseline(
     if number.is_empty() {
         let (document, variant) =
             checked.context("recordings are in no history: give --baseline a bench or a recording")?;
-        return earlier(&history, document, variant);
+        return earlier(&history, document, variant, &args.up_to);
     }
     let bench: i64 =
         number.parse().with_context(|| format!("--baseline {named}: write history:NUMBER, as `history` lists it"))?;
     let document = history.document(bench)?.with_context(|| format!("{} has no bench {bench}", path.display()))?;
+    let document = args.up_to.of_bench(document).with_context(|| format!("bench {bench}"))?;
     Ok(Baseline::Apart(vec![Observed::of_variant(&document, 0, &format!("bench {bench}"))]))
 }
 
 /// The newest benches before this one, of the same setup and all of one kernel: another, where there is one.
-fn earlier(history: &History, document: &Document, variant: usize) -> anyhow::Result<Baseline> {
+fn earlier(history: &History, document: &Document, variant: usize, up_to: &UpTo) -> anyhow::Result<Baseline> {
     let none =
         || format!("{} has no earlier bench of this setup: bench the baseline there first", history.path().display());
     let setup = history.setup_of(document, variant)?.with_context(none)?;
@@ -217,6 +225,7 @@ fn earlier(history: &History, document: &Document, variant: usize) -> anyhow::Re
     let mut found = Vec::new();
     for entry in before().filter(|e| e.kernel_sha256 == *kernel).take(BASELINE_MOST) {
         let document = history.document(entry.bench)?.with_context(none)?;
+        let document = up_to.of_bench(document).with_context(|| format!("bench {}", entry.bench))?;
         found.push(Observed::of_variant(&document, entry.variant, &format!("bench {}", entry.bench)));
     }
     Ok(Baseline::Apart(found))

@@ -3,6 +3,7 @@
 use crate::boot::{self, Opened, ToldBy};
 use crate::plan::like;
 use crate::progress::Watcher;
+use crate::up_to::UpTo;
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
 use machine::RecordOptions;
@@ -23,8 +24,10 @@ pub struct Args {
     after: PathBuf,
     /// Boot each side this often, with a dummy argument of another length each time, and list only what changed by more
     /// than that noise; for deterministic recordings
-    #[arg(long, value_name = "BOOTS", value_parser = clap::value_parser!(u32).range(2..=50))]
+    #[arg(long, value_name = "BOOTS", value_parser = clap::value_parser!(u32).range(2..=50), conflicts_with = "up_to")]
     dither: Option<u32>,
+    #[command(flatten)]
+    up_to: UpTo,
     /// List at most this many rows of each table
     #[arg(long, value_name = "ROWS", default_value_t = 20)]
     top: usize,
@@ -43,7 +46,7 @@ the boot path in the function itself, `self` adds the change off the path, and
 
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let [before, after] = [boot::open_warned(&args.before, output)?, boot::open_warned(&args.after, output)?];
+    let [before, after] = [args.up_to.open_warned(&args.before, output)?, args.up_to.open_warned(&args.after, output)?];
     if before.timeline.unit != after.timeline.unit {
         bail!(
             "the times of one recording are in ticks, and nobody knows how long one is: import it with --tsc-frequency"

@@ -2,6 +2,7 @@
 
 use crate::files::write_file;
 use crate::output::{Output, Written};
+use crate::up_to::UpTo;
 use crate::{Done, benches, boot, findings};
 use anyhow::{Context, bail};
 use report::{Boot, Export, SampleFormat};
@@ -14,6 +15,8 @@ use std::path::PathBuf;
 pub struct Args {
     /// A recording (folder or packed file), or a bench's folder
     recording: PathBuf,
+    #[command(flatten)]
+    up_to: UpTo,
     /// The format
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     to: Format,
@@ -87,10 +90,10 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.file().is_none() {
         check_standard_output(args.to.of_boot, output)?;
     }
-    if args.to.name == "tslog" && own_log(args, output)? {
+    if args.to.name == "tslog" && args.up_to.name().is_none() && own_log(args, output)? {
         return Ok(Done::Well);
     }
-    let opened = boot::open_warned(&args.recording, output)?;
+    let opened = args.up_to.open_warned(&args.recording, output)?;
     let mut boot = Boot::new(&opened.timeline, &opened.facts);
     if args.to.of_boot.is_some_and(|to| to.has_findings()) {
         boot.findings = Some(findings::most_valuable(&opened, output));
@@ -132,7 +135,7 @@ fn of_a_bench(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.file().is_none() && output.json {
         bail!("{NO_FILE_TO_TELL}");
     }
-    let document = benches::read_whole(&args.recording, output)?;
+    let document = args.up_to.of_bench(benches::read_whole(&args.recording, output)?)?;
     write(args, output, |out| match name {
         "csv" => report::bench_csv(&document, out),
         "html" => report::bench_page(&document, out),

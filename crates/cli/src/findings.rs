@@ -1,6 +1,7 @@
 //! `bootscope findings`: what is slow, what it costs, what to do about it.
 
-use crate::boot::{self, Opened};
+use crate::boot::Opened;
+use crate::up_to::UpTo;
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
 use benchmark::History;
@@ -23,6 +24,8 @@ pub struct Args {
     /// A recording: folder or packed file
     #[arg(required_unless_present = "explain")]
     recording: Option<PathBuf>,
+    #[command(flatten)]
+    up_to: UpTo,
     /// Explain a rule: what it looks for, from which threshold on, and who described it first. Needs no recording
     #[arg(long, value_name = "RULE", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["recording", "top"])]
     explain: Option<String>,
@@ -46,7 +49,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         return explain(rule, output);
     }
     let path = args.recording.as_ref().context("give a recording, or --explain RULE")?;
-    let opened = boot::open_warned(path, output)?;
+    let opened = args.up_to.open_warned(path, output)?;
     let found = look(&opened, args.top.unwrap_or(usize::MAX));
     let past = past_trials(&opened, args.db.as_deref(), output);
     let document = report::Findings::new(&opened.timeline, &found).with_tried(&found, &past);

@@ -31,6 +31,7 @@ mod record;
 mod report;
 mod show;
 mod trial;
+mod up_to;
 mod variants;
 mod view;
 mod what_if;

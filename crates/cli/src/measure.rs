@@ -1,6 +1,7 @@
 //! The boots of a bench: each is recorded, read as any recording, and kept or removed. Its figures are `benchmark`'s to say.
 
 use crate::progress::Watcher;
+use crate::up_to::UpTo;
 use crate::{boot, variants::Varied};
 use anyhow::{Context, bail};
 use benchmark::{Boots, Journal, Measured, Turn, Values};
@@ -16,7 +17,7 @@ use timeline::Ns;
 ///
 /// # Errors
 /// If the boot cannot be begun, or its recording cannot be written or read.
-pub fn boot(options: &RecordOptions, watcher: &mut Watcher) -> anyhow::Result<Option<Measured>> {
+pub fn boot(options: &RecordOptions, up_to: &UpTo, watcher: &mut Watcher) -> anyhow::Result<Option<Measured>> {
     if watcher.stop() {
         return Ok(None);
     }
@@ -29,11 +30,11 @@ pub fn boot(options: &RecordOptions, watcher: &mut Watcher) -> anyhow::Result<Op
     if let Some(why) = &recorded.no_workload {
         bail!("the workload failed: {why}; what it said is in the console.log of {}", options.out.display());
     }
-    Ok(Some(Measured { recorded_ns, ..measured(&options.out, &recorded.manifest)? }))
+    Ok(Some(Measured { recorded_ns, ..measured(&options.out, &recorded.manifest, up_to)? }))
 }
 
 /// What a recording says of its boot.
-fn measured(folder: &Path, manifest: &Manifest) -> anyhow::Result<Measured> {
+fn measured(folder: &Path, manifest: &Manifest, up_to: &UpTo) -> anyhow::Result<Measured> {
     let outcome = manifest.outcome.as_ref();
     let recording = boot::open_recording(folder)?;
     let mut measured = Measured {
@@ -46,7 +47,12 @@ fn measured(folder: &Path, manifest: &Manifest) -> anyhow::Result<Measured> {
         measured.detail = with_last_line(outcome.map(|o| o.detail.clone()).unwrap_or_default(), &recording)?;
         return Ok(measured);
     }
-    let opened = boot::open(folder)?;
+    let mut opened = boot::open(folder)?;
+    measured.take_milestones(&opened.timeline);
+    if let Err(why) = up_to.cut(&mut opened) {
+        measured.detail = format!("{why:#}");
+        return Ok(measured);
+    }
     let boot = opened.boot(None)?;
     measured.take_figures(boot.total, &boot.phases, boot.tables());
     Ok(measured)
@@ -79,6 +85,8 @@ pub struct Booter<'a> {
     pub keep_recordings: bool,
     /// How long the bench had been running before, if it goes on.
     pub before: Duration,
+    /// What boots are measured to.
+    pub up_to: UpTo,
     /// Whether each round has a dummy argument of another length.
     pub dithered: bool,
 }
@@ -100,6 +108,7 @@ impl<'a> Booter<'a> {
             began,
             before: Duration::ZERO,
             keep_recordings: false,
+            up_to: UpTo::default(),
             dithered: false,
         }
     }
@@ -124,7 +133,7 @@ impl Boots for Booter<'_> {
         if let (true, Some(round)) = (self.dithered, turn.round) {
             options.guest.append = benchmark::dithered(&options.guest.append, round);
         }
-        boot(&options, self.watcher).with_context(|| format!("boot {} ({})", turn.number, variant.name))
+        boot(&options, &self.up_to, self.watcher).with_context(|| format!("boot {} ({})", turn.number, variant.name))
     }
 
     fn keep(&mut self, boot: &benchmark::Boot) -> anyhow::Result<()> {

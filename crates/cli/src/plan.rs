@@ -23,6 +23,9 @@ pub struct BootArgs {
     /// Kernel command line
     #[arg(long, value_name = "TEXT", help_heading = "What to boot", allow_hyphen_values = true)]
     append: Option<String>,
+    /// Tell the guest's systemd not to start these units (systemd.mask=); nothing after the = masks none. With --init keep
+    #[arg(long, value_name = "UNIT,…", value_delimiter = ',', help_heading = "What to boot")]
+    mask: Option<Vec<String>>,
     /// Disk image (raw or qcow2), never written; may be repeated
     #[arg(long = "disk", value_name = "FILE", help_heading = "What to boot")]
     disks: Vec<PathBuf>,
@@ -205,6 +208,8 @@ impl BootArgs {
             o.guest.extra.clone_from(&self.extra);
         }
         set(&mut o.guest.append, self.append.clone());
+        set(&mut o.guest.mask, self.mask.clone());
+        o.guest.mask.retain(|unit| !unit.is_empty());
         set(&mut o.guest.memory_bytes, self.memory);
         set(&mut o.guest.cpus, self.cpus);
         set(&mut o.guest.machine, self.machine.clone());

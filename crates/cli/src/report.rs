@@ -3,7 +3,8 @@
 use crate::boot::Opened;
 use crate::files::{self, write_file};
 use crate::output::{Output, Written};
-use crate::{Done, benches, boot, findings};
+use crate::up_to::UpTo;
+use crate::{Done, benches, findings};
 use anyhow::{Context, bail};
 use report::{Asks, Boot, ConsoleLine, PageBoot};
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ pub struct Args {
     /// A recording (folder or packed file), two to eight to compare, or a bench's folder
     #[arg(required = true, num_args = 1..=8)]
     recordings: Vec<PathBuf>,
+    #[command(flatten)]
+    up_to: UpTo,
     /// The file to write [default: the first recording's name with .html]
     #[arg(short, long)]
     output: Option<PathBuf>,
@@ -34,7 +37,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             bail!("{} is a bench, and a page has one bench or up to eight recordings: name it alone", bench.display())
         }
         Some(bench) => {
-            let document = benches::read_whole(bench, output)?;
+            let document = args.up_to.of_bench(benches::read_whole(bench, output)?)?;
             write_file(&path, args.force, |out| report::bench_page(&document, out))?
         }
         None => of_boots(args, &path, output)?,
@@ -46,15 +49,15 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 
 /// The page of recordings; how many bytes it has.
 fn of_boots(args: &Args, path: &Path, output: &Output) -> anyhow::Result<u64> {
-    let opened = open_all(&args.recordings)?;
+    let opened = open_all(&args.recordings, &args.up_to)?;
     with_boots(&args.recordings, &opened, output, |boots| {
         write_file(path, args.force, |out| report::page(boots, Asks::Itself, out))
     })
 }
 
-/// Reads recordings.
-pub fn open_all(recordings: &[PathBuf]) -> anyhow::Result<Vec<Opened>> {
-    recordings.iter().map(|path| boot::open(path)).collect()
+/// Reads recordings, each until the milestone.
+pub fn open_all(recordings: &[PathBuf], up_to: &UpTo) -> anyhow::Result<Vec<Opened>> {
+    recordings.iter().map(|path| up_to.open(path)).collect()
 }
 
 /// Hands out recordings as a page takes them.

@@ -1,7 +1,8 @@
 //! `bootscope show`: the summary in the terminal.
 
 use crate::amount::bytes;
-use crate::boot::{self, Opened};
+use crate::boot::Opened;
+use crate::up_to::UpTo;
 use crate::{Done, amount, output::Output};
 use crate::{bench, benches, findings, trial};
 use analysis::Size;
@@ -49,6 +50,11 @@ pub struct Args {
     /// List all units of systemd's in order of time, not only the longest
     #[arg(long)]
     units: bool,
+    /// Also list the milestones that the boot passed, and when
+    #[arg(long)]
+    milestones: bool,
+    #[command(flatten)]
+    up_to: UpTo,
     /// Also sum over all threads until the end mark; this is not the boot path
     #[arg(long)]
     all_threads: bool,
@@ -97,9 +103,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         if trial::show_again(recording, output)? {
             return Ok(Done::Well);
         }
-        return bench::show_again(&journal, args.top.unwrap_or(TOP), output);
+        return bench::show_again(&journal, &args.up_to, args.top.unwrap_or(TOP), output);
     }
-    let opened = boot::open(recording)?;
+    let opened = args.up_to.open(recording)?;
     let mut boot = opened.boot(args.group.as_deref())?;
     let shows_findings = output.json || !output.quiet;
     if shows_findings && !args.no_findings {
@@ -129,6 +135,10 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.functions {
         text.push('\n');
         text.push_str(&report::functions(&summary.functions, layout));
+    }
+    if args.milestones {
+        text.push('\n');
+        text.push_str(&report::milestones(&summary.milestones, layout));
     }
     if args.all_threads {
         text.push('\n');
@@ -187,8 +197,11 @@ fn gigabytes(bytes: u64) -> f64 {
 /// How each row grows.
 fn fit(args: &Args, by: Sizes, output: &Output) -> anyhow::Result<Done> {
     let at = args.at.iter().map(|text| by.parse(text)).collect::<anyhow::Result<Vec<f64>>>()?;
-    let opened =
-        args.recordings.iter().map(|path| boot::open_warned(path, output)).collect::<anyhow::Result<Vec<Opened>>>()?;
+    let opened = args
+        .recordings
+        .iter()
+        .map(|path| args.up_to.open_warned(path, output))
+        .collect::<anyhow::Result<Vec<Opened>>>()?;
     let mut boots: Vec<(String, f64, Boot)> = Vec::new();
     for (path, opened) in args.recordings.iter().zip(&opened) {
         if opened.timeline.unit == Unit::Ticks {

@@ -8,6 +8,7 @@
 use crate::boot::Opened;
 use crate::output::Output;
 use crate::report::{open_all, with_boots};
+use crate::up_to::UpTo;
 use crate::{Done, benches, what_if};
 use anyhow::{Context, bail};
 use report::Asks;
@@ -39,6 +40,8 @@ pub struct Args {
     /// A recording (folder or packed file), or two to eight to compare
     #[arg(required = true, num_args = 1..=8)]
     recordings: Vec<PathBuf>,
+    #[command(flatten)]
+    up_to: UpTo,
     /// Print the address and open no browser
     #[arg(long)]
     no_browser: bool,
@@ -52,7 +55,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if let Some(bench) = args.recordings.iter().find(|path| benches::is_bench(path)) {
         bail!("{} is a bench: bootscope report writes its page", bench.display());
     }
-    let boots = open_all(&args.recordings)?;
+    let boots = open_all(&args.recordings, &args.up_to)?;
     let page = with_boots(&args.recordings, &boots, output, |boots| {
         let mut page = Vec::new();
         report::page(boots, Asks::Server, &mut page)?;

@@ -1,7 +1,8 @@
 //! `bootscope what-if`: the ledger of savings.
 
 use crate::boot::Opened;
-use crate::{Done, amount, boot, output::Output};
+use crate::up_to::UpTo;
+use crate::{Done, amount, output::Output};
 use analysis::{Becomes, Groups, Saving, WhatIf};
 use anyhow::{Context, bail};
 use clap::{Arg, ArgAction, ArgMatches};
@@ -21,6 +22,8 @@ pub struct Args {
     recording: PathBuf,
     #[command(flatten)]
     steps: Steps,
+    #[command(flatten)]
+    up_to: UpTo,
     /// Make the rows by the rules in this file (see `bootscope show --help`)
     #[arg(long, value_name = "FILE")]
     group: Option<PathBuf>,
@@ -209,7 +212,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         );
     }
     let group = args.group.as_deref();
-    let mut base = Base::of(boot::open_warned(&args.recording, output)?, group)?;
+    let mut base = Base::of(args.up_to.open_warned(&args.recording, output)?, group)?;
     let name = args.recording.display().to_string();
     let before = base.boot().wheres();
     let mut ledger = Ledger::new(&name, base.boot().total, base.opened.timeline.unit);
@@ -217,7 +220,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         match step {
             Step::Save(typed, saving, state) => ledger.estimate(typed, state.clone(), base.save(saving)?),
             Step::Rung(name, path, state) => {
-                let next = Base::of(boot::open_warned(path, output)?, group)?;
+                let next = Base::of(args.up_to.open_warned(path, output)?, group)?;
                 if next.opened.timeline.unit != base.opened.timeline.unit {
                     bail!(
                         "{} and {} measure in different units (instructions or time)",

@@ -70,6 +70,27 @@ fn over_within_and_what_cannot_be_told() {
 }
 
 #[test]
+fn a_bench_is_checked_and_shown_up_to_a_milestone() {
+    let case = Case::new("total = \"700ms\"\n[milestone]\n\"unit:ssh.service\" = [\"1s\", \"800ms\"]\n");
+    let bench = case.bench("b", DAY, &["aaaa", "bbbb"], &[1000.0, 950.0]);
+    let all = run(case.check(&bench).args(["--variant", "kernel=aaaa", "--json"])).exits(1).json();
+    let status = |document: &Value| statuses(document).into_iter().map(|(_, status)| status).collect::<Vec<_>>();
+    assert_eq!(status(&all), ["over", "within", "over"], "905 ms to ssh, 1005 ms in all");
+    let early = ["--variant", "kernel=aaaa", "--up-to", "process-1", "--json"];
+    std::fs::write(case.path("budgets.toml"), "total = \"700ms\"\n").unwrap();
+    assert_eq!(status(&run(case.check(&bench).args(early)).exits(0).json()), ["within"], "603 ms to process 1");
+
+    let shown = run(bootscope("show").arg("--json").arg(&bench).args(["--up-to", "unit:ssh.service"])).exits(0).json();
+    let median =
+        |variant: usize| shown["results"]["variants"][variant]["total"]["median"]["estimate"].as_f64().unwrap();
+    assert!((904e6..906e6).contains(&median(0)) && (859e6..861e6).contains(&median(1)), "{} {}", median(0), median(1));
+    assert_eq!(shown["up_to"], "unit:ssh.service");
+    let text = run(bootscope("show").arg(&bench).args(["--up-to", "unit:ssh.service"])).exits(0);
+    assert!(text.text().contains("to the milestone unit:ssh.service"), "{}", text.text());
+    run(bootscope("show").arg(&bench).args(["--up-to", "unit:sshd.service"])).refuses(&["nearest: unit:ssh.service"]);
+}
+
+#[test]
 fn what_cannot_be_told_has_the_status_that_one_asks_for() {
     let case = Case::new("total = \"1004ms\"");
     let bench = case.bench("b", DAY, &["aaaa"], &[1000.0]);

@@ -5,11 +5,12 @@
 
 mod support;
 
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::boots::{CALM, Scratch, evidence, kernel, manifest, messages, record, recorded};
-use support::{bootscope, list, ns, run, shown, skip, text};
+use support::{assert_adds_up, bootscope, list, ns, run, shown, skip, text};
 
 fn rootfs() -> Option<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/make-rootfs");
@@ -133,6 +134,31 @@ fn user_space_is_traced_to_a_unit() {
     let unexplained = list(&document["phases"]).iter().filter(|phase| phase["name"] == "unexplained");
     let unexplained: i64 = unexplained.map(|phase| ns(&phase["end_ns"]) - ns(&phase["start_ns"])).sum();
     assert!(unexplained * 50 <= total, "{unexplained} of {total} ns");
+    up_to_milestones(&into, a_active, &document);
     let text = run(bootscope("show").arg("--units").arg(&into)).exits(0);
     assert!(text.text().contains("known-a.service"), "{}", text.text());
+}
+
+/// The same boot until a milestone: its tables sum to that, and only what was waited for until then is on its path.
+fn up_to_milestones(boot: &Path, a_active: i64, whole: &Value) {
+    let up_to = |milestone: &str| {
+        let command = &mut bootscope("show");
+        run(command.args(["--json", "--up-to", milestone]).arg(boot)).exits(0).json()
+    };
+    let sleeps = |document: &Value| {
+        let rows = list(&document["where"]).iter().filter(|row| row["name"].to_string().contains("sleep"));
+        rows.map(|row| ns(&row["self_ns"])).sum::<i64>()
+    };
+    for (milestone, slept) in [("unit:known-a.service", 600_000_000..1_500_000_000), ("process-1", 0..50_000_000)] {
+        let document = up_to(milestone);
+        let total = ns(&document["total_ns"]);
+        let passed = list(&whole["milestones"]).iter().find(|passed| passed["name"] == milestone).unwrap();
+        assert_eq!((ns(&passed["at_ns"]), &document["end"]["code"]), (total, &"milestone".into()));
+        assert_adds_up(&document);
+        assert!(slept.contains(&sleeps(&document)), "{milestone}: slept {} ms", sleeps(&document) / 1_000_000);
+    }
+    assert_eq!(ns(&up_to("unit:known-a.service")["total_ns"]), a_active);
+    let began = list(&whole["processes"]).iter().find(|process| text(&process["name"]).ends_with("/sleep")).unwrap();
+    assert_eq!(up_to("process:sleep")["total_ns"], began["start_ns"]);
+    run(bootscope("show").args(["--up-to", "unit:other.service"]).arg(boot)).refuses(&["it passed process-1", "units"]);
 }

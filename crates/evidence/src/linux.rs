@@ -26,6 +26,19 @@ pub fn says(text: &str) -> bool {
     SAYS.iter().any(|begin| text.starts_with(begin)) || text.starts_with("initcall ") && text.contains(" returned ")
 }
 
+/// Whether a message says that a file system of a device is mounted. The first such is the root's, be it the kernel that
+/// mounts it or an initrd. (Each file system has words of its own: fs/ext4/super.c, fs/xfs/xfs_log.c, fs/btrfs/super.c.)
+pub fn mounts_a_device(text: &str) -> bool {
+    const DRIVERS: [(&str, &str); 5] = [
+        ("VFS: Mounted root ", ""),
+        ("EXT4-fs (", "): mounted filesystem"),
+        ("XFS (", "): Ending clean mount"),
+        ("BTRFS info (device ", "first mount of filesystem"),
+        ("F2FS-fs (", "): Mounted with"),
+    ];
+    DRIVERS.iter().any(|(begin, word)| text.starts_with(begin) && text.contains(word))
+}
+
 /// The command line that Linux was started with, from the message that has it.
 pub fn command_line(text: &str) -> Option<&str> {
     text.strip_prefix(COMMAND_LINE).map(str::trim)

@@ -53,6 +53,16 @@ impl RecordOptions {
                 )));
             }
         }
+        if let Some(unit) = self.guest.mask.iter().find(|unit| !recording::is_unit_name(unit)) {
+            return Err(Error::option(format!(
+                "--mask {unit} names no unit: give its name with what it is, such as apt-daily.timer"
+            )));
+        }
+        if !self.guest.mask.is_empty() && (self.guest.has_guest_init() || self.guest.kernel.is_none()) {
+            return Err(Error::option(
+                "--mask is told to the guest's own systemd by the kernel's command line: give --init keep and --kernel",
+            ));
+        }
         if self.guest.append.matches('"').count() % 2 == 1 {
             return Err(Error::option(format!(
                 "--append has a double quote that is never closed: {:?}; the kernel would take all that follows, what \
@@ -191,6 +201,8 @@ mod tests {
         check(GuestSpec { cpus: 0, ..base() }, "--cpus");
         check(GuestSpec { until: Until::Regex("(".to_owned()), ..base() }, "--until");
         check(GuestSpec { until: Until::Unit("ssh".to_owned()), ..base() }, "names no unit");
+        check(GuestSpec { mask: vec!["a b".to_owned()], ..base() }, "--mask a b");
+        check(GuestSpec { mask: vec!["a.timer".to_owned()], ..base() }, "--init keep");
         check(GuestSpec { until: Until::Unit("ssh.service".to_owned()), ..base() }, "--init keep");
         check(GuestSpec { append: "quiet dyndbg=\"file x +p".to_owned(), ..base() }, "--append");
         check(base(), "--kernel");

@@ -112,6 +112,7 @@ fn added(options: &GuestSpec, arch: &Arch, adds: Added, user: &[String]) -> Vec<
     if options.deterministic && !given("kaslr") || is_fixed && !given("nokaslr") {
         line.push("nokaslr".to_owned());
     }
+    line.extend(options.mask.iter().map(|unit| format!("systemd.mask={unit}")));
     let Added::Recorded { trace_in_memory } = adds else { return line };
     let traced = options.trace_events && (options.has_guest_init() || trace_in_memory);
     let logged = options.trace_events && !traced;
@@ -251,6 +252,12 @@ mod tests {
             kernel_line(&plain, &ARCH, &linux(), Added::Plain).unwrap().text,
             "console=ttyS0 quiet",
             "a plain boot is left alone"
+        );
+        let masked = GuestSpec { mask: vec!["a.timer".to_owned(), "b.service".to_owned()], ..plain };
+        assert_eq!(
+            kernel_line(&masked, &ARCH, &linux(), Added::Plain).unwrap().text,
+            "console=ttyS0 systemd.mask=a.timer systemd.mask=b.service quiet",
+            "what is masked is the guest's, also where nothing is recorded"
         );
     }
 

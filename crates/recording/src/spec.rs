@@ -30,6 +30,9 @@ pub struct GuestSpec {
     pub initrd: Option<PathBuf>,
     /// Kernel command line, as the user wants it; what recording adds is in the recording's command.
     pub append: String,
+    /// Units that the guest's systemd is told not to start.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mask: Vec<String>,
     /// Disk images, raw or qcow2; never written.
     pub disks: Vec<PathBuf>,
     /// Raw image of an ext4 or erofs that bootscope's process 1 mounts as the root, before the end mark; never written.
@@ -186,6 +189,7 @@ impl Default for GuestSpec {
             kernel: None,
             initrd: None,
             append: String::new(),
+            mask: Vec::new(),
             disks: Vec::new(),
             root: None,
             dax: false,

@@ -25,6 +25,7 @@ mod lab;
 mod lanes;
 mod layout;
 mod ledger;
+mod milestones;
 mod overview;
 pub mod page;
 mod paragraph;
@@ -66,13 +67,14 @@ pub use html::{Asks, page};
 pub use lab::{Lab, LabAdded, LabAmount, LabBlame, LabBoot, LabCheck, LabFigure, LabTrial};
 pub use layout::{Cutoff, Layout};
 pub use ledger::{Ledger, LedgerPart, LedgerStep, StandsFor, State, StepKind};
+pub use milestones::milestones;
 pub use page::{ConsoleLine, PageBoot};
 pub use range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use schemas::schemas;
 pub use silence_lines::{SilenceLine, SilencesLine, SilentEntry, SilentIn, SilentMoment, SilentWhere};
 pub use summary::{
-    CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, PhaseLine, ProcessLine, SampledEventLines,
-    SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, UnitLine, summarize,
+    CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, MilestoneLine, PhaseLine, ProcessLine,
+    SampledEventLines, SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, UnitLine, summarize,
 };
 pub use terminal::{all_threads, calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};

@@ -70,6 +70,7 @@ pub(crate) fn end_evidence(evidence: EndEvidence, names: &Names) -> Cow<'_, str>
         E::StartInitReturned => "EXIT start_init, process 1 runs",
         E::Forked(child) => return format!("process 1 forked {}", process(child)).into(),
         E::Exited(who) => return format!("{} exited", process(who)).into(),
+        E::Milestone(kind) => return format!("the milestone {}", kind.name(names)).into(),
         E::OfAllEvidence => "the end mark by all of the evidence",
         E::LastSample => "the last sample",
         E::Panicked => "no end mark: the kernel panicked",

@@ -18,8 +18,8 @@ use recording::OutcomeKind;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use timeline::{
-    DiagnosticKind, Diagnostics, EndEvidence, NameId, Names, Ns, Os, Sampled, SampledEvent, SampledFunction, SampledOn,
-    SampledTrack, TimeBase, Timeline, Unit,
+    DiagnosticKind, Diagnostics, EndEvidence, MilestoneKind, NameId, Names, Ns, Os, Sampled, SampledEvent,
+    SampledFunction, SampledOn, SampledTrack, TimeBase, Timeline, Unit,
 };
 
 /// The name and version of the document.
@@ -85,6 +85,9 @@ pub struct Summary {
     /// Units of a manager of services (systemd's), in the order in which they were first heard of.
     #[serde(default)]
     pub units: Vec<UnitLine>,
+    /// Milestones that the boot passed until its end mark, in order of time, and the end mark.
+    #[serde(default)]
+    pub milestones: Vec<MilestoneLine>,
     /// What samples say; `null` where none were taken.
     #[serde(default)]
     pub sampled: Option<SampledLines>,
@@ -118,6 +121,17 @@ pub struct Summary {
     pub notes: Vec<String>,
 }
 
+/// A point of the boot that somebody may wait for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MilestoneLine {
+    /// Its name, as `--up-to` takes it.
+    pub name: String,
+    /// When the boot passed it.
+    pub at_ns: i64,
+    /// How far off that may be.
+    pub error_ns: i64,
+}
+
 /// The instant at which the boot counts as done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct EndLine {
@@ -138,6 +152,11 @@ impl EndLine {
     /// Whether it is a line that the recording's user asked for.
     pub(crate) fn is_asked(&self) -> bool {
         self.code == EndEvidence::Asked(NameId::EMPTY).code()
+    }
+
+    /// Whether it is a milestone that stands in place of the end mark.
+    pub(crate) fn is_milestone(&self) -> bool {
+        self.code == EndEvidence::Milestone(MilestoneKind::End).code()
     }
 }
 
@@ -456,6 +475,7 @@ impl Summary {
             where_all_threads: boot.tables().all_threads.iter().map(WhereLine::of).collect(),
             processes: timeline.processes.iter().map(|p| process_line(&timeline.names, p)).collect(),
             units: until_the_end(timeline).map(|unit| unit_line(&timeline.names, &unit)).collect(),
+            milestones: timeline.milestones().iter().map(|passed| milestone_line(&timeline.names, passed)).collect(),
             sampled: timeline.sampled.as_ref().map(|sampled| SampledLines::of(sampled, &timeline.names)),
             silences: timeline.silences.as_ref().map(|found| SilencesLine::of(found, timeline.time_base)),
             watched: timeline.watched.as_ref().map(|found| WatchedLine::of(found, timeline.time_base)),
@@ -618,6 +638,10 @@ fn unit_line(names: &Names, unit: &timeline::ServiceUnit) -> UnitLine {
         settled_ns: unit.settled.map(|at| at.0),
         failed: unit.failed,
     }
+}
+
+fn milestone_line(names: &Names, passed: &timeline::Milestone) -> MilestoneLine {
+    MilestoneLine { name: passed.kind.name(names).into_owned(), at_ns: passed.at.0, error_ns: passed.error.0 }
 }
 
 fn clock_lines(timeline: &Timeline) -> Vec<ClockLine> {

@@ -147,7 +147,9 @@ fn header(summary: &Summary, layout: Layout, out: &mut String) {
             let evidence = harmless(&end.evidence);
             let evidence = cut(&evidence, layout.table_width().saturating_sub(OUTCOME_AND_TOTAL));
             let after = format!("after {total} (±{})", layout.time(end.error_ns));
-            if summary.is_reached() {
+            if end.is_milestone() {
+                writeln!(out, "{} {after}: {evidence}", layout.style.good("passed"))
+            } else if summary.is_reached() {
                 writeln!(out, "{outcome} the end mark {after}: {evidence}")
             } else {
                 writeln!(out, "{outcome}: {evidence} {after}")
@@ -155,8 +157,11 @@ fn header(summary: &Summary, layout: Layout, out: &mut String) {
         }
         None => writeln!(out, "{outcome}: no end mark; the last evidence is at {total}"),
     };
-    // The line that was asked for shows the outcome too, and stands above.
-    let is_said = summary.is_reached() && summary.end.as_ref().is_some_and(EndLine::is_asked);
+    // The line that was asked for shows the outcome too, and stands above. What shows the end says nothing of a milestone.
+    let is_said = summary.is_reached() && summary.end.as_ref().is_some_and(|end| end.is_asked() || end.is_milestone());
+    if summary.end.as_ref().is_some_and(EndLine::is_milestone) && !summary.is_reached() {
+        paragraph(&format!("the boot's outcome was {}", summary.outcome), "  ", layout, out);
+    }
     if !summary.outcome_detail.is_empty() && !is_said {
         paragraph(&harmless(&summary.outcome_detail), "  ", layout, out);
     }

@@ -1,6 +1,6 @@
 //! When the boot was done, and what shows it. The words of that are in `report`.
 
-use crate::{NameId, Ns, TrackId};
+use crate::{MilestoneKind, NameId, Ns, TrackId};
 
 /// The instant at which the boot counts as done, and what showed it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,6 +48,8 @@ pub enum EndEvidence {
     Forked(ProcessOf),
     /// The process that starts user space exited.
     Exited(ProcessOf),
+    /// A milestone that somebody asked for, in place of the end mark.
+    Milestone(MilestoneKind),
     /// The end mark that all of the evidence gave, where a part of it is looked at.
     OfAllEvidence,
     /// No end mark: the kernel panicked.
@@ -94,6 +96,7 @@ impl EndEvidence {
             EndEvidence::StartInitReturned => "start-init-returned",
             EndEvidence::Forked(_) => "process-forked",
             EndEvidence::Exited(_) => "process-exited",
+            EndEvidence::Milestone(_) => "milestone",
             EndEvidence::OfAllEvidence => "of-all-evidence",
             EndEvidence::Panicked => "panicked",
             EndEvidence::LastSign => "last-sign",

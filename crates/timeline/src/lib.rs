@@ -16,6 +16,8 @@ mod builder;
 mod clock;
 mod diagnostics;
 mod end;
+mod milestone;
+mod milestones;
 mod names;
 mod nest;
 mod os;
@@ -35,6 +37,7 @@ pub use builder::SpanBuilder;
 pub use clock::{Clock, Delay, SyncPoint};
 pub use diagnostics::{Diagnostic, DiagnosticKind, Diagnostics, Figures, Severity};
 pub use end::{End, EndEvidence, ProcessOf};
+pub use milestone::{Milestone, MilestoneKind};
 pub use names::{NameId, Names};
 pub use os::Os;
 pub use phase::{Initcalls, Phase};
@@ -248,6 +251,8 @@ pub struct Timeline {
     pub boundaries: Vec<Boundary>,
     /// When the boot was done.
     pub end: Option<End>,
+    /// Milestones that no other part of the timeline tells of: see [`Timeline::milestones`].
+    pub passed: Vec<Milestone>,
     /// User processes: each after its parent, siblings by number.
     pub processes: Vec<Process>,
     /// Units of its manager of services, in the order in which they were first heard of.

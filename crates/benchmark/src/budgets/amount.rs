@@ -9,7 +9,7 @@ const COUNTS: [(&str, f64); 4] = [("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9)]
 /// Reads a limit of a kind; or says what is wrong with it.
 pub(super) fn limit(kind: Kind, text: &str) -> Result<Limit, String> {
     let such = match kind {
-        Kind::Total | Kind::Phase | Kind::Function | Kind::Metric => "1.2s, 300ms, +5% or +2ms",
+        Kind::Total | Kind::Phase | Kind::Function | Kind::Milestone | Kind::Metric => "1.2s, 300ms, +5% or +2ms",
         Kind::Memory => "180M, +5% or +4M",
         Kind::Instructions => "1.9G, 250k, +0.5% or +1M",
     };
@@ -22,7 +22,7 @@ pub(super) fn limit(kind: Kind, text: &str) -> Result<Limit, String> {
         Some(_) => None,
         None => {
             let amount = match kind {
-                Kind::Total | Kind::Phase | Kind::Function | Kind::Metric => {
+                Kind::Total | Kind::Phase | Kind::Function | Kind::Milestone | Kind::Metric => {
                     amount::time(rest).ok().map(|ns| ns.0 as f64)
                 }
                 Kind::Memory => amount::bytes(rest).ok().map(|bytes| bytes as f64),

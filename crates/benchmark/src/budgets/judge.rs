@@ -155,7 +155,9 @@ fn one(budget: &Budget, observed: &Observed, baseline: Option<&Baseline>) -> Res
         status: Status::CannotTell,
     };
     match (budget.limit, baseline) {
-        (Limit::AtMost(limit), _) => absolute(limit, &values, observed.noise, &mut checked),
+        (Limit::AtMost(limit), _) => {
+            absolute(limit, &values, missing(observed, &budget.what, &values), observed.noise, &mut checked)
+        }
         (_, None) => return Err(Unknown::NoBaseline { line: budget.line, limit: budget.text.clone() }),
         (limit, Some(Baseline::Rounds(first))) => {
             let first = find(budget, first, std::slice::from_ref(observed))?;
@@ -172,14 +174,20 @@ fn one(budget: &Budget, observed: &Observed, baseline: Option<&Baseline>) -> Res
             relative(limit, &slowest.ok_or_else(none)?, &values, observed.noise, false, &mut checked);
         }
     }
+    if budget.limit.is_relative() && missing(observed, &budget.what, &values) > 0 {
+        checked.p_within = checked.p_within.map(|_| 1.0);
+        checked.status = if checked.status == Status::Within { Status::CannotTell } else { checked.status };
+    }
     Ok(checked)
 }
 
 /// What the boots took of it, by round. What only the others have took nothing in these.
 fn find(budget: &Budget, observed: &Observed, others: &[Observed]) -> Result<Vec<(u32, f64)>, Unknown> {
     let what = &budget.what;
-    let gone =
-        || others.iter().any(|other| other.of(what).is_some()) && !matches!(what.kind, Kind::Memory | Kind::Metric);
+    let gone = || {
+        others.iter().any(|other| other.of(what).is_some())
+            && !matches!(what.kind, Kind::Milestone | Kind::Memory | Kind::Metric)
+    };
     if let Some(found) = observed.of(what).or_else(|| gone().then(|| observed.nothing())) {
         return Ok(found.into_iter().collect());
     }
@@ -187,7 +195,7 @@ fn find(budget: &Budget, observed: &Observed, others: &[Observed]) -> Result<Vec
     if budget.what.kind == Kind::Instructions && observed.noise == Noise::Clock {
         return Err(Unknown::NotCounted { line, of });
     }
-    let near = observed.nearest(&budget.what).into_iter().map(str::to_owned).collect();
+    let near = observed.nearest(&budget.what);
     Err(Unknown::Name { line, of, what: budget.what.clone(), near })
 }
 
@@ -200,16 +208,22 @@ fn middle(values: &[(u32, f64)]) -> f64 {
     median(&sorted(&values.iter().map(|v| v.1).collect::<Vec<f64>>()))
 }
 
+/// How many boots never passed a milestone although they reached their end mark. No limit is kept by being late for ever.
+fn missing(observed: &Observed, what: &What, values: &[(u32, f64)]) -> usize {
+    if what.kind == Kind::Milestone { observed.boots.saturating_sub(values.len()) } else { 0 }
+}
+
 /// Against a limit by itself.
-fn absolute(limit: f64, values: &[(u32, f64)], noise: Noise, checked: &mut Checked) {
+fn absolute(limit: f64, values: &[(u32, f64)], missing: usize, noise: Noise, checked: &mut Checked) {
     checked.limit_value = limit;
     if noise == Noise::Repeats {
-        checked.status = if checked.median.estimate > limit { Status::Over } else { Status::Within };
+        checked.status = if checked.median.estimate > limit || missing > 0 { Status::Over } else { Status::Within };
         return;
     }
-    let over = values.iter().filter(|v| v.1 > limit).count();
-    checked.p_over = Some(at_least(over, values.len()));
-    checked.p_within = Some(at_least(values.len() - over, values.len()));
+    let within = values.iter().filter(|v| v.1 <= limit).count();
+    let all = values.len() + missing;
+    checked.p_over = Some(at_least(all - within, all));
+    checked.p_within = Some(at_least(within, all));
 }
 
 /// Against a limit over a baseline.
@@ -321,6 +335,28 @@ mod tests {
         let one = observed(Noise::Repeats, &[100.0 * MS]);
         assert_eq!(status("total = \"99.9ms\"", &one, None), Status::Over, "one that repeats exactly is enough");
         assert_eq!(status("total = \"100ms\"", &one, None), Status::Within);
+    }
+
+    #[test]
+    fn a_milestone_that_is_never_passed_keeps_no_budget() {
+        let ssh = || What::new(Kind::Milestone, "unit:ssh.service");
+        let boots = |missing: u32| {
+            let mut boots = Observed::new("boots", Noise::Clock);
+            for round in 0..12 {
+                let passed = (round >= missing).then(|| (ssh(), 90.0 * MS));
+                boots.add(round, std::iter::once((What::total(), 100.0 * MS)).chain(passed));
+            }
+            boots
+        };
+        let budget = "[milestone]\n\"unit:ssh.service\" = \"95ms\"";
+        let of = |missing| status(budget, &boots(missing), None);
+        assert_eq!([of(0), of(6), of(11)], [Status::Within, Status::CannotTell, Status::Over]);
+        let relative = "[milestone]\n\"unit:ssh.service\" = \"+50%\"";
+        let apart = || Some(Baseline::Apart(vec![boots(0)]));
+        assert_eq!(status(relative, &boots(0), apart()), Status::Within);
+        assert_eq!(status(relative, &boots(3), apart()), Status::CannotTell);
+        let unknown = check(&budgets("[milestone]\nsshd = \"1s\""), &[(boots(0), None)]).unwrap_err();
+        assert!(unknown.to_string().contains("unit:ssh.service"), "{unknown}");
     }
 
     #[test]

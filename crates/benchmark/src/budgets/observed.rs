@@ -1,9 +1,10 @@
 //! What boots took, by what can have a budget.
 
 use super::{Kind, What};
+use crate::alike::alike;
 use crate::document::Document;
 use crate::metrics::{Metric, Values};
-use crate::runs::{Boot, Measured};
+use crate::runs::{Boot, Measured, PhaseTime};
 use analysis::{Phase, Tables};
 use evidence::calls::BootCalls;
 use std::collections::BTreeMap;
@@ -23,6 +24,11 @@ pub enum Noise {
 /// A boot's metrics that can have a budget.
 pub fn metrics(values: &Values) -> impl Iterator<Item = (What, f64)> {
     Metric::budgeted().filter_map(|metric| Some((What::metric(metric), values.get(metric)? as f64)))
+}
+
+/// When a boot passed its milestones.
+fn milestones(passed: &[PhaseTime]) -> impl Iterator<Item = (What, f64)> {
+    passed.iter().map(|passed| (What::new(Kind::Milestone, &passed.name), passed.ns as f64))
 }
 
 /// Boots of one thing, that reached their end mark.
@@ -78,12 +84,13 @@ impl Observed {
             values.push((What::new(Kind::Instructions, super::TOTAL), total as f64));
             values.extend(measured.rows.iter().map(|r| (What::new(Kind::Instructions, &r.name), r.ns as f64)));
         }
+        values.extend(milestones(&measured.milestones));
         values.extend(metrics(&measured.metrics));
         self.add(round, values);
     }
 
-    /// Adds a recorded boot that reached its end mark: its total, phases, rows and functions, its metrics, and where boots are
-    /// deterministic its instructions. `calls`: where every call was followed.
+    /// Adds a recorded boot that reached its end mark: its total, phases, rows and functions, its milestones and metrics, and
+    /// where boots are deterministic its instructions. `calls`: where every call was followed.
     pub fn add_recorded(
         &mut self,
         round: u32,
@@ -91,7 +98,7 @@ impl Observed {
         phases: &[Phase],
         tables: &Tables,
         calls: Option<&BootCalls>,
-        metrics: &Values,
+        measured: &Measured,
     ) {
         let mut values = vec![(What::total(), total.0 as f64)];
         values.extend(phases.iter().map(|p| (What::new(Kind::Phase, &p.name.to_string()), p.length().0 as f64)));
@@ -104,7 +111,8 @@ impl Observed {
         if self.noise != Noise::Clock {
             values.extend(instructions(total, &named, calls));
         }
-        values.extend(self::metrics(metrics));
+        values.extend(milestones(&measured.milestones));
+        values.extend(metrics(&measured.metrics));
         self.add(round, values);
     }
 
@@ -125,7 +133,7 @@ impl Observed {
     /// What a thing took, by round; none if no boot has it.
     pub fn of(&self, what: &What) -> Option<BTreeMap<u32, f64>> {
         let own = self.values.get(what)?;
-        if matches!(what.kind, Kind::Memory | Kind::Metric) {
+        if matches!(what.kind, Kind::Milestone | Kind::Memory | Kind::Metric) {
             return Some(own.clone());
         }
         Some(self.rounds.iter().map(|round| (*round, own.get(round).copied().unwrap_or(0.0))).collect())
@@ -137,17 +145,9 @@ impl Observed {
     }
 
     /// The names of a kind that are most like one; at most three.
-    pub fn nearest(&self, what: &What) -> Vec<&str> {
-        let name = what.name.to_lowercase();
-        let alike = |known: &str| {
-            let known = known.to_lowercase();
-            let last = known.split_once(' ').map_or(known.as_str(), |(_, last)| last);
-            strsim::jaro_winkler(&known, &name).max(strsim::jaro_winkler(last, &name))
-        };
+    pub fn nearest(&self, what: &What) -> Vec<String> {
         let names = self.values.keys().filter(|known| known.kind == what.kind).map(|known| known.name.as_str());
-        let mut all: Vec<(f64, &str)> = names.map(|known| (alike(known), known)).collect();
-        all.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-        all.into_iter().take(3).map(|(_, name)| name).collect()
+        alike(&what.name, names)
     }
 }
 

@@ -39,6 +39,9 @@ impl Setup {
         let guest = GuestSpec::of(&variant.how).unwrap_or_default();
         let mut options = variant.how.as_object().cloned().unwrap_or_default();
         OWN_COLUMNS.iter().for_each(|name| drop(options.remove(*name)));
+        if let Some(milestone) = &document.head.up_to {
+            options.insert("up_to".to_owned(), Value::String(milestone.clone()));
+        }
         let host = &document.head.host;
         Setup {
             setup: 0,

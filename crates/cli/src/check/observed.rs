@@ -2,14 +2,16 @@
 
 use crate::boot::{self, Opened};
 use crate::output::Output;
+use crate::up_to::UpTo;
 use anyhow::{Context, bail};
+use benchmark::Measured;
 use benchmark::budgets::{Noise, Observed};
 use evidence::calls::Followed;
 use recording::{GuestSpec, Manifest, OutcomeKind, TimeBase};
 use std::path::{Path, PathBuf};
 
 /// Boots of one thing, one recording each; a folder of recordings is all of them.
-pub fn recordings(paths: &[&PathBuf], output: &Output) -> anyhow::Result<Observed> {
+pub fn recordings(paths: &[&PathBuf], up_to: &UpTo, output: &Output) -> anyhow::Result<Observed> {
     let mut all = Vec::new();
     for path in paths {
         all.extend(inside(path));
@@ -21,14 +23,14 @@ pub fn recordings(paths: &[&PathBuf], output: &Output) -> anyhow::Result<Observe
     };
     let mut observed: Option<(Observed, Manifest)> = None;
     for (round, path) in (0..).zip(&all) {
-        let opened = boot::open_warned(path, output)?;
+        let mut opened = boot::open_warned(path, output)?;
         let manifest = opened.recording.manifest();
         let (to, first) = observed.get_or_insert_with(|| (Observed::new(&name, noise(manifest)), manifest.clone()));
         same(first, manifest, &all[0], path)?;
         if append(manifest) != append(first) && to.noise == Noise::Repeats {
             to.noise = Noise::Dithered;
         }
-        add(to, round, &opened).with_context(|| format!("cannot read {}", path.display()))?;
+        add(to, round, &mut opened, up_to).with_context(|| format!("cannot read {}", path.display()))?;
     }
     observed.map(|(observed, _)| observed).context("there is no recording to check")
 }
@@ -61,15 +63,19 @@ fn same(first: &Manifest, other: &Manifest, first_path: &Path, path: &Path) -> a
 }
 
 /// Adds a boot.
-fn add(observed: &mut Observed, round: u32, opened: &Opened) -> anyhow::Result<()> {
+fn add(observed: &mut Observed, round: u32, opened: &mut Opened, up_to: &UpTo) -> anyhow::Result<()> {
     let manifest = opened.recording.manifest();
     if manifest.outcome.as_ref().is_some_and(|o| o.kind != OutcomeKind::Reached) {
         observed.add_failed();
         return Ok(());
     }
+    let mut measured = Measured::default();
+    measured.take_milestones(&opened.timeline);
+    up_to.cut(opened)?;
     let boot = opened.boot(None)?;
     let calls = opened.calls.as_ref().filter(|_| observed.noise != Noise::Clock).map(Followed::tree);
-    observed.add_recorded(round, boot.total, &boot.phases, boot.tables(), calls.as_ref(), &boot.facts.metrics);
+    measured.metrics = boot.facts.metrics;
+    observed.add_recorded(round, boot.total, &boot.phases, boot.tables(), calls.as_ref(), &measured);
     Ok(())
 }
 

@@ -16,6 +16,8 @@ pub struct Bench<'a> {
 /// The share of each phase, and that of one row.
 pub const PHASES: [(&str, f64); 3] = [("firmware", 0.25), ("initcalls", 0.5), ("hand-over", 0.25)];
 const ROW: (&str, f64) = ("initcall acpi_init", 0.2);
+/// When each milestone is passed, as a share of the boot.
+const MILESTONES: [(&str, f64); 2] = [("process-1", 0.6), ("unit:ssh.service", 0.9)];
 
 impl Bench<'_> {
     /// Writes it into a folder.
@@ -64,6 +66,7 @@ fn boot(number: usize, round: usize, variant: usize, total_ms: Option<f64>) -> V
             boot["total_ns"] = ((total * 1e6) as i64).into();
             boot["phases"] = PHASES.map(|phase| part(total, phase)).to_vec().into();
             boot["rows"] = vec![part(total, ROW)].into();
+            boot["milestones"] = MILESTONES.map(|milestone| part(total, milestone)).to_vec().into();
             boot["vmm_max_rss_bytes"] = (100_000_000 + number).into();
         }
         None => boot["outcome"] = "hang".into(),

@@ -19,7 +19,8 @@ use guest_init::cpio::ROOT_PATH;
 use hashbrown::HashMap;
 use std::rc::Rc;
 use timeline::{
-    Clock, DiagnosticKind, Diagnostics, FileLoss, Mark, Ns, Os, Phase, RateSource, SpanKind, Ticks, TrackKind, Unplaced,
+    Clock, DiagnosticKind, Diagnostics, FileLoss, Mark, Milestone, MilestoneKind, Ns, Os, Phase, RateSource, SpanKind,
+    Ticks, Timeline, TrackKind, Unplaced,
 };
 
 /// The console is used where there is no other log, and says when messages arrived. Of other logs the first one counts:
@@ -203,6 +204,9 @@ impl Evidence for Messages<'_> {
         if let Some(clock) = &clock {
             boundaries(log, clock, boot);
         }
+        if let Some(heard) = self.console.as_ref().filter(|_| boot.is_hosted()) {
+            login_prompt(heard, &mut boot.timeline);
+        }
     }
 
     fn last_sign(&self, boot: &Boot<'_>) -> Option<Ns> {
@@ -259,6 +263,17 @@ fn messages(file: &str, log: &KernelLog, arrivals: &Arrivals<'_>, clock: Option<
     }
 }
 
+/// When the console asked who logs in: a line of getty's, which is no message of the kernel's.
+fn login_prompt(console: &Heard<'_>, timeline: &mut Timeline) {
+    let mut lines = console.log.lines.iter().filter(|line| line.stamp.is_none());
+    let asks = |text: &str| text.trim_end() == "login:" || text.trim_end().ends_with(" login:");
+    let Some(at) = lines.find(|line| asks(console.log.text(line))).and_then(|line| console.index.arrival(line.offset))
+    else {
+        return;
+    };
+    timeline.passed.push(Milestone { kind: MilestoneKind::LoginPrompt, at, error: Ns::from_ms(1), track: None });
+}
+
 /// What the kernel's messages say about phases; a trace says it sharper where there is one.
 fn boundaries(log: &KernelLog, clock: &Clock, boot: &mut Boot<'_>) {
     // Until the kernel has a good clocksource its clock loses ticks: a tenth of the time was seen under TCG, more on a
@@ -300,6 +315,11 @@ fn boundaries(log: &KernelLog, clock: &Clock, boot: &mut Boot<'_>) {
     }
     if !is_heard {
         boundary(Phase::EarlyKernel, 0, &|_| true);
+    }
+    let mounted = log.lines.iter().filter(|line| linux::mounts_a_device(log.text(line))).find_map(|line| line.stamp);
+    if let Some(stamp) = mounted {
+        let (kind, at) = (MilestoneKind::RootMounted, clock.to_ns(log_ticks(stamp)));
+        boot.timeline.passed.push(Milestone { kind, at, error: error(stamp), track: None });
     }
 }
 

@@ -70,6 +70,9 @@ fn header(document: &Document, layout: Layout, out: &mut String) {
         let text = format!("host: {}, on CPUs {cpus}, load {least:.2} to {most:.2}", head.host.cpu);
         paragraph(&harmless(&text), "", layout, out);
     }
+    if let Some(milestone) = &head.up_to {
+        paragraph(&format!("each boot is measured to the milestone {}", harmless(milestone)), "", layout, out);
+    }
     if head.deterministic {
         let how = match head.dithered {
             true => {

@@ -149,7 +149,7 @@ fn limit(c: &Checked) -> String {
 fn amount(kind: Kind, value: f64) -> String {
     match kind {
         _ if !value.is_finite() => String::new(),
-        Kind::Total | Kind::Phase | Kind::Function | Kind::Metric => Ns::rounded(value).to_string(),
+        Kind::Total | Kind::Phase | Kind::Function | Kind::Milestone | Kind::Metric => Ns::rounded(value).to_string(),
         Kind::Memory => bytes(rounded_count(value)),
         Kind::Instructions => thousands(rounded_count(value)),
     }
