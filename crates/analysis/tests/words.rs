@@ -83,6 +83,7 @@ const READ: &[(&str, &str)] = &[
     ("machine/stops/names.rs", "functions of Linux"),
     ("machine/symbols.rs", "lists of functions"),
     ("machine/transfer.rs", "files of a recording"),
+    ("machine/watch/service.rs", "answers by HTTP"),
     ("machine/memory/kernel_trace.rs", "symbols of Linux's"),
     ("report/bench/scaling.rs", "the units of a bench's document, and its total"),
     ("report/diff/tables.rs", "a row of sums that the file itself made a few lines before"),

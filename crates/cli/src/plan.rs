@@ -109,10 +109,12 @@ pub struct BootArgs {
     #[arg(long, alias = "no-first-run", help_heading = "What to record")]
     no_first_executions: bool,
 
-    /// The end mark: init, power-off, unit:NAME for a unit of the guest's own systemd, or a regular expression for a line of the
-    /// console or kernel log [default: init]
-    #[arg(long, value_name = "MARK", help_heading = "How long")]
-    until: Option<String>,
+    /// The end mark: init; power-off; unit:NAME, a unit of the guest's own systemd; process:NAME, a program of the guest's;
+    /// tcp:PORT, a port of the guest's that accepts; http://guest/PATH, a page that it serves; or a regular expression for a
+    /// line of the console or kernel log. The host asks ports and pages through a virtio network card, which replaces the
+    /// machine's own [default: init]
+    #[arg(long, value_name = "MARK", value_parser = until, help_heading = "How long")]
+    until: Option<Until>,
     /// Give up after this time, such as 90s [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = amount::duration, help_heading = "How long")]
     timeout: Option<Duration>,
@@ -257,7 +259,7 @@ impl BootArgs {
             let absolute = |file: &SymbolFile| SymbolFile { path: absolute(&file.path), ..file.clone() };
             o.observe.symbols = self.symbols.iter().map(absolute).collect();
         }
-        set(&mut o.guest.until, self.until.as_deref().map(until));
+        set(&mut o.guest.until, self.until.clone());
         set(&mut o.observe.hang_after_ms, self.hang_after.map(ms));
         if let Some(timeout) = self.timeout {
             o.observe.timeout_ms = Some(ms(timeout));
@@ -279,15 +281,20 @@ fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn until(text: &str) -> Until {
-    match text {
-        "init" => Until::Init,
-        "power-off" | "poweroff" => Until::PowerOff,
-        text => match text.strip_prefix("unit:") {
-            Some(unit) => Until::Unit(unit.to_owned()),
-            None => Until::Regex(text.to_owned()),
-        },
-    }
+/// What follows an unknown word and a colon is part of a regular expression.
+fn until(text: &str) -> Result<Until, String> {
+    Ok(match (text, text.split_once(':')) {
+        ("init", _) => Until::Init,
+        ("power-off" | "poweroff", _) => Until::PowerOff,
+        (_, Some(("unit", unit))) => Until::Unit(unit.to_owned()),
+        (_, Some(("process", name))) => Until::Process(name.to_owned()),
+        (_, Some(("tcp", port))) => {
+            let port = port.parse().ok().filter(|&port: &u16| port > 0);
+            Until::Tcp(port.ok_or_else(|| format!("`{text}` names no port: write tcp:22"))?)
+        }
+        (_, Some(("http", _))) => Until::Http(text.parse()?),
+        _ => Until::Regex(text.to_owned()),
+    })
 }
 
 /// The options that a recording was made with.

@@ -139,6 +139,30 @@ fn user_space_is_traced_to_a_unit() {
     assert!(text.text().contains("known-a.service"), "{}", text.text());
 }
 
+/// A program of the guest's is seen to begin in its memory, while it runs; the trace says when that was.
+#[test]
+fn a_boot_ends_at_a_process() {
+    let Some(kernel) = kernel() else { return };
+    let Some(rootfs) = rootfs() else { return };
+    let scratch = Scratch::new();
+    let (initrd, into) = (with_units(&rootfs, &scratch), scratch.path("boot"));
+    let mut command = record(&kernel, &into);
+    command.args(["--init", "keep", "--until", "process:sleep", "--memory", "2G", "--timeout", "20m", "--initrd"]);
+    command.arg(&initrd).args(["--hang-after", "60s", "--append"]);
+    command.arg(format!("rdinit=/sbin/init quiet systemd.wants=known.target {CALM}"));
+    recorded(&mut command, &into, "reached");
+    let seen = &manifest(&into)["end"];
+    assert_eq!((&seen["mark"], &seen["what"]), (&"process".into(), &"sleep".into()));
+    let document = shown(&into);
+    assert_eq!(document["end"]["code"], "process-ran");
+    let sleeps = list(&document["processes"]).iter().filter(|process| text(&process["name"]).ends_with("/sleep"));
+    let began: Vec<i64> = sleeps.map(|process| ns(&process["start_ns"])).collect();
+    let (total, seen_ns) = (ns(&document["total_ns"]), ns(&seen["at_ns"]));
+    assert!(began == [total], "the boot of {total} ns ends where the first of {began:?} begins");
+    // It sleeps for 700 ms, and is looked for each 5 ms; a busy host is late.
+    assert!((total..total + 700_000_000).contains(&seen_ns), "seen at {seen_ns}");
+}
+
 /// The same boot until a milestone: its tables sum to that, and only what was waited for until then is on its path.
 fn up_to_milestones(boot: &Path, a_active: i64, whole: &Value) {
     let up_to = |milestone: &str| {

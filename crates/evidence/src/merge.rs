@@ -273,7 +273,14 @@ fn asked(boot: &mut Boot<'_>) -> Option<EndCandidate> {
         EndMark::PowerOff => EndEvidence::PowerOff,
         EndMark::Reset => EndEvidence::Reset,
         EndMark::Line => EndEvidence::Asked(boot.timeline.names.intern(&asked.what)),
+        EndMark::Answer => EndEvidence::Answered(boot.timeline.names.intern(&asked.what)),
+        EndMark::Process => EndEvidence::ProcessRan(boot.timeline.names.intern(&asked.what)),
     };
+    // The recorder found it between two looks; the trace knows when it was forked.
+    if let Some(forked) = boot.timeline.process_named(&asked.what).filter(|_| asked.mark() == EndMark::Process) {
+        let (at, error, track) = (forked.at, boot.trace_error, forked.track);
+        return Some(EndCandidate { track, ..candidate(EndRank::Asked, at, error, evidence) });
+    }
     // Found in the kernel's log in memory: its own stamp is nearer to it than when the host looked.
     if let Some((stamp, clock)) = asked.printk_ns.zip(boot.clocks.printk.as_ref()) {
         let (at, error) = (clock.to_ns(log_ticks(Ns(stamp))), clock.residual + Ns::from_us(500));

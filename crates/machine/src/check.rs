@@ -53,6 +53,7 @@ impl RecordOptions {
                 )));
             }
         }
+        self.check_awaited()?;
         if let Some(unit) = self.guest.mask.iter().find(|unit| !recording::is_unit_name(unit)) {
             return Err(Error::option(format!(
                 "--mask {unit} names no unit: give its name with what it is, such as apt-daily.timer"
@@ -78,6 +79,37 @@ impl RecordOptions {
         }
         self.check_calls()?;
         Ok(profile)
+    }
+
+    /// What is looked for in the guest, or asked of it.
+    fn check_awaited(&self) -> Result<(), Error> {
+        let guest = &self.guest;
+        if let Some(port) = guest.until.port() {
+            const CARDS: [&str; 6] = ["-nic", "--nic", "-net", "--net", "-netdev", "--netdev"];
+            if guest.deterministic {
+                return Err(Error::option(
+                    "--until asks the guest over its network, and a deterministic boot has none",
+                ));
+            }
+            if let Some(card) = guest.extra.iter().find(|word| CARDS.contains(&word.as_str())) {
+                return Err(Error::option(format!(
+                    "--until asks port {port} of the guest through a network card that bootscope adds: leave out {card}"
+                )));
+            }
+        }
+        let Until::Process(name) = &guest.until else { return Ok(()) };
+        if name.is_empty() || name.contains('/') {
+            return Err(Error::option(format!(
+                "--until process:{name} names no process: give the name of its program without its path, such as nginx"
+            )));
+        }
+        if guest.deterministic || guest.has_guest_init() || guest.kernel.is_none() {
+            return Err(Error::option(format!(
+                "--until process:{name} looks into the memory of a guest with its own init while it runs: give --init keep \
+                 and --kernel, and not --deterministic"
+            )));
+        }
+        Ok(())
     }
 
     fn check_calls(&self) -> Result<(), Error> {
@@ -201,6 +233,11 @@ mod tests {
         check(GuestSpec { cpus: 0, ..base() }, "--cpus");
         check(GuestSpec { until: Until::Regex("(".to_owned()), ..base() }, "--until");
         check(GuestSpec { until: Until::Unit("ssh".to_owned()), ..base() }, "names no unit");
+        check(GuestSpec { until: Until::Tcp(80), deterministic: true, ..base() }, "has none");
+        let nic = vec!["-nic".to_owned(), "user".to_owned()];
+        check(GuestSpec { until: Until::Tcp(80), extra: nic, ..base() }, "leave out -nic");
+        check(GuestSpec { until: Until::Process("/usr/sbin/nginx".to_owned()), ..base() }, "without its path");
+        check(GuestSpec { until: Until::Process("nginx".to_owned()), ..base() }, "--init keep");
         check(GuestSpec { mask: vec!["a b".to_owned()], ..base() }, "--mask a b");
         check(GuestSpec { mask: vec!["a.timer".to_owned()], ..base() }, "--init keep");
         check(GuestSpec { until: Until::Unit("ssh.service".to_owned()), ..base() }, "--init keep");

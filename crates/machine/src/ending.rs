@@ -73,7 +73,9 @@ pub(crate) fn end_mark(options: &RecordOptions, profile: &GuestProfile, facts: &
     };
     match options.guest.until {
         Until::Init if options.guest.has_guest_init() => facts.init_ns.map(|at_ns| heard(EndMark::Init, at_ns, "init")),
-        Until::Init | Until::Regex(_) | Until::Unit(_) => facts.matched.clone(),
+        Until::Init | Until::Regex(_) | Until::Unit(_) | Until::Tcp(_) | Until::Http(_) | Until::Process(_) => {
+            facts.matched.clone()
+        }
         Until::PowerOff => match facts.shutdown.as_ref()? {
             off if off.why == GuestEnd::PowerOff => Some(heard(EndMark::PowerOff, off.at_ns, "power-off")),
             off if off.why == GuestEnd::Reset && profile.says_before_reset == Some(facts.last_line.as_str()) => {

@@ -23,7 +23,7 @@ use crate::profile::{GuestProfile, Log};
 use crate::stops::{Names, OnStacks};
 use crate::vmm::channel::GuestChannel;
 use crate::vmm::{Exit, Instruments, Launch, Program};
-use crate::watch::{Facts, Finished, Watch};
+use crate::watch::{Facts, Finished, Watch, free_port};
 use crate::{
     Error, Observer, Progress, Stage, accel, arch, host, image, kernel_image, library, modules, root, stops, symbols,
     vmm,
@@ -116,6 +116,7 @@ fn begin<'a>(
     let first_executions = noted("first-run.bin", options.observe.first_executions)?;
     let calls = noted("calls.bin", options.observe.calls)?;
     let channel = channel(&options.guest);
+    let port = options.guest.until.port().map(|_| free_port()).transpose()?;
     let vm = prepared.program.start(&Launch {
         guest: &options.guest,
         kvm: prepared.kvm,
@@ -131,12 +132,14 @@ fn begin<'a>(
             min_call_ns: options.observe.min_call_ns,
             linker: true,
             gdbstub: options.observe.silence_ms.is_some() || prepared.plan.is_some(),
+            port,
             held: prepared.plan.is_some(),
         },
     })?;
     prepared.manifest.vmm.command = vm.command().to_vec();
     writer.update(&prepared.manifest)?;
     let mut watch = Watch::new(options, &prepared.profile, awaited_line(options), channel, vm, writer)?;
+    watch.look_for(&options.guest.until, port, prepared.trace.as_ref().and_then(TraceImage::tasks));
     if let Some(plan) = prepared.plan.take() {
         watch.stop_at_functions(plan, arch::of(&options.guest), &mut || observer.stop());
     }
@@ -219,6 +222,9 @@ pub(crate) fn prepare(
     let line = kernel_line(&fixed, arch::of(&options.guest), &profile, adds)?;
     let (trace, untraced) = match trace.transpose() {
         Ok(trace) => (trace, None),
+        Err(why) if matches!(options.guest.until, Until::Process(_)) => {
+            return Err(Error::option(format!("--until process: a process is found by the kernel's image, and {why}")));
+        }
         Err(why) => (None, Some(format!("the kernel's trace is not recorded, and its log has to do: {why}"))),
     };
     let symbols = options.observe.symbols.iter().map(symbols::list).collect::<Result<Vec<Vec<u8>>, Error>>()?;
@@ -274,7 +280,7 @@ fn watched(
                 watch.hurry();
             }
             // First, because the guest writes on into its trace until then.
-            let traced = trace(prepared.trace.as_ref(), watch, &mut ending);
+            let traced = trace(prepared.trace.as_ref().filter(|_| options.guest.trace_events), watch, &mut ending);
             let names = |ending: &mut Ending, watch: &mut Watch<'_>| match followed && !stopped {
                 true => kernels_names(options, watch, ending),
                 false => Ok(()),
@@ -390,7 +396,8 @@ fn variable(watch: &mut Watch<'_>) -> Result<(), Error> {
 /// # Errors
 /// If the image cannot be read.
 fn trace_image(guest: &GuestSpec, profile: &GuestProfile) -> Result<Option<Result<TraceImage, String>>, Error> {
-    let Some(kernel) = guest.kernel.as_ref().filter(|_| !guest.has_guest_init() && guest.trace_events) else {
+    let is_used = guest.trace_events || matches!(guest.until, Until::Process(_));
+    let Some(kernel) = guest.kernel.as_ref().filter(|_| !guest.has_guest_init() && is_used) else {
         return Ok(None);
     };
     if !profile.takes_linux_words {

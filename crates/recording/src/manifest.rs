@@ -271,6 +271,10 @@ pub enum EndMark {
     Reset,
     /// A line of output matched.
     Line,
+    /// The guest answered the host on its network.
+    Answer,
+    /// A thread of the name that was waited for ran.
+    Process,
 }
 
 /// The event that the measured boot ends at.

@@ -164,6 +164,65 @@ pub enum Until {
     Regex(String),
     /// systemd says of this unit that it is active.
     Unit(String),
+    /// This TCP port of the guest's is connected to, from the host.
+    Tcp(u16),
+    /// The guest serves this page, to the host.
+    Http(Page),
+    /// A thread of this name runs.
+    Process(String),
+}
+
+impl Until {
+    /// The port of the guest's that the host asks.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            Until::Tcp(port) => Some(*port),
+            Until::Http(page) => Some(page.port),
+            _ => None,
+        }
+    }
+}
+
+/// A page that a guest serves by HTTP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Page {
+    /// The name by which the guest is asked.
+    pub host: String,
+    /// The port of the guest's.
+    pub port: u16,
+    /// From its first slash on.
+    pub path: String,
+}
+
+impl fmt::Display for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Page { host, port, path } = self;
+        match port {
+            80 => write!(f, "http://{host}{path}"),
+            port => write!(f, "http://{host}:{port}{path}"),
+        }
+    }
+}
+
+impl FromStr for Page {
+    type Err = String;
+
+    /// `http://HOST[:PORT][/PATH]`
+    fn from_str(text: &str) -> Result<Page, String> {
+        const SUCH: &str = "write http://guest/health, or http://guest:8080/health";
+        let rest = text.strip_prefix("http://").ok_or_else(|| format!("`{text}` is no page: {SUCH}"))?;
+        let (server, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let (host, port) = match server.rsplit_once(':') {
+            Some((host, port)) => (host, port.parse().ok().filter(|&port| port > 0)),
+            None => (server, Some(80)),
+        };
+        let is_plain = |text: &str| text.bytes().all(|b| b.is_ascii_graphic());
+        let port = port.filter(|_| !host.is_empty() && is_plain(host) && is_plain(path));
+        let port = port.ok_or_else(|| format!("`{text}` is no page: {SUCH}"))?;
+        let path = if path.is_empty() { "/" } else { path };
+        Ok(Page { host: host.to_owned(), port, path: path.to_owned() })
+    }
 }
 
 /// Whether this is the name of a unit of systemd's: it says of what kind it is (systemd.unit(5)).
@@ -347,5 +406,22 @@ mod tests {
             names(&observe),
             "calls firmware_log first_run hang_after_ms min_call_ns stream_bytes_max symbols timeout_ms"
         );
+    }
+
+    #[test]
+    fn a_page_is_written_as_a_browser_takes_it() {
+        for (text, host, port, path) in [
+            ("http://guest/health?full=1", "guest", 80, "/health?full=1"),
+            ("http://a.example:8080", "a.example", 8080, "/"),
+            ("http://guest:81/a:b/c", "guest", 81, "/a:b/c"),
+        ] {
+            let page: Page = text.parse().unwrap();
+            assert_eq!((page.host.as_str(), page.port, page.path.as_str()), (host, port, path));
+            assert_eq!(page.to_string().parse::<Page>().unwrap(), page);
+        }
+        for wrong in ["https://guest/", "http://", "http:///x", "http://guest:0/", "http://guest:70000/", "http://g/ x"]
+        {
+            assert!(wrong.parse::<Page>().unwrap_err().contains("http://guest"), "{wrong}");
+        }
     }
 }

@@ -56,6 +56,8 @@ pub(crate) fn end_evidence(evidence: EndEvidence, names: &Names) -> Cow<'_, str>
     };
     let text = match evidence {
         E::Asked(what) => return names.get(what).into(),
+        E::Answered(what) => return format!("the guest answered: {}", names.get(what)).into(),
+        E::ProcessRan(name) => return format!("process {} ran", names.get(name)).into(),
         E::PowerOff => "power-off",
         E::Reset => "a reset, where power-off is not to be had",
         E::Process1Sent => "process 1 sent its first byte",

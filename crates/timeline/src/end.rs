@@ -20,6 +20,10 @@ pub struct End {
 pub enum EndEvidence {
     /// What the recording's user asked for: the line that matched.
     Asked(NameId),
+    /// The guest answered the host on its network, as the user asked: what it was asked.
+    Answered(NameId),
+    /// A process of this name ran, as the user asked.
+    ProcessRan(NameId),
     /// The guest powered the machine off, as the user asked.
     PowerOff,
     /// The guest reset the machine, for it cannot power it off, as the user asked.
@@ -82,6 +86,8 @@ impl EndEvidence {
     pub fn code(self) -> &'static str {
         match self {
             EndEvidence::Asked(_) => "asked",
+            EndEvidence::Answered(_) => "answered",
+            EndEvidence::ProcessRan(_) => "process-ran",
             EndEvidence::PowerOff => "power-off",
             EndEvidence::Reset => "reset",
             EndEvidence::Process1Sent => "process-1-sent",

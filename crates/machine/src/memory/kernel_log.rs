@@ -161,6 +161,7 @@ pub fn kernel_log(memory: &dyn PhysicalMemory) -> Result<KernelLog, LogError> {
 }
 
 /// A kernel in memory, by its own note.
+#[derive(Debug)]
 pub(super) struct Located {
     /// How its addresses are translated.
     pub(super) space: Space,

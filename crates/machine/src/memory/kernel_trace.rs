@@ -18,11 +18,11 @@ use std::io;
 
 use object::read::{Object, ObjectSection};
 
-use super::PhysicalMemory;
 use super::kernel_log::{Located, located};
+use super::{PhysicalMemory, TaskList};
 use crate::arch::paging::View;
 use crate::kernel_image::{self, NoFunctions};
-use btf::Btf;
+pub(super) use btf::Btf;
 use names::Names;
 use print::{Forms, Printer};
 
@@ -121,9 +121,15 @@ pub struct TraceImage {
     forms: Forms,
     functions: Vec<(u64, String)>,
     variables: HashMap<String, u64>,
+    tasks: Option<TaskList>,
 }
 
 impl TraceImage {
+    /// Where it says that the guest's processes are.
+    pub(crate) fn tasks(&self) -> Option<&TaskList> {
+        self.tasks.as_ref()
+    }
+
     /// Of a bzImage, or an ELF kernel. Linear in it.
     ///
     /// # Errors
@@ -143,6 +149,7 @@ impl TraceImage {
             forms: Forms::of(&btf)
                 .ok_or(NoTrace::Image("records of a form that bootscope knows (Linux 5.6 to 6.12)"))?,
             functions: kernel_image::functions_of(elf),
+            tasks: TaskList::of(&btf, &variables),
             variables,
         })
     }

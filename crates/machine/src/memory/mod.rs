@@ -15,6 +15,7 @@ mod hurried;
 mod kernel_log;
 mod kernel_trace;
 mod sweep;
+mod tasks;
 
 #[cfg(test)]
 pub(crate) mod image;
@@ -29,6 +30,7 @@ pub use event_log::{EventLog, event_log};
 pub(crate) use hurried::Hurried;
 pub use kernel_log::{Caller, KernelLog, LastWords, LeftOut, LogError, LogProbe, Method, Record, kernel_log};
 pub use kernel_trace::{KernelTrace, NoTrace, TraceImage};
+pub(crate) use tasks::{TaskList, Tasks};
 
 /// A stretch of guest-physical memory and where it lies in the file behind guest RAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -96,6 +96,8 @@ pub(crate) struct Instruments<'a> {
     pub(crate) linker: bool,
     /// A gdbstub, through which vCPUs can be stopped and read.
     pub(crate) gdbstub: bool,
+    /// The port of the host that leads to the guest's, where a service of the guest's is waited for.
+    pub(crate) port: Option<u16>,
     /// Whether the vCPUs wait at their first instruction until somebody lets them run.
     pub(crate) held: bool,
 }
@@ -228,6 +230,8 @@ pub(crate) enum Question {
     Cpus,
     /// How much the disks were asked for.
     Disks,
+    /// Which connections from the host the guest has accepted.
+    Connections,
     /// That it stops the CPUs, and that they stand.
     Stop,
 }
@@ -241,6 +245,8 @@ pub(crate) enum Answer {
     Cpus(Cpus),
     /// Requests to all disks so far.
     Disks(u64),
+    /// Of each accepted connection, the port of the host's that it came to.
+    Accepted(Vec<u16>),
     /// The CPUs stand.
     Stopped,
 }

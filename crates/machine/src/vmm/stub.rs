@@ -165,6 +165,7 @@ impl Vmm for Played {
         Some(match self.asked.get(&ticket)? {
             Question::Cpus => Some(Answer::Cpus(Cpus { stands, text: "IP=1".to_owned(), origin: "a script" })),
             Question::Disks => Some(Answer::Disks(0)),
+            Question::Connections => None,
             Question::Stop => Some(Answer::Stopped),
             Question::Ram => None,
         })

@@ -6,17 +6,22 @@
 mod facts;
 mod log;
 mod messages;
+mod process;
+mod service;
 mod streams;
 
 use std::time::{Duration, Instant};
 
 use guest_init::messages::{Lacked, Message};
-use recording::Writer;
+use recording::{Until, Writer};
 use regex::bytes::Regex;
 
 pub(crate) use facts::{ARRIVAL_ERROR_NS, Facts, Seen, Shutdown, panicked};
 use log::LogWatch;
 use messages::Messages;
+use process::ProcessWatch;
+use service::ServiceWatch;
+pub(crate) use service::free_port;
 use streams::Streams;
 
 use crate::arch::Arch;
@@ -24,7 +29,7 @@ use crate::functions::{FunctionStops, Plan, Undone};
 use crate::gdb::Client;
 use crate::hang::{HangDetector, Movement, Now};
 use crate::lines::{Lines, shown};
-use crate::memory::{EventLog, GuestRam, Hurried, KernelLog, KernelTrace, TraceImage};
+use crate::memory::{EventLog, GuestRam, Hurried, KernelLog, KernelTrace, TaskList, TraceImage};
 use crate::options::RecordOptions;
 use crate::profile::GuestProfile;
 use crate::stops::{Names, OnStacks, SilenceWatch};
@@ -66,6 +71,10 @@ pub(crate) struct Watch<'a> {
     /// Whether somebody waits for the end.
     hurried: bool,
     log: LogWatch,
+    /// The service of the guest's that its boot ends with.
+    service: Option<ServiceWatch>,
+    /// The process of the guest's that its boot ends with.
+    process: Option<ProcessWatch>,
     /// Who stops the vCPUs when the console is silent, if somebody asked for it.
     silence: Option<SilenceWatch>,
     /// Who stops them at functions, if something is to be done there.
@@ -119,11 +128,22 @@ impl<'a> Watch<'a> {
             layout: Layout::Unknown,
             hurried: false,
             log: LogWatch::new(),
+            service: None,
+            process: None,
             silence,
             functions: None,
             let_run: None,
             heard_out: false,
         })
+    }
+
+    /// Waits for what `until` says, if it has to be looked for: a service, at this port of the host's, or a process, by what the
+    /// kernel's image says of processes.
+    pub(crate) fn look_for(&mut self, until: &Until, port: Option<u16>, tasks: Option<&TaskList>) {
+        self.service = ServiceWatch::new(until, port);
+        if let (Until::Process(name), Some(tasks)) = (until, tasks) {
+            self.process = Some(ProcessWatch::new(name, tasks.clone()));
+        }
     }
 
     /// Lets the vCPUs run, which are held, and does what is to be done at functions. The wait for the VMM ends once it
@@ -229,7 +249,11 @@ impl<'a> Watch<'a> {
 
     /// How long nothing may be heard before something else is due.
     fn patience(&self) -> Duration {
-        let due_ns = self.silence.as_ref().and_then(SilenceWatch::next_ns);
+        let silence = self.silence.as_ref().and_then(SilenceWatch::next_ns);
+        let is_open = self.facts.matched.is_none();
+        let service = self.service.as_ref().filter(|_| is_open).map(ServiceWatch::next_ns);
+        let process = self.process.as_ref().filter(|_| is_open).map(ProcessWatch::next_ns);
+        let due_ns = silence.into_iter().chain(service).chain(process).min();
         let left_ns = due_ns.map(|due_ns| due_ns.saturating_sub(self.vm.elapsed_ns()).max(0).unsigned_abs());
         left_ns.map_or(TICK, |left_ns| Duration::from_nanos(left_ns).min(TICK))
     }
@@ -287,6 +311,8 @@ impl<'a> Watch<'a> {
         let now = self.vm.elapsed_ns();
         self.look_into_silence(now, is_over);
         self.look_for_line(now)?;
+        self.look_for_service();
+        self.look_for_process()?;
         self.end_silence(false);
         if now >= self.next_look_ns {
             self.next_look_ns = now + LOOK_NS;
@@ -551,6 +577,24 @@ impl<'a> Watch<'a> {
         if let (Some(until), Layout::Known(ram)) = (&self.until, &self.layout) {
             let found = self.log.look(until, ram, self.facts.running_ns, now_ns, &*self.vm);
             self.facts.matched = self.facts.matched.take().or(found);
+        }
+        Ok(())
+    }
+
+    /// Asks the service of the guest's that is waited for.
+    fn look_for_service(&mut self) {
+        if let (Some(service), None, Some(_)) = (&mut self.service, &self.facts.matched, self.facts.running_ns) {
+            self.facts.matched = service.look(&mut *self.vm);
+        }
+    }
+
+    /// Looks for the process of the guest's that is waited for.
+    fn look_for_process(&mut self) -> Result<(), Error> {
+        if self.process.is_none() || self.facts.matched.is_some() || self.ram()?.is_none() {
+            return Ok(());
+        }
+        if let (Some(process), Layout::Known(ram)) = (&mut self.process, &self.layout) {
+            self.facts.matched = process.look(ram, &|| self.vm.elapsed_ns());
         }
         Ok(())
     }

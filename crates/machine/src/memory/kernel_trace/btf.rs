@@ -34,14 +34,14 @@ mod kind {
 
 /// A part of a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Field {
+pub(in super::super) struct Field {
     /// From the structure's start.
-    pub(super) offset: usize,
+    pub(in super::super) offset: usize,
     pub(super) bytes: usize,
 }
 
 /// The types.
-pub(super) struct Btf<'a> {
+pub(in super::super) struct Btf<'a> {
     types: &'a [u8],
     strings: &'a [u8],
     /// Where each type begins; that of number 0, which is `void`, is never looked at.
@@ -105,7 +105,7 @@ impl<'a> Btf<'a> {
     }
 
     /// A field of a structure by their names; one of a structure without a name in it counts as its own.
-    pub(super) fn field(&self, structure: &str, name: &str) -> Option<Field> {
+    pub(in super::super) fn field(&self, structure: &str, name: &str) -> Option<Field> {
         let found = (1..self.starts.len()).filter_map(|number| self.type_of(number));
         let named = found.filter(|t| t.is_structure() && self.text(t.name) == structure.as_bytes());
         let mut looked_at = 0;

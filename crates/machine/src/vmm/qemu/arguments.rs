@@ -36,6 +36,8 @@ pub(crate) struct Inherited {
     pub(crate) firmware: Option<(RawFd, u16)>,
     pub(crate) ram: Option<RawFd>,
     pub(crate) initrd: Option<RawFd>,
+    /// The host's port that leads to the guest's: no descriptor, but as much the machine's.
+    pub(crate) port: Option<u16>,
 }
 
 /// A plugin object to load, without the arguments that are known only at the start.
@@ -74,6 +76,7 @@ pub(crate) fn arguments(
     line.machine(guest, cpu, fds)?;
     line.boot(guest, kernel_line, fds)?;
     line.disks(guest)?;
+    line.network(guest, fds.port);
     line.watch(fds);
     if guest.deterministic {
         line.deterministic();
@@ -156,6 +159,15 @@ impl Line {
         Ok(())
     }
 
+    /// A guest that is asked over the network gets a card that every kernel for virtual machines knows, in place of the
+    /// machine's own.
+    fn network(&mut self, guest: &GuestSpec, port: Option<u16>) {
+        let Some(guests) = guest.until.port() else { return };
+        let model = if guest.machine.starts_with("microvm") { "virtio-net-device" } else { "virtio-net-pci" };
+        let forward = port.map_or_else(String::new, |port| format!(",hostfwd=tcp:127.0.0.1:{port}-:{guests}"));
+        self.pair("-nic", format!("user,model={model}{forward}"));
+    }
+
     fn watch(&mut self, fds: &Inherited) {
         self.pair("-display", "none");
         self.flag("-no-reboot");
@@ -208,6 +220,7 @@ mod tests {
             firmware: Some((6, 0x402)),
             ram: Some(7),
             initrd: Some(8),
+            port: None,
         }
     }
 
@@ -247,6 +260,17 @@ mod tests {
     #[test]
     fn the_users_own_arguments_come_last() {
         assert!(line(|guest| guest.extra = vec!["-device".into(), "foo".into()]).ends_with(" -device foo"));
+    }
+
+    #[test]
+    fn a_guest_that_is_asked_has_a_network_card_for_that() {
+        let guest = GuestSpec { until: recording::Until::Tcp(22), ..GuestSpec::default() };
+        let fds = Inherited { port: Some(4022), ..fds() };
+        let line = arguments(&guest, Cpu::Default, "", &fds, None).unwrap().join(" ");
+        assert!(line.contains("-nic user,model=virtio-net-pci,hostfwd=tcp:127.0.0.1:4022-:22"), "{line}");
+        let microvm = GuestSpec { machine: "microvm,rtc=on".to_owned(), ..guest };
+        let line = arguments(&microvm, Cpu::Default, "", &fds, None).unwrap().join(" ");
+        assert!(line.contains("model=virtio-net-device,"), "{line}");
     }
 
     #[test]

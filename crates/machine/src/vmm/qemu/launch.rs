@@ -28,7 +28,7 @@ use super::linker::Linker;
 use super::listen::{Ear, Piece, listen};
 use super::monitor::{Event, Monitor};
 use super::mtree::ram_extents;
-use super::replies::{disk_requests, stands};
+use super::replies::{accepted, disk_requests, stands};
 use super::set_up::{Said, marks};
 use crate::Error;
 use crate::arch::{self, Arch};
@@ -98,6 +98,7 @@ pub(super) fn start(qemu: &Path, cpu: Cpu, launch: &Launch<'_>) -> Result<Machin
         firmware: to_firmware.as_ref().map(AsRawFd::as_raw_fd).zip(instruments.firmware),
         ram: ram.as_ref().map(AsRawFd::as_raw_fd),
         initrd: launch.initrd.map(AsRawFd::as_raw_fd),
+        port: instruments.port,
     };
     let mut inherited = vec![qemus.as_fd(), to_console.as_fd()];
     inherited.extend(to_gdbstub.as_ref().map(AsFd::as_fd));
@@ -231,6 +232,7 @@ impl Vmm for Machine {
             Question::Ram => "info mtree -f",
             Question::Cpus => REGISTERS,
             Question::Disks => "info blockstats",
+            Question::Connections => "info usernet",
             Question::Stop => "stop",
         };
         let ticket = Ticket(self.monitor.ask(words).ok()?);
@@ -249,6 +251,7 @@ impl Vmm for Machine {
                 origin: REGISTERS_ORIGIN,
             })),
             Question::Disks => Some(Answer::Disks(disk_requests(&text))),
+            Question::Connections => Some(Answer::Accepted(accepted(&text))),
             Question::Stop => Some(Answer::Stopped),
         }))
     }

@@ -32,6 +32,20 @@ pub(crate) fn disk_requests(statistics: &str) -> u64 {
     counts.filter_map(|(_, count)| count.parse::<u64>().ok()).fold(0, u64::saturating_add)
 }
 
+/// Of each connection that the guest has accepted the port of the host's that it came to, out of the text of `info usernet`.
+pub(super) fn accepted(connections: &str) -> Vec<u16> {
+    // `TCP[ESTABLISHED]  37  127.0.0.1 39083  10.0.2.15 22  0 0`: state, descriptor, the host's end, the guest's. One that the
+    // guest has not answered yet is `TCP[SYN_SENT]`. (libslirp's src/misc.c: slirp_connection_info.)
+    let mut found = Vec::new();
+    for line in connections.lines() {
+        let mut words = line.split_whitespace();
+        if words.next() == Some("TCP[ESTABLISHED]") {
+            found.extend(words.nth(2).and_then(|port| port.parse::<u16>().ok()));
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +60,16 @@ mod tests {
             [Stand { halted: false, address: 0xffff_ffff_9abb_85c3 }, Stand { halted: true, address: 0xfff0 }];
         assert_eq!(stands(text, &POINTERS), expected);
         assert_eq!(stands("unknown command", &POINTERS), []);
+    }
+
+    #[test]
+    fn a_connection_counts_once_the_guest_has_accepted_it() {
+        let text = "Hub -1 (#net073):\r\n  Protocol[State]    FD  Source Address  Port   Dest. Address  Port RecvQ SendQ\r\n  \
+                    TCP[ESTABLISHED]   37       127.0.0.1 39083       10.0.2.15    22     0     0\r\n  \
+                    TCP[SYN_SENT]      38       127.0.0.1 39084       10.0.2.15    22     0     0\r\n  \
+                    TCP[HOST_FORWARD]  12       127.0.0.1 39083               *    22     0     0\r\n";
+        assert_eq!(accepted(text), [39083]);
+        assert!(accepted("unknown command").is_empty());
     }
 
     #[test]
