@@ -58,10 +58,15 @@ fn a_debian_is_recorded_to_its_login_prompt() {
 }
 
 /// Services of known lengths, one after the other when all else is there, and a target that waits for both.
-const KNOWN_UNITS: [(&str, &str); 3] = [
+const KNOWN_UNITS: [(&str, &str); 4] = [
     ("known-a.service", "[Unit]\nAfter=multi-user.target\n[Service]\nType=oneshot\nExecStart=/bin/sleep 0.7\n"),
     ("known-b.service", "[Unit]\nAfter=known-a.service\n[Service]\nType=oneshot\nExecStart=/bin/sleep 0.4\n"),
-    ("known.target", "[Unit]\nRequires=known-a.service known-b.service\nAfter=known-a.service known-b.service\n"),
+    ("known-c.service", "[Unit]\nAfter=known-b.service\n[Service]\nType=oneshot\nExecStart=/sbin/ldconfig\n"),
+    (
+        "known.target",
+        "[Unit]\nRequires=known-a.service known-b.service known-c.service\n\
+         After=known-a.service known-b.service known-c.service\n",
+    ),
 ];
 
 /// The root file system with more units in it, as one initrd.
@@ -134,6 +139,13 @@ fn user_space_is_traced_to_a_unit() {
     let unexplained = list(&document["phases"]).iter().filter(|phase| phase["name"] == "unexplained");
     let unexplained: i64 = unexplained.map(|phase| ns(&phase["end_ns"]) - ns(&phase["start_ns"])).sum();
     assert!(unexplained * 50 <= total, "{unexplained} of {total} ns");
+    let ldconfig = list(&document["processes"]).iter().find(|process| text(&process["name"]) == "/sbin/ldconfig");
+    let ldconfig = ldconfig.map(|process| ns(&process["end_ns"]) - ns(&process["start_ns"])).unwrap();
+    let found = run(bootscope("findings").arg("--json").arg(&into)).exits(0).json();
+    let found = list(&found["findings"]).iter().find(|found| found["id"] == "user-programs").cloned().unwrap();
+    assert!(text(&found["title"]).starts_with("process /sbin/ldconfig"), "{found:#}");
+    let price = ns(&found["cost_ns"]);
+    assert!((ldconfig / 2..ldconfig + 20 * MS).contains(&price), "{price} of the {ldconfig} ns that it ran");
     up_to_milestones(&into, a_active, &document);
     let text = run(bootscope("show").arg("--units").arg(&into)).exits(0);
     assert!(text.text().contains("known-a.service"), "{}", text.text());
