@@ -22,6 +22,7 @@ use before::{OnPath, Turns, extent, first_seen, handovers, not_begun, turns};
 use hashbrown::HashMap;
 use line::{Line, Mark, Step, runs};
 use std::cell::OnceCell;
+use std::ops::Range;
 use timeline::{NameId, Ns, Occupancy, Os, Running, SpanId, SpanKind, Timeline, TrackId, Wait, WaitedOn};
 
 /// By what factor time passes differently.
@@ -37,6 +38,8 @@ pub struct Replay<'a> {
     timeline: &'a Timeline,
     lines: Vec<Line>,
     blocks: Vec<Block>,
+    /// The waits of all blocks, one block's after the other's.
+    waits: Vec<Wait>,
     topics: HashMap<NameId, Topic>,
     /// What is released at all, in order of time, and how many of these were.
     releases: Vec<usize>,
@@ -58,7 +61,8 @@ struct Block {
     track: TrackId,
     from: Ns,
     to: Ns,
-    waits: Vec<Wait>,
+    /// Its waits, as places in the replay's.
+    waits: Range<usize>,
     /// The factor of what nobody else is to blame for, and that of the whole.
     factors: (f64, f64),
     /// Whether it waits outside of any work, and not on the boot's own line: it waits for work to be given to it.
@@ -109,6 +113,7 @@ impl<'a> Replay<'a> {
             timeline,
             lines: Vec::new(),
             blocks: Vec::new(),
+            waits: Vec::with_capacity(timeline.waits.len()),
             topics: HashMap::new(),
             releases: Vec::new(),
             released: 0,
@@ -193,7 +198,8 @@ impl<'a> Replay<'a> {
             runs(track, at, from, shrink, &mut steps);
             steps.push(Step::Block(self.blocks.len()));
             let factors = if wait.from < begun { (1.0, 1.0) } else { shrink.waiting(wait) };
-            let waits = rest[..count].to_vec();
+            let waits = self.waits.len()..self.waits.len() + count;
+            self.waits.extend_from_slice(&rest[..count]);
             let own_until = self.lineage.iter().find(|own| own.0 == track).map_or(Ns::MIN, |own| own.1);
             let works = segments.waiting(wait).is_some_and(|span| self.works(span));
             let idle = from >= own_until && !works;
@@ -352,13 +358,13 @@ impl<'a> Replay<'a> {
 
     /// When the thread was woken, when it then would be, and when it then goes on.
     fn end_of(&mut self, b: usize, start: f64, depth: usize) -> (Ns, f64, f64) {
-        let block = &mut self.blocks[b];
+        let block = &self.blocks[b];
         let (track, from, to, (alone, whole)) = (block.track, block.from, block.to, block.factors);
-        let idle = block.idle;
-        let waits = std::mem::take(&mut block.waits);
+        let (idle, waits) = (block.idle, block.waits.clone());
         let mut topics: Vec<NameId> = Vec::new();
         let (mut woken, mut wakes, mut end) = (to, start, start);
-        for wait in &waits {
+        for number in waits {
+            let wait = self.waits[number];
             let since = wait.from.max(from);
             let (was_woken, until) = (wait.woken.clamp(since, to), wait.until.clamp(since, to));
             let blocked = was_woken - since;

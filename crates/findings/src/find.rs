@@ -8,6 +8,7 @@ use crate::facts::{Price, Stretch};
 use crate::finding::Finding;
 use crate::grace_periods::GracePeriods;
 use crate::lab_switch;
+use crate::parallel;
 use crate::{Need, Remedy, Seen};
 use analysis::{Cannot, Cut, Prices, floor};
 use std::cmp::Reverse;
@@ -81,12 +82,14 @@ pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize) -> F
         } else {
             tried += 1;
             let cuts = cuts(&draft.parts, |left| left.likely);
-            let saved = prices.saved(&cuts) - blacklist::searching(seen, draft.remedy.changes.iter()).likely;
+            let gross = prices.saved(&cuts);
+            let costs = blacklist::searching(seen, draft.remedy.changes.iter());
+            let saved = gross - costs.likely;
             if saved < found.noise {
                 found.below_noise += 1;
                 continue;
             }
-            priced.push(Priced { rule, draft, cuts, saved });
+            priced.push(Priced { rule, draft, cuts, gross, costs, saved });
             priced.sort_by_key(|priced| Reverse(priced.saved));
         }
     }
@@ -100,15 +103,20 @@ pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize) -> F
         _ => prices.saved(&all) - blacklist::searching(seen, changes).likely,
     };
     let grace = GracePeriods::of(seen);
-    found.findings = priced.into_iter().map(|priced| finding(seen, &prices, &grace, priced)).collect();
+    let intervals = parallel::each(&priced, |p| price(&prices, &grace, &p.draft.parts, &p.cuts, p.gross, p.costs));
+    found.findings = priced.into_iter().zip(intervals).map(|(priced, price)| finding(seen, priced, price)).collect();
     found
 }
 
-/// A draft, and what its cuts most likely save, without what its remedy costs.
+/// A draft, and what its cuts most likely save.
 struct Priced {
     rule: &'static Detector,
     draft: Draft,
     cuts: Vec<Cut>,
+    /// With what its remedy costs.
+    gross: Ns,
+    costs: Price,
+    /// Without.
     saved: Ns,
 }
 
@@ -148,13 +156,15 @@ fn cuts(parts: &[Part], of: fn(Left) -> f64) -> Vec<Cut> {
     parts.iter().filter(|part| of(part.left) < 1.0).map(cut).collect()
 }
 
-/// The price with its interval, in all boots that the log allows. `saved` is what the boot gets shorter most likely, and
-/// `costs` what the remedies add to it.
-fn price(prices: &Prices, grace: &GracePeriods, parts: &[Part], likely: &[Cut], saved: Ns, costs: Price) -> Price {
+/// The price with its interval, in all boots that the log allows. `gross` is what the cuts most likely save in the recorded one,
+/// and `costs` what the remedies add to it.
+fn price(prices: &Prices, grace: &GracePeriods, parts: &[Part], likely: &[Cut], gross: Ns, costs: Price) -> Price {
     let (least, most) = (cuts(parts, |left| left.least), cuts(parts, |left| left.most));
-    let (low, high) = prices.saved_in_any(likely);
-    let low = if most == likely { low } else { prices.saved_in_any(&most).0 };
-    let high = if least == likely { high } else { prices.saved_in_any(&least).1 };
+    let saved = gross - costs.likely;
+    let (low, high) = prices.saved_in_any(likely, gross);
+    let in_any = |cuts: &[Cut]| prices.saved_in_any(cuts, prices.saved(cuts));
+    let low = if most == likely { low } else { in_any(&most).0 };
+    let high = if least == likely { high } else { in_any(&least).1 };
     // What a wait for the timer's tick takes is none of the remedy's, and cannot make a saving a loss.
     let (more, less) = grace.around(likely);
     let low = (low - less).max(low.min(Ns::ZERO));
@@ -170,14 +180,12 @@ pub fn joint_price(seen: &Seen, findings: &[&Finding]) -> Option<Price> {
     let parts: Vec<Part> = findings.iter().flat_map(|finding| finding.parts.iter().copied()).collect();
     let likely = cuts(&parts, |left| left.likely);
     let costs = blacklist::searching(seen, findings.iter().flat_map(|finding| &finding.remedy.changes));
-    let saved = prices.saved(&likely) - costs.likely;
-    Some(price(&prices, &GracePeriods::of(seen), &parts, &likely, saved, costs))
+    let gross = prices.saved(&likely);
+    Some(price(&prices, &GracePeriods::of(seen), &parts, &likely, gross, costs))
 }
 
-fn finding(seen: &Seen, prices: &Prices, grace: &GracePeriods, priced: Priced) -> Finding {
-    let Priced { rule, draft, cuts, saved } = priced;
-    let costs = blacklist::searching(seen, draft.remedy.changes.iter());
-    let price = price(prices, grace, &draft.parts, &cuts, saved, costs);
+fn finding(seen: &Seen, priced: Priced, price: Price) -> Finding {
+    let Priced { rule, draft, .. } = priced;
     let mut evidence: Vec<Stretch> = draft.parts.iter().map(|part| part.stretch).collect();
     evidence.sort_by_key(|stretch| (Reverse(stretch.length()), stretch.from));
     let evidence_count = evidence.len();

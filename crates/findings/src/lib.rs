@@ -20,6 +20,7 @@ mod finding;
 mod grace_periods;
 mod lab_switch;
 mod need;
+mod parallel;
 mod pieces;
 mod remedy;
 mod seen;

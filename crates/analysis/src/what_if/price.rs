@@ -8,8 +8,8 @@ use crate::replay::{Replay, Shrink};
 use crate::segments::Segments;
 use crate::total;
 use hashbrown::HashMap;
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use timeline::{Ns, Timeline, TrackId, Wait, WaitedOn};
 
 /// A stretch of a track's time that becomes shorter: what ran there, and every wait that began there. A wait that another
@@ -31,8 +31,8 @@ pub struct Cut {
 pub struct Prices<'a> {
     timeline: &'a Timeline,
     end: TrackId,
-    segments: OnceCell<Segments>,
-    allowed: OnceCell<Vec<Timeline>>,
+    segments: OnceLock<Segments>,
+    allowed: OnceLock<Vec<Timeline>>,
 }
 
 impl<'a> Prices<'a> {
@@ -45,7 +45,7 @@ impl<'a> Prices<'a> {
         if timeline.cpus_followed_until == Some(Ns::MAX) {
             return Err(Cannot::NoWaits);
         }
-        Ok(Prices { timeline, end, segments: OnceCell::new(), allowed: OnceCell::new() })
+        Ok(Prices { timeline, end, segments: OnceLock::new(), allowed: OnceLock::new() })
     }
 
     /// How much shorter the recorded boot would be. `O(n log n)` in the number of spans.
@@ -53,10 +53,9 @@ impl<'a> Prices<'a> {
         self.saved_in(self.timeline, &Cuts::new(cuts))
     }
 
-    /// The least and the most that it saves in any boot that the log allows.
-    pub fn saved_in_any(&self, cuts: &[Cut]) -> (Ns, Ns) {
+    /// The least and the most that they save in any boot that the log allows. `recorded` is what they save in the recorded one.
+    pub fn saved_in_any(&self, cuts: &[Cut], recorded: Ns) -> (Ns, Ns) {
         let cuts = Cuts::new(cuts);
-        let recorded = self.saved_in(self.timeline, &cuts);
         let allowed = self.allowed.get_or_init(|| allowed::boots(self.timeline));
         let others = allowed.iter().map(|boot| self.saved_in(boot, &cuts));
         others.fold((recorded, recorded), |(low, high), saved| (low.min(saved), high.max(saved)))
@@ -178,7 +177,7 @@ mod tests {
         assert_eq!(saved(&[cut(other, 0, 700, 0.0), cut(boot, 0, 300, 0.0)]), 600);
         assert_eq!(saved(&[cut(boot, 800, 900, 0.0), cut(boot, 850, 950, 0.0), cut(boot, 700, 1000, 0.5)]), 150 + 75);
         assert_eq!(saved(&[cut(boot, 900, 800, 0.0), cut(boot, -50, 0, 0.0)]), 0, "no time at all, or before the boot");
-        assert_eq!(prices.saved_in_any(&[cut(boot, 800, 900, 0.0)]), (Ns(100), Ns(100)));
+        assert_eq!(prices.saved_in_any(&[cut(boot, 800, 900, 0.0)], Ns(100)), (Ns(100), Ns(100)));
     }
 
     #[test]
@@ -188,7 +187,7 @@ mod tests {
         assert!(prices.segments.get().is_none() && prices.allowed.get().is_none());
         prices.saved(&[cut(boot, 800, 900, 0.0)]);
         assert!(prices.segments.get().is_some() && prices.allowed.get().is_none());
-        prices.saved_in_any(&[cut(boot, 800, 900, 0.0)]);
+        prices.saved_in_any(&[cut(boot, 800, 900, 0.0)], Ns(100));
         assert!(prices.allowed.get().is_some());
     }
 

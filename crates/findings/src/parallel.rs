@@ -1,0 +1,38 @@
+//! The same done to many things, on all CPUs that this program may use.
+
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What `f` makes of each, in their order. One that panics ends the program as it would alone.
+pub(crate) fn each<T: Sync, R: Send>(all: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let workers = std::thread::available_parallelism().map_or(1, NonZero::get).min(all.len());
+    if workers < 2 {
+        return all.iter().map(f).collect();
+    }
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(all.len())));
+    let work = || {
+        while let Some((number, one)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|n| Some((n, all.get(n)?)))
+        {
+            let made = f(one);
+            done.lock().expect("nobody panics while it is locked").push((number, made));
+        }
+    };
+    std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
+    let mut done = done.into_inner().expect("nobody panics while it is locked");
+    done.sort_unstable_by_key(|&(number, _)| number);
+    done.into_iter().map(|(_, made)| made).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_made_stands_in_the_order_of_what_it_is_made_of() {
+        for count in [0, 1, 2, 1000] {
+            let all: Vec<u64> = (0..count).collect();
+            assert_eq!(each(&all, |n| n * n), all.iter().map(|n| n * n).collect::<Vec<_>>());
+        }
+    }
+}
