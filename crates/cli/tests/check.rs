@@ -184,6 +184,14 @@ fn recordings_are_boots_of_one_thing() {
     imported(&fixture("log/linux-6.1-serial.log"), &case.path("boots/e"));
     assert_eq!(status("boots"), (5.into(), "within".into()));
     run(&mut case.check(&case.path("nowhere"))).refuses(&["nowhere"]);
+    let early = run(case.check(&case.path("boots/a")).args(["--json", "--up-to", "line:initcall cn_proc_init"]))
+        .exits(0)
+        .json();
+    assert_eq!(early["boots"][0]["reached"], 1);
+    let never = run(case.check(&case.path("boots")).args(["--json", "--up-to", "unit:ssh.service"])).exits(1);
+    assert!(never.stderr.contains("did not pass \"unit:ssh.service\""), "{}", never.stderr);
+    let boots = &never.json()["boots"][0];
+    assert_eq!((&boots["reached"], &boots["failed"]), (&0.into(), &5.into()), "who did not pass it failed");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub fn recordings(paths: &[&PathBuf], up_to: &UpTo, output: &Output) -> anyhow::
         if append(manifest) != append(first) && to.noise == Noise::Repeats {
             to.noise = Noise::Dithered;
         }
-        add(to, round, &mut opened, up_to).with_context(|| format!("cannot read {}", path.display()))?;
+        add(to, round, &mut opened, up_to, output).with_context(|| format!("cannot read {}", path.display()))?;
     }
     observed.map(|(observed, _)| observed).context("there is no recording to check")
 }
@@ -63,7 +63,7 @@ fn same(first: &Manifest, other: &Manifest, first_path: &Path, path: &Path) -> a
 }
 
 /// Adds a boot.
-fn add(observed: &mut Observed, round: u32, opened: &mut Opened, up_to: &UpTo) -> anyhow::Result<()> {
+fn add(observed: &mut Observed, round: u32, opened: &mut Opened, up_to: &UpTo, output: &Output) -> anyhow::Result<()> {
     let manifest = opened.recording.manifest();
     if manifest.outcome.as_ref().is_some_and(|o| o.kind != OutcomeKind::Reached) {
         observed.add_failed();
@@ -71,7 +71,11 @@ fn add(observed: &mut Observed, round: u32, opened: &mut Opened, up_to: &UpTo) -
     }
     let mut measured = Measured::default();
     measured.take_milestones(&opened.timeline);
-    up_to.cut(opened)?;
+    if let Err(why) = up_to.cut(opened) {
+        output.note(&format!("{}: {why:#}", opened.recording.path().display()));
+        observed.add_failed();
+        return Ok(());
+    }
     let boot = opened.boot(None)?;
     let calls = opened.calls.as_ref().filter(|_| observed.noise != Noise::Clock).map(Followed::tree);
     measured.metrics = boot.facts.metrics;
