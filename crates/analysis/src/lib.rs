@@ -8,6 +8,7 @@
 //! * [`Spread`]: whose time it was in a span, down to calls too short to be spans;
 //! * [`WhatIf`]: the boot again with some of its work made shorter; [`Prices`]: the same by stretches of time, not names;
 //! * [`growth`]: how each row grows with the machine, over boots of several sizes;
+//! * [`process_times`]: what each process of user space did, and what it waited for;
 //! * [`initcalls`]: each from its call to its return;
 //! * [`impossible`]: figures that contradict each other;
 //! * [`floor`]: how much the code's layout alone changes a boot's length.
@@ -29,6 +30,7 @@ mod initcalls;
 mod path;
 mod phases;
 mod polls;
+mod process_times;
 mod replay;
 mod segments;
 mod spread;
@@ -48,6 +50,7 @@ pub use impossible::impossible;
 pub use initcalls::{Initcall, initcalls};
 pub use path::boot_path;
 pub use phases::{Phase, phases};
+pub use process_times::{ProcessTimes, WaitFor, Waited, Waker, process_times};
 pub use spread::{Follow, Spread};
 pub use stays::{Stay, Stays};
 pub use stretch::{BootPath, CpuHeld, Stretch, StretchKind};

@@ -21,6 +21,11 @@ const EVENTS: &str = "initcall:*,module:*,sched:sched_switch,sched:sched_waking,
     sched:sched_process_fork,sched:sched_process_exec,sched:sched_process_exit,workqueue:workqueue_execute_start,\
     workqueue:workqueue_execute_end,irq:irq_handler_entry,irq:irq_handler_exit,printk:console";
 
+/// The same of the processes of a guest's own init: threads apart from processes, whose unit each is (systemd has a control group
+/// for each), and which waits end with a disk's answer.
+const USER_EVENTS: &str =
+    "task:task_newtask,cgroup:cgroup_attach_task,cgroup:cgroup_notify_populated,block:block_rq_complete";
+
 /// With these systemd says in the kernel's log when each unit is started and active, by name. It does so in its own log otherwise.
 const SYSTEMD: [&str; 3] = ["systemd.log_target=kmsg", "systemd.log_level=info", "systemd.status_unit_format=combined"];
 
@@ -125,7 +130,8 @@ fn added(options: &GuestSpec, arch: &Arch, adds: Added, user: &[String]) -> Vec<
     }
     if traced {
         // The clock is given because a kernel that chooses it itself may do so late, and empties the buffer then.
-        line.push(format!("trace_event={EVENTS}"));
+        let user = if options.has_guest_init() { String::new() } else { format!(",{USER_EVENTS}") };
+        line.push(format!("trace_event={EVENTS}{user}"));
         line.push(format!("trace_clock={}", arch.trace_clock));
         line.push(format!("trace_buf_size={}", trace_buffer_bytes(options)));
     }

@@ -45,6 +45,7 @@ mod text;
 mod trial;
 mod trials_page;
 mod units;
+mod user_space;
 mod warnings;
 mod watch_lines;
 mod watched;
@@ -73,13 +74,14 @@ pub use range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use schemas::schemas;
 pub use silence_lines::{SilenceLine, SilencesLine, SilentEntry, SilentIn, SilentMoment, SilentWhere};
 pub use summary::{
-    CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, MilestoneLine, PhaseLine, ProcessLine,
-    SampledEventLines, SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, UnitLine, summarize,
+    CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, MilestoneLine, PhaseLine, SampledEventLines,
+    SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, summarize,
 };
 pub use terminal::{all_threads, calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json};
 pub use trial::{ProofLine, Proofs, Together};
 pub use trials_page::{PROOFS_NOTES, proofs_page};
+pub use user_space::{AwaitedKind, ProcessLine, UnitLine, WaitedForLine, WokenByLine};
 pub use warnings::WarningLine;
 pub use watch_lines::{ReadingLine, WatchedLine};
 pub use where_line::WhereLine;

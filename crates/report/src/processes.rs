@@ -2,7 +2,7 @@
 
 use crate::table::{Align, Column, Line, render};
 use crate::text::counted;
-use crate::{Layout, ProcessLine, harmless};
+use crate::{AwaitedKind, Layout, ProcessLine, harmless};
 
 /// Up to so many processes are all listed; of more, those that last.
 const LISTED_ALWAYS: usize = 40;
@@ -18,45 +18,96 @@ pub(crate) fn listed(processes: &[ProcessLine], all: bool) -> (Vec<&ProcessLine>
     let last = processes.iter().map(|p| p.end_ns.unwrap_or(p.start_ns)).max().unwrap_or_default();
     let first = processes.iter().map(|p| p.start_ns).min().unwrap_or_default();
     let shortest = timeline::truncated((last - first) as f64 * SHARE_LISTED);
-    let lasts = |p: &&ProcessLine| p.end_ns.is_none_or(|end| end - p.start_ns >= shortest);
-    let kept: Vec<&ProcessLine> = processes.iter().filter(lasts).collect();
+    let lasts = |p: &ProcessLine| p.end_ns.is_none_or(|end| end - p.start_ns >= shortest);
+    // Each stands after its ancestors: backwards, the next that is less deep than one that is kept is its parent.
+    let mut ancestor_below = 0;
+    let is_kept = |p: &&ProcessLine| {
+        let kept = lasts(p) || p.depth < ancestor_below;
+        ancestor_below = if kept { p.depth } else { ancestor_below };
+        kept
+    };
+    let mut kept: Vec<&ProcessLine> = processes.iter().rev().filter(is_kept).collect();
+    kept.reverse();
     let left_out = processes.len() - kept.len();
     (kept, left_out)
 }
 
-/// The table for a terminal; a child stands below its parent, further in.
+/// The table for a terminal; a child stands below its parent, further in. With all processes it also says what each waited for most,
+/// and whose unit it is.
 pub fn processes(processes: &[ProcessLine], layout: Layout) -> String {
     /// Deeper trees are not drawn deeper.
     const DEEPEST: u32 = 20;
-    let columns = [
+    let width = Some(layout.time_width());
+    let (kept, left_out) = listed(processes, layout.all_processes);
+    let mut columns = vec![
         Column::new("processes", Align::Left, None),
         Column::new("pid", Align::Right, Some(8)),
-        Column::new("start", Align::Right, Some(layout.time_width())),
-        Column::new("length", Align::Right, Some(layout.time_width())),
+        Column::new("start", Align::Right, width),
+        Column::new("length", Align::Right, width),
     ];
-    let (kept, left_out) = listed(processes, layout.all_processes);
+    let is_traced = processes.iter().any(|p| p.cpu_ns.is_some());
+    let tells_more = is_traced && layout.all_processes;
+    if is_traced {
+        columns.push(Column::new("CPU", Align::Right, width));
+    }
+    if tells_more {
+        columns.push(Column::new("waited most", Align::Right, Some(12)));
+        columns.push(Column::new("for", Align::Left, Some(40)));
+        columns.push(Column::new("unit", Align::Left, Some(40)));
+    }
     let line = |p: &&ProcessLine| {
         let indent = "  ".repeat(p.depth.min(DEEPEST) as usize);
+        let threads = p.threads.filter(|&threads| threads > 1).map_or(String::new(), |n| format!(" ({n} threads)"));
         let length = p.end_ns.map_or("alive".to_owned(), |end| layout.time(end - p.start_ns));
-        let cells = vec![format!("{indent}{}", harmless(&p.name)), p.pid.to_string(), layout.time(p.start_ns), length];
+        let name = format!("{indent}{}{threads}", harmless(&p.name));
+        let mut cells = vec![name, p.pid.to_string(), layout.time(p.start_ns), length];
+        if is_traced {
+            cells.push(p.cpu_ns.map_or_else(String::new, |ns| layout.time(ns)));
+        }
+        if tells_more {
+            cells.push(p.waits.first().map_or_else(String::new, |waited| layout.time(waited.ns)));
+            cells.push(awaited(p));
+            cells.push(p.unit.as_deref().map_or_else(String::new, |unit| harmless(unit).into_owned()));
+        }
         Line { cells, faint: false }
     };
     let mut lines: Vec<Line> = kept.iter().map(line).collect();
     if left_out > 0 {
         let name = format!("{} not listed: --processes lists all", counted(left_out as u64, "shorter one"));
-        lines.push(Line { cells: vec![name, String::new(), String::new(), String::new()], faint: true });
+        let cells = [name].into_iter().chain(std::iter::repeat_with(String::new)).take(columns.len()).collect();
+        lines.push(Line { cells, faint: true });
     }
     let mut out = String::new();
     render(&columns, &lines, layout.table_width(), layout.style, &mut out);
     out
 }
 
+/// What a process waited for most, and who ended most of its waits where that says more.
+fn awaited(p: &ProcessLine) -> String {
+    let Some(most) = p.waits.first() else { return String::new() };
+    let (what, has_name) = match most.kind {
+        AwaitedKind::Child => ("child", true),
+        AwaitedKind::Process => ("process", true),
+        AwaitedKind::OwnThread => ("a thread of its own", false),
+        AwaitedKind::KernelThread => ("a thread of the kernel", true),
+        AwaitedKind::Disk => ("disk", true),
+        AwaitedKind::Device => ("device", true),
+        AwaitedKind::Timer => ("timer", false),
+        AwaitedKind::Unknown => ("not known", false),
+    };
+    match &p.woken_by {
+        Some(by) if has_name => format!("{what}: {}", harmless(&by.name)),
+        _ => what.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{WaitedForLine, WokenByLine};
 
     fn process(pid: u64, depth: u32, start_ns: i64, end_ns: Option<i64>) -> ProcessLine {
-        ProcessLine { pid, ppid: 0, depth, name: format!("p{pid}"), start_ns, end_ns }
+        ProcessLine { pid, ppid: 0, depth, name: format!("p{pid}"), start_ns, end_ns, ..ProcessLine::default() }
     }
 
     #[test]
@@ -84,5 +135,34 @@ mod tests {
         let (kept, left_out) = listed(&all, false);
         assert_eq!((kept.len(), left_out), (2, 100));
         assert_eq!(listed(&all, true).1, 0);
+    }
+
+    #[test]
+    fn the_ancestors_of_who_lasts_are_listed() {
+        // 1 forks 2, which forks 3, which lasts; then 4, which is as short, and whose child 5 is, too.
+        let mut all = vec![process(1, 0, 0, Some(1)), process(2, 1, 0, Some(1)), process(3, 2, 1, Some(1_000))];
+        all.extend([process(4, 1, 2, Some(3)), process(5, 2, 2, Some(3))]);
+        all.extend((6..60).map(|pid| process(pid, 1, 5, Some(6))));
+        let (kept, left_out) = listed(&all, false);
+        assert_eq!((kept.iter().map(|p| p.pid).collect::<Vec<_>>(), left_out), (vec![1, 2, 3], all.len() - 3));
+    }
+
+    #[test]
+    fn what_a_process_did_is_told() {
+        let waited = |kind, ns| WaitedForLine { kind, ns, count: 1 };
+        let mut all = [process(1, 0, 0, None), process(15, 1, 1_000_000, Some(3_500_000))];
+        all[1].threads = Some(3);
+        all[1].unit = Some("a.service".to_owned());
+        (all[1].cpu_ns, all[0].cpu_ns) = (Some(400_000), Some(0));
+        all[0].waits = vec![waited(AwaitedKind::Timer, 7), waited(AwaitedKind::Disk, 3)];
+        all[1].waits = vec![waited(AwaitedKind::Child, 2_000_000)];
+        all[1].woken_by = Some(WokenByLine { name: "/bin/x".to_owned(), ..WokenByLine::default() });
+        let text = processes(&all, Layout { width: 120, all_processes: true, ..Layout::default() });
+        let expected = "\
+processes          pid    start   length     CPU  waited most  for            unit
+p1                   1     0 ns    alive    0 ns         7 ns  timer
+  p15 (3 threads)   15  1.00 ms  2.50 ms  400 µs      2.00 ms  child: /bin/x  a.service
+";
+        assert_eq!(text, expected, "{text}");
     }
 }

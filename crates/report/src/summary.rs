@@ -8,9 +8,10 @@
 
 use crate::sources::{end_evidence, rate_source};
 use crate::text::amount;
+use crate::user_space;
 use crate::{
-    Boot, DiagnosticLine, Facts, Finding, FoundLine, Overhead, SilencesLine, Subject, WarningLine, WatchedLine,
-    WhereLine,
+    Boot, DiagnosticLine, Facts, Finding, FoundLine, Overhead, ProcessLine, SilencesLine, Subject, UnitLine,
+    WarningLine, WatchedLine, WhereLine,
 };
 use analysis::{Row, RowKey};
 use benchmark::{METRICS, Values};
@@ -360,43 +361,6 @@ impl SampledEventLines {
     }
 }
 
-/// A user process.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct ProcessLine {
-    /// Its number.
-    pub pid: u64,
-    /// Its parent's number.
-    pub ppid: u64,
-    /// How many of its ancestors are listed.
-    pub depth: u32,
-    /// What it ran.
-    pub name: String,
-    /// When it was forked.
-    pub start_ns: i64,
-    /// When it exited; `null` if it was alive when the evidence was taken.
-    pub end_ns: Option<i64>,
-}
-
-/// A service, a mount, a socket, a target.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct UnitLine {
-    /// Its name.
-    pub name: String,
-    /// When its start began; `null` for what is there at once.
-    pub start_ns: Option<i64>,
-    /// When it was active, or had failed; `null` if it was still starting when the evidence was taken.
-    pub settled_ns: Option<i64>,
-    /// Whether it failed.
-    pub failed: bool,
-}
-
-impl UnitLine {
-    /// How long its start took.
-    pub(crate) fn took_ns(&self) -> Option<i64> {
-        Some(self.settled_ns? - self.start_ns?)
-    }
-}
-
 /// Figures of a recording with calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Calls {
@@ -452,6 +416,7 @@ impl Summary {
     pub fn of(boot: &Boot) -> Summary {
         let (timeline, facts) = (boot.timeline, boot.facts);
         let warning_lines = WarningLine::all(timeline);
+        let (processes, units) = user_space::lines(timeline);
         Summary {
             schema: SCHEMA.to_owned(),
             outcome: facts.outcome.clone(),
@@ -473,8 +438,8 @@ impl Summary {
             initcalls: initcall_lines(boot),
             functions: boot.tables().functions.iter().map(|row| function_line(&timeline.names, row)).collect(),
             where_all_threads: boot.tables().all_threads.iter().map(WhereLine::of).collect(),
-            processes: timeline.processes.iter().map(|p| process_line(&timeline.names, p)).collect(),
-            units: until_the_end(timeline).map(|unit| unit_line(&timeline.names, &unit)).collect(),
+            processes,
+            units,
             milestones: timeline.milestones().iter().map(|passed| milestone_line(&timeline.names, passed)).collect(),
             sampled: timeline.sampled.as_ref().map(|sampled| SampledLines::of(sampled, &timeline.names)),
             silences: timeline.silences.as_ref().map(|found| SilencesLine::of(found, timeline.time_base)),
@@ -607,36 +572,6 @@ fn function_line(names: &Names, row: &Row) -> FunctionLine {
         total_ns: row.total_time.0,
         count: row.count,
         tracks: row.tracks.clone(),
-    }
-}
-
-fn process_line(names: &Names, p: &timeline::Process) -> ProcessLine {
-    ProcessLine {
-        pid: p.pid,
-        ppid: p.parent,
-        depth: p.depth,
-        name: names.get(p.name).to_owned(),
-        start_ns: p.start.0,
-        end_ns: p.end.map(|end| end.0),
-    }
-}
-
-/// Units as they were when the boot was done: what came later is no part of it.
-fn until_the_end(timeline: &Timeline) -> impl Iterator<Item = timeline::ServiceUnit> + '_ {
-    let end = timeline.end.map_or(Ns::MAX, |end| end.at + end.error);
-    let known = timeline.units.iter().filter(move |unit| unit.start.or(unit.settled).is_some_and(|at| at <= end));
-    known.map(move |unit| match unit.settled {
-        Some(at) if at > end => timeline::ServiceUnit { settled: None, failed: false, ..*unit },
-        _ => *unit,
-    })
-}
-
-fn unit_line(names: &Names, unit: &timeline::ServiceUnit) -> UnitLine {
-    UnitLine {
-        name: names.get(unit.name).to_owned(),
-        start_ns: unit.start.map(|at| at.0),
-        settled_ns: unit.settled.map(|at| at.0),
-        failed: unit.failed,
     }
 }
 

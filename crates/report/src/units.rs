@@ -10,12 +10,17 @@ const LISTED: usize = 10;
 /// The table for a terminal. The longest first; with `all` in order of time.
 pub fn units(units: &[UnitLine], all: bool, layout: Layout) -> String {
     let width = Some(layout.time_width());
-    let columns = [
+    let has_processes = units.iter().any(|unit| !unit.pids.is_empty());
+    let mut columns = vec![
         Column::new(if all { "units" } else { "units, longest first" }, Align::Left, None),
         Column::new("start", Align::Right, width),
         Column::new("took", Align::Right, width),
         Column::new("active", Align::Right, width),
     ];
+    if has_processes {
+        columns.push(Column::new("CPU", Align::Right, width));
+        columns.push(Column::new("processes", Align::Right, Some(9)));
+    }
     let mut kept: Vec<&UnitLine> = units.iter().filter(|unit| all || unit.took_ns().is_some()).collect();
     if !all {
         kept.sort_by_key(|unit| std::cmp::Reverse(unit.took_ns()));
@@ -28,13 +33,18 @@ pub fn units(units: &[UnitLine], all: bool, layout: Layout) -> String {
             (Some(_), true) => "failed".to_owned(),
             (at, false) => time(at),
         };
-        let cells = vec![harmless(&unit.name).into_owned(), time(unit.start_ns), time(unit.took_ns()), settled];
+        let mut cells = vec![harmless(&unit.name).into_owned(), time(unit.start_ns), time(unit.took_ns()), settled];
+        if has_processes {
+            let some = Some(unit.pids.len()).filter(|&count| count > 0);
+            cells.extend([time(unit.cpu_ns), some.map_or_else(String::new, |count| count.to_string())]);
+        }
         Line { cells, faint: false }
     };
     let mut lines: Vec<Line> = kept.iter().map(line).collect();
     if kept.len() < units.len() {
         let name = format!("{}: --units lists all", counted((units.len() - kept.len()) as u64, "more unit"));
-        lines.push(Line { cells: vec![name, String::new(), String::new(), String::new()], faint: true });
+        let cells = [name].into_iter().chain(std::iter::repeat_with(String::new)).take(columns.len()).collect();
+        lines.push(Line { cells, faint: true });
     }
     let mut out = String::new();
     render(&columns, &lines, layout.table_width(), layout.style, &mut out);
@@ -47,8 +57,13 @@ mod tests {
 
     #[test]
     fn the_longest_stand_first_unless_all_are_asked_for() {
-        let unit =
-            |name: &str, start_ns, settled_ns, failed| UnitLine { name: name.to_owned(), start_ns, settled_ns, failed };
+        let unit = |name: &str, start_ns, settled_ns, failed| UnitLine {
+            name: name.to_owned(),
+            start_ns,
+            settled_ns,
+            failed,
+            ..UnitLine::default()
+        };
         let all = [
             unit("a.service", Some(1_000_000), Some(3_000_000), false),
             unit("x.target", None, Some(4_000_000), false),

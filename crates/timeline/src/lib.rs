@@ -33,6 +33,8 @@ mod track;
 mod warning;
 mod watched;
 
+use std::collections::BTreeMap;
+
 pub use builder::SpanBuilder;
 pub use clock::{Clock, Delay, SyncPoint};
 pub use diagnostics::{Diagnostic, DiagnosticKind, Diagnostics, Figures, Severity};
@@ -51,7 +53,7 @@ pub use silence::{MostlyAt, Silence, Silences, Stop, StoppedCpu, StoppedIn};
 pub use span::{SpanId, SpanRow, Spans};
 pub use span_kind::SpanKind;
 pub use time::{Ns, Ticks, point_and_two_digits, rounded, rounded_count, truncated};
-pub use track::{Hold, Occupancy, OffCpu, Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
+pub use track::{Hold, InterruptKind, Occupancy, OffCpu, Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
 pub use warning::{FileLoss, LastSign, LogEnd, ManifestFault, ProcessNamed, Warning};
 pub use watched::{Reading, Watched};
 
@@ -224,6 +226,8 @@ pub struct Timeline {
     pub unplaced: Vec<Unplaced>,
     /// Stretches in which a track did not run.
     pub waits: Vec<Wait>,
+    /// What the interrupts are of that ended waits, by their names; of one that is missing, no more than the name is known.
+    pub interrupt_kinds: BTreeMap<NameId, InterruptKind>,
     /// Who held what others waited for.
     pub holds: Vec<Hold>,
     /// Which CPU ran which track.
@@ -277,6 +281,11 @@ impl Timeline {
     pub fn boundary(&mut self, phase: Phase, at: Ns, error: Ns, evidence: &str) {
         let evidence = self.names.intern(evidence);
         self.boundaries.push(Boundary { phase, at, error, evidence });
+    }
+
+    /// What the interrupt of that name is of.
+    pub fn interrupt_kind(&self, name: NameId) -> InterruptKind {
+        self.interrupt_kinds.get(&name).copied().unwrap_or_default()
     }
 
     /// Sorts waits, running stretches and occupancy by track and time, holds by topic and time, marks by time, and nests all

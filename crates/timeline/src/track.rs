@@ -38,6 +38,10 @@ pub struct Track {
     pub idle: bool,
     /// Whether the evidence has forgotten its name: `name` only says so.
     pub is_unnamed: bool,
+    /// The process that it is a thread of: its place in [`Timeline::processes`](crate::Timeline::processes).
+    pub process: Option<u32>,
+    /// The unit of a manager of services that it belongs to.
+    pub unit: Option<NameId>,
 }
 
 /// All tracks of a timeline.
@@ -48,7 +52,8 @@ impl Tracks {
     /// Adds a track.
     pub fn add(&mut self, name: NameId, kind: TrackKind, id: u64) -> TrackId {
         let track = TrackId(u32::try_from(self.0.len()).expect("fewer than 2^32 tracks"));
-        self.0.push(Track { name, kind, id, created: None, idle: false, is_unnamed: false });
+        let (created, process, unit) = (None, None, None);
+        self.0.push(Track { name, kind, id, created, idle: false, is_unnamed: false, process, unit });
         track
     }
 
@@ -119,6 +124,18 @@ pub enum WaitedOn {
     Halted,
     /// The evidence does not say.
     Unknown,
+}
+
+/// What an interrupt that ends waits is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InterruptKind {
+    /// A device, of which no more is known.
+    #[default]
+    Device,
+    /// A timer, or an interrupt that nothing names: a CPU's own timer is one.
+    Timer,
+    /// A device that does block requests.
+    Disk,
 }
 
 /// A stretch in which a track did not run: blocked from `from` to `woken`, then runnable until `until`.

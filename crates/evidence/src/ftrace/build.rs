@@ -13,7 +13,8 @@ use crate::text::{Symbol, lossy};
 use guest_init::cpio::{INIT_PATH, ROOT_PATH};
 use hashbrown::HashMap;
 use timeline::{
-    Clock, DiagnosticKind, Mark, NameId, Ns, Os, SpanBuilder, SpanId, SpanKind, SpanRow, Timeline, TrackId, WaitedOn,
+    Clock, DiagnosticKind, InterruptKind, Mark, NameId, Ns, Os, SpanBuilder, SpanId, SpanKind, SpanRow, Timeline,
+    TrackId, WaitedOn,
 };
 
 /// The threads of Linux that handle softirqs which took too long for an interrupt: `ksoftirqd/0`.
@@ -45,6 +46,7 @@ struct Frame {
     name: NameId,
     detail: NameId,
     track: TrackId,
+    kind: InterruptKind,
     /// A softirq that its own thread runs, in that thread's turn.
     in_turn: bool,
 }
@@ -55,6 +57,8 @@ struct Interrupts {
     frames: Vec<Frame>,
     /// The timer function that was last called there.
     timer: Option<NameId>,
+    /// The block device that was last heard of there.
+    disk: Option<NameId>,
     /// Who runs the softirqs there, since a thread was last seen at its own work.
     softirqs: Option<RunBy>,
 }
@@ -87,6 +91,14 @@ struct Level {
     name: NameId,
     start: Ns,
     end: Ns,
+}
+
+/// Where a program was started by a thread other than its process's first: that thread, and the process.
+fn taken_over(event: Event<'_>) -> Option<(u32, u32)> {
+    match event {
+        Event::Exec { pid, by, .. } if by != pid => Some((by, pid)),
+        _ => None,
+    }
 }
 
 struct Layer<'a, 't> {
@@ -170,6 +182,9 @@ impl<'a> Layer<'a, '_> {
         self.now = self.now.max(at);
         let task = Task { comm: record.comm, pid: record.pid };
         let place = self.place();
+        if let Some((by, pid)) = taken_over(record.event) {
+            self.sched.takes_over(by, pid, record.cpu, self.now, self.timeline);
+        }
         let current = self.sched.current(task, record.cpu, self.now, self.timeline, place);
         if record.context == Context::Thread {
             self.leave_interrupts(record.cpu);
@@ -201,13 +216,21 @@ impl<'a> Layer<'a, '_> {
                 let born = self.sched.born(child, track, cpu, self.now, self.timeline);
                 self.processes.forked((child.pid, self.sched.track(born)), record.pid, self.now);
             }
-            Event::Exec(file) => {
+            Event::NewTask { child, is_thread, has_group } => {
+                let child = Task { comm: record.comm, pid: child };
+                let born = self.sched.born(child, track, cpu, self.now, self.timeline);
+                let child = (child.pid, self.sched.track(born));
+                self.processes.created(child, record.pid, is_thread, has_group, self.now);
+            }
+            Event::GroupPopulated(group) => self.processes.group_begins(record.pid, group, self.timeline),
+            Event::GroupJoined { group, pid } => self.processes.joins(record.pid, pid, group, self.timeline),
+            Event::Exec { file, by, .. } => {
                 self.sched.execs(current, file);
                 let begun = self.timeline.tracks.get(track).created.map_or(self.now, |(at, _)| at);
                 // bootscope's own process is no part of the guest's user space.
                 if ![INIT_PATH.as_bytes(), ROOT_PATH.as_bytes()].contains(&file) {
                     let program = self.intern(file);
-                    self.processes.execs((record.pid, track), program, begun);
+                    self.processes.execs((record.pid, track), by, program, begun);
                 }
                 self.exec(track, file);
             }
@@ -269,6 +292,7 @@ impl<'a> Layer<'a, '_> {
                 self.interrupts.entry(cpu).or_default().timer = Some(name);
             }
             Event::TimerExit => self.interrupts.entry(cpu).or_default().timer = None,
+            Event::BlockDone(device) => self.block_done(record, device),
             Event::Console(_) | Event::Marker(_) | Event::Other(_) | Event::Damaged(_) => {}
         }
     }
@@ -304,8 +328,30 @@ impl<'a> Layer<'a, '_> {
             _ => {}
         }
         let timer = interrupts.and_then(|i| i.timer);
-        let named = timer.or_else(|| frame.map(|frame| self.name_of(frame)));
-        WaitedOn::Interrupt(named.unwrap_or(self.words.unnamed))
+        let disk = interrupts.and_then(|i| i.disk);
+        let (name, kind) = match (timer, frame, disk) {
+            (Some(timer), ..) => (timer, InterruptKind::Timer),
+            (_, Some(frame), _) => (self.name_of(frame), frame.kind),
+            (_, _, Some(disk)) => (disk, InterruptKind::Disk),
+            // The CPU's own timer has no handler with a name.
+            (None, None, None) => (self.words.unnamed, InterruptKind::Timer),
+        };
+        self.timeline.interrupt_kinds.insert(name, kind.max(self.timeline.interrupt_kind(name)));
+        WaitedOn::Interrupt(name)
+    }
+
+    /// A block device has done a request. Whoever an interrupt wakes then waited for the device.
+    fn block_done(&mut self, record: &Record<'_>, device: &[u8]) {
+        if record.context == Context::Thread {
+            return;
+        }
+        let frame = self.interrupts.get(&record.cpu).and_then(|i| i.frames.last()).copied();
+        let name = match frame {
+            Some(frame) => self.name_of(frame),
+            None => self.intern(&[b"disk ", device].concat()),
+        };
+        self.timeline.interrupt_kinds.insert(name, InterruptKind::Disk);
+        self.interrupts.entry(record.cpu).or_default().disk = Some(name);
     }
 
     /// `irq ttyS0`, `softirq NET_RX`, `local timer`.
@@ -402,7 +448,8 @@ impl<'a> Layer<'a, '_> {
 
     fn interrupt(&mut self, cpu: u32, track: TrackId, name: NameId, detail: &[u8], in_turn: bool) {
         let detail = self.intern(detail);
-        self.interrupts.entry(cpu).or_default().frames.push(Frame { name, detail, track, in_turn });
+        let kind = if name == self.words.local_timer { InterruptKind::Timer } else { InterruptKind::Device };
+        self.interrupts.entry(cpu).or_default().frames.push(Frame { name, detail, track, kind, in_turn });
         self.begin(track, SpanKind::Interrupt, name, detail);
     }
 
@@ -429,7 +476,7 @@ impl<'a> Layer<'a, '_> {
     /// A thread runs again: whatever interrupted it is over, also where its end was not traced.
     fn leave_interrupts(&mut self, cpu: u32) {
         let Some(on) = self.interrupts.get_mut(&cpu) else { return };
-        on.timer = None;
+        (on.timer, on.disk) = (None, None);
         on.softirqs = None;
         if let Some(&outermost) = on.frames.first() {
             on.frames.clear();
@@ -489,7 +536,8 @@ impl<'a> Layer<'a, '_> {
         let timeline = self.timeline;
         self.spans.finish(&mut timeline.spans, last, &mut timeline.diagnostics);
         let threads = self.sched.finish(last, timeline);
-        self.processes.build(timeline);
+        let file = self.trace.file;
+        self.processes.build(timeline, || file.to_owned());
         Built { first, last, threads }
     }
 }

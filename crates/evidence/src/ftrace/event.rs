@@ -48,8 +48,35 @@ pub enum Event<'a> {
         /// Its id.
         child: Task<'a>,
     },
+    /// A thread was created; comes before [`Event::Fork`].
+    NewTask {
+        /// Its id.
+        child: u32,
+        /// It is one more thread of its creator's process.
+        is_thread: bool,
+        /// It begins in a control group that its creator chose.
+        has_group: bool,
+    },
     /// A process runs another program.
-    Exec(&'a [u8]),
+    Exec {
+        /// The program.
+        file: &'a [u8],
+        /// The process.
+        pid: u32,
+        /// The thread of it that called `execve`, and has the process's number from then on.
+        by: u32,
+    },
+    /// A process comes into a control group.
+    GroupJoined {
+        /// The group's path.
+        group: &'a [u8],
+        /// The process.
+        pid: u32,
+    },
+    /// A control group has its first process.
+    GroupPopulated(&'a [u8]),
+    /// A block device has done a request: the device.
+    BlockDone(&'a [u8]),
     /// A thread ends.
     Exit(Task<'a>),
     /// A module was loaded; its initcall comes next.
@@ -123,6 +150,10 @@ fn known<'a>(name: &'a [u8], args: &'a [u8]) -> Option<Event<'a>> {
         b"module_load" => Event::ModuleLoad(until_space(args)),
         b"sched_process_fork" => fork(args)?,
         b"sched_process_exec" => exec(args)?,
+        b"task_newtask" => new_task(args)?,
+        b"cgroup_attach_task" => group_joined(args)?,
+        b"cgroup_notify_populated" => group_populated(args)?,
+        b"block_rq_complete" => Event::BlockDone(until_space(args)),
         b"sched_process_exit" => Event::Exit(task(args)?),
         _ => Event::Other(name),
     })
@@ -236,11 +267,47 @@ fn fork(args: &[u8]) -> Option<Event<'_>> {
 
 /// `filename=/sbin/init pid=1 old_pid=1`
 fn exec(args: &[u8]) -> Option<Event<'_>> {
-    let (name, ..) = split(args.strip_prefix(b"filename=")?, b"pid=", |rest| {
-        let (pid, rest) = pid(rest)?;
-        Some((pid, rest.strip_prefix(b" old_pid=")?))
+    let (file, (pid, by), _) = split(args.strip_prefix(b"filename=")?, b"pid=", |rest| {
+        let (own, rest) = pid(rest)?;
+        let (by, rest) = pid(rest.strip_prefix(b" old_pid=")?)?;
+        Some(((own, by), rest))
     })?;
-    Some(Event::Exec(name))
+    Some(Event::Exec { file, pid, by })
+}
+
+/// `pid=102 comm=systemd-udevd clone_flags=1200000 oom_score_adj=0`
+fn new_task(args: &[u8]) -> Option<Event<'_>> {
+    // Linux's include/uapi/linux/sched.h.
+    const CLONE_THREAD: u64 = 0x1_0000;
+    const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+    let (child, rest) = pid(args.strip_prefix(b"pid=")?)?;
+    let (_, flags, _) = split(rest.strip_prefix(b" comm=")?, b"clone_flags=", |rest| {
+        let digits = until_space(rest);
+        let flags = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        Some((flags, rest[digits.len()..].strip_prefix(b" oom_score_adj=")?))
+    })?;
+    Some(Event::NewTask { child, is_thread: flags & CLONE_THREAD != 0, has_group: flags & CLONE_INTO_CGROUP != 0 })
+}
+
+/// `dst_root=0 dst_id=23 dst_level=1 dst_path=/init.scope pid=1 comm=systemd`
+fn group_joined(args: &[u8]) -> Option<Event<'_>> {
+    let path = after(args, b"dst_path=")?;
+    let (group, pid, _) = split(path, b"pid=", |rest| {
+        let (pid, rest) = pid(rest)?;
+        Some((pid, rest.strip_prefix(b" comm=")?))
+    })?;
+    Some(Event::GroupJoined { group, pid })
+}
+
+/// `root=0 id=23 level=1 path=/init.scope val=1`, of a group whose last process left with `val=0`.
+fn group_populated(args: &[u8]) -> Option<Event<'_>> {
+    const NAME: &[u8] = b"cgroup_notify_populated";
+    let path = after(args, b"path=")?;
+    let (group, is_populated, _) = split(path, b"val=", |rest| {
+        let (value, rest) = number(rest)?;
+        rest.is_empty().then_some((value != 0, rest))
+    })?;
+    Some(if is_populated { Event::GroupPopulated(group) } else { Event::Other(NAME) })
 }
 
 #[cfg(test)]
@@ -271,7 +338,20 @@ mod tests {
         check("sched_waking: comm=a pid=1 b pid=9 prio=120 target_cpu=001", Event::Waking(a_task("a pid=1 b", 9)));
         check("sched_wakeup: kworker/0:1:9 [120] success=1 CPU:000", Event::Wakeup(a_task("kworker/0:1", 9)));
         check("sched_process_fork: comm=a pid=1 child_comm=b child_pid=3", Event::Fork { child: a_task("b", 3) });
-        check("sched_process_exec: filename=/sbin/init pid=1 old_pid=1", Event::Exec(b"/sbin/init"));
+        let exec = Event::Exec { file: b"/sbin/a pid=2", pid: 1, by: 7 };
+        check("sched_process_exec: filename=/sbin/a pid=2 pid=1 old_pid=7", exec);
+        let new = |is_thread, has_group| Event::NewTask { child: 3, is_thread, has_group };
+        check("task_newtask: pid=3 comm=a clone_flags=1200000 oom_score_adj=0", new(false, false));
+        check("task_newtask: pid=3 comm=a clone_flags=1 b clone_flags=3d0f00 oom_score_adj=-900", new(true, false));
+        check("task_newtask: pid=3 comm=systemd clone_flags=300005100 oom_score_adj=0", new(false, true));
+        check(
+            "cgroup_attach_task: dst_root=0 dst_id=9 dst_level=2 dst_path=/system.slice/a.service pid=3 comm=(a)",
+            Event::GroupJoined { group: b"/system.slice/a.service", pid: 3 },
+        );
+        let populated = "cgroup_notify_populated: root=0 id=9 level=2 path=/system.slice/a.service val=";
+        check(&format!("{populated}1"), Event::GroupPopulated(b"/system.slice/a.service"));
+        check(&format!("{populated}0"), Event::Other(b"cgroup_notify_populated"));
+        check("block_rq_complete: 254,0 R () 0 + 8 [0]", Event::BlockDone(b"254,0"));
         check("sched_process_exit: comm=a pid=3 prio=120", Event::Exit(a_task("a", 3)));
         let symbol = Symbol { name: b"init_module", module: Some(b"virtio") };
         check("initcall_start: func=init_module+0x0/0x10 [virtio]", Event::InitcallStart(symbol));

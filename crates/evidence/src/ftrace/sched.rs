@@ -184,6 +184,21 @@ impl<'a> Sched<'a> {
         self.threads[thread.0].program = Some(&name[..name.len().min(COMM_MAX)]);
     }
 
+    /// A thread that becomes a program takes the number of its process, whose first thread is gone.
+    pub fn takes_over(&mut self, by: u32, pid: u32, cpu: u32, now: Ns, timeline: &mut Timeline) {
+        let Some(no) = self.known.remove(&(by, 0)) else { return };
+        let first = self.known.insert((pid, 0), no);
+        let thread = &mut self.threads[no.0];
+        (thread.pid, thread.named_by_column) = (pid, false);
+        timeline.tracks.get_mut(thread.track).id = u64::from(pid);
+        // What ran here under the process's number since then was this thread.
+        let current = self.cpus.get(&cpu).and_then(|on| on.current);
+        if let Some(first) = first.filter(|&first| current == Some(first) && self.switches) {
+            self.leave(first, Leaving::Gone, cpu, now, timeline);
+            self.enter(no, cpu, now, timeline);
+        }
+    }
+
     /// A thread is about to end.
     pub fn ends(&mut self, thread: ThreadNo) {
         self.threads[thread.0].gone = true;

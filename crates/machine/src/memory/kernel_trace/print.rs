@@ -10,7 +10,8 @@ use super::btf::{Btf, Field};
 use super::names::Names;
 
 /// An event: its name, the structure of its record without `trace_event_raw_`, and its template. `{x}` is a number, `{x:s}` text,
-/// `{x:S}` a function with its offset, `{x:f}` its name alone, `{x:3}` a number of three digits, `{x:t}` the state of a thread.
+/// `{x:S}` a function with its offset, `{x:f}` its name alone, `{x:3}` a number of three digits, `{x:x}` one in hexadecimal, `{x:t}` the state of a thread,
+/// `{x:d}` a device.
 const EVENTS: &[(&str, &str, &str)] = &[
     ("initcall_level", "initcall_level", "level={level:s}"),
     ("initcall_start", "initcall_start", "func={func:S}"),
@@ -30,6 +31,18 @@ const EVENTS: &[(&str, &str, &str)] = &[
         "sched_process_fork",
         "comm={parent_comm:s} pid={parent_pid} child_comm={child_comm:s} child_pid={child_pid}",
     ),
+    (
+        "task_newtask",
+        "task_newtask",
+        "pid={pid} comm={comm:s} clone_flags={clone_flags:x} oom_score_adj={oom_score_adj}",
+    ),
+    (
+        "cgroup_attach_task",
+        "cgroup_migrate",
+        "dst_root={dst_root} dst_id={dst_id} dst_level={dst_level} dst_path={dst_path:s} pid={pid} comm={comm:s}",
+    ),
+    ("cgroup_notify_populated", "cgroup_event", "root={root} id={id} level={level} path={path:s} val={val}"),
+    ("block_rq_complete", "block_rq_completion", "{dev:d} {rwbs:s} () {sector} + {nr_sector} [{error}]"),
     ("sched_process_exec", "sched_process_exec", "filename={filename:s} pid={pid} old_pid={old_pid}"),
     ("sched_process_exit", "sched_process_template", "comm={comm:s} pid={pid} prio={prio}"),
     ("workqueue_execute_start", "workqueue_execute_start", "work struct (____ptrval____): function {function:f}"),
@@ -47,6 +60,8 @@ const NAMELESS: &[u8] = b"<...>";
 enum Kind {
     Number,
     Digits3,
+    Hexadecimal,
+    Device,
     Text,
     Function { offset: bool },
     State,
@@ -212,6 +227,9 @@ impl<'a> Printer<'a> {
         let value = value(record, place).unwrap_or(0);
         let _ = match kind {
             Kind::Digits3 => write!(out, "{value:03}"),
+            Kind::Hexadecimal => write!(out, "{value:x}"),
+            // As the kernel keeps them: 20 bits of minor number.
+            Kind::Device => write!(out, "{},{}", (value >> 20) & 0xfff, value & 0xf_ffff),
             Kind::State => write!(out, "{}", state(value)),
             Kind::Function { offset } => write!(out, "{}", self.names.function(address(value), offset)),
             Kind::Number | Kind::Text => write!(out, "{value}"),
@@ -237,6 +255,8 @@ impl Form {
                 Some((field, "S")) => (field, Kind::Function { offset: true }),
                 Some((field, "f")) => (field, Kind::Function { offset: false }),
                 Some((field, "t")) => (field, Kind::State),
+                Some((field, "x")) => (field, Kind::Hexadecimal),
+                Some((field, "d")) => (field, Kind::Device),
                 Some((field, _)) => (field, Kind::Digits3),
             };
             pieces.push(Piece::Literal(before));

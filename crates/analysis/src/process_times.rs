@@ -1,0 +1,232 @@
+//! What each process of user space did until the end mark: its time on a CPU, and what it waited for. The times are those of all its
+//! threads, so that they can be more than the process lasted.
+
+use hashbrown::HashMap;
+use timeline::{InterruptKind, NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
+
+/// What a thread of a process waited for, by who or what ended the wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WaitFor {
+    /// The end of a process that it had forked; of any, where process 1 waited.
+    Child,
+    /// Another process: for what comes through a pipe or a socket, or for a lock.
+    Process,
+    /// Another thread of the same process.
+    OwnThread,
+    /// A thread of the kernel's.
+    KernelThread,
+    /// A block device.
+    Disk,
+    /// Another device.
+    Device,
+    /// A timer, or an interrupt that nothing names.
+    Timer,
+    /// Nobody woke it before the end mark, or the evidence does not say who.
+    Unknown,
+}
+
+/// Who or what ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Waker {
+    /// A process, by its place in the timeline's table.
+    Process(u32),
+    /// A thread of the kernel's, by its name.
+    KernelThread(NameId),
+    /// An interrupt, by its name.
+    Interrupt(NameId),
+}
+
+/// How long, and how often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waited {
+    /// How long.
+    pub time: Ns,
+    /// How often.
+    pub count: u64,
+}
+
+/// What a process did until the end mark.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProcessTimes {
+    /// How many threads it had, all in all.
+    pub threads: u64,
+    /// The unit that it belonged to.
+    pub unit: Option<NameId>,
+    /// On a CPU.
+    pub cpu: Ns,
+    /// Able to run, and without a CPU.
+    pub runqueue: Ns,
+    /// Asleep, by what it waited for: the longest first.
+    pub waits: Vec<(WaitFor, Waited)>,
+    /// Who or what ended most of the time that it slept.
+    pub woken_by: Option<(Waker, Waited)>,
+}
+
+#[derive(Default)]
+struct Sums {
+    times: ProcessTimes,
+    waits: HashMap<WaitFor, Waited>,
+    wakers: HashMap<Waker, Waited>,
+}
+
+/// Of each process in the timeline's table; none where no thread is known to be of it. Linear in the waits and running stretches.
+pub fn process_times(timeline: &Timeline) -> Vec<Option<ProcessTimes>> {
+    let end = timeline.end.map_or(Ns::MAX, |end| end.at);
+    let mut all: Vec<Option<Sums>> = timeline.processes.iter().map(|_| None).collect();
+    let of = |track: TrackId| timeline.tracks.get(track).process.map(|process| process as usize);
+    for (_, track) in timeline.tracks.iter() {
+        let Some(sums) = track.process.and_then(|process| all.get_mut(process as usize)) else { continue };
+        let sums = sums.get_or_insert_default();
+        sums.times.threads += 1;
+        sums.times.unit = track.unit.or(sums.times.unit);
+    }
+    for r in &timeline.running {
+        if let Some(sums) = of(r.track).and_then(|process| all[process].as_mut()) {
+            sums.times.cpu = sums.times.cpu + length(r.from, r.to, end);
+        }
+    }
+    let parents = parents(timeline);
+    for wait in &timeline.waits {
+        let Some(process) = of(wait.track) else { continue };
+        let (kind, waker) = woken(timeline, &parents, process, wait);
+        let Some(sums) = all[process].as_mut() else { continue };
+        sums.times.runqueue = sums.times.runqueue + length(wait.woken, wait.until, end);
+        let slept = length(wait.from, wait.woken, end);
+        if slept == Ns::ZERO {
+            continue;
+        }
+        let known = wait.woken <= end;
+        let kind = if known { kind } else { WaitFor::Unknown };
+        sums.waits.entry(kind).or_default().add(slept);
+        if let Some(waker) = waker.filter(|_| known) {
+            sums.wakers.entry(waker).or_default().add(slept);
+        }
+    }
+    all.into_iter().map(|sums| sums.map(Sums::times)).collect()
+}
+
+impl Waited {
+    fn add(&mut self, time: Ns) {
+        self.time = self.time + time;
+        self.count += 1;
+    }
+}
+
+impl Sums {
+    fn times(self) -> ProcessTimes {
+        let mut waits: Vec<(WaitFor, Waited)> = self.waits.into_iter().collect();
+        waits.sort_by_key(|&(kind, waited)| (std::cmp::Reverse(waited.time), kind));
+        let woken_by = self.wakers.into_iter().max_by_key(|&(waker, waited)| (waited.time, std::cmp::Reverse(waker)));
+        ProcessTimes { waits, woken_by, ..self.times }
+    }
+}
+
+/// How much of a stretch lies before the end mark.
+fn length(from: Ns, to: Ns, end: Ns) -> Ns {
+    (to.min(end) - from.min(end)).max(Ns::ZERO)
+}
+
+/// Of each process, the place of the one that forked it.
+fn parents(timeline: &Timeline) -> Vec<Option<usize>> {
+    let mut above: Vec<usize> = Vec::new();
+    let each = timeline.processes.iter().enumerate().map(|(place, process)| {
+        above.truncate(process.depth as usize);
+        let parent = above.last().copied();
+        above.push(place);
+        parent
+    });
+    each.collect()
+}
+
+/// What a thread of a process waited for, and who ended it.
+fn woken(timeline: &Timeline, parents: &[Option<usize>], own: usize, wait: &Wait) -> (WaitFor, Option<Waker>) {
+    let waker = match wait.by {
+        WaitedOn::Thread(waker) => timeline.tracks.get(waker),
+        WaitedOn::Interrupt(name) => {
+            let kind = match timeline.interrupt_kind(name) {
+                InterruptKind::Device => WaitFor::Device,
+                InterruptKind::Timer => WaitFor::Timer,
+                InterruptKind::Disk => WaitFor::Disk,
+            };
+            return (kind, Some(Waker::Interrupt(name)));
+        }
+        _ => return (WaitFor::Unknown, None),
+    };
+    let Some(place) = waker.process else {
+        return (WaitFor::KernelThread, Some(Waker::KernelThread(waker.name)));
+    };
+    let by = place as usize;
+    // Who wakes another after its own end is noted does so because it ends.
+    let ends = timeline.processes[by].end.is_some_and(|end| end <= wait.woken);
+    let is_child = parents[by] == Some(own) || timeline.processes[own].pid == 1;
+    let kind = match () {
+        () if by == own => WaitFor::OwnThread,
+        () if ends && is_child => WaitFor::Child,
+        () => WaitFor::Process,
+    };
+    (kind, Some(Waker::Process(place)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use timeline::{End, EndEvidence, Process, Running, TimeBase, TrackKind};
+
+    /// Process 1 with a child 2, which has two threads and a child 3.
+    fn boot() -> Timeline {
+        let mut t = Timeline::new(TimeBase::Evidence);
+        for (pid, depth, start, end) in [(1, 0, 0, None), (2, 1, 10, Some(90)), (3, 2, 20, Some(60))] {
+            let name = t.names.intern(&format!("p{pid}"));
+            t.processes.push(Process { pid, parent: pid - 1, depth, name, start: Ns(start), end: end.map(Ns) });
+        }
+        for process in [Some(0), Some(1), Some(1), Some(2), None] {
+            let track = t.tracks.add(NameId::EMPTY, TrackKind::Thread, 0);
+            t.tracks.get_mut(track).process = process;
+        }
+        t
+    }
+
+    fn wait(t: &mut Timeline, track: u32, (from, woken, until): (i64, i64, i64), by: WaitedOn) {
+        t.waits.push(Wait { track: TrackId(track), from: Ns(from), woken: Ns(woken), until: Ns(until), by });
+    }
+
+    #[test]
+    fn time_is_told_apart_by_what_ended_the_wait() {
+        let mut t = boot();
+        let (disk, timer) = (t.names.intern("irq a"), t.names.intern("b"));
+        t.interrupt_kinds.insert(disk, InterruptKind::Disk);
+        t.interrupt_kinds.insert(timer, InterruptKind::Timer);
+        let by = |track| WaitedOn::Thread(TrackId(track));
+        wait(&mut t, 0, (10, 90, 91), by(1));
+        wait(&mut t, 1, (20, 30, 30), by(3));
+        wait(&mut t, 1, (30, 60, 62), by(3));
+        wait(&mut t, 1, (62, 65, 65), WaitedOn::Interrupt(disk));
+        wait(&mut t, 1, (70, 71, 75), WaitedOn::Nothing);
+        wait(&mut t, 2, (20, 25, 25), by(1));
+        wait(&mut t, 2, (30, 34, 34), by(4));
+        wait(&mut t, 2, (40, 42, 42), WaitedOn::Interrupt(timer));
+        t.running.push(Running { track: TrackId(1), cpu: 0, from: Ns(75), to: Ns(90) });
+        t.running.push(Running { track: TrackId(2), cpu: 0, from: Ns(12), to: Ns(20) });
+        let times: Vec<ProcessTimes> = process_times(&t).into_iter().map(Option::unwrap).collect();
+        let waits = |of: usize| times[of].waits.iter().map(|(kind, w)| (*kind, w.time.0)).collect::<Vec<_>>();
+        assert_eq!(waits(0), [(WaitFor::Child, 80)]);
+        use WaitFor::{Child, Disk, KernelThread, OwnThread, Process, Timer, Unknown};
+        let two = [(Child, 30), (Process, 10), (OwnThread, 5), (KernelThread, 4), (Disk, 3), (Timer, 2), (Unknown, 1)];
+        assert_eq!(waits(1), two);
+        assert_eq!((times[1].cpu, times[1].runqueue, times[1].threads), (Ns(23), Ns(6), 2));
+        assert_eq!(times[1].woken_by, Some((Waker::Process(2), Waited { time: Ns(40), count: 2 })));
+    }
+
+    #[test]
+    fn what_comes_after_the_end_mark_does_not_count() {
+        let mut t = boot();
+        wait(&mut t, 0, (10, 90, 91), WaitedOn::Thread(TrackId(1)));
+        t.running.push(Running { track: TrackId(1), cpu: 0, from: Ns(40), to: Ns(90) });
+        let (at, error, evidence) = (Ns(50), Ns::ZERO, EndEvidence::PowerOff);
+        t.end = Some(End { at, error, track: None, evidence });
+        let times = process_times(&t);
+        let (one, two) = (times[0].as_ref().unwrap(), times[1].as_ref().unwrap());
+        assert_eq!((one.waits[0].0, one.waits[0].1.time, one.woken_by), (WaitFor::Unknown, Ns(40), None));
+        assert_eq!(two.cpu, Ns(10));
+    }
+}

@@ -1,0 +1,249 @@
+//! User processes and units in the `show --json` document: each process with what it did, each unit with its processes.
+
+use std::collections::HashMap;
+
+use analysis::{ProcessTimes, WaitFor, Waited, Waker, process_times};
+use serde::{Deserialize, Serialize};
+use timeline::{NameId, Ns, Process, ServiceUnit, Timeline};
+
+/// A user process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ProcessLine {
+    /// Its number.
+    pub pid: u64,
+    /// Its parent's number.
+    pub ppid: u64,
+    /// How many of its ancestors are listed.
+    pub depth: u32,
+    /// What it ran.
+    pub name: String,
+    /// When it was forked.
+    pub start_ns: i64,
+    /// When it exited; `null` if it was alive when the evidence was taken.
+    pub end_ns: Option<i64>,
+    /// How many threads it had, all in all; `null` where the evidence does not say.
+    #[serde(default)]
+    pub threads: Option<u64>,
+    /// The unit that it belonged to.
+    #[serde(default)]
+    pub unit: Option<String>,
+    /// How long its threads ran on CPUs; `null` where the evidence does not say.
+    #[serde(default)]
+    pub cpu_ns: Option<i64>,
+    /// How long its threads could have run and had no CPU; `null` where the evidence does not say.
+    #[serde(default)]
+    pub runqueue_ns: Option<i64>,
+    /// What its threads waited for, the longest first.
+    #[serde(default)]
+    pub waits: Vec<WaitedForLine>,
+    /// Who or what ended most of the time that it waited.
+    #[serde(default)]
+    pub woken_by: Option<WokenByLine>,
+}
+
+/// Waits of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct WaitedForLine {
+    /// What they were for.
+    #[serde(rename = "for")]
+    pub kind: AwaitedKind,
+    /// How long, of all threads.
+    pub ns: i64,
+    /// How often.
+    pub count: u64,
+}
+
+/// What a process waited for, by who or what ended the wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AwaitedKind {
+    /// The end of a process that it had forked; of any, where process 1 waited.
+    Child,
+    /// Another process: a pipe, a socket or a lock.
+    Process,
+    /// Another thread of the same process.
+    OwnThread,
+    /// A thread of the kernel's.
+    KernelThread,
+    /// A block device.
+    Disk,
+    /// Another device.
+    Device,
+    /// A timer, or an interrupt that nothing names.
+    Timer,
+    /// Nobody woke it before the end mark, or the evidence does not say who.
+    #[default]
+    Unknown,
+}
+
+impl From<WaitFor> for AwaitedKind {
+    fn from(kind: WaitFor) -> AwaitedKind {
+        match kind {
+            WaitFor::Child => AwaitedKind::Child,
+            WaitFor::Process => AwaitedKind::Process,
+            WaitFor::OwnThread => AwaitedKind::OwnThread,
+            WaitFor::KernelThread => AwaitedKind::KernelThread,
+            WaitFor::Disk => AwaitedKind::Disk,
+            WaitFor::Device => AwaitedKind::Device,
+            WaitFor::Timer => AwaitedKind::Timer,
+            WaitFor::Unknown => AwaitedKind::Unknown,
+        }
+    }
+}
+
+/// Who ended waits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct WokenByLine {
+    /// What the process ran, or the name of the thread of the kernel's, or of the interrupt.
+    pub name: String,
+    /// The number of the process; `null` for others.
+    pub pid: Option<u64>,
+    /// How long the waits were.
+    pub ns: i64,
+    /// How many they were.
+    pub count: u64,
+}
+
+/// A service, a mount, a socket, a target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct UnitLine {
+    /// Its name.
+    pub name: String,
+    /// When its start began; `null` for what is there at once.
+    pub start_ns: Option<i64>,
+    /// When it was active, or had failed; `null` if it was still starting when the evidence was taken.
+    pub settled_ns: Option<i64>,
+    /// Whether it failed.
+    pub failed: bool,
+    /// The numbers of its processes, the first first.
+    #[serde(default)]
+    pub pids: Vec<u64>,
+    /// How long they ran on CPUs until the end mark; `null` where no process is known to be of it.
+    #[serde(default)]
+    pub cpu_ns: Option<i64>,
+}
+
+impl UnitLine {
+    /// How long its start took.
+    pub(crate) fn took_ns(&self) -> Option<i64> {
+        Some(self.settled_ns? - self.start_ns?)
+    }
+}
+
+/// The processes and the units of a boot.
+pub(crate) fn lines(timeline: &Timeline) -> (Vec<ProcessLine>, Vec<UnitLine>) {
+    let end = timeline.end.map_or(Ns::MAX, |end| end.at + end.error);
+    let times = process_times(timeline);
+    let traced = timeline.processes.iter().zip(&times);
+    // Where the evidence says when each thread ran, what began after the end mark is no part of the boot.
+    let listed = traced.clone().filter(|(process, times)| times.is_none() || process.start <= end);
+    let processes = listed.map(|(process, times)| process_line(timeline, process, times.as_ref(), end)).collect();
+    let mut units: Vec<(NameId, UnitLine)> =
+        until_the_end(timeline, end).map(|unit| (unit.name, unit_line(timeline, &unit))).collect();
+    add_processes(&mut units, traced.filter(|(process, _)| process.start <= end));
+    (processes, units.into_iter().map(|(_, line)| line).collect())
+}
+
+fn process_line(timeline: &Timeline, p: &Process, times: Option<&ProcessTimes>, end: Ns) -> ProcessLine {
+    let name = |id: NameId| timeline.names.get(id).to_owned();
+    let waited = |&(kind, waited): &(WaitFor, Waited)| WaitedForLine {
+        kind: kind.into(),
+        ns: waited.time.0,
+        count: waited.count,
+    };
+    ProcessLine {
+        pid: p.pid,
+        ppid: p.parent,
+        depth: p.depth,
+        name: name(p.name),
+        start_ns: p.start.0,
+        end_ns: p.end.filter(|&at| times.is_none() || at <= end).map(|end| end.0),
+        threads: times.map(|times| times.threads),
+        unit: times.and_then(|times| times.unit).map(name),
+        cpu_ns: times.map(|times| times.cpu.0),
+        runqueue_ns: times.map(|times| times.runqueue.0),
+        waits: times.map_or_else(Vec::new, |times| times.waits.iter().map(waited).collect()),
+        woken_by: times.and_then(|times| times.woken_by).map(|(waker, waited)| woken_by(timeline, waker, waited)),
+    }
+}
+
+fn woken_by(timeline: &Timeline, waker: Waker, waited: Waited) -> WokenByLine {
+    let (name, pid) = match waker {
+        Waker::Process(place) => {
+            let process = &timeline.processes[place as usize];
+            (process.name, Some(process.pid))
+        }
+        Waker::KernelThread(name) | Waker::Interrupt(name) => (name, None),
+    };
+    WokenByLine { name: timeline.names.get(name).to_owned(), pid, ns: waited.time.0, count: waited.count }
+}
+
+/// Units as they were when the boot was done: what came later is no part of it.
+fn until_the_end(timeline: &Timeline, end: Ns) -> impl Iterator<Item = ServiceUnit> + '_ {
+    let known = timeline.units.iter().filter(move |unit| unit.start.or(unit.settled).is_some_and(|at| at <= end));
+    known.map(move |unit| match unit.settled {
+        Some(at) if at > end => ServiceUnit { settled: None, failed: false, ..*unit },
+        _ => *unit,
+    })
+}
+
+fn unit_line(timeline: &Timeline, unit: &ServiceUnit) -> UnitLine {
+    UnitLine {
+        name: timeline.names.get(unit.name).to_owned(),
+        start_ns: unit.start.map(|at| at.0),
+        settled_ns: unit.settled.map(|at| at.0),
+        failed: unit.failed,
+        pids: Vec::new(),
+        cpu_ns: None,
+    }
+}
+
+/// Joins processes to units, by name. A unit that was started again has those that were forked since.
+fn add_processes<'a>(
+    units: &mut [(NameId, UnitLine)],
+    processes: impl Iterator<Item = (&'a Process, &'a Option<ProcessTimes>)>,
+) {
+    /// The manager says that a unit starts after it has forked for it.
+    const SAID_LATER_NS: i64 = 500_000_000;
+    let mut by_name: HashMap<NameId, Vec<usize>> = HashMap::new();
+    for (place, (name, _)) in units.iter().enumerate() {
+        by_name.entry(*name).or_default().push(place);
+    }
+    for (process, times) in processes {
+        let Some(times) = times else { continue };
+        let Some(places) = times.unit.and_then(|unit| by_name.get(&unit)) else { continue };
+        let began = |place: usize| units[place].1.start_ns.or(units[place].1.settled_ns).unwrap_or(i64::MIN);
+        let is_before = |&&place: &&usize| began(place) <= process.start.0 + SAID_LATER_NS;
+        let place = places.iter().rev().find(is_before).unwrap_or(&places[0]);
+        let line = &mut units[*place].1;
+        line.pids.push(process.pid);
+        line.cpu_ns = Some(line.cpu_ns.unwrap_or(0) + times.cpu.0);
+    }
+    units.iter_mut().for_each(|(_, line)| line.pids.dedup());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use timeline::{TimeBase, TrackKind};
+
+    #[test]
+    fn a_unit_that_starts_again_has_the_processes_of_its_second_start() {
+        let mut t = Timeline::new(TimeBase::Evidence);
+        let name = t.names.intern("a.service");
+        for (pid, start) in [(7, 900), (8, 4_100), (9, 4_900)] {
+            let (start, end) = (Ns::from_ms(start), None);
+            t.processes.push(Process { pid, parent: 1, depth: 0, name, start, end });
+            let track = t.tracks.add(name, TrackKind::Thread, pid);
+            let track = t.tracks.get_mut(track);
+            (track.process, track.unit) = (Some(timeline::number(t.processes.len() - 1)), Some(name));
+        }
+        for (start, settled) in [(1_000, 2_000), (4_200, 6_000)] {
+            let (start, settled) = (Some(Ns::from_ms(start)), Some(Ns::from_ms(settled)));
+            t.units.push(ServiceUnit { name, start, settled, failed: false });
+        }
+        let (processes, units) = lines(&t);
+        assert_eq!((&*units[0].pids, &*units[1].pids), (&[7][..], &[8, 9][..]));
+        assert_eq!((units[0].cpu_ns, processes[0].unit.as_deref()), (Some(0), Some("a.service")));
+    }
+}
