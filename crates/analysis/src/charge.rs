@@ -44,6 +44,8 @@ pub enum Base {
     Between(NameId),
     /// A thread, of which only the name is known.
     Thread(NameId),
+    /// A thread of a unit: the unit, and the thread's name.
+    UnitThread(NameId, NameId),
     /// Nothing narrower than the phase.
     Nothing,
 }
@@ -191,7 +193,8 @@ impl<'a> Charger<'a> {
         let thread = timeline.tracks.iter().map(|(_, track)| {
             let rule = groups.rule_of_thread(timeline.names.get(track.name)).map(timeline::number);
             let named = rule.filter(|&rule| groups.rules[rule as usize].row.is_some());
-            (rule, BaseId(bases.number(named.map_or(Base::Thread(track.name), Base::Named))))
+            let own = track.unit.map_or(Base::Thread(track.name), |unit| Base::UnitThread(unit, track.name));
+            (rule, BaseId(bases.number(named.map_or(own, Base::Named))))
         });
         let thread = thread.collect();
         let (bases, functions) = (bases.all, functions.all);
@@ -233,6 +236,12 @@ impl<'a> Charger<'a> {
         (Charge { base, suffix }, earner.map(|thing| thing.by))
     }
 
+    /// Whether the owner was in nothing narrower than a process: its time is that, but what it waited for is not.
+    pub fn is_in_process(&self, chain: &[Frame]) -> bool {
+        let span = chain.last().and_then(|owner| owner.span);
+        span.is_some_and(|span| self.timeline.spans.get(span).kind == SpanKind::Process)
+    }
+
     /// Whether the row of a stretch that `chain` owns says more than `phase` does.
     pub fn explains(&self, chain: &[Frame], phase: Option<&Phase>) -> bool {
         let Some(span) = chain.last().and_then(|owner| owner.span) else { return chain.len() > 1 };
@@ -251,11 +260,11 @@ impl<'a> Charger<'a> {
         blamed || around.delay.is_some() || row.is_some_and(|thing| !spans_it(thing.by))
     }
 
-    /// Whether a span is all of a phase but a fiftieth of it. A stage is one piece of work, and a message says what it says,
-    /// however long the phase is.
+    /// Whether a span is all of a phase but a fiftieth of it. A stage is one piece of work, a message says what it says, and a
+    /// process owns its own time, however long the phase is.
     fn spans(&self, span: SpanId, phase: &Phase) -> bool {
         let row = self.timeline.spans.get(span);
-        if matches!(row.kind, SpanKind::Stage | SpanKind::Message) {
+        if matches!(row.kind, SpanKind::Stage | SpanKind::Message | SpanKind::Process) {
             return false;
         }
         let missed = (row.start - phase.start).max(Ns::ZERO) + (phase.end - row.end).max(Ns::ZERO);
@@ -292,6 +301,7 @@ impl<'a> Charger<'a> {
             Base::After(message) => after(name(message)),
             Base::Between(level) => format!("between initcalls, level {}", name(level)),
             Base::Thread(n) => format!("{} {}", self.groups.thread_word, name(n)),
+            Base::UnitThread(unit, n) => format!("unit {} · {}", name(unit), name(n)),
             Base::Nothing => format!("({phase})"),
         };
         match charge.suffix {

@@ -38,6 +38,7 @@ mod stays;
 mod stretch;
 mod tables;
 mod under_way;
+mod unit_starts;
 mod waits;
 mod what_if;
 

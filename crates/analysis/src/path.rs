@@ -2,7 +2,7 @@
 //!
 //! Walking back from the end mark on the thread that reached it: while it ran, the time is its own;
 //! while it was blocked, the time belongs to whoever woke it, recursively, and its stack lies on top
-//! of the waiter's; an interrupt that woke it is a wait for that timer or device, never for the
+//! of the waiter's; where process 1 waited for a unit, that wait is since [the unit's fork](crate::unit_starts); an interrupt that woke it is a wait for that timer or device, never for the
 //! thread that happened to be interrupted; while it was runnable but not running, the time belongs
 //! to whoever ran on its CPU. Where a thread says itself what it waited for, the time belongs to
 //! whoever [held](crate::holds) it. Before a thread's first run the path goes on in its creator.
@@ -19,6 +19,7 @@ use crate::polls::poll_ends;
 use crate::segments::Segments;
 use crate::stays::{Stay, Stays};
 use crate::stretch::{BootPath, CpuHeld, StretchKind};
+use crate::unit_starts::UnitStarts;
 use crate::waits::{WaitNo, WaitPiece, Waits};
 use hashbrown::HashMap;
 use std::cell::OnceCell;
@@ -59,6 +60,7 @@ struct Walk<'a> {
     running: Vec<&'a [Running]>,
     waits: Waits<'a>,
     holds: Holds,
+    units: UnitStarts,
     /// Of each wait, when the last of its turns ended.
     poll_ends: Vec<Ns>,
     /// What each CPU ran, by time, as places in the timeline's `running`.
@@ -96,6 +98,7 @@ impl<'a> Walk<'a> {
             running,
             waits: Waits::new(timeline),
             holds: Holds::new(timeline),
+            units: UnitStarts::new(timeline),
             cpus,
             had: Cpus::new(timeline),
             cpu_held: Vec::new(),
@@ -271,7 +274,9 @@ impl<'a> Walk<'a> {
     /// The track did not run: blocked until it was woken, then waiting for its turn.
     fn waited(&mut self, piece: WaitPiece, from: Ns, to: Ns, chain: &mut Vec<Frame>) -> Ns {
         let wait = self.waits.get(piece.wait);
-        let start = piece.from.max(from);
+        // Where process 1 waited for a unit, it did so since it had forked for that.
+        let since = self.units.since(self.timeline, &wait).unwrap_or(piece.from);
+        let start = since.min(piece.from).max(from);
         let woken = wait.woken.clamp(start, to);
         let waiter = self.waiter(&wait);
         if woken < to {

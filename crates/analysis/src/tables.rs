@@ -206,8 +206,9 @@ impl<'a> Charged<'a> {
         let (charger, phases) = (self.charger, self.phases);
         // The CPU is known to have slept in this function.
         let asleep = kind == StretchKind::Wait && earner.is_some_and(|by| self.is_followed(by));
+        let unknown = kind == StretchKind::Wait && charger.is_in_process(chain);
         by_phase(from, to, phases, |phase, length| {
-            let explained = asleep || charger.explains(chain, phase.and_then(|phase| phases.get(phase)));
+            let explained = asleep || !unknown && charger.explains(chain, phase.and_then(|phase| phases.get(phase)));
             self.explained += if explained { length } else { Ns::ZERO };
         });
         if charge.base == BaseId::NOTHING {
@@ -230,7 +231,7 @@ impl<'a> Charged<'a> {
     }
 
     fn blame(&mut self, charge: Charge, length: Ns) {
-        if matches!(self.charger.base_of(charge.base), Base::Thread(_)) {
+        if matches!(self.charger.base_of(charge.base), Base::Thread(_) | Base::UnitThread(..)) {
             *self.blamed.entry(charge.base).or_default() += length;
         }
     }
@@ -307,7 +308,7 @@ impl<'a> Charged<'a> {
                 count: match charger.base_of(charge.base) {
                     _ if sum.count > 0 => sum.count,
                     // A thread that was waited for.
-                    Base::Thread(_) => sum.tracks.len() as u64,
+                    Base::Thread(_) | Base::UnitThread(..) => sum.tracks.len() as u64,
                     _ => sum.stretches,
                 },
                 share: share(sum.self_time, whole),

@@ -8,8 +8,8 @@ use crate::table::{Column, Table};
 use std::collections::HashSet;
 use std::fmt;
 use timeline::{
-    Boundary, End, EndEvidence, Hold, Initcalls, Mark, NameId, NodeId, Ns, OffCpu, Os, Phase, Running, SpanId,
-    SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn,
+    Boundary, End, EndEvidence, Hold, Initcalls, Mark, NameId, NodeId, Ns, OffCpu, Os, Phase, Process, Running,
+    ServiceUnit, SpanId, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn,
 };
 
 /// The kinds of spans, by the numbers that a page has.
@@ -188,12 +188,12 @@ impl Parts {
         Ok(())
     }
 
-    fn tracks(&self, t: &mut Timeline, name: &impl Fn(u64) -> Option<NameId>) -> Result<(), Missing> {
+    fn tracks(&self, t: &mut Timeline, name_of: &impl Fn(u64) -> Option<NameId>) -> Result<(), Missing> {
         const WHAT: &str = "tracks";
         let count = self.rows(WHAT).count();
         for (i, called) in self.rows(WHAT).zip(self.rows("track_names")) {
             let at = |column| self.at(WHAT, column, i);
-            let name = name(u(self.at("track_names", "name", called)?)).ok_or(Missing(WHAT))?;
+            let name = name_of(u(self.at("track_names", "name", called)?)).ok_or(Missing(WHAT))?;
             let kind = usize::try_from(at("kind")?).ok().and_then(|kind| TRACK_KINDS.get(kind)).ok_or(Missing(WHAT))?;
             let id = t.tracks.add(name, *kind, u(at("number")?));
             let by = u(at("by")?).checked_sub(1).map(u32::try_from);
@@ -203,6 +203,19 @@ impl Parts {
             track.created = by.map(|by| (Ns(created), TrackId(by)));
             track.idle = at("idle")? != 0;
             track.is_unnamed = self.at("track_names", "is_unnamed", called)? != 0;
+            let unit = u(self.at("track_names", "unit", called)?).checked_sub(1);
+            track.unit = unit.map(|unit| name_of(unit).ok_or(Missing(WHAT))).transpose()?;
+            if self.at("track_names", "is_init", called)? != 0 {
+                track.process = Some(0);
+                if t.processes.is_empty() {
+                    t.processes.push(Process { pid: 1, parent: 0, depth: 0, name, start: Ns::ZERO, end: None });
+                }
+            }
+        }
+        for i in self.rows("units") {
+            let name = name_of(u(self.at("units", "name", i)?)).ok_or(Missing("units"))?;
+            let settled = Some(Ns(self.at("units", "settled", i)?));
+            t.units.push(ServiceUnit { name, start: None, settled, failed: false });
         }
         let end = t.end.and_then(|end| end.track).is_none_or(|track| (track.0 as usize) < count);
         if end && t.tracks.len() == count { Ok(()) } else { Err(Missing("names of tracks")) }

@@ -34,6 +34,10 @@ impl Replay<'_> {
         for p in &mut t.processes {
             (p.start, p.end) = (self.time(boot, p.start), p.end.map(|end| self.time(boot, end)));
         }
+        for u in &mut t.units {
+            let time = |at: Option<Ns>| at.map(|at| self.time(boot, at));
+            (u.start, u.settled) = (time(u.start), time(u.settled));
+        }
         for (track, _) in self.timeline.tracks.iter() {
             let created = &mut t.tracks.get_mut(track).created;
             *created = created.map(|(at, by)| (self.time(track, at), by));

@@ -23,7 +23,8 @@
 //! What follows is there where the page runs the boot again by itself (`page_data::Parts` reads it):
 //! model        os end end_track cpus is_followed followed decompressor is_logged has_timeouts is_traced      one row; without a path, the only table
 //! order        name                               all names, by their order in the recording
-//! track_names  name is_unnamed                    of each track
+//! track_names  name is_unnamed unit is_init        of each track; unit: 1 + its name; is_init: it is a thread of process 1
+//! units        name settled                       those that have started, or failed
 //! nodes        node                               of each span: 1 + its call
 //! in_spans     spent                              of each call
 //! holds        topic track from to
@@ -49,6 +50,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use timeline::{EndEvidence, NameId, Ns, Running, Sample, SpanKind, SpanRow, TrackKind, WaitedOn};
+
+/// The number of process 1.
+const INIT_PID: u64 = 1;
 
 /// When a part is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -443,10 +447,18 @@ fn model(boot: &Boot, names: &mut Names) -> Vec<Table<'static>> {
         return vec![model];
     }
     let tracks: Vec<_> = t.tracks.iter().map(|(_, track)| track).collect();
+    let is_init =
+        |track: &timeline::Track| track.process.is_some_and(|process| t.processes[process as usize].pid == INIT_PID);
     let track_names = Table::new("track_names", tracks.len())
         .with("name", Column::Counts(tracks.iter().map(|track| names.name(track.name)).collect()))
-        .with("is_unnamed", Column::Bytes(tracks.iter().map(|track| u8::from(track.is_unnamed)).collect()));
-    let mut all = vec![model, track_names];
+        .with("is_unnamed", Column::Bytes(tracks.iter().map(|track| u8::from(track.is_unnamed)).collect()))
+        .with("unit", Column::Counts(tracks.iter().map(|t| t.unit.map_or(0, |unit| 1 + names.name(unit))).collect()))
+        .with("is_init", Column::Bytes(tracks.iter().map(|t| u8::from(is_init(t))).collect()));
+    let settled: Vec<(NameId, Ns)> = t.units.iter().filter_map(|unit| Some((unit.name, unit.settled?))).collect();
+    let units = Table::new("units", settled.len())
+        .with("name", Column::Counts(settled.iter().map(|&(name, _)| names.name(name)).collect()))
+        .with("settled", Column::Deltas(settled.iter().map(|(_, at)| at.0).collect()));
+    let mut all = vec![model, track_names, units];
     if !t.profile.is_empty() {
         let node =
             |node: Option<timeline::NodeId>| node.map_or(0, |node| 1 + u64::from(timeline::number(node.index())));

@@ -1,0 +1,145 @@
+//! Where process 1 waits for a unit: from the fork of the unit's first process to what ends its start.
+//!
+//! A manager of services sleeps and is woken many times while a unit starts, mostly for other units. Where it is woken by a process
+//! of a unit, and then says that the unit has started or forks the unit's next process, it did not wait for those others: the path
+//! goes on in the unit's process, back to its fork.
+
+use hashbrown::HashMap;
+use timeline::{NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
+
+/// Its log and its trace may be so far apart.
+const TOLERANCE: Ns = Ns(1_000_000);
+
+/// What process 1 did for units.
+#[derive(Default)]
+pub struct UnitStarts {
+    /// Its threads.
+    managers: Vec<TrackId>,
+    /// Of each unit, when it had started, or failed.
+    settled: HashMap<NameId, Vec<Ns>>,
+    /// Of each unit, when process 1 forked for it.
+    forks: HashMap<NameId, Vec<Ns>>,
+}
+
+impl UnitStarts {
+    /// Linear in the tracks and units.
+    pub fn new(timeline: &Timeline) -> UnitStarts {
+        let is_1 = |process: u32| timeline.processes[process as usize].pid == 1;
+        let managers = timeline.tracks.iter().filter(|(_, track)| track.process.is_some_and(is_1));
+        let mut starts = UnitStarts { managers: managers.map(|(id, _)| id).collect(), ..UnitStarts::default() };
+        if starts.managers.is_empty() || timeline.units.is_empty() {
+            return UnitStarts::default();
+        }
+        for unit in &timeline.units {
+            starts.settled.entry(unit.name).or_default().extend(unit.settled);
+        }
+        for (_, track) in timeline.tracks.iter() {
+            if let (Some(unit), Some((at, by))) = (track.unit, track.created) {
+                if starts.managers.contains(&by) {
+                    starts.forks.entry(unit).or_default().push(at);
+                }
+            }
+        }
+        starts
+    }
+
+    /// Since when process 1 has waited for the process that ended this wait, if it waited for a unit's; before the wait itself.
+    pub fn since(&self, timeline: &Timeline, wait: &Wait) -> Option<Ns> {
+        let WaitedOn::Thread(waker) = wait.by else { return None };
+        if !self.managers.contains(&wait.track) {
+            return None;
+        }
+        let unit = timeline.tracks.get(waker).unit?;
+        let fork = self.fork(timeline, waker, unit)?;
+        let run = (wait.woken - TOLERANCE, awake_until(timeline, wait) + TOLERANCE);
+        let within = |at: &Ns| run.0 <= *at && *at <= run.1;
+        let ends = |all: &HashMap<NameId, Vec<Ns>>| all.get(&unit).is_some_and(|all| all.iter().any(within));
+        (fork < wait.from && (ends(&self.settled) || ends(&self.forks))).then_some(fork)
+    }
+
+    /// When process 1 forked the process, or the ancestor of it, that is the first of its unit.
+    fn fork(&self, timeline: &Timeline, mut track: TrackId, unit: NameId) -> Option<Ns> {
+        /// More generations are a circle.
+        const GENERATIONS: usize = 64;
+        for _ in 0..GENERATIONS {
+            let (at, by) = timeline.tracks.get(track).created?;
+            if self.managers.contains(&by) {
+                return Some(at);
+            }
+            if timeline.tracks.get(by).unit != Some(unit) {
+                return None;
+            }
+            track = by;
+        }
+        None
+    }
+}
+
+/// When a track slept again after a wait, as it could not only have lost its CPU.
+fn awake_until(timeline: &Timeline, wait: &Wait) -> Ns {
+    let after = timeline.waits.partition_point(|other| (other.track, other.from) < (wait.track, wait.until));
+    let later = timeline.waits[after..].iter().take_while(|other| other.track == wait.track);
+    later.filter(|other| other.by != WaitedOn::Nothing).map(|other| other.from).next().unwrap_or(Ns::MAX - TOLERANCE)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::boot_path;
+    use timeline::{
+        End, EndEvidence, NameId, Ns, Process, Running, ServiceUnit, TimeBase, Timeline, TrackId, TrackKind, Wait,
+        WaitedOn,
+    };
+
+    const MS: i64 = 1_000_000;
+
+    /// Process 1 forks for `a` at 10 ms and for `b` at 12, is woken by `b` at 40 and by `a` at 90, and is at the end mark at 100.
+    fn boot(a_settles: i64) -> Timeline {
+        let mut t = Timeline::new(TimeBase::Evidence);
+        for (pid, forked) in [(1, None), (2, Some(10)), (3, Some(12))] {
+            let name = t.names.intern(["init", "a.service", "b.service"][pid as usize - 1]);
+            let start = Ns::from_ms(forked.unwrap_or(0));
+            t.processes.push(Process { pid, parent: 1, depth: u32::from(pid > 1), name, start, end: None });
+            let track = t.tracks.add(NameId::EMPTY, TrackKind::Thread, pid);
+            let track = t.tracks.get_mut(track);
+            track.process = Some(u32::try_from(pid - 1).unwrap());
+            track.unit = (pid > 1).then_some(name);
+            track.created = forked.map(|at| (Ns::from_ms(at), TrackId(0)));
+        }
+        let name = t.names.find("a.service").unwrap();
+        let (start, settled) = (Some(Ns::from_ms(11)), Some(Ns::from_ms(a_settles)));
+        t.units.push(ServiceUnit { name, start, settled, failed: false });
+        let ran = |track, from, to| Running { track: TrackId(track), cpu: track, from: Ns(from * MS), to: Ns(to * MS) };
+        t.running = vec![ran(0, 0, 15), ran(0, 40, 45), ran(0, 90, 100), ran(1, 10, 90), ran(2, 12, 40)];
+        for (from, woken, by) in [(15, 40, 2), (45, 90, 1)] {
+            let (from, woken, by) = (Ns(from * MS), Ns(woken * MS), WaitedOn::Thread(TrackId(by)));
+            t.waits.push(Wait { track: TrackId(0), from, woken, until: woken, by });
+        }
+        let (at, track) = (Ns::from_ms(100), Some(TrackId(0)));
+        t.end = Some(End { at, error: Ns::ZERO, track, evidence: EndEvidence::PowerOff });
+        t.finalize(Ns::ZERO);
+        t
+    }
+
+    /// Who owns the path, and from when, in ms.
+    fn owners(t: &Timeline) -> Vec<(u32, i64)> {
+        let mut owners: Vec<(u32, i64)> = Vec::new();
+        for stretch in &boot_path(t).stretches {
+            let owner = stretch.owner().track.0;
+            if owners.last().is_none_or(|last| last.0 != owner) {
+                owners.push((owner, stretch.from.0 / MS));
+            }
+        }
+        owners
+    }
+
+    #[test]
+    fn the_path_goes_on_in_the_process_of_the_unit_that_process_1_waited_for() {
+        // What woke process 1 for another unit meanwhile, the boot did not wait for.
+        assert_eq!(owners(&boot(92)), [(0, 0), (1, 10), (0, 90)]);
+    }
+
+    #[test]
+    fn a_process_that_does_not_end_its_units_start_has_the_last_wait_alone() {
+        assert_eq!(owners(&boot(30)), [(0, 0), (2, 15), (0, 40), (1, 45), (0, 90)]);
+    }
+}
