@@ -103,6 +103,9 @@ pub(crate) fn ending(
         ending.note = why_no_more_evidence(options, facts, now_ns, stop || late)?;
         return Some(ending);
     }
+    if let Some(failed) = &facts.unit_failed {
+        return Some(at(OutcomeKind::UnitFailed, &failed.what, failed.at_ns));
+    }
     if stop {
         return Some(at(OutcomeKind::Interrupted, "stopped by the user", now_ns));
     }

@@ -13,6 +13,7 @@
 
 mod accel;
 mod arch;
+mod awaited;
 mod check;
 mod child;
 mod clock;

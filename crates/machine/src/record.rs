@@ -10,8 +10,8 @@ use recording::{
     Accel, End, GuestSpec, Input, InputRole, Manifest, Outcome, OutcomeKind, Partial, Subject, SymbolFile, Then,
     TimeBase, Until, Vmm, Writer,
 };
-use regex::bytes::Regex;
 
+use crate::awaited::Awaited;
 use crate::clock::Moment;
 use crate::ending::{Ending, cut_short, end_mark, ending};
 use crate::functions::Plan;
@@ -531,21 +531,14 @@ fn vmm_failure(ending: &Ending, facts: &Facts, exit: Exit) -> String {
 }
 
 /// The pattern of the end mark where that is a line.
-fn awaited_line(options: &RecordOptions) -> Option<Regex> {
-    let pattern = match &options.guest.until {
-        Until::Regex(pattern) => pattern.clone(),
-        Until::Unit(unit) => unit_line(unit),
-        Until::Init if !options.guest.has_guest_init() => OWN_INIT.to_owned(),
+fn awaited_line(options: &RecordOptions) -> Option<Awaited> {
+    let awaited = match &options.guest.until {
+        Until::Regex(pattern) => Awaited::line(pattern),
+        Until::Unit(unit) => Awaited::unit(unit),
+        Until::Init if !options.guest.has_guest_init() => Awaited::line(OWN_INIT),
         _ => return None,
     };
-    Some(Regex::new(&pattern).expect("options are checked before anything is started"))
-}
-
-/// What systemd logs when a unit of this name is active (src/core/job.c: job_done_messages_table).
-fn unit_line(unit: &str) -> String {
-    const ACTIVE: &str = "Started|Finished|Reached target|Mounted|Listening on|Activated swap|Found device|Set up automount|\
-        Created slice";
-    format!(r"systemd\[1\]: (?:{ACTIVE}) {}(?: - |\.$)", regex::escape(unit))
+    Some(awaited.expect("options are checked before anything is started"))
 }
 
 /// The modules of the kernel that the root takes.

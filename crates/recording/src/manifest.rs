@@ -239,6 +239,8 @@ pub enum OutcomeKind {
     /// A change to the guest's code could not be made, or the boot never came to its place: it is not the boot that was
     /// asked for.
     Unpatched,
+    /// The unit that the boot was to end at failed.
+    UnitFailed,
 }
 
 impl OutcomeKind {
@@ -255,6 +257,7 @@ impl OutcomeKind {
             OutcomeKind::Interrupted => "interrupted",
             OutcomeKind::VmmFailed => "vmm-failed",
             OutcomeKind::Unpatched => "unpatched",
+            OutcomeKind::UnitFailed => "unit-failed",
         }
     }
 }

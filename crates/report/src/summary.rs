@@ -32,7 +32,7 @@ pub struct Summary {
     /// [`SCHEMA`].
     pub schema: String,
     /// How the boot ended: `reached`, `panic`, `reset`, `power-off`, `hang`, `timeout`, `interrupted`, `vmm-failed`,
-    /// `unpatched` (a change to the guest's code could not be made),
+    /// `unpatched` (a change to the guest's code could not be made), `unit-failed` (the unit that was waited for),
     /// `running` (the recorder is at work or was killed), `imported`, `unknown` (the manifest does not say).
     pub outcome: String,
     /// The line, reason or message that shows the outcome.

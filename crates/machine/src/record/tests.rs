@@ -73,6 +73,29 @@ fn a_line_on_the_console_ends_a_boot_and_all_that_was_said_is_kept() {
 }
 
 #[test]
+fn a_unit_that_fails_ends_the_boot_that_waits_for_it() {
+    let ended = |script: &Script| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut options = options(&dir, Until::Unit("a.service".to_owned()));
+        let kernel = dir.path().join("bzImage");
+        let mut header = vec![0; 4096];
+        (header[0x1fe..0x200].copy_from_slice(&[0x55, 0xaa]), header[0x202..0x206].copy_from_slice(b"HdrS"));
+        std::fs::write(&kernel, header).unwrap();
+        options.guest.kernel = Some(kernel);
+        options.guest.trace_events = false;
+        let outcome = played(script, &options, i64::MAX).unwrap().outcome;
+        (outcome.kind, outcome.at_ns.unwrap(), outcome.detail)
+    };
+    let line = "[    2.5] systemd[1]: Failed to start a.service - A.\n";
+    let script = runs().says(1000, Source::Console, "[    1.5] systemd[1]: Starting a.service - A...\n");
+    let failed = ended(&script.clone().says(2000, Source::Console, line));
+    assert_eq!((failed.0, failed.1, failed.2.as_str()), (OutcomeKind::UnitFailed, 2 * SECOND, line.trim_end()));
+    let after = script.says(2000, Source::Console, "[    2.5] systemd[1]: Started a.service - A.\n");
+    let reached = ended(&after.says(2001, Source::Console, line));
+    assert_eq!((reached.0, reached.1), (OutcomeKind::Reached, 2 * SECOND), "what comes later is no part of it");
+}
+
+#[test]
 fn what_the_guest_does_before_its_end_mark_is_how_the_boot_ended() {
     let line = || Until::Regex("login:".to_owned());
     let off = |why| runs().has_news(3000, News::Off(why));

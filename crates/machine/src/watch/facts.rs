@@ -4,12 +4,11 @@
 
 use std::collections::VecDeque;
 
-use recording::{End, EndMark};
-use regex::bytes::Regex;
-
+use crate::awaited::{Awaited, Meaning};
 use crate::hang::Hang;
 use crate::lines::{Line, shown};
 use crate::vmm::GuestEnd;
+use recording::{End, EndMark};
 
 /// How late what is heard is stamped, at most, on a host that is not overloaded.
 pub(crate) const ARRIVAL_ERROR_NS: i64 = 1_000_000;
@@ -47,6 +46,8 @@ pub(crate) struct Facts {
     pub(crate) matched: Option<End>,
     /// Its end is not printed yet.
     pub(crate) matched_line_open: bool,
+    /// The unit that was waited for has failed.
+    pub(crate) unit_failed: Option<Seen>,
     pub(crate) panic: Option<Seen>,
     /// The panic's last line was printed.
     pub(crate) panic_over: bool,
@@ -74,10 +75,12 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// Takes a line of the console, or as much of it as there is. `until` is the line that is waited for.
-    pub(super) fn take_console_line(&mut self, line: &Line<'_>, until: Option<&Regex>, at_ns: i64) {
+    pub(super) fn take_console_line(&mut self, line: &Line<'_>, until: Option<&mut Awaited>, at_ns: i64) {
         self.note_panic(line, at_ns);
+        let meaning = until.map_or(Meaning::Nothing, |until| until.hear(line.text));
         match &mut self.matched {
-            None if until.is_some_and(|pattern| pattern.is_match(line.text)) => {
+            None if meaning == Meaning::Failed => self.note_failed(shown(line.text, 200), at_ns),
+            None if meaning == Meaning::Reached => {
                 let error_ns = Some(ARRIVAL_ERROR_NS);
                 self.matched = Some(End {
                     mark: Some(EndMark::Line),
@@ -107,6 +110,11 @@ impl Facts {
                 self.vmm_said.pop_front();
             }
         }
+    }
+
+    /// The unit that is waited for has failed.
+    pub(super) fn note_failed(&mut self, what: String, at_ns: i64) {
+        self.unit_failed.get_or_insert(Seen { at_ns, what });
     }
 
     fn note_panic(&mut self, line: &Line<'_>, at_ns: i64) {

@@ -2,8 +2,8 @@
 //! grows.
 
 use recording::{End, EndMark};
-use regex::bytes::Regex;
 
+use crate::awaited::{Awaited, Meaning};
 use crate::lines::shown;
 use crate::memory::{EventLogPlace, GuestRam, LogProbe};
 use crate::vmm::Vmm;
@@ -63,12 +63,12 @@ impl LogWatch {
     /// Looks for the awaited line: on a quiet console it never appears. `running_ns` is when the guest's CPUs began to run.
     pub(super) fn look(
         &mut self,
-        until: &Regex,
+        until: &mut Awaited,
         ram: &GuestRam,
         running_ns: Option<i64>,
         began_ns: i64,
         vm: &dyn Vmm,
-    ) -> Option<End> {
+    ) -> Option<(Meaning, End)> {
         let Some(probe) = self.probe.take().or_else(|| LogProbe::find(ram).ok()) else {
             let done_ns = vm.elapsed_ns();
             let rest_ns = (FIND_REST * (done_ns - began_ns)).clamp(*FIND_NS.start(), *FIND_NS.end());
@@ -87,11 +87,11 @@ impl LogWatch {
     fn match_records(
         &mut self,
         probe: &LogProbe,
-        until: &Regex,
+        until: &mut Awaited,
         ram: &GuestRam,
         running_ns: Option<i64>,
         vm: &dyn Vmm,
-    ) -> Option<End> {
+    ) -> Option<(Meaning, End)> {
         let records = probe.read(ram).map(|log| log.records).unwrap_or_default();
         let looked_below = self.looked_below;
         if let Some(last) = records.last() {
@@ -99,20 +99,24 @@ impl LogWatch {
             self.looked_below = last.seq;
         }
         let mut fresh = records.iter().filter(|record| record.seq >= looked_below);
-        let record = fresh.find(|record| until.is_match(&record.text))?;
+        let (meaning, record) = fresh.find_map(|record| match until.hear(&record.text) {
+            Meaning::Nothing => None,
+            meaning => Some((meaning, record)),
+        })?;
         let at_ns = vm.elapsed_ns();
         // 0 is no time: the kernel's clock did not run yet.
         let printk_ns = i64::try_from(record.ts_ns).ok().filter(|&ns| ns > 0);
         // The kernel's clock began after the machine did.
         let not_before_ns = printk_ns.zip(running_ns).map_or(0, |(ns, from)| from.saturating_add(ns));
         let after_ns = self.looks.absent_ns(record.seq).max(not_before_ns).min(at_ns);
-        Some(End {
+        let end = End {
             mark: Some(EndMark::Line),
             what: format!("{} (in the kernel log)", shown(&record.text, 200)),
             at_ns,
             error_ns: Some(at_ns - after_ns),
             printk_ns,
-        })
+        };
+        Some((meaning, end))
     }
 
     /// A number that changes with every record: of the kernel's log, else of the events that a recorder inside it keeps.

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use guest_init::messages::{Lacked, Message};
 use recording::{Until, Writer};
-use regex::bytes::Regex;
 
 pub(crate) use facts::{ARRIVAL_ERROR_NS, Facts, Seen, Shutdown, panicked};
 use log::LogWatch;
@@ -25,6 +24,7 @@ pub(crate) use service::free_port;
 use streams::Streams;
 
 use crate::arch::Arch;
+use crate::awaited::{Awaited, Meaning};
 use crate::functions::{FunctionStops, Plan, Undone};
 use crate::gdb::Client;
 use crate::hang::{HangDetector, Movement, Now};
@@ -63,7 +63,9 @@ pub(crate) struct Watch<'a> {
     vmm: Lines,
     messages: Option<Messages>,
     /// The pattern of the end mark where that is a line.
-    until: Option<Regex>,
+    until: Option<Awaited>,
+    /// The same for the kernel's log in memory.
+    until_in_log: Option<Awaited>,
     hang: HangDetector,
     next_look_ns: i64,
     has_disks: bool,
@@ -98,7 +100,7 @@ impl<'a> Watch<'a> {
     pub(crate) fn new(
         options: &RecordOptions,
         profile: &GuestProfile,
-        until: Option<Regex>,
+        until: Option<Awaited>,
         channel: Option<Box<dyn GuestChannel>>,
         mut vm: Box<dyn Vmm>,
         writer: &'a mut Writer,
@@ -118,6 +120,7 @@ impl<'a> Watch<'a> {
             console: Lines::default(),
             vmm: Lines::default(),
             messages: channel.map(Messages::new),
+            until_in_log: until.clone(),
             until,
             hang: HangDetector::new(hang_after_ms, guest.deterministic),
             next_look_ns: 0,
@@ -459,12 +462,12 @@ impl<'a> Watch<'a> {
             return self.take_messages(bytes, at_ns);
         }
         self.streams.append(source, bytes, at_ns)?;
-        let (facts, until) = (&mut self.facts, self.until.as_ref());
+        let (facts, mut until) = (&mut self.facts, self.until.as_mut());
         match source {
             Source::Console => {
                 self.silence.iter_mut().for_each(|silence| silence.heard(at_ns));
                 facts.console_bytes += bytes.len() as u64;
-                self.console.feed(bytes, &mut |line| facts.take_console_line(&line, until, at_ns));
+                self.console.feed(bytes, &mut |line| facts.take_console_line(&line, until.as_deref_mut(), at_ns));
             }
             Source::Vmm => self.vmm.feed(bytes, &mut |line| facts.take_vmm_line(&line)),
             Source::Firmware | Source::Guest => {}
@@ -574,9 +577,12 @@ impl<'a> Watch<'a> {
         if self.until.is_none() || self.facts.matched.is_some() || !self.log.is_due(now_ns) || self.ram()?.is_none() {
             return Ok(());
         }
-        if let (Some(until), Layout::Known(ram)) = (&self.until, &self.layout) {
-            let found = self.log.look(until, ram, self.facts.running_ns, now_ns, &*self.vm);
-            self.facts.matched = self.facts.matched.take().or(found);
+        if let (Some(until), Layout::Known(ram)) = (&mut self.until_in_log, &self.layout) {
+            match self.log.look(until, ram, self.facts.running_ns, now_ns, &*self.vm) {
+                Some((Meaning::Failed, line)) => self.facts.note_failed(line.what, line.at_ns),
+                Some((_, end)) => self.facts.matched = self.facts.matched.take().or(Some(end)),
+                None => {}
+            }
         }
         Ok(())
     }
