@@ -2,7 +2,8 @@
 //!
 //! A manager of services sleeps and is woken many times while a unit starts, mostly for other units. Where it is woken by a process
 //! of a unit, and then says that the unit has started or forks the unit's next process, it did not wait for those others: the path
-//! goes on in the unit's process, back to its fork.
+//! goes on in the unit's process, back to its fork. The same holds where a child that is of no unit wakes it, and it forks the next
+//! one: so sysvinit waits for each of its scripts, and looks around every five seconds.
 
 use hashbrown::HashMap;
 use timeline::{NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
@@ -17,8 +18,8 @@ pub struct UnitStarts {
     managers: Vec<TrackId>,
     /// Of each unit, when it had started, or failed.
     settled: HashMap<NameId, Vec<Ns>>,
-    /// Of each unit, when process 1 forked for it.
-    forks: HashMap<NameId, Vec<Ns>>,
+    /// Of each unit, and of none, when process 1 forked for it.
+    forks: HashMap<Option<NameId>, Vec<Ns>>,
 }
 
 impl UnitStarts {
@@ -27,17 +28,12 @@ impl UnitStarts {
         let is_1 = |process: u32| timeline.processes[process as usize].pid == 1;
         let managers = timeline.tracks.iter().filter(|(_, track)| track.process.is_some_and(is_1));
         let mut starts = UnitStarts { managers: managers.map(|(id, _)| id).collect(), ..UnitStarts::default() };
-        if starts.managers.is_empty() || timeline.units.is_empty() {
-            return UnitStarts::default();
-        }
         for unit in &timeline.units {
             starts.settled.entry(unit.name).or_default().extend(unit.settled);
         }
         for (_, track) in timeline.tracks.iter() {
-            if let (Some(unit), Some((at, by))) = (track.unit, track.created) {
-                if starts.managers.contains(&by) {
-                    starts.forks.entry(unit).or_default().push(at);
-                }
+            if let Some((at, _)) = track.created.filter(|(_, by)| starts.managers.contains(by)) {
+                starts.forks.entry(track.unit).or_default().push(at);
             }
         }
         starts
@@ -49,16 +45,17 @@ impl UnitStarts {
         if !self.managers.contains(&wait.track) {
             return None;
         }
-        let unit = timeline.tracks.get(waker).unit?;
+        let unit = timeline.tracks.get(waker).unit;
         let fork = self.fork(timeline, waker, unit)?;
         let run = (wait.woken - TOLERANCE, awake_until(timeline, wait) + TOLERANCE);
         let within = |at: &Ns| run.0 <= *at && *at <= run.1;
-        let ends = |all: &HashMap<NameId, Vec<Ns>>| all.get(&unit).is_some_and(|all| all.iter().any(within));
-        (fork < wait.from && (ends(&self.settled) || ends(&self.forks))).then_some(fork)
+        let any = |all: Option<&Vec<Ns>>| all.is_some_and(|all| all.iter().any(within));
+        let settles = any(unit.and_then(|unit| self.settled.get(&unit)));
+        (fork < wait.from && (settles || any(self.forks.get(&unit)))).then_some(fork)
     }
 
     /// When process 1 forked the process, or the ancestor of it, that is the first of its unit.
-    fn fork(&self, timeline: &Timeline, mut track: TrackId, unit: NameId) -> Option<Ns> {
+    fn fork(&self, timeline: &Timeline, mut track: TrackId, unit: Option<NameId>) -> Option<Ns> {
         /// More generations are a circle.
         const GENERATIONS: usize = 64;
         for _ in 0..GENERATIONS {
@@ -66,7 +63,7 @@ impl UnitStarts {
             if self.managers.contains(&by) {
                 return Some(at);
             }
-            if timeline.tracks.get(by).unit != Some(unit) {
+            if unit.is_none() || timeline.tracks.get(by).unit != unit {
                 return None;
             }
             track = by;
@@ -118,6 +115,18 @@ mod tests {
         t.end = Some(End { at, error: Ns::ZERO, track, evidence: EndEvidence::PowerOff });
         t.finalize(Ns::ZERO);
         t
+    }
+
+    /// The same without units: `a` ends at 90 ms, and process 1 then forks another at 95.
+    #[test]
+    fn the_path_goes_on_in_the_child_after_which_process_1_forks_the_next() {
+        let mut t = boot(30);
+        t.units.clear();
+        (0..3).for_each(|track| t.tracks.get_mut(TrackId(track)).unit = None);
+        assert_eq!(owners(&t), [(0, 0), (2, 15), (0, 40), (1, 45), (0, 90)]);
+        let next = t.tracks.add(NameId::EMPTY, TrackKind::Thread, 4);
+        t.tracks.get_mut(next).created = Some((Ns::from_ms(95), TrackId(0)));
+        assert_eq!(owners(&t), [(0, 0), (1, 10), (0, 90)]);
     }
 
     /// Who owns the path, and from when, in ms.

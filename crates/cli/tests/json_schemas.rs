@@ -75,6 +75,7 @@ fn the_page_says_what_is_printed() {
     run(bootscope("import").arg(&samples).arg("-o").arg(&of_samples)).exits(0);
     let shown = run(bootscope("show").arg("--json").arg(&of_samples)).exits(0).json();
     schemas.hold_part(&shown["sampled"], "Sampled");
+    hold_user_space(&mut schemas, &scratch);
     let findings = |recording: &Path| run(bootscope("findings").arg("--json").arg(recording)).exits(0).json();
     schemas.hold(&findings(&of_samples));
     let slow = scratch.path("slow");
@@ -136,6 +137,58 @@ fn the_page_says_what_is_printed() {
         ["CannotSay.commit", "CannotSay.why", "Description.modes", "Description.order", "Stop.width", "Stop.budget_ns"];
     let here: Vec<&String> = here.filter(|field| !rare.contains(&field.as_str())).collect();
     assert!(here.is_empty(), "the page tells of what is not printed: {here:?}");
+}
+
+/// Processes and units of a hand-made trace: a service that a disk answers, then its child.
+fn hold_user_space(schemas: &mut Schemas, scratch: &Scratch) {
+    let (trace, log, into) = (scratch.path("trace.txt"), scratch.path("dmesg.txt"), scratch.path("user"));
+    let switch = |from: &str, state: &str, to: &str| {
+        let (from, to) = (from.split_once('-').unwrap(), to.split_once('-').unwrap());
+        format!(
+            "sched_switch: prev_comm={} prev_pid={} prev_prio=120 prev_state={state} ==> next_comm={} next_pid={} next_prio=120",
+            from.0, from.1, to.0, to.1
+        )
+    };
+    let waking = |comm: &str, pid: u32| format!("sched_waking: comm={comm} pid={pid} prio=120 target_cpu=000");
+    let new = |pid: u32| format!("task_newtask: pid={pid} comm=x clone_flags=1200000 oom_score_adj=0");
+    let joins = "cgroup_attach_task: dst_root=0 dst_id=3 dst_level=2 dst_path=/system.slice/a.service pid=7 comm=(a)";
+    let runs = |file: &str, pid: u32| format!("sched_process_exec: filename={file} pid={pid} old_pid={pid}");
+    let happens = [
+        ("init-1", ".....", runs("/sbin/init", 1)),
+        ("init-1", ".....", new(7)),
+        ("init-1", "d..1.", joins.to_owned()),
+        ("init-1", "d....", switch("init-1", "S", "a-7")),
+        ("a-7", ".....", runs("/bin/a", 7)),
+        ("a-7", "d....", switch("a-7", "D", "swapper-0")),
+        ("<idle>-0", "d.h1.", "irq_handler_entry: irq=9 name=virtio0-req.0".to_owned()),
+        ("<idle>-0", "d.h2.", "block_rq_complete: 254,0 R () 0 + 8 [0]".to_owned()),
+        ("<idle>-0", "d.h1.", waking("a", 7)),
+        ("<idle>-0", "d.h1.", "irq_handler_exit: irq=9 ret=handled".to_owned()),
+        ("<idle>-0", "d....", switch("swapper-0", "R", "a-7")),
+        ("a-7", ".....", new(8)),
+        ("a-7", "d....", switch("a-7", "S", "b-8")),
+        ("b-8", ".....", "sched_process_exit: comm=b pid=8 prio=120".to_owned()),
+        ("b-8", "d....", waking("a", 7)),
+        ("b-8", "d....", switch("b-8", "X", "a-7")),
+        ("a-7", ".....", "sched_process_exit: comm=a pid=7 prio=120".to_owned()),
+        ("a-7", "d....", waking("init", 1)),
+        ("a-7", "d....", switch("a-7", "X", "init-1")),
+    ];
+    let lines = happens
+        .iter()
+        .enumerate()
+        .map(|(at, (task, flags, event))| format!("{task:>16} [000] {flags} {:>5}.{:06}: {event}\n", 1, 10_000 * at));
+    fs::write(&trace, format!("# tracer: nop\n{}", lines.collect::<String>())).unwrap();
+    let said = "[    1.000000] systemd[1]: systemd 252 running in system mode\n\
+                [    1.030000] systemd[1]: Starting a.service - A...\n[    1.180000] systemd[1]: Finished a.service - A.\n";
+    fs::write(&log, said).unwrap();
+    run(bootscope("import").arg(&trace).arg(&log).arg("-o").arg(&into)).exits(0);
+    let shown = run(bootscope("show").arg("--json").arg(&into)).exits(0).json();
+    let service = &shown["processes"][1];
+    assert_eq!((&service["unit"], &service["waits"][0]["for"]), (&json!("a.service"), &json!("disk")), "{service:#}");
+    shown["processes"].as_array().unwrap().iter().for_each(|process| schemas.hold_part(process, "Process"));
+    assert_eq!(shown["units"][0]["pids"], json!([7, 8]), "{:#}", shown["units"]);
+    schemas.hold_part(&shown["units"][0], "Unit");
 }
 
 /// The schema of a document as a file: `docs/schemas/show.json` of `bootscope.show/1`.

@@ -23,6 +23,7 @@ mod line;
 mod processes;
 mod reader;
 mod sched;
+mod services;
 
 pub use crate::offers::Stamps;
 pub use build::Built;

@@ -154,3 +154,85 @@ fn more_processes_than_are_kept_are_counted() {
     let beyond = timeline.diagnostics.iter().find(|d| d.kind == timeline::DiagnosticKind::EntriesBeyondBound).unwrap();
     assert_eq!(beyond.count as usize, MANY + 1 - (1 << 17));
 }
+
+fn units(timeline: &Timeline) -> Vec<String> {
+    let us = |at: Option<Ns>| at.map_or("-".to_owned(), |at| (at.0 / 1000).to_string());
+    let rows = timeline.units.iter().map(|unit| {
+        let manager = timeline.unit_managers.get(&unit.name).copied().unwrap_or_default();
+        format!("{} {}..{} {manager:?}", timeline.names.get(unit.name), us(unit.start), us(unit.settled))
+    });
+    rows.collect()
+}
+
+/// Who forks whom, what they run and when they end, in hand-made lines.
+fn lives(all: &[(&str, u32, u32)]) -> Timeline {
+    let mut lines = vec![INIT.to_owned()];
+    for (at, &(what, pid, other)) in all.iter().enumerate() {
+        let stamp = format!("x-{pid} [000] ..... 0.{:06}:", at + 1);
+        lines.push(match what {
+            "forks" => format!("{stamp} task_newtask: pid={other} comm=x clone_flags=1200000 oom_score_adj=0"),
+            "ends" => format!("{stamp} sched_process_exit: comm=x pid={pid} prio=120"),
+            file => format!("{stamp} sched_process_exec: filename={file} pid={pid} old_pid={pid}"),
+        });
+    }
+    built(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// As Debian 12's sysvinit does it: a script's daemon stays, and a script that another one runs is part of it.
+#[test]
+fn scripts_of_sysvinit_are_units() {
+    let timeline = lives(&[
+        ("forks", 1, 7),
+        ("/etc/init.d/rc", 7, 0),
+        ("forks", 7, 8),
+        ("/etc/init.d/ssh", 8, 0),
+        ("forks", 8, 9),
+        ("/usr/sbin/sshd", 9, 0),
+        ("ends", 8, 0),
+        ("forks", 7, 10),
+        ("/etc/rc2.d/S02udev", 10, 0),
+        ("forks", 10, 11),
+        ("/etc/init.d/mountdevsubfs.sh", 11, 0),
+        ("ends", 11, 0),
+    ]);
+    assert_eq!(units(&timeline), ["ssh 3..7 SysvInit", "udev 8..- SysvInit"]);
+    let rows: Vec<String> = table(&timeline).into_iter().filter(|row| !row.ends_with(" -")).collect();
+    assert_eq!(rows.len(), 4, "{rows:?}");
+    assert!(rows[1].contains("/usr/sbin/sshd") && rows[1].ends_with("ssh"), "{rows:?}");
+}
+
+/// As Debian 12's OpenRC does it: a process of its own above the script's; a script of OpenRC's runs in one process.
+#[test]
+fn scripts_of_openrc_are_units() {
+    let timeline = lives(&[
+        ("forks", 1, 7),
+        ("/sbin/openrc", 7, 0),
+        ("forks", 7, 8),
+        ("/sbin/openrc-run", 8, 0),
+        ("forks", 8, 9),
+        ("/lib/rc/sh/openrc-run.sh", 9, 0),
+        ("/etc/init.d/cron", 9, 0),
+        ("ends", 9, 0),
+        ("ends", 8, 0),
+        ("forks", 7, 10),
+        ("/etc/init.d/sysfs", 10, 0),
+        ("ends", 10, 0),
+    ]);
+    assert_eq!(units(&timeline), ["cron 3..9 OpenRc", "sysfs 10..12 OpenRc"]);
+}
+
+#[test]
+fn what_a_supervisor_starts_is_a_unit_by_its_program() {
+    let timeline = lives(&[
+        ("forks", 1, 7),
+        ("/usr/bin/runsv", 7, 0),
+        ("forks", 7, 8),
+        ("./run", 8, 0),
+        ("/usr/sbin/sshd", 8, 0),
+        ("forks", 1, 9),
+        ("/bin/s6-supervise", 9, 0),
+        ("forks", 9, 10),
+        ("./run", 10, 0),
+    ]);
+    assert_eq!(units(&timeline), ["sshd 3..5 Runit"]);
+}

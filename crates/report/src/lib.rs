@@ -81,7 +81,7 @@ pub use terminal::{all_threads, calls, details, functions, headline, initcalls, 
 pub use text::{Style, harmless, harmless_bytes, json};
 pub use trial::{ProofLine, Proofs, Together};
 pub use trials_page::{PROOFS_NOTES, proofs_page};
-pub use user_space::{AwaitedKind, ProcessLine, UnitLine, WaitedForLine, WokenByLine};
+pub use user_space::{AwaitedKind, ManagerName, ProcessLine, UnitLine, WaitedForLine, WokenByLine};
 pub use warnings::WarningLine;
 pub use watch_lines::{ReadingLine, WatchedLine};
 pub use where_line::WhereLine;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use analysis::{ProcessTimes, WaitFor, Waited, Waker, process_times};
 use serde::{Deserialize, Serialize};
-use timeline::{NameId, Ns, Process, ServiceUnit, Timeline};
+use timeline::{Manager, NameId, Ns, Process, ServiceUnit, Timeline};
 
 /// A user process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -115,12 +115,47 @@ pub struct UnitLine {
     pub settled_ns: Option<i64>,
     /// Whether it failed.
     pub failed: bool,
+    /// Who started it.
+    #[serde(default)]
+    pub manager: ManagerName,
     /// The numbers of its processes, the first first.
     #[serde(default)]
     pub pids: Vec<u64>,
     /// How long they ran on CPUs until the end mark; `null` where no process is known to be of it.
     #[serde(default)]
     pub cpu_ns: Option<i64>,
+}
+
+/// A manager of services.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ManagerName {
+    /// systemd.
+    #[default]
+    Systemd,
+    /// sysvinit, or what else runs scripts of `/etc/init.d`.
+    SysvInit,
+    /// OpenRC.
+    Openrc,
+    /// runit.
+    Runit,
+    /// s6.
+    S6,
+    /// daemontools.
+    Daemontools,
+}
+
+impl From<Manager> for ManagerName {
+    fn from(manager: Manager) -> ManagerName {
+        match manager {
+            Manager::Systemd => ManagerName::Systemd,
+            Manager::SysvInit => ManagerName::SysvInit,
+            Manager::OpenRc => ManagerName::Openrc,
+            Manager::Runit => ManagerName::Runit,
+            Manager::S6 => ManagerName::S6,
+            Manager::Daemontools => ManagerName::Daemontools,
+        }
+    }
 }
 
 impl UnitLine {
@@ -193,6 +228,7 @@ fn unit_line(timeline: &Timeline, unit: &ServiceUnit) -> UnitLine {
         start_ns: unit.start.map(|at| at.0),
         settled_ns: unit.settled.map(|at| at.0),
         failed: unit.failed,
+        manager: timeline.unit_managers.get(&unit.name).copied().unwrap_or_default().into(),
         pids: Vec::new(),
         cpu_ns: None,
     }

@@ -207,6 +207,24 @@ pub struct ServiceUnit {
     pub failed: bool,
 }
 
+/// Who starts units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Manager {
+    /// systemd.
+    #[default]
+    Systemd,
+    /// sysvinit, or what else runs scripts of `/etc/init.d`.
+    SysvInit,
+    /// OpenRC.
+    OpenRc,
+    /// runit.
+    Runit,
+    /// s6.
+    S6,
+    /// daemontools.
+    Daemontools,
+}
+
 /// One boot, or as much of it as the evidence shows.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
@@ -261,6 +279,8 @@ pub struct Timeline {
     pub processes: Vec<Process>,
     /// Units of its manager of services, in the order in which they were first heard of.
     pub units: Vec<ServiceUnit>,
+    /// Who started the units of these names; the others are systemd's.
+    pub unit_managers: BTreeMap<NameId, Manager>,
     /// What its times count.
     pub unit: Unit,
     /// The operating system by what the evidence says.

@@ -230,7 +230,8 @@ impl<'a> Layer<'a, '_> {
                 // bootscope's own process is no part of the guest's user space.
                 if ![INIT_PATH.as_bytes(), ROOT_PATH.as_bytes()].contains(&file) {
                     let program = self.intern(file);
-                    self.processes.execs((record.pid, track), by, program, begun);
+                    let names = &mut self.timeline.names;
+                    self.processes.execs((record.pid, track), by, program, begun, self.now, names);
                 }
                 self.exec(track, file);
             }

@@ -4,8 +4,9 @@
 //! (`task_newtask`), a thread of a process is part of it; elsewhere each is a process. A process ends with its last thread.
 
 use hashbrown::HashMap;
-use timeline::{DiagnosticKind, NameId, Ns, Process, Timeline, TrackId};
+use timeline::{DiagnosticKind, Manager, NameId, Names, Ns, Process, ServiceUnit, Timeline, TrackId};
 
+use super::services;
 use crate::text::lossy;
 
 /// More ancestors are not counted.
@@ -43,6 +44,18 @@ struct One {
     /// How many of its threads are alive.
     alive: u32,
     unit: Option<NameId>,
+    /// The first script of a service that it ran.
+    script: Option<NameId>,
+    /// When it ran a program last.
+    ran: Ns,
+}
+
+/// A service of a manager that has no control groups.
+struct Service {
+    name: NameId,
+    manager: Manager,
+    start: Ns,
+    settled: Option<Ns>,
 }
 
 impl Processes {
@@ -79,7 +92,15 @@ impl Processes {
     }
 
     /// It runs a program; `by` is the thread that called for it, `begun` is when that is known to be there.
-    pub(super) fn execs(&mut self, (pid, track): (u32, TrackId), by: u32, program: NameId, begun: Ns) {
+    pub(super) fn execs(
+        &mut self,
+        (pid, track): (u32, TrackId),
+        by: u32,
+        program: NameId,
+        begun: Ns,
+        at: Ns,
+        names: &mut Names,
+    ) {
         if by != pid {
             if let Some(process) = self.now.remove(&by) {
                 self.now.insert(pid, process);
@@ -88,8 +109,10 @@ impl Processes {
         let Some(one) = self.now.get(&pid).copied().or_else(|| self.add((pid, track), None, begun, true)) else {
             return;
         };
-        self.all[one].program = Some(program);
-        self.all[one].is_user = true;
+        let script = services::script(names.get(program)).map(str::to_owned);
+        let one = &mut self.all[one];
+        (one.program, one.is_user, one.ran) = (Some(program), true, at);
+        one.script = one.script.or(script.map(|script| names.intern(&script)));
     }
 
     /// A thread ends.
@@ -126,15 +149,16 @@ impl Processes {
         }
         let one = self.all.len();
         let unit = parent.and_then(|parent| self.all[parent].unit);
-        let (end, program) = (None, None);
-        self.all.push(One { pid, track, parent, start, end, program, is_user, alive: 1, unit });
+        let (end, program, script) = (None, None, None);
+        self.all.push(One { pid, track, parent, start, end, program, is_user, alive: 1, unit, script, ran: start });
         self.now.insert(pid, one);
         self.threads.push((track, one));
         Some(one)
     }
 
     /// As a table, each process after its parent, in order of time. What ran no program is called like its thread.
-    pub(super) fn build(self, timeline: &mut Timeline, place: impl Fn() -> String) {
+    pub(super) fn build(mut self, timeline: &mut Timeline, place: impl Fn() -> String) {
+        self.services(timeline);
         for _ in 0..self.beyond {
             timeline.diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, "the table of processes", &place);
         }
@@ -162,6 +186,54 @@ impl Processes {
             let track = timeline.tracks.get_mut(track);
             (track.process, track.unit) = (Some(timeline::number(place)), self.all[process].unit);
         }
+    }
+}
+
+impl Processes {
+    /// Finds services by what processes run. Who belongs to a unit already, by its control group, starts none.
+    fn services(&mut self, timeline: &mut Timeline) {
+        let program = |one: &One| one.program.map_or("", |name| timeline.names.get(name));
+        let parent = |one: &One| one.parent.map(|parent| &self.all[parent]);
+        // Where OpenRC has one service in a process above the script's, that process is the service.
+        let above = self.all.iter().filter_map(|one| {
+            let above = parent(one).filter(|above| above.script.is_none() && services::runs_one(program(above)))?;
+            one.script.filter(|_| above.unit.is_none()).zip(one.parent)
+        });
+        let above: Vec<(NameId, usize)> = above.collect();
+        above.into_iter().rev().for_each(|(script, above)| self.all[above].script = Some(script));
+        let mut found: Vec<Service> = Vec::new();
+        // Control groups were handed on at the fork; of these, whose parent is a service stands before its children.
+        let mut services: Vec<Option<NameId>> = vec![None; self.all.len()];
+        for i in (0..self.all.len()).filter(|&i| self.all[i].unit.is_none()).collect::<Vec<_>>() {
+            services[i] = self.all[i].parent.and_then(|parent| services[parent]);
+            if services[i].is_none() {
+                let service = self.service(i, timeline);
+                services[i] = service.as_ref().map(|service| service.name);
+                found.extend(service);
+            }
+            self.all[i].unit = services[i];
+        }
+        found.sort_by_key(|service| service.start);
+        for Service { name, manager, start, settled } in found {
+            timeline.unit_managers.insert(name, manager);
+            timeline.units.push(ServiceUnit { name, start: Some(start), settled, failed: false });
+        }
+    }
+
+    /// The service that a process is.
+    fn service(&self, i: usize, timeline: &mut Timeline) -> Option<Service> {
+        let one = &self.all[i];
+        let program = |one: &One| one.program.map_or("", |name| timeline.names.get(name));
+        let above = one.parent.map_or("", |parent| program(&self.all[parent]));
+        if let Some(name) = one.script {
+            let is_openrc = services::is_openrc(above) || services::runs_one(program(one));
+            let manager = if is_openrc { Manager::OpenRc } else { Manager::SysvInit };
+            return Some(Service { name, manager, start: one.start, settled: one.end });
+        }
+        let manager = services::supervisor(above).filter(|_| !services::is_run_script(program(one)))?;
+        let name = services::base(program(one)).to_owned();
+        let name = timeline.names.intern(&name);
+        Some(Service { name, manager, start: one.start, settled: Some(one.ran) })
     }
 }
 
