@@ -51,7 +51,7 @@ pub use impossible::impossible;
 pub use initcalls::{Initcall, initcalls};
 pub use path::boot_path;
 pub use phases::{Phase, phases};
-pub use process_times::{ProcessTimes, WaitFor, Waited, Waker, process_times};
+pub use process_times::{ProcessTimes, WaitFor, Waited, Waker, process_times, processes_end};
 pub use spread::{Follow, Spread};
 pub use stays::{Stay, Stays};
 pub use stretch::{BootPath, CpuHeld, Stretch, StretchKind};

@@ -2,7 +2,7 @@
 //! threads, so that they can be more than the process lasted.
 
 use hashbrown::HashMap;
-use timeline::{InterruptKind, NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
+use timeline::{EndEvidence, InterruptKind, NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
 
 /// What a thread of a process waited for, by who or what ended the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,9 +69,18 @@ struct Sums {
     wakers: HashMap<Waker, Waited>,
 }
 
+/// Until when processes are looked at: the end mark; all that is known of them where the boot ends when process 1 begins.
+pub fn processes_end(timeline: &Timeline) -> Ns {
+    use EndEvidence::{Process1Arrived, Process1Sent, Process1Started, UserSpaceRan};
+    let end = timeline
+        .end
+        .filter(|end| !matches!(end.evidence, Process1Arrived | Process1Sent | Process1Started | UserSpaceRan));
+    end.map_or(Ns::MAX, |end| end.at)
+}
+
 /// Of each process in the timeline's table; none where no thread is known to be of it. Linear in the waits and running stretches.
 pub fn process_times(timeline: &Timeline) -> Vec<Option<ProcessTimes>> {
-    let end = timeline.end.map_or(Ns::MAX, |end| end.at);
+    let end = processes_end(timeline);
     let mut all: Vec<Option<Sums>> = timeline.processes.iter().map(|_| None).collect();
     let of = |track: TrackId| timeline.tracks.get(track).process.map(|process| process as usize);
     for (_, track) in timeline.tracks.iter() {
@@ -170,7 +179,7 @@ fn woken(timeline: &Timeline, parents: &[Option<usize>], own: usize, wait: &Wait
 #[cfg(test)]
 mod tests {
     use super::*;
-    use timeline::{End, EndEvidence, Process, Running, TimeBase, TrackKind};
+    use timeline::{End, Process, Running, TimeBase, TrackKind};
 
     /// Process 1 with a child 2, which has two threads and a child 3.
     fn boot() -> Timeline {

@@ -124,6 +124,16 @@ fn user_space_is_traced_to_a_unit() {
         .map(|process| ns(&process["end_ns"]) - ns(&process["start_ns"]))
         .collect();
     assert!(sleeps.len() == 2 && sleeps[0] >= 700 * MS && sleeps[1] >= 400 * MS, "{sleeps:?}");
+    // Each is its unit's, and slept; what a sleep waits for is a timer.
+    for (name, least) in [("known-a.service", 700 * MS), ("known-b.service", 400 * MS)] {
+        let of = |process: &&serde_json::Value| process["unit"] == name && text(&process["name"]).ends_with("/sleep");
+        let sleep = processes.iter().find(of).unwrap_or_else(|| panic!("no process of {name} in {processes:#?}"));
+        assert_eq!(sleep["waits"][0]["for"], "timer", "{sleep:#}");
+        assert!(ns(&sleep["waits"][0]["ns"]) >= least && ns(&sleep["cpu_ns"]) > 0, "{sleep:#}");
+        let unit = list(&document["units"]).iter().find(|unit| unit["name"] == name).unwrap();
+        assert!(list(&unit["pids"]).contains(&sleep["pid"]) && unit["manager"] == "systemd", "{unit:#}");
+    }
+    assert_eq!((&processes[0]["pid"], &processes[0]["unit"]), (&1.into(), &"init.scope".into()), "{:#}", processes[0]);
     let programs: Vec<&str> = processes.iter().map(|process| text(&process["name"])).collect();
     assert!(programs.iter().any(|name| name.contains("systemd-journald")), "{programs:?}");
     let phases: Vec<&str> = list(&document["phases"]).iter().map(|phase| text(&phase["name"])).collect();
@@ -132,7 +142,7 @@ fn user_space_is_traced_to_a_unit() {
     // The boot waited for both sleeps: nobody else is to blame for that time.
     let slept: i64 = list(&document["where"])
         .iter()
-        .filter(|row| row.to_string().contains("sleep"))
+        .filter(|row| text(&row["name"]).starts_with("unit known-") && row.to_string().contains("sleep"))
         .map(|row| ns(&row["self_ns"]))
         .sum();
     assert!((1050 * MS..(reached - a)).contains(&slept), "{} of {} ms", slept / MS, (reached - a) / MS);
@@ -146,6 +156,7 @@ fn user_space_is_traced_to_a_unit() {
     assert!(text(&found["title"]).starts_with("process /sbin/ldconfig"), "{found:#}");
     let price = ns(&found["cost_ns"]);
     assert!((ldconfig / 2..ldconfig + 20 * MS).contains(&price), "{price} of the {ldconfig} ns that it ran");
+    assert!(document["explained"].as_f64() > Some(0.98), "{}", document["explained"]);
     up_to_milestones(&into, a_active, &document);
     let text = run(bootscope("show").arg("--units").arg(&into)).exits(0);
     assert!(text.text().contains("known-a.service"), "{}", text.text());

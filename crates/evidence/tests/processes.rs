@@ -236,3 +236,52 @@ fn what_a_supervisor_starts_is_a_unit_by_its_program() {
     ]);
     assert_eq!(units(&timeline), ["sshd 3..5 Runit"]);
 }
+
+/// A cut out of a real guest's trace, of which `tests/data/README.md` says more.
+fn cut(name: &str) -> Timeline {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/processes").join(name);
+    let text = std::fs::read_to_string(file).unwrap();
+    built(&text.lines().collect::<Vec<_>>())
+}
+
+/// Of each process that runs one of these programs: the program and its unit.
+fn units_of(timeline: &Timeline, programs: &[&str]) -> Vec<String> {
+    let rows = timeline.processes.iter().enumerate().filter_map(|(place, process)| {
+        let name = timeline.names.get(process.name);
+        let track = timeline.tracks.iter().map(|(_, track)| track).find(|track| track.process == Some(place as u32))?;
+        let unit = track.unit.map_or("-", |unit| timeline.names.get(unit));
+        programs.contains(&name).then(|| format!("{name} {unit}"))
+    });
+    let mut rows: Vec<String> = rows.collect();
+    rows.sort_unstable();
+    rows.dedup();
+    rows
+}
+
+#[test]
+fn a_real_debian_13_has_its_processes_in_their_units() {
+    let timeline = cut("debian13-units.txt");
+    let rows = units_of(&timeline, &["/usr/sbin/sshd", "/usr/sbin/nginx", "/usr/sbin/cron", "/usr/bin/dbus-daemon"]);
+    let expected = [
+        "/usr/bin/dbus-daemon dbus.service",
+        "/usr/sbin/cron cron.service",
+        "/usr/sbin/nginx nginx.service",
+        "/usr/sbin/sshd ssh.service",
+    ];
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn a_real_sysvinit_and_a_real_openrc_have_their_services() {
+    let of = |timeline: &Timeline| {
+        let names = timeline.units.iter().map(|unit| timeline.names.get(unit.name).to_owned());
+        names.collect::<Vec<_>>()
+    };
+    let timeline = cut("debian12-sysvinit.txt");
+    assert_eq!(of(&timeline), ["bootlogs", "cron", "nginx", "rmnologin", "ssh", "rc.local"]);
+    let rows = units_of(&timeline, &["/usr/sbin/sshd", "/usr/sbin/nginx", "/usr/sbin/cron"]);
+    assert_eq!(rows, ["/usr/sbin/cron cron", "/usr/sbin/nginx nginx", "/usr/sbin/sshd ssh"]);
+    let timeline = cut("debian12-openrc.txt");
+    assert_eq!(of(&timeline), ["mountnfs.sh", "mountnfs-bootclean.sh", "bootmisc.sh"]);
+    assert!(timeline.unit_managers.values().all(|&manager| manager == timeline::Manager::OpenRc));
+}
