@@ -91,7 +91,7 @@ pub fn process_times(timeline: &Timeline) -> Vec<Option<ProcessTimes>> {
     }
     for r in &timeline.running {
         if let Some(sums) = of(r.track).and_then(|process| all[process].as_mut()) {
-            sums.times.cpu = sums.times.cpu + length(r.from, r.to, end);
+            sums.times.cpu += length(r.from, r.to, end);
         }
     }
     let parents = parents(timeline);
@@ -99,7 +99,7 @@ pub fn process_times(timeline: &Timeline) -> Vec<Option<ProcessTimes>> {
         let Some(process) = of(wait.track) else { continue };
         let (kind, waker) = woken(timeline, &parents, process, wait);
         let Some(sums) = all[process].as_mut() else { continue };
-        sums.times.runqueue = sums.times.runqueue + length(wait.woken, wait.until, end);
+        sums.times.runqueue += length(wait.woken, wait.until, end);
         let slept = length(wait.from, wait.woken, end);
         if slept == Ns::ZERO {
             continue;
@@ -116,7 +116,7 @@ pub fn process_times(timeline: &Timeline) -> Vec<Option<ProcessTimes>> {
 
 impl Waited {
     fn add(&mut self, time: Ns) {
-        self.time = self.time + time;
+        self.time += time;
         self.count += 1;
     }
 }

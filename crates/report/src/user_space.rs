@@ -167,13 +167,12 @@ impl UnitLine {
 
 /// The processes and the units of a boot.
 pub(crate) fn lines(timeline: &Timeline) -> (Vec<ProcessLine>, Vec<UnitLine>) {
-    let end = timeline.end.map_or(Ns::MAX, |end| end.at + end.error);
     let times = process_times(timeline);
-    let last = Ns(processes_end(timeline).0.saturating_add(timeline.end.map_or(0, |end| end.error.0)));
+    let end = Ns(processes_end(timeline).0.saturating_add(timeline.end.map_or(0, |end| end.error.0)));
     let traced = timeline.processes.iter().zip(&times);
     // Where the evidence says when each thread ran, what began after the end mark is no part of the boot.
-    let listed = traced.clone().filter(|(process, times)| times.is_none() || process.start <= last);
-    let processes = listed.map(|(process, times)| process_line(timeline, process, times.as_ref(), last)).collect();
+    let listed = traced.clone().filter(|(process, times)| times.is_none() || process.start <= end);
+    let processes = listed.map(|(process, times)| process_line(timeline, process, times.as_ref(), end)).collect();
     let mut units: Vec<(NameId, UnitLine)> =
         until_the_end(timeline, end).map(|unit| (unit.name, unit_line(timeline, &unit))).collect();
     add_processes(&mut units, traced.filter(|(process, _)| process.start <= end));

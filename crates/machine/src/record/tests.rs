@@ -79,7 +79,8 @@ fn a_unit_that_fails_ends_the_boot_that_waits_for_it() {
         let mut options = options(&dir, Until::Unit("a.service".to_owned()));
         let kernel = dir.path().join("bzImage");
         let mut header = vec![0; 4096];
-        (header[0x1fe..0x200].copy_from_slice(&[0x55, 0xaa]), header[0x202..0x206].copy_from_slice(b"HdrS"));
+        header[0x1fe..0x200].copy_from_slice(&[0x55, 0xaa]);
+        header[0x202..0x206].copy_from_slice(b"HdrS");
         std::fs::write(&kernel, header).unwrap();
         options.guest.kernel = Some(kernel);
         options.guest.trace_events = false;
