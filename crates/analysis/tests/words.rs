@@ -51,6 +51,7 @@ const READ: &[(&str, &str)] = &[
     ("evidence/reader.rs", "files of a recording"),
     ("evidence/silence.rs", "silence.txt"),
     ("evidence/tslog/events.rs", "a function of FreeBSD's"),
+    ("evidence/trace_dat/formats.rs", "what a kernel says of its events"),
     ("evidence/tslog/occupancy.rs", "a record's detail"),
     ("evidence/tslog/rate.rs", "units of a rate"),
     ("evidence/vmm.rs", "vmm.json"),

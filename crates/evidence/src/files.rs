@@ -6,7 +6,7 @@
 use crate::archive;
 use crate::detect::{self, Readers};
 use crate::index::Index;
-use crate::input::{File, Input};
+use crate::input::{File, Input, UNPACKED_BYTES_MAX};
 use crate::reader::{Own, Taken};
 use crate::readers::{Format, YIELDS_TO};
 use crate::text::{HOLE_BYTES_MIN, Lines};
@@ -15,9 +15,6 @@ use recording::Recording;
 use std::io::Read;
 use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
-
-/// The most that a compressed file may become.
-pub const UNPACKED_BYTES_MAX: u64 = 256 << 20;
 
 /// A reader for each format, with all files of the recording that belong to it.
 pub(crate) fn read(recording: &Recording, diagnostics: &mut Diagnostics) -> Result<Readers, recording::Error> {

@@ -4,6 +4,9 @@ use crate::index::Index;
 use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics};
 
+/// The most that a compressed file may become.
+pub const UNPACKED_BYTES_MAX: u64 = 256 << 20;
+
 /// A file and its name.
 pub(crate) struct File {
     pub name: String,

@@ -8,7 +8,7 @@
 use crate::reader::Reader;
 use crate::{
     bootchart, bootstage, calls, cbmem, firmware, first_executions, fpdt, ftrace, guest_messages, guestfs, kernel_log,
-    perf_script, silence, systemd_analyze, tslog, vmm, watched,
+    perf_data, perf_script, silence, systemd_analyze, tslog, vmm, watched,
 };
 use timeline::DiagnosticKind;
 
@@ -46,6 +46,8 @@ readers! {
     Watched: watched::Files,
     /// Text of `/sys/kernel/tracing/trace`: [`crate::ftrace`].
     Trace: ftrace::Files,
+    /// Samples and tracepoints in perf's own file: [`crate::perf_data`].
+    PerfData: perf_data::Files,
     /// When each block of code ran first: [`crate::first_executions`].
     FirstExecutions: first_executions::Files,
     /// Every call: [`crate::calls`].
@@ -83,6 +85,7 @@ pub(crate) const WHOLE_BOOTS: [Precedence; 1] = [Precedence {
     used: Format::Tslog,
     unread: &[
         Format::Trace,
+        Format::PerfData,
         Format::KernelLog,
         Format::Guestfs,
         Format::FirstExecutions,

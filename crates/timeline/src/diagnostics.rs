@@ -117,9 +117,13 @@ kinds! {
     BootchartOtherClock = "bootchart-other-clock", Affects(Figures::Times);
     BootchartPartUnused = "bootchart-part-unused", Harmless;
     SecondTrace = "second-trace", Unusable;
+    TraceFileUnreadable = "trace-file-unreadable", Unusable;
+    TracePartUnused = "trace-part-unused", Harmless;
+    TracePageDamaged = "trace-page-damaged", Affects(Figures::Threads);
     SecondKernelLog = "second-kernel-log", Unusable;
     SecondLibguestfs = "second-libguestfs", Unusable;
     SecondSamples = "second-samples", Unusable;
+    SamplesUnreadable = "samples-unreadable", Unusable;
     SampleUnreadable = "sample-unreadable", Affects(Figures::Functions);
     CpuUnsampled = "cpu-unsampled", Affects(Figures::Functions);
     KernelLogBesideLibguestfs = "kernel-log-beside-libguestfs", Unusable;

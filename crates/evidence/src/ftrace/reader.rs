@@ -2,12 +2,14 @@
 
 use super::{Event, Trace, is_event};
 use crate::boot::Boot;
-use crate::input::{FirstOf, Input};
+use crate::input::{File, FirstOf, Input};
 use crate::offers::{Offers, Stamped, StampedText, Stamps};
 use crate::reader::{Evidence, Own, Reader};
 use crate::text::Line;
+use crate::trace_dat;
 use guest_init::cpio::ROOT_PATH;
 use hashbrown::HashMap;
+use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, FileLoss, Os, Phase, SpanKind, SpanRow, Ticks};
 
 /// The first one counts.
@@ -35,7 +37,16 @@ impl Reader for Files {
         is_event(line).then_some(0)
     }
 
-    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
+        trace_dat::recognise(bytes).map(str::to_owned)
+    }
+
+    fn add(&mut self, _own: Option<usize>, mut input: Input, diagnostics: &mut Diagnostics) {
+        if trace_dat::recognise(&input.file.bytes).is_some() {
+            let name = input.file.name.clone();
+            let bytes = trace_dat::text(&name, &input.file.bytes, diagnostics);
+            input.file = Rc::new(File { name, bytes });
+        }
         self.0.add(input);
     }
 

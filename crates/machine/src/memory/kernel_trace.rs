@@ -6,11 +6,9 @@
 //! image: the table of its symbols, with variables (`CONFIG_KALLSYMS_ALL`), and its types ([`btf`], `CONFIG_DEBUG_INFO_BTF`). Debian's
 //! kernels have both. Its VMCOREINFO note says where the kernel runs.
 //!
-//! [`ring`] reads the records, [`print`] makes lines of them. Nothing in the guest's memory is trusted.
+//! [`ring`] reads the records, `trace_records` makes lines of them. Nothing in the guest's memory is trusted.
 
 mod btf;
-mod names;
-mod print;
 mod ring;
 
 use std::collections::HashMap;
@@ -23,8 +21,7 @@ use super::{PhysicalMemory, TaskList};
 use crate::arch::paging::View;
 use crate::kernel_image::{self, NoFunctions};
 pub(super) use btf::Btf;
-use names::Names;
-use print::{Forms, Printer};
+use trace_records::{Forms, Names, Printer, Stamps};
 
 /// The variable of the trace that `trace_event=` writes into.
 const TRACE: &str = "global_trace";
@@ -176,8 +173,9 @@ impl TraceImage {
         let numbers = self.numbers(&view, moved_by);
         let names = Names::new(self.functions.clone(), moved_by);
         let (clock, in_ns) = self.clock(&view, trace, moved_by).unwrap_or_default();
+        let stamps = if in_ns { Stamps::Microseconds } else { Stamps::Counter };
         Ok(KernelTrace {
-            text: text(&records, Printer::new(&self.forms, &numbers, &names, in_ns)),
+            text: text(&records, Printer::new(&self.forms, &numbers, &names, stamps)),
             clock,
             overwritten: lost(&records),
         })

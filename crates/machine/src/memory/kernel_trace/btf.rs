@@ -4,6 +4,8 @@
 //! and their names. Only structures are looked up, and only what is asked for. The bytes are the user's file: nothing is
 //! believed that lies outside of them, and types that refer to each other in a circle end the search.
 
+use trace_records::{Field, Fields};
+
 const MAGIC: u16 = 0xeb9f;
 /// More types than any kernel has.
 const TYPES_MAX: usize = 1 << 21;
@@ -32,20 +34,22 @@ mod kind {
     pub const ENUM64: u32 = 19;
 }
 
-/// A part of a structure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Field {
-    /// From the structure's start.
-    pub(in super::super) offset: usize,
-    pub(super) bytes: usize,
-}
-
 /// The types.
 pub(in super::super) struct Btf<'a> {
     types: &'a [u8],
     strings: &'a [u8],
     /// Where each type begins; that of number 0, which is `void`, is never looked at.
     starts: Vec<usize>,
+}
+
+impl Fields for Btf<'_> {
+    fn common(&self, field: &str) -> Option<Field> {
+        self.field("trace_entry", field)
+    }
+
+    fn own(&self, _event: &str, structure: &str, field: &str) -> Option<Field> {
+        self.field(&format!("trace_event_raw_{structure}"), field)
+    }
 }
 
 /// A type's first three words.

@@ -1,15 +1,15 @@
 //! The records in ftrace's ring buffers: one of each CPU, a circle of pages in which the oldest are overwritten.
 //!
 //! By Linux, kernel/trace/ring_buffer.c (5.6 to 6.12). A CPU's pages hang in a list; the lowest bits of a link say that the
-//! page behind it is the oldest (1 or 2). One more page, the reader's, is outside of the circle and older than all of them. Each
-//! page begins with the stamp of its first record and how many bytes of it are used; a record has four bytes that hold its length
-//! and how much later it is than the one before.
+//! page behind it is the oldest (1 or 2). One more page, the reader's, is outside of the circle and older than all of them. [`page`] reads what
+//! is in a page.
 
 use std::collections::HashSet;
 use std::io;
 
 use super::Layout;
 use crate::arch::paging::View;
+use trace_records::page;
 
 /// No more is read of all CPUs together.
 const BYTES_MAX: usize = 64 << 20;
@@ -131,10 +131,10 @@ impl Records {
             self.damaged_pages += 1;
             return Ok(());
         };
-        let (raw, whole) = split(&self.bytes[from..], stamp);
+        let (raw, whole) = page::records(&self.bytes[from..], stamp);
         self.damaged_pages += u64::from(!whole);
-        let unread = raw.into_iter().filter(|&(at, _, _)| at as u64 >= read);
-        self.raw.extend(unread.map(|(at, stamp, length)| Raw { stamp, cpu, from: from + at, to: from + at + length }));
+        let unread = raw.into_iter().filter(|record| record.from as u64 >= read);
+        self.raw.extend(unread.map(|r| Raw { stamp: r.stamp, cpu, from: from + r.from, to: from + r.to }));
         Ok(())
     }
 
@@ -175,51 +175,6 @@ fn circle(view: &View, layout: &Layout, of_cpu: u64) -> io::Result<Vec<u64>> {
     let at = pages.iter().position(|&page| Some(page) == oldest).unwrap_or(0);
     pages.rotate_left(at);
     Ok(pages)
-}
-
-/// The records of a page: where each begins, its stamp, its length; and whether they fit the page.
-fn split(page: &[u8], mut stamp: u64) -> (Vec<(usize, u64, usize)>, bool) {
-    const PADDING: u32 = 29;
-    const EXTENDED: u32 = 30;
-    const ABSOLUTE: u32 = 31;
-    /// An absolute stamp does not hold its topmost bits: these stay.
-    const TOP: u64 = 0xf8 << 56;
-    let word = |at: usize| page.get(at..)?.first_chunk().copied().map(u32::from_le_bytes);
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < page.len() {
-        let (Some(head), next) = (word(at), word(at + 4)) else { return (found, false) };
-        let (kind, delta) = (head & 31, u64::from(head >> 5));
-        let wide = u64::from(next.unwrap_or(0)) << 27 | delta;
-        let length = match kind {
-            // The page ends here, or a record was taken back.
-            PADDING if delta == 0 => return (found, true),
-            PADDING => 4 + next.unwrap_or(0) as usize,
-            EXTENDED => {
-                stamp = stamp.wrapping_add(wide);
-                8
-            }
-            ABSOLUTE => {
-                stamp = wide & !TOP | stamp & TOP;
-                8
-            }
-            words => {
-                stamp = stamp.wrapping_add(delta);
-                let (from, length) = match words {
-                    // The length stands in front, and counts itself.
-                    0 => (at + 8, (next.unwrap_or(0) as usize).saturating_sub(4)),
-                    words => (at + 4, 4 * words as usize),
-                };
-                if from + length > page.len() {
-                    return (found, false);
-                }
-                found.push((from, stamp, length));
-                from + length - at
-            }
-        };
-        at += length.max(4);
-    }
-    (found, at == page.len())
 }
 
 fn invalid(what: String) -> io::Error {
@@ -309,43 +264,5 @@ mod tests {
 
     fn head(kind: u32, delta: u32) -> [u8; 4] {
         (delta << 5 | kind).to_le_bytes()
-    }
-
-    #[test]
-    fn lengths_and_stamps_of_every_kind_of_record() {
-        let page = [
-            &head(1, 5)[..],
-            b"abcd",
-            // A stamp further away than 27 bits tell.
-            &head(30, 1),
-            &1u32.to_le_bytes(),
-            &head(2, 2),
-            b"efghijkl",
-            // A long one: its length counts itself.
-            &head(0, 3),
-            &12u32.to_le_bytes(),
-            b"mnopqrst",
-            // Taken back.
-            &head(29, 1),
-            &8u32.to_le_bytes(),
-            b"XXXX",
-            // An absolute stamp.
-            &head(31, 7),
-            &2u32.to_le_bytes(),
-            &head(1, 0),
-            b"uvwx",
-            &head(29, 0),
-            b"rest",
-        ]
-        .concat();
-        let (found, whole) = split(&page, 1000);
-        let texts: Vec<(u64, &[u8])> = found.iter().map(|&(at, stamp, n)| (stamp, &page[at..at + n])).collect();
-        let far = 1005 + (1 << 27) + 1;
-        let expected: [(u64, &[u8]); 4] =
-            [(1005, b"abcd"), (far + 2, b"efghijkl"), (far + 5, b"mnopqrst"), ((2 << 27) + 7, b"uvwx")];
-        assert_eq!((&texts[..], whole), (&expected[..], true));
-        for cut in 0..page.len() {
-            assert!(split(&page[..cut], 0).0.len() <= found.len());
-        }
     }
 }

@@ -1,18 +1,18 @@
 //! What a kernel's functions are called, at the addresses at which they run.
 
 /// Functions by address.
-pub(super) struct Names(Vec<(u64, String)>);
+pub struct Names(Vec<(u64, String)>);
 
 impl Names {
     /// Of a kernel that runs so far from where it was linked to.
-    pub(super) fn new(mut functions: Vec<(u64, String)>, moved_by: u64) -> Names {
+    pub fn new(mut functions: Vec<(u64, String)>, moved_by: u64) -> Names {
         functions.iter_mut().for_each(|function| function.0 = function.0.wrapping_add(moved_by));
         functions.sort_unstable();
         Names(functions)
     }
 
     /// As the kernel prints it, without its length; the bare address where none is known, as in a module.
-    pub(super) fn function(&self, address: u64, with_offset: bool) -> String {
+    pub fn function(&self, address: u64, with_offset: bool) -> String {
         /// No function is longer: what lies further behind one belongs to nobody.
         const BYTES_MAX: u64 = 1 << 20;
         let before = self.0.partition_point(|function| function.0 <= address).checked_sub(1).map(|at| &self.0[at]);

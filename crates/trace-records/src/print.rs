@@ -1,17 +1,16 @@
 //! A record of a trace as the line that the kernel prints of it in `/sys/kernel/tracing/trace`.
 //!
-//! What a line says of an event is a template here, and where its fields are is asked of the kernel's types: the number of an event
+//! What a line says of an event is a template here, and where its fields are is asked of [`Fields`]: the number of an event
 //! and the places of its fields differ from one kernel to the next, what is printed of them hardly does.
 
 use std::collections::HashMap;
 use std::io::Write as _;
 
-use super::btf::{Btf, Field};
-use super::names::Names;
+use crate::{Field, Fields, Names};
 
 /// An event: its name, the structure of its record without `trace_event_raw_`, and its template. `{x}` is a number, `{x:s}` text,
-/// `{x:S}` a function with its offset, `{x:f}` its name alone, `{x:3}` a number of three digits, `{x:x}` one in hexadecimal, `{x:t}` the state of a thread,
-/// `{x:d}` a device.
+/// `{x:S}` a function with its offset, `{x:f}` its name alone, `{x:3}` a number of three digits, `{x:x}` one in hexadecimal, `{x:t}`
+/// the state of a thread, `{x:d}` a device, `{x:q}` what a softirq does.
 const EVENTS: &[(&str, &str, &str)] = &[
     ("initcall_level", "initcall_level", "level={level:s}"),
     ("initcall_start", "initcall_start", "func={func:S}"),
@@ -49,8 +48,20 @@ const EVENTS: &[(&str, &str, &str)] = &[
     ("workqueue_execute_end", "workqueue_execute_end", "work struct (____ptrval____)"),
     ("irq_handler_entry", "irq_handler_entry", "irq={irq} name={name:s}"),
     ("irq_handler_exit", "irq_handler_exit", "irq={irq} ret={ret}"),
+    ("softirq_entry", "softirq", "vec={vec} [action={vec:q}]"),
+    ("softirq_exit", "softirq", "vec={vec} [action={vec:q}]"),
+    ("local_timer_entry", "x86_irq_vector", "vector={vector}"),
+    ("local_timer_exit", "x86_irq_vector", "vector={vector}"),
+    ("hrtimer_expire_entry", "hrtimer_expire_entry", "hrtimer=(____ptrval____) function={function:f} now={now}"),
+    ("hrtimer_expire_exit", "hrtimer_class", "hrtimer=(____ptrval____)"),
+    ("timer_expire_entry", "timer_expire_entry", "timer=(____ptrval____) function={function:f} now={now}"),
+    ("timer_expire_exit", "timer_class", "timer=(____ptrval____)"),
     ("console", "console", "{msg:s}"),
+    (MARKER, "print", "{buf:s}"),
 ];
+/// What was written to `trace_marker`: the kernel prints another name than the event has.
+const MARKER: &str = "print";
+const MARKER_PRINTED: &str = "tracing_mark_write";
 const WAKEUP: &str = "comm={comm:s} pid={pid} prio={prio} target_cpu={target_cpu:3}";
 
 /// What a thread is called of which nobody says a name.
@@ -65,6 +76,7 @@ enum Kind {
     Text,
     Function { offset: bool },
     State,
+    Softirq,
 }
 
 #[derive(Clone, Debug)]
@@ -90,7 +102,7 @@ struct Form {
 }
 
 /// How the events of a kernel are printed, by its types.
-pub(super) struct Forms {
+pub struct Forms {
     flags: Field,
     preempt: Field,
     pid: Field,
@@ -99,24 +111,35 @@ pub(super) struct Forms {
 
 impl Forms {
     /// None if the types do not say what every record begins with.
-    pub(super) fn of(btf: &Btf) -> Option<Forms> {
-        let common = |name: &str| btf.field("trace_entry", name);
-        let events = EVENTS.iter().filter_map(|&(name, structure, template)| Form::of(btf, name, structure, template));
+    pub fn of(fields: &dyn Fields) -> Option<Forms> {
+        let common = |name: &str| fields.common(name);
+        let events =
+            EVENTS.iter().filter_map(|&(name, structure, template)| Form::of(fields, name, structure, template));
         let events = events.collect();
         Some(Forms { flags: common("flags")?, preempt: common("preempt_count")?, pid: common("pid")?, events })
     }
 }
 
+/// What stamps are, and how they are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamps {
+    /// Nanoseconds, as the kernel prints them: seconds with six decimals, rounded.
+    Microseconds,
+    /// Nanoseconds, as seconds with nine decimals.
+    Nanoseconds,
+    /// A counter's.
+    Counter,
+}
+
 /// Prints the records of a trace.
-pub(super) struct Printer<'a> {
+pub struct Printer<'a> {
     all: &'a Forms,
     /// By their number in the kernel.
     forms: HashMap<u16, &'a Form>,
     /// Events by number, also those that have no template.
     events: HashMap<u16, &'a str>,
     names: &'a Names,
-    /// Whether stamps are nanoseconds: the kernel prints these as seconds.
-    in_ns: bool,
+    stamps: Stamps,
     /// The name under which each thread was last known, and under which it was first.
     now: HashMap<u32, Vec<u8>>,
     first: HashMap<u32, Vec<u8>>,
@@ -124,24 +147,29 @@ pub(super) struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     /// For the events of these numbers.
-    pub(super) fn new(all: &'a Forms, numbers: &'a HashMap<String, u16>, names: &'a Names, in_ns: bool) -> Printer<'a> {
+    pub fn new(all: &'a Forms, numbers: &'a HashMap<String, u16>, names: &'a Names, stamps: Stamps) -> Printer<'a> {
         let numbered = |form: &'a Form| Some((*numbers.get(form.name)?, form));
         Printer {
             all,
             forms: all.events.iter().filter_map(numbered).collect(),
             events: numbers.iter().map(|(name, &number)| (number, name.as_str())).collect(),
             names,
-            in_ns,
+            stamps,
             now: HashMap::new(),
             first: HashMap::new(),
         }
     }
 
     /// Learns the names of threads from a record: in order of time, before the first line is printed.
-    pub(super) fn learn(&mut self, record: &[u8]) {
+    pub fn learn(&mut self, record: &[u8]) {
         for (pid, comm) in self.threads(record) {
             self.first.entry(pid).or_insert(comm);
         }
+    }
+
+    /// Says a thread's name that no record had up to now.
+    pub fn know(&mut self, pid: u32, comm: &[u8]) {
+        self.first.entry(pid).or_insert_with(|| one_line(comm).collect());
     }
 
     fn threads(&self, record: &[u8]) -> Vec<(u32, Vec<u8>)> {
@@ -155,7 +183,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints a record; whether there was anything to print. In order of time.
-    pub(super) fn line(&mut self, record: &[u8], cpu: u32, stamp: u64, out: &mut Vec<u8>) -> bool {
+    pub fn line(&mut self, record: &[u8], cpu: u32, stamp: u64, out: &mut Vec<u8>) -> bool {
         let Some(event) = number(record) else { return false };
         let Some(pid) = value(record, Place::Here(self.all.pid)).and_then(|pid| u32::try_from(pid).ok()) else {
             return false;
@@ -167,12 +195,15 @@ impl<'a> Printer<'a> {
         };
         let comm = String::from_utf8_lossy(comm);
         let flags = self.flags(record);
-        let stamp = if self.in_ns {
-            let us = stamp / 1000;
-            format!("{:>5}.{:06}", us / 1_000_000, us % 1_000_000)
-        } else {
-            format!("{stamp:>12}")
+        let stamp = match self.stamps {
+            Stamps::Microseconds => {
+                let us = stamp.saturating_add(500) / 1000;
+                format!("{:>5}.{:06}", us / 1_000_000, us % 1_000_000)
+            }
+            Stamps::Nanoseconds => format!("{:>5}.{:09}", stamp / 1_000_000_000, stamp % 1_000_000_000),
+            Stamps::Counter => format!("{stamp:>12}"),
         };
+        let name = if name == MARKER { MARKER_PRINTED } else { name };
         let _ = write!(out, "{comm:>16}-{pid:<7} [{cpu:03}] {flags} {stamp}: {name}: ");
         if let Some(form) = self.forms.get(&event) {
             form.pieces.iter().for_each(|piece| self.piece(piece, record, out));
@@ -231,6 +262,7 @@ impl<'a> Printer<'a> {
             // As the kernel keeps them: 20 bits of minor number.
             Kind::Device => write!(out, "{},{}", (value >> 20) & 0xfff, value & 0xf_ffff),
             Kind::State => write!(out, "{}", state(value)),
+            Kind::Softirq => write!(out, "{}", softirq(value)),
             Kind::Function { offset } => write!(out, "{}", self.names.function(address(value), offset)),
             Kind::Number | Kind::Text => write!(out, "{value}"),
         };
@@ -238,11 +270,11 @@ impl<'a> Printer<'a> {
 }
 
 impl Form {
-    fn of(btf: &Btf, name: &'static str, structure: &str, template: &'static str) -> Option<Form> {
-        let structure = format!("trace_event_raw_{structure}");
+    fn of(fields: &dyn Fields, name: &'static str, structure: &str, template: &'static str) -> Option<Form> {
+        let own = |field: &str| fields.own(name, structure, field);
         let place = |field: &str, is_text: bool| {
-            let elsewhere = || btf.field(&structure, &format!("__data_loc_{field}")).map(Place::Elsewhere);
-            let here = btf.field(&structure, field).map(Place::Here);
+            let elsewhere = || own(&format!("__data_loc_{field}")).map(Place::Elsewhere);
+            let here = own(field).map(Place::Here);
             if is_text { elsewhere().or(here) } else { here }
         };
         let mut pieces = Vec::new();
@@ -257,6 +289,7 @@ impl Form {
                 Some((field, "t")) => (field, Kind::State),
                 Some((field, "x")) => (field, Kind::Hexadecimal),
                 Some((field, "d")) => (field, Kind::Device),
+                Some((field, "q")) => (field, Kind::Softirq),
                 Some((field, _)) => (field, Kind::Digits3),
             };
             pieces.push(Piece::Literal(before));
@@ -300,6 +333,7 @@ fn value(record: &[u8], place: Place) -> Option<i64> {
 
 fn text(record: &[u8], place: Place) -> Option<&[u8]> {
     let text = match place {
+        Place::Here(Field { offset, bytes: 0 }) => record.get(offset..)?,
         Place::Here(field) => bytes(record, field)?,
         Place::Elsewhere(field) => {
             let word = bytes(record, field)?.first_chunk().copied().map(u32::from_le_bytes)?;
@@ -324,28 +358,32 @@ fn state(value: i64) -> String {
     if value & 0x100 == 0 { word } else { word + "+" }
 }
 
+/// What a softirq of this number does, as Linux calls it.
+fn softirq(number: i64) -> &'static str {
+    const ACTIONS: [&str; 10] =
+        ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+    usize::try_from(number).ok().and_then(|number| ACTIONS.get(number)).copied().unwrap_or("?")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::btf::testing::Types;
     use super::*;
 
     /// A kernel that knows of one event.
-    fn types() -> Vec<u8> {
-        let mut types = Types::new();
-        let (short, byte, word) = (types.int(2), types.int(1), types.int(4));
-        let comm = types.array(byte, 16);
-        types.structure(
-            "trace_entry",
-            &[("type", short, 0), ("flags", byte, 2), ("preempt_count", byte, 3), ("pid", word, 4)],
-        );
-        let fork = [
-            ("parent_comm", comm, 8),
-            ("parent_pid", word, 24),
-            ("__data_loc_child_comm", word, 28),
-            ("child_pid", word, 32),
-        ];
-        types.structure("trace_event_raw_sched_process_fork", &fork);
-        types.bytes()
+    struct Kernel;
+
+    impl Fields for Kernel {
+        fn common(&self, field: &str) -> Option<Field> {
+            let at = [("type", 0, 2), ("flags", 2, 1), ("preempt_count", 3, 1), ("pid", 4, 4)];
+            at.into_iter().find(|row| row.0 == field).map(|(_, offset, bytes)| Field { offset, bytes })
+        }
+
+        fn own(&self, event: &str, structure: &str, field: &str) -> Option<Field> {
+            let at =
+                [("parent_comm", 8, 16), ("parent_pid", 24, 4), ("__data_loc_child_comm", 28, 4), ("child_pid", 32, 4)];
+            let is_it = event == "sched_process_fork" && structure == event;
+            at.into_iter().find(|row| is_it && row.0 == field).map(|(_, offset, bytes)| Field { offset, bytes })
+        }
     }
 
     fn fork(number: u16, parent: &[u8], child: &[u8]) -> Vec<u8> {
@@ -355,18 +393,17 @@ mod tests {
         record[4..8].copy_from_slice(&7i32.to_le_bytes());
         record[8..8 + parent.len()].copy_from_slice(parent);
         record[24..28].copy_from_slice(&7i32.to_le_bytes());
-        let place = (child.len() as u32) << 16 | 36;
+        let place = u32::try_from(child.len()).unwrap() << 16 | 36;
         record[28..32].copy_from_slice(&place.to_le_bytes());
         record[32..36].copy_from_slice(&8i32.to_le_bytes());
         [record, child.to_vec()].concat()
     }
 
     fn printed(record: &[u8]) -> String {
-        let bytes = types();
-        let forms = Forms::of(&Btf::parse(&bytes).unwrap()).unwrap();
+        let forms = Forms::of(&Kernel).unwrap();
         let numbers = HashMap::from([("sched_process_fork".to_owned(), 300), ("other".to_owned(), 301)]);
         let names = Names::new(Vec::new(), 0);
-        let mut printer = Printer::new(&forms, &numbers, &names, false);
+        let mut printer = Printer::new(&forms, &numbers, &names, Stamps::Counter);
         printer.learn(record);
         let mut out = Vec::new();
         printer.line(record, 2, 345, &mut out);

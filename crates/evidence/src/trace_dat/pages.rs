@@ -1,0 +1,86 @@
+//! All records of all CPUs, in order of time.
+
+use super::parts::{PageHead, Parts};
+use trace_records::page;
+
+/// How many bytes of a page are used; what is above it are flags.
+const USED: u64 = 0x000f_ffff;
+/// Records were lost before this page.
+const LOST: u64 = 1 << 31;
+/// How many they are stands behind the page's last record.
+const LOST_COUNTED: u64 = 1 << 30;
+
+/// A record.
+#[derive(Clone, Copy)]
+pub(super) struct Item {
+    pub stamp: u64,
+    pub cpu: u32,
+    /// How many were lost before it: `u64::MAX` if nobody knows.
+    pub lost: u64,
+    /// Whose pages, by their place in the file, and where in them.
+    of: usize,
+    from: usize,
+    to: usize,
+}
+
+/// All records.
+pub(super) struct Items<'a> {
+    pub all: Vec<Item>,
+    /// Pages that contradict themselves.
+    pub damaged: u64,
+    parts: &'a Parts<'a>,
+}
+
+impl<'a> Items<'a> {
+    /// Of a file.
+    pub fn of(parts: &'a Parts<'a>) -> Items<'a> {
+        let mut items = Items { all: Vec::new(), damaged: 0, parts };
+        for (of, cpu) in parts.cpus.iter().enumerate() {
+            for (place, page) in cpu.pages.chunks(parts.page_bytes).enumerate() {
+                items.add(of, place * parts.page_bytes, page);
+            }
+        }
+        items.all.sort_by_key(|item| item.stamp);
+        items
+    }
+
+    /// A record's bytes.
+    pub fn record(&self, item: &Item) -> &'a [u8] {
+        &self.parts.cpus[item.of].pages[item.from..item.to]
+    }
+
+    fn add(&mut self, of: usize, at: usize, page: &[u8]) {
+        let PageHead { used_at, used_bytes, data_at } = self.parts.head;
+        let (Some(stamp), Some(used)) = (number(page, 0, 8), number(page, used_at, used_bytes)) else {
+            self.damaged += 1;
+            return;
+        };
+        let length = usize::try_from(used & USED).unwrap_or(usize::MAX);
+        let Some(data) = data_at.checked_add(length).and_then(|end| page.get(data_at..end)) else {
+            self.damaged += 1;
+            return;
+        };
+        let (records, whole) = page::records(data, stamp);
+        self.damaged += u64::from(!whole);
+        let mut lost = match used {
+            used if used & LOST == 0 => 0,
+            used if used & LOST_COUNTED == 0 => u64::MAX,
+            _ => number(page, data_at + length, used_bytes).filter(|lost| *lost > 0).unwrap_or(u64::MAX),
+        };
+        let (cpu, from) = (self.parts.cpus[of].number, at + data_at);
+        self.all.extend(records.into_iter().map(|record| Item {
+            stamp: record.stamp,
+            cpu,
+            lost: std::mem::take(&mut lost),
+            of,
+            from: from + record.from,
+            to: from + record.to,
+        }));
+    }
+}
+
+/// A little-endian number.
+fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at.checked_add(length)?)?;
+    Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+}
