@@ -15,7 +15,7 @@ CLEARED, NEEDS = 1, 2
 names, processes, threads, slices, instants = {}, {}, {}, [], []
 warnings_track, warnings = None, []
 counters, values = {}, []
-open_slices, last = {}, {}
+open_slices, last, tree = {}, {}, {}
 
 
 def check_known(message, path):
@@ -33,6 +33,8 @@ for i, packet in enumerate(trace.packet):
     for name in packet.interned_data.event_names:
         assert name.iid and name.iid not in names, f"packet {i}: {name.iid} interned twice"
         names[name.iid] = name.name
+    for process in packet.process_tree.processes:
+        tree[process.pid] = process.ppid, process.cmdline[0]
     if packet.HasField("track_descriptor"):
         track = packet.track_descriptor
         if track.HasField("process"):
@@ -89,7 +91,7 @@ def of_trace(s):
     return lane.rsplit(" [", 1)[0], start, end, depth, name
 
 
-tracks = {uuid for uuid, t in threads.items() if processes[t.pid] in ("threads", "VMM and firmware")}
+tracks = {uuid for uuid, t in threads.items() if t.pid < 10**9 or processes[t.pid] in ("threads", "VMM and firmware")}
 got, expected = Counter(of_trace(s) for s in slices if s[0] in tracks), Counter(map(of_csv, rows))
 assert got == expected, f"not in the trace: {expected - got}\nonly in the trace: {got - expected}"
 assert len(instants) == 2, instants
@@ -99,6 +101,11 @@ assert warnings_track not in threads
 # What the sample's variable was, without the moment at which it was not mapped.
 assert values == [(-zero + 410_000_000, 7), (-zero + 700_000_000, 2.0**64)], values
 assert len(counters) == 1 and not any("\x1b" in n or "\u202e" in n for n in counters.values()), counters
+
+# The sample's processes, as the kernel numbers them.
+assert tree == {1: (0, "init"), 66: (1, processes[66])}, tree
+assert sorted(t.tid for t in threads.values() if t.pid < 10**9) == [1, 66]
+assert all(t.tid == t.pid for t in threads.values() if t.pid < 10**9)
 
 by_name = {t.thread_name: uuid for uuid, t in threads.items()}
 path = [s for s in slices if s[0] == by_name["boot path"] and s[3] == 0]

@@ -1,6 +1,7 @@
 //! `bootscope export`: the boot in other tools' formats.
 
 use crate::files::write_file;
+use crate::otlp::{self, Endpoint};
 use crate::output::{Output, Written};
 use crate::up_to::UpTo;
 use crate::{Done, benches, boot, findings};
@@ -23,6 +24,9 @@ pub struct Args {
     /// Of samples: those of this event alone [default: folded and svg have the event with most samples]
     #[arg(long, value_name = "NAME", conflicts_with = "boot_path")]
     event: Option<String>,
+    /// With `--to otlp`: send it to this collector (http://localhost:4318) instead of writing it
+    #[arg(long, value_name = "URL", value_parser = otlp::endpoint, conflicts_with_all = ["output", "force"])]
+    endpoint: Option<Endpoint>,
     /// Write the boot path, also where there are samples
     #[arg(long)]
     boot_path: bool,
@@ -87,6 +91,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.to.of_boot.is_none() && args.to.of_samples.is_none() {
         bail!("{} is a format of benches, and {} is none", args.to.name, args.recording.display());
     }
+    if let Some(endpoint) = &args.endpoint {
+        return send(args, endpoint, output);
+    }
     if args.file().is_none() {
         check_standard_output(args.to.of_boot, output)?;
     }
@@ -111,6 +118,23 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             };
             write(args, output, |out| to.write(&boot, out))?;
         }
+    }
+    Ok(Done::Well)
+}
+
+/// Sends each line of the document to the path of its signal.
+fn send(args: &Args, endpoint: &Endpoint, output: &Output) -> anyhow::Result<Done> {
+    let to = args.to.of_boot.filter(|to| to.has_signals());
+    let Some(to) = to else { bail!("--endpoint is of --to otlp, and {} is not sent anywhere", args.to.name) };
+    let opened = boot::open_warned(&args.recording, output)?;
+    let mut document = Vec::new();
+    to.write(&Boot::new(&opened.timeline, &opened.facts), &mut document)?;
+    let document = String::from_utf8_lossy(&document);
+    for (signal, line) in otlp::SIGNALS.iter().zip(document.lines()) {
+        if let Some(said) = endpoint.post(signal, line)? {
+            output.note(&format!("the collector says of {signal}: {said}"));
+        }
+        output.note(&format!("sent {} bytes to {signal}", line.len()));
     }
     Ok(Done::Well)
 }

@@ -21,6 +21,7 @@ mod import;
 mod lab;
 mod manual;
 mod measure;
+mod otlp;
 mod output;
 mod overhead;
 mod pack;

@@ -11,8 +11,8 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use timeline::{
-    End, EndEvidence, NameId, Ns, Sample, Sampled, SampledFrame, SampledThread, Silence, Silences, SpanKind, SpanRow,
-    StoppedCpu, TimeBase, Timeline, TrackId, TrackKind, Warning,
+    End, EndEvidence, NameId, Ns, Process, Sample, Sampled, SampledFrame, SampledThread, Silence, Silences, SpanKind,
+    SpanRow, StoppedCpu, TimeBase, Timeline, TrackId, TrackKind, Warning,
 };
 
 fn main() -> std::io::Result<()> {
@@ -25,6 +25,11 @@ fn main() -> std::io::Result<()> {
         why: timeline::ManifestFault::Damaged { found: "\x1b[31m is no manifest".to_owned() },
     });
     timeline.silences = spans.is_none().then(silent);
+    let [init, evil] = ["init", sample::HOSTILE].map(|name| timeline.names.intern(name));
+    let process = |pid, parent, depth, name, start, end| Process { pid, parent, depth, name, start, end };
+    let ended = Some(Ns::from_ms(800));
+    timeline.processes =
+        vec![process(1, 0, 0, init, Ns::from_ms(200), None), process(66, 1, 1, evil, Ns::from_ms(300), ended)];
     let facts = sample::facts();
     let begun = Instant::now();
     let mut boot = Boot::new(&timeline, &facts);

@@ -23,6 +23,8 @@ pub struct Facts {
     pub how: Vec<(String, String)>,
     /// What else a reader should know, in sentences.
     pub notes: Vec<String>,
+    /// When the recording was begun, RFC 3339; empty if that is not known.
+    pub created: String,
 }
 
 /// What was booted.
@@ -79,6 +81,7 @@ impl Facts {
             }),
             how: how(manifest),
             notes: manifest.notes.clone(),
+            created: manifest.created.clone(),
         }
     }
 }

@@ -306,11 +306,74 @@ fn a_boot_of_nothing_is_exported_too() {
     let boot = Boot::new(&timeline, &facts);
     for format in FORMATS {
         let result = format.write(&boot, &mut Vec::new());
-        assert_eq!(result.is_err(), format.name() == "svg", "{}", format.name());
+        let needs = ["svg", "processes-svg"].contains(&format.name());
+        assert_eq!(result.is_err(), needs, "{}", format.name());
     }
     assert_speedscope(&export(&boot, "speedscope"));
     assert!(chrome_slices(&export(&boot, "chrome")).is_empty());
     page_of(&boot, &[], &mut Vec::new());
+}
+
+/// A trace with one root, spans within it, and gauges that add up; the same boot is the same trace.
+#[test]
+fn otlp_is_one_trace_with_all_phases_units_and_the_path() {
+    let (mut timeline, facts) = (sample::timeline(), sample::facts());
+    let unit = |name, start: Option<i64>, settled: Option<i64>, failed| timeline::ServiceUnit {
+        name,
+        start: start.map(Ns::from_ms),
+        settled: settled.map(Ns::from_ms),
+        failed,
+    };
+    let [service, target, broken] = ["a.service", "x.target", sample::HOSTILE].map(|name| timeline.names.intern(name));
+    timeline.units = vec![
+        unit(service, Some(500), Some(600), false),
+        unit(target, None, Some(700), false),
+        unit(broken, Some(1), Some(2), true),
+    ];
+    let boot = Boot::new(&timeline, &facts);
+    let text = export(&boot, "otlp");
+    assert_eq!(text, export(&boot, "otlp"));
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let [traces, metrics] = &lines[..] else { panic!("{} lines", lines.len()) };
+    let spans = traces["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    let time = |span: &Value, which: &str| span[which].as_str().unwrap().parse::<u64>().unwrap();
+    let within = |span: &Value| (time(span, "startTimeUnixNano"), time(span, "endTimeUnixNano"));
+    let by_id: HashMap<&str, &Value> = spans.iter().map(|span| (span["spanId"].as_str().unwrap(), span)).collect();
+    assert_eq!(by_id.len(), spans.len(), "an id twice");
+    let root = &spans[0];
+    // 2026-11-24T10:47:09Z
+    assert_eq!(within(root), (1_795_517_229_000_000_000, 1_795_517_229_000_000_000 + 940_000_000));
+    for span in spans {
+        assert_eq!((&span["traceId"], span["traceId"].as_str().unwrap().len()), (&root["traceId"], 32));
+        assert_eq!(span["spanId"].as_str().unwrap().len(), 16);
+        let Some(parent) = span["parentSpanId"].as_str() else { continue };
+        let (outer, inner) = (within(by_id[parent]), within(span));
+        assert!(outer.0 <= inner.0 && inner.0 <= inner.1 && inner.1 <= outer.1, "{span} sticks out");
+    }
+    assert_eq!(spans.iter().filter(|span| span.get("parentSpanId").is_none()).count(), 1);
+    let kind = |span: &Value| span["attributes"][0]["value"]["stringValue"].as_str().unwrap().to_owned();
+    let count = |of: &str| spans.iter().filter(|span| kind(span) == of).count();
+    assert_eq!((count("boot"), count("phase"), count("unit")), (1, boot.phases.len(), 3));
+    assert!(count("path") > 5, "{}", count("path"));
+    let failed: Vec<_> = spans.iter().filter(|span| span["status"]["code"] == 2).collect();
+    assert_eq!((failed.len(), kind(failed[0])), (1, "unit".to_owned()));
+    assert!(!text.contains('\u{1b}') && !text.contains("\\u001b") && !text.contains('\u{202e}'));
+
+    let gauges = metrics["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap();
+    let sum = |name: &str| {
+        let gauge = gauges.iter().find(|gauge| gauge["name"] == name).unwrap_or_else(|| panic!("no {name}"));
+        gauge["gauge"]["dataPoints"].as_array().unwrap().iter().map(|p| p["asDouble"].as_f64().unwrap()).sum::<f64>()
+    };
+    for name in ["bootscope.boot.duration", "bootscope.phase.duration", "bootscope.path.duration"] {
+        assert!((sum(name) - 0.94).abs() < 1e-9, "{name}: {}", sum(name));
+    }
+    assert!((sum("bootscope.unit.duration") - 0.101).abs() < 1e-9);
+    assert_eq!(sum("bootscope.vmm_max_rss"), 187_000_000.0);
+
+    // Another boot is another trace.
+    let slower = sample::slower();
+    let other = export(&Boot::new(&slower, &facts), "otlp");
+    assert!(!other.contains(root["traceId"].as_str().unwrap()));
 }
 
 /// The same as in Chromium, without one: no markup of the guest's gets through, whatever bytes it is made of.

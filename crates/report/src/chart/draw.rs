@@ -13,20 +13,20 @@ use std::io::{self, Write};
 use timeline::{Ns, SpanKind, Unit};
 
 /// Pixels of the drawing without a script.
-const WIDTH: f64 = 1200.0;
+pub(crate) const WIDTH: f64 = 1200.0;
 /// Left and right of the frames.
-const MARGIN: f64 = 10.0;
+pub(crate) const MARGIN: f64 = 10.0;
 /// From one row to the next, and what of it is coloured.
 const ROW: f64 = 18.0;
 const FRAME: i64 = 17;
 /// The time axis above the frames.
-const AXIS: f64 = 24.0;
+pub(crate) const AXIS: f64 = 24.0;
 /// A character of the monospace type at 12 pixels.
 const CHARACTER: f64 = 7.25;
 /// Fewer characters than these are not worth their place.
 const FEWEST_CHARACTERS: usize = 3;
 /// A line of the heading.
-const LINE: f64 = 19.0;
+pub(crate) const LINE: f64 = 19.0;
 
 /// What a chart that stands alone says above its frames.
 pub(crate) struct Heading {
@@ -96,7 +96,7 @@ fn open(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Resu
 }
 
 fn frames(boot: &Boot, layout: &Layout, samples: Option<f64>, top: f64, out: &mut dyn Write) -> io::Result<()> {
-    axis(boot, layout, top, out)?;
+    axis(boot, top, top + AXIS + ROW * f64::from(layout.rows()), out)?;
     let shortest = boot.timeline.unit.show(layout.shortest);
     let names = HashMap::with_capacity(layout.frames.len());
     let rows = (0..layout.rows()).map(|row| Row::at(top + AXIS + ROW * f64::from(row))).collect();
@@ -109,19 +109,18 @@ fn frames(boot: &Boot, layout: &Layout, samples: Option<f64>, top: f64, out: &mu
 }
 
 /// Where a moment is, in pixels.
-fn x(boot: &Boot, at: Ns) -> f64 {
+pub(crate) fn x(boot: &Boot, at: Ns) -> f64 {
     MARGIN + at.0 as f64 / boot.total.0.max(1) as f64 * (WIDTH - 2.0 * MARGIN)
 }
 
 /// Lines at round times, at least so many pixels apart.
-fn axis(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn axis(boot: &Boot, top: f64, bottom: f64, out: &mut dyn Write) -> io::Result<()> {
     const APART: f64 = 90.0;
     let least = boot.total.0.max(1) as f64 / (WIDTH - 2.0 * MARGIN) * APART;
     let decade = 10_f64.powf(least.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].map(|n| n * decade).into_iter().find(|&step| step >= least);
     let step = step.unwrap_or(10.0 * decade).max(1.0);
     let step = timeline::truncated(step);
-    let bottom = top + AXIS + ROW * f64::from(layout.rows());
     write!(out, "<g class=\"axis\" fill=\"#6a6d70\" stroke=\"none\">")?;
     for at in (0..=boot.total.0 / step).map(|n| Ns(n * step)) {
         let (x, label) = (x(boot, at), if at == Ns::ZERO { "0".to_owned() } else { boot.timeline.unit.show(at) });

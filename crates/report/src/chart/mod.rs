@@ -6,7 +6,7 @@
 
 mod draw;
 
-pub(crate) use draw::{Heading, alone};
+pub(crate) use draw::{AXIS, Heading, LINE, MARGIN, WIDTH, alone, axis, x};
 
 use crate::Boot;
 use crate::lanes::Slice;

@@ -8,7 +8,9 @@ mod chrome;
 pub(crate) mod csv;
 mod folded;
 mod json;
+mod otlp;
 mod perfetto;
+mod processes_svg;
 mod samples;
 mod speedscope;
 mod svg;
@@ -31,6 +33,10 @@ pub trait Export: Sync {
     fn is_binary(&self) -> bool {
         false
     }
+    /// Whether each of its lines is a document that a collector takes.
+    fn has_signals(&self) -> bool {
+        false
+    }
     /// Whether it lists the boot's findings.
     fn has_findings(&self) -> bool {
         false
@@ -38,7 +44,7 @@ pub trait Export: Sync {
     /// Writes the boot. `out` should be buffered.
     ///
     /// # Errors
-    /// What `out` says; for `svg`, also a boot without a path.
+    /// What `out` says; for `svg`, also a boot without a path, and for `processes-svg` one without processes.
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()>;
 }
 
@@ -52,16 +58,18 @@ pub(crate) fn warnings(boot: &Boot) -> impl Iterator<Item = String> {
 }
 
 /// All formats.
-pub const FORMATS: [&dyn Export; 10] = [
+pub const FORMATS: [&dyn Export; 12] = [
     &perfetto::Perfetto,
     &speedscope::Speedscope,
     &chrome::Chrome,
     &folded::Folded { all_threads: false },
     &folded::Folded { all_threads: true },
     &svg::Svg,
+    &processes_svg::ProcessesSvg,
     &csv::Spans,
     &csv::Where,
     &json::Json,
+    &otlp::Otlp,
     &tslog::Tslog,
 ];
 

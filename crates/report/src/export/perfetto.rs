@@ -3,7 +3,7 @@
 //! The messages below are the few fields needed of Perfetto's public `trace_packet.proto`,
 //! `track_event.proto`, `track_descriptor.proto` and `interned_data.proto`, with their numbers; a
 //! test decodes the output with Perfetto's own schema. Layout: groups of lanes stand as processes, lanes as their
-//! threads; slices are begin and end events; marks and warnings are instants. A watched variable is a counter where its
+//! threads. A thread of a user process stands in that process, by its number; the tree of processes says who its parent is. Slices are begin and end events; marks and warnings are instants. A watched variable is a counter where its
 //! times, the host's, are the timeline's. Names are interned on one sequence, each in the packet that first uses it.
 
 use super::Export;
@@ -12,7 +12,7 @@ use crate::{Boot, harmless};
 use prost::Message;
 use std::collections::HashMap;
 use std::io::{self, Write};
-use timeline::{Ns, TimeBase};
+use timeline::{Ns, Process, TimeBase, TrackId, TrackKind};
 
 /// The `perfetto` format.
 pub struct Perfetto;
@@ -35,10 +35,12 @@ impl Export for Perfetto {
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
-        let mut packets = Packets { boot, out, names: HashMap::new(), begun: false, zero: boot.earliest() };
+        let names = HashMap::new();
+        let mut packets = Packets { boot, out, names, owners: owners(boot), begun: false, zero: boot.earliest() };
         for group in Group::ALL {
             packets.group(group)?;
         }
+        packets.processes()?;
         let lanes = boot.lanes();
         for lane in &lanes {
             packets.lane(lane)?;
@@ -59,9 +61,15 @@ const SEQUENCE: u32 = 1;
 /// Lanes and groups have smaller numbers.
 const WARNINGS: u64 = 1 << 32;
 const WATCHED: u64 = WARNINGS + 1;
+/// The tracks of processes have these numbers and their own beyond.
+const PROCESSES: u64 = 1 << 33;
+/// What is no thread of a process has a number that no thread has: Linux gives 22 bits.
+const NO_THREAD: u32 = 1_100_000_000;
 
 #[derive(Clone, PartialEq, Message)]
 struct TracePacket {
+    #[prost(message, optional, tag = "2")]
+    process_tree: Option<ProcessTree>,
     #[prost(uint64, optional, tag = "8")]
     timestamp: Option<u64>,
     #[prost(uint32, tag = "10")]
@@ -146,11 +154,38 @@ struct ThreadDescriptor {
     thread_name: String,
 }
 
+/// Who the processes are, and whose children.
+#[derive(Clone, PartialEq, Message)]
+struct ProcessTree {
+    #[prost(message, repeated, tag = "1")]
+    processes: Vec<ProcessOfTree>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ProcessOfTree {
+    #[prost(int32, tag = "1")]
+    pid: i32,
+    #[prost(int32, tag = "2")]
+    ppid: i32,
+    #[prost(string, repeated, tag = "3")]
+    cmdline: Vec<String>,
+}
+
+/// The process of each track that is the last one to have its number.
+fn owners<'a>(boot: &'a Boot) -> HashMap<TrackId, &'a Process> {
+    let tracks = &boot.timeline.tracks;
+    let is_thread = |process: &&Process| process.pid > 0 && process.pid < u64::from(Group::Boot.number());
+    let track = |process: &'a Process| Some((tracks.find(TrackKind::Thread, process.pid)?, process));
+    boot.timeline.processes.iter().filter(is_thread).filter_map(track).collect()
+}
+
 struct Packets<'a> {
     boot: &'a Boot<'a>,
     out: &'a mut dyn Write,
     /// The number that each name was interned under.
     names: HashMap<Label, u64>,
+    /// Threads that a process is.
+    owners: HashMap<TrackId, &'a Process>,
     begun: bool,
     /// Perfetto's times are unsigned: all of ours are moved so that the earliest is at zero.
     zero: Ns,
@@ -178,16 +213,56 @@ impl Packets<'_> {
         self.put(TracePacket { track_descriptor: Some(descriptor), ..TracePacket::default() })
     }
 
-    fn lane(&mut self, lane: &Lane) -> io::Result<()> {
-        let thread = ThreadDescriptor {
-            pid: as_id(lane.group.number()),
-            tid: as_id(lane.number),
-            thread_name: lane.name.clone(),
+    /// Processes as the kernel has them.
+    fn processes(&mut self) -> io::Result<()> {
+        let mut all: Vec<&Process> = self.owners.values().copied().collect();
+        all.sort_by_key(|process| process.pid);
+        if all.is_empty() {
+            return Ok(());
+        }
+        let name = |process: &Process| harmless(self.boot.timeline.names.get(process.name)).into_owned();
+        let of_tree = |process: &&Process| ProcessOfTree {
+            pid: as_pid(process.pid),
+            ppid: as_pid(process.parent),
+            cmdline: vec![name(process)],
         };
+        let tree = ProcessTree { processes: all.iter().map(of_tree).collect() };
+        let descriptors: Vec<TrackDescriptor> = all
+            .iter()
+            .map(|process| {
+                let descriptor = ProcessDescriptor { pid: as_pid(process.pid), process_name: name(process) };
+                let uuid = PROCESSES + process.pid;
+                TrackDescriptor { uuid, process: Some(descriptor), ..TrackDescriptor::default() }
+            })
+            .collect();
+        self.put(TracePacket { timestamp: Some(0), process_tree: Some(tree), ..TracePacket::default() })?;
+        for descriptor in descriptors {
+            self.put(TracePacket { track_descriptor: Some(descriptor), ..TracePacket::default() })?;
+        }
+        Ok(())
+    }
+
+    /// Where a lane stands: the track of its process, that one's number, its own number, and its name.
+    fn place(&self, lane: &Lane) -> (u64, i32, i32, String) {
+        let owner = lane.track.and_then(|track| Some((track, *self.owners.get(&track)?)));
+        match owner {
+            Some((track, process)) => {
+                let pid = as_pid(process.pid);
+                (PROCESSES + process.pid, pid, pid, harmless(self.boot.track_name(track)).into_owned())
+            }
+            None => {
+                let group = lane.group.number();
+                (group.into(), as_id(group), as_id(NO_THREAD + lane.number), lane.name.clone())
+            }
+        }
+    }
+
+    fn lane(&mut self, lane: &Lane) -> io::Result<()> {
+        let (parent, pid, tid, thread_name) = self.place(lane);
         let descriptor = TrackDescriptor {
             uuid: lane.number.into(),
-            thread: Some(thread),
-            parent_uuid: Some(lane.group.number().into()),
+            thread: Some(ThreadDescriptor { pid, tid, thread_name }),
+            parent_uuid: Some(parent),
             ..TrackDescriptor::default()
         };
         self.put(TracePacket { track_descriptor: Some(descriptor), ..TracePacket::default() })?;
@@ -276,6 +351,11 @@ impl Packets<'_> {
     }
 }
 
+/// Numbers of processes are smaller than those of groups.
+fn as_pid(number: u64) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
 /// Lanes and groups have numbers below 2^31.
 fn as_id(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
@@ -317,6 +397,29 @@ mod tests {
             .map(|(at, event)| (at, event.counter_value, event.double_counter_value))
             .collect();
         assert_eq!(values, [(5, Some(7), None), (9, None, Some(u64::MAX as f64))]);
+    }
+
+    #[test]
+    fn a_process_is_one_with_its_number_and_its_parent() {
+        let mut timeline = Timeline::default();
+        let [init, shell] = ["init", "sh\u{1b}"].map(|name| timeline.names.intern(name));
+        let tracks = [(1, init), (7, shell)].map(|(id, name)| timeline.tracks.add(name, TrackKind::Thread, id));
+        let process = |pid, parent, name| Process { pid, parent, depth: 0, name, start: Ns::ZERO, end: None };
+        timeline.processes = vec![process(1, 0, init), process(7, 1, shell)];
+        let facts = Facts::default();
+        let mut out = Vec::new();
+        Perfetto.write(&Boot::new(&timeline, &facts), &mut out).unwrap();
+        let packets = Trace::decode(&*out).unwrap().packet;
+        let tree = packets.iter().find_map(|packet| packet.process_tree.clone()).unwrap();
+        let tree: Vec<_> = tree.processes.iter().map(|p| (p.pid, p.ppid, p.cmdline[0].as_str())).collect();
+        assert_eq!(tree, [(1, 0, "init"), (7, 1, "sh\\x1b")]);
+        let descriptors = || packets.iter().filter_map(|packet| packet.track_descriptor.as_ref());
+        let threads: Vec<_> = descriptors().filter_map(|d| Some((d.parent_uuid?, d.thread.clone()?))).collect();
+        for (parent, thread) in threads.iter().filter(|(_, thread)| thread.tid < 100) {
+            let process = descriptors().find(|d| d.uuid == *parent).unwrap().process.clone().unwrap();
+            assert_eq!((process.pid, thread.pid), (thread.tid, thread.tid));
+        }
+        assert_eq!(threads.iter().filter(|(_, thread)| thread.tid < 100).count(), tracks.len());
     }
 
     #[test]

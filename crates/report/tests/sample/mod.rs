@@ -205,6 +205,7 @@ pub fn facts() -> Facts {
             ("command line".to_owned(), format!("qemu-system-x86_64 -append '{HOSTILE}'")),
             ("host CPU".to_owned(), "made up".to_owned()),
         ],
+        created: "2026-11-24T10:47:09Z".to_owned(),
         notes: vec!["KVM made no progress with this kernel within 5 s; TCG was used. This is remembered for this host and kernel.".to_owned()],
     }
 }

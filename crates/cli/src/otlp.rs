@@ -1,0 +1,124 @@
+//! Sends a boot to an OpenTelemetry collector: OTLP over HTTP, as JSON.
+//!
+//! Plain HTTP/1.1 to one host, as a collector listens on the machine or in the cluster. There is no TLS: a collector of one's own
+//! takes care of that. Each wait and each answer is bounded.
+
+use anyhow::{Context, bail};
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+/// Where OTLP over HTTP is usually taken.
+const PORT: u16 = 4318;
+/// A collector that says nothing for so long is given up.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// More of an answer is not read.
+const ANSWER_BYTES_MAX: u64 = 1 << 16;
+/// So much of an answer is printed.
+const ANSWER_SHOWN: usize = 300;
+
+/// Where a collector listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// As it stands in `Host`.
+    host: String,
+    name: String,
+    port: u16,
+    /// What stands before `/v1/…`, without a slash at its end.
+    path: String,
+}
+
+/// Reads an address such as `http://localhost:4318`.
+pub fn endpoint(text: &str) -> Result<Endpoint, String> {
+    let Some(rest) = text.strip_prefix("http://") else {
+        return Err("give http://HOST:PORT; there is no TLS here: send it to a collector of yours, which passes it on"
+            .to_owned());
+    };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let is_plain = |text: &str| text.chars().all(|c| c.is_ascii_graphic());
+    if host.is_empty() || host.contains('@') || !is_plain(rest) {
+        return Err("it names no host: give http://HOST:PORT".to_owned());
+    }
+    // An IPv6 address stands in brackets.
+    let (name, port) = match host.rsplit_once(':').filter(|(_, port)| !port.contains(']')) {
+        Some((name, port)) => (name, port.parse().map_err(|_| format!("{port} is no port"))?),
+        None => (host, PORT),
+    };
+    let name = name.trim_start_matches('[').trim_end_matches(']').to_owned();
+    Ok(Endpoint { host: host.to_owned(), name, port, path: path.trim_end_matches('/').to_owned() })
+}
+
+/// What the collector takes at which path, in the order of the lines that the format has.
+pub const SIGNALS: [&str; 2] = ["/v1/traces", "/v1/metrics"];
+
+impl Endpoint {
+    /// Sends one document; what the collector says beside that it took it, if anything.
+    ///
+    /// # Errors
+    /// If the collector cannot be reached, or refuses.
+    pub fn post(&self, signal: &str, json: &str) -> anyhow::Result<Option<String>> {
+        let to = format!("http://{}{}{signal}", self.host, self.path);
+        let answer = self.answer(signal, json).with_context(|| format!("cannot send to {to}"))?;
+        let answer = String::from_utf8_lossy(&answer);
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse::<u16>().ok());
+        let shown: String = report::harmless(body.trim()).chars().take(ANSWER_SHOWN).collect();
+        match status {
+            Some(200..=299) => Ok(body.contains("rejected").then_some(shown)),
+            Some(status) => {
+                bail!("{to} answers {status}: {shown}; is it an OTLP receiver for HTTP, and is {signal} switched on?")
+            }
+            None => bail!(
+                "{to} does not answer as HTTP; OTLP over gRPC has another port: give that of HTTP, usually {PORT}"
+            ),
+        }
+    }
+
+    fn answer(&self, signal: &str, json: &str) -> anyhow::Result<Vec<u8>> {
+        let addresses = (self.name.as_str(), self.port).to_socket_addrs()?;
+        let mut tried = anyhow::anyhow!("{} has no address", self.name);
+        for address in addresses {
+            let mut stream = match TcpStream::connect_timeout(&address, PATIENCE) {
+                Ok(stream) => stream,
+                Err(e) => {
+                    tried = e.into();
+                    continue;
+                }
+            };
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            write!(
+                stream,
+                "POST {}{signal} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+                 User-Agent: bootscope/{}\r\nConnection: close\r\n\r\n",
+                self.path,
+                self.host,
+                json.len(),
+                env!("CARGO_PKG_VERSION")
+            )?;
+            stream.write_all(json.as_bytes())?;
+            let mut answer = Vec::new();
+            stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
+            return Ok(answer);
+        }
+        Err(tried)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_host_a_port_and_what_stands_before_the_signals() {
+        let read = |text: &str| endpoint(text).map(|e| (e.name, e.port, e.path));
+        let of = |name: &str, port, path: &str| Ok((name.to_owned(), port, path.to_owned()));
+        assert_eq!(read("http://localhost:4318"), of("localhost", 4318, ""));
+        assert_eq!(read("http://otel/in/"), of("otel", 4318, "/in"));
+        assert_eq!(read("http://[::1]:80"), of("::1", 80, ""));
+        assert_eq!(read("http://[::1]"), of("::1", 4318, ""));
+        for wrong in ["https://a", "a:1", "http://", "http://a:x", "http://u@a", "http://a b", "http://a\r\nX: y"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}
