@@ -103,7 +103,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             "nothing to import: give kernel messages (dmesg, /dev/kmsg, a capture of a serial line, with or without a \
              logger's time stamps), the text of /sys/kernel/tracing/trace, trace-cmd's trace.dat, a perf.data, a TSLOG dump (sysctl -b debug.tslog), a \
              libguestfs launch (boot-analysis --verbose), what systemd-analyze prints (time, blame, critical-chain, plot \
-             --json=short), a boot chart (bootchart.tgz), the times of coreboot (cbmem -t), U-Boot (bootstage report) or UEFI \
+             --json=short), a boot chart (bootchart.tgz), uftrace's directory in an archive, the times of coreboot (cbmem -t), U-Boot (bootstage report) or UEFI \
              (grep . /sys/firmware/acpi/fpdt/boot/*), or several of one boot"
         );
     }

@@ -10,12 +10,10 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use support::{bootscope, run};
 
-fn recording() -> PathBuf {
+fn recording(name: &str) -> PathBuf {
     let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("../evidence/tests/data/cbmem/kernel-beside-it.txt");
-    let into = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("otlp-{}", std::process::id()));
-    if !into.exists() {
-        run(bootscope("import").arg(log).arg("-o").arg(&into)).exits(0);
-    }
+    let into = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("otlp-{name}-{}", std::process::id()));
+    run(bootscope("import").arg(log).arg("-o").arg(&into)).exits(0);
     into
 }
 
@@ -61,13 +59,14 @@ const TAKEN: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r
 
 #[test]
 fn a_collector_hears_the_trace_and_the_metrics() {
+    let recording = recording("heard");
     let (address, heard) = collector(2, TAKEN);
     let ran =
-        run(bootscope("export").arg(recording()).args(["--to", "otlp", "--endpoint"]).arg(format!("{address}/in/")))
+        run(bootscope("export").arg(&recording).args(["--to", "otlp", "--endpoint"]).arg(format!("{address}/in/")))
             .exits(0);
     let posted = heard.join().unwrap();
     assert_eq!(posted.iter().map(|one| one.path.as_str()).collect::<Vec<_>>(), ["/in/v1/traces", "/in/v1/metrics"]);
-    let written = run(bootscope("export").arg(recording()).args(["--to", "otlp"])).exits(0).stdout;
+    let written = run(bootscope("export").arg(&recording).args(["--to", "otlp"])).exits(0).stdout;
     let written = String::from_utf8(written).unwrap();
     for (one, line) in posted.iter().zip(written.lines()) {
         assert_eq!(one.headers["content-type"], "application/json");
@@ -81,8 +80,9 @@ fn a_collector_hears_the_trace_and_the_metrics() {
 
 #[test]
 fn what_a_collector_refuses_is_said() {
+    let recording = recording("refused");
     let (address, heard) = collector(1, "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\nno such \u{1b}[31mpath");
-    run(bootscope("export").arg(recording()).args(["--to", "otlp", "--endpoint", &address])).refuses(&[
+    run(bootscope("export").arg(&recording).args(["--to", "otlp", "--endpoint", &address])).refuses(&[
         "404",
         "no such \\x1b",
         "receiver",
@@ -91,20 +91,20 @@ fn what_a_collector_refuses_is_said() {
 
     let partly = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"partialSuccess\":{\"rejectedSpans\":\"3\",\"errorMessage\":\"too old\"}}";
     let (address, heard) = collector(2, partly);
-    let ran = run(bootscope("export").arg(recording()).args(["--to", "otlp", "--endpoint", &address])).exits(0);
+    let ran = run(bootscope("export").arg(&recording).args(["--to", "otlp", "--endpoint", &address])).exits(0);
     heard.join().unwrap();
     assert!(ran.stderr.contains("too old"), "{}", ran.stderr);
 
     // Nobody listens at a port that was just given back.
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let to = format!("http://{free}");
-    run(bootscope("export").arg(recording()).args(["--to", "otlp", "--endpoint", &to]))
+    run(bootscope("export").arg(&recording).args(["--to", "otlp", "--endpoint", &to]))
         .refuses(&["cannot send", "/v1/traces"]);
-    run(bootscope("export").arg(recording()).args(["--to", "csv", "--endpoint", &to])).refuses(&[
+    run(bootscope("export").arg(&recording).args(["--to", "csv", "--endpoint", &to])).refuses(&[
         "--endpoint",
         "otlp",
         "csv",
     ]);
-    run(bootscope("export").arg(recording()).args(["--to", "otlp", "--endpoint", "https://a"]))
+    run(bootscope("export").arg(&recording).args(["--to", "otlp", "--endpoint", "https://a"]))
         .refuses(&["http://", "TLS"]);
 }

@@ -51,6 +51,7 @@ mod systemd_words;
 mod text;
 pub mod trace_dat;
 pub mod tslog;
+pub mod uftrace;
 mod vmm;
 pub mod watched;
 

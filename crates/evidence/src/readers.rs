@@ -8,7 +8,7 @@
 use crate::reader::Reader;
 use crate::{
     bootchart, bootstage, calls, cbmem, firmware, first_executions, fpdt, ftrace, guest_messages, guestfs, kernel_log,
-    perf_data, perf_script, silence, systemd_analyze, tslog, vmm, watched,
+    perf_data, perf_script, silence, systemd_analyze, tslog, uftrace, vmm, watched,
 };
 use timeline::DiagnosticKind;
 
@@ -48,6 +48,8 @@ readers! {
     Trace: ftrace::Files,
     /// Samples and tracepoints in perf's own file: [`crate::perf_data`].
     PerfData: perf_data::Files,
+    /// Calls of programs: [`crate::uftrace`].
+    Uftrace: uftrace::Files,
     /// When each block of code ran first: [`crate::first_executions`].
     FirstExecutions: first_executions::Files,
     /// Every call: [`crate::calls`].
@@ -86,6 +88,7 @@ pub(crate) const WHOLE_BOOTS: [Precedence; 1] = [Precedence {
     unread: &[
         Format::Trace,
         Format::PerfData,
+        Format::Uftrace,
         Format::KernelLog,
         Format::Guestfs,
         Format::FirstExecutions,

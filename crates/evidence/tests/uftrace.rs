@@ -1,0 +1,69 @@
+//! A data directory of uftrace's against what uftrace prints of it.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use timeline::{DiagnosticKind as K, Diagnostics, Ns, SpanKind, Timeline, TrackKind};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/uftrace").join(name)
+}
+
+fn imported(test: &str) -> Timeline {
+    let into = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("uftrace-{test}-{}", std::process::id()));
+    recording::import(&[fixture("t.data.tar.gz")], &into, true).unwrap();
+    evidence::load(&recording::Recording::open(&into).unwrap()).unwrap()
+}
+
+/// Entries and exits as uftrace prints them: thread, nanoseconds, whether it is an entry, name.
+fn printed() -> Vec<(u64, i64, bool, String)> {
+    let mut text = String::new();
+    let packed = std::fs::File::open(fixture("t.chrome.json.gz")).unwrap();
+    flate2::read::GzDecoder::new(packed).read_to_string(&mut text).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let events = document["traceEvents"].as_array().unwrap().iter();
+    let calls = events.filter(|e| e["ph"] == "B" || e["ph"] == "E").map(|e| {
+        let ns = (e["ts"].as_f64().unwrap() * 1000.0).round();
+        (
+            e.get("tid").unwrap_or(&e["pid"]).as_u64().unwrap(),
+            ns as i64,
+            e["ph"] == "B",
+            e["name"].as_str().unwrap().to_owned(),
+        )
+    });
+    calls.filter(|(.., name)| !name.starts_with("linux:")).collect()
+}
+
+#[test]
+fn calls_are_what_uftrace_prints_of_them() {
+    let timeline = imported("calls");
+    let mut ours = Vec::new();
+    for (_, span) in timeline.spans.iter().filter(|(_, span)| span.kind == SpanKind::Call) {
+        let (tid, name) = (timeline.tracks.get(span.track).id, timeline.names.get(span.name).to_owned());
+        ours.push((tid, span.start.0, true, name.clone()));
+        ours.push((tid, span.end.0, false, name));
+    }
+    let mut theirs = printed();
+    ours.sort();
+    theirs.sort();
+    assert_eq!(ours, theirs);
+    assert!(ours.len() > 50 && ours.iter().any(|call| call.3 == "fib"), "{}", ours.len());
+    assert_eq!(timeline.diagnostics.count(K::LinesUnreadable), 0);
+    assert_eq!(timeline.end.unwrap().at, Ns(theirs.iter().map(|call| call.1).max().unwrap()));
+}
+
+#[test]
+fn a_child_is_forked_by_its_parent_and_has_its_program() {
+    let timeline = imported("child");
+    let [main, child] = [19_674, 19_678].map(|tid| timeline.tracks.find(TrackKind::Thread, tid).unwrap());
+    let created = timeline.tracks.get(child).created.unwrap();
+    assert_eq!((created.0, created.1), (Ns(29_518_145_734_309), main));
+    assert_eq!(timeline.names.get(timeline.tracks.get(child).name), "t");
+}
+
+#[test]
+fn other_files_of_these_names_are_not_these() {
+    let mut diagnostics = Diagnostics::default();
+    assert!(evidence::uftrace::stamps("1.dat", b"PERFILE2PERFILE2", &mut diagnostics).is_empty());
+    let found = evidence::recognise(b"# symbols: 3\n");
+    assert!(found.kinds.is_empty(), "{found:?}");
+}
