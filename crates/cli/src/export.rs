@@ -126,7 +126,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 fn send(args: &Args, endpoint: &Endpoint, output: &Output) -> anyhow::Result<Done> {
     let to = args.to.of_boot.filter(|to| to.has_signals());
     let Some(to) = to else { bail!("--endpoint is of --to otlp, and {} is not sent anywhere", args.to.name) };
-    let opened = boot::open_warned(&args.recording, output)?;
+    let opened = args.up_to.open_warned(&args.recording, output)?;
     let mut document = Vec::new();
     to.write(&Boot::new(&opened.timeline, &opened.facts), &mut document)?;
     let document = String::from_utf8_lossy(&document);

@@ -11,10 +11,12 @@
 //!                  5,389  dm_f                       a sum over all calls, without a place in time
 //! ```
 //! (U-Boot, `common/bootstage.c`.) In the device tree, `/bootstage` has a node for each record, with its `name` and either `mark`
-//! or `accum`, in µs; `dtc -I fs /proc/device-tree` writes that as text. U-Boot's timer may begin later than the machine:
+//! or `accum`, in µs; `dtc -I fs /proc/device-tree` writes that as text, and `/sys/firmware/fdt` is the tree itself. U-Boot's timer may begin later than the machine:
 //! what ran before it is in none of the figures. Marks of several U-Boots (TPL, SPL, proper) stand in one list.
 //!
 //! All of it happens before the kernel: [`crate::before_kernel`] places it. The sums are counted, not placed.
+
+mod blob;
 
 use crate::before_kernel::{BeforeKernel, Step, Steps};
 use crate::boot::Boot;
@@ -71,6 +73,18 @@ enum Within {
 /// Reads the first report, or the node of a device tree, of a text.
 pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
     let mut steps = Steps::new(PROGRAM, Ns::from_us(1));
+    if blob::is_tree(bytes) {
+        let (mut records, whole) = blob::records(bytes);
+        if !whole {
+            diagnostics.note_about(DiagnosticKind::FileCut, file, || file.to_owned());
+        }
+        // The tree has the last record first, so that Linux shows them in order.
+        records.sort_by_key(|(record, _)| record.us);
+        for (record, at) in records {
+            add(record, &mut steps, diagnostics, || format!("{file}: byte {at}"));
+        }
+        return steps;
+    }
     let (mut within, mut node) = (Within::Nothing, Record { us: 0, name: b"", is_sum: true });
     let mut tree: Vec<(Record<'_>, u32)> = Vec::new();
     for line in Lines::new(bytes) {
@@ -168,6 +182,12 @@ pub(crate) struct Files(Vec<Rc<File>>);
 impl Reader for Files {
     fn kinds(&self) -> &'static [&'static str] {
         &["U-Boot stages (bootstage report)", "U-Boot stages (device tree)"]
+    }
+
+    /// A device tree without stages is nothing that is known.
+    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
+        let has_stages = blob::is_tree(bytes) && !blob::records(bytes).0.is_empty();
+        has_stages.then(|| "U-Boot stages (device tree blob)".to_owned())
     }
 
     /// The headings alone: two numbers and a word may be anybody's.

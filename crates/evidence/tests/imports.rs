@@ -214,8 +214,11 @@ fn u_boot_is_before_the_kernel() {
     );
     assert_eq!(count(&timeline, K::HandOverUnknown), 0);
 
-    let timeline = imported(&["bootstage/device-tree.dts"]);
-    check_phases(&timeline, &[("firmware", 0, 1_639_590), ("loader", 1_639_590, 5_381_719)]);
+    for tree in ["bootstage/device-tree.dts", "bootstage/device-tree.dtb"] {
+        let timeline = imported(&[tree]);
+        check_phases(&timeline, &[("firmware", 0, 1_639_590), ("loader", 1_639_590, 5_381_719)]);
+        assert_eq!(count(&timeline, K::SumWithoutPlace), 1, "{tree}");
+    }
 }
 
 #[test]
