@@ -28,6 +28,7 @@ pub mod firmware;
 pub mod first_executions;
 pub mod fpdt;
 pub mod ftrace;
+pub mod function_graph;
 pub mod guest_messages;
 pub mod guestfs;
 pub mod index;

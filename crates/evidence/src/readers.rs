@@ -7,8 +7,8 @@
 
 use crate::reader::Reader;
 use crate::{
-    bootchart, bootstage, calls, cbmem, firmware, first_executions, fpdt, ftrace, guest_messages, guestfs, kernel_log,
-    perf_data, perf_script, silence, systemd_analyze, tslog, uftrace, vmm, watched,
+    bootchart, bootstage, calls, cbmem, firmware, first_executions, fpdt, ftrace, function_graph, guest_messages,
+    guestfs, kernel_log, perf_data, perf_script, silence, systemd_analyze, tslog, uftrace, vmm, watched,
 };
 use timeline::DiagnosticKind;
 
@@ -46,6 +46,8 @@ readers! {
     Watched: watched::Files,
     /// Text of `/sys/kernel/tracing/trace`: [`crate::ftrace`].
     Trace: ftrace::Files,
+    /// Calls as Linux' tracer of them prints them: [`crate::function_graph`].
+    FunctionGraph: function_graph::Files,
     /// Samples and tracepoints in perf's own file: [`crate::perf_data`].
     PerfData: perf_data::Files,
     /// Calls of programs: [`crate::uftrace`].
@@ -87,6 +89,7 @@ pub(crate) const WHOLE_BOOTS: [Precedence; 1] = [Precedence {
     used: Format::Tslog,
     unread: &[
         Format::Trace,
+        Format::FunctionGraph,
         Format::PerfData,
         Format::Uftrace,
         Format::KernelLog,
