@@ -104,7 +104,7 @@ mod tests {
         }
         let name = t.names.find("a.service").unwrap();
         let (start, settled) = (Some(Ns::from_ms(11)), Some(Ns::from_ms(a_settles)));
-        t.units.push(ServiceUnit { name, start, settled, failed: false });
+        t.units.push(ServiceUnit { name, start, settled, ..ServiceUnit::default() });
         let ran = |track, from, to| Running { track: TrackId(track), cpu: track, from: Ns(from * MS), to: Ns(to * MS) };
         t.running = vec![ran(0, 0, 15), ran(0, 40, 45), ran(0, 90, 100), ran(1, 10, 90), ran(2, 12, 40)];
         for (from, woken, by) in [(15, 40, 2), (45, 90, 1)] {

@@ -98,7 +98,7 @@ pub fn units<'m>(messages: impl Iterator<Item = (Ns, &'m str)>, timeline: &mut T
         let place = known.unwrap_or_else(|| {
             let start = (becomes == Becomes::Starting).then_some(at);
             let name = timeline.names.intern(name);
-            timeline.units.push(ServiceUnit { name, start, settled: None, failed: false });
+            timeline.units.push(ServiceUnit { name, start, ..ServiceUnit::default() });
             timeline.units.len() - 1
         });
         last.insert(name, place);

@@ -215,7 +215,7 @@ impl Parts {
         for i in self.rows("units") {
             let name = name_of(u(self.at("units", "name", i)?)).ok_or(Missing("units"))?;
             let settled = Some(Ns(self.at("units", "settled", i)?));
-            t.units.push(ServiceUnit { name, start: None, settled, failed: false });
+            t.units.push(ServiceUnit { name, settled, ..ServiceUnit::default() });
         }
         let end = t.end.and_then(|end| end.track).is_none_or(|track| (track.0 as usize) < count);
         if end && t.tracks.len() == count { Ok(()) } else { Err(Missing("names of tracks")) }

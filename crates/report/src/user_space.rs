@@ -217,8 +217,8 @@ fn woken_by(timeline: &Timeline, waker: Waker, waited: Waited) -> WokenByLine {
 fn until_the_end(timeline: &Timeline, end: Ns) -> impl Iterator<Item = ServiceUnit> + '_ {
     let known = timeline.units.iter().filter(move |unit| unit.start.or(unit.settled).is_some_and(|at| at <= end));
     known.map(move |unit| match unit.settled {
-        Some(at) if at > end => ServiceUnit { settled: None, failed: false, ..*unit },
-        _ => *unit,
+        Some(at) if at > end => ServiceUnit { settled: None, failed: false, ..unit.clone() },
+        _ => unit.clone(),
     })
 }
 
@@ -276,7 +276,7 @@ mod tests {
         }
         for (start, settled) in [(1_000, 2_000), (4_200, 6_000)] {
             let (start, settled) = (Some(Ns::from_ms(start)), Some(Ns::from_ms(settled)));
-            t.units.push(ServiceUnit { name, start, settled, failed: false });
+            t.units.push(ServiceUnit { name, start, settled, ..ServiceUnit::default() });
         }
         let (processes, units) = lines(&t);
         assert_eq!((&*units[0].pids, &*units[1].pids), (&[7][..], &[8, 9][..]));

@@ -323,6 +323,7 @@ fn otlp_is_one_trace_with_all_phases_units_and_the_path() {
         start: start.map(Ns::from_ms),
         settled: settled.map(Ns::from_ms),
         failed,
+        ..timeline::ServiceUnit::default()
     };
     let [service, target, broken] = ["a.service", "x.target", sample::HOSTILE].map(|name| timeline.names.intern(name));
     timeline.units = vec![

@@ -195,7 +195,7 @@ pub struct Process {
 }
 
 /// What a manager of services starts: a service, a mount, a socket, a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceUnit {
     /// Its name.
     pub name: NameId,
@@ -205,6 +205,16 @@ pub struct ServiceUnit {
     pub settled: Option<Ns>,
     /// Whether it failed.
     pub failed: bool,
+    /// Units that settle before it starts, if they start at all. Empty where nothing says.
+    pub after: Vec<NameId>,
+    /// Units that it cannot do without. That alone says nothing of the order.
+    pub requires: Vec<NameId>,
+    /// Units that are started with it, and that it can do without.
+    pub wants: Vec<NameId>,
+    /// The number of its main process, of a service that has one.
+    pub main_pid: Option<u64>,
+    /// The control group of its processes, as a path from the root of control groups; empty where nothing says.
+    pub control_group: NameId,
 }
 
 /// Who starts units.

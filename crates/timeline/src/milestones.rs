@@ -63,10 +63,10 @@ mod tests {
             [("b.service", Some(700), false), ("a.service", Some(500), false), ("c.service", Some(600), true)]
         {
             let name = t.names.intern(name);
-            t.units.push(ServiceUnit { name, start: None, settled: settled.map(Ns), failed });
+            t.units.push(ServiceUnit { name, settled: settled.map(Ns), failed, ..ServiceUnit::default() });
         }
         let again = t.units[1].name;
-        t.units.push(ServiceUnit { name: again, start: None, settled: Some(Ns(550)), failed: false });
+        t.units.push(ServiceUnit { name: again, settled: Some(Ns(550)), ..ServiceUnit::default() });
         t.passed.push(Milestone { kind: MilestoneKind::RootMounted, at: Ns(200), error: Ns(3), track: None });
         t.end = Some(End { at: Ns(650), error: Ns(0), track: Some(track), evidence: EndEvidence::PowerOff });
         t

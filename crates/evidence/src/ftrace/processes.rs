@@ -216,7 +216,7 @@ impl Processes {
         found.sort_by_key(|service| service.start);
         for Service { name, manager, start, settled } in found {
             timeline.unit_managers.insert(name, manager);
-            timeline.units.push(ServiceUnit { name, start: Some(start), settled, failed: false });
+            timeline.units.push(ServiceUnit { name, start: Some(start), settled, ..ServiceUnit::default() });
         }
     }
 
