@@ -26,8 +26,11 @@ build:
 	$(CARGO) build --locked --release -p bootscope -p qemu-plugin
 	RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
 	    $(CARGO) build --locked --profile guest -p guest-init --target $(GUEST_TARGET)
+	RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
+	    $(CARGO) build --locked --profile capture -p capture --target $(GUEST_TARGET)
 	RUSTFLAGS="-C force-frame-pointers=yes" $(CARGO) build --locked --profile lab -p lab --features kernel
 	install -D target/$(GUEST_TARGET)/guest/guest-init $(LIB)/guest-init
+	install -D target/$(GUEST_TARGET)/capture/bootscope-capture $(LIB)/bootscope-capture
 	install -D target/lab/lab $(LIB)/lab
 	install -D -s -m 644 target/release/libbootscope_qemu_plugin.so $(LIB)/$(PLUGIN)
 
@@ -144,6 +147,7 @@ install:
 	@[ -x target/release/bootscope ] || { echo "install: nothing built yet; run: make build"; exit 1; }
 	install -D target/release/bootscope $(DESTDIR)$(PREFIX)/bin/bootscope
 	install -D $(LIB)/guest-init $(DESTDIR)$(PREFIX)/lib/bootscope/guest-init
+	install -D $(LIB)/bootscope-capture $(DESTDIR)$(PREFIX)/lib/bootscope/bootscope-capture
 	install -D $(LIB)/lab $(DESTDIR)$(PREFIX)/lib/bootscope/lab
 	install -D -m 644 $(LIB)/$(PLUGIN) $(DESTDIR)$(PREFIX)/lib/bootscope/$(PLUGIN)
 	target/release/bootscope man $(DESTDIR)$(PREFIX)/share/man/man1

@@ -50,6 +50,7 @@ const READ: &[(&str, &str)] = &[
     ("evidence/perf_script.rs", "perf script"),
     ("evidence/reader.rs", "files of a recording"),
     ("evidence/silence.rs", "silence.txt"),
+    ("evidence/systemd_analyze/settle.rs", "names of systemd's targets"),
     ("evidence/tslog/events.rs", "a function of FreeBSD's"),
     ("evidence/trace_dat/formats.rs", "what a kernel says of its events"),
     ("evidence/tslog/occupancy.rs", "a record's detail"),

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 
 /// Make a recording of logs taken elsewhere
 ///
-/// It reads serial captures, dmesg, traces (text or trace.dat), perf.data, TSLOG dumps, libguestfs launches, systemd-analyze and
-/// bootchart, and recognises them by content. Of what runs before the kernel it reads the times of coreboot, U-Boot and UEFI. Give all
+/// It reads serial captures, dmesg, traces (text or trace.dat), perf.data, TSLOG dumps, libguestfs launches, systemd-analyze,
+/// `systemctl show`, journals and bootchart, and recognises them by content. Of what runs before the kernel it reads the
+/// times of coreboot, U-Boot and UEFI. Give all
 /// files of one boot together: they come onto one clock. Where a kernel log holds several boots, the last one is shown. A file may have 1 GiB. Of a pipe, and of what a compressed file unpacks to, bootscope reads
 /// the first 256 MiB, and says so.
 #[derive(clap::Args)]
@@ -103,7 +104,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             "nothing to import: give kernel messages (dmesg, /dev/kmsg, a capture of a serial line, with or without a \
              logger's time stamps), the text of /sys/kernel/tracing/trace, trace-cmd's trace.dat, a perf.data, a TSLOG dump (sysctl -b debug.tslog), a \
              libguestfs launch (boot-analysis --verbose), what systemd-analyze prints (time, blame, critical-chain, plot \
-             --json=short), a boot chart (bootchart.tgz), uftrace's directory in an archive, the times of coreboot (cbmem -t), U-Boot (bootstage report) or UEFI \
+             --json=short, dump), `systemctl show '*'`, a journal (journalctl -b -o export), a boot chart (bootchart.tgz), \
+             uftrace's directory in an archive, the times of coreboot (cbmem -t), U-Boot (bootstage report) or UEFI \
              (grep . /sys/firmware/acpi/fpdt/boot/*), or several of one boot"
         );
     }

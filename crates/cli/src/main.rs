@@ -8,6 +8,7 @@ mod amount;
 mod bench;
 mod benches;
 mod boot;
+mod capture;
 mod check;
 mod diff;
 #[cfg(test)]
@@ -72,6 +73,8 @@ Examples:
       boot both variants in turn, and say whether the change helped
   bootscope import serial.log dmesg.txt -o boots/b
       make a recording of logs that were taken elsewhere
+  bootscope capture -o here.tar.zst
+      as root on a running machine: take what it still knows of its boot
 
 Exit status:
   0  done
@@ -88,6 +91,7 @@ enum Command {
     View(view::Args),
     Export(export::Args),
     Import(import::Args),
+    Capture(capture::Args),
     WhatIf(what_if::Args),
     Diff(diff::Args),
     Pack(pack::Args),
@@ -160,6 +164,7 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
         Command::View(args) => view::run(&args, output),
         Command::Export(args) => export::run(&args, output),
         Command::Import(args) => import::run(&args, output),
+        Command::Capture(args) => capture::run(&args, output),
         Command::WhatIf(args) => what_if::run(&args, output),
         Command::Diff(args) => diff::run(&args, output),
         Command::Pack(args) => pack::run(&args, output),

@@ -50,6 +50,8 @@ pub(crate) struct Boot<'f> {
     pub is_heard: bool,
     /// The kernel's messages among them.
     pub heard_messages: Option<(String, KernelLog)>,
+    /// The kernel's messages in a journal, and its file.
+    pub journal_messages: Option<(String, KernelLog)>,
     /// When the host heard that the virtual CPUs were started.
     pub cpus_started: Option<Moment>,
     /// Process 1 spoke to the host.
@@ -65,6 +67,11 @@ pub(crate) struct Boot<'f> {
     pub trace_error: Ns,
     /// The thread that the kernel starts in; see [`Boot::first_thread`].
     first_thread: Option<TrackId>,
+    /// How much later than the kernel log's clock the one that programs read was 0: a kernel that does not know its counter yet
+    /// loses time on the first.
+    pub monotonic_after: Ns,
+    /// systemd's own state says of each unit when it started.
+    pub units_told: bool,
     /// Process 1's track.
     pub init: Option<TrackId>,
     /// When the kernel first went from one thread to another.
@@ -98,6 +105,7 @@ impl<'f> Boot<'f> {
             stages: Vec::new(),
             is_heard: false,
             heard_messages: None,
+            journal_messages: None,
             cpus_started: None,
             process_1_spoke: false,
             firmware_spoke: false,
@@ -105,6 +113,8 @@ impl<'f> Boot<'f> {
             kernel_clock_after: Ns::ZERO,
             trace_error: Ns::ZERO,
             first_thread: None,
+            monotonic_after: Ns::ZERO,
+            units_told: false,
             init: None,
             first_switch: None,
             printed: Printed::default(),
@@ -131,6 +141,11 @@ impl<'f> Boot<'f> {
     /// When the kernel's clock was 0; time zero where nothing is stamped with it.
     pub fn kernel_clock_zero(&self) -> Ns {
         self.clocks.printk.as_ref().map_or(Ns::ZERO, |clock| clock.to_ns(Ticks(0)))
+    }
+
+    /// When the clock was 0 that programs read (`CLOCK_MONOTONIC`).
+    pub fn monotonic_zero(&self) -> Ns {
+        self.kernel_clock_zero() + self.monotonic_after
     }
 
     /// Whether it is a deterministic boot's, of which the host's clock says nothing.

@@ -8,7 +8,8 @@
 use crate::reader::Reader;
 use crate::{
     bootchart, bootstage, calls, cbmem, firmware, first_executions, fpdt, ftrace, function_graph, guest_messages,
-    guestfs, kernel_log, perf_data, perf_script, silence, systemd_analyze, tslog, uftrace, vmm, watched,
+    guestfs, journal, kernel_log, perf_data, perf_script, process_table, silence, systemd_analyze, tslog, uftrace, vmm,
+    watched,
 };
 use timeline::DiagnosticKind;
 
@@ -56,6 +57,8 @@ readers! {
     FirstExecutions: first_executions::Files,
     /// Every call: [`crate::calls`].
     Calls: calls::Files,
+    /// What journald kept: [`crate::journal`].
+    Journal: journal::Files,
     /// Kernel messages in any dress: [`crate::kernel_log`].
     KernelLog: kernel_log::Files,
     /// Processes as bootchart's collectors sample them: [`crate::bootchart`].
@@ -66,6 +69,8 @@ readers! {
     Bootstage: bootstage::Files,
     /// UEFI's times of a boot: [`crate::fpdt`].
     Fpdt: fpdt::Files,
+    /// Processes of a machine that was captured: [`crate::process_table`].
+    ProcessTable: process_table::Files,
     /// What systemd-analyze prints: [`crate::systemd_analyze`].
     SystemdAnalyze: systemd_analyze::Files,
     /// What the host saw of the virtual machine monitor: [`crate::vmm`].

@@ -1,4 +1,5 @@
-//! What `systemd-analyze` prints of a boot: `time`, `blame`, `critical-chain` and `plot --json`, alone or one after the other.
+//! What systemd says of a boot: what `systemd-analyze` prints (`time`, `blame`, `critical-chain`, `plot --json`, `dump`), and the
+//! properties of its units ([`state`]), alone or one after the other.
 //!
 //! ```text
 //! Startup finished in 6.3s (firmware) + 529ms (loader) + 1.043s (kernel) + 3.566s (initrd) + 1min 2.4s (userspace) = 1min 13.9s
@@ -25,6 +26,10 @@
 
 mod line;
 mod place;
+mod settle;
+pub mod state;
+mod units;
+mod wall;
 
 pub(crate) use place::Files;
 
@@ -104,6 +109,8 @@ pub struct Counts {
     pub chain: u64,
     /// Of JSON.
     pub json: u64,
+    /// Of what systemd says of itself and its units.
+    pub state: u64,
     /// That begin as one of these and are none.
     pub unreadable: u64,
     /// Blank lines, headings, and what else is in the file.
@@ -123,8 +130,24 @@ pub struct Analysis {
     pub chain: Vec<Link>,
     /// When units were started and active.
     pub times: Vec<Times>,
+    /// What systemd says of itself and its units.
+    pub state: state::Reader,
     /// How many lines were what.
     pub counts: Counts,
+    /// How far off one of its figures may be.
+    pub resolution: Resolution,
+}
+
+/// How exact figures are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resolution {
+    /// As `systemd-analyze` cuts them.
+    #[default]
+    Milliseconds,
+    /// As systemd keeps them.
+    Microseconds,
+    /// As a dump has them.
+    Seconds,
 }
 
 impl Analysis {
@@ -139,6 +162,10 @@ impl Analysis {
                 continue;
             }
             let place = || format!("{file}:{}", line.number);
+            if self.state.line(line.bytes.strip_suffix(b"\r").unwrap_or(line.bytes), place, diagnostics) {
+                self.counts.state += 1;
+                continue;
+            }
             if line::begins_json(line.bytes) {
                 match self.json(&bytes[line.offset..], place, diagnostics) {
                     Some(length) => {
@@ -158,6 +185,7 @@ impl Analysis {
                 None => self.counts.others += 1,
             }
         }
+        self.state.end(|| file.to_owned(), diagnostics);
     }
 
     fn unreadable(&mut self, place: impl FnOnce() -> String, diagnostics: &mut Diagnostics) {
@@ -199,7 +227,7 @@ impl Analysis {
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         let nothing = self.blame.is_empty() && self.chain.is_empty() && self.times.is_empty();
-        self.finished.is_none() && self.reached.is_none() && nothing
+        self.finished.is_none() && self.reached.is_none() && nothing && self.state.is_empty()
     }
 
     /// Alone on a timeline, for who wants to see what it gives without a recording.
@@ -208,7 +236,7 @@ impl Analysis {
     }
 
     /// When user space began, on the kernel's clock: by the stages, else by a unit that both the chain and the JSON have.
-    fn userspace(&self) -> Option<Ns> {
+    pub(crate) fn userspace(&self) -> Option<Ns> {
         let kernel = |(stage, took): &(Stage, Ns)| match stage {
             Stage::Kernel | Stage::Initrd | Stage::SoftReboot => *took,
             _ => Ns::ZERO,
@@ -242,6 +270,11 @@ fn beyond_bound(count: u64, place: impl FnOnce() -> String, diagnostics: &mut Di
 /// A line of blame, of the chain, or of `time`, as detection asks.
 pub(crate) fn is_line(bytes: &[u8]) -> bool {
     line::claims(bytes) || line::is_json(bytes)
+}
+
+/// A line of systemd's state, as detection asks.
+pub(crate) fn is_state_line(bytes: &[u8]) -> bool {
+    state::is_line(bytes)
 }
 
 /// The array of the JSON. What is beyond the first units is counted, not kept: `[{},{},…` is short for its length.

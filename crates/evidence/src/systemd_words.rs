@@ -5,7 +5,7 @@
 //! `status_unit_format` says. An initrd's systemd speaks in the same words, and of units of the same names.
 
 use hashbrown::HashMap;
-use timeline::{Ns, Phase, ServiceUnit, Timeline};
+use timeline::{NameId, Ns, Phase, ServiceUnit, Timeline};
 
 /// How its messages begin.
 const SAYS: &str = "systemd[1]: ";
@@ -31,7 +31,7 @@ const DESCRIBED: [(&str, &str); 3] = [
 
 /// A unit, and what becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Becomes {
+pub(crate) enum Becomes {
     Starting,
     Active,
     Failed,
@@ -87,21 +87,44 @@ pub fn reached(text: &str) -> Option<&str> {
 /// Puts the units of a log's messages onto a timeline; the messages in order of time. One that starts again, as in the root after the
 /// initrd, is one more.
 pub fn units<'m>(messages: impl Iterator<Item = (Ns, &'m str)>, timeline: &mut Timeline) {
-    let mut last: HashMap<&str, usize> = HashMap::new();
+    let mut units = Units::default();
     for (at, text) in messages {
         if text.starts_with(BEGINS) {
-            last.clear();
+            units.last.clear();
         }
-        let Some((name, becomes)) = unit(text).filter(|_| timeline.units.len() < UNITS_MAX) else { continue };
-        let known = last.get(name).copied().filter(|_| becomes != Becomes::Starting);
+        if let Some((name, becomes)) = unit(text) {
+            units.add(name, becomes, at, timeline);
+        }
+    }
+}
+
+/// Units as one message after the other tells of them.
+#[derive(Default)]
+pub(crate) struct Units {
+    /// Where the last one of each name is.
+    last: HashMap<NameId, usize>,
+}
+
+impl Units {
+    /// Goes on after what a timeline has.
+    pub fn of(timeline: &Timeline) -> Units {
+        Units { last: timeline.units.iter().enumerate().map(|(place, unit)| (unit.name, place)).collect() }
+    }
+
+    /// A unit begins to start, or its start is over.
+    pub fn add(&mut self, name: &str, becomes: Becomes, at: Ns, timeline: &mut Timeline) {
+        if timeline.units.len() >= UNITS_MAX {
+            return;
+        }
+        let name = timeline.names.intern(name);
+        let known = self.last.get(&name).copied().filter(|_| becomes != Becomes::Starting);
         let known = known.filter(|&known| timeline.units[known].settled.is_none());
         let place = known.unwrap_or_else(|| {
             let start = (becomes == Becomes::Starting).then_some(at);
-            let name = timeline.names.intern(name);
             timeline.units.push(ServiceUnit { name, start, ..ServiceUnit::default() });
             timeline.units.len() - 1
         });
-        last.insert(name, place);
+        self.last.insert(name, place);
         if becomes != Becomes::Starting {
             let unit = &mut timeline.units[place];
             (unit.settled, unit.failed) = (Some(at), becomes == Becomes::Failed);

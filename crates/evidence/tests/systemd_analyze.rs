@@ -188,7 +188,7 @@ fn check(bytes: &[u8]) {
     analysis.read("a", bytes, &mut diagnostics);
     let c = analysis.counts;
     assert_eq!(c.lines, bytes.split_inclusive(|&b| b == b'\n').count() as u64);
-    assert_eq!(c.lines, c.time + c.blame + c.chain + c.json + c.unreadable + c.others, "{c:?}");
+    assert_eq!(c.lines, c.time + c.blame + c.chain + c.json + c.state + c.unreadable + c.others, "{c:?}");
     let mut timeline = analysis.on_a_timeline();
     timeline.finalize(Ns::ZERO);
     let total = total(&timeline);

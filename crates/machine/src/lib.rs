@@ -54,6 +54,7 @@ mod watch;
 pub use clock::monotonic_ns;
 pub use error::Error;
 pub use lab::lab;
+pub use library::capture_program;
 pub use observe::{Observer, Progress, Silent, Stage, stop_on_signals};
 pub use options::RecordOptions;
 pub use plain::time_plain;

@@ -1,4 +1,5 @@
-//! Finding what bootscope needs at run time beside itself: guest-init, the VMM's plugin and the reference kernel.
+//! Finding what bootscope needs at run time beside itself: guest-init, the VMM's plugin, the reference
+//! kernel, and what is copied to other machines.
 
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,15 @@ pub(crate) const GUEST_INIT: &str = "guest-init";
 pub(crate) const LAB: &str = "lab";
 /// The plugin for the VMM; one object for every version of its interface.
 pub(crate) const PLUGIN: &str = "bootscope-qemu.so";
+
+/// The program that captures what a running machine knows of its boot.
+const CAPTURE: &str = "bootscope-capture";
+
+/// Where the program is that `capture --ssh` copies to other machines; none where it was not built.
+#[must_use]
+pub fn capture_program() -> Option<PathBuf> {
+    find(CAPTURE)
+}
 
 /// The file `name`: in `$BOOTSCOPE_LIB`, in `../lib/bootscope` as seen from the executable, or beside it, in this order.
 /// Beside it comes last because a build folder has a guest-init there that was not linked for a guest.

@@ -41,7 +41,7 @@ pub use manifest::{
 };
 pub use names::{REGISTERS, VMM_STREAM, WATCH, is_for_people, whole_name};
 pub use open::{Condition, Lost, NotKnown, Recording, read_file};
-pub use pack::pack;
+pub use pack::{InMemory, may_be_written, pack};
 pub use patch::{Edit, Patch};
 pub use spec::{Accel, Difference, GuestSpec, Init, ObserveSpec, Page, SymbolFile, Then, Until, is_unit_name};
 pub use stream::{Stream, StreamEnd};

@@ -4,11 +4,12 @@
 //! gives the same bytes. What is packed is opened first: nothing is written of what no bootscope could read.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 
 use tar::{Builder, EntryType, Header};
 
+use crate::manifest::{Evidence, Manifest, State};
 use crate::open::read_file;
 use crate::write::{files_in, replace_with};
 use crate::{Error, MANIFEST_NAME, Recording, is_plain_name};
@@ -25,36 +26,108 @@ pub fn pack(dir: &Path, out: &Path, force: bool) -> Result<(), Error> {
     if !dir.is_dir() {
         return Err(Error::PackedAlready { path: dir.to_path_buf() });
     }
+    may_be_written(out, force)?;
+    replace_with(out, |beside| write_archive(dir, beside, out))
+}
+
+/// Whether a packed recording may be written there.
+///
+/// # Errors
+/// If something is there that is no file, or a file, without `force`.
+pub fn may_be_written(out: &Path, force: bool) -> Result<(), Error> {
     if out.symlink_metadata().is_ok_and(|m| !m.is_file()) {
         return Err(Error::Foreign { path: out.to_path_buf(), why: "it is not a file" });
     }
     if out.exists() && !force {
         return Err(Error::Exists { path: out.to_path_buf() });
     }
-    replace_with(out, |beside| write_archive(dir, beside, out))
+    Ok(())
 }
 
-fn write_archive(dir: &Path, file: &mut File, path: &Path) -> Result<(), Error> {
-    let writing = || Error::io("write", path);
-    let zstd = zstd::Encoder::new(file, ZSTD_LEVEL).map_err(writing())?;
-    let mut tar = Builder::new(zstd);
-    let folder = folder_name(dir);
+/// A recording that is made in memory, to be packed at once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InMemory {
+    /// How it was made.
+    pub manifest: Manifest,
+    /// Its files: name, content, and where that came from.
+    pub files: Vec<(String, Vec<u8>, String)>,
+}
+
+impl InMemory {
+    /// Writes the packed recording to `out`, which must not exist unless `force`. It has its name once it is whole.
+    ///
+    /// # Errors
+    /// If a name is not plain, `out` exists, or writing fails.
+    pub fn pack(self, out: &Path, force: bool) -> Result<(), Error> {
+        may_be_written(out, force)?;
+        replace_with(out, |beside| self.write(beside, out))
+    }
+
+    /// Writes the packed recording to a stream; `path` is what errors call that.
+    ///
+    /// # Errors
+    /// If a name is not plain, or writing fails.
+    pub fn write(mut self, to: impl Write, path: &Path) -> Result<(), Error> {
+        let bad = |name: &str| !is_plain_name(name) || name == MANIFEST_NAME;
+        if let Some((name, ..)) = self.files.iter().find(|(name, ..)| bad(name)) {
+            return Err(Error::BadName { name: name.clone() });
+        }
+        self.files.sort();
+        let evidence = |(file, bytes, origin): &(String, Vec<u8>, String)| {
+            let (file, origin) = (file.clone(), origin.clone());
+            Evidence { file, bytes: bytes.len() as u64, origin }
+        };
+        self.manifest.evidence = self.files.iter().map(evidence).collect();
+        self.manifest.state = State::Finished;
+        let mut archive = Archive::begin(to, "recording".to_owned(), path)?;
+        archive.add(MANIFEST_NAME, &self.manifest.to_json())?;
+        for (name, bytes, _) in &self.files {
+            archive.add(name, bytes)?;
+        }
+        archive.finish()
+    }
+}
+
+/// A packed recording that is being written.
+struct Archive<'p, W: Write> {
+    tar: Builder<zstd::Encoder<'static, W>>,
+    folder: String,
+    path: &'p Path,
+}
+
+impl<'p, W: Write> Archive<'p, W> {
+    fn begin(to: W, folder: String, path: &'p Path) -> Result<Self, Error> {
+        let zstd = zstd::Encoder::new(to, ZSTD_LEVEL).map_err(Error::io("write", path))?;
+        Ok(Archive { tar: Builder::new(zstd), folder, path })
+    }
+
+    fn add(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::Regular);
+        header.set_mode(0o644);
+        header.set_size(bytes.len() as u64);
+        let name = format!("{}/{name}", self.folder);
+        self.tar.append_data(&mut header, name, bytes).map_err(Error::io("write", self.path))
+    }
+
+    fn finish(self) -> Result<(), Error> {
+        let zstd = self.tar.into_inner().map_err(Error::io("write", self.path))?;
+        let mut to = zstd.finish().map_err(Error::io("write", self.path))?;
+        to.flush().map_err(Error::io("write", self.path))
+    }
+}
+
+fn write_archive(dir: &Path, file: impl Write, path: &Path) -> Result<(), Error> {
+    let mut archive = Archive::begin(file, folder_name(dir), path)?;
     let evidence = files_in(dir)?.plain.into_iter().map(|(name, _)| name);
     for name in std::iter::once(MANIFEST_NAME.to_owned()).chain(evidence) {
         let from = dir.join(&name);
         if name == MANIFEST_NAME && !from.exists() {
             continue;
         }
-        let bytes = read_file(&from)?;
-        let mut header = Header::new_gnu();
-        header.set_entry_type(EntryType::Regular);
-        header.set_mode(0o644);
-        header.set_size(bytes.len() as u64);
-        tar.append_data(&mut header, format!("{folder}/{name}"), bytes.as_slice()).map_err(writing())?;
+        archive.add(&name, &read_file(&from)?)?;
     }
-    let zstd = tar.into_inner().map_err(writing())?;
-    zstd.finish().map_err(writing())?;
-    Ok(())
+    archive.finish()
 }
 
 /// The folder's own name where it is a plain one.

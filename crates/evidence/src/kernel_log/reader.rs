@@ -86,7 +86,8 @@ impl Reader for Files {
         for unused in unused {
             diagnostics.note(why, || unused.name.clone());
         }
-        let log = heard.or_else(|| read(first?, diagnostics));
+        let journal = boot.journal_messages.take();
+        let log = heard.or_else(|| read(first?, diagnostics)).or(journal);
         let read_console =
             |console: &'f Input| Some(Heard { log: read(&console.file, diagnostics)?.1, index: &console.index });
         let console = self.console.as_ref().and_then(read_console);

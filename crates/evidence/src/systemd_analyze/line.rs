@@ -33,7 +33,7 @@ const SUFFIXES: [&[u8]; 11] = [
 ];
 
 /// Units have names of at most 255 bytes.
-const NAME_MAX: usize = 255;
+pub const NAME_MAX: usize = 255;
 
 /// A unit's name, bounded.
 #[derive(Deserialize)]

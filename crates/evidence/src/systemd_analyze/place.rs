@@ -3,13 +3,14 @@
 //! A unit's track has one span, from when it was started until it was active. It is begun by what it waited for, where the
 //! chain says so, else by systemd. systemd itself waits for the head of the chain.
 
-use super::{Analysis, Link, NAME, Stage, is_line};
+use super::{Analysis, Link, NAME, Resolution, Stage, is_line, is_state_line, units};
 use crate::boot::Boot;
 use crate::input::{File, Input};
 use crate::merge;
 use crate::offers::Offers;
 use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence, Reader};
+use crate::systemd_words::MILESTONES;
 use crate::text::Line;
 use hashbrown::HashMap;
 use recording::Manifest;
@@ -20,13 +21,18 @@ use timeline::{
     TrackId, TrackKind, Wait, WaitedOn,
 };
 
-/// systemd cuts each of its times to whole milliseconds.
-const CUT: Ns = Ns::from_ms(1);
-
-/// What is cut off so many of them at most.
-fn cut(figures: usize) -> Ns {
-    Ns(CUT.0.saturating_mul(i64::try_from(figures).unwrap_or(i64::MAX)))
+impl Resolution {
+    /// How far off so many figures may be together, each cut to it.
+    fn cut(self, figures: usize) -> Ns {
+        let one = match self {
+            Resolution::Milliseconds => Ns::from_ms(1),
+            Resolution::Microseconds => Ns::from_us(1),
+            Resolution::Seconds => Ns::from_ms(1000),
+        };
+        Ns(one.0.saturating_mul(i64::try_from(figures).unwrap_or(i64::MAX)))
+    }
 }
+
 /// Units have no process id: theirs is above all of these.
 const FIRST_ID: u64 = 1 << 32;
 /// So many units are named that could not be placed.
@@ -40,11 +46,11 @@ pub(crate) struct Files {
 
 impl Reader for Files {
     fn kinds(&self) -> &'static [&'static str] {
-        &["systemd-analyze output"]
+        &["systemd-analyze output", "systemd units"]
     }
 
     fn is_line(&self, line: Line<'_>) -> Option<usize> {
-        is_line(line.bytes).then_some(0)
+        if is_state_line(line.bytes) { Some(1) } else { is_line(line.bytes).then_some(0) }
     }
 
     fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
@@ -63,6 +69,7 @@ impl Reader for Files {
         if analysis.is_empty() {
             return None;
         }
+        analysis.settle(&mut boot.timeline.diagnostics);
         Some(Box::new(Startup { analysis, origin: Ns::ZERO }))
     }
 }
@@ -92,10 +99,17 @@ impl Evidence for Startup {
     fn place(&mut self, boot: &mut Boot<'_>) {
         let clock = boot.clocks.printk.as_ref().filter(|_| self.is_on_the_kernels_clock());
         self.origin = clock.map_or(Ns::ZERO, |clock| clock.to_ns(Ticks(0)));
+        if clock.is_some() {
+            boot.monotonic_after = units::later(&self.analysis, self.origin, &boot.timeline);
+            self.origin += boot.monotonic_after;
+        }
         let init = self.systemd(boot);
-        let units = self.units(init, boot);
-        self.chain(init, &units, boot);
-        self.note_unplaced(&units, &mut boot.timeline.diagnostics);
+        let placed = self.units(init, boot);
+        self.chain(init, &placed, boot);
+        self.work(init, boot);
+        units::tell(&self.analysis, self.origin, &mut boot.timeline);
+        boot.units_told |= self.analysis.told().is_some();
+        self.note_unplaced(&placed, &mut boot.timeline.diagnostics);
         if let Some((unit, after)) = &self.analysis.reached {
             let (at, name) = (self.userspace() + *after, boot.timeline.names.intern(&format!("{unit} reached")));
             boot.timeline.marks.push(Mark { at, name, track: init });
@@ -116,12 +130,15 @@ impl Evidence for Startup {
                 Stage::SoftReboot => (Phase::SoftReboot, "soft reboot"),
                 Stage::Userspace => (Phase::UserSpace, "userspace"),
             };
-            let error = cut(place.abs_diff(anchor));
-            boot.timeline.boundary(phase, at, error, &format!("systemd-analyze: {took} ({word})"));
+            let error = self.analysis.resolution.cut(place.abs_diff(anchor));
+            // What comes before systemd is on the clock of the kernel's log.
+            let from = if *stage <= Stage::Kernel { at - boot.monotonic_after } else { at };
+            boot.timeline.boundary(phase, from, error, &format!("{}: {took} ({word})", self.analysis.says()));
             at += *took;
         }
+        self.milestones(boot);
         let sum: Ns = finished.stages.iter().map(|(_, took)| *took).sum();
-        let error = cut(finished.stages.len() + 1);
+        let error = self.analysis.resolution.cut(finished.stages.len() + 1);
         if finished.total.is_some_and(|total| (total - sum).abs() > error) {
             boot.timeline.diagnostics.note_about(DiagnosticKind::TermsAreNotTheSum, NAME, String::new);
         }
@@ -130,7 +147,7 @@ impl Evidence for Startup {
     /// Firmware and loader, and that the kernel follows them.
     fn around(&mut self, boot: &mut Boot<'_>) {
         let Some(finished) = &self.analysis.finished else { return };
-        let mut start = self.origin - self.before_the_kernel();
+        let mut start = self.origin - boot.monotonic_after - self.before_the_kernel();
         for (stage, took) in finished.stages.iter().filter(|(stage, _)| *stage < Stage::Kernel) {
             let names = &mut boot.timeline.names;
             let track = boot.timeline.tracks.named(names.intern("firmware"), TrackKind::Firmware);
@@ -146,13 +163,14 @@ impl Evidence for Startup {
         let analysis = &self.analysis;
         let finished = analysis.finished.as_ref().filter(|finished| finished.has(Stage::Userspace));
         let mut name = |unit: &str| boot.timeline.names.intern(unit);
+        let cut = |figures| analysis.resolution.cut(figures);
         let (after, error, evidence) = match (finished, &analysis.reached, analysis.chain.first()) {
             (Some(finished), ..) => {
                 let took = finished.stages.last().map_or(Ns::ZERO, |(_, took)| *took);
                 (took, cut(finished.stages.len()), EndEvidence::SystemdFinished)
             }
-            (None, Some((unit, after)), _) => (*after, CUT, EndEvidence::SystemdReached(name(unit))),
-            (None, None, Some(head)) => (active(head)?, CUT, EndEvidence::SystemdActive(name(&head.unit))),
+            (None, Some((unit, after)), _) => (*after, cut(1), EndEvidence::SystemdReached(name(unit))),
+            (None, None, Some(head)) => (active(head)?, cut(1), EndEvidence::SystemdActive(name(&head.unit))),
             (None, None, None) => return None,
         };
         Some(EndCandidate { rank: EndRank::BootDone, at: self.userspace() + after, error, evidence, track: None })
@@ -260,6 +278,26 @@ impl Startup {
         }
     }
 
+    /// What systemd did before it started anything.
+    fn work(&self, track: TrackId, boot: &mut Boot<'_>) {
+        for (what, start, end) in self.analysis.work() {
+            let timeline = &mut boot.timeline;
+            let (name, start, end) = (timeline.names.intern(what), self.origin + start, self.origin + end);
+            let (detail, kind) = (NameId::EMPTY, SpanKind::Stage);
+            timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
+        }
+    }
+
+    /// Targets that many wait for.
+    fn milestones(&self, boot: &mut Boot<'_>) {
+        for (target, phase) in MILESTONES {
+            if let Some(at) = self.analysis.active(target) {
+                let evidence = format!("{}: {target} is active", self.analysis.says());
+                boot.timeline.boundary(phase, self.origin + at, self.analysis.resolution.cut(1), &evidence);
+            }
+        }
+    }
+
     /// blame says how long, and never when.
     fn note_unplaced(&self, units: &HashMap<&str, Unit>, diagnostics: &mut Diagnostics) {
         let blame = &self.analysis.blame;
@@ -278,7 +316,9 @@ impl Startup {
 pub(super) fn on_a_timeline(analysis: &Analysis) -> Timeline {
     let manifest = Manifest { time_base: recording::TimeBase::Evidence, ..Manifest::default() };
     let mut boot = Boot::new(&manifest, Timeline::new(TimeBase::Evidence));
-    let startup = Startup { analysis: analysis.clone(), origin: Ns::ZERO };
+    let mut analysis = analysis.clone();
+    analysis.settle(&mut boot.timeline.diagnostics);
+    let startup = Startup { analysis, origin: Ns::ZERO };
     let mut evidence: [Box<dyn Evidence>; 1] = [Box::new(startup)];
     merge::place(&mut evidence, &mut boot);
     boot.timeline

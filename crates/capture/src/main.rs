@@ -1,0 +1,66 @@
+//! `bootscope-capture`: `bootscope capture` alone, as a small static program that runs on machines without bootscope.
+
+use capture::{Options, capture};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: bootscope-capture -o FILE [--force] [--identify] [--no-journal]
+
+Takes from this machine what it still knows of how it booted. FILE is a packed
+recording, which `bootscope show` reads; `-` is standard output. Run it as root.";
+
+struct Args {
+    output: PathBuf,
+    force: bool,
+    options: Options,
+}
+
+fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
+    let (mut output, mut force, mut options) = (None, false, Options::default());
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "-o" | "--output" => output = args.next().map(PathBuf::from),
+            "--force" => force = true,
+            "--identify" => options.identify = true,
+            "--no-journal" => options.journal = false,
+            _ => return Err(format!("unknown argument {arg:?}")),
+        }
+    }
+    let output = output.ok_or("no -o FILE")?;
+    Ok(Args { output, force, options })
+}
+
+fn main() -> ExitCode {
+    let args = match parse(std::env::args().skip(1)) {
+        Ok(args) => args,
+        Err(why) => {
+            eprintln!("bootscope-capture: {why}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let is_stdout = args.output == Path::new("-");
+    // Refused before anything is asked: what is refused should cost nothing.
+    if !is_stdout {
+        if let Err(e) = recording::may_be_written(&args.output, args.force) {
+            eprintln!("bootscope-capture: {e}");
+            return ExitCode::from(2);
+        }
+    }
+    let captured = capture(&args.options);
+    for missing in &captured.missing {
+        eprintln!("bootscope-capture: not read: {}: {}", missing.what, missing.why);
+    }
+    let written = if is_stdout {
+        captured.recording.write(std::io::stdout().lock(), Path::new("standard output"))
+    } else {
+        captured.recording.pack(&args.output, args.force)
+    };
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("bootscope-capture: {e}");
+            ExitCode::from(2)
+        }
+    }
+}

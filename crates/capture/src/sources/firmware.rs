@@ -1,0 +1,149 @@
+//! What firmware and boot loaders left behind: the ACPI table FPDT, the loader's EFI variables, coreboot's and U-Boot's times.
+
+use crate::bounded::{self, Failed};
+use crate::gather::{File, Given};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+const BYTES_MAX: usize = 1 << 20;
+/// U-Boot's records: far more than it can hold.
+const RECORDS_MAX: usize = 1000;
+/// Where loaders of the boot loader specification leave their variables (systemd's `src/basic/efivars.h`).
+const LOADER: &str = "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";
+const LOADER_VARIABLES: [&str; 6] = [
+    "LoaderTimeInitUSec",
+    "LoaderTimeExecUSec",
+    "LoaderTimeMenuUSec",
+    "LoaderInfo",
+    "LoaderFirmwareInfo",
+    "LoaderFirmwareType",
+];
+
+pub(crate) fn ask(until: Instant) -> Given {
+    let mut given = Given::default();
+    fpdt(Path::new("/sys/firmware/acpi"), &mut given);
+    loader(Path::new("/sys/firmware/efi/efivars"), &mut given);
+    bootstage(Path::new("/proc/device-tree/bootstage"), &mut given);
+    match bounded::program(Command::new("cbmem").arg("-t"), BYTES_MAX, until) {
+        Ok(content) => given.put(File::evidence("cbmem.txt", content.bytes, "cbmem -t"), content.is_cut),
+        Err(Failed::Absent(_)) if !Path::new("/sys/bus/coreboot/devices").exists() => {}
+        Err(Failed::Absent(_)) => {
+            given.missing("times of coreboot", "there is no program cbmem, which comes with coreboot's sources");
+        }
+        Err(why) => given.missing("times of coreboot", why.to_string()),
+    }
+    given
+}
+
+/// The times that Linux reads out of the table, as `grep . …/fpdt/boot/*` prints them; else the table itself.
+fn fpdt(acpi: &Path, given: &mut Given) {
+    let mut text = String::new();
+    let boot = acpi.join("fpdt/boot");
+    for entry in fs::read_dir(&boot).into_iter().flatten().flatten().take(64) {
+        if let Some(value) = bounded::line(entry.path()) {
+            let _ = writeln!(text, "{}:{value}", entry.path().display());
+        }
+    }
+    if !text.is_empty() {
+        given.put(File::evidence("fpdt.txt", text.into_bytes(), "/sys/firmware/acpi/fpdt/boot"), false);
+        return;
+    }
+    let table = acpi.join("tables/FPDT");
+    match bounded::read(&table, BYTES_MAX) {
+        Ok(content) => {
+            let file = File { is_binary: true, ..File::for_people("fpdt.bin", content.bytes, "ACPI table FPDT") };
+            given.put(file, content.is_cut);
+            given.missing(
+                "UEFI's times",
+                "the kernel has no /sys/firmware/acpi/fpdt (CONFIG_ACPI_FPDT), and the table has addresses alone",
+            );
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => {}
+        Err(e) => given.missing("UEFI's times", format!("{}: {e}{}", table.display(), bounded::as_root())),
+    }
+}
+
+/// Variables of the boot loader: four bytes of attributes, then UTF-16.
+fn loader(variables: &Path, given: &mut Given) {
+    let mut text = String::new();
+    for name in LOADER_VARIABLES {
+        match bounded::read(variables.join(format!("{name}-{LOADER}")), 4096) {
+            Ok(content) => _ = writeln!(text, "{name}={}", utf16(content.bytes.get(4..).unwrap_or_default())),
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => given.missing(name, e.to_string()),
+        }
+    }
+    given.put(File::for_people("efi-loader.txt", text.into_bytes(), "EFI variables of the boot loader"), false);
+}
+
+fn utf16(bytes: &[u8]) -> String {
+    let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+    String::from_utf16_lossy(&units).chars().filter(|c| !c.is_control()).collect()
+}
+
+/// U-Boot's records in the device tree, as `dtc` writes them.
+fn bootstage(node: &Path, given: &mut Given) {
+    let mut text = String::new();
+    for entry in fs::read_dir(node).into_iter().flatten().flatten().take(RECORDS_MAX) {
+        let (path, cell) = (entry.path(), |name: &str| {
+            let bytes = bounded::read(entry.path().join(name), 4).ok()?.bytes;
+            Some(u32::from_be_bytes(bytes.try_into().ok()?))
+        });
+        let Some(name) = bounded::line(path.join("name")).filter(|_| path.is_dir()) else { continue };
+        let name: String = name.chars().filter(|c| !c.is_control() && *c != '"').collect();
+        let kind = ["mark", "accum"].into_iter().find_map(|kind| Some((kind, cell(kind)?)));
+        if let Some((kind, us)) = kind {
+            let _ = write!(text, "\t{} {{\n\t\tname = \"{name}\";\n\t\t{kind} = <0x{us:x}>;\n\t}};\n", text.len());
+        }
+    }
+    if !text.is_empty() {
+        let text = format!("bootstage {{\n{text}}};\n");
+        given.put(File::evidence("bootstage.txt", text.into_bytes(), "/proc/device-tree/bootstage"), false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_firmware_become_what_readers_take() {
+        let root = tempfile::tempdir().unwrap();
+        let put = |path: &str, bytes: &[u8]| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        };
+        put("acpi/fpdt/boot/bootloader_launch_ns", b"5855973785\n");
+        let wide: Vec<u8> = "5123\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        put(&format!("efi/LoaderTimeInitUSec-{LOADER}"), &[&[6, 0, 0, 0][..], &wide].concat());
+        put("stage/0/name", b"board_init_f\0");
+        put("stage/0/mark", &[0, 2, 0x2b, 0x9a]);
+        put("stage/1/name", b"dm_f\0");
+        put("stage/1/accum", &[0, 0, 0x15, 0x0d]);
+        let mut given = Given::default();
+        fpdt(&root.path().join("acpi"), &mut given);
+        loader(&root.path().join("efi"), &mut given);
+        bootstage(&root.path().join("stage"), &mut given);
+        let text = |place: usize| String::from_utf8(given.files[place].bytes.clone()).unwrap();
+        assert!(text(0).ends_with("acpi/fpdt/boot/bootloader_launch_ns:5855973785\n"), "{}", text(0));
+        assert_eq!(text(1), "LoaderTimeInitUSec=5123\n");
+        assert!(text(2).contains("name = \"board_init_f\";\n\t\tmark = <0x22b9a>;"), "{}", text(2));
+        assert!(text(2).contains("name = \"dm_f\";\n\t\taccum = <0x150d>;"), "{}", text(2));
+        assert_eq!(given.missing, []);
+    }
+
+    #[test]
+    fn a_table_without_times_says_so() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("tables")).unwrap();
+        fs::write(root.path().join("tables/FPDT"), b"FPDT").unwrap();
+        let mut given = Given::default();
+        fpdt(root.path(), &mut given);
+        assert_eq!((given.files.len(), given.missing.len()), (1, 1));
+    }
+}

@@ -1,0 +1,46 @@
+//! The kernel's log: its records as `/dev/kmsg` has them, with callers where the kernel notes them; else what `dmesg` prints.
+
+use crate::bounded;
+use crate::gather::{File, Given};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+/// The largest buffer that a kernel can be told to keep is 2 GiB, the usual ones 128 KiB to 16 MiB.
+const BYTES_MAX: usize = 32 << 20;
+/// A record has 8 KiB at most (`PRINTKRB_RECORD_MAX` and its escapes).
+const RECORD_BYTES: usize = 16 << 10;
+
+pub(crate) fn ask(until: Instant) -> Given {
+    let mut given = Given::default();
+    match records(Path::new("/dev/kmsg"), until) {
+        Ok((bytes, is_cut)) => given.put(File::evidence("kmsg.txt", bytes, "/dev/kmsg"), is_cut),
+        Err(why) => match bounded::program(Command::new("dmesg").args(["-S", "-r"]), BYTES_MAX, until) {
+            Ok(content) => given.put(File::evidence("dmesg.txt", content.bytes, "dmesg -S -r"), content.is_cut),
+            Err(also) => given.missing("kernel log", format!("/dev/kmsg: {why}, and {also}{}", bounded::as_root())),
+        },
+    }
+    given
+}
+
+/// Reads records one by one until there is none more.
+fn records(path: &Path, until: Instant) -> std::io::Result<(Vec<u8>, bool)> {
+    let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let mut log = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
+    let (mut bytes, mut record) = (Vec::new(), vec![0; RECORD_BYTES]);
+    while bytes.len() < BYTES_MAX && Instant::now() < until {
+        match log.read(&mut record) {
+            Ok(0) => return Ok((bytes, false)),
+            Ok(length) => bytes.extend_from_slice(&record[..length]),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok((bytes, false)),
+            // The oldest records were overwritten meanwhile: the next read has the oldest that is left.
+            Err(e) if [ErrorKind::BrokenPipe, ErrorKind::Interrupted].contains(&e.kind()) => {}
+            Err(e) if bytes.is_empty() => return Err(e),
+            Err(_) => return Ok((bytes, true)),
+        }
+    }
+    Ok((bytes, true))
+}

@@ -1,0 +1,102 @@
+//! What the machine is: files of `/proc` and `/sys`, copied for people.
+
+use crate::bounded;
+use crate::gather::{File, Given};
+use recording::Subject;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+const BYTES_MAX: usize = 1 << 20;
+
+/// Files of `/proc`, and what each is called in the recording.
+const PROC: [(&str, &str); 10] = [
+    ("/proc/version", "proc-version.txt"),
+    ("/proc/cmdline", "proc-cmdline.txt"),
+    ("/proc/cpuinfo", "proc-cpuinfo.txt"),
+    ("/proc/meminfo", "proc-meminfo.txt"),
+    ("/proc/stat", "proc-stat.txt"),
+    ("/proc/uptime", "proc-uptime.txt"),
+    ("/proc/modules", "proc-modules.txt"),
+    ("/proc/interrupts", "proc-interrupts.txt"),
+    ("/proc/mounts", "proc-mounts.txt"),
+    ("/etc/os-release", "os-release.txt"),
+];
+
+/// What the firmware says that the machine is; numbers of this one machine are hashed (see [`crate::scrub`]).
+const DMI: [&str; 17] = [
+    "sys_vendor",
+    "product_name",
+    "product_version",
+    "product_family",
+    "product_sku",
+    "product_serial",
+    "product_uuid",
+    "board_vendor",
+    "board_name",
+    "board_version",
+    "board_serial",
+    "chassis_type",
+    "chassis_serial",
+    "bios_vendor",
+    "bios_version",
+    "bios_date",
+    "ec_firmware_release",
+];
+
+pub(crate) fn ask() -> Given {
+    let mut given = Given::default();
+    for (path, name) in PROC {
+        match bounded::read(path, BYTES_MAX) {
+            Ok(content) => given.put(File::for_people(name, content.bytes, path), content.is_cut),
+            Err(e) => given.missing(path, e.to_string()),
+        }
+    }
+    let mut text = String::new();
+    let mut refused = Vec::new();
+    for name in DMI {
+        let path = Path::new("/sys/class/dmi/id").join(name);
+        match bounded::line(&path) {
+            Some(value) => _ = writeln!(text, "{name}: {value}"),
+            None if path.exists() && fs::File::open(&path).is_err() => refused.push(name),
+            None => {}
+        }
+    }
+    if let Some(model) = bounded::line("/proc/device-tree/model") {
+        let _ = writeln!(text, "model: {model}");
+    }
+    if !refused.is_empty() {
+        given.missing("hardware description", format!("{} cannot be read{}", refused.join(", "), bounded::as_root()));
+    }
+    given.put(File::for_people("hardware.txt", text.into_bytes(), "/sys/class/dmi/id"), false);
+    given
+}
+
+/// What the recording is of.
+pub(crate) fn subject() -> Subject {
+    let cpuinfo = bounded::read("/proc/cpuinfo", BYTES_MAX).unwrap_or_default().bytes;
+    let cpus = String::from_utf8_lossy(&cpuinfo).lines().filter(|line| line.starts_with("processor")).count();
+    let meminfo = bounded::read("/proc/meminfo", 1 << 16).unwrap_or_default().bytes;
+    let total = String::from_utf8_lossy(&meminfo).lines().find_map(|line| {
+        let kib = line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?;
+        kib.parse::<u64>().ok()?.checked_mul(1024)
+    });
+    let of = |path| bounded::line(path).unwrap_or_default();
+    let product = [of("/sys/class/dmi/id/product_name"), of("/proc/device-tree/model")];
+    Subject {
+        os: "Linux".to_owned(),
+        kernel: of("/proc/sys/kernel/osrelease"),
+        machine: product.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+        accelerator: String::new(),
+        cpus: u32::try_from(cpus).unwrap_or(0),
+        memory_bytes: total.unwrap_or(0),
+    }
+}
+
+/// The first namespace of processes has this number on every Linux (`PROC_PID_INIT_INO`, include/linux/proc_ns.h).
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Whether this is a container.
+pub(crate) fn is_contained() -> bool {
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.to_string_lossy() != FIRST_PID_NAMESPACE)
+}

@@ -1,0 +1,224 @@
+//! systemd's own state, asked over D-Bus, and written as `systemctl show` prints it.
+//!
+//! It is asked on the system's bus. On systemd's own socket it calls itself by a name that zbus takes for broken, so where there is no
+//! bus, `systemctl` asks there. Only the properties of the lists below are kept: others hold environments and command lines, which may
+//! have secrets.
+
+use super::Finish;
+use crate::bounded;
+use crate::gather::{File, Given};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+use zbus::blocking::Connection;
+use zbus::blocking::connection::Builder;
+use zbus::zvariant::{OwnedObjectPath, OwnedValue, Value};
+
+const BUS: &str = "unix:path=/run/dbus/system_bus_socket";
+/// What `systemctl` prints of all units.
+const BYTES_MAX: usize = 32 << 20;
+const NAME: &str = "org.freedesktop.systemd1";
+/// More units than any machine has.
+const UNITS_MAX: usize = 20_000;
+/// So many units are asked at once.
+const AT_ONCE: usize = 4;
+/// A call that takes longer is not answered any more.
+const CALL: Duration = Duration::from_secs(5);
+
+const MANAGER: [&str; 4] = ["Version", "Virtualization", "Architecture", "SystemState"];
+const MANAGER_STAMP: &str = "TimestampMonotonic";
+const UNIT: [&str; 18] = [
+    "Names",
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "UnitFileState",
+    "After",
+    "Before",
+    "Requires",
+    "Requisite",
+    "BindsTo",
+    "Wants",
+    "InactiveExitTimestampMonotonic",
+    "ActiveEnterTimestampMonotonic",
+    "ActiveExitTimestampMonotonic",
+    "InactiveEnterTimestampMonotonic",
+    "ConditionResult",
+    "ConditionTimestampMonotonic",
+    "AssertTimestampMonotonic",
+];
+
+/// What systemd says, and when it was done.
+pub(crate) fn ask(until: Instant) -> (Given, Finish) {
+    let mut given = Given::default();
+    let (text, origin) = match Systemd::connect() {
+        Ok(systemd) => (systemd.ask(&mut given, until), "systemd, over D-Bus"),
+        Err(bus) => match by_systemctl(until) {
+            Ok(text) => (text, "systemctl show"),
+            Err(why) => {
+                given.missing("systemd", format!("{BUS}: {bus}; {why}; is systemd this machine's process 1?"));
+                return (given, Finish::default());
+            }
+        },
+    };
+    let of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')?.parse().ok());
+    let finish = Finish::at(of("FinishTimestampMonotonic").unwrap_or(0));
+    if finish.monotonic_us == 0 {
+        given.missing("the end of the boot", "systemd has not finished to start (systemctl is-system-running --wait)");
+    }
+    given.put(File::evidence("systemd.txt", text.into_bytes(), origin), false);
+    (given, finish)
+}
+
+/// The same by systemd's own program.
+fn by_systemctl(until: Instant) -> Result<String, String> {
+    let show = |properties: String, what: &[&str]| {
+        let mut command = Command::new("systemctl");
+        command.args(["show", "--no-pager", "--property", &properties]).args(what);
+        let content = bounded::program(&mut command, BYTES_MAX, until).map_err(|e| e.to_string())?;
+        Ok::<String, String>(String::from_utf8_lossy(&content.bytes).into_owned())
+    };
+    let work = ["Security", "Generators", "UnitsLoad"]
+        .iter()
+        .flat_map(|what| [format!("{what}Start"), format!("{what}Finish")]);
+    let stamps = ["Firmware", "Loader", "Kernel", "InitRD", "Userspace", "Finish"].map(str::to_owned);
+    let stamps = stamps.into_iter().chain(work).map(|what| format!("{what}{MANAGER_STAMP}"));
+    let manager = MANAGER.iter().map(|key| (*key).to_owned()).chain(stamps).collect::<Vec<_>>().join(",");
+    let manager = show(manager, &[])?;
+    let units = show(format!("Id,{},ControlGroup,MainPID", UNIT.join(",")), &["*"])?;
+    if manager.trim().is_empty() {
+        return Err("systemctl says nothing".to_owned());
+    }
+    Ok(format!("{manager}\n{units}"))
+}
+
+/// A connection to it.
+struct Systemd(Connection);
+
+type Properties = HashMap<String, OwnedValue>;
+/// A row of `ListUnits`: name, description, load, active and sub state, what it follows, path, job, its kind and path.
+type Row = (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
+
+impl Systemd {
+    /// The manager's block, then one for each unit.
+    fn ask(&self, given: &mut Given, until: Instant) -> String {
+        let mut text = String::new();
+        match self.all("/org/freedesktop/systemd1", "Manager") {
+            Ok(properties) => {
+                let mut stamps: Vec<_> =
+                    properties.keys().filter(|key| key.ends_with(MANAGER_STAMP)).cloned().collect();
+                stamps.sort();
+                for key in MANAGER.iter().map(|key| (*key).to_owned()).chain(stamps) {
+                    write_property(&mut text, &properties, &key);
+                }
+                text.push('\n');
+            }
+            Err(e) => given.missing("systemd's own times", e.to_string()),
+        }
+        if let Err(why) = self.units(&mut text, until) {
+            given.missing("units of systemd", why);
+        }
+        text
+    }
+
+    fn connect() -> zbus::Result<Systemd> {
+        Builder::address(BUS)?.method_timeout(CALL).build().map(Systemd)
+    }
+
+    fn all(&self, path: &str, interface: &str) -> zbus::Result<Properties> {
+        let interface = format!("{NAME}.{interface}");
+        let properties = Some("org.freedesktop.DBus.Properties");
+        let reply = self.0.call_method(Some(NAME), path, properties, "GetAll", &(interface,))?;
+        reply.body().deserialize()
+    }
+
+    fn one(&self, path: &str, interface: &str, property: &str) -> zbus::Result<OwnedValue> {
+        let interface = format!("{NAME}.{interface}");
+        let properties = Some("org.freedesktop.DBus.Properties");
+        let reply = self.0.call_method(Some(NAME), path, properties, "Get", &(interface, property))?;
+        reply.body().deserialize()
+    }
+
+    fn units(&self, text: &mut String, until: Instant) -> Result<(), String> {
+        let manager = Some("org.freedesktop.systemd1.Manager");
+        let path = "/org/freedesktop/systemd1";
+        let reply = self.0.call_method(Some(NAME), path, manager, "ListUnits", &());
+        let rows: Vec<Row> = reply.and_then(|reply| reply.body().deserialize()).map_err(|e| e.to_string())?;
+        // A unit that others name and nobody has was never started.
+        let rows: Vec<Row> = rows.into_iter().filter(|row| row.2 != "not-found").take(UNITS_MAX).collect();
+        // Several at once: most of a call is waiting for the bus.
+        let parts = rows.chunks(rows.len().div_ceil(AT_ONCE).max(1));
+        let (mut late, mut failed) = (0, 0);
+        thread::scope(|scope| {
+            let asked: Vec<_> = parts.map(|part| scope.spawn(move || self.part(part, until))).collect();
+            for asked in asked {
+                let Ok((said, part_late, part_failed)) = asked.join() else { continue };
+                text.push_str(&said);
+                (late, failed) = (late + part_late, failed + part_failed);
+            }
+        });
+        match (late, failed) {
+            (0, 0) => Ok(()),
+            (0, failed) => Err(format!("{failed} of {} did not answer", rows.len())),
+            (late, _) => Err(format!("{late} of {} were not asked for want of time", rows.len())),
+        }
+    }
+
+    /// Some of the units: what they say, how many were not asked, and how many did not answer.
+    fn part(&self, rows: &[Row], until: Instant) -> (String, usize, usize) {
+        let (mut text, mut failed) = (String::new(), 0);
+        for (done, (name, .., path, _, _, _)) in rows.iter().enumerate() {
+            if Instant::now() >= until {
+                return (text, rows.len() - done, failed);
+            }
+            // A unit may be gone since it was listed.
+            let Ok(properties) = self.all(path, "Unit") else {
+                failed += 1;
+                continue;
+            };
+            let _ = writeln!(text, "Id={name}");
+            UNIT.iter().for_each(|key| write_property(&mut text, &properties, key));
+            let state = properties.get("ActiveState").map(shown);
+            let runs = matches!(state.as_deref(), Some("active" | "activating" | "reloading" | "deactivating"));
+            if runs && name.ends_with(".service") {
+                self.processes(&mut text, path);
+            }
+            text.push('\n');
+        }
+        (text, 0, failed)
+    }
+
+    /// Which processes of a service's are whose.
+    fn processes(&self, text: &mut String, path: &str) {
+        for property in ["ControlGroup", "MainPID"] {
+            if let Ok(value) = self.one(path, "Service", property) {
+                let _ = writeln!(text, "{property}={}", shown(&value));
+            }
+        }
+    }
+}
+
+fn write_property(text: &mut String, properties: &Properties, key: &str) {
+    if let Some(value) = properties.get(key) {
+        let _ = writeln!(text, "{key}={}", shown(value));
+    }
+}
+
+/// A value in one line, as `systemctl show` prints it.
+fn shown(value: &OwnedValue) -> String {
+    let line = |text: &str| text.replace(['\n', '\r'], " ");
+    match &**value {
+        Value::Str(text) => line(text),
+        Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
+        Value::U32(number) => number.to_string(),
+        Value::U64(number) => number.to_string(),
+        Value::I32(number) => number.to_string(),
+        Value::Array(all) => {
+            let words = all.iter().filter_map(|one| if let Value::Str(text) = one { Some(line(text)) } else { None });
+            words.collect::<Vec<_>>().join(" ")
+        }
+        _ => String::new(),
+    }
+}

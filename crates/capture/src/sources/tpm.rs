@@ -1,0 +1,133 @@
+//! In which order firmware and loader measured what, by the TPM's event log: the kinds of events, and never what was measured.
+//!
+//! Each event is `PCR, type, digest, length, data`, little-endian; the first one says of a newer log which digests follow (TCG PC Client
+//! Platform Firmware Profile, "Event Logging").
+
+use crate::bounded;
+use crate::gather::{File, Given};
+use std::fmt::Write as _;
+use std::io::ErrorKind;
+
+const PATH: &str = "/sys/kernel/security/tpm0/binary_bios_measurements";
+const BYTES_MAX: usize = 4 << 20;
+const EVENTS_MAX: usize = 10_000;
+const SHA1_BYTES: usize = 20;
+const SPEC_ID: &[u8] = b"Spec ID Event03\0";
+
+const KINDS: [(u32, &str); 18] = [
+    (0, "EV_PREBOOT_CERT"),
+    (1, "EV_POST_CODE"),
+    (3, "EV_NO_ACTION"),
+    (4, "EV_SEPARATOR"),
+    (5, "EV_ACTION"),
+    (6, "EV_EVENT_TAG"),
+    (7, "EV_S_CRTM_CONTENTS"),
+    (8, "EV_S_CRTM_VERSION"),
+    (13, "EV_IPL"),
+    (0x8000_0001, "EV_EFI_VARIABLE_DRIVER_CONFIG"),
+    (0x8000_0002, "EV_EFI_VARIABLE_BOOT"),
+    (0x8000_0003, "EV_EFI_BOOT_SERVICES_APPLICATION"),
+    (0x8000_0004, "EV_EFI_BOOT_SERVICES_DRIVER"),
+    (0x8000_0006, "EV_EFI_GPT_EVENT"),
+    (0x8000_0007, "EV_EFI_ACTION"),
+    (0x8000_0008, "EV_EFI_PLATFORM_FIRMWARE_BLOB"),
+    (0x8000_0009, "EV_EFI_HANDOFF_TABLES"),
+    (0x8000_00e0, "EV_EFI_VARIABLE_AUTHORITY"),
+];
+
+pub(crate) fn ask() -> Given {
+    let mut given = Given::default();
+    match bounded::read(PATH, BYTES_MAX) {
+        Ok(content) => {
+            given.put(File::for_people("tpm-events.txt", events(&content.bytes).into_bytes(), PATH), content.is_cut)
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => {}
+        Err(e) => given.missing("TPM event log", format!("{PATH}: {e}{}", bounded::as_root())),
+    }
+    given
+}
+
+/// Takes bytes off the front.
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        Some(u16::from_le_bytes(self.take(2)?.try_into().ok()?))
+    }
+}
+
+/// One line per event: its PCR, its kind, and how long its data is.
+fn events(bytes: &[u8]) -> String {
+    let (mut cursor, mut text, mut digests) = (Cursor(bytes), String::new(), None);
+    for number in 0..EVENTS_MAX {
+        let Some((pcr, kind, data)) = event(&mut cursor, digests.as_deref()) else { break };
+        if number == 0 {
+            digests = sizes(data);
+        }
+        let name = KINDS.iter().find(|(known, _)| *known == kind).map_or("", |(_, name)| name);
+        let _ = writeln!(text, "PCR {pcr} {kind:#x} {name} {} bytes", data.len());
+    }
+    if !cursor.0.is_empty() {
+        let _ = writeln!(text, "{} bytes that follow are no event", cursor.0.len());
+    }
+    text
+}
+
+fn event<'a>(cursor: &mut Cursor<'a>, digests: Option<&[(u16, usize)]>) -> Option<(u32, u32, &'a [u8])> {
+    let (pcr, kind) = (cursor.u32()?, cursor.u32()?);
+    match digests {
+        None => _ = cursor.take(SHA1_BYTES)?,
+        Some(sizes) => {
+            for _ in 0..cursor.u32()?.min(64) {
+                let algorithm = cursor.u16()?;
+                cursor.take(sizes.iter().find(|(known, _)| *known == algorithm)?.1)?;
+            }
+        }
+    }
+    let length = usize::try_from(cursor.u32()?).ok()?;
+    Some((pcr, kind, cursor.take(length)?))
+}
+
+/// The algorithms of a newer log, and how long a digest of each is.
+fn sizes(first: &[u8]) -> Option<Vec<(u16, usize)>> {
+    let mut cursor = Cursor(first.strip_prefix(SPEC_ID)?);
+    cursor.take(8)?;
+    (0..cursor.u32()?.min(64)).map(|_| Some((cursor.u16()?, usize::from(cursor.u16()?)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand, after the specification: the head, then a separator with a digest of SHA-256.
+    fn log() -> Vec<u8> {
+        let head = [SPEC_ID, &[0; 4], &[0, 2, 0, 2], &[1, 0, 0, 0], &[0x0b, 0, 32, 0], &[0]].concat();
+        let length = u32::try_from(head.len()).unwrap().to_le_bytes();
+        let first = [&[0, 0, 0, 0, 3, 0, 0, 0][..], &[0; 20], &length, &head].concat();
+        let second = [&[7, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 0x0b, 0][..], &[9; 32], &[4, 0, 0, 0], &[0; 4]].concat();
+        [first, second].concat()
+    }
+
+    #[test]
+    fn events_of_a_newer_log() {
+        assert_eq!(events(&log()), "PCR 0 0x3 EV_NO_ACTION 33 bytes\nPCR 7 0x4 EV_SEPARATOR 4 bytes\n");
+    }
+
+    #[test]
+    fn a_log_cut_anywhere_is_read_as_far_as_it_goes() {
+        let log = log();
+        for length in 0..log.len() {
+            assert!(events(&log[..length]).lines().count() <= 2);
+        }
+    }
+}

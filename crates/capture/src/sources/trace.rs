@@ -1,0 +1,61 @@
+//! The kernel's trace buffer, where something was traced while the machine booted.
+
+use super::Finish;
+use crate::bounded;
+use crate::gather::{File, Given};
+use std::time::Instant;
+
+const BYTES_MAX: usize = 16 << 20;
+/// A boot of which nobody says when it was done may have taken so long.
+const BOOT_US: u64 = 600_000_000;
+const FOLDERS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+pub(crate) fn ask(finish: Finish, until: Instant) -> Given {
+    let mut given = Given::default();
+    let tried: Vec<_> =
+        FOLDERS.iter().map(|folder| bounded::read_until(format!("{folder}/trace"), BYTES_MAX, until)).collect();
+    let content = match tried.into_iter().reduce(|first, second| if first.is_ok() { first } else { second }) {
+        Some(Ok(content)) => content,
+        Some(Err(e)) => {
+            given.missing("trace buffer", format!("{}/trace: {e}{}", FOLDERS[0], bounded::as_root()));
+            return given;
+        }
+        None => return given,
+    };
+    let text = String::from_utf8_lossy(&content.bytes);
+    let Some(first) = text.lines().find(|line| !line.starts_with('#') && !line.trim().is_empty()) else { return given };
+    // Of something that was traced hours later nothing belongs to the boot.
+    let done = if finish.monotonic_us > 0 { finish.monotonic_us } else { BOOT_US };
+    match begins(first) {
+        Some(seconds) if seconds * 1e6 > us(done) => {
+            given.missing("trace buffer", format!("it begins {seconds:.0} s after the kernel, when the boot was done"));
+        }
+        _ => given.put(File::evidence("trace.txt", content.bytes, "the kernel's trace buffer"), content.is_cut),
+    }
+    given
+}
+
+#[expect(clippy::cast_precision_loss, reason = "only compared with a time that is as rough")]
+fn us(us: u64) -> f64 {
+    us as f64
+}
+
+/// `  sshd-235  [000] d..2.   105.152907: sched_switch: …`; none where stamps are a counter's ticks, which have no point.
+fn begins(line: &str) -> Option<f64> {
+    line.split_ascii_whitespace().find_map(|word| {
+        let stamp = word.strip_suffix(':').filter(|stamp| stamp.contains('.'))?;
+        stamp.parse().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn when_a_trace_begins() {
+        assert_eq!(begins("  sshd-235  [000] d..2.   105.152907: sched_switch: prev_comm=sshd"), Some(105.152_907));
+        assert_eq!(begins("  sshd-235  [000] d..2.   6570230422: sched_switch: prev_comm=sshd"), None);
+        assert_eq!(begins("nothing"), None);
+    }
+}
