@@ -1,7 +1,7 @@
 //! The line that ends the boot, as it is looked for in what the guest says: a pattern, or what systemd logs of a unit.
 //!
-//! An initrd's systemd has units of the same names as the root's. What it logs counts only for units that no root has: those of which
-//! the name begins with `initrd`. A unit that fails ends the boot too: it will not be active by itself.
+//! An initrd's systemd has units of the same names as the root's. What it logs counts only for units that no root has: those `initrd.target`
+//! and `initrd-…`. A unit that fails ends the boot too: it will not be active by itself.
 
 use regex::bytes::Regex;
 
@@ -53,7 +53,7 @@ impl Awaited {
     pub(crate) fn unit(name: &str) -> Result<Awaited, regex::Error> {
         let says = |words: &str| Regex::new(&format!(r"systemd\[1\]: (?:{words}) {}(?: - |\.$)", regex::escape(name)));
         let (reached, failed) = (says(ACTIVE)?, Some(says(FAILED)?));
-        Ok(Awaited { reached, failed, counts_in_initrd: name.starts_with("initrd"), is_in_initrd: false })
+        Ok(Awaited { reached, failed, counts_in_initrd: is_of_initrd(name), is_in_initrd: false })
     }
 
     /// Takes the next line, or as much of it as there is.
@@ -69,6 +69,11 @@ impl Awaited {
             _ => Meaning::Nothing,
         }
     }
+}
+
+/// Whether a unit is one that only an initrd has.
+fn is_of_initrd(name: &str) -> bool {
+    name.starts_with("initrd-") || name == "initrd.target"
 }
 
 #[cfg(test)]
