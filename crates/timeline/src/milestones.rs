@@ -22,7 +22,8 @@ impl Timeline {
             Some(Milestone { kind: MilestoneKind::Unit(unit.name), at: unit.settled?, error, track: None })
         });
         let mut all: Vec<Milestone> = by_phase.into_iter().filter_map(|(kind, phases)| begins(kind, phases)).collect();
-        all.extend(self.passed.iter().copied().chain(active).filter(|milestone| milestone.at <= end.at));
+        all.extend(self.passed.iter().copied().chain(active));
+        all.retain(|milestone| milestone.at <= end.at);
         all.sort_by_key(|milestone| milestone.at);
         let mut seen = hashbrown::HashSet::new();
         all.retain(|milestone| seen.insert(milestone.kind));
@@ -91,6 +92,9 @@ mod tests {
         let end = t.end.unwrap();
         assert_eq!((end.at, end.track, end.evidence), (Ns(500), process_1, EndEvidence::Milestone(unit.kind)));
         assert_eq!(t.milestones().len(), 5, "the unit, and the end that it is now");
+        t.end_at(t.milestones()[0]);
+        let kinds: Vec<MilestoneKind> = t.milestones().iter().map(|milestone| milestone.kind).collect();
+        assert_eq!(kinds, [MilestoneKind::Process1, MilestoneKind::End], "phases that begin later were not passed");
     }
 
     #[test]
