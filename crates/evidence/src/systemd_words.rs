@@ -5,7 +5,7 @@
 //! `status_unit_format` says. An initrd's systemd speaks in the same words, and of units of the same names.
 
 use hashbrown::HashMap;
-use timeline::{NameId, Ns, Phase, ServiceUnit, Timeline};
+use timeline::{DiagnosticKind, NameId, Ns, Phase, ServiceUnit, Timeline};
 
 /// How its messages begin.
 const SAYS: &str = "systemd[1]: ";
@@ -84,11 +84,50 @@ pub fn reached(text: &str) -> Option<&str> {
     is_target.then(|| DESCRIBED.iter().find(|(described, _)| *described == unit).map_or(unit, |&(_, name)| name))
 }
 
+/// So many messages its process 1 writes into the kernel's log in [`LIMIT_INTERVAL`], and no more, without a word. Since version 254 it can be
+/// told not to (its src/basic/log.c).
+const LIMIT: u32 = 200;
+const LIMIT_INTERVAL: Ns = Ns::from_ms(5000);
+/// What it says before it drops messages, from that version on.
+const DROPS: &str = "systemd[1]: Too many messages being logged to kmsg";
+
+/// How systemd counts its messages.
+#[derive(Default)]
+struct Limit {
+    since: Option<Ns>,
+    messages: u32,
+    reached: u64,
+}
+
+impl Limit {
+    fn message(&mut self, at: Ns, text: &str) {
+        if !text.starts_with(SAYS) {
+            return;
+        }
+        if text.starts_with(BEGINS) || self.since.is_none_or(|since| at - since > LIMIT_INTERVAL) {
+            self.end();
+            (self.since, self.messages) = (Some(at), 0);
+        }
+        self.messages += 1;
+        if text.starts_with(DROPS) {
+            self.messages = LIMIT;
+        }
+    }
+
+    /// Exactly so many are no accident.
+    fn end(&mut self) {
+        self.reached += u64::from(self.messages == LIMIT);
+        self.messages = 0;
+    }
+}
+
 /// Puts the units of a log's messages onto a timeline; the messages in order of time. One that starts again, as in the root after the
 /// initrd, is one more.
 pub fn units<'m>(messages: impl Iterator<Item = (Ns, &'m str)>, timeline: &mut Timeline) {
     let mut units = Units::default();
+    let mut limit = Limit::default();
     for (at, text) in messages {
+        limit.message(at, text);
         if text.starts_with(BEGINS) {
             units.last.clear();
         }
@@ -96,6 +135,8 @@ pub fn units<'m>(messages: impl Iterator<Item = (Ns, &'m str)>, timeline: &mut T
             units.add(name, becomes, at, timeline);
         }
     }
+    limit.end();
+    timeline.diagnostics.note_many(DiagnosticKind::SystemdDroppedMessages, limit.reached, String::new);
 }
 
 /// Units as one message after the other tells of them.
@@ -135,6 +176,24 @@ impl Units {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use timeline::TimeBase;
+
+    /// So often the limit was reached in `count` messages, one a ms, that systemd then ends with this one.
+    fn limited(count: i64, last: &str) -> u64 {
+        let mut timeline = Timeline::new(TimeBase::Evidence);
+        let messages = (0..count).map(|ms| (Ns::from_ms(ms), "systemd[1]: Starting a.service..."));
+        let others = (0..300).map(|ms| (Ns::from_ms(ms), "systemd-udevd[7]: Starting up"));
+        units(messages.chain(others).chain([(Ns::from_ms(7000), last)]), &mut timeline);
+        timeline.diagnostics.count(DiagnosticKind::SystemdDroppedMessages)
+    }
+
+    #[test]
+    fn messages_that_systemd_dropped_are_told() {
+        let next = "systemd[1]: Started a.service.";
+        assert_eq!([199, 200, 201].map(|count| limited(count, next)), [0, 1, 0]);
+        assert_eq!(limited(200, "systemd[1]: systemd 252 running in system mode"), 1);
+        assert_eq!(limited(20, "systemd[1]: Too many messages being logged to kmsg, ignoring"), 1);
+    }
 
     #[test]
     fn a_target_is_known_in_each_of_systemds_forms() {

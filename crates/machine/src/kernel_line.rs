@@ -26,8 +26,14 @@ const EVENTS: &str = "initcall:*,module:*,sched:sched_switch,sched:sched_waking,
 const USER_EVENTS: &str =
     "task:task_newtask,cgroup:cgroup_attach_task,cgroup:cgroup_notify_populated,block:block_rq_complete";
 
-/// With these systemd says in the kernel's log when each unit is started and active, by name. It does so in its own log otherwise.
-const SYSTEMD: [&str; 3] = ["systemd.log_target=kmsg", "systemd.log_level=info", "systemd.status_unit_format=combined"];
+/// With these systemd says in the kernel's log when each unit is started and active, by name. It does so in its own log otherwise. Without
+/// the last it drops messages beyond 200 in 5 s; versions before 254 do so all the same.
+const SYSTEMD: [&str; 4] = [
+    "systemd.log_target=kmsg",
+    "systemd.log_level=info",
+    "systemd.status_unit_format=combined",
+    "systemd.log_ratelimit_kmsg=0",
+];
 
 /// A command line, and what was taken out of it.
 #[derive(Debug, PartialEq, Eq)]

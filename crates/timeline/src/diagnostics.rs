@@ -109,6 +109,7 @@ kinds! {
     SecondStatement = "second-statement", Affects(Figures::OfThisFile);
     TermsAreNotTheSum = "terms-are-not-the-sum", Affects(Figures::Phases);
     LengthsWithoutTimes = "lengths-without-times", Affects(Figures::Processes);
+    SystemdDroppedMessages = "systemd-dropped-messages", Affects(Figures::Processes);
     UnitTimesInSeconds = "unit-times-in-seconds", Affects(Figures::Times);
     SumWithoutPlace = "sum-without-place", Harmless;
     HandOverUnknown = "hand-over-unknown", Affects(Figures::Total);
