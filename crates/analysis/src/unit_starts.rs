@@ -3,7 +3,8 @@
 //! A manager of services sleeps and is woken many times while a unit starts, mostly for other units. Where it is woken by a process
 //! of a unit, and then says that the unit has started or forks the unit's next process, it did not wait for those others: the path
 //! goes on in the unit's process, back to its fork. The same holds where a child that is of no unit wakes it, and it forks the next
-//! one: so sysvinit waits for each of its scripts, and looks around every five seconds.
+//! one: so sysvinit waits for each of its scripts, and looks around every five seconds. A unit that no log tells of has started when the
+//! process ends that wakes process 1.
 
 use hashbrown::HashMap;
 use timeline::{NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
@@ -50,7 +51,11 @@ impl UnitStarts {
         let run = (wait.woken - TOLERANCE, awake_until(timeline, wait) + TOLERANCE);
         let within = |at: &Ns| run.0 <= *at && *at <= run.1;
         let any = |all: Option<&Vec<Ns>>| all.is_some_and(|all| all.iter().any(within));
-        let settles = any(unit.and_then(|unit| self.settled.get(&unit)));
+        let settles = match unit.and_then(|unit| self.settled.get(&unit)) {
+            // Of a unit that no log tells of, the end of its process is all that there is to wait for.
+            None if unit.is_some() => ended(timeline, waker).is_some_and(|at| within(&at)),
+            settled => any(settled),
+        };
         (fork < wait.from && (settles || any(self.forks.get(&unit)))).then_some(fork)
     }
 
@@ -70,6 +75,12 @@ impl UnitStarts {
         }
         None
     }
+}
+
+/// When a track's process ended.
+fn ended(timeline: &Timeline, track: TrackId) -> Option<Ns> {
+    let process = timeline.tracks.get(track).process?;
+    timeline.processes[process as usize].end
 }
 
 /// When a track slept again after a wait, as it could not only have lost its CPU.
@@ -145,6 +156,15 @@ mod tests {
     fn the_path_goes_on_in_the_process_of_the_unit_that_process_1_waited_for() {
         // What woke process 1 for another unit meanwhile, the boot did not wait for.
         assert_eq!(owners(&boot(92)), [(0, 0), (1, 10), (0, 90)]);
+    }
+
+    #[test]
+    fn of_a_unit_that_no_log_tells_of_the_end_of_its_process_counts() {
+        let mut t = boot(92);
+        t.units.clear();
+        assert_eq!(owners(&t), [(0, 0), (2, 15), (0, 40), (1, 45), (0, 90)]);
+        t.processes[1].end = Some(Ns::from_ms(90));
+        assert_eq!(owners(&t), [(0, 0), (1, 10), (0, 90)]);
     }
 
     #[test]
